@@ -1,0 +1,73 @@
+"""Rigid-body dynamics for robots: models, solvers, engines, and the plugin door.
+
+Sources, by the short names used in docstrings:
+
+    RBDA   R. Featherstone, Rigid Body Dynamics Algorithms, Springer 2008.
+    GUIDE  R. Featherstone, A Beginner's Guide to 6-D Vectors (Part 1), IEEE Robotics
+           and Automation Magazine, September 2010.
+    KIM    J. Kim, Lie Group Formulation of Articulated Rigid Body Dynamics, 2012.
+"""
+
+from dyn_core import errors, robots, scalar
+from dyn_core.engines import DEFAULT_ENGINE, ENGINES, Program
+from dyn_core.engines.plain import count
+from dyn_core.errors import (
+    CompileError,
+    DynError,
+    FrameMismatchError,
+    InfeasibleError,
+    ModelError,
+    NonFiniteError,
+    PluginError,
+    RequireError,
+    ShapeError,
+    SignatureError,
+    SingularError,
+    SolverNotFound,
+    TraceError,
+    UnsupportedError,
+)
+from dyn_core.hookspecs import hookimpl
+from dyn_core.model import Model, load_urdf
+from dyn_core.model.coordinates import friction_force, friction_slope
+from dyn_core.registry import Registry, default_registry, solver, solvers
+from dyn_core.signature import (
+    BIAS_FORCE,
+    ENERGY,
+    FORWARD_DYNAMICS,
+    FORWARD_KINEMATICS,
+    FRAME_BIAS_ACCELERATION,
+    FRAME_VELOCITY,
+    GRAVITY_CONTROL,
+    GRAVITY_FORCE,
+    INVERSE_DYNAMICS,
+    JACOBIAN,
+    MASS_MATRIX,
+    MOMENTUM,
+    SIGNATURES,
+    STEP,
+    TRACKING_CONTROL,
+    Port,
+    Signature,
+)
+from dyn_core.solver import ArraySolver, Solver, TextSolver
+from dyn_core.spatial import (
+    ArticulatedInertia,
+    Force,
+    ForceSubspace,
+    Matrix,
+    Motion,
+    MotionSubspace,
+    RigidInertia,
+    Symmetric,
+    Transform,
+    Vector,
+    cross,
+    cross3,
+    cross_force,
+    cross_motion,
+    skew,
+)
+from dyn_core.spatial.linear import Factored
+
+__all__ = [name for name in dir() if not name.startswith("_")]

@@ -1,0 +1,206 @@
+"""The border of a text: flat numbers to spatial values and back, once each way.
+
+Here, and only here, coordinates are split by joint, followers are expanded and
+contracted, external forces change frames, and joint friction is added. The text in
+between sees one problem and none of this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dyn_core.errors import ShapeError, UnsupportedError
+from dyn_core.model import Model, coordinates, parameters
+from dyn_core.scalar import Number
+from dyn_core.signature import Port, Signature
+from dyn_core.spatial import Force, Matrix, Transform, Vector
+
+
+@dataclass(frozen=True)
+class Border:
+    """A text with its surroundings fixed: a function of flat numbers.
+
+    Attributes:
+        text: The algorithm; called as text(model, *inputs, **slots, **options).
+        signature: What it solves.
+        by_joint: Whether the text takes coordinates split by joint.
+        slots: What fills each slot: a Border, or a Program that is no text.
+        options: Options of the text.
+        joint_friction: Whether joint forces carry damping and dry friction here.
+        f_ext_frame: body or base.
+    """
+
+    text: Callable[..., Any]
+    signature: Signature
+    by_joint: bool
+    slots: Mapping[str, Any]
+    options: Mapping[str, Any]
+    joint_friction: bool = False
+    f_ext_frame: str = "body"
+
+    def flat(
+        self, model: Model, inputs: Sequence[Port], paths: Sequence[str]
+    ) -> Callable[[Sequence[Any]], list[Any]]:
+        """Give the function of flat numbers that an engine runs or traces.
+
+        Args:
+            model: Robot.
+            inputs: Sized Ports of the Program, parameter paths last.
+            paths: Which of them are parameter paths.
+        """
+
+        def function(numbers: Sequence[Any]) -> list[Any]:
+            values, changed, at = {}, {}, 0
+            for port in inputs:
+                part = numbers[at : at + port.size]
+                at += port.size
+                if port.name in paths:
+                    changed[port.name] = part
+                else:
+                    values[port.name] = _structured(port, part)
+            robot = parameters.with_values(model, changed) if changed else model
+            return [x for result in self.apply(robot, values) for x in _flat(result)]
+
+        return function
+
+    def apply(self, model: Model, values: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Give the outputs, as Vectors, Matrices and numbers, for such inputs."""
+        inputs = [self._input(model, port, values) for port in self.signature.inputs]
+        slots = {name: _Slot(name, what, model) for name, what in self.slots.items()}
+        results = self.text(model, *inputs, **slots, **self.options)
+        if len(self.signature.outputs) == 1:
+            results = (results,)
+        outputs = zip(self.signature.outputs, results, strict=True)
+        return tuple(self._output(model, port, x, values) for port, x in outputs)
+
+    def _input(self, model: Model, port: Port, values: Mapping[str, Any]) -> Any:
+        """Give an input as the text wants it."""
+        value = values.get(port.name)
+        if port.kind == "wrenches":
+            return self._wrenches(model, value, values)
+        if port.kind == "joint_force":
+            value = value - self._friction(model, values)
+        if not self.by_joint:
+            return value
+        if port.kind == "position":
+            return coordinates.split_q(model, value)
+        if port.kind in ("velocity", "joint_force"):
+            return coordinates.split_v(model, value)
+        return value
+
+    def _output(
+        self, model: Model, port: Port, result: Any, values: Mapping[str, Any]
+    ) -> Any:
+        """Give an output of the text in independent coordinates."""
+        if self.by_joint:
+            join = {
+                "velocity": coordinates.join_v,
+                "joint_force": coordinates.join_force,
+                "joint_matrix": coordinates.join_matrix,
+                "jacobian": coordinates.join_columns,
+            }.get(port.kind)
+            result = result if join is None else join(model, result)
+        if port.kind == "joint_force":
+            result = result + self._friction(model, values)
+        return result
+
+    def _friction(self, model: Model, values: Mapping[str, Any]) -> Vector:
+        """Give the joint friction at this Signature's velocity, or zeros."""
+        at = self.signature.friction_at
+        if not self.joint_friction or at is None:
+            return Vector.zeros(model.nv)
+        return coordinates.friction_force(model, values[at])
+
+    def _wrenches(
+        self, model: Model, value: Sequence[Force] | None, values: Mapping[str, Any]
+    ) -> Sequence[Force]:
+        """Give external forces in body coordinates; entry 0 is unused."""
+        if value is None:
+            return [Force.zero()] * (model.nb + 1)
+        forces = [Force.zero(), *value]
+        if self.f_ext_frame == "base" and len(forces) == model.nb + 1:
+            parts = coordinates.split_q(model, values["q"])
+            X = [Transform.identity()]
+            for i in model.bodies:
+                XJ = model.joint[i].X(parts[i])
+                X.append(XJ @ model.Xtree[i] @ X[model.parent[i]])
+                forces[i] = X[i] @ forces[i]
+        return forces
+
+
+class _Slot:
+    """Another solver inside a text: call it with the values of its Signature.
+
+    A keyword that is a parameter path (such as armature) replaces that parameter.
+    """
+
+    def __init__(self, name: str, what: Any, model: Model) -> None:
+        self.name, self.what, self.model = name, what, model
+
+    def __call__(self, *args: Any, **changed: Sequence[Any]) -> Any:
+        """Give the result: one value, or a tuple of several."""
+        if isinstance(self.what, Border):
+            names = [port.name for port in self.what.signature.inputs]
+            model = parameters.with_values(self.model, changed) if changed else self.model
+            results = self.what.apply(model, dict(zip(names, args, strict=False)))
+        else:
+            results = self._call(args, changed)
+        return results[0] if len(results) == 1 else results
+
+    def _call(self, args: Sequence[Any], changed: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Call a Program that is not a text."""
+        program = self.what
+        if changed:
+            raise UnsupportedError(
+                f"slot {self.name}: {program.recipe.solver.name} is not a text and cannot"
+                f" take {', '.join(changed)} per call"
+            )
+        names = [port.name for port in program.signature.inputs]
+        given = dict(zip(names, args, strict=False))
+        values = [x for port in program.inputs for x in _flat(given[port.name])]
+        wanted = sum(port.size for port in program.inputs)
+        if len(values) != wanted:
+            raise ShapeError(f"slot {self.name}", f"{wanted} numbers", str(len(values)))
+        number = next((x for x in values if isinstance(x, Number)), None)
+        if number is not None:
+            flat = number.apply("call", program, values)
+        else:
+            flat = _run(program, values)
+        results, at = [], 0
+        for port in program.outputs:
+            results.append(_structured(port, flat[at : at + port.size]))
+            at += port.size
+        return tuple(results)
+
+
+def _run(program: Any, values: Sequence[float]) -> list[float]:
+    """Call a Program with flat floats."""
+    results, state = program.run_row(values)
+    if state:
+        requirement = program.requirement(state)
+        raise requirement.error(requirement.item)
+    return list(results)
+
+
+def _structured(port: Port, numbers: Sequence[Any]) -> Any:
+    """Give flat numbers the form of a Port: number, Vector, Matrix or Forces."""
+    if port.kind == "wrenches":
+        rows = range(0, len(numbers), 6)
+        return [Force.of(numbers[k : k + 6]) for k in rows]
+    if not port.shape:
+        return numbers[0]
+    if len(port.shape) == 1:
+        return Vector(numbers)
+    width = int(port.shape[-1])
+    return Matrix(numbers[k : k + width] for k in range(0, len(numbers), width))
+
+
+def _flat(value: Any) -> list[Any]:
+    """Give the numbers of a value, row by row."""
+    if isinstance(value, Matrix):
+        return [x for row in value.rows for x in row]
+    if isinstance(value, (list, tuple)):
+        return [x for part in value for x in _flat(part)]
+    return list(value) if hasattr(value, "__iter__") else [value]

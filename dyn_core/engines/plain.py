@@ -1,0 +1,157 @@
+"""The plain engine: the text runs on Python numbers. The reference, always there.
+
+Also the numbers it can run on besides floats: complex (derivative checks) and counting
+(operation counts).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dyn_core.engines.base import Program, make_result
+from dyn_core.engines.graph import Requirement
+from dyn_core.errors import NonFiniteError, RequireError, SingularError, UnsupportedError
+from dyn_core.operations import OPERATIONS
+from dyn_core.scalar import Number
+
+
+class _Computing(Number):
+    """A number that computes at once: loops and requirements run as written."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def truth(self) -> bool:
+        """Decide a condition."""
+        return bool(self.value)
+
+    def apply(self, op: str, *operands: Any) -> Any:
+        """Compute, or run a loop or requirement on the spot."""
+        if op == "require":
+            condition, error, item = operands
+            if not condition:
+                raise error(item)
+            return None
+        if op == "loop":
+            state, body, cond, rounds = operands
+            for _ in range(rounds):
+                if not cond(state):
+                    break
+                state = tuple(body(state))
+            return state
+        if op not in OPERATIONS:
+            raise UnsupportedError(f"{type(self).__name__} numbers cannot do '{op}'")
+        values = [x.value if isinstance(x, _Computing) else x for x in operands]
+        return self._compute(op, values)
+
+    def _compute(self, op: str, values: Sequence[Any]) -> Any:
+        raise NotImplementedError
+
+
+class Complex(_Computing):
+    """A complex number: carries a derivative in its imaginary part."""
+
+    __slots__ = ()
+
+    def _compute(self, op: str, values: Sequence[Any]) -> Any:
+        operation = OPERATIONS[op]
+        if operation.on_complex is None:
+            raise UnsupportedError(f"'{op}' has no complex meaning")
+        result = operation.on_complex(*values)
+        return result if operation.boolean else Complex(result)
+
+
+class Counting(_Computing):
+    """A float that books each arithmetic operation done with it.
+
+    Class attributes:
+        counter: Where operations are booked: add, mul, div, sqrt, trig.
+        structural: Whether zeros and ones are free, as after folding.
+
+    Source: RBD5-1.1 (cost of an algorithm).
+    """
+
+    __slots__ = ()
+    counter: Counter = Counter()
+
+    def _compute(self, op: str, values: Sequence[Any]) -> Any:
+        operation = OPERATIONS[op]
+        if operation.counts is not None:
+            self.counter[operation.counts] += 1
+        result = operation.on_float(*values)
+        return result if operation.boolean else Counting(result)
+
+
+class PlainProgram(Program):
+    """A text on Python numbers, row by row; refuses what is not finite."""
+
+    engine = "plain"
+
+    def __init__(self, text: Callable[[Sequence[Any]], Sequence[Any]], **parts: Any) -> None:
+        super().__init__(**{**parts, "finite": True})
+        self.text = text
+        self._errors: list[RequireError] = []
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Evaluate; see Program."""
+        self._errors = []
+        return super().__call__(*args, **named)
+
+    def run_row(self, numbers: Sequence[Any]) -> tuple[Sequence[Any], int]:
+        """Run the text; a requirement that fails is noted as a status."""
+        try:
+            return self.text(numbers), 0
+        except RequireError as error:
+            return self._failed(error)
+        except ZeroDivisionError:
+            return self._failed(SingularError("division by zero"))
+
+    def _failed(self, error: RequireError) -> tuple[Sequence[Any], int]:
+        self._errors.append(error)
+        size = sum(port.size for port in self.outputs)
+        return [float("nan")] * size, len(self._errors)
+
+    def run_block(self, columns: Sequence[Any], rows: int) -> tuple[Sequence[Any], Any]:
+        """Run the text for each row."""
+        results, states = [], []
+        for row in range(rows):
+            numbers = [float(x[row]) if isinstance(x, np.ndarray) else x for x in columns]
+            result, state = self.run_row(numbers)
+            results.append(result)
+            states.append(state)
+        return np.array(results, float).T, np.array(states)
+
+    def requirement(self, number: int) -> Requirement:
+        """Give what failed under this number."""
+        error = self._errors[number - 1]
+        return Requirement(0, type(error), error.item)
+
+    def _complex(self, arrays: Sequence[np.ndarray], out: Any) -> Any:
+        """Run on complex numbers, one state."""
+        if out is not None or self._rows(arrays) is not None:
+            raise UnsupportedError("complex numbers: one state at a time, without out")
+        numbers = [complex(x) for array in arrays for x in array.ravel()]
+        if not np.isfinite(numbers).all():
+            raise NonFiniteError("a complex input is not finite")
+        flat = self.text([Complex(x) for x in numbers])
+        values = np.array([x.value if isinstance(x, Complex) else x for x in flat], complex)
+        results = self._split(values)
+        return results[0] if len(results) == 1 else make_result(self._names, results)
+
+
+def count(program: Program, numbers: Sequence[float]) -> dict[str, int]:
+    """Count the operations of a plain Program's text on given flat inputs."""
+    if not isinstance(program, PlainProgram):
+        raise UnsupportedError("operations are counted on engine plain")
+    before, Counting.counter = Counting.counter, Counter()
+    try:
+        program.text([Counting(float(x)) for x in numbers])
+        return dict(Counting.counter)
+    finally:
+        Counting.counter = before

@@ -1,0 +1,274 @@
+"""Description -> Model: numbering, merging of fixed links, couplings, checks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from dyn_core.errors import ModelError
+from dyn_core.model import check
+from dyn_core.model.description import Description, JointSpec, origin
+from dyn_core.model.joints import KINDS, Floating, Joint
+from dyn_core.model.model import Frame, Model
+from dyn_core.spatial import Motion, RigidInertia, Transform, Vector
+
+ROOT_JOINT = "root_joint"
+
+
+@dataclass(frozen=True)
+class Build:
+    """What a Model is made from; `again` makes it anew with something changed.
+
+    Attributes:
+        description: Links and joints.
+        root: Link the chain starts at, or None for the root of the tree.
+        tip: Link the chain ends at, or None for the whole tree.
+        root_joint: fixed or floating.
+        lock: Joint positions at which joints are fixed.
+        gravity: Gravity acceleration in the root frame, 3 [m/s²].
+        strict: Whether implausible inertias are errors rather than warnings.
+    """
+
+    description: Description
+    root: str | None = None
+    tip: str | None = None
+    root_joint: str = "fixed"
+    lock: Mapping[str, Any] = field(default_factory=dict)
+    gravity: tuple[float, ...] = (0.0, 0.0, -9.81)
+    strict: bool = True
+
+    def again(self, **changes: Any) -> Model:
+        """Assemble with some of the arguments changed."""
+        return assemble(replace(self, **changes))
+
+
+def assemble(build: Build) -> Model:
+    """Make the Model of a description, checked.
+
+    Joints are numbered depth first, siblings in document order. Fixed and locked
+    joints are merged exactly; their links stay as frames.
+    """
+    description = build.description
+    root = check.tree(description)
+    warnings = [*description.warnings, *check.inertias(description, build.strict)]
+    check.mimics(description)
+    if build.root is not None or build.tip is not None:
+        root, joints = _chain(description, build.root or root, build.tip)
+    else:
+        joints = description.joints
+    walk = _Walk(description, joints, build)
+    walk.start(root)
+    model = walk.model(warnings)
+    return replace(model, inertia_scale=check.inertia_scales(model))
+
+
+def _chain(
+    description: Description, root: str, tip: str | None
+) -> tuple[str, Sequence[JointSpec]]:
+    """Keep the joints between root and tip, or the sub-tree below root."""
+    names = [link.name for link in description.links]
+    for link in (root, tip):
+        if link is not None and link not in names:
+            known = ", ".join(names)
+            raise ModelError(f"no link is called '{link}'; known: {known}", link)
+    if tip is None:
+        return root, description.joints
+    above = {joint.child: joint for joint in description.joints}
+    chain, link = [], tip
+    while link != root:
+        if link not in above:
+            raise ModelError(f"link '{tip}' does not hang below link '{root}'", tip)
+        chain.append(above[link].name)
+        link = above[link].parent
+    return root, [joint for joint in description.joints if joint.name in chain]
+
+
+class _Walk:
+    """The walk over the tree: one growing list per attribute of the Model."""
+
+    def __init__(
+        self, description: Description, joints: Sequence[JointSpec], build: Build
+    ) -> None:
+        self.description, self.build = description, build
+        self.below: dict[str, list[JointSpec]] = {}
+        for joint in joints:
+            self.below.setdefault(joint.parent, []).append(joint)
+        self.links = {link.name: link for link in description.links}
+        self.parent, self.joint, self.X = [0], [Floating()], [Transform.identity()]
+        self.specs = [JointSpec("base", "fixed", "", "")]
+        self.frames: dict[str, Frame] = {}
+        self.mounts: list[Transform] = [Transform.identity()]
+        self.locked: set[str] = set()
+
+    def start(self, root: str) -> None:
+        """Number everything that hangs below the root link."""
+        kind = self.build.root_joint
+        if kind not in ("fixed", "floating"):
+            raise ModelError(f"root_joint '{kind}': valid are fixed, floating", root)
+        if kind == "floating":
+            spec = JointSpec(ROOT_JOINT, "floating", "", root)
+            self.add(spec, 0, Transform.identity())
+        else:
+            self.place(root, 0, Transform.identity())
+        unknown = set(self.build.lock) - self.locked
+        if unknown:
+            known = ", ".join(s.name for s in self.specs[1:])
+            names = ", ".join(sorted(unknown))
+            raise ModelError(f"lock: no moving joint is called {names}; known: {known}")
+
+    def place(self, link: str, body: int, X: Transform) -> None:
+        """Fix a link to a body at X and go on with the joints below it."""
+        self.frames[link] = Frame(body, X, self.links[link].inertia)
+        for spec in self.below.get(link, ()):
+            at = origin(spec.xyz, spec.rpy) @ X
+            position = self.fixed_at(spec)
+            if position is not None:
+                self.place(spec.child, body, position @ at)
+            else:
+                self.add(spec, body, X)
+
+    def fixed_at(self, spec: JointSpec) -> Transform | None:
+        """Give the joint transform of a fixed or locked joint, None if it moves."""
+        if spec.kind == "fixed":
+            return Transform.identity()
+        if spec.name in self.build.lock:
+            self.locked.add(spec.name)
+            value = self.build.lock[spec.name]
+        elif spec.mimic is not None and spec.mimic.joint in self.build.lock:
+            lead = self.build.lock[spec.mimic.joint]
+            value = spec.mimic.multiplier * float(np.ravel(lead)[0]) + spec.mimic.offset
+        else:
+            return None
+        joint = make_joint(spec)
+        return joint.X(_lock_value(spec, joint, value))
+
+    def add(self, spec: JointSpec, parent: int, mount: Transform) -> None:
+        """Give a moving joint its number, then place the link it carries."""
+        self.parent.append(parent)
+        self.joint.append(make_joint(spec))
+        self.mounts.append(mount)
+        self.X.append(origin(spec.xyz, spec.rpy) @ mount)
+        self.specs.append(spec)
+        self.place(spec.child, len(self.parent) - 1, Transform.identity())
+
+    def model(self, warnings: Sequence[str]) -> Model:
+        """Make the Model, its inertia_scale still to come."""
+        leader = self.leaders()
+        q_slices, v_slices = self.slices(leader)
+        specs = self.specs[1:]
+        inertia = sum_inertias(self.frames, len(self.parent))
+        own = [i for i in range(1, len(self.parent)) if leader[i][0] == i]
+        limits = [self.limits(i, leader) for i in own]
+        columns = np.array([x for rows in limits for x in rows], float).reshape(-1, 4)
+
+        def spread(get: Callable[[JointSpec], float]) -> tuple[Vector, ...]:
+            joints = self.joint[1:]
+            pairs = zip(specs, joints, strict=True)
+            return (Vector(()), *[Vector([get(s)] * j.nv) for s, j in pairs])
+
+        return Model(
+            name=self.description.name,
+            parent=tuple(self.parent),
+            joint=tuple(self.joint),
+            Xtree=tuple(self.X),
+            I=inertia,
+            armature=spread(lambda s: s.armature),
+            damping=spread(lambda s: s.damping),
+            friction=spread(lambda s: s.friction),
+            a_grav=gravity(self.build.gravity),
+            names=tuple(s.name for s in self.specs),
+            leader=leader,
+            q_slices=q_slices,
+            v_slices=v_slices,
+            inertia_scale=(),
+            frames=self.frames,
+            lower=columns[:, 0],
+            upper=columns[:, 1],
+            velocity_limit=columns[:, 2],
+            effort_limit=columns[:, 3],
+            mounts=tuple(self.mounts),
+            warnings=tuple(warnings),
+            build=self.build,
+        )
+
+    def leaders(self) -> tuple[tuple[int, float, float], ...]:
+        """Follow each mimic to the joint it finally depends on."""
+        number = {spec.name: i for i, spec in enumerate(self.specs)}
+        found = [(0, 1.0, 0.0)]
+        for i, spec in enumerate(self.specs[1:], 1):
+            multiplier, offset, at = 1.0, 0.0, spec
+            while at.mimic is not None:
+                rule = at.mimic
+                if rule.joint not in number:
+                    raise ModelError(
+                        f"joint '{spec.name}' mimics '{rule.joint}', which is not in"
+                        " this sub-chain or is fixed; lock the follower too",
+                        spec.name,
+                    )
+                offset += multiplier * rule.offset
+                multiplier *= rule.multiplier
+                at = self.specs[number[rule.joint]]
+            found.append((number[at.name] if at is not spec else i, multiplier, offset))
+        return tuple(found)
+
+    def slices(
+        self, leader: Sequence[tuple[int, float, float]]
+    ) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
+        """Lay out the independent coordinates in the order of the bodies."""
+        q_at = v_at = 0
+        q, v = [slice(0, 0)], [slice(0, 0)]
+        for i in range(1, len(self.parent)):
+            nq, nv = (self.joint[i].nq, self.joint[i].nv) if leader[i][0] == i else (0, 0)
+            q.append(slice(q_at, q_at + nq))
+            v.append(slice(v_at, v_at + nv))
+            q_at, v_at = q_at + nq, v_at + nv
+        leads = [entry[0] for entry in leader]
+        return tuple(q[k] for k in leads), tuple(v[k] for k in leads)
+
+    def limits(
+        self, i: int, leader: Sequence[tuple[int, float, float]]
+    ) -> list[tuple[float, float, float, float]]:
+        """Limits of a joint, narrowed by those of its followers."""
+        spec, n = self.specs[i], self.joint[i].nv
+        if n != 1:
+            return [(-math.inf, math.inf, spec.velocity, spec.effort)] * n
+        low, high, fast = spec.lower, spec.upper, spec.velocity
+        for k, (lead, multiplier, offset) in enumerate(leader):
+            if lead == i != k and multiplier:
+                f = self.specs[k]
+                ends = sorted(((x - offset) / multiplier for x in (f.lower, f.upper)))
+                low, high = max(low, ends[0]), min(high, ends[1])
+                fast = min(fast, f.velocity / abs(multiplier))
+        return [(low, high, fast, spec.effort)]
+
+
+def make_joint(spec: JointSpec) -> Joint:
+    """Make the joint of a specification."""
+    return KINDS[spec.kind].about(spec.axis)
+
+
+def gravity(g: Sequence[Any]) -> Motion:
+    """Give gravity as a spatial acceleration of the base frame."""
+    return Motion((0.0, 0.0, 0.0), tuple(g))
+
+
+def sum_inertias(frames: Mapping[str, Frame], count: int) -> tuple[RigidInertia, ...]:
+    """Add up the inertias of all links fixed to each body."""
+    sums = [RigidInertia.zero()] * count
+    for frame in frames.values():
+        moved = frame.X.T @ frame.inertia @ frame.X
+        sums[frame.body] = sums[frame.body] + moved
+    return tuple(sums)
+
+
+def _lock_value(spec: JointSpec, joint: Joint, value: Any) -> Vector:
+    """Check a locked joint's position."""
+    q = np.ravel(np.asarray(value, float))
+    if q.shape != (joint.nq,) or not np.isfinite(q).all():
+        wanted = f"{joint.nq} finite numbers"
+        raise ModelError(f"lock: joint '{spec.name}' needs {wanted}, got {value!r}")
+    return joint.normalize(Vector(float(x) for x in q))

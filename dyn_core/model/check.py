@@ -1,0 +1,226 @@
+"""Checks of a robot: each error names the element and says what would be valid."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dyn_core.errors import ModelError
+from dyn_core.model import coordinates
+from dyn_core.model.description import Description, LinkSpec
+from dyn_core.model.joints import KINDS
+from dyn_core.spatial import RigidInertia, Vector
+
+if TYPE_CHECKING:
+    from dyn_core.model.model import Model
+
+TRIANGLE = 1e-9  # relative slack of the triangle inequality
+
+
+def tree(description: Description) -> str:
+    """Check that links and joints form one tree; give its root."""
+    links = [link.name for link in description.links]
+    _unique("link", links)
+    _unique("joint", [joint.name for joint in description.joints])
+    if not links:
+        raise ModelError("the robot has no <link>; at least one is needed")
+    above: dict[str, str] = {}
+    for joint in description.joints:
+        for role, link in (("parent", joint.parent), ("child", joint.child)):
+            if link not in links:
+                known = ", ".join(links)
+                raise ModelError(
+                    f"joint '{joint.name}': {role} link '{link}' does not exist;"
+                    f" links are: {known}",
+                    joint.name,
+                )
+        if joint.child in above:
+            raise ModelError(
+                f"link '{joint.child}' is the child of two joints, '{above[joint.child]}'"
+                f" and '{joint.name}'; a tree allows one",
+                joint.child,
+            )
+        above[joint.child] = joint.name
+        _check_joint(joint)
+    roots = [link for link in links if link not in above]
+    if len(roots) > 1:
+        raise ModelError(
+            f"the robot has {len(roots)} roots: {', '.join(roots)}; every link but one"
+            " must be the child of a joint",
+            roots[1],
+        )
+    _no_cycle(description, roots)
+    return roots[0]
+
+
+def _unique(what: str, names: list[str]) -> None:
+    for name in names:
+        if not name:
+            raise ModelError(f"a <{what}> has no name")
+        if names.count(name) > 1:
+            raise ModelError(f"two <{what}>s are called '{name}'; names must differ", name)
+
+
+def _no_cycle(description: Description, roots: list[str]) -> None:
+    """Refuse links that no root reaches."""
+    reached, front = set(roots), list(roots)
+    while front:
+        link = front.pop()
+        for joint in description.joints:
+            if joint.parent == link and joint.child not in reached:
+                reached.add(joint.child)
+                front.append(joint.child)
+    rest = [link.name for link in description.links if link.name not in reached]
+    if rest:
+        raise ModelError(
+            f"the links {', '.join(rest)} form a cycle that no root reaches; a closed"
+            " loop is cut at one joint",
+            rest[0],
+        )
+
+
+def _check_joint(joint: object) -> None:
+    """Check the numbers of one joint."""
+    name, kind = joint.name, joint.kind
+    if kind != "fixed" and kind not in KINDS:
+        valid = ", ".join(["fixed", *KINDS])
+        raise ModelError(f"joint '{name}': unknown type '{kind}'; valid: {valid}", name)
+    numbers = {
+        "origin xyz": joint.xyz,
+        "origin rpy": joint.rpy,
+        "axis": joint.axis,
+        "damping": (joint.damping,),
+        "friction": (joint.friction,),
+        "armature": (joint.armature,),
+        "effort limit": (joint.effort,),
+    }
+    for what, values in numbers.items():
+        if not all(math.isfinite(x) for x in values):
+            raise ModelError(f"joint '{name}': {what} is not finite: {values}", name)
+    for what in ("damping", "friction", "armature", "effort", "velocity"):
+        value = getattr(joint, what)
+        if not value >= 0:
+            raise ModelError(f"joint '{name}': {what} {value} must be >= 0", name)
+    if math.isnan(joint.lower) or math.isnan(joint.upper) or joint.lower > joint.upper:
+        raise ModelError(
+            f"joint '{name}': limits need lower <= upper, got {joint.lower} and"
+            f" {joint.upper}",
+            name,
+        )
+    if kind in ("revolute", "continuous", "prismatic", "planar"):
+        if np.linalg.norm(joint.axis) < 1e-9:
+            raise ModelError(
+                f"joint '{name}': axis {joint.axis} has no direction; give a vector"
+                " that is not zero",
+                name,
+            )
+
+
+def mimics(description: Description) -> None:
+    """Check that every follower leads to an independent joint of one coordinate."""
+    joints = {joint.name: joint for joint in description.joints}
+    for joint in description.joints:
+        at, seen = joint, [joint.name]
+        while at.mimic is not None:
+            rule = at.mimic
+            if not (math.isfinite(rule.multiplier) and math.isfinite(rule.offset)):
+                raise ModelError(f"joint '{at.name}': mimic is not finite", at.name)
+            if rule.joint not in joints:
+                known = ", ".join(joints)
+                raise ModelError(
+                    f"joint '{at.name}' mimics '{rule.joint}', which does not exist;"
+                    f" joints are: {known}",
+                    at.name,
+                )
+            if rule.joint in seen:
+                circle = " -> ".join([*seen, rule.joint])
+                what = "itself" if rule.joint == joint.name else "in a circle"
+                raise ModelError(
+                    f"joint '{joint.name}' mimics {what} ({circle}); a follower must"
+                    " lead to an independent joint",
+                    joint.name,
+                )
+            at = joints[rule.joint]
+            seen.append(at.name)
+        for name in seen if len(seen) > 1 else ():
+            kind = joints[name].kind
+            if kind == "fixed" or KINDS[kind].nv != 1:
+                raise ModelError(
+                    f"joint '{joint.name}' mimics through '{name}', which is {kind};"
+                    " both must be revolute, continuous or prismatic",
+                    joint.name,
+                )
+
+
+def inertias(description: Description, strict: bool) -> list[str]:
+    """Check the inertia of every link; give warnings where not strict."""
+    warnings = []
+    for link in description.links:
+        fault = _fault(link)
+        if fault is None:
+            continue
+        message = f"link '{link.name}': {fault}"
+        numbers = link.inertia.parameters
+        if strict or not np.isfinite(numbers).all() or link.inertia.m < 0:
+            raise ModelError(message, link.name)
+        warnings.append(message)
+    return warnings
+
+
+def _fault(link: LinkSpec) -> str | None:
+    """Say what is wrong with an inertia, or None."""
+    I: RigidInertia = link.inertia
+    if not np.isfinite(I.parameters).all():
+        return f"inertia holds a number that is not finite: {I.parameters}"
+    if I.m < 0:
+        return f"mass {I.m} is negative; it must be >= 0"
+    moments = np.linalg.eigvalsh(np.asarray(I.Ic, float))
+    shown = ", ".join(f"{x:.6g}" for x in moments)
+    slack = TRIANGLE * max(abs(moments[2]), 1e-300)
+    if I.m == 0:
+        if np.abs(moments).max() > 0:
+            return f"mass is 0 but principal moments are {shown}; they must be 0 too"
+        return None
+    if moments[0] < -slack:
+        return f"inertia is not positive definite: principal moments {shown} kg·m²"
+    if moments[0] + moments[1] < moments[2] - slack:
+        return (
+            f"inertia breaks the triangle inequality: principal moments {shown} kg·m²"
+            " (each must be at most the sum of the others); check='warn' lets it pass"
+        )
+    return None
+
+
+def inertia_scales(model: Model) -> tuple[tuple[float, ...], ...]:
+    """Give the largest inertia along each joint in a few positions [kg·m² | kg].
+
+    A joint along which no body of its sub-tree has inertia is a ModelError.
+    """
+    rng = np.random.default_rng(0)
+    states = [model.neutral(), *(model.random(rng) for _ in range(2))]
+    largest = [np.zeros(joint.nv) for joint in model.joint]
+    reach = [0.0] * (model.nb + 1)
+    for q in states:
+        parts = coordinates.split_q(model, Vector(float(x) for x in q))
+        composite = list(model.I)
+        for i in reversed(model.bodies):
+            X = model.joint[i].X(parts[i]) @ model.Xtree[i]
+            S = model.joint[i].S(parts[i])
+            along = np.asarray(S.T @ (composite[i] @ S), float).diagonal()
+            largest[i] = np.maximum(largest[i], along)
+            reach[i] = max(reach[i], composite[i].m, *composite[i].I.entries)
+            p = model.parent[i]
+            composite[p] = composite[p] + X.T @ composite[i] @ X
+    for i in model.bodies:
+        largest[i] = largest[i] + np.array(list(model.armature[i]))
+    for i in model.independent:
+        group = [k for k in model.bodies if model.leader[k][0] == i]
+        if max(largest[k].min() for k in group) <= 1e-12 * max(reach[i], 1e-12):
+            raise ModelError(
+                f"joint '{model.names[i]}': nothing it carries has inertia along it;"
+                " give a link below it mass, or the joint armature, or lock it",
+                model.names[i],
+            )
+    return tuple(tuple(float(x) for x in row) for row in largest)

@@ -1,0 +1,167 @@
+"""Coordinates: splitting by joint, couplings, and motion on the configuration space.
+
+A follower's coordinates are made from its leader's here, and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dyn_core.scalar import Column, tanh
+from dyn_core.spatial import Matrix, Motion, MotionSubspace, Vector
+
+if TYPE_CHECKING:
+    from dyn_core.model.model import Model
+
+NOTHING = Vector(())
+FRICTION_SPEED = 0.01  # v_s of dry friction: friction * tanh(qd / v_s) [rad/s | m/s]
+
+
+def split_q(model: Model, q: Vector) -> list[Vector]:
+    """Give each body its joint's position; followers from their leaders."""
+    parts = [NOTHING]
+    for i in model.bodies:
+        lead, multiplier, offset = model.leader[i]
+        own = q[model.q_slices[i]]
+        parts.append(own if lead == i else own * multiplier + Vector([offset]))
+    return parts
+
+
+def split_v(model: Model, v: Vector) -> list[Vector]:
+    """Give each body its joint's velocity or acceleration."""
+    parts = [NOTHING]
+    for i in model.bodies:
+        lead, multiplier, _ = model.leader[i]
+        own = v[model.v_slices[i]]
+        parts.append(own if lead == i else own * multiplier)
+    return parts
+
+
+def join_v(model: Model, parts: Sequence[Vector]) -> Vector:
+    """Collect what each independent joint has, in coordinate order."""
+    return Vector(x for i in model.independent for x in parts[i])
+
+
+def join_force(model: Model, parts: Sequence[Vector]) -> Vector:
+    """Collect joint forces; a follower adds multiplier times its own to the leader."""
+    sums = [NOTHING, *(parts[i] for i in model.bodies)]
+    for i in model.bodies:
+        lead, multiplier, _ = model.leader[i]
+        if lead != i:
+            sums[lead] = sums[lead] + sums[i] * multiplier
+    return join_v(model, sums)
+
+
+def join_matrix(model: Model, blocks: dict[tuple[int, int], Matrix]) -> Matrix:
+    """Collect a symmetric matrix from its blocks (i, j), j an ancestor of i or i."""
+    H = [[0.0] * model.nv for _ in range(model.nv)]
+    for (i, j), block in blocks.items():
+        scale = model.leader[i][1] * model.leader[j][1]
+        rows, columns = model.v_slices[i], model.v_slices[j]
+        for a, row in enumerate(range(rows.start, rows.stop)):
+            for b, column in enumerate(range(columns.start, columns.stop)):
+                x = block[a, b] * scale
+                H[row][column] = H[row][column] + x
+                if i != j:
+                    H[column][row] = H[column][row] + x
+    return Matrix(H)
+
+
+def join_columns(model: Model, parts: dict[int, MotionSubspace]) -> Matrix:
+    """Collect a Jacobian (6, nv) from each joint's columns; absent ones are zero."""
+    columns = [Motion.zero()] * model.nv
+    for i, subspace in parts.items():
+        multiplier, at = model.leader[i][1], model.v_slices[i].start
+        for k, column in enumerate(subspace):
+            columns[at + k] = columns[at + k] + column * multiplier
+    return Matrix(zip(*columns, strict=True)) if columns else Matrix([[]] * 6)
+
+
+def friction_force(model: Model, qd: Vector) -> Vector:
+    """Joint force against damping and dry friction, (nv,).
+
+        damping qd + friction tanh(qd / v_s)
+
+    Source: design of this project; v_s is FRICTION_SPEED.
+    """
+    parts = [NOTHING]
+    for i, v in zip(model.bodies, split_v(model, qd)[1:], strict=True):
+        dry = Vector(
+            f * tanh(x / FRICTION_SPEED)
+            for f, x in zip(model.friction[i], v, strict=True)
+        )
+        parts.append(model.damping[i] * v + dry)
+    return join_force(model, parts)
+
+
+def friction_slope(model: Model, qd: Vector) -> Vector:
+    """Derivative of friction_force by qd, its diagonal in independent coordinates."""
+    slopes = [0.0] * model.nv
+    for i, v in zip(model.bodies, split_v(model, qd)[1:], strict=True):
+        for k, x in enumerate(v):
+            t = tanh(x / FRICTION_SPEED)
+            slope = model.damping[i][k] + model.friction[i][k] * (
+                (1 - t * t) / FRICTION_SPEED
+            )
+            at = model.v_slices[i].start + k
+            slopes[at] = slopes[at] + slope * model.leader[i][1] ** 2
+    return Vector(slopes)
+
+
+def integrate(model: Model, q: Vector, dv: Vector) -> Vector:
+    """Position after the displacement dv."""
+    parts: list[Any] = []
+    for i in model.independent:
+        joint = model.joint[i]
+        parts += joint.integrate(q[model.q_slices[i]], dv[model.v_slices[i]])
+    return Vector(parts)
+
+
+def difference(model: Model, q0: Vector, q1: Vector) -> Vector:
+    """Displacement that takes q0 to q1."""
+    parts: list[Any] = []
+    for i in model.independent:
+        at = model.q_slices[i]
+        parts += model.joint[i].difference(q0[at], q1[at])
+    return Vector(parts)
+
+
+def tangent_rate(model: Model, u: Vector, v: Vector) -> Vector:
+    """Rate of the displacement u from a fixed start, moving at v."""
+    parts: list[Any] = []
+    for i in model.independent:
+        at = model.v_slices[i]
+        parts += model.joint[i].rate(u[at], v[at])
+    return Vector(parts)
+
+
+def normalize(model: Model, q: Vector) -> Vector:
+    """Position with unit quaternions."""
+    parts: list[Any] = []
+    for i in model.independent:
+        parts += model.joint[i].normalize(q[model.q_slices[i]])
+    return Vector(parts)
+
+
+def call(model: Model, function: Callable[..., Vector], gives: str, **inputs: Any) -> Any:
+    """Call a function of Vectors with Vectors, or with arrays (n,) or (batch, n)."""
+    if all(isinstance(x, Vector) for x in inputs.values()):
+        return function(model, *inputs.values())
+    arrays = [
+        model.check_shape(name, x, model.nq if name.startswith("q") else model.nv)
+        for name, x in inputs.items()
+    ]
+    columns = [
+        Vector(Column(np.ascontiguousarray(x[..., k])) for k in range(x.shape[-1]))
+        for x in arrays
+    ]
+    result = function(model, *columns)
+    width = model.nq if gives == "q" else model.nv
+    batch = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
+    out = np.empty((*batch, width), np.result_type(*arrays))
+    for k, x in enumerate(result):
+        out[..., k] = x.values if isinstance(x, Column) else x
+    return out

@@ -1,0 +1,115 @@
+"""A robot as its file says it: links and joints, before they become a Model."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from dyn_core.scalar import cos, sin
+from dyn_core.spatial import Matrix, RigidInertia, Transform, Vector
+
+
+@dataclass(frozen=True)
+class Mimic:
+    """A follower's rule: q = multiplier q_leader + offset."""
+
+    joint: str
+    multiplier: float = 1.0
+    offset: float = 0.0
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """A visual or collision shape, kept as the file has it.
+
+    Attributes:
+        role: visual or collision.
+        shape: box, sphere, cylinder, capsule or mesh.
+        size: Its numbers: box sides, radius, radius and length, or mesh scale [m].
+        mesh: Path or package:// address of a mesh, unresolved.
+        pose: Rotation and position in the link.
+    """
+
+    role: str
+    shape: str
+    size: tuple[float, ...]
+    mesh: str | None
+    pose: tuple[Matrix, Vector]
+
+
+@dataclass(frozen=True)
+class LinkSpec:
+    """A link: inertia about its own frame, and its shapes."""
+
+    name: str
+    inertia: RigidInertia
+    geometry: tuple[Geometry, ...] = ()
+
+
+@dataclass(frozen=True)
+class JointSpec:
+    """A joint between two links, in SI units.
+
+    Attributes:
+        kind: fixed, or a key of joints.KINDS.
+        xyz, rpy: Placement in the parent link [m], [rad].
+        effort: Effort limit; 0.0 where the file gives none [N·m | N].
+    """
+
+    name: str
+    kind: str
+    parent: str
+    child: str
+    xyz: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    rpy: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    axis: tuple[float, float, float] = (1.0, 0.0, 0.0)
+    lower: float = -math.inf
+    upper: float = math.inf
+    velocity: float = math.inf
+    effort: float = 0.0
+    damping: float = 0.0
+    friction: float = 0.0
+    armature: float = 0.0
+    mimic: Mimic | None = None
+
+
+@dataclass(frozen=True)
+class Description:
+    """All links and joints of a robot, in the order of the file."""
+
+    name: str
+    links: tuple[LinkSpec, ...]
+    joints: tuple[JointSpec, ...]
+    warnings: tuple[str, ...] = ()
+    sources: tuple[str, ...] = field(default=())
+
+    def link(self, name: str) -> LinkSpec:
+        """Find a link by name."""
+        return next(link for link in self.links if link.name == name)
+
+
+def origin(xyz: tuple, rpy: tuple) -> Transform:
+    """Transform from a frame to the one placed in it by xyz and roll, pitch, yaw.
+
+    R = Rz(yaw) Ry(pitch) Rx(roll); exact for quarter turns of floats.
+    """
+    r, p, y = (_quarters(angle) for angle in rpy)
+    (sr, cr), (sp, cp), (sy, cy) = r, p, y
+    R = Matrix(
+        (
+            (cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr),
+            (sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr),
+            (-sp, cp * sr, cp * cr),
+        )
+    )
+    return Transform(R.T, Vector(xyz))
+
+
+def _quarters(angle: object) -> tuple:
+    """Give sine and cosine, exact where a float is a quarter turn to rounding."""
+    if isinstance(angle, float):
+        turns = angle / (math.pi / 2)
+        nearest = round(turns) if math.isfinite(turns) else 0
+        if abs(turns - nearest) < 1e-14:
+            return ((0.0, 1.0), (1.0, 0.0), (0.0, -1.0), (-1.0, 0.0))[nearest % 4]
+    return sin(angle), cos(angle)

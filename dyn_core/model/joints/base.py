@@ -1,0 +1,99 @@
+"""What every joint kind supplies."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import ClassVar
+
+import numpy as np
+
+from dyn_core.spatial import Motion, MotionSubspace, Transform, Vector
+from dyn_core.spatial.lie import tangent_rate
+
+
+class Joint(ABC):
+    """Motion that a joint allows, as functions of its coordinates.
+
+    Everything takes number-like entries, so that it can be part of a text. S is in the
+    coordinates of the moving body. The contract:
+
+    1. `X(q)` takes motions from the frame before the joint to the frame after it.
+    2. `vJ = S(q) qd` is the velocity across the joint.
+    3. `cJ` is the apparent derivative of S, times qd; zero where S is constant.
+    4. `integrate(q, dv)` moves q by the body displacement S dv; `difference` undoes it.
+
+    Source: RBDA, section 4.4 and RBD5-3.4 (jcalc).
+    """
+
+    kind: ClassVar[str]
+    nq: ClassVar[int]
+    nv: ClassVar[int]
+
+    @classmethod
+    def about(cls, axis: Iterable[float]) -> Joint:
+        """Make one with this axis; kinds without an axis ignore it."""
+        return cls()
+
+    @abstractmethod
+    def X(self, q: Vector) -> Transform:
+        """Joint transform, from the predecessor's to the successor's frame."""
+
+    @abstractmethod
+    def S(self, q: Vector) -> MotionSubspace:
+        """Motion subspace, 6 x nv, body coordinates."""
+
+    def vJ(self, q: Vector, qd: Vector) -> Motion:
+        """Velocity across the joint: S qd."""
+        return self.S(q) @ qd
+
+    def cJ(self, q: Vector, qd: Vector) -> Motion:
+        """Bias of that velocity: (dS/dt in body coordinates) qd."""
+        return Motion.zero()
+
+    @abstractmethod
+    def neutral(self) -> tuple[float, ...]:
+        """Coordinates at which X is the identity."""
+
+    @abstractmethod
+    def random(self, rng: np.random.Generator) -> tuple[float, ...]:
+        """Coordinates drawn over the whole range of a joint without limits."""
+
+    def integrate(self, q: Vector, dv: Vector) -> Vector:
+        """Coordinates after the displacement dv."""
+        return q + dv
+
+    def difference(self, q0: Vector, q1: Vector) -> Vector:
+        """Displacement that takes q0 to q1."""
+        return q1 - q0
+
+    def rate(self, u: Vector, qd: Vector) -> Vector:
+        """Rate of the displacement u from a fixed start, moving at qd."""
+        return qd
+
+    def normalize(self, q: Vector) -> Vector:
+        """Coordinates with unit quaternions."""
+        return q
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.__dict__ == other.__dict__
+
+    def __hash__(self) -> int:
+        return hash((type(self), repr(sorted(self.__dict__.items()))))
+
+    def __repr__(self) -> str:
+        data = ", ".join(f"{k}={v}" for k, v in self.__dict__.items())
+        return f"{type(self).__name__}({data})"
+
+
+class GroupJoint(Joint):
+    """A joint whose configurations form a group: qd is a body velocity, S constant."""
+
+    @abstractmethod
+    def motion(self, u: Vector) -> Motion:
+        """Give the displacement u as a Motion."""
+
+    def rate(self, u: Vector, qd: Vector) -> Vector:
+        """Rate of the displacement u from a fixed start, moving at qd."""
+        six = tuple(tangent_rate(self.motion(u), self.motion(qd)))
+        return Vector(six[: self.nv])

@@ -1,0 +1,135 @@
+"""Parameter paths: the numbers of a Model that can be inputs or be differentiated.
+
+    gravity                     3      root frame [m/s²]
+    armature                    nv     of all independent joints [kg·m² | kg]
+    LINK.mass                   1      [kg]
+    LINK.com                    3      in the link's frame [m]
+    LINK.inertia                6      xx xy xz yy yz zz about the com [kg·m²]
+    LINK.payload                10     m, m c, Ixx Ixy Iyy Ixz Iyz Izz, added, link frame
+    JOINT.damping .friction .armature  1
+    JOINT.origin                6      x y z roll pitch yaw in the parent link [m, rad]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dyn_core.errors import ModelError
+from dyn_core.model.assemble import gravity, sum_inertias
+from dyn_core.model.description import origin
+from dyn_core.model.model import Frame, Model
+from dyn_core.spatial import RigidInertia, Symmetric, Vector
+
+LINK = {"mass": 1, "com": 3, "inertia": 6, "payload": 10}
+JOINT = {"damping": 1, "friction": 1, "armature": 1, "origin": 6}
+UNITS = {
+    "gravity": "m/s²", "mass": "kg", "com": "m", "inertia": "kg·m²", "payload": "SI",
+    "damping": "SI", "friction": "SI", "armature": "SI", "origin": "m; rad",
+}  # fmt: skip
+
+
+def size(model: Model, path: str) -> int:
+    """Give the number of values of a path; an unknown path is a ModelError."""
+    if path == "gravity":
+        return 3
+    if path == "armature":
+        return model.nv
+    name, _, what = path.rpartition(".")
+    if what in LINK:
+        model.frame(name)
+        return LINK[what]
+    if what in JOINT:
+        model.body_of_joint(name)
+        return JOINT[what]
+    valid = ", ".join(
+        ["gravity", "armature", *(f"LINK.{x}" for x in LINK), *(f"JOINT.{x}" for x in JOINT)]
+    )
+    raise ModelError(f"no parameter path '{path}'; valid: {valid}", path)
+
+
+def value(model: Model, path: str) -> np.ndarray:
+    """Give the Model's own value of a path, flat."""
+    count = size(model, path)
+    if path == "gravity":
+        return np.array(list(model.a_grav.lin), float)
+    if path == "armature":
+        return model.flat("armature")
+    name, _, what = path.rpartition(".")
+    if what in LINK:
+        I = model.frame(name).inertia
+        found = {
+            "mass": lambda: [I.m],
+            "com": lambda: list(I.c),
+            "inertia": lambda: Symmetric.of(I.Ic).entries,
+            "payload": lambda: [0.0] * 10,
+        }[what]()
+    elif what == "origin":
+        joints = model.build.description.joints
+        spec = next(j for j in joints if j.name == name)
+        found = [*spec.xyz, *spec.rpy]
+    else:
+        found = [getattr(model, what)[model.body_of_joint(name)][0]]
+    return np.array(list(found), float).reshape(count)
+
+
+def with_values(model: Model, values: Mapping[str, Sequence[Any]]) -> Model:
+    """Give the Model with some parameters replaced by numbers or symbols, unchecked."""
+    changes: dict[str, Any] = {}
+    links: dict[str, dict[str, tuple]] = {}
+    for path, numbers in values.items():
+        numbers = tuple(numbers)
+        if len(numbers) != size(model, path):
+            wanted = size(model, path)
+            raise ModelError(f"{path} takes {wanted} numbers, got {len(numbers)}", path)
+        if path == "gravity":
+            changes["a_grav"] = gravity(numbers)
+            continue
+        if path == "armature":
+            rows = list(changes.get("armature", model.armature))
+            for i in model.independent:
+                rows[i] = Vector(numbers[model.v_slices[i]])
+            changes["armature"] = tuple(rows)
+            continue
+        name, _, what = path.rpartition(".")
+        if what in LINK:
+            links.setdefault(name, {})[what] = numbers
+        else:
+            _joint(model, changes, name, what, numbers)
+    if links:
+        frames = dict(model.frames)
+        for name, numbers in links.items():
+            frames[name] = _link(frames[name], numbers)
+        changes["frames"] = frames
+        changes["I"] = sum_inertias(frames, model.nb + 1)
+    return replace(model, **changes)
+
+
+def _link(frame: Frame, numbers: Mapping[str, tuple]) -> Frame:
+    """Change number groups of a link's inertia."""
+    I = frame.inertia
+    if numbers.keys() - {"payload"}:
+        mass = numbers.get("mass", (I.m,))[0]
+        com, entries = numbers.get("com", I.c), Symmetric.of(I.Ic).entries
+        I = RigidInertia.of(mass, com, numbers.get("inertia", entries))
+    if "payload" in numbers:
+        I = I + RigidInertia.of_parameters(numbers["payload"])
+    return replace(frame, inertia=I)
+
+
+def _joint(
+    model: Model, changes: dict[str, Any], name: str, what: str, numbers: tuple
+) -> None:
+    """Note a change of one joint."""
+    i = model.body_of_joint(name)
+    if what == "origin":
+        rows = list(changes.get("Xtree", model.Xtree))
+        rows[i] = origin(numbers[:3], numbers[3:]) @ model.mounts[i]
+        changes["Xtree"] = tuple(rows)
+        return
+    rows = list(changes.get(what, getattr(model, what)))
+    rows[i] = Vector([numbers[0]] * model.joint[i].nv)
+    changes[what] = tuple(rows)

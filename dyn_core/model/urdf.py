@@ -1,0 +1,260 @@
+"""Reading URDF: the XML is checked and cleaned here, urdf-parser-py reads the rest."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from urdf_parser_py import urdf as parser
+from urdf_parser_py.xml_reflection import core as reflection
+
+from dyn_core.errors import ModelError
+from dyn_core.model import sidecar as sidecars
+from dyn_core.model.assemble import Build, assemble
+from dyn_core.model.description import (
+    Description,
+    Geometry,
+    JointSpec,
+    LinkSpec,
+    Mimic,
+    origin,
+)
+from dyn_core.model.joints.single import unit
+from dyn_core.model.model import Model
+from dyn_core.spatial import RigidInertia
+
+_LINK_PARTS = ("inertial", "visual", "collision")
+_JOINT_PARTS = (
+    "origin", "parent", "child", "axis", "calibration", "dynamics", "limit",
+    "safety_controller", "mimic",
+)  # fmt: skip
+_SHAPES = ("box", "sphere", "cylinder", "mesh")
+_SILENT = ("transmission", "gazebo", "ros2_control", "material", "version")
+
+
+def load_urdf(
+    source: Any,
+    *,
+    root_joint: str = "fixed",
+    lock: Mapping[str, Any] | None = None,
+    root: str | None = None,
+    tip: str | None = None,
+    extras: Any = None,
+    sidecar: bool = True,
+    check: str = "error",
+    gravity: tuple[float, ...] = (0.0, 0.0, -9.81),
+) -> Model:
+    """Give the Model of a URDF.
+
+    Args:
+        source: Path, XML text, or open file.
+        root_joint: How the root link is held: fixed or floating.
+        lock: Joint positions at which joints are fixed, by name [rad | m].
+        root, tip: Links between which a sub-chain is kept.
+        extras: Path or mapping with what URDF cannot say (the sidecar).
+        sidecar: Whether NAME.dyn.yaml beside a path is read by itself.
+        check: error, or warn to let implausible inertias of real files through.
+        gravity: Gravity acceleration in the root frame, 3 [m/s²].
+
+    Raises:
+        ModelError: The file is unusable; names the element and what would be valid.
+    """
+    if check not in ("error", "warn"):
+        raise ModelError(f"check '{check}': valid are error, warn")
+    g = tuple(float(x) for x in gravity)
+    if len(g) != 3 or not all(math.isfinite(x) for x in g):
+        raise ModelError(f"gravity needs three finite numbers, got {gravity!r}")
+    text, path = _read(source)
+    description = describe(text)
+    if extras is None and sidecar and path is not None:
+        beside = path.with_name(path.stem + ".dyn.yaml")
+        extras = beside if beside.exists() else None
+    if path is not None:
+        description = sidecars.from_file(description, path)
+    if extras is not None:
+        description = sidecars.apply(description, extras)
+    strict = check == "error"
+    return assemble(Build(description, root, tip, root_joint, dict(lock or {}), g, strict))
+
+
+def describe(text: str | bytes) -> Description:
+    """Give the Description of URDF text."""
+    if isinstance(text, bytes):
+        text = text.decode("utf-8", "replace")
+    element, warnings = _clean(text)
+    reported: list[str] = []
+    before, reflection.on_error = reflection.on_error, reported.append
+    try:
+        robot = parser.URDF.from_xml_string(ElementTree.tostring(element))
+    except Exception as error:  # the parser raises bare Exceptions and AssertionErrors
+        raise ModelError(f"the URDF cannot be read: {error}") from error
+    finally:
+        reflection.on_error = before
+    links = tuple(_link(link) for link in robot.links)
+    joints = tuple(_joint(joint, warnings) for joint in robot.joints)
+    return Description(
+        robot.name or "robot", links, joints, tuple([*warnings, *reported])
+    )
+
+
+def _read(source: Any) -> tuple[str, Path | None]:
+    """Give the text and, where there is one, the path."""
+    if hasattr(source, "read"):
+        text = source.read()
+        return text if isinstance(text, str) else text.decode("utf-8", "replace"), None
+    if isinstance(source, bytes):
+        source = source.decode("utf-8", "replace")
+    if isinstance(source, str) and (not source.strip() or "<" in source):
+        return source, None
+    path = Path(os.fspath(source))
+    try:
+        return path.read_text(encoding="utf-8"), path
+    except (OSError, UnicodeDecodeError) as error:
+        raise ModelError(f"cannot read the URDF file {path}: {error}") from error
+
+
+def _clean(text: str) -> tuple[ElementTree.Element, list[str]]:
+    """Parse XML safely and keep only what the parser knows; warn of the rest."""
+    if not text.strip():
+        raise ModelError("the URDF is empty; a <robot> element is needed")
+    upper = text.upper()
+    if "<!DOCTYPE" in upper or "<!ENTITY" in upper:
+        raise ModelError("the URDF declares XML entities (DOCTYPE); remove them")
+    if "<xacro:" in text or "${" in text:
+        raise ModelError(
+            "the file holds xacro tags; expand them first:"
+            " xacro robot.urdf.xacro > robot.urdf"
+        )
+    try:
+        robot = ElementTree.fromstring(text.strip())
+    except ElementTree.ParseError as error:
+        raise ModelError(f"the URDF is malformed XML: {error}") from error
+    if robot.tag != "robot":
+        raise ModelError(f"the root element is <{robot.tag}>; a URDF has <robot>")
+    warnings: list[str] = []
+    for child in list(robot):
+        if child.tag in ("link", "joint"):
+            _clean_part(child, warnings)
+        elif child.tag != "material":
+            robot.remove(child)
+            if child.tag not in _SILENT:
+                warnings.append(f"unknown element <{child.tag}> is left out")
+    return robot, warnings
+
+
+def _clean_part(element: ElementTree.Element, warnings: list[str]) -> None:
+    """Keep the known children of a link or joint."""
+    known = _LINK_PARTS if element.tag == "link" else _JOINT_PARTS
+    name = element.get("name", "")
+    for child in list(element):
+        where = f"{element.tag} '{name}'"
+        if child.tag not in known:
+            element.remove(child)
+            warnings.append(f"{where}: unknown element <{child.tag}> is left out")
+        elif child.tag in ("visual", "collision"):
+            shape = child.find("geometry/*")
+            if shape is None or shape.tag not in _SHAPES:
+                element.remove(child)
+                tag = "nothing" if shape is None else f"<{shape.tag}>"
+                warnings.append(f"{where}: <{child.tag}> with {tag} is left out")
+    if element.tag == "joint":
+        _check_joint_element(element, name)
+
+
+def _check_joint_element(element: ElementTree.Element, name: str) -> None:
+    """Say in words what the parser would only fail on."""
+    if not element.get("type"):
+        raise ModelError(f"joint '{name}' has no type; valid: revolute, fixed, ...", name)
+    for tag in ("parent", "child"):
+        part = element.find(tag)
+        if part is None or not part.get("link"):
+            raise ModelError(f"joint '{name}' lacks <{tag} link=\"...\"/>", name)
+    mimic = element.find("mimic")
+    if mimic is not None and not mimic.get("joint"):
+        raise ModelError(f"joint '{name}': <mimic> names no joint", name)
+    limit = element.find("limit")
+    if limit is not None:
+        for key in ("effort", "velocity"):  # required by the format, absent in files
+            if limit.get(key) is None:
+                limit.set(key, "0")
+
+
+def _triple(values: Any) -> tuple[float, float, float]:
+    numbers = (0.0, 0.0, 0.0) if values is None else tuple(float(x) for x in values)
+    return numbers  # type: ignore[return-value]
+
+
+def _pose(element: Any) -> tuple[tuple, tuple]:
+    """Give xyz and rpy of an <origin>, which may be absent."""
+    if element is None:
+        return (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
+    return _triple(element.xyz), _triple(element.rpy)
+
+
+def _link(link: Any) -> LinkSpec:
+    """Read a link; what is omitted gets its default."""
+    inertia = RigidInertia.zero()
+    if link.inertial is not None:
+        part = link.inertial
+        m = 0.0 if part.mass is None else float(part.mass)
+        I, six = part.inertia, (0.0,) * 6
+        if I is not None:
+            six = tuple(float(x) for x in (I.ixx, I.ixy, I.ixz, I.iyy, I.iyz, I.izz))
+        X = origin(*_pose(part.origin))
+        inertia = X.T @ RigidInertia.of(m, (0.0, 0.0, 0.0), six) @ X
+    shapes = [("visual", x) for x in link.visuals]
+    shapes += [("collision", x) for x in link.collisions]
+    return LinkSpec(link.name, inertia, tuple(_geometry(*shape) for shape in shapes))
+
+
+def _geometry(role: str, element: Any) -> Geometry:
+    """Keep a shape as the file has it."""
+    shape = element.geometry
+    kind = type(shape).__name__.lower()
+    mesh = getattr(shape, "filename", None)
+    if kind == "box":
+        size = _triple(shape.size)
+    elif kind == "mesh":
+        size = (1.0, 1.0, 1.0) if shape.scale is None else _triple(shape.scale)
+    else:
+        length = getattr(shape, "length", None)
+        size = (float(shape.radius), *(() if length is None else (float(length),)))
+    return Geometry(role, kind, size, mesh, origin(*_pose(element.origin)).pose)
+
+
+def _joint(joint: Any, warnings: list[str]) -> JointSpec:
+    """Read a joint; what is omitted gets its default."""
+    kind, limit, dynamics = joint.type, joint.limit, joint.dynamics
+    axis = (1.0, 0.0, 0.0) if joint.axis is None else _triple(joint.axis)
+    low, high, velocity, effort = -math.inf, math.inf, math.inf, 0.0
+    if limit is not None:
+        velocity = float(limit.velocity or 0.0) or math.inf
+        effort = float(limit.effort or 0.0)
+        if kind in ("revolute", "prismatic"):
+            low, high = float(limit.lower or 0.0), float(limit.upper or 0.0)
+    if kind in ("revolute", "prismatic") and limit is None:
+        warnings.append(f"joint '{joint.name}': {kind} without <limit>; taken as free")
+    mimic = None
+    if joint.mimic is not None:
+        rule = joint.mimic
+        factor = 1.0 if rule.multiplier is None else float(rule.multiplier)
+        mimic = Mimic(rule.joint, factor, float(rule.offset or 0.0))
+    xyz, rpy = _pose(joint.origin)
+    return JointSpec(
+        joint.name, kind, joint.parent, joint.child, xyz, rpy, _direction(axis),
+        low, high, velocity, effort,
+        damping=float(getattr(dynamics, "damping", None) or 0.0),
+        friction=float(getattr(dynamics, "friction", None) or 0.0),
+        mimic=mimic,
+    )  # fmt: skip
+
+
+def _direction(axis: tuple) -> tuple[float, float, float]:
+    """Scale an axis to length one; one without direction is left for the check."""
+    if not all(math.isfinite(x) for x in axis) or math.hypot(*axis) < 1e-9:
+        return axis
+    return tuple(unit(axis))  # type: ignore[return-value]

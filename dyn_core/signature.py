@@ -1,0 +1,169 @@
+"""Kinds of problem: named inputs and outputs with size and unit. Data, not classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dyn_core.errors import UnsupportedError
+
+# What a Port's numbers are; decides how the border converts them.
+KINDS = (
+    "position",  # (nq,) expanded to followers
+    "velocity",  # (nv,) velocities, accelerations: expanded to followers
+    "joint_force",  # (nv,) outputs contracted to leaders; carries joint friction
+    "joint_matrix",  # (nv, nv) symmetric, contracted on both sides
+    "jacobian",  # (6, nv) columns contracted to leaders
+    "wrenches",  # (nb, 6) a force on each body, in its coordinates
+    "poses",  # (k, 4, 4) homogeneous transforms
+    "motion",  # (6,)
+    "force",  # (6,)
+    "plain",  # as it is
+)
+
+
+@dataclass(frozen=True)
+class Port:
+    """One input or output.
+
+    Attributes:
+        name: As in the call.
+        shape: Sizes, as numbers or names (nq, nv, nb, or an option's length).
+        unit: In words.
+        kind: One of KINDS.
+        optional: Zero when a Program is built without it.
+    """
+
+    name: str
+    shape: tuple[int | str, ...]
+    unit: str = ""
+    kind: str = "plain"
+    optional: bool = False
+
+    def sized(self, sizes: Mapping[str, int]) -> Port:
+        """Give the Port with its sizes as numbers."""
+        shape = []
+        for size in self.shape:
+            if isinstance(size, str) and size not in sizes:
+                raise UnsupportedError(f"port {self.name}: unknown size '{size}'")
+            shape.append(sizes[size] if isinstance(size, str) else size)
+        return Port(self.name, tuple(shape), self.unit, self.kind, self.optional)
+
+    @property
+    def size(self) -> int:
+        """Number of entries of a sized Port."""
+        count = 1
+        for n in self.shape:
+            count *= int(n)
+        return count
+
+
+@dataclass(frozen=True)
+class Signature:
+    """A kind of problem; Programs of one Signature are interchangeable.
+
+    Attributes:
+        name: In plain words with underscores.
+        inputs, outputs: Ports in the order of the call.
+        friction_at: Velocity input at which joint friction is evaluated, or None:
+            then the option joint_friction goes to the slots.
+    """
+
+    name: str
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    friction_at: str | None = None
+
+    def __repr__(self) -> str:
+        inputs = ", ".join(p.name + ("?" if p.optional else "") for p in self.inputs)
+        return f"{self.name}({inputs}) -> {', '.join(p.name for p in self.outputs)}"
+
+
+_q = Port("q", ("nq",), "rad | m", "position")
+_qd = Port("qd", ("nv",), "rad/s | m/s", "velocity")
+_qdd = Port("qdd", ("nv",), "rad/s² | m/s²", "velocity")
+_tau = Port("tau", ("nv",), "N·m | N", "joint_force")
+_f_ext = Port("f_ext", ("nb", 6), "N·m; N", "wrenches", optional=True)
+
+INVERSE_DYNAMICS = Signature(
+    "inverse_dynamics", (_q, _qd, _qdd, _f_ext), (_tau,), friction_at="qd"
+)
+FORWARD_DYNAMICS = Signature(
+    "forward_dynamics", (_q, _qd, _tau, _f_ext), (_qdd,), friction_at="qd"
+)
+MASS_MATRIX = Signature(
+    "mass_matrix", (_q,), (Port("H", ("nv", "nv"), "kg·m² | kg", "joint_matrix"),)
+)
+BIAS_FORCE = Signature(
+    "bias_force",
+    (_q, _qd, _f_ext),
+    (Port("C", ("nv",), "N·m | N", "joint_force"),),
+    friction_at="qd",
+)
+GRAVITY_FORCE = Signature(
+    "gravity_force", (_q,), (Port("g", ("nv",), "N·m | N", "joint_force"),)
+)
+FORWARD_KINEMATICS = Signature(
+    "forward_kinematics", (_q,), (Port("poses", ("nf", 4, 4), "-; m", "poses"),)
+)
+JACOBIAN = Signature(
+    "jacobian", (_q,), (Port("J", (6, "nv"), "-; m", "jacobian"),)
+)
+FRAME_VELOCITY = Signature(
+    "frame_velocity", (_q, _qd), (Port("v", (6,), "rad/s; m/s", "motion"),)
+)
+FRAME_BIAS_ACCELERATION = Signature(
+    "frame_bias_acceleration",
+    (_q, _qd),
+    (Port("a", (6,), "rad/s²; m/s²", "motion"),),
+)
+ENERGY = Signature(
+    "energy",
+    (_q, _qd),
+    (Port("kinetic", (), "J"), Port("potential", (), "J")),
+)
+MOMENTUM = Signature(
+    "momentum",
+    (_q, _qd),
+    (Port("h", (6,), "N·m·s; N·s", "force"), Port("com", (3,), "m")),
+)
+STEP = Signature(
+    "step",
+    (_q, _qd, _tau, Port("dt", (), "s"), _f_ext),
+    (
+        Port("q_next", ("nq",), "rad | m", "position"),
+        Port("qd_next", ("nv",), "rad/s | m/s", "velocity"),
+    ),
+)
+_gains = (Port("kp", ("nv",), "1/s²"), Port("kd", ("nv",), "1/s"))
+TRACKING_CONTROL = Signature(
+    "tracking_control",
+    (
+        _q,
+        _qd,
+        Port("q_ref", ("nq",), "rad | m", "position"),
+        Port("qd_ref", ("nv",), "rad/s | m/s", "velocity"),
+        Port("qdd_ref", ("nv",), "rad/s² | m/s²", "velocity"),
+        *_gains,
+    ),
+    (_tau,),
+    friction_at="qd_ref",
+)
+GRAVITY_CONTROL = Signature("gravity_control", (_q, _qd, _gains[1]), (_tau,))
+
+SIGNATURES: tuple[Signature, ...] = (
+    INVERSE_DYNAMICS,
+    FORWARD_DYNAMICS,
+    MASS_MATRIX,
+    BIAS_FORCE,
+    GRAVITY_FORCE,
+    FORWARD_KINEMATICS,
+    JACOBIAN,
+    FRAME_VELOCITY,
+    FRAME_BIAS_ACCELERATION,
+    ENERGY,
+    MOMENTUM,
+    STEP,
+    TRACKING_CONTROL,
+    GRAVITY_CONTROL,
+)

@@ -1,0 +1,349 @@
+"""Solvers: a name, a Signature, and a way to become a Program."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from dyn_core.border import Border, _flat
+from dyn_core.engines import DEFAULT_ENGINE, ENGINES, Program
+from dyn_core.engines.base import Recipe
+from dyn_core.engines.graph import Requirement
+from dyn_core.errors import (
+    RequireError,
+    ShapeError,
+    SignatureError,
+    SolverNotFound,
+    UnsupportedError,
+)
+from dyn_core.model import Model, coordinates, parameters
+from dyn_core.signature import Port, Signature
+from dyn_core.spatial import Vector
+
+Lookup = Callable[[str], "Solver"]
+
+
+class Solver(ABC):
+    """Something that solves the problem of its Signature for any robot it supports.
+
+    A leaf states `name` and `signature` and writes `build`. Most are TextSolvers; one
+    that calls a library for each state derives from ArraySolver.
+
+    Attributes:
+        name: By which it is asked for.
+        signature: What it solves.
+        source: Where the algorithm is from.
+        origin: Distribution and module that offered it; the registry notes it.
+    """
+
+    name: str
+    signature: Signature
+    source: str = ""
+    origin: str = ""
+    lookup: Lookup | None = None
+
+    @abstractmethod
+    def build(self, model: Model, **choices: Any) -> Program:
+        """Give a Program for a robot.
+
+        Args:
+            model: Robot.
+            choices: engine, inputs, joint_friction, finite, f_ext_frame; and the
+                solver's own slots and options.
+        """
+
+    def bound(self, origin: str, lookup: Lookup) -> Solver:
+        """Give the Solver with what the registry knows."""
+        self.origin, self.lookup = origin, lookup
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.lookup is not None:
+            return _look_up, (self.lookup, self.name)
+        return object.__reduce__(self)
+
+
+def _look_up(lookup: Lookup, name: str) -> Solver:
+    return lookup(name)
+
+
+@dataclass(frozen=True)
+class _Common:
+    """Choices every Program understands."""
+
+    engine: str | None = None
+    inputs: tuple[str, ...] = ()
+    joint_friction: bool = False
+    finite: bool = False
+    f_ext_frame: str = "body"
+
+    @classmethod
+    def split(
+        cls, solver: Solver, choices: Mapping[str, Any], own: Sequence[str]
+    ) -> tuple[_Common, dict[str, Any]]:
+        """Part the common choices from the solver's own; refuse unknown ones."""
+        common = {k: v for k, v in choices.items() if k in cls.__dataclass_fields__}
+        rest = {k: v for k, v in choices.items() if k not in common}
+        unknown = [key for key in rest if key not in own]
+        if unknown:
+            valid = ", ".join([*cls.__dataclass_fields__, *own])
+            raise UnsupportedError(
+                f"{solver.name}: unknown choice {', '.join(unknown)}; valid: {valid}"
+            )
+        if isinstance(common.get("inputs"), str):
+            common["inputs"] = (common["inputs"],)
+        common["inputs"] = tuple(common.get("inputs", ()))
+        result = cls(**common)
+        if result.f_ext_frame not in ("body", "base"):
+            raise UnsupportedError(
+                f"{solver.name}: f_ext_frame {result.f_ext_frame!r}; valid: body, base"
+            )
+        return result, rest
+
+    def ports(
+        self, model: Model, signature: Signature, sizes: Mapping[str, int]
+    ) -> tuple[list[Port], list[Port], list[str]]:
+        """Give sized inputs, outputs, and which inputs are parameter paths."""
+        optional = [p.name for p in signature.inputs if p.optional]
+        paths = [name for name in self.inputs if name not in optional]
+        sizes = {"nq": model.nq, "nv": model.nv, "nb": model.nb, **sizes}
+        inputs = [
+            port.sized(sizes)
+            for port in signature.inputs
+            if not port.optional or port.name in self.inputs
+        ]
+        for path in paths:
+            count = parameters.size(model, path)
+            unit = parameters.UNITS[path.rpartition(".")[2]]
+            inputs.append(Port(path, () if count == 1 else (count,), unit))
+        return inputs, [port.sized(sizes) for port in signature.outputs], paths
+
+
+def _no_sizes(model: Model, options: Mapping[str, Any]) -> dict[str, int]:
+    return {}
+
+
+@dataclass(eq=False)
+class TextSolver(Solver):
+    """A Solver whose algorithm is a text.
+
+    Attributes:
+        text: The algorithm, text(model, *inputs, **slots, **options).
+        slots: Signature of each slot.
+        fills: What fills a slot unless build says otherwise: a name or a Solver.
+        options: Options of the text with their defaults.
+        sizes: Gives named sizes of Ports that depend on options.
+        by_joint: Whether the text takes coordinates split by joint; else it takes
+            Vectors of independent coordinates.
+        coupled: Solver that serves robots with followers instead, where the text
+            eliminates joint by joint; None if the text serves them.
+        source: Where the algorithm is from.
+    """
+
+    name: str
+    signature: Signature
+    text: Callable[..., Any]
+    slots: Mapping[str, Signature] = field(default_factory=dict)
+    fills: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    sizes: Callable[[Model, Mapping[str, Any]], Mapping[str, int]] = _no_sizes
+    by_joint: bool = True
+    coupled: TextSolver | None = None
+    source: str = ""
+    origin: str = ""
+    lookup: Lookup | None = None
+
+    def __post_init__(self) -> None:
+        doc = self.text.__doc__ or ""
+        if not self.source and "Source:" in doc:
+            tail = doc[doc.index("Source:") + 7 :].strip()
+            self.source = " ".join(tail.split("\n\n")[0].split())
+
+    def build(self, model: Model, **choices: Any) -> Program:
+        """Give a Program for a robot.
+
+        Args:
+            model: Robot.
+            engine: graph (default) or plain.
+            inputs: Optional Ports (f_ext) and parameter paths that become inputs.
+            joint_friction: Whether damping and dry friction act in the joints.
+            finite: Whether NaN and infinity are refused.
+            f_ext_frame: Coordinates of external forces: body or base.
+            choices: Slots (a solver's name or a Solver) and options of the text.
+
+        Raises:
+            SignatureError: A slot is filled with a solver of another kind.
+            UnsupportedError: An unknown choice or engine.
+        """
+        own = [*self.slots, *self.options]
+        common, rest = _Common.split(self, choices, own)
+        name = common.engine or DEFAULT_ENGINE
+        if name not in ENGINES:
+            valid = ", ".join(ENGINES)
+            raise UnsupportedError(f"no engine is called '{name}'; valid: {valid}")
+        robot = model if common.joint_friction else model.without_friction()
+        border = self._border(robot, common, rest)
+        sizes = self.sizes(model, border.options)
+        inputs, outputs, paths = common.ports(model, self.signature, sizes)
+        return ENGINES[name](
+            text=border.flat(robot, inputs, paths),
+            recipe=Recipe(self, model, dict(choices)),
+            signature=self.signature,
+            inputs=inputs,
+            outputs=outputs,
+            defaults={
+                p.name: parameters.value(model, p.name).reshape(p.shape)
+                for p in inputs
+                if p.name in paths
+            },
+            finite=common.finite,
+        )
+
+    def _border(self, model: Model, common: _Common, rest: Mapping[str, Any]) -> Border:
+        """Give the text with its slots filled for a robot."""
+        if model.coupled and self.coupled is not None:
+            replacement = replace(self.coupled, lookup=self.lookup)
+            return replacement._border(model, common, {})
+        here = common.joint_friction and self.signature.friction_at is not None
+        slots = {}
+        for slot, wanted in self.slots.items():
+            solver = self._fill(slot, wanted, rest.get(slot, self.fills.get(slot)))
+            below = common.joint_friction and not here
+            passed = replace(common, joint_friction=below, f_ext_frame="body")
+            slots[slot] = _slot_filling(solver, model, passed)
+        options = {key: rest.get(key, value) for key, value in self.options.items()}
+        return Border(
+            self.text,
+            self.signature,
+            self.by_joint,
+            slots,
+            options,
+            here,
+            common.f_ext_frame,
+        )
+
+    def _fill(self, slot: str, wanted: Signature, what: Any) -> Solver:
+        """Find the Solver for a slot and check its kind."""
+        if isinstance(what, str):
+            if self.lookup is None:
+                raise SolverNotFound(what, ())
+            what = self.lookup(what)
+        if not isinstance(what, Solver):
+            raise SignatureError(f"{self.name}: slot {slot} needs a Solver, got {what!r}")
+        if what.signature != wanted:
+            raise SignatureError(
+                f"{self.name}: slot {slot} needs a solver of {wanted.name};"
+                f" '{what.name}' solves {what.signature.name}"
+            )
+        return what
+
+
+def _slot_filling(solver: Solver, model: Model, common: _Common) -> Border | Program:
+    """Give a text as a Border to trace inline, anything else as a Program."""
+    if isinstance(solver, TextSolver):
+        return solver._border(model, replace(common, inputs=()), {})
+    if any(path not in ("f_ext",) for path in common.inputs):
+        raise UnsupportedError(
+            f"slot solver '{solver.name}' is not a text; parameter inputs"
+            f" {', '.join(common.inputs)} cannot reach it"
+        )
+    choices: dict[str, Any] = {"joint_friction": common.joint_friction}
+    if "f_ext" in common.inputs:
+        choices["inputs"] = ("f_ext",)
+    return solver.build(model, **choices)
+
+
+class ArraySolver(Solver):
+    """A Solver that is not a text: it computes one state at a time with arrays.
+
+    A leaf writes `solve(model, *inputs)`, arrays shaped like the Ports (optional ones
+    are None unless asked for), and gives an array or a tuple. Joint friction is added
+    around it. RequireErrors it raises become the status of the row.
+    """
+
+    @abstractmethod
+    def solve(self, model: Model, *inputs: Any) -> Any:
+        """Give the outputs of one state, float arrays in independent coordinates."""
+
+    def build(self, model: Model, **choices: Any) -> Program:
+        """Give a Program; parameter inputs are refused."""
+        common, _ = _Common.split(self, choices, ())
+        optional = [p.name for p in self.signature.inputs if p.optional]
+        refused = [name for name in common.inputs if name not in optional]
+        if refused or common.f_ext_frame != "body":
+            what = ", ".join(refused) or "f_ext_frame"
+            raise UnsupportedError(f"{self.name} is not a text and cannot take {what}")
+        inputs, outputs, _ = common.ports(model, self.signature, {})
+        return _ArrayProgram(
+            Recipe(self, model, dict(choices)),
+            self.signature,
+            inputs,
+            outputs,
+            {},
+            common.finite,
+            common.joint_friction,
+        )
+
+
+class _ArrayProgram(Program):
+    """The Program of an ArraySolver."""
+
+    engine = "array"
+
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts[:-1])
+        self.joint_friction = parts[-1]
+        self._failures: dict[int, Requirement] = {}
+
+    def run_row(self, numbers: Sequence[Any]) -> tuple[Sequence[Any], int]:
+        """Solve one state."""
+        values, at = {}, 0
+        for port in self.inputs:
+            part = np.array(numbers[at : at + port.size], float)
+            values[port.name] = part.reshape(port.shape)
+            at += port.size
+        friction = self._friction(values)
+        for port in self.inputs:
+            if port.kind == "joint_force":
+                values[port.name] = values[port.name] - friction
+        arrays = [values.get(port.name) for port in self.signature.inputs]
+        size = sum(port.size for port in self.outputs)
+        try:
+            results = self.recipe.solver.solve(self.model, *arrays)
+        except RequireError as error:
+            number = len(self._failures) + 1
+            self._failures[number] = Requirement(0, type(error), error.item)
+            return [float("nan")] * size, number
+        results = results if isinstance(results, tuple) else (results,)
+        flat: list[Any] = []
+        for port, result in zip(self.outputs, results, strict=True):
+            array = np.asarray(result, float)
+            if array.shape != port.shape:
+                raise ShapeError(port.name, f"shape {port.shape}", f"{array.shape}")
+            flat += _flat(array + friction if port.kind == "joint_force" else array.ravel())
+        return flat, 0
+
+    def _friction(self, values: Mapping[str, np.ndarray]) -> np.ndarray:
+        at = self.signature.friction_at
+        if not self.joint_friction or at is None:
+            return np.zeros(self.model.nv)
+        qd = Vector(float(x) for x in values[at])
+        return np.array(list(coordinates.friction_force(self.model, qd)), float)
+
+    def run_block(self, columns: Sequence[Any], rows: int) -> tuple[Sequence[Any], Any]:
+        """Solve each row."""
+        results, states = [], []
+        for row in range(rows):
+            numbers = [x[row] if isinstance(x, np.ndarray) else x for x in columns]
+            result, state = self.run_row(numbers)
+            results.append(result)
+            states.append(state)
+        return np.array(results, float).T, np.array(states)
+
+    def requirement(self, number: int) -> Requirement:
+        """Give what failed under this number."""
+        return self._failures[number]

@@ -1,0 +1,305 @@
+"""Inertias: of a rigid body (10 numbers) and of an articulated body (21 numbers)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from dyn_core.spatial.vectors import Force, Matrix, Motion, Vector, cross3, skew
+
+_ORDER = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
+_PLACE = ((0, 1, 2), (1, 3, 4), (2, 4, 5))
+
+
+class Symmetric:
+    """A symmetric 3x3 matrix by its six numbers xx, xy, xz, yy, yz, zz."""
+
+    __slots__ = ("entries",)
+
+    def __init__(self, entries: Iterable[Any]) -> None:
+        self.entries = tuple(entries)
+
+    @classmethod
+    def of(cls, M: Matrix) -> Symmetric:
+        """Read the upper half of a matrix known to be symmetric."""
+        return cls(M[i, j] for i, j in _ORDER)
+
+    @classmethod
+    def scaled_identity(cls, m: Any) -> Symmetric:
+        """Give m times the unit matrix."""
+        return cls((m, 0.0, 0.0, m, 0.0, m))
+
+    def full(self) -> Matrix:
+        """Write out all nine entries."""
+        return Matrix([self.entries[k] for k in row] for row in _PLACE)
+
+    def rotated(self, R: Matrix) -> Symmetric:
+        """Give R A R.T."""
+        half = R @ self.full()
+        rows, columns = half.rows, R.rows
+        return Symmetric(Vector(rows[i]) @ Vector(columns[j]) for i, j in _ORDER)
+
+    def __matmul__(self, x: Vector) -> Vector:
+        return self.full() @ x
+
+    def __add__(self, other: Symmetric) -> Symmetric:
+        pairs = zip(self.entries, other.entries, strict=True)
+        return Symmetric(a + b for a, b in pairs)
+
+    def __sub__(self, other: Symmetric) -> Symmetric:
+        pairs = zip(self.entries, other.entries, strict=True)
+        return Symmetric(a - b for a, b in pairs)
+
+
+class RigidInertia:
+    """Inertia of a rigid body, about and along the axes of one frame.
+
+        I v = [Io w + h x v; m v - h x w]       h = m c,  Io = Ic + m c x c x.T
+
+    Attributes:
+        m: Mass [kg].
+        h: Mass times centre of mass, 3 [kg m].
+        I: Rotational inertia about the frame's origin [kg m²].
+
+    Source: GUIDE (23), (25); RBDA (2.63).
+    """
+
+    __slots__ = ("I", "h", "m")
+
+    def __init__(self, m: Any, h: Vector, I: Symmetric) -> None:
+        self.m, self.h, self.I = m, h, I
+
+    @classmethod
+    def of(cls, m: Any, c: Iterable[Any], Ic: Any) -> RigidInertia:
+        """Make one from mass, centre of mass and inertia about it.
+
+        Args:
+            m: Mass [kg].
+            c: Centre of mass, 3 [m].
+            Ic: Inertia about c along the frame's axes, 3x3 or xx,xy,xz,yy,yz,zz.
+        """
+        c = Vector(c)
+        entries = tuple(Ic)
+        if len(entries) == 3:
+            entries = tuple(entries[i][j] for i, j in _ORDER)
+        a = skew(c)
+        steiner = Symmetric.of(a @ a * m)
+        return cls(m, c * m, Symmetric(entries) - steiner)
+
+    @classmethod
+    def of_parameters(cls, ten: Iterable[Any]) -> RigidInertia:
+        """Make one from m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the origin."""
+        m, hx, hy, hz, xx, xy, yy, xz, yz, zz = ten
+        return cls(m, Vector((hx, hy, hz)), Symmetric((xx, xy, xz, yy, yz, zz)))
+
+    @classmethod
+    def of_matrix(cls, M: Any) -> RigidInertia:
+        """Make one from a 6x6 matrix; one without rigid-body structure is refused."""
+        M = np.asarray(M, float)
+        scale = max(1.0, float(np.abs(M).max()))
+        m, H = M[5, 5], M[:3, 3:]
+        h = Vector((H[2, 1], H[0, 2], H[1, 0]))
+        rigid = cls(m, h, Symmetric(float(M[i, j]) for i, j in _ORDER))
+        if not np.allclose(np.asarray(rigid), M, atol=1e-9 * scale, rtol=0):
+            raise ValueError(
+                "this 6x6 matrix is not the inertia of a rigid body (10 numbers);"
+                " use ArticulatedInertia for a general one"
+            )
+        return rigid
+
+    @classmethod
+    def zero(cls) -> RigidInertia:
+        """Inertia of nothing."""
+        return cls(0.0, Vector.zeros(3), Symmetric((0.0,) * 6))
+
+    @property
+    def c(self) -> Vector:
+        """Centre of mass [m]; the origin where the mass is zero (floats only)."""
+        return self.h / self.m if self.m else Vector.zeros(3)
+
+    @property
+    def Ic(self) -> Matrix:
+        """Inertia about the centre of mass, 3x3 [kg m²] (floats only)."""
+        a = skew(self.c)
+        return self.I.full() + a @ a * self.m
+
+    @property
+    def parameters(self) -> tuple[Any, ...]:
+        """The ten numbers m, m c, Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the origin."""
+        xx, xy, xz, yy, yz, zz = self.I.entries
+        return (self.m, *self.h, xx, xy, yy, xz, yz, zz)
+
+    def __add__(self, other: Any) -> Any:
+        if isinstance(other, RigidInertia):
+            return RigidInertia(self.m + other.m, self.h + other.h, self.I + other.I)
+        if isinstance(other, ArticulatedInertia):
+            return self.articulated() + other
+        return NotImplemented
+
+    def __matmul__(self, other: Any) -> Any:
+        if isinstance(other, Motion):
+            w, v = other.ang, other.lin
+            ang = self.I @ w + cross3(self.h, v)
+            return Force(ang, v * self.m - cross3(self.h, w))
+        if isinstance(other, MotionSubspace):
+            return ForceSubspace(self @ column for column in other)
+        return NotImplemented
+
+    def articulated(self) -> ArticulatedInertia:
+        """Give the same inertia as an ArticulatedInertia."""
+        return ArticulatedInertia(self.I, skew(self.h), Symmetric.scaled_identity(self.m))
+
+    def rate(self, v: Motion) -> np.ndarray:
+        """Give dI/dt of a body that moves with v: v x* I - I v x, 6x6 (floats).
+
+        Source: GUIDE (27).
+        """
+        M, crm = np.asarray(self), cross_matrix(v)
+        return -crm.T @ M - M @ crm
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.array(self.articulated(), dtype=dtype)
+
+    def __repr__(self) -> str:
+        return f"RigidInertia(m={self.m}, h={list(self.h)}, I={list(self.I.entries)})"
+
+
+class ArticulatedInertia:
+    """Inertia of an articulated body: [[I, H], [H.T, M]], symmetric 6x6."""
+
+    __slots__ = ("H", "I", "M")
+
+    def __init__(self, I: Symmetric, H: Matrix, M: Symmetric) -> None:
+        self.I, self.H, self.M = I, H, M
+
+    @classmethod
+    def of_matrix(cls, matrix: Any) -> ArticulatedInertia:
+        """Make one from a symmetric 6x6 matrix."""
+        matrix = np.asarray(matrix, float)
+        if matrix.shape != (6, 6) or not np.allclose(matrix, matrix.T):
+            raise ValueError("an ArticulatedInertia needs a symmetric 6x6 matrix")
+        blocks = matrix[:3, :3], matrix[:3, 3:], matrix[3:, 3:]
+        I, H, M = (Matrix(block.tolist()) for block in blocks)
+        return cls(Symmetric.of(I), H, Symmetric.of(M))
+
+    def __add__(self, other: Any) -> ArticulatedInertia:
+        if isinstance(other, RigidInertia):
+            other = other.articulated()
+        if not isinstance(other, ArticulatedInertia):
+            return NotImplemented
+        return ArticulatedInertia(self.I + other.I, self.H + other.H, self.M + other.M)
+
+    def __sub__(self, other: Any) -> ArticulatedInertia:
+        if not isinstance(other, ArticulatedInertia):
+            return NotImplemented
+        return ArticulatedInertia(self.I - other.I, self.H - other.H, self.M - other.M)
+
+    def __matmul__(self, other: Any) -> Any:
+        if isinstance(other, Motion):
+            w, v = other.ang, other.lin
+            return Force(self.I @ w + self.H @ v, self.H.T @ w + self.M @ v)
+        if isinstance(other, MotionSubspace):
+            return ForceSubspace(self @ column for column in other)
+        return NotImplemented
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        pairs = zip(self.I.full().rows, self.H.rows, strict=True)
+        top = [(*a, *b) for a, b in pairs]
+        pairs = zip(self.H.T.rows, self.M.full().rows, strict=True)
+        return np.array([*top, *[(*a, *b) for a, b in pairs]], dtype=dtype)
+
+
+class _Subspace:
+    """Columns of one space: a 6xn matrix."""
+
+    __slots__ = ("columns",)
+
+    def __init__(self, columns: Iterable[Any]) -> None:
+        self.columns = tuple(columns)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def __getitem__(self, index: int) -> Any:
+        return self.columns[index]
+
+    @property
+    def T(self) -> _SubspaceTransposed:
+        """Transpose, n x 6."""
+        return _SubspaceTransposed(self)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        rows = [list(column) for column in self.columns]
+        return np.array(rows, dtype=dtype).reshape(-1, 6).T
+
+    def _combine(self, x: Iterable[Any], zero: Any) -> Any:
+        result = None
+        for column, factor in zip(self.columns, x, strict=True):
+            term = column * factor
+            result = term if result is None else result + term
+        return zero if result is None else result
+
+
+class MotionSubspace(_Subspace):
+    """Motions a joint allows: S, 6xn; `S @ qd` is the velocity across the joint."""
+
+    __slots__ = ()
+
+    def __matmul__(self, x: Iterable[Any]) -> Motion:
+        return self._combine(x, Motion.zero())
+
+
+class ForceSubspace(_Subspace):
+    """Forces as columns, 6xn, such as U = IA S."""
+
+    __slots__ = ()
+
+    def __matmul__(self, other: Any) -> Any:
+        if isinstance(other, Matrix):
+            columns = zip(*other.rows, strict=True)
+            return ForceSubspace(self._combine(c, Force.zero()) for c in columns)
+        if isinstance(other, _SubspaceTransposed):
+            return self._outer(other.columns)
+        return self._combine(other, Force.zero())
+
+    def _outer(self, others: _Subspace) -> ArticulatedInertia:
+        """Give the product with another's transpose; the result must be symmetric."""
+        rows = list(zip(*self, strict=True)), list(zip(*others, strict=True))
+
+        def entry(i: int, j: int) -> Any:
+            return Vector(rows[0][i]) @ Vector(rows[1][j])
+
+        I = Symmetric(entry(i, j) for i, j in _ORDER)
+        H = Matrix([entry(i, j + 3) for j in range(3)] for i in range(3))
+        M = Symmetric(entry(i + 3, j + 3) for i, j in _ORDER)
+        return ArticulatedInertia(I, H, M)
+
+
+class _SubspaceTransposed:
+    """S.T or U.T: takes a vector of the dual space to n numbers."""
+
+    __slots__ = ("columns",)
+
+    def __init__(self, columns: _Subspace) -> None:
+        self.columns = columns
+
+    def __matmul__(self, other: Any) -> Any:
+        if isinstance(other, _Subspace):
+            if type(other) is type(self.columns):
+                raise TypeError("S.T takes columns of the dual space")
+            return Matrix([row @ column for column in other] for row in self.columns)
+        return Vector(column @ other for column in self.columns)
+
+
+def cross_matrix(v: Motion) -> np.ndarray:
+    """Give the 6x6 matrix v x (floats); v x* is its negative transpose.
+
+    Source: GUIDE (17).
+    """
+    w, o = np.asarray(skew(v.ang), float), np.asarray(skew(v.lin), float)
+    return np.block([[w, np.zeros((3, 3))], [o, w]])

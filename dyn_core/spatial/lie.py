@@ -1,0 +1,131 @@
+"""Exponential and logarithm of rotations and poses; quaternions (x, y, z, w).
+
+Series take over near zero, by `where`, so every function is a text.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dyn_core.scalar import atan2, cos, sin, sqrt, where
+from dyn_core.spatial.vectors import Matrix, Motion, Vector, cross3, cross_motion, skew
+
+_SMALL = 1e-3  # angle² below which a series is exact to the last bit or two
+
+
+def sinc_terms(t2: Any) -> tuple[Any, Any, Any]:
+    """Give sin t/t, (1 - cos t)/t² and (t - sin t)/t³ of an angle by its square."""
+    small = t2 < _SMALL
+    safe = where(small, 1.0, t2)
+    t = sqrt(safe)
+    s, c = sin(t), cos(t)
+    a = where(small, 1 - t2 / 6 * (1 - t2 / 20 * (1 - t2 / 42)), s / t)
+    b = where(small, (1 - t2 / 12 * (1 - t2 / 30 * (1 - t2 / 56))) / 2, (1 - c) / safe)
+    d = where(small, (1 - t2 / 20 * (1 - t2 / 42 * (1 - t2 / 72))) / 6, (t - s) / (safe * t))
+    return a, b, d
+
+
+def exp3(w: Vector) -> Matrix:
+    """Rotation by the vector w [rad].
+
+        exp[w] = 1 + sin t/t [w] + (1 - cos t)/t² [w]²,   t = |w|
+
+    Source: KIM, S1.
+    """
+    a, b, _ = sinc_terms(w @ w)
+    W = skew(w)
+    return Matrix.identity(3) + W * a + W @ W * b
+
+
+def dexp3(w: Vector) -> Matrix:
+    """Left Jacobian of the rotation: exp6(w, v) moves the origin by dexp3(w) v.
+
+        dexp[w] = 1 + (1 - cos t)/t² [w] + (t - sin t)/t³ [w]²
+
+    Source: KIM, S1.
+    """
+    _, b, d = sinc_terms(w @ w)
+    W = skew(w)
+    return Matrix.identity(3) + W * b + W @ W * d
+
+
+def dexp3_inverse(w: Vector) -> Matrix:
+    """Inverse of dexp3; the angle must stay below 2 pi.
+
+    Source: KIM, S1.
+    """
+    t2 = w @ w
+    a, b, _ = sinc_terms(t2)
+    small = t2 < _SMALL
+    safe = where(small, 1.0, t2)
+    series = (1 + t2 / 60 * (1 + t2 / 42)) / 12
+    # (1 - a/(2 b)) / t², which loses no digits away from zero
+    e = where(small, series, (1 - a / (2 * where(small, 1.0, b))) / safe)
+    W = skew(w)
+    return Matrix.identity(3) - W * 0.5 + W @ W * e
+
+
+def tangent_rate(u: Motion, v: Motion) -> Motion:
+    """Rate of u in T = T0 exp(u) for a body velocity v, to fourth order in u.
+
+        du/dt = v + (u x v)/2 + u x (u x v)/12
+
+    Source: KIM, S1 (inverse of dexp_{-u}).
+    """
+    uv = cross_motion(u, v)
+    return v + uv * 0.5 + cross_motion(u, uv) * (1 / 12)
+
+
+def quat_matrix(q: Vector) -> Matrix:
+    """Rotation matrix of a unit quaternion (x, y, z, w)."""
+    x, y, z, w = q
+    return Matrix(
+        (
+            (1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)),
+            (2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)),
+            (2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)),
+        )
+    )
+
+
+def quat_product(p: Vector, q: Vector) -> Vector:
+    """Quaternion of the rotation p followed (in p's own axes) by q."""
+    a, b = p[:3], q[:3]
+    vector = b * p[3] + a * q[3] + cross3(a, b)
+    return Vector((*vector, p[3] * q[3] - a @ b))
+
+
+def quat_conjugate(q: Vector) -> Vector:
+    """Quaternion of the opposite rotation."""
+    x, y, z, w = q
+    return Vector((-x, -y, -z, w))
+
+
+def quat_exp(w: Vector) -> Vector:
+    """Unit quaternion of the rotation by the vector w [rad]."""
+    t2 = (w @ w) * 0.25
+    small = t2 < _SMALL
+    t = sqrt(where(small, 1.0, t2))
+    half = where(small, 1 - t2 / 6 * (1 - t2 / 20 * (1 - t2 / 42)), sin(t) / t) * 0.5
+    series = 1 - t2 / 2 * (1 - t2 / 12 * (1 - t2 / 30 * (1 - t2 / 56)))
+    return Vector((*(w * half), where(small, series, cos(t))))
+
+
+def quat_log(q: Vector) -> Vector:
+    """Rotation vector of a unit quaternion, of length at most pi [rad].
+
+    At exactly pi both signs are right; the one of the stored quaternion is given.
+    """
+    sign = where(q[3] < 0, -1.0, 1.0)
+    v, w = q[:3] * sign, q[3] * sign
+    s2 = v @ v
+    small = s2 < 1e-6
+    s = sqrt(where(small, 1.0, s2))
+    r2 = s2 / where(small, w * w, 1.0)
+    series = 2 / where(small, w, 1.0) * (1 - r2 / 3 * (1 - r2 * 0.6))
+    return v * where(small, series, 2 * atan2(s, w) / s)
+
+
+def normalized(q: Vector) -> Vector:
+    """Quaternion scaled to length one."""
+    return q * (1 / sqrt(q @ q))

@@ -1,0 +1,141 @@
+"""Pluecker transforms: the same motion or force seen from another frame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from dyn_core.spatial.inertia import ArticulatedInertia, RigidInertia, Symmetric
+from dyn_core.spatial.vectors import Force, Matrix, Motion, Vector, cross3, skew
+
+
+class Transform:
+    """Coordinate transform from frame A to frame B.
+
+        X m = [E w; E (v - r x w)]        X* f = [E (n - r x f); E f]
+
+    `X @ m` and `X @ f` go from A to B, `X.T @ f` and `X.T @ I @ X` from B to A.
+
+    Attributes:
+        E: Rotation of coordinates, A to B, 3x3.
+        r: Origin of B in A coordinates, 3 [m].
+
+    Source: GUIDE (11), (12); RBDA (2.24), (2.25).
+    """
+
+    __slots__ = ("E", "r")
+
+    def __init__(self, E: Matrix, r: Vector) -> None:
+        self.E, self.r = E, r
+
+    @classmethod
+    def identity(cls) -> Transform:
+        """Give the transform that changes nothing."""
+        return cls(Matrix.identity(3), Vector.zeros(3))
+
+    @classmethod
+    def of_pose(cls, R: Any, p: Iterable[Any]) -> Transform:
+        """Make one from the pose of B in A: x_A = R x_B + p."""
+        rows = R.rows if isinstance(R, Matrix) else [[float(x) for x in row] for row in R]
+        return cls(Matrix(rows).T, Vector(p))
+
+    @property
+    def pose(self) -> tuple[Matrix, Vector]:
+        """Rotation R and position p of B in A."""
+        return self.E.T, self.r
+
+    @property
+    def T(self) -> Transposed:
+        """Transpose: takes forces (and inertias) from B back to A."""
+        return Transposed(self)
+
+    @property
+    def inverse(self) -> Transform:
+        """Transform from B to A."""
+        return Transform(self.E.T, -(self.E @ self.r))
+
+    def __matmul__(self, other: Any) -> Any:
+        E, r = self.E, self.r
+        if isinstance(other, Motion):
+            return Motion(E @ other.ang, E @ (other.lin - cross3(r, other.ang)))
+        if isinstance(other, Force):
+            return Force(E @ (other.ang - cross3(r, other.lin)), E @ other.lin)
+        if isinstance(other, Transform):
+            return Transform(E @ other.E, other.r + other.E.T @ r)
+        return NotImplemented
+
+    def matrix(self) -> Matrix:
+        """Give the 6x6 matrix that acts on motions."""
+        lower = -(self.E @ skew(self.r))
+        top = [(*row, 0.0, 0.0, 0.0) for row in self.E.rows]
+        pairs = zip(lower.rows, self.E.rows, strict=True)
+        return Matrix([*top, *[(*low, *row) for low, row in pairs]])
+
+    def force_matrix(self) -> Matrix:
+        """Give the 6x6 matrix X* that acts on forces, from A to B."""
+        upper = -(self.E @ skew(self.r))
+        pairs = zip(self.E.rows, upper.rows, strict=True)
+        bottom = [(0.0, 0.0, 0.0, *row) for row in self.E.rows]
+        return Matrix([*[(*row, *up) for row, up in pairs], *bottom])
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.array(self.matrix().rows, dtype=dtype)
+
+    def __repr__(self) -> str:
+        return f"Transform(E={self.E!r}, r={self.r!r})"
+
+
+class Transposed:
+    """Transpose of a transform A to B: forces and inertias from B to A."""
+
+    __slots__ = ("X",)
+
+    def __init__(self, X: Transform) -> None:
+        self.X = X
+
+    def __matmul__(self, other: Any) -> Any:
+        X = self.X
+        if isinstance(other, Force):
+            lin = X.E.T @ other.lin
+            return Force(X.E.T @ other.ang + cross3(X.r, lin), lin)
+        if isinstance(other, (RigidInertia, ArticulatedInertia)):
+            return _HalfMoved(X, other)
+        return NotImplemented
+
+
+class _HalfMoved:
+    """X.T @ I, waiting for its @ X."""
+
+    __slots__ = ("X", "inertia")
+
+    def __init__(self, X: Transform, inertia: Any) -> None:
+        self.X, self.inertia = X, inertia
+
+    def __matmul__(self, X: Transform) -> Any:
+        if X is not self.X:
+            raise TypeError("an inertia moves by X.T @ I @ X with one and the same X")
+        if isinstance(self.inertia, RigidInertia):
+            return _move_rigid(X, self.inertia)
+        return _move_articulated(X, self.inertia)
+
+
+def _move_rigid(X: Transform, I: RigidInertia) -> RigidInertia:
+    """Move a rigid inertia from B to A by its ten numbers."""
+    h = X.E.T @ I.h
+    rotated = I.I.rotated(X.E.T)
+    a, b = skew(X.r), skew(h)
+    shift = a @ b + b @ a + a @ a * I.m
+    moved = Symmetric.of(Matrix(rotated.full().rows) - shift)
+    return RigidInertia(I.m, h + X.r * I.m, moved)
+
+
+def _move_articulated(X: Transform, A: ArticulatedInertia) -> ArticulatedInertia:
+    """Move an articulated inertia from B to A."""
+    I, M = A.I.rotated(X.E.T).full(), A.M.rotated(X.E.T)
+    H = X.E.T @ A.H @ X.E
+    a = skew(X.r)
+    H_A = H + a @ M.full()
+    I_A = I + a @ H.T - H_A @ a
+    return ArticulatedInertia(Symmetric.of(I_A), H_A, M)

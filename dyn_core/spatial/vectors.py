@@ -1,0 +1,302 @@
+"""Columns, 3x3 matrices, and spatial vectors: motions and forces, a type each.
+
+Entries are any number-like values (floats, traced symbols, ...). Motions and forces
+live in dual spaces: only what has a meaning is defined, the rest is a TypeError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from dyn_core.errors import FrameMismatchError
+
+
+class Vector:
+    """A column of numbers; `+ - *` entry by entry, `@` is the inner product."""
+
+    __slots__ = ("entries",)
+
+    def __init__(self, entries: Iterable[Any]) -> None:
+        self.entries = tuple(entries)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.entries)
+
+    def __getitem__(self, index: Any) -> Any:
+        found = self.entries[index]
+        return Vector(found) if isinstance(index, slice) else found
+
+    def __repr__(self) -> str:
+        return f"Vector({', '.join(map(str, self.entries))})"
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.array(self.entries, dtype=dtype)
+
+    def _with(self, other: Any, op: Callable[[Any, Any], Any]) -> Vector:
+        if isinstance(other, Vector):
+            if len(other) != len(self):
+                raise TypeError(f"lengths differ: {len(self)} and {len(other)}")
+            return Vector(map(op, self.entries, other.entries))
+        if isinstance(other, (Spatial, Matrix)):
+            raise TypeError(f"a Vector and a {type(other).__name__} do not combine")
+        return Vector(op(x, other) for x in self.entries)
+
+    # fmt: off
+    def __add__(self, other: Any) -> Vector:
+        return self._with(_vector(other), lambda a, b: a + b)
+    def __sub__(self, other: Any) -> Vector:
+        return self._with(_vector(other), lambda a, b: a - b)
+    def __mul__(self, other: Any) -> Vector: return self._with(other, lambda a, b: a*b)
+    def __rmul__(self, other: Any) -> Vector: return self._with(other, lambda a, b: b*a)
+    def __truediv__(self, other: Any) -> Vector:
+        return self._with(other, lambda a, b: a / b)
+    def __neg__(self) -> Vector: return Vector(-x for x in self.entries)
+    # fmt: on
+
+    def __matmul__(self, other: Vector) -> Any:
+        if not isinstance(other, Vector):
+            return NotImplemented
+        return total(a * b for a, b in zip(self.entries, other.entries, strict=True))
+
+    def map_with(self, function: Callable[[Any, Any], Any], other: Vector) -> Vector:
+        """Apply a function of two numbers entry by entry."""
+        return self._with(other, function)
+
+    @classmethod
+    def zeros(cls, n: int) -> Vector:
+        """Column of n zeros."""
+        return cls([0.0] * n)
+
+
+class Matrix:
+    """A small dense matrix of numbers, row by row."""
+
+    __slots__ = ("rows",)
+
+    def __init__(self, rows: Iterable[Iterable[Any]]) -> None:
+        self.rows = tuple(tuple(row) for row in rows)
+
+    def __getitem__(self, index: tuple[int, int]) -> Any:
+        return self.rows[index[0]][index[1]]
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.array(self.rows, dtype=dtype)
+
+    def __repr__(self) -> str:
+        return f"Matrix({[list(row) for row in self.rows]})"
+
+    @property
+    def T(self) -> Matrix:
+        """Transpose."""
+        return Matrix(zip(*self.rows, strict=True))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and columns."""
+        return len(self.rows), len(self.rows[0]) if self.rows else 0
+
+    def __matmul__(self, other: Any) -> Any:
+        if isinstance(other, Vector):
+            return Vector(Vector(row) @ other for row in self.rows)
+        if isinstance(other, Matrix):
+            columns = [Vector(column) for column in zip(*other.rows, strict=True)]
+            return Matrix([Vector(row) @ c for c in columns] for row in self.rows)
+        return NotImplemented
+
+    def _with(self, other: Matrix, op: Callable[[Any, Any], Any]) -> Matrix:
+        if not isinstance(other, Matrix) or other.shape != self.shape:
+            raise TypeError(f"a Matrix {self.shape} needs its like, not {other!r}")
+        pairs = zip(self.rows, other.rows, strict=True)
+        return Matrix(map(op, a, b) for a, b in pairs)
+
+    # fmt: off
+    def __add__(self, other: Matrix) -> Matrix: return self._with(other, lambda a,b: a+b)
+    def __sub__(self, other: Matrix) -> Matrix: return self._with(other, lambda a,b: a-b)
+    def __mul__(self, s: Any) -> Matrix: return Matrix([x*s for x in r] for r in self.rows)
+    __rmul__ = __mul__
+    def __neg__(self) -> Matrix: return Matrix([-x for x in row] for row in self.rows)
+    # fmt: on
+
+    def map_with(self, function: Callable[[Any, Any], Any], other: Matrix) -> Matrix:
+        """Apply a function of two numbers entry by entry."""
+        return self._with(other, function)
+
+    @classmethod
+    def identity(cls, n: int) -> Matrix:
+        """Give the unit matrix."""
+        return cls([float(i == j) for j in range(n)] for i in range(n))
+
+    @classmethod
+    def diagonal(cls, entries: Iterable[Any]) -> Matrix:
+        """Diagonal matrix."""
+        d = tuple(entries)
+        return cls([x if i == j else 0.0 for j in range(len(d))] for i, x in enumerate(d))
+
+
+class Spatial:
+    """What motions and forces have in common: two 3-vectors in one frame.
+
+    Attributes:
+        ang: Angular part: rotation of a motion, moment of a force.
+        lin: Linear part, of the frame's origin for a motion.
+        frame: Label of the frame, or None (then nothing is checked).
+    """
+
+    __slots__ = ("ang", "frame", "lin")
+
+    def __init__(self, ang: Iterable[Any], lin: Iterable[Any], frame: Any = None) -> None:
+        self.ang, self.lin = _vector(ang), _vector(lin)
+        self.frame = frame
+        if len(self.ang) != 3 or len(self.lin) != 3:
+            raise TypeError(f"{type(self).__name__} takes two columns of three numbers")
+
+    @classmethod
+    def of(cls, six: Iterable[Any], frame: Any = None) -> Any:
+        """Make one from six numbers, [angular; linear]."""
+        six = tuple(six)
+        return cls(six[:3], six[3:], frame)
+
+    @classmethod
+    def zero(cls) -> Any:
+        """Give the zero of this space."""
+        return cls((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
+
+    def __iter__(self) -> Iterator[Any]:
+        yield from self.ang
+        yield from self.lin
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.array(tuple(self), dtype=dtype)
+
+    def __repr__(self) -> str:
+        label = "" if self.frame is None else f", frame={self.frame!r}"
+        return f"{type(self).__name__}({list(self.ang)}, {list(self.lin)}{label})"
+
+    def _same(self, other: Any) -> Any:
+        """Check that `other` is of this space and frame; give the common frame."""
+        if type(other) is not type(self):
+            raise TypeError(
+                f"a {type(self).__name__} and a {type(other).__name__} are of different"
+                " spaces and cannot be added"
+            )
+        return common_frame(self, other)
+
+    def __add__(self, other: Any) -> Any:
+        frame = self._same(other)
+        return type(self)(self.ang + other.ang, self.lin + other.lin, frame)
+
+    def __sub__(self, other: Any) -> Any:
+        frame = self._same(other)
+        return type(self)(self.ang - other.ang, self.lin - other.lin, frame)
+
+    def __neg__(self) -> Any:
+        return type(self)(-self.ang, -self.lin, self.frame)
+
+    def __mul__(self, scale: Any) -> Any:
+        if isinstance(scale, (Spatial, Vector, Matrix)):
+            raise TypeError(f"{type(self).__name__} * {type(scale).__name__}: no product")
+        return type(self)(self.ang * scale, self.lin * scale, self.frame)
+
+    __rmul__ = __mul__
+
+    def map_with(self, function: Callable[[Any, Any], Any], other: Any) -> Any:
+        """Apply a function of two numbers entry by entry."""
+        frame = self._same(other)
+        ang = self.ang.map_with(function, other.ang)
+        return type(self)(ang, self.lin.map_with(function, other.lin), frame)
+
+
+class Motion(Spatial):
+    """Velocity or acceleration of a rigid body: [angular; linear] (M6)."""
+
+    __slots__ = ()
+
+    def __matmul__(self, force: Any) -> Any:
+        """Scalar product with a Force: power where this is a velocity [W]."""
+        if not isinstance(force, Force):
+            raise TypeError(f"Motion . {type(force).__name__}: needs a Force")
+        common_frame(self, force)
+        return self.ang @ force.ang + self.lin @ force.lin
+
+
+class Force(Spatial):
+    """Force on a rigid body: [moment; force] (F6, dual of M6)."""
+
+    __slots__ = ()
+
+    def __matmul__(self, motion: Any) -> Any:
+        """Scalar product with a Motion, in either order the same."""
+        if not isinstance(motion, Motion):
+            raise TypeError(f"Force . {type(motion).__name__}: needs a Motion")
+        return motion @ self
+
+
+def _vector(x: Any) -> Vector:
+    return x if isinstance(x, Vector) else Vector(x)
+
+
+def total(terms: Iterable[Any]) -> Any:
+    """Sum without a leading zero; the empty sum is 0.0."""
+    terms = iter(terms)
+    result = next(terms, 0.0)
+    for term in terms:
+        result = result + term
+    return result
+
+
+def common_frame(a: Spatial, b: Spatial) -> Any:
+    """Give the frame label that two quantities share; different labels are refused."""
+    if a.frame is not None and b.frame is not None and a.frame != b.frame:
+        raise FrameMismatchError(f"frames differ: {a.frame!r} and {b.frame!r}")
+    return b.frame if a.frame is None else a.frame
+
+
+def cross3(a: Vector, b: Vector) -> Vector:
+    """Cross product of two 3-vectors."""
+    (a1, a2, a3), (b1, b2, b3) = a, b
+    return Vector((a2 * b3 - a3 * b2, a3 * b1 - a1 * b3, a1 * b2 - a2 * b1))
+
+
+def skew(r: Iterable[Any]) -> Matrix:
+    """Matrix r x, such that (r x) b = r x b.  Source: GUIDE (13)."""
+    x, y, z = r
+    return Matrix(((0.0, -z, y), (z, 0.0, -x), (-y, x, 0.0)))
+
+
+def cross_motion(v: Motion, m: Motion) -> Motion:
+    """Rate of a motion fixed in a body that moves with v: v x m.
+
+    Source: GUIDE (17); RBDA (2.31).
+    """
+    if not (isinstance(v, Motion) and isinstance(m, Motion)):
+        raise TypeError("v x m needs two Motions; a force takes cross_force")
+    frame = common_frame(v, m)
+    lin = cross3(v.ang, m.lin) + cross3(v.lin, m.ang)
+    return Motion(cross3(v.ang, m.ang), lin, frame)
+
+
+def cross_force(v: Motion, f: Force) -> Force:
+    """Rate of a force fixed in a body that moves with v: v x* f.
+
+        (v x m) . f = -m . (v x* f)
+
+    Source: GUIDE (18); RBDA (2.32).
+    """
+    if not (isinstance(v, Motion) and isinstance(f, Force)):
+        raise TypeError("v x* f needs a Motion and a Force")
+    frame = common_frame(v, f)
+    ang = cross3(v.ang, f.ang) + cross3(v.lin, f.lin)
+    return Force(ang, cross3(v.ang, f.lin), frame)
+
+
+def cross(v: Motion, other: Any) -> Any:
+    """Give v x m for a Motion m and v x* f for a Force f."""
+    if isinstance(other, Force):
+        return cross_force(v, other)
+    return cross_motion(v, other)

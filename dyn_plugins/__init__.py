@@ -1,0 +1,1 @@
+"""The solvers that ship with dyn_ros: one file each."""

@@ -1,0 +1,61 @@
+"""Forward dynamics the textbook way: H and C, then a dense solve."""
+
+from dyn_core import (
+    BIAS_FORCE,
+    FORWARD_DYNAMICS,
+    MASS_MATRIX,
+    Factored,
+    TextSolver,
+    hookimpl,
+)
+from dyn_plugins.bias import bias
+from dyn_plugins.crba import crba
+
+
+def dense(model, q, qd, tau, f_ext, mass_matrix, bias_force):
+    """Give the accelerations that joint forces cause, by H qdd = tau - C.
+
+        H(q) qdd + C(q, qd) = tau + sum_i J_i(q).T f_ext_i
+
+    Args:
+        model: Robot.
+        q: Joint positions, nq [rad | m].
+        qd: Joint velocities, nv [rad/s | m/s].
+        tau: Joint forces, nv [N·m | N].
+        f_ext: Force on each body, body coordinates [N·m; N].
+        mass_matrix: Slot for H.
+        bias_force: Slot for C.
+
+    Returns:
+        Joint accelerations qdd, nv [rad/s² | m/s²].
+
+    Source: RBDA, section 6.1; KIM, Table 1. Solved by L D L.T.
+    """
+    H = mass_matrix(q)
+    C = bias_force(q, qd, f_ext[1:])
+    floors = [0.0] * model.nv
+    items = [""] * model.nv
+    for i in model.independent:
+        at = model.v_slices[i]
+        floors[at] = model.floors[i]
+        items[at] = [f"joint {model.names[i]}"] * model.joint[i].nv
+    return Factored(H, floors, items).solve(tau - C)
+
+
+SOLVER = TextSolver(
+    "dense",
+    FORWARD_DYNAMICS,
+    dense,
+    slots={"mass_matrix": MASS_MATRIX, "bias_force": BIAS_FORCE},
+    fills={
+        "mass_matrix": TextSolver("crba", MASS_MATRIX, crba),
+        "bias_force": TextSolver("bias", BIAS_FORCE, bias),
+    },
+    by_joint=False,
+)
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solvers of this file."""
+    return [SOLVER]

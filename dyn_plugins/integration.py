@@ -1,0 +1,147 @@
+"""Steps in time: semi-implicit Euler, and RK4 on the configuration manifold."""
+
+from dyn_core import (
+    FORWARD_DYNAMICS,
+    STEP,
+    TextSolver,
+    Vector,
+    friction_slope,
+    hookimpl,
+)
+from dyn_core.scalar import where
+
+STOP_RATE = 100.0  # natural frequency of a limit stop [rad/s]
+
+
+def stop_force(model, q, qd):
+    """Give the force of spring-damper stops at the position limits, and its slopes.
+
+        force = -k (q - limit) - d qd beyond a limit, k = D w², d = 2 D w, D = diag H
+
+    D is a typical inertia along the joint, so that every stop has the rate w.
+
+    Args:
+        model: Robot.
+        q: Joint positions, nq [rad | m].
+        qd: Joint velocities, nv [rad/s | m/s].
+
+    Returns:
+        Force on the joints, nv [N·m | N]; stiffness and damping that act, nv.
+    """
+    force, stiffness, damping = [0.0] * model.nv, [0.0] * model.nv, [0.0] * model.nv
+    for i in model.independent:
+        at = model.v_slices[i].start
+        if model.joint[i].nv != 1:
+            continue
+        x, v = q[model.q_slices[i].start], qd[at]
+        D = model.inertia_scale[i][0]
+        k, d = D * STOP_RATE**2, 2 * D * STOP_RATE
+        for limit, sign in ((model.upper[at], 1.0), (model.lower[at], -1.0)):
+            if abs(limit) == float("inf"):
+                continue
+            beyond = (x - float(limit)) * sign > 0
+            force[at] -= where(beyond, (x - float(limit)) * k + v * d, 0.0)
+            stiffness[at] += where(beyond, k, 0.0)
+            damping[at] += where(beyond, d, 0.0)
+    return Vector(force), Vector(stiffness), Vector(damping)
+
+
+def semi_implicit_euler(
+    model, q, qd, tau, dt, f_ext, forward_dynamics, limit_stops, implicit
+):
+    """Give the state one step later: velocity first, then position with it.
+
+        qd_next = qd + dt qdd,   q_next = q (+) dt qd_next
+
+    With `implicit`, the stiff joint forces are taken at the end of the step, to first
+    order: their slopes count as inertia, (H + dt B + dt² K) qdd = tau - C - dt K qd.
+
+    Args:
+        model: Robot.
+        q: Joint positions, nq [rad | m].
+        qd: Joint velocities, nv [rad/s | m/s].
+        tau: Joint forces, nv [N·m | N], constant over the step.
+        dt: Step [s].
+        f_ext: Force on each body, body coordinates [N·m; N].
+        forward_dynamics: Slot.
+        limit_stops: Whether spring-dampers act at the position limits.
+        implicit: Whether friction and stops are taken at the end of the step.
+
+    Returns:
+        Next q and qd.
+
+    Source: KIM-2.5 names no scheme; E. Hairer et al., Geometric Numerical Integration.
+    """
+    K = Vector.zeros(model.nv)
+    B = friction_slope(model, qd)
+    if limit_stops:
+        force, K, damping = stop_force(model, q, qd)
+        tau, B = tau + force, B + damping
+    if implicit:
+        tau = tau - K * qd * dt
+        armature = Vector(
+            x for i in model.independent for x in model.armature[i]
+        ) + (B + K * dt) * dt
+        qdd = forward_dynamics(q, qd, tau, f_ext[1:], armature=armature)
+    else:
+        qdd = forward_dynamics(q, qd, tau, f_ext[1:])
+    qd_next = qd + qdd * dt
+    return model.integrate(q, qd_next * dt), qd_next
+
+
+def rk4(model, q, qd, tau, dt, f_ext, forward_dynamics, limit_stops):
+    """Give the state one step later by the classical Runge-Kutta scheme.
+
+        du/dt = dexp^-1(u) qd,  dqd/dt = FD(q (+) u, qd, tau),  q_next = q (+) u(dt)
+
+    The displacement u from the start of the step is integrated in the tangent space, so
+    that quaternions keep their length and the order is four for every joint.
+
+    Args:
+        model: Robot.
+        q: Joint positions, nq [rad | m].
+        qd: Joint velocities, nv [rad/s | m/s].
+        tau: Joint forces, nv [N·m | N], constant over the step.
+        dt: Step [s].
+        f_ext: Force on each body, body coordinates [N·m; N], constant over the step.
+        forward_dynamics: Slot.
+        limit_stops: Whether spring-dampers act at the position limits.
+
+    Returns:
+        Next q and qd.
+
+    Source: KIM-2.5; H. Munthe-Kaas, High order Runge-Kutta methods on manifolds, 1999.
+    """
+
+    def rates(u, v):
+        at = model.integrate(q, u)
+        push = tau + stop_force(model, at, v)[0] if limit_stops else tau
+        return model.tangent_rate(u, v), forward_dynamics(at, v, push, f_ext[1:])
+
+    half = dt * 0.5
+    u1, a1 = rates(Vector.zeros(model.nv), qd)
+    u2, a2 = rates(u1 * half, qd + a1 * half)
+    u3, a3 = rates(u2 * half, qd + a2 * half)
+    u4, a4 = rates(u3 * dt, qd + a3 * dt)
+    u = (u1 + (u2 + u3) * 2.0 + u4) * (dt / 6)
+    return model.integrate(q, u), qd + (a1 + (a2 + a3) * 2.0 + a4) * (dt / 6)
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solvers of this file."""
+    common = {
+        "slots": {"forward_dynamics": FORWARD_DYNAMICS},
+        "fills": {"forward_dynamics": "aba"},
+        "by_joint": False,
+    }
+    return [
+        TextSolver(
+            "semi_implicit_euler",
+            STEP,
+            semi_implicit_euler,
+            options={"limit_stops": False, "implicit": True},
+            **common,
+        ),
+        TextSolver("rk4", STEP, rk4, options={"limit_stops": False}, **common),
+    ]
