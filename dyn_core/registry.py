@@ -19,6 +19,7 @@ from dyn_core.signature import Signature
 from dyn_core.solver import Solver
 
 GROUP = "dyn_core"
+OWN = ("dyn_plugins", "ros_nodes")
 
 
 class Registry:
@@ -37,9 +38,10 @@ class Registry:
         self._taken: dict[str, list[str]] = {}
 
     def load(self) -> None:
-        """Load every installed plugin."""
+        """Load every installed plugin, the project's own first."""
         seen = set()
-        for point in entry_points(group=GROUP):
+        found = sorted(entry_points(group=GROUP), key=lambda p: _package(p) not in OWN)
+        for point in found:
             key = (point.name, point.value)
             if key not in seen:
                 seen.add(key)
@@ -152,6 +154,10 @@ class Registry:
         """Give the names of all solvers, or of those of a Signature, sorted."""
         found = self._solvers.items()
         return sorted(n for n, s in found if signature in (None, s.signature))
+
+
+def _package(point: EntryPoint) -> str:
+    return point.value.partition(":")[0].partition(".")[0]
 
 
 def _is_hook(function: Any) -> bool:

@@ -97,6 +97,7 @@ class _Walk:
         self.below: dict[str, list[JointSpec]] = {}
         for joint in joints:
             self.below.setdefault(joint.parent, []).append(joint)
+        self.joints = {joint.name: joint for joint in description.joints}
         self.links = {link.name: link for link in description.links}
         self.parent, self.joint, self.X = [0], [Floating()], [Transform.identity()]
         self.specs = [JointSpec("base", "fixed", "", "")]
@@ -138,13 +139,24 @@ class _Walk:
         if spec.name in self.build.lock:
             self.locked.add(spec.name)
             value = self.build.lock[spec.name]
-        elif spec.mimic is not None and spec.mimic.joint in self.build.lock:
-            lead = self.build.lock[spec.mimic.joint]
-            value = spec.mimic.multiplier * float(np.ravel(lead)[0]) + spec.mimic.offset
         else:
-            return None
+            value = self.led_by_lock(spec)
+            if value is None:
+                return None
         joint = make_joint(spec)
         return joint.X(_lock_value(spec, joint, value))
+
+    def led_by_lock(self, spec: JointSpec) -> float | None:
+        """Give where a follower stands whose leader is locked, or None."""
+        multiplier, offset, rule = 1.0, 0.0, spec.mimic
+        while rule is not None:
+            offset += multiplier * rule.offset
+            multiplier *= rule.multiplier
+            if rule.joint in self.build.lock:
+                lead = float(np.ravel(self.build.lock[rule.joint])[0])
+                return multiplier * lead + offset
+            rule = self.joints[rule.joint].mimic
+        return None
 
     def add(self, spec: JointSpec, parent: int, mount: Transform) -> None:
         """Give a moving joint its number, then place the link it carries."""

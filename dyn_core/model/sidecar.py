@@ -34,6 +34,9 @@ def apply(description: Description, extras: Any) -> Description:
     """Give the Description with the extras of a file, YAML text or mapping."""
     data, source = _read(extras)
     _known("the sidecar", data, _KEYS)
+    for key in _KEYS:
+        if not isinstance(data.get(key) or {}, Mapping):
+            raise ModelError(f"{source}: {key} needs a mapping by joint name")
     joints = {joint.name: joint for joint in description.joints}
 
     def change(name: str, make: Callable[[JointSpec], JointSpec]) -> None:

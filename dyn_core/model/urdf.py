@@ -32,6 +32,7 @@ _JOINT_PARTS = (
     "origin", "parent", "child", "axis", "calibration", "dynamics", "limit",
     "safety_controller", "mimic",
 )  # fmt: skip
+_TYPES = ("fixed", "revolute", "continuous", "prismatic", "planar", "floating")
 _SHAPES = ("box", "sphere", "cylinder", "mesh")
 _SILENT = ("transmission", "gazebo", "ros2_control", "material", "version")
 
@@ -167,8 +168,9 @@ def _clean_part(element: ElementTree.Element, warnings: list[str]) -> None:
 
 def _check_joint_element(element: ElementTree.Element, name: str) -> None:
     """Say in words what the parser would only fail on."""
-    if not element.get("type"):
-        raise ModelError(f"joint '{name}' has no type; valid: revolute, fixed, ...", name)
+    kind, valid = element.get("type"), ", ".join(_TYPES)
+    if kind not in _TYPES:
+        raise ModelError(f"joint '{name}': unknown type '{kind}'; valid: {valid}", name)
     for tag in ("parent", "child"):
         part = element.find(tag)
         if part is None or not part.get("link"):

@@ -1,0 +1,18 @@
+"""The evidence kit: laws, random robots and tolerances, for the tests and for plugins."""
+
+from dyn_core.testing.conformance import Finding, check, report
+from dyn_core.testing.laws import LAWS, Case
+from dyn_core.testing.models import chain, random_model
+from dyn_core.testing.tolerances import TOLERANCES, scaled_error
+
+__all__ = [
+    "LAWS",
+    "TOLERANCES",
+    "Case",
+    "Finding",
+    "chain",
+    "check",
+    "random_model",
+    "report",
+    "scaled_error",
+]

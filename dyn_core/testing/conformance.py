@@ -1,0 +1,111 @@
+"""Runs a solver through the laws of its Signature and through what every Program owes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dyn_core.model import Model
+from dyn_core.solver import Solver
+from dyn_core.testing.laws import LAWS, Case, Pairs
+from dyn_core.testing.tolerances import TOLERANCES, scaled_error
+
+EXACT, LAW = TOLERANCES["exact"], TOLERANCES["law"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """How well one law holds.
+
+    Attributes:
+        law: Name of the law.
+        error: Largest difference, scaled by max(1, largest entry).
+        tolerance: What is allowed.
+    """
+
+    law: str
+    error: float
+    tolerance: float
+
+    @property
+    def good(self) -> bool:
+        """Whether the law holds; NaN never does."""
+        return bool(self.error <= self.tolerance)
+
+    def __str__(self) -> str:
+        mark = "ok  " if self.good else "FAIL"
+        return f"{mark} {self.law}: {self.error:.1e} (allowed {self.tolerance:.0e})"
+
+
+def check(solver: Solver, model: Model, engine: str, seed: int = 0) -> list[Finding]:
+    """Give a Finding for each law; a law without anything to compare is a failure."""
+    findings = []
+    for law in LAWS.get(solver.signature, ()):
+        case = Case(solver, model, engine, np.random.default_rng(seed))
+        pairs = list(law(case))
+        applies = hasattr(solver, "text") or pairs
+        error = _largest(pairs) if applies else 0.0
+        findings.append(Finding(law.__name__, error, LAW))
+    for owed in (agrees_with_plain, batches_like_single_states, fills_out):
+        case = Case(solver, model, engine, np.random.default_rng(seed))
+        findings.append(Finding(owed.__name__, _largest(list(owed(case))), EXACT))
+    return findings
+
+
+def _largest(pairs: list[tuple[Any, Any]]) -> float:
+    """Give the largest scaled difference; infinity if there is nothing to compare."""
+    errors = [scaled_error(left, right) for left, right in pairs]
+    return max(errors, default=float("inf"))
+
+
+def _results(given: Any) -> tuple[Any, ...]:
+    return given if isinstance(given, tuple) else (given,)
+
+
+def agrees_with_plain(case: Case) -> Pairs:
+    """The engine gives what the text on Python floats gives."""
+    program = case.program()
+    arguments = case.arguments(program)
+    here = _results(program(*arguments))
+    if not hasattr(case.solver, "text"):
+        yield from zip(here, _results(program(*arguments)), strict=True)
+        return
+    plain = case.build(case.solver, engine="plain")
+    yield from zip(here, _results(plain(*arguments)), strict=True)
+
+
+def batches_like_single_states(case: Case) -> Pairs:
+    """Each row of a batch is the single state; its bits do not depend on its place."""
+    program = case.program()
+    rows = [case.arguments(program) for _ in range(3)]
+    columns = [np.stack(parts) for parts in zip(*rows, strict=True)]
+    batch = _results(program(*columns))
+    flipped = _results(program(*[column[::-1] for column in columns]))
+    for k, row in enumerate(rows):
+        for one, many in zip(_results(program(*row)), batch, strict=True):
+            yield many[k], one
+    for one, other in zip(batch, flipped, strict=True):
+        yield float(np.array_equal(one, other[::-1])), 1.0
+
+
+def fills_out(case: Case) -> Pairs:
+    """`out` receives what would have been returned."""
+    program = case.program()
+    arguments = case.arguments(program)
+    wanted = _results(program(*arguments))
+    out = tuple(np.full(np.shape(x), np.nan) for x in wanted)
+    program(*arguments, out=out[0] if len(out) == 1 else out)
+    yield from zip(out, wanted, strict=True)
+
+
+def report(solver: Solver, models: list[Model], engine: str) -> Iterator[str]:
+    """Give a line for each robot, and for each law that does not hold."""
+    for model in models:
+        findings = check(solver, model, engine)
+        bad = [finding for finding in findings if not finding.good]
+        verdict = f"{len(findings) - len(bad)} of {len(findings)} laws hold"
+        yield f"{solver.name} on {model.name} ({engine}): {verdict}"
+        yield from (f"  {finding}" for finding in bad)

@@ -1,0 +1,122 @@
+"""Seeded random robots with every joint kind, and chains."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dyn_core.model import Build, Description, JointSpec, LinkSpec, Mimic, Model, assemble
+from dyn_core.model.joints import KINDS
+from dyn_core.spatial import RigidInertia
+
+
+def random_model(
+    seed: int,
+    size: int = 6,
+    branching: float = 0.5,
+    kinds: tuple[str, ...] = tuple(KINDS),
+    mimic: float = 0.2,
+    massless: float = 0.1,
+) -> Model:
+    """Give a random tree, the same for the same arguments.
+
+    Args:
+        seed: Of the random numbers.
+        size: Number of moving joints.
+        branching: Chance that a joint starts a new branch rather than goes on.
+        kinds: Joint kinds to draw from.
+        mimic: Chance that a joint of one coordinate follows an earlier one.
+        massless: Chance that a link that carries others has no mass.
+    """
+    rng = np.random.default_rng((seed, size))
+    links = [LinkSpec("base", random_inertia(rng))]
+    joints: list[JointSpec] = []
+    for n in range(1, size + 1):
+        parent = links[-1].name
+        if rng.uniform() < branching:
+            parent = links[rng.integers(len(links))].name
+        joints.append(_joint(rng, f"j{n}", parent, f"b{n}", kinds, joints, mimic))
+        links.append(LinkSpec(f"b{n}", random_inertia(rng)))
+        if rng.uniform() < 0.3:
+            weld = JointSpec(f"w{n}", "fixed", f"b{n}", f"f{n}", *_placement(rng))
+            joints.append(weld)
+            links.append(LinkSpec(f"f{n}", random_inertia(rng, 0.3)))
+    links = _without_mass(rng, links, joints, massless)
+    description = Description(f"random{seed}", tuple(links), tuple(joints))
+    gravity = tuple(float(x) for x in rng.normal(size=3) * 6)
+    return assemble(Build(description, gravity=gravity))
+
+
+def random_inertia(rng: np.random.Generator, scale: float = 1.0) -> RigidInertia:
+    """Give the inertia of a cloud of point masses: always physical."""
+    total = RigidInertia.zero()
+    for _ in range(6):
+        r = tuple(float(x) for x in rng.uniform(-0.3, 0.3, 3))
+        m = float(rng.uniform(0.05, 0.5)) * scale
+        total = total + RigidInertia.of(m, r, (0.0,) * 6)
+    return total
+
+
+def chain(n: int, seed: int = 0) -> Model:
+    """Give an unbranched chain of n alike revolute joints in general position."""
+    rng = np.random.default_rng(seed)
+    inertia, (xyz, rpy) = random_inertia(rng), _placement(rng)
+    axis = (1 / 3, 2 / 3, 2 / 3)
+    links = [LinkSpec(f"b{k}", inertia) for k in range(n + 1)]
+    joints = [
+        JointSpec(f"j{k}", "revolute", f"b{k - 1}", f"b{k}", xyz, rpy, axis)
+        for k in range(1, n + 1)
+    ]
+    return assemble(Build(Description(f"chain{n}", tuple(links), tuple(joints))))
+
+
+def _placement(rng: np.random.Generator) -> tuple[tuple, tuple]:
+    xyz = tuple(float(x) for x in rng.uniform(-0.4, 0.4, 3))
+    rpy = tuple(float(x) for x in rng.uniform(-math.pi, math.pi, 3))
+    return xyz, rpy
+
+
+def _joint(
+    rng: np.random.Generator,
+    name: str,
+    parent: str,
+    child: str,
+    kinds: tuple[str, ...],
+    before: list[JointSpec],
+    mimic: float,
+) -> JointSpec:
+    """Draw a joint; perhaps one that follows an earlier joint."""
+    kind = kinds[rng.integers(len(kinds))]
+    axis = tuple(float(x) for x in rng.normal(size=3))
+    if rng.uniform() < 0.3:
+        axis = tuple(float(x) for x in np.eye(3)[rng.integers(3)])
+    xyz, rpy = _placement(rng)
+    rule = None
+    single = [j.name for j in before if j.kind in KINDS and KINDS[j.kind].nv == 1]
+    if KINDS[kind].nv == 1 and single and rng.uniform() < mimic:
+        factor, offset = rng.uniform(-1.5, 1.5, 2)
+        rule = Mimic(single[rng.integers(len(single))], float(factor), float(offset))
+    damping, friction, armature = (float(x) for x in rng.uniform(0, 0.5, 3))
+    return JointSpec(
+        name, kind, parent, child, xyz, rpy, axis, effort=50.0,
+        damping=damping, friction=friction, armature=armature, mimic=rule,
+    )  # fmt: skip
+
+
+def _without_mass(
+    rng: np.random.Generator,
+    links: list[LinkSpec],
+    joints: list[JointSpec],
+    chance: float,
+) -> list[LinkSpec]:
+    """Take the mass from some links that carry a joint with few coordinates."""
+    carried = {j.parent for j in joints if j.kind in KINDS and KINDS[j.kind].nv <= 3}
+    above = {j.child: j.kind for j in joints}
+    result = []
+    for link in links:
+        light = above.get(link.name) in ("revolute", "continuous", "prismatic")
+        if light and link.name in carried and rng.uniform() < chance:
+            link = LinkSpec(link.name, RigidInertia.zero())
+        result.append(link)
+    return result

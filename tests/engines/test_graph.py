@@ -1,0 +1,200 @@
+"""Tracing, the meaning of Graphs, and the passes."""
+
+import math
+
+import numpy as np
+import pytest
+
+import dyn_core as dyn
+from dyn_core import scalar
+from dyn_core.engines.passes import fold, optimize, prune, share
+from dyn_core.engines.source import compile_graph
+from dyn_core.engines.trace import trace
+from dyn_core.operations import OPERATIONS
+
+PASSES = (fold, share, prune, optimize)
+
+
+def _random_text(seed, size=40):
+    """Give a random function of four numbers over every operation."""
+    ops = [op for op in OPERATIONS if op not in ("and", "or", "not")]
+
+    def text(x):
+        rng = np.random.default_rng(seed)
+        values = [*x, 0.0, 1.0, -1.0, 0.5]
+        for _ in range(size):
+            op = ops[rng.integers(len(ops))]
+            a, b, c = (values[rng.integers(len(values))] for _ in range(3))
+            if op in ("lt", "le", "eq", "where"):
+                test = {"le": lambda: a <= b, "eq": lambda: scalar.equal(a, b)}
+                condition = test.get(op, lambda: a < b)()
+                other = scalar.logical_or(scalar.logical_not(condition), b < c)
+                values.append(scalar.where(scalar.logical_and(other, a <= c), b, c))
+            elif OPERATIONS[op].arity == 2:
+                values.append(_apply(op, a, b))
+            else:
+                values.append(_apply(op, a))
+        return values[8:]
+
+    return text
+
+
+def _apply(op, *operands):
+    number = next((x for x in operands if isinstance(x, scalar.Number)), None)
+    if number is not None:
+        return number.apply(op, *operands)
+    return OPERATIONS[op].on_float(*operands)
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_every_pass_and_runner_keeps_the_meaning(seed):
+    """Raw graph, each pass, floats, columns and source agree, special values too."""
+    text = _random_text(seed)
+    raw = trace(text, 4, folding=False)
+    raw.check()
+    rng = np.random.default_rng(seed + 1000)
+    rows = rng.normal(size=(6, 4)) * 3
+    graphs = [raw, trace(text, 4), *(p(raw) for p in PASSES)]
+    for graph in graphs:
+        graph.check()
+    for row in rows:
+        wanted = np.array(text([float(x) for x in row]), float)
+        for graph in graphs:
+            got = np.array(graph.run([float(x) for x in row])[0], float)
+            source = compile_graph(graph, columns=False)([float(x) for x in row])[0]
+            np.testing.assert_array_equal(got, np.array(source, float))
+            _same_where_finite(got, wanted)
+    for graph in graphs:
+        columns = graph.run([np.ascontiguousarray(x) for x in rows.T])[0]
+        for k, row in enumerate(rows):
+            wanted = np.array(graph.run([float(x) for x in row])[0], float)
+            got = [np.broadcast_to(c, 6)[k] for c in columns]
+            _same_where_finite(np.array(got, float), wanted, 1e-9)
+
+
+def _same_where_finite(got, wanted, rtol=1e-12):
+    """Compare up to the first NaN or infinity: a rule may have folded it away."""
+    end = np.flatnonzero(~np.isfinite(wanted))
+    upto = end[0] if len(end) else len(wanted)
+    np.testing.assert_allclose(got[:upto], wanted[:upto], rtol=rtol, atol=1e-12)
+
+
+def test_folding_makes_constants_and_shares_terms():
+    """Zeros and ones vanish, equal terms are one node."""
+    graph = trace(lambda x: [(x[0] * 1.0 + 0.0) * x[1] + x[1] * x[0]], 2)
+    assert graph.counts() == {"input": 2, "mul": 1, "add": 1}
+    assert "mul %0, %1" in str(graph)
+    assert "return" in str(graph)
+
+
+def test_dead_code_goes():
+    """What nothing needs is not in the Graph."""
+    graph = trace(lambda x: [x[0] + 1.0, scalar.sin(x[1])][:1], 2)
+    assert "sin" not in graph.counts()
+
+
+def test_branching_on_a_value_names_file_and_line():
+    """`if x > 0` in a text is a TraceError at that line."""
+
+    def text(x):
+        return [x[0] if x[0] > 0 else -x[0]]
+
+    line = text.__code__.co_firstlineno + 1
+    with pytest.raises(dyn.TraceError, match=rf"test_graph\.py:{line}.*where"):
+        trace(text, 1)
+
+
+def test_math_functions_are_refused():
+    """A text that uses math is told what to use."""
+    with pytest.raises(dyn.TraceError, match=r"dyn_core\.scalar"):
+        trace(lambda x: [math.sin(x[0])], 1)
+
+
+def _newton(x):
+    """Square root of x[0] by Newton's method, and the number of rounds."""
+    a = x[0]
+
+    def body(state):
+        y, n = state
+        return (y + a / y) * 0.5, n + 1.0
+
+    def cond(state):
+        y, _ = state
+        return scalar.absolute(y * y - a) > 1e-12 * a
+
+    return list(scalar.loop((a, 0.0), body, cond, max=60))
+
+
+def test_loops_stop_row_by_row():
+    """A loop runs on floats, traced, and on columns, each row to its own end."""
+    graph = trace(_newton, 1)
+    graph.check()
+    values = np.array([1.0, 2.0, 50.0, 1e6])
+    columns, _ = graph.run([values])
+    for k, value in enumerate(values):
+        single = graph.run([float(value)])[0]
+        plain = _newton([float(value)])
+        assert single == plain
+        assert [columns[0][k], columns[1][k]] == single
+    np.testing.assert_allclose(columns[0], np.sqrt(values), rtol=1e-12)
+    assert len(set(columns[1])) > 2
+    for each in PASSES:
+        np.testing.assert_array_equal(each(graph).run([values])[0], columns)
+    source, _ = compile_graph(graph, columns=True)([values])
+    np.testing.assert_array_equal(source, columns)
+
+
+def test_loops_nest_and_capture():
+    """An inner loop sees values of the outer loop and of the text."""
+
+    def text(x):
+        def outer(state):
+            total, i = state
+            inner = scalar.loop(
+                (total, 0.0), lambda s: (s[0] + x[1] * i, s[1] + 1.0),
+                lambda s: s[1] < x[0], max=10,
+            )  # fmt: skip
+            return inner[0], i + 1.0
+
+        return [scalar.loop((0.0, 0.0), outer, lambda s: s[1] < x[0], max=10)[0]]
+
+    graph = trace(text, 2)
+    assert graph.run([3.0, 2.0])[0] == text([3.0, 2.0]) == [18.0]
+    rows = graph.run([np.array([1.0, 3.0]), np.array([5.0, 2.0])])[0][0]
+    np.testing.assert_array_equal(rows, [0.0, 18.0])
+
+
+def test_require_inside_a_loop_is_refused():
+    """The error says what to do instead."""
+
+    def body(state):
+        scalar.require(state[0] > 0, dyn.SingularError, "x")
+        return (state[0] - 1,)
+
+    with pytest.raises(dyn.TraceError, match="after the loop"):
+        trace(lambda x: [scalar.loop((x[0],), body, lambda s: s[0] > 1, 5)[0]], 1)
+
+
+def test_require_reports_the_first_failure():
+    """The status counts requirements from one, in the order of the text."""
+
+    def text(x):
+        scalar.require(x[0] > 0, dyn.SingularError, "first")
+        scalar.require(x[1] > 0, dyn.InfeasibleError, "second")
+        return [x[0]]
+
+    graph = trace(text, 2)
+    assert graph.run([1.0, 1.0])[1] == 0
+    assert graph.run([1.0, -1.0])[1] == 2
+    assert graph.run([-1.0, -1.0])[1] == 1
+    status = graph.run([np.array([1.0, -1.0]), np.array([-1.0, 1.0])])[1]
+    np.testing.assert_array_equal(status, [2, 1])
+    assert "require" in str(graph)
+
+
+def test_check_refuses_a_malformed_graph():
+    """A Graph that reads ahead is not run."""
+    graph = trace(lambda x: [x[0] + 1.0], 1)
+    graph.nodes[0] = graph.nodes[0]._replace(op="neg", operands=(2,))
+    with pytest.raises(ValueError, match="not before it"):
+        graph.check()

@@ -1,0 +1,329 @@
+"""Programs: shapes, batches, named outputs, parameters, status, slots, numbers."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import dyn_core as dyn
+from dyn_core import scalar
+from dyn_core.engines import ENGINES
+
+ENGINE = pytest.mark.parametrize("engine", sorted(ENGINES))
+
+
+@pytest.fixture(scope="module")
+def arm(shipped):
+    """Give the 7-joint arm."""
+    return shipped["arm7"]
+
+
+def _state(model, seed=0):
+    rng = np.random.default_rng(seed)
+    return model.random(rng), rng.normal(size=model.nv), rng.normal(size=model.nv)
+
+
+@ENGINE
+def test_lists_ints_and_float32_are_converted(arm, engine):
+    """What NumPy can make float64 of without loss of meaning is taken."""
+    rnea = dyn.solver("rnea").build(arm, engine=engine)
+    zeros = np.zeros(7)
+    wanted = rnea(zeros, zeros, zeros)
+    assert wanted.shape == (7,)
+    for given in ([0] * 7, np.zeros(7, int), np.zeros(7, np.float32), np.zeros(14)[::2]):
+        np.testing.assert_array_equal(rnea(given, given, given), wanted)
+
+
+@ENGINE
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        (np.zeros(6), r"q: wanted shape \(7,\) or \(batch, 7\), got shape \(6,\)"),
+        (np.zeros((2, 3, 7)), "q: wanted"),
+        (["a"] * 7, "q: wanted numbers"),
+        ([[1.0], [1.0, 2.0]], "q: wanted"),
+        (3.0, "q: wanted"),
+    ],
+)
+def test_wrong_inputs_are_named(arm, engine, bad, words):
+    """A ShapeError says which input, what was wanted and what came."""
+    rnea = dyn.solver("rnea").build(arm, engine=engine)
+    with pytest.raises(dyn.ShapeError, match=words):
+        rnea(bad, np.zeros(7), np.zeros(7))
+
+
+@ENGINE
+def test_calls_bind_by_name(arm, engine):
+    """Inputs go by position or name; missing, unknown and double ones are refused."""
+    rnea = dyn.solver("rnea").build(arm, engine=engine)
+    q, qd, qdd = _state(arm)
+    np.testing.assert_array_equal(rnea(q, qdd=qdd, qd=qd), rnea(q, qd, qdd))
+    with pytest.raises(dyn.ShapeError, match="qdd: wanted an array"):
+        rnea(q, qd)
+    with pytest.raises(dyn.ShapeError, match="speed: wanted one of"):
+        rnea(q, qd, speed=qd)
+    with pytest.raises(dyn.ShapeError, match="given twice"):
+        rnea(q, qd, qdd, q=q)
+    with pytest.raises(dyn.ShapeError, match="arguments"):
+        rnea(q, qd, qdd, q, q)
+
+
+@ENGINE
+def test_batches_share_single_inputs(arm, engine):
+    """An input without batch axis is shared; an empty batch is legal."""
+    rnea = dyn.solver("rnea").build(arm, engine=engine)
+    q, qd, qdd = _state(arm)
+    Q = np.stack([q, 2 * q, q - 1])
+    tau = rnea(Q, qd, qdd)
+    assert tau.shape == (3, 7)
+    for row, one in zip(tau, Q, strict=True):
+        np.testing.assert_allclose(row, rnea(one, qd, qdd), rtol=1e-13, atol=1e-13)
+    assert rnea(np.zeros((0, 7)), qd, qdd).shape == (0, 7)
+    with pytest.raises(dyn.ShapeError, match="a batch of 3 rows"):
+        rnea(Q, Q[:2], qdd)
+
+
+def test_bits_do_not_depend_on_place_or_size(arm):
+    """A row's bits are the same in any batch."""
+    rnea = dyn.solver("rnea").build(arm)
+    rng = np.random.default_rng(0)
+    Q = rng.normal(size=(1300, 7))
+    whole = rnea(Q, Q, Q)
+    for size in (1, 7, 511, 512, 513):
+        part = rnea(Q[:size], Q[:size], Q[:size])
+        np.testing.assert_array_equal(part, whole[:size])
+
+
+@ENGINE
+def test_out_must_fit_exactly(arm, engine):
+    """`out` is filled and given back; anything that does not fit is refused."""
+    rnea = dyn.solver("rnea").build(arm, engine=engine)
+    q, qd, qdd = _state(arm)
+    out = np.zeros(7)
+    assert rnea(q, qd, qdd, out=out) is out
+    np.testing.assert_array_equal(out, rnea(q, qd, qdd))
+    locked = np.zeros(7)
+    locked.flags.writeable = False
+    for bad in (np.zeros(6), np.zeros(7, np.float32), [0.0] * 7, locked):
+        with pytest.raises(dyn.ShapeError, match="out tau"):
+            rnea(q, qd, qdd, out=bad)
+    same = q.copy()
+    rnea(same, qd, qdd, out=same)
+    np.testing.assert_array_equal(same, out)
+
+
+@ENGINE
+def test_several_outputs_have_names(arm, engine):
+    """Several outputs come as a named tuple, batched too, and pickle."""
+    energy = dyn.solver("energy").build(arm, engine=engine)
+    q, qd, _ = _state(arm)
+    result = energy(q, qd)
+    assert result._fields == ("kinetic", "potential")
+    assert isinstance(result.kinetic, float)
+    batch = energy(np.stack([q, q]), qd)
+    assert batch.kinetic.shape == (2,)
+    again = pickle.loads(pickle.dumps(batch))
+    np.testing.assert_array_equal(again.potential, batch.potential)
+    out = (np.zeros(2), np.zeros(2))
+    energy(np.stack([q, q]), qd, out=out)
+    np.testing.assert_array_equal(out[0], batch.kinetic)
+
+
+@ENGINE
+def test_programs_pickle(arm, engine):
+    """A Program pickles by solver, model and choices."""
+    program = dyn.solver("computed_torque").build(
+        arm, engine=engine, inverse_dynamics="rnea", joint_friction=True
+    )
+    again = pickle.loads(pickle.dumps(program))
+    q, qd, qdd = _state(arm)
+    arguments = (q, qd, q + 0.1, qd, qdd, np.ones(7), np.ones(7))
+    np.testing.assert_array_equal(again(*arguments), program(*arguments))
+    assert again.engine == engine
+
+
+def test_finite_is_asked_for(arm):
+    """finite=True names the input (and rows); without it NaN in is NaN out."""
+    q, qd, qdd = _state(arm)
+    bad = qd.copy()
+    bad[2] = np.nan
+    free = dyn.solver("rnea").build(arm)
+    assert np.isnan(free(q, bad, qdd)).any()
+    checked = dyn.solver("rnea").build(arm, finite=True)
+    with pytest.raises(dyn.NonFiniteError, match="input qd is not finite"):
+        checked(q, bad, qdd)
+    with pytest.raises(dyn.NonFiniteError, match="rows 1") as caught:
+        checked(q, np.stack([qd, bad]), qdd)
+    assert caught.value.rows == (1,)
+    with pytest.raises(dyn.NonFiniteError):
+        dyn.solver("rnea").build(arm, engine="plain")(q, bad, qdd)
+    assert np.isnan(dyn.solver("aba").build(arm)(q, bad, qdd)).any()
+
+
+@ENGINE
+def test_parameter_paths_are_inputs(arm, engine):
+    """Gravity, payload and armature per call and per row, without a new build."""
+    link = arm.frame_names[-1]
+    paths = ["gravity", f"{link}.payload", f"{arm.joint_names[0]}.armature"]
+    program = dyn.solver("rnea").build(arm, engine=engine, inputs=paths)
+    plain = dyn.solver("rnea").build(arm, engine=engine)
+    q, qd, qdd = _state(arm)
+    wanted = plain(q, qd, qdd)
+    np.testing.assert_allclose(program(q, qd, qdd), wanted, rtol=1e-12, atol=1e-12)
+    moon = dyn.load_urdf(dyn.robots.path("arm7"), gravity=(0, 0, -1.62))
+    lighter = dyn.solver("rnea").build(moon, engine=engine)(q, qd, qdd)
+    G = np.array([[0, 0, -9.81], [0, 0, -1.62]])
+    rows = program(q, qd, qdd, gravity=G)
+    np.testing.assert_allclose(rows, [wanted, lighter], rtol=1e-11, atol=1e-11)
+    armature = {paths[2]: arm.armature[1][0] + 2.0}
+    more = program(q, qd, qdd, **armature) - wanted
+    np.testing.assert_allclose(more, [2 * qdd[0], 0, 0, 0, 0, 0, 0], atol=1e-11)
+    payload = np.zeros(10)
+    payload[0] = 3.0
+    g = dyn.solver("jacobian").build(arm, frame=link, reference="aligned")(q)[5] * 9.81 * 3
+    heavy = program(q, 0 * qd, 0 * qdd, **{paths[1]: payload})
+    np.testing.assert_allclose(heavy - plain(q, 0 * qd, 0 * qdd), g, atol=1e-10)
+
+
+def test_link_parameters_change_together(arm):
+    """Mass, com and inertia of one link given together are one rigid body."""
+    link = arm.frame_names[3]
+    names = [f"{link}.mass", f"{link}.com", f"{link}.inertia"]
+    program = dyn.solver("crba").build(arm, inputs=names)
+    q, _, _ = _state(arm)
+    H = dyn.solver("crba").build(arm)(q)
+    np.testing.assert_allclose(program(q), H, rtol=1e-12, atol=1e-13)
+    changed = program(q, **{names[0]: 2 * arm.frame(link).inertia.m})
+    assert np.abs(changed - H).max() > 1e-4
+
+
+def test_joint_origin_is_a_parameter(arm):
+    """The placement of a joint moves with its path."""
+    name = arm.joint_names[3]
+    program = dyn.solver("forward_kinematics").build(arm, inputs=[f"{name}.origin"])
+    q, _, _ = _state(arm)
+    still = dyn.solver("forward_kinematics").build(arm)(q)
+    np.testing.assert_allclose(program(q), still, atol=1e-14)
+    origin = program.defaults[f"{name}.origin"].copy()
+    origin[0] += 0.25
+    moved = program(q, **{f"{name}.origin": origin})
+    np.testing.assert_allclose(np.linalg.norm((moved - still)[-1, :3, 3]), 0.25)
+
+
+def test_unknown_parameters_and_choices_are_refused(arm):
+    """The error lists what would be valid."""
+    with pytest.raises(dyn.ModelError, match=r"LINK\.mass"):
+        dyn.solver("rnea").build(arm, inputs=["colour"])
+    with pytest.raises(dyn.ModelError, match="no link is called 'nowhere'"):
+        dyn.solver("rnea").build(arm, inputs=["nowhere.mass"])
+    with pytest.raises(dyn.UnsupportedError, match="valid: engine"):
+        dyn.solver("rnea").build(arm, speed="high")
+    with pytest.raises(dyn.UnsupportedError, match="valid: plain, graph"):
+        dyn.solver("rnea").build(arm, engine="steam")
+    with pytest.raises(dyn.ModelError, match="no link is called ''"):
+        dyn.solver("jacobian").build(arm)
+
+
+def test_slots_take_only_their_kind(arm):
+    """A wrong kind in a slot is refused when building; unknown names list the known."""
+    step = dyn.solver("semi_implicit_euler")
+    with pytest.raises(dyn.SignatureError, match="slot forward_dynamics needs"):
+        step.build(arm, forward_dynamics="rnea")
+    with pytest.raises(dyn.SolverNotFound, match="known: .*aba.*dense"):
+        step.build(arm, forward_dynamics="abba")
+    q, qd, tau = _state(arm)
+    one = step.build(arm, forward_dynamics="aba")(q, qd, tau, 1e-3)
+    two = step.build(arm, forward_dynamics="dense")(q, qd, tau, 1e-3)
+    np.testing.assert_allclose(one.qd_next, two.qd_next, rtol=1e-9)
+
+
+class _ByNumpy(dyn.ArraySolver):
+    """Forward dynamics that is not a text."""
+
+    name, signature = "by_numpy", dyn.FORWARD_DYNAMICS
+
+    def solve(self, model, q, qd, tau, f_ext):
+        """Solve by NumPy."""
+        H = dyn.solver("crba").build(model, engine="plain")(q)
+        C = dyn.solver("bias").build(model, engine="plain")(q, qd)
+        return np.linalg.solve(H, tau - C)
+
+
+@ENGINE
+def test_a_slot_takes_a_solver_that_is_no_text(shipped, engine):
+    """It is called between the halves; single states and batches; friction passes."""
+    model = shipped["two_link"]
+    choices = {"engine": engine, "joint_friction": True}
+    rng = np.random.default_rng(5)
+    Q, Qd, Tau = rng.normal(size=(3, 4, model.nv))
+    rk4 = dyn.solver("rk4")
+    foreign = rk4.build(model, forward_dynamics=_ByNumpy(), **choices)
+    own = rk4.build(model, forward_dynamics="aba", **choices)
+    for a, b in zip(foreign(Q, Qd, Tau, 1e-3), own(Q, Qd, Tau, 1e-3), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10)
+    for a, b in zip(foreign(Q[0], Qd[0], Tau[0], 1e-3), own(Q[0], Qd[0], Tau[0], 1e-3),
+                    strict=True):  # fmt: skip
+        np.testing.assert_allclose(a, b, rtol=1e-10)
+
+
+def _pivot(model, q):
+    """Give 1/q1; singular at zero."""
+    scalar.require(scalar.logical_not(q[0] <= 0), dyn.SingularError, "joint 1")
+    scalar.require(q[1] < 5, dyn.InfeasibleError, "joint 2")
+    return dyn.Vector([1 / q[0], q[1]])
+
+
+@ENGINE
+def test_require_raises_with_rows(shipped, engine):
+    """One state raises by item; a batch names rows; status=True gives the mask."""
+    signature = dyn.Signature("pivot", (dyn.Port("q", ("nq",), "", "position"),),
+                              (dyn.Port("y", ("nv",)),))  # fmt: skip
+    solver = dyn.TextSolver("pivot", signature, _pivot, by_joint=False)
+    program = solver.build(shipped["two_link"], engine=engine)
+    np.testing.assert_array_equal(program([2.0, 1.0]), [0.5, 1.0])
+    with pytest.raises(dyn.SingularError, match="joint 1"):
+        program([-1.0, 9.0])
+    rows = np.array([[1.0, 1.0], [1.0, 9.0], [-1.0, 0.0], [4.0, 0.0]])
+    with pytest.raises(dyn.InfeasibleError, match=r"joint 2.*rows 1, 2") as caught:
+        program(rows)
+    assert caught.value.rows == (1, 2)
+    y, status = program(rows, status=True)
+    np.testing.assert_array_equal(status == 0, [True, False, False, True])
+    assert np.isnan(y[1:3]).all()
+    np.testing.assert_array_equal(y[[0, 3]], [[1.0, 1.0], [0.25, 0.0]])
+
+
+def test_complex_numbers_carry_derivatives(arm):
+    """A complex step through the text gives dtau/dq; the engine's inputs stay real."""
+    rnea = dyn.solver("rnea").build(arm)
+    q, qd, qdd = _state(arm)
+    step = np.zeros(7, complex)
+    step[1] = 1e-30j
+    exact = rnea(q + step, qd, qdd).imag / 1e-30
+    h = 1e-6
+    e = np.eye(7)[1] * h
+    near = (rnea(q + e, qd, qdd) - rnea(q - e, qd, qdd)) / (2 * h)
+    np.testing.assert_allclose(exact, near, rtol=1e-7, atol=1e-8)
+
+
+def test_counting_numbers_count(shipped):
+    """The cost of RNEA grows by the same amount for each joint of a chain."""
+    from dyn_core.testing.models import chain
+
+    totals = []
+    for n in (4, 5, 6, 7):
+        program = dyn.solver("rnea").build(chain(n), engine="plain")
+        cost = dyn.count(program, np.ones(3 * n))
+        assert cost["trig"] == 2 * n
+        totals.append(cost["mul"] + cost["add"])
+    assert len(set(np.diff(totals))) == 1
+
+
+def test_numbers_give_the_same_bits_counted_or_not(shipped):
+    """Counting does not change the result."""
+    from dyn_core.engines.plain import Counting
+
+    program = dyn.solver("rnea").build(shipped["two_link"], engine="plain")
+    numbers = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
+    counted = program.text([Counting(x) for x in numbers])
+    assert [x.value for x in counted] == program.text(numbers)

@@ -1,0 +1,279 @@
+"""The Model: order, couplings, reduction, coordinates, sidecar."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import dyn_core as dyn
+from dyn_core import robots
+
+
+@pytest.fixture(scope="module")
+def tree(shipped):
+    """Give the tree with every joint kind."""
+    return shipped["every_joint"]
+
+
+def _state(model, seed=0):
+    rng = np.random.default_rng(seed)
+    return model.random(rng), rng.normal(size=model.nv), rng.normal(size=model.nv)
+
+
+def test_every_kind_is_there(tree):
+    """The shipped tree has each joint kind, followers and merged links."""
+    kinds = {joint.kind for joint in tree.joint[1:]}
+    assert kinds == {"revolute", "continuous", "prismatic", "planar", "floating",
+                     "spherical"}  # fmt: skip
+    assert tree.followers
+    assert tree.nb < len(tree.frame_names)
+    assert tree.nq == sum(tree.joint[i].nq for i in tree.independent)
+    assert any(tree.I[i].m == 0 for i in tree.bodies)
+
+
+def test_order_is_depth_first_in_document_order():
+    """Children follow their parent before its siblings, as the file has them."""
+    def joint(n, p, c):
+        return (f'<joint name="{n}" type="continuous"><parent link="{p}"/>'
+                f'<child link="{c}"/></joint>')  # fmt: skip
+
+    inertia = ('<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0"'
+               ' ixz="0" iyz="0"/></inertial>')  # fmt: skip
+    links = "".join(f'<link name="{n}">{inertia}</link>' for n in "rabcd")
+    joints = joint("jc", "a", "c") + joint("jb", "r", "b") + joint("ja", "r", "a")
+    model = dyn.load_urdf(f'<robot name="t">{links}{joints}{joint("jd", "b", "d")}</robot>')
+    assert model.joint_names == ("jb", "jd", "ja", "jc")
+    assert all(model.parent[i] < i for i in model.bodies)
+
+
+def test_integrate_and_difference_undo_each_other(tree):
+    """integrate(q0, difference(q0, q1)) is q1 as a pose; batches row by row."""
+    rng = np.random.default_rng(1)
+    fk = dyn.solver("forward_kinematics").build(tree)
+    q0, q1 = tree.random(rng), tree.random(rng)
+    back = tree.integrate(q0, tree.difference(q0, q1))
+    np.testing.assert_allclose(fk(back), fk(q1), atol=1e-12)
+    dv = 0.3 * rng.normal(size=tree.nv)
+    np.testing.assert_allclose(
+        tree.difference(q0, tree.integrate(q0, dv)), dv, atol=1e-12
+    )
+    Q = np.stack([q0, q1])
+    np.testing.assert_array_equal(tree.integrate(Q, dv)[1], tree.integrate(q1, dv))
+    with pytest.raises(dyn.ShapeError, match="dv: wanted"):
+        tree.integrate(q0, dv[:-1])
+
+
+def test_neutral_and_normalize(tree):
+    """Neutral has unit quaternions; normalize mends scaled ones only."""
+    q = tree.neutral()
+    np.testing.assert_array_equal(tree.normalize(q), q)
+    at = tree.q_slice(next(n for n in tree.joint_names
+                           if tree.joint_kind(n) == "spherical"))  # fmt: skip
+    scaled = q.copy()
+    scaled[at] *= 3
+    np.testing.assert_allclose(tree.normalize(scaled), q, atol=1e-15)
+
+
+def test_random_keeps_limits(shipped):
+    """Random positions lie within the limits and follow the seed."""
+    arm = shipped["arm7"]
+    rng = np.random.default_rng(0)
+    Q = np.array([arm.random(rng) for _ in range(50)])
+    assert (Q >= arm.lower).all()
+    assert (arm.upper >= Q).all()
+    assert np.ptp(Q, axis=0).min() > 0.5
+    again = np.random.default_rng(0)
+    np.testing.assert_array_equal(Q[0], arm.random(again))
+
+
+def test_reorder_permutes_everything(tree):
+    """A permuted robot gives permuted results, in every solver of the kind."""
+    rng = np.random.default_rng(4)
+    names = list(rng.permutation(tree.joint_names))
+    other = tree.reorder(names)
+    assert other.joint_names == tuple(names)
+    iq = np.concatenate([np.arange(tree.nq)[tree.q_slice(n)] for n in names])
+    iv = np.concatenate([np.arange(tree.nv)[tree.v_slice(n)] for n in names])
+    q, qd, x = _state(tree)
+    for name in ("rnea", "aba", "dense"):
+        solver = dyn.solver(name)
+        wanted = solver.build(tree)(q, qd, x)[iv]
+        got = solver.build(other)(q[iq], qd[iv], x[iv])
+        np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-9)
+    H = dyn.solver("crba").build(tree)(q)
+    np.testing.assert_allclose(
+        dyn.solver("crba").build(other)(q[iq]), H[np.ix_(iv, iv)], atol=1e-12
+    )
+    np.testing.assert_array_equal(other.upper, tree.upper[iv])
+    with pytest.raises(dyn.ModelError, match="reorder needs each of"):
+        tree.reorder(names[1:])
+
+
+def test_followers_move_with_their_leader(tree):
+    """q_follower = multiplier q_leader + offset, composed; limits bound the leader."""
+    name, rule = next(iter(tree.followers.items()))
+    i, lead = tree.body_of_joint(name), tree.body_of_joint(rule.leader)
+    from dyn_core.model.coordinates import split_q
+
+    q, _, _ = _state(tree)
+    parts = split_q(tree, dyn.Vector(q.tolist()))
+    assert parts[i][0] == pytest.approx(rule.multiplier * parts[lead][0] + rule.offset)
+    chained = [f for f in tree.followers.values() if abs(f.multiplier) != 0.5]
+    assert chained, "a mimic of a mimic has the product of the multipliers"
+
+
+def test_followers_are_the_constrained_tree():
+    """A coupled robot equals the free one under q = G y, by virtual work."""
+    path = robots.path("every_joint")
+    coupled = dyn.load_urdf(path)
+    text = path.read_text()
+    import re
+
+    free = dyn.load_urdf(re.sub(r"<mimic[^>]*/>", "", text),
+                         extras=path.with_name("every_joint.dyn.yaml"))  # fmt: skip
+    G = np.zeros((free.nv, coupled.nv))
+    for n in free.joint_names:
+        scale = coupled.followers[n].multiplier if n in coupled.followers else 1.0
+        G[free.v_slice(n), coupled.v_slice(n)] = scale * np.eye(
+            free.v_slice(n).stop - free.v_slice(n).start
+        )
+    y, yd, ydd = _state(coupled, 2)
+    q = free.neutral()
+    for n in free.joint_names:
+        rule = coupled.followers.get(n)
+        part = y[coupled.q_slice(n)]
+        q[free.q_slice(n)] = rule.multiplier * part + rule.offset if rule else part
+    H = dyn.solver("crba")
+    np.testing.assert_allclose(
+        H.build(coupled)(y), G.T @ H.build(free)(q) @ G, atol=1e-12
+    )
+    for joint_friction in (False, True):
+        rnea = [dyn.solver("rnea").build(m, joint_friction=joint_friction)
+                for m in (coupled, free)]  # fmt: skip
+        tau = rnea[0](y, yd, ydd)
+        np.testing.assert_allclose(
+            tau, G.T @ rnea[1](q, G @ yd, G @ ydd), rtol=1e-11, atol=1e-11
+        )
+        for name in ("aba", "dense"):
+            fd = dyn.solver(name).build(coupled, joint_friction=joint_friction)
+            np.testing.assert_allclose(fd(y, yd, tau), ydd, rtol=1e-8, atol=1e-8)
+
+
+def test_lock_merges_exactly(shipped):
+    """A locked joint is the free robot held there: same forces, fewer coordinates."""
+    arm = shipped["arm7"]
+    name = arm.joint_names[3]
+    locked = arm.lock({name: -1.2})
+    assert locked.joint_names == tuple(n for n in arm.joint_names if n != name)
+    q, qd, qdd = _state(arm)
+    keep = np.arange(7) != 3
+    q[3], qd[3], qdd[3] = -1.2, 0, 0
+    rnea = dyn.solver("rnea")
+    np.testing.assert_allclose(
+        rnea.build(locked)(q[keep], qd[keep], qdd[keep]),
+        rnea.build(arm)(q, qd, qdd)[keep], rtol=1e-11, atol=1e-11,
+    )  # fmt: skip
+    assert set(locked.frame_names) == set(arm.frame_names)
+    with pytest.raises(dyn.ModelError, match="no moving joint is called elbow"):
+        arm.lock({"elbow": 0.0})
+    with pytest.raises(dyn.ModelError, match="needs 1 finite numbers"):
+        arm.lock({name: [0.0, 1.0]})
+
+
+def test_locking_a_leader_locks_its_followers(tree):
+    """Followers of a locked leader stand where the rule puts them."""
+    rule = next(iter(tree.followers.values()))
+    locked = tree.lock({rule.leader: 0.3})
+    assert not locked.followers
+    assert locked.mass <= tree.mass
+
+
+def test_sub_chains(shipped):
+    """root and tip keep the chain between; wrong links are refused with the known."""
+    path = robots.path("arm7")
+    arm = shipped["arm7"]
+    tip = arm.frame_names[4]
+    chain = dyn.load_urdf(path, tip=tip)
+    assert chain.joint_names == arm.joint_names[: chain.nv]
+    assert tip in chain.frame_names
+    assert chain.nv < 7
+    upper = dyn.load_urdf(path, root=tip)
+    assert upper.nv == 7 - chain.nv
+    with pytest.raises(dyn.ModelError, match="no link is called 'moon'; known"):
+        dyn.load_urdf(path, tip="moon")
+    with pytest.raises(dyn.ModelError, match="does not hang below"):
+        dyn.load_urdf(path, root=tip, tip=arm.frame_names[0])
+
+
+def test_floating_root_adds_six(shipped):
+    """root_joint='floating' puts seven positions and six velocities first."""
+    arm = shipped["arm7"]
+    free = dyn.load_urdf(robots.path("arm7"), root_joint="floating")
+    assert (free.nq, free.nv) == (arm.nq + 7, arm.nv + 6)
+    assert free.joint_names[0] == "root_joint"
+    with pytest.raises(dyn.ModelError, match="valid are fixed, floating"):
+        dyn.load_urdf(robots.path("arm7"), root_joint="welded")
+
+
+def test_sidecar(tmp_path):
+    """Found beside a path, or given, or turned off; loading says which was used."""
+    path = tmp_path / "arm.urdf"
+    path.write_text(robots.path("two_link").read_text())
+    plain = dyn.load_urdf(path)
+    name = plain.joint_names[0]
+    beside = tmp_path / "arm.dyn.yaml"
+    beside.write_text(f"armature: {{{name}: 0.25}}\nrotors: {{{name}: {{inertia: 1.0e-4,"
+                      " ratio: 50}}}\n".replace("}}}", "}}"))  # fmt: skip
+    model = dyn.load_urdf(path)
+    assert model.flat("armature")[0] == pytest.approx(0.25 + 0.25)
+    assert str(beside) in model.build.description.sources
+    assert dyn.load_urdf(path, sidecar=False).flat("armature")[0] == 0
+    given = dyn.load_urdf(path, extras={"armature": {name: 0.5}})
+    assert given.flat("armature")[0] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("extras", "words"),
+    [
+        ({"wings": {}}, "unknown key wings; valid: joints, armature, rotors"),
+        ({"armature": {"ghost": 1.0}}, "no joint is called 'ghost'; joints are"),
+        ({"armature": {"{}": "much"}}, "needs a number, got 'much'"),
+        ({"armature": {"{}": float("nan")}}, "nan is not finite"),
+        ({"joints": {"{}": {"type": "rubber"}}}, "unknown type 'rubber'; valid"),
+        ({"joints": {"{}": {"axis": [1, 2]}}}, "axis needs three numbers"),
+        ({"joints": {"{}": {"colour": 1}}}, "unknown key colour"),
+        ({"joints": 3}, "needs a mapping"),
+        ("a: [", "cannot read"),
+    ],
+)
+def test_bad_sidecars_are_refused_in_words(extras, words):
+    """Each error says where and what would be valid."""
+    path = robots.path("two_link")
+    name = dyn.load_urdf(path).joint_names[0]
+    if isinstance(extras, dict):
+        extras = {k: {n.replace("{}", name): v for n, v in e.items()}
+                  if isinstance(e, dict) else e for k, e in extras.items()}  # fmt: skip
+    with pytest.raises(dyn.ModelError, match=words):
+        dyn.load_urdf(path, extras=extras)
+
+
+def test_gravity_and_pickle(shipped):
+    """Gravity is an argument; a Model pickles to the same numbers."""
+    with pytest.raises(dyn.ModelError, match="three finite numbers"):
+        dyn.load_urdf(robots.path("arm7"), gravity=(0, 0))
+    arm = shipped["arm7"]
+    again = pickle.loads(pickle.dumps(arm))
+    q, qd, qdd = _state(arm)
+    rnea = dyn.solver("rnea")
+    np.testing.assert_array_equal(
+        rnea.build(again)(q, qd, qdd), rnea.build(arm)(q, qd, qdd)
+    )
+
+
+def test_names_that_are_not_there_are_refused(shipped):
+    """Links and joints are looked up in words."""
+    arm = shipped["arm7"]
+    with pytest.raises(dyn.ModelError, match="no link is called 'x'; known"):
+        arm.body_of("x")
+    with pytest.raises(dyn.ModelError, match="no moving joint is called 'x'; known"):
+        arm.q_slice("x")

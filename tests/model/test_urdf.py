@@ -1,0 +1,260 @@
+"""Loading URDF: defaults, joints, merging, and errors that name the element."""
+
+import io
+import math
+
+import numpy as np
+import pytest
+
+import dyn_core as dyn
+from dyn_core import robots
+from dyn_core.model import urdf
+
+BODY = """<inertial><mass value="1"/><inertia ixx="0.1" iyy="0.1" izz="0.1"
+ ixy="0" ixz="0" iyz="0"/></inertial>"""
+
+
+def _robot(*parts):
+    return '<robot name="r">' + "".join(parts) + "</robot>"
+
+
+def _link(name, inside=BODY):
+    return f'<link name="{name}">{inside}</link>'
+
+
+def _joint(name, parent, child, kind="revolute", inside=""):
+    limit = '<limit lower="-1" upper="1" effort="5" velocity="2"/>'
+    return (
+        f'<joint name="{name}" type="{kind}"><parent link="{parent}"/>'
+        f'<child link="{child}"/>{inside or limit}</joint>'
+    )
+
+
+TWO = (_link("base"), _link("a"), _joint("j", "base", "a"))
+
+
+def _inertia(ixx, iyy, izz, ixy=0, mass=1):
+    return (
+        f'<inertial><mass value="{mass}"/><inertia ixx="{ixx}" iyy="{iyy}" izz="{izz}"'
+        f' ixy="{ixy}" ixz="0" iyz="0"/></inertial>'
+    )
+
+
+BAD = {
+    "empty": ("", "the URDF is empty"),
+    "malformed": ("<robot><link", "malformed XML"),
+    "not a robot": ("<sdf/>", "root element is <sdf>"),
+    "entity": ('<!DOCTYPE r [<!ENTITY x "1">]><robot name="r"/>', "entities"),
+    "xacro": ('<robot name="r"><xacro:leg/></robot>', "xacro robot.urdf.xacro >"),
+    "no link": (_robot(), "has no <link>"),
+    "two roots": (_robot(*TWO, _link("b")), "2 roots: base, b"),
+    "cycle": (
+        _robot(*TWO, _link("b"), _link("c"), _joint("k", "b", "c"), _joint("l", "c", "b")),
+        "links b, c form a cycle",
+    ),
+    "all cycle": (
+        _robot(_link("b"), _link("c"), _joint("k", "b", "c"), _joint("l", "c", "b")),
+        "form a cycle",
+    ),
+    "two parents": (
+        _robot(*TWO, _link("b"), _joint("k", "base", "b"), _joint("l", "a", "b")),
+        "link 'b' is the child of two joints, 'k' and 'l'",
+    ),
+    "unknown link": (
+        _robot(*TWO, _joint("k", "a", "ghost")),
+        "child link 'ghost' does not exist; links are: base, a",
+    ),
+    "no child": (
+        _robot(*TWO, '<joint name="k" type="fixed"><parent link="a"/></joint>'),
+        "joint 'k' lacks <child",
+    ),
+    "same link": (_robot(*TWO, _link("a")), "two <link>s are called 'a'"),
+    "negative mass": (
+        _robot(*TWO[:1], _link("a", _inertia(1, 1, 1, mass=-2)), TWO[2]),
+        "link 'a': mass -2.0 is negative",
+    ),
+    "triangle": (
+        _robot(*TWO[:1], _link("a", _inertia(0.1, 0.1, 0.3)), TWO[2]),
+        r"link 'a': .*triangle.*0\.1, 0\.1, 0\.3",
+    ),
+    "not definite": (
+        _robot(*TWO[:1], _link("a", _inertia(0.1, 0.1, 0.1, ixy=0.5)), TWO[2]),
+        "not positive definite: principal moments -0.4",
+    ),
+    "massless inertia": (
+        _robot(*TWO[:1], _link("a", _inertia(0.1, 0.1, 0.1, mass=0)), TWO[2]),
+        "mass is 0 but",
+    ),
+    "nothing along": (
+        _robot(_link("base"), _link("a", ""), _joint("j", "base", "a")),
+        "joint 'j': nothing it carries has inertia along it",
+    ),
+    "zero axis": (
+        _robot(*TWO[:2], _joint("j", "base", "a", inside='<axis xyz="0 0 0"/>')),
+        "joint 'j': axis .* has no direction",
+    ),
+    "unknown type": (
+        _robot(*TWO[:2], _joint("j", "base", "a", kind="rubber")),
+        "unknown type 'rubber'; valid: fixed, revolute",
+    ),
+    "mimic unknown": (
+        _robot(*TWO[:2], _joint("j", "base", "a", inside='<mimic joint="x"/>')),
+        "mimics 'x', which does not exist; joints are: j",
+    ),
+    "mimic itself": (
+        _robot(*TWO[:2], _joint("j", "base", "a", inside='<mimic joint="j"/>')),
+        "mimics itself",
+    ),
+    "nan": (
+        _robot(*TWO[:2], _joint("j", "base", "a", inside='<origin xyz="nan 0 0"/>')),
+        "joint 'j': origin xyz is not finite",
+    ),
+    "nan mass": (
+        _robot(*TWO[:1], _link("a", _inertia(1, 1, 1, mass="nan")), TWO[2]),
+        "link 'a': inertia holds a number that is not finite",
+    ),
+    "word": (
+        _robot(*TWO[:2], _joint("j", "base", "a", inside='<axis xyz="up"/>')),
+        "cannot be read",
+    ),
+    "limits": (
+        _robot(*TWO[:2], _joint("j", "base", "a",
+               inside='<limit lower="2" upper="1" effort="1" velocity="1"/>')),
+        "limits need lower <= upper",
+    ),
+    "damping": (
+        _robot(*TWO[:2], _joint("j", "base", "a", inside='<dynamics damping="-1"/>')),
+        "damping -1.0 must be >= 0",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_files_are_refused_in_words(case):
+    """Each error names the element and says what would be valid."""
+    text, words = BAD[case]
+    with pytest.raises(dyn.ModelError, match=words):
+        dyn.load_urdf(text)
+
+
+def test_errors_carry_the_element():
+    """The element at fault is data, too."""
+    with pytest.raises(dyn.ModelError) as caught:
+        dyn.load_urdf(BAD["triangle"][0])
+    assert caught.value.element == "a"
+
+
+def test_check_warn_lets_real_files_through():
+    """Implausible inertias become warnings; negative masses never pass."""
+    model = dyn.load_urdf(BAD["triangle"][0], check="warn")
+    assert any("triangle" in warning for warning in model.warnings)
+    with pytest.raises(dyn.ModelError, match="negative"):
+        dyn.load_urdf(BAD["negative mass"][0], check="warn")
+    with pytest.raises(dyn.ModelError, match="valid are error, warn"):
+        dyn.load_urdf(BAD["triangle"][0], check="off")
+
+
+def test_path_text_and_file_are_one_model(tmp_path):
+    """The three kinds of source give the same robot; a missing file is named."""
+    path = robots.path("two_link")
+    text = path.read_text()
+    models = [dyn.load_urdf(x) for x in (path, str(path), text, io.StringIO(text))]
+    models.append(dyn.load_urdf(io.BytesIO(text.encode())))
+    q = np.array([0.3, -0.4])
+    H = [dyn.solver("crba").build(model)(q) for model in models]
+    for other in H[1:]:
+        np.testing.assert_array_equal(other, H[0])
+    with pytest.raises(dyn.ModelError, match=r"cannot read.*missing\.urdf"):
+        dyn.load_urdf(tmp_path / "missing.urdf")
+
+
+def test_omitted_elements_get_defaults():
+    """No inertial, origin, axis, limit or dynamics: URDF's defaults."""
+    inside = "<!-- nothing -->"
+    model = dyn.load_urdf(_robot(_link("base", ""), _link("a"),
+                                 _joint("j", "base", "a", "continuous", inside)))  # fmt: skip
+    assert model.joint[1].axis == (1.0, 0.0, 0.0)
+    assert np.array_equal(np.asarray(model.Xtree[1]), np.eye(6))
+    assert model.lower[0] == -math.inf
+    assert model.upper[0] == math.inf
+    assert model.effort_limit[0] == 0.0
+    assert model.damping[1][0] == model.friction[1][0] == 0.0
+
+
+def test_limits_and_dynamics_are_kept():
+    """Damping, friction and all limits belong to the Model."""
+    inside = (
+        '<limit lower="-1" upper="2" effort="5" velocity="3"/>'
+        '<dynamics damping="0.7" friction="0.2"/>'
+    )
+    model = dyn.load_urdf(_robot(*TWO[:2], _joint("j", "base", "a", inside=inside)))
+    assert (model.lower[0], model.upper[0]) == (-1, 2)
+    assert (model.velocity_limit[0], model.effort_limit[0]) == (3, 5)
+    assert (model.flat("damping")[0], model.flat("friction")[0]) == (0.7, 0.2)
+
+
+def test_unknown_elements_are_left_out_with_a_warning():
+    """A stranger's tags do not stop loading; gazebo and transmissions pass silently."""
+    strange = '<gazebo/><sensor name="s"/>'
+    link = _link("a", BODY + "<colour/><collision><geometry><capsule/></geometry></collision>")
+    model = dyn.load_urdf(_robot(TWO[0], link, TWO[2], strange))
+    assert "unknown element <sensor> is left out" in model.warnings
+    assert any("<colour>" in w for w in model.warnings)
+    assert any("<capsule>" in w for w in model.warnings)
+    assert not any("gazebo" in w for w in model.warnings)
+
+
+def test_mesh_paths_are_kept_not_needed():
+    """package:// and relative meshes stay as they are."""
+    mesh = '<visual><geometry><mesh filename="{}"/></geometry></visual>'
+    paths = ("package://arm/meshes/a.stl", "meshes/b.dae")
+    parts = BODY + "".join(mesh.format(p) for p in paths)
+    model = dyn.load_urdf(_robot(TWO[0], _link("a", parts), TWO[2]))
+    shapes = model.build.description.link("a").geometry
+    assert tuple(shape.mesh for shape in shapes) == paths
+
+
+def test_fixed_links_are_merged_exactly_and_stay_frames():
+    """A rod with a weight welded on equals one link with the sum."""
+    weld = '<origin xyz="0.1 0.2 0.3" rpy="0.4 0.5 0.6"/>'
+    text = _robot(*TWO, _link("tool", _inertia(0.2, 0.3, 0.4, 0.01, mass=3)),
+                  _joint("w", "a", "tool", "fixed", weld))  # fmt: skip
+    model = dyn.load_urdf(text)
+    assert model.nb == 1
+    assert model.frame_names == ("base", "a", "tool")
+    assert model.body_of("tool") == model.body_of("a") == 1
+    assert model.mass == pytest.approx(4)
+    X = np.asarray(model.frame("tool").X)
+    tool = np.asarray(urdf.describe(text).link("tool").inertia)
+    alone = np.asarray(dyn.load_urdf(_robot(*TWO)).I[1])
+    np.testing.assert_allclose(np.asarray(model.I[1]), alone + X.T @ tool @ X, atol=1e-14)
+
+
+def test_massless_intermediate_bodies_are_legal():
+    """A cross of two axes without a body between has dynamics all the same."""
+    text = _robot(_link("base", ""), _link("cross", ""), _link("a"),
+                  _joint("x", "base", "cross", inside='<axis xyz="1 0 0"/>'),
+                  _joint("y", "cross", "a", inside='<axis xyz="0 1 0"/>'))  # fmt: skip
+    model = dyn.load_urdf(text)
+    qdd = dyn.solver("aba").build(model)([0.1, 0.2], [0, 0], [1, 0])
+    assert np.isfinite(qdd).all()
+
+
+def test_a_singular_position_names_the_joint():
+    """Two equal axes in a row without a body between: no unique answer."""
+    text = _robot(_link("base", ""), _link("mid", ""), _link("a"),
+                  _joint("first", "base", "mid"), _joint("second", "mid", "a"))  # fmt: skip
+    model = dyn.load_urdf(text)
+    for name in ("aba", "dense"):
+        for engine in ("graph", "plain"):
+            with pytest.raises(dyn.SingularError, match="joint (first|second)"):
+                fd = dyn.solver(name).build(model, engine=engine)
+                fd([0.1, 0.2], [0, 0], [1, 0])
+
+
+def test_the_same_quarter_turn_is_exact():
+    """rpy of quarter turns written with ten digits or as pi/2 gives zeros, not 1e-17."""
+    turn = f'<origin rpy="{math.pi / 2!r} 0 {math.pi!r}"/>'
+    text = _robot(*TWO[:2], _joint("j", "base", "a", inside=turn))
+    E = np.asarray(dyn.load_urdf(text).Xtree[1].E)
+    assert set(np.unique(np.abs(E))) == {0.0, 1.0}

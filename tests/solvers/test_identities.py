@@ -1,0 +1,73 @@
+"""Every solver x every engine x every shipped robot, and seeded random trees."""
+
+import numpy as np
+import pytest
+
+import dyn_core as dyn
+from dyn_core import robots
+from dyn_core.engines import ENGINES
+from dyn_core.testing.conformance import check
+from dyn_core.testing.laws import LAWS
+from dyn_core.testing.models import random_model
+
+NAMES = dyn.solvers()
+RANDOM = 40
+
+
+def _assert_laws(solver, model, engine, seed=0):
+    findings = check(solver, model, engine, seed)
+    assert len(findings) >= 3 + len(LAWS[solver.signature])
+    broken = [str(finding) for finding in findings if not finding.good]
+    assert not broken, f"{solver.name} on {model.name}, {engine}: {broken}"
+
+
+@pytest.mark.parametrize("robot", robots.names())
+@pytest.mark.parametrize("engine", sorted(ENGINES))
+@pytest.mark.parametrize("name", NAMES)
+def test_laws_on_shipped_robots(name, engine, robot, shipped):
+    """Each law of a solver's Signature holds on each shipped robot and engine."""
+    _assert_laws(dyn.solver(name), shipped[robot], engine)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_laws_on_random_trees(name, full):
+    """Each law holds on random trees: a rotation of five, or all with --full."""
+    turn = np.random.default_rng(NAMES.index(name))
+    seeds = range(RANDOM) if full else turn.choice(RANDOM, 5, replace=False)
+    for seed in seeds:
+        model = random_model(int(seed), size=3 + int(seed) % 6)
+        _assert_laws(dyn.solver(name), model, "graph", int(seed))
+
+
+def test_every_signature_has_a_solver_and_laws():
+    """No Signature is left without a solver or without a law."""
+    for signature in dyn.SIGNATURES:
+        assert dyn.solvers(signature), signature.name
+        assert LAWS[signature], signature.name
+
+
+def test_two_solvers_of_forward_dynamics_are_interchangeable(shipped):
+    """`aba` and `dense` have one Signature and give one answer."""
+    rng = np.random.default_rng(3)
+    model = shipped["arm7"]
+    q, qd, tau = model.random(rng), rng.normal(size=7), rng.normal(size=7)
+    assert {"aba", "dense"} <= set(dyn.solvers(dyn.FORWARD_DYNAMICS))
+    answers = [dyn.solver(n).build(model)(q, qd, tau) for n in ("aba", "dense")]
+    np.testing.assert_allclose(answers[0], answers[1], rtol=1e-10)
+
+
+@pytest.mark.parametrize("signature", [dyn.INVERSE_DYNAMICS, dyn.MASS_MATRIX])
+def test_a_wrong_solver_breaks_laws(signature, shipped):
+    """The suite can fail: a solver with one flipped sign does not get through."""
+    name = dyn.solvers(signature)[0]
+    right = dyn.solver(name)
+
+    def flipped(*args):
+        result = right.text(*args)
+        if isinstance(result, dict):
+            return {k: -v if k[0] != k[1] else v for k, v in result.items()}
+        return [None, *[-x for x in result[1:]]]
+
+    wrong = dyn.TextSolver("wrong", signature, flipped)
+    findings = check(wrong, shipped["arm7"], "graph")
+    assert any(not finding.good for finding in findings)
