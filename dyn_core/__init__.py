@@ -20,11 +20,13 @@ from dyn_core.errors import (
     NonFiniteError,
     PluginError,
     RequireError,
+    SettingError,
     ShapeError,
     SignatureError,
     SingularError,
     SolverNotFound,
     TraceError,
+    TrajectoryError,
     UnsupportedError,
 )
 from dyn_core.hookspecs import hookimpl

@@ -149,6 +149,22 @@ class InfeasibleError(RequireError):
         self.residual = residual
 
 
+class SettingError(DynError, ValueError):
+    """A setting of a controller, simulator or node is missing or out of range.
+
+    Attributes:
+        setting: Its name.
+    """
+
+    def __init__(self, message: str, setting: str | None = None) -> None:
+        super().__init__(message)
+        self.setting = setting
+
+
+class TrajectoryError(DynError, ValueError):
+    """A trajectory cannot be followed; names the point and joint."""
+
+
 def _some(rows: Sequence[int], most: int = 8) -> str:
     """Name the first few rows."""
     text = ", ".join(str(int(row)) for row in rows[:most])

@@ -1,0 +1,198 @@
+"""Joint trajectories: checked as a whole, sampled at any time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dyn_core.errors import TrajectoryError
+
+METHODS = ("splines", "none")
+
+
+class Reference(NamedTuple):
+    """What is wanted at one time: position, velocity, acceleration, (n,) each."""
+
+    q: np.ndarray
+    qd: np.ndarray
+    qdd: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """Points of joints with one coordinate each, in the order of the controller.
+
+    Between points: a line where only positions are given, a cubic with velocities, a
+    quintic with accelerations too. After the end the last position is held.
+
+    Attributes:
+        times: Seconds from the start, strictly increasing, (k,).
+        q, qd, qdd: (k, n); qd and qdd may be None.
+        method: splines, or none (jump to the next point's position).
+    """
+
+    times: np.ndarray
+    q: np.ndarray
+    qd: np.ndarray | None
+    qdd: np.ndarray | None
+    method: str = "splines"
+
+    @property
+    def duration(self) -> float:
+        """Time of the last point [s]."""
+        return float(self.times[-1])
+
+    def starting_from(self, now: Reference) -> Trajectory:
+        """Give the trajectory with the present reference as point at time zero."""
+        if self.times[0] <= 0:
+            return self
+        qd = None if self.qd is None else np.vstack([now.qd, self.qd])
+        qdd = None if self.qdd is None else np.vstack([now.qdd, self.qdd])
+        times, q = np.concatenate([[0.0], self.times]), np.vstack([now.q, self.q])
+        return Trajectory(times, q, qd, qdd, self.method)
+
+    def sample(self, t: float) -> Reference:
+        """Give the reference at a time since the start [s]."""
+        zeros = np.zeros(self.q.shape[1])
+        if t >= self.times[-1]:
+            return Reference(self.q[-1].copy(), zeros, zeros.copy())
+        k = int(np.searchsorted(self.times, t, side="right")) - 1
+        if k < 0:
+            return Reference(self.q[0].copy(), zeros, zeros.copy())
+        if self.method == "none":
+            return Reference(self.q[k + 1].copy(), zeros, zeros.copy())
+        T, s = self.times[k + 1] - self.times[k], t - self.times[k]
+        return self._spline(k, T, s)
+
+    def _spline(self, k: int, T: float, s: float) -> Reference:
+        """Evaluate segment k, of length T, at s."""
+        p0, p1 = self.q[k], self.q[k + 1]
+        c = np.zeros((6, len(p0)))
+        c[0] = p0
+        if self.qd is None:
+            c[1] = (p1 - p0) / T
+        elif self.qdd is None:
+            v0, v1, d = self.qd[k], self.qd[k + 1], p1 - p0
+            c[1] = v0
+            c[2] = (3 * d - (2 * v0 + v1) * T) / T**2
+            c[3] = (-2 * d + (v0 + v1) * T) / T**3
+        else:
+            v0, v1, a0, a1 = self.qd[k], self.qd[k + 1], self.qdd[k], self.qdd[k + 1]
+            d = p1 - p0
+            c[1], c[2] = v0, a0 / 2
+            c[3] = (20 * d - (8 * v1 + 12 * v0) * T - (3 * a0 - a1) * T**2) / (2 * T**3)
+            c[4] = (-30 * d + (14 * v1 + 16 * v0) * T + (3 * a0 - 2 * a1) * T**2) / (
+                2 * T**4
+            )
+            c[5] = (12 * d - 6 * (v1 + v0) * T - (a0 - a1) * T**2) / (2 * T**5)
+        powers = s ** np.arange(6)
+        n = np.arange(6)
+        q = powers @ c
+        qd = (n[1:] * powers[:-1]) @ c[1:]
+        qdd = (n[2:] * n[1:-1] * powers[:-2]) @ c[2:]
+        return Reference(q, qd, qdd)
+
+
+def make_trajectory(
+    joints: Sequence[str],
+    names: Sequence[str],
+    times: Sequence[float],
+    positions: Sequence[Any],
+    velocities: Sequence[Any] = (),
+    accelerations: Sequence[Any] = (),
+    *,
+    lower: np.ndarray | None = None,
+    upper: np.ndarray | None = None,
+    method: str = "splines",
+    moving_end: bool = False,
+) -> Trajectory:
+    """Check a trajectory as a whole and give it in the order of the controller.
+
+    Args:
+        joints: The controller's joints.
+        names: Joints of the columns, each of `joints` once, in any order.
+        times: Seconds from the start of each point, strictly increasing, >= 0.
+        positions, velocities, accelerations: A row a point; the last two may be empty.
+        lower, upper: Position limits in the controller's order [rad | m].
+        method: splines or none.
+        moving_end: Whether the last point may have a velocity.
+
+    Raises:
+        TrajectoryError: Says which point or joint, and what would be valid.
+    """
+    if method not in METHODS:
+        raise TrajectoryError(f"interpolation '{method}'; valid: {', '.join(METHODS)}")
+    order = _order(joints, names)
+    t = np.asarray(times, float)
+    if t.ndim != 1 or len(t) == 0:
+        raise TrajectoryError("the trajectory has no points")
+    if not np.isfinite(t).all() or t[0] < 0 or (np.diff(t) <= 0).any():
+        raise TrajectoryError(f"times must be finite, >= 0 and increase, got {t.tolist()}")
+    q = _rows("positions", positions, t, order, joints)
+    if q is None:
+        raise TrajectoryError("every point needs positions")
+    qd = _rows("velocities", velocities, t, order, joints)
+    qdd = _rows("accelerations", accelerations, t, order, joints)
+    if qdd is not None and qd is None:
+        raise TrajectoryError("accelerations without velocities")
+    if qd is not None and not moving_end and np.abs(qd[-1]).max(initial=0) > 1e-9:
+        raise TrajectoryError(
+            "the last point has a velocity; end at rest or set"
+            " allow_nonzero_velocity_at_trajectory_end"
+        )
+    _check_limits(q, joints, lower, upper)
+    return Trajectory(t, q, qd, qdd, method)
+
+
+def _order(joints: Sequence[str], names: Sequence[str]) -> list[int]:
+    """Give for each of our joints its column."""
+    names = list(names)
+    unknown = [name for name in names if name not in joints]
+    missing = [name for name in joints if name not in names]
+    double = sorted({name for name in names if names.count(name) > 1})
+    for what, found in (("unknown", unknown), ("missing", missing), ("double", double)):
+        if found:
+            wanted = ", ".join(joints)
+            raise TrajectoryError(f"{what} joints {', '.join(found)}; needs {wanted}")
+    return [names.index(name) for name in joints]
+
+
+def _rows(
+    what: str, rows: Sequence[Any], t: np.ndarray, order: list[int], joints: Sequence[str]
+) -> np.ndarray | None:
+    """Give rows in our order, or None where all are empty."""
+    rows = [np.asarray(row, float) for row in rows]
+    if all(row.size == 0 for row in rows):
+        return None
+    if len(rows) != len(t):
+        raise TrajectoryError(f"{len(t)} times but {len(rows)} rows of {what}")
+    for k, row in enumerate(rows):
+        if row.shape != (len(order),):
+            raise TrajectoryError(
+                f"point {k} has {row.size} {what}; needs {len(order)} (all points alike)"
+            )
+        if not np.isfinite(row).all():
+            raise TrajectoryError(f"point {k}: {what} are not finite: {row.tolist()}")
+    return np.array(rows)[:, order]
+
+
+def _check_limits(
+    q: np.ndarray,
+    joints: Sequence[str],
+    lower: np.ndarray | None,
+    upper: np.ndarray | None,
+) -> None:
+    """Refuse points outside the position limits."""
+    n = q.shape[1]
+    low = np.full(n, -np.inf) if lower is None else lower
+    high = np.full(n, np.inf) if upper is None else upper
+    bad = np.argwhere((q < low - 1e-9) | (q > high + 1e-9))
+    if len(bad):
+        k, j = bad[0]
+        raise TrajectoryError(
+            f"point {k}: joint '{joints[j]}' at {q[k, j]:.6g} is outside its limits"
+            f" [{low[j]:.6g}, {high[j]:.6g}]"
+        )

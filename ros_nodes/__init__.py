@@ -1,0 +1,1 @@
+"""ROS 2 nodes: thin wrappers of the controller and the simulator."""

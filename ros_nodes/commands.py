@@ -1,0 +1,61 @@
+"""The commands `dyn up` and `dyn demo`; importing this needs no ROS."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import signal
+import sys
+from pathlib import Path
+
+from dyn_core import hookimpl
+from dyn_core.errors import SettingError
+from ros_nodes import demo
+from ros_nodes.graphs import GRAPHS
+from ros_nodes.processes import Processes
+
+
+@hookimpl
+def dyn_commands(subparsers: argparse._SubParsersAction) -> None:
+    """Add `up` and `demo`."""
+    up = subparsers.add_parser("up", help="start the nodes of a graph")
+    up.add_argument("graph", choices=sorted(GRAPHS))
+    up.add_argument("--params", help="parameter file instead of the shipped one")
+    up.add_argument("--robot", default="", help="path of a URDF, or a shipped robot")
+    up.set_defaults(run=_up)
+    demo.add_arguments(subparsers.add_parser("demo", help="see an arm track a trajectory"))
+
+
+def ros_fault() -> str | None:
+    """Say why ROS 2 cannot be used, or None."""
+    if importlib.util.find_spec("rclpy") is None:
+        return "rclpy is not installed (pip install 'dyn_ros[ros]')"
+    try:
+        import rclpy  # noqa: F401
+    except ImportError as error:  # a library that does not load is an ImportError, too
+        return f"rclpy does not load: {error}"
+    return None
+
+
+def _up(arguments: argparse.Namespace) -> int:
+    fault = ros_fault()
+    if fault is not None:
+        print(f"dyn up: {fault}", file=sys.stderr)
+        return 1
+    graph = GRAPHS[arguments.graph]
+    params = arguments.params or str(graph.params_file)
+    if not Path(params).is_file():
+        raise SettingError(f"no parameter file {params}", "params")
+    robot = arguments.robot
+    if robot.endswith((".urdf", ".xml")):
+        robot = os.path.abspath(robot)
+        if not Path(robot).is_file():
+            raise SettingError(f"no URDF file {robot}", "robot")
+    stop: list[int] = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda n, _: stop.append(n))
+    with Processes(graph.nodes, params, os.environ, robot) as processes:
+        status = processes.wait(stop)
+        failed = [code for code in processes.end() if code != 0]
+    return status or int(bool(failed))

@@ -1,0 +1,234 @@
+"""The node `computed_torque`: joint states and trajectories in, efforts out."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+from std_srvs.srv import SetBool, Trigger
+from trajectory_msgs.msg import JointTrajectory
+
+import dyn_core as dyn
+from dyn_core.control import Controller, Rules
+from dyn_core.trajectory import make_trajectory
+from ros_nodes import _runtime
+from ros_nodes._node import ERROR, OK, STALE, WARN, RobotNode
+from ros_nodes.conversions import JointReader, stamp_seconds, trajectory_arrays
+from ros_nodes.parameters import controller_specs, gain_specs, joint_specs
+
+LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+
+
+class ComputedTorqueNode(RobotNode):
+    """Drives a robot by computed torque; see dyn_core.control for its rules."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        self.controller: Controller | None = None
+        super().__init__("computed_torque", controller_specs(), **kwargs)
+
+    def build(self) -> None:
+        """Build the robot, the controller and the communication."""
+        model = self.load()
+        names = model.joint_names
+        self.declare(gain_specs(names))
+        self.declare(joint_specs(names, [model.joint_kind(n) for n in names]))
+        limits = {n: self.value(f"effort_limits.{n}") for n in names}
+        wrap = [n for n in names if self.value(f"gains.{n}.angle_wraparound")]
+        self.controller = Controller(
+            model,
+            *self._gains(names, {}),
+            mode=self.value("mode"),
+            inverse_dynamics=self.value("inverse_dynamics.plugin_name"),
+            effort_limits={n: x for n, x in limits.items() if x > 0},
+            wrap=wrap,
+            rules=Rules(
+                state_timeout=self.value("state_timeout"),
+                max_jump=self.value("max_jump"),
+                good_samples=self.value("good_samples"),
+                on_stale=self.value("on_stale"),
+                stale_time=self.value("stale_time"),
+                differentiate=self.value("differentiate_velocity"),
+                filter_time=self.value("velocity_filter_time"),
+            ),
+            engine=self.value("engine") or None,
+        )
+        self.reader = JointReader(names)
+        self.command = Float64MultiArray()
+        self.stopped = False
+        self.states = 0
+        self.longest = 0.0
+        self._communicate()
+        self.model = model
+
+    def _gains(self, names: Sequence[str], values: dict[str, Any]) -> list[list[float]]:
+        """Give kp and kd, with values that are just being set."""
+        return [
+            [values.get(f"gains.{n}.{key}", self.value(f"gains.{n}.{key}")) for n in names]
+            for key in ("p", "d")
+        ]
+
+    def _communicate(self) -> None:
+        keep = self.keep
+        self.efforts = keep(
+            self.create_publisher(Float64MultiArray, "~/commands", QoSProfile(depth=1))
+        )
+        self.references = keep(self.create_publisher(JointState, "~/reference", 1))
+        self.errors = keep(self.create_publisher(JointState, "~/error", 1))
+        keep(self.create_subscription(JointState, "joint_states", self._on_state, LATEST))
+        keep(self.create_subscription(
+            JointTrajectory, "~/joint_trajectory", self._on_trajectory, 10))  # fmt: skip
+        keep(self.create_service(SetBool, "~/enable", self._on_enable))
+        keep(self.create_service(Trigger, "~/estop", self._on_estop))
+        keep(self.create_timer(self.value("state_timeout") / 2, self._watch))
+        keep(self.create_timer(1.0 / self.value("publish_rate"), self._show))
+
+    def changed(self, values: dict[str, Any]) -> None:
+        """Apply live gains."""
+        if self.controller is not None and any(n.startswith("gains.") for n in values):
+            self.controller.set_gains(*self._gains(self.controller.model.joint_names, values))
+
+    def activated(self) -> None:
+        """Hold where the robot is; old commands and references are forgotten."""
+        self.controller.reset()
+
+    def _on_state(self, message: JointState) -> None:
+        """Answer a joint state with an effort."""
+        if not self.active or self.controller is None:
+            return
+        begun = time.monotonic()
+        try:
+            q, qd = self.reader.read(message)
+            stamp = stamp_seconds(message.header.stamp)
+            tau = self.controller.update(begun, q, qd, stamp)
+        except dyn.DynError as error:
+            self.refuse("joint state refused", str(error))
+            self.diagnose_change()
+            return
+        self.states += 1
+        if tau is not None:
+            self._send(tau)
+        self.longest = max(self.longest, time.monotonic() - begun)
+
+    def _send(self, tau: np.ndarray) -> None:
+        """Publish an effort that was checked."""
+        self.command.data = tau.tolist()
+        self.efforts.publish(self.command)
+
+    def _watch(self) -> None:
+        """Answer silence."""
+        if not self.active or self.controller is None:
+            return
+        tau = self.controller.watch(time.monotonic())
+        if tau is not None:
+            self._send(tau)
+            self.diagnose_change()
+
+    def _on_trajectory(self, message: JointTrajectory) -> None:
+        """Take a trajectory as a whole, or refuse it in words."""
+        if not self.active or self.controller is None:
+            self.refuse("trajectory refused", "the controller is not active")
+            return
+        model = self.controller.model
+        try:
+            start = stamp_seconds(message.header.stamp)
+            wait = 0.0
+            if start is not None:
+                wait = start - self.get_clock().now().nanoseconds * 1e-9
+            trajectory = make_trajectory(
+                model.joint_names,
+                *trajectory_arrays(message),
+                lower=model.lower,
+                upper=model.upper,
+                method=self.value("interpolation_method"),
+                moving_end=self.value("allow_nonzero_velocity_at_trajectory_end"),
+            )
+            if wait + trajectory.duration < 0:
+                raise dyn.TrajectoryError(f"the trajectory ended {-wait:.3f} s ago")
+            self.controller.follow(trajectory, time.monotonic() + wait)
+        except dyn.DynError as error:
+            self.refuse("trajectory refused", str(error))
+            return
+        self.get_logger().info(f"following a trajectory of {trajectory.duration:.3f} s")
+
+    def _show(self) -> None:
+        """Publish reference and error at their own, lower rate."""
+        controller = self.controller
+        if not self.active or controller is None or controller.reference is None:
+            return
+        reference = JointState(name=list(controller.model.joint_names))
+        reference.header.stamp = self.get_clock().now().to_msg()
+        reference.position = controller.reference.q.tolist()
+        reference.velocity = controller.reference.qd.tolist()
+        self.references.publish(reference)
+        error = JointState(name=reference.name, header=reference.header)
+        error.position = (-controller.error).tolist()
+        self.errors.publish(error)
+
+    def _on_enable(self, request: Any, response: Any) -> Any:
+        """Let torque flow, or not; after an emergency stop only a restart helps."""
+        if self.stopped and request.data:
+            response.success = False
+            response.message = "stopped by ~/estop: deactivate and activate to go on"
+            return response
+        if request.data and not self.controller.enabled:
+            self.controller.reset()
+        self.controller.enabled = request.data
+        response.success = True
+        response.message = "enabled" if request.data else "disabled: effort is zero"
+        return response
+
+    def _on_estop(self, _: Any, response: Any) -> Any:
+        """Send zero and stay at zero."""
+        self.stopped, self.controller.enabled = True, False
+        self.last_words()
+        response.success, response.message = True, "stopped: effort is zero"
+        return response
+
+    def on_deactivate(self, state: Any) -> Any:
+        """Leave the robot with zero; an emergency stop ends here."""
+        result = super().on_deactivate(state)
+        if self.controller is not None:
+            self.stopped, self.controller.enabled = False, True
+        return result
+
+    def last_words(self) -> None:
+        """Publish zero effort."""
+        if self.model is not None and self.controller is not None:
+            self._send(self.controller.last_words())
+
+    def status(self) -> tuple[bytes, str, dict[str, Any]]:
+        """Give level, message and values for /diagnostics."""
+        controller = self.controller
+        level, message = OK, "tracking"
+        now = time.monotonic()
+        if controller.seen is None:
+            level, message = STALE, "no joint state yet"
+        elif now - controller.seen > controller.rules.state_timeout:
+            level, message = ERROR, "joint state is stale"
+        elif not controller.enabled:
+            level, message = WARN, "disabled: effort is zero"
+        elif controller.good < controller.rules.good_samples:
+            level, message = WARN, "waiting for good joint states"
+        values = {
+            "inverse dynamics": self.value("inverse_dynamics.plugin_name"),
+            "mode": controller.mode,
+            "joint states": self.states,
+            "longest update [us]": f"{self.longest * 1e6:.0f}",
+            "largest error": f"{np.abs(controller.error).max(initial=0.0):.6g}",
+        }
+        return level, message, values | {k: n for k, n in controller.counters.items()}
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the node."""
+    return _runtime.run(ComputedTorqueNode, args)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

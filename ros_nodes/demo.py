@@ -1,0 +1,198 @@
+"""`dyn demo`: a simulated arm follows a trajectory under computed torque.
+
+Two processes over real ROS 2 topics on this machine alone; without rclpy the same
+controller and simulator run in one process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+import dyn_core as dyn
+from dyn_core import robots
+from dyn_core.control import Controller
+from dyn_core.simulate import simulate
+from dyn_core.trajectory import make_trajectory
+from ros_nodes.graphs import GRAPHS
+
+GAINS = (400.0, 40.0)
+
+
+@dataclass
+class Outcome:
+    """What a demo run shows.
+
+    Attributes:
+        names: Joints.
+        t, q, q_ref: Recorded times, positions and references, a row a sample.
+        facts: Lines to print: rates, latency, solvers.
+    """
+
+    names: tuple[str, ...]
+    t: np.ndarray
+    q: np.ndarray
+    q_ref: np.ndarray
+    facts: dict[str, str] = field(default_factory=dict)
+
+    def errors(self) -> np.ndarray:
+        """Largest tracking error of each joint [rad | m]."""
+        return np.nanmax(np.abs(self.q - self.q_ref), axis=0)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the command line."""
+    parser.add_argument("--robot", default="arm7", help="path of a URDF, or shipped")
+    parser.add_argument("--forward-dynamics", default=None, metavar="NAME")
+    parser.add_argument("--inverse-dynamics", default=None, metavar="NAME")
+    parser.add_argument("--step", default=None, metavar="NAME")
+    parser.add_argument("--params", help="parameter file of the nodes (see demo.yaml)")
+    parser.add_argument("--duration", type=float, default=4.0, help="of the motion [s]")
+    parser.add_argument("--rate", type=int, default=None, help="cycles a second [Hz]")
+    parser.add_argument("--plot", default="demo.png", help="picture; '' for none")
+    parser.add_argument("--one-process", action="store_true", help="without ROS")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the demo; 0 where the arm followed."""
+    from ros_nodes.commands import ros_fault
+
+    settings = _settings(arguments)
+    robot = settings["robot"]
+    source = robots.path(robot) if robot in robots.names() else robot
+    model = dyn.load_urdf(source, check="warn")
+    for name in ("forward_dynamics", "inverse_dynamics", "step"):
+        dyn.solver(settings[name])
+    fault = None if arguments.one_process else ros_fault()
+    if fault is not None:
+        print(f"{fault}: running in one process without ROS", file=sys.stderr)
+    waypoints = plan(model, arguments.duration)
+    if fault is not None or arguments.one_process:
+        outcome = _in_one_process(model, waypoints, settings)
+    else:
+        from ros_nodes import demo_ros
+
+        outcome = demo_ros.run(model, waypoints, settings)
+    report(outcome)
+    if arguments.plot:
+        _plot(outcome, Path(arguments.plot))
+    return 0 if np.isfinite(outcome.errors()).all() else 1
+
+
+def _settings(arguments: argparse.Namespace) -> dict:
+    """Join the parameter file with the command line."""
+    path = arguments.params or GRAPHS["demo"].params_file
+    try:
+        data = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        sim = data["simulator"]["ros__parameters"]
+        control = data["computed_torque"]["ros__parameters"]
+    except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
+        raise dyn.SettingError(f"{path} is no parameter file: {error!r}") from error
+    return {
+        "params": str(path),
+        "robot": arguments.robot,
+        "rate": arguments.rate or sim.get("update_rate", 500),
+        "step": arguments.step or sim.get("step.plugin_name", "semi_implicit_euler"),
+        "forward_dynamics": arguments.forward_dynamics
+        or sim.get("forward_dynamics.plugin_name", "aba"),
+        "inverse_dynamics": arguments.inverse_dynamics
+        or control.get("inverse_dynamics.plugin_name", "rnea"),
+    }
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Start and waypoints of the motion, at rest at each.
+
+    Attributes:
+        start: Position of the simulated arm, (nv,).
+        times: Of the waypoints [s].
+        positions: A row a waypoint.
+    """
+
+    start: np.ndarray
+    times: np.ndarray
+    positions: np.ndarray
+
+
+def plan(model: dyn.Model, duration: float) -> Plan:
+    """Plan a motion inside the limits that every robot of one-dof joints can follow."""
+    low = np.maximum(model.lower, -1.5)
+    high = np.minimum(model.upper, 1.5)
+    bad = high < low
+    low[bad], high[bad] = model.lower[bad], model.upper[bad]
+    middle, span = (low + high) / 2, np.minimum((high - low) / 4, 0.4)
+    sign = np.where(np.arange(model.nv) % 2, -1.0, 1.0)
+    rows = np.array([middle + sign * span, middle - sign * span, middle])
+    return Plan(middle, np.array([0.3, 0.7, 1.0]) * duration, rows)
+
+
+def _in_one_process(model: dyn.Model, waypoints: Plan, settings: dict) -> Outcome:
+    """Run controller and simulator without ROS."""
+    controller = Controller(model, *GAINS, inverse_dynamics=settings["inverse_dynamics"])
+    still = np.zeros_like(waypoints.positions)
+    trajectory = make_trajectory(
+        model.joint_names, model.joint_names, waypoints.times.tolist(),
+        waypoints.positions, still, still, lower=model.lower, upper=model.upper,
+    )  # fmt: skip
+    begun = time.monotonic()
+    period = 1.0 / settings["rate"]
+    record = simulate(
+        model,
+        controller,
+        duration=waypoints.times[-1] + 0.5,
+        begin=lambda t: controller.follow(trajectory, t),
+        period=period,
+        q0=waypoints.start,
+        step=settings["step"],
+        forward_dynamics=settings["forward_dynamics"],
+    )
+    took = time.monotonic() - begun
+    facts = {
+        "run": "one process, no ROS",
+        "loop": f"{len(record.t) / took:.0f} cycles/s ({settings['rate']} Hz simulated)",
+        "solvers": ", ".join(settings[k] for k in
+                             ("forward_dynamics", "step", "inverse_dynamics")),
+    }  # fmt: skip
+    return Outcome(model.joint_names, record.t, record.q, record.q_ref, facts)
+
+
+def report(outcome: Outcome) -> None:
+    """Print what was seen."""
+    print("largest tracking error")
+    for name, error in zip(outcome.names, outcome.errors(), strict=True):
+        print(f"  {name:<16} {error:.6f}")
+    for key, value in outcome.facts.items():
+        print(f"{key}: {value}")
+
+
+def _plot(outcome: Outcome, path: Path) -> None:
+    """Save a picture where matplotlib is there."""
+    try:
+        import matplotlib
+    except ImportError:
+        print("no picture: matplotlib is not installed (pip install 'dyn_ros[plot]')")
+        return
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, (top, bottom) = pyplot.subplots(2, 1, sharex=True, figsize=(8, 6))
+    for k, name in enumerate(outcome.names):
+        (line,) = top.plot(outcome.t, outcome.q[:, k], label=name)
+        top.plot(outcome.t, outcome.q_ref[:, k], "--", color=line.get_color(), lw=0.8)
+        error = (outcome.q - outcome.q_ref)[:, k]
+        bottom.plot(outcome.t, 1e3 * error, color=line.get_color())
+    top.set_ylabel("position, dashed: reference [rad | m]")
+    bottom.set_ylabel("error [mrad | mm]")
+    bottom.set_xlabel("time [s]")
+    top.legend(fontsize=7, ncol=4)
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+    print(f"picture: {path}")

@@ -1,0 +1,169 @@
+"""The demo over ROS 2: starts the two nodes, sends the trajectory, records."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import rclpy
+import yaml
+from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.duration import Duration
+from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions
+from sensor_msgs.msg import JointState
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+import dyn_core as dyn
+from ros_nodes._runtime import make_executor
+from ros_nodes.demo import GAINS, Outcome, Plan
+from ros_nodes.graphs import GRAPHS
+from ros_nodes.processes import Processes, private_environment
+
+PATIENCE = 30.0  # seconds for the nodes to come up
+
+
+def run(model: dyn.Model, waypoints: Plan, settings: dict[str, Any]) -> Outcome:
+    """Run the two nodes on 127.0.0.1 and give what was seen."""
+    environment = private_environment()
+    os.environ.update(environment)
+    with tempfile.TemporaryDirectory() as folder:
+        params = os.path.join(folder, "demo.yaml")
+        with open(params, "w", encoding="utf-8") as file:
+            yaml.safe_dump(_parameters(model, waypoints, settings), file)
+        entries = GRAPHS["demo"].nodes
+        rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
+        try:
+            with Processes(entries, params, environment) as processes:
+                witness = _Witness(model)
+                outcome = witness.see(processes, waypoints)
+                outcome.facts["exit statuses"] = str(processes.end())
+                return outcome
+        finally:
+            rclpy.try_shutdown()
+
+
+def _parameters(
+    model: dyn.Model, waypoints: Plan, settings: dict[str, Any]
+) -> dict[str, Any]:
+    """Give the parameters of the two nodes: the file's, and the command line's."""
+    with open(settings["params"], encoding="utf-8") as file:
+        data = yaml.safe_load(file)
+    sim = data["simulator"]["ros__parameters"]
+    control = data["computed_torque"]["ros__parameters"]
+    names = list(model.joint_names)
+    robot = settings["robot"]
+    robot = os.path.abspath(robot) if os.path.exists(robot) else robot
+    for node in (sim, control):
+        node |= {"robot_description_file": robot, "joints": list(names)}
+    sim |= {
+        "update_rate": settings["rate"],
+        "step.plugin_name": settings["step"],
+        "forward_dynamics.plugin_name": settings["forward_dynamics"],
+        "initial_positions": [float(x) for x in waypoints.start],
+        "diagnostic_updater.period": 0.2,
+    }
+    control |= {
+        "inverse_dynamics.plugin_name": settings["inverse_dynamics"],
+        "diagnostic_updater.period": 0.2,
+        "publish_rate": 100.0,
+    }
+    for name in names:
+        for key, gain in zip(("p", "d"), GAINS, strict=True):
+            control.setdefault(f"gains.{name}.{key}", gain)
+    return data
+
+
+class _Witness:
+    """A node that sends the trajectory and writes down what it sees."""
+
+    def __init__(self, model: dyn.Model) -> None:
+        self.model = model
+        self.node = Node("dyn_demo")
+        self.executor = make_executor()
+        self.executor.add_node(self.node)
+        self.rows: list[tuple[float, np.ndarray, np.ndarray]] = []
+        self.values: dict[str, str] = {}
+        self.reference: np.ndarray | None = None
+        self.seen: tuple[float, np.ndarray] | None = None
+        create = self.node.create_subscription
+        create(JointState, "computed_torque/reference", self._on_reference, 10)
+        create(JointState, "computed_torque/error", self._on_error, 10)
+        create(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
+        self.sender = self.node.create_publisher(
+            JointTrajectory, "computed_torque/joint_trajectory", 10
+        )
+
+    def _on_reference(self, message: JointState) -> None:
+        self.reference = np.array(message.position)
+
+    def _on_error(self, message: JointState) -> None:
+        """Write down a sample: the error carries the reference's stamp."""
+        if self.reference is None:
+            return
+        error = np.array(message.position)
+        self.rows.append((time.monotonic(), self.reference - error, self.reference))
+
+    def _on_diagnostics(self, message: DiagnosticArray) -> None:
+        for status in message.status:
+            self.values.update({value.key: value.value for value in status.values})
+
+    def see(self, processes: Processes, waypoints: Plan) -> Outcome:
+        """Wait for the nodes, send, record until the end."""
+        self._until(
+            lambda: bool(self.rows) and self.sender.get_subscription_count() > 0
+            and "answered" in self.values and int(self.values["answered"]) > 20,
+            PATIENCE, processes, "the nodes did not come up",
+        )  # fmt: skip
+        self.rows.clear()
+        begun, before = time.monotonic(), dict(self.values)
+        self.sender.publish(self._message(waypoints))
+        duration = float(waypoints.times[-1]) + 0.5
+        self._until(lambda: time.monotonic() - begun > duration, duration + 5, processes,
+                    "the clock stopped")  # fmt: skip
+        took = time.monotonic() - begun
+        cycles = int(self.values["cycles"]) - int(before["cycles"])
+        moved = max(np.ptp(np.array([row[2] for row in self.rows]), axis=0))
+        if moved < 0.01:
+            raise dyn.DynError("the trajectory was not followed: " + str(self.values))
+        facts = {
+            "run": "two processes over ROS 2 topics on 127.0.0.1",
+            "loop": f"{cycles / took:.0f} Hz, {self.values['missed cycles']} of"
+            f" {self.values['cycles']} cycles missed",
+            "state to effort": f"p50 {self.values['round trip p50 [us]']} us,"
+            f" p99 {self.values['round trip p99 [us]']} us",
+            "solvers": ", ".join(
+                self.values[k] for k in ("forward dynamics", "step", "inverse dynamics")
+            ),
+        }
+        t = np.array([row[0] - begun for row in self.rows])
+        q, q_ref = (np.array([row[k] for row in self.rows]) for k in (1, 2))
+        return Outcome(self.model.joint_names, t, q, q_ref, facts)
+
+    def _message(self, waypoints: Plan) -> JointTrajectory:
+        message = JointTrajectory(joint_names=list(self.model.joint_names))
+        still = [0.0] * self.model.nv
+        for t, q in zip(waypoints.times, waypoints.positions, strict=True):
+            point = JointTrajectoryPoint(positions=q.tolist())
+            point.velocities = point.accelerations = still
+            point.time_from_start = Duration(seconds=float(t)).to_msg()
+            message.points.append(point)
+        return message
+
+    def _until(
+        self, done: Callable[[], bool], patience: float, processes: Processes, words: str
+    ) -> None:
+        """Spin until something is so; a node that ends or a deadline is an error."""
+        deadline = time.monotonic() + patience
+        while not done():
+            self.executor.spin_once(timeout_sec=0.05)
+            gone = processes.ended()
+            if gone:
+                last = gone[0].lines[-1] if gone[0].lines else "nothing"
+                raise dyn.DynError(f"{gone[0].name} ended by itself; it said: {last}")
+            if time.monotonic() > deadline:
+                raise dyn.DynError(f"{words} within {patience:.0f} s")

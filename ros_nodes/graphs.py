@@ -1,0 +1,83 @@
+"""Which nodes run together, as data: launch files, `dyn up` and tests all read it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ros_nodes.params import FOLDER
+
+PACKAGE = "dyn_ros"
+EFFORTS = "effort_controller/commands"
+
+
+@dataclass(frozen=True)
+class NodeEntry:
+    """One process of a graph.
+
+    Attributes:
+        executable: As `ros2 run` finds it.
+        module: The same, as a Python module.
+        remappings: Pairs (from, to).
+    """
+
+    executable: str
+    module: str
+    remappings: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class NodeGraph:
+    """Nodes that run together.
+
+    Attributes:
+        description: What it is for.
+        nodes: The processes.
+        params: Parameter file, of ros_nodes/params.
+        arguments: Launch arguments with default and description.
+    """
+
+    description: str
+    nodes: tuple[NodeEntry, ...]
+    params: str
+    arguments: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    @property
+    def params_file(self) -> Path:
+        """Path of the parameter file."""
+        return FOLDER / self.params
+
+
+SIMULATOR = NodeEntry("simulator", "ros_nodes.simulator_node")
+COMPUTED_TORQUE = NodeEntry(
+    "computed_torque", "ros_nodes.computed_torque_node", (("~/commands", EFFORTS),)
+)
+_ROBOT = {"robot": ("", "path of a URDF; empty: what the parameter file says")}
+
+GRAPHS: dict[str, NodeGraph] = {
+    "simulator": NodeGraph(
+        "simulate a robot that takes efforts", (SIMULATOR,), "simulator.yaml", _ROBOT
+    ),
+    "computed_torque": NodeGraph(
+        "control a robot that publishes joint_states and takes efforts",
+        (COMPUTED_TORQUE,),
+        "computed_torque.yaml",
+        _ROBOT,
+    ),
+    "demo": NodeGraph(
+        "a simulated arm under a computed-torque controller",
+        (SIMULATOR, COMPUTED_TORQUE),
+        "demo.yaml",
+        _ROBOT,
+    ),
+}
+
+
+def ros_arguments(entry: NodeEntry, params: str, robot: str = "") -> list[str]:
+    """Give the --ros-args of one process."""
+    arguments = ["--ros-args", "--params-file", params]
+    for source, target in entry.remappings:
+        arguments += ["-r", f"{source}:={target}"]
+    if robot:
+        arguments += ["-p", f"robot_description_file:={robot}"]
+    return arguments

@@ -1,0 +1,43 @@
+"""Turns the graphs into launch descriptions; needs ROS's own `launch`, not pip's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from launch import LaunchDescription
+from launch.actions import DeclareLaunchArgument, OpaqueFunction
+from launch.substitutions import LaunchConfiguration
+from launch_ros.actions import Node
+
+from ros_nodes.graphs import GRAPHS, PACKAGE
+
+
+def launch_description(name: str) -> LaunchDescription:
+    """Give the description of a graph: arguments `params`, and those of the graph."""
+    graph = GRAPHS[name]
+    arguments = {
+        "params": (str(graph.params_file), "parameter file"),
+        **graph.arguments,
+    }
+
+    def start(context: Any) -> list[Node]:
+        params = LaunchConfiguration("params").perform(context)
+        robot = LaunchConfiguration("robot").perform(context)
+        extra = [{"robot_description_file": robot}] if robot else []
+        return [
+            Node(
+                package=PACKAGE,
+                executable=entry.executable,
+                name=entry.executable,
+                parameters=[params, *extra],
+                remappings=list(entry.remappings),
+                output="screen",
+            )
+            for entry in graph.nodes
+        ]
+
+    declared = [
+        DeclareLaunchArgument(key, default_value=default, description=text)
+        for key, (default, text) in arguments.items()
+    ]
+    return LaunchDescription([*declared, OpaqueFunction(function=start)])

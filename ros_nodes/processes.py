@@ -1,0 +1,136 @@
+"""Starts the nodes of a graph as processes and ends them; for `dyn up`, demo, tests."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+
+from ros_nodes.graphs import NodeEntry, ros_arguments
+from ros_nodes.params import FOLDER
+
+PATIENCE = ((signal.SIGINT, 5.0), (signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0))
+
+
+def private_environment(domain: int | None = None) -> dict[str, str]:
+    """Give an environment for DDS on 127.0.0.1 only, in a domain of its own."""
+    own = dict(os.environ)
+    own["ROS_DOMAIN_ID"] = str(os.getpid() % 100 + 1 if domain is None else domain)
+    own["FASTRTPS_DEFAULT_PROFILES_FILE"] = str(FOLDER / "loopback.xml")
+    own["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+    own.setdefault("ROS_LOG_DIR", tempfile.mkdtemp(prefix="dyn_ros_log_"))
+    return own
+
+
+class Process:
+    """One node as a process in a group of its own; its output is kept and passed on."""
+
+    def __init__(
+        self,
+        entry: NodeEntry,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        show: bool = True,
+    ) -> None:
+        self.name = entry.executable
+        self.lines: list[str] = []
+        self.show = show
+        self.popen = subprocess.Popen(
+            [sys.executable, "-m", entry.module, *arguments],
+            env=dict(environment),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self) -> None:
+        for line in self.popen.stdout or ():
+            self.lines.append(line.rstrip("\n"))
+            if self.show:
+                print(f"[{self.name}] {line}", end="", flush=True)
+
+    @property
+    def output(self) -> str:
+        """What it has printed so far."""
+        return "\n".join(self.lines)
+
+    def end(self, first: int = signal.SIGINT) -> int:
+        """End it: the first signal, then stronger ones; give its exit status."""
+        steps = [(first, 5.0), *(s for s in PATIENCE if s[0] > first)]
+        for number, patience in steps:
+            if self.popen.poll() is None:
+                self.popen.send_signal(number)
+                try:
+                    self.popen.wait(patience)
+                except subprocess.TimeoutExpired:
+                    continue
+            break
+        self.reader.join(2.0)
+        return self.popen.returncode
+
+
+class Processes:
+    """The processes of a graph; leaving the `with` block ends them."""
+
+    def __init__(
+        self,
+        entries: Sequence[NodeEntry],
+        params: str,
+        environment: Mapping[str, str],
+        robot: str = "",
+        more: Mapping[str, Sequence[str]] | None = None,
+        show: bool = True,
+    ) -> None:
+        more = more or {}
+        self.all = [
+            Process(
+                entry,
+                [*ros_arguments(entry, params, robot), *more.get(entry.executable, ())],
+                environment,
+                show,
+            )
+            for entry in entries
+        ]
+
+    def __enter__(self) -> Processes:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.end()
+
+    def __getitem__(self, name: str) -> Process:
+        return next(process for process in self.all if process.name == name)
+
+    def end(self) -> list[int]:
+        """End all, the last started first; give their exit statuses."""
+        return [process.end() for process in reversed(self.all)]
+
+    def ended(self) -> list[Process]:
+        """Give the processes that are no longer there."""
+        return [process for process in self.all if process.popen.poll() is not None]
+
+    def wait(self, stop: Sequence[int]) -> int:
+        """Wait until a signal is noted in `stop` (0), or a process ends by itself (1)."""
+        while not stop:
+            gone = self.ended()
+            if gone:
+                for process in gone:
+                    status = process.popen.returncode
+                    print(f"{process.name} ended by itself with status {status}")
+                return 1
+            time.sleep(0.05)
+        return 0
