@@ -34,6 +34,9 @@ _JOINT_PARTS = (
 )  # fmt: skip
 _TYPES = ("fixed", "revolute", "continuous", "prismatic", "planar", "floating")
 _SHAPES = ("box", "sphere", "cylinder", "mesh")
+_XACRO = (
+    "the file holds xacro tags; expand them first: xacro robot.urdf.xacro > robot.urdf"
+)
 _SILENT = ("transmission", "gazebo", "ros2_control", "material", "version")
 
 
@@ -125,22 +128,23 @@ def _clean(text: str) -> tuple[ElementTree.Element, list[str]]:
     upper = text.upper()
     if "<!DOCTYPE" in upper or "<!ENTITY" in upper:
         raise ModelError("the URDF declares XML entities (DOCTYPE); remove them")
-    if "<xacro:" in text or "${" in text:
-        raise ModelError(
-            "the file holds xacro tags; expand them first:"
-            " xacro robot.urdf.xacro > robot.urdf"
-        )
     try:
         robot = ElementTree.fromstring(text.strip())
     except ElementTree.ParseError as error:
+        if "unbound prefix" in str(error) and "<xacro:" in text:
+            raise ModelError(_XACRO) from error
         raise ModelError(f"the URDF is malformed XML: {error}") from error
+    for element in robot.iter():
+        values = element.attrib.values()
+        if "xacro" in element.tag or any("${" in value for value in values):
+            raise ModelError(_XACRO)
     if robot.tag != "robot":
         raise ModelError(f"the root element is <{robot.tag}>; a URDF has <robot>")
     warnings: list[str] = []
     for child in list(robot):
         if child.tag in ("link", "joint"):
             _clean_part(child, warnings)
-        elif child.tag != "material":
+        else:
             robot.remove(child)
             if child.tag not in _SILENT:
                 warnings.append(f"unknown element <{child.tag}> is left out")
@@ -151,6 +155,9 @@ def _clean_part(element: ElementTree.Element, warnings: list[str]) -> None:
     """Keep the known children of a link or joint."""
     known = _LINK_PARTS if element.tag == "link" else _JOINT_PARTS
     name = element.get("name", "")
+    for visual in element.findall("visual"):
+        for material in visual.findall("material"):
+            visual.remove(material)
     for child in list(element):
         where = f"{element.tag} '{name}'"
         if child.tag not in known:
@@ -241,7 +248,9 @@ def _joint(joint: Any, warnings: list[str]) -> JointSpec:
     if kind in ("revolute", "prismatic") and limit is None:
         warnings.append(f"joint '{joint.name}': {kind} without <limit>; taken as free")
     mimic = None
-    if joint.mimic is not None:
+    if joint.mimic is not None and kind == "fixed":
+        warnings.append(f"joint '{joint.name}' is fixed; its <mimic> is left out")
+    elif joint.mimic is not None:
         rule = joint.mimic
         factor = 1.0 if rule.multiplier is None else float(rule.multiplier)
         mimic = Mimic(rule.joint, factor, float(rule.offset or 0.0))

@@ -1,0 +1,125 @@
+"""Our Models rebuilt in other libraries, joint by joint, and their coordinates."""
+
+import numpy as np
+
+from dyn_core.model.joints.multi import plane_axes
+from dyn_core.model.coordinates import split_q, split_v
+from dyn_core.spatial import Vector
+from dyn_core.spatial.conventions import swap_blocks
+
+
+def pose(X):
+    """Give rotation and position of a Transform as arrays."""
+    R, p = X.pose
+    return np.asarray(R, float), np.array(list(p), float)
+
+
+class PinocchioTwin:
+    """A pin.Model of the free tree (followers free), and maps between coordinates.
+
+    The tree's coordinates y are ours expanded: one entry for each joint. G takes
+    independent velocities to tree velocities. Rotors are left out: see `rotors`.
+    """
+
+    def __init__(self, model):
+        import pinocchio as pin
+
+        self.pin, self.ours = pin, model
+        self.model = pin.Model()
+        self.model.gravity.linear = np.array(list(model.a_grav.lin), float)
+        ids = {0: 0}
+        align = [_plane(joint) for joint in model.joint]
+        for i in model.bodies:
+            joint, p = model.joint[i], model.parent[i]
+            place = pin.SE3(*pose(model.Xtree[i])) * pin.SE3(align[i], np.zeros(3))
+            place = pin.SE3(align[p].T, np.zeros(3)) * place
+            ids[i] = self.model.addJoint(
+                ids[model.parent[i]], self._kind(joint), place, model.names[i]
+            )
+            I = model.I[i]
+            inertia = pin.Inertia.FromDynamicParameters(np.array(I.parameters, float))
+            if I.m == 0:
+                inertia = pin.Inertia.Zero()
+            inertia = inertia.se3Action(pin.SE3(align[i].T, np.zeros(3)))
+            self.model.appendBodyToJoint(ids[i], inertia, pin.SE3.Identity())
+        for name, frame in model.frames.items():
+            R, p = pose(frame.X)
+            place = pin.SE3(align[frame.body].T, np.zeros(3)) * pin.SE3(R, p)
+            self.model.addFrame(pin.Frame(name, ids[frame.body], 0, place,
+                                          pin.FrameType.BODY))  # fmt: skip
+        self.ids = ids
+        self.data = self.model.createData()
+
+    def _kind(self, joint):
+        pin = self.pin
+        if joint.kind in ("revolute", "continuous"):
+            return pin.JointModelRevoluteUnaligned(np.array(joint.axis))
+        if joint.kind == "prismatic":
+            return pin.JointModelPrismaticUnaligned(np.array(joint.axis))
+        kinds = {"planar": pin.JointModelPlanar, "spherical": pin.JointModelSpherical,
+                 "floating": pin.JointModelFreeFlyer}  # fmt: skip
+        return kinds[joint.kind]()
+
+    @property
+    def rotors(self):
+        """Give the diagonal that armature adds to H, (nv,)."""
+        out = np.zeros(self.ours.nv)
+        for i in self.ours.bodies:
+            factor = self.ours.leader[i][1]
+            out[self.ours.v_slices[i]] += factor**2 * np.array(list(self.ours.armature[i]))
+        return out
+
+    def q(self, q):
+        """Give Pinocchio's configuration of ours."""
+        out = np.zeros(self.model.nq)
+        for i, part in enumerate(split_q(self.ours, Vector(q.tolist()))):
+            if i == 0:
+                continue
+            at, x = self.model.joints[self.ids[i]].idx_q, np.array(list(part))
+            if self.ours.joint[i].kind == "planar":
+                x = np.array([x[0], x[1], np.cos(x[2]), np.sin(x[2])])
+            out[at : at + len(x)] = x
+        return out
+
+    def B(self, q):
+        """Give the matrix from our independent velocities to Pinocchio's, (nv_p, nv)."""
+        parts = split_q(self.ours, Vector(q.tolist()))
+        B = np.zeros((self.model.nv, self.ours.nv))
+        for i in self.ours.bodies:
+            joint = self.ours.joint[i]
+            rows = self.model.joints[self.ids[i]].idx_v + np.arange(joint.nv)
+            columns = self.ours.v_slices[i]
+            block = np.eye(joint.nv) * self.ours.leader[i][1]
+            if joint.kind == "floating":
+                block = swap_blocks(block.T).T
+            if joint.kind == "planar":
+                block = _turn(float(parts[i][2]))
+            B[rows, columns] = block
+        return B
+
+    def Bdot_qd(self, q, qd):
+        """Give (dB/dt) qd: only planar joints turn their axes."""
+        out = np.zeros(self.model.nv)
+        parts = split_q(self.ours, Vector(q.tolist()))
+        rates = split_v(self.ours, Vector(qd.tolist()))
+        for i in self.ours.bodies:
+            if self.ours.joint[i].kind == "planar":
+                at = self.model.joints[self.ids[i]].idx_v
+                t, v = float(parts[i][2]), np.array(list(rates[i]))
+                h = 1e-30
+                turned = _turn(t + 1j * h * v[2]).imag / h
+                out[at : at + 3] = turned @ v
+        return out
+
+
+def _turn(t):
+    c, s = np.cos(t), np.sin(t)
+    return np.array([[c, s, 0], [-s, c, 0], [0, 0, 1]])
+
+
+def _plane(joint):
+    """Give the rotation whose columns are a planar joint's axes and normal."""
+    if joint.kind != "planar":
+        return np.eye(3)
+    ex, ey = plane_axes(joint.axis)
+    return np.array([list(ex), list(ey), list(joint.axis)]).T

@@ -1,0 +1,214 @@
+"""Agreement with Pinocchio on shipped robots, real robots and random trees."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dyn_core as dyn
+from dyn_core import robots
+from dyn_core.testing import TOLERANCES, random_model, scaled_error
+from dyn_core.testing.pinocchio_twin import PinocchioTwin
+
+pin = pytest.importorskip("pinocchio", reason="pin is not installed")
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+EXACT = TOLERANCES["exact"]
+SETS = 20  # 20 sets of 10 random trees
+
+
+def _state(model, seed=0):
+    rng = np.random.default_rng(seed)
+    return model.random(rng), rng.normal(size=model.nv), rng.normal(size=model.nv)
+
+
+def _same(got, wanted, what, tolerance=EXACT):
+    error = scaled_error(got, wanted)
+    assert error <= tolerance, f"{what}: {error:.1e} > {tolerance:.0e}"
+
+
+def _compare_dynamics(model, seed=0):
+    """Compare every dynamics solver with Pinocchio's algorithms."""
+    twin = PinocchioTwin(model)
+    q, qd, qdd = _state(model, seed)
+    pq, B = twin.q(q), twin.B(q)
+    pv = B @ qd
+    pa = B @ qdd + twin.Bdot_qd(q, qd)
+    tau = B.T @ pin.rnea(twin.model, twin.data, pq, pv, pa) + twin.rotors * qdd
+    H = B.T @ _full(pin.crba(twin.model, twin.data, pq)) @ B + np.diag(twin.rotors)
+    C = B.T @ pin.rnea(twin.model, twin.data, pq, pv, twin.Bdot_qd(q, qd))
+    g = B.T @ pin.computeGeneralizedGravity(twin.model, twin.data, pq)
+    build = {n: dyn.solver(n).build(model) for n in
+             ("rnea", "crba", "bias", "gravity", "aba", "dense", "energy", "momentum")}
+    _same(build["rnea"](q, qd, qdd), tau, "rnea")
+    _same(build["crba"](q), H, "crba")
+    _same(build["bias"](q, qd), C, "bias")
+    _same(build["gravity"](q), g, "gravity")
+    for name in ("aba", "dense"):
+        back = H @ build[name](q, qd, qdd) + C
+        _same(back, qdd, f"{name}, backward error", TOLERANCES["forward"] * _cond(H))
+    kinetic = pin.computeKineticEnergy(twin.model, twin.data, pq, pv)
+    rotors = 0.5 * qd @ (twin.rotors * qd)
+    potential = pin.computePotentialEnergy(twin.model, twin.data, pq)
+    energy = build["energy"](q, qd)
+    _same(energy.kinetic, kinetic + rotors, "kinetic energy")
+    _same(energy.potential, potential, "potential energy")
+    com = pin.centerOfMass(twin.model, twin.data, pq)
+    momentum = build["momentum"](q, qd)
+    _same(momentum.com, com, "centre of mass")
+    hg = pin.computeCentroidalMomentum(twin.model, twin.data, pq, pv)
+    _same(momentum.h[3:], hg.linear, "linear momentum")
+    about_origin = hg.angular + np.cross(com, hg.linear)
+    _same(momentum.h[:3], about_origin, "angular momentum")
+    return twin
+
+
+def _cond(H):
+    """Give room for what a badly scaled H amplifies, at most a thousand."""
+    return float(np.clip(np.linalg.cond(H) / 1e4, 1, 1e3)) if len(H) else 1.0
+
+
+def _full(upper):
+    return np.triu(upper) + np.triu(upper, 1).T
+
+
+def _compare_kinematics(model, twin, seed=0):
+    """Compare poses, Jacobians, velocities and bias accelerations of all frames."""
+    q, qd, _ = _state(model, seed)
+    pq, B = twin.q(q), twin.B(q)
+    pv, bias = B @ qd, twin.Bdot_qd(q, qd)
+    m, d = twin.model, twin.data
+    pin.forwardKinematics(m, d, pq, pv, bias)
+    pin.computeJointJacobians(m, d, pq)
+    pin.updateFramePlacements(m, d)
+    poses = dyn.solver("forward_kinematics").build(model)(q)
+    places = {"local": pin.LOCAL, "world": pin.WORLD, "aligned": pin.LOCAL_WORLD_ALIGNED}
+    names = list(model.frame_names)
+    for name in {names[0], names[len(names) // 2], names[-1]}:
+        k = m.getFrameId(name)
+        _same(poses[names.index(name)], d.oMf[k].homogeneous, f"pose of {name}")
+        for reference, place in places.items():
+            choices = {"frame": name, "reference": reference}
+            J = pin.getFrameJacobian(m, d, k, place) @ B
+            got = dyn.solver("jacobian").build(model, **choices)(q)
+            _same(got, np.vstack([J[3:], J[:3]]), f"J of {name}, {reference}")
+            v = pin.getFrameVelocity(m, d, k, place)
+            got = dyn.solver("frame_velocity").build(model, **choices)(q, qd)
+            _same(got, [*v.angular, *v.linear], f"v of {name}, {reference}")
+            kind = (pin.getFrameClassicalAcceleration if reference == "aligned"
+                    else pin.getFrameAcceleration)  # fmt: skip
+            a = kind(m, d, k, place)
+            got = dyn.solver("frame_bias_acceleration").build(model, **choices)(q, qd)
+            _same(got, [*a.angular, *a.linear], f"bias of {name}, {reference}")
+
+
+@pytest.mark.parametrize("name", robots.names())
+def test_shipped_robots(name, shipped):
+    """Every shipped robot, fixed or floating, with followers and rotors."""
+    for seed in range(3):
+        twin = _compare_dynamics(shipped[name], seed)
+        _compare_kinematics(shipped[name], twin, seed)
+
+
+@pytest.mark.parametrize("name", ["arm7", "planar3"])
+def test_shipped_robots_floating(name):
+    """Any robot floats by argument."""
+    model = dyn.load_urdf(robots.path(name), root_joint="floating")
+    _compare_kinematics(model, _compare_dynamics(model))
+
+
+@pytest.mark.parametrize("part", range(SETS))
+def test_random_trees(part):
+    """200 seeded trees with every joint kind, followers, and bodies without mass."""
+    for seed in range(10 * part, 10 * part + 10):
+        model = random_model(seed, size=3 + seed % 10)
+        twin = _compare_dynamics(model, seed)
+        if seed % 5 == 0:
+            _compare_kinematics(model, twin, seed)
+
+
+def test_random_trees_have_every_kind():
+    """The 200 trees hold each joint kind and followers many times."""
+    kinds, followers, massless = {}, 0, 0
+    for seed in range(200):
+        model = random_model(seed, size=3 + seed % 10)
+        for i in model.bodies:
+            kinds[model.joint[i].kind] = kinds.get(model.joint[i].kind, 0) + 1
+            massless += model.I[i].m == 0
+        followers += len(model.followers)
+    assert len(kinds) == 6
+    assert min(kinds.values()) > 100
+    assert followers > 30
+    assert massless > 10
+
+
+def test_friction_is_added_by_hand(shipped):
+    """Pinocchio ignores URDF damping and friction; ours are its forces plus theirs."""
+    model = shipped["arm7"]
+    twin = PinocchioTwin(model)
+    q, qd, qdd = _state(model)
+    tau = pin.rnea(twin.model, twin.data, q, qd, qdd)
+    tau = tau + model.flat("damping") * qd
+    tau = tau + model.flat("friction") * np.tanh(qd / 0.01)
+    _same(dyn.solver("rnea").build(model, joint_friction=True)(q, qd, qdd), tau, "friction")
+
+
+def _real(package, file):
+    """Find a real robot of the package example-robot-data."""
+    places = [Path(p) for p in (sys.prefix, *sys.path)]
+    for place in places:
+        pattern = f"cmeel.prefix/share/example-robot-data/robots/{package}/{file}"
+        for base in (place, place / "lib"):
+            found = list(base.glob(pattern)) or list(base.glob(f"*/site-packages/{pattern}"))
+            if found:
+                return found[0]
+    pytest.skip("example-robot-data is not installed")
+
+
+REAL = {
+    "panda": ("panda_description", "urdf/panda.urdf", "fixed"),
+    "ur5": ("ur_description", "urdf/ur5_robot.urdf", "fixed"),
+    "go2": ("go2_description", "urdf/go2.urdf", "floating"),
+    "anymal": ("anymal_b_simple_description", "robots/anymal.urdf", "floating"),
+    "solo12": ("solo_description", "robots/solo12.urdf", "floating"),
+    "talos": ("talos_data", "robots/talos_reduced.urdf", "floating"),
+    "icub": ("icub_description", "robots/icub_reduced.urdf", "floating"),
+}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_robots_by_their_own_loaders(name):
+    """Both libraries read the same file: an arm, quadrupeds, humanoids."""
+    package, file, root = REAL[name]
+    path = _real(package, file)
+    model = dyn.load_urdf(path, check="warn", root_joint=root)
+    if model.followers:
+        model = model.lock({f.leader: 0.0 for f in model.followers.values()})
+    args = [str(path)] + ([pin.JointModelFreeFlyer()] if root == "floating" else [])
+    peer = pin.buildModelFromUrdf(*args)
+    locked = [k for k, n in enumerate(peer.names) if k and n not in
+              (*model.joint_names, "root_joint")]  # fmt: skip
+    peer = pin.buildReducedModel(peer, locked, pin.neutral(peer))
+    data = peer.createData()
+    assert set(peer.names[1:]) == set(model.joint_names)
+    for seed in range(3):
+        q, qd, qdd = _state(model, seed)
+        pq, P = pin.neutral(peer), np.zeros((peer.nv, model.nv))
+        for n in model.joint_names:
+            joint, at = peer.joints[peer.getJointId(n)], model.v_slice(n)
+            x, eye = q[model.q_slice(n)], np.eye(model.nv)[at]
+            if joint.nq == 2:
+                x = np.array([np.cos(x[0]), np.sin(x[0])])
+            pq[joint.idx_q : joint.idx_q + joint.nq] = x
+            if joint.nv == 6:
+                eye = np.vstack([eye[3:], eye[:3]])
+            P[joint.idx_v : joint.idx_v + joint.nv] = eye
+        tau = P.T @ pin.rnea(peer, data, pq, P @ qd, P @ qdd)
+        _same(dyn.solver("rnea").build(model)(q, qd, qdd), tau, "rnea")
+        H = P.T @ _full(pin.crba(peer, data, pq)) @ P
+        _same(dyn.solver("crba").build(model)(q), H, "crba")
+        wanted = P.T @ pin.aba(peer, data, pq, P @ qd, P @ tau)
+        for solver in ("aba", "dense"):
+            qdd_got = dyn.solver(solver).build(model)(q, qd, tau)
+            _same(H @ (qdd_got - wanted), np.zeros(model.nv), solver,
+                  EXACT * max(1.0, np.abs(tau).max()))  # fmt: skip
