@@ -9,6 +9,7 @@ from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rcl_interfaces.msg import SetParametersResult
+from rclpy.exceptions import ParameterException
 from rclpy.lifecycle import LifecycleNode, TransitionCallbackReturn
 from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
@@ -189,7 +190,7 @@ class RobotNode(LifecycleNode):
         begun = time.monotonic()
         try:
             self.build()
-        except dyn.DynError as error:
+        except (dyn.DynError, ParameterException) as error:
             self.failure = f"{type(error).__name__}: {error}"
             self.get_logger().error(f"cannot configure: {self.failure}")
             self._drop()

@@ -1,0 +1,77 @@
+"""DDS on 127.0.0.1 only, in a domain of its own; real nodes in and out of process."""
+
+import os
+import time
+
+import pytest
+
+from ros_nodes.processes import Processes, private_environment
+
+DEADLINE = 30.0
+
+
+@pytest.fixture(scope="session")
+def environment(tmp_path_factory):
+    """Give the environment of all node tests, also to this process."""
+    made = private_environment()
+    made["ROS_LOG_DIR"] = str(tmp_path_factory.mktemp("ros_log"))
+    before = dict(os.environ)
+    os.environ.update(made)
+    yield made
+    os.environ.clear()
+    os.environ.update(before)
+
+
+@pytest.fixture
+def ros(environment):
+    """Give rclpy, initialised for one test; skip where it is missing."""
+    rclpy = pytest.importorskip("rclpy", reason="rclpy is not installed (extra ros)")
+    from rclpy.signals import SignalHandlerOptions
+
+    rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
+    yield rclpy
+    rclpy.try_shutdown()
+
+
+@pytest.fixture
+def until(ros):
+    """Give a function that spins nodes until something is so, or fails."""
+    from ros_nodes._runtime import make_executor
+
+    executors = []
+
+    def wait(done, *nodes, words="it", patience=DEADLINE, say=lambda: ""):
+        executor = make_executor()
+        executors.append(executor)
+        for node in nodes:
+            executor.add_node(node)
+        deadline = time.monotonic() + patience
+        try:
+            while not done():
+                executor.spin_once(timeout_sec=0.02)
+                assert time.monotonic() < deadline, f"{words} did not come; {say()}"
+        finally:
+            for node in nodes:
+                executor.remove_node(node)
+
+    yield wait
+    for executor in executors:
+        executor.shutdown(timeout_sec=1.0)
+
+
+@pytest.fixture
+def start(environment, tmp_path):
+    """Give a function that starts processes of a graph and ends them after the test."""
+    pytest.importorskip("rclpy", reason="rclpy is not installed (extra ros)")
+    begun = []
+
+    def begin(entries, params, robot="", more=None, extra=None):
+        path = tmp_path / f"params{len(begun)}.yaml"
+        path.write_text(params)
+        env = {**environment, **(extra or {})}
+        begun.append(Processes(entries, str(path), env, robot, more, show=False))
+        return begun[-1]
+
+    yield begin
+    for processes in begun:
+        processes.end()

@@ -1,0 +1,382 @@
+"""Two real processes over DDS on loopback: each fault gets its words, no wrong torque."""
+
+import signal
+import textwrap
+import time
+
+import numpy as np
+import pytest
+
+from ros_nodes.graphs import COMPUTED_TORQUE, GRAPHS, SIMULATOR
+
+pytestmark = [pytest.mark.ros, pytest.mark.timeout(120)]
+START = [0.0, -0.6, 0.0, -2.2, 0.0, 1.6, 0.8]
+NAMES = [f"joint{k}" for k in range(1, 8)]
+
+
+def _params(sim="", control=""):
+    gains = "".join(f"    gains.{n}.p: 400.0\n    gains.{n}.d: 40.0\n" for n in NAMES)
+    base = f"""\
+simulator:
+  ros__parameters:
+    robot_description_file: arm7
+    update_rate: 250
+    initial_positions: {START}
+    diagnostic_updater.period: 0.1
+{textwrap.indent(textwrap.dedent(sim), "    ")}
+computed_torque:
+  ros__parameters:
+    robot_description_file: arm7
+    diagnostic_updater.period: 0.1
+    publish_rate: 100.0
+{gains}{textwrap.indent(textwrap.dedent(control), "    ")}
+"""
+    return base
+
+
+class Probe:
+    """A node that listens and speaks for a test."""
+
+    def __init__(self, ros):
+        from diagnostic_msgs.msg import DiagnosticArray
+        from rclpy.node import Node
+        from sensor_msgs.msg import JointState
+        from std_msgs.msg import Float64MultiArray
+
+        self.node = Node("probe")
+        self.efforts, self.states, self.errors, self.said = [], [], [], {}
+        listen, speak = self.node.create_subscription, self.node.create_publisher
+        listen(Float64MultiArray, "effort_controller/commands", self._on_effort, 10)
+        listen(JointState, "joint_states", self.states.append, 10)
+        listen(JointState, "computed_torque/error", self._on_error, 10)
+        listen(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
+        self.to_controller = speak(JointState, "joint_states", 1)
+        self.to_simulator = speak(Float64MultiArray, "effort_controller/commands", 1)
+
+    def _on_effort(self, message):
+        self.efforts.append((time.monotonic(), np.array(message.data)))
+
+    def _on_error(self, message):
+        self.errors.append(np.array(message.position))
+
+    def _on_diagnostics(self, message):
+        for status in message.status:
+            who = status.name.split(":")[0]
+            values = {v.key: v.value for v in status.values}
+            self.said[who] = (status.level, status.message, values)
+
+    def value(self, who, key, default="0"):
+        """Give a diagnostic value of a node."""
+        return self.said.get(who, (b"", "", {}))[2].get(key, default)
+
+    def state(self, position=START, names=NAMES, velocity=None):
+        """Make a JointState now."""
+        from sensor_msgs.msg import JointState
+
+        message = JointState(name=list(names), position=[float(x) for x in position])
+        velocity = [0.0] * len(position) if velocity is None else velocity
+        message.velocity = [float(x) for x in velocity]
+        message.header.stamp = self.node.get_clock().now().to_msg()
+        return message
+
+
+@pytest.fixture
+def probe(ros):
+    """Give a Probe."""
+    made = Probe(ros)
+    yield made
+    made.node.destroy_node()
+
+
+@pytest.fixture
+def feed(probe, until):
+    """Give a function that repeats a joint state until something is so."""
+
+    def send(make, done, words, patience=20.0):
+        timer = probe.node.create_timer(
+            0.004, lambda: probe.to_controller.publish(make())
+        )
+        try:
+            until(done, probe.node, words=words, patience=patience,
+                  say=lambda: str(probe.said))  # fmt: skip
+        finally:
+            probe.node.destroy_timer(timer)
+
+    return send
+
+
+def _send_trajectory(probe, until, offset=0.3, duration=1.5):
+    from rclpy.duration import Duration
+    from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+    sender = probe.node.create_publisher(
+        JointTrajectory, "computed_torque/joint_trajectory", 10
+    )
+    until(lambda: sender.get_subscription_count() > 0, probe.node, words="a subscriber")
+    order = list(reversed(range(7)))
+    message = JointTrajectory(joint_names=[NAMES[k] for k in order])
+    for part, shift in ((0.5, offset), (1.0, 0.0)):
+        point = JointTrajectoryPoint(positions=[START[k] + shift for k in order])
+        point.velocities = point.accelerations = [0.0] * 7
+        point.time_from_start = Duration(seconds=part * duration).to_msg()
+        message.points.append(point)
+    sender.publish(message)
+
+
+SWAPS = [("aba", "rnea", "semi_implicit_euler"), ("dense", "rnea", "rk4")]
+
+
+@pytest.mark.parametrize(("forward", "inverse", "step"), SWAPS)
+def test_the_arm_tracks_a_trajectory(start, probe, until, forward, inverse, step):
+    """Tracking error below 0.01 rad; a line of YAML swaps the solver."""
+    sim = f"forward_dynamics.plugin_name: {forward}\nstep.plugin_name: {step}"
+    params = _params(sim, f"inverse_dynamics.plugin_name: {inverse}")
+    nodes = start(GRAPHS["demo"].nodes, params)
+    until(lambda: int(probe.value("simulator", "answered")) > 20, probe.node,
+          words="the loop", say=lambda: [p.output for p in nodes.all])  # fmt: skip
+    probe.errors.clear()
+    probe.states.clear()
+    _send_trajectory(probe, until)
+    begun = time.monotonic()
+    until(lambda: time.monotonic() - begun > 2.0, probe.node)
+    moved = np.ptp([np.array(m.position) for m in probe.states], axis=0)
+    assert moved.min() > 0.25
+    assert len(probe.errors) > 50
+    assert np.abs(probe.errors).max() < 0.01
+    assert probe.value("simulator", "forward dynamics") == forward
+    assert probe.value("simulator", "step") == step
+    assert [p.end() for p in nodes.all] == [0, 0]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_end_with_zero_torque_and_status_zero(start, probe, feed, until, number):
+    """The last command is zero, and the process ends by itself with 0."""
+    nodes = start([COMPUTED_TORQUE], _params())
+    feed(probe.state, lambda: len(probe.efforts) > 10, "torque")
+    assert np.abs(probe.efforts[-1][1]).max() > 1
+    nodes["computed_torque"].popen.send_signal(number)
+    until(lambda: nodes["computed_torque"].popen.poll() is not None, probe.node)
+    until(lambda: not probe.efforts[-1][1].any(), probe.node, words="the last zero")
+    assert nodes["computed_torque"].popen.returncode == 0
+
+
+def test_bad_states_never_become_torque(start, probe, feed, until):
+    """Shuffled and extra joints serve; NaN, empty, short and missing are refused."""
+    nodes = start([COMPUTED_TORQUE], _params())
+    feed(probe.state, lambda: len(probe.efforts) > 10, "torque")
+    wanted = probe.efforts[-1][1]
+
+    def shuffled():
+        order = [3, 0, 6, 5, 1, 4, 2]
+        names = ["gripper", *(NAMES[k] for k in order)]
+        return probe.state([0.04, *(START[k] for k in order)], names)
+
+    probe.efforts.clear()
+    feed(shuffled, lambda: len(probe.efforts) > 10, "torque from shuffled joints")
+    np.testing.assert_allclose(probe.efforts[-1][1], wanted, atol=1e-9)
+
+    bad = {
+        "position of joint4 is not finite":
+            lambda: probe.state([*START[:3], float("nan"), *START[4:]]),
+        "velocity of joint2 is not finite":
+            lambda: probe.state(velocity=[0, float("inf"), 0, 0, 0, 0, 0]),
+        "velocity: wanted": lambda: probe.state(velocity=[]),
+        "joint 'joint7': wanted one entry": lambda: probe.state(START[:6], NAMES[:6]),
+        "position: wanted 7": lambda: probe.state(START[:5]),
+    }  # fmt: skip
+    output = nodes["computed_torque"]
+    for words, make in bad.items():
+        before = len(probe.efforts)
+        said = int(probe.value("computed_torque", "refused: joint state refused"))
+        feed(make, lambda said=said: int(probe.value(
+            "computed_torque", "refused: joint state refused")) > said + 5, words)  # fmt: skip
+        for _, tau in probe.efforts[before:]:
+            assert not tau.any() or np.allclose(tau, wanted, atol=1e-9)
+        feed(probe.state, lambda: probe.efforts[-1][1].any(), "torque again")
+    until(lambda: all(w in output.output for w in bad), probe.node, patience=10,
+          words="all words", say=lambda: output.output)  # fmt: skip
+
+
+def test_stale_states_become_zero_torque(start, probe, feed, until):
+    """When states stop, zero is sent within the timeout and diagnostics say why."""
+    start([COMPUTED_TORQUE], _params(control="state_timeout: 0.1"))
+    feed(probe.state, lambda: len(probe.efforts) > 10, "torque")
+    stopped = time.monotonic()
+    until(lambda: not probe.efforts[-1][1].any(), probe.node, words="zero")
+    zero = next(t for t, tau in probe.efforts if t > stopped and not tau.any())
+    assert zero - stopped < 0.4
+    until(lambda: probe.said["computed_torque"][1] == "joint state is stale", probe.node)
+    assert probe.said["computed_torque"][0] == b"\x02"
+
+
+def test_the_simulator_zeroes_stale_and_refuses_bad_efforts(start, probe, until):
+    """Wrong size and NaN are refused in words; old commands become zero effort."""
+    from std_msgs.msg import Float64MultiArray
+
+    nodes = start([SIMULATOR], _params(sim="command_timeout: 0.2"))
+    until(lambda: len(probe.states) > 10, probe.node, words="joint states")
+    assert list(probe.states[-1].name) == NAMES
+    for data, key in (([1.0] * 6, "command of wrong size"),
+                      ([float("nan")] * 7, "command not finite")):  # fmt: skip
+        probe.to_simulator.publish(Float64MultiArray(data=data))
+        until(lambda key=key: int(probe.value("simulator", f"refused: {key}")) == 1,
+              probe.node, words=key)  # fmt: skip
+        assert not np.array(probe.states[-1].effort).any()
+    probe.to_simulator.publish(Float64MultiArray(data=[3.0] * 7))
+    until(lambda: np.array(probe.states[-1].effort).any(), probe.node, words="effort")
+    until(lambda: not np.array(probe.states[-1].effort).any(), probe.node, words="zero")
+    assert int(probe.value("simulator", "refused: command stale", "1")) >= 1
+    assert "wrong size" in nodes["simulator"].output
+    assert "not finite" in nodes["simulator"].output
+
+
+def test_services_reset_and_pause(start, probe, until):
+    """reset goes back to the start; paused it stands."""
+    from std_srvs.srv import SetBool, Trigger
+
+    start([SIMULATOR], _params())
+    until(lambda: probe.states and abs(probe.states[-1].position[1] - START[1]) > 0.3,
+          probe.node, words="falling")  # fmt: skip
+    reset = probe.node.create_client(Trigger, "simulator/reset")
+    pause = probe.node.create_client(SetBool, "simulator/pause")
+    until(lambda: reset.service_is_ready() and pause.service_is_ready(), probe.node)
+    future = pause.call_async(SetBool.Request(data=True))
+    until(future.done, probe.node, words="pause")
+    future = reset.call_async(Trigger.Request())
+    until(future.done, probe.node, words="reset")
+    assert future.result().success
+    probe.states.clear()
+    until(lambda: len(probe.states) > 20, probe.node)
+    np.testing.assert_array_equal(probe.states[-1].position, START)
+
+
+def test_a_solver_is_swapped_on_a_running_node(start, probe, until):
+    """deactivate, cleanup, set, configure, activate through the node's services."""
+    from lifecycle_msgs.msg import Transition
+    from lifecycle_msgs.srv import ChangeState
+    from rcl_interfaces.srv import SetParameters
+    from rclpy.parameter import Parameter
+
+    start([SIMULATOR], _params())
+    until(lambda: probe.value("simulator", "forward dynamics") == "aba", probe.node)
+    change = probe.node.create_client(ChangeState, "simulator/change_state")
+    assign = probe.node.create_client(SetParameters, "simulator/set_parameters")
+    until(lambda: change.service_is_ready() and assign.service_is_ready(), probe.node)
+
+    def call(client, request):
+        future = client.call_async(request)
+        until(future.done, probe.node, words="an answer")
+        return future.result()
+
+    def step(number):
+        request = ChangeState.Request(transition=Transition(id=number))
+        return call(change, request).success
+
+    name = "forward_dynamics.plugin_name"
+    value = Parameter(name, value="dense").to_parameter_msg()
+    refused = call(assign, SetParameters.Request(parameters=[value])).results[0]
+    assert not refused.successful
+    assert "clean up first" in refused.reason
+    assert step(Transition.TRANSITION_DEACTIVATE)
+    assert step(Transition.TRANSITION_CLEANUP)
+    assert call(assign, SetParameters.Request(parameters=[value])).results[0].successful
+    assert step(Transition.TRANSITION_CONFIGURE)
+    assert step(Transition.TRANSITION_ACTIVATE)
+    probe.states.clear()
+    until(lambda: probe.value("simulator", "forward dynamics") == "dense"
+          and len(probe.states) > 5, probe.node)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("entry", "line", "words"),
+    [
+        (SIMULATOR, "forward_dynamics.plugin_name: abba", "no solver is called 'abba'"),
+        (SIMULATOR, "gravity: [0.0, .nan, 0.0]", "not finite"),
+        (COMPUTED_TORQUE, "inverse_dynamics.plugin_name: aba", "slot inverse_dynamics"),
+        (COMPUTED_TORQUE, "gains.joint2.p: -3.0", r"gains.joint2.p"),
+        (COMPUTED_TORQUE, "gains.joint2.p: fast", r"gains.joint2.p"),
+        (COMPUTED_TORQUE, "robot_description: '<robot><link/></robot>'", "no name"),
+    ],
+)
+def test_bad_parameters_end_a_node_in_words(start, entry, line, words):
+    """Status 1, the reason printed, and no torque was ever sent."""
+    import re
+
+    text = _params(line, line)
+    if line.startswith("gains.joint2.p"):
+        text = text.replace("    gains.joint2.p: 400.0\n", "")
+    process = start([entry], text)[entry.executable]
+    assert process.popen.wait(30) == 1
+    process.reader.join(5)
+    assert re.search(words, process.output), process.output
+
+
+def test_a_robot_may_come_by_topic(start, probe, until):
+    """robot_description: a bad one is refused in words, a good one starts the node."""
+    from std_msgs.msg import String
+
+    from dyn_core import robots
+    from ros_nodes._node import LATCHED
+
+    sim = "robot_description_file: ''\n"
+    text = _params(sim).replace("    robot_description_file: arm7\n", "", 1)
+    text = text.replace(f"    initial_positions: {START}\n", "")
+    nodes = start([SIMULATOR], text)
+    speaker = probe.node.create_publisher(String, "robot_description", LATCHED)
+    speaker.publish(String(data="<robot>"))
+    until(lambda: "robot_description refused" in nodes["simulator"].output, probe.node)
+    assert "malformed XML" in nodes["simulator"].output
+    speaker.publish(String(data=robots.path("planar3").read_text()))
+    until(lambda: probe.states, probe.node, words="joint states")
+    assert list(probe.states[-1].name) == ["joint1", "joint2", "joint3"]
+
+
+PLUGIN = '''"""A foreign solver for a node's YAML."""
+from dyn_core import INVERSE_DYNAMICS, TextSolver, hookimpl
+from dyn_plugins.rnea import rnea
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer it."""
+    return [TextSolver("foreign_rnea", INVERSE_DYNAMICS, rnea)]
+'''
+
+
+def test_a_third_party_solver_by_name_from_yaml(start, probe, feed, until, tmp_path):
+    """A package with one entry point is used by a line of YAML."""
+    import os
+
+    (tmp_path / "foreign_dyn.py").write_text(PLUGIN)
+    info = tmp_path / "foreign_dyn-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: foreign_dyn\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[dyn_core]\nforeign = foreign_dyn\n")
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    params = _params(control="inverse_dynamics.plugin_name: foreign_rnea")
+    start([COMPUTED_TORQUE], params, extra={"PYTHONPATH": path})
+    feed(probe.state, lambda: len(probe.efforts) > 10 and probe.value(
+        "computed_torque", "inverse dynamics") == "foreign_rnea", "torque")  # fmt: skip
+    assert np.abs(probe.efforts[-1][1]).max() > 1
+
+
+def test_the_loopback_profile_binds_to_this_machine(start, probe, until):
+    """No socket of a node listens on an address of another interface."""
+    nodes = start([SIMULATOR], _params())
+    until(lambda: len(probe.states) > 3, probe.node)
+    pid = nodes["simulator"].popen.pid
+    with open(f"/proc/{pid}/net/udp", encoding="ascii") as file:
+        rows = [line.split() for line in file.readlines()[1:]]
+    import os
+
+    inodes = set()
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            target = os.readlink(f"/proc/{pid}/fd/{fd}")
+        except OSError:
+            continue
+        if target.startswith("socket:["):
+            inodes.add(target[8:-1])
+    own = [row[1].split(":")[0] for row in rows if row[9] in inodes]
+    assert own
+    assert set(own) <= {"0100007F", "0101FFEF", "0100FFEF"}, own  # 127.0.0.1, 239.255.0.1

@@ -1,0 +1,166 @@
+"""Lifecycle transitions and parameters, driven directly, without communication."""
+
+import pytest
+
+pytestmark = pytest.mark.ros
+
+
+@pytest.fixture
+def make(ros):
+    """Give a function that makes a node with parameters."""
+    from rclpy.lifecycle import TransitionCallbackReturn
+    from rclpy.parameter import Parameter
+
+    made = []
+
+    def node(kind, **values):
+        if kind == "simulator":
+            from ros_nodes.simulator_node import SimulatorNode as Kind
+        else:
+            from ros_nodes.computed_torque_node import ComputedTorqueNode as Kind
+        given = {"robot_description_file": "arm7", "autostart": False, **values}
+        overrides = [Parameter(k.replace("__", "."), value=v) for k, v in given.items()]
+        made.append(Kind(parameter_overrides=overrides))
+        made[-1].good = TransitionCallbackReturn.SUCCESS
+        made[-1].bad = TransitionCallbackReturn.FAILURE
+        return made[-1]
+
+    yield node
+    for each in made:
+        each.destroy_node()
+
+
+def _set(node, name, value):
+    from rclpy.parameter import Parameter
+
+    return node.set_parameters([Parameter(name, value=value)])[0]
+
+
+@pytest.mark.parametrize("kind", ["simulator", "computed_torque"])
+def test_a_whole_life(make, kind):
+    """configure, activate, deactivate, cleanup, and the same again."""
+    node = make(kind)
+    for _ in range(2):
+        assert node.trigger_configure() == node.good
+        assert node.model.nv == 7
+        assert node.trigger_activate() == node.good
+        assert node.active
+        assert node.trigger_deactivate() == node.good
+        assert not node.active
+        assert node.trigger_cleanup() == node.good
+        assert node.model is None
+    assert node.trigger_shutdown() == node.good
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "words"),
+    [
+        ("simulator", {"forward_dynamics__plugin_name": "abba"}, "no solver is called 'abba'"),
+        ("simulator", {"step__plugin_name": "rnea"}, "unknown choice|SignatureError|rnea"),
+        ("simulator", {"forward_dynamics__plugin_name": "rnea"}, "slot forward_dynamics"),
+        ("computed_torque", {"inverse_dynamics__plugin_name": "x"}, "known: .*rnea"),
+        ("computed_torque", {"inverse_dynamics__plugin_name": "aba"}, "inverse_dynamics"),
+        ("simulator", {"robot_description_file": "nowhere.urdf"}, "cannot read the URDF"),
+        ("simulator", {"robot_description": "<robot"}, "malformed XML"),
+        ("simulator", {"robot_description_file": ""}, "no robot: set robot_description"),
+        ("simulator", {"joints": ["joint1"]}, "leaves out joint2.*unlisted_joints"),
+        ("simulator", {"joints": ["elbow"]}, "'elbow' must be one of joint1"),
+        ("simulator", {"initial_positions": [1.0, 2.0]}, "2 numbers for 7 joints"),
+        ("computed_torque", {"robot_description_file": "cart_pole"}, "effort_limits.hinge"),
+        ("computed_torque", {"engine": "steam"}, "valid: plain, graph"),
+        ("simulator", {"model_extras": "nowhere.yaml"}, "cannot read the sidecar"),
+    ],
+)
+def test_configure_fails_in_words(make, kind, values, words):
+    """The node stays unconfigured and its failure says why."""
+    import re
+
+    node = make(kind, **values)
+    assert node.trigger_configure() == node.bad
+    assert node.model is None
+    assert re.search(words, node.failure), node.failure
+
+
+def test_structure_changes_in_unconfigured_only(make):
+    """cleanup -> set -> configure swaps a solver; before that it is refused in words."""
+    node = make("simulator")
+    node.trigger_configure()
+    name = "forward_dynamics.plugin_name"
+    refused = _set(node, name, "dense")
+    assert not refused.successful
+    assert "clean up first" in refused.reason
+    node.trigger_cleanup()
+    assert _set(node, name, "dense").successful
+    assert node.trigger_configure() == node.good
+    assert node.robot.forward_dynamics == "dense"
+
+
+def test_gains_are_live_and_checked(make):
+    """A gain changes while active; a negative or non-finite one is refused."""
+    node = make("computed_torque")
+    node.trigger_configure()
+    node.trigger_activate()
+    assert _set(node, "gains.joint3.p", 55.0).successful
+    assert node.controller.kp[2] == 55.0
+    for bad in (-1.0, float("nan")):
+        refused = _set(node, "gains.joint3.p", bad)
+        assert not refused.successful
+        assert refused.reason
+    assert node.controller.kp[2] == 55.0
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("gains__joint1__p", -5.0),
+        ("state_timeout", -1.0),
+        ("state_timeout", float("nan")),
+        ("mode", "magic"),
+        ("update_rate", 0),
+        ("on_stale", "panic"),
+    ],
+)
+def test_bad_start_values_are_refused(make, name, value):
+    """Values from a file or the command line are checked, too."""
+    kind = "simulator" if name == "update_rate" else "computed_torque"
+    from rclpy.exceptions import ParameterException
+
+    with pytest.raises(ParameterException, match=name.split("__")[0]):
+        node = make(kind, **{name: value})
+        assert node.trigger_configure() == node.bad
+        raise ParameterException(node.failure, [])
+
+
+def test_every_parameter_says_what_it_is(make):
+    """Type, description and range or choices are declared."""
+    for kind in ("simulator", "computed_torque"):
+        node = make(kind)
+        node.trigger_configure()
+        for name in node.specs:
+            described = node.describe_parameter(name)
+            assert described.description, name
+            assert described.type != 0 or name == "joints", name
+    assert "1/s²" in node.describe_parameter("gains.joint1.p").description
+
+
+def test_joints_give_order_and_locks(make):
+    """`joints` orders the arrays; the rest is locked where asked for."""
+    names = ["joint7", "joint1"]
+    node = make("computed_torque", joints=names, unlisted_joints="lock", lock__joint4=-1.0)
+    assert node.trigger_configure() == node.good
+    assert node.model.joint_names == tuple(names)
+    assert node.model.build.lock["joint4"] == -1.0
+
+
+def test_any_message_without_a_state_gives_no_torque(make):
+    """Deactivation and stopping send zero, never anything else."""
+    node = make("computed_torque")
+    node.trigger_configure()
+    sent = []
+    node._send = lambda tau: sent.append(tau)
+    node.trigger_activate()
+    node._watch()
+    assert sent == []
+    node.trigger_deactivate()
+    assert len(sent) == 1
+    assert not sent[0].any()

@@ -1,0 +1,209 @@
+"""The controller: tracks, and never makes a torque of bad data."""
+
+import numpy as np
+import pytest
+
+import dyn_core as dyn
+from dyn_core.control import Controller, Rules
+from dyn_core.simulate import simulate
+from dyn_core.trajectory import make_trajectory
+
+Q0 = np.array([0, -0.6, 0, -2.2, 0, 1.6, 0.8])
+
+
+@pytest.fixture
+def arm(shipped):
+    """Give the 7-joint arm."""
+    return shipped["arm7"]
+
+
+def _warm(controller, q=Q0, samples=5):
+    """Feed good states until torque flows."""
+    for k in range(samples):
+        tau = controller.update(0.002 * k, q, 0 * q)
+    return tau
+
+
+def _trajectory(model, q):
+    n = model.joint_names
+    still = [np.zeros(7)] * 2
+    return make_trajectory(n, n, [0.5, 1.0], [q + 0.3, q], still, still)
+
+
+@pytest.mark.parametrize("forward", ["aba", "dense"])
+def test_tracks_below_a_hundredth_of_a_radian(arm, forward):
+    """Simulated with friction, by either solver of forward dynamics."""
+    controller = Controller(arm, 400.0, 40.0)
+    run = simulate(
+        arm, controller, duration=1.5, q0=Q0, forward_dynamics=forward,
+        begin=lambda t: controller.follow(_trajectory(arm, Q0), t),
+    )  # fmt: skip
+    error = np.abs(run.q - run.q_ref)
+    assert np.nanmax(error) < 0.005
+    assert np.ptp(run.q, axis=0).min() > 0.25
+    assert np.isfinite(run.energy).all()
+    assert not controller.counters
+
+
+def test_gravity_mode_floats(arm):
+    """The torque is the weight, whatever the velocity."""
+    controller = Controller(arm, mode="gravity")
+    tau = _warm(controller)
+    np.testing.assert_allclose(tau, dyn.solver("gravity").build(arm)(Q0), atol=1e-12)
+    again = controller.update(0.02, Q0, np.ones(7))
+    np.testing.assert_allclose(again, tau, atol=1e-12)
+
+
+def test_activation_holds_where_the_robot_is(arm):
+    """The first reference is the measured position: no jump, torque is the weight."""
+    controller = Controller(arm)
+    for k in range(2):
+        assert not controller.update(0.001 * k, Q0, 0 * Q0).any()
+    tau = controller.update(0.002, Q0, 0 * Q0)
+    np.testing.assert_allclose(tau, dyn.solver("gravity").build(arm)(Q0), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("q", "qd", "error", "counter"),
+    [
+        (np.full(7, np.nan), np.zeros(7), dyn.NonFiniteError, "position not finite"),
+        (Q0, np.full(7, np.inf), dyn.NonFiniteError, "velocity not finite"),
+        (Q0[:6], np.zeros(7), dyn.ShapeError, "position of wrong size"),
+        (Q0, np.zeros(8), dyn.ShapeError, "velocity of wrong size"),
+        (Q0, None, dyn.ShapeError, "velocity missing"),
+    ],
+)
+def test_bad_samples_raise_count_and_change_nothing(arm, q, qd, error, counter):
+    """The last good state is kept, and the words name the field."""
+    controller = Controller(arm)
+    _warm(controller)
+    with pytest.raises(error, match=counter.split()[0]):
+        controller.update(0.02, q, qd)
+    assert controller.counters == {counter: 1}
+    np.testing.assert_array_equal(controller.q, Q0)
+    assert controller.update(0.022, Q0, 0 * Q0).any()
+
+
+def test_silence_is_answered_by_zero_then_good_samples(arm):
+    """Stale: zero at once; torque only after good states in a row; reference anew."""
+    controller = Controller(arm, rules=Rules(state_timeout=0.05, good_samples=4))
+    _warm(controller)
+    assert controller.watch(0.05) is None
+    np.testing.assert_array_equal(controller.watch(0.2), np.zeros(7))
+    moved = Q0 + 0.2
+    for k in range(3):
+        assert not controller.update(0.3 + 0.002 * k, moved, 0 * Q0).any()
+    assert controller.update(0.31, moved, 0 * Q0).any()
+    np.testing.assert_array_equal(controller.reference.q, moved)
+    assert controller.counters["stale"] == 1
+
+
+def test_gravity_damping_is_bounded_in_time(arm):
+    """An arm without brakes is carried for stale_time, then let go."""
+    rules = Rules(state_timeout=0.05, on_stale="gravity_damping", stale_time=1.0)
+    controller = Controller(arm, rules=rules)
+    _warm(controller)
+    carried = controller.watch(0.5)
+    np.testing.assert_allclose(carried, dyn.solver("gravity").build(arm)(Q0), atol=1e-12)
+    assert not controller.watch(2.0).any()
+
+
+def test_time_that_goes_back_resets(arm):
+    """A stamp before the last one gives no torque for that sample."""
+    controller = Controller(arm)
+    for k in range(5):
+        controller.update(0.002 * k, Q0, 0 * Q0, stamp=10.0 + 0.002 * k)
+    assert controller.update(0.02, Q0, 0 * Q0, stamp=1.0) is None
+    assert controller.counters["time went back"] == 1
+    assert not controller.update(0.022, Q0, 0 * Q0, stamp=1.002).any()
+
+
+def test_a_jump_is_a_new_start(arm):
+    """A simulator's reset does not make the controller pull back."""
+    controller = Controller(arm)
+    _warm(controller)
+    jumped = Q0 + 0.8
+    assert not controller.update(0.02, jumped, 0 * Q0).any()
+    np.testing.assert_array_equal(controller.reference.q, jumped)
+    assert controller.counters["position jumped"] == 1
+
+
+def test_torque_stays_within_the_limits(arm):
+    """Huge gains and errors saturate at the effort limits, counted."""
+    controller = Controller(arm, 1e9, 0.0)
+    _warm(controller)
+    tau = controller.update(0.02, Q0 + 0.1, 0 * Q0)
+    assert (np.abs(tau) <= arm.effort_limit).all()
+    assert (np.abs(tau) == arm.effort_limit).any()
+    assert controller.counters["torque limited"] == 1
+
+
+def test_a_torque_that_is_not_finite_is_never_given(arm):
+    """An inverse dynamics that gives NaN ends as zero, counted."""
+
+    class Broken(dyn.ArraySolver):
+        name, signature = "broken", dyn.INVERSE_DYNAMICS
+
+        def solve(self, model, q, qd, qdd, f_ext):
+            return np.full(7, np.nan)
+
+    controller = Controller(arm, inverse_dynamics=Broken())
+    tau = _warm(controller)
+    np.testing.assert_array_equal(tau, np.zeros(7))
+    assert controller.counters["torque not finite"] >= 1
+
+
+def test_velocity_can_be_made_when_asked(arm):
+    """Differentiation is off by default; on, it follows the motion."""
+    rules = Rules(differentiate=True, filter_time=0.002)
+    controller = Controller(arm, rules=rules)
+    for k in range(60):
+        controller.update(0.002 * k, Q0 + 0.5 * 0.002 * k, None)
+    np.testing.assert_allclose(controller.qd, np.full(7, 0.5), atol=1e-3)
+
+
+def test_effort_limits_must_be_known(shipped):
+    """0 or absent never means unlimited; the words name the parameter."""
+    pole = shipped["cart_pole"]
+    with pytest.raises(dyn.SettingError, match=r"set effort_limits\.hinge > 0"):
+        Controller(pole)
+    assert Controller(pole, effort_limits={"hinge": 5.0}).limit[1] == 5.0
+    with pytest.raises(dyn.SettingError, match=r"effort_limits\.wing: no such joint"):
+        Controller(pole, effort_limits={"hinge": 5.0, "wing": 1.0})
+
+
+def test_continuous_joints_wrap(shipped):
+    """A full turn is no error for a continuous joint."""
+    pole = shipped["cart_pole"]
+    controller = Controller(pole, effort_limits={"hinge": 50.0}, rules=Rules(max_jump=50))
+    q = np.array([0.0, 0.3])
+    tau = _warm(controller, q)
+    turned = controller.update(0.02, q + [0, 2 * np.pi], 0 * q)
+    np.testing.assert_allclose(turned, tau, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"kp": -1.0}, "kp must be finite and >= 0"),
+        ({"kd": float("nan")}, "kd must be finite"),
+        ({"mode": "magic"}, "mode 'magic'; valid: computed_torque, gravity"),
+    ],
+)
+def test_bad_settings_are_refused_in_words(arm, settings, words):
+    """Each setting error says what would be valid."""
+    with pytest.raises(dyn.SettingError, match=words):
+        Controller(arm, **settings)
+
+
+def test_bad_rules_and_robots_are_refused(shipped):
+    """Rules have ranges; floating bases are not driven."""
+    for bad in ({"state_timeout": 0}, {"good_samples": 0}, {"on_stale": "panic"}):
+        with pytest.raises(dyn.SettingError):
+            Rules(**bad)
+    with pytest.raises(dyn.SettingError, match="joint 'root_joint' is floating"):
+        Controller(shipped["quadruped"])
+    with pytest.raises(dyn.SolverNotFound):
+        Controller(shipped["arm7"], inverse_dynamics="nobody")
+    with pytest.raises(dyn.SignatureError):
+        Controller(shipped["arm7"], inverse_dynamics="aba")

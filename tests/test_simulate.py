@@ -1,0 +1,171 @@
+"""The simulator: physics over time, and what it does with bad commands."""
+
+import numpy as np
+import pytest
+
+import dyn_core as dyn
+from dyn_core.simulate import Simulator, simulate
+from dyn_core.testing import random_model
+
+
+@pytest.fixture
+def arm(shipped):
+    """Give the 7-joint arm."""
+    return shipped["arm7"]
+
+
+def test_energy_is_kept_without_friction():
+    """RK4 at a millisecond keeps the energy of a free swing."""
+    model = dyn.load_urdf(dyn.robots.path("two_link"), gravity=(0, -9.81, 0))
+    run = simulate(model, duration=1.0, period=1e-3, step="rk4", q0=[1.0, 0.5],
+                   joint_friction=False, limit_stops=False)  # fmt: skip
+    assert np.ptp(run.energy) < 1e-7 * np.abs(run.energy).max()
+    assert np.ptp(run.q) > 0.5
+
+
+def test_friction_takes_energy(shipped):
+    """With damping and dry friction the energy never grows."""
+    run = simulate(shipped["planar3"], duration=1.0, q0=[1.0, 0.5, 0.2])
+    assert run.energy[-1] < run.energy[0] - 0.1
+    assert np.diff(run.energy).max() < 1e-2
+
+
+def test_stiff_friction_is_stable(shipped):
+    """Damping far above inertia/period does not blow up: it is taken implicitly."""
+    import dataclasses
+
+    arm = shipped["arm7"]
+    build = arm.build
+    joints = tuple(dataclasses.replace(j, damping=200.0, friction=5.0)
+                   for j in build.description.joints)  # fmt: skip
+    stiff = build.again(description=dataclasses.replace(build.description, joints=joints))
+    run = simulate(stiff, duration=1.0, period=0.005)
+    assert np.abs(run.qd).max() < 3
+    assert np.abs(run.qd[-1]).max() < 1
+
+
+def test_limits_stop_the_arm(arm):
+    """An arm that falls comes to rest near its limits, not beyond by much."""
+    run = simulate(arm, duration=3.0)
+    beyond = np.maximum(run.q - arm.upper, arm.lower - run.q).max()
+    assert 0 < beyond < 0.15
+    free = simulate(arm, duration=3.0, limit_stops=False)
+    assert np.maximum(free.q - arm.upper, arm.lower - free.q).max() > 2 * beyond
+
+
+@pytest.mark.parametrize(("step", "order"), [("semi_implicit_euler", 1), ("rk4", 4)])
+def test_steps_have_their_order(step, order):
+    """Halving the step divides the error by 2 to the order, quaternions included."""
+    model = random_model(3, size=4, kinds=("floating", "spherical", "revolute", "planar"),
+                         mimic=0.0, massless=0.0)  # fmt: skip
+    rng = np.random.default_rng(1)
+    q0, qd0 = model.random(rng), 0.5 * rng.normal(size=model.nv)
+    program = dyn.solver(step).build(model)
+    tau = 0.1 * rng.normal(size=model.nv)
+
+    def end(n):
+        q, qd = q0, qd0
+        for _ in range(n):
+            q, qd = program(q, qd, tau, 0.1 / n)
+        return q, qd
+
+    q, qd = end(1024 if step != "rk4" else 256)
+
+    def error(n):
+        a, b = end(n)
+        return np.linalg.norm(model.difference(q, a)) + np.linalg.norm(b - qd)
+
+    coarse, fine = error(8), error(16)
+    assert coarse / fine == pytest.approx(2**order, rel=0.25)
+
+
+def test_commands_age_to_zero(arm):
+    """A command older than the timeout is zero effort, counted."""
+    robot = Simulator(arm, command_timeout=0.05)
+    robot.command(0.0, np.ones(7))
+    robot.advance(0.01)
+    assert robot.tau.any()
+    robot.advance(0.2)
+    assert not robot.tau.any()
+    assert robot.counters["command stale"] == 1
+    assert robot.stale(0.2)
+
+
+@pytest.mark.parametrize(
+    ("tau", "error", "counter"),
+    [
+        (np.full(7, np.nan), dyn.NonFiniteError, "command not finite"),
+        (np.zeros(6), dyn.ShapeError, "command of wrong size"),
+    ],
+)
+def test_bad_commands_change_nothing(arm, tau, error, counter):
+    """They raise in words, are counted, and the command before stays."""
+    robot = Simulator(arm)
+    robot.command(0.0, np.ones(7))
+    with pytest.raises(error, match="command"):
+        robot.command(0.01, tau)
+    np.testing.assert_array_equal(robot.tau, np.ones(7))
+    assert robot.counters == {counter: 1}
+
+
+def test_motors_saturate(arm):
+    """Efforts beyond the limits are cut, counted."""
+    robot = Simulator(arm)
+    robot.command(0.0, np.full(7, 1e6))
+    np.testing.assert_array_equal(robot.tau, arm.effort_limit)
+    assert robot.counters["command limited"] == 1
+
+
+def test_pause_and_reset(arm):
+    """Paused it stands; reset brings the start back and forgets commands."""
+    robot = Simulator(arm)
+    robot.command(0.0, np.full(7, 5.0))
+    robot.advance(0.0)
+    moved = robot.q.copy()
+    robot.paused = True
+    robot.advance(0.01)
+    np.testing.assert_array_equal(robot.q, moved)
+    robot.reset()
+    np.testing.assert_array_equal(robot.q, robot.q0)
+    assert not robot.tau.any()
+
+
+def test_a_step_that_fails_keeps_the_last_good_state(arm):
+    """NaN from a solver pauses the simulation; the state stays finite."""
+
+    class Broken(dyn.ArraySolver):
+        name, signature = "broken", dyn.FORWARD_DYNAMICS
+
+        def solve(self, model, q, qd, tau, f_ext):
+            return np.full(7, np.nan)
+
+    robot = Simulator(arm, step="rk4", forward_dynamics=Broken())
+    with pytest.raises(dyn.NonFiniteError):
+        robot.advance(0.0)
+    np.testing.assert_array_equal(robot.q, robot.q0)
+    assert robot.paused
+    assert robot.counters["step failed"] == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"period": 0.0}, "period must be > 0"),
+        ({"substeps": 0}, "substeps must be >= 1"),
+        ({"q0": np.zeros(3)}, "q0 needs 7 finite numbers"),
+        ({"qd0": np.full(7, np.nan)}, "qd0 needs 7 finite numbers"),
+    ],
+)
+def test_bad_settings_are_refused_in_words(arm, settings, words):
+    """Each setting error names the setting."""
+    with pytest.raises(dyn.SettingError, match=words):
+        Simulator(arm, **settings)
+
+
+def test_floating_robots_fall(shipped):
+    """A quadruped in the air falls by g t²/2 and keeps its quaternion."""
+    model = shipped["quadruped"]
+    run = simulate(model, duration=0.2, joint_friction=False, limit_stops=False)
+    fallen = run.q[0, 2] - run.q[-1, 2]
+    assert fallen == pytest.approx(0.5 * 9.81 * run.t[-1] ** 2, rel=0.02)
+    np.testing.assert_allclose(np.linalg.norm(run.q[:, 3:7], axis=1), 1, atol=1e-12)
