@@ -263,11 +263,13 @@ class RobotNode(LifecycleNode):
     # ---- what is said
 
     def refuse(self, kind: str, words: str) -> None:
-        """Count a refusal, and say why unless it was just said."""
+        """Count a refusal, and say why unless just that was just said."""
         self.counters[kind] += 1
         now = time.monotonic()
-        if now - self._said.get(kind, -QUIET) >= QUIET:
-            self._said[kind] = now
+        if now - self._said.get(words, -QUIET) >= QUIET:
+            if len(self._said) > 100:
+                self._said.clear()
+            self._said[words] = now
             self.get_logger().warning(f"{kind}: {words}")
 
     def status(self) -> tuple[bytes, str, dict[str, Any]]:

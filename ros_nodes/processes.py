@@ -23,7 +23,6 @@ def private_environment(domain: int | None = None) -> dict[str, str]:
     own = dict(os.environ)
     own["ROS_DOMAIN_ID"] = str(os.getpid() % 100 + 1 if domain is None else domain)
     own["FASTRTPS_DEFAULT_PROFILES_FILE"] = str(FOLDER / "loopback.xml")
-    own["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
     own.setdefault("ROS_LOG_DIR", tempfile.mkdtemp(prefix="dyn_ros_log_"))
     return own
 

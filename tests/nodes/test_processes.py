@@ -295,7 +295,7 @@ def test_a_solver_is_swapped_on_a_running_node(start, probe, until):
         (COMPUTED_TORQUE, "inverse_dynamics.plugin_name: aba", "slot inverse_dynamics"),
         (COMPUTED_TORQUE, "gains.joint2.p: -3.0", r"gains.joint2.p"),
         (COMPUTED_TORQUE, "gains.joint2.p: fast", r"gains.joint2.p"),
-        (COMPUTED_TORQUE, "robot_description: '<robot><link/></robot>'", "no name"),
+        (COMPUTED_TORQUE, "robot_description: '<robot><link/></robot>'", "ModelError: .*name"),
     ],
 )
 def test_bad_parameters_end_a_node_in_words(start, entry, line, words):
@@ -308,7 +308,7 @@ def test_bad_parameters_end_a_node_in_words(start, entry, line, words):
     process = start([entry], text)[entry.executable]
     assert process.popen.wait(30) == 1
     process.reader.join(5)
-    assert re.search(words, process.output), process.output
+    assert re.search(words, process.output, re.DOTALL), process.output
 
 
 def test_a_robot_may_come_by_topic(start, probe, until):

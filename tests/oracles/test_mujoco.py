@@ -1,0 +1,140 @@
+"""Agreement with MuJoCo: inverse and forward dynamics, H, fixed and floating base."""
+
+import numpy as np
+import pytest
+
+import dyn_core as dyn
+from dyn_core.spatial import conventions
+from dyn_core.testing import TOLERANCES, random_model, scaled_error
+from dyn_core.testing.pinocchio_twin import pose
+from ros_nodes.conversions import quaternion
+
+mujoco = pytest.importorskip("mujoco", reason="mujoco is not installed")
+TOL = TOLERANCES["mujoco"]
+
+
+class Twin:
+    """The same robot as MJCF, and maps of coordinates."""
+
+    def __init__(self, model):
+        self.ours = model
+        g = " ".join(repr(float(x)) for x in model.a_grav.lin)
+        self.children = {}
+        for i in model.bodies:
+            self.children.setdefault(model.parent[i], []).append(i)
+        bodies = "".join(self._body(i) for i in self.children.get(0, ()))
+        xml = (
+            f'<mujoco><compiler balanceinertia="false" boundmass="0" boundinertia="0"/>'
+            f'<option gravity="{g}" jacobian="dense"><flag contact="disable"'
+            f' constraint="disable"/></option><worldbody>{bodies}</worldbody></mujoco>'
+        )
+        self.model = mujoco.MjModel.from_xml_string(xml)
+        self.data = mujoco.MjData(self.model)
+
+    def _body(self, i):
+        model, joint = self.ours, self.ours.joint[i]
+        R, p = pose(model.Xtree[i])
+        quat = conventions.quaternion_to_wxyz(quaternion(R))
+        I = model.I[i]
+        m, c = float(I.m), [float(x) for x in I.c]
+        Ic = np.asarray(I.Ic, float)
+        full = [Ic[0, 0], Ic[1, 1], Ic[2, 2], Ic[0, 1], Ic[0, 2], Ic[1, 2]]
+        kind = {"revolute": "hinge", "continuous": "hinge", "prismatic": "slide",
+                "spherical": "ball", "floating": "free"}[joint.kind]  # fmt: skip
+        axis = f' axis="{_words(joint.axis)}"' if kind in ("hinge", "slide") else ""
+        inner = "".join(self._body(k) for k in self.children.get(i, ()))
+        rotor = f' armature="{float(model.armature[i][0])!r}"' if kind != "free" else ""
+        return (
+            f'<body name="b{i}" pos="{_words(p)}" quat="{_words(quat)}">'
+            f'<joint name="{model.names[i]}" type="{kind}"{axis}{rotor}/>'
+            f'<inertial pos="{_words(c)}" mass="{m!r}" fullinertia="{_words(full)}"/>'
+            f"{inner}</body>"
+        )
+
+    def _at(self, i):
+        k = mujoco.mj_name2id(self.model, mujoco.mjtObj.mjOBJ_JOINT, self.ours.names[i])
+        return self.model.jnt_qposadr[k], self.model.jnt_dofadr[k]
+
+    def set(self, q, qd, qdd=None):
+        """Set MuJoCo's state; give the maps of velocity to its own and what they add."""
+        model = self.ours
+        B = np.zeros((self.model.nv, model.nv))
+        bias = np.zeros(self.model.nv)
+        for i in model.bodies:
+            joint, (p, v) = model.joint[i], self._at(i)
+            x, at = q[model.q_slices[i]], model.v_slices[i]
+            block, add = np.eye(joint.nv), np.zeros(joint.nv)
+            if joint.kind == "floating":
+                R, place = pose(model.Xtree[i])
+                world = _compose(R, place, x)
+                x = conventions.mujoco_free_position(world)
+                block = np.array([conventions.mujoco_free_velocity(world, e)
+                                  for e in np.eye(6)]).T  # fmt: skip
+                add = conventions.mujoco_free_acceleration(world, qd[at], np.zeros(6))
+            elif joint.kind == "spherical":
+                x = conventions.quaternion_to_wxyz(x)
+            self.data.qpos[p : p + len(x)] = x
+            B[v : v + joint.nv, at] = block
+            bias[v : v + joint.nv] = add
+        self.data.qvel[:] = B @ qd
+        if qdd is not None:
+            self.data.qacc[:] = B @ qdd + bias
+        return B, bias
+
+
+def _compose(R, p, x):
+    """Give the world position of a free joint placed at R, p (MuJoCo has none)."""
+    world = np.concatenate([p + R @ x[:3], quaternion(R @ conventions.rotation(x[3:]))])
+    return world
+
+
+def _words(numbers):
+    return " ".join(repr(float(x)) for x in numbers)
+
+
+def _compare(model, seed):
+    twin = Twin(model)
+    rng = np.random.default_rng(seed)
+    q, qd, qdd = model.random(rng), *rng.normal(size=(2, model.nv))
+    B, bias = twin.set(q, qd, qdd)
+    mujoco.mj_inverse(twin.model, twin.data)
+    tau = B.T @ twin.data.qfrc_inverse
+    got = dyn.solver("rnea").build(model)(q, qd, qdd)
+    assert scaled_error(got, tau) <= TOL
+    M = np.zeros((twin.model.nv, twin.model.nv))
+    for row, unit in zip(M, np.eye(len(M)), strict=True):
+        mujoco.mj_mulM(twin.model, twin.data, row, unit)
+    H = dyn.solver("crba").build(model)(q)
+    assert scaled_error(H, B.T @ M @ B) <= TOL
+    B, bias = twin.set(q, qd)
+    twin.data.qfrc_applied[:] = np.linalg.solve(B.T, tau)
+    mujoco.mj_forward(twin.model, twin.data)
+    wanted = np.linalg.solve(B, twin.data.qacc - bias)
+    for name in ("aba", "dense"):
+        found = dyn.solver(name).build(model)(q, qd, tau)
+        assert scaled_error(H @ (found - wanted), np.zeros(model.nv)) <= TOL
+    return got
+
+
+@pytest.mark.parametrize("name", ["two_link", "cart_pole", "arm7", "planar3", "quadruped"])
+def test_shipped_robots(name, shipped):
+    """Shipped robots, the quadruped floating; every_joint has joints MuJoCo lacks."""
+    for seed in range(3):
+        assert np.abs(_compare(shipped[name], seed)).max() > 0 or name == "two_link"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_trees(seed):
+    """Random trees of the joint kinds that both have; free joints at the root only."""
+    kinds = ("revolute", "continuous", "prismatic", "spherical")
+    model = random_model(seed, size=3 + seed % 8, kinds=kinds, mimic=0, massless=0)
+    assert np.abs(_compare(model, seed)).max() > 0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_floating_random_trees(seed):
+    """The same with a floating base (its rotor left out, which MuJoCo would mix)."""
+    kinds = ("revolute", "prismatic", "spherical")
+    model = random_model(seed, size=5, kinds=kinds, mimic=0, massless=0)
+    free = model.build.again(root_joint="floating")
+    assert np.abs(_compare(free, seed)).max() > 0
