@@ -77,7 +77,7 @@ class Border:
 
     def _input(self, model: Model, port: Port, values: Mapping[str, Any]) -> Any:
         """Give an input as the text wants it."""
-        value = values.get(port.name)
+        value: Any = values.get(port.name)
         if port.kind == "wrenches":
             return self._wrenches(model, value, values)
         if port.kind == "joint_force":
@@ -95,7 +95,7 @@ class Border:
     ) -> Any:
         """Give an output of the text in independent coordinates."""
         if self.by_joint:
-            join = {
+            join: Any = {
                 "velocity": coordinates.join_v,
                 "joint_force": coordinates.join_force,
                 "joint_matrix": coordinates.join_matrix,
@@ -143,7 +143,9 @@ class _Slot:
         """Give the result: one value, or a tuple of several."""
         if isinstance(self.what, Border):
             names = [port.name for port in self.what.signature.inputs]
-            model = parameters.with_values(self.model, changed) if changed else self.model
+            model = (
+                parameters.with_values(self.model, changed) if changed else self.model
+            )
             results = self.what.apply(model, dict(zip(names, args, strict=False)))
         else:
             results = self._call(args, changed)
@@ -154,8 +156,8 @@ class _Slot:
         program = self.what
         if changed:
             raise UnsupportedError(
-                f"slot {self.name}: {program.recipe.solver.name} is not a text and cannot"
-                f" take {', '.join(changed)} per call"
+                f"slot {self.name}: {program.recipe.solver.name} is not a text and"
+                f" cannot take {', '.join(changed)} per call"
             )
         names = [port.name for port in program.signature.inputs]
         given = dict(zip(names, args, strict=False))

@@ -69,15 +69,27 @@ def describe(model: Model) -> list[str]:
     lines = [f"{model.name}: {model.nb} moving bodies, nq {model.nq}, nv {model.nv}"]
     sources = ", ".join(model.build.description.sources)
     lines += [f"read from {sources}"] if sources else []
-    header = ("joint", "kind", "lower", "upper", "velocity", "effort", "damping",
-              "friction", "armature", "carries kg")  # fmt: skip
-    rows = [header]
+    header = (
+        "joint",
+        "kind",
+        "lower",
+        "upper",
+        "velocity",
+        "effort",
+        "damping",
+        "friction",
+        "armature",
+        "carries kg",
+    )
+    rows: list[tuple[str, ...]] = [header]
     for i in model.bodies:
         rows.append(_joint_row(model, i))
     widths = [max(len(row[k]) for row in rows) for k in range(len(header))]
     for row in rows:
-        cells = [x.ljust(w) if k < 2 else x.rjust(w)
-                 for k, (x, w) in enumerate(zip(row, widths, strict=True))]  # fmt: skip
+        cells = [
+            x.ljust(w) if k < 2 else x.rjust(w)
+            for k, (x, w) in enumerate(zip(row, widths, strict=True))
+        ]
         lines.append("  " + "  ".join(cells).rstrip())
     total = _total(model)
     c = ", ".join(f"{x:.4g}" for x in total.c)
@@ -88,7 +100,9 @@ def describe(model: Model) -> list[str]:
     lines.append(f"fixed to the base: {', '.join(merged) or 'nothing'}")
     lines += [f"warning: {warning}" for warning in model.warnings]
     for name in _unlimited(model):
-        lines.append(f"warning: joint '{name}' has no effort limit; nodes will ask for one")
+        lines.append(
+            f"warning: joint '{name}' has no effort limit; nodes will ask for one"
+        )
     return lines
 
 

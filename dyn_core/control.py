@@ -56,7 +56,9 @@ class Rules:
             raise SettingError("good_samples must be >= 1", "good_samples")
         if self.on_stale not in ON_STALE:
             valid = ", ".join(ON_STALE)
-            raise SettingError(f"on_stale '{self.on_stale}'; valid: {valid}", "on_stale")
+            raise SettingError(
+                f"on_stale '{self.on_stale}'; valid: {valid}", "on_stale"
+            )
 
 
 @dataclass
@@ -70,7 +72,7 @@ class Controller:
         kp, kd: Gains before the inertia, (nv,) [1/s²], [1/s].
         mode: computed_torque or gravity.
         inverse_dynamics: Solver of INVERSE_DYNAMICS, by name or as object.
-        effort_limits: By joint, where the model gives none or other ones count [N·m | N].
+        effort_limits: By joint, where the model gives none or others count [N·m | N].
         wrap: Joints whose error is wrapped to [-pi, pi); None for the continuous ones.
         rules: Behaviour with late or bad data.
         engine: Engine of the Programs.
@@ -92,7 +94,11 @@ class Controller:
         if self.mode not in MODES:
             raise SettingError(f"mode '{self.mode}'; valid: {', '.join(MODES)}", "mode")
         for name in self.model.joint_names:
-            if self.model.joint_kind(name) not in ("revolute", "continuous", "prismatic"):
+            if self.model.joint_kind(name) not in (
+                "revolute",
+                "continuous",
+                "prismatic",
+            ):
                 raise SettingError(
                     f"joint '{name}' is {self.model.joint_kind(name)}; the controller"
                     " drives joints of one coordinate: lock it or leave it out",
@@ -126,8 +132,8 @@ class Controller:
         for name, value in zip(self.model.joint_names, limits, strict=True):
             if not (math.isfinite(value) and value > 0):
                 raise SettingError(
-                    f"joint '{name}' has no effort limit (0 or absent in the model never"
-                    f" means unlimited); set effort_limits.{name} > 0",
+                    f"joint '{name}' has no effort limit (0 or absent in the model"
+                    f" never means unlimited); set effort_limits.{name} > 0",
                     f"effort_limits.{name}",
                 )
         return limits
@@ -183,7 +189,10 @@ class Controller:
             self.stamp = stamp
             return None
         self.stamp = stamp
-        if self.q is not None and np.abs(q - self.q).max(initial=0) > self.rules.max_jump:
+        if (
+            self.q is not None
+            and np.abs(q - self.q).max(initial=0) > self.rules.max_jump
+        ):
             self.counters["position jumped"] += 1
             self.reset()
             self.stamp = stamp
@@ -207,7 +216,7 @@ class Controller:
         self.trajectory = None
 
     def watch(self, t: float) -> np.ndarray | None:
-        """Give the torque to send because the state is stale at t, None if it is not."""
+        """Give the torque to send where the state is stale at t, else None."""
         if self.seen is None or t - self.seen <= self.rules.state_timeout:
             return None
         self.good = 0

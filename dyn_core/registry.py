@@ -66,7 +66,9 @@ class Registry:
             try:
                 module = importlib.import_module(f"{plugin.__name__}.{found.name}")
             except Exception as error:
-                self._fail(who, f"module {found.name} cannot be loaded: {error!r}", error)
+                self._fail(
+                    who, f"module {found.name} cannot be loaded: {error!r}", error
+                )
                 continue
             yield from self._modules(module, who) if found.ispkg else (module,)
 
@@ -87,8 +89,8 @@ class Registry:
         """Take a module or object with hook implementations.
 
         Raises:
-            PluginError: An unknown hook, a failing hook, something that is no Solver, or
-                a name that is taken. The plugin is then left out as a whole; a name
+            PluginError: An unknown hook, a failing hook, something that is no Solver,
+                or a name that is taken. The plugin is then left out as a whole; a name
                 offered twice serves neither, so that no robot moves by the wrong one.
         """
         default = getattr(plugin, "__name__", type(plugin).__name__)
@@ -100,7 +102,9 @@ class Registry:
         except PluginError:
             self.manager.unregister(plugin)
             raise
-        taken = [s.name for s in offered if s.name in self._solvers or s.name in self._taken]
+        taken = [
+            s.name for s in offered if s.name in self._solvers or s.name in self._taken
+        ]
         for name in taken:
             first = self._solvers.get(name)
             owners = self._taken.setdefault(name, [first.origin] if first else [])
@@ -109,8 +113,8 @@ class Registry:
             self.manager.unregister(plugin)
             owners = self._taken[taken[0]]
             raise PluginError(
-                f"{who} offers a solver '{taken[0]}' that {owners[0]} offers too; solver"
-                " names must differ",
+                f"{who} offers a solver '{taken[0]}' that {owners[0]} offers too;"
+                " solver names must differ",
                 who,
             )
         for offer in offered:
@@ -127,7 +131,9 @@ class Registry:
             raise PluginError(f"{who}: dyn_solvers failed: {error!r}", who) from error
         for offer in offered:
             if not isinstance(offer, Solver):
-                raise PluginError(f"{who}: dyn_solvers gave {offer!r}, not a Solver", who)
+                raise PluginError(
+                    f"{who}: dyn_solvers gave {offer!r}, not a Solver", who
+                )
         names = [offer.name for offer in offered]
         for name in names:
             if names.count(name) > 1:
@@ -169,7 +175,8 @@ def _check_hooks(plugin: Any, who: str) -> None:
     known = {
         name
         for name in dir(hookspecs)
-        if getattr(getattr(hookspecs, name), f"{hookspecs.PROJECT}_spec", None) is not None
+        if getattr(getattr(hookspecs, name), f"{hookspecs.PROJECT}_spec", None)
+        is not None
     }
     for name in dir(plugin):
         if name.startswith("__") or name in known:

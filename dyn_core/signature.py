@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from dyn_core.errors import UnsupportedError
 
@@ -35,7 +36,7 @@ class Port:
     """
 
     name: str
-    shape: tuple[int | str, ...]
+    shape: tuple[Any, ...]
     unit: str = ""
     kind: str = "plain"
     optional: bool = False
@@ -106,9 +107,7 @@ GRAVITY_FORCE = Signature(
 FORWARD_KINEMATICS = Signature(
     "forward_kinematics", (_q,), (Port("poses", ("nf", 4, 4), "-; m", "poses"),)
 )
-JACOBIAN = Signature(
-    "jacobian", (_q,), (Port("J", (6, "nv"), "-; m", "jacobian"),)
-)
+JACOBIAN = Signature("jacobian", (_q,), (Port("J", (6, "nv"), "-; m", "jacobian"),))
 FRAME_VELOCITY = Signature(
     "frame_velocity", (_q, _qd), (Port("v", (6,), "rad/s; m/s", "motion"),)
 )

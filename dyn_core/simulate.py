@@ -67,7 +67,9 @@ class Simulator:
         self.qd0 = np.zeros(nv) if self.qd0 is None else np.asarray(self.qd0, float)
         if self.qd0.shape != (nv,) or not np.isfinite(self.qd0).all():
             raise SettingError(f"qd0 needs {nv} finite numbers, got {self.qd0}", "qd0")
-        self.limit = np.where(self.model.effort_limit > 0, self.model.effort_limit, np.inf)
+        self.limit = np.where(
+            self.model.effort_limit > 0, self.model.effort_limit, np.inf
+        )
         self.paused = False
         self.reset()
 
@@ -97,7 +99,9 @@ class Simulator:
         tau = np.asarray(tau, float)
         if tau.shape != (self.model.nv,):
             self.counters["command of wrong size"] += 1
-            raise ShapeError("command", f"shape ({self.model.nv},)", f"shape {tau.shape}")
+            raise ShapeError(
+                "command", f"shape ({self.model.nv},)", f"shape {tau.shape}"
+            )
         if not np.isfinite(tau).all():
             self.counters["command not finite"] += 1
             raise NonFiniteError("command is not finite", "command")

@@ -64,7 +64,7 @@ class Solver(ABC):
     def __reduce__(self) -> tuple[Any, ...]:
         if self.lookup is not None:
             return _look_up, (self.lookup, self.name)
-        return object.__reduce__(self)
+        return super().__reduce__()  # type: ignore[return-value]
 
 
 def _look_up(lookup: Lookup, name: str) -> Solver:
@@ -233,7 +233,9 @@ class TextSolver(Solver):
                 raise SolverNotFound(what, ())
             what = self.lookup(what)
         if not isinstance(what, Solver):
-            raise SignatureError(f"{self.name}: slot {slot} needs a Solver, got {what!r}")
+            raise SignatureError(
+                f"{self.name}: slot {slot} needs a Solver, got {what!r}"
+            )
         if what.signature != wanted:
             raise SignatureError(
                 f"{self.name}: slot {slot} needs a solver of {wanted.name};"
@@ -299,7 +301,7 @@ class _ArrayProgram(Program):
         self.joint_friction = parts[-1]
         self._failures: dict[int, Requirement] = {}
 
-    def run_row(self, numbers: Sequence[Any]) -> tuple[Sequence[Any], int]:
+    def run_row(self, numbers: Sequence[Any]) -> tuple[Any, int]:
         """Solve one state."""
         values, at = {}, 0
         for port in self.inputs:
@@ -324,7 +326,9 @@ class _ArrayProgram(Program):
             array = np.asarray(result, float)
             if array.shape != port.shape:
                 raise ShapeError(port.name, f"shape {port.shape}", f"{array.shape}")
-            flat += _flat(array + friction if port.kind == "joint_force" else array.ravel())
+            flat += _flat(
+                array + friction if port.kind == "joint_force" else array.ravel()
+            )
         return flat, 0
 
     def _friction(self, values: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -334,7 +338,7 @@ class _ArrayProgram(Program):
         qd = Vector(float(x) for x in values[at])
         return np.array(list(coordinates.friction_force(self.model, qd)), float)
 
-    def run_block(self, columns: Sequence[Any], rows: int) -> tuple[Sequence[Any], Any]:
+    def run_block(self, columns: Sequence[Any], rows: int) -> tuple[Any, Any]:
         """Solve each row."""
         results, states = [], []
         for row in range(rows):

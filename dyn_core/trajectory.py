@@ -99,10 +99,10 @@ class Trajectory:
 def make_trajectory(
     joints: Sequence[str],
     names: Sequence[str],
-    times: Sequence[float],
-    positions: Sequence[Any],
-    velocities: Sequence[Any] = (),
-    accelerations: Sequence[Any] = (),
+    times: Any,
+    positions: Any,
+    velocities: Any = (),
+    accelerations: Any = (),
     *,
     lower: np.ndarray | None = None,
     upper: np.ndarray | None = None,
@@ -130,7 +130,9 @@ def make_trajectory(
     if t.ndim != 1 or len(t) == 0:
         raise TrajectoryError("the trajectory has no points")
     if not np.isfinite(t).all() or t[0] < 0 or (np.diff(t) <= 0).any():
-        raise TrajectoryError(f"times must be finite, >= 0 and increase, got {t.tolist()}")
+        raise TrajectoryError(
+            f"times must be finite, >= 0 and increase, got {t.tolist()}"
+        )
     q = _rows("positions", positions, t, order, joints)
     if q is None:
         raise TrajectoryError("every point needs positions")
@@ -161,7 +163,11 @@ def _order(joints: Sequence[str], names: Sequence[str]) -> list[int]:
 
 
 def _rows(
-    what: str, rows: Sequence[Any], t: np.ndarray, order: list[int], joints: Sequence[str]
+    what: str,
+    rows: Sequence[Any],
+    t: np.ndarray,
+    order: list[int],
+    joints: Sequence[str],
 ) -> np.ndarray | None:
     """Give rows in our order, or None where all are empty."""
     rows = [np.asarray(row, float) for row in rows]
@@ -172,7 +178,7 @@ def _rows(
     for k, row in enumerate(rows):
         if row.shape != (len(order),):
             raise TrajectoryError(
-                f"point {k} has {row.size} {what}; needs {len(order)} (all points alike)"
+                f"point {k} has {row.size} {what}; needs {len(order)} (all alike)"
             )
         if not np.isfinite(row).all():
             raise TrajectoryError(f"point {k}: {what} are not finite: {row.tolist()}")

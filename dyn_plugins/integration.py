@@ -79,9 +79,10 @@ def semi_implicit_euler(
         tau, B = tau + force, B + damping
     if implicit:
         tau = tau - K * qd * dt
-        armature = Vector(
-            x for i in model.independent for x in model.armature[i]
-        ) + (B + K * dt) * dt
+        armature = (
+            Vector(x for i in model.independent for x in model.armature[i])
+            + (B + K * dt) * dt
+        )
         qdd = forward_dynamics(q, qd, tau, f_ext[1:], armature=armature)
     else:
         qdd = forward_dynamics(q, qd, tau, f_ext[1:])

@@ -40,7 +40,7 @@ class RobotNode(LifecycleNode):
     def __init__(self, name: str, specs: Sequence[Spec], **kwargs: Any) -> None:
         super().__init__(name, **kwargs)
         self.specs: dict[str, Spec] = {}
-        self.model: dyn.Model | None = None
+        self.model: Any = None  # a Model once configured
         self.active = False
         self.counters: Counter[str] = Counter()
         self.failure: str | None = None
@@ -51,7 +51,9 @@ class RobotNode(LifecycleNode):
         # Before the first declaration, so that start-up values are checked, too.
         self.add_on_set_parameters_callback(self._on_set)
         self.declare(specs)
-        self.create_subscription(String, "robot_description", self._on_description, LATCHED)
+        self.create_subscription(
+            String, "robot_description", self._on_description, LATCHED
+        )
 
     # ---- parameters
 
@@ -80,8 +82,14 @@ class RobotNode(LifecycleNode):
             spec = self.specs.get(parameter.name)
             if spec is None or parameter.type_ == Parameter.Type.NOT_SET:
                 continue
-            if spec.structure and self.model is not None and self.has_parameter(spec.name):
-                reason = f"{spec.name} is structure: clean up first, then set and configure"
+            if (
+                spec.structure
+                and self.model is not None
+                and self.has_parameter(spec.name)
+            ):
+                reason = (
+                    f"{spec.name} is structure: clean up first, then set and configure"
+                )
                 return SetParametersResult(successful=False, reason=reason)
             fault = spec.fault(parameter.value)
             if fault is not None:
@@ -120,7 +128,7 @@ class RobotNode(LifecycleNode):
         return not given and not self._described
 
     def load(self, **choices: Any) -> dyn.Model:
-        """Give the robot that the parameters ask for, its coordinates in their order."""
+        """Give the robot that the parameters ask for, in their order."""
         extras = self.value("model_extras") or None
         source: Any = self.value("robot_description") or self._described
         if not source:

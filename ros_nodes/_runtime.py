@@ -23,15 +23,20 @@ def run(make: Callable[[], Any], args: Sequence[str] | None = None) -> int:
         import rclpy
         from rclpy.signals import SignalHandlerOptions
     except ImportError as error:
-        print(f"ROS 2 is not available: {error}; pip install 'dyn_ros[ros]'",
-              file=sys.stderr)  # fmt: skip
+        print(
+            f"ROS 2 is not available: {error}; pip install 'dyn_ros[ros]'",
+            file=sys.stderr,
+        )
         return 1
     stop: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda n, _: stop.append(n))
     node = executor = None
     try:
-        rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
+        rclpy.init(
+            args=None if args is None else list(args),
+            signal_handler_options=SignalHandlerOptions.NO,
+        )
         node = make()
         executor = make_executor()
         executor.add_node(node)

@@ -24,7 +24,9 @@ def dyn_commands(subparsers: argparse._SubParsersAction) -> None:
     up.add_argument("--params", help="parameter file instead of the shipped one")
     up.add_argument("--robot", default="", help="path of a URDF, or a shipped robot")
     up.set_defaults(run=_up)
-    demo.add_arguments(subparsers.add_parser("demo", help="see an arm track a trajectory"))
+    demo.add_arguments(
+        subparsers.add_parser("demo", help="see an arm track a trajectory")
+    )
 
 
 def ros_fault() -> str | None:

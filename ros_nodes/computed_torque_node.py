@@ -29,7 +29,7 @@ class ComputedTorqueNode(RobotNode):
     """Drives a robot by computed torque; see dyn_core.control for its rules."""
 
     def __init__(self, **kwargs: Any) -> None:
-        self.controller: Controller | None = None
+        self.controller: Any = None  # a Controller once configured
         super().__init__("computed_torque", controller_specs(), **kwargs)
 
     def build(self) -> None:
@@ -40,9 +40,11 @@ class ComputedTorqueNode(RobotNode):
         self.declare(joint_specs(names, [model.joint_kind(n) for n in names]))
         limits = {n: self.value(f"effort_limits.{n}") for n in names}
         wrap = [n for n in names if self.value(f"gains.{n}.angle_wraparound")]
+        kp, kd = self._gains(names, {})
         self.controller = Controller(
             model,
-            *self._gains(names, {}),
+            kp,
+            kd,
             mode=self.value("mode"),
             inverse_dynamics=self.value("inverse_dynamics.plugin_name"),
             effort_limits={n: x for n, x in limits.items() if x > 0},
@@ -69,7 +71,10 @@ class ComputedTorqueNode(RobotNode):
     def _gains(self, names: Sequence[str], values: dict[str, Any]) -> list[list[float]]:
         """Give kp and kd, with values that are just being set."""
         return [
-            [values.get(f"gains.{n}.{key}", self.value(f"gains.{n}.{key}")) for n in names]
+            [
+                values.get(f"gains.{n}.{key}", self.value(f"gains.{n}.{key}"))
+                for n in names
+            ]
             for key in ("p", "d")
         ]
 
@@ -80,9 +85,14 @@ class ComputedTorqueNode(RobotNode):
         )
         self.references = keep(self.create_publisher(JointState, "~/reference", 1))
         self.errors = keep(self.create_publisher(JointState, "~/error", 1))
-        keep(self.create_subscription(JointState, "joint_states", self._on_state, LATEST))
-        keep(self.create_subscription(
-            JointTrajectory, "~/joint_trajectory", self._on_trajectory, 10))  # fmt: skip
+        keep(
+            self.create_subscription(JointState, "joint_states", self._on_state, LATEST)
+        )
+        keep(
+            self.create_subscription(
+                JointTrajectory, "~/joint_trajectory", self._on_trajectory, 10
+            )
+        )
         keep(self.create_service(SetBool, "~/enable", self._on_enable))
         keep(self.create_service(Trigger, "~/estop", self._on_estop))
         keep(self.create_timer(self.value("state_timeout") / 2, self._watch))
@@ -91,7 +101,9 @@ class ComputedTorqueNode(RobotNode):
     def changed(self, values: dict[str, Any]) -> None:
         """Apply live gains."""
         if self.controller is not None and any(n.startswith("gains.") for n in values):
-            self.controller.set_gains(*self._gains(self.controller.model.joint_names, values))
+            self.controller.set_gains(
+                *self._gains(self.controller.model.joint_names, values)
+            )
 
     def activated(self) -> None:
         """Hold where the robot is; old commands and references are forgotten."""
@@ -222,7 +234,7 @@ class ComputedTorqueNode(RobotNode):
             "longest update [us]": f"{self.longest * 1e6:.0f}",
             "largest error": f"{np.abs(controller.error).max(initial=0.0):.6g}",
         }
-        return level, message, values | {k: n for k, n in controller.counters.items()}
+        return level, message, values | dict(controller.counters)
 
 
 def main(args: Sequence[str] | None = None) -> int:

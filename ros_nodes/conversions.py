@@ -109,8 +109,11 @@ class JointWriter:
     """Writes the state of joints with one coordinate, followers included."""
 
     def __init__(self, model: Model) -> None:
-        single = [n for n in model.joint_names if model.v_slice(n).stop
-                  - model.v_slice(n).start == 1]  # fmt: skip
+        single = [
+            n
+            for n in model.joint_names
+            if model.v_slice(n).stop - model.v_slice(n).start == 1
+        ]
         rules: Mapping[str, Any] = model.followers
         self.names = [*single, *rules]
         lead = [*single, *(rule.leader for rule in rules.values())]

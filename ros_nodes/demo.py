@@ -136,12 +136,20 @@ def plan(model: dyn.Model, duration: float) -> Plan:
 
 def _in_one_process(model: dyn.Model, waypoints: Plan, settings: dict) -> Outcome:
     """Run controller and simulator without ROS."""
-    controller = Controller(model, *GAINS, inverse_dynamics=settings["inverse_dynamics"])
+    controller = Controller(
+        model, *GAINS, inverse_dynamics=settings["inverse_dynamics"]
+    )
     still = np.zeros_like(waypoints.positions)
     trajectory = make_trajectory(
-        model.joint_names, model.joint_names, waypoints.times.tolist(),
-        waypoints.positions, still, still, lower=model.lower, upper=model.upper,
-    )  # fmt: skip
+        model.joint_names,
+        model.joint_names,
+        waypoints.times.tolist(),
+        waypoints.positions,
+        still,
+        still,
+        lower=model.lower,
+        upper=model.upper,
+    )
     begun = time.monotonic()
     period = 1.0 / settings["rate"]
     record = simulate(
@@ -157,10 +165,11 @@ def _in_one_process(model: dyn.Model, waypoints: Plan, settings: dict) -> Outcom
     took = time.monotonic() - begun
     facts = {
         "run": "one process, no ROS",
-        "loop": f"{len(record.t) / took:.0f} cycles/s ({settings['rate']} Hz simulated)",
-        "solvers": ", ".join(settings[k] for k in
-                             ("forward_dynamics", "step", "inverse_dynamics")),
-    }  # fmt: skip
+        "loop": f"{len(record.t) / took:.0f} cycles/s, {settings['rate']} Hz simulated",
+        "solvers": ", ".join(
+            settings[k] for k in ("forward_dynamics", "step", "inverse_dynamics")
+        ),
+    }
     return Outcome(model.joint_names, record.t, record.q, record.q_ref, facts)
 
 

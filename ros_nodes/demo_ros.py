@@ -115,16 +115,26 @@ class _Witness:
     def see(self, processes: Processes, waypoints: Plan) -> Outcome:
         """Wait for the nodes, send, record until the end."""
         self._until(
-            lambda: bool(self.rows) and self.sender.get_subscription_count() > 0
-            and "answered" in self.values and int(self.values["answered"]) > 20,
-            PATIENCE, processes, "the nodes did not come up",
-        )  # fmt: skip
+            lambda: (
+                bool(self.rows)
+                and self.sender.get_subscription_count() > 0
+                and "answered" in self.values
+                and int(self.values["answered"]) > 20
+            ),
+            PATIENCE,
+            processes,
+            "the nodes did not come up",
+        )
         self.rows.clear()
         begun, before = time.monotonic(), dict(self.values)
         self.sender.publish(self._message(waypoints))
         duration = float(waypoints.times[-1]) + 0.5
-        self._until(lambda: time.monotonic() - begun > duration, duration + 5, processes,
-                    "the clock stopped")  # fmt: skip
+        self._until(
+            lambda: time.monotonic() - begun > duration,
+            duration + 5,
+            processes,
+            "the clock stopped",
+        )
         took = time.monotonic() - begun
         cycles = int(self.values["cycles"]) - int(before["cycles"])
         moved = max(np.ptp(np.array([row[2] for row in self.rows]), axis=0))
@@ -155,7 +165,11 @@ class _Witness:
         return message
 
     def _until(
-        self, done: Callable[[], bool], patience: float, processes: Processes, words: str
+        self,
+        done: Callable[[], bool],
+        patience: float,
+        processes: Processes,
+        words: str,
     ) -> None:
         """Spin until something is so; a node that ends or a deadline is an error."""
         deadline = time.monotonic() + patience

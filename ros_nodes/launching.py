@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
+from launch import LaunchDescription
 from ros_nodes.graphs import GRAPHS, PACKAGE
 
 

@@ -56,7 +56,9 @@ class Spec:
         """Say what is wrong with a value, or None."""
         if self.choices and value not in self.choices:
             return f"{self.name}: '{value}' is not one of {', '.join(self.choices)}"
-        numbers = value if isinstance(value, (list, tuple)) or _is_array(value) else [value]
+        numbers = (
+            value if isinstance(value, (list, tuple)) or _is_array(value) else [value]
+        )
         for x in numbers:
             if isinstance(x, float) and not math.isfinite(x):
                 return f"{self.name}: {x} is not finite"
@@ -83,84 +85,227 @@ def robot_specs() -> tuple[Spec, ...]:
     """Parameters of every node that has a robot."""
     return (
         Spec("autostart", True, "configure and activate by itself", structure=True),
-        Spec("robot_description", "", "URDF text; empty: file, or the topic"
-             " robot_description", structure=True),
-        Spec("robot_description_file", "", "path of a URDF, or the name of a shipped"
-             " robot", structure=True),
-        Spec("model_extras", "", "path of the sidecar .dyn.yaml; empty: beside the file",
-             structure=True),
-        Spec("model_check", "warn", "what implausible inertias are",
-             choices=("error", "warn"), structure=True),
-        Spec("joints", [], "controlled joints and their order; empty: all of the model",
-             structure=True),
-        Spec("unlisted_joints", "refuse", "what happens to joints that `joints` leaves out:"
-             " lock them at lock.<joint> (default 0), or refuse",
-             choices=("refuse", "lock"), structure=True),
+        Spec(
+            "robot_description",
+            "",
+            "URDF text; empty: file, or the topic robot_description",
+            structure=True,
+        ),
+        Spec(
+            "robot_description_file",
+            "",
+            "path of a URDF, or the name of a shipped robot",
+            structure=True,
+        ),
+        Spec(
+            "model_extras",
+            "",
+            "path of the sidecar .dyn.yaml; empty: beside the file",
+            structure=True,
+        ),
+        Spec(
+            "model_check",
+            "warn",
+            "what implausible inertias are",
+            choices=("error", "warn"),
+            structure=True,
+        ),
+        Spec(
+            "joints",
+            [],
+            "controlled joints and their order; empty: all of the model",
+            structure=True,
+        ),
+        Spec(
+            "unlisted_joints",
+            "refuse",
+            "what happens to joints that `joints` leaves out:"
+            " lock them at lock.<joint> (default 0), or refuse",
+            choices=("refuse", "lock"),
+            structure=True,
+        ),
         Spec("root", "", "link the chain starts at; empty: the root", structure=True),
-        Spec("tip", "", "link the chain ends at; empty: the whole tree", structure=True),
-        Spec("gravity", [0.0, 0.0, -9.81], "gravity in the root frame [m/s²]",
-             structure=True),
-        Spec("engine", "", "engine of the Programs; empty: the default", structure=True),
-        Spec("diagnostic_updater.period", 1.0, "period of /diagnostics [s]", low=0.05,
-             high=60.0, structure=True),
-    )  # fmt: skip
+        Spec(
+            "tip", "", "link the chain ends at; empty: the whole tree", structure=True
+        ),
+        Spec(
+            "gravity",
+            [0.0, 0.0, -9.81],
+            "gravity in the root frame [m/s²]",
+            structure=True,
+        ),
+        Spec(
+            "engine", "", "engine of the Programs; empty: the default", structure=True
+        ),
+        Spec(
+            "diagnostic_updater.period",
+            1.0,
+            "period of /diagnostics [s]",
+            low=0.05,
+            high=60.0,
+            structure=True,
+        ),
+    )
 
 
 def simulator_specs() -> tuple[Spec, ...]:
     """Parameters of the simulator."""
     return (
         *robot_specs(),
-        Spec("root_joint", "fixed", "how the root link is held",
-             choices=("fixed", "floating"), structure=True),
-        Spec("step.plugin_name", "semi_implicit_euler", "solver of STEP", structure=True),
-        Spec("forward_dynamics.plugin_name", "aba", "solver of FORWARD_DYNAMICS",
-             structure=True),
-        Spec("update_rate", 500, "cycles in a second [Hz]", low=1, high=10000,
-             structure=True),
-        Spec("substeps", 1, "integration steps in a cycle", low=1, high=1000,
-             structure=True),
-        Spec("initial_positions", [0.0], "start of the listed joints [rad | m]; one 0.0:"
-             " neutral within the limits", structure=True),
+        Spec(
+            "root_joint",
+            "fixed",
+            "how the root link is held",
+            choices=("fixed", "floating"),
+            structure=True,
+        ),
+        Spec(
+            "step.plugin_name", "semi_implicit_euler", "solver of STEP", structure=True
+        ),
+        Spec(
+            "forward_dynamics.plugin_name",
+            "aba",
+            "solver of FORWARD_DYNAMICS",
+            structure=True,
+        ),
+        Spec(
+            "update_rate",
+            500,
+            "cycles in a second [Hz]",
+            low=1,
+            high=10000,
+            structure=True,
+        ),
+        Spec(
+            "substeps",
+            1,
+            "integration steps in a cycle",
+            low=1,
+            high=1000,
+            structure=True,
+        ),
+        Spec(
+            "initial_positions",
+            [0.0],
+            "start of the listed joints [rad | m]; one 0.0: neutral within the limits",
+            structure=True,
+        ),
         Spec("joint_friction", True, "damping and dry friction act", structure=True),
-        Spec("limit_stops", True, "spring-damper stops at position limits",
-             structure=True),
-        Spec("command_timeout", 0.1, "age at which an effort command becomes zero [s]",
-             low=1e-4, high=10.0, structure=True),
-        Spec("publish_clock", False, "publish simulated time on /clock", structure=True),
-        Spec("frame_id", "base_link", "header.frame_id of joint_states", structure=True),
-    )  # fmt: skip
+        Spec(
+            "limit_stops",
+            True,
+            "spring-damper stops at position limits",
+            structure=True,
+        ),
+        Spec(
+            "command_timeout",
+            0.1,
+            "age at which an effort command becomes zero [s]",
+            low=1e-4,
+            high=10.0,
+            structure=True,
+        ),
+        Spec(
+            "publish_clock", False, "publish simulated time on /clock", structure=True
+        ),
+        Spec(
+            "frame_id", "base_link", "header.frame_id of joint_states", structure=True
+        ),
+    )
 
 
 def controller_specs() -> tuple[Spec, ...]:
     """Parameters of the computed-torque controller."""
     return (
         *robot_specs(),
-        Spec("inverse_dynamics.plugin_name", "rnea", "solver of INVERSE_DYNAMICS",
-             structure=True),
-        Spec("mode", "computed_torque", "computed_torque, or gravity for pure gravity"
-             " compensation", choices=("computed_torque", "gravity"), structure=True),
-        Spec("state_timeout", 0.1, "age of the last good joint state that counts as"
-             " stale [s]", low=1e-3, high=10.0, structure=True),
-        Spec("max_jump", 0.5, "change of position between two states that counts as a"
-             " new start [rad | m]", low=1e-3, high=100.0, structure=True),
-        Spec("good_samples", 3, "good states in a row before torque flows again", low=1,
-             high=1000, structure=True),
-        Spec("on_stale", "zero", "torque while the state is stale: zero, or damped weight"
-             " for stale_time (arms without brakes)", choices=("zero", "gravity_damping"),
-             structure=True),
-        Spec("stale_time", 2.0, "bound on gravity_damping [s]", low=1e-3, high=60.0,
-             structure=True),
-        Spec("differentiate_velocity", False, "make missing velocities from positions",
-             structure=True),
-        Spec("velocity_filter_time", 0.01, "time constant of that [s]", low=1e-4,
-             high=1.0, structure=True),
-        Spec("interpolation_method", "splines", "between trajectory points",
-             choices=("splines", "none")),
-        Spec("allow_nonzero_velocity_at_trajectory_end", False,
-             "whether the last point may have a velocity"),
-        Spec("publish_rate", 50.0, "rate of ~/reference and ~/error [Hz]", low=0.1,
-             high=1000.0, structure=True),
-    )  # fmt: skip
+        Spec(
+            "inverse_dynamics.plugin_name",
+            "rnea",
+            "solver of INVERSE_DYNAMICS",
+            structure=True,
+        ),
+        Spec(
+            "mode",
+            "computed_torque",
+            "computed_torque, or gravity for pure gravity compensation",
+            choices=("computed_torque", "gravity"),
+            structure=True,
+        ),
+        Spec(
+            "state_timeout",
+            0.1,
+            "age of the last good joint state that counts as stale [s]",
+            low=1e-3,
+            high=10.0,
+            structure=True,
+        ),
+        Spec(
+            "max_jump",
+            0.5,
+            "change of position between two states that counts as a"
+            " new start [rad | m]",
+            low=1e-3,
+            high=100.0,
+            structure=True,
+        ),
+        Spec(
+            "good_samples",
+            3,
+            "good states in a row before torque flows again",
+            low=1,
+            high=1000,
+            structure=True,
+        ),
+        Spec(
+            "on_stale",
+            "zero",
+            "torque while the state is stale: zero, or damped weight"
+            " for stale_time (arms without brakes)",
+            choices=("zero", "gravity_damping"),
+            structure=True,
+        ),
+        Spec(
+            "stale_time",
+            2.0,
+            "bound on gravity_damping [s]",
+            low=1e-3,
+            high=60.0,
+            structure=True,
+        ),
+        Spec(
+            "differentiate_velocity",
+            False,
+            "make missing velocities from positions",
+            structure=True,
+        ),
+        Spec(
+            "velocity_filter_time",
+            0.01,
+            "time constant of that [s]",
+            low=1e-4,
+            high=1.0,
+            structure=True,
+        ),
+        Spec(
+            "interpolation_method",
+            "splines",
+            "between trajectory points",
+            choices=("splines", "none"),
+        ),
+        Spec(
+            "allow_nonzero_velocity_at_trajectory_end",
+            False,
+            "whether the last point may have a velocity",
+        ),
+        Spec(
+            "publish_rate",
+            50.0,
+            "rate of ~/reference and ~/error [Hz]",
+            low=0.1,
+            high=1000.0,
+            structure=True,
+        ),
+    )
 
 
 def gain_specs(joints: Sequence[str]) -> tuple[Spec, ...]:
@@ -168,11 +313,19 @@ def gain_specs(joints: Sequence[str]) -> tuple[Spec, ...]:
     specs = []
     for joint in joints:
         specs += [
-            Spec(f"gains.{joint}.p", 100.0, "position gain before the inertia, 1/s², not"
-                 " N·m/rad", low=0.0),
-            Spec(f"gains.{joint}.d", 20.0, "velocity gain before the inertia, 1/s, not"
-                 " N·m·s/rad", low=0.0),
-        ]  # fmt: skip
+            Spec(
+                f"gains.{joint}.p",
+                100.0,
+                "position gain before the inertia, 1/s², not N·m/rad",
+                low=0.0,
+            ),
+            Spec(
+                f"gains.{joint}.d",
+                20.0,
+                "velocity gain before the inertia, 1/s, not N·m·s/rad",
+                low=0.0,
+            ),
+        ]
     return tuple(specs)
 
 
@@ -181,18 +334,31 @@ def joint_specs(joints: Sequence[str], kinds: Sequence[str]) -> tuple[Spec, ...]
     specs = []
     for joint, kind in zip(joints, kinds, strict=True):
         specs += [
-            Spec(f"effort_limits.{joint}", 0.0, "effort limit [N·m | N]; 0: the model's",
-                 low=0.0, structure=True),
-            Spec(f"gains.{joint}.angle_wraparound", kind == "continuous",
-                 "wrap the position error to [-pi, pi)", structure=True),
-        ]  # fmt: skip
+            Spec(
+                f"effort_limits.{joint}",
+                0.0,
+                "effort limit [N·m | N]; 0: the model's",
+                low=0.0,
+                structure=True,
+            ),
+            Spec(
+                f"gains.{joint}.angle_wraparound",
+                kind == "continuous",
+                "wrap the position error to [-pi, pi)",
+                structure=True,
+            ),
+        ]
     return tuple(specs)
 
 
 def lock_specs(joints: Sequence[str]) -> tuple[Spec, ...]:
     """Positions of locked joints."""
     return tuple(
-        Spec(f"lock.{joint}", 0.0, "position at which the joint is locked [rad | m]",
-             structure=True)
+        Spec(
+            f"lock.{joint}",
+            0.0,
+            "position at which the joint is locked [rad | m]",
+            structure=True,
+        )
         for joint in joints
-    )  # fmt: skip
+    )

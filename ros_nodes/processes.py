@@ -123,7 +123,7 @@ class Processes:
         return [process for process in self.all if process.popen.poll() is not None]
 
     def wait(self, stop: Sequence[int]) -> int:
-        """Wait until a signal is noted in `stop` (0), or a process ends by itself (1)."""
+        """Wait for a signal noted in `stop` (0), or the end of a process (1)."""
         while not stop:
             gone = self.ended()
             if gone:

@@ -31,7 +31,7 @@ class SimulatorNode(RobotNode):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__("simulator", simulator_specs(), **kwargs)
-        self.robot: Simulator | None = None
+        self.robot: Any = None  # a Simulator once configured
 
     def build(self) -> None:
         """Build the robot, the step, publishers, services and the timer."""
@@ -94,13 +94,17 @@ class SimulatorNode(RobotNode):
         self.states = keep(self.create_publisher(JointState, "joint_states", deep))
         if self.placed:
             self.poses = keep(
-                self.create_publisher(MultiDOFJointState, "multi_dof_joint_states", deep)
+                self.create_publisher(
+                    MultiDOFJointState, "multi_dof_joint_states", deep
+                )
             )
         if self.value("publish_clock"):
             self.clock = keep(self.create_publisher(Clock, "/clock", 1))
         latest = QoSProfile(depth=1)
         keep(
-            self.create_subscription(Float64MultiArray, COMMANDS, self._on_command, latest)
+            self.create_subscription(
+                Float64MultiArray, COMMANDS, self._on_command, latest
+            )
         )
         keep(self.create_service(Trigger, "~/reset", self._on_reset))
         keep(self.create_service(SetBool, "~/pause", self._on_pause))
@@ -146,7 +150,9 @@ class SimulatorNode(RobotNode):
         try:
             self.robot.advance(now)
         except dyn.DynError as error:
-            self.get_logger().error(f"step failed, paused at the last good state: {error}")
+            self.get_logger().error(
+                f"step failed, paused at the last good state: {error}"
+            )
             self.diagnose()
         self.simulated += 0.0 if self.robot.paused else self.period
         self._publish()
@@ -215,16 +221,20 @@ class SimulatorNode(RobotNode):
         elif robot.stale(time.monotonic()):
             level, message = WARN, "no effort command: effort is zero"
         trips = np.array(self.round_trips) if self.round_trips else np.array([np.nan])
-        return level, message, {
-            "step": self.value("step.plugin_name"),
-            "forward dynamics": self.value("forward_dynamics.plugin_name"),
-            "rate [Hz]": self.value("update_rate"),
-            "cycles": self.cycles,
-            "missed cycles": self.missed,
-            "answered": self.answered,
-            "round trip p50 [us]": f"{np.percentile(trips, 50) * 1e6:.0f}",
-            "round trip p99 [us]": f"{np.percentile(trips, 99) * 1e6:.0f}",
-        }  # fmt: skip
+        return (
+            level,
+            message,
+            {
+                "step": self.value("step.plugin_name"),
+                "forward dynamics": self.value("forward_dynamics.plugin_name"),
+                "rate [Hz]": self.value("update_rate"),
+                "cycles": self.cycles,
+                "missed cycles": self.missed,
+                "answered": self.answered,
+                "round trip p50 [us]": f"{np.percentile(trips, 50) * 1e6:.0f}",
+                "round trip p99 [us]": f"{np.percentile(trips, 99) * 1e6:.0f}",
+            },
+        )
 
 
 def main(args: Sequence[str] | None = None) -> int:

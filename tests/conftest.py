@@ -8,7 +8,9 @@ from dyn_core import robots
 
 def pytest_addoption(parser):
     """Add --full: every solver on every random tree and engine."""
-    parser.addoption("--full", action="store_true", help="run everything, not a rotation")
+    parser.addoption(
+        "--full", action="store_true", help="run everything, not a rotation"
+    )
 
 
 @pytest.fixture(scope="session")

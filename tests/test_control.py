@@ -104,7 +104,9 @@ def test_gravity_damping_is_bounded_in_time(arm):
     controller = Controller(arm, rules=rules)
     _warm(controller)
     carried = controller.watch(0.5)
-    np.testing.assert_allclose(carried, dyn.solver("gravity").build(arm)(Q0), atol=1e-12)
+    np.testing.assert_allclose(
+        carried, dyn.solver("gravity").build(arm)(Q0), atol=1e-12
+    )
     assert not controller.watch(2.0).any()
 
 
@@ -175,7 +177,9 @@ def test_effort_limits_must_be_known(shipped):
 def test_continuous_joints_wrap(shipped):
     """A full turn is no error for a continuous joint."""
     pole = shipped["cart_pole"]
-    controller = Controller(pole, effort_limits={"hinge": 50.0}, rules=Rules(max_jump=50))
+    controller = Controller(
+        pole, effort_limits={"hinge": 50.0}, rules=Rules(max_jump=50)
+    )
     q = np.array([0.0, 0.3])
     tau = _warm(controller, q)
     turned = controller.update(0.02, q + [0, 2 * np.pi], 0 * q)

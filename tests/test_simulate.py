@@ -38,7 +38,9 @@ def test_stiff_friction_is_stable(shipped):
     build = arm.build
     joints = tuple(dataclasses.replace(j, damping=200.0, friction=5.0)
                    for j in build.description.joints)  # fmt: skip
-    stiff = build.again(description=dataclasses.replace(build.description, joints=joints))
+    stiff = build.again(
+        description=dataclasses.replace(build.description, joints=joints)
+    )
     run = simulate(stiff, duration=1.0, period=0.005)
     assert np.abs(run.qd).max() < 3
     assert np.abs(run.qd[-1]).max() < 1

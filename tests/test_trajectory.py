@@ -29,7 +29,8 @@ def test_columns_come_in_our_order():
 
 
 @pytest.mark.parametrize(
-    ("drop", "order"), [((), 2), (("accelerations",), 1), (("accelerations", "velocities"), 0)]
+    ("drop", "order"),
+    [((), 2), (("accelerations",), 1), (("accelerations", "velocities"), 0)],
 )
 def test_splines_pass_through_the_points(drop, order):
     """A point is met in all that is given; derivatives are those of the position."""
@@ -74,11 +75,17 @@ def test_none_jumps():
         ({"times": [float("nan"), 2.0]}, "times must be"),
         ({"positions": [[], []]}, "every point needs positions"),
         ({"positions": [[1.0], [2.0]]}, "point 0 has 1 positions; needs 2"),
-        ({"positions": [[1.0, 2.0], [float("nan"), 0.0]]}, "point 1: positions are not"),
+        (
+            {"positions": [[1.0, 2.0], [float("nan"), 0.0]]},
+            "point 1: positions are not",
+        ),
         ({"velocities": [[0.0, 0.0]]}, "2 times but 1 rows of velocities"),
         ({"velocities": [[0.0, 0.0], [0.0, 1.0]]}, "the last point has a velocity"),
         ({"velocities": ()}, "accelerations without velocities"),
-        ({"upper": np.array([2.0, 9.0])}, r"point 1: joint 'a' at 3 is outside .*\[-inf, 2\]"),
+        (
+            {"upper": np.array([2.0, 9.0])},
+            r"point 1: joint 'a' at 3 is outside .*\[-inf, 2\]",
+        ),
         ({"method": "magic"}, "interpolation 'magic'; valid: splines, none"),
     ],
 )

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections import namedtuple
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -34,10 +34,10 @@ class Recipe:
     choices: Mapping[str, Any] = field(default_factory=dict)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _result_type(names: tuple[str, ...]) -> Any:
     """Make the named tuple of several outputs; it pickles by its names."""
-    base = namedtuple("Result", names)  # noqa: PYI024
+    base: Any = namedtuple("Result", list(names))  # type: ignore[misc]
 
     def reduce(self: Any) -> tuple[Any, ...]:
         return make_result, (names, tuple(self))
@@ -86,11 +86,11 @@ class Program(ABC):
         self._names = tuple(port.name for port in outputs)
 
     @abstractmethod
-    def run_row(self, numbers: Sequence[Any]) -> tuple[Sequence[Any], int]:
+    def run_row(self, numbers: Sequence[Any]) -> tuple[Any, int]:
         """Give flat outputs and status of one state's flat inputs."""
 
     @abstractmethod
-    def run_block(self, columns: Sequence[Any], rows: int) -> tuple[Sequence[Any], Any]:
+    def run_block(self, columns: Sequence[Any], rows: int) -> tuple[Any, Any]:
         """Give flat output columns and status of a block of rows."""
 
     @abstractmethod
@@ -110,6 +110,7 @@ class Program(ABC):
         if self.finite:
             self._check_finite(arrays, self.inputs, "input")
         rows = self._rows(arrays)
+        state: Any
         if rows is None:
             results, state = self._single(arrays)
         else:
@@ -165,7 +166,9 @@ class Program(ABC):
         self, arrays: Sequence[np.ndarray], rows: int
     ) -> tuple[list[np.ndarray], np.ndarray]:
         flat = [
-            array.reshape((-1, port.size) if array.ndim > len(port.shape) else (port.size,))
+            array.reshape(
+                (-1, port.size) if array.ndim > len(port.shape) else (port.size,)
+            )
             for port, array in zip(self.inputs, arrays, strict=True)
         ]
         values = np.empty((rows, sum(port.size for port in self.outputs)))
@@ -271,7 +274,10 @@ def _as_array(port: Port, value: Any) -> np.ndarray:
     if array.dtype.kind != "c":
         array = array.astype(np.float64, copy=False)
     dims = len(port.shape)
-    if array.ndim not in (dims, dims + 1) or array.shape[array.ndim - dims :] != port.shape:
+    if (
+        array.ndim not in (dims, dims + 1)
+        or array.shape[array.ndim - dims :] != port.shape
+    ):
         batch = ", ".join(["batch", *map(str, port.shape)])
         wanted = f"shape {port.shape} or ({batch})"
         raise ShapeError(port.name, wanted, f"shape {array.shape}")

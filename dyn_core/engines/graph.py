@@ -10,7 +10,6 @@ of operations.py there are
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -198,9 +197,9 @@ def run_loop(
             break
         following = run(region.body, [*state, *captured])
         if isinstance(active, np.ndarray):
-            state = [np.where(active, a, b) for a, b in zip(following, state, strict=True)]
+            state = [
+                np.where(active, a, b) for a, b in zip(following, state, strict=True)
+            ]
         else:
             state = list(following)
     return state
-
-

@@ -212,8 +212,8 @@ def _rebuild(graph: Graph, builder: Builder, keep: Any = None) -> Graph:
             place[k] = builder.const(data)
             continue
         if op == "loop":
-            inner = [_inner(part, builder) for part in (data.body, data.cond)]
-            data = Region(data.width, *inner, data.max)
+            body, cond = _inner(data.body, builder), _inner(data.cond, builder)
+            data = Region(data.width, body, cond, data.max)
         place[k] = builder.node(op, tuple(place[x] for x in operands), data)
     for condition, error, item in graph.requirements:
         if builder.constant(place[condition]) is not True or not builder.folding:

@@ -14,7 +14,12 @@ import numpy as np
 
 from dyn_core.engines.base import Program, make_result
 from dyn_core.engines.graph import Requirement
-from dyn_core.errors import NonFiniteError, RequireError, SingularError, UnsupportedError
+from dyn_core.errors import (
+    NonFiniteError,
+    RequireError,
+    SingularError,
+    UnsupportedError,
+)
 from dyn_core.operations import OPERATIONS
 from dyn_core.scalar import Number
 
@@ -93,7 +98,9 @@ class PlainProgram(Program):
 
     engine = "plain"
 
-    def __init__(self, text: Callable[[Sequence[Any]], Sequence[Any]], **parts: Any) -> None:
+    def __init__(
+        self, text: Callable[[Sequence[Any]], Sequence[Any]], **parts: Any
+    ) -> None:
         super().__init__(**{**parts, "finite": True})
         self.text = text
         self._errors: list[RequireError] = []
@@ -103,7 +110,7 @@ class PlainProgram(Program):
         self._errors = []
         return super().__call__(*args, **named)
 
-    def run_row(self, numbers: Sequence[Any]) -> tuple[Sequence[Any], int]:
+    def run_row(self, numbers: Sequence[Any]) -> tuple[Any, int]:
         """Run the text; a requirement that fails is noted as a status."""
         try:
             return self.text(numbers), 0
@@ -112,16 +119,18 @@ class PlainProgram(Program):
         except ZeroDivisionError:
             return self._failed(SingularError("division by zero"))
 
-    def _failed(self, error: RequireError) -> tuple[Sequence[Any], int]:
+    def _failed(self, error: RequireError) -> tuple[Any, int]:
         self._errors.append(error)
         size = sum(port.size for port in self.outputs)
         return [float("nan")] * size, len(self._errors)
 
-    def run_block(self, columns: Sequence[Any], rows: int) -> tuple[Sequence[Any], Any]:
+    def run_block(self, columns: Sequence[Any], rows: int) -> tuple[Any, Any]:
         """Run the text for each row."""
         results, states = [], []
         for row in range(rows):
-            numbers = [float(x[row]) if isinstance(x, np.ndarray) else x for x in columns]
+            numbers = [
+                float(x[row]) if isinstance(x, np.ndarray) else x for x in columns
+            ]
             result, state = self.run_row(numbers)
             results.append(result)
             states.append(state)
@@ -140,7 +149,9 @@ class PlainProgram(Program):
         if not np.isfinite(numbers).all():
             raise NonFiniteError("a complex input is not finite")
         flat = self.text([Complex(x) for x in numbers])
-        values = np.array([x.value if isinstance(x, Complex) else x for x in flat], complex)
+        values = np.array(
+            [x.value if isinstance(x, Complex) else x for x in flat], complex
+        )
         results = self._split(values)
         return results[0] if len(results) == 1 else make_result(self._names, results)
 

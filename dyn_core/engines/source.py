@@ -30,7 +30,9 @@ def compile_graph(graph: Graph, columns: bool) -> Runner:
         lines.append(f"    v{k} = {_expression(k, node, templates, names, columns)}")
     status = "0"
     for number, requirement in enumerate(graph.requirements, 1):
-        lines.append(f"    s = first_failure({status}, v{requirement.condition}, {number})")
+        lines.append(
+            f"    s = first_failure({status}, v{requirement.condition}, {number})"
+        )
         status = "s"
     returned = ", ".join(f"v{k}" for k in graph.outputs)
     lines.append(f"    return [{returned}], {status}")

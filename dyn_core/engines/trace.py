@@ -86,7 +86,7 @@ class Tracer:
         if not isinstance(x, Symbol):
             if isinstance(x, Number) or not isinstance(x, (int, float)):
                 try:
-                    x = float(x)
+                    x = float(x)  # type: ignore[arg-type]
                 except (TypeError, ValueError) as error:
                     raise TraceError(
                         f"{_where_in_text()}: {type(x).__name__} is not a number"
@@ -128,13 +128,15 @@ class Tracer:
         return self.inputs[-1].node
 
     def _items(self, node: int, width: int) -> list[Any]:
-        return [Symbol(self, self.builder.node("item", (node,), k)) for k in range(width)]
+        return [
+            Symbol(self, self.builder.node("item", (node,), k)) for k in range(width)
+        ]
 
     def _require(self, condition: Any, error: type[RequireError], item: str) -> None:
         if self.outer is not None:
             raise TraceError(
-                f"{_where_in_text()}: require() stands inside a loop; carry the condition"
-                " in the state and require it after the loop"
+                f"{_where_in_text()}: require() stands inside a loop; carry the"
+                " condition in the state and require it after the loop"
             )
         self.builder.require(self.lift(condition), error, item)
 
@@ -163,9 +165,11 @@ class Tracer:
             traced.append((inner, inner.finish(result)))
             captured += inner.captured
         unique = list({(id(x.tracer), x.node): x for x in captured}.values())
-        graphs = [_with_captured(inner, graph, unique, width) for inner, graph in traced]
+        (body_tracer, body_graph), (cond_tracer, cond_graph) = traced
+        body_graph = _with_captured(body_tracer, body_graph, unique, width)
+        cond_graph = _with_captured(cond_tracer, cond_graph, unique, width)
         operands = tuple(self.lift(x) for x in (*state, *unique))
-        region = Region(width, *graphs, int(rounds))
+        region = Region(width, body_graph, cond_graph, int(rounds))
         return tuple(self._items(self.builder.node("loop", operands, region), width))
 
 
@@ -182,7 +186,9 @@ def _with_captured(
     return graph
 
 
-def trace(text: Callable[..., Sequence[Any]], width: int, folding: bool = True) -> Graph:
+def trace(
+    text: Callable[..., Sequence[Any]], width: int, folding: bool = True
+) -> Graph:
     """Give the Graph of a function of `width` numbers that gives a flat list."""
     tracer = Tracer(width, folding=folding)
     return tracer.finish(list(text(tracer.inputs)))

@@ -24,7 +24,9 @@ class GraphProgram(Program):
 
     engine = "graph"
 
-    def __init__(self, text: Callable[[Sequence[Any]], Sequence[Any]], **parts: Any) -> None:
+    def __init__(
+        self, text: Callable[[Sequence[Any]], Sequence[Any]], **parts: Any
+    ) -> None:
         super().__init__(**parts)
         self.text = text
         self.graph: Graph = trace(text, sum(port.size for port in self.inputs))
@@ -34,11 +36,11 @@ class GraphProgram(Program):
     def _columns(self) -> Runner:
         return compile_graph(self.graph, columns=True)
 
-    def run_row(self, numbers: Sequence[Any]) -> tuple[Sequence[Any], int]:
+    def run_row(self, numbers: Sequence[Any]) -> tuple[Any, int]:
         """Run on floats."""
         return self._floats(numbers)
 
-    def run_block(self, columns: Sequence[Any], rows: int) -> tuple[Sequence[Any], Any]:
+    def run_block(self, columns: Sequence[Any], rows: int) -> tuple[Any, Any]:
         """Run on columns."""
         return self._columns(columns)
 

@@ -99,7 +99,8 @@ class _Walk:
             self.below.setdefault(joint.parent, []).append(joint)
         self.joints = {joint.name: joint for joint in description.joints}
         self.links = {link.name: link for link in description.links}
-        self.parent, self.joint, self.X = [0], [Floating()], [Transform.identity()]
+        self.parent, self.X = [0], [Transform.identity()]
+        self.joint: list[Joint] = [Floating()]
         self.specs = [JointSpec("base", "fixed", "", "")]
         self.frames: dict[str, Frame] = {}
         self.mounts: list[Transform] = [Transform.identity()]
@@ -234,7 +235,9 @@ class _Walk:
         q_at = v_at = 0
         q, v = [slice(0, 0)], [slice(0, 0)]
         for i in range(1, len(self.parent)):
-            nq, nv = (self.joint[i].nq, self.joint[i].nv) if leader[i][0] == i else (0, 0)
+            nq, nv = (
+                (self.joint[i].nq, self.joint[i].nv) if leader[i][0] == i else (0, 0)
+            )
             q.append(slice(q_at, q_at + nq))
             v.append(slice(v_at, v_at + nv))
             q_at, v_at = q_at + nq, v_at + nv
@@ -252,7 +255,7 @@ class _Walk:
         for k, (lead, multiplier, offset) in enumerate(leader):
             if lead == i != k and multiplier:
                 f = self.specs[k]
-                ends = sorted(((x - offset) / multiplier for x in (f.lower, f.upper)))
+                ends = sorted((x - offset) / multiplier for x in (f.lower, f.upper))
                 low, high = max(low, ends[0]), min(high, ends[1])
                 fast = min(fast, f.velocity / abs(multiplier))
         return [(low, high, fast, spec.effort)]

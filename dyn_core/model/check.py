@@ -9,7 +9,7 @@ import numpy as np
 
 from dyn_core.errors import ModelError
 from dyn_core.model import coordinates
-from dyn_core.model.description import Description, LinkSpec
+from dyn_core.model.description import Description, JointSpec, LinkSpec
 from dyn_core.model.joints import KINDS
 from dyn_core.spatial import RigidInertia, Vector
 
@@ -38,8 +38,8 @@ def tree(description: Description) -> str:
                 )
         if joint.child in above:
             raise ModelError(
-                f"link '{joint.child}' is the child of two joints, '{above[joint.child]}'"
-                f" and '{joint.name}'; a tree allows one",
+                f"link '{joint.child}' is the child of two joints,"
+                f" '{above[joint.child]}' and '{joint.name}'; a tree allows one",
                 joint.child,
             )
         above[joint.child] = joint.name
@@ -60,7 +60,9 @@ def _unique(what: str, names: list[str]) -> None:
         if not name:
             raise ModelError(f"a <{what}> has no name")
         if names.count(name) > 1:
-            raise ModelError(f"two <{what}>s are called '{name}'; names must differ", name)
+            raise ModelError(
+                f"two <{what}>s are called '{name}'; names must differ", name
+            )
 
 
 def _no_cycle(description: Description, roots: list[str]) -> None:
@@ -81,7 +83,7 @@ def _no_cycle(description: Description, roots: list[str]) -> None:
         )
 
 
-def _check_joint(joint: object) -> None:
+def _check_joint(joint: JointSpec) -> None:
     """Check the numbers of one joint."""
     name, kind = joint.name, joint.kind
     if kind != "fixed" and kind not in KINDS:

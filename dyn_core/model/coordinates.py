@@ -146,7 +146,9 @@ def normalize(model: Model, q: Vector) -> Vector:
     return Vector(parts)
 
 
-def call(model: Model, function: Callable[..., Vector], gives: str, **inputs: Any) -> Any:
+def call(
+    model: Model, function: Callable[..., Vector], gives: str, **inputs: Any
+) -> Any:
     """Call a function of Vectors with Vectors, or with arrays (n,) or (batch, n)."""
     if all(isinstance(x, Vector) for x in inputs.values()):
         return function(model, *inputs.values())

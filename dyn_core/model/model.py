@@ -172,7 +172,9 @@ class Model:
         """Give the number of the body that a moving joint carries."""
         if name not in self.names[1:]:
             known = ", ".join(self.names[1:])
-            raise ModelError(f"no moving joint is called '{name}'; known: {known}", name)
+            raise ModelError(
+                f"no moving joint is called '{name}'; known: {known}", name
+            )
         return self.names.index(name, 1)
 
     def joint_kind(self, name: str) -> str:
@@ -208,7 +210,7 @@ class Model:
     def integrate(self, q: Any, dv: Any) -> Any:
         """Position after the displacement dv: (nq,), (nv,) -> (nq,); batches too.
 
-            integrate(q0, difference(q0, q1)) = q1
+        integrate(q0, difference(q0, q1)) = q1
         """
         return coordinates.call(self, coordinates.integrate, "q", q=q, dv=dv)
 
@@ -236,9 +238,13 @@ class Model:
             nq, nv = self.joint[i].nq, self.joint[i].nv
             old[i] = slice(q_at, q_at + nq), slice(v_at, v_at + nv)
             q_at, v_at = q_at + nq, v_at + nv
-        order = np.concatenate(
-            [np.arange(self.nv)[self.v_slice(name)] for name in names]
-        ).astype(int) if names else np.arange(0)
+        order = (
+            np.concatenate(
+                [np.arange(self.nv)[self.v_slice(name)] for name in names]
+            ).astype(int)
+            if names
+            else np.arange(0)
+        )
         leads = [0, *[self.leader[i][0] for i in self.bodies]]
         return replace(
             self,

@@ -1,13 +1,13 @@
 """Parameter paths: the numbers of a Model that can be inputs or be differentiated.
 
-    gravity                     3      root frame [m/s²]
-    armature                    nv     of all independent joints [kg·m² | kg]
-    LINK.mass                   1      [kg]
-    LINK.com                    3      in the link's frame [m]
-    LINK.inertia                6      xx xy xz yy yz zz about the com [kg·m²]
-    LINK.payload                10     m, m c, Ixx Ixy Iyy Ixz Iyz Izz, added, link frame
-    JOINT.damping .friction .armature  1
-    JOINT.origin                6      x y z roll pitch yaw in the parent link [m, rad]
+gravity                     3      root frame [m/s²]
+armature                    nv     of all independent joints [kg·m² | kg]
+LINK.mass                   1      [kg]
+LINK.com                    3      in the link's frame [m]
+LINK.inertia                6      xx xy xz yy yz zz about the com [kg·m²]
+LINK.payload                10     m, m c, Ixx Ixy Iyy Ixz Iyz Izz, added, link frame
+JOINT.damping .friction .armature  1
+JOINT.origin                6      x y z roll pitch yaw in the parent link [m, rad]
 """
 
 from __future__ import annotations
@@ -46,7 +46,12 @@ def size(model: Model, path: str) -> int:
         model.body_of_joint(name)
         return JOINT[what]
     valid = ", ".join(
-        ["gravity", "armature", *(f"LINK.{x}" for x in LINK), *(f"JOINT.{x}" for x in JOINT)]
+        [
+            "gravity",
+            "armature",
+            *(f"LINK.{x}" for x in LINK),
+            *(f"JOINT.{x}" for x in JOINT),
+        ]
     )
     raise ModelError(f"no parameter path '{path}'; valid: {valid}", path)
 
@@ -101,8 +106,8 @@ def with_values(model: Model, values: Mapping[str, Sequence[Any]]) -> Model:
             _joint(model, changes, name, what, numbers)
     if links:
         frames = dict(model.frames)
-        for name, numbers in links.items():
-            frames[name] = _link(frames[name], numbers)
+        for name, groups in links.items():
+            frames[name] = _link(frames[name], groups)
         changes["frames"] = frames
         changes["I"] = sum_inertias(frames, model.nb + 1)
     return replace(model, **changes)

@@ -1,16 +1,16 @@
 """The sidecar NAME.dyn.yaml: what URDF cannot say, added to a Description.
 
-    joints:   {NAME: {type: spherical, damping: 0.1, friction: 0.0, armature: 0.0,
-                      effort: 10.0, axis: [0, 0, 1]}}
-    armature: {NAME: 0.02}                          # [kg·m² | kg]
-    rotors:   {NAME: {inertia: 2e-5, ratio: 100}}   # armature += inertia ratio²
+joints:   {NAME: {type: spherical, damping: 0.1, friction: 0.0, armature: 0.0,
+                  effort: 10.0, axis: [0, 0, 1]}}
+armature: {NAME: 0.02}                          # [kg·m² | kg]
+rotors:   {NAME: {inertia: 2e-5, ratio: 100}}   # armature += inertia ratio²
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -39,24 +39,25 @@ def apply(description: Description, extras: Any) -> Description:
             raise ModelError(f"{source}: {key} needs a mapping by joint name")
     joints = {joint.name: joint for joint in description.joints}
 
-    def change(name: str, make: Callable[[JointSpec], JointSpec]) -> None:
+    def known(name: str) -> JointSpec:
         if name not in joints:
-            known = ", ".join(joints)
+            names = ", ".join(joints)
             raise ModelError(
-                f"{source}: no joint is called '{name}'; joints are: {known}", name
+                f"{source}: no joint is called '{name}'; joints are: {names}", name
             )
-        joints[name] = make(joints[name])
+        return joints[name]
 
     for name, entry in (data.get("joints") or {}).items():
-        change(name, lambda spec, entry=entry: _joint(spec, entry))
+        joints[name] = _joint(known(name), entry)
     for name, value in (data.get("armature") or {}).items():
         number = _number(f"armature of joint '{name}'", value)
-        change(name, lambda spec, x=number: replace(spec, armature=x))
+        joints[name] = replace(known(name), armature=number)
     for name, entry in (data.get("rotors") or {}).items():
         _known(f"rotor of joint '{name}'", entry, ("inertia", "ratio"))
         J = _number(f"rotor inertia of joint '{name}'", entry.get("inertia"))
         n = _number(f"rotor ratio of joint '{name}'", entry.get("ratio", 1.0))
-        change(name, lambda spec, x=J * n * n: replace(spec, armature=spec.armature + x))
+        spec = known(name)
+        joints[name] = replace(spec, armature=spec.armature + J * n * n)
     sources = (*description.sources, source)
     return replace(description, joints=tuple(joints.values()), sources=sources)
 
@@ -70,7 +71,9 @@ def _joint(spec: JointSpec, entry: Mapping[str, Any]) -> JointSpec:
         kind = entry["type"]
         if kind != "fixed" and kind not in KINDS:
             valid = ", ".join(["fixed", *KINDS])
-            raise ModelError(f"{where}: unknown type '{kind}'; valid: {valid}", spec.name)
+            raise ModelError(
+                f"{where}: unknown type '{kind}'; valid: {valid}", spec.name
+            )
         changes["kind"] = kind
         if kind not in ("revolute", "prismatic"):
             changes["lower"], changes["upper"] = -math.inf, math.inf
@@ -80,7 +83,9 @@ def _joint(spec: JointSpec, entry: Mapping[str, Any]) -> JointSpec:
     if "axis" in entry:
         axis = entry["axis"]
         if not isinstance(axis, (list, tuple)) or len(axis) != 3:
-            raise ModelError(f"{where}: axis needs three numbers, got {axis!r}", spec.name)
+            raise ModelError(
+                f"{where}: axis needs three numbers, got {axis!r}", spec.name
+            )
         changes["axis"] = tuple(_number(f"{where}: axis", x) for x in axis)
     return replace(spec, **changes)
 
@@ -109,7 +114,9 @@ def _read(extras: Any) -> tuple[Mapping[str, Any], str]:
 def _known(where: str, data: Any, keys: tuple[str, ...]) -> None:
     """Refuse keys that mean nothing."""
     if not isinstance(data, Mapping):
-        raise ModelError(f"{where}: needs a mapping with {', '.join(keys)}, got {data!r}")
+        raise ModelError(
+            f"{where}: needs a mapping with {', '.join(keys)}, got {data!r}"
+        )
     unknown = [str(key) for key in data if key not in keys]
     if unknown:
         raise ModelError(

@@ -82,7 +82,9 @@ def load_urdf(
     if extras is not None:
         description = sidecars.apply(description, extras)
     strict = check == "error"
-    return assemble(Build(description, root, tip, root_joint, dict(lock or {}), g, strict))
+    return assemble(
+        Build(description, root, tip, root_joint, dict(lock or {}), g, strict)
+    )
 
 
 def describe(text: str | bytes) -> Description:
@@ -100,9 +102,7 @@ def describe(text: str | bytes) -> Description:
         reflection.on_error = before
     links = tuple(_link(link) for link in robot.links)
     joints = tuple(_joint(joint, warnings) for joint in robot.joints)
-    return Description(
-        robot.name or "robot", links, joints, tuple([*warnings, *reported])
-    )
+    return Description(robot.name or "robot", links, joints, (*warnings, *reported))
 
 
 def _read(source: Any) -> tuple[str, Path | None]:
@@ -207,6 +207,7 @@ def _pose(element: Any) -> tuple[tuple, tuple]:
 def _link(link: Any) -> LinkSpec:
     """Read a link; what is omitted gets its default."""
     inertia = RigidInertia.zero()
+    six: tuple[float, ...]
     if link.inertial is not None:
         part = link.inertial
         m = 0.0 if part.mass is None else float(part.mass)

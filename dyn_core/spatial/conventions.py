@@ -7,9 +7,9 @@
     tazz         [linear; angular]    classical                -           -
     Pinocchio    [linear; angular]    spatial; classical by    x y z w     v body
                                       its own functions
-    MuJoCo       [angular; linear],   spatial, minus gravity   w x y z     linear in world
-                 world axes, at the                                        axes, angular in
-                 subtree's com                                             body axes
+    MuJoCo       [angular; linear],   spatial, minus gravity   w x y z     linear world,
+                 world axes, at the                                        angular body
+                 subtree's com
     ROS          linear, angular as   linear and angular       x y z w     -
                  fields; force first
 

@@ -149,15 +149,9 @@ class RigidInertia:
 
     def articulated(self) -> ArticulatedInertia:
         """Give the same inertia as an ArticulatedInertia."""
-        return ArticulatedInertia(self.I, skew(self.h), Symmetric.scaled_identity(self.m))
-
-    def rate(self, v: Motion) -> np.ndarray:
-        """Give dI/dt of a body that moves with v: v x* I - I v x, 6x6 (floats).
-
-        Source: GUIDE (27).
-        """
-        M, crm = np.asarray(self), cross_matrix(v)
-        return -crm.T @ M - M @ crm
+        return ArticulatedInertia(
+            self.I, skew(self.h), Symmetric.scaled_identity(self.m)
+        )
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         return np.array(self.articulated(), dtype=dtype)

@@ -7,21 +7,38 @@ from __future__ import annotations
 
 from typing import Any
 
-from dyn_core.scalar import atan2, cos, sin, sqrt, where
+from dyn_core.scalar import atan2, sin, sqrt, where
 from dyn_core.spatial.vectors import Matrix, Motion, Vector, cross3, cross_motion, skew
 
-_SMALL = 1e-3  # angle² below which a series is exact to the last bit or two
+_SMALL = 0.25  # angle² below which the series are exact to the last bit or two
+
+# Coefficients of powers of t²: (t - sin t)/t³ and (1 - (t/2) cot(t/2))/t².
+_D = (1 / 6, -1 / 120, 1 / 5040, -1 / 362880, 1 / 39916800, -1 / 6227020800)
+_E = (1 / 12, 1 / 720, 1 / 30240, 1 / 1209600, 1 / 47900160, 691 / 1307674368000)
+
+
+def _power_series(coefficients: tuple[float, ...], t2: Any) -> Any:
+    """Give c0 + c1 t² + c2 t⁴ + ... by Horner's rule."""
+    result: Any = coefficients[-1]
+    for c in reversed(coefficients[:-1]):
+        result = result * t2 + c
+    return result
+
+
+def _sinc(t2: Any) -> Any:
+    """Give sin t/t of an angle by its square."""
+    small = t2 < 1e-8
+    t = sqrt(where(small, 1.0, t2))
+    return where(small, 1 - t2 / 6, sin(t) / t)
 
 
 def sinc_terms(t2: Any) -> tuple[Any, Any, Any]:
     """Give sin t/t, (1 - cos t)/t² and (t - sin t)/t³ of an angle by its square."""
     small = t2 < _SMALL
     safe = where(small, 1.0, t2)
-    t = sqrt(safe)
-    s, c = sin(t), cos(t)
-    a = where(small, 1 - t2 / 6 * (1 - t2 / 20 * (1 - t2 / 42)), s / t)
-    b = where(small, (1 - t2 / 12 * (1 - t2 / 30 * (1 - t2 / 56))) / 2, (1 - c) / safe)
-    d = where(small, (1 - t2 / 20 * (1 - t2 / 42 * (1 - t2 / 72))) / 6, (t - s) / (safe * t))
+    a, half = _sinc(t2), _sinc(t2 * 0.25)
+    b = half * half * 0.5
+    d = where(small, _power_series(_D, t2), (1 - a) / safe)
     return a, b, d
 
 
@@ -58,9 +75,8 @@ def dexp3_inverse(w: Vector) -> Matrix:
     a, b, _ = sinc_terms(t2)
     small = t2 < _SMALL
     safe = where(small, 1.0, t2)
-    series = (1 + t2 / 60 * (1 + t2 / 42)) / 12
-    # (1 - a/(2 b)) / t², which loses no digits away from zero
-    e = where(small, series, (1 - a / (2 * where(small, 1.0, b))) / safe)
+    away = (1 - a / (2 * where(small, 1.0, b))) / safe
+    e = where(small, _power_series(_E, t2), away)
     W = skew(w)
     return Matrix.identity(3) - W * 0.5 + W @ W * e
 
@@ -104,11 +120,8 @@ def quat_conjugate(q: Vector) -> Vector:
 def quat_exp(w: Vector) -> Vector:
     """Unit quaternion of the rotation by the vector w [rad]."""
     t2 = (w @ w) * 0.25
-    small = t2 < _SMALL
-    t = sqrt(where(small, 1.0, t2))
-    half = where(small, 1 - t2 / 6 * (1 - t2 / 20 * (1 - t2 / 42)), sin(t) / t) * 0.5
-    series = 1 - t2 / 2 * (1 - t2 / 12 * (1 - t2 / 30 * (1 - t2 / 56)))
-    return Vector((*(w * half), where(small, series, cos(t))))
+    half = _sinc(t2 * 0.25)
+    return Vector((*(w * (_sinc(t2) * 0.5)), 1 - t2 * half * half * 0.5))
 
 
 def quat_log(q: Vector) -> Vector:

@@ -17,7 +17,9 @@ class Factored:
     passes, so that NaN in means NaN out.
     """
 
-    def __init__(self, A: Matrix, floors: Sequence[float], items: Sequence[str]) -> None:
+    def __init__(
+        self, A: Matrix, floors: Sequence[float], items: Sequence[str]
+    ) -> None:
         n = A.shape[0]
         L: list[list[Any]] = [[0.0] * n for _ in range(n)]
         D: list[Any] = []
@@ -51,4 +53,6 @@ class Factored:
         """Give the inverse of A, symmetric to the last bit."""
         n = len(self.D)
         columns = [self.solve([float(i == j) for i in range(n)]) for j in range(n)]
-        return Matrix([columns[max(i, j)][min(i, j)] for j in range(n)] for i in range(n))
+        return Matrix(
+            [columns[max(i, j)][min(i, j)] for j in range(n)] for i in range(n)
+        )

@@ -38,7 +38,9 @@ class Transform:
     @classmethod
     def of_pose(cls, R: Any, p: Iterable[Any]) -> Transform:
         """Make one from the pose of B in A: x_A = R x_B + p."""
-        rows = R.rows if isinstance(R, Matrix) else [[float(x) for x in row] for row in R]
+        rows = (
+            R.rows if isinstance(R, Matrix) else [[float(x) for x in row] for row in R]
+        )
         return cls(Matrix(rows).T, Vector(p))
 
     @property

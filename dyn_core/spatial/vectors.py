@@ -47,17 +47,23 @@ class Vector:
             raise TypeError(f"a Vector and a {type(other).__name__} do not combine")
         return Vector(op(x, other) for x in self.entries)
 
-    # fmt: off
     def __add__(self, other: Any) -> Vector:
         return self._with(_vector(other), lambda a, b: a + b)
+
     def __sub__(self, other: Any) -> Vector:
         return self._with(_vector(other), lambda a, b: a - b)
-    def __mul__(self, other: Any) -> Vector: return self._with(other, lambda a, b: a*b)
-    def __rmul__(self, other: Any) -> Vector: return self._with(other, lambda a, b: b*a)
+
+    def __mul__(self, other: Any) -> Vector:
+        return self._with(other, lambda a, b: a * b)
+
+    def __rmul__(self, other: Any) -> Vector:
+        return self._with(other, lambda a, b: b * a)
+
     def __truediv__(self, other: Any) -> Vector:
         return self._with(other, lambda a, b: a / b)
-    def __neg__(self) -> Vector: return Vector(-x for x in self.entries)
-    # fmt: on
+
+    def __neg__(self) -> Vector:
+        return Vector(-x for x in self.entries)
 
     def __matmul__(self, other: Vector) -> Any:
         if not isinstance(other, Vector):
@@ -115,13 +121,19 @@ class Matrix:
         pairs = zip(self.rows, other.rows, strict=True)
         return Matrix(map(op, a, b) for a, b in pairs)
 
-    # fmt: off
-    def __add__(self, other: Matrix) -> Matrix: return self._with(other, lambda a,b: a+b)
-    def __sub__(self, other: Matrix) -> Matrix: return self._with(other, lambda a,b: a-b)
-    def __mul__(self, s: Any) -> Matrix: return Matrix([x*s for x in r] for r in self.rows)
+    def __add__(self, other: Matrix) -> Matrix:
+        return self._with(other, lambda a, b: a + b)
+
+    def __sub__(self, other: Matrix) -> Matrix:
+        return self._with(other, lambda a, b: a - b)
+
+    def __mul__(self, s: Any) -> Matrix:
+        return Matrix([x * s for x in r] for r in self.rows)
+
     __rmul__ = __mul__
-    def __neg__(self) -> Matrix: return Matrix([-x for x in row] for row in self.rows)
-    # fmt: on
+
+    def __neg__(self) -> Matrix:
+        return Matrix([-x for x in row] for row in self.rows)
 
     def map_with(self, function: Callable[[Any, Any], Any], other: Matrix) -> Matrix:
         """Apply a function of two numbers entry by entry."""
@@ -136,7 +148,9 @@ class Matrix:
     def diagonal(cls, entries: Iterable[Any]) -> Matrix:
         """Diagonal matrix."""
         d = tuple(entries)
-        return cls([x if i == j else 0.0 for j in range(len(d))] for i, x in enumerate(d))
+        return cls(
+            [x if i == j else 0.0 for j in range(len(d))] for i, x in enumerate(d)
+        )
 
 
 class Spatial:
@@ -150,7 +164,9 @@ class Spatial:
 
     __slots__ = ("ang", "frame", "lin")
 
-    def __init__(self, ang: Iterable[Any], lin: Iterable[Any], frame: Any = None) -> None:
+    def __init__(
+        self, ang: Iterable[Any], lin: Iterable[Any], frame: Any = None
+    ) -> None:
         self.ang, self.lin = _vector(ang), _vector(lin)
         self.frame = frame
         if len(self.ang) != 3 or len(self.lin) != 3:
@@ -200,7 +216,9 @@ class Spatial:
 
     def __mul__(self, scale: Any) -> Any:
         if isinstance(scale, (Spatial, Vector, Matrix)):
-            raise TypeError(f"{type(self).__name__} * {type(scale).__name__}: no product")
+            raise TypeError(
+                f"{type(self).__name__} * {type(scale).__name__}: no product"
+            )
         return type(self)(self.ang * scale, self.lin * scale, self.frame)
 
     __rmul__ = __mul__

@@ -1,4 +1,4 @@
-"""The evidence kit: laws, random robots and tolerances, for the tests and for plugins."""
+"""The evidence kit for tests and plugins: laws, random robots, tolerances."""
 
 from dyn_core.testing.conformance import Finding, check, report
 from dyn_core.testing.laws import LAWS, Case

@@ -1,4 +1,4 @@
-"""Runs a solver through the laws of its Signature and through what every Program owes."""
+"""Runs a solver through its laws, and through what every Program owes."""
 
 from __future__ import annotations
 

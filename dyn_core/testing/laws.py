@@ -304,8 +304,12 @@ def bias_acceleration_is_rate_of_velocity(case: Case) -> Pairs:
     """(dJ/dt) qd = d/dt (J qd) at constant qd, in every reference"""
     for reference in ("local", "world", "aligned"):
         a = case.program(reference=reference)(case.q, case.qd)
-        v = case.other("frame_velocity", reference=reference)
-        yield a, derivative(lambda t, v=v: v(case.moved(t), case.qd))
+        yield a, _rate_of_velocity(case, reference)
+
+
+def _rate_of_velocity(case: Case, reference: str) -> Any:
+    v = case.other("frame_velocity", reference=reference)
+    return derivative(lambda t: v(case.moved(t), case.qd))
 
 
 def energy_matches_H_and_g(case: Case) -> Pairs:
@@ -328,7 +332,9 @@ def momentum_moves_the_centre_of_mass(case: Case) -> Pairs:
 def steps_start_as_the_equation_of_motion(case: Case) -> Pairs:
     """(q_next (-) q)/dt -> qd and (qd_next - qd)/dt -> FD(q, qd, tau) as dt -> 0"""
     program = case.program()
-    scale = 1 / max(1.0, float(np.abs(case.other("aba")(case.q, case.qd, case.qdd)).max()))
+    scale = 1 / max(
+        1.0, float(np.abs(case.other("aba")(case.q, case.qd, case.qdd)).max())
+    )
     rates = []
     for n in (1, 2, 4, 8):
         dt = 1e-3 * scale / n

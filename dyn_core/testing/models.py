@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
-from dyn_core.model import Build, Description, JointSpec, LinkSpec, Mimic, Model, assemble
+from dyn_core.model import (
+    Build,
+    Description,
+    JointSpec,
+    LinkSpec,
+    Mimic,
+    Model,
+    assemble,
+)
 from dyn_core.model.joints import KINDS
 from dyn_core.spatial import RigidInertia
 
@@ -88,7 +97,7 @@ def _joint(
 ) -> JointSpec:
     """Draw a joint; perhaps one that follows an earlier joint."""
     kind = kinds[rng.integers(len(kinds))]
-    axis = tuple(float(x) for x in rng.normal(size=3))
+    axis: Any = tuple(float(x) for x in rng.normal(size=3))
     if rng.uniform() < 0.3:
         axis = tuple(float(x) for x in np.eye(3)[rng.integers(3)])
     xyz, rpy = _placement(rng)
@@ -99,9 +108,19 @@ def _joint(
         rule = Mimic(single[rng.integers(len(single))], float(factor), float(offset))
     damping, friction, armature = (float(x) for x in rng.uniform(0, 0.5, 3))
     return JointSpec(
-        name, kind, parent, child, xyz, rpy, axis, effort=50.0,
-        damping=damping, friction=friction, armature=armature, mimic=rule,
-    )  # fmt: skip
+        name,
+        kind,
+        parent,
+        child,
+        xyz,
+        rpy,
+        axis,
+        effort=50.0,
+        damping=damping,
+        friction=friction,
+        armature=armature,
+        mimic=rule,
+    )
 
 
 def _without_mass(

@@ -1,14 +1,19 @@
 """Our Models rebuilt in other libraries, joint by joint, and their coordinates."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
 
-from dyn_core.model.joints.multi import plane_axes
+from dyn_core.model import Model
 from dyn_core.model.coordinates import split_q, split_v
-from dyn_core.spatial import Vector
+from dyn_core.model.joints.multi import plane_axes
+from dyn_core.spatial import Transform, Vector
 from dyn_core.spatial.conventions import swap_blocks
 
 
-def pose(X):
+def pose(X: Transform) -> tuple[np.ndarray, np.ndarray]:
     """Give rotation and position of a Transform as arrays."""
     R, p = X.pose
     return np.asarray(R, float), np.array(list(p), float)
@@ -21,20 +26,20 @@ class PinocchioTwin:
     independent velocities to tree velocities. Rotors are left out: see `rotors`.
     """
 
-    def __init__(self, model):
+    def __init__(self, model: Model) -> None:
         import pinocchio as pin
 
         self.pin, self.ours = pin, model
         self.model = pin.Model()
         self.model.gravity.linear = np.array(list(model.a_grav.lin), float)
-        ids = {0: 0}
+        ids: dict[int, Any] = {0: 0}
         align = [_plane(joint) for joint in model.joint]
         for i in model.bodies:
-            joint, p = model.joint[i], model.parent[i]
+            joint, above = model.joint[i], model.parent[i]
             place = pin.SE3(*pose(model.Xtree[i])) * pin.SE3(align[i], np.zeros(3))
-            place = pin.SE3(align[p].T, np.zeros(3)) * place
+            place = pin.SE3(align[above].T, np.zeros(3)) * place
             ids[i] = self.model.addJoint(
-                ids[model.parent[i]], self._kind(joint), place, model.names[i]
+                ids[above], self._kind(joint), place, model.names[i]
             )
             I = model.I[i]
             inertia = pin.Inertia.FromDynamicParameters(np.array(I.parameters, float))
@@ -45,44 +50,51 @@ class PinocchioTwin:
         for name, frame in model.frames.items():
             R, p = pose(frame.X)
             place = pin.SE3(align[frame.body].T, np.zeros(3)) * pin.SE3(R, p)
-            self.model.addFrame(pin.Frame(name, ids[frame.body], 0, place,
-                                          pin.FrameType.BODY))  # fmt: skip
+            self.model.addFrame(
+                pin.Frame(name, ids[frame.body], 0, place, pin.FrameType.BODY)
+            )
         self.ids = ids
         self.data = self.model.createData()
 
-    def _kind(self, joint):
+    def _kind(self, joint: Any) -> Any:
         pin = self.pin
         if joint.kind in ("revolute", "continuous"):
             return pin.JointModelRevoluteUnaligned(np.array(joint.axis))
         if joint.kind == "prismatic":
             return pin.JointModelPrismaticUnaligned(np.array(joint.axis))
-        kinds = {"planar": pin.JointModelPlanar, "spherical": pin.JointModelSpherical,
-                 "floating": pin.JointModelFreeFlyer}  # fmt: skip
+        kinds = {
+            "planar": pin.JointModelPlanar,
+            "spherical": pin.JointModelSpherical,
+            "floating": pin.JointModelFreeFlyer,
+        }
         return kinds[joint.kind]()
 
     @property
-    def rotors(self):
+    def rotors(self) -> np.ndarray:
         """Give the diagonal that armature adds to H, (nv,)."""
         out = np.zeros(self.ours.nv)
         for i in self.ours.bodies:
             factor = self.ours.leader[i][1]
-            out[self.ours.v_slices[i]] += factor**2 * np.array(list(self.ours.armature[i]))
+            out[self.ours.v_slices[i]] += factor**2 * np.array(
+                list(self.ours.armature[i])
+            )
         return out
 
-    def q(self, q):
+    def q(self, q: np.ndarray) -> np.ndarray:
         """Give Pinocchio's configuration of ours."""
         out = np.zeros(self.model.nq)
         for i, part in enumerate(split_q(self.ours, Vector(q.tolist()))):
             if i == 0:
                 continue
-            at, x = self.model.joints[self.ids[i]].idx_q, np.array(list(part))
+            x: Any = np.array(list(part))
+            at = self.model.joints[self.ids[i]].idx_q
             if self.ours.joint[i].kind == "planar":
                 x = np.array([x[0], x[1], np.cos(x[2]), np.sin(x[2])])
             out[at : at + len(x)] = x
         return out
 
-    def B(self, q):
-        """Give the matrix from our independent velocities to Pinocchio's, (nv_p, nv)."""
+    def B(self, q: np.ndarray) -> np.ndarray:
+        """Give the matrix from our velocities to Pinocchio's, (nv_p, nv)."""
         parts = split_q(self.ours, Vector(q.tolist()))
         B = np.zeros((self.model.nv, self.ours.nv))
         for i in self.ours.bodies:
@@ -97,7 +109,7 @@ class PinocchioTwin:
             B[rows, columns] = block
         return B
 
-    def Bdot_qd(self, q, qd):
+    def Bdot_qd(self, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
         """Give (dB/dt) qd: only planar joints turn their axes."""
         out = np.zeros(self.model.nv)
         parts = split_q(self.ours, Vector(q.tolist()))
@@ -112,12 +124,12 @@ class PinocchioTwin:
         return out
 
 
-def _turn(t):
+def _turn(t: Any) -> np.ndarray:
     c, s = np.cos(t), np.sin(t)
     return np.array([[c, s, 0], [-s, c, 0], [0, 0, 1]])
 
 
-def _plane(joint):
+def _plane(joint: Any) -> np.ndarray:
     """Give the rotation whose columns are a planar joint's axes and normal."""
     if joint.kind != "planar":
         return np.eye(3)

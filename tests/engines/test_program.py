@@ -30,7 +30,12 @@ def test_lists_ints_and_float32_are_converted(arm, engine):
     zeros = np.zeros(7)
     wanted = rnea(zeros, zeros, zeros)
     assert wanted.shape == (7,)
-    for given in ([0] * 7, np.zeros(7, int), np.zeros(7, np.float32), np.zeros(14)[::2]):
+    for given in (
+        [0] * 7,
+        np.zeros(7, int),
+        np.zeros(7, np.float32),
+        np.zeros(14)[::2],
+    ):
         np.testing.assert_array_equal(rnea(given, given, given), wanted)
 
 
@@ -180,7 +185,11 @@ def test_parameter_paths_are_inputs(arm, engine):
     np.testing.assert_allclose(more, [2 * qdd[0], 0, 0, 0, 0, 0, 0], atol=1e-11)
     payload = np.zeros(10)
     payload[0] = 3.0
-    g = dyn.solver("jacobian").build(arm, frame=link, reference="aligned")(q)[5] * 9.81 * 3
+    g = (
+        dyn.solver("jacobian").build(arm, frame=link, reference="aligned")(q)[5]
+        * 9.81
+        * 3
+    )
     heavy = program(q, 0 * qd, 0 * qdd, **{paths[1]: payload})
     np.testing.assert_allclose(heavy - plain(q, 0 * qd, 0 * qdd), g, atol=1e-10)
 

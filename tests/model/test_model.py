@@ -33,6 +33,7 @@ def test_every_kind_is_there(tree):
 
 def test_order_is_depth_first_in_document_order():
     """Children follow their parent before its siblings, as the file has them."""
+
     def joint(n, p, c):
         return (f'<joint name="{n}" type="continuous"><parent link="{p}"/>'
                 f'<child link="{c}"/></joint>')  # fmt: skip
@@ -41,7 +42,9 @@ def test_order_is_depth_first_in_document_order():
                ' ixz="0" iyz="0"/></inertial>')  # fmt: skip
     links = "".join(f'<link name="{n}">{inertia}</link>' for n in "rabcd")
     joints = joint("jc", "a", "c") + joint("jb", "r", "b") + joint("ja", "r", "a")
-    model = dyn.load_urdf(f'<robot name="t">{links}{joints}{joint("jd", "b", "d")}</robot>')
+    model = dyn.load_urdf(
+        f'<robot name="t">{links}{joints}{joint("jd", "b", "d")}</robot>'
+    )
     assert model.joint_names == ("jb", "jd", "ja", "jc")
     assert all(model.parent[i] < i for i in model.bodies)
 

@@ -196,7 +196,9 @@ def test_limits_and_dynamics_are_kept():
 def test_unknown_elements_are_left_out_with_a_warning():
     """A stranger's tags do not stop loading; gazebo and transmissions pass silently."""
     strange = '<gazebo/><sensor name="s"/>'
-    link = _link("a", BODY + "<colour/><collision><geometry><capsule/></geometry></collision>")
+    link = _link(
+        "a", BODY + "<colour/><collision><geometry><capsule/></geometry></collision>"
+    )
     model = dyn.load_urdf(_robot(TWO[0], link, TWO[2], strange))
     assert "unknown element <sensor> is left out" in model.warnings
     assert any("<colour>" in w for w in model.warnings)
@@ -227,7 +229,9 @@ def test_fixed_links_are_merged_exactly_and_stay_frames():
     X = np.asarray(model.frame("tool").X)
     tool = np.asarray(urdf.describe(text).link("tool").inertia)
     alone = np.asarray(dyn.load_urdf(_robot(*TWO)).I[1])
-    np.testing.assert_allclose(np.asarray(model.I[1]), alone + X.T @ tool @ X, atol=1e-14)
+    np.testing.assert_allclose(
+        np.asarray(model.I[1]), alone + X.T @ tool @ X, atol=1e-14
+    )
 
 
 def test_massless_intermediate_bodies_are_legal():

@@ -19,7 +19,9 @@ from ros_nodes.conversions import (
 
 
 def _state(names, position, velocity=(), effort=()):
-    return Message(name=list(names), position=position, velocity=velocity, effort=effort)
+    return Message(
+        name=list(names), position=position, velocity=velocity, effort=effort
+    )
 
 
 def test_names_decide_not_places():
@@ -41,7 +43,11 @@ def test_an_empty_velocity_is_none():
 @pytest.mark.parametrize(
     ("message", "error", "words"),
     [
-        (_state("a", [1.0]), MissingJoint, "joint 'b': wanted one entry in name, got not"),
+        (
+            _state("a", [1.0]),
+            MissingJoint,
+            "joint 'b': wanted one entry in name, got not",
+        ),
         (_state("abb", [1, 2, 3]), MissingJoint, "more than once"),
         (_state("ab", [1.0]), dyn.ShapeError, "position: wanted 2 numbers"),
         (_state("ab", []), dyn.ShapeError, "position: wanted 2 numbers.*nothing"),
@@ -71,7 +77,9 @@ def test_followers_are_published(shipped):
         lead = joints.names.index(rule.leader)
         wanted = rule.multiplier * joints.position[lead] + rule.offset
         assert joints.position[k] == pytest.approx(wanted)
-        assert joints.velocity[k] == pytest.approx(rule.multiplier * joints.velocity[lead])
+        assert joints.velocity[k] == pytest.approx(
+            rule.multiplier * joints.velocity[lead]
+        )
         assert joints.effort[k] == 0
     k = joints.names.index("slide")
     assert joints.position[k] == q[model.q_slice("slide")][0]

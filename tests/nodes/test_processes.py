@@ -149,7 +149,9 @@ def test_the_arm_tracks_a_trajectory(start, probe, until, forward, inverse, step
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signals_end_with_zero_torque_and_status_zero(start, probe, feed, until, number):
+def test_signals_end_with_zero_torque_and_status_zero(
+    start, probe, feed, until, number
+):
     """The last command is zero, and the process ends by itself with 0."""
     nodes = start([COMPUTED_TORQUE], _params())
     feed(probe.state, lambda: len(probe.efforts) > 10, "torque")
@@ -205,7 +207,9 @@ def test_stale_states_become_zero_torque(start, probe, feed, until):
     until(lambda: not probe.efforts[-1][1].any(), probe.node, words="zero")
     zero = next(t for t, tau in probe.efforts if t > stopped and not tau.any())
     assert zero - stopped < 0.4
-    until(lambda: probe.said["computed_torque"][1] == "joint state is stale", probe.node)
+    until(
+        lambda: probe.said["computed_torque"][1] == "joint state is stale", probe.node
+    )
     assert probe.said["computed_torque"][0] == b"\x02"
 
 
@@ -295,7 +299,11 @@ def test_a_solver_is_swapped_on_a_running_node(start, probe, until):
         (COMPUTED_TORQUE, "inverse_dynamics.plugin_name: aba", "slot inverse_dynamics"),
         (COMPUTED_TORQUE, "gains.joint2.p: -3.0", r"gains.joint2.p"),
         (COMPUTED_TORQUE, "gains.joint2.p: fast", r"gains.joint2.p"),
-        (COMPUTED_TORQUE, "robot_description: '<robot><link/></robot>'", "ModelError: .*name"),
+        (
+            COMPUTED_TORQUE,
+            "robot_description: '<robot><link/></robot>'",
+            "ModelError: .*name",
+        ),
     ],
 )
 def test_bad_parameters_end_a_node_in_words(start, entry, line, words):
@@ -350,7 +358,9 @@ def test_a_third_party_solver_by_name_from_yaml(start, probe, feed, until, tmp_p
     (tmp_path / "foreign_dyn.py").write_text(PLUGIN)
     info = tmp_path / "foreign_dyn-1.0.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: foreign_dyn\nVersion: 1\n")
+    (info / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: foreign_dyn\nVersion: 1\n"
+    )
     (info / "entry_points.txt").write_text("[dyn_core]\nforeign = foreign_dyn\n")
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     params = _params(control="inverse_dynamics.plugin_name: foreign_rnea")
@@ -379,4 +389,6 @@ def test_the_loopback_profile_binds_to_this_machine(start, probe, until):
             inodes.add(target[8:-1])
     own = [row[1].split(":")[0] for row in rows if row[9] in inodes]
     assert own
-    assert set(own) <= {"0100007F", "0101FFEF", "0100FFEF"}, own  # 127.0.0.1, 239.255.0.1
+    assert set(own) <= {"0100007F", "0101FFEF", "0100FFEF"}, (
+        own
+    )  # 127.0.0.1, 239.255.0.1

@@ -55,18 +55,46 @@ def test_a_whole_life(make, kind):
 @pytest.mark.parametrize(
     ("kind", "values", "words"),
     [
-        ("simulator", {"forward_dynamics__plugin_name": "abba"}, "no solver is called 'abba'"),
-        ("simulator", {"step__plugin_name": "rnea"}, "unknown choice|SignatureError|rnea"),
-        ("simulator", {"forward_dynamics__plugin_name": "rnea"}, "slot forward_dynamics"),
+        (
+            "simulator",
+            {"forward_dynamics__plugin_name": "abba"},
+            "no solver is called 'abba'",
+        ),
+        (
+            "simulator",
+            {"step__plugin_name": "rnea"},
+            "unknown choice|SignatureError|rnea",
+        ),
+        (
+            "simulator",
+            {"forward_dynamics__plugin_name": "rnea"},
+            "slot forward_dynamics",
+        ),
         ("computed_torque", {"inverse_dynamics__plugin_name": "x"}, "known: .*rnea"),
-        ("computed_torque", {"inverse_dynamics__plugin_name": "aba"}, "inverse_dynamics"),
-        ("simulator", {"robot_description_file": "nowhere.urdf"}, "cannot read the URDF"),
+        (
+            "computed_torque",
+            {"inverse_dynamics__plugin_name": "aba"},
+            "inverse_dynamics",
+        ),
+        (
+            "simulator",
+            {"robot_description_file": "nowhere.urdf"},
+            "cannot read the URDF",
+        ),
         ("simulator", {"robot_description": "<robot"}, "malformed XML"),
-        ("simulator", {"robot_description_file": ""}, "no robot: set robot_description"),
+        (
+            "simulator",
+            {"robot_description_file": ""},
+            "no robot: set robot_description",
+        ),
         ("simulator", {"joints": ["joint1"]}, "leaves out joint2.*unlisted_joints"),
         ("simulator", {"joints": ["elbow"]}, "'elbow' must be one of joint1"),
         ("simulator", {"initial_positions": [1.0, 2.0]}, "2 numbers for 7 joints"),
-        ("computed_torque", {"robot_description_file": "cart_pole"}, "effort_limits.hinge"),
+        (
+            "computed_torque",
+            {"robot_description_file": "cart_pole"},
+            "effort_limits.hinge",
+        ),
         ("computed_torque", {"engine": "steam"}, "valid: plain, graph"),
         ("simulator", {"model_extras": "nowhere.yaml"}, "cannot read the sidecar"),
     ],
@@ -146,7 +174,9 @@ def test_every_parameter_says_what_it_is(make):
 def test_joints_give_order_and_locks(make):
     """`joints` orders the arrays; the rest is locked where asked for."""
     names = ["joint7", "joint1"]
-    node = make("computed_torque", joints=names, unlisted_joints="lock", lock__joint4=-1.0)
+    node = make(
+        "computed_torque", joints=names, unlisted_joints="lock", lock__joint4=-1.0
+    )
     assert node.trigger_configure() == node.good
     assert node.model.joint_names == tuple(names)
     assert node.model.build.lock["joint4"] == -1.0

@@ -116,7 +116,9 @@ def _compare(model, seed):
     return got
 
 
-@pytest.mark.parametrize("name", ["two_link", "cart_pole", "arm7", "planar3", "quadruped"])
+@pytest.mark.parametrize(
+    "name", ["two_link", "cart_pole", "arm7", "planar3", "quadruped"]
+)
 def test_shipped_robots(name, shipped):
     """Shipped robots, the quadruped floating; every_joint has joints MuJoCo lacks."""
     for seed in range(3):

@@ -38,8 +38,19 @@ def _compare_dynamics(model, seed=0):
     H = B.T @ _full(pin.crba(twin.model, twin.data, pq)) @ B + np.diag(twin.rotors)
     C = B.T @ pin.rnea(twin.model, twin.data, pq, pv, twin.Bdot_qd(q, qd))
     g = B.T @ pin.computeGeneralizedGravity(twin.model, twin.data, pq)
-    build = {n: dyn.solver(n).build(model) for n in
-             ("rnea", "crba", "bias", "gravity", "aba", "dense", "energy", "momentum")}
+    build = {
+        n: dyn.solver(n).build(model)
+        for n in (
+            "rnea",
+            "crba",
+            "bias",
+            "gravity",
+            "aba",
+            "dense",
+            "energy",
+            "momentum",
+        )
+    }
     _same(build["rnea"](q, qd, qdd), tau, "rnea")
     _same(build["crba"](q), H, "crba")
     _same(build["bias"](q, qd), C, "bias")
@@ -82,7 +93,11 @@ def _compare_kinematics(model, twin, seed=0):
     pin.computeJointJacobians(m, d, pq)
     pin.updateFramePlacements(m, d)
     poses = dyn.solver("forward_kinematics").build(model)(q)
-    places = {"local": pin.LOCAL, "world": pin.WORLD, "aligned": pin.LOCAL_WORLD_ALIGNED}
+    places = {
+        "local": pin.LOCAL,
+        "world": pin.WORLD,
+        "aligned": pin.LOCAL_WORLD_ALIGNED,
+    }
     names = list(model.frame_names)
     for name in {names[0], names[len(names) // 2], names[-1]}:
         k = m.getFrameId(name)
@@ -150,7 +165,11 @@ def test_friction_is_added_by_hand(shipped):
     tau = pin.rnea(twin.model, twin.data, q, qd, qdd)
     tau = tau + model.flat("damping") * qd
     tau = tau + model.flat("friction") * np.tanh(qd / 0.01)
-    _same(dyn.solver("rnea").build(model, joint_friction=True)(q, qd, qdd), tau, "friction")
+    _same(
+        dyn.solver("rnea").build(model, joint_friction=True)(q, qd, qdd),
+        tau,
+        "friction",
+    )
 
 
 def _real(package, file):
@@ -159,7 +178,9 @@ def _real(package, file):
     for place in places:
         pattern = f"cmeel.prefix/share/example-robot-data/robots/{package}/{file}"
         for base in (place, place / "lib"):
-            found = list(base.glob(pattern)) or list(base.glob(f"*/site-packages/{pattern}"))
+            found = list(base.glob(pattern)) or list(
+                base.glob(f"*/site-packages/{pattern}")
+            )
             if found:
                 return found[0]
     pytest.skip("example-robot-data is not installed")

@@ -37,7 +37,9 @@ def _package(folder, name, module):
     (folder / name / "__init__.py").write_text(module)
     info = folder / f"{name}-1.0.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (info / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
+    )
     (info / "entry_points.txt").write_text(f"[dyn_core]\n{name} = {name}\n")
     return folder
 
@@ -149,7 +151,10 @@ def test_commands_of_the_shell(tmp_path):
     _package(tmp_path, "shell_dyn", GOOD)
     import os
 
-    env = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+    env = {
+        **os.environ,
+        "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
+    }
     run = [sys.executable, "-m", "dyn_core.cli"]
     listed = subprocess.run([*run, "plugins"], env=env, capture_output=True, text=True)
     assert listed.returncode == 0, listed.stderr

@@ -15,7 +15,7 @@ _ZERO = Vector((0.0, 0.0, 0.0))
 
 
 def unit(axis: Iterable[float]) -> Vector:
-    """Give the direction of an axis; what differs from 0 or ±1 by rounding is snapped."""
+    """Give the direction of an axis; what is 0 or ±1 but for rounding is snapped."""
     x = np.array(tuple(axis), float)
     x = x / np.linalg.norm(x)
     x[np.abs(x) < 1e-15] = 0.0
