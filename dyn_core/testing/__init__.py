@@ -1,7 +1,8 @@
 """The evidence kit for tests and plugins: laws, random robots, tolerances."""
 
+from dyn_core.testing.case import Case
 from dyn_core.testing.conformance import Finding, check, report
-from dyn_core.testing.laws import LAWS, Case
+from dyn_core.testing.laws import LAWS
 from dyn_core.testing.models import chain, random_model
 from dyn_core.testing.tolerances import TOLERANCES, scaled_error
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from dyn_core.model import Model
 from dyn_core.solver import Solver
-from dyn_core.testing.laws import LAWS, Case, Pairs
+from dyn_core.testing.case import Case, Pairs
+from dyn_core.testing.laws import LAWS
 from dyn_core.testing.tolerances import TOLERANCES, scaled_error
 
 EXACT, LAW = TOLERANCES["exact"], TOLERANCES["law"]

@@ -1,0 +1,94 @@
+"""What a law looks at: one solver on one robot and engine, at a random state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dyn_core.engines import Program
+from dyn_core.model import Model
+from dyn_core.registry import solver as find
+from dyn_core.signature import Port
+from dyn_core.solver import Solver
+
+# Eighth-order central differences: offsets in steps, and weights.
+_WEIGHTS = ((1, 4 / 5), (2, -1 / 5), (3, 4 / 105), (4, -1 / 280))
+_STEP = 1e-2
+
+Pairs = Iterator[tuple[Any, Any]]
+
+
+def derivative(function: Callable[[float], Any], step: float = _STEP) -> Any:
+    """Differentiate at zero by eighth-order central differences."""
+    terms = [
+        (np.asarray(function(k * step)) - np.asarray(function(-k * step))) * w
+        for k, w in _WEIGHTS
+    ]
+    return sum(terms) / step
+
+
+@dataclass
+class Case:
+    """One solver on one robot and engine, at one random state.
+
+    Attributes:
+        solver, model, engine: What is tested.
+        rng: Draws states; seeded.
+    """
+
+    solver: Solver
+    model: Model
+    engine: str
+    rng: np.random.Generator
+    q: np.ndarray = field(init=False)
+    qd: np.ndarray = field(init=False)
+    qdd: np.ndarray = field(init=False)
+    f_ext: np.ndarray = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.q = self.model.random(self.rng)
+        self.qd = self.rng.normal(size=self.model.nv)
+        self.qdd = self.rng.normal(size=self.model.nv)
+        self.f_ext = self.rng.normal(size=(self.model.nb, 6))
+
+    @property
+    def frame(self) -> str:
+        """A link far from the base."""
+        return self.model.frame_names[-1]
+
+    def options(self, solver: Solver) -> dict[str, Any]:
+        """Give values for options that have no useful default."""
+        own = getattr(solver, "options", {})
+        return {"frame": self.frame} if "frame" in own else {}
+
+    def program(self, **choices: Any) -> Program:
+        """Build the solver under test."""
+        return self.build(self.solver, engine=self.engine, **choices)
+
+    def other(self, name: str, **choices: Any) -> Program:
+        """Build a shipped solver to compare with."""
+        return self.build(find(name), **choices)
+
+    def build(self, solver: Solver, **choices: Any) -> Program:
+        """Build any solver for this robot."""
+        if choices.get("engine") == "array" or not hasattr(solver, "text"):
+            choices.pop("engine", None)
+        return solver.build(self.model, **{**self.options(solver), **choices})
+
+    def moved(self, t: float) -> np.ndarray:
+        """Position after the time t at velocity qd."""
+        return self.model.integrate(self.q, self.qd * t)
+
+    def arguments(self, program: Program) -> list[np.ndarray]:
+        """Draw inputs for any Program."""
+        return [self._argument(port) for port in program.inputs]
+
+    def _argument(self, port: Port) -> np.ndarray:
+        if port.kind == "position":
+            return self.model.random(self.rng)
+        if port.name == "dt":
+            return np.array(1e-3)
+        return self.rng.normal(size=port.shape)

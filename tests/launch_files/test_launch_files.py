@@ -1,0 +1,77 @@
+"""The launch files: read always, run where ROS's own `launch` is."""
+
+import ast
+import importlib.util
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ros_nodes.graphs import GRAPHS, ros_arguments
+
+ROOT = Path(__file__).parents[2]
+FILES = sorted((ROOT / "launch").glob("*.launch.py"))
+pytestmark = pytest.mark.launch
+
+
+def test_each_graph_has_its_file():
+    """One launch file a graph."""
+    assert {path.name.removesuffix(".launch.py") for path in FILES} == set(GRAPHS)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.name)
+def test_files_compile_and_read_the_graphs(path):
+    """generate_launch_description is there and asks for the graph of its name."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    functions = [n.name for n in tree.body if isinstance(n, ast.FunctionDef)]
+    assert functions == ["generate_launch_description"]
+    asked = [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant)]
+    assert path.name.removesuffix(".launch.py") in asked
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_graphs_name_what_exists(name):
+    """Executables have scripts and modules, parameter files have a section each."""
+    graph = GRAPHS[name]
+    data = yaml.safe_load(graph.params_file.read_text(encoding="utf-8"))
+    for entry in graph.nodes:
+        assert (ROOT / "scripts" / entry.executable).is_file()
+        assert importlib.util.find_spec(entry.module) is not None
+        assert "ros__parameters" in data[entry.executable]
+    assert graph.description
+
+
+def test_arguments_of_a_process():
+    """Parameter file, remappings, and the robot."""
+    entry = GRAPHS["computed_torque"].nodes[0]
+    assert ros_arguments(entry, "p.yaml", "r.urdf") == [
+        "--ros-args", "--params-file", "p.yaml",
+        "-r", "~/commands:=effort_controller/commands",
+        "-p", "robot_description_file:=r.urdf",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.name)
+def test_files_load_in_ros_launch(path):
+    """With ROS's launch the file gives its processes."""
+    try:
+        from launch.actions import OpaqueFunction
+        from launch_ros.actions import Node
+
+        from launch import LaunchContext, LaunchDescription
+    except ImportError as error:
+        pytest.skip(f"ROS's own launch is not installed: {error}")
+    spec = importlib.util.spec_from_file_location("launch_file", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    description = module.generate_launch_description()
+    assert isinstance(description, LaunchDescription)
+    context = LaunchContext()
+    nodes = []
+    for action in description.entities:
+        result = action.visit(context)
+        if isinstance(action, OpaqueFunction):
+            nodes = result
+    wanted = GRAPHS[path.name.removesuffix(".launch.py")].nodes
+    assert len(nodes) == len(wanted)
+    assert all(isinstance(node, Node) for node in nodes)
