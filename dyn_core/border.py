@@ -61,7 +61,9 @@ class Border:
                 else:
                     values[port.name] = _structured(port, part)
             robot = parameters.with_values(model, changed) if changed else model
-            return [x for result in self.apply(robot, values) for x in _flat(result)]
+            return [
+                x for result in self.apply(robot, values) for x in flat_numbers(result)
+            ]
 
         return function
 
@@ -161,7 +163,7 @@ class _Slot:
             )
         names = [port.name for port in program.signature.inputs]
         given = dict(zip(names, args, strict=False))
-        values = [x for port in program.inputs for x in _flat(given[port.name])]
+        values = [x for port in program.inputs for x in flat_numbers(given[port.name])]
         wanted = sum(port.size for port in program.inputs)
         if len(values) != wanted:
             raise ShapeError(f"slot {self.name}", f"{wanted} numbers", str(len(values)))
@@ -199,10 +201,10 @@ def _structured(port: Port, numbers: Sequence[Any]) -> Any:
     return Matrix(numbers[k : k + width] for k in range(0, len(numbers), width))
 
 
-def _flat(value: Any) -> list[Any]:
+def flat_numbers(value: Any) -> list[Any]:
     """Give the numbers of a value, row by row."""
     if isinstance(value, Matrix):
         return [x for row in value.rows for x in row]
     if isinstance(value, (list, tuple)):
-        return [x for part in value for x in _flat(part)]
+        return [x for part in value for x in flat_numbers(part)]
     return list(value) if hasattr(value, "__iter__") else [value]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.border import Border, _flat
+from dyn_core.border import Border, flat_numbers
 from dyn_core.engines import DEFAULT_ENGINE, ENGINES, Program
 from dyn_core.engines.base import Recipe
 from dyn_core.engines.graph import Requirement
@@ -326,7 +326,7 @@ class _ArrayProgram(Program):
             array = np.asarray(result, float)
             if array.shape != port.shape:
                 raise ShapeError(port.name, f"shape {port.shape}", f"{array.shape}")
-            flat += _flat(
+            flat += flat_numbers(
                 array + friction if port.kind == "joint_force" else array.ravel()
             )
         return flat, 0

@@ -38,25 +38,20 @@ def until(ros):
     """Give a function that spins nodes until something is so, or fails."""
     from ros_nodes._runtime import make_executor
 
-    executors = []
+    executor, known = make_executor(), set()
 
     def wait(done, *nodes, words="it", patience=DEADLINE, say=lambda: ""):
-        executor = make_executor()
-        executors.append(executor)
         for node in nodes:
-            executor.add_node(node)
+            if node not in known:
+                known.add(node)
+                executor.add_node(node)
         deadline = time.monotonic() + patience
-        try:
-            while not done():
-                executor.spin_once(timeout_sec=0.02)
-                assert time.monotonic() < deadline, f"{words} did not come; {say()}"
-        finally:
-            for node in nodes:
-                executor.remove_node(node)
+        while not done():
+            executor.spin_once(timeout_sec=0.02)
+            assert time.monotonic() < deadline, f"{words} did not come; {say()}"
 
     yield wait
-    for executor in executors:
-        executor.shutdown(timeout_sec=1.0)
+    executor.shutdown(timeout_sec=1.0)
 
 
 @pytest.fixture

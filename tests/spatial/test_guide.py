@@ -53,7 +53,7 @@ def _pose(rng):
     return Transform.of_pose(R, rng.normal(size=3).tolist())
 
 
-@pytest.mark.parametrize("pair", itertools.product((m, f), repeat=2))
+@pytest.mark.parametrize("pair", list(itertools.product((m, f), repeat=2)))
 def test_illegal_pairs_are_type_errors(pair):
     """Adding across spaces, products within one, and crossing into the wrong one."""
     x, y = pair
