@@ -25,6 +25,7 @@ from ros_nodes.graphs import GRAPHS
 from ros_nodes.processes import Processes, private_environment
 
 PATIENCE = 30.0  # seconds for the nodes to come up
+SETTLING = 3.0  # seconds at most for the arm to come to rest
 
 
 def run(model: dyn.Model, waypoints: Plan, settings: dict[str, Any]) -> Outcome:
@@ -129,6 +130,11 @@ class _Witness:
             processes,
             "the nodes did not come up",
         )
+        calm = time.monotonic() + SETTLING
+        self._until(
+            lambda: self._settled() or time.monotonic() > calm,
+            2 * SETTLING, processes, "the clock stopped",
+        )  # fmt: skip
         self.rows.clear()
         self.cycles.clear()
         begun = time.monotonic()
@@ -157,6 +163,11 @@ class _Witness:
         t = np.array([row[0] - begun for row in self.rows])
         q, q_ref = (np.array([row[k] for row in self.rows]) for k in (1, 2))
         return Outcome(self.model.joint_names, t, q, q_ref, facts)
+
+    def _settled(self) -> bool:
+        """Whether the arm, which fell until the controller was up, is at rest."""
+        errors = [np.abs(q - q_ref).max() for _, q, q_ref in self.rows[-20:]]
+        return len(errors) == 20 and max(errors) < 1e-3
 
     def _message(self, waypoints: Plan) -> JointTrajectory:
         message = JointTrajectory(joint_names=list(self.model.joint_names))

@@ -102,7 +102,21 @@ def describe(text: str | bytes) -> Description:
         reflection.on_error = before
     links = tuple(_link(link) for link in robot.links)
     joints = tuple(_joint(joint, warnings) for joint in robot.joints)
-    return Description(robot.name or "robot", links, joints, (*warnings, *reported))
+    return Description(
+        robot.name or "robot", links, joints, (*warnings, *_grouped(reported))
+    )
+
+
+def _grouped(messages: list[str]) -> list[str]:
+    """Say once what the parser says of many elements, with their number."""
+    kinds: dict[str, list[str]] = {}
+    for message in messages:
+        what, _, path = message.partition(" in ")
+        kinds.setdefault(f"{what} of <{path.rpartition('/')[2]}>", []).append(message)
+    return [
+        found[0] if len(found) == 1 else f"{kind} is left out, {len(found)} times"
+        for kind, found in kinds.items()
+    ]
 
 
 def _read(source: Any) -> tuple[str, Path | None]:

@@ -262,3 +262,13 @@ def test_the_same_quarter_turn_is_exact():
     text = _robot(*TWO[:2], _joint("j", "base", "a", inside=turn))
     E = np.asarray(dyn.load_urdf(text).Xtree[1].E)
     assert set(np.unique(np.abs(E))) == {0.0, 1.0}
+
+
+def test_what_the_parser_says_often_is_said_once():
+    """Unknown attributes of many joints are one warning with their number."""
+    odd = '<limit lower="-1" upper="1" effort="5" velocity="2"/><dynamics mu="1"/>'
+    parts = [_link("l0")]
+    for k in range(1, 4):
+        parts += [_link(f"l{k}"), _joint(f"j{k}", f"l{k - 1}", f"l{k}", inside=odd)]
+    (warning,) = dyn.load_urdf(_robot(*parts)).warnings
+    assert warning == 'Unknown attribute "mu" of <dynamics> is left out, 3 times'
