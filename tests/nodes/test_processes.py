@@ -392,3 +392,81 @@ def test_the_loopback_profile_binds_to_this_machine(start, probe, until):
     assert set(own) <= {"0100007F", "0101FFEF", "0100FFEF"}, (
         own
     )  # 127.0.0.1, 239.255.0.1
+
+
+def test_a_floating_robot_publishes_poses_and_time(start, probe, until):
+    """MultiDOFJointState beside joint_states, /clock when asked, 12 efforts taken."""
+    from rosgraph_msgs.msg import Clock
+    from sensor_msgs.msg import MultiDOFJointState
+    from std_msgs.msg import Float64MultiArray
+
+    sim = "root_joint: floating\npublish_clock: true"
+    text = _params(sim).replace("robot_description_file: arm7", "robot_description_file:"
+                                " quadruped", 1)  # fmt: skip
+    text = text.replace(f"    initial_positions: {START}\n", "", 1)
+    poses, times = [], []
+    probe.node.create_subscription(
+        MultiDOFJointState, "multi_dof_joint_states", poses.append, 10
+    )
+    probe.node.create_subscription(Clock, "/clock", times.append, 10)
+    start([SIMULATOR], text)
+    until(lambda: len(poses) > 50 and len(times) > 50, probe.node, words="poses, clock")
+    assert len(probe.states[-1].name) == 12
+    assert list(poses[-1].joint_names) == ["root_joint"]
+    assert poses[-1].transforms[0].translation.z < poses[0].transforms[0].translation.z
+    stamps = [t.clock.sec + 1e-9 * t.clock.nanosec for t in times]
+    assert np.diff(stamps) == pytest.approx(0.004, abs=1e-6)
+    probe.to_simulator.publish(Float64MultiArray(data=[1.0] * 12))
+    until(lambda: np.array(probe.states[-1].effort).any(), probe.node, words="effort")
+
+
+def test_enable_and_estop(start, probe, feed, until):
+    """Disabled and stopped mean zero effort; after a stop only a restart helps."""
+    from std_srvs.srv import SetBool, Trigger
+
+    start([COMPUTED_TORQUE], _params())
+    feed(probe.state, lambda: len(probe.efforts) > 10, "torque")
+    enable = probe.node.create_client(SetBool, "computed_torque/enable")
+    estop = probe.node.create_client(Trigger, "computed_torque/estop")
+    until(lambda: enable.service_is_ready() and estop.service_is_ready(), probe.node)
+
+    def ask(client, request):
+        future = client.call_async(request)
+        until(future.done, probe.node, words="an answer")
+        return future.result()
+
+    assert ask(enable, SetBool.Request(data=False)).success
+    probe.efforts.clear()
+    feed(probe.state, lambda: len(probe.efforts) > 10, "zeros")
+    assert not any(tau.any() for _, tau in probe.efforts)
+    assert ask(enable, SetBool.Request(data=True)).success
+    feed(probe.state, lambda: probe.efforts[-1][1].any(), "torque again")
+    assert ask(estop, Trigger.Request()).success
+    refused = ask(enable, SetBool.Request(data=True))
+    assert not refused.success
+    assert "deactivate and activate" in refused.message
+    probe.efforts.clear()
+    feed(probe.state, lambda: len(probe.efforts) > 10, "zeros")
+    assert not any(tau.any() for _, tau in probe.efforts)
+
+
+def test_bad_trajectories_are_refused_and_the_arm_holds(start, probe, feed, until):
+    """A trajectory with NaN or a wrong joint changes nothing and is counted."""
+    from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+    nodes = start([COMPUTED_TORQUE], _params())
+    feed(probe.state, lambda: len(probe.efforts) > 10, "torque")
+    wanted = probe.efforts[-1][1]
+    sender = probe.node.create_publisher(
+        JointTrajectory, "computed_torque/joint_trajectory", 10
+    )
+    until(lambda: sender.get_subscription_count() > 0, probe.node)
+    point = JointTrajectoryPoint(positions=[float("nan")] * 7)
+    point.time_from_start.sec = 1
+    sender.publish(JointTrajectory(joint_names=NAMES, points=[point]))
+    sender.publish(JointTrajectory(joint_names=["elbow"], points=[point]))
+    key = "refused: trajectory refused"
+    feed(probe.state, lambda: int(probe.value("computed_torque", key)) == 2, "refusals")
+    assert "positions are not finite" in nodes["computed_torque"].output
+    assert "unknown joints elbow" in nodes["computed_torque"].output
+    np.testing.assert_allclose(probe.efforts[-1][1], wanted, atol=1e-9)
