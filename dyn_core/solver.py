@@ -11,8 +11,7 @@ import numpy as np
 
 from dyn_core.border import Border, flat_numbers
 from dyn_core.engines import DEFAULT_ENGINE, ENGINES, Program
-from dyn_core.engines.base import Recipe
-from dyn_core.engines.graph import Requirement
+from dyn_core.engines.base import Recipe, RowProgram
 from dyn_core.errors import (
     RequireError,
     ShapeError,
@@ -291,7 +290,7 @@ class ArraySolver(Solver):
         )
 
 
-class _ArrayProgram(Program):
+class _ArrayProgram(RowProgram):
     """The Program of an ArraySolver."""
 
     engine = "array"
@@ -299,7 +298,6 @@ class _ArrayProgram(Program):
     def __init__(self, *parts: Any) -> None:
         super().__init__(*parts[:-1])
         self.joint_friction = parts[-1]
-        self._failures: dict[int, Requirement] = {}
 
     def run_row(self, numbers: Sequence[Any]) -> tuple[Any, int]:
         """Solve one state."""
@@ -313,13 +311,10 @@ class _ArrayProgram(Program):
             if port.kind == "joint_force":
                 values[port.name] = values[port.name] - friction
         arrays = [values.get(port.name) for port in self.signature.inputs]
-        size = sum(port.size for port in self.outputs)
         try:
             results = self.recipe.solver.solve(self.model, *arrays)
         except RequireError as error:
-            number = len(self._failures) + 1
-            self._failures[number] = Requirement(0, type(error), error.item)
-            return [float("nan")] * size, number
+            return self.note(error)
         results = results if isinstance(results, tuple) else (results,)
         flat: list[Any] = []
         for port, result in zip(self.outputs, results, strict=True):
@@ -337,17 +332,3 @@ class _ArrayProgram(Program):
             return np.zeros(self.model.nv)
         qd = Vector(float(x) for x in values[at])
         return np.array(list(coordinates.friction_force(self.model, qd)), float)
-
-    def run_block(self, columns: Sequence[Any], rows: int) -> tuple[Any, Any]:
-        """Solve each row."""
-        results, states = [], []
-        for row in range(rows):
-            numbers = [x[row] if isinstance(x, np.ndarray) else x for x in columns]
-            result, state = self.run_row(numbers)
-            results.append(result)
-            states.append(state)
-        return np.array(results, float).T, np.array(states)
-
-    def requirement(self, number: int) -> Requirement:
-        """Give what failed under this number."""
-        return self._failures[number]

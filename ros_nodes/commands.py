@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import os
 import signal
 import sys
@@ -13,7 +12,7 @@ from dyn_core import hookimpl
 from dyn_core.errors import SettingError
 from ros_nodes import demo
 from ros_nodes.graphs import GRAPHS
-from ros_nodes.processes import Processes
+from ros_nodes.processes import Processes, ros_fault
 
 
 @hookimpl
@@ -27,17 +26,6 @@ def dyn_commands(subparsers: argparse._SubParsersAction) -> None:
     demo.add_arguments(
         subparsers.add_parser("demo", help="see an arm track a trajectory")
     )
-
-
-def ros_fault() -> str | None:
-    """Say why ROS 2 cannot be used, or None."""
-    if importlib.util.find_spec("rclpy") is None:
-        return "rclpy is not installed (pip install 'dyn_ros[ros]')"
-    try:
-        import rclpy  # noqa: F401
-    except ImportError as error:  # a library that does not load is an ImportError, too
-        return f"rclpy does not load: {error}"
-    return None
 
 
 def _up(arguments: argparse.Namespace) -> int:

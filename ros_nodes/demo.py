@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -20,30 +19,9 @@ from dyn_core import robots
 from dyn_core.control import Controller
 from dyn_core.simulate import simulate
 from dyn_core.trajectory import make_trajectory
+from ros_nodes.demo_plan import GAINS, Outcome, Plan, plan
 from ros_nodes.graphs import GRAPHS
-
-GAINS = (400.0, 40.0)
-
-
-@dataclass
-class Outcome:
-    """What a demo run shows.
-
-    Attributes:
-        names: Joints.
-        t, q, q_ref: Recorded times, positions and references, a row a sample.
-        facts: Lines to print: rates, latency, solvers.
-    """
-
-    names: tuple[str, ...]
-    t: np.ndarray
-    q: np.ndarray
-    q_ref: np.ndarray
-    facts: dict[str, str] = field(default_factory=dict)
-
-    def errors(self) -> np.ndarray:
-        """Largest tracking error of each joint [rad | m]."""
-        return np.nanmax(np.abs(self.q - self.q_ref), axis=0)
+from ros_nodes.processes import ros_fault
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,8 +40,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the demo; 0 where the arm followed."""
-    from ros_nodes.commands import ros_fault
-
     settings = _settings(arguments)
     robot = settings["robot"]
     source = robots.path(robot) if robot in robots.names() else robot
@@ -105,33 +81,6 @@ def _settings(arguments: argparse.Namespace) -> dict:
         "inverse_dynamics": arguments.inverse_dynamics
         or control.get("inverse_dynamics.plugin_name", "rnea"),
     }
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Start and waypoints of the motion, at rest at each.
-
-    Attributes:
-        start: Position of the simulated arm, (nv,).
-        times: Of the waypoints [s].
-        positions: A row a waypoint.
-    """
-
-    start: np.ndarray
-    times: np.ndarray
-    positions: np.ndarray
-
-
-def plan(model: dyn.Model, duration: float) -> Plan:
-    """Plan a motion inside the limits that every robot of one-dof joints can follow."""
-    low = np.maximum(model.lower, -1.5)
-    high = np.minimum(model.upper, 1.5)
-    bad = high < low
-    low[bad], high[bad] = model.lower[bad], model.upper[bad]
-    middle, span = (low + high) / 2, np.minimum((high - low) / 4, 0.4)
-    sign = np.where(np.arange(model.nv) % 2, -1.0, 1.0)
-    rows = np.array([middle + sign * span, middle - sign * span, middle])
-    return Plan(middle, np.array([0.3, 0.7, 1.0]) * duration, rows)
 
 
 def _in_one_process(model: dyn.Model, waypoints: Plan, settings: dict) -> Outcome:

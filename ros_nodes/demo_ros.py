@@ -20,7 +20,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 import dyn_core as dyn
 from ros_nodes._runtime import make_executor
-from ros_nodes.demo import GAINS, Outcome, Plan
+from ros_nodes.demo_plan import GAINS, Outcome, Plan
 from ros_nodes.graphs import GRAPHS
 from ros_nodes.processes import Processes, private_environment
 

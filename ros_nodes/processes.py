@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
 import subprocess
@@ -16,6 +17,17 @@ from ros_nodes.graphs import NodeEntry, ros_arguments
 from ros_nodes.params import FOLDER
 
 PATIENCE = ((signal.SIGINT, 5.0), (signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0))
+
+
+def ros_fault() -> str | None:
+    """Say why ROS 2 cannot be used, or None."""
+    if importlib.util.find_spec("rclpy") is None:
+        return "rclpy is not installed (pip install 'dyn_ros[ros]')"
+    try:
+        import rclpy  # noqa: F401
+    except ImportError as error:  # a library that does not load is an ImportError, too
+        return f"rclpy does not load: {error}"
+    return None
 
 
 def private_environment(domain: int | None = None) -> dict[str, str]:

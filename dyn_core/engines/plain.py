@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.engines.base import Program, make_result
-from dyn_core.engines.graph import Requirement
+from dyn_core.engines.base import Program, RowProgram, make_result
 from dyn_core.errors import (
     NonFiniteError,
     RequireError,
@@ -76,8 +75,8 @@ class Counting(_Computing):
     """A float that books each arithmetic operation done with it.
 
     Class attributes:
-        counter: Where operations are booked: add, mul, div, sqrt, trig.
-        structural: Whether zeros and ones are free, as after folding.
+        counter: Where operations are booked: add, mul, div, sqrt, trig. Every
+            operation that the text executes counts, those with zeros too.
 
     Source: RBD5-1.1 (cost of an algorithm).
     """
@@ -93,7 +92,7 @@ class Counting(_Computing):
         return result if operation.boolean else Counting(result)
 
 
-class PlainProgram(Program):
+class PlainProgram(RowProgram):
     """A text on Python numbers, row by row; refuses what is not finite."""
 
     engine = "plain"
@@ -103,43 +102,15 @@ class PlainProgram(Program):
     ) -> None:
         super().__init__(**{**parts, "finite": True})
         self.text = text
-        self._errors: list[RequireError] = []
-
-    def __call__(self, *args: Any, **named: Any) -> Any:
-        """Evaluate; see Program."""
-        self._errors = []
-        return super().__call__(*args, **named)
 
     def run_row(self, numbers: Sequence[Any]) -> tuple[Any, int]:
         """Run the text; a requirement that fails is noted as a status."""
         try:
             return self.text(numbers), 0
         except RequireError as error:
-            return self._failed(error)
+            return self.note(error)
         except ZeroDivisionError:
-            return self._failed(SingularError("division by zero"))
-
-    def _failed(self, error: RequireError) -> tuple[Any, int]:
-        self._errors.append(error)
-        size = sum(port.size for port in self.outputs)
-        return [float("nan")] * size, len(self._errors)
-
-    def run_block(self, columns: Sequence[Any], rows: int) -> tuple[Any, Any]:
-        """Run the text for each row."""
-        results, states = [], []
-        for row in range(rows):
-            numbers = [
-                float(x[row]) if isinstance(x, np.ndarray) else x for x in columns
-            ]
-            result, state = self.run_row(numbers)
-            results.append(result)
-            states.append(state)
-        return np.array(results, float).T, np.array(states)
-
-    def requirement(self, number: int) -> Requirement:
-        """Give what failed under this number."""
-        error = self._errors[number - 1]
-        return Requirement(0, type(error), error.item)
+            return self.note(SingularError("division by zero"))
 
     def _complex(self, arrays: Sequence[np.ndarray], out: Any) -> Any:
         """Run on complex numbers, one state."""
