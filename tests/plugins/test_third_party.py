@@ -1,6 +1,7 @@
 """The plugin door: a foreign package, a broken one, a misspelt hook, a duplicate name."""
 
 import importlib
+import os
 import subprocess
 import sys
 import types
@@ -146,27 +147,47 @@ def test_a_solver_object_does_where_a_name_does(shipped):
     np.testing.assert_array_equal(tau, law.build(model)(*x))
 
 
-def test_commands_of_the_shell(tmp_path):
-    """`dyn plugins` and `dyn check-plugin` work on an installed third-party package."""
-    _package(tmp_path, "shell_dyn", GOOD)
-    import os
+PROJECT = """[build-system]
+requires = ["setuptools"]
+build-backend = "setuptools.build_meta"
 
-    env = {
-        **os.environ,
-        "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
-    }
-    run = [sys.executable, "-m", "dyn_core.cli"]
-    listed = subprocess.run([*run, "plugins"], env=env, capture_output=True, text=True)
+[project]
+name = "shell_dyn"
+version = "1.0"
+
+[project.entry-points.dyn_core]
+shell_dyn = "shell_dyn"
+
+[tool.setuptools]
+py-modules = ["shell_dyn"]
+"""
+
+
+def test_a_package_installed_by_pip(tmp_path):
+    """pip installs it; `dyn plugins` lists it; `dyn check-plugin` puts it to the laws."""
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.mkdir()
+    (source / "pyproject.toml").write_text(PROJECT)
+    (source / "shell_dyn.py").write_text(GOOD)
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index",
+           "--no-build-isolation", "--target", str(target), str(source)]  # fmt: skip
+    subprocess.run(pip, check=True, capture_output=True)
+    path = os.pathsep.join([str(target), os.environ.get("PYTHONPATH", "")])
+    env = {**os.environ, "PYTHONPATH": path}
+
+    def dyn_command(*arguments):
+        return subprocess.run(
+            [sys.executable, "-m", "dyn_core.cli", *arguments],
+            env=env, capture_output=True, text=True,
+        )  # fmt: skip
+
+    listed = dyn_command("plugins")
     assert listed.returncode == 0, listed.stderr
     assert "my_gravity" in listed.stdout
     assert "shell_dyn" in listed.stdout
-    checked = subprocess.run(
-        [*run, "check-plugin", "shell_dyn", "--robot", "two_link"],
-        env=env, capture_output=True, text=True,
-    )  # fmt: skip
+    checked = dyn_command("check-plugin", "shell_dyn", "--robot", "two_link")
     assert checked.returncode == 0, checked.stdout + checked.stderr
     assert "my_gravity on two_link (graph): 5 of 5 laws hold" in checked.stdout
-    wrong = subprocess.run([*run, "check-plugin", "nobody"], env=env,
-                           capture_output=True, text=True)  # fmt: skip
+    wrong = dyn_command("check-plugin", "nobody")
     assert wrong.returncode == 1
     assert "no solver is called 'nobody'" in wrong.stderr
