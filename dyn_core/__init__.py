@@ -9,7 +9,7 @@ Sources, by the short names used in docstrings:
 """
 
 from dyn_core import errors, robots, scalar
-from dyn_core.engines import DEFAULT_ENGINE, ENGINES, Program
+from dyn_core.engines import ENGINES, Program, default_engine
 from dyn_core.engines.plain import count
 from dyn_core.errors import (
     CompileError,

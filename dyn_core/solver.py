@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dyn_core.border import Border, flat_numbers
-from dyn_core.engines import DEFAULT_ENGINE, ENGINES, Program
+from dyn_core.engines import ENGINES, Program, default_engine
 from dyn_core.engines.base import Recipe, RowProgram
 from dyn_core.errors import (
     RequireError,
@@ -51,7 +51,8 @@ class Solver(ABC):
 
         Args:
             model: Robot.
-            choices: engine, inputs, joint_friction, finite, f_ext_frame; and the
+            choices: engine, inputs, joint_friction, finite, f_ext_frame, threads,
+                wait; and the
                 solver's own slots and options.
         """
 
@@ -79,6 +80,8 @@ class _Common:
     joint_friction: bool = False
     finite: bool = False
     f_ext_frame: str = "body"
+    threads: int | None = None
+    wait: bool = True
 
     @classmethod
     def split(
@@ -167,11 +170,14 @@ class TextSolver(Solver):
 
         Args:
             model: Robot.
-            engine: graph (default) or plain.
+            engine: native (default where it can be had), graph or plain.
             inputs: Optional Ports (f_ext) and parameter paths that become inputs.
             joint_friction: Whether damping and dry friction act in the joints.
             finite: Whether NaN and infinity are refused.
             f_ext_frame: Coordinates of external forces: body or base.
+            threads: Most threads a batch may use (default: DYN_THREADS, all cores).
+            wait: Whether a first call waits for its machine code; with False it is
+                served by engine graph until then, and last bits change when it comes.
             choices: Slots (a solver's name or a Solver) and options of the text.
 
         Raises:
@@ -180,7 +186,7 @@ class TextSolver(Solver):
         """
         own = [*self.slots, *self.options]
         common, rest = _Common.split(self, choices, own)
-        name = common.engine or DEFAULT_ENGINE
+        name = common.engine or default_engine()
         if name not in ENGINES:
             valid = ", ".join(ENGINES)
             raise UnsupportedError(f"no engine is called '{name}'; valid: {valid}")
@@ -200,6 +206,8 @@ class TextSolver(Solver):
                 if p.name in paths
             },
             finite=common.finite,
+            threads=common.threads,
+            wait=common.wait,
         )
 
     def _border(self, model: Model, common: _Common, rest: Mapping[str, Any]) -> Border:

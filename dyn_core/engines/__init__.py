@@ -5,15 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from dyn_core.engines import native
 from dyn_core.engines.base import Program
+from dyn_core.engines.compiled import NativeProgram, build
 from dyn_core.engines.plain import PlainProgram
 from dyn_core.engines.traced import GraphProgram
 
 Text = Callable[[Sequence[Any]], Sequence[Any]]
-DEFAULT_ENGINE = "graph"
 ENGINES: dict[str, Callable[..., Program]] = {
     "plain": PlainProgram,
     "graph": GraphProgram,
+    "native": build,
 }
 
-__all__ = ["DEFAULT_ENGINE", "ENGINES", "GraphProgram", "PlainProgram", "Program"]
+
+def default_engine() -> str:
+    """Give the fastest engine that works here; warn once if it is not native."""
+    if native.missing():
+        native.warn_missing()
+        return "graph"
+    return "native"
+
+
+__all__ = [
+    "ENGINES",
+    "GraphProgram",
+    "NativeProgram",
+    "PlainProgram",
+    "Program",
+    "default_engine",
+]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import namedtuple
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -55,7 +54,7 @@ def make_result(names: tuple[str, ...], values: Sequence[Any]) -> Any:
     return _result_type(names)(*values)
 
 
-class Program(ABC):
+class Program:
     """A solver built for a robot: call it with arrays.
 
         tau = program(q, qd, qdd)                one state: (nv,)
@@ -72,6 +71,8 @@ class Program(ABC):
         signature, model: What is solved, for which robot.
         inputs, outputs: Ports with their sizes.
         engine: Name of the engine.
+        threads: Most threads a batch may use; None for DYN_THREADS or all cores.
+        wait: Whether a first call waits for its machine code.
     """
 
     engine = ""
@@ -84,23 +85,26 @@ class Program(ABC):
         outputs: Sequence[Port],
         defaults: Mapping[str, np.ndarray],
         finite: bool,
+        threads: int | None = None,
+        wait: bool = True,
     ) -> None:
+        self.threads, self.wait = threads, wait
         self.recipe, self.signature, self.model = recipe, signature, recipe.model
         self.inputs, self.outputs = tuple(inputs), tuple(outputs)
         self.defaults, self.finite = dict(defaults), finite
         self._names = tuple(port.name for port in outputs)
 
-    @abstractmethod
     def run_row(self, numbers: Sequence[Any]) -> tuple[Any, int]:
         """Give flat outputs and status of one state's flat inputs."""
+        raise NotImplementedError
 
-    @abstractmethod
     def run_block(self, columns: Sequence[Any], rows: int) -> tuple[Any, Any]:
         """Give flat output columns and status of a block of rows."""
+        raise NotImplementedError
 
-    @abstractmethod
     def requirement(self, number: int) -> Requirement:
         """Give the requirement that a status names."""
+        raise NotImplementedError
 
     def __call__(
         self, *args: Any, out: Any = None, status: bool = False, **named: Any
@@ -115,16 +119,24 @@ class Program(ABC):
         if self.finite:
             self._check_finite(arrays, self.inputs, "input")
         rows = self._rows(arrays)
+        targets = self._targets(out, rows)
         state: Any
         if rows is None:
             results, state = self._single(arrays)
         else:
-            results, state = self._batch(arrays, rows)
+            results, state = self._batch(arrays, rows, targets)
         if not status:
             self._raise(state, rows)
         if self.finite:
             self._check_finite(results, self.outputs, "result", state)
-        given = self._deliver(results, out, rows)
+        if out is None:
+            single = [x if x.ndim else float(x) for x in results]
+            given = single[0] if len(single) == 1 else make_result(self._names, single)
+        else:
+            given = out
+            for result, target in zip(results, targets or (), strict=True):
+                if result is not target:
+                    target[...] = result
         return (given, state) if status else given
 
     def _bind(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
@@ -168,8 +180,9 @@ class Program(ABC):
         return self._split(values), state
 
     def _batch(
-        self, arrays: Sequence[np.ndarray], rows: int
+        self, arrays: Sequence[np.ndarray], rows: int, targets: Any
     ) -> tuple[list[np.ndarray], np.ndarray]:
+        """Give outputs and status of the rows; outputs may be the targets."""
         flat = [
             array.reshape(
                 (-1, port.size) if array.ndim > len(port.shape) else (port.size,)
@@ -213,21 +226,18 @@ class Program(ABC):
             requirement = self.requirement(int(state[failed[0]]))
             raise requirement.error(requirement.item, failed.tolist())
 
-    def _deliver(
-        self, results: Sequence[np.ndarray], out: Any, rows: int | None
-    ) -> Any:
-        """Write to `out`, or give fresh arrays."""
+    def _targets(self, out: Any, rows: int | None) -> list[np.ndarray] | None:
+        """Give the arrays of `out`, checked."""
         if out is None:
-            single = [x if x.ndim else float(x) for x in results]
-            return single[0] if len(single) == 1 else make_result(self._names, single)
-        targets = (out,) if len(results) == 1 else tuple(out)
-        if len(targets) != len(results):
-            raise ShapeError("out", f"{len(results)} arrays", str(len(targets)))
-        for port, result, target in zip(self.outputs, results, targets, strict=True):
-            _check_out(port, result, target)
-        for result, target in zip(results, targets, strict=True):
-            target[...] = result
-        return out
+            return None
+        targets = [out] if len(self.outputs) == 1 else list(out)
+        if len(targets) != len(self.outputs):
+            wanted = f"{len(self.outputs)} arrays"
+            raise ShapeError("out", wanted, str(len(targets)))
+        lead = () if rows is None else (rows,)
+        for port, target in zip(self.outputs, targets, strict=True):
+            _check_out(port, (*lead, *port.shape), target)
+        return targets
 
     def _check_finite(
         self,
@@ -325,12 +335,12 @@ def _as_array(port: Port, value: Any) -> np.ndarray:
     return array
 
 
-def _check_out(port: Port, result: np.ndarray, target: Any) -> None:
+def _check_out(port: Port, shape: tuple[int, ...], target: Any) -> None:
     """Refuse an `out` that does not fit exactly."""
-    wanted = f"a writeable float64 array of shape {result.shape}"
+    wanted = f"a writeable float64 array of shape {shape}"
     if not isinstance(target, np.ndarray):
         raise ShapeError(f"out {port.name}", wanted, type(target).__name__)
-    if target.shape != result.shape or target.dtype != np.float64:
+    if target.shape != shape or target.dtype != np.float64:
         got = f"{target.dtype} of shape {target.shape}"
         raise ShapeError(f"out {port.name}", wanted, got)
     if not target.flags.writeable:

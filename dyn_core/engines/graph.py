@@ -10,6 +10,8 @@ of operations.py there are
 
 from __future__ import annotations
 
+import hashlib
+import marshal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -139,6 +141,25 @@ class Graph:
         for node in self.nodes:
             found[node.op] = found.get(node.op, 0) + 1
         return found
+
+    def digest(self) -> bytes:
+        """Give 32 bytes that tell this Graph from any other, in any process.
+
+        Graphs that call Programs have none.
+        """
+        return hashlib.sha256(marshal.dumps(self._plain(), 2)).digest()
+
+    def _plain(self) -> tuple[Any, ...]:
+        """Give the Graph as nested tuples of numbers and words."""
+        nodes = [tuple(node) for node in self.nodes]
+        for k, node in enumerate(self.nodes):
+            if node.op == "loop":
+                region = node.data
+                inside = (region.width, region.max)
+                graphs = (region.body._plain(), region.cond._plain())
+                nodes[k] = (node.op, node.operands, (*inside, *graphs))
+        conditions = [requirement.condition for requirement in self.requirements]
+        return self.width, nodes, self.outputs, conditions
 
     def __str__(self) -> str:
         lines = []

@@ -16,11 +16,7 @@ from dyn_core.engines.trace import trace
 
 
 class GraphProgram(Program):
-    """A Graph for one robot; serves one state and batches.
-
-    Attributes:
-        graph: The traced and pruned Graph.
-    """
+    """A Graph for one robot; serves one state and batches."""
 
     engine = "graph"
 
@@ -29,8 +25,15 @@ class GraphProgram(Program):
     ) -> None:
         super().__init__(**parts)
         self.text = text
-        self.graph: Graph = trace(text, sum(port.size for port in self.inputs))
-        self._floats: Runner = compile_graph(self.graph, columns=False)
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The traced and pruned Graph."""
+        return trace(self.text, sum(port.size for port in self.inputs))
+
+    @cached_property
+    def _floats(self) -> Runner:
+        return compile_graph(self.graph, columns=False)
 
     @cached_property
     def _columns(self) -> Runner:

@@ -1,0 +1,244 @@
+"""Calls from Python straight into kernels: a C-level callable, written in LLVM.
+
+Program objects are instances of a type whose vectorcall is the function `entry` below.
+It serves the common call, arrays of exactly the right kind, and leaves every other (a
+list, a float32 array, an error) to the Program's `_slow`, in Python. Two forms, made
+from one text: `struct` reads NumPy's array struct, after a check that it lies as
+expected; `buffer` asks by the stable buffer protocol. What one Program's calls need is
+its Descriptor.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import sysconfig
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from dyn_core.engines import cache as disk
+from dyn_core.engines import native
+
+VARIABLE = "DYN_ENTRY"  # environment: struct, buffer or python
+MODES = ("struct", "buffer", "python")
+MOST = 64  # ports of a Program that may come this way
+_DIMS = 4  # most axes of a port
+
+# PyArrayObject_fields of NumPy 1.x and 2.x, and heads of CPython objects [bytes].
+_ARRAY = {"data": 16, "nd": 24, "dims": 32, "descr": 56, "flags": 64}
+_WANTED_FLAGS = 0x101  # C-contiguous, aligned
+_WRITEABLE = 0x400
+
+# Fields of a Descriptor, eight bytes each.
+FIELDS = (
+    "scalar", "lanes", "scratch", "lane_scratch", "n_in", "n_out", "inputs", "outputs",
+    "slow", "array_type", "float_type", "descr", "tuple_type", "result_type",
+    "out_name", "new_array", "max_rows", "width", "status", "careful", "finite",
+    "temporary",
+)  # fmt: skip
+_PORT = ("ndim", "size", *(f"dim{k}" for k in range(_DIMS)))
+
+
+class Descriptor:
+    """What the entry must know of a Program: a table in memory, and what it names."""
+
+    def __init__(self) -> None:
+        self.table = (ctypes.c_int64 * len(FIELDS))()
+        self.kept: list[Any] = []
+
+    def __setitem__(self, name: str, value: int) -> None:
+        self.table[FIELDS.index(name)] = value
+
+    def ports(self, name: str, shapes: Sequence[tuple[int, ...]]) -> None:
+        """Set the table of input or output ports."""
+        rows = []
+        for shape in shapes:
+            dims = [*shape, *[0] * (_DIMS - len(shape))]
+            rows += [len(shape), int(np.prod(shape)), *dims]
+        table = (ctypes.c_int64 * len(rows))(*rows)
+        self.kept.append(table)
+        self[name] = ctypes.addressof(table)
+
+    def buffer(self, name: str, size: int) -> int:
+        """Set a field to zeroed memory of some bytes, 64-byte aligned."""
+        memory = np.zeros(size + 64, np.uint8)
+        self.kept.append(memory)
+        address = memory.ctypes.data
+        address += -address % 64
+        self[name] = address
+        return address
+
+
+def mode() -> str:
+    """Give how Programs are entered here: struct, buffer or python."""
+    asked = os.environ.get(VARIABLE, "struct")
+    free_threaded = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+    if platform.python_implementation() != "CPython" or free_threaded:
+        return "python"
+    if ctypes.sizeof(ctypes.c_void_p) != 8 or asked == "python":
+        return "python"
+    return "struct" if asked == "struct" and arrays_lie_as_expected() else "buffer"
+
+
+@cache
+def arrays_lie_as_expected() -> bool:
+    """Compare NumPy's array struct, read at the places used here, with what it says."""
+    if np.ndarray.__basicsize__ < _ARRAY["flags"] + 4:
+        return False
+    plain, locked = np.zeros((3, 5)), np.zeros((2, 3, 4))[:, ::2]
+    locked.flags.writeable = False
+    for array in (plain, locked, np.zeros(7), np.zeros(4, np.float32)):
+        base = id(array)
+
+        def at(name: str, what: Any, base: int = base) -> Any:
+            return what.from_address(base + _ARRAY[name]).value
+
+        if at("data", ctypes.c_int64) != array.ctypes.data:
+            return False
+        if at("nd", ctypes.c_int32) != array.ndim:
+            return False
+        dims = (ctypes.c_int64 * array.ndim).from_address(at("dims", ctypes.c_int64))
+        if tuple(dims) != array.shape or at("descr", ctypes.c_int64) != id(array.dtype):
+            return False
+        flags = at("flags", ctypes.c_int32)
+        whole = flags & _WANTED_FLAGS == _WANTED_FLAGS
+        if whole != array.flags.c_contiguous:
+            return False
+        if bool(flags & _WRITEABLE) != array.flags.writeable:
+            return False
+    return id(np.dtype(np.float64)) == id(np.zeros(1).dtype)
+
+
+@cache
+def _loaded(how: str) -> native.Loaded:
+    """Give the entry's machine code, compiled or from the cache."""
+    text = _text(how)
+    import hashlib
+
+    digest = hashlib.sha256((text + native.machine().key).encode())
+    key = f"entry-{digest.hexdigest()}"
+    found = disk.load(key)
+    if found is not None:
+        return native.Loaded(found[1])
+    code = native.compile_text(text, inline=True)
+    disk.store(key, {}, code)
+    return native.Loaded(code)
+
+
+@cache
+def fast_type(base: type, how: str) -> tuple[type, int]:
+    """Give the type whose calls go to the entry, and where its two fields lie."""
+    offset = base.__basicsize__
+
+    class Member(ctypes.Structure):
+        _fields_ = [
+            ("name", ctypes.c_char_p), ("type", ctypes.c_int),
+            ("offset", ctypes.c_ssize_t), ("flags", ctypes.c_int),
+            ("doc", ctypes.c_char_p),
+        ]  # fmt: skip
+
+    class Slot(ctypes.Structure):
+        _fields_ = [("slot", ctypes.c_int), ("value", ctypes.c_void_p)]
+
+    class Spec(ctypes.Structure):
+        _fields_ = [
+            ("name", ctypes.c_char_p), ("basicsize", ctypes.c_int),
+            ("itemsize", ctypes.c_int), ("flags", ctypes.c_uint),
+            ("slots", ctypes.POINTER(Slot)),
+        ]  # fmt: skip
+
+    members = (Member * 2)(Member(b"__vectorcalloffset__", 19, offset, 1, None))
+    call = ctypes.cast(ctypes.pythonapi.PyVectorcall_Call, ctypes.c_void_p)
+    slots = (Slot * 3)(
+        Slot(72, ctypes.addressof(members)),  # Py_tp_members
+        Slot(50, call),  # Py_tp_call
+    )
+    name = f"{base.__module__}.{base.__qualname__}".encode()
+    flags = 1 << 18 | 1 << 11  # Py_TPFLAGS_DEFAULT, Py_TPFLAGS_HAVE_VECTORCALL
+    spec = Spec(name, offset + 16, 0, flags, slots)
+    make = ctypes.pythonapi.PyType_FromSpecWithBases
+    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object]
+    made = make(ctypes.addressof(spec), (base,))
+    _KEPT.append((members, slots, spec, name))
+    return made, offset
+
+
+_KEPT: list[Any] = []
+
+
+def connect(program: Any, offset: int, descriptor: Descriptor, how: str) -> None:
+    """Let calls of a Program object go to the entry."""
+    base = id(program) + offset
+    table = ctypes.addressof(descriptor.table)
+    ctypes.c_int64.from_address(base + 8).value = table
+    ctypes.c_int64.from_address(base).value = _entry(how, offset)
+
+
+def _entry(how: str, offset: int) -> int:
+    """Give the address of the entry; it knows where the descriptor's address lies."""
+    code = _loaded(how)
+    place = ctypes.c_int64.from_address(code.address("where"))
+    if place.value not in (0, offset + 8):
+        raise RuntimeError("two types of Programs have different sizes")
+    place.value = offset + 8
+    return code.address("entry")
+
+
+@cache
+def constants() -> dict[str, int]:
+    """Give the addresses of what the entry compares and calls."""
+    try:
+        from numpy._core import _multiarray_umath as umath
+    except ImportError:  # NumPy 1
+        from numpy.core import _multiarray_umath as umath
+
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype = ctypes.c_void_p
+    pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    table = (ctypes.c_void_p * 100).from_address(pointer(umath._ARRAY_API, None))
+    return {
+        "array_type": id(np.ndarray),
+        "float_type": id(float),
+        "descr": id(np.dtype(np.float64)),
+        "tuple_type": id(tuple),
+        "out_name": id(_OUT),
+        "new_array": table[93],  # PyArray_New
+    }
+
+
+_OUT = next(iter({"out": 0}))  # the interned string of the keyword
+
+
+def _field(name: str) -> str:
+    """Give IR that loads a field of the descriptor into %d_<name>."""
+    at = FIELDS.index(name)
+    return (
+        f"  %p_{name} = getelementptr i64, ptr %d, i64 {at}\n"
+        f"  %d_{name} = load i64, ptr %p_{name}\n"
+        f"  %a_{name} = inttoptr i64 %d_{name} to ptr"
+    )
+
+
+def _text(how: str) -> str:
+    """Give the LLVM text of the entry."""
+    from dyn_core.engines.entry_text import BUFFER, ENTRY, STRUCT
+
+    fields = "\n".join(_field(name) for name in FIELDS)
+    reader = STRUCT if how == "struct" else BUFFER
+    text = reader + ENTRY
+    values = {
+        **{f"@{name}@": str(at) for name, at in _ARRAY.items()},
+        "@fields@": fields,
+        "@port@": str(8 * len(_PORT)),
+        "@most@": str(MOST),
+        "@wanted@": str(_WANTED_FLAGS),
+        "@writeable@": str(_WRITEABLE),
+        "@allocates@": "true" if how == "struct" else "false",
+    }
+    for name, value in values.items():
+        text = text.replace(name, value)
+    return text

@@ -1,0 +1,349 @@
+"""Kernels: the functions that are called from outside, for one state and for batches.
+
+    scalar(in, out, s) -> status
+        in, out: tables of pointers to the ports; s: scratch memory
+    lanes(in, strides, out, status, first, last, s) -> number of rows that failed
+        rows first..last of C-order arrays; at least `width` of them. strides: bytes
+        from row to row of each input, 0 where all rows share it
+    blocked(in, out, status, first, last, s) -> as lanes
+        blocks first..last of arrays (blocks, size, width)
+
+The last block of `lanes` overlaps the one before it where the rows do not fill it: rows
+do not depend on each other, so the same bits are written twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dyn_core.engines.chunk import Ports
+from dyn_core.engines.emit import ARGUMENTS, HOLDS, Emitter
+from dyn_core.engines.graph import Graph
+from dyn_core.engines.ir import constant, kind
+
+
+@dataclass(frozen=True)
+class Code:
+    """LLVM text of one kernel.
+
+    Attributes:
+        text: The module.
+        entries: Names of the functions to call.
+        scratch: Bytes of scratch memory a call needs, 64-byte aligned.
+        steps: Number of operations.
+    """
+
+    text: str
+    entries: tuple[str, ...]
+    scratch: int
+    steps: int
+
+
+def scalar_code(
+    graph: Graph, inputs: Sequence[int], outputs: Sequence[int], fused: bool, pack: int
+) -> Code:
+    """Write the kernel for one state; inputs, outputs: sizes of the ports."""
+    emitter = Emitter(1, fused, pack)
+    calls = emitter.graph(graph, Ports("%in", inputs), Ports("%out", outputs))
+    checked = bool(graph.requirements)
+    lines = [
+        "define i64 @scalar(ptr %in, ptr %out, ptr %s) nounwind {",
+        f"  store i64 {HOLDS}, ptr %s",
+        *calls,
+    ]
+    if checked:
+        lines += [
+            "  %found = load i64, ptr %s",
+            f"  %holds = icmp eq i64 %found, {HOLDS}",
+            "  %status = select i1 %holds, i64 0, i64 %found",
+            "  ret i64 %status",
+        ]
+    else:
+        lines += ["  ret i64 0"]
+    text = "\n".join([emitter.close(), *lines, "}", ""])
+    return Code(text, ("scalar",), 8 * emitter.top, emitter.steps)
+
+
+def lane_code(
+    graph: Graph,
+    inputs: Sequence[int],
+    outputs: Sequence[int],
+    fused: bool,
+    width: int,
+) -> Code:
+    """Write the kernels for batches of at least `width` rows, and for blocks."""
+    emitter = Emitter(width, fused, 1)
+    calls = emitter.graph(graph, Ports("%in", inputs), Ports("%out", outputs))
+    lane = 8 * width
+    places = []  # of the blocked copies of inputs and outputs, then of their tables
+    at = emitter.top * lane
+    for size in (*inputs, *outputs):
+        places.append(at)
+        at += -(-size // width) * width * lane  # whole groups: see _gather
+    tables = at
+    at += 8 * (len(inputs) + len(outputs))
+    checked = bool(graph.requirements)
+    parts = [
+        emitter.close(),
+        _step_function(calls, width, checked),
+        _gather(width),
+        _scatter(width),
+        _lanes(inputs, outputs, places, tables, width),
+        _blocked(inputs, outputs, tables, width),
+    ]
+    scratch = (at + 63) // 64 * 64
+    return Code("\n".join(parts), ("lanes", "blocked"), scratch, emitter.steps)
+
+
+def _step_function(calls: Sequence[str], width: int, checked: bool) -> str:
+    """Write the function of one block: the status of its rows, how many failed."""
+    real = kind("whole", width)
+    align = 8 * width
+    holds = constant(HOLDS, "whole", width)
+    lines = [f"define internal i64 @block({ARGUMENTS}, ptr %status) nounwind {{"]
+    lines += [f"  store {real} {holds}, ptr %s, align {align}", *calls]
+    if not checked:
+        return "\n".join([*lines, "  ret i64 0", "}", ""])
+    lanes = "i1" if width == 1 else f"<{width} x i1>"
+    lines += [
+        f"  %found = load {real}, ptr %s, align {align}",
+        f"  %bad = icmp ne {real} %found, {holds}",
+        f"  %zero = select {lanes} %bad, {real} %found, {real} zeroinitializer",
+        f"  store {real} %zero, ptr %status, align 8",
+        f"  %bits = bitcast {lanes} %bad to i{width}",
+        f"  %count = call i{width} @llvm.ctpop.i{width}(i{width} %bits)",
+        f"  %wide = zext i{width} %count to i64",
+        "  ret i64 %wide",
+        "}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _transpose(rows: list[str], width: int, lines: list[str], tag: str) -> list[str]:
+    """Write the transposition of `width` vectors: swap blocks of 1, 2, 4, ..."""
+    size = 1
+    while size < width:
+        following = list(rows)
+        for i in range(width):
+            if i & size:
+                continue
+            a, b = rows[i], rows[i + size]
+            low = [j if not j & size else width + j - size for j in range(width)]
+            high = [j + size if not j & size else width + j for j in range(width)]
+            for k, mask in ((i, low), (i + size, high)):
+                name = f"%{tag}{size}_{k}"
+                chosen = ", ".join(f"i32 {j}" for j in mask)
+                of = f"<{width} x double>"
+                lines.append(
+                    f"  {name} = shufflevector {of} {a}, {of} {b},"
+                    f" <{width} x i32> <{chosen}>"
+                )
+                following[k] = name
+        rows = following
+        size *= 2
+    return rows
+
+
+def _column_loop(width: int) -> list[str]:
+    """Begin the loop over groups of `width` columns; %mask tells which exist."""
+    counting = ", ".join(f"i64 {k}" for k in range(width))
+    return [
+        "  %some = icmp sgt i64 %n, 0",
+        "  br i1 %some, label %group, label %end",
+        "group:",
+        "  %c = phi i64 [0, %0], [%next, %group]",
+        "  %left = sub i64 %n, %c",
+        f"  %one = insertelement <{width} x i64> poison, i64 %left, i32 0",
+        f"  %all = shufflevector <{width} x i64> %one, <{width} x i64> poison,"
+        f" <{width} x i32> zeroinitializer",
+        f"  %mask = icmp sgt <{width} x i64> %all, <{counting}>",
+    ]
+
+
+def _column_end(width: int) -> list[str]:
+    return [
+        f"  %next = add i64 %c, {width}",
+        "  %more = icmp slt i64 %next, %n",
+        "  br i1 %more, label %group, label %end",
+        "end:",
+        "  ret void",
+        "}",
+        "",
+    ]
+
+
+def _gather(width: int) -> str:
+    """Write rows -> block: `to` gets n vectors, and more up to a whole group."""
+    of = f"<{width} x double>"
+    suffix = f"v{width}f64.p0"
+    lines = [
+        "define internal void @gather(ptr %from, i64 %stride, i64 %n, ptr noalias %to)"
+        " nounwind {",
+        *_column_loop(width),
+    ]
+    rows = []
+    for r in range(width):
+        lines += [
+            f"  %o{r} = mul i64 %stride, {r}",
+            f"  %r{r} = getelementptr i8, ptr %from, i64 %o{r}",
+            f"  %p{r} = getelementptr double, ptr %r{r}, i64 %c",
+            f"  %v{r} = call {of} @llvm.masked.load.{suffix}(ptr %p{r},"
+            f" i32 8, <{width} x i1> %mask, {of} zeroinitializer)",
+        ]
+        rows.append(f"%v{r}")
+    columns = _transpose(rows, width, lines, "t")
+    for k, name in enumerate(columns):
+        lines += [
+            f"  %c{k} = add i64 %c, {k}",
+            f"  %q{k} = mul i64 %c{k}, {width}",
+            f"  %w{k} = getelementptr double, ptr %to, i64 %q{k}",
+            f"  store {of} {name}, ptr %w{k}, align {8 * width}",
+        ]
+    lines += _column_end(width)
+    return "\n".join(lines)
+
+
+def _scatter(width: int) -> str:
+    """Write block -> rows: n vectors at `from` become `width` rows of n numbers."""
+    of = f"<{width} x double>"
+    suffix = f"v{width}f64.p0"
+    lines = [
+        "define internal void @scatter(ptr noalias %from, i64 %n, ptr %to)"
+        " nounwind {",
+        *_column_loop(width),
+    ]
+    columns = []
+    for k in range(width):
+        lines += [
+            f"  %c{k} = add i64 %c, {k}",
+            f"  %q{k} = mul i64 %c{k}, {width}",
+            f"  %w{k} = getelementptr double, ptr %from, i64 %q{k}",
+            f"  %v{k} = load {of}, ptr %w{k}, align {8 * width}",
+        ]
+        columns.append(f"%v{k}")
+    rows = _transpose(columns, width, lines, "t")
+    for r, name in enumerate(rows):
+        lines += [
+            f"  %o{r} = mul i64 %n, {r}",
+            f"  %a{r} = add i64 %o{r}, %c",
+            f"  %p{r} = getelementptr double, ptr %to, i64 %a{r}",
+            f"  call void @llvm.masked.store.{suffix}({of} {name}, ptr %p{r},"
+            f" i32 8, <{width} x i1> %mask)",
+        ]
+    lines += _column_end(width)
+    return "\n".join(lines)
+
+
+def _lanes(
+    inputs: Sequence[int],
+    outputs: Sequence[int],
+    places: Sequence[int],
+    tables: int,
+    width: int,
+) -> str:
+    """Write the driver over rows of C-order arrays."""
+    lines = [
+        "define i64 @lanes(ptr %in, ptr %strides, ptr %out, ptr %status, i64 %first,"
+        " i64 %last, ptr %s) nounwind {",
+        f"  %tables = getelementptr i8, ptr %s, i64 {tables}",
+        f"  %touts = getelementptr ptr, ptr %tables, i64 {len(inputs)}",
+        f"  %final = sub i64 %last, {width}",
+    ]
+    for k, place in enumerate(places):
+        lines += [
+            f"  %b{k} = getelementptr i8, ptr %s, i64 {place}",
+            f"  %t{k} = getelementptr ptr, ptr %tables, i64 {k}",
+            f"  store ptr %b{k}, ptr %t{k}",
+        ]
+    lines += [
+        "  br label %rows",
+        "rows:",
+        "  %at = phi i64 [%first, %0], [%following, %done]",
+        "  %failed = phi i64 [0, %0], [%sum, %done]",
+        "  %early = icmp slt i64 %at, %final",
+        "  %row = select i1 %early, i64 %at, i64 %final",
+        "  %begun = icmp ne i64 %at, %first",
+    ]
+    for k, size in enumerate(inputs):
+        lines += [
+            f"  %ps{k} = getelementptr i64, ptr %strides, i64 {k}",
+            f"  %stride{k} = load i64, ptr %ps{k}",
+            f"  %shared{k} = icmp eq i64 %stride{k}, 0",
+            f"  %skip{k} = and i1 %shared{k}, %begun",
+            f"  br i1 %skip{k}, label %have{k}, label %take{k}",
+            f"take{k}:",
+            f"  %pp{k} = getelementptr ptr, ptr %in, i64 {k}",
+            f"  %base{k} = load ptr, ptr %pp{k}",
+            f"  %far{k} = mul i64 %stride{k}, %row",
+            f"  %from{k} = getelementptr i8, ptr %base{k}, i64 %far{k}",
+            f"  call void @gather(ptr %from{k}, i64 %stride{k}, i64 {size}, ptr %b{k})",
+            f"  br label %have{k}",
+            f"have{k}:",
+        ]
+    lines += [
+        "  %states = getelementptr i64, ptr %status, i64 %row",
+        "  %bad = call i64 @block(ptr %tables, ptr %touts, ptr %s, ptr %states)",
+        "  %sum = add i64 %failed, %bad",
+    ]
+    for k, size in enumerate(outputs):
+        lines += [
+            f"  %po{k} = getelementptr ptr, ptr %out, i64 {k}",
+            f"  %ob{k} = load ptr, ptr %po{k}",
+            f"  %of{k} = mul i64 %row, {size}",
+            f"  %to{k} = getelementptr double, ptr %ob{k}, i64 %of{k}",
+            f"  call void @scatter(ptr %b{len(inputs) + k}, i64 {size}, ptr %to{k})",
+        ]
+    lines += [
+        "  br label %done",
+        "done:",
+        f"  %following = add i64 %at, {width}",
+        "  %more = icmp slt i64 %following, %last",
+        "  br i1 %more, label %rows, label %end",
+        "end:",
+        "  ret i64 %sum",
+        "}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _blocked(
+    inputs: Sequence[int], outputs: Sequence[int], tables: int, width: int
+) -> str:
+    """Write the driver over blocks that already lie as lanes."""
+    lines = [
+        "define i64 @blocked(ptr %in, ptr %out, ptr %status, i64 %first, i64 %last,"
+        " ptr %s) nounwind {",
+        f"  %tables = getelementptr i8, ptr %s, i64 {tables}",
+        f"  %touts = getelementptr ptr, ptr %tables, i64 {len(inputs)}",
+        "  br label %blocks",
+        "blocks:",
+        "  %at = phi i64 [%first, %0], [%following, %blocks]",
+        "  %failed = phi i64 [0, %0], [%sum, %blocks]",
+    ]
+    for k, size in enumerate((*inputs, *outputs)):
+        table, j = ("%in", k) if k < len(inputs) else ("%out", k - len(inputs))
+        lines += [
+            f"  %p{k} = getelementptr ptr, ptr {table}, i64 {j}",
+            f"  %base{k} = load ptr, ptr %p{k}",
+            f"  %o{k} = mul i64 %at, {size * width}",
+            f"  %a{k} = getelementptr double, ptr %base{k}, i64 %o{k}",
+            f"  %t{k} = getelementptr ptr, ptr %tables, i64 {k}",
+            f"  store ptr %a{k}, ptr %t{k}",
+        ]
+    lines += [
+        f"  %row = mul i64 %at, {width}",
+        "  %states = getelementptr i64, ptr %status, i64 %row",
+        "  %bad = call i64 @block(ptr %tables, ptr %touts, ptr %s, ptr %states)",
+        "  %sum = add i64 %failed, %bad",
+        "  %following = add i64 %at, 1",
+        "  %more = icmp slt i64 %following, %last",
+        "  br i1 %more, label %blocks, label %end",
+        "end:",
+        "  ret i64 %sum",
+        "}",
+        "",
+    ]
+    return "\n".join(lines)
