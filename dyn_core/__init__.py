@@ -68,6 +68,7 @@ from dyn_core.spatial import (
     cross3,
     cross_force,
     cross_motion,
+    rotation_rates,
     skew,
 )
 from dyn_core.spatial.linear import Factored

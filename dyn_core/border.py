@@ -13,6 +13,7 @@ from typing import Any
 
 from dyn_core.errors import ShapeError, UnsupportedError
 from dyn_core.model import Model, coordinates, parameters
+from dyn_core.model.regroup import regroup
 from dyn_core.scalar import Number
 from dyn_core.signature import Port, Signature
 from dyn_core.spatial import Force, Matrix, Transform, Vector
@@ -30,6 +31,7 @@ class Border:
         options: Options of the text.
         joint_friction: Whether joint forces carry damping and dry friction here.
         f_ext_frame: body or base.
+        regrouped: Whether the text gets a Model with inertia moved to the parents.
     """
 
     text: Callable[..., Any]
@@ -39,6 +41,7 @@ class Border:
     options: Mapping[str, Any]
     joint_friction: bool = False
     f_ext_frame: str = "body"
+    regrouped: bool = False
 
     def flat(
         self, model: Model, inputs: Sequence[Port], paths: Sequence[str]
@@ -71,7 +74,8 @@ class Border:
         """Give the outputs, as Vectors, Matrices and numbers, for such inputs."""
         inputs = [self._input(model, port, values) for port in self.signature.inputs]
         slots = {name: _Slot(name, what, model) for name, what in self.slots.items()}
-        results = self.text(model, *inputs, **slots, **self.options)
+        robot = regroup(model) if self.regrouped else model
+        results = self.text(robot, *inputs, **slots, **self.options)
         if len(self.signature.outputs) == 1:
             results = (results,)
         outputs = zip(self.signature.outputs, results, strict=True)

@@ -143,6 +143,9 @@ class TextSolver(Solver):
             Vectors of independent coordinates.
         coupled: Solver that serves robots with followers instead, where the text
             eliminates joint by joint; None if the text serves them.
+        regrouped: Whether the text may get a Model whose inertia was moved towards the
+            base (model/regroup.py): right where only joint forces, accelerations and H
+            come out.
         source: Where the algorithm is from.
     """
 
@@ -155,6 +158,7 @@ class TextSolver(Solver):
     sizes: Callable[[Model, Mapping[str, Any]], Mapping[str, int]] = _no_sizes
     by_joint: bool = True
     coupled: TextSolver | None = None
+    regrouped: bool = False
     source: str = ""
     origin: str = ""
     lookup: Lookup | None = None
@@ -231,6 +235,7 @@ class TextSolver(Solver):
             options,
             here,
             common.f_ext_frame,
+            self.regrouped,
         )
 
     def _fill(self, slot: str, wanted: Signature, what: Any) -> Solver:

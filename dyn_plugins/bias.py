@@ -27,4 +27,4 @@ def bias(model, q, qd, f_ext):
 @hookimpl
 def dyn_solvers():
     """Offer the solvers of this file."""
-    return [TextSolver("bias", BIAS_FORCE, bias)]
+    return [TextSolver("bias", BIAS_FORCE, bias, regrouped=True)]

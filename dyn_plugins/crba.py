@@ -39,4 +39,4 @@ def crba(model, q):
 @hookimpl
 def dyn_solvers():
     """Offer the solvers of this file."""
-    return [TextSolver("crba", MASS_MATRIX, crba)]
+    return [TextSolver("crba", MASS_MATRIX, crba, regrouped=True)]

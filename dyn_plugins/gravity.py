@@ -33,4 +33,4 @@ def gravity(model, q):
 @hookimpl
 def dyn_solvers():
     """Offer the solvers of this file."""
-    return [TextSolver("gravity", GRAVITY_FORCE, gravity)]
+    return [TextSolver("gravity", GRAVITY_FORCE, gravity, regrouped=True)]

@@ -20,6 +20,8 @@ from dyn_core.engines.traced import GraphProgram
 from dyn_core.errors import ShapeError, UnsupportedError
 
 _HOLD = 100e-6  # work that keeps the GIL at most [s]
+_SPREAD = 400e-6  # work from which several threads pay [s]
+_STATES = 16384  # most rows with requirements that the entry takes at a time
 _STEP = {"scalar": 0.15e-9, "lanes": 0.07e-9}  # rough time of an operation, per row [s]
 _known: WeakValueDictionary[str, Kernel] = WeakValueDictionary()
 _P, _I = ctypes.c_void_p, ctypes.c_int64
@@ -196,10 +198,13 @@ class NativeProgram(GraphProgram):
             return
         kernel = self._kernels[flavour]
         if flavour == "lanes":
-            rows = int(_HOLD / (kernel.steps + 50) / _STEP["lanes"])
+            row = (kernel.steps + 50) * _STEP["lanes"]
+            most = int(_SPREAD / row) if count(self.threads) > 1 else 2**62
+            if self.checked:
+                most = min(most, _STATES)
             table.buffer("lane_scratch", kernel.scratch)
-            table.buffer("status", 8 * max(rows, self.lanes))
-            table["max_rows"] = rows
+            table.buffer("status", 8 * _STATES if self.checked else 8 * self.lanes)
+            table["max_rows"], table["hold_rows"] = most, int(_HOLD / row)
             table["lanes"] = kernel.addresses["lanes"]
         elif kernel.steps * _STEP["scalar"] < _HOLD:
             careful = self.checked or self.finite
@@ -314,7 +319,9 @@ class NativeProgram(GraphProgram):
         outputs = (_P * len(results))(*[array.ctypes.data for array in results])
         steps = (_I * len(strides))(*strides)
         work = rows * kernel.steps * _STEP["lanes"]
-        threads = min(count(self.threads), int(work / _HOLD) + 1, rows // self.lanes)
+        threads = min(count(self.threads), rows // self.lanes)
+        if work < _SPREAD:
+            threads = 1
         failed = [0] * threads
 
         def run(k: int, first: int, last: int) -> None:

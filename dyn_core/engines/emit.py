@@ -31,7 +31,8 @@ class Emitter:
     Attributes:
         text: The LLVM IR so far.
         top: Number of scratch slots in use; slot 0 is the status.
-        parts: Number of functions and steps written.
+        steps: Number of operations written.
+        last: Instructions of the last function written.
     """
 
     def __init__(self, width: int, fused: bool, pack: int) -> None:
@@ -39,6 +40,7 @@ class Emitter:
         self.text: list[str] = []
         self.top = 1
         self.steps = 0
+        self.last: list[str] = []
         self.functions: set[tuple[str, int]] = set()
         self._count = 0
 
@@ -67,7 +69,7 @@ class Emitter:
         return calls
 
     def close(self) -> str:
-        """Give the whole text, with the functions that were called."""
+        """Give the text of all functions, with those of functions.py they call."""
         own = [definition(name, w, self.fused) for name, w in sorted(self.functions)]
         widths = sorted({self.width, *(w for _, w in self.functions)})
         return "\n".join([*map(_declarations, widths), _LIBRARY, *own, *self.text])
@@ -89,6 +91,7 @@ class Emitter:
     def function(self, what: str, chunk: Block) -> str:
         """Write a function; give its call."""
         name = self.name(what)
+        self.last = chunk.lines
         head = f"define internal void {name}({_PARAMETERS}) nounwind {{"
         self.text += [head, *chunk.lines, "  ret void", "}", ""]
         return f"  call void {name}({ARGUMENTS})"

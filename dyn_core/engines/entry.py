@@ -38,7 +38,7 @@ FIELDS = (
     "scalar", "lanes", "scratch", "lane_scratch", "n_in", "n_out", "inputs", "outputs",
     "slow", "array_type", "float_type", "descr", "tuple_type", "result_type",
     "out_name", "new_array", "max_rows", "width", "status", "careful", "finite",
-    "temporary",
+    "temporary", "hold_rows", "busy",
 )  # fmt: skip
 _PORT = ("ndim", "size", *(f"dim{k}" for k in range(_DIMS)))
 
@@ -237,7 +237,6 @@ def _text(how: str) -> str:
         "@most@": str(MOST),
         "@wanted@": str(_WANTED_FLAGS),
         "@writeable@": str(_WRITEABLE),
-        "@allocates@": "true" if how == "struct" else "false",
     }
     for name, value in values.items():
         text = text.replace(name, value)

@@ -142,6 +142,8 @@ ENTRY = """
 declare void @PyErr_Clear()
 declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
 declare ptr @PyFloat_FromDouble(double)
+declare ptr @PyEval_SaveThread()
+declare void @PyEval_RestoreThread(ptr)
 declare ptr @PyType_GenericAlloc(ptr, i64)
 declare void @Py_IncRef(ptr)
 declare void @Py_DecRef(ptr)
@@ -228,9 +230,7 @@ named2:
   br label %inputs
 inputs:
   %out = phi ptr [null, %keywords], [%given, %named2]
-  %pnone = icmp ne ptr %out, null
-  %mayrun = or i1 %pnone, @allocates@
-  br i1 %mayrun, label %intest, label %slow
+  br label %intest
 intest:
   %k = phi i64 [0, %inputs], [%knext, %inkeep]
   %inmore = icmp slt i64 %k, %d_n_in
@@ -427,8 +427,9 @@ newarray:
   br i1 %failed, label %clean, label %newarray1
 newarray1:
   store ptr %fresharray, ptr %pmade
-  %pdata = getelementptr i8, ptr %fresharray, i64 @data@
-  %ndata = load ptr, ptr %pdata
+  %read = call i64 @array(ptr %fresharray, ptr %a_array_type, ptr %a_descr, ptr %nport,
+                          i64 1, ptr %result)
+  %ndata = load ptr, ptr %result
   store ptr %ndata, ptr %pnouts
   br label %newkeep
 newkeep:
@@ -437,8 +438,27 @@ newkeep:
 run:
   br i1 %many, label %runlanes, label %runone
 runlanes:
-  %lbad = call i64 %a_lanes(ptr %in, ptr %strides, ptr %outs, ptr %a_status, i64 0,
+  %isbusy = load i64, ptr %p_busy
+  %isfree = icmp eq i64 %isbusy, 0
+  br i1 %isfree, label %runlanes1, label %undo
+runlanes1:
+  %long = icmp sgt i64 %batch, %d_hold_rows
+  br i1 %long, label %unlock, label %held
+held:
+  %hbad = call i64 %a_lanes(ptr %in, ptr %strides, ptr %outs, ptr %a_status, i64 0,
                             i64 %batch, ptr %a_lane_scratch)
+  br label %ranlanes
+; Long work: others may run meanwhile; the scratch memory is marked as taken.
+unlock:
+  store i64 1, ptr %p_busy
+  %thread = call ptr @PyEval_SaveThread()
+  %ubad = call i64 %a_lanes(ptr %in, ptr %strides, ptr %outs, ptr %a_status, i64 0,
+                            i64 %batch, ptr %a_lane_scratch)
+  call void @PyEval_RestoreThread(ptr %thread)
+  store i64 0, ptr %p_busy
+  br label %ranlanes
+ranlanes:
+  %lbad = phi i64 [%hbad, %held], [%ubad, %unlock]
   %lfine = icmp eq i64 %lbad, 0
   br i1 %lfine, label %deliver, label %undo
 runone:

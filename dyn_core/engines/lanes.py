@@ -47,6 +47,9 @@ def scalar_code(
     emitter = Emitter(1, fused, pack)
     calls = emitter.graph(graph, Ports("%in", inputs), Ports("%out", outputs))
     checked = bool(graph.requirements)
+    if len(calls) == 1:  # small enough to be one function
+        calls = emitter.last
+        emitter.text.clear()
     lines = [
         "define i64 @scalar(ptr %in, ptr %out, ptr %s) nounwind {",
         f"  store i64 {HOLDS}, ptr %s",

@@ -100,9 +100,8 @@ def machine() -> Machine:
     return Machine(cpu, flat, width, 8, fused, digest.hexdigest())
 
 
-@cache
 def _target(level: int) -> Any:
-    """Give LLVM's code generator at an optimisation level."""
+    """Make a code generator at an optimisation level; loaded code owns one."""
     import llvmlite.binding as llvm
 
     host = machine()

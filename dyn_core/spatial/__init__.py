@@ -17,6 +17,7 @@ from dyn_core.spatial.vectors import (
     cross3,
     cross_force,
     cross_motion,
+    rotation_rates,
     skew,
 )
 
@@ -35,5 +36,6 @@ __all__ = [
     "cross3",
     "cross_force",
     "cross_motion",
+    "rotation_rates",
     "skew",
 ]

@@ -147,6 +147,32 @@ class RigidInertia:
             return ForceSubspace(self @ column for column in other)
         return NotImplemented
 
+    def force_of(self, a: Vector, U: Matrix) -> Force:
+        """Give the force that a motion of the body takes.
+
+            force = m a + U h,   moment = h x a + vee(U P - (U P).T)
+
+        P = tr(I)/2 - I is the second moment of mass; the moment is the integral of
+        r x (U r) dm.
+
+        Args:
+            a: Classical acceleration of the origin, 3 [m/s²].
+            U: rotation_rates(w, alpha) of the body, 3x3.
+        """
+        xx, xy, xz, yy, yz, zz = self.I.entries
+        diagonal = (yy + zz - xx) * 0.5, (zz + xx - yy) * 0.5, (xx + yy - zz) * 0.5
+        P = Symmetric((diagonal[0], -xy, -xz, diagonal[1], -yz, diagonal[2])).full().rows
+        rows = [Vector(row) for row in U.rows]
+        P1, P2, P3 = (Vector(row) for row in P)
+        turn = Vector(
+            (
+                rows[2] @ P2 - rows[1] @ P3,
+                rows[0] @ P3 - rows[2] @ P1,
+                rows[1] @ P1 - rows[0] @ P2,
+            )
+        )
+        return Force(turn + cross3(self.h, a), a * self.m + U @ self.h)
+
     def articulated(self) -> ArticulatedInertia:
         """Give the same inertia as an ArticulatedInertia."""
         return ArticulatedInertia(
@@ -158,6 +184,16 @@ class RigidInertia:
 
     def __repr__(self) -> str:
         return f"RigidInertia(m={self.m}, h={list(self.h)}, I={list(self.I.entries)})"
+
+
+def _is_zero(x: Any) -> bool:
+    return isinstance(x, (int, float)) and x == 0
+
+
+def _axis(column: Motion) -> int | None:
+    """Give which coordinate axis a motion is along, if it is known to be."""
+    used = [k for k, x in enumerate(column) if not _is_zero(x)]
+    return used[0] if len(used) == 1 else None
 
 
 class ArticulatedInertia:
@@ -197,6 +233,35 @@ class ArticulatedInertia:
         if isinstance(other, MotionSubspace):
             return ForceSubspace(self @ column for column in other)
         return NotImplemented
+
+    def reduced(
+        self, U: ForceSubspace, D_inverse: Matrix, S: MotionSubspace, armature: Any
+    ) -> ArticulatedInertia:
+        """Give what is felt across a joint: IA - U D^-1 U.T, with U = IA S.
+
+        Without armature its product with S vanishes: where a column of S is a
+        coordinate axis, these entries are zero.
+        """
+        left = self - (U @ D_inverse) @ U.T
+        free = [_axis(S[k]) for k, a in enumerate(armature) if _is_zero(a)]
+        return left.without([k for k in free if k is not None])
+
+    def without(self, axes: Iterable[int]) -> ArticulatedInertia:
+        """Set the rows and columns of some coordinates, 0 to 5, to zero."""
+        gone = set(axes)
+
+        def keep(x: Any, i: int, j: int) -> Any:
+            return 0.0 if i in gone or j in gone else x
+
+        I = Symmetric(
+            keep(x, *at) for x, at in zip(self.I.entries, _ORDER, strict=True)
+        )
+        M = Symmetric(
+            keep(x, i + 3, j + 3)
+            for x, (i, j) in zip(self.M.entries, _ORDER, strict=True)
+        )
+        H = Matrix([keep(self.H[i, j], i, j + 3) for j in range(3)] for i in range(3))
+        return ArticulatedInertia(I, H, M)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         pairs = zip(self.I.full().rows, self.H.rows, strict=True)

@@ -140,6 +140,11 @@ class Matrix:
         return self._with(other, function)
 
     @classmethod
+    def zeros(cls, rows: int, columns: int) -> Matrix:
+        """Give a matrix of zeros."""
+        return cls([0.0] * columns for _ in range(rows))
+
+    @classmethod
     def identity(cls, n: int) -> Matrix:
         """Give the unit matrix."""
         return cls([float(i == j) for j in range(n)] for i in range(n))
@@ -285,6 +290,24 @@ def skew(r: Iterable[Any]) -> Matrix:
     """Matrix r x, such that (r x) b = r x b.  Source: GUIDE (13)."""
     x, y, z = r
     return Matrix(((0.0, -z, y), (z, 0.0, -x), (-y, x, 0.0)))
+
+
+def rotation_rates(w: Vector, alpha: Vector) -> Matrix:
+    """Give U = [alpha] + [w][w]: a point fixed at r accelerates by a + U r.
+
+    Args:
+        w: Angular velocity, 3 [rad/s].
+        alpha: Angular acceleration, 3 [rad/s²].
+    """
+    (x, y, z), (ax, ay, az) = w, alpha
+    xx, yy, zz, xy, xz, yz = x * x, y * y, z * z, x * y, x * z, y * z
+    return Matrix(
+        (
+            (-(yy + zz), xy - az, xz + ay),
+            (xy + az, -(xx + zz), yz - ax),
+            (xz - ay, yz + ax, -(xx + yy)),
+        )
+    )
 
 
 def cross_motion(v: Motion, m: Motion) -> Motion:
