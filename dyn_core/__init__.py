@@ -31,20 +31,23 @@ from dyn_core.errors import (
 )
 from dyn_core.hookspecs import hookimpl
 from dyn_core.model import Model, load_urdf
-from dyn_core.model.coordinates import friction_force, friction_slope
+from dyn_core.model.coordinates import friction_force, friction_slope, joint_factors
 from dyn_core.registry import Registry, default_registry, solver, solvers
 from dyn_core.signature import (
     BIAS_FORCE,
     ENERGY,
+    FD_DERIVATIVES,
     FORWARD_DYNAMICS,
     FORWARD_KINEMATICS,
     FRAME_BIAS_ACCELERATION,
     FRAME_VELOCITY,
     GRAVITY_CONTROL,
     GRAVITY_FORCE,
+    ID_DERIVATIVES,
     INVERSE_DYNAMICS,
     JACOBIAN,
     MASS_MATRIX,
+    MASS_MATRIX_INVERSE,
     MOMENTUM,
     SIGNATURES,
     STEP,
@@ -64,6 +67,7 @@ from dyn_core.spatial import (
     Symmetric,
     Transform,
     Vector,
+    VelocityProduct,
     cross,
     cross3,
     cross_force,

@@ -105,11 +105,17 @@ class Border:
                 "velocity": coordinates.join_v,
                 "joint_force": coordinates.join_force,
                 "joint_matrix": coordinates.join_matrix,
+                "joint_slopes": coordinates.join_slopes,
+                "joint_damping": coordinates.join_slopes,
                 "jacobian": coordinates.join_columns,
             }.get(port.kind)
             result = result if join is None else join(model, result)
         if port.kind == "joint_force":
             result = result + self._friction(model, values)
+        at = self.signature.friction_at
+        if port.kind == "joint_damping" and self.joint_friction and at is not None:
+            slope = coordinates.friction_slope(model, values[at])
+            result = result + Matrix.diagonal(slope)
         return result
 
     def _friction(self, model: Model, values: Mapping[str, Any]) -> Vector:

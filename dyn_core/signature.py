@@ -14,6 +14,8 @@ KINDS = (
     "velocity",  # (nv,) velocities, accelerations: expanded to followers
     "joint_force",  # (nv,) outputs contracted to leaders; carries joint friction
     "joint_matrix",  # (nv, nv) symmetric, contracted on both sides
+    "joint_slopes",  # (nv, nv) of joint forces, contracted on both sides
+    "joint_damping",  # the same by velocity; carries the slope of joint friction
     "jacobian",  # (6, nv) columns contracted to leaders
     "wrenches",  # (nb, 6) a force on each body, in its coordinates
     "poses",  # (k, 4, 4) homogeneous transforms
@@ -134,6 +136,29 @@ STEP = Signature(
         Port("qd_next", ("nv",), "rad/s | m/s", "velocity"),
     ),
 )
+ID_DERIVATIVES = Signature(
+    "id_derivatives",
+    (_q, _qd, _qdd, _f_ext),
+    (
+        Port("dtau_dq", ("nv", "nv"), "SI", "joint_slopes"),
+        Port("dtau_dqd", ("nv", "nv"), "SI", "joint_damping"),
+        Port("H", ("nv", "nv"), "kg·m² | kg", "joint_matrix"),
+    ),
+    friction_at="qd",
+)
+FD_DERIVATIVES = Signature(
+    "fd_derivatives",
+    (_q, _qd, _tau, _f_ext),
+    (
+        _qdd,
+        Port("dqdd_dq", ("nv", "nv"), "SI"),
+        Port("dqdd_dqd", ("nv", "nv"), "SI"),
+        Port("Hinv", ("nv", "nv"), "1/(kg·m²) | 1/kg"),
+    ),
+)
+MASS_MATRIX_INVERSE = Signature(
+    "mass_matrix_inverse", (_q,), (Port("Hinv", ("nv", "nv"), "1/(kg·m²) | 1/kg"),)
+)
 _gains = (Port("kp", ("nv",), "1/s²"), Port("kd", ("nv",), "1/s"))
 TRACKING_CONTROL = Signature(
     "tracking_control",
@@ -165,4 +190,7 @@ SIGNATURES: tuple[Signature, ...] = (
     STEP,
     TRACKING_CONTROL,
     GRAVITY_CONTROL,
+    ID_DERIVATIVES,
+    FD_DERIVATIVES,
+    MASS_MATRIX_INVERSE,
 )

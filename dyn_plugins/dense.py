@@ -4,9 +4,9 @@ from dyn_core import (
     BIAS_FORCE,
     FORWARD_DYNAMICS,
     MASS_MATRIX,
-    Factored,
     TextSolver,
     hookimpl,
+    joint_factors,
 )
 from dyn_plugins.bias import bias
 from dyn_plugins.crba import crba
@@ -29,17 +29,12 @@ def dense(model, q, qd, tau, f_ext, mass_matrix, bias_force):
     Returns:
         Joint accelerations qdd, nv [rad/s² | m/s²].
 
-    Source: RBDA, section 6.1; KIM, Table 1. Solved by L D L.T.
+    Source: RBDA, section 6.1; KIM, Table 1. Solved by L.T D L.
     """
     H = mass_matrix(q)
     C = bias_force(q, qd, f_ext[1:])
-    floors = [0.0] * model.nv
-    items = [""] * model.nv
-    for i in model.independent:
-        at = model.v_slices[i]
-        floors[at] = model.floors[i]
-        items[at] = [f"joint {model.names[i]}"] * model.joint[i].nv
-    return Factored(H, floors, items).solve(tau - C)
+    return joint_factors(model, H).solve(tau - C)
+
 
 
 SOLVER = TextSolver(
@@ -48,8 +43,8 @@ SOLVER = TextSolver(
     dense,
     slots={"mass_matrix": MASS_MATRIX, "bias_force": BIAS_FORCE},
     fills={
-        "mass_matrix": TextSolver("crba", MASS_MATRIX, crba),
-        "bias_force": TextSolver("bias", BIAS_FORCE, bias),
+        "mass_matrix": TextSolver("crba", MASS_MATRIX, crba, regrouped=True),
+        "bias_force": TextSolver("bias", BIAS_FORCE, bias, regrouped=True),
     },
     by_joint=False,
 )

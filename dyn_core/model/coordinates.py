@@ -12,6 +12,7 @@ import numpy as np
 
 from dyn_core.scalar import Column, tanh
 from dyn_core.spatial import Matrix, Motion, MotionSubspace, Vector
+from dyn_core.spatial.linear import Factored
 
 if TYPE_CHECKING:
     from dyn_core.model.model import Model
@@ -68,6 +69,27 @@ def join_matrix(model: Model, blocks: dict[tuple[int, int], Matrix]) -> Matrix:
                 if i != j:
                     H[column][row] = H[column][row] + x
     return Matrix(H)
+
+
+def join_slopes(model: Model, blocks: dict[tuple[int, int], Matrix]) -> Matrix:
+    """Collect a matrix that is not symmetric from its blocks (i, j), both ways given."""
+    M = [[0.0] * model.nv for _ in range(model.nv)]
+    for (i, j), block in blocks.items():
+        scale = model.leader[i][1] * model.leader[j][1]
+        for a, row in enumerate(range(*model.v_slices[i].indices(model.nv))):
+            for b, column in enumerate(range(*model.v_slices[j].indices(model.nv))):
+                M[row][column] = M[row][column] + block[a, b] * scale
+    return Matrix(M)
+
+
+def joint_factors(model: Model, H: Matrix) -> Factored:
+    """Factor a joint-space inertia; a singular pivot names its joint."""
+    floors, items = [0.0] * model.nv, [""] * model.nv
+    for i in model.independent:
+        at = model.v_slices[i]
+        floors[at] = model.floors[i]
+        items[at] = [f"joint {model.names[i]}"] * model.joint[i].nv
+    return Factored(H, floors, items)
 
 
 def join_columns(model: Model, parts: dict[int, MotionSubspace]) -> Matrix:

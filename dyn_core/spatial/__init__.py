@@ -6,6 +6,7 @@ from dyn_core.spatial.inertia import (
     MotionSubspace,
     RigidInertia,
     Symmetric,
+    VelocityProduct,
 )
 from dyn_core.spatial.transforms import Transform
 from dyn_core.spatial.vectors import (
@@ -32,6 +33,7 @@ __all__ = [
     "Symmetric",
     "Transform",
     "Vector",
+    "VelocityProduct",
     "cross",
     "cross3",
     "cross_force",

@@ -147,6 +147,13 @@ class RigidInertia:
             return ForceSubspace(self @ column for column in other)
         return NotImplemented
 
+    @property
+    def second_moments(self) -> Symmetric:
+        """Second moments of mass P = tr(I)/2 - I, integrals of r r.T dm [kg m²]."""
+        xx, xy, xz, yy, yz, zz = self.I.entries
+        x, y, z = yy + zz - xx, zz + xx - yy, xx + yy - zz
+        return Symmetric((x * 0.5, -xy, -xz, y * 0.5, -yz, z * 0.5))
+
     def force_of(self, a: Vector, U: Matrix) -> Force:
         """Give the force that a motion of the body takes.
 
@@ -159,11 +166,8 @@ class RigidInertia:
             a: Classical acceleration of the origin, 3 [m/s²].
             U: rotation_rates(w, alpha) of the body, 3x3.
         """
-        xx, xy, xz, yy, yz, zz = self.I.entries
-        diagonal = (yy + zz - xx) * 0.5, (zz + xx - yy) * 0.5, (xx + yy - zz) * 0.5
-        P = Symmetric((diagonal[0], -xy, -xz, diagonal[1], -yz, diagonal[2])).full().rows
         rows = [Vector(row) for row in U.rows]
-        P1, P2, P3 = (Vector(row) for row in P)
+        P1, P2, P3 = (Vector(row) for row in self.second_moments.full().rows)
         turn = Vector(
             (
                 rows[2] @ P2 - rows[1] @ P3,
@@ -268,6 +272,57 @@ class ArticulatedInertia:
         top = [(*a, *b) for a, b in pairs]
         pairs = zip(self.H.T.rows, self.M.full().rows, strict=True)
         return np.array([*top, *[(*a, *b) for a, b in pairs]], dtype=dtype)
+
+
+class VelocityProduct:
+    """Twice the factor B of the velocity-product forces of bodies with inertia.
+
+        d(v x* I v) = B dv + ... ;   B m = -2 [G w; p x w],   m = [w; .]
+        G = [w_i] P + [h] [v_i],   p = m v_i + w_i x h
+
+    Twelve numbers: a rigid body's B acts on angular velocities only. They add up over
+    bodies in one frame.
+
+    Source: S. Singh, R. Russell and P. Wensing 2022, (29), for I with second moments P.
+    """
+
+    __slots__ = ("G", "p")
+
+    def __init__(self, G: Matrix, p: Vector) -> None:
+        self.G, self.p = G, p
+
+    @classmethod
+    def of(cls, I: RigidInertia, v: Motion) -> VelocityProduct:
+        """Make that of one body moving at v."""
+        w, o = v.ang, v.lin
+        columns = [cross3(w, Vector(row)) for row in I.second_moments.full().rows]
+        inner = I.h @ o
+        G = [
+            [columns[j][i] + o[i] * I.h[j] for j in range(3)] for i in range(3)
+        ]
+        for i in range(3):
+            G[i][i] = G[i][i] - inner
+        return cls(Matrix(G), o * I.m + cross3(w, I.h))
+
+    def __add__(self, other: VelocityProduct) -> VelocityProduct:
+        return VelocityProduct(self.G + other.G, self.p + other.p)
+
+    def __matmul__(self, m: Motion) -> Force:
+        return Force((self.G @ m.ang) * -2.0, cross3(self.p, m.ang) * -2.0)
+
+    def transposed_times(self, m: Motion) -> Vector:
+        """Give the angular part of B.T m; the linear part is zero."""
+        return (self.G.T @ m.ang - cross3(self.p, m.lin)) * -2.0
+
+    def seen_from(self, E: Matrix, r: Vector) -> VelocityProduct:
+        """Give X.T B X for the transform (E, r)."""
+        p = E.T @ self.p
+        turned = E.T @ self.G @ E
+        inner = r @ p
+        G = [[turned[i, j] + p[i] * r[j] for j in range(3)] for i in range(3)]
+        for i in range(3):
+            G[i][i] = G[i][i] - inner
+        return VelocityProduct(Matrix(G), p)
 
 
 class _Subspace:

@@ -11,7 +11,10 @@ from dyn_core.spatial.vectors import Matrix, Vector
 
 
 class Factored:
-    """Factors of a symmetric positive definite matrix A = L D L.T.
+    """Factors of a symmetric positive definite matrix A = L.T D L.
+
+    Elimination goes from the last row to the first: with parents first, zeros between
+    branches of a tree stay zeros, and the pivots are those of articulated bodies.
 
     A pivot at or below its floor is a SingularError that names the row's item. NaN
     passes, so that NaN in means NaN out.
@@ -22,31 +25,31 @@ class Factored:
     ) -> None:
         n = A.shape[0]
         L: list[list[Any]] = [[0.0] * n for _ in range(n)]
-        D: list[Any] = []
-        for j in range(n):
+        D: list[Any] = [0.0] * n
+        for j in reversed(range(n)):
             d = A[j, j]
-            for k in range(j):
-                d = d - L[j][k] * L[j][k] * D[k]
+            for k in range(j + 1, n):
+                d = d - L[k][j] * L[k][j] * D[k]
             require(logical_not(d <= floors[j]), SingularError, items[j])
-            D.append(d)
-            for i in range(j + 1, n):
+            D[j] = d
+            for i in range(j):
                 x = A[i, j]
-                for k in range(j):
-                    x = x - L[i][k] * L[j][k] * D[k]
-                L[i][j] = x / d
+                for k in range(j + 1, n):
+                    x = x - L[k][i] * L[k][j] * D[k]
+                L[j][i] = x / d
         self.L, self.D = L, D
 
     def solve(self, b: Sequence[Any]) -> Vector:
         """Give x of A x = b."""
         n = len(self.D)
         x = list(b)
-        for i in range(n):
-            for k in range(i):
-                x[i] = x[i] - self.L[i][k] * x[k]
-        x = [value / d for value, d in zip(x, self.D, strict=True)]
         for i in reversed(range(n)):
             for k in range(i + 1, n):
                 x[i] = x[i] - self.L[k][i] * x[k]
+        x = [value / d for value, d in zip(x, self.D, strict=True)]
+        for i in range(n):
+            for k in range(i):
+                x[i] = x[i] - self.L[i][k] * x[k]
         return Vector(x)
 
     def inverse(self) -> Matrix:

@@ -7,7 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.spatial.inertia import ArticulatedInertia, RigidInertia, Symmetric
+from dyn_core.spatial.inertia import (
+    ArticulatedInertia,
+    RigidInertia,
+    Symmetric,
+    VelocityProduct,
+)
 from dyn_core.spatial.vectors import Force, Matrix, Motion, Vector, cross3, skew
 
 
@@ -102,7 +107,7 @@ class Transposed:
         if isinstance(other, Force):
             lin = X.E.T @ other.lin
             return Force(X.E.T @ other.ang + cross3(X.r, lin), lin)
-        if isinstance(other, (RigidInertia, ArticulatedInertia)):
+        if isinstance(other, (RigidInertia, ArticulatedInertia, VelocityProduct)):
             return _HalfMoved(X, other)
         return NotImplemented
 
@@ -118,6 +123,8 @@ class _HalfMoved:
     def __matmul__(self, X: Transform) -> Any:
         if X is not self.X:
             raise TypeError("an inertia moves by X.T @ I @ X with one and the same X")
+        if isinstance(self.inertia, VelocityProduct):
+            return self.inertia.seen_from(X.E, X.r)
         if isinstance(self.inertia, RigidInertia):
             return _move_rigid(X, self.inertia)
         return _move_articulated(X, self.inertia)

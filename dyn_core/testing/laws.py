@@ -17,6 +17,7 @@ from dyn_core.model.coordinates import friction_force, split_q
 from dyn_core.registry import solver as find
 from dyn_core.signature import Signature
 from dyn_core.spatial import Vector
+from dyn_core.testing import slopes
 from dyn_core.testing.case import Case, Pairs, derivative
 
 
@@ -327,4 +328,10 @@ LAWS: dict[Signature, tuple[Law, ...]] = {
     kinds.STEP: (steps_start_as_the_equation_of_motion, steps_keep_quaternions),
     kinds.TRACKING_CONTROL: (error_obeys_the_gains,),
     kinds.GRAVITY_CONTROL: (weight_is_carried,),
+    kinds.ID_DERIVATIVES: (
+        slopes.slopes_of_inverse_dynamics,
+        slopes.friction_steepens_inverse_dynamics,
+    ),
+    kinds.FD_DERIVATIVES: (slopes.slopes_of_forward_dynamics,),
+    kinds.MASS_MATRIX_INVERSE: (slopes.inverse_times_H_is_one,),
 }

@@ -1,0 +1,65 @@
+"""Laws of derivatives: they agree with eighth-order differences of what they derive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from dyn_core.model.coordinates import friction_slope
+from dyn_core.spatial import Vector
+from dyn_core.testing.case import Case, Pairs, derivative
+
+
+def _slopes(case: Case, function: Callable[..., np.ndarray]) -> list[np.ndarray]:
+    """Differentiate function(q, qd) by a displacement of q, and by qd."""
+    unit = np.eye(case.model.nv)
+    moves = [lambda e, t: (case.model.integrate(case.q, e * t), case.qd),
+             lambda e, t: (case.q, case.qd + e * t)]  # fmt: skip
+    found = []
+    for move in moves:
+        columns = [
+            derivative(lambda t, e=e, move=move: function(*move(e, t))) for e in unit
+        ]
+        found.append(np.array(columns).reshape(len(unit), len(unit)).T)
+    return found
+
+
+def slopes_of_inverse_dynamics(case: Case) -> Pairs:
+    """d tau = dtau_dq dq + dtau_dqd dqd + H dqdd, forces fixed to their bodies"""
+    given = case.program(inputs=["f_ext"])(case.q, case.qd, case.qdd, case.f_ext)
+    rnea = case.other("rnea", inputs=["f_ext"])
+    wanted = _slopes(case, lambda q, qd: rnea(q, qd, case.qdd, case.f_ext))
+    yield given.dtau_dq, wanted[0]
+    yield given.dtau_dqd, wanted[1]
+    yield given.H, case.other("crba")(case.q)
+
+
+def friction_steepens_inverse_dynamics(case: Case) -> Pairs:
+    """joint_friction=True adds d/dqd (damping qd + friction tanh(qd / v_s))"""
+    rough = case.program(joint_friction=True)(case.q, case.qd, case.qdd)
+    smooth = case.program()(case.q, case.qd, case.qdd)
+    yield rough.dtau_dq, smooth.dtau_dq
+    slope = friction_slope(case.model, Vector(case.qd.tolist()))
+    yield rough.dtau_dqd - smooth.dtau_dqd, np.diag(np.array(list(slope), float))
+
+
+def slopes_of_forward_dynamics(case: Case) -> Pairs:
+    """d qdd = dqdd_dq dq + dqdd_dqd dqd + Hinv dtau, scaled by H"""
+    tau = case.qdd
+    given = case.program(inputs=["f_ext"])(case.q, case.qd, tau, case.f_ext)
+    H = case.other("crba")(case.q)
+    derivatives = case.other("id_derivatives", inputs=["f_ext"])
+    inverse = derivatives(case.q, case.qd, given.qdd, case.f_ext)
+    yield H @ given.dqdd_dq, -inverse.dtau_dq
+    yield H @ given.dqdd_dqd, -inverse.dtau_dqd
+    yield H @ given.Hinv, np.eye(case.model.nv)
+    rnea = case.other("rnea", inputs=["f_ext"])
+    yield rnea(case.q, case.qd, given.qdd, case.f_ext), tau
+
+
+def inverse_times_H_is_one(case: Case) -> Pairs:
+    """Hinv H = 1, Hinv = Hinv.T"""
+    inverse = case.program()(case.q)
+    yield inverse @ case.other("crba")(case.q), np.eye(case.model.nv)
+    yield float(np.array_equal(inverse, inverse.T)), 1.0
