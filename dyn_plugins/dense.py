@@ -36,7 +36,6 @@ def dense(model, q, qd, tau, f_ext, mass_matrix, bias_force):
     return joint_factors(model, H).solve(tau - C)
 
 
-
 SOLVER = TextSolver(
     "dense",
     FORWARD_DYNAMICS,

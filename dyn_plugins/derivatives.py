@@ -89,7 +89,7 @@ def _outward(model, q, qd, qdd, f_ext):
 class _Column:
     """One column s of a joint's S and its rates.
 
-        psi_dot = v_p x s,   psi_ddot = a_p x s + v_p x psi_dot,   both = psi_dot + s_dot
+    psi_dot = v_p x s,   psi_ddot = a_p x s + v_p x psi_dot,   both = psi_dot + s_dot
     """
 
     def __init__(self, s, v_p, a_p, v, in_series):
@@ -103,7 +103,7 @@ class _Column:
 class _Hand:
     """What one column of body i hands up to its ancestors: forces, t3 a moment.
 
-        t1 = B s + Ic both,   t2 = B psi_dot + Ic psi_ddot + s x* f,   t3 = B.T s,  t4 = Ic s
+    t1 = B s + Ic both,   t2 = B psi_dot + Ic psi_ddot + s x* f,   t3 = B.T s,  t4 = Ic s
     """
 
     def __init__(self, column, Ic, B, f):
@@ -200,9 +200,7 @@ def fd_derivatives(model, q, qd, tau, f_ext, forward_dynamics, derivatives):
     return qdd, slopes[0], slopes[1], inverse
 
 
-ID = TextSolver(
-    "id_derivatives", ID_DERIVATIVES, id_derivatives, regrouped=True
-)
+ID = TextSolver("id_derivatives", ID_DERIVATIVES, id_derivatives, regrouped=True)
 
 
 @hookimpl

@@ -39,7 +39,7 @@ class Recipe:
 
 
 @cache
-def _result_type(names: tuple[str, ...]) -> Any:
+def result_type(names: tuple[str, ...]) -> Any:
     """Make the named tuple of several outputs; it pickles by its names."""
     base: Any = namedtuple("Result", list(names))  # type: ignore[misc]
 
@@ -51,7 +51,7 @@ def _result_type(names: tuple[str, ...]) -> Any:
 
 def make_result(names: tuple[str, ...], values: Sequence[Any]) -> Any:
     """Give several outputs as a named tuple."""
-    return _result_type(names)(*values)
+    return result_type(names)(*values)
 
 
 class Program:

@@ -276,9 +276,7 @@ class _Writer:
             return
         packed = "zeroinitializer"
         for k, name in enumerate(names):
-            packed = chunk.new(
-                f"insertelement {of} {packed}, double {name}, i32 {k}"
-            )
+            packed = chunk.new(f"insertelement {of} {packed}, double {name}, i32 {k}")
         both = chunk.new(f"call {pair} @sincos_{lanes}({of} {packed})")
         for part in (0, 1):
             all_lanes = chunk.new(f"extractvalue {pair} {both}, {part}")

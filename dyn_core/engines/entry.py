@@ -1,7 +1,7 @@
 """Calls from Python straight into kernels: a C-level callable, written in LLVM.
 
-Program objects are instances of a type whose vectorcall is the function `entry` below.
-It serves the common call, arrays of exactly the right kind, and leaves every other (a
+Program objects are instances of a type whose vectorcall is `entry` of entry_code.py. It
+serves the common call, arrays of exactly the right kind, and leaves every other (a
 list, a float32 array, an error) to the Program's `_slow`, in Python. Two forms, made
 from one text: `struct` reads NumPy's array struct, after a check that it lies as
 expected; `buffer` asks by the stable buffer protocol. What one Program's calls need is
@@ -11,6 +11,7 @@ its Descriptor.
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import os
 import platform
 import sysconfig
@@ -21,43 +22,28 @@ from typing import Any
 import numpy as np
 
 from dyn_core.engines import cache as disk
-from dyn_core.engines import native
+from dyn_core.engines import entry_code as code
+from dyn_core.engines import native, words
 
 VARIABLE = "DYN_ENTRY"  # environment: struct, buffer or python
 MODES = ("struct", "buffer", "python")
-MOST = 64  # ports of a Program that may come this way
-_DIMS = 4  # most axes of a port
-
-# PyArrayObject_fields of NumPy 1.x and 2.x, and heads of CPython objects [bytes].
-_ARRAY = {"data": 16, "nd": 24, "dims": 32, "descr": 56, "flags": 64}
-_WANTED_FLAGS = 0x101  # C-contiguous, aligned
-_WRITEABLE = 0x400
-
-# Fields of a Descriptor, eight bytes each.
-FIELDS = (
-    "scalar", "lanes", "scratch", "lane_scratch", "n_in", "n_out", "inputs", "outputs",
-    "slow", "array_type", "float_type", "descr", "tuple_type", "result_type",
-    "out_name", "new_array", "max_rows", "width", "status", "careful", "finite",
-    "temporary", "hold_rows", "busy",
-)  # fmt: skip
-_PORT = ("ndim", "size", *(f"dim{k}" for k in range(_DIMS)))
 
 
 class Descriptor:
     """What the entry must know of a Program: a table in memory, and what it names."""
 
     def __init__(self) -> None:
-        self.table = (ctypes.c_int64 * len(FIELDS))()
+        self.table = (ctypes.c_int64 * len(code.FIELDS))()
         self.kept: list[Any] = []
 
     def __setitem__(self, name: str, value: int) -> None:
-        self.table[FIELDS.index(name)] = value
+        self.table[code.FIELDS.index(name.upper())] = value
 
     def ports(self, name: str, shapes: Sequence[tuple[int, ...]]) -> None:
         """Set the table of input or output ports."""
         rows = []
         for shape in shapes:
-            dims = [*shape, *[0] * (_DIMS - len(shape))]
+            dims = [*shape, *[0] * (code.DIMENSIONS - len(shape))]
             rows += [len(shape), int(np.prod(shape)), *dims]
         table = (ctypes.c_int64 * len(rows))(*rows)
         self.kept.append(table)
@@ -87,46 +73,51 @@ def mode() -> str:
 @cache
 def arrays_lie_as_expected() -> bool:
     """Compare NumPy's array struct, read at the places used here, with what it says."""
-    if np.ndarray.__basicsize__ < _ARRAY["flags"] + 4:
+    if np.ndarray.__basicsize__ < code.FLAGS + 4:
         return False
     plain, locked = np.zeros((3, 5)), np.zeros((2, 3, 4))[:, ::2]
     locked.flags.writeable = False
     for array in (plain, locked, np.zeros(7), np.zeros(4, np.float32)):
         base = id(array)
 
-        def at(name: str, what: Any, base: int = base) -> Any:
-            return what.from_address(base + _ARRAY[name]).value
+        def at(place: int, what: Any, base: int = base) -> Any:
+            return what.from_address(base + place).value
 
-        if at("data", ctypes.c_int64) != array.ctypes.data:
+        if at(code.DATA, ctypes.c_int64) != array.ctypes.data:
             return False
-        if at("nd", ctypes.c_int32) != array.ndim:
+        if at(code.ND, ctypes.c_int32) != array.ndim:
             return False
-        dims = (ctypes.c_int64 * array.ndim).from_address(at("dims", ctypes.c_int64))
-        if tuple(dims) != array.shape or at("descr", ctypes.c_int64) != id(array.dtype):
+        dims = (ctypes.c_int64 * array.ndim).from_address(at(code.DIMS, ctypes.c_int64))
+        if tuple(dims) != array.shape or at(code.KIND, ctypes.c_int64) != id(
+            array.dtype
+        ):
             return False
-        flags = at("flags", ctypes.c_int32)
-        whole = flags & _WANTED_FLAGS == _WANTED_FLAGS
+        flags = at(code.FLAGS, ctypes.c_int32)
+        whole = flags & code.WHOLE == code.WHOLE
         if whole != array.flags.c_contiguous:
             return False
-        if bool(flags & _WRITEABLE) != array.flags.writeable:
+        if bool(flags & code.WRITEABLE) != array.flags.writeable:
             return False
     return id(np.dtype(np.float64)) == id(np.zeros(1).dtype)
 
 
 @cache
-def _loaded(how: str) -> native.Loaded:
-    """Give the entry's machine code, compiled or from the cache."""
-    text = _text(how)
-    import hashlib
+def _loaded(how: str, place: int) -> native.Loaded:
+    """Give the entry's machine code, compiled or from the cache.
 
+    Args:
+        how: struct or buffer.
+        place: Where in a Program object the Descriptor's address lies.
+    """
+    text = words.translate(code, "entry", array=f"array_{how}", PLACE=place)
     digest = hashlib.sha256((text + native.machine().key).encode())
     key = f"entry-{digest.hexdigest()}"
     found = disk.load(key)
     if found is not None:
         return native.Loaded(found[1])
-    code = native.compile_text(text, inline=True)
-    disk.store(key, {}, code)
-    return native.Loaded(code)
+    made = native.compile_text(text, inline=True)
+    disk.store(key, {}, made)
+    return native.Loaded(made)
 
 
 @cache
@@ -175,17 +166,8 @@ def connect(program: Any, offset: int, descriptor: Descriptor, how: str) -> None
     base = id(program) + offset
     table = ctypes.addressof(descriptor.table)
     ctypes.c_int64.from_address(base + 8).value = table
-    ctypes.c_int64.from_address(base).value = _entry(how, offset)
-
-
-def _entry(how: str, offset: int) -> int:
-    """Give the address of the entry; it knows where the descriptor's address lies."""
-    code = _loaded(how)
-    place = ctypes.c_int64.from_address(code.address("where"))
-    if place.value not in (0, offset + 8):
-        raise RuntimeError("two types of Programs have different sizes")
-    place.value = offset + 8
-    return code.address("entry")
+    address = _loaded(how, offset + 8).address("entry")
+    ctypes.c_int64.from_address(base).value = address
 
 
 @cache
@@ -211,33 +193,3 @@ def constants() -> dict[str, int]:
 
 
 _OUT = next(iter({"out": 0}))  # the interned string of the keyword
-
-
-def _field(name: str) -> str:
-    """Give IR that loads a field of the descriptor into %d_<name>."""
-    at = FIELDS.index(name)
-    return (
-        f"  %p_{name} = getelementptr i64, ptr %d, i64 {at}\n"
-        f"  %d_{name} = load i64, ptr %p_{name}\n"
-        f"  %a_{name} = inttoptr i64 %d_{name} to ptr"
-    )
-
-
-def _text(how: str) -> str:
-    """Give the LLVM text of the entry."""
-    from dyn_core.engines.entry_text import BUFFER, ENTRY, STRUCT
-
-    fields = "\n".join(_field(name) for name in FIELDS)
-    reader = STRUCT if how == "struct" else BUFFER
-    text = reader + ENTRY
-    values = {
-        **{f"@{name}@": str(at) for name, at in _ARRAY.items()},
-        "@fields@": fields,
-        "@port@": str(8 * len(_PORT)),
-        "@most@": str(MOST),
-        "@wanted@": str(_WANTED_FLAGS),
-        "@writeable@": str(_WRITEABLE),
-    }
-    for name, value in values.items():
-        text = text.replace(name, value)
-    return text

@@ -132,10 +132,10 @@ def _log(b: Block, x: Value) -> Value:
 def _tanh(b: Block, x: Value) -> Value:
     size = b.intrinsic("fabs", x)
     z = x * x
-    near = b.fma(x * z, b.horner(z, _TANH_P) / b.horner(z, _TANH_Q), x)
+    near = b.fma(size * z, b.horner(z, _TANH_P) / b.horner(z, _TANH_Q), size)
     far = 1.0 - 2.0 / (_exp(b, size + size) + 1.0)
-    far = (far.bits() | (x.bits() & _SIGN)).bits()
     result = b.select(size.compare("lt", 0.625), near, far)
+    result = (result.bits() | (x.bits() & _SIGN)).bits()
     return b.select(x.compare("ne", x), x, result)
 
 
@@ -157,7 +157,8 @@ def _atan2(b: Block, y: Value, x: Value) -> Value:
         over = b.select(here, b.fma(c, -p, a * q) if p else a, over)
         under = b.select(here, b.fma(a, p, c * q) if p else c, under)
         high, low = b.select(here, angle, high), b.select(here, rest, low)
-    t = b.select(over.compare("eq", 0.0), 0.0, over / under)
+    origin = a.compare("eq", 0.0) & c.compare("eq", 0.0)
+    t = b.select(origin, 0.0, over / under)
     z = t * t
     angle = high - ((t * (z * b.horner(z, _ATAN)) - low) - t)
     behind = x.bits().compare("lt", 0)

@@ -213,8 +213,7 @@ def _scatter(width: int) -> str:
     of = f"<{width} x double>"
     suffix = f"v{width}f64.p0"
     lines = [
-        "define internal void @scatter(ptr noalias %from, i64 %n, ptr %to)"
-        " nounwind {",
+        "define internal void @scatter(ptr noalias %from, i64 %n, ptr %to) nounwind {",
         *_column_loop(width),
     ]
     columns = []

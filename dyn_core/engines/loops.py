@@ -21,7 +21,10 @@ def emit_loop(emitter: Emitter, region: Region, state: Slots) -> str:
     emitter.top += 1 + region.width
     cond = emitter.graph(region.cond, state, go_on)
     body = emitter.graph(region.body, state, following)
-    test, move = Chunk(emitter.width, emitter.fused), Chunk(emitter.width, emitter.fused)
+    test, move = (
+        Chunk(emitter.width, emitter.fused),
+        Chunk(emitter.width, emitter.fused),
+    )
     yes = constant(True, "truth", emitter.width)
     zero = constant(0.0, "real", emitter.width)
     more = test.load(go_on, 0)

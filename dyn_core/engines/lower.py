@@ -127,9 +127,7 @@ class _Ordering:
         nodes = self.graph.nodes
 
         def free(k: int) -> bool:
-            return (
-                nodes[k].op == "mul" and self.uses[k] == 1 and k not in self.absorbed
-            )
+            return nodes[k].op == "mul" and self.uses[k] == 1 and k not in self.absorbed
 
         for k, node in enumerate(nodes):
             if node.op not in ("add", "sub"):

@@ -19,7 +19,8 @@ from dyn_core.errors import CompileError
 
 SWITCH = "DYN_NATIVE"  # environment: off forbids machine code
 _PATIENCE = 1.0  # a build that takes longer tells so [s]
-_SOURCES = ("ir", "functions", "lower", "chunk", "emit", "loops", "lanes", "native")
+_SOURCES = ("ir", "functions", "lower", "chunk", "emit", "loops", "lanes", "native",
+            "kernel")  # fmt: skip
 _lock = threading.RLock()
 
 

@@ -297,9 +297,7 @@ class VelocityProduct:
         w, o = v.ang, v.lin
         columns = [cross3(w, Vector(row)) for row in I.second_moments.full().rows]
         inner = I.h @ o
-        G = [
-            [columns[j][i] + o[i] * I.h[j] for j in range(3)] for i in range(3)
-        ]
+        G = [[columns[j][i] + o[i] * I.h[j] for j in range(3)] for i in range(3)]
         for i in range(3):
             G[i][i] = G[i][i] - inner
         return cls(Matrix(G), o * I.m + cross3(w, I.h))

@@ -10,46 +10,15 @@ from dyn_core import scalar
 from dyn_core.engines.passes import fold, optimize, prune, share
 from dyn_core.engines.source import compile_graph
 from dyn_core.engines.trace import trace
-from dyn_core.operations import OPERATIONS
+from dyn_core.testing.graphs import random_text
 
 PASSES = (fold, share, prune, optimize)
-
-
-def _random_text(seed, size=40):
-    """Give a random function of four numbers over every operation."""
-    ops = [op for op in OPERATIONS if op not in ("and", "or", "not")]
-
-    def text(x):
-        rng = np.random.default_rng(seed)
-        values = [*x, 0.0, 1.0, -1.0, 0.5]
-        for _ in range(size):
-            op = ops[rng.integers(len(ops))]
-            a, b, c = (values[rng.integers(len(values))] for _ in range(3))
-            if op in ("lt", "le", "eq", "where"):
-                test = {"le": lambda: a <= b, "eq": lambda: scalar.equal(a, b)}
-                condition = test.get(op, lambda: a < b)()
-                other = scalar.logical_or(scalar.logical_not(condition), b < c)
-                values.append(scalar.where(scalar.logical_and(other, a <= c), b, c))
-            elif OPERATIONS[op].arity == 2:
-                values.append(_apply(op, a, b))
-            else:
-                values.append(_apply(op, a))
-        return values[8:]
-
-    return text
-
-
-def _apply(op, *operands):
-    number = next((x for x in operands if isinstance(x, scalar.Number)), None)
-    if number is not None:
-        return number.apply(op, *operands)
-    return OPERATIONS[op].on_float(*operands)
 
 
 @pytest.mark.parametrize("seed", range(150))
 def test_every_pass_and_runner_keeps_the_meaning(seed):
     """Raw graph, each pass, floats, columns and source agree, special values too."""
-    text = _random_text(seed)
+    text = random_text(seed, everything=True)
     raw = trace(text, 4, folding=False)
     raw.check()
     rng = np.random.default_rng(seed + 1000)

@@ -1,0 +1,72 @@
+"""Random texts over every operation: to compare engines with each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dyn_core import scalar
+from dyn_core.operations import OPERATIONS
+
+ALGEBRA = ("add", "sub", "mul", "div", "neg", "abs", "sqrt", "floor")
+CONDITIONS = ("lt", "le", "eq", "where")
+SPECIAL = (0.0, -0.0, 1.0, -1.0, float("inf"), float("-inf"), float("nan"), 1e300,
+           -1e-310, 5e-324, 2.0**52 + 0.5, 1e16)  # fmt: skip
+WIDTH = 4  # numbers that a random text takes
+
+
+def random_text(
+    seed: int, size: int = 40, functions: bool = True, everything: bool = False
+) -> Callable[[Sequence[Any]], list[Any]]:
+    """Give a random function of four numbers.
+
+    Args:
+        seed: Of the text.
+        size: Number of operations.
+        functions: Whether sin, exp and their like occur, besides algebra and choices.
+        everything: Whether each value is given, or some at the end.
+    """
+    others = [op for op in OPERATIONS if op not in ("and", "or", "not")]
+    ops = others if functions else [*ALGEBRA, *CONDITIONS]
+
+    def text(x: Sequence[Any]) -> list[Any]:
+        rng = np.random.default_rng(seed)
+        values = [*x, 0.0, 1.0, -1.0, 0.5]
+        for _ in range(size):
+            op = ops[rng.integers(len(ops))]
+            a, b, c = (values[rng.integers(len(values))] for _ in range(3))
+            if op in CONDITIONS:
+                values.append(_choice(op, a, b, c))
+            else:
+                operands = (a, b)[: OPERATIONS[op].arity]
+                values.append(apply(op, *operands))
+        return values[WIDTH + 4 :] if everything else values[-8:]
+
+    return text
+
+
+def _choice(op: str, a: Any, b: Any, c: Any) -> Any:
+    """Give a choice that uses comparisons and the operations on conditions."""
+    condition = {"le": lambda: a <= b, "eq": lambda: scalar.equal(a, b)}
+    first = condition.get(op, lambda: a < b)()
+    other = scalar.logical_or(scalar.logical_not(first), b < c)
+    return scalar.where(scalar.logical_and(other, a <= c), b, c)
+
+
+def apply(op: str, *operands: Any) -> Any:
+    """Apply an operation to floats or traced numbers."""
+    number = next((x for x in operands if isinstance(x, scalar.Number)), None)
+    if number is not None:
+        return number.apply(op, *operands)
+    return OPERATIONS[op].on_float(*operands)
+
+
+def random_rows(seed: int, rows: int) -> np.ndarray:
+    """Give inputs of random texts: usual numbers, and special values among them."""
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=(rows, WIDTH)) * 10.0 ** rng.integers(-3, 4, (rows, WIDTH))
+    special = rng.random((rows, WIDTH)) < 0.15
+    values[special] = rng.choice(SPECIAL, special.sum())
+    return values

@@ -1,0 +1,366 @@
+"""Machine code: every operation, one state and every lane, loops, batches, sizes."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import dyn_core as dyn
+from dyn_core import scalar
+from dyn_core.engines import native
+from dyn_core.engines.lower import plan
+from dyn_core.engines.trace import trace
+from dyn_core.operations import OPERATIONS
+from dyn_core.signature import Port, Signature
+from dyn_core.testing.graphs import WIDTH, random_rows, random_text
+from dyn_core.testing.models import chain
+
+pytestmark = pytest.mark.skipif(bool(native.missing()), reason=native.missing())
+
+_SPACING_OF_TINY = 5e-324
+
+
+def build(text, width, outputs, model=None, **choices):
+    """Give a Program of a function of flat numbers."""
+    signature = Signature(
+        "test", (Port("x", (width,)),), (Port("y", (outputs,)),)
+    )  # fmt: skip
+    solver = dyn.TextSolver(
+        "test", signature, lambda model, x: scalar_vector(text(list(x))), by_joint=False
+    )
+    return solver.build(model or MODEL, engine="native", **choices)
+
+
+def scalar_vector(values):
+    """Give values as a Vector."""
+    return dyn.Vector(values)
+
+
+MODEL = chain(1)
+
+
+def _ulps(got, wanted):
+    """Give the distance in spacings of the wanted number; 0 where both are NaN."""
+    with np.errstate(all="ignore"):
+        same = (got == wanted) | (np.isnan(got) & np.isnan(wanted))
+        space = np.maximum(np.spacing(np.abs(wanted)), _SPACING_OF_TINY)
+        return np.where(same, 0.0, np.abs(got - wanted) / space)
+
+
+@pytest.mark.parametrize("block", range(40))
+def test_each_operation_of_random_graphs(block):
+    """Every value of 25 random texts follows from its operands; scalar = each lane."""
+    seeds = range(25 * block, 25 * block + 25)
+    texts = [random_text(seed, everything=True) for seed in seeds]
+
+    def together(x):
+        return [y for text in texts for y in text(x)]
+
+    graph = trace(together, WIDTH)
+    wanted_nodes = [k for k, n in enumerate(graph.nodes) if n.op not in ("const", "input")]
+    graph.outputs = wanted_nodes
+    program = build(lambda x: [0.0], WIDTH, len(wanted_nodes))
+    program.graph = graph
+    rows = random_rows(block, 24)
+    batch = program(rows)
+    for row, given in zip(rows, batch, strict=True):
+        np.testing.assert_array_equal(program(row), given)
+    values = {k: batch[:, at] for at, k in enumerate(wanted_nodes)}
+    for k, node in enumerate(graph.nodes):
+        if node.op == "const":
+            values[k] = np.full(len(rows), float(node.data))
+        elif node.op == "input":
+            values[k] = rows[:, node.data]
+    for k in wanted_nodes:
+        op, operands, _ = graph.nodes[k]
+        meaning = OPERATIONS[op].on_float
+        wanted = [
+            float(meaning(*(float(values[x][row]) for x in operands)))
+            for row in range(len(rows))
+        ]
+        exact = op in ("add", "sub", "mul", "div", "neg", "abs", "sqrt", "floor",
+                       "lt", "le", "eq", "and", "or", "not", "where")  # fmt: skip
+        error = _ulps(values[k], np.array(wanted))
+        assert error.max() <= (0 if exact else 4), (op, k, error.max())
+
+
+@pytest.mark.parametrize("block", range(20))
+def test_multiply_adds_round_once(block):
+    """Algebra without exception gives the bits that the Plan's steps have."""
+    seeds = range(50 * block, 50 * block + 50)
+    texts = [random_text(seed, functions=False) for seed in seeds]
+
+    def together(x):
+        return [y for text in texts for y in text(x)]
+
+    graph = trace(together, WIDTH)
+    program = build(lambda x: [0.0], WIDTH, len(graph.outputs))
+    program.graph = graph
+    rows = random_rows(1000 + block, 19)
+    batch = program(rows)
+    for row, given in zip(rows, batch, strict=True):
+        np.testing.assert_array_equal(program(row), given)
+        wanted = np.array(_by_steps(graph, row.tolist()), float)
+        assert _ulps(given, wanted).max() == 0
+
+
+def _by_steps(graph, inputs):
+    """Run the Plan of a Graph on floats, with exact multiply-adds."""
+    host = native.machine()
+    values = {}
+    for k, node in enumerate(graph.nodes):
+        if node.op == "const":
+            values[k] = node.data
+        elif node.op == "input":
+            values[k] = inputs[node.data]
+    for chunk in plan(graph, host.fused, host.pack).chunks:
+        for step in chunk:
+            x = [values[k] for k in step.operands]
+            if step.op in ("fma", "fms", "fnma"):
+                result = _fma(step.op, *map(float, x))
+            else:
+                result = OPERATIONS[step.op].on_float(*x)
+            values[step.results[0]] = result
+    return [values[k] for k in graph.outputs]
+
+
+def _fma(op, a, b, c):
+    a, c = (-a if op == "fnma" else a), (-c if op == "fms" else c)
+    if not all(np.isfinite((a, b, c))):
+        with np.errstate(all="ignore"):
+            return float(np.float64(a) * np.float64(b) + np.float64(c))
+    exact = Fraction(a) * Fraction(b) + Fraction(c)
+    if exact == 0:
+        return a * b + c
+    try:
+        return float(exact)
+    except OverflowError:
+        return float("inf") if exact > 0 else float("-inf")
+
+
+_RANGES = {
+    "sin": [(-1e4, 1e4, 1.5), (-0.8, 0.8, 1.5), (-1e12, 1e12, 1.5), (-1e18, 1e18, 1.5)],
+    "cos": [(-1e4, 1e4, 1.5), (-0.8, 0.8, 1.5), (-1e12, 1e12, 1.5), (-1e18, 1e18, 1.5)],
+    "exp": [(-1, 1, 1.5), (-700, 700, 1.5), (-745, -708, 1.5)],
+    "log": [(1e-3, 3, 1.5), (1e-300, 1e300, 1.5)],
+    "tanh": [(-0.7, 0.7, 1.5), (-25, 25, 1.5)],
+    "asin": [(-1, 1, 1.5), (-1e-3, 1e-3, 1.5)],
+    "acos": [(-1, 1, 1.5), (0.99, 1, 1.5)],
+}
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).nmant < 60, reason="no 80-bit reference here")
+@pytest.mark.parametrize("name", sorted(_RANGES))
+def test_functions_stay_within_their_bounds(name):
+    """At most 1.5 ulp against 80-bit references, on each range."""
+    program = build(lambda x: [getattr(scalar, name)(x[0])], 1, 1)
+    rng = np.random.default_rng(7)
+    reference = {"asin": "arcsin", "acos": "arccos"}.get(name, name)
+    for low, high, bound in _RANGES[name]:
+        x = rng.uniform(low, high, 100_000)
+        got = program(x[:, None])[:, 0]
+        wanted = getattr(np, reference)(x.astype(np.longdouble))
+        space = np.maximum(np.spacing(np.abs(wanted.astype(float))), _SPACING_OF_TINY)
+        error = np.abs(got.astype(np.longdouble) - wanted) / space
+        assert float(error.max()) <= bound, (low, high, float(error.max()))
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).nmant < 60, reason="no 80-bit reference here")
+def test_atan2_stays_within_its_bound():
+    """At most 1.5 ulp over all quadrants and ratios of any size."""
+    program = build(lambda x: [scalar.atan2(x[0], x[1])], 2, 1)
+    rng = np.random.default_rng(8)
+    y, x = rng.normal(size=(2, 100_000)) * 10.0 ** rng.integers(-200, 200, (2, 100_000))
+    y[::2], x[::2] = rng.normal(size=(2, 50_000))
+    got = program(np.stack([y, x], 1))[:, 0]
+    wanted = np.arctan2(y.astype(np.longdouble), x.astype(np.longdouble))
+    space = np.maximum(np.spacing(np.abs(wanted.astype(float))), _SPACING_OF_TINY)
+    assert float((np.abs(got - wanted) / space).max()) <= 1.5
+
+
+def test_special_angles():
+    """Doubles nearest to multiples of pi/2, signed zeros, infinities, NaN."""
+    program = build(lambda x: [scalar.sin(x[0]), scalar.cos(x[0])], 1, 2)
+    x = np.array([*(k * np.pi / 2 for k in range(-400, 400)), 0.0, -0.0, 1e22, 5e-324])
+    got = program(x[:, None])
+    wanted = np.stack([np.sin(x.astype(np.longdouble)), np.cos(x.astype(np.longdouble))], 1)
+    assert _ulps(got, wanted.astype(float)).max() <= 2
+    assert np.signbit(got[x == 0][:, 0]).tolist() == np.signbit(x[x == 0]).tolist()
+    assert np.isnan(program([np.inf])).all()
+    assert np.isnan(program([np.nan])).all()
+
+
+def _newton(x):
+    """Square root of x[0] by Newton's method, and the number of rounds."""
+    a = x[0]
+
+    def body(state):
+        y, n = state
+        return (y + a / y) * 0.5, n + 1.0
+
+    def cond(state):
+        y, _ = state
+        return scalar.absolute(y * y - a) > 1e-12 * a
+
+    return list(scalar.loop((a, 0.0), body, cond, max=60))
+
+
+@pytest.mark.parametrize("rows", [1, 7, 8, 9, 40])
+def test_loops_stop_lane_by_lane(rows):
+    """Each lane goes on until its own condition fails, as the Graph says."""
+    program = build(_newton, 1, 2)
+    x = np.logspace(-3, 8, rows)
+    got = program(x[:, None])
+    for value, given in zip(x, got, strict=True):
+        np.testing.assert_array_equal(program([value]), given)
+        wanted = program.graph.run([float(value)])[0]
+        np.testing.assert_allclose(given, wanted, rtol=1e-14)
+    if rows > 7:
+        assert len(set(got[:, 1])) > 3
+
+
+def test_loops_nest_capture_and_feed():
+    """An inner loop sees outer values; results go on into straight lines and outputs."""
+
+    def text(x):
+        before = scalar.sin(x[0]) * 3.0
+
+        def outer(state):
+            total, i = state
+            inner = scalar.loop(
+                (total, 0.0), lambda s: (s[0] + before * i, s[1] + 1.0),
+                lambda s: s[1] < x[1], max=10,
+            )  # fmt: skip
+            return inner[0], i + 1.0
+
+        total, rounds = scalar.loop((x[2], 0.0), outer, lambda s: s[1] < x[1], max=10)
+        scalar.require(total < 1e6, dyn.InfeasibleError, "sum")
+        return [total, scalar.cos(total) + rounds, rounds]
+
+    program = build(text, 3, 3)
+    rng = np.random.default_rng(3)
+    rows = np.stack([rng.normal(size=21), rng.integers(0, 6, 21), rng.normal(size=21)], 1)
+    got = program(rows)
+    wanted = np.array([program.graph.run(row.tolist())[0] for row in rows])
+    np.testing.assert_allclose(got, wanted, rtol=1e-13, atol=1e-13)
+    for row, given in zip(rows, got, strict=True):
+        np.testing.assert_array_equal(program(row), given)
+    with pytest.raises(dyn.InfeasibleError, match="sum"):
+        program([1.0, 2.0, 1e7])
+    rows[4, 2] = 1e7
+    with pytest.raises(dyn.InfeasibleError) as caught:
+        program(rows)
+    assert caught.value.rows == (4,)
+
+
+def test_plain_inputs_constants_and_conditions_are_outputs():
+    """Outputs that no operation makes, or that are conditions, are stored too."""
+
+    def text(x):
+        return [x[1], 2.5, x[0], x[0] < x[1], x[0], scalar.where(x[0] < 0, True, False)]
+
+    program = build(text, 2, 6)
+    rows = np.array([[1.0, 2.0], [3.0, -1.0], [-1.0, 0.0]] * 5)
+    wanted = [[b, 2.5, a, a < b, a, a < 0] for a, b in rows]
+    np.testing.assert_array_equal(program(rows), np.array(wanted, float))
+    np.testing.assert_array_equal(program(rows[0]), np.array(wanted[0], float))
+
+
+@pytest.mark.parametrize("width", [1, 7, 8, 9, 17, 64])
+def test_transposing_handles_every_width(width):
+    """Rows of any length come in and go out in order, shared inputs too."""
+    program = build(lambda x: [y + 1.0 for y in reversed(x)], width, width)
+    rng = np.random.default_rng(width)
+    for count in (0, 1, 7, 8, 9, 15, 16, 17, 100):
+        rows = rng.normal(size=(count, width))
+        np.testing.assert_array_equal(program(rows), rows[:, ::-1] + 1.0)
+
+
+def test_rows_keep_their_bits(shipped):
+    """Neither batch size nor place nor thread count changes a row."""
+    model = shipped["arm7"]
+    rng = np.random.default_rng(0)
+    for name in ("rnea", "aba", "crba"):
+        program = dyn.solver(name).build(model, engine="native", threads=1)
+        several = dyn.solver(name).build(model, engine="native", threads=3)
+        inputs = [rng.normal(size=(65536, *port.shape)) for port in program.inputs]
+        whole = program(*inputs)
+        np.testing.assert_array_equal(several(*inputs), whole)
+        for size in (1, 7, 8, 9, 4095):
+            part = program(*[x[-size:] for x in inputs])
+            np.testing.assert_array_equal(part, whole[-size:])
+        for row in (0, 4097, 65535):
+            one = program(*[x[row] for x in inputs])
+            np.testing.assert_array_equal(one, whole[row])
+
+
+def test_blocks_are_batches(shipped):
+    """Data kept in blocks gives the same bits without transposing."""
+    program = dyn.solver("aba").build(shipped["arm7"], engine="native")
+    rng = np.random.default_rng(1)
+    rows = 5 * program.lanes
+    inputs = [rng.normal(size=(rows, 7)) for _ in range(3)]
+    blocks = [
+        program.to_blocks(x, port.name)
+        for x, port in zip(inputs, program.inputs, strict=True)
+    ]
+    out = np.empty_like(blocks[0])
+    assert program.run_blocks(*blocks, out=[out]) == 0
+    np.testing.assert_array_equal(program.from_blocks(out, "qdd"), program(*inputs))
+    with pytest.raises(dyn.ShapeError, match="a multiple of"):
+        program.to_blocks(inputs[0][:-1], "q")
+    with pytest.raises(dyn.ShapeError, match="qdd: wanted memory of its own"):
+        program.run_blocks(*blocks, out=[blocks[0]])
+    with pytest.raises(dyn.ShapeError, match="q: wanted a C-order"):
+        program.run_blocks(blocks[0][:, :, ::-1], *blocks[1:], out=[out])
+
+
+def test_a_thousand_joints(full):
+    """Chains up to 1000 joints compile, and forward dynamics undoes inverse."""
+    n = 1000 if full else 300
+    model = chain(n)
+    rng = np.random.default_rng(4)
+    q, qd, qdd = rng.uniform(-0.5, 0.5, (3, n))
+    tau = dyn.solver("rnea").build(model, engine="native")(q, qd, qdd)
+    plain = dyn.solver("rnea_spatial").build(model, engine="plain")(q, qd, qdd)
+    np.testing.assert_allclose(tau, plain, rtol=1e-9, atol=1e-9 * np.abs(plain).max())
+    back = dyn.solver("aba").build(model, engine="native")(q, qd, tau)
+    again = dyn.solver("rnea").build(model, engine="native")(q, qd, back)
+    np.testing.assert_allclose(again, tau, atol=1e-9 * np.abs(tau).max())
+
+
+def test_parameters_are_inputs_of_kernels(shipped):
+    """Gravity and payload per row change nothing but their row; nothing is rebuilt."""
+    model = shipped["arm7"]
+    link = model.frame_names[-1]
+    program = dyn.solver("rnea").build(
+        model, engine="native", inputs=["gravity", f"{link}.payload"]
+    )
+    rng = np.random.default_rng(5)
+    q, qd, qdd = rng.normal(size=(3, 20, 7))
+    gravity = rng.normal(size=(20, 3))
+    payload = np.abs(rng.normal(size=(20, 10))) * 0.1
+    rows = program(q, qd, qdd, gravity, payload)
+    graph = dyn.solver("rnea").build(
+        model, engine="graph", inputs=["gravity", f"{link}.payload"]
+    )
+    np.testing.assert_allclose(
+        rows, graph(q, qd, qdd, gravity, payload), rtol=1e-11, atol=1e-11
+    )
+    assert program(q[3], qd[3], qdd[3]).shape == (7,)
+
+
+def test_calls_of_programs_are_left_to_python(shipped):
+    """A slot filled with a solver that is no text runs between the two halves."""
+
+    class Zero(dyn.ArraySolver):
+        name, signature = "zero", dyn.INVERSE_DYNAMICS
+
+        def solve(self, model, q, qd, qdd, f_ext=None):
+            return 0 * qdd
+
+    program = dyn.solver("computed_torque").build(
+        shipped["arm7"], engine="native", inverse_dynamics=Zero()
+    )
+    assert program.engine == "graph"
+    assert not program(*np.ones((7, 7))).any()
