@@ -50,7 +50,7 @@ def _exp(x: float) -> float:
 
 
 def _floor(x: float) -> float:
-    return float(math.floor(x)) if math.isfinite(x) else x
+    return math.copysign(math.floor(x), x) if math.isfinite(x) else x
 
 
 def _where(c: bool, a: float, b: float) -> float:

@@ -103,7 +103,7 @@ class _Column:
 class _Hand:
     """What one column of body i hands up to its ancestors: forces, t3 a moment.
 
-    t1 = B s + Ic both,   t2 = B psi_dot + Ic psi_ddot + s x* f,   t3 = B.T s,  t4 = Ic s
+    t1 = B s + Ic both,  t2 = B psi_dot + Ic psi_ddot + s x* f,  t3 = B.T s,  t4 = Ic s
     """
 
     def __init__(self, column, Ic, B, f):

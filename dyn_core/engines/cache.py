@@ -1,8 +1,8 @@
 """Object code on disk: found again by the digest of what it was made from.
 
 A folder that is not the user's own alone could bring in foreign code: then nothing is
-read or written there. Entries carry their digest, appear by one rename, and damaged ones
-are made again. The least recently used go when the folder outgrows its bound.
+read or written there. Entries carry their digest, appear by one rename, and damaged
+ones are made again. The least recently used go when the folder outgrows its bound.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class NativeProgram(GraphProgram):
         how = entry.mode()
         if how == "python" or cls is not NativeProgram:
             return super().__new__(cls)
-        return super().__new__(entry.fast_type(cls, how)[0])
+        return super().__new__(entry.fast_type(NativeProgram, how)[0])
 
     def __init__(
         self, text: Callable[[Sequence[Any]], Sequence[Any]], **parts: Any

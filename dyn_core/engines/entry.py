@@ -121,7 +121,7 @@ def _loaded(how: str, place: int) -> native.Loaded:
 
 
 @cache
-def fast_type(base: type, how: str) -> tuple[type, int]:
+def fast_type(base: Any, how: str) -> tuple[type, int]:
     """Give the type whose calls go to the entry, and where its two fields lie."""
     offset = base.__basicsize__
 
@@ -174,7 +174,7 @@ def connect(program: Any, offset: int, descriptor: Descriptor, how: str) -> None
 def constants() -> dict[str, int]:
     """Give the addresses of what the entry compares and calls."""
     try:
-        from numpy._core import _multiarray_umath as umath
+        from numpy._core import _multiarray_umath as umath  # type: ignore[attr-defined]
     except ImportError:  # NumPy 1
         from numpy.core import _multiarray_umath as umath
 
@@ -188,7 +188,7 @@ def constants() -> dict[str, int]:
         "descr": id(np.dtype(np.float64)),
         "tuple_type": id(tuple),
         "out_name": id(_OUT),
-        "new_array": table[93],  # PyArray_New
+        "new_array": int(table[93] or 0),  # PyArray_New
     }
 
 

@@ -1,11 +1,17 @@
 """What runs on each call of a Program: written for the machine, see words.py.
 
-Every path that is not the common one ends in `leave`: Python then says what is wrong, or
-converts and computes. Addresses of memory and of Python objects are whole numbers.
+Every path that is not the common one ends in `leave`: Python then says what is wrong,
+or converts and computes. Addresses of memory and of Python objects are whole numbers.
 """
 
 from dyn_core.engines.words import (
-    call, copy, load, load32, real, room, store,
+    call,
+    copy,
+    load,
+    load32,
+    real,
+    room,
+    store,
 )  # fmt: skip
 
 # Fields of a Descriptor, eight bytes each.

@@ -15,6 +15,7 @@ parts after W. J. Cody and W. Waite, Software Manual for the Elementary Function
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from dyn_core.engines.ir import Block, Value
 
@@ -148,6 +149,7 @@ def _atan2(b: Block, y: Value, x: Value) -> Value:
     scale = b.select(large.compare("lt", 2.0**-500), 2.0**600, scale)
     a, c = a * scale, c * scale
     over, under, high, low = -c, a, b.lift(0.0), b.lift(0.0)
+    angle: Any
     for bound, angle, rest, p, q in reversed(_ATAN_STEPS):
         # tan(u - angle) = (q a - p c) / (q c + p a) for tan(u) = a/c
         if bound == _INF:

@@ -3,7 +3,7 @@
 A multiplication that only one addition uses becomes its multiply-add; sines and cosines
 that can be taken together are; the steps are cut into chunks, each an LLVM function
 later, and values that live across chunks get a slot of the scratch memory. All of this
-happens before the number of lanes matters, so that one state and a lane have equal bits.
+happens before the number of lanes matters: one state and a lane have equal bits.
 """
 
 from __future__ import annotations

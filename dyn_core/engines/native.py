@@ -1,4 +1,4 @@
-"""LLVM: what machine this is, text to object code, object code to callable addresses."""
+"""LLVM: what machine this is, text to object code, object code to addresses."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """A few words of Python as LLVM: functions on 64-bit numbers and addresses.
 
 For what is called from C and may not be Python itself. A function of a module written
-this way takes and gives whole numbers, assigns them to names, calculates with + - * & |,
-compares, branches by if and while, and calls functions: its neighbours, those of the
-process by name, and the words below. Names in capitals are constants of its module.
+this way takes and gives whole numbers, assigns them to names, calculates with
++ - * & |, compares, branches by if and while, and calls functions: its neighbours,
+those of the process by name, and the words below. Names in capitals are constants of
+its module.
 """
 
 from __future__ import annotations
@@ -103,9 +104,9 @@ class _Function:
         elif isinstance(node, ast.If):
             yes, no, end = self._label(), self._label(), self._label()
             self._branch(node.test, yes, no)
-            for label, body in ((yes, node.body), (no, node.orelse)):
+            for label, then in ((yes, node.body), (no, node.orelse)):
                 self.lines.append(f"{label}:")
-                for inner in body:
+                for inner in then:
                     self._statement(inner)
                 self.lines.append(f"  br label %{end}")
             self.lines.append(f"{end}:")
@@ -153,7 +154,8 @@ class _Function:
 
     def _value(self, node: ast.expr) -> str:
         if isinstance(node, ast.Constant):
-            return str(int(node.value))
+            assert isinstance(node.value, int)
+            return str(node.value)
         if isinstance(node, ast.Name):
             if node.id in self.variables:
                 return self._new(f"load i64, ptr {self.variables[node.id]}")

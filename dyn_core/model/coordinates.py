@@ -72,7 +72,7 @@ def join_matrix(model: Model, blocks: dict[tuple[int, int], Matrix]) -> Matrix:
 
 
 def join_slopes(model: Model, blocks: dict[tuple[int, int], Matrix]) -> Matrix:
-    """Collect a matrix that is not symmetric from its blocks (i, j), both ways given."""
+    """Collect a matrix that is not symmetric from its blocks (i, j)."""
     M = [[0.0] * model.nv for _ in range(model.nv)]
     for (i, j), block in blocks.items():
         scale = model.leader[i][1] * model.leader[j][1]

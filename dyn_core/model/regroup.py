@@ -1,9 +1,9 @@
 """Mass on a joint's axis belongs to either body: give it to the parent.
 
 A revolute joint moves no point of its axis, a prismatic one turns nothing. What of a
-body's inertia lies there acts on the joints alike from the parent, and zeros stay behind,
-which tracing turns into operations saved. Joint forces, accelerations, H and energies are
-the same; forces inside the joints are not.
+body's inertia lies there acts on the joints alike from the parent, and zeros stay
+behind, which tracing turns into operations saved. Joint forces, accelerations, H and
+energies are the same; forces inside the joints are not.
 
 Source: M. Gautier and W. Khalil, Direct calculation of minimum set of inertial
 parameters of serial robots, 1990.

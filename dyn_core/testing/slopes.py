@@ -14,15 +14,15 @@ from dyn_core.testing.case import Case, Pairs, derivative
 def _slopes(case: Case, function: Callable[..., np.ndarray]) -> list[np.ndarray]:
     """Differentiate function(q, qd) by a displacement of q, and by qd."""
     unit = np.eye(case.model.nv)
-    moves = [lambda e, t: (case.model.integrate(case.q, e * t), case.qd),
-             lambda e, t: (case.q, case.qd + e * t)]  # fmt: skip
-    found = []
-    for move in moves:
-        columns = [
-            derivative(lambda t, e=e, move=move: function(*move(e, t))) for e in unit
-        ]
-        found.append(np.array(columns).reshape(len(unit), len(unit)).T)
-    return found
+
+    def by(change: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        columns = [derivative(lambda t, e=e: change(e * t)) for e in unit]  # type: ignore[misc]
+        return np.array(columns).reshape(len(unit), len(unit)).T
+
+    return [
+        by(lambda d: function(case.model.integrate(case.q, d), case.qd)),
+        by(lambda d: function(case.q, case.qd + d)),
+    ]
 
 
 def slopes_of_inverse_dynamics(case: Case) -> Pairs:

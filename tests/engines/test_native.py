@@ -1,5 +1,6 @@
 """Machine code: every operation, one state and every lane, loops, batches, sizes."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -57,7 +58,9 @@ def test_each_operation_of_random_graphs(block):
         return [y for text in texts for y in text(x)]
 
     graph = trace(together, WIDTH)
-    wanted_nodes = [k for k, n in enumerate(graph.nodes) if n.op not in ("const", "input")]
+    wanted_nodes = [
+        k for k, n in enumerate(graph.nodes) if n.op not in ("const", "input")
+    ]
     graph.outputs = wanted_nodes
     program = build(lambda x: [0.0], WIDTH, len(wanted_nodes))
     program.graph = graph
@@ -132,10 +135,11 @@ def _fma(op, a, b, c):
     exact = Fraction(a) * Fraction(b) + Fraction(c)
     if exact == 0:
         return a * b + c
+    sign = 1.0 if exact > 0 else -1.0
     try:
-        return float(exact)
+        return math.copysign(float(exact), sign)
     except OverflowError:
-        return float("inf") if exact > 0 else float("-inf")
+        return sign * math.inf
 
 
 _RANGES = {
@@ -149,7 +153,9 @@ _RANGES = {
 }
 
 
-@pytest.mark.skipif(np.finfo(np.longdouble).nmant < 60, reason="no 80-bit reference here")
+@pytest.mark.skipif(
+    np.finfo(np.longdouble).nmant < 60, reason="no 80-bit reference here"
+)
 @pytest.mark.parametrize("name", sorted(_RANGES))
 def test_functions_stay_within_their_bounds(name):
     """At most 1.5 ulp against 80-bit references, on each range."""
@@ -165,7 +171,9 @@ def test_functions_stay_within_their_bounds(name):
         assert float(error.max()) <= bound, (low, high, float(error.max()))
 
 
-@pytest.mark.skipif(np.finfo(np.longdouble).nmant < 60, reason="no 80-bit reference here")
+@pytest.mark.skipif(
+    np.finfo(np.longdouble).nmant < 60, reason="no 80-bit reference here"
+)
 def test_atan2_stays_within_its_bound():
     """At most 1.5 ulp over all quadrants and ratios of any size."""
     program = build(lambda x: [scalar.atan2(x[0], x[1])], 2, 1)
@@ -183,7 +191,9 @@ def test_special_angles():
     program = build(lambda x: [scalar.sin(x[0]), scalar.cos(x[0])], 1, 2)
     x = np.array([*(k * np.pi / 2 for k in range(-400, 400)), 0.0, -0.0, 1e22, 5e-324])
     got = program(x[:, None])
-    wanted = np.stack([np.sin(x.astype(np.longdouble)), np.cos(x.astype(np.longdouble))], 1)
+    wanted = np.stack(
+        [np.sin(x.astype(np.longdouble)), np.cos(x.astype(np.longdouble))], 1
+    )
     assert _ulps(got, wanted.astype(float)).max() <= 2
     assert np.signbit(got[x == 0][:, 0]).tolist() == np.signbit(x[x == 0]).tolist()
     assert np.isnan(program([np.inf])).all()
@@ -239,7 +249,9 @@ def test_loops_nest_capture_and_feed():
 
     program = build(text, 3, 3)
     rng = np.random.default_rng(3)
-    rows = np.stack([rng.normal(size=21), rng.integers(0, 6, 21), rng.normal(size=21)], 1)
+    rows = np.stack(
+        [rng.normal(size=21), rng.integers(0, 6, 21), rng.normal(size=21)], 1
+    )
     got = program(rows)
     wanted = np.array([program.graph.run(row.tolist())[0] for row in rows])
     np.testing.assert_allclose(got, wanted, rtol=1e-13, atol=1e-13)

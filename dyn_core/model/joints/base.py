@@ -21,8 +21,8 @@ class Joint(ABC):
     1. `X(q)` takes motions from the frame before the joint to the frame after it.
     2. `vJ = S(q) qd` is the velocity across the joint.
     3. `cJ` is the apparent derivative of S, times qd; zero where S is constant.
-    4. A joint `in_series` is like one-coordinate joints behind each other, in the order of
-       its coordinates, with qd = dq/dt; else it is a GroupJoint.
+    4. A joint `in_series` is like one-coordinate joints behind each other, in the order
+       of its coordinates, with qd = dq/dt; else it is a GroupJoint.
     5. `integrate(q, dv)` moves q by the body displacement S dv; `difference` undoes it.
 
     Source: RBDA, section 4.4 and RBD5-3.4 (jcalc).
