@@ -198,7 +198,7 @@ class NativeProgram(GraphProgram):
         ]
         strides = [
             8 * port.size if array.ndim > len(port.shape) else 0
-            for port, array in zip(self.inputs, plain, strict=True)
+            for port, array in zip(self.inputs, arrays, strict=True)
         ]
         state = np.zeros(rows, np.int64)
         run = self._one_by_one if rows < self.lanes else self._slices

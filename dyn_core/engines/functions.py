@@ -70,8 +70,11 @@ def _sincos(b: Block, x: Value) -> tuple[Value, Value]:
     shifted = b.fma(x, 2 / 3.141592653589793, _ROUND)
     n, quadrant = shifted - _ROUND, shifted.bits()
     r0 = b.fma(-n, _HALF_PI[0], x)  # exact below 2**51 quarter turns
-    r = b.fma(-n, _HALF_PI[1], r0)
-    low = b.fma(-n, _HALF_PI[1], r0 - r) - n * _HALF_PI[2]
+    p = n * _HALF_PI[1]
+    r = r0 - p
+    back = r0 - r  # r0 - p = r + rest, whichever is larger
+    rest = (r0 - (r + back)) - (p - back)
+    low = rest - b.fma(n, _HALF_PI[2], b.fma(n, _HALF_PI[1], -p))
     z = r * r
     v = z * r
     s = b.horner(z, _SIN)
@@ -145,7 +148,7 @@ def _atan2(b: Block, y: Value, x: Value) -> Value:
     both = a.compare("eq", _INF) & c.compare("eq", _INF)
     a, c = b.select(both, 1.0, a), b.select(both, 1.0, c)
     large = b.select(a.compare("gt", c), a, c)
-    scale = b.select(large.compare("gt", 2.0**500), 2.0**-600, 1.0)
+    scale = b.select(large.compare("gt", 2.0**1000), 2.0**-4, 1.0)
     scale = b.select(large.compare("lt", 2.0**-500), 2.0**600, scale)
     a, c = a * scale, c * scale
     over, under, high, low = -c, a, b.lift(0.0), b.lift(0.0)

@@ -5,9 +5,9 @@ from dyn_core.spatial.inertia import (
     ForceSubspace,
     MotionSubspace,
     RigidInertia,
-    Symmetric,
     VelocityProduct,
 )
+from dyn_core.spatial.symmetric import Symmetric
 from dyn_core.spatial.transforms import Transform
 from dyn_core.spatial.vectors import (
     Force,

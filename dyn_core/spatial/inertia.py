@@ -7,50 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from dyn_core.spatial.symmetric import ORDER, Symmetric
 from dyn_core.spatial.vectors import Force, Matrix, Motion, Vector, cross3, skew
-
-_ORDER = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
-_PLACE = ((0, 1, 2), (1, 3, 4), (2, 4, 5))
-
-
-class Symmetric:
-    """A symmetric 3x3 matrix by its six numbers xx, xy, xz, yy, yz, zz."""
-
-    __slots__ = ("entries",)
-
-    def __init__(self, entries: Iterable[Any]) -> None:
-        self.entries = tuple(entries)
-
-    @classmethod
-    def of(cls, M: Matrix) -> Symmetric:
-        """Read the upper half of a matrix known to be symmetric."""
-        return cls(M[i, j] for i, j in _ORDER)
-
-    @classmethod
-    def scaled_identity(cls, m: Any) -> Symmetric:
-        """Give m times the unit matrix."""
-        return cls((m, 0.0, 0.0, m, 0.0, m))
-
-    def full(self) -> Matrix:
-        """Write out all nine entries."""
-        return Matrix([self.entries[k] for k in row] for row in _PLACE)
-
-    def rotated(self, R: Matrix) -> Symmetric:
-        """Give R A R.T."""
-        half = R @ self.full()
-        rows, columns = half.rows, R.rows
-        return Symmetric(Vector(rows[i]) @ Vector(columns[j]) for i, j in _ORDER)
-
-    def __matmul__(self, x: Vector) -> Vector:
-        return self.full() @ x
-
-    def __add__(self, other: Symmetric) -> Symmetric:
-        pairs = zip(self.entries, other.entries, strict=True)
-        return Symmetric(a + b for a, b in pairs)
-
-    def __sub__(self, other: Symmetric) -> Symmetric:
-        pairs = zip(self.entries, other.entries, strict=True)
-        return Symmetric(a - b for a, b in pairs)
 
 
 class RigidInertia:
@@ -83,7 +41,7 @@ class RigidInertia:
         c = Vector(c)
         entries = tuple(Ic)
         if len(entries) == 3:
-            entries = tuple(entries[i][j] for i, j in _ORDER)
+            entries = tuple(entries[i][j] for i, j in ORDER)
         a = skew(c)
         steiner = Symmetric.of(a @ a * m)
         return cls(m, c * m, Symmetric(entries) - steiner)
@@ -101,7 +59,7 @@ class RigidInertia:
         scale = max(1.0, float(np.abs(M).max()))
         m, H = M[5, 5], M[:3, 3:]
         h = Vector((H[2, 1], H[0, 2], H[1, 0]))
-        rigid = cls(m, h, Symmetric(float(M[i, j]) for i, j in _ORDER))
+        rigid = cls(m, h, Symmetric(float(M[i, j]) for i, j in ORDER))
         if not np.allclose(np.asarray(rigid), M, atol=1e-9 * scale, rtol=0):
             raise ValueError(
                 "this 6x6 matrix is not the inertia of a rigid body (10 numbers);"
@@ -257,12 +215,10 @@ class ArticulatedInertia:
         def keep(x: Any, i: int, j: int) -> Any:
             return 0.0 if i in gone or j in gone else x
 
-        I = Symmetric(
-            keep(x, *at) for x, at in zip(self.I.entries, _ORDER, strict=True)
-        )
+        I = Symmetric(keep(x, *at) for x, at in zip(self.I.entries, ORDER, strict=True))
         M = Symmetric(
             keep(x, i + 3, j + 3)
-            for x, (i, j) in zip(self.M.entries, _ORDER, strict=True)
+            for x, (i, j) in zip(self.M.entries, ORDER, strict=True)
         )
         H = Matrix([keep(self.H[i, j], i, j + 3) for j in range(3)] for i in range(3))
         return ArticulatedInertia(I, H, M)
@@ -386,9 +342,9 @@ class ForceSubspace(_Subspace):
         def entry(i: int, j: int) -> Any:
             return Vector(rows[0][i]) @ Vector(rows[1][j])
 
-        I = Symmetric(entry(i, j) for i, j in _ORDER)
+        I = Symmetric(entry(i, j) for i, j in ORDER)
         H = Matrix([entry(i, j + 3) for j in range(3)] for i in range(3))
-        M = Symmetric(entry(i + 3, j + 3) for i, j in _ORDER)
+        M = Symmetric(entry(i + 3, j + 3) for i, j in ORDER)
         return ArticulatedInertia(I, H, M)
 
 

@@ -50,7 +50,7 @@ def check(solver: Solver, model: Model, engine: str, seed: int = 0) -> list[Find
         applies = hasattr(solver, "text") or pairs
         error = _largest(pairs) if applies else 0.0
         findings.append(Finding(law.__name__, error, LAW))
-    for owed in (agrees_with_plain, batches_like_single_states, fills_out):
+    for owed in OWED:
         case = Case(solver, model, engine, np.random.default_rng(seed))
         findings.append(Finding(owed.__name__, _largest(list(owed(case))), EXACT))
     return findings
@@ -92,6 +92,24 @@ def batches_like_single_states(case: Case) -> Pairs:
         yield float(np.array_equal(one, other[::-1])), 1.0
 
 
+def shares_inputs(case: Case) -> Pairs:
+    """An input without the batch axis, a number too, serves all rows."""
+    program = case.program()
+    rows = [case.arguments(program) for _ in range(3)]
+    for k in range(len(program.inputs)):
+        columns: list[Any] = [np.stack(parts) for parts in zip(*rows, strict=True)]
+        shared = rows[0][k]
+        columns[k] = shared if shared.ndim else float(shared)
+        batch = _results(program(*columns))
+        if len(columns) == 1:
+            columns = rows[0]
+            yield from zip(batch, _results(program(*columns)), strict=True)
+            continue
+        single = [shared if j == k else part for j, part in enumerate(rows[1])]
+        for one, many in zip(_results(program(*single)), batch, strict=True):
+            yield many[1], one
+
+
 def fills_out(case: Case) -> Pairs:
     """`out` receives what would have been returned."""
     program = case.program()
@@ -100,6 +118,9 @@ def fills_out(case: Case) -> Pairs:
     out = tuple(np.full(np.shape(x), np.nan) for x in wanted)
     program(*arguments, out=out[0] if len(out) == 1 else out)
     yield from zip(out, wanted, strict=True)
+
+
+OWED = (agrees_with_plain, batches_like_single_states, shares_inputs, fills_out)
 
 
 def report(solver: Solver, models: list[Model], engine: str) -> Iterator[str]:

@@ -16,7 +16,7 @@ RANDOM = 40
 
 def _assert_laws(solver, model, engine, seed=0):
     findings = check(solver, model, engine, seed)
-    assert len(findings) >= 3 + len(LAWS[solver.signature])
+    assert len(findings) >= 4 + len(LAWS[solver.signature])
     broken = [str(finding) for finding in findings if not finding.good]
     assert not broken, f"{solver.name} on {model.name}, {engine}: {broken}"
 

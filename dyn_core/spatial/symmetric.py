@@ -1,0 +1,51 @@
+"""Symmetric 3x3 matrices, six numbers each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from dyn_core.spatial.vectors import Matrix, Vector
+
+ORDER = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
+_PLACE = ((0, 1, 2), (1, 3, 4), (2, 4, 5))
+
+
+class Symmetric:
+    """A symmetric 3x3 matrix by its six numbers xx, xy, xz, yy, yz, zz."""
+
+    __slots__ = ("entries",)
+
+    def __init__(self, entries: Iterable[Any]) -> None:
+        self.entries = tuple(entries)
+
+    @classmethod
+    def of(cls, M: Matrix) -> Symmetric:
+        """Read the upper half of a matrix known to be symmetric."""
+        return cls(M[i, j] for i, j in ORDER)
+
+    @classmethod
+    def scaled_identity(cls, m: Any) -> Symmetric:
+        """Give m times the unit matrix."""
+        return cls((m, 0.0, 0.0, m, 0.0, m))
+
+    def full(self) -> Matrix:
+        """Write out all nine entries."""
+        return Matrix([self.entries[k] for k in row] for row in _PLACE)
+
+    def rotated(self, R: Matrix) -> Symmetric:
+        """Give R A R.T."""
+        half = R @ self.full()
+        rows, columns = half.rows, R.rows
+        return Symmetric(Vector(rows[i]) @ Vector(columns[j]) for i, j in ORDER)
+
+    def __matmul__(self, x: Vector) -> Vector:
+        return self.full() @ x
+
+    def __add__(self, other: Symmetric) -> Symmetric:
+        pairs = zip(self.entries, other.entries, strict=True)
+        return Symmetric(a + b for a, b in pairs)
+
+    def __sub__(self, other: Symmetric) -> Symmetric:
+        pairs = zip(self.entries, other.entries, strict=True)
+        return Symmetric(a - b for a, b in pairs)
