@@ -19,12 +19,16 @@ ENGINES: dict[str, Callable[..., Program]] = {
 }
 
 
+def available() -> list[str]:
+    """Give the names of the engines that work here."""
+    return [name for name in ENGINES if name != "native" or not native.missing()]
+
+
 def default_engine() -> str:
     """Give the fastest engine that works here; warn once if it is not native."""
     if native.missing():
         native.warn_missing()
-        return "graph"
-    return "native"
+    return available()[-1]
 
 
 __all__ = [
@@ -33,5 +37,6 @@ __all__ = [
     "NativeProgram",
     "PlainProgram",
     "Program",
+    "available",
     "default_engine",
 ]

@@ -73,7 +73,7 @@ def mode() -> str:
 @cache
 def arrays_lie_as_expected() -> bool:
     """Compare NumPy's array struct, read at the places used here, with what it says."""
-    if np.ndarray.__basicsize__ < code.FLAGS + 4:
+    if np.ndarray.__basicsize__ < max(code.FLAGS, code.KIND) + 8:
         return False
     plain, locked = np.zeros((3, 5)), np.zeros((2, 3, 4))[:, ::2]
     locked.flags.writeable = False
@@ -87,10 +87,10 @@ def arrays_lie_as_expected() -> bool:
             return False
         if at(code.ND, ctypes.c_int32) != array.ndim:
             return False
-        dims = (ctypes.c_int64 * array.ndim).from_address(at(code.DIMS, ctypes.c_int64))
-        if tuple(dims) != array.shape or at(code.KIND, ctypes.c_int64) != id(
-            array.dtype
-        ):
+        dims = _safely_read(at(code.DIMS, ctypes.c_int64), 8 * array.ndim)
+        if dims != np.array(array.shape, np.int64).tobytes():
+            return False
+        if at(code.KIND, ctypes.c_int64) != id(array.dtype):
             return False
         flags = at(code.FLAGS, ctypes.c_int32)
         whole = flags & code.WHOLE == code.WHOLE
@@ -99,6 +99,19 @@ def arrays_lie_as_expected() -> bool:
         if bool(flags & code.WRITEABLE) != array.flags.writeable:
             return False
     return id(np.dtype(np.float64)) == id(np.zeros(1).dtype)
+
+
+def _safely_read(address: int, size: int) -> bytes | None:
+    """Read memory through the kernel, which refuses addresses that are none."""
+    there, here = os.pipe()
+    try:
+        os.write(here, (ctypes.c_char * size).from_address(address))
+        return os.read(there, size)
+    except (OSError, ValueError):
+        return None
+    finally:
+        os.close(there)
+        os.close(here)
 
 
 @cache

@@ -7,9 +7,9 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core import scalar
-from dyn_core.engines import ENGINES
+from dyn_core.engines import available
 
-ENGINE = pytest.mark.parametrize("engine", sorted(ENGINES))
+ENGINE = pytest.mark.parametrize("engine", available())
 
 
 @pytest.fixture(scope="module")
