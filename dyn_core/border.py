@@ -45,7 +45,7 @@ class Border:
 
     def flat(
         self, model: Model, inputs: Sequence[Port], paths: Sequence[str]
-    ) -> Callable[[Sequence[Any]], list[Any]]:
+    ) -> FlatText:
         """Give the function of flat numbers that an engine runs or traces.
 
         Args:
@@ -53,22 +53,7 @@ class Border:
             inputs: Sized Ports of the Program, parameter paths last.
             paths: Which of them are parameter paths.
         """
-
-        def function(numbers: Sequence[Any]) -> list[Any]:
-            values, changed, at = {}, {}, 0
-            for port in inputs:
-                part = numbers[at : at + port.size]
-                at += port.size
-                if port.name in paths:
-                    changed[port.name] = part
-                else:
-                    values[port.name] = _structured(port, part)
-            robot = parameters.with_values(model, changed) if changed else model
-            return [
-                x for result in self.apply(robot, values) for x in flat_numbers(result)
-            ]
-
-        return function
+        return FlatText(self, model, tuple(inputs), tuple(paths))
 
     def apply(self, model: Model, values: Mapping[str, Any]) -> tuple[Any, ...]:
         """Give the outputs, as Vectors, Matrices and numbers, for such inputs."""
@@ -140,6 +125,37 @@ class Border:
                 X.append(XJ @ model.Xtree[i] @ X[model.parent[i]])
                 forces[i] = X[i] @ forces[i]
         return forces
+
+
+@dataclass(frozen=True)
+class FlatText:
+    """A text at its border, for one robot: a function of flat numbers.
+
+    Attributes:
+        border, model: What is applied, to which robot.
+        inputs: Sized Ports, parameter paths last.
+        paths: Which of them are parameter paths.
+    """
+
+    border: Border
+    model: Model
+    inputs: tuple[Port, ...]
+    paths: tuple[str, ...]
+
+    def __call__(self, numbers: Sequence[Any]) -> list[Any]:
+        """Give the flat outputs."""
+        values, changed, at = {}, {}, 0
+        for port in self.inputs:
+            part = numbers[at : at + port.size]
+            at += port.size
+            if port.name in self.paths:
+                changed[port.name] = part
+            else:
+                values[port.name] = _structured(port, part)
+        model = self.model
+        robot = parameters.with_values(model, changed) if changed else model
+        results = self.border.apply(robot, values)
+        return [x for result in results for x in flat_numbers(result)]
 
 
 class _Slot:

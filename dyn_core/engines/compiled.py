@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.engines import entry, kernel, native
+from dyn_core.engines import entry, kernel, native, recall
 from dyn_core.engines.base import result_type
 from dyn_core.engines.kernel import Kernel, offsets, pointers
 from dyn_core.engines.lanes import Code
@@ -55,9 +55,29 @@ class NativeProgram(GraphProgram):
         self._connect()
 
     @cached_property
+    def _known(self) -> dict[str, Any]:
+        """What follows from the Graph: the kernels' key, and whether it checks."""
+        name = recall.key(self.text, native.machine().key)
+        known = recall.load(name) if name else None
+        if known is None:
+            known = {
+                "kernel": kernel.key(self.graph, self._sizes),
+                "checked": bool(self.graph.requirements),
+                "calls": any(node.op == "call" for node in self.graph.nodes),
+            }
+            if name:
+                recall.store(name, known)
+        return known
+
+    @property
     def checked(self) -> bool:
         """Whether the text requires something."""
-        return bool(self.graph.requirements)
+        return bool(self._known["checked"])
+
+    @property
+    def calls(self) -> bool:
+        """Whether the text calls Programs that are no texts."""
+        return bool(self._known["calls"])
 
     def prepare(self, batch: bool = False) -> None:
         """Compile or load now what a first call would; with batch also for batches."""
@@ -68,10 +88,6 @@ class NativeProgram(GraphProgram):
     def code(self, flavour: str) -> Code:
         """Give the LLVM text of a kernel: flavour is scalar or lanes."""
         return kernel.write(self.graph, self._sizes, flavour)
-
-    @cached_property
-    def _key(self) -> str:
-        return kernel.key(self.graph, self._sizes)
 
     def _kernel(self, flavour: str, wait: bool | None = None) -> Kernel | None:
         """Give a kernel; None while it is being made and calls do not wait."""
@@ -96,7 +112,9 @@ class NativeProgram(GraphProgram):
     def _make(self, flavour: str) -> Kernel:
         """Find or compile a kernel."""
         what = f"{self.recipe.solver.name} for {self.model.name}"
-        return kernel.get(flavour, self._key, lambda: self.graph, self._sizes, what)
+        return kernel.get(
+            flavour, self._known["kernel"], lambda: self.graph, self._sizes, what
+        )
 
     def _connect(self) -> None:
         """Let calls of this object go to the entry."""
@@ -353,6 +371,6 @@ def build(text: Callable[[Sequence[Any]], Sequence[Any]], **parts: Any) -> Graph
     if reason:
         raise UnsupportedError(f"engine native cannot be had: {reason}")
     program = NativeProgram(text, **parts)
-    if any(node.op == "call" for node in program.graph.nodes):
+    if program.calls:
         return GraphProgram(text, **parts)
     return program

@@ -122,12 +122,12 @@ def _loaded(how: str, place: int) -> native.Loaded:
         how: struct or buffer.
         place: Where in a Program object the Descriptor's address lies.
     """
-    text = words.translate(code, "entry", array=f"array_{how}", PLACE=place)
-    digest = hashlib.sha256((text + native.machine().key).encode())
+    digest = hashlib.sha256(f"{how} {place} {native.machine().key}".encode())
     key = f"entry-{digest.hexdigest()}"
     found = disk.load(key)
     if found is not None:
         return native.Loaded(found[1])
+    text = words.translate(code, "entry", array=f"array_{how}", PLACE=place)
     made = native.compile_text(text, inline=True)
     disk.store(key, {}, made)
     return native.Loaded(made)

@@ -10,17 +10,20 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from sys import stderr
 from time import monotonic
 from typing import Any
 
+from dyn_core.engines.fingerprint import of_code
 from dyn_core.errors import CompileError
 
 SWITCH = "DYN_NATIVE"  # environment: off forbids machine code
 _PATIENCE = 1.0  # a build that takes longer tells so [s]
-_SOURCES = ("ir", "functions", "lower", "chunk", "emit", "loops", "lanes", "native",
-            "kernel")  # fmt: skip
+_WRITERS = tuple(
+    f"dyn_core.engines.{name}"
+    for name in ("chunk", "emit", "entry", "functions", "ir", "kernel", "lanes",
+                 "loops", "lower", "native", "words")
+)  # fmt: skip
 _lock = threading.RLock()
 
 
@@ -92,10 +95,7 @@ def machine() -> Machine:
         width = 8 if features.get("avx512f") else 4 if features.get("avx") else 2
     else:
         fused, width = True, 2
-    digest = hashlib.sha256()
-    for name in _SOURCES:
-        source = resources.files("dyn_core.engines").joinpath(f"{name}.py")
-        digest.update(source.read_bytes())
+    digest = hashlib.sha256(of_code(_WRITERS).encode())
     what = (llvmlite.__version__, llvm.llvm_version_info, cpu, flat)
     digest.update(repr((*what, llvm.get_process_triple())).encode())
     return Machine(cpu, flat, width, 8, fused, digest.hexdigest())
