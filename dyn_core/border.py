@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dyn_core.errors import ShapeError, UnsupportedError
+from dyn_core.matrices import places
 from dyn_core.model import Model, coordinates, parameters
 from dyn_core.model.regroup import regroup
 from dyn_core.scalar import Number
@@ -32,6 +33,7 @@ class Border:
         joint_friction: Whether joint forces carry damping and dry friction here.
         f_ext_frame: body or base.
         regrouped: Whether the text gets a Model with inertia moved to the parents.
+        matrices: Form of joint-space matrices (matrices.py).
     """
 
     text: Callable[..., Any]
@@ -42,6 +44,7 @@ class Border:
     joint_friction: bool = False
     f_ext_frame: str = "body"
     regrouped: bool = False
+    matrices: str = "dense"
 
     def flat(
         self, model: Model, inputs: Sequence[Port], paths: Sequence[str]
@@ -101,6 +104,9 @@ class Border:
         if port.kind == "joint_damping" and self.joint_friction and at is not None:
             slope = coordinates.friction_slope(model, values[at])
             result = result + Matrix.diagonal(slope)
+        kept = places(model, port.kind, self.matrices)
+        if kept is not None:
+            result = Vector(result[i, j] for i, j in zip(*kept, strict=True))
         return result
 
     def _friction(self, model: Model, values: Mapping[str, Any]) -> Vector:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dyn_core.errors import UnsupportedError
@@ -16,6 +16,7 @@ KINDS = (
     "joint_matrix",  # (nv, nv) symmetric, contracted on both sides
     "joint_slopes",  # (nv, nv) of joint forces, contracted on both sides
     "joint_damping",  # the same by velocity; carries the slope of joint friction
+    "symmetric",  # (nv, nv), a matrix that is no sum over joints
     "jacobian",  # (6, nv) columns contracted to leaders
     "wrenches",  # (nb, 6) a force on each body, in its coordinates
     "poses",  # (k, 4, 4) homogeneous transforms
@@ -35,6 +36,7 @@ class Port:
         unit: In words.
         kind: One of KINDS.
         optional: Zero when a Program is built without it.
+        places: Rows and columns of a matrix whose entries these are; None if all.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Port:
     unit: str = ""
     kind: str = "plain"
     optional: bool = False
+    places: tuple[tuple[int, ...], tuple[int, ...]] | None = None
 
     def sized(self, sizes: Mapping[str, int]) -> Port:
         """Give the Port with its sizes as numbers."""
@@ -50,7 +53,7 @@ class Port:
             if isinstance(size, str) and size not in sizes:
                 raise UnsupportedError(f"port {self.name}: unknown size '{size}'")
             shape.append(sizes[size] if isinstance(size, str) else size)
-        return Port(self.name, tuple(shape), self.unit, self.kind, self.optional)
+        return replace(self, shape=tuple(shape))
 
     @property
     def size(self) -> int:
@@ -153,11 +156,13 @@ FD_DERIVATIVES = Signature(
         _qdd,
         Port("dqdd_dq", ("nv", "nv"), "SI"),
         Port("dqdd_dqd", ("nv", "nv"), "SI"),
-        Port("Hinv", ("nv", "nv"), "1/(kg·m²) | 1/kg"),
+        Port("Hinv", ("nv", "nv"), "1/(kg·m²) | 1/kg", "symmetric"),
     ),
 )
 MASS_MATRIX_INVERSE = Signature(
-    "mass_matrix_inverse", (_q,), (Port("Hinv", ("nv", "nv"), "1/(kg·m²) | 1/kg"),)
+    "mass_matrix_inverse",
+    (_q,),
+    (Port("Hinv", ("nv", "nv"), "1/(kg·m²) | 1/kg", "symmetric"),),
 )
 _gains = (Port("kp", ("nv",), "1/s²"), Port("kd", ("nv",), "1/s"))
 TRACKING_CONTROL = Signature(

@@ -19,6 +19,7 @@ from dyn_core.errors import (
     SolverNotFound,
     UnsupportedError,
 )
+from dyn_core.matrices import FORMS, places
 from dyn_core.model import Model, coordinates, parameters
 from dyn_core.signature import Port, Signature
 from dyn_core.spatial import Vector
@@ -52,8 +53,7 @@ class Solver(ABC):
         Args:
             model: Robot.
             choices: engine, inputs, joint_friction, finite, f_ext_frame, threads,
-                wait; and the
-                solver's own slots and options.
+                wait, matrices; and the solver's own slots and options.
         """
 
     def bound(self, origin: str, lookup: Lookup) -> Solver:
@@ -82,6 +82,7 @@ class _Common:
     f_ext_frame: str = "body"
     threads: int | None = None
     wait: bool = True
+    matrices: str = "dense"
 
     @classmethod
     def split(
@@ -104,6 +105,11 @@ class _Common:
             raise UnsupportedError(
                 f"{solver.name}: f_ext_frame {result.f_ext_frame!r}; valid: body, base"
             )
+        if result.matrices not in FORMS:
+            valid = ", ".join(FORMS)
+            raise UnsupportedError(
+                f"{solver.name}: matrices {result.matrices!r}; valid: {valid}"
+            )
         return result, rest
 
     def ports(
@@ -122,7 +128,12 @@ class _Common:
             count = parameters.size(model, path)
             unit = parameters.UNITS[path.rpartition(".")[2]]
             inputs.append(Port(path, () if count == 1 else (count,), unit))
-        return inputs, [port.sized(sizes) for port in signature.outputs], paths
+        outputs = []
+        for port in signature.outputs:
+            kept = places(model, port.kind, self.matrices)
+            shape = port.shape if kept is None else (len(kept[0]),)
+            outputs.append(replace(port, shape=shape, places=kept).sized(sizes))
+        return inputs, outputs, paths
 
 
 def _no_sizes(model: Model, options: Mapping[str, Any]) -> dict[str, int]:
@@ -182,6 +193,8 @@ class TextSolver(Solver):
             threads: Most threads a batch may use (default: DYN_THREADS, all cores).
             wait: Whether a first call waits for its machine code; with False it is
                 served by engine graph until then, and last bits change when it comes.
+            matrices: Form of joint-space matrices: dense, packed or sparse
+                (matrices.py); Program.dense makes them dense again.
             choices: Slots (a solver's name or a Solver) and options of the text.
 
         Raises:
@@ -224,7 +237,9 @@ class TextSolver(Solver):
         for slot, wanted in self.slots.items():
             solver = self._fill(slot, wanted, rest.get(slot, self.fills.get(slot)))
             below = common.joint_friction and not here
-            passed = replace(common, joint_friction=below, f_ext_frame="body")
+            passed = replace(
+                common, joint_friction=below, f_ext_frame="body", matrices="dense"
+            )
             slots[slot] = _slot_filling(solver, model, passed)
         options = {key: rest.get(key, value) for key, value in self.options.items()}
         return Border(
@@ -236,6 +251,7 @@ class TextSolver(Solver):
             here,
             common.f_ext_frame,
             self.regrouped,
+            common.matrices,
         )
 
     def _fill(self, slot: str, wanted: Signature, what: Any) -> Solver:
@@ -288,8 +304,12 @@ class ArraySolver(Solver):
         common, _ = _Common.split(self, choices, ())
         optional = [p.name for p in self.signature.inputs if p.optional]
         refused = [name for name in common.inputs if name not in optional]
-        if refused or common.f_ext_frame != "body":
-            what = ", ".join(refused) or "f_ext_frame"
+        if common.matrices != "dense":
+            refused.append(f"matrices={common.matrices!r}")
+        if common.f_ext_frame != "body":
+            refused.append("f_ext_frame")
+        if refused:
+            what = ", ".join(refused)
             raise UnsupportedError(f"{self.name} is not a text and cannot take {what}")
         inputs, outputs, _ = common.ports(model, self.signature, {})
         return _ArrayProgram(

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("dyn_core", "dyn_plugins", "ros_nodes")
 MODULES = [p for name in PACKAGES for p in sorted((ROOT / name).rglob("*.py"))]
 ORDER = (
-    "errors", "operations", "scalar", "spatial", "model", "signature", "engines",
+    "errors", "operations", "scalar", "spatial", "model", "matrices", "signature", "engines",
     "border", "solver", "hookspecs", "registry", "trajectory", "control", "simulate",
     "testing", "cli",
 )  # fmt: skip

@@ -17,6 +17,7 @@ from dyn_core.errors import (
     ShapeError,
     UnsupportedError,
 )
+from dyn_core.matrices import dense
 from dyn_core.model import Model
 from dyn_core.signature import Port, Signature
 
@@ -101,6 +102,11 @@ class Program:
     def run_block(self, columns: Sequence[Any], rows: int) -> tuple[Any, Any]:
         """Give flat output columns and status of a block of rows."""
         raise NotImplementedError
+
+    def dense(self, name: str, values: Any) -> np.ndarray:
+        """Give matrices (..., nv, nv) from an output built packed or sparse."""
+        port = {port.name: port for port in self.outputs}[name]
+        return dense(self.model, port.kind, port.places, values)
 
     def requirement(self, number: int) -> Requirement:
         """Give the requirement that a status names."""
@@ -303,6 +309,11 @@ class RowProgram(Program):
             results.append(result)
             states.append(state)
         return np.array(results, float).T, np.array(states)
+
+    def dense(self, name: str, values: Any) -> np.ndarray:
+        """Give matrices (..., nv, nv) from an output built packed or sparse."""
+        port = {port.name: port for port in self.outputs}[name]
+        return dense(self.model, port.kind, port.places, values)
 
     def requirement(self, number: int) -> Requirement:
         """Give what was noted under this number."""

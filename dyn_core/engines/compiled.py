@@ -60,10 +60,11 @@ class NativeProgram(GraphProgram):
         name = recall.key(self.text, native.machine().key)
         known = recall.load(name) if name else None
         if known is None:
+            calls = any(node.op == "call" for node in self.graph.nodes)
             known = {
-                "kernel": kernel.key(self.graph, self._sizes),
+                "kernel": "" if calls else kernel.key(self.graph, self._sizes),
                 "checked": bool(self.graph.requirements),
-                "calls": any(node.op == "call" for node in self.graph.nodes),
+                "calls": calls,
             }
             if name:
                 recall.store(name, known)

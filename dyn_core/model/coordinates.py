@@ -82,6 +82,24 @@ def join_slopes(model: Model, blocks: dict[tuple[int, int], Matrix]) -> Matrix:
     return Matrix(M)
 
 
+def on_one_path(model: Model) -> list[tuple[int, int]]:
+    """Give the places (row, column) of H that the tree does not make zero, sorted.
+
+    Two coordinates meet where a body that one moves carries a body that the other
+    moves, or the other way round.
+    """
+    found = set()
+    for i in model.bodies:
+        j = i
+        while j:
+            rows = range(*model.v_slices[i].indices(model.nv))
+            columns = range(*model.v_slices[j].indices(model.nv))
+            found |= {(a, b) for a in rows for b in columns}
+            found |= {(b, a) for a in rows for b in columns}
+            j = model.parent[j]
+    return sorted(found)
+
+
 def joint_factors(model: Model, H: Matrix) -> Factored:
     """Factor a joint-space inertia; a singular pivot names its joint."""
     floors, items = [0.0] * model.nv, [""] * model.nv

@@ -336,3 +336,62 @@ def test_numbers_give_the_same_bits_counted_or_not(shipped):
     numbers = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
     counted = program.text([Counting(x) for x in numbers])
     assert [x.value for x in counted] == program.text(numbers)
+
+
+@ENGINE
+@pytest.mark.parametrize("robot", ["quadruped", "every_joint", "two_link"])
+def test_matrices_come_dense_packed_or_sparse(shipped, engine, robot):
+    """Each form holds what the dense one does; what sparse leaves out is zero."""
+    model = shipped[robot]
+    rng = np.random.default_rng(8)
+    q, qd, qdd = model.random(rng), rng.normal(size=model.nv), rng.normal(size=model.nv)
+    for name, args in (
+        ("crba", (q,)), ("id_derivatives", (q, qd, qdd)),
+        ("mass_matrix_inverse", (q,)), ("fd_derivatives", (q, qd, qdd)),
+    ):  # fmt: skip
+        solver = dyn.solver(name)
+        full = solver.build(model, engine=engine)
+        whole = dict(
+            zip([p.name for p in full.outputs], _tuple(full(*args)), strict=True)
+        )
+        for form in ("packed", "sparse"):
+            program = solver.build(model, engine=engine, matrices=form)
+            assert "dense" not in [p.name for p in program.inputs]
+            for port, given in zip(
+                program.outputs, _tuple(program(*args)), strict=True
+            ):
+                assert given.shape == port.shape
+                again, wanted = program.dense(port.name, given), whole[port.name]
+                scale = np.abs(wanted).max()
+                np.testing.assert_allclose(again, wanted, rtol=0, atol=1e-13 * scale)
+                if port.places:
+                    zero = program.dense(port.name, np.ones(port.shape)) == 0
+                    assert not wanted[zero].any()
+            rows = [np.stack([x, x]) for x in args]
+            for port, given in zip(
+                program.outputs, _tuple(program(*rows)), strict=True
+            ):
+                again = program.dense(port.name, given[1])
+                np.testing.assert_array_equal(program.dense(port.name, given)[1], again)
+                np.testing.assert_allclose(
+                    again, whole[port.name], rtol=1e-9, atol=1e-9
+                )
+
+
+def _tuple(given):
+    return given if isinstance(given, tuple) else (given,)
+
+
+def test_sparse_matrices_are_as_large_as_the_tree_asks(shipped):
+    """A quadruped: 6 x 6 for the base, each leg with the base and itself."""
+    model = shipped["quadruped"]
+    H = dyn.solver("crba").build(model, matrices="sparse").outputs[0]
+    assert H.size == 21 + 4 * (3 * 6 + 6)
+    packed = dyn.solver("crba").build(model, matrices="packed").outputs[0]
+    assert packed.size == 18 * 19 // 2
+    slopes = dyn.solver("id_derivatives").build(model, matrices="sparse").outputs
+    assert [p.size for p in slopes] == [36 + 4 * (2 * 3 * 6 + 9)] * 2 + [H.size]
+    with pytest.raises(dyn.UnsupportedError, match="valid: dense, packed, sparse"):
+        dyn.solver("crba").build(model, matrices="banded")
+    with pytest.raises(dyn.UnsupportedError, match="cannot take matrices='packed'"):
+        _ByNumpy().build(model, matrices="packed")
