@@ -16,7 +16,7 @@ MODULES = [p for name in PACKAGES for p in sorted((ROOT / name).rglob("*.py"))]
 ORDER = (
     "errors", "operations", "scalar", "spatial", "model", "matrices", "signature", "engines",
     "border", "solver", "hookspecs", "registry", "trajectory", "control", "simulate",
-    "testing", "cli",
+    "testing", "bench", "cli",
 )  # fmt: skip
 
 

@@ -86,6 +86,11 @@ class NativeProgram(GraphProgram):
         if batch:
             self._kernel("lanes", wait=True)
 
+    def kernels(self) -> tuple[Kernel, ...]:
+        """Give the kernels made so far, the one for a single state first."""
+        made = self._kernels
+        return tuple(made[name] for name in kernel.FLAVOURS if name in made)
+
     def code(self, flavour: str) -> Code:
         """Give the LLVM text of a kernel: flavour is scalar or lanes."""
         return kernel.write(self.graph, self._sizes, flavour)

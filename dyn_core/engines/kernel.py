@@ -115,6 +115,11 @@ def get(
     return kernel
 
 
+def forget() -> None:
+    """Let the next builds find kernels on disk or make them."""
+    _known.clear()
+
+
 def pointers(addresses: Sequence[int]) -> Any:
     """Give a table of pointers."""
     return (_P * len(addresses))(*addresses)

@@ -21,9 +21,9 @@ pytestmark = pytest.mark.skipif(bool(native.missing()), reason=native.missing())
 def folder(tmp_path, monkeypatch):
     """A cache of this test alone, and no kernel left in memory."""
     monkeypatch.setenv("DYN_CACHE_DIR", str(tmp_path / "kernels"))
-    kernel._known.clear()
+    kernel.forget()
     yield tmp_path / "kernels"
-    kernel._known.clear()
+    kernel.forget()
 
 
 def _build(name="gravity", joints=3, **choices):
@@ -88,11 +88,11 @@ def test_damaged_entries_are_made_again(folder, harm):
             "foreign": b"something else entirely" * 10,
         }[harm]  # fmt: skip
         path.write_bytes(damaged)
-    kernel._known.clear()
+    kernel.forget()
     again = _build()
     assert again._kernels["scalar"].compiled
     np.testing.assert_array_equal(again(q), wanted)
-    kernel._known.clear()
+    kernel.forget()
     assert not _build()._kernels["scalar"].compiled
 
 
@@ -141,11 +141,11 @@ def test_a_file_in_the_way_only_warns(tmp_path, monkeypatch):
     blocked = tmp_path / "file"
     blocked.write_text("")
     monkeypatch.setenv("DYN_CACHE_DIR", str(blocked / "inside"))
-    kernel._known.clear()
+    kernel.forget()
     with pytest.warns(RuntimeWarning, match="compiled kernels are not kept"):
         assert _build()(np.zeros(3)).shape == (3,)
     monkeypatch.setenv("DYN_CACHE_DIR", "off")
-    kernel._known.clear()
+    kernel.forget()
     assert _build()._kernels["scalar"].compiled
 
 

@@ -1,0 +1,1 @@
+"""Benchmarks: this library beside its peers, in one run on one machine."""

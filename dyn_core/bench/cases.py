@@ -1,0 +1,111 @@
+"""What is measured: robots, states, algorithms."""
+
+from __future__ import annotations
+
+import sys
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from dyn_core import robots
+from dyn_core.model import Model, load_urdf
+
+STATES = 64  # single calls go through so many, one after the other
+INPUTS = {
+    "rnea": "q, v, a", "aba": "q, v, tau", "crba": "q", "bias": "q, v",
+    "mass_matrix_inverse": "q", "id_derivatives": "q, v, a",
+    "fd_derivatives": "q, v, tau", "semi_implicit_euler": "q, v, tau",
+}  # fmt: skip
+
+
+@dataclass
+class Robot:
+    """A robot as every peer gets it: one URDF without shapes, locked joints fixed.
+
+    Attributes:
+        name, path: Of the URDF.
+        floating: Whether its root link floats.
+        locked: Joints that are fixed at zero.
+    """
+
+    name: str
+    path: Path
+    floating: bool = False
+    locked: tuple[str, ...] = ()
+    rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(7))
+
+    @cached_property
+    def urdf(self) -> str:
+        """The URDF."""
+        tree = ElementTree.parse(self.path)
+        root = tree.getroot()
+        for link in root.iter("link"):
+            for shape in [*link.findall("visual"), *link.findall("collision")]:
+                link.remove(shape)
+        for joint in root.iter("joint"):
+            if joint.find("origin") is None:  # some readers need it said
+                ElementTree.SubElement(joint, "origin", xyz="0 0 0", rpy="0 0 0")
+            if joint.get("name") in self.locked:
+                joint.set("type", "fixed")
+                for mimic in joint.findall("mimic"):
+                    joint.remove(mimic)
+        for other in [*root.findall("gazebo"), *root.findall("transmission")]:
+            root.remove(other)
+        return ElementTree.tostring(root, encoding="unicode")
+
+    @cached_property
+    def model(self) -> Model:
+        """The robot here."""
+        root = "floating" if self.floating else "fixed"
+        return load_urdf(self.urdf, root_joint=root, check="warn")
+
+    @property
+    def title(self) -> str:
+        """Name, degrees of freedom, file and locks."""
+        base = "floating" if self.floating else "fixed base"
+        locks = f", locked: {', '.join(self.locked)}" if self.locked else ""
+        return f"{self.name}: {self.model.nv} dof, {base}, {self.path.name}{locks}"
+
+    @cached_property
+    def state(self) -> dict[str, np.ndarray]:
+        """STATES states by rows: q, v, a, tau."""
+        nv = self.model.nv
+        q = [
+            self.model.integrate(self.model.neutral(), self.rng.uniform(-1.2, 1.2, nv))
+            for _ in range(STATES)
+        ]
+        v, a = self.rng.uniform(-1, 1, (2, STATES, nv))
+        tau = self.rng.uniform(-5, 5, (STATES, nv))
+        return {"q": np.array(q), "v": v, "a": a, "tau": tau}
+
+
+def named(path: str, floating: bool, locked: Sequence[str] = ()) -> Robot:
+    """Give a robot from a path or the name of a shipped one."""
+    if path in robots.names():
+        return Robot(path, Path(str(robots.path(path))), floating, tuple(locked))
+    return Robot(Path(path).stem, Path(path), floating, tuple(locked))
+
+
+def usual() -> list[Robot]:
+    """Give arm, quadruped and humanoid of example-robot-data, or shipped robots."""
+    home = _example_robots()
+    if home is None:
+        return [named("arm7", False), named("quadruped", True)]
+    fingers = ("panda_finger_joint1", "panda_finger_joint2")
+    return [
+        Robot("panda", home / "panda_description/urdf/panda.urdf", False, fingers),
+        Robot("go2", home / "go2_description/urdf/go2.urdf", True),
+        Robot("g1", home / "g1_description/urdf/g1_29dof_rev_1_0.urdf", True),
+    ]
+
+
+def _example_robots() -> Path | None:
+    for folder in map(Path, sys.path):
+        home = folder / "cmeel.prefix/share/example-robot-data/robots"
+        if home.is_dir():
+            return home
+    return None

@@ -1,0 +1,152 @@
+"""The command `dyn bench`."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from dyn_core.bench import cases, measure
+from dyn_core.bench.measure import ROWS, Figures
+from dyn_core.bench.peers import Peer, find
+from dyn_core.bench.timing import per_call
+from dyn_core.engines import native
+from dyn_core.errors import UnsupportedError
+
+ALGORITHMS = tuple(cases.INPUTS)
+CHAINS = (10, 30, 100, 300, 1000)
+
+
+def add(subparsers: argparse._SubParsersAction) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser("bench", help="measure solvers beside their peers")
+    parser.add_argument(
+        "--robot", action="append", metavar="URDF",
+        help="path or shipped robot; ':floating' behind it frees its root"
+        " (default: panda, go2, g1 of example-robot-data, else shipped ones)",
+    )  # fmt: skip
+    parser.add_argument("--lock", default="", help="joints to fix at zero, by commas")
+    parser.add_argument("--peers", default="pinocchio,mujoco,dynibo,casadi")
+    parser.add_argument("--solvers", default=",".join(ALGORITHMS))
+    parser.add_argument("--chains", action="store_true", help="growth to 1000 joints")
+    parser.add_argument("--markdown", action="store_true", help="tables for a document")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure and print."""
+    if native.missing():
+        raise UnsupportedError(f"nothing to measure: {native.missing()}")
+    chosen = arguments.solvers.split(",")
+    for name in chosen:
+        if name not in ALGORITHMS:
+            known = ", ".join(ALGORITHMS)
+            raise UnsupportedError(f"no benchmark of '{name}'; known: {known}")
+    peers = find(arguments.peers, _say)
+    robots = cases.usual()
+    if arguments.robot:
+        lock = tuple(filter(None, arguments.lock.split(",")))
+        robots = [
+            cases.named(path, bool(floating), lock)
+            for path, floating, _ in (x.partition(":floating") for x in arguments.robot)
+        ]
+    show = _markdown if arguments.markdown else _plain
+    _say("measuring the machine")
+    top = measure.peak()
+    wrong = ", ".join(f"{k} {v:.2f}" for k, v in measure.errors().items())
+    print(f"{measure.machine()};", ", ".join(peer.version() for peer in peers))
+    print(f"multiply-adds: {top / 1e9:.1f} GFLOP/s per core; errors [ulp]: {wrong}")
+    for robot in robots:
+        print(f"\n{robot.title}\n", flush=True)
+        rows = _measured(robot, chosen, peers)
+        for line in show(_cells(rows, [peer.name for peer in peers], top)):
+            print(line, flush=True)
+    if arguments.chains:
+        print("\nchains: call and build by the number of joints\n")
+        head = ["joints", "solver", "us/call", "ns/joint", "build s", "KiB/joint"]
+        lines = [
+            [f"{n}", name, f"{call * 1e6:.2f}", f"{call / n * 1e9:.1f}", f"{cold:.2f}",
+             f"{size / n / 1024:.2f}"]
+            for n, name, call, cold, size in measure.growth(CHAINS)
+        ]  # fmt: skip
+        for line in show([head, *lines]):
+            print(line)
+    return 0
+
+
+def _say(what: str) -> None:
+    print(f"... {what}", file=sys.stderr, flush=True)
+
+
+def _measured(
+    robot: cases.Robot, chosen: Sequence[str], kinds: Sequence[type[Peer]]
+) -> list[Figures]:
+    """Measure each solver, and right after it each peer."""
+    peers = []
+    for kind in kinds:
+        _say(f"{robot.name}: preparing {kind.name}")
+        try:
+            peers.append(kind(robot, ROWS))
+        except Exception as error:  # a peer's own trouble ends no measurement
+            _say(f"{kind.name} cannot do {robot.name}: {error}")
+    rows = []
+    for name in chosen:
+        _say(f"{robot.name}: {name}")
+        gc.collect()
+        figures = measure.measure(robot, name)
+        for peer in peers:
+            if name in peer.calls:
+                call, batch = per_call(*peer.calls[name], peer.space), None
+                if name in peer.batches:
+                    batch = ROWS / per_call(*peer.batches[name], peer.space)
+                figures.peers[peer.name] = (call, batch)
+        rows.append(figures)
+    return rows
+
+
+def _cells(
+    rows: Sequence[Figures], peers: Sequence[str], top: float
+) -> list[list[str]]:
+    """Give a table: this library's figures, then each peer's with the ratio."""
+    head = ["solver", "ns/call", "M/s core", "M/s all", "cold s", "load ms", "KiB",
+            "% peak"]  # fmt: skip
+    for peer in peers:
+        head += [f"{peer} ns", "call", "batch"]
+    table = [head]
+    for row in rows:
+        line = [
+            row.algorithm, f"{row.call * 1e9:.0f}", f"{row.core / 1e6:.2f}",
+            f"{row.all / 1e6:.2f}", f"{row.cold:.2f}", f"{row.load * 1e3:.1f}",
+            f"{row.size / 1024:.0f}", f"{100 * row.flops * row.core / top:.0f}",
+        ]  # fmt: skip
+        for peer in peers:
+            line += _beside(row, row.peers.get(peer))
+        table.append(line)
+    return table
+
+
+def _beside(row: Figures, peer: tuple[float, float | None] | None) -> list[str]:
+    """Give a peer's time of a call, and how much faster a call and a batch are."""
+    if peer is None:
+        return ["", "", ""]
+    call, batch = peer
+    rate = max(1 / call, batch or 0.0)
+    return [f"{call * 1e9:.0f}", f"{call / row.call:.1f}x", f"{row.core / rate:.1f}x"]
+
+
+def _plain(table: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(row[k]) for row in table) for k in range(len(table[0]))]
+    return [
+        "  ".join(
+            x.ljust(w) if k == 0 else x.rjust(w)
+            for k, (x, w) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in table
+    ]
+
+
+def _markdown(table: Sequence[Sequence[Any]]) -> list[str]:
+    rule = ["---", *["---:"] * (len(table[0]) - 1)]
+    return [f"| {' | '.join(row)} |" for row in (table[0], rule, *table[1:])]

@@ -1,0 +1,197 @@
+"""Measurements of this library: calls, batches, builds, accuracy, growth with size."""
+
+from __future__ import annotations
+
+import os
+import platform
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dyn_core import scalar
+from dyn_core.bench.cases import INPUTS, STATES, Robot
+from dyn_core.bench.timing import once, per_call
+from dyn_core.engines import NativeProgram, Program, kernel, native, threads
+from dyn_core.model import Model
+from dyn_core.registry import solver
+from dyn_core.signature import Port, Signature
+from dyn_core.solver import TextSolver
+from dyn_core.spatial import Vector
+from dyn_core.testing.models import chain
+
+ROWS, MANY = 1024, 65536  # batches: in the caches of one core; for all cores
+DT = 1e-3
+
+
+@dataclass
+class Figures:
+    """What was measured of one algorithm.
+
+    Attributes:
+        call: One state, `out` given [s].
+        core, all: States of a batch, on one core and on all [1/s].
+        cold, load: Building scalar and lane kernels: all anew, and from the disk [s].
+        size: Machine code and scratch memory of both [bytes].
+        flops: Additions, multiplications, divisions and roots of one state.
+        peers: By name: seconds of a call; rate of its batch, or None.
+    """
+
+    algorithm: str
+    call: float
+    core: float
+    all: float
+    cold: float
+    load: float
+    size: int
+    flops: int
+    peers: dict[str, tuple[float, float | None]] = field(default_factory=dict)
+
+
+def measure(robot: Robot, algorithm: str) -> Figures:
+    """Measure one algorithm on one robot."""
+    names = INPUTS[algorithm].split(", ")
+    given = [robot.state[name] for name in names]
+    with _own_cache():
+        alone, cold = _built(robot.model, algorithm, threads=1)
+        program, load = _built(robot.model, algorithm)
+    extra = ", 0.001" if algorithm == "semi_implicit_euler" else ""
+    statement, one = f"p({', '.join(names)}{extra}, out=o)", ", ".join(names)
+    states = [tuple(x[k] for x in given) for k in range(STATES)]
+    call = per_call(statement, states, one, {"p": alone, "o": _room(alone, ())})
+
+    def rate(program: Program, rows: int, clock: Callable[[], float]) -> float:
+        batch = [tuple(np.tile(x, (rows // STATES, 1)) for x in given)]
+        space = {"p": program, "o": _room(program, (rows,))}
+        return rows / per_call(statement, batch, one, space, clock)
+
+    kernels = alone.kernels()
+    return Figures(
+        algorithm=algorithm,
+        call=call,
+        core=rate(alone, ROWS, time.process_time),
+        all=rate(program, MANY, time.perf_counter),
+        cold=cold,
+        load=load,
+        size=sum(kernel.size + kernel.scratch for kernel in kernels),
+        flops=count_flops(alone.graph),
+    )
+
+
+def count_flops(graph: Any) -> int:
+    """Count additions, multiplications, divisions and roots of a Graph."""
+    counted = ("add", "sub", "mul", "div", "sqrt")
+    return sum(node.op in counted for node in graph.nodes)
+
+
+def _built(
+    model: Model, algorithm: str, threads: int | None = None
+) -> tuple[NativeProgram, float]:
+    """Build with kernels for states and batches; give Program and seconds."""
+    kernel.forget()
+    made: list[Any] = []
+
+    def build() -> None:
+        program = solver(algorithm).build(model, engine="native", threads=threads)
+        made.append(program)
+        made[0].prepare(batch=True)
+
+    seconds = once(build)
+    return made[0], seconds
+
+
+def _room(program: Program, lead: tuple[int, ...]) -> Any:
+    """Make arrays for the outputs."""
+    arrays = tuple(np.empty((*lead, *port.shape)) for port in program.outputs)
+    return arrays[0] if len(arrays) == 1 else arrays
+
+
+@contextmanager
+def _own_cache() -> Iterator[None]:
+    """Keep kernels in a new, empty folder for a while."""
+    before = os.environ.get("DYN_CACHE_DIR")
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["DYN_CACHE_DIR"] = folder
+        try:
+            yield
+        finally:
+            if before is None:
+                del os.environ["DYN_CACHE_DIR"]
+            else:
+                os.environ["DYN_CACHE_DIR"] = before
+
+
+def _program(text: Callable[[list[Any]], list[Any]], width: int, outputs: int) -> Any:
+    """Build a function of flat numbers."""
+    signature = Signature("bench", (Port("x", (width,)),), (Port("y", (outputs,)),))
+    made = TextSolver(
+        "bench", signature, lambda model, x: Vector(text(list(x))), by_joint=False
+    )
+    return made.build(chain(1), engine="native", threads=1)
+
+
+def peak() -> float:
+    """Measure the multiply-adds a core can do, times two [1/s]."""
+    chains, depth = 12, 200
+
+    def text(x: list[Any]) -> list[Any]:
+        values = [x[0] * float(k) for k in range(chains)]
+        for _ in range(depth):
+            values = [y * x[1] + x[2] for y in values]
+        return values
+
+    program = _program(text, 3, chains)
+    rows = np.full((ROWS, 3), [1.0, 0.5, 0.25])
+    space = {"p": program, "o": np.empty((ROWS, chains))}
+    return 2 * chains * depth * ROWS / per_call("p(x, out=o)", [(rows,)], "x", space)
+
+
+def errors(count: int = 1_000_000) -> dict[str, float]:
+    """Give the largest errors of sin and cos on [-1e4, 1e4], in ulps."""
+    x = np.random.default_rng(7).uniform(-1e4, 1e4, count)
+    program = _program(lambda x: [scalar.sin(x[0]), scalar.cos(x[0])], 1, 2)
+    given, found = program(x[:, None]), {}
+    for k, function in enumerate((np.sin, np.cos)):
+        exact = function(x.astype(np.longdouble))
+        apart = np.abs(given[:, k] - exact) / np.spacing(np.abs(exact.astype(float)))
+        found[function.__name__] = float(apart.max())
+    return found
+
+
+def growth(sizes: tuple[int, ...]) -> Iterator[tuple[int, str, float, float, int]]:
+    """Give joints, algorithm, seconds of a call, seconds of a build, bytes of code."""
+    rng = np.random.default_rng(7)
+    for n in sizes:
+        model = chain(n)
+        x = [tuple(rng.uniform(-1, 1, (3, n))) for _ in range(8)]
+        for name in ("rnea", "aba"):
+            kernel.forget()
+            with _own_cache():
+                program: Any = solver(name).build(model, engine="native")
+                cold = once(program.prepare)
+            space = {"p": program, "o": np.empty(n)}
+            call = per_call("p(q, v, a, out=o)", x, "q, v, a", space)
+            yield n, name, call, cold, program.kernels()[0].size
+
+
+def machine() -> str:
+    """Say what this was measured on."""
+    import llvmlite
+
+    cpu = platform.processor() or platform.machine()
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            named = [line for line in file if line.startswith("model name")]
+            cpu = named[0].partition(":")[2].strip() if named else cpu
+    except OSError:
+        pass
+    host = native.machine()
+    return (
+        f"{cpu}, {threads.count()} cores used, {host.width} lanes, LLVM's {host.cpu};"
+        f" Python {platform.python_version()}, NumPy {np.__version__},"
+        f" llvmlite {llvmlite.__version__}"
+    )
