@@ -63,6 +63,7 @@ class _Function:
     ) -> None:
         self.node, self.names, self.own, self.foreign = node, names, own, foreign
         self.lines: list[str] = []
+        self.rooms: list[str] = []
         self.variables: dict[str, str] = {}
         self.count = 0
 
@@ -76,7 +77,8 @@ class _Function:
         variables = [f"  {place} = alloca i64" for place in self.variables.values()]
         given = ", ".join(f"i64 %{name}" for name in arguments)
         head = f"define {scope}i64 @{self.node.name}({given}) {{"
-        return "\n".join([head, *variables, *self.lines, "  ret i64 0", "}", ""])
+        lines = [head, *variables, *self.rooms, *self.lines, "  ret i64 0", "}", ""]
+        return "\n".join(lines)
 
     def _new(self, text: str) -> str:
         self.count += 1
@@ -170,7 +172,23 @@ class _Function:
         raise TypeError(f"{self.node.name}: {ast.unparse(node)} is no word of this")
 
     def _pointer(self, node: ast.expr) -> str:
+        """Give an address; what is added to one stays in its object, LLVM may think."""
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+            base, offset = self._pointer(node.left), self._value(node.right)
+            return self._new(f"getelementptr i8, ptr {base}, i64 {offset}")
         return self._new(f"inttoptr i64 {self._value(node)} to ptr")
+
+    def _room(self, size: ast.expr) -> str:
+        """Give memory for this call; of fixed size it is made once, at the beginning."""
+        names = {n.id for n in ast.walk(size) if isinstance(n, ast.Name)}
+        if names <= self.names.keys():
+            self.count += 1
+            memory = f"%r{self.count}"
+            count = eval(ast.unparse(size), {}, self.names)
+            self.rooms.append(f"  {memory} = alloca [{count} x i8], align 16")
+        else:
+            memory = self._new(f"alloca i8, i64 {self._value(size)}, align 16")
+        return self._new(f"ptrtoint ptr {memory} to i64")
 
     def _call(self, node: ast.Call) -> str:
         assert isinstance(node.func, ast.Name)
@@ -194,8 +212,7 @@ class _Function:
             )
             return "0"
         if name == "room":
-            memory = self._new(f"alloca i8, i64 {self._value(args[0])}, align 16")
-            return self._new(f"ptrtoint ptr {memory} to i64")
+            return self._room(args[0])
         function = f"@{name}"
         if name == "call":
             function, args = self._pointer(args[0]), args[1:]
