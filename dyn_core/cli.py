@@ -11,6 +11,7 @@ import numpy as np
 
 from dyn_core import robots
 from dyn_core.bench import command as bench
+from dyn_core.bench import explain
 from dyn_core.errors import DynError, PluginError
 from dyn_core.model import Model, load_urdf
 from dyn_core.model.coordinates import split_q
@@ -45,6 +46,7 @@ def _own_commands(subparsers: argparse._SubParsersAction) -> None:
     plugins = subparsers.add_parser("plugins", help="solvers and where they come from")
     plugins.set_defaults(run=_plugins)
     bench.add(subparsers)
+    explain.add(subparsers)
     check = subparsers.add_parser("check-plugin", help="put a solver through the laws")
     check.add_argument("name", help="a solver, or a distribution or module")
     check.add_argument("--engine", default="graph")

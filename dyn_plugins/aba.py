@@ -40,15 +40,16 @@ def aba(model, q, qd, tau, f_ext):
         p, joint = model.parent[i], f"joint {model.names[i]}"
         U[i] = IA[i] @ S[i]
         A = S[i].T @ U[i] + Matrix.diagonal(model.armature[i])
-        D[i] = Factored(A, model.floors[i], [joint] * len(S[i])).inverse()
-        u[i] = D[i] @ (tau[i] - S[i].T @ pA[i])
-        Ia = IA[i].reduced(U[i], D[i], S[i], model.armature[i])
-        IA[p] = IA[p] + X[i].T @ Ia @ X[i]
-        pA[p] = pA[p] + X[i].T @ (pA[i] + U[i] @ u[i])
+        D[i] = Factored(A, model.floors[i], [joint] * len(S[i]))
+        u[i] = tau[i] - S[i].T @ pA[i]
+        if p:
+            Ia = IA[i].reduced(U[i], D[i].inverse(), S[i], model.armature[i])
+            IA[p] = IA[p] + X[i].T @ Ia @ X[i]
+            pA[p] = pA[p] + X[i].T @ (pA[i] + U[i] @ D[i].solve(u[i]))
     a, qdd = [Motion.zero()], [None]
     for i in model.bodies:
         a_free = X[i] @ a[model.parent[i]]
-        qdd.append(u[i] - D[i] @ (U[i].T @ a_free))
+        qdd.append(D[i].solve(u[i] - U[i].T @ a_free))
         a.append(a_free + S[i] @ qdd[i])
     return qdd
 

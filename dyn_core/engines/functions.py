@@ -2,7 +2,7 @@
 
 Largest errors on samples, against 80-bit references [ulp], with fused multiply-add:
 
-    sin, cos    0.8 on [-1e4, 1e4], 0.9 up to 1e12; from there on the C library's
+    sin, cos    0.8 on [-1e4, 1e4] and up to 1e12; from there on the C library's
     exp, log    1.0          atan2   1.0          asin, acos   1.0          tanh   1.3
 
 Special values follow C99 Annex F. Each lane has the bits that a single value has.

@@ -172,14 +172,14 @@ class _Function:
         raise TypeError(f"{self.node.name}: {ast.unparse(node)} is no word of this")
 
     def _pointer(self, node: ast.expr) -> str:
-        """Give an address; what is added to one stays in its object, LLVM may think."""
+        """Give an address; what is added to one stays in its object."""
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
             base, offset = self._pointer(node.left), self._value(node.right)
             return self._new(f"getelementptr i8, ptr {base}, i64 {offset}")
         return self._new(f"inttoptr i64 {self._value(node)} to ptr")
 
     def _room(self, size: ast.expr) -> str:
-        """Give memory for this call; of fixed size it is made once, at the beginning."""
+        """Give memory for this call; where its size is fixed, at the beginning."""
         names = {n.id for n in ast.walk(size) if isinstance(n, ast.Name)}
         if names <= self.names.keys():
             self.count += 1

@@ -25,28 +25,29 @@ class Factored:
     ) -> None:
         n = A.shape[0]
         L: list[list[Any]] = [[0.0] * n for _ in range(n)]
-        D: list[Any] = [0.0] * n
+        DL: list[list[Any]] = [[0.0] * n for _ in range(n)]
+        self.L, self.over_D = L, [0.0] * n
         for j in reversed(range(n)):
             d = A[j, j]
             for k in range(j + 1, n):
-                d = d - L[k][j] * L[k][j] * D[k]
+                d = d - L[k][j] * DL[k][j]
             require(logical_not(d <= floors[j]), SingularError, items[j])
-            D[j] = d
+            self.over_D[j] = 1.0 / d
             for i in range(j):
                 x = A[i, j]
                 for k in range(j + 1, n):
-                    x = x - L[k][i] * L[k][j] * D[k]
-                L[j][i] = x / d
-        self.L, self.D = L, D
+                    x = x - L[k][j] * DL[k][i]
+                DL[j][i] = x
+                L[j][i] = x * self.over_D[j]
 
     def solve(self, b: Sequence[Any]) -> Vector:
         """Give x of A x = b."""
-        n = len(self.D)
+        n = len(self.L)
         x = list(b)
         for i in reversed(range(n)):
             for k in range(i + 1, n):
                 x[i] = x[i] - self.L[k][i] * x[k]
-        x = [value / d for value, d in zip(x, self.D, strict=True)]
+        x = [value * over for value, over in zip(x, self.over_D, strict=True)]
         for i in range(n):
             for k in range(i):
                 x[i] = x[i] - self.L[i][k] * x[k]
@@ -54,7 +55,7 @@ class Factored:
 
     def inverse(self) -> Matrix:
         """Give the inverse of A, symmetric to the last bit."""
-        n = len(self.D)
+        n = len(self.L)
         columns = [self.solve([float(i == j) for i in range(n)]) for j in range(n)]
         return Matrix(
             [columns[max(i, j)][min(i, j)] for j in range(n)] for i in range(n)

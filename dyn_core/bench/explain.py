@@ -1,0 +1,207 @@
+"""The command `dyn explain`: what a solver costs on a robot, and where in its text.
+
+The text is traced once more, and each operation noted with the line that asked for it.
+Costs are cycles of a lane kernel, roughly: how often an operation can begin.
+"""
+
+from __future__ import annotations
+
+import argparse
+import linecache
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dyn_core.bench.cases import named
+from dyn_core.bench.timing import per_call
+from dyn_core.engines import NativeProgram, native
+from dyn_core.engines.graph import Graph
+from dyn_core.engines.passes import prune
+from dyn_core.engines.trace import Tracer
+from dyn_core.errors import UnsupportedError
+from dyn_core.registry import solver
+
+COST = {
+    "add": 1, "sub": 1, "mul": 1, "neg": 0.5, "div": 8, "sqrt": 10, "sin": 20,
+    "cos": 20, "exp": 25, "log": 30, "tanh": 50, "asin": 50, "acos": 50, "atan2": 50,
+}  # fmt: skip
+FLOPS = ("add", "sub", "mul", "div", "sqrt")
+_FREE = ("const", "input", "item")
+_PASSED = ("dyn_core.scalar", "dyn_core.engines", "dyn_core.spatial", __name__)
+
+
+@dataclass
+class Origins:
+    """Which lines of a text the operations of its Graph come from.
+
+    Attributes:
+        graph: The traced Graph.
+        kinds: Number of operations by kind.
+        functions: Cost by function, `file:name`.
+        lines: Cost by line, `file:number`, with the line's text.
+    """
+
+    graph: Graph
+    kinds: Counter[str] = field(default_factory=Counter)
+    functions: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    lines: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+
+    @property
+    def flops(self) -> int:
+        """Additions, multiplications, divisions and roots."""
+        return sum(self.kinds[op] for op in FLOPS)
+
+    @property
+    def cost(self) -> float:
+        """All costs."""
+        return sum(self.functions.values())
+
+
+class _Noting(Tracer):
+    """A Tracer that notes who asked for each node first."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width)
+        self.noted: dict[int, tuple[str, int, str]] = {}
+
+    def record(self, op: str, operands: Sequence[Any]) -> Any:
+        """Record an operation and note its place in the text."""
+        before = len(self.builder.graph.nodes)
+        result = super().record(op, operands)
+        for node in range(before, len(self.builder.graph.nodes)):
+            self.noted[node] = _asked()
+        return result
+
+
+def _asked() -> tuple[str, int, str]:
+    """Give file, line and function of the text that runs now."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None:
+        if not frame.f_globals.get("__name__", "").startswith(_PASSED):
+            break
+        frame = frame.f_back
+    code = frame.f_code
+    return code.co_filename, frame.f_lineno, code.co_name
+
+
+def origins(text: Callable[[Sequence[Any]], Sequence[Any]], width: int) -> Origins:
+    """Trace a function of `width` numbers and note where its operations arise."""
+    tracer = _Noting(width)
+    outputs = text(tracer.inputs)
+    tracer.builder.graph.outputs = [tracer.lift(x) for x in outputs]
+    whole = tracer.builder.graph
+    needed = {*whole.outputs, *(r.condition for r in whole.requirements)}
+    for k in reversed(range(len(whole.nodes))):
+        if k in needed:
+            needed.update(whole.nodes[k].operands)
+    found = Origins(prune(whole))
+    for k, node in enumerate(whole.nodes):
+        if k not in needed or node.op in _FREE:
+            continue
+        found.kinds[node.op] += 1
+        file, line, function = tracer.noted.get(k, ("?", 0, "?"))
+        cost, short = COST.get(node.op, 1), Path(file).name
+        found.functions[f"{short}: {function}"] += cost
+        shown = linecache.getline(file, line).strip()
+        found.lines[f"{short}:{line}  {shown}"] += cost
+    return found
+
+
+def report(program: Any, top: int = 12) -> list[str]:
+    """Say what a Program consists of, where that arises, and what it takes."""
+    found = origins(program.text, sum(port.size for port in program.inputs))
+    kinds = ", ".join(f"{op} {n}" for op, n in found.kinds.most_common())
+    lines = [
+        f"{program.recipe.solver.name} for {program.model.name},"
+        f" {program.model.nv} dof: {found.flops} flops,"
+        f" about {found.cost:.0f} cycles for one state in each lane",
+        f"operations: {kinds}",
+    ]
+    if found.graph.requirements:
+        items = ", ".join(dict.fromkeys(r.item for r in found.graph.requirements))
+        lines.append(f"required of: {items}")
+    if isinstance(program, NativeProgram):
+        lines += _machine_code(program)
+    for title, table in (("function", found.functions), ("line", found.lines)):
+        lines.append(f"share of the cost by {title} of the text:")
+        most = sorted(table.items(), key=lambda item: -item[1])[:top]
+        lines += [f"  {100 * x / found.cost:5.1f} %  {place}" for place, x in most]
+    return lines
+
+
+def _machine_code(program: NativeProgram) -> list[str]:
+    """Say what the kernels of a Program are, and measure them."""
+    program.prepare(batch=True)
+    lines = []
+    for flavour, kernel in zip(("scalar", "lanes"), program.kernels(), strict=True):
+        how = "compiled" if kernel.compiled else "loaded"
+        lines.append(
+            f"kernel {flavour}: {kernel.size / 1024:.1f} KiB of object code,"
+            f" {kernel.scratch / 1024:.1f} KiB of scratch memory,"
+            f" {how} in {kernel.seconds * 1e3:.1f} ms"
+        )
+    rows = 1024
+    one, many = ([_drawn(p, program, n) for p in program.inputs] for n in ((), (rows,)))
+    names = ", ".join(f"x{k}" for k in range(len(one)))
+    call = per_call(f"p({names})", [tuple(one)], names, {"p": program})
+    batch = per_call(f"p({names})", [tuple(many)], names, {"p": program}) / rows
+    lines.append(
+        f"a call takes {call * 1e9:.0f} ns, a row of a batch {batch * 1e9:.1f} ns of a"
+        f" core; {program.lanes} lanes"
+    )
+    return lines
+
+
+def _drawn(port: Any, program: Any, lead: tuple[int, ...]) -> np.ndarray:
+    """Draw values for an input."""
+    if port.name in program.defaults:
+        return np.broadcast_to(program.defaults[port.name], (*lead, *port.shape)).copy()
+    rng = np.random.default_rng(7)
+    if port.kind == "position":
+        value = program.model.random(rng)
+        return np.broadcast_to(value, (*lead, *port.shape)).copy()
+    return rng.uniform(-1, 1, (*lead, *port.shape))
+
+
+def add(subparsers: argparse._SubParsersAction) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser("explain", help="what a solver costs, and where")
+    parser.add_argument("solver")
+    parser.add_argument("urdf", help="path or shipped robot")
+    parser.add_argument("--root-joint", choices=("fixed", "floating"), default="fixed")
+    parser.add_argument("--inputs", default="", help="optional inputs, by commas")
+    parser.add_argument("--frame", help="the link, where the solver has one")
+    parser.add_argument("--top", type=int, default=12, help="places to show")
+    parser.add_argument("--graph", action="store_true", help="print the Graph")
+    parser.add_argument("--ir", choices=("scalar", "lanes"), help="print LLVM text")
+    parser.add_argument(
+        "--assembly", choices=("scalar", "lanes"), help="print machine instructions"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Explain."""
+    model = named(arguments.urdf, arguments.root_joint == "floating").model
+    choices = {"inputs": list(filter(None, arguments.inputs.split(",")))}
+    if arguments.frame:
+        choices["frame"] = arguments.frame
+    program: Any = solver(arguments.solver).build(model, **choices)
+    if not hasattr(program, "graph"):
+        raise UnsupportedError(f"{arguments.solver} is no text: nothing to look into")
+    flavour = arguments.ir or arguments.assembly
+    if flavour and not isinstance(program, NativeProgram):
+        raise UnsupportedError(f"no machine code: {native.missing()}")
+    if arguments.graph:
+        print(program.graph)
+    if flavour:
+        text = program.code(flavour).text
+        print(text if arguments.ir else native.assembly(text))
+    if not (arguments.graph or flavour):
+        print("\n".join(report(program, arguments.top)))
+    return 0
