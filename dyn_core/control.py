@@ -115,10 +115,17 @@ class Controller:
                 wrap = tuple(n for n, kind in kinds.items() if kind == "continuous")
             law = solver("computed_torque")
             self.law = law.build(self.model, wrap=tuple(wrap), **choices)
+            self.law.prepare()
         choices["joint_friction"] = False
         self.weight = solver("gravity_compensation").build(self.model, **choices)
+        self.weight.prepare()
         self.enabled = True
         self.reset()
+
+    @property
+    def engine_used(self) -> str:
+        """Engine of the control law."""
+        return self.law.engine if self.mode == "computed_torque" else self.weight.engine
 
     def _limits(self) -> np.ndarray:
         """Collect effort limits; a joint without one is refused."""

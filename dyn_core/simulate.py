@@ -62,6 +62,7 @@ class Simulator:
             engine=self.engine,
             finite=True,
         )
+        self.program.prepare()
         self.q0 = self._start(self.q0)
         nv = self.model.nv
         self.qd0 = np.zeros(nv) if self.qd0 is None else np.asarray(self.qd0, float)

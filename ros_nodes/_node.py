@@ -17,6 +17,7 @@ from std_msgs.msg import String
 
 import dyn_core as dyn
 from dyn_core import robots
+from ros_nodes._runtime import age
 from ros_nodes.parameters import Spec, lock_specs
 
 OK, WARN, ERROR, STALE = (bytes([level]) for level in range(4))
@@ -35,6 +36,7 @@ class RobotNode(LifecycleNode):
         model: The robot in use; None in state unconfigured.
         counters: Messages that were refused, by reason.
         failure: Why the last configuration failed, or None.
+        ready_after: Age of the process when it first was active [s].
     """
 
     def __init__(self, name: str, specs: Sequence[Spec], **kwargs: Any) -> None:
@@ -44,6 +46,7 @@ class RobotNode(LifecycleNode):
         self.active = False
         self.counters: Counter[str] = Counter()
         self.failure: str | None = None
+        self.ready_after: float | None = None
         self._described = ""
         self._said: dict[str, float] = {}
         self._level = OK
@@ -216,7 +219,9 @@ class RobotNode(LifecycleNode):
         """Let the robot move."""
         self.active = True
         self.activated()
-        self.get_logger().info("active")
+        self.ready_after = self.ready_after or age()
+        after = f" {self.ready_after:.2f} s after the start" if self.ready_after else ""
+        self.get_logger().info(f"active{after}")
         return super().on_activate(state)
 
     def on_deactivate(self, state: Any) -> TransitionCallbackReturn:
@@ -291,6 +296,8 @@ class RobotNode(LifecycleNode):
         status = DiagnosticStatus(level=level, message=message)
         status.name = f"{self.get_name()}: {type(self).__name__}"
         status.hardware_id = self.model.name if self.model else "none"
+        if self.ready_after is not None:
+            values["active after [s]"] = f"{self.ready_after:.2f}"
         values = {**values, **{f"refused: {k}": n for k, n in self.counters.items()}}
         status.values = [KeyValue(key=k, value=str(v)) for k, v in values.items()]
         array = DiagnosticArray(status=[status])

@@ -6,8 +6,10 @@ last torque can be published. The executor never waits without a bound.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -66,6 +68,17 @@ def _failed(node: Any, error: Exception) -> int:
     traceback.print_exc()
     node.get_logger().fatal(f"ended by {type(error).__name__}: {error}")
     return 1
+
+
+def age() -> float | None:
+    """Give the seconds since this process was started; None where nobody tells."""
+    try:
+        with open("/proc/self/stat", encoding="utf-8") as file:
+            ticks = int(file.read().rpartition(")")[2].split()[19])
+        began = ticks / os.sysconf("SC_CLK_TCK")
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - began
+    except (OSError, ValueError, AttributeError):
+        return None
 
 
 def make_executor() -> Any:

@@ -229,6 +229,7 @@ class ComputedTorqueNode(RobotNode):
             level, message = WARN, "waiting for good joint states"
         values = {
             "inverse dynamics": self.value("inverse_dynamics.plugin_name"),
+            "engine": controller.engine_used,
             "mode": controller.mode,
             "joint states": self.states,
             "longest update [us]": f"{self.longest * 1e6:.0f}",

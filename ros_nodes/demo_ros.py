@@ -89,7 +89,8 @@ class _Witness:
         self.executor.add_node(self.node)
         self.rows: list[tuple[float, np.ndarray, np.ndarray]] = []
         self.values: dict[str, str] = {}
-        self.cycles: list[tuple[float, int]] = []
+        self.ready: dict[str, str] = {}
+        self.cycles: list[tuple[float, int, int]] = []
         self.reference: np.ndarray | None = None
         self.seen: tuple[float, np.ndarray] | None = None
         create = self.node.create_subscription
@@ -114,8 +115,12 @@ class _Witness:
         for status in message.status:
             said = {value.key: value.value for value in status.values}
             self.values.update(said)
+            if "active after [s]" in said:
+                node = status.name.partition(":")[0]
+                self.ready[node] = f"{node} {said['active after [s]']} s"
             if "cycles" in said:
-                self.cycles.append((time.monotonic(), int(said["cycles"])))
+                counts = int(said["cycles"]), int(said["answered"])
+                self.cycles.append((time.monotonic(), *counts))
 
     def see(self, processes: Processes, waypoints: Plan) -> Outcome:
         """Wait for the nodes, send, record until the end."""
@@ -146,19 +151,23 @@ class _Witness:
             processes,
             "the clock stopped",
         )
-        (first, low), (last, high) = self.cycles[0], self.cycles[-1]
+        first, last = self.cycles[0], self.cycles[-1]
+        span, cycles, answers = (b - a for a, b in zip(first, last, strict=True))
         moved = max(np.ptp(np.array([row[2] for row in self.rows]), axis=0))
         if moved < 0.01:
             raise dyn.DynError("the trajectory was not followed: " + str(self.values))
         facts = {
             "run": "two processes over ROS 2 topics on 127.0.0.1",
-            "loop": f"{(high - low) / (last - first):.0f} Hz,"
-            f" {self.values['missed cycles']} of {self.values['cycles']} cycles missed",
+            "loop": f"{cycles / span:.0f} Hz,"
+            f" {self.values['missed cycles']} of {self.values['cycles']} cycles missed,"
+            f" {100 * answers / cycles:.2f} % of states answered",
             "state to effort": f"p50 {self.values['round trip p50 [us]']} us,"
             f" p99 {self.values['round trip p99 [us]']} us",
+            "start to active": ", ".join(self.ready.values()),
             "solvers": ", ".join(
                 self.values[k] for k in ("forward dynamics", "step", "inverse dynamics")
-            ),
+            )
+            + f"; engine {self.values['engine']}",
         }
         t = np.array([row[0] - begun for row in self.rows])
         q, q_ref = (np.array([row[k] for row in self.rows]) for k in (1, 2))

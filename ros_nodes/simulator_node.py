@@ -227,6 +227,7 @@ class SimulatorNode(RobotNode):
             {
                 "step": self.value("step.plugin_name"),
                 "forward dynamics": self.value("forward_dynamics.plugin_name"),
+                "engine": robot.program.engine,
                 "rate [Hz]": self.value("update_rate"),
                 "cycles": self.cycles,
                 "missed cycles": self.missed,

@@ -13,6 +13,14 @@ def pytest_addoption(parser):
     )
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory):
+    """Keep kernels of this run in a folder of their own, also for other processes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DYN_CACHE_DIR", str(tmp_path_factory.mktemp("kernels")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def full(request):
     """Whether everything is run."""

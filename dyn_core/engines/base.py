@@ -95,6 +95,9 @@ class Program:
         self.defaults, self.finite = dict(defaults), finite
         self._names = tuple(port.name for port in outputs)
 
+    def prepare(self, batch: bool = False) -> None:
+        """Do now what a first call would have to wait for; with batch also a batch."""
+
     def run_row(self, numbers: Sequence[Any]) -> tuple[Any, int]:
         """Give flat outputs and status of one state's flat inputs."""
         raise NotImplementedError

@@ -20,6 +20,7 @@ FOLDER = "DYN_CACHE_DIR"  # environment: where to keep entries; "off" for nowher
 LIMIT = "DYN_CACHE_LIMIT"  # environment: bound on the folder [MB]
 _MAGIC = b"dyn object 1\n"
 _DIGEST = 32
+_since: dict[Path, int] = {}  # bytes written since a folder was looked through
 
 
 def folder() -> Path | None:
@@ -97,7 +98,11 @@ def store(key: str, note: dict[str, Any], code: bytes) -> None:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
         os.replace(temporary, home / f"{key}.obj")
-        _bound(home)
+        # Looking through the folder takes long: at first, then now and then.
+        _since[home] = _since.get(home, limit()) + len(content)
+        if _since[home] > limit() / 32:
+            _since[home] = 0
+            _bound(home)
     except OSError as error:
         warnings.warn(
             f"a compiled kernel is not kept: {error}", RuntimeWarning, stacklevel=2

@@ -81,7 +81,7 @@ class NativeProgram(GraphProgram):
         return bool(self._known["calls"])
 
     def prepare(self, batch: bool = False) -> None:
-        """Compile or load now what a first call would; with batch also for batches."""
+        """Compile or load the kernels; see Program."""
         self._kernel("scalar", wait=True)
         if batch:
             self._kernel("lanes", wait=True)
