@@ -166,7 +166,14 @@ class Controller:
         self.seen: float | None = None
         self.stamp: float | None = None
         self.good = 0
-        self.error = np.zeros(self.model.nv)
+        self._at: tuple[np.ndarray, np.ndarray] | None = None
+
+    @property
+    def error(self) -> np.ndarray:
+        """Displacement from the position to the reference at the last torque, (nv,)."""
+        if self._at is None:
+            return np.zeros(self.model.nv)
+        return self.model.difference(*self._at)
 
     def follow(self, trajectory: Trajectory, t: float) -> None:
         """Follow a trajectory from the time t; it replaces the one before."""
@@ -284,7 +291,7 @@ class Controller:
         assert self.reference is not None
         if self.mode == "gravity":
             return self.weight(q, qd, np.zeros(self.model.nv))
-        self.error = self.model.difference(q, self.reference.q)
+        self._at = q, self.reference.q
         return self.law(q, qd, *self.reference, self.kp, self.kd)
 
     def _safe(self, make: Any) -> np.ndarray:

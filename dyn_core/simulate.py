@@ -134,7 +134,7 @@ class Simulator:
             self.paused = True
             self.counters["step failed"] += 1
             raise
-        self.q, self.qd = self.model.normalize(q), qd
+        self.q, self.qd = q, qd
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,36 +65,38 @@ class Trajectory:
             return Reference(self.q[0].copy(), zeros, zeros.copy())
         if self.method == "none":
             return Reference(self.q[k + 1].copy(), zeros, zeros.copy())
-        T, s = self.times[k + 1] - self.times[k], t - self.times[k]
-        return self._spline(k, T, s)
+        s = t - float(self.times[k])
+        s2, s3, s4, s5 = s * s, s**3, s**4, s**5
+        powers = (
+            (1.0, s, s2, s3, s4, s5),
+            (0.0, 1.0, 2 * s, 3 * s2, 4 * s3, 5 * s4),
+            (0.0, 0.0, 2.0, 6 * s, 12 * s2, 20 * s3),
+        )
+        return Reference(*(np.array(powers) @ self._pieces[k]))
 
-    def _spline(self, k: int, T: float, s: float) -> Reference:
-        """Evaluate segment k, of length T, at s."""
-        p0, p1 = self.q[k], self.q[k + 1]
-        c = np.zeros((6, len(p0)))
-        c[0] = p0
+    @cached_property
+    def _pieces(self) -> np.ndarray:
+        """Coefficients of the powers of time in each piece, (pieces, 6, n)."""
+        T = np.diff(self.times)[:, None]
+        p0, d = self.q[:-1], np.diff(self.q, axis=0)
+        c = np.zeros((len(d), 6, d.shape[1]))
+        c[:, 0] = p0
         if self.qd is None:
-            c[1] = (p1 - p0) / T
-        elif self.qdd is None:
-            v0, v1, d = self.qd[k], self.qd[k + 1], p1 - p0
-            c[1] = v0
-            c[2] = (3 * d - (2 * v0 + v1) * T) / T**2
-            c[3] = (-2 * d + (v0 + v1) * T) / T**3
-        else:
-            v0, v1, a0, a1 = self.qd[k], self.qd[k + 1], self.qdd[k], self.qdd[k + 1]
-            d = p1 - p0
-            c[1], c[2] = v0, a0 / 2
-            c[3] = (20 * d - (8 * v1 + 12 * v0) * T - (3 * a0 - a1) * T**2) / (2 * T**3)
-            c[4] = (-30 * d + (14 * v1 + 16 * v0) * T + (3 * a0 - 2 * a1) * T**2) / (
-                2 * T**4
-            )
-            c[5] = (12 * d - 6 * (v1 + v0) * T - (a0 - a1) * T**2) / (2 * T**5)
-        powers = s ** np.arange(6)
-        n = np.arange(6)
-        q = powers @ c
-        qd = (n[1:] * powers[:-1]) @ c[1:]
-        qdd = (n[2:] * n[1:-1] * powers[:-2]) @ c[2:]
-        return Reference(q, qd, qdd)
+            c[:, 1] = d / T
+            return c
+        c[:, 1] = v0 = self.qd[:-1]
+        v1 = self.qd[1:]
+        if self.qdd is None:
+            c[:, 2] = (3 * d - (2 * v0 + v1) * T) / T**2
+            c[:, 3] = (-2 * d + (v0 + v1) * T) / T**3
+            return c
+        a0, a1 = self.qdd[:-1], self.qdd[1:]
+        c[:, 2] = a0 / 2
+        c[:, 3] = (20 * d - (8 * v1 + 12 * v0) * T - (3 * a0 - a1) * T**2) / (2 * T**3)
+        c[:, 4] = -30 * d + (14 * v1 + 16 * v0) * T + (3 * a0 - 2 * a1) * T**2
+        c[:, 4] /= 2 * T**4
+        c[:, 5] = (12 * d - 6 * (v1 + v0) * T - (a0 - a1) * T**2) / (2 * T**5)
+        return c
 
 
 def make_trajectory(

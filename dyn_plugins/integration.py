@@ -68,7 +68,7 @@ def semi_implicit_euler(
         implicit: Whether friction and stops are taken at the end of the step.
 
     Returns:
-        Next q and qd.
+        Next q, quaternions of unit length, and next qd.
 
     Source: KIM-2.5 names no scheme; E. Hairer et al., Geometric Numerical Integration.
     """
@@ -87,7 +87,7 @@ def semi_implicit_euler(
     else:
         qdd = forward_dynamics(q, qd, tau, f_ext[1:])
     qd_next = qd + qdd * dt
-    return model.integrate(q, qd_next * dt), qd_next
+    return model.normalize(model.integrate(q, qd_next * dt)), qd_next
 
 
 def rk4(model, q, qd, tau, dt, f_ext, forward_dynamics, limit_stops):
@@ -109,7 +109,7 @@ def rk4(model, q, qd, tau, dt, f_ext, forward_dynamics, limit_stops):
         limit_stops: Whether spring-dampers act at the position limits.
 
     Returns:
-        Next q and qd.
+        Next q, quaternions of unit length, and next qd.
 
     Source: KIM-2.5; H. Munthe-Kaas, High order Runge-Kutta methods on manifolds, 1999.
     """
@@ -125,7 +125,8 @@ def rk4(model, q, qd, tau, dt, f_ext, forward_dynamics, limit_stops):
     u3, a3 = rates(u2 * half, qd + a2 * half)
     u4, a4 = rates(u3 * dt, qd + a3 * dt)
     u = (u1 + (u2 + u3) * 2.0 + u4) * (dt / 6)
-    return model.integrate(q, u), qd + (a1 + (a2 + a3) * 2.0 + a4) * (dt / 6)
+    q_next = model.normalize(model.integrate(q, u))
+    return q_next, qd + (a1 + (a2 + a3) * 2.0 + a4) * (dt / 6)
 
 
 @hookimpl
