@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from dyn_core.errors import ShapeError
 from dyn_core.model import Model
@@ -167,5 +166,7 @@ def placed_joints(model: Model, q: np.ndarray, qd: np.ndarray) -> list[Placed]:
 
 def quaternion(R: np.ndarray) -> np.ndarray:
     """Give the quaternion (x, y, z, w), w >= 0, of a rotation matrix."""
+    from scipy.spatial.transform import Rotation  # loads slowly; arms do not need it
+
     q = Rotation.from_matrix(R).as_quat()
     return -q if q[3] < 0 else q
