@@ -6,6 +6,7 @@ each call is part of the statement. Values are not compared here; tests do that.
 
 from __future__ import annotations
 
+import subprocess
 import tempfile
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Iterator
@@ -303,19 +304,15 @@ def _with_world(robot: Robot) -> str:
 
 
 def _compiled(functions: dict[str, Any]) -> dict[str, Any]:
-    """Compile generated C with the system's compiler."""
-    import subprocess
-
+    """Compile generated C with the system's compiler, and load it."""
     import casadi
 
-    folder = Path(tempfile.mkdtemp(prefix="dyn_bench_"))
     generator = casadi.CodeGenerator("functions.c")
     for function in functions.values():
         generator.add(function)
-    generator.generate(f"{folder}/")
-    library = folder / "functions.so"
-    flags = ["-O3", "-march=native", "-fPIC", "-shared"]
-    subprocess.run(
-        ["cc", *flags, str(folder / "functions.c"), "-o", str(library)], check=True
-    )
-    return {name: casadi.external(name, str(library)) for name in functions}
+    with tempfile.TemporaryDirectory() as folder:
+        generator.generate(f"{folder}/")
+        source, library = f"{folder}/functions.c", f"{folder}/functions.so"
+        flags = ["-O3", "-march=native", "-fPIC", "-shared"]
+        subprocess.run(["cc", *flags, source, "-o", library], check=True)
+        return {name: casadi.external(name, library) for name in functions}

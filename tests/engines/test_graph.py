@@ -42,8 +42,11 @@ def test_every_pass_and_runner_keeps_the_meaning(seed):
 
 
 def _same_where_finite(got, wanted, rtol=1e-12):
-    """Compare up to the first NaN or infinity: a rule may have folded it away."""
-    end = np.flatnonzero(~np.isfinite(wanted))
+    """Compare up to the first NaN or infinity: a rule may have folded it away.
+
+    Or up to a huge number: the sine of one magnifies its last bit.
+    """
+    end = np.flatnonzero(~(np.abs(wanted) < 1e8))
     upto = end[0] if len(end) else len(wanted)
     np.testing.assert_allclose(got[:upto], wanted[:upto], rtol=rtol, atol=1e-12)
 

@@ -32,6 +32,14 @@ def build(text, width, outputs, model=None, **choices):
     return solver.build(model or MODEL, engine="native", **choices)
 
 
+def of_graph(graph):
+    """Give a Program of a Graph made by hand."""
+    program = build(lambda x: [0.0], WIDTH, len(graph.outputs))
+    program.graph = graph
+    del program._known  # it followed from the text
+    return program
+
+
 def scalar_vector(values):
     """Give values as a Vector."""
     return dyn.Vector(values)
@@ -62,8 +70,7 @@ def test_each_operation_of_random_graphs(block):
         k for k, n in enumerate(graph.nodes) if n.op not in ("const", "input")
     ]
     graph.outputs = wanted_nodes
-    program = build(lambda x: [0.0], WIDTH, len(wanted_nodes))
-    program.graph = graph
+    program = of_graph(graph)
     rows = random_rows(block, 24)
     batch = program(rows)
     for row, given in zip(rows, batch, strict=True):
@@ -97,8 +104,7 @@ def test_multiply_adds_round_once(block):
         return [y for text in texts for y in text(x)]
 
     graph = trace(together, WIDTH)
-    program = build(lambda x: [0.0], WIDTH, len(graph.outputs))
-    program.graph = graph
+    program = of_graph(graph)
     rows = random_rows(1000 + block, 19)
     batch = program(rows)
     for row, given in zip(rows, batch, strict=True):
