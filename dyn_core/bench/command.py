@@ -110,14 +110,15 @@ def _cells(
     rows: Sequence[Figures], peers: Sequence[str], top: float
 ) -> list[list[str]]:
     """Give a table: this library's figures, then each peer's with the ratio."""
-    head = ["solver", "ns/call", "M/s core", "M/s all", "cold s", "load ms", "KiB",
-            "% peak"]  # fmt: skip
+    head = ["solver", "ns/call", "M/s core", "blocks", "M/s all", "cold s", "load ms",
+            "KiB", "% peak"]  # fmt: skip
     for peer in peers:
         head += [f"{peer} ns", "call", "batch"]
     table = [head]
     for row in rows:
         line = [
             row.algorithm, f"{row.call * 1e9:.0f}", f"{row.core / 1e6:.2f}",
+            f"{row.blocks / 1e6:.2f}",
             f"{row.all / 1e6:.2f}", f"{row.cold:.2f}", f"{row.load * 1e3:.1f}",
             f"{row.size / 1024:.0f}", f"{100 * row.flops * row.core / top:.0f}",
         ]  # fmt: skip

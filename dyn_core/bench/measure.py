@@ -35,6 +35,7 @@ class Figures:
     Attributes:
         call: One state, `out` given [s].
         core, all: States of a batch, on one core and on all [1/s].
+        blocks: The same on one core, for data kept in blocks of lanes.
         cold, load: Building scalar and lane kernels: all anew, and from the disk [s].
         size: Machine code and scratch memory of both [bytes].
         flops: Additions, multiplications, divisions and roots of one state.
@@ -45,6 +46,7 @@ class Figures:
     call: float
     core: float
     all: float
+    blocks: float
     cold: float
     load: float
     size: int
@@ -75,10 +77,27 @@ def measure(robot: Robot, algorithm: str) -> Figures:
         call=call,
         core=rate(alone, ROWS, time.process_time),
         all=rate(program, MANY, time.perf_counter),
+        blocks=_blocked(alone, given),
         cold=cold,
         load=load,
         size=sum(kernel.size + kernel.scratch for kernel in kernels),
         flops=count_flops(alone.graph),
+    )
+
+
+def _blocked(program: NativeProgram, given: list[np.ndarray]) -> float:
+    """Measure states a second of data that lies in blocks."""
+    ports = program.inputs
+    if len(ports) > len(given):  # the step's dt
+        given = [*given, np.full((STATES, 1), DT)]
+    rows = [np.tile(x, (ROWS // STATES, 1)) for x in given]
+    blocks = [program.to_blocks(x, p.name) for x, p in zip(rows, ports, strict=True)]
+    lanes = program.lanes
+    out = [np.empty((ROWS // lanes, p.size, lanes)) for p in program.outputs]
+    names = ", ".join(f"x{k}" for k in range(len(blocks)))
+    space = {"p": program, "out": out}
+    return ROWS / per_call(
+        f"p.run_blocks({names}, out=out)", [tuple(blocks)], names, space
     )
 
 

@@ -344,25 +344,27 @@ class NativeProgram(GraphProgram):
         ports = (*self.inputs, *self.outputs)
         if len(inputs) != len(self.inputs) or len(out) != len(self.outputs):
             raise ShapeError("arrays", f"{len(ports)}", f"{len(arrays)}")
-        blocks = len(arrays[0])
-        for k, (port, array) in enumerate(zip(ports, arrays, strict=True)):
-            wanted = (blocks, port.size, self.lanes)
-            good = array.dtype == np.float64 and array.flags.c_contiguous
-            if array.shape != wanted or not good or not array.flags.aligned:
+        blocks, at = len(arrays[0]), []
+        for port, array in zip(ports, arrays, strict=True):
+            wanted, flags = (blocks, port.size, self.lanes), array.flags
+            good = array.dtype == np.float64 and flags.c_contiguous and flags.aligned
+            if array.shape != wanted or not good:
                 shown = f"a C-order float64 array of shape {wanted}"
                 raise ShapeError(port.name, shown, f"{array.dtype} {array.shape}")
-            if k >= len(inputs) and any(
-                np.may_share_memory(array, x) for x in arrays[:k]
-            ):
-                raise ShapeError(port.name, "memory of its own", "shared memory")
+            at.append(array.__array_interface__["data"][0])
+        ends = [a + array.nbytes for a, array in zip(at, arrays, strict=True)]
+        for k in range(len(inputs), len(at)):
+            if any(at[k] < ends[j] and at[j] < ends[k] for j in range(k)):
+                raise ShapeError(ports[k].name, "memory of its own", "shared memory")
         found = self._kernel("lanes", wait=True)
         assert found is not None
         if blocks == 0:
             return 0
-        tables = [pointers([a.ctypes.data for a in group]) for group in (inputs, out)]
+        tables = pointers(at[: len(inputs)]), pointers(at[len(inputs) :])
         state = np.zeros(blocks * self.lanes, np.int64)
         memory = found.memory()
-        failed = found.call["blocked"](*tables, state.ctypes.data, 0, blocks, memory[1])
+        at_state = state.__array_interface__["data"][0]
+        failed = found.call["blocked"](*tables, at_state, 0, blocks, memory[1])
         found.give_back(memory)
         return failed
 

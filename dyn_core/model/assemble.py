@@ -105,6 +105,7 @@ class _Walk:
         self.frames: dict[str, Frame] = {}
         self.mounts: list[Transform] = [Transform.identity()]
         self.locked: set[str] = set()
+        self.waiting: list[tuple[JointSpec, int, Transform]] = []
 
     def start(self, root: str) -> None:
         """Number everything that hangs below the root link."""
@@ -116,6 +117,8 @@ class _Walk:
             self.add(spec, 0, Transform.identity())
         else:
             self.place(root, 0, Transform.identity())
+        while self.waiting:
+            self.go_on(*self.waiting.pop())
         unknown = set(self.build.lock) - self.locked
         if unknown:
             known = ", ".join(s.name for s in self.specs[1:])
@@ -123,15 +126,18 @@ class _Walk:
             raise ModelError(f"lock: no moving joint is called {names}; known: {known}")
 
     def place(self, link: str, body: int, X: Transform) -> None:
-        """Fix a link to a body at X and go on with the joints below it."""
+        """Fix a link to a body at X; the joints below it come next, the first first."""
         self.frames[link] = Frame(body, X, self.links[link].inertia)
-        for spec in self.below.get(link, ()):
-            at = origin(spec.xyz, spec.rpy) @ X
-            position = self.fixed_at(spec)
-            if position is not None:
-                self.place(spec.child, body, position @ at)
-            else:
-                self.add(spec, body, X)
+        below = reversed(self.below.get(link, ()))
+        self.waiting += [(spec, body, X) for spec in below]
+
+    def go_on(self, spec: JointSpec, body: int, X: Transform) -> None:
+        """Walk over a joint on a link that is fixed to a body at X."""
+        position = self.fixed_at(spec)
+        if position is not None:
+            self.place(spec.child, body, position @ origin(spec.xyz, spec.rpy) @ X)
+        else:
+            self.add(spec, body, X)
 
     def fixed_at(self, spec: JointSpec) -> Transform | None:
         """Give the joint transform of a fixed or locked joint, None if it moves."""
