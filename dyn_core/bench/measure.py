@@ -24,7 +24,7 @@ from dyn_core.solver import TextSolver
 from dyn_core.spatial import Vector
 from dyn_core.testing.models import chain
 
-ROWS, MANY = 1024, 65536  # batches: in the caches of one core; for all cores
+ROWS, BLOCKED, MANY = 1024, 8192, 65536  # rows; in blocks; for all cores
 DT = 1e-3
 
 
@@ -90,15 +90,14 @@ def _blocked(program: NativeProgram, given: list[np.ndarray]) -> float:
     ports = program.inputs
     if len(ports) > len(given):  # the step's dt
         given = [*given, np.full((STATES, 1), DT)]
-    rows = [np.tile(x, (ROWS // STATES, 1)) for x in given]
+    rows = [np.tile(x, (BLOCKED // STATES, 1)) for x in given]
     blocks = [program.to_blocks(x, p.name) for x, p in zip(rows, ports, strict=True)]
     lanes = program.lanes
-    out = [np.empty((ROWS // lanes, p.size, lanes)) for p in program.outputs]
+    out = [np.empty((BLOCKED // lanes, p.size, lanes)) for p in program.outputs]
     names = ", ".join(f"x{k}" for k in range(len(blocks)))
     space = {"p": program, "out": out}
-    return ROWS / per_call(
-        f"p.run_blocks({names}, out=out)", [tuple(blocks)], names, space
-    )
+    statement = f"p.run_blocks({names}, out=out)"
+    return BLOCKED / per_call(statement, [tuple(blocks)], names, space)
 
 
 def count_flops(graph: Any) -> int:
