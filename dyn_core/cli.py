@@ -22,12 +22,7 @@ from dyn_core.testing import conformance
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a subcommand; give the exit status: 0 good, 1 failed, 2 wrong usage."""
-    parser = argparse.ArgumentParser("dyn", description="Robot dynamics from a URDF.")
-    subparsers = parser.add_subparsers(title="commands", required=True, metavar="")
-    _own_commands(subparsers)
-    registry = default_registry()
-    registry.manager.hook.dyn_commands(subparsers=subparsers)
-    arguments = parser.parse_args(argv)
+    arguments = parser().parse_args(argv)
     try:
         return int(arguments.run(arguments) or 0)
     except DynError as error:
@@ -35,6 +30,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except BrokenPipeError:
         return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """Give the parser with all subcommands, those of plugins too."""
+    made = argparse.ArgumentParser("dyn", description="Robot dynamics from a URDF.")
+    subparsers = made.add_subparsers(title="commands", required=True, metavar="")
+    _own_commands(subparsers)
+    default_registry().manager.hook.dyn_commands(subparsers=subparsers)
+    return made
 
 
 def _own_commands(subparsers: argparse._SubParsersAction) -> None:

@@ -38,7 +38,7 @@ def test_plugins_lists_solvers(capsys):
     """Name, Signature, origin, source."""
     assert cli.main(["plugins"]) == 0
     out = capsys.readouterr().out
-    line = next(x for x in out.splitlines() if x.startswith("rnea "))
+    line = next(x for x in out.splitlines() if x.startswith("rnea_spatial "))
     assert "inverse_dynamics" in line
     assert "dyn_plugins.rnea" in line
     assert "RBDA, Table 5.1" in line

@@ -61,7 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
     for robot in robots:
         print(f"\n{robot.title}\n", flush=True)
         rows = _measured(robot, chosen, peers)
-        for line in show(_cells(rows, [peer.name for peer in peers], top)):
+        names = [peer.name for peer in peers]
+        for line in show(_cells(rows, names, top, merged=arguments.markdown)):
             print(line, flush=True)
     if arguments.chains:
         print("\nchains: call and build by the number of joints\n")
@@ -107,13 +108,20 @@ def _measured(
 
 
 def _cells(
-    rows: Sequence[Figures], peers: Sequence[str], top: float
+    rows: Sequence[Figures], peers: Sequence[str], top: float, merged: bool
 ) -> list[list[str]]:
-    """Give a table: this library's figures, then each peer's with the ratio."""
+    """Give a table: this library's figures, then each peer's with the ratios.
+
+    Args:
+        rows, peers: What was measured, beside whom.
+        top: The core's multiply-adds, times two [1/s].
+        merged: Whether a peer has one column instead of three.
+    """
     head = ["solver", "ns/call", "M/s core", "blocks", "M/s all", "cold s", "load ms",
             "KiB", "% peak"]  # fmt: skip
     for peer in peers:
-        head += [f"{peer} ns", "call", "batch"]
+        titles = [f"{peer} ns", "call", "batch"]
+        head += [", ".join(titles)] if merged else titles
     table = [head]
     for row in rows:
         line = [
@@ -123,7 +131,8 @@ def _cells(
             f"{row.size / 1024:.0f}", f"{100 * row.flops * row.core / top:.0f}",
         ]  # fmt: skip
         for peer in peers:
-            line += _beside(row, row.peers.get(peer))
+            beside = _beside(row, row.peers.get(peer))
+            line += [", ".join(filter(None, beside))] if merged else beside
         table.append(line)
     return table
 
