@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -14,13 +15,14 @@ from dyn_core.engines import entry, kernel, native, recall
 from dyn_core.engines.base import result_type
 from dyn_core.engines.kernel import Kernel, offsets, pointers
 from dyn_core.engines.lanes import Code
-from dyn_core.engines.threads import WORKERS, count
+from dyn_core.engines.threads import WORKERS, Lock, count
 from dyn_core.engines.traced import GraphProgram
 from dyn_core.errors import ShapeError, UnsupportedError
 
 _HOLD = 100e-6  # work that keeps the GIL at most [s]
 _SPREAD = 400e-6  # work from which several threads pay [s]
 _STATES = 16384  # most rows with requirements that the entry takes at a time
+_MAKING = Lock()
 _STEP = {"scalar": 0.15e-9, "lanes": 0.07e-9}  # rough time of an operation, per row [s]
 
 
@@ -45,9 +47,8 @@ class NativeProgram(GraphProgram):
     ) -> None:
         super().__init__(text, **parts)
         self.lanes = native.machine().width
-        self._lock = threading.RLock()
         self._kernels: dict[str, Kernel] = {}
-        self._underway: set[str] = set()
+        self._underway: set[tuple[str, int]] = set()
         self._sizes = (
             tuple(port.size for port in self.inputs),
             tuple(port.size for port in self.outputs),
@@ -101,14 +102,14 @@ class NativeProgram(GraphProgram):
         if found is not None:
             return found
         if self.wait if wait is None else wait:
-            with self._lock:
+            with _MAKING:
                 if flavour not in self._kernels:
                     self._kernels[flavour] = self._make(flavour)
                     self._offer(flavour)
                 return self._kernels[flavour]
-        with self._lock:
-            if flavour not in self._underway:
-                self._underway.add(flavour)
+        with _MAKING:
+            if (flavour, os.getpid()) not in self._underway:  # threads stay behind
+                self._underway.add((flavour, os.getpid()))
                 job = threading.Thread(
                     target=self._kernel, args=(flavour, True), daemon=True
                 )

@@ -27,6 +27,11 @@ from dyn_core.engines import native, words
 
 VARIABLE = "DYN_ENTRY"  # environment: struct, buffer or python
 MODES = ("struct", "buffer", "python")
+_CALLED = (
+    "PyBuffer_Release", "PyErr_Clear", "PyEval_RestoreThread", "PyEval_SaveThread",
+    "PyFloat_FromDouble", "PyObject_GetBuffer", "PyType_GenericAlloc", "Py_DecRef",
+    "Py_IncRef",
+)  # fmt: skip
 
 
 class Descriptor:
@@ -66,6 +71,8 @@ def mode() -> str:
     if platform.python_implementation() != "CPython" or free_threaded:
         return "python"
     if ctypes.sizeof(ctypes.c_void_p) != 8 or asked == "python":
+        return "python"
+    if not all(hasattr(ctypes.pythonapi, name) for name in _CALLED):
         return "python"
     return "struct" if asked == "struct" and arrays_lie_as_expected() else "buffer"
 
@@ -183,6 +190,14 @@ def connect(program: Any, offset: int, descriptor: Descriptor, how: str) -> None
     ctypes.c_int64.from_address(base).value = address
 
 
+def _vectorcall() -> Any:
+    """Give the function that calls a Python function; before 3.11 it is inline."""
+    api = ctypes.pythonapi
+    if hasattr(api, "PyObject_Vectorcall"):
+        return api.PyObject_Vectorcall
+    return api._PyFunction_Vectorcall
+
+
 @cache
 def constants() -> dict[str, int]:
     """Give the addresses of what the entry compares and calls."""
@@ -196,6 +211,7 @@ def constants() -> dict[str, int]:
     pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
     table = (ctypes.c_void_p * 100).from_address(pointer(umath._ARRAY_API, None))
     return {
+        "call": int(ctypes.cast(_vectorcall(), ctypes.c_void_p).value or 0),
         "array_type": id(np.ndarray),
         "float_type": id(float),
         "descr": id(np.dtype(np.float64)),

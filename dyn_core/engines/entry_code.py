@@ -17,12 +17,12 @@ from dyn_core.engines.words import (
 # Fields of a Descriptor, eight bytes each.
 FIELDS = (
     "SCALAR", "LANES", "SCRATCH", "LANE_SCRATCH", "N_IN", "N_OUT", "INPUTS", "OUTPUTS",
-    "SLOW", "ARRAY_TYPE", "FLOAT_TYPE", "DESCR", "TUPLE_TYPE", "RESULT_TYPE",
+    "SLOW", "CALL", "ARRAY_TYPE", "FLOAT_TYPE", "DESCR", "TUPLE_TYPE", "RESULT_TYPE",
     "OUT_NAME", "NEW_ARRAY", "MAX_ROWS", "WIDTH", "STATUS", "CAREFUL", "FINITE",
     "TEMPORARY", "HOLD_ROWS", "BUSY",
 )  # fmt: skip
 (SCALAR, LANES, SCRATCH, LANE_SCRATCH, N_IN, N_OUT, INPUTS, OUTPUTS,
- SLOW, ARRAY_TYPE, FLOAT_TYPE, DESCR, TUPLE_TYPE, RESULT_TYPE,
+ SLOW, CALL, ARRAY_TYPE, FLOAT_TYPE, DESCR, TUPLE_TYPE, RESULT_TYPE,
  OUT_NAME, NEW_ARRAY, MAX_ROWS, WIDTH, STATUS, CAREFUL, FINITE,
  TEMPORARY, HOLD_ROWS, BUSY) = (8 * k for k in range(len(FIELDS)))  # fmt: skip
 
@@ -124,7 +124,7 @@ def leave(self, d, args, n, names):
     own = room(8 * n_all + 16) + 8
     store(own, self)
     copy(own + 8, args, 8 * n_all)
-    return PyObject_Vectorcall(load(d + SLOW), own, (n + 1) | PREPENDED, names)
+    return call(load(d + CALL), load(d + SLOW), own, (n + 1) | PREPENDED, names)
 
 
 def take_inputs(d, args, tables, strides, place):

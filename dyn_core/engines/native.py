@@ -15,6 +15,7 @@ from time import monotonic
 from typing import Any
 
 from dyn_core.engines.fingerprint import of_code
+from dyn_core.engines.threads import Lock
 from dyn_core.errors import CompileError
 
 SWITCH = "DYN_NATIVE"  # environment: off forbids machine code
@@ -24,7 +25,7 @@ _WRITERS = tuple(
     for name in ("chunk", "emit", "entry", "functions", "ir", "kernel", "lanes",
                  "loops", "lower", "native", "words")
 )  # fmt: skip
-_lock = threading.RLock()
+_lock = Lock()
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Worker threads for batches: made when first needed, kept, made anew after a fork."""
+"""Worker threads for batches, made when first needed; what a fork leaves is renewed."""
 
 from __future__ import annotations
 
@@ -21,6 +21,24 @@ def count(asked: int | None = None) -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+class Lock:
+    """A lock one thread may take twice; a forked process gets it anew, free."""
+
+    def __init__(self) -> None:
+        self._begin()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._begin)
+
+    def _begin(self) -> None:
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
 
 
 class _Job:

@@ -1,7 +1,9 @@
 """Calls into machine code: arrays of any kind, memory, threads, processes."""
 
 import multiprocessing
+import os
 import pickle
+import re
 import subprocess
 import sys
 import threading
@@ -57,6 +59,13 @@ def test_another_struct_is_noticed(monkeypatch):
             patch.setattr(entry.code, field, getattr(entry.code, field) + 16)
             assert entry.mode() == "buffer", field
     entry.arrays_lie_as_expected.cache_clear()
+
+
+def test_what_the_entry_calls_is_checked():
+    """The names in its text are those that are looked for before it is used."""
+    text = entry.words.translate(entry.code, "entry", array="array_buffer", PLACE=0)
+    declared = re.findall(r"declare i64 @(\w+)", text)
+    assert sorted(declared) == sorted(entry._CALLED)
 
 
 def test_all_ways_in_give_the_same_bits(build, arm):
@@ -333,6 +342,28 @@ def test_environments_in_other_processes(arm, method):
         here.send(None)
         worker.join(30)
         assert worker.exitcode == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_fork_in_the_middle_of_a_build_does_no_harm(shipped):
+    """A child forked while a thread compiles builds and computes by itself."""
+    program = dyn.solver("aba").build(shipped["quadruped"], engine="native", wait=False)
+    model, rng = shipped["quadruped"], np.random.default_rng(0)
+    state = (model.random(rng), rng.normal(size=18), rng.normal(size=18))
+    wanted = program(*state)  # a thread begins to compile
+    there, here = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            program.prepare()
+            os.write(here, np.asarray(program(*state)).tobytes())
+        finally:
+            os._exit(0)
+    _, status = os.waitpid(child, 0)
+    assert status == 0
+    np.testing.assert_allclose(np.frombuffer(os.read(there, 4096)), wanted, rtol=1e-9)
+    os.close(there)
+    os.close(here)
 
 
 def test_workers_hand_errors_back():
