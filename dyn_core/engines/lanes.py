@@ -14,7 +14,7 @@ do not depend on each other, so the same bits are written twice.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dyn_core.engines.chunk import Ports
@@ -149,93 +149,117 @@ def _transpose(rows: list[str], width: int, lines: list[str], tag: str) -> list[
     return rows
 
 
-def _column_loop(width: int) -> list[str]:
-    """Begin the loop over groups of `width` columns; %mask tells which exist."""
+def _over_columns(head: str, width: int, body: Callable[[str, str], list[str]]) -> str:
+    """Write a function over groups of `width` columns; an odd rest comes first.
+
+    Args:
+        head: Name and arguments, %n among them: the number of columns.
+        width: Lanes.
+        body: Gives the lines for a group, from a prefix of names and the name of its
+            first column. The prefix is `group` for a whole one, `few` where n is below
+            half the lanes, else `most`; then %mask tells which columns exist.
+    """
     counting = ", ".join(f"i64 {k}" for k in range(width))
-    return [
-        "  %some = icmp sgt i64 %n, 0",
-        "  br i1 %some, label %group, label %end",
-        "group:",
-        "  %c = phi i64 [0, %0], [%next, %group]",
-        "  %left = sub i64 %n, %c",
-        f"  %one = insertelement <{width} x i64> poison, i64 %left, i32 0",
+    lines = [
+        f"define internal void {head} nounwind {{",
+        f"  %rest = and i64 %n, {width - 1}",
+        "  %whole = sub i64 %n, %rest",
+        "  %is_odd = icmp ne i64 %rest, 0",
+        "  br i1 %is_odd, label %odd, label %even",
+        "odd:",
+        f"  %one = insertelement <{width} x i64> poison, i64 %rest, i32 0",
         f"  %all = shufflevector <{width} x i64> %one, <{width} x i64> poison,"
         f" <{width} x i32> zeroinitializer",
         f"  %mask = icmp sgt <{width} x i64> %all, <{counting}>",
-    ]
-
-
-def _column_end(width: int) -> list[str]:
-    return [
+        f"  %is_few = icmp slt i64 %n, {width // 2}",
+        "  br i1 %is_few, label %few, label %most",
+        "few:",
+        *body("few", "%whole"),
+        "  br label %even",
+        "most:",
+        *body("most", "%whole"),
+        "  br label %even",
+        "even:",
+        "  %some = icmp sgt i64 %whole, 0",
+        "  br i1 %some, label %group, label %end",
+        "group:",
+        "  %c = phi i64 [0, %even], [%next, %group]",
+        *body("group", "%c"),
         f"  %next = add i64 %c, {width}",
-        "  %more = icmp slt i64 %next, %n",
+        "  %more = icmp slt i64 %next, %whole",
         "  br i1 %more, label %group, label %end",
         "end:",
         "  ret void",
         "}",
         "",
     ]
+    return "\n".join(lines)
+
+
+def _vectors(tag: str, first: str, block: str, width: int) -> list[str]:
+    """Write pointers %TAGwK to the vectors of a block that belong to a group."""
+    lines = []
+    for k in range(width):
+        lines += [
+            f"  %{tag}c{k} = add i64 {first}, {k}",
+            f"  %{tag}q{k} = mul i64 %{tag}c{k}, {width}",
+            f"  %{tag}w{k} = getelementptr double, ptr {block}, i64 %{tag}q{k}",
+        ]
+    return lines
 
 
 def _gather(width: int) -> str:
     """Write rows -> block: `to` gets n vectors, and more up to a whole group."""
-    of = f"<{width} x double>"
-    suffix = f"v{width}f64.p0"
-    lines = [
-        "define internal void @gather(ptr %from, i64 %stride, i64 %n, ptr noalias %to)"
-        " nounwind {",
-        *_column_loop(width),
-    ]
-    rows = []
-    for r in range(width):
-        lines += [
-            f"  %o{r} = mul i64 %stride, {r}",
-            f"  %r{r} = getelementptr i8, ptr %from, i64 %o{r}",
-            f"  %p{r} = getelementptr double, ptr %r{r}, i64 %c",
-            f"  %v{r} = call {of} @llvm.masked.load.{suffix}(ptr %p{r},"
-            f" i32 8, <{width} x i1> %mask, {of} zeroinitializer)",
-        ]
-        rows.append(f"%v{r}")
-    columns = _transpose(rows, width, lines, "t")
-    for k, name in enumerate(columns):
-        lines += [
-            f"  %c{k} = add i64 %c, {k}",
-            f"  %q{k} = mul i64 %c{k}, {width}",
-            f"  %w{k} = getelementptr double, ptr %to, i64 %q{k}",
-            f"  store {of} {name}, ptr %w{k}, align {8 * width}",
-        ]
-    lines += _column_end(width)
-    return "\n".join(lines)
+    of, suffix = f"<{width} x double>", f"v{width}f64.p0"
+
+    def body(tag: str, first: str) -> list[str]:
+        lines, rows = _vectors(tag, first, "%to", width), []
+        for r in range(width):
+            lines += [
+                f"  %{tag}o{r} = mul i64 %stride, {r}",
+                f"  %{tag}r{r} = getelementptr i8, ptr %from, i64 %{tag}o{r}",
+                f"  %{tag}p{r} = getelementptr double, ptr %{tag}r{r}, i64 {first}",
+                f"  %{tag}v{r} = load {of}, ptr %{tag}p{r}, align 8"
+                if tag == "group"
+                else f"  %{tag}v{r} = call {of} @llvm.masked.load.{suffix}("
+                f"ptr %{tag}p{r}, i32 8, <{width} x i1> %mask, {of} zeroinitializer)",
+            ]
+            rows.append(f"%{tag}v{r}")
+        for k, name in enumerate(_transpose(rows, width, lines, f"{tag}t")):
+            lines.append(f"  store {of} {name}, ptr %{tag}w{k}, align {8 * width}")
+        return lines
+
+    head = "@gather(ptr %from, i64 %stride, i64 %n, ptr noalias %to)"
+    return _over_columns(head, width, body)
 
 
 def _scatter(width: int) -> str:
-    """Write block -> rows: n vectors at `from` become `width` rows of n numbers."""
-    of = f"<{width} x double>"
-    suffix = f"v{width}f64.p0"
-    lines = [
-        "define internal void @scatter(ptr noalias %from, i64 %n, ptr %to) nounwind {",
-        *_column_loop(width),
-    ]
-    columns = []
-    for k in range(width):
-        lines += [
-            f"  %c{k} = add i64 %c, {k}",
-            f"  %q{k} = mul i64 %c{k}, {width}",
-            f"  %w{k} = getelementptr double, ptr %from, i64 %q{k}",
-            f"  %v{k} = load {of}, ptr %w{k}, align {8 * width}",
-        ]
-        columns.append(f"%v{k}")
-    rows = _transpose(columns, width, lines, "t")
-    for r, name in enumerate(rows):
-        lines += [
-            f"  %o{r} = mul i64 %n, {r}",
-            f"  %a{r} = add i64 %o{r}, %c",
-            f"  %p{r} = getelementptr double, ptr %to, i64 %a{r}",
-            f"  call void @llvm.masked.store.{suffix}({of} {name}, ptr %p{r},"
-            f" i32 8, <{width} x i1> %mask)",
-        ]
-    lines += _column_end(width)
-    return "\n".join(lines)
+    """Write block -> rows: n vectors at `from` become `width` rows of n numbers.
+
+    Masked stores are slow on many machines. A whole vector at the odd end of a row
+    reaches into the next rows, which are written later; only the last row needs a mask,
+    and where n is small every row.
+    """
+    of, suffix = f"<{width} x double>", f"v{width}f64.p0"
+
+    def body(tag: str, first: str) -> list[str]:
+        lines, columns = _vectors(tag, first, "%from", width), []
+        for k in range(width):
+            lines.append(f"  %{tag}v{k} = load {of}, ptr %{tag}w{k}, align {8 * width}")
+            columns.append(f"%{tag}v{k}")
+        for r, name in enumerate(_transpose(columns, width, lines, f"{tag}t")):
+            lines += [
+                f"  %{tag}o{r} = mul i64 %n, {r}",
+                f"  %{tag}a{r} = add i64 %{tag}o{r}, {first}",
+                f"  %{tag}p{r} = getelementptr double, ptr %to, i64 %{tag}a{r}",
+                f"  call void @llvm.masked.store.{suffix}({of} {name},"
+                f" ptr %{tag}p{r}, i32 8, <{width} x i1> %mask)"
+                if tag == "few" or (tag == "most" and r == width - 1)
+                else f"  store {of} {name}, ptr %{tag}p{r}, align 8",
+            ]
+        return lines
+
+    return _over_columns("@scatter(ptr noalias %from, i64 %n, ptr %to)", width, body)
 
 
 def _lanes(

@@ -284,7 +284,7 @@ def test_plain_inputs_constants_and_conditions_are_outputs():
     np.testing.assert_array_equal(program(rows[0]), np.array(wanted[0], float))
 
 
-@pytest.mark.parametrize("width", [1, 7, 8, 9, 17, 64])
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 17, 64])
 def test_transposing_handles_every_width(width):
     """Rows of any length come in and go out in order, shared inputs too."""
     program = build(lambda x: [y + 1.0 for y in reversed(x)], width, width)
@@ -292,6 +292,10 @@ def test_transposing_handles_every_width(width):
     for count in (0, 1, 7, 8, 9, 15, 16, 17, 100):
         rows = rng.normal(size=(count, width))
         np.testing.assert_array_equal(program(rows), rows[:, ::-1] + 1.0)
+        around = np.full((count + 4, width), 7.0)
+        program(rows, out=around[2:-2])
+        np.testing.assert_array_equal(around[2:-2], rows[:, ::-1] + 1.0)
+        assert (around[[0, 1, -2, -1]] == 7.0).all()
 
 
 def test_rows_keep_their_bits(shipped):
