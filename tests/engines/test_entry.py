@@ -302,46 +302,22 @@ def test_programs_pickle_and_live_on(build, arm):
     np.testing.assert_array_equal(H, kept)
 
 
-def _step(connection, program):
-    """Serve states from a connection until it closes."""
-    while True:
-        given = connection.recv()
-        if given is None:
-            return
-        connection.send(program(*given))
-
-
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_environments_in_other_processes(arm, method):
-    """Like a vector of environments: each process steps its own copy."""
+    """Like a vector of environments: processes step their own copies of a Program."""
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"no {method} here")
     program = dyn.solver("semi_implicit_euler").build(arm, engine="native", threads=2)
     large = [*_inputs(30_000), 1e-3]
     program(*large)  # worker threads run in this process
-    context = multiprocessing.get_context(method)
-    pairs = [context.Pipe() for _ in range(3)]
-    workers = [
-        context.Process(target=_step, args=(there, program), daemon=True)
-        for _, there in pairs
-    ]
-    for worker in workers:
-        worker.start()
-    states = [*_inputs(3, seed=9), 1e-3]
-    wanted = program(*states)
-    for k, (here, _) in enumerate(pairs):
-        here.send([x[k] if isinstance(x, np.ndarray) else x for x in states])
-    for k, (here, _) in enumerate(pairs):
-        assert here.poll(60)
-        np.testing.assert_array_equal(here.recv().q_next, wanted.q_next[k])
-    here, _ = pairs[0]
-    here.send(large)
-    assert here.poll(60)
-    np.testing.assert_array_equal(here.recv().q_next, program(*large).q_next)
-    for (here, _), worker in zip(pairs, workers, strict=True):
-        here.send(None)
-        worker.join(30)
-        assert worker.exitcode == 0
+    states = _inputs(12, seed=9)
+    wanted = program(*states, 1e-3)
+    with multiprocessing.get_context(method).Pool(3) as pool:
+        jobs = [(*[x[k] for x in states], 1e-3) for k in range(12)]
+        for k, given in enumerate(pool.starmap(program, jobs)):
+            np.testing.assert_array_equal(given.q_next, wanted.q_next[k])
+        given = pool.apply_async(program, large).get(60)
+    np.testing.assert_array_equal(given.q_next, program(*large).q_next)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
