@@ -53,7 +53,11 @@ class RobotNode(LifecycleNode):
         self._parts: list[Any] = []
         # Before the first declaration, so that start-up values are checked, too.
         self.add_on_set_parameters_callback(self._on_set)
-        self.declare(specs)
+        try:
+            self.declare(specs)
+        except Exception:
+            self.destroy_node()  # here, not in the garbage collector at any time
+            raise
         self.create_subscription(
             String, "robot_description", self._on_description, LATCHED
         )

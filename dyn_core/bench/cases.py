@@ -15,9 +15,11 @@ from dyn_core import robots
 from dyn_core.model import Model, load_urdf
 
 STATES = 64  # single calls go through so many, one after the other
+# Solvers with their inputs; behind a colon the form of their matrices.
 INPUTS = {
-    "rnea": "q, v, a", "aba": "q, v, tau", "crba": "q", "bias": "q, v",
-    "mass_matrix_inverse": "q", "id_derivatives": "q, v, a",
+    "rnea": "q, v, a", "aba": "q, v, tau", "bias": "q, v",
+    "crba": "q", "crba:sparse": "q", "mass_matrix_inverse": "q",
+    "id_derivatives": "q, v, a", "id_derivatives:sparse": "q, v, a",
     "fd_derivatives": "q, v, tau", "semi_implicit_euler": "q, v, tau",
 }  # fmt: skip
 

@@ -98,10 +98,11 @@ def _measured(
         gc.collect()
         figures = measure.measure(robot, name)
         for peer in peers:
-            if name in peer.calls:
-                call, batch = per_call(*peer.calls[name], peer.space), None
-                if name in peer.batches:
-                    batch = ROWS / per_call(*peer.batches[name], peer.space)
+            same = name.partition(":")[0]
+            if same in peer.calls:
+                call, batch = per_call(*peer.calls[same], peer.space), None
+                if same in peer.batches:
+                    batch = ROWS / per_call(*peer.batches[same], peer.space)
                 figures.peers[peer.name] = (call, batch)
         rows.append(figures)
     return rows

@@ -114,7 +114,10 @@ def _built(
     made: list[Any] = []
 
     def build() -> None:
-        program = solver(algorithm).build(model, engine="native", threads=threads)
+        name, _, form = algorithm.partition(":")
+        program = solver(name).build(
+            model, engine="native", threads=threads, matrices=form or "dense"
+        )
         made.append(program)
         made[0].prepare(batch=True)
 
