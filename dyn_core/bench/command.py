@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dyn_core.bench import cases, measure
-from dyn_core.bench.measure import ROWS, Figures
+from dyn_core.bench.measure import BLOCKED, MANY, ROWS, Figures
 from dyn_core.bench.peers import Peer, find
 from dyn_core.bench.timing import per_call
 from dyn_core.engines import native
@@ -17,6 +17,13 @@ from dyn_core.errors import UnsupportedError
 
 ALGORITHMS = tuple(cases.INPUTS)
 CHAINS = (10, 30, 100, 300, 1000)
+LEGEND = f"""\
+ns/call: one state from Python, out given, {cases.STATES} states in turn; M/s: million states a
+second, in a batch of {ROWS} rows on one core, in blocks of {BLOCKED} rows on one core, of
+{MANY} rows on all cores; cold, load: both kernels compiled anew, found on disk; KiB:
+machine code and scratch memory; % peak: additions and multiplications, of what the
+core's multiply-adds could do. Peers: ns of a call; how much faster a call is here, and
+a row of the batch than the peer's best of call and batch."""
 
 
 def add(subparsers: argparse._SubParsersAction) -> None:
@@ -57,6 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     top = measure.peak()
     wrong = ", ".join(f"{k} {v:.2f}" for k, v in measure.errors().items())
     print(f"{measure.machine()};", ", ".join(peer.version() for peer in peers))
+    print(LEGEND)
     print(f"multiply-adds: {top / 1e9:.1f} GFLOP/s per core; errors [ulp]: {wrong}")
     for robot in robots:
         print(f"\n{robot.title}\n", flush=True)
