@@ -18,12 +18,12 @@ from dyn_core.errors import UnsupportedError
 ALGORITHMS = tuple(cases.INPUTS)
 CHAINS = (10, 30, 100, 300, 1000)
 LEGEND = f"""\
-ns/call: one state from Python, out given, {cases.STATES} states in turn; M/s: million states a
-second, in a batch of {ROWS} rows on one core, in blocks of {BLOCKED} rows on one core, of
-{MANY} rows on all cores; cold, load: both kernels compiled anew, found on disk; KiB:
-machine code and scratch memory; % peak: additions and multiplications, of what the
-core's multiply-adds could do. Peers: ns of a call; how much faster a call is here, and
-a row of the batch than the peer's best of call and batch."""
+ns/call: one state from Python, out given, {cases.STATES} states in turn; M/s: million
+states a second, of a batch of {ROWS} rows on one core, of blocks of {BLOCKED} rows on
+one core, of {MANY} rows on all cores; cold, load: both kernels compiled anew, found on
+disk; KiB: machine code and scratch memory; % peak: additions and multiplications, of
+what the core's multiply-adds could do. Peers: ns of a call; how much faster a call is
+here; and a row of the batch than the best of the peer's call and batch."""
 
 
 def add(subparsers: argparse._SubParsersAction) -> None:

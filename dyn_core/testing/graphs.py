@@ -55,6 +55,21 @@ def _choice(op: str, a: Any, b: Any, c: Any) -> Any:
     return scalar.where(scalar.logical_and(other, a <= c), b, c)
 
 
+def newton_root(x: Sequence[Any]) -> list[Any]:
+    """Give the square root of x[0] by Newton's method, and the number of rounds."""
+    a = x[0]
+
+    def body(state: tuple) -> tuple:
+        y, n = state
+        return (y + a / y) * 0.5, n + 1.0
+
+    def cond(state: tuple) -> Any:
+        y, _ = state
+        return scalar.absolute(y * y - a) > 1e-12 * a
+
+    return list(scalar.loop((a, 0.0), body, cond, max=60))
+
+
 def apply(op: str, *operands: Any) -> Any:
     """Apply an operation to floats or traced numbers."""
     number = next((x for x in operands if isinstance(x, scalar.Number)), None)

@@ -10,7 +10,7 @@ from dyn_core import scalar
 from dyn_core.engines.passes import fold, optimize, prune, share
 from dyn_core.engines.source import compile_graph
 from dyn_core.engines.trace import trace
-from dyn_core.testing.graphs import random_text
+from dyn_core.testing.graphs import newton_root, random_text
 
 PASSES = (fold, share, prune, optimize)
 
@@ -82,30 +82,15 @@ def test_math_functions_are_refused():
         trace(lambda x: [math.sin(x[0])], 1)
 
 
-def _newton(x):
-    """Square root of x[0] by Newton's method, and the number of rounds."""
-    a = x[0]
-
-    def body(state):
-        y, n = state
-        return (y + a / y) * 0.5, n + 1.0
-
-    def cond(state):
-        y, _ = state
-        return scalar.absolute(y * y - a) > 1e-12 * a
-
-    return list(scalar.loop((a, 0.0), body, cond, max=60))
-
-
 def test_loops_stop_row_by_row():
     """A loop runs on floats, traced, and on columns, each row to its own end."""
-    graph = trace(_newton, 1)
+    graph = trace(newton_root, 1)
     graph.check()
     values = np.array([1.0, 2.0, 50.0, 1e6])
     columns, _ = graph.run([values])
     for k, value in enumerate(values):
         single = graph.run([float(value)])[0]
-        plain = _newton([float(value)])
+        plain = newton_root([float(value)])
         assert single == plain
         assert [columns[0][k], columns[1][k]] == single
     np.testing.assert_allclose(columns[0], np.sqrt(values), rtol=1e-12)

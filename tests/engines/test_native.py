@@ -13,7 +13,7 @@ from dyn_core.engines.lower import plan
 from dyn_core.engines.trace import trace
 from dyn_core.operations import OPERATIONS
 from dyn_core.signature import Port, Signature
-from dyn_core.testing.graphs import WIDTH, random_rows, random_text
+from dyn_core.testing.graphs import WIDTH, newton_root, random_rows, random_text
 from dyn_core.testing.models import chain
 
 pytestmark = pytest.mark.skipif(bool(native.missing()), reason=native.missing())
@@ -206,25 +206,10 @@ def test_special_angles():
     assert np.isnan(program([np.nan])).all()
 
 
-def _newton(x):
-    """Square root of x[0] by Newton's method, and the number of rounds."""
-    a = x[0]
-
-    def body(state):
-        y, n = state
-        return (y + a / y) * 0.5, n + 1.0
-
-    def cond(state):
-        y, _ = state
-        return scalar.absolute(y * y - a) > 1e-12 * a
-
-    return list(scalar.loop((a, 0.0), body, cond, max=60))
-
-
 @pytest.mark.parametrize("rows", [1, 7, 8, 9, 40])
 def test_loops_stop_lane_by_lane(rows):
     """Each lane goes on until its own condition fails, as the Graph says."""
-    program = build(_newton, 1, 2)
+    program = build(newton_root, 1, 2)
     x = np.logspace(-3, 8, rows)
     got = program(x[:, None])
     for value, given in zip(x, got, strict=True):
