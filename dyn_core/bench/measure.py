@@ -19,9 +19,7 @@ from dyn_core.bench.timing import once, per_call
 from dyn_core.engines import NativeProgram, Program, kernel, native, threads
 from dyn_core.model import Model
 from dyn_core.registry import solver
-from dyn_core.signature import Port, Signature
-from dyn_core.solver import TextSolver
-from dyn_core.spatial import Vector
+from dyn_core.testing.graphs import flat_program, ulps
 from dyn_core.testing.models import chain
 
 ROWS, BLOCKED, MANY = 1024, 8192, 65536  # rows; in blocks; for all cores
@@ -146,15 +144,6 @@ def _own_cache() -> Iterator[None]:
                 os.environ["DYN_CACHE_DIR"] = before
 
 
-def _program(text: Callable[[list[Any]], list[Any]], width: int, outputs: int) -> Any:
-    """Build a function of flat numbers."""
-    signature = Signature("bench", (Port("x", (width,)),), (Port("y", (outputs,)),))
-    made = TextSolver(
-        "bench", signature, lambda model, x: Vector(text(list(x))), by_joint=False
-    )
-    return made.build(chain(1), engine="native", threads=1)
-
-
 def peak() -> float:
     """Measure the multiply-adds a core can do, times two [1/s]."""
     chains, depth = 12, 200
@@ -165,7 +154,7 @@ def peak() -> float:
             values = [y * x[1] + x[2] for y in values]
         return values
 
-    program = _program(text, 3, chains)
+    program = flat_program(text, 3, chains, engine="native", threads=1)
     rows = np.full((ROWS, 3), [1.0, 0.5, 0.25])
     space = {"p": program, "o": np.empty((ROWS, chains))}
     return 2 * chains * depth * ROWS / per_call("p(x, out=o)", [(rows,)], "x", space)
@@ -174,11 +163,15 @@ def peak() -> float:
 def errors(count: int = 1_000_000) -> dict[str, float]:
     """Give the largest errors of sin and cos on [-1e4, 1e4], in ulps."""
     x = np.random.default_rng(7).uniform(-1e4, 1e4, count)
-    program = _program(lambda x: [scalar.sin(x[0]), scalar.cos(x[0])], 1, 2)
+
+    def text(angle: list[Any]) -> list[Any]:
+        return [scalar.sin(angle[0]), scalar.cos(angle[0])]
+
+    program = flat_program(text, 1, 2, engine="native")
     given, found = program(x[:, None]), {}
     for k, function in enumerate((np.sin, np.cos)):
         exact = function(x.astype(np.longdouble))
-        apart = np.abs(given[:, k] - exact) / np.spacing(np.abs(exact.astype(float)))
+        apart = ulps(given[:, k].astype(np.longdouble), exact)
         found[function.__name__] = float(apart.max())
     return found
 

@@ -9,11 +9,16 @@ import numpy as np
 
 from dyn_core import scalar
 from dyn_core.operations import OPERATIONS
+from dyn_core.signature import Port, Signature
+from dyn_core.solver import TextSolver
+from dyn_core.spatial import Vector
+from dyn_core.testing.models import chain
 
 ALGEBRA = ("add", "sub", "mul", "div", "neg", "abs", "sqrt", "floor")
 CONDITIONS = ("lt", "le", "eq", "where")
 SPECIAL = (0.0, -0.0, 1.0, -1.0, float("inf"), float("-inf"), float("nan"), 1e300,
            -1e-310, 5e-324, 2.0**52 + 0.5, 1e16)  # fmt: skip
+TINY = 5e-324  # the least positive number
 WIDTH = 4  # numbers that a random text takes
 
 
@@ -53,6 +58,37 @@ def _choice(op: str, a: Any, b: Any, c: Any) -> Any:
     first = condition.get(op, lambda: a < b)()
     other = scalar.logical_or(scalar.logical_not(first), b < c)
     return scalar.where(scalar.logical_and(other, a <= c), b, c)
+
+
+def flat_program(
+    text: Callable[[list[Any]], Sequence[Any]],
+    width: int,
+    outputs: int,
+    **choices: Any,
+) -> Any:
+    """Give a Program of a function of flat numbers; any robot does.
+
+    Args:
+        text: Takes a list of `width` numbers, gives `outputs` of them.
+        width, outputs: How many.
+        choices: Of build.
+    """
+    ports = (Port("x", (width,)),), (Port("y", (outputs,)),)
+
+    def of_vectors(model: Any, x: Vector) -> Vector:
+        return Vector(text(list(x)))
+
+    solver = TextSolver("flat", Signature("flat", *ports), of_vectors, by_joint=False)
+    return solver.build(chain(1), **choices)
+
+
+def ulps(given: np.ndarray, wanted: Any) -> np.ndarray:
+    """Give the distance in spacings of the wanted number; 0 where both are NaN."""
+    rounded = np.asarray(wanted).astype(float)
+    with np.errstate(all="ignore"):
+        same = (given == wanted) | (np.isnan(given) & np.isnan(rounded))
+        space = np.maximum(np.spacing(np.abs(rounded)), TINY)
+        return np.where(same, 0.0, np.abs(given - wanted) / space)
 
 
 def newton_root(x: Sequence[Any]) -> list[Any]:

@@ -1,6 +1,8 @@
 """Machine code: every operation, one state and every lane, loops, batches, sizes."""
 
 import math
+import platform
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,48 +14,25 @@ from dyn_core.engines import native
 from dyn_core.engines.lower import plan
 from dyn_core.engines.trace import trace
 from dyn_core.operations import OPERATIONS
-from dyn_core.signature import Port, Signature
-from dyn_core.testing.graphs import WIDTH, newton_root, random_rows, random_text
+from dyn_core.testing.graphs import (
+    WIDTH,
+    flat_program,
+    newton_root,
+    random_rows,
+    random_text,
+    ulps,
+)
 from dyn_core.testing.models import chain
 
 pytestmark = pytest.mark.skipif(bool(native.missing()), reason=native.missing())
 
-_SPACING_OF_TINY = 5e-324
-
-
-def build(text, width, outputs, model=None, **choices):
-    """Give a Program of a function of flat numbers."""
-    signature = Signature(
-        "test", (Port("x", (width,)),), (Port("y", (outputs,)),)
-    )  # fmt: skip
-    solver = dyn.TextSolver(
-        "test", signature, lambda model, x: scalar_vector(text(list(x))), by_joint=False
-    )
-    return solver.build(model or MODEL, engine="native", **choices)
-
 
 def of_graph(graph):
     """Give a Program of a Graph made by hand."""
-    program = build(lambda x: [0.0], WIDTH, len(graph.outputs))
+    program = flat_program(lambda x: [0.0], WIDTH, len(graph.outputs), engine="native")
     program.graph = graph
     del program._known  # it followed from the text
     return program
-
-
-def scalar_vector(values):
-    """Give values as a Vector."""
-    return dyn.Vector(values)
-
-
-MODEL = chain(1)
-
-
-def _ulps(got, wanted):
-    """Give the distance in spacings of the wanted number; 0 where both are NaN."""
-    with np.errstate(all="ignore"):
-        same = (got == wanted) | (np.isnan(got) & np.isnan(wanted))
-        space = np.maximum(np.spacing(np.abs(wanted)), _SPACING_OF_TINY)
-        return np.where(same, 0.0, np.abs(got - wanted) / space)
 
 
 @pytest.mark.parametrize("block", range(40))
@@ -90,7 +69,7 @@ def test_each_operation_of_random_graphs(block):
         ]
         exact = op in ("add", "sub", "mul", "div", "neg", "abs", "sqrt", "floor",
                        "lt", "le", "eq", "and", "or", "not", "where")  # fmt: skip
-        error = _ulps(values[k], np.array(wanted))
+        error = ulps(values[k], np.array(wanted))
         assert error.max() <= (0 if exact else 4), (op, k, error.max())
 
 
@@ -110,7 +89,7 @@ def test_multiply_adds_round_once(block):
     for row, given in zip(rows, batch, strict=True):
         np.testing.assert_array_equal(program(row), given)
         wanted = np.array(_by_steps(graph, row.tolist()), float)
-        assert _ulps(given, wanted).max() == 0
+        assert ulps(given, wanted).max() == 0
 
 
 def _by_steps(graph, inputs):
@@ -148,68 +127,10 @@ def _fma(op, a, b, c):
         return sign * math.inf
 
 
-_RANGES = {
-    "sin": [(-1e4, 1e4, 1.5), (-0.8, 0.8, 1.5), (-1e12, 1e12, 1.5), (-1e18, 1e18, 1.5)],
-    "cos": [(-1e4, 1e4, 1.5), (-0.8, 0.8, 1.5), (-1e12, 1e12, 1.5), (-1e18, 1e18, 1.5)],
-    "exp": [(-1, 1, 1.5), (-700, 700, 1.5), (-745, -708, 1.5)],
-    "log": [(1e-3, 3, 1.5), (1e-300, 1e300, 1.5)],
-    "tanh": [(-0.7, 0.7, 1.5), (-25, 25, 1.5)],
-    "asin": [(-1, 1, 1.5), (-1e-3, 1e-3, 1.5)],
-    "acos": [(-1, 1, 1.5), (0.99, 1, 1.5)],
-}
-
-
-@pytest.mark.skipif(
-    np.finfo(np.longdouble).nmant < 60, reason="no 80-bit reference here"
-)
-@pytest.mark.parametrize("name", sorted(_RANGES))
-def test_functions_stay_within_their_bounds(name):
-    """At most 1.5 ulp against 80-bit references, on each range."""
-    program = build(lambda x: [getattr(scalar, name)(x[0])], 1, 1)
-    rng = np.random.default_rng(7)
-    reference = {"asin": "arcsin", "acos": "arccos"}.get(name, name)
-    for low, high, bound in _RANGES[name]:
-        x = rng.uniform(low, high, 100_000)
-        got = program(x[:, None])[:, 0]
-        wanted = getattr(np, reference)(x.astype(np.longdouble))
-        space = np.maximum(np.spacing(np.abs(wanted.astype(float))), _SPACING_OF_TINY)
-        error = np.abs(got.astype(np.longdouble) - wanted) / space
-        assert float(error.max()) <= bound, (low, high, float(error.max()))
-
-
-@pytest.mark.skipif(
-    np.finfo(np.longdouble).nmant < 60, reason="no 80-bit reference here"
-)
-def test_atan2_stays_within_its_bound():
-    """At most 1.5 ulp over all quadrants and ratios of any size."""
-    program = build(lambda x: [scalar.atan2(x[0], x[1])], 2, 1)
-    rng = np.random.default_rng(8)
-    y, x = rng.normal(size=(2, 100_000)) * 10.0 ** rng.integers(-200, 200, (2, 100_000))
-    y[::2], x[::2] = rng.normal(size=(2, 50_000))
-    got = program(np.stack([y, x], 1))[:, 0]
-    wanted = np.arctan2(y.astype(np.longdouble), x.astype(np.longdouble))
-    space = np.maximum(np.spacing(np.abs(wanted.astype(float))), _SPACING_OF_TINY)
-    assert float((np.abs(got - wanted) / space).max()) <= 1.5
-
-
-def test_special_angles():
-    """Doubles nearest to multiples of pi/2, signed zeros, infinities, NaN."""
-    program = build(lambda x: [scalar.sin(x[0]), scalar.cos(x[0])], 1, 2)
-    x = np.array([*(k * np.pi / 2 for k in range(-400, 400)), 0.0, -0.0, 1e22, 5e-324])
-    got = program(x[:, None])
-    wanted = np.stack(
-        [np.sin(x.astype(np.longdouble)), np.cos(x.astype(np.longdouble))], 1
-    )
-    assert _ulps(got, wanted.astype(float)).max() <= 2
-    assert np.signbit(got[x == 0][:, 0]).tolist() == np.signbit(x[x == 0]).tolist()
-    assert np.isnan(program([np.inf])).all()
-    assert np.isnan(program([np.nan])).all()
-
-
 @pytest.mark.parametrize("rows", [1, 7, 8, 9, 40])
 def test_loops_stop_lane_by_lane(rows):
     """Each lane goes on until its own condition fails, as the Graph says."""
-    program = build(newton_root, 1, 2)
+    program = flat_program(newton_root, 1, 2, engine="native")
     x = np.logspace(-3, 8, rows)
     got = program(x[:, None])
     for value, given in zip(x, got, strict=True):
@@ -238,7 +159,7 @@ def test_loops_nest_capture_and_feed():
         scalar.require(total < 1e6, dyn.InfeasibleError, "sum")
         return [total, scalar.cos(total) + rounds, rounds]
 
-    program = build(text, 3, 3)
+    program = flat_program(text, 3, 3, engine="native")
     rng = np.random.default_rng(3)
     rows = np.stack(
         [rng.normal(size=21), rng.integers(0, 6, 21), rng.normal(size=21)], 1
@@ -262,7 +183,7 @@ def test_plain_inputs_constants_and_conditions_are_outputs():
     def text(x):
         return [x[1], 2.5, x[0], x[0] < x[1], x[0], scalar.where(x[0] < 0, True, False)]
 
-    program = build(text, 2, 6)
+    program = flat_program(text, 2, 6, engine="native")
     rows = np.array([[1.0, 2.0], [3.0, -1.0], [-1.0, 0.0]] * 5)
     wanted = [[b, 2.5, a, a < b, a, a < 0] for a, b in rows]
     np.testing.assert_array_equal(program(rows), np.array(wanted, float))
@@ -272,7 +193,9 @@ def test_plain_inputs_constants_and_conditions_are_outputs():
 @pytest.mark.parametrize("width", [1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 17, 64])
 def test_transposing_handles_every_width(width):
     """Rows of any length come in and go out in order, shared inputs too."""
-    program = build(lambda x: [y + 1.0 for y in reversed(x)], width, width)
+    program = flat_program(
+        lambda x: [y + 1.0 for y in reversed(x)], width, width, engine="native"
+    )
     rng = np.random.default_rng(width)
     for count in (0, 1, 7, 8, 9, 15, 16, 17, 100):
         rows = rng.normal(size=(count, width))
@@ -299,6 +222,38 @@ def test_rows_keep_their_bits(shipped):
         for row in (0, 4097, 65535):
             one = program(*[x[row] for x in inputs])
             np.testing.assert_array_equal(one, whole[row])
+
+
+@pytest.mark.skipif("x86_64" not in platform.machine(), reason="its own machines")
+@pytest.mark.parametrize(
+    ("cpu", "width", "fused"), [("x86-64-v3", 4, True), ("x86-64-v2", 2, False)]
+)
+def test_lesser_machines_are_served(cpu, width, fused, shipped, monkeypatch):
+    """Narrower vectors and no fused multiply-add: the same numbers, lane = single."""
+    host = native.machine()
+    if fused and not host.fused:
+        pytest.skip("this machine is a lesser one")
+    other = replace(host, cpu=cpu, features="", width=width, fused=fused, key=cpu)
+    monkeypatch.setattr(native, "machine", lambda: other)
+    rng = np.random.default_rng(6)
+    for name, robot in (
+        ("rnea", "arm7"),
+        ("aba", "quadruped"),
+        ("crba", "every_joint"),
+    ):
+        model = shipped[robot]
+        program = dyn.solver(name).build(model, engine="native")
+        assert program.lanes == width
+        graph = dyn.solver(name).build(model, engine="graph")
+        q = np.array([model.random(rng) for _ in range(21)])
+        inputs = [q, *rng.normal(size=(2, 21, model.nv))][: len(program.inputs)]
+        given, wanted = program(*inputs), graph(*inputs)
+        scale = np.abs(wanted).max()
+        np.testing.assert_allclose(given, wanted, rtol=0, atol=1e-11 * scale)
+        for row in range(21):
+            np.testing.assert_array_equal(
+                program(*[x[row] for x in inputs]), given[row]
+            )
 
 
 def test_blocks_are_batches(shipped):

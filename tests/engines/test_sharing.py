@@ -1,0 +1,209 @@
+"""Programs in threads, forks and other processes, while they compile, and without LLVM."""
+
+import multiprocessing
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import dyn_core as dyn
+from dyn_core.engines import native
+from dyn_core.engines.threads import WORKERS
+
+pytestmark = pytest.mark.skipif(bool(native.missing()), reason=native.missing())
+
+
+def _inputs(*lead, seed=0):
+    return list(np.random.default_rng(seed).normal(size=(3, *lead, 7)))
+
+
+def test_eight_threads_give_the_serial_bits(build, arm):
+    """One Program, eight threads, states and batches small and large, mixed."""
+    program = build("aba", arm)
+    sizes = [None, 1, 5, 50, 3000, 20000]
+    jobs = [(size, seed) for seed in range(8) for size in sizes]
+
+    def work(job):
+        size, seed = job
+        lead = () if size is None else (size,)
+        return program(*_inputs(*lead, seed=seed))
+
+    serial = [work(job) for job in jobs]
+    with ThreadPoolExecutor(8) as pool:
+        for wanted, given in zip(serial, pool.map(work, jobs * 3), strict=False):
+            np.testing.assert_array_equal(given, wanted)
+
+
+def test_work_that_takes_long_lets_others_run(arm):
+    """While a large batch is computed another thread of Python makes progress."""
+    program = dyn.solver("aba").build(arm, engine="native", threads=1)
+    program.prepare(batch=True)
+    inputs = _inputs(400_000)
+    ended, began, count = threading.Event(), threading.Event(), 0
+
+    def work():
+        began.set()
+        program(*inputs)
+        ended.set()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    began.wait()
+    while not ended.is_set():
+        count += 1
+    thread.join()
+    assert count > 1000
+
+
+def test_programs_pickle_and_live_on(build, arm):
+    """A pickled Program computes the same elsewhere; a deleted one takes nothing along."""
+    program = build("crba", arm)
+    q = _inputs()[0]
+    again = pickle.loads(pickle.dumps(program))
+    np.testing.assert_array_equal(again(q), program(q))
+    H = program(q)
+    kept = H.copy()
+    del program, again
+    np.testing.assert_array_equal(H, kept)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_environments_in_other_processes(arm, method):
+    """Like a vector of environments: processes step their own copies of a Program."""
+    if method not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"no {method} here")
+    program = dyn.solver("semi_implicit_euler").build(arm, engine="native", threads=2)
+    large = [*_inputs(30_000), 1e-3]
+    program(*large)  # worker threads run in this process
+    states = _inputs(12, seed=9)
+    wanted = program(*states, 1e-3)
+    with multiprocessing.get_context(method).Pool(3) as pool:
+        jobs = [(*[x[k] for x in states], 1e-3) for k in range(12)]
+        for k, given in enumerate(pool.starmap(program, jobs)):
+            np.testing.assert_array_equal(given.q_next, wanted.q_next[k])
+        given = pool.apply_async(program, large).get(60)
+    np.testing.assert_array_equal(given.q_next, program(*large).q_next)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_fork_in_the_middle_of_a_build_does_no_harm(shipped):
+    """A child forked while a thread compiles builds and computes by itself."""
+    program = dyn.solver("aba").build(shipped["quadruped"], engine="native", wait=False)
+    model, rng = shipped["quadruped"], np.random.default_rng(0)
+    state = (model.random(rng), rng.normal(size=18), rng.normal(size=18))
+    wanted = program(*state)  # a thread begins to compile
+    there, here = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            program.prepare()
+            os.write(here, np.asarray(program(*state)).tobytes())
+        finally:
+            os._exit(0)
+    _, status = os.waitpid(child, 0)
+    assert status == 0
+    np.testing.assert_allclose(np.frombuffer(os.read(there, 4096)), wanted, rtol=1e-9)
+    os.close(there)
+    os.close(here)
+
+
+def test_workers_hand_errors_back():
+    """What a task raises in a worker is raised where the tasks were given."""
+
+    def fail():
+        raise RuntimeError("from a worker")
+
+    done = []
+    with pytest.raises(RuntimeError, match="from a worker"):
+        WORKERS.run([fail, lambda: done.append(1)])
+    assert done == [1]
+
+
+def test_small_stacks_are_enough(build, shipped):
+    """A thread of 64 KiB stack runs the largest shipped kernels."""
+    model = shipped["quadruped"]
+    program = build("rnea", model)
+    rng = np.random.default_rng(0)
+    q, v = model.random(rng), rng.normal(size=model.nv)
+    wanted, found = program(q, v, v), []
+    before = threading.stack_size(64 * 1024)
+    try:
+        thread = threading.Thread(target=lambda: found.append(program(q, v, v)))
+        thread.start()
+        thread.join()
+    finally:
+        threading.stack_size(before)
+    np.testing.assert_array_equal(found[0], wanted)
+
+
+def test_a_quick_form_serves_until_the_kernel_comes(arm):
+    """wait=False answers at once; the kernel takes over and agrees."""
+    program = dyn.solver("rnea").build(arm, engine="native", wait=False)
+    inputs, many = _inputs(), _inputs(20)
+    first, firsts = program(*inputs), program(*many)
+    program.prepare(batch=True)
+    ready = dyn.solver("rnea").build(arm, engine="native")
+    np.testing.assert_array_equal(program(*inputs), ready(*inputs))
+    np.testing.assert_array_equal(program(*many), ready(*many))
+    np.testing.assert_allclose(first, ready(*inputs), rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(firsts, ready(*many), rtol=1e-11, atol=1e-11)
+
+
+_SCRIPT = """
+import sys, warnings
+{before}
+import numpy as np, dyn_core as dyn
+from dyn_core import robots
+model = dyn.load_urdf(robots.path("arm7"))
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    program = dyn.solver("rnea").build(model)
+    dyn.solver("aba").build(model)
+    print(program.engine, len(caught), caught[0].message)
+    one, many = program(*np.ones((3, 7))), program(*np.ones((3, 9, 7)))
+    print(np.allclose(many, one, rtol=1e-12))
+try:
+    dyn.solver("rnea").build(model, engine="native")
+except dyn.UnsupportedError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "words"),
+    [
+        ("import os; os.environ['DYN_NATIVE'] = 'off'", "DYN_NATIVE is off"),
+        ("sys.modules['llvmlite'] = None", "llvmlite cannot be loaded"),
+        (
+            "import llvmlite; llvmlite.__version__ = '0.40.1'",
+            "llvmlite 0.40.1 is older than 0.45",
+        ),
+        (
+            "import llvmlite.binding as b; b.get_process_triple = lambda: 'riscv64-linux'",
+            "riscv64-linux",
+        ),
+    ],
+)
+def test_without_llvm_other_engines_serve(before, words):
+    """One warning that says why, then engine graph; asking for native is refused."""
+    script = _SCRIPT.format(before=before)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    first, equal, refused = done.stdout.splitlines()
+    assert first.startswith("graph 1 Programs run on engine 'graph'")
+    assert words in first and words in refused
+    assert equal == "True"
+
+
+def test_import_starts_no_llvm():
+    """Importing the library loads no LLVM; the first native build does."""
+    code = "import sys, dyn_core; print('llvmlite' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.split() == ["False"]
