@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from typing import Any
 
-REPEATS, SPAN = 11, 4e-3
+REPEATS, SPAN = 21, 4e-3
 LOOP = "for {names}, in states: {statement}"
 
 
