@@ -150,7 +150,7 @@ class InfeasibleError(RequireError):
 
 
 class SettingError(DynError, ValueError):
-    """A setting of a controller, simulator or node is missing or out of range.
+    """A setting of a node, a simulator or the environment is missing or out of range.
 
     Attributes:
         setting: Its name.

@@ -105,6 +105,10 @@ class _Common:
             raise UnsupportedError(
                 f"{solver.name}: f_ext_frame {result.f_ext_frame!r}; valid: body, base"
             )
+        if result.threads is not None and result.threads < 1:
+            raise UnsupportedError(
+                f"{solver.name}: threads must be >= 1, got {result.threads}"
+            )
         if result.matrices not in FORMS:
             valid = ", ".join(FORMS)
             raise UnsupportedError(

@@ -16,6 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from dyn_core.errors import SettingError
+
 FOLDER = "DYN_CACHE_DIR"  # environment: where to keep entries; "off" for nowhere
 LIMIT = "DYN_CACHE_LIMIT"  # environment: bound on the folder [MB]
 _MAGIC = b"dyn object 1\n"
@@ -111,10 +113,14 @@ def store(key: str, note: dict[str, Any], code: bytes) -> None:
 
 def limit() -> int:
     """Give the bound on the folder [bytes]."""
+    given = os.environ.get(LIMIT, "512")
     try:
-        return int(float(os.environ.get(LIMIT, "512")) * 1e6)
+        size = float(given) * 1e6
     except ValueError:
-        return 512_000_000
+        size = -1.0
+    if not 0 <= size < 1e18:
+        raise SettingError(f"{LIMIT} must be megabytes >= 0, got '{given}'", LIMIT)
+    return int(size)
 
 
 def _bound(home: Path) -> None:

@@ -24,6 +24,7 @@ import numpy as np
 from dyn_core.engines import cache as disk
 from dyn_core.engines import entry_code as code
 from dyn_core.engines import native, words
+from dyn_core.errors import SettingError
 
 VARIABLE = "DYN_ENTRY"  # environment: struct, buffer or python
 MODES = ("struct", "buffer", "python")
@@ -66,7 +67,10 @@ class Descriptor:
 
 def mode() -> str:
     """Give how Programs are entered here: struct, buffer or python."""
-    asked = os.environ.get(VARIABLE, "struct")
+    asked = os.environ.get(VARIABLE) or "struct"
+    if asked not in MODES:
+        valid = ", ".join(MODES)
+        raise SettingError(f"{VARIABLE} '{asked}'; valid: {valid}", VARIABLE)
     free_threaded = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
     if platform.python_implementation() != "CPython" or free_threaded:
         return "python"

@@ -7,17 +7,21 @@ import threading
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 
+from dyn_core.errors import SettingError
+
 VARIABLE = "DYN_THREADS"  # environment: threads a batch may use
 
 
 def count(asked: int | None = None) -> int:
     """Give how many threads a batch may use: as asked, environment, or all cores."""
     if asked is not None:
-        return max(1, asked)
-    try:
-        return max(1, int(os.environ[VARIABLE]))
-    except (KeyError, ValueError):
-        pass
+        return asked
+    given = os.environ.get(VARIABLE, "")
+    if given:
+        if not given.isdigit() or int(given) < 1:
+            message = f"{VARIABLE} must be a whole number >= 1, got '{given}'"
+            raise SettingError(message, VARIABLE)
+        return int(given)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

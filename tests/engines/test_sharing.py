@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.engines import native
+from dyn_core.engines import cache, native
 from dyn_core.engines.threads import WORKERS
 
 pytestmark = pytest.mark.skipif(bool(native.missing()), reason=native.missing())
@@ -122,6 +122,27 @@ def test_workers_hand_errors_back():
     with pytest.raises(RuntimeError, match="from a worker"):
         WORKERS.run([fail, lambda: done.append(1)])
     assert done == [1]
+
+
+def test_wrong_settings_are_refused(arm, monkeypatch):
+    """A variable or choice that cannot be meant is named, with what would be valid."""
+    batch = _inputs(50_000)
+    with monkeypatch.context() as patch:
+        patch.setenv("DYN_THREADS", "many")
+        with pytest.raises(
+            dyn.SettingError, match="DYN_THREADS must be a whole number"
+        ):
+            dyn.solver("rnea").build(arm, engine="native")(*batch)
+    with monkeypatch.context() as patch:
+        patch.setenv("DYN_ENTRY", "quick")
+        with pytest.raises(dyn.SettingError, match="valid: struct, buffer, python"):
+            dyn.solver("rnea").build(arm, engine="native")
+    with monkeypatch.context() as patch:
+        patch.setenv("DYN_CACHE_LIMIT", "-1")
+        with pytest.raises(dyn.SettingError, match="DYN_CACHE_LIMIT must be megabytes"):
+            cache.limit()
+    with pytest.raises(dyn.UnsupportedError, match="threads must be >= 1, got 0"):
+        dyn.solver("rnea").build(arm, threads=0)
 
 
 def test_small_stacks_are_enough(build, shipped):
