@@ -1,11 +1,13 @@
-"""Inverse dynamics by the recursive Newton-Euler algorithm, in two forms."""
+"""Inverse dynamics by the recursive Newton-Euler algorithm, in three forms."""
 
 from dyn_core import (
     INVERSE_DYNAMICS,
     Force,
     Matrix,
     Motion,
+    MotionSubspace,
     TextSolver,
+    Transform,
     Vector,
     cross,
     cross3,
@@ -114,10 +116,52 @@ def rnea_spatial(model, q, qd, qdd, f_ext):
     return tau
 
 
+def rnea_common_frame(model, q, qd, qdd, f_ext):
+    """Give the joint forces of a motion: recursive Newton-Euler in base coordinates.
+
+        v_i = v_p + S_i qd_i,   a_i = a_p + S_i qdd_i + S°_i qd_i + v_i x S_i qd_i
+        f_i = I_i a_i + v_i x* I_i v_i - f_ext_i + sum_children f,   tau_i = S_i.T f_i
+
+    S_i and I_i are the joint's and the body's, moved to the base: no vector changes
+    its frame on the way from body to body.
+
+    Args:
+        model: Robot.
+        q: Joint positions, nq [rad | m].
+        qd: Joint velocities, nv [rad/s | m/s].
+        qdd: Joint accelerations, nv [rad/s² | m/s²].
+        f_ext: Force on each body, body coordinates [N·m; N].
+
+    Returns:
+        Joint forces tau, nv [N·m | N].
+
+    Source: RBD5-3.2 (RBDA 5.7 to 5.11).
+    """
+    v, a, f = [Motion.zero()], [-model.a_grav], [Force.zero()]
+    X, S, tau = [Transform.identity()], [None], [None]
+    for i in model.bodies:
+        p, joint = model.parent[i], model.joint[i]
+        X.append(joint.X(q[i]) @ model.Xtree[i] @ X[p])
+        up = X[i].inverse
+        S.append(MotionSubspace(up @ s for s in joint.S(q[i])))
+        vJ, cJ = up @ joint.vJ(q[i], qd[i]), up @ joint.cJ(q[i], qd[i])
+        v.append(v[p] + vJ)
+        a.append(a[p] + S[i] @ qdd[i] + cJ + cross(v[i], vJ))
+        I = X[i].T @ model.I[i] @ X[i]
+        f.append(I @ a[i] + cross(v[i], I @ v[i]) - X[i].T @ f_ext[i])
+        tau.append(None)
+    for i in reversed(model.bodies):
+        p = model.parent[i]
+        tau[i] = S[i].T @ f[i] + model.armature[i] * qdd[i]
+        f[p] = f[p] + f[i]
+    return tau
+
+
 @hookimpl
 def dyn_solvers():
     """Offer the solvers of this file."""
     return [
         TextSolver("rnea", INVERSE_DYNAMICS, rnea, regrouped=True),
         TextSolver("rnea_spatial", INVERSE_DYNAMICS, rnea_spatial),
+        TextSolver("rnea_common_frame", INVERSE_DYNAMICS, rnea_common_frame),
     ]

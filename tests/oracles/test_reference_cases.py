@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
+from dyn_core.engines import available
 from dyn_core.model import Build, Description, JointSpec, LinkSpec, assemble
 from dyn_core.spatial import RigidInertia
 from dyn_core.testing import TOLERANCES, scaled_error
@@ -49,7 +50,7 @@ def _solve(name, model, *args, **choices):
 
 
 Z = (0.0, 0.0, 1.0)
-ENGINE = pytest.mark.parametrize("engine", ["graph", "plain"])
+ENGINE = pytest.mark.parametrize("engine", available())
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +79,8 @@ def test_case_a(case_a, engine):
     kinetic, potential = solve("energy", q, qd)
     _near(kinetic, 1.09249913699944)
     _near(potential, 3.30671961443552)
-    _near(solve("rnea", q, qd, qdd), [19.3940516491583, 4.68888286887357])
+    for name in dyn.solvers(dyn.INVERSE_DYNAMICS):
+        _near(solve(name, q, qd, qdd), [19.3940516491583, 4.68888286887357])
     for name in ("aba", "dense"):
         _near(solve(name, q, qd, tau), [-6.45691649391091, -4.78689412666866])
 
@@ -102,6 +104,8 @@ def test_case_a_derivatives_by_complex_step(case_a):
             program(np.array(q) + 1e-30j * e, qd, last).imag / 1e-30 for e in np.eye(2)
         ]
         _near(np.array(columns).T, wanted[name])
+    _near(_solve("id_derivatives", case_a, q, qd, qdd).dtau_dq, wanted["rnea"])
+    _near(_solve("fd_derivatives", case_a, q, qd, tau).dqdd_dq, wanted["aba"])
 
 
 def test_case_a_simulated(case_a):
@@ -238,7 +242,8 @@ def test_case_g(engine):
     coriolis = [-1.24281709291078, -2.28175304049098, -0.192537894090512,
                 0.0800822967244155]  # fmt: skip
     ID = [-1.60429648804911, 27.8159159251895, 0.656456661215118, 0.537097376022679]
-    _near(solve("rnea", q, qd, qdd), ID)
+    for name in dyn.solvers(dyn.INVERSE_DYNAMICS):
+        _near(solve(name, q, qd, qdd), ID)
     _near(solve("gravity", q), gravity)
     _near(solve("bias", q, qd) - solve("gravity", q), coriolis)
     H = [2.15363173222281, 0.300238380515704, 0.12785172342873, -0.0177331287258328, 4.5,
@@ -254,7 +259,9 @@ def test_case_g(engine):
     forced = [-2.20429648804911, 27.2298977126878, 0.494787665184463, 0.537097376022679]
     base = np.zeros((4, 6))
     base[2] = (0.2, -0.1, 0.4, 1.5, -2, 0.5)
-    _near(solve("rnea", q, qd, qdd, base, inputs=["f_ext"], f_ext_frame="base"), forced)
+    for name in dyn.solvers(dyn.INVERSE_DYNAMICS):
+        choices = {"inputs": ["f_ext"], "f_ext_frame": "base"}
+        _near(solve(name, q, qd, qdd, base, **choices), forced)
     body = np.zeros((4, 6))
     body[2] = (-1.99515622869283, -1.48926491537315, 0.161668996030655,
                0.165399527985789, -0.419207845739728, 2.50936401867332)  # fmt: skip
