@@ -249,10 +249,10 @@ class Controller:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Check a sample; count what is refused."""
         n = self.model.nv
-        q = np.asarray(q, float)
+        q = np.array(q, float)  # kept: the caller may use its array again
         if qd is None:
             qd = self._differentiated(t, q)
-        qd = np.asarray(qd, float)
+        qd = np.array(qd, float)
         for name, x in (("position", q), ("velocity", qd)):
             if x.shape != (n,):
                 self.counters[f"{name} of wrong size"] += 1

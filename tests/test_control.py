@@ -130,6 +130,18 @@ def test_a_jump_is_a_new_start(arm):
     assert controller.counters["position jumped"] == 1
 
 
+def test_the_caller_may_use_its_arrays_again(arm):
+    """A jump is seen in an array that is filled anew, and errors stay what they were."""
+    controller = Controller(arm)
+    q, qd = Q0.copy(), 0 * Q0
+    for k in range(5):
+        controller.update(0.01 * k, q, qd)
+    q += 0.8
+    np.testing.assert_array_equal(controller.error, 0 * Q0)
+    assert not controller.update(0.05, q, qd).any()
+    assert controller.counters["position jumped"] == 1
+
+
 def test_torque_stays_within_the_limits(arm):
     """Huge gains and errors saturate at the effort limits, counted."""
     controller = Controller(arm, 1e9, 0.0)

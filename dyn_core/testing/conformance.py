@@ -93,21 +93,21 @@ def batches_like_single_states(case: Case) -> Pairs:
 
 
 def shares_inputs(case: Case) -> Pairs:
-    """An input without the batch axis, a number too, serves all rows."""
+    """An input without the batch axis, a number too, serves all rows.
+
+    Calls with a status come another way than those without.
+    """
     program = case.program()
     rows = [case.arguments(program) for _ in range(3)]
     for k in range(len(program.inputs)):
         columns: list[Any] = [np.stack(parts) for parts in zip(*rows, strict=True)]
         shared = rows[0][k]
         columns[k] = shared if shared.ndim else float(shared)
-        batch = _results(program(*columns))
-        if len(columns) == 1:
-            columns = rows[0]
-            yield from zip(batch, _results(program(*columns)), strict=True)
-            continue
         single = [shared if j == k else part for j, part in enumerate(rows[1])]
-        for one, many in zip(_results(program(*single)), batch, strict=True):
-            yield many[1], one
+        wanted = _results(program(*single))
+        for batch in (program(*columns), program(*columns, status=True)[0]):
+            for one, many in zip(wanted, _results(batch), strict=True):
+                yield (many if len(columns) == 1 else many[1]), one
 
 
 def fills_out(case: Case) -> Pairs:
