@@ -9,8 +9,8 @@ Sources, by the short names used in docstrings:
 """
 
 from dyn_core import errors, robots, scalar
+from dyn_core.cost import count
 from dyn_core.engines import ENGINES, Program, default_engine
-from dyn_core.engines.plain import count
 from dyn_core.errors import (
     CompileError,
     DynError,
@@ -31,10 +31,23 @@ from dyn_core.errors import (
 )
 from dyn_core.hookspecs import hookimpl
 from dyn_core.model import Model, load_urdf
-from dyn_core.model.coordinates import friction_force, friction_slope, joint_factors
+from dyn_core.model.clusters import Cluster, Hinge, hinges
+from dyn_core.model.coordinates import (
+    friction_force,
+    friction_slope,
+    joint_factors,
+    split_q,
+    split_v,
+)
 from dyn_core.registry import Registry, default_registry, solver, solvers
 from dyn_core.signature import (
+    ARTICULATED_BODIES,
     BIAS_FORCE,
+    BODY_MOTION,
+    CONSTRAINT_JACOBIAN,
+    CORIOLIS_FORCE,
+    CROSS_RESPONSE,
+    DELASSUS,
     ENERGY,
     FD_DERIVATIVES,
     FORWARD_DYNAMICS,
@@ -44,11 +57,17 @@ from dyn_core.signature import (
     GRAVITY_CONTROL,
     GRAVITY_FORCE,
     ID_DERIVATIVES,
+    INERTIAL_FORCE,
     INVERSE_DYNAMICS,
     JACOBIAN,
+    JOINT_REACTIONS,
     MASS_MATRIX,
     MASS_MATRIX_INVERSE,
     MOMENTUM,
+    OPERATIONAL_INERTIA,
+    POINT_DELASSUS,
+    RESPONSE,
+    SELF_RESPONSES,
     SIGNATURES,
     STEP,
     TRACKING_CONTROL,
@@ -74,6 +93,7 @@ from dyn_core.spatial import (
     cross_motion,
     rotation_rates,
     skew,
+    total,
 )
 from dyn_core.spatial.linear import Factored
 

@@ -102,8 +102,7 @@ class Border:
             result = result + self._friction(model, values)
         at = self.signature.friction_at
         if port.kind == "joint_damping" and self.joint_friction and at is not None:
-            slope = coordinates.friction_slope(model, values[at])
-            result = result + Matrix.diagonal(slope)
+            result = result + coordinates.friction_slopes(model, values[at])
         kept = places(model, port.kind, self.matrices)
         if kept is not None:
             result = Vector(result[i, j] for i, j in zip(*kept, strict=True))

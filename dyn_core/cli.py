@@ -6,12 +6,13 @@ import argparse
 import math
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from dyn_core import robots
 from dyn_core.bench import command as bench
-from dyn_core.bench import explain
+from dyn_core.bench import counting, explain
 from dyn_core.errors import DynError, PluginError
 from dyn_core.model import Model, load_urdf
 from dyn_core.model.coordinates import split_q
@@ -51,6 +52,7 @@ def _own_commands(subparsers: argparse._SubParsersAction) -> None:
     plugins.set_defaults(run=_plugins)
     bench.add(subparsers)
     explain.add(subparsers)
+    counting.add(subparsers)
     check = subparsers.add_parser("check-plugin", help="put a solver through the laws")
     check.add_argument("name", help="a solver, or a distribution or module")
     check.add_argument("--engine", default="graph")
@@ -117,10 +119,11 @@ def describe(model: Model) -> list[str]:
 def _joint_row(model: Model, i: int) -> tuple[str, ...]:
     """Give the cells of one joint."""
     name, joint = model.names[i], model.joint[i]
-    lead, multiplier, offset = model.leader[i]
+    lead = model.leader[i].body
     kind = joint.kind
     if lead != i:
-        kind += f" = {multiplier:g} {model.names[lead]} + {offset:g}"
+        rule = model.followers[name]
+        kind += f" = {_number(rule.multiplier)} {rule.leader} + {_number(rule.offset)}"
     at = model.v_slices[i].start
     own = joint.nv == 1 and lead == i
     limits = [model.lower[at], model.upper[at]] if own else [-math.inf, math.inf]
@@ -131,6 +134,11 @@ def _joint_row(model: Model, i: int) -> tuple[str, ...]:
     for values in (model.damping[i], model.friction[i], model.armature[i]):
         shown.append(f"{values[0]:.4g}" if any(values) else "-")
     return (name, kind, *shown, f"{model.I[i].m:.4g}")
+
+
+def _number(x: Any) -> str:
+    """Show a number, or an array as rows."""
+    return str(x.tolist()) if isinstance(x, np.ndarray) else f"{x:g}"
 
 
 def _total(model: Model) -> RigidInertia:

@@ -21,6 +21,8 @@ KINDS = (
     "wrenches",  # (nb, 6) a force on each body, in its coordinates
     "poses",  # (k, 4, 4) homogeneous transforms
     "motion",  # (6,)
+    "motions",  # (nb, 6) a motion of each body, in its coordinates
+    "forces",  # (nb, 6) a force at each body
     "force",  # (6,)
     "plain",  # as it is
 )
@@ -109,6 +111,10 @@ BIAS_FORCE = Signature(
 GRAVITY_FORCE = Signature(
     "gravity_force", (_q,), (Port("g", ("nv",), "N·m | N", "joint_force"),)
 )
+CORIOLIS_FORCE = Signature(
+    "coriolis_force", (_q, _qd), (Port("c", ("nv",), "N·m | N", "joint_force"),)
+)
+INERTIAL_FORCE = Signature("inertial_force", (_q, _qdd), (_tau,))
 FORWARD_KINEMATICS = Signature(
     "forward_kinematics", (_q,), (Port("poses", ("nf", 4, 4), "-; m", "poses"),)
 )
@@ -180,12 +186,77 @@ TRACKING_CONTROL = Signature(
 )
 GRAVITY_CONTROL = Signature("gravity_control", (_q, _qd, _gains[1]), (_tau,))
 
+RESPONSE = Signature(
+    "response",
+    (_q, _tau, Port("f_ext", ("nb", 6), "N·m; N", "wrenches")),
+    (_qdd, Port("a", ("nb", 6), "rad/s²; m/s²", "motions")),
+)
+SELF_RESPONSES = Signature(
+    "self_responses", (_q,), (Port("omega", ("nb", 6, 6), "1/(kg·m²) | 1/kg"),)
+)
+CROSS_RESPONSE = Signature(
+    "cross_response", (_q,), (Port("omega", (6, 6), "1/(kg·m²) | 1/kg"),)
+)
+_rows = Port("W", ("m", 6), "-; m")
+DELASSUS = Signature(
+    "delassus", (_q, _rows), (Port("G", ("mj", "mj"), "1/(kg·m²) | 1/kg"),)
+)
+POINT_DELASSUS = Signature("point_delassus", (_q,), (Port("G", ("m", "m"), "1/kg"),))
+CONSTRAINT_JACOBIAN = Signature(
+    "constraint_jacobian", (_q, _rows), (Port("J", ("mj", "nv"), "-; m"),)
+)
+OPERATIONAL_INERTIA = Signature(
+    "operational_inertia", (_q,), (Port("Lambda", ("k", "k"), "kg·m² | kg"),)
+)
+
+_motions = Port("A", ("nb", 6), "rad/s²; m/s²", "motions")
+BODY_MOTION = Signature(
+    "body_motion",
+    (_q, _qd, _qdd),
+    (
+        Port("v", ("nb", 6), "rad/s; m/s", "motions"),
+        Port("a", ("nb", 6), "rad/s²; m/s²", "motions"),
+    ),
+)
+JOINT_REACTIONS = Signature(
+    "joint_reactions",
+    (_q, _qd, _qdd, _f_ext),
+    (
+        Port("f", ("nb", 6), "N·m; N", "forces"),
+        Port("f_net", ("nb", 6), "N·m; N", "forces"),
+    ),
+)
+ARTICULATED_BODIES = Signature(
+    "articulated_bodies",
+    (_q, _qd, _tau, _f_ext),
+    (
+        _qdd,
+        _motions,
+        Port("F", ("nb", 6), "N·m; N", "forces"),
+        Port("Ihat", ("nb", 6, 6), "kg·m² | kg"),
+        Port("Zhat", ("nb", 6), "N·m; N", "forces"),
+    ),
+    friction_at="qd",
+)
+
 SIGNATURES: tuple[Signature, ...] = (
+    BODY_MOTION,
+    JOINT_REACTIONS,
+    ARTICULATED_BODIES,
+    RESPONSE,
+    SELF_RESPONSES,
+    CROSS_RESPONSE,
+    DELASSUS,
+    POINT_DELASSUS,
+    CONSTRAINT_JACOBIAN,
+    OPERATIONAL_INERTIA,
     INVERSE_DYNAMICS,
     FORWARD_DYNAMICS,
     MASS_MATRIX,
     BIAS_FORCE,
     GRAVITY_FORCE,
+    CORIOLIS_FORCE,
+    INERTIAL_FORCE,
     FORWARD_KINEMATICS,
     JACOBIAN,
     FRAME_VELOCITY,

@@ -56,6 +56,10 @@ class Solver(ABC):
                 wait, matrices; and the solver's own slots and options.
         """
 
+    def refusal(self, model: Model) -> str | None:
+        """Say why this robot is not served and what would be valid; None if it is."""
+        return None
+
     def bound(self, origin: str, lookup: Lookup) -> Solver:
         """Give the Solver with what the registry knows."""
         self.origin, self.lookup = origin, lookup
@@ -156,11 +160,11 @@ class TextSolver(Solver):
         sizes: Gives named sizes of Ports that depend on options.
         by_joint: Whether the text takes coordinates split by joint; else it takes
             Vectors of independent coordinates.
-        coupled: Solver that serves robots with followers instead, where the text
-            eliminates joint by joint; None if the text serves them.
         regrouped: Whether the text may get a Model whose inertia was moved towards the
             base (model/regroup.py): right where only joint forces, accelerations and H
             come out.
+        supports: Says why a robot is not served, in words that name the joint and what
+            would be valid, or gives None; None if the text serves every robot.
         source: Where the algorithm is from.
     """
 
@@ -172,8 +176,8 @@ class TextSolver(Solver):
     options: Mapping[str, Any] = field(default_factory=dict)
     sizes: Callable[[Model, Mapping[str, Any]], Mapping[str, int]] = _no_sizes
     by_joint: bool = True
-    coupled: TextSolver | None = None
     regrouped: bool = False
+    supports: Callable[[Model], str | None] | None = None
     source: str = ""
     origin: str = ""
     lookup: Lookup | None = None
@@ -183,6 +187,10 @@ class TextSolver(Solver):
         if not self.source and "Source:" in doc:
             tail = doc[doc.index("Source:") + 7 :].strip()
             self.source = " ".join(tail.split("\n\n")[0].split())
+
+    def refusal(self, model: Model) -> str | None:
+        """Say why this robot is not served and what would be valid; None if it is."""
+        return None if self.supports is None else self.supports(model)
 
     def build(self, model: Model, **choices: Any) -> Program:
         """Give a Program for a robot.
@@ -203,7 +211,8 @@ class TextSolver(Solver):
 
         Raises:
             SignatureError: A slot is filled with a solver of another kind.
-            UnsupportedError: An unknown choice or engine.
+            UnsupportedError: An unknown choice or engine, or a robot that the text does
+                not serve.
         """
         own = [*self.slots, *self.options]
         common, rest = _Common.split(self, choices, own)
@@ -212,6 +221,11 @@ class TextSolver(Solver):
             valid = ", ".join(ENGINES)
             raise UnsupportedError(f"no engine is called '{name}'; valid: {valid}")
         robot = model if common.joint_friction else model.without_friction()
+        if model.driven and "time" not in common.inputs:
+            raise UnsupportedError(
+                f"{self.name}: the place of {', '.join(model.driven)} is driven; give"
+                " the time: build(model, inputs=['time'])"
+            )
         border = self._border(robot, common, rest)
         sizes = self.sizes(model, border.options)
         inputs, outputs, paths = common.ports(model, self.signature, sizes)
@@ -233,9 +247,9 @@ class TextSolver(Solver):
 
     def _border(self, model: Model, common: _Common, rest: Mapping[str, Any]) -> Border:
         """Give the text with its slots filled for a robot."""
-        if model.coupled and self.coupled is not None:
-            replacement = replace(self.coupled, lookup=self.lookup)
-            return replacement._border(model, common, {})
+        reason = self.refusal(model)
+        if reason is not None:
+            raise UnsupportedError(f"{self.name}: {reason}")
         here = common.joint_friction and self.signature.friction_at is not None
         slots = {}
         for slot, wanted in self.slots.items():

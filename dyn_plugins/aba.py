@@ -1,16 +1,130 @@
 """Forward dynamics by the articulated-body algorithm."""
 
+from dataclasses import dataclass
+
 from dyn_core import (
     FORWARD_DYNAMICS,
+    Cluster,
     Factored,
-    Matrix,
+    ForceSubspace,
+    Hinge,
     Motion,
     TextSolver,
     Vector,
+    hinges,
     hookimpl,
+    total,
 )
-from dyn_plugins.dense import SOLVER as DENSE
 from dyn_plugins.rnea import body_forces
+
+
+@dataclass
+class Felt:
+    """What is felt through the joints of a cluster.
+
+    Attributes:
+        cluster, hinge: The cluster, and its motion as that of one joint.
+        U: Forces that unit accelerations of its coordinates take, cluster's frame.
+        D: Inertia along its coordinates, factored.
+    """
+
+    cluster: Cluster
+    hinge: Hinge
+    U: ForceSubspace
+    D: Factored
+
+    def along(self, forces):
+        """Give the joint force of forces on the bodies of the cluster."""
+        J = self.hinge.J
+        return total(J[i].T @ forces[i] for i in self.cluster.bodies)
+
+    def gathered(self, forces):
+        """Give the sum of forces on its bodies, in the cluster's frame."""
+        X_of = self.hinge.X_of
+        return total(X_of[i].T @ forces[i] for i in self.cluster.bodies)
+
+    def coordinates(self, parts):
+        """Give the cluster's own of what each joint has."""
+        return Vector(x for i in self.cluster.own for x in parts[i])
+
+    def by_joint(self, values):
+        """Give each joint of the cluster its part: ratio times the coordinates'."""
+        ratio = self.hinge.ratio
+        return {i: ratio[i] @ values for i in self.cluster.bodies}
+
+
+def articulated(model, X, S):
+    """Give what is felt through each cluster: the inward sweep of inertias.
+
+        IA_p += X.T (IA - U D^-1 U.T) X,   U = sum_c X_c.T IA_c J_c
+        D = sum_c J_c.T IA_c J_c + armature
+
+    The sums go over the bodies c of a cluster; J_c is what one does for each of the
+    cluster's coordinates. A body without couplings has J = S.
+
+    Args:
+        model: Robot.
+        X: By body: transform from its parent.
+        S: By body: motion subspace of its joint.
+
+    Returns:
+        A Felt for each cluster, parents first, and by body its articulated inertia;
+        that of a body in a larger cluster leaves out the rest of the cluster.
+
+    Source: RBDA, Table 7.1; TAZZ-3.2, TAZZ-3.5 for joints of their own, TAZZ-5.1 for
+    gears in series, TAZZ-5.3 for shared coordinates.
+    """
+    IA = [I.articulated() for I in model.I]
+    felt = []
+    for cluster, hinge in reversed(hinges(model, X, S)):
+        p, bodies, J, X_of = cluster.parent, cluster.bodies, hinge.J, hinge.X_of
+        forces = {i: IA[i] @ J[i] for i in bodies}
+        A = total(J[i].T @ forces[i] for i in bodies) + hinge.armature
+        D = Factored(A, hinge.floors, hinge.items)
+        U = total(X_of[i].T @ forces[i] for i in bodies)
+        felt.append(Felt(cluster, hinge, U, D))
+        if p:
+            whole = total(X_of[i].T @ IA[i] @ X_of[i] for i in bodies)
+            alone = J[bodies[0]] if len(bodies) == 1 else ()
+            armature = model.armature[bodies[0]] if len(bodies) == 1 else ()
+            left = whole.reduced(U, D.inverse(), alone, armature)
+            IA[p] = IA[p] + hinge.X.T @ left @ hinge.X
+    return felt[::-1], IA
+
+
+def respond(model, felt, tau, p):
+    """Give the accelerations of given inertias under forces: two sweeps.
+
+        u = tau - sum_c J_c.T p_c,   p_p += X.T (p + U D^-1 u)
+        qdd = D^-1 (u - U.T a_p),    a_c = X_c a_p + J_c qdd
+
+    Args:
+        model: Robot.
+        felt: Of the function `articulated`.
+        tau: Joint forces by joint [N·m | N].
+        p: By body: force that it takes without acceleration [N·m; N].
+
+    Returns:
+        qdd by joint, and the acceleration of each body beyond that of no qdd.
+
+    Source: RBDA, Table 7.1; TAZZ-3.4, TAZZ-3.5, TAZZ-6.1.
+    """
+    p, u = list(p), {}
+    for k in reversed(range(len(felt))):
+        here, at = felt[k], felt[k].cluster.parent
+        u[k] = here.coordinates(tau) - here.along(p)
+        if at:
+            passed = here.gathered(p) + here.U @ here.D.solve(u[k])
+            p[at] = p[at] + here.hinge.X.T @ passed
+    a, qdd = [Motion.zero()] * len(p), [Vector(())] * len(p)
+    for k, here in enumerate(felt):
+        a_free = here.hinge.X @ a[here.cluster.parent]
+        own = here.D.solve(u[k] - here.U.T @ a_free)
+        parts = here.by_joint(own)
+        for i in here.cluster.bodies:
+            qdd[i] = parts[i]
+            a[i] = here.hinge.X_of[i] @ a_free + here.hinge.J[i] @ own
+    return qdd, a
 
 
 def aba(model, q, qd, tau, f_ext):
@@ -29,32 +143,18 @@ def aba(model, q, qd, tau, f_ext):
         Joint accelerations qdd, nv [rad/s² | m/s²].
 
     Source: RBDA, Table 7.1; KIM, Table 3, taken about the motion with qdd = 0: its body
-    forces are the bias, so no velocity product is carried along. A pivot at or below
-    model.floors is a SingularError. Robots with followers are served by `dense`.
+    forces are the bias, so no velocity product is carried along. Mimic joints and gears
+    are eliminated by cluster (model/clusters.py); TAZZ-5.2. A pivot at or below
+    model.floors is a SingularError.
     """
     still = [Vector.zeros(len(x)) for x in qd]
     X, S, pA = body_forces(model, q, qd, still, f_ext)
-    IA = [I.articulated() for I in model.I]
-    U, D, u = [None] * len(S), [None] * len(S), [None] * len(S)
-    for i in reversed(model.bodies):
-        p, joint = model.parent[i], f"joint {model.names[i]}"
-        U[i] = IA[i] @ S[i]
-        A = S[i].T @ U[i] + Matrix.diagonal(model.armature[i])
-        D[i] = Factored(A, model.floors[i], [joint] * len(S[i]))
-        u[i] = tau[i] - S[i].T @ pA[i]
-        if p:
-            Ia = IA[i].reduced(U[i], D[i].inverse(), S[i], model.armature[i])
-            IA[p] = IA[p] + X[i].T @ Ia @ X[i]
-            pA[p] = pA[p] + X[i].T @ (pA[i] + U[i] @ D[i].solve(u[i]))
-    a, qdd = [Motion.zero()], [None]
-    for i in model.bodies:
-        a_free = X[i] @ a[model.parent[i]]
-        qdd.append(D[i].solve(u[i] - U[i].T @ a_free))
-        a.append(a_free + S[i] @ qdd[i])
+    felt, _ = articulated(model, X, S)
+    qdd, _ = respond(model, felt, tau, pA)
     return qdd
 
 
 @hookimpl
 def dyn_solvers():
     """Offer the solvers of this file."""
-    return [TextSolver("aba", FORWARD_DYNAMICS, aba, coupled=DENSE, regrouped=True)]
+    return [TextSolver("aba", FORWARD_DYNAMICS, aba, regrouped=True)]

@@ -73,13 +73,13 @@ def _outward(model, q, qd, qdd, f_ext):
         v_p, a_p = X[i] @ v[p], X[i] @ a[p]
         v.append(v_p + vJ)
         a.append(a_p + S @ qdd[i] + cJ + cross(v_p, vJ))
-        columns.append([])
-        for k, s in enumerate(S):
-            column = _Column(s, v_p, a_p, v[i], joint.in_series)
-            columns[i].append(column)
-            if joint.in_series:
-                a_p = a_p + s * qdd[i][k] + column.psi_dot * qd[i][k]
-                v_p = v_p + s * qd[i][k]
+        columns.append([None] * joint.nv)
+        for k in joint.series or range(joint.nv):
+            column = _Column(S[k], v_p, a_p, v[i], joint.series is not None)
+            columns[i][k] = column
+            if joint.series:
+                a_p = a_p + S[k] * qdd[i][k] + column.psi_dot * qd[i][k]
+                v_p = v_p + S[k] * qd[i][k]
         w, classical = v[i].ang, a[i].lin + cross3(v[i].ang, v[i].lin)
         f.append(I.force_of(classical, rotation_rates(w, a[i].ang)) - f_ext[i])
         B.append(VelocityProduct.of(I, v[i]))
@@ -139,10 +139,11 @@ def _own_block(model, i, columns, hands, dq, dqd, H):
     """Set the blocks of a joint with itself; columns in series are ancestors too."""
     pairs = [[hand.with_ancestor(c) for c in columns] for hand in hands]
     n = range(len(columns))
-    series = model.joint[i].in_series
+    series = model.joint[i].series
 
     def entry(k, l, below, above):
-        return pairs[l][k][above] if series and k < l else pairs[k][l][below]
+        before = series and series.index(k) < series.index(l)
+        return pairs[l][k][above] if before else pairs[k][l][below]
 
     dq[i, i] = Matrix([entry(k, l, 0, 3) for l in n] for k in n)
     dqd[i, i] = Matrix([entry(k, l, 1, 4) for l in n] for k in n)

@@ -9,6 +9,7 @@ from dyn_core import (
     hookimpl,
 )
 from dyn_core.scalar import where
+from dyn_core.spatial import swing_twist, swing_twist_rows
 
 STOP_RATE = 100.0  # natural frequency of a limit stop [rad/s]
 
@@ -18,7 +19,9 @@ def stop_force(model, q, qd):
 
         force = -k (q - limit) - d qd beyond a limit, k = D w², d = 2 D w, D = diag H
 
-    D is a typical inertia along the joint, so that every stop has the rate w.
+    D is a typical inertia along the joint, so that every stop has the rate w. Limits on
+    swing and twist of a ball act in their direction alone, through the rows that take
+    qd to their rates.
 
     Args:
         model: Robot.
@@ -43,7 +46,47 @@ def stop_force(model, q, qd):
             force[at] -= where(beyond, (x - float(limit)) * k + v * d, 0.0)
             stiffness[at] += where(beyond, k, 0.0)
             damping[at] += where(beyond, d, 0.0)
+    for i in model.ball_limits:
+        if model.leader[i].body != i:
+            continue
+        at = model.v_slices[i].start
+        for row, push, k, d in _ball_stops(model, i, q, qd):
+            for n, x in enumerate(row):
+                force[at + n] -= x * push
+                stiffness[at + n] += x * x * k
+                damping[at + n] += x * x * d
     return Vector(force), Vector(stiffness), Vector(damping)
+
+
+def _ball_stops(model, i, q, qd):
+    """Give the stops on a ball's swing and twist: row, push, stiffness, damping.
+
+    Source: TAZZ-4.7.
+    """
+    joint, own = model.joint[i], q[model.q_slices[i]]
+    R = joint.X(own).E.T
+    item = f"joint {model.names[i]}: twist, where the swing is pi"
+    swing, twist = swing_twist(R, item)
+    turns = [R @ column.ang for column in joint.S(own)]
+    rows = [
+        Vector(Vector(row) @ w for w in turns) for row in swing_twist_rows(R, item).rows
+    ]
+    most, (low, high) = model.ball_limits[i]
+    D = max(model.inertia_scale[i])
+    k, d = D * STOP_RATE**2, 2 * D * STOP_RATE
+    stops = []
+    for row, x, limit, sign in (
+        (rows[0], swing, most, 1.0),
+        (rows[1], twist, high, 1.0),
+        (rows[1], twist, low, -1.0),
+    ):
+        if abs(limit) == float("inf"):
+            continue
+        beyond = (x - float(limit)) * sign > 0
+        v = row @ qd[model.v_slices[i]]
+        push = where(beyond, (x - float(limit)) * k + v * d, 0.0)
+        stops.append((row, push, where(beyond, k, 0.0), where(beyond, d, 0.0)))
+    return stops
 
 
 def semi_implicit_euler(

@@ -16,7 +16,7 @@ from dyn_core import (
 )
 
 
-def body_forces(model, q, qd, qdd, f_ext):
+def body_forces(model, q, qd, qdd, f_ext, a_0=None):
     """Give what a motion takes of each body: the outward sweep, classical form.
 
         f = m a + U h,  n = h x a + vee(U P - (U P).T),  U = [alpha] + [w][w]
@@ -31,13 +31,15 @@ def body_forces(model, q, qd, qdd, f_ext):
         qd: Joint velocities, nv [rad/s | m/s].
         qdd: Joint accelerations, nv [rad/s² | m/s²].
         f_ext: Force on each body, body coordinates [N·m; N].
+        a_0: Acceleration of the base, 3 [m/s²]; None: -g, which is gravity.
 
     Returns:
         X, S and the force f on each body that it takes besides f_ext.
 
-    Source: RBD5-4 (Luh, Walker and Paul 1980), for trees of any joints.
+    Source: RBD5-4.1 (Luh, Walker and Paul 1980), for trees of any joints; RBD5-3.5.
     """
-    w, alpha, a = [Vector.zeros(3)], [Vector.zeros(3)], [-model.a_grav.lin]
+    a_0 = -model.a_grav.lin if a_0 is None else a_0
+    w, alpha, a = [Vector.zeros(3)], [Vector.zeros(3)], [a_0]
     U, f, X, S = [Matrix.zeros(3, 3)], [Force.zero()], [None], [None]
     for i in model.bodies:
         p, joint = model.parent[i], model.joint[i]
@@ -70,7 +72,7 @@ def rnea(model, q, qd, qdd, f_ext):
     Returns:
         Joint forces tau, nv [N·m | N].
 
-    Source: RBD5-4 (Luh, Walker and Paul 1980); see body_forces.
+    Source: RBD5-3.1, RBD5-4.1 (Luh, Walker and Paul 1980); see body_forces.
     """
     X, S, f = body_forces(model, q, qd, qdd, f_ext)
     tau = [None] * len(f)
@@ -96,7 +98,7 @@ def rnea_spatial(model, q, qd, qdd, f_ext):
     Returns:
         Joint forces tau, nv [N·m | N].
 
-    Source: RBDA, Table 5.1.
+    Source: RBDA, Table 5.1; RBD5-3.3, RBD5-3.5, RBD5-3.7.
     """
     v, a, f = [Motion.zero()], [-model.a_grav], [Force.zero()]
     X, S, tau = [None], [None], [None]

@@ -10,6 +10,7 @@ import numpy as np
 from dyn_core.errors import ShapeError
 from dyn_core.model import Model
 from dyn_core.spatial import Vector
+from dyn_core.spatial.conventions import quaternion, ros_twist
 
 
 class MissingJoint(ShapeError):
@@ -113,7 +114,11 @@ class JointWriter:
             for n in model.joint_names
             if model.v_slice(n).stop - model.v_slice(n).start == 1
         ]
-        rules: Mapping[str, Any] = model.followers
+        rules: Mapping[str, Any] = {
+            name: rule
+            for name, rule in model.followers.items()
+            if isinstance(rule.multiplier, float)
+        }
         self.names = [*single, *rules]
         lead = [*single, *(rule.leader for rule in rules.values())]
         self.q_at = np.array([model.q_slice(n).start for n in lead], int)
@@ -158,15 +163,7 @@ def placed_joints(model: Model, q: np.ndarray, qd: np.ndarray) -> list[Placed]:
         qi = Vector(q[model.q_slices[i]].tolist())
         vJ = joint.vJ(qi, Vector(qd[model.v_slices[i]].tolist()))
         R, p = joint.X(qi).pose
-        six = np.array(list(vJ), float)
+        twist = ros_twist(np.array(list(vJ), float))
         rotation = quaternion(np.asarray(R, float))
-        found.append(Placed(name, np.array(list(p)), rotation, six[3:], six[:3]))
+        found.append(Placed(name, np.array(list(p)), rotation, twist[:3], twist[3:]))
     return found
-
-
-def quaternion(R: np.ndarray) -> np.ndarray:
-    """Give the quaternion (x, y, z, w), w >= 0, of a rotation matrix."""
-    from scipy.spatial.transform import Rotation  # loads slowly; arms do not need it
-
-    q = Rotation.from_matrix(R).as_quat()
-    return -q if q[3] < 0 else q

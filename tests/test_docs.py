@@ -1,5 +1,6 @@
 """What the documents show is run as it stands."""
 
+import importlib.util
 import re
 from pathlib import Path
 
@@ -32,3 +33,30 @@ def test_commands_of_dyn_are_understood(page):
     assert commands
     for command in commands:
         parser().parse_args(command)
+
+
+def _generator():
+    """Load the script that makes the pages of the sources."""
+    path = ROOT / "docs" / "make_sources.py"
+    spec = importlib.util.spec_from_file_location("make_sources", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_equation_of_the_sources_has_a_place():
+    """Each requirement is named by a `Source:` line, and the pages are as generated."""
+    generator = _generator()
+    assert generator.missing() == []
+    for path, text in generator.pages().items():
+        assert path.read_text(encoding="utf-8") == text, f"{path.name}: make it anew"
+
+
+def test_source_lines_name_what_exists():
+    """No `Source:` line names an id that its source does not have."""
+    generator = _generator()
+    tables = {s["prefix"]: set(s["items"]) for s in generator.sources().values()}
+    for key in generator.places():
+        prefix, _, number = key.partition("-")
+        if prefix in tables:
+            assert number in tables[prefix], key

@@ -14,8 +14,8 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("dyn_core", "dyn_plugins", "ros_nodes")
 MODULES = [p for name in PACKAGES for p in sorted((ROOT / name).rglob("*.py"))]
 ORDER = (
-    "errors", "operations", "scalar", "spatial", "model", "matrices", "signature", "engines",
-    "border", "solver", "hookspecs", "registry", "trajectory", "control", "simulate",
+    "errors", "operations", "scalar", "jets", "spatial", "model", "matrices", "signature", "engines",
+    "border", "solver", "cost", "hookspecs", "registry", "trajectory", "control", "simulate",
     "testing", "bench", "cli",
 )  # fmt: skip
 
@@ -80,7 +80,9 @@ def test_plugins_import_core_and_neighbours_only():
     for path in sorted((ROOT / "dyn_plugins").glob("*.py")):
         for name in _imports(path):
             top = name.split(".")[0]
-            assert top in ("dyn_core", "dyn_plugins", "math"), f"{path.name}: {name}"
+            assert top in ("dyn_core", "dyn_plugins", "math", "dataclasses"), (
+                f"{path.name}: {name}"
+            )
             assert "engines" not in name
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,7 @@ INPUTS = {
     "crba": "q", "crba:sparse": "q", "mass_matrix_inverse": "q",
     "id_derivatives": "q, v, a", "id_derivatives:sparse": "q, v, a",
     "fd_derivatives": "q, v, tau", "semi_implicit_euler": "q, v, tau",
+    "point_delassus": "q", "operational_inertia": "q",
 }  # fmt: skip
 
 
@@ -64,6 +66,21 @@ class Robot:
         """The robot here."""
         root = "floating" if self.floating else "fixed"
         return load_urdf(self.urdf, root_joint=root, check="warn")
+
+    @cached_property
+    def tips(self) -> list[str]:
+        """Links at the ends of branches, one for each, at most four: feet, hands."""
+        model = self.model
+        ends = [i for i in model.bodies if i not in model.parent]
+        return [model.carried[i] for i in ends[:4]]
+
+    def choices(self, algorithm: str) -> dict[str, Any]:
+        """Options that an algorithm needs: points at the tips, or the first tip."""
+        if algorithm == "point_delassus":
+            return {"points": [(tip, (0.0, 0.0, 0.0)) for tip in self.tips]}
+        if algorithm == "operational_inertia":
+            return {"frame": self.tips[0]}
+        return {}
 
     @property
     def title(self) -> str:

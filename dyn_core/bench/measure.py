@@ -17,7 +17,6 @@ from dyn_core import scalar
 from dyn_core.bench.cases import INPUTS, STATES, Robot
 from dyn_core.bench.timing import once, per_call
 from dyn_core.engines import NativeProgram, Program, kernel, native, threads
-from dyn_core.model import Model
 from dyn_core.registry import solver
 from dyn_core.testing.graphs import flat_program, ulps
 from dyn_core.testing.models import chain
@@ -57,8 +56,8 @@ def measure(robot: Robot, algorithm: str) -> Figures:
     names = INPUTS[algorithm].split(", ")
     given = [robot.state[name] for name in names]
     with _own_cache():
-        alone, cold = _built(robot.model, algorithm, threads=1)
-        program, load = _built(robot.model, algorithm)
+        alone, cold = _built(robot, algorithm, threads=1)
+        program, load = _built(robot, algorithm)
     extra = ", 0.001" if algorithm == "semi_implicit_euler" else ""
     statement, one = f"p({', '.join(names)}{extra}, out=o)", ", ".join(names)
     states = [tuple(x[k] for x in given) for k in range(STATES)]
@@ -105,7 +104,7 @@ def count_flops(graph: Any) -> int:
 
 
 def _built(
-    model: Model, algorithm: str, threads: int | None = None
+    robot: Robot, algorithm: str, threads: int | None = None
 ) -> tuple[NativeProgram, float]:
     """Build with kernels for states and batches; give Program and seconds."""
     kernel.forget()
@@ -114,7 +113,11 @@ def _built(
     def build() -> None:
         name, _, form = algorithm.partition(":")
         program = solver(name).build(
-            model, engine="native", threads=threads, matrices=form or "dense"
+            robot.model,
+            engine="native",
+            threads=threads,
+            matrices=form or "dense",
+            **robot.choices(name),
         )
         made.append(program)
         made[0].prepare(batch=True)

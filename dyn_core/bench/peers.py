@@ -72,6 +72,7 @@ class Pinocchio(Peer):
         v, a = rng.uniform(-1, 1, (2, STATES, nv))
         states = list(zip(q, v, a, strict=True))
         self.space = {"pin": pin, "m": model, "d": model.createData()}
+        self.space["inv"] = np.linalg.inv
         three = "q, v, a"
         self.calls = {
             "rnea": ("pin.rnea(m, d, q, v, a)", states, three),
@@ -87,12 +88,36 @@ class Pinocchio(Peer):
                 "w = v + 0.001 * pin.aba(m, d, q, v, a);"
                 " pin.integrate(m, q, 0.001 * w)", states, three),
         }  # fmt: skip
+        self._constraints(model)
+        for name, kind in (("point_delassus", "feet"), ("operational_inertia", "tip")):
+            call = f"pin.computeDelassusMatrix(m, d, q, {kind}, {kind}_data)"
+            if kind == "tip":
+                call = f"inv({call})"
+            self.calls[name] = (call, states, three)
         many = self.rows // STATES
         columns = [np.asfortranarray(np.tile(x, (many, 1)).T) for x in (q, v, a)]
         self.space.update(pool=pin.ModelPool(model, 1), out=columns[2] * 0)
         for name in ("rnea", "aba"):
             call = f"pin.{name}InParallel(1, pool, q, v, a, out)"
             self.batches[name] = (call, [tuple(columns)], three)
+
+    def _constraints(self, model: Any) -> None:
+        """Hold the robot's tips: all by points, and the first by a whole frame."""
+        pin = self.space["pin"]
+        kinds = (
+            ("feet", pin.ContactType.CONTACT_3D, self.robot.tips),
+            ("tip", pin.ContactType.CONTACT_6D, self.robot.tips[:1]),
+        )
+        for name, kind, links in kinds:
+            rows = pin.StdVec_RigidConstraintModel()
+            for link in links:
+                frame = model.frames[model.getFrameId(link)]
+                place = frame.parentJoint, frame.placement, pin.ReferenceFrame.LOCAL
+                rows.append(pin.RigidConstraintModel(kind, model, *place))
+            data = pin.StdVec_RigidConstraintData()
+            for row in rows:
+                data.append(row.createData())
+            self.space[name], self.space[f"{name}_data"] = rows, data
 
 
 class MuJoCo(Peer):

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.engines.base import Program, RowProgram, make_result
+from dyn_core.engines.base import RowProgram, make_result
 from dyn_core.errors import (
     NonFiniteError,
     RequireError,
@@ -76,7 +76,9 @@ class Counting(_Computing):
 
     Class attributes:
         counter: Where operations are booked: add, mul, div, sqrt, trig. Every
-            operation that the text executes counts, those with zeros too.
+            operation that the text executes counts, those with zeros too; what meets
+            constants of the robot only is no operation on Counting numbers. One counter
+            serves the process: count in one thread at a time (cost.py).
 
     Source: RBD5-1.1 (cost of an algorithm).
     """
@@ -89,7 +91,7 @@ class Counting(_Computing):
         if operation.counts is not None:
             self.counter[operation.counts] += 1
         result = operation.on_float(*values)
-        return result if operation.boolean else Counting(result)
+        return result if operation.boolean else type(self)(result)
 
 
 class PlainProgram(RowProgram):
@@ -125,15 +127,3 @@ class PlainProgram(RowProgram):
         )
         results = self._split(values)
         return results[0] if len(results) == 1 else make_result(self._names, results)
-
-
-def count(program: Program, numbers: Sequence[float]) -> dict[str, int]:
-    """Count the operations of a plain Program's text on given flat inputs."""
-    if not isinstance(program, PlainProgram):
-        raise UnsupportedError("operations are counted on engine plain")
-    before, Counting.counter = Counting.counter, Counter()
-    try:
-        program.text([Counting(float(x)) for x in numbers])
-        return dict(Counting.counter)
-    finally:
-        Counting.counter = before

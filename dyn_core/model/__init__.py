@@ -2,7 +2,8 @@
 
 from dyn_core.model.assemble import Build, assemble
 from dyn_core.model.description import Description, JointSpec, LinkSpec, Mimic
-from dyn_core.model.model import Follower, Frame, Model
+from dyn_core.model.model import Model
+from dyn_core.model.parts import Follower, Frame
 from dyn_core.model.urdf import load_urdf
 
 __all__ = [

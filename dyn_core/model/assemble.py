@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,9 +12,10 @@ import numpy as np
 from dyn_core.errors import ModelError
 from dyn_core.model import check
 from dyn_core.model.description import Description, JointSpec, origin
-from dyn_core.model.joints import KINDS, Floating, Joint
-from dyn_core.model.model import Frame, Model
-from dyn_core.spatial import Motion, RigidInertia, Transform, Vector
+from dyn_core.model.joints import KINDS, Driven, Floating, Joint
+from dyn_core.model.model import Model
+from dyn_core.model.parts import Frame, Lead
+from dyn_core.spatial import Matrix, Motion, RigidInertia, Transform, Vector
 
 ROOT_JOINT = "root_joint"
 
@@ -31,6 +32,7 @@ class Build:
         lock: Joint positions at which joints are fixed.
         gravity: Gravity acceleration in the root frame, 3 [m/s²].
         strict: Whether implausible inertias are errors rather than warnings.
+        drives: Functions of time that move the places of joints (joints/driven.py).
     """
 
     description: Description
@@ -40,6 +42,7 @@ class Build:
     lock: Mapping[str, Any] = field(default_factory=dict)
     gravity: tuple[float, ...] = (0.0, 0.0, -9.81)
     strict: bool = True
+    drives: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
 
     def again(self, **changes: Any) -> Model:
         """Assemble with some of the arguments changed."""
@@ -135,7 +138,8 @@ class _Walk:
         """Walk over a joint on a link that is fixed to a body at X."""
         position = self.fixed_at(spec)
         if position is not None:
-            self.place(spec.child, body, position @ origin(spec.xyz, spec.rpy) @ X)
+            at = position @ origin(spec.xyz, spec.rpy) @ X
+            self.place(spec.child, body, plug(spec).inverse @ at)
         else:
             self.add(spec, body, X)
 
@@ -153,26 +157,49 @@ class _Walk:
         joint = make_joint(spec)
         return joint.X(_lock_value(spec, joint, value))
 
-    def led_by_lock(self, spec: JointSpec) -> float | None:
+    def led_by_lock(self, spec: JointSpec) -> np.ndarray | None:
         """Give where a follower stands whose leader is locked, or None."""
-        multiplier, offset, rule = 1.0, 0.0, spec.mimic
-        while rule is not None:
-            offset += multiplier * rule.offset
-            multiplier *= rule.multiplier
-            if rule.joint in self.build.lock:
-                lead = float(np.ravel(self.build.lock[rule.joint])[0])
-                return multiplier * lead + offset
-            rule = self.joints[rule.joint].mimic
+        for leader, ratio, offset in self.rules(spec):
+            if leader in self.build.lock:
+                lead = np.ravel(np.asarray(self.build.lock[leader], float))
+                return np.asarray(ratio @ Vector(lead.tolist()) + offset, float)
         return None
+
+    def rules(self, spec: JointSpec) -> Iterator[tuple[str, Matrix, Vector]]:
+        """Give the leaders of a follower, near to far, with ratio and offset."""
+        rule = spec.mimic
+        ratio: Matrix | None = None
+        offset = Vector(())
+        while rule is not None:
+            if ratio is None:
+                ratio, offset = rule.ratio, rule.shift
+            else:
+                offset = ratio @ rule.shift + offset
+                ratio = ratio @ rule.ratio
+            yield rule.joint, ratio, offset
+            rule = self.joints[rule.joint].mimic
 
     def add(self, spec: JointSpec, parent: int, mount: Transform) -> None:
         """Give a moving joint its number, then place the link it carries."""
+        X = origin(spec.xyz, spec.rpy) @ mount
+        pose = self.build.drives.get(spec.name)
+        if pose is not None:
+            drive = JointSpec(f"{spec.name}.drive", "driven", spec.parent, spec.child)
+            self.append(drive, Driven(pose), parent, mount, X)
+            parent, mount = len(self.parent) - 1, Transform.identity()
+            X = Transform.identity()
+        self.append(spec, make_joint(spec), parent, mount, X)
+        self.place(spec.child, len(self.parent) - 1, plug(spec).inverse)
+
+    def append(
+        self, spec: JointSpec, joint: Joint, parent: int, mount: Transform, X: Transform
+    ) -> None:
+        """Give a body its number."""
         self.parent.append(parent)
-        self.joint.append(make_joint(spec))
+        self.joint.append(joint)
         self.mounts.append(mount)
-        self.X.append(origin(spec.xyz, spec.rpy) @ mount)
+        self.X.append(X)
         self.specs.append(spec)
-        self.place(spec.child, len(self.parent) - 1, Transform.identity())
 
     def model(self, warnings: Sequence[str]) -> Model:
         """Make the Model, its inertia_scale still to come."""
@@ -180,7 +207,7 @@ class _Walk:
         q_slices, v_slices = self.slices(leader)
         specs = self.specs[1:]
         inertia = sum_inertias(self.frames, len(self.parent))
-        own = [i for i in range(1, len(self.parent)) if leader[i][0] == i]
+        own = [i for i in range(1, len(self.parent)) if leader[i].body == i]
         limits = [self.limits(i, leader) for i in own]
         columns = np.array([x for rows in limits for x in rows], float).reshape(-1, 4)
 
@@ -214,57 +241,65 @@ class _Walk:
             build=self.build,
         )
 
-    def leaders(self) -> tuple[tuple[int, float, float], ...]:
+    def leaders(self) -> tuple[Lead, ...]:
         """Follow each mimic to the joint it finally depends on."""
         number = {spec.name: i for i, spec in enumerate(self.specs)}
-        found = [(0, 1.0, 0.0)]
+        found = [Lead(0)]
         for i, spec in enumerate(self.specs[1:], 1):
-            multiplier, offset, at = 1.0, 0.0, spec
-            while at.mimic is not None:
-                rule = at.mimic
-                if rule.joint not in number:
+            lead = Lead(i)
+            for leader, ratio, offset in self.rules(spec):
+                if leader not in number:
                     raise ModelError(
-                        f"joint '{spec.name}' mimics '{rule.joint}', which is not in"
+                        f"joint '{spec.name}' mimics '{leader}', which is not in"
                         " this sub-chain or is fixed; lock the follower too",
                         spec.name,
                     )
-                offset += multiplier * rule.offset
-                multiplier *= rule.multiplier
-                at = self.specs[number[rule.joint]]
-            found.append((number[at.name] if at is not spec else i, multiplier, offset))
+                lead = Lead(number[leader], ratio, offset)
+            found.append(lead)
         return tuple(found)
 
     def slices(
-        self, leader: Sequence[tuple[int, float, float]]
+        self, leader: Sequence[Lead]
     ) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
         """Lay out the independent coordinates in the order of the bodies."""
         q_at = v_at = 0
         q, v = [slice(0, 0)], [slice(0, 0)]
         for i in range(1, len(self.parent)):
             nq, nv = (
-                (self.joint[i].nq, self.joint[i].nv) if leader[i][0] == i else (0, 0)
+                (self.joint[i].nq, self.joint[i].nv) if leader[i].body == i else (0, 0)
             )
             q.append(slice(q_at, q_at + nq))
             v.append(slice(v_at, v_at + nv))
             q_at, v_at = q_at + nq, v_at + nv
-        leads = [entry[0] for entry in leader]
+        leads = [entry.body for entry in leader]
         return tuple(q[k] for k in leads), tuple(v[k] for k in leads)
 
     def limits(
-        self, i: int, leader: Sequence[tuple[int, float, float]]
+        self, i: int, leader: Sequence[Lead]
     ) -> list[tuple[float, float, float, float]]:
         """Limits of a joint, narrowed by those of its followers."""
         spec, n = self.specs[i], self.joint[i].nv
         if n != 1:
             return [(-math.inf, math.inf, spec.velocity, spec.effort)] * n
         low, high, fast = spec.lower, spec.upper, spec.velocity
-        for k, (lead, multiplier, offset) in enumerate(leader):
-            if lead == i != k and multiplier:
-                f = self.specs[k]
-                ends = sorted((x - offset) / multiplier for x in (f.lower, f.upper))
-                low, high = max(low, ends[0]), min(high, ends[1])
-                fast = min(fast, f.velocity / abs(multiplier))
+        for k, (lead, ratio, offset) in enumerate(leader):
+            if lead == i != k and ratio is not None and len(offset) == 1:
+                factor, f = ratio[0, 0], self.specs[k]
+                if factor:
+                    ends = [(x - offset[0]) / factor for x in (f.lower, f.upper)]
+                    low, high = max(low, min(ends)), min(high, max(ends))
+                    fast = min(fast, f.velocity / abs(factor))
         return [(low, high, fast, spec.effort)]
+
+
+def plug(spec: JointSpec) -> Transform:
+    """Transform from a child link's frame to where the joint holds it.
+
+    Source: TAZZ-2.1 (a joint is a socket in the parent and a plug in the child).
+    """
+    if not any((*spec.plug_xyz, *spec.plug_rpy)):
+        return Transform.identity()
+    return origin(spec.plug_xyz, spec.plug_rpy)
 
 
 def make_joint(spec: JointSpec) -> Joint:

@@ -11,7 +11,7 @@ from dyn_core.errors import ModelError
 from dyn_core.model import coordinates
 from dyn_core.model.description import Description, JointSpec, LinkSpec
 from dyn_core.model.joints import KINDS
-from dyn_core.spatial import RigidInertia, Vector
+from dyn_core.spatial import Matrix, RigidInertia, Vector
 
 if TYPE_CHECKING:
     from dyn_core.model.model import Model
@@ -92,6 +92,8 @@ def _check_joint(joint: JointSpec) -> None:
     numbers = {
         "origin xyz": joint.xyz,
         "origin rpy": joint.rpy,
+        "plug xyz": joint.plug_xyz,
+        "plug rpy": joint.plug_rpy,
         "axis": joint.axis,
         "damping": (joint.damping,),
         "friction": (joint.friction,),
@@ -111,6 +113,21 @@ def _check_joint(joint: JointSpec) -> None:
             f" {joint.upper}",
             name,
         )
+    low, high = joint.twist
+    if not (0 < joint.swing and low <= high):
+        raise ModelError(
+            f"joint '{name}': a ball's limits need swing > 0 and twist lower <= upper,"
+            f" got {joint.swing} and {joint.twist}",
+            name,
+        )
+    if (math.isfinite(joint.swing) or math.isfinite(low) or math.isfinite(high)) and (
+        kind not in ("spherical", "ball_rpy")
+    ):
+        raise ModelError(
+            f"joint '{name}': swing and twist limits are for spherical and ball_rpy"
+            f" joints; this one is {kind}",
+            name,
+        )
     if kind in ("revolute", "continuous", "prismatic", "planar"):
         if np.linalg.norm(joint.axis) < 1e-9:
             raise ModelError(
@@ -127,7 +144,8 @@ def mimics(description: Description) -> None:
         at, seen = joint, [joint.name]
         while at.mimic is not None:
             rule = at.mimic
-            if not (math.isfinite(rule.multiplier) and math.isfinite(rule.offset)):
+            numbers = [x for row in rule.ratio.rows for x in row] + list(rule.shift)
+            if not all(math.isfinite(x) for x in numbers):
                 raise ModelError(f"joint '{at.name}': mimic is not finite", at.name)
             if rule.joint not in joints:
                 known = ", ".join(joints)
@@ -146,14 +164,33 @@ def mimics(description: Description) -> None:
                 )
             at = joints[rule.joint]
             seen.append(at.name)
-        for name in seen if len(seen) > 1 else ():
-            kind = joints[name].kind
-            if kind == "fixed" or KINDS[kind].nv != 1:
-                raise ModelError(
-                    f"joint '{joint.name}' mimics through '{name}', which is {kind};"
-                    " both must be revolute, continuous or prismatic",
-                    joint.name,
-                )
+        if joint.mimic is not None:
+            _coupling(joint, joints[joint.mimic.joint])
+
+
+def _coupling(follower: JointSpec, leader: JointSpec) -> None:
+    """Check that the ratio of a mimic joint or gear fits its two joints."""
+    rule = follower.mimic
+    assert rule is not None
+    sizes = []
+    for joint in (follower, leader):
+        kind = KINDS.get(joint.kind)
+        if kind is None or kind.nq != kind.nv:
+            raise ModelError(
+                f"joint '{follower.name}' follows '{leader.name}', but"
+                f" '{joint.name}' is {joint.kind}; couplings need joints whose"
+                " positions are numbers: revolute, continuous, prismatic, planar, ball_rpy",
+                follower.name,
+            )
+        sizes.append(kind.nv)
+    got = (len(rule.ratio.rows), *{len(row) for row in rule.ratio.rows})
+    if got != tuple(sizes) or len(rule.shift) != sizes[0]:
+        raise ModelError(
+            f"joint '{follower.name}' ({follower.kind}) follows '{leader.name}'"
+            f" ({leader.kind}): the ratio needs {sizes[0]} rows of {sizes[1]} numbers"
+            f" and the offset {sizes[0]}, got {got} and {len(rule.shift)}",
+            follower.name,
+        )
 
 
 def inertias(description: Description, strict: bool) -> list[str]:
@@ -210,7 +247,7 @@ def inertia_scales(model: Model) -> tuple[tuple[float, ...], ...]:
         for i in reversed(model.bodies):
             X = model.joint[i].X(parts[i]) @ model.Xtree[i]
             S = model.joint[i].S(parts[i])
-            along = np.asarray(S.T @ (composite[i] @ S), float).diagonal()
+            along = _diagonal(S.T @ (composite[i] @ S))
             largest[i] = np.maximum(largest[i], along)
             reach[i] = max(reach[i], composite[i].m, *composite[i].I.entries)
             p = model.parent[i]
@@ -218,7 +255,7 @@ def inertia_scales(model: Model) -> tuple[tuple[float, ...], ...]:
     for i in model.bodies:
         largest[i] = largest[i] + np.array(list(model.armature[i]))
     for i in model.independent:
-        group = [k for k in model.bodies if model.leader[k][0] == i]
+        group = [k for k in model.bodies if model.leader[k].body == i]
         if max(largest[k].min() for k in group) <= 1e-12 * max(reach[i], 1e-12):
             raise ModelError(
                 f"joint '{model.names[i]}': nothing it carries has inertia along it;"
@@ -226,3 +263,8 @@ def inertia_scales(model: Model) -> tuple[tuple[float, ...], ...]:
                 model.names[i],
             )
     return tuple(tuple(float(x) for x in row) for row in largest)
+
+
+def _diagonal(M: Matrix) -> np.ndarray:
+    """Give the diagonal of a small matrix, which may be empty."""
+    return np.array([M[k, k] for k in range(len(M.rows))], float)

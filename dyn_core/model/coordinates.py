@@ -5,11 +5,12 @@ A follower's coordinates are made from its leader's here, and nowhere else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dyn_core.errors import ModelError
 from dyn_core.scalar import Column, tanh
 from dyn_core.spatial import Matrix, Motion, MotionSubspace, Vector
 from dyn_core.spatial.linear import Factored
@@ -25,9 +26,9 @@ def split_q(model: Model, q: Vector) -> list[Vector]:
     """Give each body its joint's position; followers from their leaders."""
     parts = [NOTHING]
     for i in model.bodies:
-        lead, multiplier, offset = model.leader[i]
+        _, ratio, offset = model.leader[i]
         own = q[model.q_slices[i]]
-        parts.append(own if lead == i else own * multiplier + Vector([offset]))
+        parts.append(own if ratio is None else ratio @ own + offset)
     return parts
 
 
@@ -35,9 +36,9 @@ def split_v(model: Model, v: Vector) -> list[Vector]:
     """Give each body its joint's velocity or acceleration."""
     parts = [NOTHING]
     for i in model.bodies:
-        lead, multiplier, _ = model.leader[i]
+        ratio = model.leader[i].ratio
         own = v[model.v_slices[i]]
-        parts.append(own if lead == i else own * multiplier)
+        parts.append(own if ratio is None else ratio @ own)
     return parts
 
 
@@ -47,12 +48,12 @@ def join_v(model: Model, parts: Sequence[Vector]) -> Vector:
 
 
 def join_force(model: Model, parts: Sequence[Vector]) -> Vector:
-    """Collect joint forces; a follower adds multiplier times its own to the leader."""
+    """Collect joint forces; a follower adds ratio.T times its own to the leader."""
     sums = [NOTHING, *(parts[i] for i in model.bodies)]
     for i in model.bodies:
-        lead, multiplier, _ = model.leader[i]
-        if lead != i:
-            sums[lead] = sums[lead] + sums[i] * multiplier
+        lead, ratio, _ = model.leader[i]
+        if ratio is not None:
+            sums[lead] = sums[lead] + ratio.T @ sums[i]
     return join_v(model, sums)
 
 
@@ -60,11 +61,11 @@ def join_matrix(model: Model, blocks: dict[tuple[int, int], Matrix]) -> Matrix:
     """Collect a symmetric matrix from its blocks (i, j), j an ancestor of i or i."""
     H = [[0.0] * model.nv for _ in range(model.nv)]
     for (i, j), block in blocks.items():
-        scale = model.leader[i][1] * model.leader[j][1]
         rows, columns = model.v_slices[i], model.v_slices[j]
+        led = _contracted(model, i, j, block)
         for a, row in enumerate(range(rows.start, rows.stop)):
             for b, column in enumerate(range(columns.start, columns.stop)):
-                x = block[a, b] * scale
+                x = led[a, b]
                 H[row][column] = H[row][column] + x
                 if i != j:
                     H[column][row] = H[column][row] + x
@@ -75,11 +76,18 @@ def join_slopes(model: Model, blocks: dict[tuple[int, int], Matrix]) -> Matrix:
     """Collect a matrix that is not symmetric from its blocks (i, j)."""
     M = [[0.0] * model.nv for _ in range(model.nv)]
     for (i, j), block in blocks.items():
-        scale = model.leader[i][1] * model.leader[j][1]
+        led = _contracted(model, i, j, block)
         for a, row in enumerate(range(*model.v_slices[i].indices(model.nv))):
             for b, column in enumerate(range(*model.v_slices[j].indices(model.nv))):
-                M[row][column] = M[row][column] + block[a, b] * scale
+                M[row][column] = M[row][column] + led[a, b]
     return Matrix(M)
+
+
+def _contracted(model: Model, i: int, j: int, block: Matrix) -> Matrix:
+    """Give a block of bodies i and j by their leaders' coordinates."""
+    left, right = model.leader[i].ratio, model.leader[j].ratio
+    block = block if left is None else left.T @ block
+    return block if right is None else block @ right
 
 
 def on_one_path(model: Model) -> list[tuple[int, int]]:
@@ -114,9 +122,10 @@ def join_columns(model: Model, parts: dict[int, MotionSubspace]) -> Matrix:
     """Collect a Jacobian (6, nv) from each joint's columns; absent ones are zero."""
     columns = [Motion.zero()] * model.nv
     for i, subspace in parts.items():
-        multiplier, at = model.leader[i][1], model.v_slices[i].start
-        for k, column in enumerate(subspace):
-            columns[at + k] = columns[at + k] + column * multiplier
+        ratio, at = model.leader[i].ratio, model.v_slices[i].start
+        led = subspace if ratio is None else subspace @ ratio
+        for k, column in enumerate(led):
+            columns[at + k] = columns[at + k] + column
     return Matrix(zip(*columns, strict=True)) if columns else Matrix([[]] * 6)
 
 
@@ -137,18 +146,22 @@ def friction_force(model: Model, qd: Vector) -> Vector:
     return join_force(model, parts)
 
 
-def friction_slope(model: Model, qd: Vector) -> Vector:
-    """Derivative of friction_force by qd, its diagonal in independent coordinates."""
-    slopes = [0.0] * model.nv
+def friction_slopes(model: Model, qd: Vector) -> Matrix:
+    """Derivative of friction_force by qd, nv x nv; diagonal but for matrix gears."""
+    blocks = {}
     for i, v in zip(model.bodies, split_v(model, qd)[1:], strict=True):
-        for k, x in enumerate(v):
+        slopes = []
+        for viscous, dry, x in zip(model.damping[i], model.friction[i], v, strict=True):
             t = tanh(x / FRICTION_SPEED)
-            slope = model.damping[i][k] + model.friction[i][k] * (
-                (1 - t * t) / FRICTION_SPEED
-            )
-            at = model.v_slices[i].start + k
-            slopes[at] = slopes[at] + slope * model.leader[i][1] ** 2
-    return Vector(slopes)
+            slopes.append(viscous + dry * ((1 - t * t) / FRICTION_SPEED))
+        blocks[i, i] = Matrix.diagonal(slopes)
+    return join_slopes(model, blocks)
+
+
+def friction_slope(model: Model, qd: Vector) -> Vector:
+    """Give the diagonal of friction_slopes."""
+    slopes = friction_slopes(model, qd)
+    return Vector(slopes[k, k] for k in range(model.nv))
 
 
 def integrate(model: Model, q: Vector, dv: Vector) -> Vector:
@@ -176,6 +189,58 @@ def tangent_rate(model: Model, u: Vector, v: Vector) -> Vector:
         at = model.v_slices[i]
         parts += model.joint[i].rate(u[at], v[at])
     return Vector(parts)
+
+
+def position_rate(model: Model, q: Vector, v: Vector) -> Vector:
+    """Rate of the position coordinates at the velocity v."""
+    parts: list[Any] = []
+    for i in model.independent:
+        own = q[model.q_slices[i]], v[model.v_slices[i]]
+        parts += model.joint[i].position_rate(*own)
+    return Vector(parts)
+
+
+def from_joints(
+    model: Model, values: Mapping[str, float], what: str, tolerance: float | None
+) -> np.ndarray:
+    """Give independent coordinates of values by joint name, followers among them.
+
+    Args:
+        model: Robot.
+        values: By name, for joints of one coordinate.
+        what: position or velocity.
+        tolerance: How far a follower may be from its rule; None to project: the
+            nearest coordinates by least squares over all joints given.
+    """
+    size = model.nq if what == "position" else model.nv
+    slices = model.q_slices if what == "position" else model.v_slices
+    start = model.neutral() if what == "position" else np.zeros(size)
+    found = start
+    groups: dict[int, list[tuple[str, float, float]]] = {}
+    for name, value in values.items():
+        i = model.body_of_joint(name)
+        lead, ratio, offset = model.leader[i]
+        if model.joint[i].nv != 1:
+            kind = model.joint[i].kind
+            raise ModelError(f"joint '{name}' is {kind}: give its {what} in q", name)
+        r = 1.0 if ratio is None else float(ratio[0, 0])
+        o = 0.0 if ratio is None or what == "velocity" else float(offset[0])
+        groups.setdefault(lead, []).append((name, r, float(value) - o))
+    for lead, rows in groups.items():
+        weight = sum(r * r for _, r, _ in rows)
+        x = sum(r * y for _, r, y in rows) / weight if weight else 0.0
+        own = [y for name, _, y in rows if name == model.names[lead]]
+        x = own[0] if own and tolerance is not None else x
+        for name, r, y in rows:
+            if tolerance is not None and abs(r * x - y) > tolerance:
+                raise ModelError(
+                    f"joint '{name}' follows '{model.names[lead]}' and cannot have"
+                    f" this {what}: it is {y - r * x:g} off its rule (allowed"
+                    f" {tolerance:g}); leave it out, or project=True takes the nearest",
+                    name,
+                )
+        found[slices[lead]] = x
+    return found
 
 
 def normalize(model: Model, q: Vector) -> Vector:

@@ -11,11 +11,28 @@ from dyn_core.spatial import Matrix, RigidInertia, Transform, Vector
 
 @dataclass(frozen=True)
 class Mimic:
-    """A follower's rule: q = multiplier q_leader + offset."""
+    """A follower's rule, of a mimic joint or a gear: q = multiplier q_leader + offset.
+
+    Attributes:
+        joint: The leader, which may follow another joint itself.
+        multiplier: Ratio, or rows of a matrix between joints of several coordinates.
+        offset: Of the position; one number for each coordinate.
+    """
 
     joint: str
-    multiplier: float = 1.0
-    offset: float = 0.0
+    multiplier: float | tuple[tuple[float, ...], ...] = 1.0
+    offset: float | tuple[float, ...] = 0.0
+
+    @property
+    def ratio(self) -> Matrix:
+        """The multiplier as a matrix, follower's by leader's coordinates."""
+        m = self.multiplier
+        return Matrix(m if isinstance(m, tuple) else ((m,),))
+
+    @property
+    def shift(self) -> Vector:
+        """The offset as a Vector."""
+        return Vector(self.offset if isinstance(self.offset, tuple) else (self.offset,))
 
 
 @dataclass(frozen=True)
@@ -52,8 +69,13 @@ class JointSpec:
 
     Attributes:
         kind: fixed, or a key of joints.KINDS.
-        xyz, rpy: Placement in the parent link [m], [rad].
+        xyz, rpy: Placement in the parent link, the socket [m], [rad].
+        plug_xyz, plug_rpy: Placement in the child link, the plug; URDF knows none: its
+            link frames are the plugs [m], [rad].
         effort: Effort limit; 0.0 where the file gives none [N·m | N].
+        swing: Largest angle between a ball joint's z axes, socket and plug [rad].
+        twist: Range of its turn about z [rad].
+        mimic: Rule of a follower, of a mimic joint or a gear.
     """
 
     name: str
@@ -71,6 +93,10 @@ class JointSpec:
     friction: float = 0.0
     armature: float = 0.0
     mimic: Mimic | None = None
+    plug_xyz: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    plug_rpy: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    swing: float = math.inf
+    twist: tuple[float, float] = (-math.inf, math.inf)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,9 @@ import numpy as np
 
 from dyn_core.errors import ModelError, ShapeError
 from dyn_core.model import coordinates
+from dyn_core.model.clusters import Cluster, find_clusters
 from dyn_core.model.joints import Joint
+from dyn_core.model.parts import Follower, Frame, Lead
 from dyn_core.spatial import Motion, RigidInertia, Transform, Vector
 
 if TYPE_CHECKING:
@@ -18,30 +20,6 @@ if TYPE_CHECKING:
 
 
 PIVOT = 1e-13  # a pivot below this part of the inertia along its joint is zero
-
-
-@dataclass(frozen=True)
-class Frame:
-    """A link's frame: fixed to a body.
-
-    Attributes:
-        body: Number of the body; 0 is the base.
-        X: Transform from the body's frame to this one.
-        inertia: What the link adds to its body, about this frame.
-    """
-
-    body: int
-    X: Transform
-    inertia: RigidInertia
-
-
-@dataclass(frozen=True)
-class Follower:
-    """A mimic joint: its position is multiplier * q_leader + offset."""
-
-    leader: str
-    multiplier: float
-    offset: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +39,7 @@ class Model:
             [kg·m² | kg], [N·m·s | N·s/m], [N·m | N].
         a_grav: Gravity as a spatial acceleration of the base frame [m/s²].
         names: Name of the joint that carries each body.
-        leader: By body: (leading body, multiplier, offset); itself if independent.
+        leader: By body, whose coordinates its joint has.
         q_slices, v_slices: By body: its (its leader's) independent coordinates.
         inertia_scale: By body and coordinate: largest inertia along the joint in a few
             positions [kg·m² | kg].
@@ -83,7 +61,7 @@ class Model:
     friction: tuple[Vector, ...]
     a_grav: Motion
     names: tuple[str, ...]
-    leader: tuple[tuple[int, float, float], ...]
+    leader: tuple[Lead, ...]
     q_slices: tuple[slice, ...]
     v_slices: tuple[slice, ...]
     inertia_scale: tuple[tuple[float, ...], ...]
@@ -98,8 +76,18 @@ class Model:
 
     @property
     def floors(self) -> tuple[tuple[float, ...], ...]:
-        """By body: pivots at or below these mean a singular joint."""
-        return tuple(tuple(PIVOT * x for x in row) for row in self.inertia_scale)
+        """By body: pivots at or below these mean a singular joint.
+
+        A leader's pivot carries its followers, too.
+        """
+        rows = [[PIVOT * x for x in row] for row in self.inertia_scale]
+        for i in self.bodies:
+            lead, ratio, _ = self.leader[i]
+            if ratio is not None:
+                for k, column in enumerate(zip(*ratio.rows, strict=True)):
+                    pairs = zip(column, self.inertia_scale[i], strict=True)
+                    rows[lead][k] += PIVOT * sum(r * r * x for r, x in pairs)
+        return tuple(tuple(row) for row in rows)
 
     @property
     def nb(self) -> int:
@@ -124,13 +112,47 @@ class Model:
     @property
     def independent(self) -> tuple[int, ...]:
         """Bodies whose joints have coordinates of their own, in coordinate order."""
-        own = [i for i in self.bodies if self.leader[i][0] == i]
+        own = [i for i in self.bodies if self.leader[i].body == i and self.joint[i].nv]
         return tuple(sorted(own, key=lambda i: self.v_slices[i].start))
+
+    @property
+    def driven(self) -> tuple[str, ...]:
+        """Joints whose place is driven as a function of time (model.drive)."""
+        ends = len(".drive")
+        names = [self.names[i] for i in self.bodies if self.joint[i].kind == "driven"]
+        return tuple(name[:-ends] for name in names)
+
+    @property
+    def ball_limits(self) -> dict[int, tuple[float, tuple[float, float]]]:
+        """Ball joints with limits, by body: largest swing, range of the twist [rad].
+
+        Source: TAZZ-4.7.
+        """
+        specs = {j.name: j for j in self.build.description.joints}
+        found = {}
+        for i in self.bodies:
+            spec = specs.get(self.names[i])
+            if spec and (np.isfinite(spec.swing) or np.isfinite(spec.twist).any()):
+                found[i] = spec.swing, spec.twist
+        return found
+
+    @property
+    def carried(self) -> tuple[str, ...]:
+        """By body: the link that its joint carries; no name for the base."""
+        child = {j.name: j.child for j in self.build.description.joints}
+        if self.nb and self.names[1] not in child:
+            child[self.names[1]] = next(iter(self.frames))
+        return tuple(child.get(name, "") for name in self.names)
+
+    @property
+    def clusters(self) -> tuple[Cluster, ...]:
+        """Bodies whose joints share coordinates, parents first; most are alone."""
+        return find_clusters(self.parent, [lead.body for lead in self.leader])
 
     @property
     def coupled(self) -> bool:
         """Whether some joint follows another."""
-        return any(self.leader[i][0] != i for i in self.bodies)
+        return any(self.leader[i].body != i for i in self.bodies)
 
     @property
     def joint_names(self) -> tuple[str, ...]:
@@ -139,12 +161,18 @@ class Model:
 
     @property
     def followers(self) -> dict[str, Follower]:
-        """Mimic joints, by name."""
+        """Mimic and geared joints, by name."""
         found = {}
         for i in self.bodies:
-            lead, multiplier, offset = self.leader[i]
-            if lead != i:
-                found[self.names[i]] = Follower(self.names[lead], multiplier, offset)
+            lead, ratio, offset = self.leader[i]
+            if ratio is not None:
+                one = self.joint[i].nv == self.joint[lead].nv == 1
+                rule = (
+                    (ratio[0, 0], offset[0])
+                    if one
+                    else (np.asarray(ratio, float), np.asarray(offset, float))
+                )
+                found[self.names[i]] = Follower(self.names[lead], *rule)
         return found
 
     @property
@@ -222,6 +250,41 @@ class Model:
         """Position with every quaternion scaled to unit length; batches too."""
         return coordinates.call(self, coordinates.normalize, "q", q=q)
 
+    def position_rate(self, q: Any, qd: Any) -> Any:
+        """Rate of the coordinates, dq/dt = Q(q) qd, (nq,); batches too.
+
+        Source: RBD5-3.4 (quasi-velocities).
+        """
+        return coordinates.call(self, coordinates.position_rate, "q", q=q, v=qd)
+
+    def position(
+        self,
+        joints: Mapping[str, float],
+        tolerance: float = 1e-6,
+        project: bool = False,
+    ) -> np.ndarray:
+        """Give q (nq,) of joint positions by name; others stay neutral.
+
+        Args:
+            joints: By name, for joints of one coordinate; followers may be among them.
+            tolerance: How far a follower may be from its rule [rad | m].
+            project: Whether to take the nearest consistent position instead.
+
+        Source: TAZZ-5.1 (position level), TAZZ-5.3.
+        """
+        allowed = None if project else tolerance
+        return coordinates.from_joints(self, joints, "position", allowed)
+
+    def velocity(
+        self,
+        joints: Mapping[str, float],
+        tolerance: float = 1e-6,
+        project: bool = False,
+    ) -> np.ndarray:
+        """Give qd (nv,) of joint velocities by name; others are zero; see position."""
+        allowed = None if project else tolerance
+        return coordinates.from_joints(self, joints, "velocity", allowed)
+
     def tangent_rate(self, u: Any, qd: Any) -> Any:
         """Rate of the displacement u from a fixed start while moving at qd."""
         return coordinates.call(self, coordinates.tangent_rate, "v", u=u, v=qd)
@@ -233,6 +296,7 @@ class Model:
             got = ", ".join(names)
             raise ModelError(f"reorder needs each of {wanted} once, got {got}")
         q_at, v_at, old = 0, 0, {}
+        nothing = slice(0, 0), slice(0, 0)
         for name in names:
             i = self.body_of_joint(name)
             nq, nv = self.joint[i].nq, self.joint[i].nv
@@ -245,11 +309,11 @@ class Model:
             if names
             else np.arange(0)
         )
-        leads = [0, *[self.leader[i][0] for i in self.bodies]]
+        leads = [0, *[self.leader[i].body for i in self.bodies]]
         return replace(
             self,
-            q_slices=(slice(0, 0), *[old[k][0] for k in leads[1:]]),
-            v_slices=(slice(0, 0), *[old[k][1] for k in leads[1:]]),
+            q_slices=(slice(0, 0), *[old.get(k, nothing)[0] for k in leads[1:]]),
+            v_slices=(slice(0, 0), *[old.get(k, nothing)[1] for k in leads[1:]]),
             **{
                 key: getattr(self, key)[order]
                 for key in ("lower", "upper", "velocity_limit", "effort_limit")
@@ -259,6 +323,23 @@ class Model:
     def lock(self, joints: Mapping[str, Any]) -> Model:
         """Give the robot with some joints fixed at given positions, merged exactly."""
         return self.build.again(lock={**self.build.lock, **joints})
+
+    def drive(self, joint: str, pose: Any) -> Model:
+        """Give the robot with the place of a joint driven as a function of time.
+
+        A body without mass comes between the joint and its parent. Programs then need
+        `inputs=["time"]`.
+
+        Args:
+            joint: Name of the joint.
+            pose: Function of t [s] that gives (R, p): where the driven place is in the
+                place the file gives, R three rows or None, p three numbers [m], made of
+                the functions of dyn_core.scalar.
+
+        Source: RBD5-3.4 (time-dependent joints).
+        """
+        self.body_of_joint(joint)
+        return self.build.again(drives={**self.build.drives, joint: pose})
 
     def flat(self, what: str) -> np.ndarray:
         """Give armature, damping or friction of the independent joints, (nv,)."""

@@ -1,6 +1,7 @@
 """Parameter paths: the numbers of a Model that can be inputs or be differentiated.
 
 gravity                     3      root frame [m/s²]
+time                        1      of driven joints [s]
 armature                    nv     of all independent joints [kg·m² | kg]
 LINK.mass                   1      [kg]
 LINK.com                    3      in the link's frame [m]
@@ -21,14 +22,17 @@ import numpy as np
 from dyn_core.errors import ModelError
 from dyn_core.model.assemble import gravity, sum_inertias
 from dyn_core.model.description import origin
-from dyn_core.model.model import Frame, Model
+from dyn_core.model.joints import Driven
+from dyn_core.model.model import Model
+from dyn_core.model.parts import Frame
 from dyn_core.spatial import RigidInertia, Symmetric, Vector
 
 LINK = {"mass": 1, "com": 3, "inertia": 6, "payload": 10}
 JOINT = {"damping": 1, "friction": 1, "armature": 1, "origin": 6}
 UNITS = {
-    "gravity": "m/s²", "mass": "kg", "com": "m", "inertia": "kg·m²", "payload": "SI",
-    "damping": "SI", "friction": "SI", "armature": "SI", "origin": "m; rad",
+    "gravity": "m/s²", "time": "s", "mass": "kg", "com": "m", "inertia": "kg·m²",
+    "payload": "SI", "damping": "SI", "friction": "SI", "armature": "SI",
+    "origin": "m; rad",
 }  # fmt: skip
 
 
@@ -38,6 +42,8 @@ def size(model: Model, path: str) -> int:
         return 3
     if path == "armature":
         return model.nv
+    if path == "time":
+        return 1
     name, _, what = path.rpartition(".")
     if what in LINK:
         model.frame(name)
@@ -49,6 +55,7 @@ def size(model: Model, path: str) -> int:
         [
             "gravity",
             "armature",
+            "time",
             *(f"LINK.{x}" for x in LINK),
             *(f"JOINT.{x}" for x in JOINT),
         ]
@@ -63,6 +70,8 @@ def value(model: Model, path: str) -> np.ndarray:
         return np.array(list(model.a_grav.lin), float)
     if path == "armature":
         return model.flat("armature")
+    if path == "time":
+        return np.zeros(1)
     name, _, what = path.rpartition(".")
     if what in LINK:
         I = model.frame(name).inertia
@@ -92,6 +101,11 @@ def with_values(model: Model, values: Mapping[str, Sequence[Any]]) -> Model:
             raise ModelError(f"{path} takes {wanted} numbers, got {len(numbers)}", path)
         if path == "gravity":
             changes["a_grav"] = gravity(numbers)
+            continue
+        if path == "time":
+            changes["joint"] = tuple(
+                j.at(numbers[0]) if isinstance(j, Driven) else j for j in model.joint
+            )
             continue
         if path == "armature":
             rows = list(changes.get("armature", model.armature))
@@ -131,6 +145,8 @@ def _joint(
     """Note a change of one joint."""
     i = model.body_of_joint(name)
     if what == "origin":
+        if model.joint[model.parent[i]].kind == "driven":
+            i = model.parent[i]
         rows = list(changes.get("Xtree", model.Xtree))
         rows[i] = origin(numbers[:3], numbers[3:]) @ model.mounts[i]
         changes["Xtree"] = tuple(rows)

@@ -1,9 +1,18 @@
 """The sidecar NAME.dyn.yaml: what URDF cannot say, added to a Description.
 
 joints:   {NAME: {type: spherical, damping: 0.1, friction: 0.0, armature: 0.0,
-                  effort: 10.0, axis: [0, 0, 1]}}
+                  effort: 10.0, axis: [0, 0, 1], swing: 0.9, twist: [-1.0, 1.0],
+                  plug: {xyz: [0, 0, 0.1], rpy: [0, 0, 0]}}}
+                                                # swing, twist: limits of a ball [rad]
+                                                # plug: the joint in the child link
 armature: {NAME: 0.02}                          # [kg·m² | kg]
 rotors:   {NAME: {inertia: 2e-5, ratio: 100}}   # armature += inertia ratio²
+gears:                                          # any two joints; no followers of URDF
+  - {joints: [A, B], ratio: -3.0, offset: 0.0}  # q_B = ratio q_A + offset
+  - {joints: [A, B, C], ratios: [1.0, 2.0]}     # one coordinate, shared by all
+  - {joints: [P, Q], ratio: [[1, 0, 0], [0, 2, 0], [0, 0, 1]]}   # several coordinates
+
+Source: TAZZ-5.1, TAZZ-5.3 (gears), TAZZ-2.1 (plugs), TAZZ-4.7 (swing and twist).
 """
 
 from __future__ import annotations
@@ -18,11 +27,15 @@ from typing import Any
 import yaml
 
 from dyn_core.errors import ModelError
-from dyn_core.model.description import Description, JointSpec
+from dyn_core.model.description import Description, JointSpec, Mimic
 from dyn_core.model.joints import KINDS
 
-_KEYS = ("joints", "armature", "rotors")
-_JOINT_KEYS = ("type", "damping", "friction", "armature", "effort", "axis")
+_KEYS = ("joints", "armature", "rotors", "gears")
+_JOINT_KEYS = (
+    "type", "damping", "friction", "armature", "effort", "axis", "plug", "swing",
+    "twist",
+)  # fmt: skip
+_GEAR_KEYS = ("joints", "ratio", "ratios", "offset", "offsets")
 
 
 def from_file(description: Description, path: Path) -> Description:
@@ -34,7 +47,7 @@ def apply(description: Description, extras: Any) -> Description:
     """Give the Description with the extras of a file, YAML text or mapping."""
     data, source = _read(extras)
     _known("the sidecar", data, _KEYS)
-    for key in _KEYS:
+    for key in _KEYS[:3]:
         if not isinstance(data.get(key) or {}, Mapping):
             raise ModelError(f"{source}: {key} needs a mapping by joint name")
     joints = {joint.name: joint for joint in description.joints}
@@ -58,8 +71,65 @@ def apply(description: Description, extras: Any) -> Description:
         n = _number(f"rotor ratio of joint '{name}'", entry.get("ratio", 1.0))
         spec = known(name)
         joints[name] = replace(spec, armature=spec.armature + J * n * n)
+    if not isinstance(data.get("gears") or [], list):
+        raise ModelError(f"{source}: gears needs a list of joints with a ratio")
+    for entry in data.get("gears") or []:
+        for name, rule in gear(entry):
+            known(rule.joint)
+            before = known(name).mimic
+            if before is not None:
+                raise ModelError(
+                    f"{source}: joint '{name}' follows '{before.joint}'"
+                    f" already and cannot follow '{rule.joint}' too; leave one out",
+                    name,
+                )
+            joints[name] = replace(known(name), mimic=rule)
     sources = (*description.sources, source)
     return replace(description, joints=tuple(joints.values()), sources=sources)
+
+
+def gear(entry: Any) -> list[tuple[str, Mimic]]:
+    """Give the followers of a gear with their rules; the first joint leads."""
+    _known("a gear", entry, _GEAR_KEYS)
+    names = entry.get("joints")
+    if not isinstance(names, list) or len(names) < 2 or len({*names}) < len(names):
+        raise ModelError(f"a gear needs a list of two or more joints, got {names!r}")
+    where = f"gear of {', '.join(map(str, names))}"
+    count = len(names) - 1
+    ratios = _one_each(where, entry, "ratio", "ratios", count, 1.0)
+    offsets = _one_each(where, entry, "offset", "offsets", count, 0.0)
+    return [
+        (name, Mimic(names[0], _numbers(where, ratio), _numbers(where, offset)))
+        for name, ratio, offset in zip(names[1:], ratios, offsets, strict=True)
+    ]
+
+
+def _one_each(
+    where: str, entry: Mapping[str, Any], one: str, many: str, count: int, none: float
+) -> list[Any]:
+    """Give a value for each follower: the one, those of a list, or the usual one."""
+    if one in entry and many in entry:
+        raise ModelError(f"{where}: give {one} or {many}, not both")
+    if many in entry:
+        values = entry[many]
+        if not isinstance(values, list) or len(values) != count:
+            raise ModelError(f"{where}: {many} needs {count} values, got {values!r}")
+        return values
+    return [entry.get(one, none)] * count
+
+
+def _numbers(where: str, value: Any) -> Any:
+    """Give a finite float, or tuples of them as deep as the lists are."""
+    if isinstance(value, (list, tuple)):
+        return tuple(_numbers(where, x) for x in value)
+    return _number(where, value)
+
+
+def _triple(where: str, value: Any, length: int = 3) -> Any:
+    """Give some finite numbers."""
+    if not isinstance(value, (list, tuple)) or len(value) != length:
+        raise ModelError(f"{where} needs {length} numbers, got {value!r}")
+    return tuple(_number(where, x) for x in value)
 
 
 def _joint(spec: JointSpec, entry: Mapping[str, Any]) -> JointSpec:
@@ -81,12 +151,15 @@ def _joint(spec: JointSpec, entry: Mapping[str, Any]) -> JointSpec:
         if key in entry:
             changes[key] = _number(f"{where}: {key}", entry[key])
     if "axis" in entry:
-        axis = entry["axis"]
-        if not isinstance(axis, (list, tuple)) or len(axis) != 3:
-            raise ModelError(
-                f"{where}: axis needs three numbers, got {axis!r}", spec.name
-            )
-        changes["axis"] = tuple(_number(f"{where}: axis", x) for x in axis)
+        changes["axis"] = _triple(f"{where}: axis", entry["axis"])
+    if "swing" in entry:
+        changes["swing"] = _number(f"{where}: swing", entry["swing"])
+    if "twist" in entry:
+        changes["twist"] = _triple(f"{where}: twist", entry["twist"], 2)
+    if "plug" in entry:
+        _known(f"{where}: plug", entry["plug"], ("xyz", "rpy"))
+        for key, value in entry["plug"].items():
+            changes[f"plug_{key}"] = _triple(f"{where}: plug {key}", value)
     return replace(spec, **changes)
 
 

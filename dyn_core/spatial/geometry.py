@@ -1,18 +1,33 @@
-"""Geometry of motions and forces with arrays: screws, bases, rates, single bodies.
+"""Geometry of motions and forces: screws, bases, rates, joint subspaces.
 
-Functions of the 6-D vector guide that are not parts of texts; floats only.
+Functions of the 6-D vector guide that are not parts of texts; floats only. Arrays are
+in se3.py, single bodies in bodies.py.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from dyn_core.spatial.inertia import RigidInertia, cross_matrix
-from dyn_core.spatial.vectors import Force, Motion, Spatial, cross_force, cross_motion
+from dyn_core.spatial.inertia import ForceSubspace, MotionSubspace, cross_matrix
+from dyn_core.spatial.se3 import finite
+from dyn_core.spatial.transforms import Transform
+from dyn_core.spatial.vectors import (
+    Force,
+    Motion,
+    Spatial,
+    Vector,
+    cross3,
+    cross_force,
+    cross_motion,
+)
+
+_ZERO = (0.0, 0.0, 0.0)
+_AXES = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +57,8 @@ def to_screw(s: Motion | Force) -> Screw:
 
     Source: GUIDE, section 4; SV-2.1, SV-2.2.
     """
-    ang, lin = (np.array(list(part), float) for part in (s.ang, s.lin))
+    six = finite("s", list(s), 6)
+    ang, lin = six[:3], six[3:]
     along, across = (ang, lin) if isinstance(s, Motion) else (lin, ang)
     size, other = float(np.linalg.norm(along)), float(np.linalg.norm(across))
     if size <= 1e-14 * other or size == 0.0:
@@ -55,7 +71,15 @@ def to_screw(s: Motion | Force) -> Screw:
 
 
 def from_screw(screw: Screw, space: type[Spatial]) -> Any:
-    """Give the Motion or Force of a screw; undoes to_screw."""
+    """Give the Motion or Force of a screw; undoes to_screw.
+
+        twist:  w = |w| d,  v = P x w + pitch w
+        wrench: f = |f| d,  n = P x f + pitch f
+
+    A multiple has the same line and pitch, and a multiple of the magnitude.
+
+    Source: GUIDE, section 4; SV-2.1, SV-2.2, SV-2.4.
+    """
     zero = np.zeros(3)
     if screw.direction is None:
         return space(zero, zero)
@@ -66,58 +90,73 @@ def from_screw(screw: Screw, space: type[Spatial]) -> Any:
     return space(d, across) if space is Motion else space(across, d)
 
 
+def shifted(s: Any, r: Iterable[float]) -> Any:
+    """Give a twist or wrench about another reference point, along the same axes.
+
+        twist: v' = v + w x r            wrench: n' = n - r x f
+
+    The line, the pitch and the magnitudes stay: only the numbers depend on the point.
+
+    Args:
+        s: Motion or Force about the origin.
+        r: The other point, 3 [m].
+
+    Source: GUIDE, section 4; SV-2.3.
+    """
+    r = Vector(finite("r", r, 3).tolist())
+    if isinstance(s, Motion):
+        return Motion(s.ang, s.lin + cross3(s.ang, r))
+    return Force(s.ang - cross3(r, s.lin), s.lin)
+
+
 def dual_basis(D: Any) -> np.ndarray:
     """Give the basis of F6 dual to a basis D of M6 (columns): D.T E = 1.
 
     A singular D raises numpy's LinAlgError.
 
-    Source: GUIDE (1).
+    Source: GUIDE (1); SV-1.2.
     """
-    return np.linalg.inv(np.asarray(D, float)).T
+    return _inverse("D", D).T
 
 
 def dual(X: Any) -> np.ndarray:
     """Give X* = X^-T, the transform of forces that belongs to one of motions.
 
-    Source: GUIDE (2), (3).
+    Source: GUIDE (2), (3); SV-1.3.
     """
-    return np.linalg.inv(np.asarray(X, float)).T
+    return _inverse("X", X).T
 
 
-def crm(v: Any) -> np.ndarray:
-    """Give v x as matrices (..., 6, 6) of arrays (..., 6).
+def _inverse(name: str, M: Any) -> np.ndarray:
+    M = finite(name, M, 6, 6)
+    rank = int(np.linalg.matrix_rank(M))
+    if rank < 6:
+        raise np.linalg.LinAlgError(f"{name} is singular: rank {rank} of 6")
+    return np.linalg.inv(M)
 
-    Source: GUIDE (17).
+
+def pluecker_bases(X: Transform) -> tuple[MotionSubspace, ForceSubspace]:
+    """Give the Pluecker bases of a frame, seen from the frame that X ends in.
+
+    d_Ox, d_Oy, d_Oz (turns about the frame's axes), d_x, d_y, d_z (shifts) and the dual
+    e_x, e_y, e_z (couples), e_Ox, e_Oy, e_Oz (forces along the axes): d_i . e_j = 1 for
+    i = j, else 0. They are the columns of X and of X*.
+
+    Source: GUIDE (4)-(10); SV-4.1.
     """
-    v = np.asarray(v, float)
-    out = np.zeros((*v.shape, 6))
-    w, o = _skews(v[..., :3]), _skews(v[..., 3:])
-    out[..., :3, :3] = out[..., 3:, 3:] = w
-    out[..., 3:, :3] = o
-    return out
+    numbers = np.eye(6).tolist()
+    motions = MotionSubspace(X @ Motion.of(row) for row in numbers)
+    return motions, ForceSubspace(X @ Force.of(row) for row in numbers)
 
 
-def crf(v: Any) -> np.ndarray:
-    """Give v x* = -(v x).T as matrices (..., 6, 6).
+def central_difference(path: Callable[[float], Any], t: float, h: float = 1e-5) -> Any:
+    """Give the derivative of a path of motions or forces: (x(t+h) - x(t-h))/(2h).
 
-    Source: GUIDE (18).
+    In a basis that does not change this is also the rate of each component.
+
+    Source: GUIDE (14); SV-5.1.
     """
-    return -np.swapaxes(crm(v), -1, -2)
-
-
-def _skews(r: np.ndarray) -> np.ndarray:
-    out = np.zeros((*r.shape, 3))
-    x, y, z = np.moveaxis(r, -1, 0)
-    out[..., 0, 1], out[..., 0, 2], out[..., 1, 2] = -z, y, -x
-    return out - np.swapaxes(out, -1, -2)
-
-
-def unskew(M: Any) -> np.ndarray:
-    """Give r of a matrix r x; one that is not antisymmetric is a ValueError."""
-    M = np.asarray(M, float)
-    if not np.allclose(M, -M.T, atol=1e-12 * max(1.0, float(np.abs(M).max()))):
-        raise ValueError("not an antisymmetric matrix")
-    return np.array([M[2, 1], M[0, 2], M[1, 0]])
+    return (path(t + h) - path(t - h)) * (0.5 / h)
 
 
 def derivative_in_frame(rate: Any, v_frame: Motion, s: Motion | Force) -> Any:
@@ -130,42 +169,23 @@ def derivative_in_frame(rate: Any, v_frame: Motion, s: Motion | Force) -> Any:
         v_frame: Velocity of the frame, in its own coordinates.
         s: The vector, in the same coordinates.
 
-    Source: GUIDE (15), (16).
+    Source: GUIDE (15), (16); SV-5.2.
     """
     if isinstance(s, Motion):
         return rate + cross_motion(v_frame, s)
     return rate + cross_force(v_frame, s)
 
 
-def bias_force(I: RigidInertia, v: Motion, f_known: Force | None = None) -> Force:
-    """Give p = v x* I v - f_known, so that f = I a + p.
+def transform_rate(X: Transform, v_rel: Motion) -> np.ndarray:
+    """Give dX/dt = -(v_rel x) X of the transform from A to B, 6x6.
 
-    Source: GUIDE (30).
+    Args:
+        X: Transform from A to B.
+        v_rel: Velocity of B minus that of A, in B coordinates.
+
+    Source: GUIDE (15), (17); SV-5.3.
     """
-    p = cross_force(v, I @ v)
-    return p if f_known is None else p - f_known
-
-
-def gravity_force(I: RigidInertia, g: Any) -> Force:
-    """Give the weight I a_g of a body in a uniform field g, 3 [m/s²].
-
-    Source: GUIDE, section 6.6; SV-8.4.
-    """
-    return I @ Motion((0.0, 0.0, 0.0), tuple(float(x) for x in g))
-
-
-def equation_of_motion(I: RigidInertia, v: Motion, a: Motion) -> Force:
-    """Give the force that a motion takes: f = I a + v x* I v.
-
-    Source: GUIDE (29).
-    """
-    return I @ a + cross_force(v, I @ v)
-
-
-def acceleration(I: RigidInertia, v: Motion, f: Force) -> Motion:
-    """Give the acceleration that a force causes; undoes equation_of_motion."""
-    left = np.array(list(f - cross_force(v, I @ v)), float)
-    return Motion.of(np.linalg.solve(np.asarray(I, float), left))
+    return -cross_matrix(v_rel) @ np.asarray(X, float)
 
 
 def complement(S: Any) -> np.ndarray:
@@ -173,20 +193,136 @@ def complement(S: Any) -> np.ndarray:
 
     Columns of S that depend on each other are a ValueError.
 
-    Source: GUIDE, section 7; SV-9.5.
+    Source: GUIDE (33), section 7; SV-3.11, SV-9.3, SV-9.5.
     """
-    S = np.asarray(S, float).reshape(6, -1)
+    S = np.asarray(S, float)
+    S = finite("S", S if S.size else np.zeros((6, 0)), 6, S.shape[-1] if S.size else 0)
     u, sizes, _ = np.linalg.svd(S)
-    rank = int((sizes > 1e-12 * max(sizes, default=0.0)).sum()) if S.size else 0
+    rank = int((sizes > 1e-12 * max(sizes, default=0.0)).sum())
     if rank < S.shape[1]:
         raise ValueError(f"the motion subspace has rank {rank}, not {S.shape[1]}")
     return u[:, rank:]
 
 
-def inertia_rate(I: RigidInertia, v: Motion) -> np.ndarray:
-    """Give dI/dt = v x* I - I v x of a body that moves with v, 6x6.
+def constraint_rows(S: Any) -> np.ndarray:
+    """Give the rows T.T of a joint's constraint: T.T (v2 - v1) = 0, (6-r)x6.
 
-    Source: GUIDE (27).
+    They hold exactly when v2 - v1 = S qd for some qd.
+
+    Source: GUIDE (31); SV-3.1, SV-9.1, SV-9.5.
     """
-    M, V = np.asarray(I, float), cross_matrix(v)
-    return -V.T @ M - M @ V
+    return complement(S).T
+
+
+def screw_axis(
+    u: Iterable[float], P: Iterable[float] = _ZERO, pitch: float = 0.0
+) -> Motion:
+    """Give the motion of a joint about a line: s = [u; P x u + pitch u].
+
+    Args:
+        u: Direction of the line, any length but zero, 3.
+        P: A point of the line, 3 [m].
+        pitch: Shift per turn [m/rad].
+
+    Source: GUIDE, section 4; SV-9.6.
+    """
+    u, P = finite("u", u, 3), finite("P", P, 3)
+    (h,) = finite("pitch", [pitch], 1)
+    length = float(np.linalg.norm(u))
+    if length == 0:
+        raise ValueError("u is zero; the axis of a joint needs a direction")
+    u = u / length
+    return Motion(u.tolist(), (np.cross(P, u) + h * u).tolist())
+
+
+def _columns(*places: int) -> MotionSubspace:
+    """Give some columns of the 6x6 identity."""
+    return MotionSubspace(Motion.of(np.eye(6)[k].tolist()) for k in places)
+
+
+def fixed() -> MotionSubspace:
+    """Give S of a joint that allows nothing, 6x0.
+
+    Source: GUIDE, section 7; SV-9.6.
+    """
+    return _columns()
+
+
+def revolute() -> MotionSubspace:
+    """Give S of a turn about z, 6x1.
+
+    Source: GUIDE, section 7; SV-9.6.
+    """
+    return _columns(2)
+
+
+def prismatic() -> MotionSubspace:
+    """Give S of a shift along z, 6x1.
+
+    Source: GUIDE, section 7; SV-9.6.
+    """
+    return _columns(5)
+
+
+def helical(pitch: float) -> MotionSubspace:
+    """Give S of a screw about z with this pitch [m/rad], 6x1.
+
+    Source: GUIDE, section 7; SV-9.6.
+    """
+    return MotionSubspace([screw_axis(_AXES[2], _ZERO, pitch)])
+
+
+def cylindrical() -> MotionSubspace:
+    """Give S of a turn about and a shift along z, 6x2.
+
+    Source: GUIDE, section 7; SV-9.6.
+    """
+    return _columns(2, 5)
+
+
+def spherical() -> MotionSubspace:
+    """Give S of all turns about the origin, 6x3.
+
+    Source: GUIDE, section 7; SV-9.6.
+    """
+    return _columns(0, 1, 2)
+
+
+def planar() -> MotionSubspace:
+    """Give S of a turn about z and shifts along the body's x and y, 6x3.
+
+    Source: GUIDE, section 7; SV-9.6.
+    """
+    return _columns(2, 3, 4)
+
+
+def free() -> MotionSubspace:
+    """Give S of a joint that forbids nothing, 6x6.
+
+    Source: GUIDE, section 7; SV-9.6.
+    """
+    return _columns(0, 1, 2, 3, 4, 5)
+
+
+def universal(q: Iterable[float]) -> MotionSubspace:
+    """Give S(q) of a turn about x, then about the turned y, in the last frame, 6x2.
+
+        S = [[cos q2, 0], [0, 1], [sin q2, 0], 0, 0, 0]
+
+    Source: GUIDE, section 7; SV-9.6.
+    """
+    _, second = finite("q", tuple(q), 2).tolist()
+    first = Motion((math.cos(second), 0.0, math.sin(second)), _ZERO)
+    return MotionSubspace([first, Motion(_AXES[1], _ZERO)])
+
+
+def universal_ring(q: Iterable[float], qd: Iterable[float]) -> Motion:
+    """Give the apparent derivative of S of a universal joint, times qd.
+
+        (dS/dt) qd = [-sin q2, 0, cos q2, 0, 0, 0] qd1 qd2
+
+    Source: GUIDE (32); SV-9.2, SV-9.6.
+    """
+    (_, second), (a, b) = finite("q", tuple(q), 2), finite("qd", tuple(qd), 2).tolist()
+    turned = Vector((-math.sin(second), 0.0, math.cos(second)))
+    return Motion(turned * (a * b), _ZERO)

@@ -21,7 +21,7 @@ class RigidInertia:
         h: Mass times centre of mass, 3 [kg m].
         I: Rotational inertia about the frame's origin [kg m²].
 
-    Source: GUIDE (23), (25); RBDA (2.63).
+    Source: GUIDE (23), (25); RBDA (2.63); SV-3.8, SV-3.9, SV-7.1, SV-7.2.
     """
 
     __slots__ = ("I", "h", "m")
@@ -204,6 +204,8 @@ class ArticulatedInertia:
         Without armature its product with S vanishes: where a column of S is a
         coordinate axis, these entries are zero.
         """
+        if not len(U):
+            return self
         left = self - (U @ D_inverse) @ U.T
         free = [_axis(S[k]) for k, a in enumerate(armature) if _is_zero(a)]
         return left.without([k for k in free if k is not None])
@@ -305,6 +307,12 @@ class _Subspace:
         rows = [list(column) for column in self.columns]
         return np.array(rows, dtype=dtype).reshape(-1, 6).T
 
+    def __add__(self, other: Any) -> Any:
+        if type(other) is not type(self):
+            return NotImplemented
+        pairs = zip(self.columns, other.columns, strict=True)
+        return type(self)(a + b for a, b in pairs)
+
     def _combine(self, x: Iterable[Any], zero: Any) -> Any:
         result = None
         for column, factor in zip(self.columns, x, strict=True):
@@ -318,7 +326,10 @@ class MotionSubspace(_Subspace):
 
     __slots__ = ()
 
-    def __matmul__(self, x: Iterable[Any]) -> Motion:
+    def __matmul__(self, x: Any) -> Any:
+        if isinstance(x, Matrix):
+            columns = zip(*x.rows, strict=True)
+            return MotionSubspace(self._combine(c, Motion.zero()) for c in columns)
         return self._combine(x, Motion.zero())
 
 
@@ -367,7 +378,7 @@ class _SubspaceTransposed:
 def cross_matrix(v: Motion) -> np.ndarray:
     """Give the 6x6 matrix v x (floats); v x* is its negative transpose.
 
-    Source: GUIDE (17).
+    Source: GUIDE (17); SV-5.3.
     """
     w, o = np.asarray(skew(v.ang), float), np.asarray(skew(v.lin), float)
     return np.block([[w, np.zeros((3, 3))], [o, w]])

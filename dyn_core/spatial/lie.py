@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from dyn_core.scalar import atan2, sin, sqrt, where
+from dyn_core.spatial.transforms import Transform
 from dyn_core.spatial.vectors import Matrix, Motion, Vector, cross3, cross_motion, skew
 
 _SMALL = 0.25  # angle² below which the series are exact to the last bit or two
@@ -79,6 +80,38 @@ def dexp3_inverse(w: Vector) -> Matrix:
     e = where(small, _power_series(_E, t2), away)
     W = skew(w)
     return Matrix.identity(3) - W * 0.5 + W @ W * e
+
+
+def log3(R: Matrix) -> Vector:
+    """Rotation vector of a matrix, for angles well below pi [rad].
+
+        log R = t/sin t vee(R - R.T)/2,   t = atan2(sin t, (tr R - 1)/2)
+
+    Source: KIM, S1.
+    """
+    pairs = ((2, 1), (0, 2), (1, 0))
+    s = Vector((R[i, j] - R[j, i]) * 0.5 for i, j in pairs)
+    s2 = s @ s
+    small = s2 < 1e-10
+    sine = sqrt(where(small, 1.0, s2))
+    cosine = (R[0, 0] + R[1, 1] + R[2, 2] - 1.0) * 0.5
+    return s * where(small, 1.0 + s2 / 6, atan2(sine, cosine) / sine)
+
+
+def exp_transform(u: Motion) -> Transform:
+    """Transform to a frame that has moved by the displacement u, in its own axes.
+
+        X = X(T) for T = exp(u)
+
+    Source: KIM, S1; RBDA (2.24).
+    """
+    return Transform(exp3(u.ang).T, dexp3(u.ang) @ u.lin)
+
+
+def log_transform(X: Transform) -> Motion:
+    """Displacement that a transform is made by; undoes exp_transform below pi."""
+    w = log3(X.E.T)
+    return Motion(w, dexp3_inverse(w) @ X.r)
 
 
 def tangent_rate(u: Motion, v: Motion) -> Motion:

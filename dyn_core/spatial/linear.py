@@ -53,6 +53,16 @@ class Factored:
                 x[i] = x[i] - self.L[i][k] * x[k]
         return Vector(x)
 
+    def halves(self, b: Sequence[Any]) -> tuple[Vector, Vector]:
+        """Give z = L^-T b and D^-1 z, so that b.T A^-1 c = z(b) . D^-1 z(c)."""
+        n = len(self.L)
+        z = list(b)
+        for i in reversed(range(n)):
+            for k in range(i + 1, n):
+                z[i] = z[i] - self.L[k][i] * z[k]
+        scaled = [value * over for value, over in zip(z, self.over_D, strict=True)]
+        return Vector(z), Vector(scaled)
+
     def inverse(self) -> Matrix:
         """Give the inverse of A, symmetric to the last bit."""
         n = len(self.L)

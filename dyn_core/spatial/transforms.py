@@ -9,6 +9,8 @@ import numpy as np
 
 from dyn_core.spatial.inertia import (
     ArticulatedInertia,
+    ForceSubspace,
+    MotionSubspace,
     RigidInertia,
     Symmetric,
     VelocityProduct,
@@ -27,7 +29,7 @@ class Transform:
         E: Rotation of coordinates, A to B, 3x3.
         r: Origin of B in A coordinates, 3 [m].
 
-    Source: GUIDE (11), (12); RBDA (2.24), (2.25).
+    Source: GUIDE (11), (12); RBDA (2.24), (2.25); SV-4.2, SV-4.3, SV-7.3.
     """
 
     __slots__ = ("E", "r")
@@ -37,8 +39,8 @@ class Transform:
 
     @classmethod
     def identity(cls) -> Transform:
-        """Give the transform that changes nothing."""
-        return cls(Matrix.identity(3), Vector.zeros(3))
+        """Give the transform that changes nothing; its products cost nothing."""
+        return _IDENTITY
 
     @classmethod
     def of_pose(cls, R: Any, p: Iterable[Any]) -> Transform:
@@ -61,10 +63,14 @@ class Transform:
     @property
     def inverse(self) -> Transform:
         """Transform from B to A."""
-        return Transform(self.E.T, -(self.E @ self.r))
+        return self if self is _IDENTITY else Transform(self.E.T, -(self.E @ self.r))
 
     def __matmul__(self, other: Any) -> Any:
         E, r = self.E, self.r
+        if self is _IDENTITY and isinstance(other, _MOVABLE):
+            return other
+        if isinstance(other, (MotionSubspace, ForceSubspace)):
+            return type(other)(self @ column for column in other)
         if isinstance(other, Motion):
             return Motion(E @ other.ang, E @ (other.lin - cross3(r, other.ang)))
         if isinstance(other, Force):
@@ -94,6 +100,10 @@ class Transform:
         return f"Transform(E={self.E!r}, r={self.r!r})"
 
 
+_IDENTITY = Transform(Matrix.identity(3), Vector.zeros(3))
+_MOVABLE = (Motion, Force, MotionSubspace, ForceSubspace, Transform)
+
+
 class Transposed:
     """Transpose of a transform A to B: forces and inertias from B to A."""
 
@@ -104,9 +114,13 @@ class Transposed:
 
     def __matmul__(self, other: Any) -> Any:
         X = self.X
-        if isinstance(other, Force):
+        if isinstance(other, ForceSubspace):
+            return ForceSubspace(self @ column for column in other)
+        if isinstance(other, Force) and X is not _IDENTITY:
             lin = X.E.T @ other.lin
             return Force(X.E.T @ other.ang + cross3(X.r, lin), lin)
+        if isinstance(other, Force):
+            return other
         if isinstance(other, (RigidInertia, ArticulatedInertia, VelocityProduct)):
             return _HalfMoved(X, other)
         return NotImplemented
@@ -123,6 +137,8 @@ class _HalfMoved:
     def __matmul__(self, X: Transform) -> Any:
         if X is not self.X:
             raise TypeError("an inertia moves by X.T @ I @ X with one and the same X")
+        if X is _IDENTITY:
+            return self.inertia
         if isinstance(self.inertia, VelocityProduct):
             return self.inertia.seen_from(X.E, X.r)
         if isinstance(self.inertia, RigidInertia):

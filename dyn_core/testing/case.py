@@ -62,7 +62,22 @@ class Case:
     def options(self, solver: Solver) -> dict[str, Any]:
         """Give values for options that have no useful default."""
         own = getattr(solver, "options", {})
-        return {"frame": self.frame} if "frame" in own else {}
+        middle = self.model.frame_names[len(self.model.frame_names) // 2]
+        single = [n for n in self.model.names[1:] if self.width(n) == 1]
+        values = {
+            "frame": self.frame,
+            "moved": self.frame,
+            "pushed": middle,
+            "damping": 0.1,
+            "rows": [(self.frame, None)] * 2 + [(middle, self.frame)] * 2,
+            "points": [(self.frame, (0.1, -0.2, 0.3)), (middle, (0.0, 0.0, 0.1))],
+            "joint_rows": [*single[:1], *single[-1:]],
+        }
+        return {key: values[key] for key in own if key in values}
+
+    def width(self, joint: str) -> int:
+        """Number of a joint's own velocities."""
+        return self.model.joint[self.model.body_of_joint(joint)].nv
 
     def program(self, **choices: Any) -> Program:
         """Build the solver under test."""

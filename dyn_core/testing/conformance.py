@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from dyn_core.errors import UnsupportedError
 from dyn_core.model import Model
 from dyn_core.solver import Solver
 from dyn_core.testing.case import Case, Pairs
 from dyn_core.testing.laws import LAWS
+from dyn_core.testing.models import random_model
 from dyn_core.testing.tolerances import TOLERANCES, scaled_error
 
 EXACT, LAW = TOLERANCES["exact"], TOLERANCES["law"]
@@ -42,7 +44,13 @@ class Finding:
 
 
 def check(solver: Solver, model: Model, engine: str, seed: int = 0) -> list[Finding]:
-    """Give a Finding for each law; a law without anything to compare is a failure."""
+    """Give a Finding for each law; a law without anything to compare is a failure.
+
+    A robot that the solver refuses gives one Finding: whether it does so in words.
+    """
+    if solver.refusal(model) is not None:
+        error = 0.0 if refuses_in_words(solver, model) else float("inf")
+        return [Finding(refuses_in_words.__name__, error, EXACT)]
     findings = []
     for law in LAWS.get(solver.signature, ()):
         case = Case(solver, model, engine, np.random.default_rng(seed))
@@ -54,6 +62,26 @@ def check(solver: Solver, model: Model, engine: str, seed: int = 0) -> list[Find
         case = Case(solver, model, engine, np.random.default_rng(seed))
         findings.append(Finding(owed.__name__, _largest(list(owed(case))), EXACT))
     return findings
+
+
+def refuses_in_words(solver: Solver, model: Model) -> bool:
+    """Say whether build refuses a robot, naming solver, joint and what is valid."""
+    try:
+        solver.build(model)
+    except UnsupportedError as error:
+        words = str(error)
+        named = any(f"'{name}'" in words for name in model.names[1:])
+        return solver.name in words and named and "valid: " in words
+    return False
+
+
+def served_model(solver: Solver, seed: int, size: int) -> Model:
+    """Give a random robot that a solver serves: the least restricted that there is."""
+    for restriction in RESTRICTIONS:
+        model = random_model(seed, size=size, **restriction)
+        if solver.refusal(model) is None:
+            return model
+    raise UnsupportedError(f"no random robot is served by {solver.name}")
 
 
 def _largest(pairs: list[tuple[Any, Any]]) -> float:
@@ -120,14 +148,32 @@ def fills_out(case: Case) -> Pairs:
     yield from zip(out, wanted, strict=True)
 
 
+# Random robots, from all kinds to few, for solvers that do not serve every one.
+_ONE_FREEDOM: dict[str, Any] = {"kinds": ("revolute", "continuous", "prismatic")}
+RESTRICTIONS: tuple[dict[str, Any], ...] = (
+    {},
+    {"mimic": 0.0},
+    _ONE_FREEDOM,
+    {**_ONE_FREEDOM, "branching": 0.0},
+    {**_ONE_FREEDOM, "branching": 0.0, "mimic": 0.0},
+)
+SERVED = (0, 1, 2)  # random robots for solvers that refused one
+
 OWED = (agrees_with_plain, batches_like_single_states, shares_inputs, fills_out)
 
 
 def report(solver: Solver, models: list[Model], engine: str) -> Iterator[str]:
-    """Give a line for each robot, and for each law that does not hold."""
-    for model in models:
+    """Give a line for each robot, and for each law that does not hold.
+
+    A solver that refuses one of them meets random robots that it serves, too.
+    """
+    refused = any(solver.refusal(model) is not None for model in models)
+    others = [served_model(solver, seed, 4) for seed in SERVED] if refused else []
+    for model in [*models, *others]:
         findings = check(solver, model, engine)
         bad = [finding for finding in findings if not finding.good]
         verdict = f"{len(findings) - len(bad)} of {len(findings)} laws hold"
+        if findings[0].law == refuses_in_words.__name__:
+            verdict = solver.refusal(model) or verdict
         yield f"{solver.name} on {model.name} ({engine}): {verdict}"
         yield from (f"  {finding}" for finding in bad)

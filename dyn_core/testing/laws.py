@@ -17,7 +17,7 @@ from dyn_core.model.coordinates import friction_force, split_q
 from dyn_core.registry import solver as find
 from dyn_core.signature import Signature
 from dyn_core.spatial import Vector
-from dyn_core.testing import slopes
+from dyn_core.testing import motions, parts, responses, slopes
 from dyn_core.testing.case import Case, Pairs, derivative
 
 
@@ -297,6 +297,27 @@ def weight_is_carried(case: Case) -> Pairs:
 
 Law = Callable[[Case], Pairs]
 LAWS: dict[Signature, tuple[Law, ...]] = {
+    kinds.BODY_MOTION: (
+        motions.bodies_move_as_jacobians_say,
+        motions.frames_accelerate_with_their_bodies,
+    ),
+    kinds.JOINT_REACTIONS: (
+        motions.reactions_work_like_joint_forces,
+        motions.net_forces_accelerate,
+        motions.parts_of_reactions,
+        motions.reactions_are_one_force_everywhere,
+    ),
+    kinds.ARTICULATED_BODIES: (motions.articulated_bodies_feel,),
+    kinds.RESPONSE: (responses.response_is_dense_algebra,),
+    kinds.SELF_RESPONSES: (responses.self_responses_are_dense_algebra,),
+    kinds.CROSS_RESPONSE: (
+        responses.cross_response_is_dense_algebra,
+        responses.a_virtual_force_moves_what_omega_says,
+    ),
+    kinds.DELASSUS: (responses.delassus_is_dense_algebra,),
+    kinds.POINT_DELASSUS: (responses.points_respond_as_dense_algebra_says,),
+    kinds.CONSTRAINT_JACOBIAN: (responses.rows_move_as_their_jacobian_says,),
+    kinds.OPERATIONAL_INERTIA: (responses.lambda_inverts_the_response,),
     kinds.INVERSE_DYNAMICS: (
         tau_is_H_qdd_plus_C,
         external_forces_work_through_jacobians,
@@ -319,6 +340,12 @@ LAWS: dict[Signature, tuple[Law, ...]] = {
     ),
     kinds.BIAS_FORCE: (bias_is_inverse_dynamics_at_rest,),
     kinds.GRAVITY_FORCE: (gravity_is_bias_at_rest, gravity_is_slope_of_potential),
+    kinds.CORIOLIS_FORCE: (
+        parts.coriolis_is_bias_without_gravity,
+        parts.coriolis_is_even,
+        parts.parts_make_the_whole,
+    ),
+    kinds.INERTIAL_FORCE: (parts.inertial_is_H_qdd, parts.parts_make_the_whole),
     kinds.FORWARD_KINEMATICS: (poses_are_rigid, poses_move_with_frame_velocity),
     kinds.JACOBIAN: (jacobian_gives_velocity,),
     kinds.FRAME_VELOCITY: (velocity_is_rate_of_pose,),

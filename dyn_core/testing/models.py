@@ -19,6 +19,8 @@ from dyn_core.model import (
 from dyn_core.model.joints import KINDS
 from dyn_core.spatial import RigidInertia
 
+_TRIPLES = ("planar", "ball_rpy")  # kinds that a gear with a matrix may tie
+
 
 def random_model(
     seed: int,
@@ -35,7 +37,7 @@ def random_model(
         size: Number of moving joints.
         branching: Chance that a joint starts a new branch rather than goes on.
         kinds: Joint kinds to draw from.
-        mimic: Chance that a joint of one coordinate follows an earlier one.
+        mimic: Chance that a joint follows an earlier one that it can follow.
         massless: Chance that a link that carries others has no mass.
     """
     rng = np.random.default_rng((seed, size))
@@ -106,6 +108,10 @@ def _joint(
     if KINDS[kind].nv == 1 and single and rng.uniform() < mimic:
         factor, offset = rng.uniform(-1.5, 1.5, 2)
         rule = Mimic(single[rng.integers(len(single))], float(factor), float(offset))
+    alike = [j.name for j in before if j.kind in _TRIPLES]
+    if kind in _TRIPLES and alike and rng.uniform() < mimic:
+        rows = tuple(tuple(map(float, row)) for row in rng.uniform(-1, 1, (3, 3)))
+        rule = Mimic(alike[rng.integers(len(alike))], rows, (0.1, -0.2, 0.3))
     damping, friction, armature = (float(x) for x in rng.uniform(0, 0.5, 3))
     return JointSpec(
         name,

@@ -10,7 +10,7 @@ from dyn_core.model import Model
 from dyn_core.model.coordinates import split_q, split_v
 from dyn_core.model.joints.multi import plane_axes
 from dyn_core.spatial import Transform, Vector
-from dyn_core.spatial.conventions import swap_blocks
+from dyn_core.spatial.conventions import swap_rows
 
 
 def pose(X: Transform) -> tuple[np.ndarray, np.ndarray]:
@@ -66,18 +66,19 @@ class PinocchioTwin:
             "planar": pin.JointModelPlanar,
             "spherical": pin.JointModelSpherical,
             "floating": pin.JointModelFreeFlyer,
+            "ball_rpy": pin.JointModelSphericalZYX,
         }
         return kinds[joint.kind]()
 
     @property
     def rotors(self) -> np.ndarray:
-        """Give the diagonal that armature adds to H, (nv,)."""
-        out = np.zeros(self.ours.nv)
+        """Give what armature adds to H, (nv, nv); diagonal but for matrix gears."""
+        out = np.zeros((self.ours.nv, self.ours.nv))
         for i in self.ours.bodies:
-            factor = self.ours.leader[i][1]
-            out[self.ours.v_slices[i]] += factor**2 * np.array(
-                list(self.ours.armature[i])
-            )
+            ratio = _ratio(self.ours, i)
+            rotor = np.array(list(self.ours.armature[i]), float)
+            at = self.ours.v_slices[i]
+            out[at, at] += ratio.T @ np.diag(rotor) @ ratio
         return out
 
     def q(self, q: np.ndarray) -> np.ndarray:
@@ -90,6 +91,8 @@ class PinocchioTwin:
             at = self.model.joints[self.ids[i]].idx_q
             if self.ours.joint[i].kind == "planar":
                 x = np.array([x[0], x[1], np.cos(x[2]), np.sin(x[2])])
+            if self.ours.joint[i].kind == "ball_rpy":
+                x = x[::-1]
             out[at : at + len(x)] = x
         return out
 
@@ -101,11 +104,13 @@ class PinocchioTwin:
             joint = self.ours.joint[i]
             rows = self.model.joints[self.ids[i]].idx_v + np.arange(joint.nv)
             columns = self.ours.v_slices[i]
-            block = np.eye(joint.nv) * self.ours.leader[i][1]
+            block = _ratio(self.ours, i)
             if joint.kind == "floating":
-                block = swap_blocks(block.T).T
+                block = swap_rows(block)
             if joint.kind == "planar":
-                block = _turn(float(parts[i][2]))
+                block = _turn(float(parts[i][2])) @ block
+            if joint.kind == "ball_rpy":
+                block = block[::-1]
             B[rows, columns] = block
         return B
 
@@ -122,6 +127,12 @@ class PinocchioTwin:
                 turned = _turn(t + 1j * h * v[2]).imag / h
                 out[at : at + 3] = turned @ v
         return out
+
+
+def _ratio(model: Model, i: int) -> np.ndarray:
+    """Give joint i's velocity for each of the coordinates that it has."""
+    ratio = model.leader[i].ratio
+    return np.eye(model.joint[i].nv) if ratio is None else np.asarray(ratio, float)
 
 
 def _turn(t: Any) -> np.ndarray:

@@ -238,12 +238,12 @@ def test_sidecar(tmp_path):
 @pytest.mark.parametrize(
     ("extras", "words"),
     [
-        ({"wings": {}}, "unknown key wings; valid: joints, armature, rotors"),
+        ({"wings": {}}, "unknown key wings; valid: joints, armature, rotors, gears"),
         ({"armature": {"ghost": 1.0}}, "no joint is called 'ghost'; joints are"),
         ({"armature": {"{}": "much"}}, "needs a number, got 'much'"),
         ({"armature": {"{}": float("nan")}}, "nan is not finite"),
         ({"joints": {"{}": {"type": "rubber"}}}, "unknown type 'rubber'; valid"),
-        ({"joints": {"{}": {"axis": [1, 2]}}}, "axis needs three numbers"),
+        ({"joints": {"{}": {"axis": [1, 2]}}}, "axis needs 3 numbers"),
         ({"joints": {"{}": {"colour": 1}}}, "unknown key colour"),
         ({"joints": 3}, "needs a mapping"),
         ("a: [", "cannot read"),

@@ -7,7 +7,6 @@ import dyn_core as dyn
 from dyn_core.spatial import conventions
 from dyn_core.testing import TOLERANCES, random_model, scaled_error
 from dyn_core.testing.pinocchio_twin import pose
-from ros_nodes.conversions import quaternion
 
 mujoco = pytest.importorskip("mujoco", reason="mujoco is not installed")
 TOL = TOLERANCES["mujoco"]
@@ -34,11 +33,10 @@ class Twin:
     def _body(self, i):
         model, joint = self.ours, self.ours.joint[i]
         R, p = pose(model.Xtree[i])
-        quat = conventions.quaternion_to_wxyz(quaternion(R))
+        quat = conventions.quaternion_to_wxyz(conventions.quaternion(R))
         I = model.I[i]
         m, c = float(I.m), [float(x) for x in I.c]
-        Ic = np.asarray(I.Ic, float)
-        full = [Ic[0, 0], Ic[1, 1], Ic[2, 2], Ic[0, 1], Ic[0, 2], Ic[1, 2]]
+        full = conventions.mujoco_full_inertia(np.asarray(I, float))
         kind = {"revolute": "hinge", "continuous": "hinge", "prismatic": "slide",
                 "spherical": "ball", "floating": "free"}[joint.kind]  # fmt: skip
         axis = f' axis="{_words(joint.axis)}"' if kind in ("hinge", "slide") else ""
@@ -68,8 +66,7 @@ class Twin:
                 R, place = pose(model.Xtree[i])
                 world = _compose(R, place, x)
                 x = conventions.mujoco_free_position(world)
-                block = np.array([conventions.mujoco_free_velocity(world, e)
-                                  for e in np.eye(6)]).T  # fmt: skip
+                block = conventions.mujoco_free_columns(world)
                 add = conventions.mujoco_free_acceleration(world, qd[at], np.zeros(6))
             elif joint.kind == "spherical":
                 x = conventions.quaternion_to_wxyz(x)
@@ -84,8 +81,8 @@ class Twin:
 
 def _compose(R, p, x):
     """Give the world position of a free joint placed at R, p (MuJoCo has none)."""
-    world = np.concatenate([p + R @ x[:3], quaternion(R @ conventions.rotation(x[3:]))])
-    return world
+    turn, shift = conventions.pose_parts(x)
+    return conventions.pose_of_parts(R @ turn, p + R @ shift)
 
 
 def _words(numbers):

@@ -7,10 +7,13 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
+from dyn_core import Force, Vector, cross3
 from dyn_core.engines import available
 from dyn_core.model import Build, Description, JointSpec, LinkSpec, assemble
 from dyn_core.spatial import RigidInertia
+from dyn_core.spatial.conventions import quaternion
 from dyn_core.testing import TOLERANCES, scaled_error
+from dyn_plugins import rnea_vectors as vectors
 
 R_A = np.array([[2, -1, 2], [2, 2, -1], [-1, 2, 2]]) / 3
 R_B = np.array([[0.6, 0, 0.8], [0, 1, 0], [-0.8, 0, 0.6]])
@@ -76,6 +79,8 @@ def test_case_a(case_a, engine):
     _near(solve("crba", q), M)
     _near(solve("bias", q, qd), [17.1764567426222, 3.73726334041246])
     _near(solve("gravity", q), [17.5890193593848, 4.26149704141156])
+    _near(solve("coriolis", q, qd), [-0.412562616762603, -0.524233700999097])
+    _near(solve("inertial", q, qdd), np.array(M) @ qdd)
     kinetic, potential = solve("energy", q, qd)
     _near(kinetic, 1.09249913699944)
     _near(potential, 3.30671961443552)
@@ -160,6 +165,8 @@ def test_case_b(engine):
         solve("bias", q, qd), [0.00581752020457705, -5.7829456125189, 0.737121936629685]
     )
     _near(solve("gravity", q), [0, -5.66145110400791, 0.701295304301073])
+    parts = solve("coriolis", q, qd) + solve("gravity", q) + solve("inertial", q, qdd)
+    _near(parts, [1.41349757272052, -4.74359488673577, 0.543581639152906])
     kinetic, potential = solve("energy", q, qd)
     _near(kinetic, 0.354722593303255)
     _near(potential, 49.468981919864)
@@ -167,17 +174,14 @@ def test_case_b(engine):
           [1.41349757272052, -4.74359488673577, 0.543581639152906])  # fmt: skip
     _near(solve("rnea", q, qd, qdd, wrench, inputs=["f_ext"]),
           [3.2808205554028, -5.43217169825521, -0.0564183608470937])  # fmt: skip
+    for name in dyn.solvers(dyn.INVERSE_DYNAMICS):
+        _near(solve(name, q, qd, qdd, wrench, inputs=["f_ext"]),
+              [3.2808205554028, -5.43217169825521, -0.0564183608470937])  # fmt: skip
     for name in ("aba", "dense"):
         _near(solve(name, q, qd, tau),
               [3.86058075123283, 5.7868350923133, 41.1305465576399])  # fmt: skip
         _near(solve(name, q, qd, tau, wrench, inputs=["f_ext"]),
               [-1.15107393149142, 14.5386758044053, 58.6518569436743])  # fmt: skip
-
-
-def _quaternion(R):
-    from scipy.spatial.transform import Rotation
-
-    return Rotation.from_matrix(R).as_quat()
 
 
 @ENGINE
@@ -190,7 +194,7 @@ def test_case_d(engine):
          (0.03, 0.05, 0.04, 0.004, -0.002, 0.003)),
     ]  # fmt: skip
     model = _model(rows, (0.0, 0.0, -9.81))
-    q = np.concatenate([[0, 0, 0], _quaternion(R_B), _quaternion(R_A)])
+    q = np.concatenate([[0, 0, 0], quaternion(R_B), quaternion(R_A)])
     qd = np.array([0.4, -0.7, 1.1, 0.5, 0.3, -0.2, 1.2, -0.5, 0.8])
     tau = np.array([0, 0, 0, 0, 0, 0, 0.3, -0.2, 0.15])
     wrench = np.array([(0.1, 0.2, -0.3, 3, -2, 5), (0, 0, 0, 1, 2, -1)])
@@ -219,9 +223,8 @@ def test_case_d(engine):
     )
 
 
-@ENGINE
-def test_case_g(engine):
-    """Serial R-P-R-R with a force given in base coordinates."""
+def _case_g():
+    """Give the serial R-P-R-R robot."""
     rows = [
         ("revolute", np.eye(3), (0.1, 0.0, 0.2), Z, 3, (0.1, 0.05, 0.15),
          (0.05, 0.06, 0.03, 0.005, -0.004, 0.002)),
@@ -232,8 +235,16 @@ def test_case_g(engine):
         ("revolute", R_A, (0.0, 0.2, -0.1), Z, 1, (0.05, 0.05, 0.1),
          (0.01, 0.012, 0.015, 0.0005, -0.001, 0.001)),
     ]  # fmt: skip
-    model = _model(rows, (0.0, 0.0, -9.81))
-    q, qd, qdd = (0.5, 0.3, -0.8, 1.2), (1, -0.4, 1.5, -0.7), (-0.3, 0.8, 0.5, 1.1)
+    return _model(rows, (0.0, 0.0, -9.81))
+
+
+STATE_G = (0.5, 0.3, -0.8, 1.2), (1, -0.4, 1.5, -0.7), (-0.3, 0.8, 0.5, 1.1)
+
+
+@ENGINE
+def test_case_g(engine):
+    """Serial R-P-R-R with a force given in base coordinates."""
+    model, (q, qd, qdd) = _case_g(), STATE_G
 
     def solve(name, *args, **choices):
         return _solve(name, model, *args, engine=engine, **choices)
@@ -246,12 +257,14 @@ def test_case_g(engine):
         _near(solve(name, q, qd, qdd), ID)
     _near(solve("gravity", q), gravity)
     _near(solve("bias", q, qd) - solve("gravity", q), coriolis)
+    _near(solve("coriolis", q, qd), coriolis)
     H = [2.15363173222281, 0.300238380515704, 0.12785172342873, -0.0177331287258328, 4.5,
          0.23818411550128, -0.0166832526503888, 0.117772693367181, 0.0148512608698478,
          0.02]  # fmt: skip
     _near(solve("crba", q)[np.triu_indices(4)], H)
     inertial = np.array(ID) - gravity - coriolis
     _near(solve("rnea", q, 0 * np.array(qd), qdd) - solve("gravity", q), inertial)
+    _near(solve("inertial", q, qdd), inertial)
     for name in ("aba", "dense"):
         _near(solve(name, q, qd, (1, 20, 0.5, -0.2)), [
             0.379126037483942, -1.59036539327301, 8.87581904755925,
@@ -268,12 +281,112 @@ def test_case_g(engine):
     _near(solve("rnea", q, qd, qdd, body, inputs=["f_ext"]), forced)
 
 
+def test_case_g_in_vectors():
+    """Every quantity of the 3-D recursion: motion, F and N, joint forces f and n."""
+    model = _case_g()
+    q, qd, qdd = ([Vector(()), *(Vector([x]) for x in part)] for part in STATE_G)
+    motion = vectors.vector_motion(model, q, qd, qdd)
+    v = vectors.linear_velocities(model, motion, qd)
+    f, n = vectors.vector_forces(model, motion, [Force.zero()] * 5)
+    wanted = {
+        "w": [(0, 0, 1), (-0.8, 0, 0.6),
+              (-0.954670279360545, -0.18801654138888, 1.73076923076923),
+              (0.770107038229934, 1.73573037031689, -0.119928518597916)],
+        "alpha": [(0, 0, -0.3), (0.24, 0, -0.18),
+                  (0.00437627172484283, 1.48841038145748, 0.430769230769231),
+                  (0.284713752390073, 0.20844032609738, 0.893960207843555)],
+        "a": [(0, 0, 9.81), (-8.13, -0.672, 6.31),
+              (-9.61240773729952, -2.18994590883436, 3.04015384615385),
+              (-0.33189660590151, 9.97064298301802, -3.40431482177593)],
+        "F": [(-0.255, -0.24, 29.43), (-16.38, -1.622, 12.46),
+              (-15.0940139949707, -2.87932208370508, 3.80663965158148),
+              (-0.449508592977775, 10.0025157847087, -3.77610969575118)],
+        "N": [(-0.0008, -0.0046, -0.009), (0.00696, -0.0113, -0.00616),
+              (0.00578192151750821, 0.0573294201630106, 0.0155200736624584),
+              (0.00314076455545851, 0.00313729201859982, 0.0144961571383528)],
+    }  # fmt: skip
+    for name, rows in wanted.items():
+        for i, row in enumerate(rows, 1):
+            _near(list(getattr(motion, name)[i]), row)
+    _near([list(x) for x in v[1:]], [
+        (0, 0, 0), (0.06, 0.44, -0.32),
+        (0.0688412090639658, 0.0167808817939628, -0.741538461538462),
+        (-0.516806598112332, -0.293222643678333, -0.767760284860345)])  # fmt: skip
+    spatial = [(0, 0, 9.81), (-7.866, -0.452, 6.662),
+               (-9.72278540027064, -1.60116942505772, 3.04323076923077),
+               (1.03589399492944, 9.31740553426041, -4.07553890803459)]  # fmt: skip
+    for i, row in enumerate(spatial, 1):
+        _near(list(motion.a[i] - cross3(motion.w[i], v[i])), row)
+    _near([list(x) for x in f[1:]], [
+        (-0.7819651010795, -2.6008379517139, 76.4924800100885),
+        (-37.9661630687185, -2.3608379517139, 27.8159159251895),
+        (-25.0036760481966, -5.8073448604487, 6.5881257728088),
+        (-0.4495085929778, 10.0025157847087, -3.7761096957512)])  # fmt: skip
+    _near([list(x) for x in n[1:]], [
+        (-1.1639192958755, -33.7784403278323, -1.6042964880491),
+        (0.9355209163361, -9.8321558748753, 0.4263924231363),
+        (0.5538426813944, -1.5356233882454, 0.6564566612151),
+        (-1.185916298703, 0.1469919175084, 0.5370973760227)])  # fmt: skip
+
+
+def _case_c():
+    """Give the branched tree; joints of several turns as joints of one, in a row."""
+    x, y, none = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), RigidInertia.zero()
+    one = _inertia(3, (0.1, 0.05, 0.2), (0.05, 0.06, 0.04, 0.005, -0.004, 0.003))
+    two = _inertia(1.3, (0.05, 0.12, -0.1), (0.03, 0.02, 0.025, 0.002, 0.001, -0.002))
+    three = _inertia(
+        0.8, (0.08, -0.06, 0.1), (0.012, 0.015, 0.01, 0.0005, -0.001, 0.00075)
+    )
+    here, turn, slide = ((0.0,) * 3, np.eye(3)), "revolute", "prismatic"
+    rows = [
+        (turn, "b0", "b1x", (0.1, 0.0, 0.2), R_B, x, none), (turn, "b1x", "b1", *here, y, one),
+        (turn, "b1", "b2z", (0.2, -0.1, 0.3), R_A, Z, none), (turn, "b2z", "b2y", *here, y, none),
+        (turn, "b2y", "b2", *here, x, two),
+        (turn, "b1", "b3z", (-0.1, 0.2, 0.1), np.eye(3), Z, none), (slide, "b3z", "b3", *here, Z, three),
+    ]  # fmt: skip
+    links = [LinkSpec("b0", none), *(LinkSpec(row[2], row[-1]) for row in rows)]
+    joints = [
+        JointSpec(f"j{k}", kind, parent, child, p, _rpy(R), axis)
+        for k, (kind, parent, child, p, R, axis, _) in enumerate(rows, 1)
+    ]
+    description = Description("case", tuple(links), tuple(joints))
+    return assemble(Build(description, gravity=(0.5, -1.0, -9.81)))
+
+
+def test_case_c_parts():
+    """Gravity, velocity and whole forces of the branched tree, by every solver."""
+    model = _case_c()
+    q = (0.3, -0.7, 0.4, 0.6, -0.9, 1.1, 0.25)
+    qd = (0.8, 1.1, -0.5, 0.7, 1.3, -0.6, 0.9)
+    qdd = np.array((0.2, -0.9, 1.5, 0.4, -1.2, 0.7, -0.3))
+    bias = [-1.40222786833504, -6.47416733302955, -0.522539850756861, 0.101365592993188,
+            1.86605461423482, 0.105395674472169, 6.55819184914383]  # fmt: skip
+    gravity = [-1.90679490014234, -7.20717970770244, -0.568917934965701,
+               0.119907590529694, 1.88608419217246, 0.292433499601823,
+               7.22526314072744]  # fmt: skip
+    ID = [-1.41249727221413, -6.89594943961482, -0.443830883942305, 0.130656926993964,
+          1.75567429967939, 0.125356463633224, 6.34068847319741]  # fmt: skip
+    _near(_solve("gravity", model, q), gravity)
+    _near(_solve("coriolis", model, q, qd), np.array(bias) - gravity)
+    _near(_solve("inertial", model, q, qdd), np.array(ID) - bias)
+    served = [
+        name
+        for name in dyn.solvers(dyn.INVERSE_DYNAMICS)
+        if dyn.solver(name).refusal(model) is None
+    ]
+    assert set(dyn.solvers(dyn.INVERSE_DYNAMICS)) - set(served) == {"closed_form"}
+    for name in served:
+        _near(_solve(name, model, q, qd, qdd), ID)
+
+
 def test_gravity_by_offset_or_by_forces(case_a):
     """The trick a_0 = -a_g gives the same tau as forces I a_g on every body."""
-    for seed in range(3):
-        from dyn_core.testing import random_model
+    from dyn_core.testing import random_model
 
-        model = random_model(seed, size=5)
+    arms = {"kinds": ("revolute", "prismatic"), "branching": 0.0}
+    tried = set()
+    for seed, restriction in ((0, {}), (1, {}), (2, {}), (0, arms), (1, arms)):
+        model = random_model(seed, size=5, **restriction)
         rng = np.random.default_rng(seed)
         q, qd, qdd = model.random(rng), *rng.normal(size=(2, model.nv))
         g = np.array(list(model.a_grav.lin), float)
@@ -288,12 +401,17 @@ def test_gravity_by_offset_or_by_forces(case_a):
             X.append(XJ @ np.asarray(model.Xtree[i], float) @ X[model.parent[i]])
             a_g = X[i] @ np.concatenate([np.zeros(3), g])
             base[i - 1] = X[i].T @ (np.asarray(model.I[i], float) @ a_g)
-        rnea = dyn.solver("rnea").build(
-            model, inputs=["f_ext", "gravity"], f_ext_frame="base"
-        )
         zero = np.zeros((model.nb, 6))
-        by_force = rnea(q, qd, qdd, base, gravity=np.zeros(3))
-        _near(by_force, rnea(q, qd, qdd, zero), 1e-11)
+        for name in dyn.solvers(dyn.INVERSE_DYNAMICS):
+            if dyn.solver(name).refusal(model) is not None:
+                continue
+            program = dyn.solver(name).build(
+                model, engine="graph", inputs=["f_ext", "gravity"], f_ext_frame="base"
+            )
+            by_force = program(q, qd, qdd, base, gravity=np.zeros(3))
+            _near(by_force, program(q, qd, qdd, zero), 1e-11)
+            tried.add(name)
+    assert tried == set(dyn.solvers(dyn.INVERSE_DYNAMICS))
 
 
 def test_a_free_tree_keeps_its_momentum():

@@ -6,7 +6,7 @@ import pytest
 import dyn_core as dyn
 from dyn_core import robots
 from dyn_core.engines import ENGINES, available
-from dyn_core.testing.conformance import check
+from dyn_core.testing.conformance import check, refuses_in_words, served_model
 from dyn_core.testing.laws import LAWS
 from dyn_core.testing.models import random_model
 
@@ -25,19 +25,53 @@ def _assert_laws(solver, model, engine, seed=0):
 @pytest.mark.parametrize("engine", available())
 @pytest.mark.parametrize("name", NAMES)
 def test_laws_on_shipped_robots(name, engine, robot, shipped):
-    """Each law of a solver's Signature holds on each shipped robot and engine."""
-    _assert_laws(dyn.solver(name), shipped[robot], engine)
+    """Each law of a solver's Signature holds on each shipped robot and engine.
+
+    A robot that the solver does not serve is refused in words.
+    """
+    solver = dyn.solver(name)
+    if solver.refusal(shipped[robot]) is None:
+        _assert_laws(solver, shipped[robot], engine)
+    else:
+        assert refuses_in_words(solver, shipped[robot])
+        (finding,) = check(solver, shipped[robot], engine)
+        assert finding.good
 
 
 @pytest.mark.parametrize("engine", available())
 @pytest.mark.parametrize("name", NAMES)
 def test_laws_on_random_trees(name, engine, full):
-    """Each law holds on random trees: a rotation of three, or all with --full."""
+    """Each law holds on random trees: a rotation of three, or all with --full.
+
+    Where a tree is refused, in words, its like that the solver serves takes its place.
+    """
+    solver = dyn.solver(name)
     turn = np.random.default_rng([NAMES.index(name), list(ENGINES).index(engine)])
     seeds = range(RANDOM) if full else turn.choice(RANDOM, 3, replace=False)
     for seed in seeds:
-        model = random_model(int(seed), size=3 + int(seed) % 6)
-        _assert_laws(dyn.solver(name), model, engine, int(seed))
+        size = 3 + int(seed) % 6
+        tree = random_model(int(seed), size=size)
+        served = served_model(solver, int(seed), size)
+        assert solver.refusal(tree) is None or refuses_in_words(solver, tree)
+        _assert_laws(solver, served, engine, int(seed))
+
+
+def test_a_refusal_without_words_is_noticed(shipped):
+    """The suite can fail: a refusal must name the joint and what is valid."""
+    text = dyn.solver("rnea").text
+
+    def mute(reason):
+        return dyn.TextSolver("mute", dyn.INVERSE_DYNAMICS, text, supports=reason)
+
+    model = shipped["two_link"]
+    for words in ("no", f"joint '{model.names[1]}' is bad", "valid: others"):
+        (finding,) = check(mute(lambda _, words=words: words), model, "graph")
+        assert not finding.good, words
+    good = f"joint '{model.names[1]}' is bad; valid: others"
+    (finding,) = check(mute(lambda _: good), model, "graph")
+    assert finding.good
+    with pytest.raises(dyn.UnsupportedError, match="no random robot is served by mute"):
+        served_model(mute(lambda _: "no"), 0, 3)
 
 
 def test_every_signature_has_a_solver_and_laws():

@@ -1,5 +1,9 @@
 """Converters: round trips, the identities behind them, and Pinocchio's own algebra."""
 
+import inspect
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -107,3 +111,355 @@ def test_pinocchio_algebra():
     np.testing.assert_allclose(
         to.swap_matrix(peer.matrix()), np.asarray(I, float), atol=1e-14
     )
+
+
+# Poses and inertias of a batch, in our form.
+POSE = np.concatenate([rng.normal(size=(5, 3)), np.where(Q[:, 3:] < 0, -Q, Q)], axis=1)
+
+
+def _inertias():
+    made = []
+    for k in range(5):
+        G = np.random.default_rng(k).normal(size=(3, 3))
+        Ic = np.trace(G @ G.T) * np.eye(3) - G @ G.T
+        made.append(RigidInertia.of(1.0 + k, G[0].tolist(), Ic.tolist()))
+    return made
+
+
+RIGID = _inertias()
+I6 = np.array([np.asarray(I, float) for I in RIGID])
+COM = rng.normal(size=(5, 3))
+G = np.array([0.3, -0.2, -9.81])
+J = rng.normal(size=(5, 6, 8))
+
+
+def _same(got, wanted, tol=1e-12):
+    np.testing.assert_allclose(
+        np.asarray(got, float), np.asarray(wanted, float), atol=tol, rtol=tol
+    )
+
+
+ROUND = {
+    "tazz_velocity": V, "tazz_force": W, "tazz_inertia": I6, "tazz_jacobian": J,
+    "pinocchio_motion": V, "pinocchio_force": W, "pinocchio_inertia": I6,
+    "pinocchio_parameters": I6, "pinocchio_action_inverse": I6, "pinocchio_jacobian": J,
+    "pinocchio_free_velocity": V, "ros_twist": V, "ros_wrench": W, "ros_inertia": I6,
+    "kim_pose": POSE, "mujoco_pose": POSE, "mujoco_free_position": POSE,
+    "tazz_transform": I6,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ROUND)
+def test_there_and_back(name):
+    """from_peer_what undoes peer_what, and a row of a batch is the single case."""
+    x = ROUND[name]
+    there = getattr(to, name)(x)
+    _same(getattr(to, f"from_{name}")(there), x)
+    _same(getattr(to, name)(x[2]), there[2])
+    assert not np.allclose(np.ravel(there)[:6], np.ravel(x)[:6])
+
+
+PLACED = {
+    "mujoco_cvel": (V,), "mujoco_cacc": (A, G), "mujoco_cfrc": (W,),
+    "mujoco_cinert": (I6,),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PLACED)
+def test_there_and_back_at_the_com(name):
+    """The same for what MuJoCo sees from the tree's com."""
+    x, *more = PLACED[name]
+    there = getattr(to, name)(POSE, COM, x, *more)
+    _same(getattr(to, f"from_{name}")(POSE, COM, there, *more), x)
+    _same(getattr(to, name)(POSE[2], COM[2], x[2], *more), there[2])
+
+
+def test_there_and_back_with_more_arguments():
+    """Converters that take a pose, a velocity, or give several parts."""
+    _same(to.from_tazz_pose(*to.tazz_pose(POSE)), POSE)
+    _same(to.from_ros_pose(*to.ros_pose(POSE)), POSE)
+    _same(to.pose_of_parts(*to.pose_parts(POSE)), POSE)
+    _same(to.from_ros_accel(to.ros_accel(A, V), to.ros_twist(V)), A)
+    there = to.pinocchio_classical_acceleration(A, V)
+    back = to.from_pinocchio_classical_acceleration(there, to.pinocchio_motion(V))
+    _same(back, A)
+    _same(to.from_mujoco_xfrc(POSE, COM, to.mujoco_xfrc(POSE, COM, W)), W)
+    for what, x in (("velocity", V), ("force", W)):
+        there = getattr(to, f"mujoco_free_{what}")(POSE, x)
+        _same(getattr(to, f"from_mujoco_free_{what}")(POSE, there), x)
+    B = to.mujoco_free_columns(POSE)
+    _same((B @ V[..., None])[..., 0], to.mujoco_free_velocity(POSE, V))
+    _same(B[2], to.mujoco_free_columns(POSE[2]))
+    free = {1: POSE}
+    there = to.mujoco_jacobian(POSE, J, free)
+    _same(to.from_mujoco_jacobian(POSE, *there, free), J)
+    _same(to.tazz_jacobian(to.tazz_jacobian(J, (1,)), (1,)), J)
+    _same(to.from_mujoco_inertia(*to.mujoco_inertia(I6)), I6)
+    m, c, Ic = to.inertia_parts(I6)
+    _same(to.inertia_of_parts(m, c, Ic), I6)
+    full = to.mujoco_full_inertia(I6)
+    _same(to.from_mujoco_full_inertia(m, c, full), I6)
+    _same(to.from_adjoint(to.adjoint(*to.pose_parts(POSE))) @ to.adjoint(
+        *to.pose_parts(POSE)), np.broadcast_to(np.eye(6), (5, 6, 6)))  # fmt: skip
+
+
+def test_inertia_parts_are_those_of_the_type():
+    """m, c, Ic and the ten parameters agree with RigidInertia's; no mass, no com."""
+    m, c, Ic = to.inertia_parts(I6)
+    for k, I in enumerate(RIGID):
+        _same(m[k], I.m)
+        _same(c[k], list(I.c))
+        _same(Ic[k], np.asarray(I.Ic, float))
+        _same(to.pinocchio_parameters(I6)[k], I.parameters)
+        ros = to.ros_inertia(I6)[k]
+        _same(ros[4:], np.asarray(I.Ic, float)[np.triu_indices(3)])
+        _same(ros[:4], [I.m, *I.c])
+    assert not np.any(to.inertia_parts(np.zeros((6, 6)))[1])
+
+
+@pytest.mark.parametrize("angle", [0.0, 1e-9, 1.0, np.pi - 1e-9, np.pi])
+def test_quaternions_of_matrices(angle):
+    """rotation undoes quaternion at every angle; w >= 0."""
+    for axis in (
+        *np.eye(3),
+        -np.eye(3)[1],
+        np.array((0.6, 0.0, -0.8)),
+        np.ones(3) / 3**0.5,
+    ):
+        q = np.array([*(np.sin(angle / 2) * axis), np.cos(angle / 2)])
+        got = to.quaternion(to.rotation(q))
+        _same(abs(got @ q), 1)
+        _same(to.rotation(got), to.rotation(q), 1e-14)
+        assert got[3] >= 0
+    _same(to.quaternion(to.rotation(POSE[:, 3:])), POSE[:, 3:])
+
+
+def _transforms():
+    return [
+        Transform.of_pose(R, p.tolist())
+        for R, p in zip(*to.pose_parts(POSE), strict=True)
+    ]
+
+
+def test_tazz_maps():
+    """Section 0.2: V = P v, A = P a + k, F = P f, X_T = P X P, X* = P X_T^-T P."""
+    P = np.block([[np.zeros((3, 3)), np.eye(3)], [np.eye(3), np.zeros((3, 3))]])
+    k = np.concatenate([np.cross(V[:, :3], V[:, 3:]), np.zeros((5, 3))], axis=1)
+    _same(to.classical_term(V), k)
+    _same(to.tazz_velocity(V), V @ P)
+    _same(to.tazz_acceleration(A, V), A @ P + k)
+    _same(to.tazz_force(W), W @ P)
+    _same(to.tazz_inertia(I6), P @ I6 @ P)
+    for X, q in zip(_transforms(), POSE, strict=True):
+        r, R = to.tazz_pose(q)
+        rx = np.array([[0, -r[2], r[1]], [r[2], 0, -r[0]], [-r[1], r[0], 0]])
+        X_T = np.block([[R.T, -R.T @ rx], [np.zeros((3, 3)), R.T]])
+        _same(to.tazz_transform(X), X_T)
+        _same(to.from_tazz_transform(X_T), np.asarray(X, float))
+        _same(to.tazz_force_transform(X), X_T.T)
+        _same(np.asarray(X.force_matrix(), float), P @ np.linalg.inv(X_T).T @ P)
+
+
+def test_tazz_articulated():
+    """I_T = P IA P; P pA = Z + I_T k: both give the same force."""
+    for k in range(5):
+        M = rng.normal(size=(6, 6))
+        IA, pA, v, a = M @ M.T, W[k], V[k], A[k]
+        f = IA @ a + pA
+        Z = to.tazz_articulated_bias(pA, IA, v)
+        I_T = to.tazz_inertia(IA)
+        _same(I_T @ to.tazz_acceleration(a, v) + Z, to.tazz_force(f))
+        _same(to.swap_blocks(pA), Z + I_T @ to.classical_term(v))
+        _same(to.from_tazz_articulated_bias(Z, I_T, to.tazz_velocity(v)), pA)
+
+
+def test_tazz_velocity_product():
+    """C_pc = P c + k_c - X k_p: both give the same acceleration."""
+    for k, X in enumerate(_transforms()):
+        c, v_p, v_c, a_p, S_qdd = V[k], W[k], A[k - 1], A[k], W[k - 1]
+        a_c = np.asarray(X, float) @ a_p + c + S_qdd
+        C = to.tazz_velocity_product(c, v_c, X, v_p)
+        A_c = (
+            to.tazz_transform(X) @ to.tazz_acceleration(a_p, v_p)
+            + C
+            + to.swap_blocks(S_qdd)
+        )
+        _same(A_c, to.tazz_acceleration(a_c, v_c))
+        Vs = (to.tazz_velocity(v_c), to.tazz_velocity(v_p))
+        _same(to.from_tazz_velocity_product(C, Vs[0], to.tazz_transform(X), Vs[1]), c)
+
+
+def test_pinocchio_poses_inertias_and_transforms():
+    """XYZQUAT, toDynamicParameters and both action matrices."""
+    pin = pytest.importorskip("pinocchio", reason="pin is not installed")
+    for k, X in enumerate(_transforms()):
+        R, p = to.pose_parts(POSE[k])
+        M = pin.SE3(R, p)
+        _same(abs(pin.SE3ToXYZQUAT(M)[3:] @ POSE[k, 3:]), 1)
+        _same(pin.XYZQUATToSE3(POSE[k]).homogeneous, to.kim_pose(POSE[k]))
+        _same(M.toActionMatrix(), to.swap_matrix(to.adjoint(R, p)))
+        _same(M.toActionMatrixInverse(), to.pinocchio_action_inverse(X))
+        _same(to.from_pinocchio_action(M.toActionMatrix()), np.asarray(X, float))
+        m, c, Ic = to.inertia_parts(I6[k])
+        peer = pin.Inertia(float(m), c, Ic)
+        _same(peer.matrix(), to.pinocchio_inertia(I6[k]))
+        _same(peer.toDynamicParameters(), to.pinocchio_parameters(I6[k]))
+        _same(to.from_pinocchio_parameters(peer.toDynamicParameters()), I6[k])
+        _same(peer.vxiv(pin.Motion(to.pinocchio_motion(V[k]))).vector,
+              to.pinocchio_force(_cross_force(V[k], I6[k] @ V[k])))  # fmt: skip
+
+
+def _cross_force(v, f):
+    return np.array(list(cross(Motion.of(v.tolist()), Force.of(f.tolist()))), float)
+
+
+AXIS = np.array((0.6, 0.0, 0.8))
+PLACE = np.array((0.2, -0.3, 0.4, *POSE[0, 3:]))  # of the second body in the first
+
+
+def _two_bodies(q, qd, qdd):
+    """Give pose, v, a and J of a floating body and of one on a hinge, by hand."""
+    at_hinge = Transform.of_pose(*to.pose_parts(PLACE))
+    turn = np.asarray(exp3(Vector((AXIS * q[7]).tolist())), float)
+    X = Transform.of_pose(turn, (0.0, 0.0, 0.0)) @ at_hinge
+    M, S = np.asarray(X, float), np.array([*AXIS, 0, 0, 0])
+    v0, a0 = qd[:6], qdd[:6]
+    v1 = M @ v0 + S * qd[6]
+    bias = cross(Motion.of(v1.tolist()), Motion.of((S * qd[6]).tolist()))
+    a1 = M @ a0 + S * qdd[6] + np.array(list(bias), float)
+    R, p = to.pose_parts(q[:7])
+    R1, p1 = X.pose
+    place = to.pose_of_parts(R @ np.asarray(R1, float), p + R @ np.array(list(p1)))
+    first = (q[:7], v0, a0, np.hstack([np.eye(6), np.zeros((6, 1))]))
+    return first, (place, v1, a1, np.column_stack([M, S]))
+
+
+STATE = (np.array([*POSE[1], 0.7]), rng.normal(size=7), rng.normal(size=7))
+
+
+def test_pinocchio_tree():
+    """A free flyer with a hinge: v, a, classical a, Jacobians, LOCAL."""
+    pin = pytest.importorskip("pinocchio", reason="pin is not installed")
+    model = pin.Model()
+    one = model.addJoint(0, pin.JointModelFreeFlyer(), pin.SE3.Identity(), "free")
+    place = pin.XYZQUATToSE3(PLACE)
+    two = model.addJoint(one, pin.JointModelRevoluteUnaligned(AXIS), place, "hinge")
+    data = model.createData()
+    q, qd, qdd = STATE
+    rates = [np.array([*to.pinocchio_free_velocity(x[:6]), x[6]]) for x in (qd, qdd)]
+    pin.forwardKinematics(model, data, q, *rates)
+    pin.computeJointJacobians(model, data, q)
+    for i, (pose, v, a, J) in zip((one, two), _two_bodies(*STATE), strict=True):
+        _same(data.oMi[i].homogeneous, to.kim_pose(pose))
+        _same(data.v[i].vector, to.pinocchio_motion(v))
+        _same(data.a[i].vector, to.pinocchio_motion(a))
+        classical = pin.getClassicalAcceleration(model, data, i, pin.LOCAL)
+        _same(classical.vector, to.pinocchio_classical_acceleration(a, v))
+        theirs = pin.getJointJacobian(model, data, i, pin.LOCAL)
+        _same(theirs, to.pinocchio_jacobian(J, (0,)))
+        _same(to.from_pinocchio_jacobian(theirs, (0,)), J)
+
+
+def _mujoco(inertias):
+    mujoco = pytest.importorskip("mujoco", reason="mujoco is not installed")
+
+    def words(x):
+        return " ".join(repr(float(value)) for value in x)
+
+    def inertial(I):
+        m, c, _ = to.inertia_parts(I)
+        full = words(to.mujoco_full_inertia(I))
+        return f'<inertial pos="{words(c)}" mass="{float(m)!r}" fullinertia="{full}"/>'
+
+    place = to.mujoco_pose(PLACE)
+    xml = f"""<mujoco><option gravity="{words(G)}"/><worldbody>
+        <body name="one"><freejoint/>{inertial(inertias[0])}
+        <body name="two" pos="{words(place[:3])}" quat="{words(place[3:])}">
+        <joint type="hinge" axis="{words(AXIS)}"/>{inertial(inertias[1])}
+        </body></body></worldbody></mujoco>"""
+    model = mujoco.MjModel.from_xml_string(xml)
+    return mujoco, model, mujoco.MjData(model)
+
+
+def _moving(mujoco, model, data):
+    """Set the state, with forces from outside; give both bodies by hand."""
+    q, qd, _ = STATE
+    data.qpos[:] = [*to.mujoco_free_position(q[:7]), q[7]]
+    data.qvel[:] = [*to.mujoco_free_velocity(q[:7], qd[:6]), qd[6]]
+    data.xfrc_applied[1:] = rng.normal(size=(2, 6))
+    mujoco.mj_forward(model, data)
+    mujoco.mj_rnePostConstraint(model, data)
+    a0 = to.from_mujoco_free_acceleration(q[:7], qd[:6], data.qacc[:6])
+    return _two_bodies(q, qd, np.array([*a0, data.qacc[6]]))
+
+
+def test_mujoco_inertias():
+    """body_mass, ipos, iquat, inertia of the loaded model, and cinert."""
+    mujoco, model, data = _mujoco(I6)
+    bodies = _moving(mujoco, model, data)
+    com = data.subtree_com[1]
+    for k, (pose, *_) in enumerate(bodies):
+        i = k + 1
+        fields = (model.body_mass[i], model.body_ipos[i], model.body_iquat[i],
+                  model.body_inertia[i])  # fmt: skip
+        _same(to.from_mujoco_inertia(*fields), I6[k])
+        got = to.mujoco_inertia(I6[k])
+        _same(got.mass, fields[0])
+        _same(got.ipos, fields[1])
+        _same(got.inertia, fields[3])
+        _same(data.cinert[i], to.mujoco_cinert(pose, com, I6[k]))
+        _same(to.from_mujoco_cinert(pose, com, data.cinert[i]), I6[k])
+
+
+def test_mujoco_motions():
+    """xpos, xquat, cvel, cacc and mj_jac."""
+    mujoco, model, data = _mujoco(I6)
+    com = None
+    for k, (pose, v, a, J) in enumerate(_moving(mujoco, model, data)):
+        i, com = k + 1, data.subtree_com[1]
+        _same(data.xpos[i], pose[:3])
+        _same(abs(data.xquat[i] @ to.mujoco_pose(pose)[3:]), 1)
+        _same(data.cvel[i], to.mujoco_cvel(pose, com, v))
+        _same(data.cacc[i], to.mujoco_cacc(pose, com, a, G))
+        jacp, jacr = np.zeros((2, 3, model.nv))
+        mujoco.mj_jac(model, data, jacp, jacr, data.xpos[i], i)
+        ours = to.mujoco_jacobian(pose, J, {0: STATE[0][:7]})
+        _same(ours.jacp, jacp)
+        _same(ours.jacr, jacr)
+        _same(to.from_mujoco_jacobian(pose, jacp, jacr, {0: STATE[0][:7]}), J)
+    assert com is not None
+
+
+def test_mujoco_forces():
+    """xfrc_applied, cfrc_ext, cfrc_int, and what they are at the free joint."""
+    mujoco, model, data = _mujoco(I6)
+    first, second = _moving(mujoco, model, data)
+    com, total = data.subtree_com[1], np.zeros(model.nv)
+    f_ext = []
+    for k, (pose, _, _, J) in enumerate((first, second)):
+        c = model.body_ipos[k + 1]
+        f = to.from_mujoco_xfrc(pose, c, data.xfrc_applied[k + 1])
+        _same(data.cfrc_ext[k + 1], to.mujoco_cfrc(pose, com, f))
+        f_ext.append(f)
+        total += np.concatenate([J[:, :6].T @ f, [J[:, 6] @ f]])
+    theirs = np.zeros(model.nv)
+    for i in (1, 2):
+        force, torque = data.xfrc_applied[i, :3], data.xfrc_applied[i, 3:]
+        mujoco.mj_applyFT(model, data, force, torque, data.xipos[i], i, theirs)
+    _same(to.from_mujoco_free_force(STATE[0][:7], theirs[:6]), total[:6])
+    _same(theirs[6], total[6])
+    pose, v, a, _ = second
+    g = np.concatenate([np.zeros(3), to.rotation(pose[3:]).T @ G])
+    f_int = I6[1] @ (a - g) + _cross_force(v, I6[1] @ v) - f_ext[1]
+    _same(data.cfrc_int[2], to.mujoco_cfrc(pose, com, f_int))
+
+
+def test_the_table_names_what_is_there():
+    """docs/conventions.md names every public function, and none that is not there."""
+    page = Path(__file__).parents[2] / "docs" / "conventions.md"
+    named = set(re.findall(r"`(\w+)\(\)`", page.read_text(encoding="utf-8")))
+    named -= {"peer_what", "from_peer_what"}
+    functions = {n for n in to.__all__ if inspect.isfunction(getattr(to, n))}
+    assert named == functions
+    for name in functions:
+        assert getattr(to, name).__doc__

@@ -21,8 +21,8 @@ class Joint(ABC):
     1. `X(q)` takes motions from the frame before the joint to the frame after it.
     2. `vJ = S(q) qd` is the velocity across the joint.
     3. `cJ` is the apparent derivative of S, times qd; zero where S is constant.
-    4. A joint `in_series` is like one-coordinate joints behind each other, in the order
-       of its coordinates, with qd = dq/dt; else it is a GroupJoint.
+    4. A joint with a `series` is like one-coordinate joints behind each other, with
+       qd = dq/dt; `series` is their order from the base; else it is a GroupJoint.
     5. `integrate(q, dv)` moves q by the body displacement S dv; `difference` undoes it.
 
     Source: RBDA, section 4.4 and RBD5-3.4 (jcalc).
@@ -31,12 +31,16 @@ class Joint(ABC):
     kind: ClassVar[str]
     nq: ClassVar[int]
     nv: ClassVar[int]
-    in_series: ClassVar[bool] = True  # coordinates act one after the other
 
     @classmethod
     def about(cls, axis: Iterable[float]) -> Joint:
         """Make one with this axis; kinds without an axis ignore it."""
         return cls()
+
+    @property
+    def series(self) -> tuple[int, ...] | None:
+        """Order from the base in which the coordinates act; None for a group."""
+        return tuple(range(self.nv))
 
     @abstractmethod
     def X(self, q: Vector) -> Transform:
@@ -74,6 +78,10 @@ class Joint(ABC):
         """Rate of the displacement u from a fixed start, moving at qd."""
         return qd
 
+    def position_rate(self, q: Vector, qd: Vector) -> Vector:
+        """Rate of the coordinates, dq/dt = Q(q) qd; qd itself but for quaternions."""
+        return qd
+
     def normalize(self, q: Vector) -> Vector:
         """Coordinates with unit quaternions."""
         return q
@@ -92,7 +100,10 @@ class Joint(ABC):
 class GroupJoint(Joint):
     """A joint whose configurations form a group: qd is a body velocity, S constant."""
 
-    in_series = False
+    @property
+    def series(self) -> None:
+        """No order: the coordinates act together."""
+        return None
 
     @abstractmethod
     def motion(self, u: Vector) -> Motion:

@@ -9,6 +9,7 @@ import numpy as np
 
 from dyn_core.model.joints.base import GroupJoint, Joint
 from dyn_core.model.joints.single import Revolute, unit
+from dyn_core.scalar import cos, sin
 from dyn_core.spatial import Matrix, Motion, MotionSubspace, Transform, Vector, cross3
 from dyn_core.spatial.lie import (
     dexp3,
@@ -85,13 +86,64 @@ class Planar(Joint):
         return (float(x), float(y), float(rng.uniform(-math.pi, math.pi)))
 
 
+class BallRPY(Joint):
+    """Rotation by three angles: q = (x, y, z), R = Rz(z) Ry(y) Rx(x), qd = dq/dt.
+
+    Joint forces belong to the rates of the angles, not to the angular velocity. At
+    cos y = 0 two angles turn about one axis and the joint is singular; a spherical
+    joint never is.
+
+    Source: TAZZ-4.3.
+    """
+
+    kind = "ball_rpy"
+    nq = nv = 3
+
+    @property
+    def series(self) -> tuple[int, ...]:
+        """The turn about z comes first."""
+        return (2, 1, 0)
+
+    def X(self, q: Vector) -> Transform:
+        """Turn about x, then y, then z of the frame before the joint."""
+        turns = [Revolute(axis).X(q[k : k + 1]) for k, axis in enumerate(_UNIT)]
+        return turns[0] @ turns[1] @ turns[2]
+
+    def S(self, q: Vector) -> MotionSubspace:
+        """Motion subspace: the axes of the three turns, seen from the body."""
+        sx, cx, sy, cy = sin(q[0]), cos(q[0]), sin(q[1]), cos(q[1])
+        axes = (_UNIT[0], (0.0, cx, -sx), (-sy, sx * cy, cx * cy))
+        return MotionSubspace(Motion(Vector(axis), _ZERO) for axis in axes)
+
+    def cJ(self, q: Vector, qd: Vector) -> Motion:
+        """Bias: the axes turn with the angles behind them."""
+        sx, cx, sy, cy = sin(q[0]), cos(q[0]), sin(q[1]), cos(q[1])
+        x, y, z = qd
+        pitch = Vector((0.0, -sx, -cx)) * (x * y)
+        yaw = Vector((-cy * y, cx * cy * x - sx * sy * y, -sx * cy * x - cx * sy * y))
+        return Motion(pitch + yaw * z, _ZERO)
+
+    def neutral(self) -> tuple[float, ...]:
+        """Coordinates at which X is the identity."""
+        return (0.0, 0.0, 0.0)
+
+    def random(self, rng: np.random.Generator) -> tuple[float, ...]:
+        """Any angles, the second at least 0.2 rad from where the joint is singular."""
+        x, z = rng.uniform(-math.pi, math.pi, 2)
+        y = rng.uniform(0.2 - math.pi / 2, math.pi / 2 - 0.2)
+        return (float(x), float(y), float(z))
+
+
 def _random_quaternion(rng: np.random.Generator) -> tuple[float, ...]:
     q = rng.normal(size=4)
     return tuple(float(x) for x in q / np.linalg.norm(q))
 
 
 class Spherical(GroupJoint):
-    """Free rotation: q = quaternion (x, y, z, w), qd = body angular velocity."""
+    """Free rotation: q = quaternion (x, y, z, w), qd = body angular velocity.
+
+    Source: TAZZ-4.3 (the ball joint that is never singular); RBD5-3.4.
+    """
 
     kind = "spherical"
     nq, nv = 4, 3
@@ -124,13 +176,20 @@ class Spherical(GroupJoint):
         """log(R0.T R1)."""
         return quat_log(quat_product(quat_conjugate(q0), q1))
 
+    def position_rate(self, q: Vector, qd: Vector) -> Vector:
+        """Rate of the quaternion: q (w/2, 0)."""
+        return quat_product(q, Vector((*(qd * 0.5), 0.0)))
+
     def normalize(self, q: Vector) -> Vector:
         """Quaternion of unit length."""
         return normalized(q)
 
 
 class Floating(GroupJoint):
-    """Free motion: q = (x, y, z, qx, qy, qz, qw), qd = body twist [angular; linear]."""
+    """Free motion: q = (x, y, z, qx, qy, qz, qw), qd = body twist [angular; linear].
+
+    Source: TAZZ-4.8; RBD5-3.4. A fixed joint is none: its links are merged.
+    """
 
     kind = "floating"
     nq, nv = 7, 6
@@ -168,6 +227,11 @@ class Floating(GroupJoint):
         w = quat_log(quat_product(quat_conjugate(q0[3:]), q1[3:]))
         shift = quat_matrix(q0[3:]).T @ (q1[:3] - q0[:3])
         return Vector((*w, *(dexp3_inverse(w) @ shift)))
+
+    def position_rate(self, q: Vector, qd: Vector) -> Vector:
+        """Rate of the position, R v, and of the quaternion, q (w/2, 0)."""
+        turn = quat_product(q[3:], Vector((*(qd[:3] * 0.5), 0.0)))
+        return Vector((*(quat_matrix(q[3:]) @ qd[3:]), *turn))
 
     def normalize(self, q: Vector) -> Vector:
         """Position kept, quaternion of unit length."""

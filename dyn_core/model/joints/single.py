@@ -47,7 +47,10 @@ class _OneAxis(Joint):
 
 
 class Revolute(_OneAxis):
-    """Rotation by q [rad] about an axis."""
+    """Rotation by q [rad] about an axis.
+
+    Source: TAZZ-4.1.
+    """
 
     kind = "revolute"
 
@@ -78,7 +81,10 @@ class Continuous(Revolute):
 
 
 class Prismatic(_OneAxis):
-    """Translation by q [m] along an axis."""
+    """Translation by q [m] along an axis.
+
+    Source: TAZZ-4.2.
+    """
 
     kind = "prismatic"
 

@@ -1,0 +1,104 @@
+"""The command `dyn count`: operations of a solver's text, and how they grow."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from dyn_core.bench.cases import named
+from dyn_core.cost import count, fit_order, polynomial_degree
+from dyn_core.model import Model
+from dyn_core.registry import solver
+from dyn_core.solver import Solver
+from dyn_core.testing.case import Case
+from dyn_core.testing.models import chain
+
+OPERATIONS = ("mul", "add", "div", "sqrt", "trig")
+SIZES = (2, 4, 8, 16)
+_HOW = {
+    "literal": "every operation that the text executes",
+    "folded": "structural zeros and ones free",
+}
+
+
+def operations(which: Solver, model: Model, how: str = "folded") -> Counter[str]:
+    """Count what a solver's text does for a robot, at a random state.
+
+    Args:
+        which: Solver that is a text.
+        model: Robot.
+        how: literal or folded (cost.py).
+
+    Source: RBD5-1.1.
+    """
+    case = Case(which, model, "plain", np.random.default_rng(0))
+    program = case.program()
+    numbers = np.concatenate([x.ravel() for x in case.arguments(program)])
+    return count(program, numbers.tolist(), how)
+
+
+def growth(which: Solver, how: str, sizes: Sequence[int] = SIZES) -> list[str]:
+    """Give a table of counts on chains of revolute joints, and the order that fits.
+
+    Source: RBD5-1.2.
+    """
+    rows = [["joints", *OPERATIONS, "total"]]
+    totals = []
+    for n in sizes:
+        _say(f"counting {which.name} on a chain of {n} joints")
+        found = operations(which, chain(n), how)
+        totals.append(found.total())
+        rows.append([str(n), *_cells(found)])
+    degree = polynomial_degree(sizes, totals)
+    exact = "" if degree is None else f"; exactly a polynomial of degree {degree}"
+    order = fit_order(sizes, totals)
+    return [*_table(rows), f"total ~ n^{order:.2f} at the last sizes{exact}"]
+
+
+def _cells(found: Counter[str]) -> list[str]:
+    return [str(found[op]) for op in OPERATIONS] + [str(found.total())]
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True))
+        for row in rows
+    ]
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def add(subparsers: argparse._SubParsersAction) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser("count", help="operations of a solver's text")
+    parser.add_argument("solver")
+    parser.add_argument("urdf", help="path or shipped robot")
+    parser.add_argument("--root-joint", choices=("fixed", "floating"), default="fixed")
+    parser.add_argument(
+        "--literal", action="store_true", help="count zeros and ones of the robot, too"
+    )
+    parser.add_argument(
+        "--order", action="store_true", help="growth on chains of 2 to 16 joints, too"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Count and print."""
+    how = "literal" if arguments.literal else "folded"
+    which = solver(arguments.solver)
+    model = named(arguments.urdf, arguments.root_joint == "floating").model
+    found = operations(which, model, how)
+    print(f"{which.name} for {model.name}, {model.nv} dof: {_HOW[how]}")
+    print("\n".join(_table([(*OPERATIONS, "total"), _cells(found)])))
+    if arguments.order:
+        print(f"on chains of revolute joints: {_HOW[how]}")
+        print("\n".join(growth(which, how)))
+    return 0

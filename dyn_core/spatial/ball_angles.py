@@ -1,0 +1,181 @@
+"""Swing and twist of a relative rotation: the angles that limit a ball joint.
+
+R takes components in the plug's axes to the socket's. The swing is the angle between
+the two z axes, the twist what is left of the rotation once these are aligned by the
+smallest rotation. Note that neither is about the axis of the rotation itself.
+
+The names of the source are column first: R_zx is the x component of the plug's z axis,
+R[0, 2]. All functions are texts.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from dyn_core.errors import SingularError
+from dyn_core.scalar import atan2, logical_not, require, sqrt, where
+from dyn_core.spatial.vectors import Matrix, Vector
+
+# Least 1 + cos(swing) at which twist has a meaning. There a twist read from R, whose
+# entries are rounded, is good to 1e-6 rad, and the swing is 1.4e-5 rad short of pi.
+_OPPOSITE = 1e-10
+_ALIGNED = 1e-60  # sin² of the swing below which it has no direction
+
+ITEM = "twist, where the swing is pi"
+
+
+class SwingTwist(NamedTuple):
+    """Swing and twist, or their rates.
+
+    Attributes:
+        swing: In [0, pi] [rad], or its rate [rad/s].
+        twist: In [-pi, pi] [rad], or its rate [rad/s].
+    """
+
+    swing: Any
+    twist: Any
+
+
+def swing_angle(R: Matrix) -> Any:
+    """Give the angle between the z axes of socket and plug.
+
+        swing = atan2(hypot(R_zx, R_zy), R_zz)
+
+    At swing zero, where it has a kink, its derivative is given as zero.
+
+    Args:
+        R: Rotation, plug to socket, 3x3.
+
+    Returns:
+        Angle in [0, pi] [rad].
+
+    Source: TAZZ-4.4.
+    """
+    s2 = R[0, 2] * R[0, 2] + R[1, 2] * R[1, 2]
+    aligned = s2 < _ALIGNED
+    sine = where(aligned, 0.0, sqrt(where(aligned, 1.0, s2)))
+    return atan2(sine, R[2, 2])
+
+
+def twist_angle(R: Matrix, item: str = ITEM) -> Any:
+    """Give the angle about z that is left once the z axes are aligned.
+
+        cos(twist) = (R_xx + R_yy)/(1 + R_zz),   sin(twist) = (R_xy - R_yx)/(1 + R_zz)
+
+    The source's arc cosine loses the sign; its formula has a misprint.
+
+    Args:
+        R: Rotation, plug to socket, 3x3.
+        item: What a SingularError names: the joint.
+
+    Returns:
+        Angle in [-pi, pi] [rad].
+
+    Raises:
+        SingularError: The z axes are opposite: 1 + R_zz <= 1e-10.
+
+    Source: TAZZ-4.6, errata E6.
+    """
+    _open(R, item)
+    return atan2(R[1, 0] - R[0, 1], R[0, 0] + R[1, 1])
+
+
+def swing_twist(R: Matrix, item: str = ITEM) -> SwingTwist:
+    """Give both angles [rad]; a swing of pi is a SingularError.
+
+        R = Q.T Rz(twist),   Q of aligning_rotation
+
+    Args:
+        R: Rotation, plug to socket, 3x3.
+        item: What a SingularError names: the joint.
+
+    Returns:
+        swing in [0, pi], twist in [-pi, pi] [rad].
+
+    Source: TAZZ-4.4, TAZZ-4.6.
+    """
+    return SwingTwist(swing_angle(R), twist_angle(R, item))
+
+
+def aligning_rotation(R: Matrix, item: str = ITEM) -> Matrix:
+    """Give the smallest rotation Q that takes the plug's z axis to the socket's.
+
+        Q R e_z = e_z,   Q R = Rz(twist)
+
+    Args:
+        R: Rotation, plug to socket, 3x3.
+        item: What a SingularError names: the joint.
+
+    Returns:
+        Q, 3x3, in socket axes.
+
+    Raises:
+        SingularError: The z axes are opposite: 1 + R_zz <= 1e-10.
+
+    Source: TAZZ-4.5, errata E5 (column-first names).
+    """
+    over = _open(R, item)
+    x, y, z = R[0, 2], R[1, 2], R[2, 2]
+    mixed = -(x * y * over)
+    return Matrix(
+        ((1.0 - x * x * over, mixed, -x), (mixed, 1.0 - y * y * over, -y), (x, y, z))
+    )
+
+
+def swing_twist_rows(R: Matrix, item: str = ITEM) -> Matrix:
+    """Give the rows that take a relative angular velocity to the rates of the angles.
+
+        swing: (z_s x z_p)/sin(swing),   twist: (z_s + z_p)/(1 + z_s . z_p)
+
+    with z_s = e_z and z_p = R e_z. At swing zero its row has no direction and is zero:
+    a limit on the swing acts there only if it is zero itself.
+
+    Args:
+        R: Rotation, plug to socket, 3x3.
+        item: What a SingularError names: the joint.
+
+    Returns:
+        2x3, over angular velocities in socket axes; times the angular rows of J they
+        are rows over qd.
+
+    Raises:
+        SingularError: The z axes are opposite: 1 + R_zz <= 1e-10.
+
+    Source: TAZZ-4.7.
+    """
+    over = _open(R, item)
+    x, y = R[0, 2], R[1, 2]
+    s2 = x * x + y * y
+    aligned = s2 < _ALIGNED
+    sine = sqrt(where(aligned, 1.0, s2))
+    swing = (where(aligned, 0.0, -y / sine), where(aligned, 0.0, x / sine), 0.0)
+    return Matrix((swing, (x * over, y * over, 1.0)))
+
+
+def swing_twist_rates(R: Matrix, w: Vector, item: str = ITEM) -> SwingTwist:
+    """Give the rates of both angles.
+
+        d swing/dt = w . (z_s x z_p)/sin(swing)
+        d twist/dt = w . (z_s + z_p)/(1 + z_s . z_p)
+
+    Args:
+        R: Rotation, plug to socket, 3x3.
+        w: Angular velocity of the plug relative to the socket, socket axes, 3 [rad/s].
+        item: What a SingularError names: the joint.
+
+    Returns:
+        Rates of swing (zero where the swing is zero) and twist [rad/s].
+
+    Raises:
+        SingularError: The z axes are opposite: 1 + R_zz <= 1e-10.
+
+    Source: TAZZ-4.7.
+    """
+    return SwingTwist(*(swing_twist_rows(R, item) @ w))
+
+
+def _open(R: Matrix, item: str) -> Any:
+    """Give 1/(1 + R_zz); opposite axes are an error, NaN passes."""
+    opened = 1.0 + R[2, 2]
+    require(logical_not(opened <= _OPPOSITE), SingularError, item)
+    return 1.0 / opened

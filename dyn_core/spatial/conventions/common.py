@@ -1,0 +1,162 @@
+"""What several peers share: orders, quaternions, poses, accelerations, axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def swap_blocks(x: Any) -> np.ndarray:
+    """Exchange angular and linear halves of the last axis; its own inverse."""
+    x = np.asarray(x)
+    return np.concatenate([x[..., 3:], x[..., :3]], axis=-1)
+
+
+def swap_rows(J: Any) -> np.ndarray:
+    """Exchange the halves of the six rows of (..., 6, n); its own inverse."""
+    J = np.asarray(J)
+    return np.concatenate([J[..., 3:, :], J[..., :3, :]], axis=-2)
+
+
+def swap_matrix(M: Any) -> np.ndarray:
+    """Exchange the halves of rows and columns of 6x6 matrices; its own inverse."""
+    return swap_rows(swap_blocks(M))
+
+
+def classical_from_spatial(a: Any, v: Any) -> np.ndarray:
+    """Give [angular; origin's own acceleration] of a spatial acceleration.
+
+        r'' = a_lin + w x v
+
+    Source: GUIDE (21), (22); SV-6.1, SV-6.2.
+    """
+    a, v = np.asarray(a), np.asarray(v)
+    lin = a[..., 3:] + np.cross(v[..., :3], v[..., 3:])
+    return np.concatenate([a[..., :3], lin], axis=-1)
+
+
+def spatial_from_classical(a: Any, v: Any) -> np.ndarray:
+    """Undo classical_from_spatial."""
+    a, v = np.asarray(a), np.asarray(v)
+    lin = a[..., 3:] - np.cross(v[..., :3], v[..., 3:])
+    return np.concatenate([a[..., :3], lin], axis=-1)
+
+
+def quaternion_to_wxyz(q: Any) -> np.ndarray:
+    """Put the scalar first, as MuJoCo and RBDA's Euler parameters have it."""
+    q = np.asarray(q)
+    return np.concatenate([q[..., 3:], q[..., :3]], axis=-1)
+
+
+def quaternion_from_wxyz(q: Any) -> np.ndarray:
+    """Put the scalar last, as we, Pinocchio and ROS have it."""
+    q = np.asarray(q)
+    return np.concatenate([q[..., 1:], q[..., :1]], axis=-1)
+
+
+def rotation(q: Any) -> np.ndarray:
+    """Rotation matrices (..., 3, 3) of quaternions (x, y, z, w)."""
+    x, y, z, w = np.moveaxis(np.asarray(q, float), -1, 0)
+    rows = [
+        [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+        [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+        [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
+    ]
+    return np.moveaxis(np.array(rows), (0, 1), (-2, -1))
+
+
+def quaternion(R: Any) -> np.ndarray:
+    """Quaternions (x, y, z, w), w >= 0, of rotation matrices (..., 3, 3).
+
+    The best row of 4 q q.T is taken, so no angle is special.
+    """
+    R = np.asarray(R, float)
+    a, b, c = (R[..., k, k] for k in range(3))
+    x, y, z = R[..., 2, 1], R[..., 0, 2], R[..., 1, 0]
+    u, v, w = R[..., 1, 2], R[..., 2, 0], R[..., 0, 1]
+    rows = [
+        [1 + a - b - c, z + w, y + v, x - u],
+        [z + w, 1 - a + b - c, x + u, y - v],
+        [y + v, x + u, 1 - a - b + c, z - w],
+        [x - u, y - v, z - w, 1 + a + b + c],
+    ]
+    outer = np.moveaxis(np.array(rows), (0, 1), (-2, -1))
+    best = np.argmax(np.diagonal(outer, axis1=-2, axis2=-1), axis=-1)
+    q = np.take_along_axis(outer, best[..., None, None], axis=-2)[..., 0, :]
+    q = q / np.linalg.norm(q, axis=-1, keepdims=True)
+    return np.where(q[..., 3:] < 0, -q, q)
+
+
+def pose_parts(q: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Give R (..., 3, 3) and p (..., 3) of our pose (x, y, z, qx, qy, qz, qw)."""
+    q = np.asarray(q, float)
+    return rotation(q[..., 3:]), q[..., :3]
+
+
+def pose_of_parts(R: Any, p: Any) -> np.ndarray:
+    """Undo pose_parts; the quaternion has w >= 0."""
+    q = quaternion(R)
+    return np.concatenate([np.broadcast_to(p, (*q.shape[:-1], 3)), q], axis=-1)
+
+
+def turned(R: Any, x: Any) -> np.ndarray:
+    """Give both halves of (..., 6) in other axes: (R x_1, R x_2)."""
+    x = np.asarray(x)
+    halves = [np.einsum("...ij,...j->...i", R, h) for h in (x[..., :3], x[..., 3:])]
+    return np.concatenate(halves, axis=-1)
+
+
+def transposed(M: Any) -> np.ndarray:
+    """Transpose of the last two axes."""
+    return np.swapaxes(np.asarray(M), -1, -2)
+
+
+def skews(r: Any) -> np.ndarray:
+    """Matrices r x, (..., 3, 3), of vectors (..., 3)."""
+    x, y, z = np.moveaxis(np.asarray(r, float), -1, 0)
+    o = np.zeros_like(x)
+    rows = [[o, -z, y], [z, o, -x], [-y, x, o]]
+    return np.moveaxis(np.array(rows), (0, 1), (-2, -1))
+
+
+def inertia_parts(I: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Give mass (...), com (..., 3) and inertia about it (..., 3, 3) of our 6x6.
+
+    The com of a body without mass is the origin.
+    """
+    I = np.asarray(I, float)
+    m, H = I[..., 5, 5], I[..., :3, 3:]
+    h = np.stack([H[..., 2, 1], H[..., 0, 2], H[..., 1, 0]], axis=-1)
+    mass = m[..., None]
+    c = np.where(mass == 0, 0.0, h / np.where(mass == 0, 1.0, mass))
+    a = skews(c)
+    return m, c, I[..., :3, :3] + mass[..., None] * (a @ a)
+
+
+def inertia_of_parts(m: Any, c: Any, Ic: Any) -> np.ndarray:
+    """Undo inertia_parts: our 6x6 (..., 6, 6) about the frame's origin."""
+    mass, a = np.asarray(m, float)[..., None, None], skews(c)
+    top = np.concatenate([np.asarray(Ic, float) - mass * (a @ a), mass * a], axis=-1)
+    low = np.concatenate([-mass * a, mass * np.eye(3)], axis=-1)
+    return np.concatenate([top, low], axis=-2)
+
+
+def symmetric_entries(M: Any, order: tuple[str, ...]) -> np.ndarray:
+    """Give entries of symmetric 3x3 matrices by names such as xy, (..., 6)."""
+    M = np.asarray(M, float)
+    return np.stack([M[(..., *_place(name))] for name in order], axis=-1)
+
+
+def symmetric_of(entries: Any, order: tuple[str, ...]) -> np.ndarray:
+    """Undo symmetric_entries."""
+    entries = np.asarray(entries, float)
+    out = np.zeros((*entries.shape[:-1], 3, 3))
+    for k, name in enumerate(order):
+        i, j = _place(name)
+        out[..., i, j] = out[..., j, i] = entries[..., k]
+    return out
+
+
+def _place(name: str) -> tuple[int, int]:
+    return "xyz".index(name[0]), "xyz".index(name[1])

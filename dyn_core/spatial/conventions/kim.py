@@ -1,0 +1,59 @@
+"""Kim's Lie-group form: poses as 4x4, [angular; linear], Ad and dV/dt of components.
+
+His twists, wrenches, inertias and accelerations are ours: the rate of the components
+of a body's twist is the spatial acceleration.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dyn_core.spatial.conventions.common import (
+    pose_of_parts,
+    pose_parts,
+    skews,
+    transposed,
+)
+
+
+def kim_pose(q: Any) -> np.ndarray:
+    """Give T = [[R, p], [0, 1]], (..., 4, 4), of our pose (..., 7).
+
+    Source: KIM (1)-(4).
+    """
+    R, p = pose_parts(q)
+    T = np.zeros((*p.shape[:-1], 4, 4))
+    T[..., :3, :3], T[..., :3, 3], T[..., 3, 3] = R, p, 1.0
+    return T
+
+
+def from_kim_pose(T: Any) -> np.ndarray:
+    """Undo kim_pose."""
+    T = np.asarray(T, float)
+    return pose_of_parts(T[..., :3, :3], T[..., :3, 3])
+
+
+def adjoint(R: Any, p: Any) -> np.ndarray:
+    """Kim's Ad_T of the pose T = (R, p), (..., 6, 6): takes twists out of its frame.
+
+        Ad_T = X^-1 for the Transform X of that pose
+
+    Source: KIM (6)-(8); SV-11.4.
+    """
+    R = np.asarray(R, float)
+    top = np.concatenate([R, np.zeros_like(R)], axis=-1)
+    return np.concatenate([top, np.concatenate([skews(p) @ R, R], axis=-1)], axis=-2)
+
+
+def from_adjoint(Ad: Any) -> np.ndarray:
+    """Give our X of Kim's Ad_T, by blocks: Ad of T^-1.
+
+    X = Ad_{T^-1} = [[R.T, 0], [(p x R).T, R.T]]
+    """
+    Ad = np.asarray(Ad, float)
+    back = transposed(Ad[..., :3, :3])
+    top = np.concatenate([back, np.zeros_like(back)], axis=-1)
+    low = np.concatenate([transposed(Ad[..., 3:, :3]), back], axis=-1)
+    return np.concatenate([top, low], axis=-2)

@@ -1,0 +1,290 @@
+"""MuJoCo: world axes, the subtree's com as point of reference, w x y z.
+
+cvel, cacc and cfrc are [angular; linear], seen from the com of the whole kinematic
+tree (data.subtree_com of its root). q is our pose of the body in the world, (..., 7),
+and all 6-vectors that come in are ours, in the body's axes at its origin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dyn_core.spatial.conventions.common import (
+    classical_from_spatial,
+    inertia_of_parts,
+    inertia_parts,
+    pose_parts,
+    quaternion,
+    quaternion_from_wxyz,
+    quaternion_to_wxyz,
+    rotation,
+    skews,
+    spatial_from_classical,
+    swap_blocks,
+    symmetric_entries,
+    symmetric_of,
+    transposed,
+    turned,
+)
+
+_ORDER = ("xx", "yy", "zz", "xy", "xz", "yz")
+
+
+def mujoco_pose(q: Any) -> np.ndarray:
+    """Give xpos, xquat (x, y, z, qw, qx, qy, qz) of our pose, (..., 7)."""
+    q = np.asarray(q)
+    return np.concatenate([q[..., :3], quaternion_to_wxyz(q[..., 3:])], axis=-1)
+
+
+def from_mujoco_pose(q: Any) -> np.ndarray:
+    """Undo mujoco_pose."""
+    q = np.asarray(q)
+    return np.concatenate([q[..., :3], quaternion_from_wxyz(q[..., 3:])], axis=-1)
+
+
+def mujoco_free_position(q: Any) -> np.ndarray:
+    """Give MuJoCo's qpos (x, y, z, qw, qx, qy, qz) of our free joint, (..., 7)."""
+    return mujoco_pose(q)
+
+
+def from_mujoco_free_position(q: Any) -> np.ndarray:
+    """Undo mujoco_free_position."""
+    return from_mujoco_pose(q)
+
+
+def mujoco_free_velocity(q: Any, v: Any) -> np.ndarray:
+    """Give MuJoCo's qvel of our free joint: linear in world axes, angular in body's."""
+    v = np.asarray(v)
+    world = np.einsum("...ij,...j->...i", rotation(np.asarray(q)[..., 3:]), v[..., 3:])
+    body = np.broadcast_to(v[..., :3], world.shape)
+    return np.concatenate([world, body], axis=-1)
+
+
+def from_mujoco_free_velocity(q: Any, qvel: Any) -> np.ndarray:
+    """Undo mujoco_free_velocity; q is ours."""
+    qvel, R = np.asarray(qvel), rotation(np.asarray(q)[..., 3:])
+    body = np.einsum("...ji,...j->...i", R, qvel[..., :3])
+    return np.concatenate([qvel[..., 3:], body], axis=-1)
+
+
+def mujoco_free_columns(q: Any) -> np.ndarray:
+    """Give B of qvel = B v, (..., 6, 6): orthogonal."""
+    return transposed(mujoco_free_velocity(np.asarray(q)[..., None, :], np.eye(6)))
+
+
+def mujoco_free_acceleration(q: Any, v: Any, a: Any) -> np.ndarray:
+    """Give MuJoCo's qacc, the rate of its qvel, of our qd and qdd.
+
+    d/dt (R v_lin) = R (a_lin + w x v_lin)
+    """
+    return mujoco_free_velocity(q, classical_from_spatial(a, v))
+
+
+def from_mujoco_free_acceleration(q: Any, v: Any, qacc: Any) -> np.ndarray:
+    """Undo mujoco_free_acceleration; q and v are ours."""
+    return spatial_from_classical(from_mujoco_free_velocity(q, qacc), v)
+
+
+def mujoco_free_force(q: Any, tau: Any) -> np.ndarray:
+    """Give MuJoCo's qfrc of our joint force [moment; force]: equal power."""
+    return mujoco_free_velocity(q, tau)
+
+
+def from_mujoco_free_force(q: Any, qfrc: Any) -> np.ndarray:
+    """Undo mujoco_free_force."""
+    return from_mujoco_free_velocity(q, qfrc)
+
+
+def mujoco_cvel(q: Any, com: Any, v: Any) -> np.ndarray:
+    """Give data.cvel of our velocity.
+
+        rot = R w,   lin = R v + (R w) x (com - p)
+
+    Args:
+        q: Pose of the body, (..., 7).
+        com: data.subtree_com of its tree's root, (..., 3) [m].
+        v: Our velocity, (..., 6).
+    """
+    R, p = pose_parts(q)
+    x = turned(R, v)
+    x[..., 3:] += np.cross(x[..., :3], np.asarray(com) - p)
+    return x
+
+
+def from_mujoco_cvel(q: Any, com: Any, cvel: Any) -> np.ndarray:
+    """Undo mujoco_cvel."""
+    R, p = pose_parts(q)
+    x = np.array(cvel, float)
+    x[..., 3:] += np.cross(x[..., :3], p - np.asarray(com))
+    return turned(transposed(R), x)
+
+
+def mujoco_cacc(q: Any, com: Any, a: Any, g: Any) -> np.ndarray:
+    """Give data.cacc of our spatial acceleration; it includes -g.
+
+    Args:
+        q, com: As mujoco_cvel takes them.
+        a: Our spatial acceleration, gravity left out, (..., 6).
+        g: Gravity, option.gravity, 3 [m/s²].
+    """
+    x = mujoco_cvel(q, com, a)
+    x[..., 3:] -= np.asarray(g)
+    return x
+
+
+def from_mujoco_cacc(q: Any, com: Any, cacc: Any, g: Any) -> np.ndarray:
+    """Undo mujoco_cacc."""
+    x = np.array(cacc, float)
+    x[..., 3:] += np.asarray(g)
+    return from_mujoco_cvel(q, com, x)
+
+
+def mujoco_cfrc(q: Any, com: Any, f: Any) -> np.ndarray:
+    """Give data.cfrc_int or cfrc_ext, torque first, of our force.
+
+    n = R n_body + (p - com) x R f
+    """
+    R, p = pose_parts(q)
+    x = turned(R, f)
+    x[..., :3] += np.cross(p - np.asarray(com), x[..., 3:])
+    return x
+
+
+def from_mujoco_cfrc(q: Any, com: Any, cfrc: Any) -> np.ndarray:
+    """Undo mujoco_cfrc."""
+    R, p = pose_parts(q)
+    x = np.array(cfrc, float)
+    x[..., :3] += np.cross(np.asarray(com) - p, x[..., 3:])
+    return turned(transposed(R), x)
+
+
+def mujoco_xfrc(q: Any, c: Any, f: Any) -> np.ndarray:
+    """Give data.xfrc_applied: force, then torque about the body's own com, world axes.
+
+    Args:
+        q: Pose of the body, (..., 7).
+        c: Com in the body's frame (model.body_ipos), (..., 3) [m].
+        f: Our force, (..., 6).
+    """
+    x = np.array(f, float)
+    x[..., :3] -= np.cross(np.asarray(c), x[..., 3:])
+    return swap_blocks(turned(pose_parts(q)[0], x))
+
+
+def from_mujoco_xfrc(q: Any, c: Any, xfrc: Any) -> np.ndarray:
+    """Undo mujoco_xfrc."""
+    x = turned(transposed(pose_parts(q)[0]), swap_blocks(xfrc))
+    x[..., :3] += np.cross(np.asarray(c), x[..., 3:])
+    return x
+
+
+class MujocoInertia(NamedTuple):
+    """Fields of a body's inertia, by MuJoCo's names.
+
+    Attributes:
+        mass: body_mass, (...) [kg].
+        ipos: body_ipos: com in the body's frame, (..., 3) [m].
+        iquat: body_iquat: principal axes in the body's, (..., 4), w x y z.
+        inertia: body_inertia: principal moments, largest first, (..., 3) [kg·m²].
+    """
+
+    mass: np.ndarray
+    ipos: np.ndarray
+    iquat: np.ndarray
+    inertia: np.ndarray
+
+
+def mujoco_inertia(I: Any) -> MujocoInertia:
+    """Give mass, com, principal axes and moments of our 6x6 (..., 6, 6)."""
+    m, c, Ic = inertia_parts(I)
+    moments, axes = np.linalg.eigh(Ic)
+    moments, axes = moments[..., ::-1], axes[..., ::-1].copy()
+    axes[..., 2] *= np.sign(np.linalg.det(axes))[..., None]
+    return MujocoInertia(m, c, quaternion_to_wxyz(quaternion(axes)), moments)
+
+
+def from_mujoco_inertia(mass: Any, ipos: Any, iquat: Any, inertia: Any) -> np.ndarray:
+    """Undo mujoco_inertia: our 6x6 about the body's origin."""
+    R = rotation(quaternion_from_wxyz(iquat))
+    Ic = (R * np.asarray(inertia)[..., None, :]) @ transposed(R)
+    return inertia_of_parts(mass, ipos, Ic)
+
+
+def mujoco_full_inertia(I: Any) -> np.ndarray:
+    """Give MJCF's fullinertia of our 6x6: xx yy zz xy xz yz about the com, (..., 6)."""
+    return symmetric_entries(inertia_parts(I)[2], _ORDER)
+
+
+def from_mujoco_full_inertia(mass: Any, pos: Any, fullinertia: Any) -> np.ndarray:
+    """Give our 6x6 of the attributes of MJCF's inertial (no quat)."""
+    return inertia_of_parts(mass, pos, symmetric_of(fullinertia, _ORDER))
+
+
+def mujoco_cinert(q: Any, com: Any, I: Any) -> np.ndarray:
+    """Give data.cinert of our 6x6: world axes, about the subtree's com, (..., 10).
+
+    xx yy zz xy xz yz, then mass times (own com - subtree's com), then mass.
+    """
+    R, p = pose_parts(q)
+    m, c, Ic = inertia_parts(I)
+    away = p + np.einsum("...ij,...j->...i", R, c) - np.asarray(com)
+    shifted = inertia_of_parts(m, away, R @ Ic @ transposed(R))
+    six = symmetric_entries(shifted[..., :3, :3], _ORDER)
+    mass = m[..., None]
+    return np.concatenate([six, mass * away, mass], axis=-1)
+
+
+def from_mujoco_cinert(q: Any, com: Any, cinert: Any) -> np.ndarray:
+    """Undo mujoco_cinert, for a body with mass."""
+    R, p = pose_parts(q)
+    cinert = np.asarray(cinert, float)
+    m = cinert[..., 9]
+    away = cinert[..., 6:9] / m[..., None]
+    a, back = skews(away), transposed(R)
+    Ic = symmetric_of(cinert[..., :6], _ORDER) + m[..., None, None] * (a @ a)
+    c = np.einsum("...ij,...j->...i", back, away + np.asarray(com) - p)
+    return inertia_of_parts(m, c, back @ Ic @ R)
+
+
+class PointJacobian(NamedTuple):
+    """What mj_jac gives of a point: rows in world axes, (..., 3, nv) each.
+
+    Attributes:
+        jacp: Of its linear velocity.
+        jacr: Of the body's angular velocity.
+    """
+
+    jacp: np.ndarray
+    jacr: np.ndarray
+
+
+def mujoco_jacobian(
+    q: Any, J: Any, free: Mapping[int, Any] | None = None
+) -> PointJacobian:
+    """Give mj_jac's jacp, jacr, at the origin of a frame, of our Jacobian.
+
+    Args:
+        q: Pose of the frame, (..., 7).
+        J: Our Jacobian in the frame's axes, (..., 6, nv).
+        free: First column of each free joint, and that joint's q, (..., 7).
+    """
+    R, J = pose_parts(q)[0], np.array(J, float)
+    jac = np.concatenate([R @ J[..., 3:, :], R @ J[..., :3, :]], axis=-2)
+    for k, q_free in (free or {}).items():
+        columns = slice(k, k + 6)
+        jac[..., columns] = jac[..., columns] @ transposed(mujoco_free_columns(q_free))
+    return PointJacobian(jac[..., :3, :], jac[..., 3:, :])
+
+
+def from_mujoco_jacobian(
+    q: Any, jacp: Any, jacr: Any, free: Mapping[int, Any] | None = None
+) -> np.ndarray:
+    """Undo mujoco_jacobian."""
+    back = transposed(pose_parts(q)[0])
+    J = np.concatenate([back @ np.asarray(jacr), back @ np.asarray(jacp)], axis=-2)
+    for k, q_free in (free or {}).items():
+        J[..., k : k + 6] = J[..., k : k + 6] @ mujoco_free_columns(q_free)
+    return J

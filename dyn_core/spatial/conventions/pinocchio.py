@@ -1,0 +1,126 @@
+"""Pinocchio: [linear; angular] in LOCAL axes, spatial accelerations, x y z w.
+
+Its pose as seven numbers (XYZQUAT, also the free flyer's q) is ours.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dyn_core.spatial.conventions.common import (
+    classical_from_spatial,
+    inertia_parts,
+    skews,
+    spatial_from_classical,
+    swap_blocks,
+    swap_matrix,
+    symmetric_entries,
+    symmetric_of,
+)
+from dyn_core.spatial.conventions.kim import from_adjoint
+from dyn_core.spatial.conventions.tazz import tazz_jacobian
+
+_ORDER = ("xx", "xy", "yy", "xz", "yz", "zz")
+
+
+def pinocchio_motion(v: Any) -> np.ndarray:
+    """Give Motion.vector of our velocity or spatial acceleration (..., 6)."""
+    return swap_blocks(v)
+
+
+def from_pinocchio_motion(v: Any) -> np.ndarray:
+    """Undo pinocchio_motion."""
+    return swap_blocks(v)
+
+
+def pinocchio_classical_acceleration(a: Any, v: Any) -> np.ndarray:
+    """Give what getFrameClassicalAcceleration gives, of our a and v (..., 6)."""
+    return swap_blocks(classical_from_spatial(a, v))
+
+
+def from_pinocchio_classical_acceleration(A: Any, V: Any) -> np.ndarray:
+    """Undo it; A and V are Pinocchio's."""
+    return spatial_from_classical(swap_blocks(A), swap_blocks(V))
+
+
+def pinocchio_force(f: Any) -> np.ndarray:
+    """Give Force.vector of our force (..., 6)."""
+    return swap_blocks(f)
+
+
+def from_pinocchio_force(f: Any) -> np.ndarray:
+    """Undo pinocchio_force."""
+    return swap_blocks(f)
+
+
+def pinocchio_inertia(I: Any) -> np.ndarray:
+    """Give Inertia.matrix() of our 6x6 (..., 6, 6)."""
+    return swap_matrix(I)
+
+
+def from_pinocchio_inertia(I: Any) -> np.ndarray:
+    """Undo pinocchio_inertia."""
+    return swap_matrix(I)
+
+
+def pinocchio_parameters(I: Any) -> np.ndarray:
+    """Give Inertia.toDynamicParameters() of our 6x6, (..., 10).
+
+    m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the origin: RigidInertia.parameters.
+    """
+    I = np.asarray(I, float)
+    m, c, _ = inertia_parts(I)
+    mass = m[..., None]
+    rest = symmetric_entries(I[..., :3, :3], _ORDER)
+    return np.concatenate([mass, mass * c, rest], axis=-1)
+
+
+def from_pinocchio_parameters(ten: Any) -> np.ndarray:
+    """Undo pinocchio_parameters."""
+    ten = np.asarray(ten, float)
+    h = skews(ten[..., 1:4])
+    mass = ten[..., 0, None, None] * np.eye(3)
+    top = np.concatenate([symmetric_of(ten[..., 4:], _ORDER), h], axis=-1)
+    return np.concatenate([top, np.concatenate([-h, mass], axis=-1)], axis=-2)
+
+
+def pinocchio_action_inverse(X: Any) -> np.ndarray:
+    """Give SE3.toActionMatrixInverse() of our Transform or 6x6 X."""
+    return swap_matrix(np.asarray(X, float))
+
+
+def from_pinocchio_action_inverse(M: Any) -> np.ndarray:
+    """Undo pinocchio_action_inverse."""
+    return swap_matrix(M)
+
+
+def from_pinocchio_action(M: Any) -> np.ndarray:
+    """Give our X of SE3.toActionMatrix(), which goes the other way."""
+    return from_adjoint(swap_matrix(M))
+
+
+def pinocchio_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
+    """Give Pinocchio's Jacobian of ours, (..., 6, nv), in the same axes.
+
+    Args:
+        J: Our Jacobian.
+        free: First columns of free joints: theirs are [linear; angular] too.
+    """
+    return tazz_jacobian(J, free)
+
+
+def from_pinocchio_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
+    """Undo pinocchio_jacobian."""
+    return tazz_jacobian(J, free)
+
+
+def pinocchio_free_velocity(v: Any) -> np.ndarray:
+    """Give the free flyer's v (or a, or tau) of our free joint's, (..., 6)."""
+    return swap_blocks(v)
+
+
+def from_pinocchio_free_velocity(v: Any) -> np.ndarray:
+    """Undo pinocchio_free_velocity."""
+    return swap_blocks(v)

@@ -1,0 +1,81 @@
+"""ROS: the fields of geometry_msgs in their order, as flat arrays; x y z w.
+
+Twists and accelerations are of the frame's origin, in the axes that the header (or
+child_frame_id) names; ours are in the body's. A Pose is ours as it stands. Accel is
+read as the origin's own acceleration, as an accelerometer's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dyn_core.spatial.conventions.common import (
+    classical_from_spatial,
+    inertia_of_parts,
+    inertia_parts,
+    spatial_from_classical,
+    swap_blocks,
+    symmetric_entries,
+    symmetric_of,
+)
+
+_ORDER = ("xx", "xy", "xz", "yy", "yz", "zz")
+
+
+def ros_pose(q: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Give position and orientation (x, y, z, w) of our pose (..., 7)."""
+    q = np.asarray(q)
+    return q[..., :3], q[..., 3:]
+
+
+def from_ros_pose(position: Any, orientation: Any) -> np.ndarray:
+    """Undo ros_pose."""
+    return np.concatenate([np.asarray(position), np.asarray(orientation)], axis=-1)
+
+
+def ros_twist(v: Any) -> np.ndarray:
+    """Give Twist's linear, angular of our velocity (..., 6)."""
+    return swap_blocks(v)
+
+
+def from_ros_twist(v: Any) -> np.ndarray:
+    """Undo ros_twist."""
+    return swap_blocks(v)
+
+
+def ros_accel(a: Any, v: Any) -> np.ndarray:
+    """Give Accel's linear (of the origin itself), angular of our a and v (..., 6)."""
+    return swap_blocks(classical_from_spatial(a, v))
+
+
+def from_ros_accel(a: Any, v: Any) -> np.ndarray:
+    """Undo ros_accel; a Accel's, v Twist's."""
+    return spatial_from_classical(swap_blocks(a), swap_blocks(v))
+
+
+def ros_wrench(f: Any) -> np.ndarray:
+    """Give Wrench's force, torque of our force (..., 6)."""
+    return swap_blocks(f)
+
+
+def from_ros_wrench(f: Any) -> np.ndarray:
+    """Undo ros_wrench."""
+    return swap_blocks(f)
+
+
+def ros_inertia(I: Any) -> np.ndarray:
+    """Give Inertia's fields of our 6x6, (..., 10).
+
+    m, com (3), ixx, ixy, ixz, iyy, iyz, izz about the com.
+    """
+    m, c, Ic = inertia_parts(I)
+    return np.concatenate([m[..., None], c, symmetric_entries(Ic, _ORDER)], axis=-1)
+
+
+def from_ros_inertia(ten: Any) -> np.ndarray:
+    """Undo ros_inertia."""
+    ten = np.asarray(ten, float)
+    Ic = symmetric_of(ten[..., 4:], _ORDER)
+    return inertia_of_parts(ten[..., 0], ten[..., 1:4], Ic)

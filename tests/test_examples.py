@@ -1,0 +1,83 @@
+"""The example scripts run, and what they print and claim holds."""
+
+import importlib
+import re
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+FACTS = (
+    "duality", "screws", "pluecker", "cross_products", "inertia_facts", "motion_facts",
+    "hinge_facts", "relatives",
+)  # fmt: skip
+
+
+@pytest.fixture
+def guide(monkeypatch):
+    """The script of the guide, as a module."""
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    return importlib.import_module("six_d_vectors")
+
+
+def test_two_bodies_runs_and_agrees(capsys):
+    """Run as a script; both ways print the same numbers."""
+    runpy.run_path(str(EXAMPLES / "two_bodies.py"), run_name="__main__")
+    text = capsys.readouterr().out
+    left, right = re.search(r"a1 +\[(.*?)\] +\[(.*?)\]", text).groups()
+    assert np.allclose(*(np.array(x.split(), float) for x in (left, right)))
+    apart = [float(x) for x in re.findall(r"differ by (\S+)", text)]
+    assert len(apart) == 4
+    assert max(apart) < 1e-10
+    assert re.search(r"spatial, all together +8\n", text)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", FACTS)
+def test_claims_of_the_guide(guide, name, seed):
+    """Each claim that the script prints holds for other numbers too."""
+    found = getattr(guide, name)(np.random.default_rng(seed))
+    assert found
+    for claim, off in found.items():
+        assert off < 1e-6, claim
+
+
+def test_frames_and_questions_in_words(guide, capsys):
+    """The refusal names both frames; the three questions are answered."""
+    text = guide.named_frames()
+    assert "'camera'" in text
+    assert "'hand'" in text
+    answers = guide.reader_questions()
+    for mark in ("(a)", "(b)", "(c)", "v1 x v2", "v x* I v", "reference point"):
+        assert mark in answers
+    guide.duality(np.random.default_rng(0))
+    assert "m + f: a Motion and a Force" in capsys.readouterr().out
+
+
+def test_structure_saves_multiplications(guide):
+    """At most 24 for X m and for I v; times are reported, not judged."""
+    costs = {cost.name: cost for cost in guide.timing_report(rows=4, repeats=1)}
+    assert set(costs) == {"X m", "I v", "X.T I X"}
+    for cost in costs.values():
+        few, many = cost.multiplications
+        assert few < many
+        assert min(cost.times) > 0
+    assert costs["X m"].multiplications == (24, 36)
+    assert costs["I v"].multiplications[0] <= 24
+
+
+def test_the_guide_runs_and_draws(guide, tmp_path, capsys):
+    """Every cell, and the five pictures."""
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    guide.main(tmp_path / "pictures")
+    text = capsys.readouterr().out
+    assert "negative first at 6.06 s" in text
+    drawn = {path.name for path in (tmp_path / "pictures").iterdir()}
+    assert drawn == {
+        "twist.png", "wrench.png", "moving_frame.png", "steady_rotation.png", "flip.png"
+    }  # fmt: skip
+    for path in (tmp_path / "pictures").iterdir():
+        assert path.read_bytes()[:4] == b"\x89PNG"
+        assert path.stat().st_size > 10_000
