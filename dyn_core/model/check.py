@@ -179,7 +179,8 @@ def _coupling(follower: JointSpec, leader: JointSpec) -> None:
             raise ModelError(
                 f"joint '{follower.name}' follows '{leader.name}', but"
                 f" '{joint.name}' is {joint.kind}; couplings need joints whose"
-                " positions are numbers: revolute, continuous, prismatic, planar, ball_rpy",
+                " positions are numbers: revolute, continuous, prismatic, planar,"
+                " ball_rpy",
                 follower.name,
             )
         sizes.append(kind.nv)
