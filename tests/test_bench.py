@@ -24,7 +24,7 @@ def test_explain_says_what_a_solver_costs(capsys):
     assert "aba for two_link, 2 dof: " in said and " flops" in said
     assert "required of: joint" in said
     assert "kernel scalar: " in said and "kernel lanes: " in said
-    assert "%  aba.py: aba" in said and "ns of a core" in said
+    assert "%  aba.py: respond" in said and "ns of a core" in said
     assert main(["explain", "rnea", "two_link", "--ir", "lanes"]) == 0
     assert "define i64 @lanes(" in capsys.readouterr().out
     assert main(["explain", "rnea", "two_link", "--assembly", "scalar"]) == 0

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dyn_core.model.coordinates import friction_slope
+from dyn_core.model.coordinates import friction_slopes
 from dyn_core.spatial import Vector
 from dyn_core.testing.case import Case, Pairs, derivative
 
@@ -40,8 +40,9 @@ def friction_steepens_inverse_dynamics(case: Case) -> Pairs:
     rough = case.program(joint_friction=True)(case.q, case.qd, case.qdd)
     smooth = case.program()(case.q, case.qd, case.qdd)
     yield rough.dtau_dq, smooth.dtau_dq
-    slope = friction_slope(case.model, Vector(case.qd.tolist()))
-    yield rough.dtau_dqd - smooth.dtau_dqd, np.diag(np.array(list(slope), float))
+    slopes = friction_slopes(case.model, Vector(case.qd.tolist()))
+    added = rough.dtau_dqd - smooth.dtau_dqd
+    yield added, np.asarray(slopes, float).reshape(added.shape)
 
 
 def slopes_of_forward_dynamics(case: Case) -> Pairs:

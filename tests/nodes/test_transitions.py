@@ -109,6 +109,17 @@ def test_configure_fails_in_words(make, kind, values, words):
     assert re.search(words, node.failure), node.failure
 
 
+def test_gears_of_a_sidecar_reach_the_nodes(make, tmp_path):
+    """The simulator simulates a geared robot; the geared joint is published as well."""
+    extras = tmp_path / "gears.yaml"
+    extras.write_text("gears:\n  - {joints: [joint5, joint6], ratio: -2.0}\n")
+    node = make("simulator", model_extras=str(extras))
+    assert node.trigger_configure() == node.good, node.failure
+    assert node.model.nv == 6
+    assert node.model.followers["joint6"].leader == "joint5"
+    assert "joint6" in node.writer.names
+
+
 def test_structure_changes_in_unconfigured_only(make):
     """cleanup -> set -> configure swaps a solver; before that it is refused in words."""
     node = make("simulator")

@@ -11,7 +11,7 @@ from dyn_core.model import Build, Description, JointSpec, LinkSpec, Mimic, assem
 from dyn_core.spatial import RigidInertia
 from dyn_core.spatial import conventions as to
 from dyn_core.spatial.lie import quat_log
-from dyn_core.testing import TOLERANCES, scaled_error
+from dyn_core.testing import TOLERANCES, random_model, scaled_error
 
 REL = TOLERANCES["reference"]
 ENGINE = pytest.mark.parametrize("engine", available())
@@ -181,6 +181,28 @@ def test_t4_velocity_products(tree):
         X_cp = X_c @ Xi @ np.linalg.inv(X_p)
         got = X_c @ spatial + k_of(X_c @ v_c) - X_cp @ k_of(X_p @ v_p)
         _near(to.swap_blocks(got), numbers)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_velocity_products_are_those_of_spatial_accelerations(seed):
+    """C_hat = c + k_c - X k_p with c = v x vJ + cJ and k = (0; w x v)."""
+    from dyn_core.model.coordinates import split_q, split_v
+    from dyn_core.spatial import Vector, cross
+    from dyn_plugins.aba_classical import velocity_products
+
+    model, rng = random_model(seed, size=6), np.random.default_rng(seed)
+    q = split_q(model, Vector(model.random(rng).tolist()))
+    qd = split_v(model, Vector(rng.normal(size=model.nv).tolist()))
+    V, C = velocity_products(model, q, qd)
+    for i in model.bodies:
+        joint, p = model.joint[i], model.parent[i]
+        X = joint.X(q[i]) @ model.Xtree[i]
+        c = cross(V[i], joint.vJ(q[i], qd[i])) + joint.cJ(q[i], qd[i])
+        v_i, v_p = (np.array(list(V[k]), float) for k in (i, p))
+        wanted = to.tazz_velocity_product(
+            np.array(list(c), float), v_i, np.asarray(X, float), v_p
+        )
+        _near(to.swap_blocks(np.array(list(C[i]), float)), wanted, 1e-12)
 
 
 @ENGINE

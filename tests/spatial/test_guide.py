@@ -339,6 +339,22 @@ def test_exponential_and_logarithm():
         np.testing.assert_allclose(product, np.eye(3), atol=1e-12)
 
 
+def test_logarithms_of_matrices_undo_exponentials():
+    """log3(exp3(w)) = w, and the same for displacements, from nothing to a half turn."""
+    from dyn_core.spatial.lie import exp_transform, log3, log_transform
+
+    rng = np.random.default_rng(2)
+    for size in (0.0, 1e-9, 5e-6, 9e-6, 2e-5, 1e-3, 1.0, 2.5):
+        d = rng.normal(size=3)
+        w = size * d / np.linalg.norm(d)
+        got = list(log3(exp3(Vector(w.tolist()))))
+        np.testing.assert_allclose(got, w, rtol=5e-13, atol=1e-30)
+        u = Motion(w.tolist(), rng.normal(size=3).tolist())
+        np.testing.assert_allclose(
+            list(log_transform(exp_transform(u))), list(u), atol=1e-12
+        )
+
+
 def test_series_meet_the_formulas():
     """No step larger than 1e-14 where the series take over."""
     d = np.array([0.6, 0.0, 0.8])
