@@ -33,6 +33,7 @@ class Jet(Number):
     """
 
     __slots__ = ("d1", "d2", "x")
+    rank = 1
 
     def __init__(self, x: Any, d1: Any = 0.0, d2: Any = 0.0) -> None:
         self.x, self.d1, self.d2 = x, d1, d2
@@ -61,7 +62,9 @@ def variable(t: Any) -> Jet:
 
 def _compare(op: str, *values: Any) -> Any:
     number = next((v for v in values if isinstance(v, Number)), None)
-    return number.apply(op, *values) if number else OPERATIONS[op].on_float(*values)
+    if number is None:
+        return OPERATIONS[op].on_float(*values)
+    return number.apply(op, *values)
 
 
 def _where(condition: Any, a: Jet, b: Jet) -> Jet:

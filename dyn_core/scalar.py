@@ -17,9 +17,15 @@ from dyn_core.operations import OPERATIONS
 
 
 class Number:
-    """A number-like value: every operator becomes one call of `apply`."""
+    """A number-like value: every operator becomes one call of `apply`.
+
+    Class attributes:
+        rank: Among operands of several classes the highest rank applies: a number made
+            of others stands above them.
+    """
 
     __slots__ = ()
+    rank = 0
 
     def apply(self, op: str, *operands: Any) -> Any:
         """Give the result of operation `op` on `operands` (numbers or floats)."""
@@ -30,21 +36,21 @@ class Number:
         raise NotImplementedError
 
     # fmt: off
-    def __add__(self, other: Any) -> Any: return self.apply("add", self, other)
-    def __radd__(self, other: Any) -> Any: return self.apply("add", other, self)
-    def __sub__(self, other: Any) -> Any: return self.apply("sub", self, other)
-    def __rsub__(self, other: Any) -> Any: return self.apply("sub", other, self)
-    def __mul__(self, other: Any) -> Any: return self.apply("mul", self, other)
-    def __rmul__(self, other: Any) -> Any: return self.apply("mul", other, self)
-    def __truediv__(self, other: Any) -> Any: return self.apply("div", self, other)
-    def __rtruediv__(self, other: Any) -> Any: return self.apply("div", other, self)
+    def __add__(self, other: Any) -> Any: return _apply("add", self, other)
+    def __radd__(self, other: Any) -> Any: return _apply("add", other, self)
+    def __sub__(self, other: Any) -> Any: return _apply("sub", self, other)
+    def __rsub__(self, other: Any) -> Any: return _apply("sub", other, self)
+    def __mul__(self, other: Any) -> Any: return _apply("mul", self, other)
+    def __rmul__(self, other: Any) -> Any: return _apply("mul", other, self)
+    def __truediv__(self, other: Any) -> Any: return _apply("div", self, other)
+    def __rtruediv__(self, other: Any) -> Any: return _apply("div", other, self)
     def __neg__(self) -> Any: return self.apply("neg", self)
     def __pos__(self) -> Any: return self
     def __abs__(self) -> Any: return self.apply("abs", self)
-    def __lt__(self, other: Any) -> Any: return self.apply("lt", self, other)
-    def __le__(self, other: Any) -> Any: return self.apply("le", self, other)
-    def __gt__(self, other: Any) -> Any: return self.apply("lt", other, self)
-    def __ge__(self, other: Any) -> Any: return self.apply("le", other, self)
+    def __lt__(self, other: Any) -> Any: return _apply("lt", self, other)
+    def __le__(self, other: Any) -> Any: return _apply("le", self, other)
+    def __gt__(self, other: Any) -> Any: return _apply("lt", other, self)
+    def __ge__(self, other: Any) -> Any: return _apply("le", other, self)
     def __bool__(self) -> bool: return self.truth()
     # fmt: on
 
@@ -56,6 +62,15 @@ class Number:
         for _ in range(power - 1):
             result = result * self
         return result
+
+
+def _apply(op: str, a: Any, b: Any) -> Any:
+    """Let the operand of the higher rank compute."""
+    if not isinstance(a, Number):
+        return b.apply(op, a, b)
+    if isinstance(b, Number) and b.rank > a.rank:
+        return b.apply(op, a, b)
+    return a.apply(op, a, b)
 
 
 def _unary(name: str, doc: str) -> Callable[[Any], Any]:
@@ -124,7 +139,8 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     if hasattr(a, "map_with"):
         return a.map_with(lambda x, y: where(condition, x, y), b)
     if isinstance(condition, Number):
-        return condition.apply("where", condition, a, b)
+        number = _number_of(condition, a, b)
+        return number.apply("where", condition, a, b)  # type: ignore[union-attr]
     return a if condition else b
 
 
@@ -176,7 +192,9 @@ def loop(
 
 
 def _number_of(*values: Any) -> Number | None:
-    return next((x for x in values if isinstance(x, Number)), None)
+    """Give the number of the highest rank, the first of several."""
+    numbers = [x for x in values if isinstance(x, Number)]
+    return max(numbers, key=lambda x: x.rank) if numbers else None
 
 
 def _dispatch(op: str, *operands: Any) -> Any:

@@ -454,3 +454,19 @@ def test_geared_robots_step_and_track():
         ]
     np.testing.assert_allclose(states[0][0], states[1][0], atol=1e-9)
     np.testing.assert_allclose(states[0][0], goal, atol=1e-3)
+
+
+def test_a_drive_may_choose_by_time():
+    """A drive with `where` on the time compiles, and its rates are those of each part."""
+
+    def push(t):
+        return None, (0.0, scalar.where(t < 0.5, t * t, 2.0 - t), 0.0)
+
+    model = _pendulum().drive("pivot", push)
+    motion = dyn.solver("body_motion").build(
+        model, inputs=["time"], acceleration="classical"
+    )
+    for t, speed, rate in ((0.3, 0.6, 2.0), (0.8, -1.0, 0.0)):
+        v, a = motion([0.0], [0.0], [0.0], t)
+        np.testing.assert_allclose(v[0][4], speed, atol=1e-13)
+        np.testing.assert_allclose(a[0][4], rate, atol=1e-13)
