@@ -13,7 +13,7 @@ import yaml
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("dyn_core", "dyn_plugins", "ros_nodes", "examples")
-_ID = re.compile(r"\b([A-Z]+5?)-(\d+(?:\.\d+)?)\b")
+_ID = re.compile(r"\b([A-Z]+5?)-(S?\d+(?:\.\d+)?)\b")
 
 
 def places():

@@ -9,12 +9,16 @@ Sources, by the short names used in docstrings:
 """
 
 from dyn_core import errors, robots, scalar
+from dyn_core.array_solver import ArraySolver
+from dyn_core.consistency import close_loops, close_rates
 from dyn_core.cost import count
+from dyn_core.duals import Dual, dual, duals, moves, slope_of, value_of, variation_of
 from dyn_core.engines import ENGINES, Program, default_engine
 from dyn_core.errors import (
     CompileError,
     DynError,
     FrameMismatchError,
+    IdentificationError,
     InfeasibleError,
     ModelError,
     NonFiniteError,
@@ -30,15 +34,27 @@ from dyn_core.errors import (
     UnsupportedError,
 )
 from dyn_core.hookspecs import hookimpl
+from dyn_core.identifiable import BaseParameters, base_parameters
+from dyn_core.identification import Identification, identify
 from dyn_core.model import Model, load_urdf
 from dyn_core.model.clusters import Cluster, Hinge, hinges
 from dyn_core.model.coordinates import (
     friction_force,
     friction_slope,
+    join_force,
+    join_v,
     joint_factors,
     split_q,
     split_v,
 )
+from dyn_core.model.linear_parameters import (
+    parameter_names,
+    parameters_of,
+    with_linear_parameters,
+)
+from dyn_core.model.loops import Coupling, Loop, coupling, make_loop, user_loop
+from dyn_core.model.parameters import with_values as with_parameters
+from dyn_core.model.passive import resistance, without_springs
 from dyn_core.registry import Registry, default_registry, solver, solvers
 from dyn_core.signature import (
     ARTICULATED_BODIES,
@@ -49,23 +65,38 @@ from dyn_core.signature import (
     CROSS_RESPONSE,
     DELASSUS,
     ENERGY,
+    ENERGY_REGRESSOR,
     FD_DERIVATIVES,
+    FD_DIRECTIONAL,
+    FD_PARAMETER_JACOBIAN,
     FORWARD_DYNAMICS,
     FORWARD_KINEMATICS,
     FRAME_BIAS_ACCELERATION,
     FRAME_VELOCITY,
     GRAVITY_CONTROL,
     GRAVITY_FORCE,
+    HD_DERIVATIVES,
+    HD_DIRECTIONAL,
+    HYBRID_DYNAMICS,
+    HYBRID_DYNAMICS_MASKED,
+    HYBRID_STEP,
     ID_DERIVATIVES,
+    ID_DIRECTIONAL,
     INERTIAL_FORCE,
     INVERSE_DYNAMICS,
     JACOBIAN,
     JOINT_REACTIONS,
+    LOOP_CONSTRAINTS,
+    LOOP_FORWARD_DYNAMICS,
+    LOOP_HYBRID_DYNAMICS,
+    LOOP_INVERSE_DYNAMICS,
     MASS_MATRIX,
     MASS_MATRIX_INVERSE,
     MOMENTUM,
     OPERATIONAL_INERTIA,
+    PARAMETER_JACOBIAN,
     POINT_DELASSUS,
+    REGRESSOR,
     RESPONSE,
     SELF_RESPONSES,
     SIGNATURES,
@@ -74,7 +105,7 @@ from dyn_core.signature import (
     Port,
     Signature,
 )
-from dyn_core.solver import ArraySolver, Solver, TextSolver
+from dyn_core.solver import Solver, TextSolver
 from dyn_core.spatial import (
     ArticulatedInertia,
     Force,

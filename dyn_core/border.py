@@ -1,8 +1,8 @@
 """The border of a text: flat numbers to spatial values and back, once each way.
 
 Here, and only here, coordinates are split by joint, followers are expanded and
-contracted, external forces change frames, and joint friction is added. The text in
-between sees one problem and none of this.
+contracted, external forces change frames, joint friction and springs are added. The
+text in between sees one problem and none of this.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 from dyn_core.errors import ShapeError, UnsupportedError
 from dyn_core.matrices import places
 from dyn_core.model import Model, coordinates, parameters
+from dyn_core.model.passive import damping_matrix, resistance, stiffness_matrix
 from dyn_core.model.regroup import regroup
 from dyn_core.scalar import Number
 from dyn_core.signature import Port, Signature
@@ -31,6 +32,7 @@ class Border:
         slots: What fills each slot: a Border, or a Program that is no text.
         options: Options of the text.
         joint_friction: Whether joint forces carry damping and dry friction here.
+        joint_springs: Whether they carry springs and the user's forces here.
         f_ext_frame: body or base.
         regrouped: Whether the text gets a Model with inertia moved to the parents.
         matrices: Form of joint-space matrices (matrices.py).
@@ -42,6 +44,7 @@ class Border:
     slots: Mapping[str, Any]
     options: Mapping[str, Any]
     joint_friction: bool = False
+    joint_springs: bool = False
     f_ext_frame: str = "body"
     regrouped: bool = False
     matrices: str = "dense"
@@ -95,25 +98,28 @@ class Border:
                 "joint_matrix": coordinates.join_matrix,
                 "joint_slopes": coordinates.join_slopes,
                 "joint_damping": coordinates.join_slopes,
+                "joint_stiffness": coordinates.join_slopes,
                 "jacobian": coordinates.join_columns,
             }.get(port.kind)
             result = result if join is None else join(model, result)
         if port.kind == "joint_force":
             result = result + self._friction(model, values)
-        at = self.signature.friction_at
-        if port.kind == "joint_damping" and self.joint_friction and at is not None:
-            result = result + coordinates.friction_slopes(model, values[at])
+        at, acts = self.signature.friction_at, (self.joint_friction, self.joint_springs)
+        if at is not None and port.kind == "joint_damping" and any(acts):
+            result = result + damping_matrix(model, values["q"], values[at], *acts)
+        if at is not None and port.kind == "joint_stiffness" and self.joint_springs:
+            result = result + stiffness_matrix(model, values["q"], values[at])
         kept = places(model, port.kind, self.matrices)
         if kept is not None:
             result = Vector(result[i, j] for i, j in zip(*kept, strict=True))
         return result
 
     def _friction(self, model: Model, values: Mapping[str, Any]) -> Vector:
-        """Give the joint friction at this Signature's velocity, or zeros."""
-        at = self.signature.friction_at
-        if not self.joint_friction or at is None:
+        """Give what friction and springs take at this Signature's state, or zeros."""
+        at, acts = self.signature.friction_at, (self.joint_friction, self.joint_springs)
+        if at is None or not any(acts):
             return Vector.zeros(model.nv)
-        return coordinates.friction_force(model, values[at])
+        return resistance(model, values["q"], values[at], *acts)
 
     def _wrenches(
         self, model: Model, value: Sequence[Force] | None, values: Mapping[str, Any]

@@ -18,7 +18,7 @@ from dyn_core.model import Model, load_urdf
 from dyn_core.model.coordinates import split_q
 from dyn_core.registry import default_registry
 from dyn_core.spatial import RigidInertia, Transform, Vector
-from dyn_core.testing import conformance
+from dyn_core.testing import conformance, derivative_check
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -53,6 +53,7 @@ def _own_commands(subparsers: argparse._SubParsersAction) -> None:
     bench.add(subparsers)
     explain.add(subparsers)
     counting.add(subparsers)
+    derivative_check.add(subparsers)
     check = subparsers.add_parser("check-plugin", help="put a solver through the laws")
     check.add_argument("name", help="a solver, or a distribution or module")
     check.add_argument("--engine", default="graph")

@@ -107,7 +107,11 @@ class Controller:
         self.limit = self._limits()
         self.set_gains(self.kp, self.kd)
         choices = {"inverse_dynamics": self.inverse_dynamics, "finite": True}
-        choices |= {"engine": self.engine, "joint_friction": True}
+        choices |= {
+            "engine": self.engine,
+            "joint_friction": True,
+            "joint_springs": True,
+        }
         if self.mode == "computed_torque":
             wrap = self.wrap
             if wrap is None:
@@ -116,7 +120,7 @@ class Controller:
             law = solver("computed_torque")
             self.law = law.build(self.model, wrap=tuple(wrap), **choices)
             self.law.prepare()
-        choices["joint_friction"] = False
+        choices |= {"joint_friction": False, "joint_springs": False}
         self.weight = solver("gravity_compensation").build(self.model, **choices)
         self.weight.prepare()
         self.enabled = True

@@ -161,6 +161,10 @@ class SettingError(DynError, ValueError):
         self.setting = setting
 
 
+class IdentificationError(DynError, ValueError):
+    """Measured data do not show what is asked of them; says what they lack."""
+
+
 class TrajectoryError(DynError, ValueError):
     """A trajectory cannot be followed; names the point and joint."""
 

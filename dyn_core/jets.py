@@ -33,7 +33,7 @@ class Jet(Number):
     """
 
     __slots__ = ("d1", "d2", "x")
-    rank = 1
+    rank = 2  # above Duals, which a Jet may be made of
 
     def __init__(self, x: Any, d1: Any = 0.0, d2: Any = 0.0) -> None:
         self.x, self.d1, self.d2 = x, d1, d2
@@ -61,10 +61,10 @@ def variable(t: Any) -> Jet:
 
 
 def _compare(op: str, *values: Any) -> Any:
-    number = next((v for v in values if isinstance(v, Number)), None)
-    if number is None:
+    numbers = [v for v in values if isinstance(v, Number)]
+    if not numbers:
         return OPERATIONS[op].on_float(*values)
-    return number.apply(op, *values)
+    return max(numbers, key=lambda x: x.rank).apply(op, *values)
 
 
 def _where(condition: Any, a: Jet, b: Jet) -> Jet:

@@ -20,7 +20,7 @@ from dyn_core.model.coordinates import on_one_path
 FORMS = ("dense", "packed", "sparse")
 Places = tuple[tuple[int, ...], tuple[int, ...]]
 _SYMMETRIC = ("joint_matrix", "symmetric")
-_OF_TREE = ("joint_matrix", "joint_slopes", "joint_damping")
+_OF_TREE = ("joint_matrix", "joint_slopes", "joint_stiffness", "joint_damping")
 
 
 def places(model: Model, kind: str, form: str) -> Places | None:

@@ -15,6 +15,7 @@ KINDS = (
     "joint_force",  # (nv,) outputs contracted to leaders; carries joint friction
     "joint_matrix",  # (nv, nv) symmetric, contracted on both sides
     "joint_slopes",  # (nv, nv) of joint forces, contracted on both sides
+    "joint_stiffness",  # the same by position; carries the slope of joint springs
     "joint_damping",  # the same by velocity; carries the slope of joint friction
     "symmetric",  # (nv, nv), a matrix that is no sum over joints
     "jacobian",  # (6, nv) columns contracted to leaders
@@ -73,8 +74,8 @@ class Signature:
     Attributes:
         name: In plain words with underscores.
         inputs, outputs: Ports in the order of the call.
-        friction_at: Velocity input at which joint friction is evaluated, or None:
-            then the option joint_friction goes to the slots.
+        friction_at: Velocity input at which joint friction and springs act (springs at
+            q), or None: joint_friction and joint_springs go to the slots.
     """
 
     name: str
@@ -149,7 +150,7 @@ ID_DERIVATIVES = Signature(
     "id_derivatives",
     (_q, _qd, _qdd, _f_ext),
     (
-        Port("dtau_dq", ("nv", "nv"), "SI", "joint_slopes"),
+        Port("dtau_dq", ("nv", "nv"), "SI", "joint_stiffness"),
         Port("dtau_dqd", ("nv", "nv"), "SI", "joint_damping"),
         Port("H", ("nv", "nv"), "kg·m² | kg", "joint_matrix"),
     ),
@@ -239,34 +240,143 @@ ARTICULATED_BODIES = Signature(
     friction_at="qd",
 )
 
-SIGNATURES: tuple[Signature, ...] = (
-    BODY_MOTION,
-    JOINT_REACTIONS,
-    ARTICULATED_BODIES,
-    RESPONSE,
-    SELF_RESPONSES,
-    CROSS_RESPONSE,
-    DELASSUS,
-    POINT_DELASSUS,
-    CONSTRAINT_JACOBIAN,
-    OPERATIONAL_INERTIA,
-    INVERSE_DYNAMICS,
-    FORWARD_DYNAMICS,
-    MASS_MATRIX,
-    BIAS_FORCE,
-    GRAVITY_FORCE,
-    CORIOLIS_FORCE,
-    INERTIAL_FORCE,
-    FORWARD_KINEMATICS,
-    JACOBIAN,
-    FRAME_VELOCITY,
-    FRAME_BIAS_ACCELERATION,
-    ENERGY,
-    MOMENTUM,
-    STEP,
-    TRACKING_CONTROL,
-    GRAVITY_CONTROL,
-    ID_DERIVATIVES,
-    FD_DERIVATIVES,
-    MASS_MATRIX_INVERSE,
+HYBRID_DYNAMICS = Signature(
+    "hybrid_dynamics",
+    (
+        _q,
+        _qd,
+        Port("qdd_u", ("nu",), "rad/s² | m/s²"),
+        Port("tau_v", ("nf",), "N·m | N"),
+        _f_ext,
+    ),
+    (Port("tau_u", ("nu",), "N·m | N"), Port("qdd_v", ("nf",), "rad/s² | m/s²")),
+)
+HYBRID_DYNAMICS_MASKED = Signature(
+    "hybrid_dynamics_masked",
+    (
+        _q,
+        _qd,
+        Port("mask", ("nv",), "1 | 0"),
+        _qdd,
+        Port("tau", ("nv",), "N·m | N"),
+        _f_ext,
+    ),
+    (Port("tau", ("nv",), "N·m | N"), _qdd),
+)
+
+_dq = Port("dq", ("nv",), "rad | m")
+_dqd = Port("dqd", ("nv",), "rad/s | m/s")
+_dqdd = Port("dqdd", ("nv",), "rad/s² | m/s²")
+_free_tau, _dtau = (Port(name, ("nv",), "N·m | N") for name in ("tau", "dtau"))
+_free_qdd = Port("qdd", ("nv",), "rad/s² | m/s²")
+_f_ext_and_seeds = (
+    _f_ext,
+    Port("df_ext", ("nb", 6), "N·m; N", "wrenches", optional=True),
+    Port("dp", ("np",), "SI", optional=True),
+)
+ID_DIRECTIONAL = Signature(
+    "id_directional",
+    (_q, _qd, _free_qdd, _dq, _dqd, _dqdd, *_f_ext_and_seeds),
+    (_free_tau, _dtau),
+)
+FD_DIRECTIONAL = Signature(
+    "fd_directional",
+    (_q, _qd, _free_tau, _dq, _dqd, _dtau, *_f_ext_and_seeds),
+    (_free_qdd, _dqdd),
+)
+HD_DIRECTIONAL = Signature(
+    "hd_directional",
+    (
+        _q,
+        _qd,
+        Port("qdd_u", ("nu",), "rad/s² | m/s²"),
+        Port("tau_v", ("nf",), "N·m | N"),
+        _dq,
+        _dqd,
+        Port("dqdd_u", ("nu",), "rad/s² | m/s²"),
+        Port("dtau_v", ("nf",), "N·m | N"),
+        *_f_ext_and_seeds,
+    ),
+    (
+        *HYBRID_DYNAMICS.outputs,
+        Port("dtau_u", ("nu",), "N·m | N"),
+        Port("dqdd_v", ("nf",), "rad/s² | m/s²"),
+    ),
+)
+HD_DERIVATIVES = Signature(
+    "hd_derivatives",
+    HYBRID_DYNAMICS.inputs,
+    (
+        *HYBRID_DYNAMICS.outputs,
+        Port("dtau_u_dq", ("nu", "nv"), "SI"),
+        Port("dtau_u_dqd", ("nu", "nv"), "SI"),
+        Port("dtau_u_dqdd_u", ("nu", "nu"), "kg·m² | kg"),
+        Port("dtau_u_dtau_v", ("nu", "nf"), "1"),
+        Port("dqdd_v_dq", ("nf", "nv"), "SI"),
+        Port("dqdd_v_dqd", ("nf", "nv"), "SI"),
+        Port("dqdd_v_dqdd_u", ("nf", "nu"), "1"),
+        Port("dqdd_v_dtau_v", ("nf", "nf"), "1/(kg·m²) | 1/kg"),
+    ),
+)
+PARAMETER_JACOBIAN = Signature(
+    "parameter_jacobian",
+    (_q, _qd, _free_qdd, _f_ext),
+    (_free_tau, Port("dtau_dp", ("nv", "np"), "SI")),
+)
+FD_PARAMETER_JACOBIAN = Signature(
+    "fd_parameter_jacobian",
+    (_q, _qd, _free_tau, _f_ext),
+    (_free_qdd, Port("dqdd_dp", ("nv", "np"), "SI")),
+)
+
+HYBRID_STEP = Signature(
+    "hybrid_step",
+    (
+        _q,
+        _qd,
+        Port("qdd_u", ("nu",), "rad/s² | m/s²"),
+        Port("tau", ("nv",), "N·m | N"),
+        Port("dt", (), "s"),
+        _f_ext,
+    ),
+    (*STEP.outputs, Port("taken", ("nv",), "N·m | N")),
+)
+_multipliers = Port("lambda_", ("m",), "N | N·m")
+LOOP_CONSTRAINTS = Signature(
+    "loop_constraints",
+    (_q, _qd),
+    (
+        Port("f", ("m",), "m | rad"),
+        Port("A", ("m", "nv")),
+        Port("bias", ("m",), "m/s² | rad/s²"),
+    ),
+)
+LOOP_FORWARD_DYNAMICS = Signature(
+    "loop_forward_dynamics",
+    (_q, _qd, Port("tau", ("nv",), "N·m | N"), _f_ext),
+    (
+        _qdd,
+        _multipliers,
+        Port("f", ("m",), "m | rad"),
+        Port("rate", ("m",), "m/s | rad/s"),
+    ),
+)
+LOOP_HYBRID_DYNAMICS = Signature(
+    "loop_hybrid_dynamics",
+    HYBRID_DYNAMICS.inputs,
+    (*HYBRID_DYNAMICS.outputs, _multipliers),
+)
+LOOP_INVERSE_DYNAMICS = Signature(
+    "loop_inverse_dynamics",
+    (_q, _qd, _qdd, Port("tau_p", ("np",), "N·m | N"), _f_ext),
+    (Port("tau_a", ("na",), "N·m | N"), _multipliers),
+)
+
+REGRESSOR = Signature("regressor", (_q, _qd, _qdd), (Port("Y", ("nv", "np"), "SI"),))
+ENERGY_REGRESSOR = Signature(
+    "energy_regressor", (_q, _qd), (Port("Y", (2, "np"), "SI"),)
+)
+
+SIGNATURES: tuple[Signature, ...] = tuple(
+    kind for kind in list(globals().values()) if isinstance(kind, Signature)
 )

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from dyn_core.consistency import close_loops
 from dyn_core.errors import DynError, NonFiniteError, SettingError, ShapeError
 from dyn_core.model import Model
 from dyn_core.registry import solver, solvers
@@ -29,7 +30,9 @@ class Simulator:
         substeps: Steps in a period.
         command_timeout: Age at which a command counts as stale: then zero [s].
         q0, qd0: Start; None for neutral within the limits, at rest.
-        joint_friction, limit_stops: Whether they act.
+        prescribed: Joints that follow given accelerations instead of forces, see
+            `accelerate`; the step is then hybrid_euler.
+        joint_friction, joint_springs, limit_stops: Whether they act.
         engine: Engine of the Program.
         counters: What was refused or late, by name.
     """
@@ -42,7 +45,9 @@ class Simulator:
     command_timeout: float = 0.1
     q0: Any = None
     qd0: Any = None
+    prescribed: tuple[str, ...] = ()
     joint_friction: bool = True
+    joint_springs: bool = True
     limit_stops: bool = True
     engine: str | None = None
     counters: Counter = field(default_factory=Counter)
@@ -54,10 +59,15 @@ class Simulator:
                 raise SettingError(f"{name} must be > 0 and finite, got {value}", name)
         if self.substeps < 1:
             raise SettingError("substeps must be >= 1", "substeps")
-        self.program = solver(self.step).build(
+        self.prescribed = tuple(self.prescribed)
+        kind: Any = {"forward_dynamics": self.forward_dynamics}
+        if self.prescribed:
+            kind = {"prescribed": self.prescribed}
+        self.program = solver("hybrid_euler" if self.prescribed else self.step).build(
             self.model,
-            forward_dynamics=self.forward_dynamics,
+            **kind,
             joint_friction=self.joint_friction,
+            joint_springs=self.joint_springs,
             limit_stops=self.limit_stops,
             engine=self.engine,
             finite=True,
@@ -75,25 +85,29 @@ class Simulator:
         self.reset()
 
     def _start(self, q0: Any) -> np.ndarray:
-        """Check the start, or make one: neutral, moved into the limits."""
+        """Check the start, or make one: neutral, in the limits; loops closed."""
         model = self.model
         if q0 is not None:
             q = np.asarray(q0, float)
             if q.shape != (model.nq,) or not np.isfinite(q).all():
                 raise SettingError(f"q0 needs {model.nq} finite numbers, got {q}", "q0")
-            return model.normalize(q)
+            q = model.normalize(q)
+            return close_loops(model, q) if model.loops else q
         q = model.neutral()
         for i in model.independent:
             if model.joint[i].nv == 1:
                 at, v = model.q_slices[i], model.v_slices[i]
                 q[at] = np.clip(q[at], model.lower[v], model.upper[v])
-        return q
+        return close_loops(model, q, tries=20) if model.loops else q
 
     def reset(self) -> None:
         """Go back to the start; commands are forgotten, the time goes on."""
         self.q, self.qd = self.q0.copy(), self.qd0.copy()
         self.tau = np.zeros(self.model.nv)
         self.commanded: float | None = None
+        slices = [self.model.v_slice(name) for name in self.prescribed]
+        self.qdd_u = np.zeros(sum(at.stop - at.start for at in slices))
+        self.accelerated: float | None = None
 
     def command(self, t: float, tau: Any) -> None:
         """Take joint forces (nv,) at the time t; bad ones raise and change nothing."""
@@ -111,6 +125,22 @@ class Simulator:
             self.counters["command limited"] += 1
         self.tau, self.commanded = limited, t
 
+    def accelerate(self, t: float, qdd: Any) -> None:
+        """Take accelerations of the prescribed joints, in the order of coordinates.
+
+        Bad ones raise and change nothing; without new ones for the command timeout the
+        joints go on at their velocity.
+        """
+        qdd = np.asarray(qdd, float)
+        if qdd.shape != self.qdd_u.shape:
+            self.counters["acceleration of wrong size"] += 1
+            wanted = f"shape {self.qdd_u.shape} for {', '.join(self.prescribed)}"
+            raise ShapeError("accelerations", wanted, f"shape {qdd.shape}")
+        if not np.isfinite(qdd).all():
+            self.counters["acceleration not finite"] += 1
+            raise NonFiniteError("acceleration is not finite", "accelerations")
+        self.qdd_u, self.accelerated = qdd.copy(), t
+
     def stale(self, t: float) -> bool:
         """Whether there is no command young enough at t."""
         return self.commanded is None or t - self.commanded > self.command_timeout
@@ -126,10 +156,17 @@ class Simulator:
         if self.stale(t) and self.commanded is not None:
             self.counters["command stale"] += 1
             self.tau, self.commanded = np.zeros(self.model.nv), None
-        q, qd = self.q, self.qd
+        given = self.accelerated
+        if given is not None and t - given > self.command_timeout:
+            self.counters["acceleration stale"] += 1
+            self.qdd_u, self.accelerated = np.zeros_like(self.qdd_u), None
+        q, qd, dt = self.q, self.qd, self.period / self.substeps
         try:
             for _ in range(self.substeps):
-                q, qd = self.program(q, qd, self.tau, self.period / self.substeps)
+                if self.prescribed:
+                    q, qd, self.taken = self.program(q, qd, self.qdd_u, self.tau, dt)
+                else:
+                    q, qd = self.program(q, qd, self.tau, dt)
         except DynError:
             self.paused = True
             self.counters["step failed"] += 1

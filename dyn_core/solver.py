@@ -7,22 +7,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
-from dyn_core.border import Border, flat_numbers
+from dyn_core.border import Border
 from dyn_core.engines import ENGINES, Program, default_engine
-from dyn_core.engines.base import Recipe, RowProgram
+from dyn_core.engines.base import Recipe
 from dyn_core.errors import (
-    RequireError,
-    ShapeError,
     SignatureError,
     SolverNotFound,
     UnsupportedError,
 )
 from dyn_core.matrices import FORMS, places
-from dyn_core.model import Model, coordinates, parameters
+from dyn_core.model import Model, parameters
+from dyn_core.model.passive import without_springs
 from dyn_core.signature import Port, Signature
-from dyn_core.spatial import Vector
 
 Lookup = Callable[[str], "Solver"]
 
@@ -52,8 +48,8 @@ class Solver(ABC):
 
         Args:
             model: Robot.
-            choices: engine, inputs, joint_friction, finite, f_ext_frame, threads,
-                wait, matrices; and the solver's own slots and options.
+            choices: engine, inputs, joint_friction, joint_springs, finite, threads,
+                f_ext_frame, wait, matrices; the solver's own slots and options.
         """
 
     def refusal(self, model: Model) -> str | None:
@@ -76,12 +72,13 @@ def _look_up(lookup: Lookup, name: str) -> Solver:
 
 
 @dataclass(frozen=True)
-class _Common:
+class Common:
     """Choices every Program understands."""
 
     engine: str | None = None
     inputs: tuple[str, ...] = ()
     joint_friction: bool = False
+    joint_springs: bool = False
     finite: bool = False
     f_ext_frame: str = "body"
     threads: int | None = None
@@ -91,7 +88,7 @@ class _Common:
     @classmethod
     def split(
         cls, solver: Solver, choices: Mapping[str, Any], own: Sequence[str]
-    ) -> tuple[_Common, dict[str, Any]]:
+    ) -> tuple[Common, dict[str, Any]]:
         """Part the common choices from the solver's own; refuse unknown ones."""
         common = {k: v for k, v in choices.items() if k in cls.__dataclass_fields__}
         rest = {k: v for k, v in choices.items() if k not in common}
@@ -163,6 +160,8 @@ class TextSolver(Solver):
         regrouped: Whether the text may get a Model whose inertia was moved towards the
             base (model/regroup.py): right where only joint forces, accelerations and H
             come out.
+        closes_loops: Whether it holds the loops of a robot; else robots with loops are
+            refused where forces or accelerations would be those of the open tree.
         supports: Says why a robot is not served, in words that name the joint and what
             would be valid, or gives None; None if the text serves every robot.
         source: Where the algorithm is from.
@@ -177,6 +176,7 @@ class TextSolver(Solver):
     sizes: Callable[[Model, Mapping[str, Any]], Mapping[str, int]] = _no_sizes
     by_joint: bool = True
     regrouped: bool = False
+    closes_loops: bool = False
     supports: Callable[[Model], str | None] | None = None
     source: str = ""
     origin: str = ""
@@ -200,6 +200,7 @@ class TextSolver(Solver):
             engine: native (default where it can be had), graph or plain.
             inputs: Optional Ports (f_ext) and parameter paths that become inputs.
             joint_friction: Whether damping and dry friction act in the joints.
+            joint_springs: Whether springs act, and what Model.with_forces gave.
             finite: Whether NaN and infinity are refused.
             f_ext_frame: Coordinates of external forces: body or base.
             threads: Most threads a batch may use (default: DYN_THREADS, all cores).
@@ -215,12 +216,13 @@ class TextSolver(Solver):
                 not serve.
         """
         own = [*self.slots, *self.options]
-        common, rest = _Common.split(self, choices, own)
+        common, rest = Common.split(self, choices, own)
         name = common.engine or default_engine()
         if name not in ENGINES:
             valid = ", ".join(ENGINES)
             raise UnsupportedError(f"no engine is called '{name}'; valid: {valid}")
-        robot = model if common.joint_friction else model.without_friction()
+        robot = model if common.joint_springs else without_springs(model)
+        robot = robot if common.joint_friction else robot.without_friction()
         if model.driven and "time" not in common.inputs:
             raise UnsupportedError(
                 f"{self.name}: the place of {', '.join(model.driven)} is driven; give"
@@ -245,19 +247,18 @@ class TextSolver(Solver):
             wait=common.wait,
         )
 
-    def _border(self, model: Model, common: _Common, rest: Mapping[str, Any]) -> Border:
+    def _border(self, model: Model, common: Common, rest: Mapping[str, Any]) -> Border:
         """Give the text with its slots filled for a robot."""
-        reason = self.refusal(model)
+        reason = self.refusal(model) or _open(self, model)
         if reason is not None:
             raise UnsupportedError(f"{self.name}: {reason}")
-        here = common.joint_friction and self.signature.friction_at is not None
+        here = self.signature.friction_at is not None
         slots = {}
         for slot, wanted in self.slots.items():
             solver = self._fill(slot, wanted, rest.get(slot, self.fills.get(slot)))
-            below = common.joint_friction and not here
-            passed = replace(
-                common, joint_friction=below, f_ext_frame="body", matrices="dense"
-            )
+            passed = replace(common, f_ext_frame="body", matrices="dense")
+            if here:
+                passed = replace(passed, joint_friction=False, joint_springs=False)
             slots[slot] = _slot_filling(solver, model, passed)
         options = {key: rest.get(key, value) for key, value in self.options.items()}
         return Border(
@@ -266,7 +267,8 @@ class TextSolver(Solver):
             self.by_joint,
             slots,
             options,
-            here,
+            common.joint_friction and here,
+            common.joint_springs and here,
             common.f_ext_frame,
             self.regrouped,
             common.matrices,
@@ -290,7 +292,20 @@ class TextSolver(Solver):
         return what
 
 
-def _slot_filling(solver: Solver, model: Model, common: _Common) -> Border | Program:
+def _open(solver: TextSolver, model: Model) -> str | None:
+    """Say why a solver for trees does not serve a robot with loops, or give None."""
+    if not model.loops or solver.closes_loops or solver.signature.friction_at is None:
+        return None
+    if solver.signature.name not in ("inverse_dynamics", "forward_dynamics"):
+        return None
+    names = ", ".join(loop.name for loop in model.loops)
+    return (
+        f"the robot has loops ({names}) and this is for trees; valid: aba_loops,"
+        " rnea_loops and the loop_... solvers; model.without_loops() is the open tree"
+    )
+
+
+def _slot_filling(solver: Solver, model: Model, common: Common) -> Border | Program:
     """Give a text as a Border to trace inline, anything else as a Program."""
     if isinstance(solver, TextSolver):
         return solver._border(model, replace(common, inputs=()), {})
@@ -299,87 +314,8 @@ def _slot_filling(solver: Solver, model: Model, common: _Common) -> Border | Pro
             f"slot solver '{solver.name}' is not a text; parameter inputs"
             f" {', '.join(common.inputs)} cannot reach it"
         )
-    choices: dict[str, Any] = {"joint_friction": common.joint_friction}
+    keys = ("joint_friction", "joint_springs")
+    choices: dict[str, Any] = {key: getattr(common, key) for key in keys}
     if "f_ext" in common.inputs:
         choices["inputs"] = ("f_ext",)
     return solver.build(model, **choices)
-
-
-class ArraySolver(Solver):
-    """A Solver that is not a text: it computes one state at a time with arrays.
-
-    A leaf writes `solve(model, *inputs)`, arrays shaped like the Ports (optional ones
-    are None unless asked for), and gives an array or a tuple. Joint friction is added
-    around it. RequireErrors it raises become the status of the row.
-    """
-
-    @abstractmethod
-    def solve(self, model: Model, *inputs: Any) -> Any:
-        """Give the outputs of one state, float arrays in independent coordinates."""
-
-    def build(self, model: Model, **choices: Any) -> Program:
-        """Give a Program; parameter inputs are refused."""
-        common, _ = _Common.split(self, choices, ())
-        optional = [p.name for p in self.signature.inputs if p.optional]
-        refused = [name for name in common.inputs if name not in optional]
-        if common.matrices != "dense":
-            refused.append(f"matrices={common.matrices!r}")
-        if common.f_ext_frame != "body":
-            refused.append("f_ext_frame")
-        if refused:
-            what = ", ".join(refused)
-            raise UnsupportedError(f"{self.name} is not a text and cannot take {what}")
-        inputs, outputs, _ = common.ports(model, self.signature, {})
-        return _ArrayProgram(
-            Recipe(self, model, dict(choices)),
-            self.signature,
-            inputs,
-            outputs,
-            {},
-            common.finite,
-            common.joint_friction,
-        )
-
-
-class _ArrayProgram(RowProgram):
-    """The Program of an ArraySolver."""
-
-    engine = "array"
-
-    def __init__(self, *parts: Any) -> None:
-        super().__init__(*parts[:-1])
-        self.joint_friction = parts[-1]
-
-    def run_row(self, numbers: Sequence[Any]) -> tuple[Any, int]:
-        """Solve one state."""
-        values, at = {}, 0
-        for port in self.inputs:
-            part = np.array(numbers[at : at + port.size], float)
-            values[port.name] = part.reshape(port.shape)
-            at += port.size
-        friction = self._friction(values)
-        for port in self.inputs:
-            if port.kind == "joint_force":
-                values[port.name] = values[port.name] - friction
-        arrays = [values.get(port.name) for port in self.signature.inputs]
-        try:
-            results = self.recipe.solver.solve(self.model, *arrays)
-        except RequireError as error:
-            return self.note(error)
-        results = results if isinstance(results, tuple) else (results,)
-        flat: list[Any] = []
-        for port, result in zip(self.outputs, results, strict=True):
-            array = np.asarray(result, float)
-            if array.shape != port.shape:
-                raise ShapeError(port.name, f"shape {port.shape}", f"{array.shape}")
-            flat += flat_numbers(
-                array + friction if port.kind == "joint_force" else array.ravel()
-            )
-        return flat, 0
-
-    def _friction(self, values: Mapping[str, np.ndarray]) -> np.ndarray:
-        at = self.signature.friction_at
-        if not self.joint_friction or at is None:
-            return np.zeros(self.model.nv)
-        qd = Vector(float(x) for x in values[at])
-        return np.array(list(coordinates.friction_force(self.model, qd)), float)

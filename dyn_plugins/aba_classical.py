@@ -16,6 +16,7 @@ from dyn_core import (
     Vector,
     cross3,
     hookimpl,
+    join_v,
 )
 from dyn_core.spatial.classical import Pose, velocity_product
 from dyn_plugins.aba import articulated
@@ -98,14 +99,14 @@ def articulated_bodies(model, q, qd, tau, f_ext):
         g.append(X[i] @ g[model.parent[i]])
         weight = model.I[i] @ Motion(Vector.zeros(3), g[i].lin)
         Z.append(gyroscopic(model.I[i], V[i].ang) - f_ext[i] - weight)
-    u, C_of = [None] * len(felt), list(C)
+    values, u, C_of = join_v(model, tau), [None] * len(felt), list(C)
     for k in reversed(range(len(felt))):
         here, p = felt[k], felt[k].cluster.parent
         for i in here.cluster.bodies:
             if model.parent[i] != p:
                 C_of[i] = X[i] @ C_of[model.parent[i]] + C[i]
         still = {i: inertia[i] @ C_of[i] + Z[i] for i in here.cluster.bodies}
-        u[k] = here.coordinates(tau) - here.along(still)
+        u[k] = here.coordinates(values) - here.along(still)
         if p:
             passed = here.gathered(still) + here.U @ here.D.solve(u[k])
             Z[p] = Z[p] + here.hinge.X.T @ passed

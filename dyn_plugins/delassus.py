@@ -19,7 +19,7 @@ from dyn_core import (
 )
 from dyn_plugins.aba import articulated
 from dyn_plugins.kinematics import to_reference, transforms
-from dyn_plugins.response import felt_above, joints, meet
+from dyn_plugins.response import felt_above, joint_row, joints, meet, merged
 
 
 def _row_forces(model, q, W, rows):
@@ -33,15 +33,6 @@ def _row_forces(model, q, W, rows):
             ends.append((model.body_of(other), -force))
         pushes.append([(i, X[i] @ f) for i, f in ends if i])
     return pushes
-
-
-def _merged(parts):
-    """Add up what several pushes of one row are felt as."""
-    found = {}
-    for part in parts:
-        for k, u in part.items():
-            found[k] = found[k] + u if k in found else u
-    return found
 
 
 def delassus(model, q, W, rows, joint_rows):
@@ -68,11 +59,11 @@ def delassus(model, q, W, rows, joint_rows):
     X, S = joints(model, q)
     felt, _ = articulated(model, X, S)
     found = [
-        _merged(felt_above(model, felt, i, f) for i, f in push)
+        merged(felt_above(model, felt, i, f) for i, f in push)
         for push in _row_forces(model, q, W, rows)
     ]
     for name in joint_rows:
-        found.append(_joint_row(model, felt, name))
+        found.append(joint_row(model, felt, _single(model, name)))
     return meet(felt, found)
 
 
@@ -102,21 +93,6 @@ def point_delassus(model, q, points):
             force = frame.X.T @ Force(cross3(Vector(map(float, point)), e), e)
             found.append(felt_above(model, felt, frame.body, force))
     return meet(felt, found)
-
-
-def _joint_row(model, felt, name):
-    """Give what a unit joint force is felt as towards the base."""
-    i = _single(model, name)
-    number = {b: k for k, here in enumerate(felt) for b in here.cluster.bodies}
-    k = number[i]
-    here = felt[k]
-    u = Vector(here.hinge.ratio[i].rows[0])
-    found = {k: u}
-    p = here.cluster.parent
-    if p:
-        force = here.hinge.X.T @ (-(here.U @ here.D.solve(u)))
-        found.update(felt_above(model, felt, p, force))
-    return found
 
 
 def _single(model, name):

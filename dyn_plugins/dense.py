@@ -29,7 +29,7 @@ def dense(model, q, qd, tau, f_ext, mass_matrix, bias_force):
     Returns:
         Joint accelerations qdd, nv [rad/s² | m/s²].
 
-    Source: RBDA, section 6.1; KIM, Table 1. Solved by L.T D L.
+    Source: RBDA, section 6.1; KIM-2.0 (Table 1). Solved by L.T D L.
     """
     H = mass_matrix(q)
     C = bias_force(q, qd, f_ext[1:])

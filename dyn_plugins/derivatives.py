@@ -9,6 +9,7 @@ from dyn_core import (
     Force,
     Matrix,
     Motion,
+    MotionSubspace,
     TextSolver,
     Vector,
     VelocityProduct,
@@ -40,14 +41,15 @@ def id_derivatives(model, q, qd, qdd, f_ext):
 
     Source: S. Singh, R. Russell and P. Wensing, Efficient analytical derivatives of
     rigid-body dynamics using spatial vector algebra, 2022, Algorithm 1; here in body
-    coordinates, where S and what is crossed with it are mostly zeros.
+    coordinates, where S and what is crossed with it are mostly zeros; for joints whose
+    coordinates act together with the slopes of S of KIM-2.4.
     """
     X, columns, Ic, B, f = _outward(model, q, qd, qdd, f_ext)
     dq, dqd, H = {}, {}, {}
     for i in reversed(model.bodies):
         p = model.parent[i]
         hands = [_Hand(column, Ic[i], B[i], f[i]) for column in columns[i]]
-        _own_block(model, i, columns[i], hands, dq, dqd, H)
+        _own_block(model, i, columns[i], hands, f[i], dq, dqd, H)
         j = i
         while model.parent[j] > 0:
             hands = [hand.moved(X[j]) for hand in hands]
@@ -74,12 +76,12 @@ def _outward(model, q, qd, qdd, f_ext):
         v.append(v_p + vJ)
         a.append(a_p + S @ qdd[i] + cJ + cross(v_p, vJ))
         columns.append([None] * joint.nv)
-        for k in joint.series or range(joint.nv):
-            column = _Column(S[k], v_p, a_p, v[i], joint.series is not None)
-            columns[i][k] = column
-            if joint.series:
-                a_p = a_p + S[k] * qdd[i][k] + column.psi_dot * qd[i][k]
-                v_p = v_p + S[k] * qd[i][k]
+        if joint.series is None:
+            columns[i] = _together(joint, S, v_p, a_p, q[i], qd[i], qdd[i])
+        for k in joint.series or ():
+            columns[i][k] = column = _in_series(S[k], v_p, a_p)
+            a_p = a_p + S[k] * qdd[i][k] + column.psi_dot * qd[i][k]
+            v_p = v_p + S[k] * qd[i][k]
         w, classical = v[i].ang, a[i].lin + cross3(v[i].ang, v[i].lin)
         f.append(I.force_of(classical, rotation_rates(w, a[i].ang)) - f_ext[i])
         B.append(VelocityProduct.of(I, v[i]))
@@ -89,15 +91,47 @@ def _outward(model, q, qd, qdd, f_ext):
 class _Column:
     """One column s of a joint's S and its rates.
 
-    psi_dot = v_p x s,   psi_ddot = a_p x s + v_p x psi_dot,   both = psi_dot + s_dot
+    Attributes:
+        s: The column.
+        psi_dot: How the body's velocity changes with its coordinate.
+        psi_ddot: How its acceleration does, and v x psi_dot.
+        both: psi_dot and the rate of s: how the acceleration changes with its rate.
+        bends: How the column changes with each coordinate of its joint; None in series.
     """
 
-    def __init__(self, s, v_p, a_p, v, in_series):
-        self.s = s
-        self.psi_dot = cross(v_p, s)
-        self.psi_ddot = cross(a_p, s) + cross(v_p, self.psi_dot)
-        s_dot = self.psi_dot if in_series else cross(v, s)
-        self.both = self.psi_dot + s_dot
+    def __init__(self, s, psi_dot, psi_ddot, both, bends=None):
+        self.s, self.psi_dot, self.psi_ddot = s, psi_dot, psi_ddot
+        self.both, self.bends = both, bends
+
+
+def _in_series(s, v_p, a_p):
+    """Give the column of a joint of one coordinate whose S is constant.
+
+    psi_dot = s_dot = v_p x s,   psi_ddot = a_p x s + v_p x psi_dot
+    """
+    psi_dot = cross(v_p, s)
+    return _Column(s, psi_dot, cross(a_p, s) + cross(v_p, psi_dot), psi_dot + psi_dot)
+
+
+def _together(joint, S, v_p, a_p, q, qd, qdd):
+    """Give the columns of a joint whose coordinates act together.
+
+    psi_dot_k = v_p x s_k + dS/dq_k qd,   s_dot_k = v x s_k + sum_l ds_k/dq_l qd_l
+    psi_ddot_k = a_p x s_k + v_p x (v_p x s_k) + (v_p + v) x dS/dq_k qd
+                 + dS/dq_k qdd + dcJ/dq_k
+    """
+    slopes, bias = joint.S_slopes(q), joint.cJ_slopes(q, qd)
+    v = v_p + S @ qd
+    columns = []
+    for k, s in enumerate(S):
+        bends = [slope[k] for slope in slopes]
+        turned, moved = cross(v_p, s), slopes[k] @ qd
+        psi_dot = turned + moved
+        psi_ddot = cross(a_p, s) + cross(v_p, turned) + cross(v_p, moved)
+        psi_ddot = psi_ddot + cross(v, moved) + slopes[k] @ qdd + bias[k]
+        s_dot = cross(v, s) + MotionSubspace(bends) @ qd
+        columns.append(_Column(s, psi_dot, psi_ddot, psi_dot + s_dot, bends))
+    return columns
 
 
 class _Hand:
@@ -135,8 +169,11 @@ def _blocks(pairs, parts):
     return [Matrix([pair[k] for pair in row] for row in pairs) for k in parts]
 
 
-def _own_block(model, i, columns, hands, dq, dqd, H):
-    """Set the blocks of a joint with itself; columns in series are ancestors too."""
+def _own_block(model, i, columns, hands, f, dq, dqd, H):
+    """Set the blocks of a joint with itself; columns in series are ancestors too.
+
+    Where the coordinates act together, S bends under the body's force f.
+    """
     pairs = [[hand.with_ancestor(c) for c in columns] for hand in hands]
     n = range(len(columns))
     series = model.joint[i].series
@@ -145,7 +182,10 @@ def _own_block(model, i, columns, hands, dq, dqd, H):
         before = series and series.index(k) < series.index(l)
         return pairs[l][k][above] if before else pairs[k][l][below]
 
-    dq[i, i] = Matrix([entry(k, l, 0, 3) for l in n] for k in n)
+    def bend(k, l):
+        return 0.0 if series else columns[k].bends[l] @ f
+
+    dq[i, i] = Matrix([entry(k, l, 0, 3) + bend(k, l) for l in n] for k in n)
     dqd[i, i] = Matrix([entry(k, l, 1, 4) for l in n] for k in n)
     own = Matrix([pairs[max(k, l)][min(k, l)][2] for l in n] for k in n)
     H[i, i] = own + Matrix.diagonal(model.armature[i])

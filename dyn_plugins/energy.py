@@ -69,7 +69,7 @@ def momentum(model, q, qd):
         Momentum h in base coordinates, 6, [moment; force] [N·m·s; N·s], and the centre
         of mass of the moving bodies, 3 [m].
 
-    Source: GUIDE, section on inertia; KIM (23), (24).
+    Source: GUIDE, section on inertia; KIM (23), (24); KIM-1.7.
     """
     v, X = _velocities(model, q, qd), transforms(model, q)
     h = Force.zero()

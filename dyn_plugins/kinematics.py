@@ -52,7 +52,7 @@ def forward_kinematics(model, q, frames):
     Returns:
         Homogeneous matrices, one a frame, 4x4 [-; m].
 
-    Source: RBDA, section 4.2; KIM (1)-(4).
+    Source: RBDA, section 4.2; KIM (1)-(4); KIM-1.1.
     """
     X = transforms(model, q)
     poses = []
@@ -123,7 +123,7 @@ def frame_velocity(model, q, qd, frame, reference):
     Returns:
         Spatial velocity v, 6, [angular; linear] [rad/s; m/s].
 
-    Source: RBDA, section 4.4; KIM (9)-(11).
+    Source: RBDA, section 4.4; KIM (9)-(11); KIM-1.4.
     """
     v, _, X_frame = _motion(model, q, qd, frame)
     return to_reference(X_frame, reference) @ v

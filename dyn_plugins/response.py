@@ -17,7 +17,9 @@ from dyn_core import (
     Force,
     Matrix,
     TextSolver,
+    Vector,
     hookimpl,
+    join_v,
 )
 from dyn_plugins.aba import articulated, respond
 
@@ -49,7 +51,7 @@ def response(model, q, tau, f_ext):
     """
     X, S = joints(model, q)
     felt, _ = articulated(model, X, S)
-    qdd, a = respond(model, felt, tau, [-f for f in f_ext])
+    qdd, a, _ = respond(model, felt, join_v(model, tau), [-f for f in f_ext])
     return qdd, a[1:]
 
 
@@ -113,13 +115,35 @@ def felt_above(model, felt, body, force):
     while i:
         k = number[i]
         here = felt[k]
-        u = here.hinge.J[i].T @ force
+        u = here.yielding(here.hinge.J[i].T @ force)
         found[k] = u
         if here.cluster.parent:
             push = here.U @ here.D.solve(u)
             force = here.hinge.X.T @ (here.hinge.X_of[i].T @ force - push)
         i = here.cluster.parent
     return found
+
+
+def merged(parts):
+    """Add up what several pushes of one row are felt as."""
+    found = {}
+    for part in parts:
+        for k, u in part.items():
+            found[k] = found[k] + u if k in found else u
+    return found
+
+
+def joint_row(model, felt, i, size=1.0):
+    """Give what a joint force on the joint of body i is felt as towards the base."""
+    number = {b: k for k, here in enumerate(felt) for b in here.cluster.bodies}
+    k = number[i]
+    here = felt[k]
+    u = here.yielding(Vector(here.hinge.ratio[i].rows[0]) * size)
+    p = here.cluster.parent
+    if not p:
+        return {k: u}
+    force = here.hinge.X.T @ (-(here.U @ here.D.solve(u)))
+    return {**felt_above(model, felt, p, force), k: u}
 
 
 def meet(felt, rows):

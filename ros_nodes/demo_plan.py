@@ -55,5 +55,31 @@ def plan(model: dyn.Model, duration: float) -> Plan:
     low[bad], high[bad] = model.lower[bad], model.upper[bad]
     middle, span = (low + high) / 2, np.minimum((high - low) / 4, 0.4)
     sign = np.where(np.arange(model.nv) % 2, -1.0, 1.0)
+    times = np.array([0.3, 0.7, 1.0]) * duration
+    if model.loops:
+        return _closed_plan(model, middle, span, times)
     rows = np.array([middle + sign * span, middle - sign * span, middle])
-    return Plan(middle, np.array([0.3, 0.7, 1.0]) * duration, rows)
+    return Plan(middle, times, rows)
+
+
+def _closed_plan(
+    model: dyn.Model, middle: np.ndarray, span: np.ndarray, times: np.ndarray
+) -> Plan:
+    """Plan a motion of the active joints whose waypoints close the loops."""
+    middle = dyn.close_loops(model, middle, tries=50)
+    active = model.active_joints
+    moved = np.zeros(model.nv)
+    for name in active:
+        moved[model.v_slice(name)] = span[model.v_slice(name)]
+    for shrink in (1.0, 0.5, 0.25, 0.1):
+        try:
+            rows = [
+                dyn.close_loops(model, middle + sign * shrink * moved, fixed=active)
+                for sign in (1.0, -1.0, 0.0)
+            ]
+        except dyn.InfeasibleError:
+            continue
+        return Plan(middle, times, np.array(rows))
+    raise dyn.InfeasibleError(
+        "the active joints cannot move from where the loops close"
+    )

@@ -190,7 +190,15 @@ def simulator_specs() -> tuple[Spec, ...]:
             "start of the listed joints [rad | m]; one 0.0: neutral within the limits",
             structure=True,
         ),
+        Spec(
+            "prescribed.joints",
+            [],
+            "joints that follow ~/accelerations (Float64MultiArray, [rad/s² | m/s²],"
+            " order of the model) instead of efforts",
+            structure=True,
+        ),
         Spec("joint_friction", True, "damping and dry friction act", structure=True),
+        Spec("joint_springs", True, "springs in the joints act", structure=True),
         Spec(
             "limit_stops",
             True,

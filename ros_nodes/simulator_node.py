@@ -44,7 +44,9 @@ class SimulatorNode(RobotNode):
             forward_dynamics=self.value("forward_dynamics.plugin_name"),
             substeps=self.value("substeps"),
             command_timeout=self.value("command_timeout"),
+            prescribed=self._prescribed(model),
             joint_friction=self.value("joint_friction"),
+            joint_springs=self.value("joint_springs"),
             limit_stops=self.value("limit_stops"),
             engine=self.value("engine") or None,
             q0=self._initial(model),
@@ -89,6 +91,27 @@ class SimulatorNode(RobotNode):
             q[model.q_slice(name)] = x
         return q
 
+    def _prescribed(self, model: dyn.Model) -> tuple[str, ...]:
+        """Give the joints that follow accelerations; unknown ones are refused."""
+        names = [name for name in self.value("prescribed.joints") if name]
+        for name in names:
+            if name not in model.joint_names:
+                raise dyn.SettingError(
+                    f"prescribed.joints: '{name}' must be one of"
+                    f" {', '.join(model.joint_names)}",
+                    "prescribed.joints",
+                )
+        return tuple(names)
+
+    def _on_accelerations(self, message: Float64MultiArray) -> None:
+        """Take accelerations of the prescribed joints."""
+        if not self.active or self.robot is None:
+            return
+        try:
+            self.robot.accelerate(time.monotonic(), np.asarray(message.data, float))
+        except dyn.DynError as error:
+            self.get_logger().warning(str(error), throttle_duration_sec=1.0)
+
     def _communicate(self) -> None:
         keep, deep = self.keep, QoSProfile(depth=10)
         self.states = keep(self.create_publisher(JointState, "joint_states", deep))
@@ -106,6 +129,12 @@ class SimulatorNode(RobotNode):
                 Float64MultiArray, COMMANDS, self._on_command, latest
             )
         )
+        if self.robot.prescribed:
+            keep(
+                self.create_subscription(
+                    Float64MultiArray, "~/accelerations", self._on_accelerations, latest
+                )
+            )
         keep(self.create_service(Trigger, "~/reset", self._on_reset))
         keep(self.create_service(SetBool, "~/pause", self._on_pause))
         keep(self.create_timer(self.period, self._cycle))

@@ -81,3 +81,30 @@ def test_the_guide_runs_and_draws(guide, tmp_path, capsys):
     for path in (tmp_path / "pictures").iterdir():
         assert path.read_bytes()[:4] == b"\x89PNG"
         assert path.stat().st_size > 10_000
+
+
+def test_the_arm_is_identified(monkeypatch, tmp_path, capsys):
+    """Torques of another motion are predicted to the noise, from a prior that is off."""
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    script = importlib.import_module("identify_arm")
+    errors = script.main(tmp_path / "torques.png")
+    assert (errors["identified"] < 1.1 * script.NOISE).all()
+    assert (errors["prior"] > 1.1 * script.NOISE).all()
+    text = capsys.readouterr().out
+    assert "62 base parameters of 91 numbers" in text
+    assert "(all bodies physical)" in text
+    assert (tmp_path / "torques.png").read_bytes()[:4] == b"\x89PNG"
+    assert (tmp_path / "torques.png").stat().st_size > 10_000
+
+
+def test_the_four_bar_follows_its_motor(monkeypatch, tmp_path, capsys):
+    """The linkage stays closed and tracks; its own motion takes no torque."""
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    script = importlib.import_module("four_bar")
+    rows = script.main(tmp_path)
+    assert abs(rows[500:, 1] - rows[500:, 2]).max() < 1e-3
+    assert rows[:, 4].max() < 1e-4
+    assert "torque that this motion takes: [" in capsys.readouterr().out
+    assert (tmp_path / "four_bar.png").stat().st_size > 10_000

@@ -194,7 +194,9 @@ class Program:
         """Give outputs and status of the rows; outputs may be the targets."""
         flat = [
             array.reshape(
-                (-1, port.size) if array.ndim > len(port.shape) else (port.size,)
+                (len(array), port.size)
+                if array.ndim > len(port.shape)
+                else (port.size,)
             )
             for port, array in zip(self.inputs, arrays, strict=True)
         ]

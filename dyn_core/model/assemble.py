@@ -12,7 +12,7 @@ import numpy as np
 from dyn_core.errors import ModelError
 from dyn_core.model import check
 from dyn_core.model.description import Description, JointSpec, origin
-from dyn_core.model.joints import KINDS, Driven, Floating, Joint
+from dyn_core.model.joints import Driven, Floating, Joint, make_joint
 from dyn_core.model.model import Model
 from dyn_core.model.parts import Frame, Lead
 from dyn_core.spatial import Matrix, Motion, RigidInertia, Transform, Vector
@@ -32,7 +32,10 @@ class Build:
         lock: Joint positions at which joints are fixed.
         gravity: Gravity acceleration in the root frame, 3 [m/s²].
         strict: Whether implausible inertias are errors rather than warnings.
+        loops: Constraints besides those of the description (model/loops.py).
         drives: Functions of time that move the places of joints (joints/driven.py).
+        joints: Joints that stand for those of the description, by name.
+        forces: Functions that give passive joint forces (model/passive.py).
     """
 
     description: Description
@@ -43,6 +46,9 @@ class Build:
     gravity: tuple[float, ...] = (0.0, 0.0, -9.81)
     strict: bool = True
     drives: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+    joints: Mapping[str, Joint] = field(default_factory=dict)
+    forces: tuple[Callable[..., Any], ...] = ()
+    loops: tuple[Any, ...] = ()
 
     def again(self, **changes: Any) -> Model:
         """Assemble with some of the arguments changed."""
@@ -58,7 +64,8 @@ def assemble(build: Build) -> Model:
     description = build.description
     root = check.tree(description)
     warnings = [*description.warnings, *check.inertias(description, build.strict)]
-    check.mimics(description)
+    check.named("with_joint", build.joints, description)
+    check.mimics(description, build.joints)
     if build.root is not None or build.tip is not None:
         root, joints = _chain(description, build.root or root, build.tip)
     else:
@@ -66,6 +73,7 @@ def assemble(build: Build) -> Model:
     walk = _Walk(description, joints, build)
     walk.start(root)
     model = walk.model(warnings)
+    check.loops(model)
     return replace(model, inertia_scale=check.inertia_scales(model))
 
 
@@ -145,7 +153,7 @@ class _Walk:
 
     def fixed_at(self, spec: JointSpec) -> Transform | None:
         """Give the joint transform of a fixed or locked joint, None if it moves."""
-        if spec.kind == "fixed":
+        if spec.kind == "fixed" and spec.name not in self.build.joints:
             return Transform.identity()
         if spec.name in self.build.lock:
             self.locked.add(spec.name)
@@ -154,8 +162,13 @@ class _Walk:
             value = self.led_by_lock(spec)
             if value is None:
                 return None
-        joint = make_joint(spec)
+        joint = self.made(spec)
         return joint.X(_lock_value(spec, joint, value))
+
+    def made(self, spec: JointSpec) -> Joint:
+        """Give the joint of a specification, or the one that was given in its place."""
+        own = self.build.joints.get(spec.name)
+        return make_joint(spec) if own is None else own
 
     def led_by_lock(self, spec: JointSpec) -> np.ndarray | None:
         """Give where a follower stands whose leader is locked, or None."""
@@ -188,7 +201,7 @@ class _Walk:
             self.append(drive, Driven(pose), parent, mount, X)
             parent, mount = len(self.parent) - 1, Transform.identity()
             X = Transform.identity()
-        self.append(spec, make_joint(spec), parent, mount, X)
+        self.append(spec, self.made(spec), parent, mount, X)
         self.place(spec.child, len(self.parent) - 1, plug(spec).inverse)
 
     def append(
@@ -225,6 +238,8 @@ class _Walk:
             armature=spread(lambda s: s.armature),
             damping=spread(lambda s: s.damping),
             friction=spread(lambda s: s.friction),
+            stiffness=spread(lambda s: s.stiffness),
+            rest=self.rests(),
             a_grav=gravity(self.build.gravity),
             names=tuple(s.name for s in self.specs),
             leader=leader,
@@ -239,7 +254,16 @@ class _Walk:
             mounts=tuple(self.mounts),
             warnings=tuple(warnings),
             build=self.build,
+            forces=self.build.forces,
         )
+
+    def rests(self) -> tuple[Vector, ...]:
+        """Give the coordinates at which each joint's spring is slack."""
+        rows = []
+        for spec, joint in zip(self.specs[1:], self.joint[1:], strict=True):
+            one = (spec.rest,) * joint.nv if isinstance(spec.rest, float) else spec.rest
+            rows.append(Vector(one))
+        return (Vector(()), *rows)
 
     def leaders(self) -> tuple[Lead, ...]:
         """Follow each mimic to the joint it finally depends on."""
@@ -300,11 +324,6 @@ def plug(spec: JointSpec) -> Transform:
     if not any((*spec.plug_xyz, *spec.plug_rpy)):
         return Transform.identity()
     return origin(spec.plug_xyz, spec.plug_rpy)
-
-
-def make_joint(spec: JointSpec) -> Joint:
-    """Make the joint of a specification."""
-    return KINDS[spec.kind].about(spec.axis)
 
 
 def gravity(g: Sequence[Any]) -> Motion:

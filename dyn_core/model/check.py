@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from dyn_core.errors import ModelError
 from dyn_core.model import coordinates
 from dyn_core.model.description import Description, JointSpec, LinkSpec
-from dyn_core.model.joints import KINDS
+from dyn_core.model.joints import KINDS, Joint, make_joint
 from dyn_core.spatial import Matrix, RigidInertia, Vector
 
 if TYPE_CHECKING:
@@ -95,6 +96,8 @@ def _check_joint(joint: JointSpec) -> None:
         "plug xyz": joint.plug_xyz,
         "plug rpy": joint.plug_rpy,
         "axis": joint.axis,
+        "pitch": (joint.pitch,),
+        "axes": tuple(x for axis in joint.axes for x in axis),
         "damping": (joint.damping,),
         "friction": (joint.friction,),
         "armature": (joint.armature,),
@@ -128,17 +131,87 @@ def _check_joint(joint: JointSpec) -> None:
             f" joints; this one is {kind}",
             name,
         )
-    if kind in ("revolute", "continuous", "prismatic", "planar"):
-        if np.linalg.norm(joint.axis) < 1e-9:
+    _check_axes(joint)
+    if kind == "product":
+        if not joint.factors:
             raise ModelError(
-                f"joint '{name}': axis {joint.axis} has no direction; give a vector"
+                f"joint '{name}': a product needs a list of one or more factors", name
+            )
+        for factor in joint.factors:
+            _check_joint(factor)
+    if kind != "fixed":
+        _check_numbers(joint)
+
+
+_WITH_AXIS = (
+    "revolute", "continuous", "prismatic", "helical", "cylindrical", "planar",
+)  # fmt: skip
+
+
+def _check_axes(joint: JointSpec) -> None:
+    """Check that each axis has a direction, and those of a universal joint cross."""
+    axes = {"universal": joint.axes}.get(joint.kind, (joint.axis,))
+    if joint.kind not in (*_WITH_AXIS, "universal"):
+        return
+    for axis in axes:
+        if np.linalg.norm(axis) < 1e-9:
+            raise ModelError(
+                f"joint '{joint.name}': axis {axis} has no direction; give a vector"
                 " that is not zero",
-                name,
+                joint.name,
+            )
+    if joint.kind == "universal" and (
+        len(axes) != 2 or np.linalg.norm(np.cross(*axes)) < 1e-9
+    ):
+        raise ModelError(
+            f"joint '{joint.name}': a universal joint needs two axes that are not"
+            f" parallel, got {axes}",
+            joint.name,
+        )
+
+
+def _check_numbers(joint: JointSpec) -> None:
+    """Check that the joint can be made, and its spring fits it."""
+    name = joint.name
+    try:
+        made = make_joint(joint)
+    except ModelError as error:
+        raise ModelError(f"joint '{name}': {error}", name) from error
+    rest = joint.rest if isinstance(joint.rest, tuple) else (joint.rest,) * made.nv
+    if not (math.isfinite(joint.stiffness) and joint.stiffness >= 0):
+        raise ModelError(
+            f"joint '{name}': stiffness {joint.stiffness} must be finite and >= 0", name
+        )
+    if len(rest) != made.nv or not all(math.isfinite(x) for x in rest):
+        raise ModelError(
+            f"joint '{name}': rest needs {made.nv} finite numbers, got {joint.rest}",
+            name,
+        )
+    if joint.stiffness and made.nq != made.nv:
+        raise ModelError(
+            f"joint '{name}': a {joint.kind} joint has no coordinates for a spring;"
+            " valid: joints whose positions are numbers, or model.with_forces",
+            name,
+        )
+
+
+def named(what: str, names: Iterable[str], description: Description) -> None:
+    """Refuse names that no joint of the description has."""
+    known = [joint.name for joint in description.joints]
+    for name in names:
+        if name not in known:
+            raise ModelError(
+                f"{what}: no joint is called '{name}'; known: {', '.join(known)}", name
             )
 
 
-def mimics(description: Description) -> None:
-    """Check that every follower leads to an independent joint of one coordinate."""
+def mimics(description: Description, own: Mapping[str, Joint]) -> None:
+    """Check that every follower leads to an independent joint that it can follow.
+
+    Args:
+        description: Robot.
+        own: Joints given as objects, by name (Model.with_joint).
+    """
     joints = {joint.name: joint for joint in description.joints}
     for joint in description.joints:
         at, seen = joint, [joint.name]
@@ -165,25 +238,26 @@ def mimics(description: Description) -> None:
             at = joints[rule.joint]
             seen.append(at.name)
         if joint.mimic is not None:
-            _coupling(joint, joints[joint.mimic.joint])
+            _coupling(joint, joints[joint.mimic.joint], own)
 
 
-def _coupling(follower: JointSpec, leader: JointSpec) -> None:
+def _coupling(follower: JointSpec, leader: JointSpec, own: Mapping[str, Joint]) -> None:
     """Check that the ratio of a mimic joint or gear fits its two joints."""
     rule = follower.mimic
     assert rule is not None
     sizes = []
     for joint in (follower, leader):
-        kind = KINDS.get(joint.kind)
-        if kind is None or kind.nq != kind.nv:
+        made = own.get(joint.name)
+        if made is None and joint.kind != "fixed":
+            made = make_joint(joint)
+        if made is None or made.nq != made.nv:
             raise ModelError(
                 f"joint '{follower.name}' follows '{leader.name}', but"
                 f" '{joint.name}' is {joint.kind}; couplings need joints whose"
-                " positions are numbers: revolute, continuous, prismatic, planar,"
-                " ball_rpy",
+                " positions are numbers, such as revolute, prismatic, planar, ball_rpy",
                 follower.name,
             )
-        sizes.append(kind.nv)
+        sizes.append(made.nv)
     got = (len(rule.ratio.rows), *{len(row) for row in rule.ratio.rows})
     if got != tuple(sizes) or len(rule.shift) != sizes[0]:
         raise ModelError(
@@ -269,3 +343,20 @@ def inertia_scales(model: Model) -> tuple[tuple[float, ...], ...]:
 def _diagonal(M: Matrix) -> np.ndarray:
     """Give the diagonal of a small matrix, which may be empty."""
     return np.array([M[k, k] for k in range(len(M.rows))], float)
+
+
+def loops(model: Model) -> None:
+    """Check that the links and joints of loops are there, and names differ."""
+    _unique("loop", [loop.name for loop in model.loops])
+    for loop in model.loops:
+        for link in (getattr(loop, "a", None), getattr(loop, "b", None)):
+            if link is not None:
+                model.frame(link)
+        for joint in getattr(loop, "joints", ()):
+            i = model.body_of_joint(joint)
+            if model.joint[i].nv != 1:
+                raise ModelError(
+                    f"loop '{loop.name}': joint '{joint}' is {model.joint[i].kind};"
+                    " a coupling takes joints of one coordinate",
+                    joint,
+                )

@@ -52,6 +52,7 @@ class Hinge:
         J: By body: its motion relative to the parent for each coordinate, 6 x d, body
             coordinates.
         ratio: By body: its joint's velocity for each coordinate, nv x d.
+        at: Numbers of its coordinates among the robot's.
         armature: Inertia of the rotors, d x d [kg·m² | kg].
         floors, items: Of the pivots: least values, and names.
 
@@ -62,6 +63,7 @@ class Hinge:
     X_of: Mapping[int, Transform]
     J: Mapping[int, MotionSubspace]
     ratio: Mapping[int, Matrix]
+    at: tuple[int, ...]
     armature: Matrix
     floors: tuple[float, ...]
     items: tuple[str, ...]
@@ -166,7 +168,9 @@ def _hinge(model: Model, cluster: Cluster, X: Any, S: Any) -> Hinge:
         armature = armature + R.T @ Matrix.diagonal(model.armature[i]) @ R
     floors = [x for i in cluster.own for x in model.floors[i]]
     items = [f"joint {model.names[i]}" for i in cluster.own for _ in model.floors[i]]
-    return Hinge(X_in, X_of, J, ratio, armature, tuple(floors), tuple(items))
+    spots = [model.v_slices[i] for i in cluster.own]
+    at = tuple(k for spot in spots for k in range(spot.start, spot.stop))
+    return Hinge(X_in, X_of, J, ratio, at, armature, tuple(floors), tuple(items))
 
 
 def _columns(S: MotionSubspace, R: Matrix, width: int) -> MotionSubspace:

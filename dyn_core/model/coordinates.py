@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dyn_core.model.model import Model
 
 NOTHING = Vector(())
+PIVOT = 1e-13  # a pivot below this part of the inertia along its joint is zero
 FRICTION_SPEED = 0.01  # v_s of dry friction: friction * tanh(qd / v_s) [rad/s | m/s]
 
 
@@ -106,6 +107,18 @@ def on_one_path(model: Model) -> list[tuple[int, int]]:
             found |= {(b, a) for a in rows for b in columns}
             j = model.parent[j]
     return sorted(found)
+
+
+def pivot_floors(model: Model) -> tuple[tuple[float, ...], ...]:
+    """Give the least regular pivots by body; a leader's carries its followers, too."""
+    rows = [[PIVOT * x for x in row] for row in model.inertia_scale]
+    for i in model.bodies:
+        lead, ratio, _ = model.leader[i]
+        if ratio is not None:
+            for k, column in enumerate(zip(*ratio.rows, strict=True)):
+                pairs = zip(column, model.inertia_scale[i], strict=True)
+                rows[lead][k] += PIVOT * sum(r * r * x for r, x in pairs)
+    return tuple(tuple(row) for row in rows)
 
 
 def joint_factors(model: Model, H: Matrix) -> Factored:

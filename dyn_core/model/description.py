@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 from dyn_core.scalar import cos, sin
 from dyn_core.spatial import Matrix, RigidInertia, Transform, Vector
@@ -73,8 +74,15 @@ class JointSpec:
         plug_xyz, plug_rpy: Placement in the child link, the plug; URDF knows none: its
             link frames are the plugs [m], [rad].
         effort: Effort limit; 0.0 where the file gives none [N·m | N].
+        passive: Whether it has no motor (robots with loops).
         swing: Largest angle between a ball joint's z axes, socket and plug [rad].
         twist: Range of its turn about z [rad].
+        pitch: Of a helical joint [m/rad].
+        axes: Of a universal joint, first and second.
+        factors: Of a product, from the base to the body; only kind, axis, pitch, axes
+            and factors of each count.
+        stiffness: Of a spring in the joint [N·m/rad | N/m].
+        rest: Coordinates at which it is slack; one number serves all [rad | m].
         mimic: Rule of a follower, of a mimic joint or a gear.
     """
 
@@ -95,8 +103,14 @@ class JointSpec:
     mimic: Mimic | None = None
     plug_xyz: tuple[float, float, float] = (0.0, 0.0, 0.0)
     plug_rpy: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    passive: bool = False
     swing: float = math.inf
     twist: tuple[float, float] = (-math.inf, math.inf)
+    pitch: float = 0.0
+    axes: tuple[tuple[float, float, float], ...] = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0))
+    factors: tuple[JointSpec, ...] = ()
+    stiffness: float = 0.0
+    rest: float | tuple[float, ...] = 0.0
 
 
 @dataclass(frozen=True)
@@ -108,6 +122,7 @@ class Description:
     joints: tuple[JointSpec, ...]
     warnings: tuple[str, ...] = ()
     sources: tuple[str, ...] = field(default=())
+    loops: tuple[Any, ...] = ()
 
     def link(self, name: str) -> LinkSpec:
         """Find a link by name."""

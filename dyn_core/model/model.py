@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +17,6 @@ from dyn_core.spatial import Motion, RigidInertia, Transform, Vector
 
 if TYPE_CHECKING:
     from dyn_core.model.assemble import Build
-
-
-PIVOT = 1e-13  # a pivot below this part of the inertia along its joint is zero
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +34,7 @@ class Model:
         I: Inertia of each body, with all links fixed to it.
         armature, damping, friction: By body and coordinate
             [kg·m² | kg], [N·m·s | N·s/m], [N·m | N].
+        stiffness, rest: Of the springs, alike [N·m/rad | N/m], [rad | m].
         a_grav: Gravity as a spatial acceleration of the base frame [m/s²].
         names: Name of the joint that carries each body.
         leader: By body, whose coordinates its joint has.
@@ -49,6 +47,7 @@ class Model:
         mounts: By body: where the link that its joint hangs on is in the parent.
         warnings: What loading found worth saying.
         build: What it was assembled from, for lock, sub-chains and parameters.
+        forces: Functions that give passive joint forces (model/passive.py).
     """
 
     name: str
@@ -59,6 +58,8 @@ class Model:
     armature: tuple[Vector, ...]
     damping: tuple[Vector, ...]
     friction: tuple[Vector, ...]
+    stiffness: tuple[Vector, ...]
+    rest: tuple[Vector, ...]
     a_grav: Motion
     names: tuple[str, ...]
     leader: tuple[Lead, ...]
@@ -73,21 +74,12 @@ class Model:
     mounts: tuple[Transform, ...]
     warnings: tuple[str, ...]
     build: Build
+    forces: tuple[Callable[..., Any], ...] = ()
 
     @property
     def floors(self) -> tuple[tuple[float, ...], ...]:
-        """By body: pivots at or below these mean a singular joint.
-
-        A leader's pivot carries its followers, too.
-        """
-        rows = [[PIVOT * x for x in row] for row in self.inertia_scale]
-        for i in self.bodies:
-            lead, ratio, _ = self.leader[i]
-            if ratio is not None:
-                for k, column in enumerate(zip(*ratio.rows, strict=True)):
-                    pairs = zip(column, self.inertia_scale[i], strict=True)
-                    rows[lead][k] += PIVOT * sum(r * r * x for r, x in pairs)
-        return tuple(tuple(row) for row in rows)
+        """By body: pivots at or below these mean a singular joint."""
+        return coordinates.pivot_floors(self)
 
     @property
     def nb(self) -> int:
@@ -135,6 +127,29 @@ class Model:
             if spec and (np.isfinite(spec.swing) or np.isfinite(spec.twist).any()):
                 found[i] = spec.swing, spec.twist
         return found
+
+    @property
+    def loops(self) -> tuple[Any, ...]:
+        """Constraints that close the tree: Loops and Couplings (model/loops.py)."""
+        return (*self.build.description.loops, *self.build.loops)
+
+    @property
+    def active_joints(self) -> tuple[str, ...]:
+        """Joints with coordinates of their own that have a motor."""
+        without = {j.name for j in self.build.description.joints if j.passive}
+        return tuple(name for name in self.joint_names if name not in without)
+
+    def without_loops(self) -> Model:
+        """Give the open tree."""
+        description = replace(self.build.description, loops=())
+        return self.build.again(description=description, loops=())
+
+    def with_loops(self, *loops: Any) -> Model:
+        """Give the robot with more loops (make_loop, user_loop, coupling).
+
+        Source: KIM-3.0.
+        """
+        return self.build.again(loops=(*self.build.loops, *loops))
 
     @property
     def carried(self) -> tuple[str, ...]:
@@ -341,8 +356,22 @@ class Model:
         self.body_of_joint(joint)
         return self.build.again(drives={**self.build.drives, joint: pose})
 
+    def with_joint(self, name: str, joint: Joint) -> Model:
+        """Give the robot with a joint of one's own, such as a Custom or Product.
+
+        It stands for the joint of that name in the file, whatever its type there. Lock,
+        sub-chains and reorder keep it.
+
+        Source: KIM-2.4 (user-defined joints).
+        """
+        return self.build.again(joints={**self.build.joints, name: joint})
+
+    def with_forces(self, function: Callable[..., Any]) -> Model:
+        """Give the robot with more passive forces, see model/passive.py (KIM-S2)."""
+        return self.build.again(forces=(*self.build.forces, function))
+
     def flat(self, what: str) -> np.ndarray:
-        """Give armature, damping or friction of the independent joints, (nv,)."""
+        """Give armature, damping, ... of the independent joints, (nv,)."""
         result = np.zeros(self.nv)
         for i in self.independent:
             result[self.v_slices[i]] = list(getattr(self, what)[i])

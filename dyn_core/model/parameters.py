@@ -65,13 +65,18 @@ def size(model: Model, path: str) -> int:
 
 def value(model: Model, path: str) -> np.ndarray:
     """Give the Model's own value of a path, flat."""
-    count = size(model, path)
+    return np.array(numbers(model, path), float)
+
+
+def numbers(model: Model, path: str) -> list[Any]:
+    """Give the numbers of a path as they stand in the Model, symbols too."""
+    size(model, path)
     if path == "gravity":
-        return np.array(list(model.a_grav.lin), float)
+        return list(model.a_grav.lin)
     if path == "armature":
-        return model.flat("armature")
+        return [x for i in model.independent for x in model.armature[i]]
     if path == "time":
-        return np.zeros(1)
+        return [next((j.t for j in model.joint if isinstance(j, Driven)), 0.0)]
     name, _, what = path.rpartition(".")
     if what in LINK:
         I = model.frame(name).inertia
@@ -83,11 +88,16 @@ def value(model: Model, path: str) -> np.ndarray:
         }[what]()
     elif what == "origin":
         joints = model.build.description.joints
-        spec = next(j for j in joints if j.name == name)
+        spec = next((j for j in joints if j.name == name), None)
+        if spec is None:
+            raise ModelError(f"joint '{name}' has no origin in the robot's file", name)
         found = [*spec.xyz, *spec.rpy]
     else:
-        found = [getattr(model, what)[model.body_of_joint(name)][0]]
-    return np.array(list(found), float).reshape(count)
+        row = list(getattr(model, what)[model.body_of_joint(name)])
+        if not row:
+            raise ModelError(f"joint '{name}' has no coordinate to have {what}", name)
+        found = row[:1]
+    return list(found)
 
 
 def with_values(model: Model, values: Mapping[str, Sequence[Any]]) -> Model:

@@ -5,14 +5,21 @@ joints:   {NAME: {type: spherical, damping: 0.1, friction: 0.0, armature: 0.0,
                   plug: {xyz: [0, 0, 0.1], rpy: [0, 0, 0]}}}
                                                 # swing, twist: limits of a ball [rad]
                                                 # plug: the joint in the child link
+          # other types: helical (pitch: 0.01 [m/rad]), cylindrical, free_rpy, ball_exp,
+          # universal (axes: [[1, 0, 0], [0, 1, 0]]), and joints behind each other:
+          {type: product, factors: [{type: revolute, axis: [0, 0, 1]}, ...]}
+springs:  {NAME: {stiffness: 50.0, rest: 0.1}}  # [N·m/rad | N/m], [rad | m]
 armature: {NAME: 0.02}                          # [kg·m² | kg]
 rotors:   {NAME: {inertia: 2e-5, ratio: 100}}   # armature += inertia ratio²
 gears:                                          # any two joints; no followers of URDF
   - {joints: [A, B], ratio: -3.0, offset: 0.0}  # q_B = ratio q_A + offset
   - {joints: [A, B, C], ratios: [1.0, 2.0]}     # one coordinate, shared by all
   - {joints: [P, Q], ratio: [[1, 0, 0], [0, 2, 0], [0, 0, 1]]}   # several coordinates
+loops:                                          # no a: held by the base
+  - {name: D, kind: pin, b: bar3, at_b: {xyz: [1, 0, 0]}, at_a: {xyz: [2, 0, 0]}}
 
-Source: TAZZ-5.1, TAZZ-5.3 (gears), TAZZ-2.1 (plugs), TAZZ-4.7 (swing and twist).
+Source: TAZZ-5.1, TAZZ-5.3 (gears), TAZZ-2.1 (plugs), TAZZ-4.7 (swing and twist),
+KIM-2.4 (types), KIM-S2 (springs).
 """
 
 from __future__ import annotations
@@ -29,12 +36,15 @@ import yaml
 from dyn_core.errors import ModelError
 from dyn_core.model.description import Description, JointSpec, Mimic
 from dyn_core.model.joints import KINDS
+from dyn_core.model.loops import Loop, make_loop
 
-_KEYS = ("joints", "armature", "rotors", "gears")
+_KEYS = ("joints", "armature", "rotors", "gears", "loops", "springs")
 _JOINT_KEYS = (
-    "type", "damping", "friction", "armature", "effort", "axis", "plug", "swing",
-    "twist",
+    "type", "damping", "friction", "armature", "effort", "axis", "plug", "passive",
+    "swing", "twist", "pitch", "axes", "factors",
 )  # fmt: skip
+_FACTOR_KEYS = ("type", "axis", "pitch", "axes", "factors")
+_LOOP_KEYS = ("name", "kind", "a", "b", "at_a", "at_b", "axes", "length")
 _GEAR_KEYS = ("joints", "ratio", "ratios", "offset", "offsets")
 
 
@@ -47,7 +57,7 @@ def apply(description: Description, extras: Any) -> Description:
     """Give the Description with the extras of a file, YAML text or mapping."""
     data, source = _read(extras)
     _known("the sidecar", data, _KEYS)
-    for key in _KEYS[:3]:
+    for key in (*_KEYS[:3], "springs"):
         if not isinstance(data.get(key) or {}, Mapping):
             raise ModelError(f"{source}: {key} needs a mapping by joint name")
     joints = {joint.name: joint for joint in description.joints}
@@ -71,6 +81,8 @@ def apply(description: Description, extras: Any) -> Description:
         n = _number(f"rotor ratio of joint '{name}'", entry.get("ratio", 1.0))
         spec = known(name)
         joints[name] = replace(spec, armature=spec.armature + J * n * n)
+    for name, entry in (data.get("springs") or {}).items():
+        joints[name] = _spring(known(name), entry)
     if not isinstance(data.get("gears") or [], list):
         raise ModelError(f"{source}: gears needs a list of joints with a ratio")
     for entry in data.get("gears") or []:
@@ -85,7 +97,25 @@ def apply(description: Description, extras: Any) -> Description:
                 )
             joints[name] = replace(known(name), mimic=rule)
     sources = (*description.sources, source)
-    return replace(description, joints=tuple(joints.values()), sources=sources)
+    return replace(
+        description,
+        joints=tuple(joints.values()),
+        sources=sources,
+        loops=(*description.loops, *_loops(source, data.get("loops"))),
+    )
+
+
+def _loops(source: str, entries: Any) -> list[Loop]:
+    """Make the loops of a file."""
+    if not isinstance(entries or [], list):
+        raise ModelError(f"{source}: loops needs a list with kind, a and b")
+    found = []
+    for k, entry in enumerate(entries or [], 1):
+        _known(f"loop {k}", entry, _LOOP_KEYS)
+        if "kind" not in entry or "b" not in entry:
+            raise ModelError(f"{source}: loop {k} needs kind and b (the link it holds)")
+        found.append(make_loop(**{"name": f"loop{k}", **entry}))
+    return found
 
 
 def gear(entry: Any) -> list[tuple[str, Mimic]]:
@@ -145,13 +175,16 @@ def _joint(spec: JointSpec, entry: Mapping[str, Any]) -> JointSpec:
                 f"{where}: unknown type '{kind}'; valid: {valid}", spec.name
             )
         changes["kind"] = kind
-        if kind not in ("revolute", "prismatic"):
+        if kind not in ("revolute", "prismatic", "helical"):
             changes["lower"], changes["upper"] = -math.inf, math.inf
     for key in ("damping", "friction", "armature", "effort"):
         if key in entry:
             changes[key] = _number(f"{where}: {key}", entry[key])
-    if "axis" in entry:
-        changes["axis"] = _triple(f"{where}: axis", entry["axis"])
+    changes |= _shape(where, spec, entry)
+    if "passive" in entry:
+        if not isinstance(entry["passive"], bool):
+            raise ModelError(f"{where}: passive needs true or false", spec.name)
+        changes["passive"] = entry["passive"]
     if "swing" in entry:
         changes["swing"] = _number(f"{where}: swing", entry["swing"])
     if "twist" in entry:
@@ -161,6 +194,52 @@ def _joint(spec: JointSpec, entry: Mapping[str, Any]) -> JointSpec:
         for key, value in entry["plug"].items():
             changes[f"plug_{key}"] = _triple(f"{where}: plug {key}", value)
     return replace(spec, **changes)
+
+
+def _shape(where: str, spec: JointSpec, entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Give what an entry says of axes, pitch and factors."""
+    changes: dict[str, Any] = {}
+    if "axis" in entry:
+        changes["axis"] = _triple(f"{where}: axis", entry["axis"])
+    if "pitch" in entry:
+        changes["pitch"] = _number(f"{where}: pitch", entry["pitch"])
+    if "axes" in entry:
+        axes = entry["axes"]
+        if not isinstance(axes, (list, tuple)) or len(axes) != 2:
+            raise ModelError(f"{where}: axes needs two axes, got {axes!r}", spec.name)
+        changes["axes"] = tuple(_triple(f"{where}: axes", axis) for axis in axes)
+    if "factors" in entry:
+        rows = entry["factors"]
+        if not isinstance(rows, (list, tuple)) or not rows:
+            raise ModelError(
+                f"{where}: factors needs a list of one or more joints, such as"
+                f" [{{type: revolute, axis: [0, 0, 1]}}], got {rows!r}",
+                spec.name,
+            )
+        changes["factors"] = tuple(
+            _factor(f"{where}: factor {k}", spec, row) for k, row in enumerate(rows, 1)
+        )
+    return changes
+
+
+def _factor(where: str, spec: JointSpec, entry: Any) -> JointSpec:
+    """Give the specification of one factor of a product."""
+    _known(where, entry, _FACTOR_KEYS)
+    kind = entry.get("type")
+    if kind not in KINDS:
+        valid = ", ".join(KINDS)
+        raise ModelError(f"{where}: unknown type '{kind}'; valid: {valid}", spec.name)
+    bare = JointSpec(spec.name, kind, spec.parent, spec.child)
+    return replace(bare, **_shape(where, spec, entry))
+
+
+def _spring(spec: JointSpec, entry: Any) -> JointSpec:
+    """Give a joint its spring."""
+    where = f"spring of joint '{spec.name}'"
+    _known(where, entry, ("stiffness", "rest"))
+    stiffness = _number(f"{where}: stiffness", entry.get("stiffness"))
+    rest = _numbers(f"{where}: rest", entry.get("rest", 0.0))
+    return replace(spec, stiffness=stiffness, rest=rest)
 
 
 def _read(extras: Any) -> tuple[Mapping[str, Any], str]:

@@ -13,7 +13,14 @@ import numpy as np
 from dyn_core.errors import ModelError
 from dyn_core.spatial.inertia import MotionSubspace, RigidInertia, cross_matrix
 from dyn_core.spatial.se3 import finite
-from dyn_core.spatial.vectors import Force, Motion, cross_force, cross_motion
+from dyn_core.spatial.vectors import (
+    Force,
+    Motion,
+    Vector,
+    cross3,
+    cross_force,
+    cross_motion,
+)
 
 SLACK = 1e-9  # relative slack of symmetry, sign and triangle inequality
 _ORIGIN = (0.0, 0.0, 0.0)
@@ -25,7 +32,7 @@ def checked(I: RigidInertia) -> RigidInertia:
     The mass must be >= 0; the principal moments must be >= 0, and each at most the sum
     of the other two.
 
-    Source: GUIDE, section 6.5; SV-7.1.
+    Source: GUIDE, section 6.5; SV-7.1; KIM-1.6.
     """
     finite("inertia", I.parameters, 10)
     if I.m < 0:
@@ -51,7 +58,7 @@ def rigid_body(m: float, c: Iterable[float], Ic: Any) -> RigidInertia:
         c: Centre of mass, 3 [m].
         Ic: Inertia about c along the frame's axes, symmetric 3x3 [kg·m²].
 
-    Source: GUIDE (25); SV-7.1.
+    Source: GUIDE (25); SV-7.1; KIM-1.6.
     """
     c, Ic = finite("c", c, 3), finite("Ic", Ic, 3, 3)
     off = float(np.abs(Ic - Ic.T).max())
@@ -64,7 +71,7 @@ def rigid_body(m: float, c: Iterable[float], Ic: Any) -> RigidInertia:
 def body_of_matrix(M: Any) -> RigidInertia:
     """Give the inertia of a body by its 6x6 matrix, checked.
 
-    Source: GUIDE (25); SV-7.1.
+    Source: GUIDE (25); SV-7.1; KIM-1.6.
     """
     return checked(RigidInertia.of_matrix(finite("M", M, 6, 6)))
 
@@ -72,7 +79,7 @@ def body_of_matrix(M: Any) -> RigidInertia:
 def point_mass(m: float, c: Iterable[float] = _ORIGIN) -> RigidInertia:
     """Give the inertia of a mass m [kg] at the point c, 3 [m].
 
-    Source: GUIDE (25); SV-7.1.
+    Source: GUIDE (25); SV-7.1; KIM-1.6.
     """
     return rigid_body(m, c, np.zeros((3, 3)))
 
@@ -87,7 +94,7 @@ def cuboid(
         sides: Lengths along x, y, z, each >= 0 [m].
         c: Its centre, 3 [m].
 
-    Source: GUIDE (25); SV-7.1.
+    Source: GUIDE (25); SV-7.1; KIM-1.6.
     """
     square = _lengths("sides", sides, 3) ** 2
     return rigid_body(m, c, np.diag((square.sum() - square) * m / 12))
@@ -104,7 +111,7 @@ def cylinder(
         length: Its length along z [m].
         c: Its centre, 3 [m].
 
-    Source: GUIDE (25); SV-7.1.
+    Source: GUIDE (25); SV-7.1; KIM-1.6.
     """
     rr, ll = _lengths("radius and length", (radius, length), 2) ** 2
     across = rr / 4 + ll / 12
@@ -114,7 +121,7 @@ def cylinder(
 def sphere(m: float, radius: float, c: Iterable[float] = _ORIGIN) -> RigidInertia:
     """Give the inertia of a solid sphere: 2 m r²/5 about each axis through c.
 
-    Source: GUIDE (25); SV-7.1.
+    Source: GUIDE (25); SV-7.1; KIM-1.6.
     """
     (rr,) = _lengths("radius", (radius,), 1) ** 2
     return rigid_body(m, c, np.eye(3) * (0.4 * m * rr))
@@ -139,7 +146,7 @@ def inertia_rate(I: RigidInertia, v: Motion) -> np.ndarray:
 def momentum(I: RigidInertia, v: Motion) -> Force:
     """Give the spatial momentum h = I v [N·m·s; N·s].
 
-    Source: GUIDE (23); SV-3.9, SV-7.1.
+    Source: GUIDE (23); SV-3.9, SV-7.1; KIM-1.7.
     """
     return I @ v
 
@@ -147,7 +154,7 @@ def momentum(I: RigidInertia, v: Motion) -> Force:
 def kinetic_energy(I: RigidInertia, v: Motion) -> float:
     """Give v . I v / 2 [J], the same in every frame.
 
-    Source: GUIDE (28); SV-7.5.
+    Source: GUIDE (28); SV-7.5; KIM-1.6.
     """
     return 0.5 * (v @ (I @ v))
 
@@ -161,6 +168,22 @@ def bias_force(I: RigidInertia, v: Motion, f_known: Force | None = None) -> Forc
     return p if f_known is None else p - f_known
 
 
+def force_at_point(f: Iterable[float], x: Iterable[float]) -> Force:
+    """Give the wrench of a force at a point: [x x f; f], about the origin.
+
+    `X @ force_at_point(f, x)` is what a body with the transform X from the base feels
+    of a force and a point in base axes.
+
+    Args:
+        f: Force, 3 [N].
+        x: Point it acts at, 3 [m].
+
+    Source: KIM-1.5.
+    """
+    f, x = (Vector(finite(n, v, 3).tolist()) for n, v in (("f", f), ("x", x)))
+    return Force(cross3(x, f), f)
+
+
 def gravity_force(I: RigidInertia, g: Any) -> Force:
     """Give the weight I a_g of a body in a uniform field g, 3 [m/s²].
 
@@ -172,7 +195,7 @@ def gravity_force(I: RigidInertia, g: Any) -> Force:
 def equation_of_motion(I: RigidInertia, v: Motion, a: Motion) -> Force:
     """Give the force that a motion takes: f = I a + v x* I v = d(I v)/dt.
 
-    Source: GUIDE (29); SV-3.10, SV-8.1, SV-8.2.
+    Source: GUIDE (29); SV-3.10, SV-8.1, SV-8.2; KIM-1.9.
     """
     return I @ a + cross_force(v, I @ v)
 
@@ -182,7 +205,7 @@ def acceleration(I: RigidInertia, v: Motion, f: Force) -> Motion:
 
     A body without mass, or without extent across some axis, is numpy's LinAlgError.
 
-    Source: GUIDE (29); SV-8.1.
+    Source: GUIDE (29); SV-8.1; KIM-1.9.
     """
     least = np.linalg.eigvalsh(np.asarray(I.Ic, float))[0]
     if I.m <= 0 or least <= 1e-14 * float(np.abs(I.I.entries).max()):

@@ -37,7 +37,7 @@ class Pose:
 
     Only numbers that are known are checked; traced ones are not.
 
-    Source: TAZZ-1.1.
+    Source: TAZZ-1.1; KIM-1.1.
     """
 
     __slots__ = ("R", "r")

@@ -169,7 +169,7 @@ def derivative_in_frame(rate: Any, v_frame: Motion, s: Motion | Force) -> Any:
         v_frame: Velocity of the frame, in its own coordinates.
         s: The vector, in the same coordinates.
 
-    Source: GUIDE (15), (16); SV-5.2.
+    Source: GUIDE (15), (16); SV-5.2; KIM-1.8.
     """
     if isinstance(s, Motion):
         return rate + cross_motion(v_frame, s)
@@ -183,7 +183,7 @@ def transform_rate(X: Transform, v_rel: Motion) -> np.ndarray:
         X: Transform from A to B.
         v_rel: Velocity of B minus that of A, in B coordinates.
 
-    Source: GUIDE (15), (17); SV-5.3.
+    Source: GUIDE (15), (17); SV-5.3; KIM-1.8.
     """
     return -cross_matrix(v_rel) @ np.asarray(X, float)
 

@@ -21,7 +21,7 @@ class RigidInertia:
         h: Mass times centre of mass, 3 [kg m].
         I: Rotational inertia about the frame's origin [kg m²].
 
-    Source: GUIDE (23), (25); RBDA (2.63); SV-3.8, SV-3.9, SV-7.1, SV-7.2.
+    Source: GUIDE (23), (25); RBDA (2.63); SV-3.8, SV-3.9, SV-7.1, SV-7.2; KIM-1.6.
     """
 
     __slots__ = ("I", "h", "m")

@@ -5,16 +5,28 @@ Series take over near zero, by `where`, so every function is a text.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from dyn_core.scalar import atan2, sin, sqrt, where
+from dyn_core.scalar import absolute, atan2, sin, sqrt, where
 from dyn_core.spatial.transforms import Transform
 from dyn_core.spatial.vectors import Matrix, Motion, Vector, cross3, cross_motion, skew
 
 _SMALL = 0.25  # angle² below which the series are exact to the last bit or two
 
-# Coefficients of powers of t²: (t - sin t)/t³ and (1 - (t/2) cot(t/2))/t².
-_D = (1 / 6, -1 / 120, 1 / 5040, -1 / 362880, 1 / 39916800, -1 / 6227020800)
+
+def _factorials(start: int) -> tuple[float, ...]:
+    """Give the coefficients of 1/start! - t²/(start + 2)! + ..."""
+    return tuple((-1.0) ** k / math.factorial(start + 2 * k) for k in range(8))
+
+
+def _slope(coefficients: tuple[float, ...]) -> tuple[float, ...]:
+    """Give the coefficients of the derivative by t²."""
+    return tuple(k * c for k, c in enumerate(coefficients))[1:]
+
+
+_B, _D = _factorials(2), _factorials(3)  # (1 - cos t)/t², (t - sin t)/t³
+# (1 - (t/2) cot(t/2))/t²
 _E = (1 / 12, 1 / 720, 1 / 30240, 1 / 1209600, 1 / 47900160, 691 / 1307674368000)
 
 
@@ -34,13 +46,30 @@ def _sinc(t2: Any) -> Any:
 
 
 def sinc_terms(t2: Any) -> tuple[Any, Any, Any]:
-    """Give sin t/t, (1 - cos t)/t² and (t - sin t)/t³ of an angle by its square."""
+    """Give sin t/t, (1 - cos t)/t² and (t - sin t)/t³ of an angle by its square.
+
+    They and their derivatives are continuous to the last bit or two across the switch
+    to series.
+
+    Source: KIM-S1.
+    """
     small = t2 < _SMALL
     safe = where(small, 1.0, t2)
-    a, half = _sinc(t2), _sinc(t2 * 0.25)
-    b = half * half * 0.5
-    d = where(small, _power_series(_D, t2), (1 - a) / safe)
-    return a, b, d
+    t, half = sqrt(safe), sqrt(safe) * 0.5
+    sine, bow = sin(t) / t, sin(half) / half
+    d = where(small, _power_series(_D, t2), (1 - sine) / safe)
+    b = where(small, _power_series(_B, t2), bow * bow * 0.5)
+    return where(small, 1 - t2 * d, sine), b, d
+
+
+def _sinc_slopes(t2: Any) -> tuple[Any, Any]:
+    """Give the derivatives by t² of (1 - cos t)/t² and (t - sin t)/t³."""
+    small = t2 < _SMALL
+    over = 1 / where(small, 1.0, t2)
+    a, b, d = sinc_terms(t2)
+    b1, d1 = (a * 0.5 - b) * over, (b - 3 * d) * over * 0.5
+    near = _power_series(_slope(_B), t2), _power_series(_slope(_D), t2)
+    return where(small, near[0], b1), where(small, near[1], d1)
 
 
 def exp3(w: Vector) -> Matrix:
@@ -48,7 +77,7 @@ def exp3(w: Vector) -> Matrix:
 
         exp[w] = 1 + sin t/t [w] + (1 - cos t)/t² [w]²,   t = |w|
 
-    Source: KIM, S1.
+    Source: KIM-S1.
     """
     a, b, _ = sinc_terms(w @ w)
     W = skew(w)
@@ -60,17 +89,36 @@ def dexp3(w: Vector) -> Matrix:
 
         dexp[w] = 1 + (1 - cos t)/t² [w] + (t - sin t)/t³ [w]²
 
-    Source: KIM, S1.
+    Its transpose dexp3(-w) is the body Jacobian: vee(R.T dR) = dexp3(-w) dw.
+
+    Source: KIM-S1.
     """
     _, b, d = sinc_terms(w @ w)
     W = skew(w)
     return Matrix.identity(3) + W * b + W @ W * d
 
 
+def dexp3_rate(w: Vector, wd: Vector) -> Matrix:
+    """Rate of dexp3(w) while w changes at wd: its directional derivative.
+
+        b [wd] + d ([wd][w] + [w][wd]) + 2 w.wd (b' [w] + d' [w]²),   ' by t²
+
+    with b = (1 - cos t)/t², d = (t - sin t)/t³.
+
+    Source: KIM-S1.
+    """
+    t2, along = w @ w, (w @ wd) * 2
+    _, b, d = sinc_terms(t2)
+    b1, d1 = _sinc_slopes(t2)
+    W, Wd = skew(w), skew(wd)
+    turned = Wd * b + (Wd @ W + W @ Wd) * d
+    return turned + W * (b1 * along) + W @ W * (d1 * along)
+
+
 def dexp3_inverse(w: Vector) -> Matrix:
     """Inverse of dexp3; the angle must stay below 2 pi.
 
-    Source: KIM, S1.
+    Source: KIM-S1.
     """
     t2 = w @ w
     a, b, _ = sinc_terms(t2)
@@ -83,11 +131,15 @@ def dexp3_inverse(w: Vector) -> Matrix:
 
 
 def log3(R: Matrix) -> Vector:
-    """Rotation vector of a matrix, for angles well below pi [rad].
+    """Rotation vector of a matrix, of length at most pi [rad].
 
         log R = t/sin t vee(R - R.T)/2,   t = atan2(sin t, (tr R - 1)/2)
+        log R = t n beyond 120 degrees,   (1 - cos t) n n.T = (R + R.T)/2 - cos t
 
-    Source: KIM, S1.
+    At exactly pi both signs of the axis are right: the one whose largest component is
+    positive is given.
+
+    Source: KIM-S1.
     """
     pairs = ((2, 1), (0, 2), (1, 0))
     s = Vector((R[i, j] - R[j, i]) * 0.5 for i, j in pairs)
@@ -95,7 +147,22 @@ def log3(R: Matrix) -> Vector:
     small = s2 < 1e-10
     sine = sqrt(where(small, 1.0, s2))
     cosine = (R[0, 0] + R[1, 1] + R[2, 2] - 1.0) * 0.5
-    return s * where(small, 1.0 + s2 / 6, atan2(sine, cosine) / sine)
+    near = s * where(small, 1.0 + s2 / 6, atan2(sine, cosine) / sine)
+    n = _half_turn_axis(R, cosine)
+    along = n @ s
+    far = n * atan2(absolute(along), cosine) * where(along < 0, -1.0, 1.0)
+    return where(cosine < -0.5, far, near)
+
+
+def _half_turn_axis(R: Matrix, cosine: Any) -> Vector:
+    """Give the axis, up to its sign, from R + R.T: good where the turn is large."""
+    N = (R + R.T) * 0.5 - Matrix.diagonal([cosine] * 3)
+    columns = [Vector(row) for row in N.rows]
+    best = where(N[1, 1] > N[0, 0], columns[1], columns[0])
+    most = where(N[1, 1] > N[0, 0], N[1, 1], N[0, 0])
+    best = where(N[2, 2] > most, columns[2], best)
+    square = best @ best
+    return best * (1 / sqrt(where(square > 0, square, 1.0)))
 
 
 def exp_transform(u: Motion) -> Transform:
@@ -103,15 +170,49 @@ def exp_transform(u: Motion) -> Transform:
 
         X = X(T) for T = exp(u)
 
-    Source: KIM, S1; RBDA (2.24).
+    Source: KIM-S1; RBDA (2.24).
     """
     return Transform(exp3(u.ang).T, dexp3(u.ang) @ u.lin)
 
 
 def log_transform(X: Transform) -> Motion:
-    """Displacement that a transform is made by; undoes exp_transform below pi."""
+    """Displacement that a transform is made by; undoes exp_transform up to pi.
+
+    Source: KIM-S1.
+    """
     w = log3(X.E.T)
     return Motion(w, dexp3_inverse(w) @ X.r)
+
+
+def dexp6(u: Motion) -> Matrix:
+    """Left Jacobian of exp_transform, 6x6; dexp6(-u) is the body Jacobian.
+
+        dexp(u) = [[dexp3(w), 0], [Q, dexp3(w)]],   Q = d dexp3(w) in direction v
+
+        vee(T^-1 dT) = dexp6(-u) du
+
+    Source: KIM-S1.
+    """
+    J, Q = dexp3(u.ang), dexp3_rate(u.ang, u.lin)
+    return _lower_triangular(J, Q)
+
+
+def dexp6_inverse(u: Motion) -> Matrix:
+    """Inverse of dexp6; the angle must stay below 2 pi.
+
+        [[K, 0], [-K Q K, K]],   K = dexp3(w)^-1
+
+    Source: KIM-S1.
+    """
+    K, Q = dexp3_inverse(u.ang), dexp3_rate(u.ang, u.lin)
+    return _lower_triangular(K, -(K @ Q @ K))
+
+
+def _lower_triangular(J: Matrix, Q: Matrix) -> Matrix:
+    """Give [[J, 0], [Q, J]]."""
+    top = [(*row, 0.0, 0.0, 0.0) for row in J.rows]
+    bottom = [(*q, *j) for q, j in zip(Q.rows, J.rows, strict=True)]
+    return Matrix([*top, *bottom])
 
 
 def tangent_rate(u: Motion, v: Motion) -> Motion:
@@ -119,7 +220,7 @@ def tangent_rate(u: Motion, v: Motion) -> Motion:
 
         du/dt = v + (u x v)/2 + u x (u x v)/12
 
-    Source: KIM, S1 (inverse of dexp_{-u}).
+    Source: KIM-S1 (inverse of dexp_{-u}).
     """
     uv = cross_motion(u, v)
     return v + uv * 0.5 + cross_motion(u, uv) * (1 / 12)

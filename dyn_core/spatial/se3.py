@@ -69,7 +69,7 @@ def skews(r: Any) -> np.ndarray:
 def unskew(M: Any) -> np.ndarray:
     """Give r of a matrix r x; one that is not antisymmetric is a ValueError.
 
-    Source: GUIDE (13); SV-4.4.
+    Source: GUIDE (13); SV-4.4; KIM-1.2.
     """
     M = finite("M", M, 3, 3)
     off = np.abs(M + np.swapaxes(M, -1, -2)).max(initial=0.0)
@@ -81,7 +81,7 @@ def unskew(M: Any) -> np.ndarray:
 def crm(v: Any) -> np.ndarray:
     """Give v x as matrices (..., 6, 6) of arrays (..., 6): also ad_v of se(3).
 
-    Source: GUIDE (17); SV-5.3, SV-11.4.
+    Source: GUIDE (17); SV-5.3, SV-11.4; KIM-1.8.
     """
     v = finite("v", v, 6)
     out = np.zeros((*v.shape, 6))
@@ -93,7 +93,7 @@ def crm(v: Any) -> np.ndarray:
 def crf(v: Any) -> np.ndarray:
     """Give v x* = -(v x).T as matrices (..., 6, 6).
 
-    Source: GUIDE (18); SV-5.3.
+    Source: GUIDE (18); SV-5.3; KIM-1.8.
     """
     return -np.swapaxes(crm(v), -1, -2)
 
@@ -101,7 +101,7 @@ def crf(v: Any) -> np.ndarray:
 def cross_motions(v: Any, m: Any) -> np.ndarray:
     """Give v x m of arrays (..., 6): [w x m_w; w x m_v + v x m_w].
 
-    Source: GUIDE (17); SV-5.3.
+    Source: GUIDE (17); SV-5.3; KIM-1.8.
     """
     v, m = finite("v", v, 6), finite("m", m, 6)
     w, lin = v[..., :3], v[..., 3:]
@@ -112,7 +112,7 @@ def cross_motions(v: Any, m: Any) -> np.ndarray:
 def cross_forces(v: Any, f: Any) -> np.ndarray:
     """Give v x* f of arrays (..., 6): [w x n + v x f; w x f].
 
-    Source: GUIDE (18); SV-5.3.
+    Source: GUIDE (18); SV-5.3; KIM-1.8.
     """
     v, f = finite("v", v, 6), finite("f", f, 6)
     w, lin = v[..., :3], v[..., 3:]
@@ -127,7 +127,7 @@ def motion_transform(E: Any, r: Any) -> np.ndarray:
         E: Rotation of coordinates, A to B, (..., 3, 3).
         r: Origin of B in A coordinates, (..., 3) [m].
 
-    Source: GUIDE (11); SV-4.2.
+    Source: GUIDE (11); SV-4.2; KIM-1.3.
     """
     E, rx = rotation("E", E), skews(r)
     shift = -E @ rx
@@ -138,7 +138,7 @@ def motion_transform(E: Any, r: Any) -> np.ndarray:
 def force_transform(E: Any, r: Any) -> np.ndarray:
     """Give the transform of forces X* = [[E, -E r x], [0, E]], (..., 6, 6).
 
-    Source: GUIDE (12); SV-4.3.
+    Source: GUIDE (12); SV-4.3; KIM-1.3.
     """
     E, rx = rotation("E", E), skews(r)
     shift = -E @ rx
@@ -154,7 +154,7 @@ def _blocks(a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) -> np.nd
 def apply_motion(E: Any, r: Any, m: Any) -> np.ndarray:
     """Give X m = [E w; E (v - r x w)] of arrays (..., 6), without the 6x6 matrix.
 
-    Source: GUIDE (11); SV-4.2, SV-11.3.
+    Source: GUIDE (11); SV-4.2, SV-11.3; KIM-1.3, KIM-1.4.
     """
     E, r, m = rotation("E", E), finite("r", r, 3), finite("m", m, 6)
     w = m[..., :3]
@@ -164,7 +164,7 @@ def apply_motion(E: Any, r: Any, m: Any) -> np.ndarray:
 def apply_force(E: Any, r: Any, f: Any) -> np.ndarray:
     """Give X* f = [E (n - r x f); E f] of arrays (..., 6).
 
-    Source: GUIDE (12); SV-4.3.
+    Source: GUIDE (12); SV-4.3; KIM-1.3, KIM-1.5.
     """
     E, r, f = rotation("E", E), finite("r", r, 3), finite("f", f, 6)
     lin = f[..., 3:]
@@ -174,7 +174,7 @@ def apply_force(E: Any, r: Any, f: Any) -> np.ndarray:
 def unapply_motion(E: Any, r: Any, m: Any) -> np.ndarray:
     """Undo apply_motion: [E.T w; E.T v + r x E.T w].
 
-    Source: GUIDE (11); SV-4.2.
+    Source: GUIDE (11); SV-4.2; KIM-1.3.
     """
     m = finite("m", m, 6)
     back = _turn(np.swapaxes(rotation("E", E), -1, -2), m[..., :3], m[..., 3:])
@@ -185,7 +185,7 @@ def unapply_motion(E: Any, r: Any, m: Any) -> np.ndarray:
 def unapply_force(E: Any, r: Any, f: Any) -> np.ndarray:
     """Undo apply_force: [E.T n + r x E.T f; E.T f].
 
-    Source: GUIDE (12); SV-4.3.
+    Source: GUIDE (12); SV-4.3; KIM-1.3.
     """
     f = finite("f", f, 6)
     back = _turn(np.swapaxes(rotation("E", E), -1, -2), f[..., :3], f[..., 3:])
@@ -204,7 +204,7 @@ def _turn(E: np.ndarray, ang: np.ndarray, lin: np.ndarray) -> np.ndarray:
 def hat(x: Any) -> np.ndarray:
     """Give the element [[w x, v], [0, 0]] of se(3), (..., 4, 4), of twists (..., 6).
 
-    Source: GUIDE, section 8; SV-11.4.
+    Source: GUIDE, section 8; SV-11.4; KIM-1.2.
     """
     x = finite("x", x, 6)
     out = np.zeros((*x.shape[:-1], 4, 4))
@@ -215,7 +215,7 @@ def hat(x: Any) -> np.ndarray:
 def vee(M: Any) -> np.ndarray:
     """Undo hat; a matrix that is not in se(3) is a ValueError.
 
-    Source: GUIDE, section 8; SV-11.4.
+    Source: GUIDE, section 8; SV-11.4; KIM-1.2.
     """
     M = finite("M", M, 4, 4)
     if np.any(M[..., 3, :] != 0):
@@ -228,7 +228,7 @@ def exp(x: Any) -> np.ndarray:
 
         T = [[exp3(w), dexp3(w) v], [0, 1]]
 
-    Source: GUIDE, section 8; SV-11.4.
+    Source: GUIDE, section 8; SV-11.4; KIM-S1.
     """
     x = finite("x", x, 6)
     out = np.zeros((x.size // 6, 4, 4))
@@ -243,7 +243,7 @@ def exp(x: Any) -> np.ndarray:
 def log(T: Any) -> np.ndarray:
     """Undo exp, for poses (..., 4, 4); the angle is at most pi.
 
-    Source: GUIDE, section 8; SV-11.4.
+    Source: GUIDE, section 8; SV-11.4; KIM-S1.
     """
     T = finite("T", T, 4, 4)
     rotation("T[:3, :3]", T[..., :3, :3])

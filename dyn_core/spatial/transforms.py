@@ -29,7 +29,8 @@ class Transform:
         E: Rotation of coordinates, A to B, 3x3.
         r: Origin of B in A coordinates, 3 [m].
 
-    Source: GUIDE (11), (12); RBDA (2.24), (2.25); SV-4.2, SV-4.3, SV-7.3.
+    Source: GUIDE (11), (12); RBDA (2.24), (2.25); SV-4.2, SV-4.3, SV-7.3;
+    KIM-1.1, KIM-1.3, KIM-1.5.
     """
 
     __slots__ = ("E", "r")

@@ -313,7 +313,7 @@ def rotation_rates(w: Vector, alpha: Vector) -> Matrix:
 def cross_motion(v: Motion, m: Motion) -> Motion:
     """Rate of a motion fixed in a body that moves with v: v x m.
 
-    Source: GUIDE (17); RBDA (2.31); SV-1.1, SV-3.6, SV-5.3, SV-5.4.
+    Source: GUIDE (17); RBDA (2.31); SV-1.1, SV-3.6, SV-5.3, SV-5.4; KIM-1.8.
     """
     if not (isinstance(v, Motion) and isinstance(m, Motion)):
         raise TypeError("v x m needs two Motions; a force takes cross_force")
@@ -327,7 +327,7 @@ def cross_force(v: Motion, f: Force) -> Force:
 
         (v x m) . f = -m . (v x* f)
 
-    Source: GUIDE (18); RBDA (2.32); SV-1.1, SV-3.6, SV-5.3, SV-5.4.
+    Source: GUIDE (18); RBDA (2.32); SV-1.1, SV-3.6, SV-5.3, SV-5.4; KIM-1.8.
     """
     if not (isinstance(v, Motion) and isinstance(f, Force)):
         raise TypeError("v x* f needs a Motion and a Force")

@@ -71,6 +71,9 @@ class Case:
             "damping": 0.1,
             "rows": [(self.frame, None)] * 2 + [(middle, self.frame)] * 2,
             "points": [(self.frame, (0.1, -0.2, 0.3)), (middle, (0.0, 0.0, 0.1))],
+            "active": self.model.joint_names,
+            "prescribed": self.model.joint_names[::2],
+            "paths": ("gravity", f"{self.frame}.mass"),
             "joint_rows": [*single[:1], *single[-1:]],
         }
         return {key: values[key] for key in own if key in values}

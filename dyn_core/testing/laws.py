@@ -17,7 +17,17 @@ from dyn_core.model.coordinates import friction_force, split_q
 from dyn_core.registry import solver as find
 from dyn_core.signature import Signature
 from dyn_core.spatial import Vector
-from dyn_core.testing import motions, parts, responses, slopes
+from dyn_core.testing import (
+    closed,
+    directional,
+    hybrids,
+    motions,
+    parts,
+    regressors,
+    responses,
+    slopes,
+    springs,
+)
 from dyn_core.testing.case import Case, Pairs, derivative
 
 
@@ -297,6 +307,24 @@ def weight_is_carried(case: Case) -> Pairs:
 
 Law = Callable[[Case], Pairs]
 LAWS: dict[Signature, tuple[Law, ...]] = {
+    kinds.LOOP_CONSTRAINTS: (closed.constraints_have_their_rates,),
+    kinds.LOOP_FORWARD_DYNAMICS: (closed.loops_obey_the_kkt_system,),
+    kinds.LOOP_HYBRID_DYNAMICS: (closed.hybrid_loops_obey_the_kkt_system,),
+    kinds.LOOP_INVERSE_DYNAMICS: (closed.inverse_undoes_loops,),
+    kinds.REGRESSOR: (
+        regressors.regressor_gives_joint_forces,
+        regressors.regressor_has_joint_friction,
+        regressors.payloads_work_through_their_columns,
+        regressors.regressors_keep_the_balance_of_power,
+    ),
+    kinds.ENERGY_REGRESSOR: (regressors.energy_regressor_gives_energies,),
+    kinds.HYBRID_DYNAMICS: (
+        hybrids.hybrid_is_dense_algebra,
+        hybrids.joint_friction_enters_hybrid,
+    ),
+    kinds.HYBRID_STEP: (hybrids.hybrid_steps_start_as_hybrid_dynamics,),
+    kinds.HYBRID_DYNAMICS_MASKED: (hybrids.the_mask_chooses,),
+    **directional.LAWS,
     kinds.BODY_MOTION: (
         motions.bodies_move_as_jacobians_say,
         motions.frames_accelerate_with_their_bodies,
@@ -325,12 +353,14 @@ LAWS: dict[Signature, tuple[Law, ...]] = {
         forward_undoes_inverse,
         power_is_rate_of_energy,
         joint_friction_adds,
+        springs.joint_springs_add,
     ),
     kinds.FORWARD_DYNAMICS: (
         inverse_undoes_forward,
         forces_accelerate,
         external_forces_in_base_coordinates_agree,
         joint_friction_brakes,
+        springs.joint_springs_pull,
     ),
     kinds.MASS_MATRIX: (
         H_is_symmetric_positive_definite,
@@ -358,6 +388,7 @@ LAWS: dict[Signature, tuple[Law, ...]] = {
     kinds.ID_DERIVATIVES: (
         slopes.slopes_of_inverse_dynamics,
         slopes.friction_steepens_inverse_dynamics,
+        springs.joint_springs_stiffen,
     ),
     kinds.FD_DERIVATIVES: (slopes.slopes_of_forward_dynamics,),
     kinds.MASS_MATRIX_INVERSE: (slopes.inverse_times_H_is_one,),

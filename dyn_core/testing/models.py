@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,12 @@ from dyn_core.model import (
     Model,
     assemble,
 )
-from dyn_core.model.joints import KINDS
+from dyn_core.model.joints import KINDS, make_joint
 from dyn_core.spatial import RigidInertia
 
-_TRIPLES = ("planar", "ball_rpy")  # kinds that a gear with a matrix may tie
+_TRIPLES = ("planar", "ball_rpy", "ball_exp")  # that a gear with a matrix may tie
+_SINGLE = ("revolute", "continuous", "prismatic", "helical")
+_FACTORS = ("revolute", "prismatic", "helical")  # of random products
 
 
 def random_model(
@@ -104,8 +107,8 @@ def _joint(
         axis = tuple(float(x) for x in np.eye(3)[rng.integers(3)])
     xyz, rpy = _placement(rng)
     rule = None
-    single = [j.name for j in before if j.kind in KINDS and KINDS[j.kind].nv == 1]
-    if KINDS[kind].nv == 1 and single and rng.uniform() < mimic:
+    single = [j.name for j in before if j.kind in _SINGLE]
+    if kind in _SINGLE and single and rng.uniform() < mimic:
         factor, offset = rng.uniform(-1.5, 1.5, 2)
         rule = Mimic(single[rng.integers(len(single))], float(factor), float(offset))
     alike = [j.name for j in before if j.kind in _TRIPLES]
@@ -113,6 +116,8 @@ def _joint(
         rows = tuple(tuple(map(float, row)) for row in rng.uniform(-1, 1, (3, 3)))
         rule = Mimic(alike[rng.integers(len(alike))], rows, (0.1, -0.2, 0.3))
     damping, friction, armature = (float(x) for x in rng.uniform(0, 0.5, 3))
+    bare = JointSpec(name, kind, parent, child)
+    springs = kind not in ("spherical", "floating")
     return JointSpec(
         name,
         kind,
@@ -126,7 +131,29 @@ def _joint(
         friction=friction,
         armature=armature,
         mimic=rule,
+        stiffness=float(rng.uniform(0, 5)) if springs else 0.0,
+        rest=float(rng.uniform(-0.5, 0.5)),
+        **_shape(rng, bare),
     )
+
+
+def _shape(rng: np.random.Generator, bare: JointSpec) -> dict[str, Any]:
+    """Draw pitch, axes or factors where the kind has them."""
+    if bare.kind == "helical":
+        return {"pitch": float(rng.uniform(-0.2, 0.2))}
+    if bare.kind == "universal" and rng.uniform() < 0.5:
+        axes = np.eye(3) + 0.3 * rng.normal(size=(3, 3))
+        return {"axes": tuple(tuple(map(float, axis)) for axis in axes[:2])}
+    if bare.kind == "product":
+        factors = []
+        for row in np.eye(3) + 0.2 * rng.normal(size=(3, 3)):
+            kind = _FACTORS[rng.integers(len(_FACTORS))]
+            part = replace(
+                bare, kind=kind, axis=(float(row[0]), float(row[1]), float(row[2]))
+            )
+            factors.append(replace(part, **_shape(rng, part)))
+        return {"factors": tuple(factors[: 2 + rng.integers(2)])}
+    return {}
 
 
 def _without_mass(
@@ -136,7 +163,7 @@ def _without_mass(
     chance: float,
 ) -> list[LinkSpec]:
     """Take the mass from some links that carry a joint with few coordinates."""
-    carried = {j.parent for j in joints if j.kind in KINDS and KINDS[j.kind].nv <= 3}
+    carried = {j.parent for j in joints if j.kind != "fixed" and make_joint(j).nv <= 3}
     above = {j.child: j.kind for j in joints}
     result = []
     for link in links:

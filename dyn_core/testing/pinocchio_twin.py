@@ -8,9 +8,10 @@ import numpy as np
 
 from dyn_core.model import Model
 from dyn_core.model.coordinates import split_q, split_v
-from dyn_core.model.joints.multi import plane_axes
+from dyn_core.model.joints import GroupJoint, Product
+from dyn_core.model.joints.product import plane_axes
 from dyn_core.spatial import Transform, Vector
-from dyn_core.spatial.conventions import swap_rows
+from dyn_core.spatial.conventions import quaternion, swap_rows
 
 
 def pose(X: Transform) -> tuple[np.ndarray, np.ndarray]:
@@ -24,6 +25,9 @@ class PinocchioTwin:
 
     The tree's coordinates y are ours expanded: one entry for each joint. G takes
     independent velocities to tree velocities. Rotors are left out: see `rotors`.
+    Helical joints have their own kind, universal and cylindrical ones and most products
+    are composites, ball_exp is a spherical joint in other coordinates, and a joint that
+    Pinocchio lacks moves as a free one along its S.
     """
 
     def __init__(self, model: Model) -> None:
@@ -62,13 +66,21 @@ class PinocchioTwin:
             return pin.JointModelRevoluteUnaligned(np.array(joint.axis))
         if joint.kind == "prismatic":
             return pin.JointModelPrismaticUnaligned(np.array(joint.axis))
+        if joint.kind == "helical":
+            return pin.JointModelHelicalUnaligned(np.array(joint.axis), joint.pitch)
+        if _composite(joint):
+            whole = pin.JointModelComposite()
+            for factor in joint.factors:
+                whole.addJoint(self._kind(factor))
+            return whole
         kinds = {
             "planar": pin.JointModelPlanar,
             "spherical": pin.JointModelSpherical,
             "floating": pin.JointModelFreeFlyer,
             "ball_rpy": pin.JointModelSphericalZYX,
         }
-        return kinds[joint.kind]()
+        kinds["ball_exp"] = pin.JointModelSpherical
+        return kinds.get(joint.kind, pin.JointModelFreeFlyer)()
 
     @property
     def rotors(self) -> np.ndarray:
@@ -93,6 +105,12 @@ class PinocchioTwin:
                 x = np.array([x[0], x[1], np.cos(x[2]), np.sin(x[2])])
             if self.ours.joint[i].kind == "ball_rpy":
                 x = x[::-1]
+            if _composite(self.ours.joint[i]):
+                x = x[list(self.ours.joint[i].series or ())]
+            if _foreign(self.ours.joint[i]):
+                R, p = pose(self.ours.joint[i].X(part))
+                x = np.concatenate([p, quaternion(R)])
+                x = x[3:] if self.ours.joint[i].kind == "ball_exp" else x
             out[at : at + len(x)] = x
         return out
 
@@ -102,7 +120,8 @@ class PinocchioTwin:
         B = np.zeros((self.model.nv, self.ours.nv))
         for i in self.ours.bodies:
             joint = self.ours.joint[i]
-            rows = self.model.joints[self.ids[i]].idx_v + np.arange(joint.nv)
+            peer = self.model.joints[self.ids[i]]
+            rows = peer.idx_v + np.arange(peer.nv)
             columns = self.ours.v_slices[i]
             block = _ratio(self.ours, i)
             if joint.kind == "floating":
@@ -111,11 +130,15 @@ class PinocchioTwin:
                 block = _turn(float(parts[i][2])) @ block
             if joint.kind == "ball_rpy":
                 block = block[::-1]
+            if _composite(joint):
+                block = block[list(joint.series or ())]
+            if _foreign(joint):
+                block = _as_free(joint, joint.S(parts[i]))[: peer.nv] @ block
             B[rows, columns] = block
         return B
 
     def Bdot_qd(self, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
-        """Give (dB/dt) qd: only planar joints turn their axes."""
+        """Give (dB/dt) qd: of planar joints, and those whose S Pinocchio lacks."""
         out = np.zeros(self.model.nv)
         parts = split_q(self.ours, Vector(q.tolist()))
         rates = split_v(self.ours, Vector(qd.tolist()))
@@ -126,7 +149,28 @@ class PinocchioTwin:
                 h = 1e-30
                 turned = _turn(t + 1j * h * v[2]).imag / h
                 out[at : at + 3] = turned @ v
+            if _foreign(self.ours.joint[i]):
+                joint, peer = self.ours.joint[i], self.model.joints[self.ids[i]]
+                bias = _as_free(joint, [joint.cJ(parts[i], rates[i])])[: peer.nv, 0]
+                out[peer.idx_v : peer.idx_v + peer.nv] = bias
         return out
+
+
+def _composite(joint: Any) -> bool:
+    """Say whether a joint is a product that becomes a composite of one's factors."""
+    own = ("planar", "ball_rpy")  # Pinocchio has these kinds
+    return isinstance(joint, Product) and joint.kind not in own and bool(joint.series)
+
+
+def _foreign(joint: Any) -> bool:
+    """Say whether a joint is given by its S: ball_exp, custom."""
+    return not isinstance(joint, GroupJoint) and joint.series is None
+
+
+def _as_free(joint: Any, columns: Any) -> np.ndarray:
+    """Give motions as columns of Pinocchio's spherical or free joint."""
+    six = np.array([list(column) for column in columns], float).T
+    return six if joint.kind == "ball_exp" else swap_rows(six)
 
 
 def _ratio(model: Model, i: int) -> np.ndarray:

@@ -1,6 +1,11 @@
 """Lifecycle transitions and parameters, driven directly, without communication."""
 
+import time
+
+import numpy as np
 import pytest
+
+import dyn_core as dyn
 
 pytestmark = pytest.mark.ros
 
@@ -205,3 +210,56 @@ def test_any_message_without_a_state_gives_no_torque(make):
     node.trigger_deactivate()
     assert len(sent) == 1
     assert not sent[0].any()
+
+
+def test_hybrid_mode_follows_accelerations(make):
+    """Listed joints follow accelerations; the others obey efforts; bad ones are refused."""
+    from std_msgs.msg import Float64MultiArray
+
+    node = make("simulator", **{"prescribed.joints": ["joint2"]})
+    assert node.trigger_configure() == node.good, node.failure
+    assert node.trigger_activate() == node.good
+    robot = node.robot
+    node._on_accelerations(Float64MultiArray(data=[0.5]))
+    start = robot.q.copy()
+    for _ in range(50):
+        robot.advance(time.monotonic())
+    t = 50 * robot.period
+    at = node.model.v_slice("joint2").start
+    np.testing.assert_allclose(robot.qd[at], 0.5 * t, rtol=1e-9)
+    assert robot.q[at] > start[at]
+    node._on_accelerations(Float64MultiArray(data=[1.0, 2.0]))
+    node._on_accelerations(Float64MultiArray(data=[float("nan")]))
+    assert robot.counters["acceleration of wrong size"] == 1
+    assert robot.counters["acceleration not finite"] == 1
+    np.testing.assert_array_equal(robot.qdd_u, [0.5])
+    bad = make("simulator", **{"prescribed.joints": ["elbow"]})
+    assert bad.trigger_configure() == bad.bad
+    assert "'elbow' must be one of joint1" in bad.failure
+
+
+def test_loops_reach_the_nodes(make):
+    """The simulator closes a linkage and moves it; a solver for trees is refused."""
+    from pathlib import Path
+
+    linkage = Path(__file__).parents[2] / "examples" / "four_bar" / "four_bar.urdf"
+    choice = {"robot_description_file": str(linkage)}
+    node = make("simulator", **choice)
+    assert node.trigger_configure() == node.bad
+    assert "has loops (D)" in node.failure
+    solvers = {
+        "forward_dynamics.plugin_name": "aba_loops",
+        "step.plugin_name": "projected_euler",
+    }
+    node = make("simulator", **choice, **solvers)
+    assert node.trigger_configure() == node.good, node.failure
+    assert node.trigger_activate() == node.good
+    gap = dyn.solver("loop_constraints").build(node.model)
+    for _ in range(200):
+        node.robot.advance(time.monotonic())
+    assert np.abs(node.robot.qd).max() > 0.01
+    assert np.abs(gap(node.robot.q, node.robot.qd).f).max() < 1e-8
+    law = make(
+        "computed_torque", **choice, **{"inverse_dynamics.plugin_name": "rnea_loops"}
+    )
+    assert law.trigger_configure() == law.good, law.failure

@@ -1,9 +1,25 @@
 """Joint kinds, one file per family; a kind is one class."""
 
-from dyn_core.model.joints.base import Joint
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dyn_core.model.joints.base import GroupJoint, Joint
+from dyn_core.model.joints.curved import BallExp, Custom
 from dyn_core.model.joints.driven import Driven
-from dyn_core.model.joints.multi import BallRPY, Floating, Planar, Spherical
-from dyn_core.model.joints.single import Continuous, Prismatic, Revolute
+from dyn_core.model.joints.multi import Floating, Spherical
+from dyn_core.model.joints.product import (
+    BallRPY,
+    Cylindrical,
+    FreeRPY,
+    Planar,
+    Product,
+    Universal,
+)
+from dyn_core.model.joints.single import Continuous, Helical, Prismatic, Revolute
+
+if TYPE_CHECKING:
+    from dyn_core.model.description import JointSpec
 
 KINDS: dict[str, type[Joint]] = {
     joint.kind: joint
@@ -11,22 +27,46 @@ KINDS: dict[str, type[Joint]] = {
         Revolute,
         Continuous,
         Prismatic,
+        Helical,
+        Cylindrical,
+        Universal,
         Planar,
         Floating,
+        FreeRPY,
         Spherical,
         BallRPY,
+        BallExp,
+        Product,
     )
 }
 
+
+def make_joint(spec: JointSpec) -> Joint:
+    """Make the joint of a specification.
+
+    Source: KIM-2.4 (the library of joints).
+    """
+    return KINDS[spec.kind].specified(spec, [make_joint(f) for f in spec.factors])
+
+
 __all__ = [
     "KINDS",
+    "BallExp",
     "BallRPY",
     "Continuous",
+    "Custom",
+    "Cylindrical",
     "Driven",
     "Floating",
+    "FreeRPY",
+    "GroupJoint",
+    "Helical",
     "Joint",
     "Planar",
     "Prismatic",
+    "Product",
     "Revolute",
     "Spherical",
+    "Universal",
+    "make_joint",
 ]

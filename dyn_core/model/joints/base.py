@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from typing import ClassVar
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from dyn_core.jets import Jet, jet
 from dyn_core.spatial import Motion, MotionSubspace, Transform, Vector
 from dyn_core.spatial.lie import tangent_rate
+
+if TYPE_CHECKING:
+    from dyn_core.model.description import JointSpec
 
 
 class Joint(ABC):
@@ -21,25 +25,32 @@ class Joint(ABC):
     1. `X(q)` takes motions from the frame before the joint to the frame after it.
     2. `vJ = S(q) qd` is the velocity across the joint.
     3. `cJ` is the apparent derivative of S, times qd; zero where S is constant.
-    4. A joint with a `series` is like one-coordinate joints behind each other, with
-       qd = dq/dt; `series` is their order from the base; else it is a GroupJoint.
+    4. A joint with a `series` is like one-coordinate joints of constant S behind each
+       other; `series` is their order from the base. Any other is a GroupJoint, or its
+       coordinates act together. But for a GroupJoint, qd = dq/dt.
     5. `integrate(q, dv)` moves q by the body displacement S dv; `difference` undoes it.
+    6. `S_slopes` and `cJ_slopes` are derivatives by the coordinates, found by Jets.
 
-    Source: RBDA, section 4.4 and RBD5-3.4 (jcalc).
+    Source: RBDA, section 4.4 and RBD5-3.4 (jcalc); KIM-2.4.
     """
 
     kind: ClassVar[str]
-    nq: ClassVar[int]
-    nv: ClassVar[int]
+    nq: int
+    nv: int
 
     @classmethod
     def about(cls, axis: Iterable[float]) -> Joint:
         """Make one with this axis; kinds without an axis ignore it."""
         return cls()
 
+    @classmethod
+    def specified(cls, spec: JointSpec, factors: Sequence[Joint]) -> Joint:
+        """Make the joint of a specification, its factors made already."""
+        return cls.about(spec.axis)
+
     @property
     def series(self) -> tuple[int, ...] | None:
-        """Order from the base in which the coordinates act; None for a group."""
+        """Order from the base in which the coordinates act; None: they act together."""
         return tuple(range(self.nv))
 
     @abstractmethod
@@ -57,6 +68,24 @@ class Joint(ABC):
     def cJ(self, q: Vector, qd: Vector) -> Motion:
         """Bias of that velocity: (dS/dt in body coordinates) qd."""
         return Motion.zero()
+
+    def S_slopes(self, q: Vector) -> list[MotionSubspace]:
+        """Give the derivatives of S by each coordinate.
+
+            dS_j/dq_k - dS_k/dq_j = S_j x S_k
+
+        Source: KIM-2.4, by Jets.
+        """
+        return [_slope(self.S(at)) for at in _along_each(q)]
+
+    def cJ_slopes(self, q: Vector, qd: Vector) -> MotionSubspace:
+        """Give the derivatives of cJ by each coordinate, at constant qd.
+
+        Source: KIM-2.4, by Jets.
+        """
+        rate = Vector(Jet(x) for x in qd)
+        found = (_slope([self.cJ(at, rate)])[0] for at in _along_each(q))
+        return MotionSubspace(found)
 
     @abstractmethod
     def neutral(self) -> tuple[float, ...]:
@@ -105,6 +134,14 @@ class GroupJoint(Joint):
         """No order: the coordinates act together."""
         return None
 
+    def S_slopes(self, q: Vector) -> list[MotionSubspace]:
+        """Nothing: S is constant."""
+        return [MotionSubspace([Motion.zero()] * self.nv)] * self.nv
+
+    def cJ_slopes(self, q: Vector, qd: Vector) -> MotionSubspace:
+        """Nothing: S is constant."""
+        return MotionSubspace([Motion.zero()] * self.nv)
+
     @abstractmethod
     def motion(self, u: Vector) -> Motion:
         """Give the displacement u as a Motion."""
@@ -113,3 +150,14 @@ class GroupJoint(Joint):
         """Rate of the displacement u from a fixed start, moving at qd."""
         six = tuple(tangent_rate(self.motion(u), self.motion(qd)))
         return Vector(six[: self.nv])
+
+
+def _along_each(q: Vector) -> Iterator[Vector]:
+    """Give the coordinates as Jets that move along each of them in turn."""
+    for k in range(len(q)):
+        yield Vector(Jet(x, float(j == k)) for j, x in enumerate(q))
+
+
+def _slope(columns: Iterable[Motion]) -> MotionSubspace:
+    """Give the rates of motions made of Jets."""
+    return MotionSubspace(Motion.of([jet(x).d1 for x in column]) for column in columns)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from dyn_core.errors import ModelError
-from dyn_core.jets import Jet, jet, variable
+from dyn_core.jets import variable
 from dyn_core.model.joints.base import Joint
-from dyn_core.spatial import Matrix, Motion, MotionSubspace, Transform, Vector
-
-Pose = tuple[Any, Any]
-_ONE = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+from dyn_core.model.joints.poses import Place, Pose, place
+from dyn_core.spatial import Motion, MotionSubspace, Transform, Vector
 
 
 class Driven(Joint):
@@ -38,28 +35,13 @@ class Driven(Joint):
         """Give the same drive at the time t [s]."""
         return Driven(self.pose, t)
 
-    def _jets(self) -> tuple[list[list[Jet]], list[Jet]]:
+    def _place(self) -> Place:
         """Give rotation and position with their rates."""
-        given = self.pose(variable(self.t))
-        try:
-            R, p = given
-            rows = [[jet(x) for x in row] for row in (_ONE if R is None else R)]
-            place = [jet(x) for x in p]
-            good = len(place) == 3 and [len(row) for row in rows] == [3, 3, 3]
-        except TypeError:
-            good = False
-        if not good:
-            raise ModelError(
-                f"a drive gave {given!r}; it must give (R, p): three rows of three"
-                " numbers or None, and three numbers"
-            )
-        return rows, place
+        return place(self.pose(variable(self.t)), "a drive")
 
     def X(self, q: Vector) -> Transform:
         """Transform to the driven place at this time."""
-        R, p = self._jets()
-        E = Matrix([x.x for x in row] for row in R).T
-        return Transform(E, Vector(x.x for x in p))
+        return self._place().X
 
     def S(self, q: Vector) -> MotionSubspace:
         """No motion is free."""
@@ -67,19 +49,11 @@ class Driven(Joint):
 
     def vJ(self, q: Vector, qd: Vector) -> Motion:
         """Velocity of the place: sigma."""
-        R, p = self._jets()
-        E = Matrix([x.x for x in row] for row in R).T
-        turn = E @ Matrix([x.d1 for x in row] for row in R)
-        return Motion(_vee(turn), E @ Vector(x.d1 for x in p))
+        return self._place().velocity
 
     def cJ(self, q: Vector, qd: Vector) -> Motion:
         """Rate of sigma's components."""
-        R, p = self._jets()
-        E = Matrix([x.x for x in row] for row in R).T
-        Ed = Matrix([x.d1 for x in row] for row in R).T
-        turn = E @ Matrix([x.d2 for x in row] for row in R)
-        lin = Ed @ Vector(x.d1 for x in p) + E @ Vector(x.d2 for x in p)
-        return Motion(_vee(turn), lin)
+        return self._place().acceleration
 
     def neutral(self) -> tuple[float, ...]:
         """No coordinates."""
@@ -88,9 +62,3 @@ class Driven(Joint):
     def random(self, rng: np.random.Generator) -> tuple[float, ...]:
         """No coordinates."""
         return ()
-
-
-def _vee(W: Matrix) -> Vector:
-    """Give the vector of the antisymmetric part of a 3x3 matrix."""
-    pairs: Sequence[tuple[int, int]] = ((2, 1), (0, 2), (1, 0))
-    return Vector((W[i, j] - W[j, i]) * 0.5 for i, j in pairs)

@@ -1,15 +1,19 @@
-"""Joints with one coordinate: revolute, continuous, prismatic."""
+"""Joints with one coordinate: revolute, continuous, prismatic, helical."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dyn_core.model.joints.base import Joint
 from dyn_core.scalar import cos, sin
 from dyn_core.spatial import Matrix, Motion, MotionSubspace, Transform, Vector
+
+if TYPE_CHECKING:
+    from dyn_core.model.description import JointSpec
 
 _ZERO = Vector((0.0, 0.0, 0.0))
 
@@ -49,7 +53,7 @@ class _OneAxis(Joint):
 class Revolute(_OneAxis):
     """Rotation by q [rad] about an axis.
 
-    Source: TAZZ-4.1.
+    Source: TAZZ-4.1; KIM-2.4.
     """
 
     kind = "revolute"
@@ -83,7 +87,7 @@ class Continuous(Revolute):
 class Prismatic(_OneAxis):
     """Translation by q [m] along an axis.
 
-    Source: TAZZ-4.2.
+    Source: TAZZ-4.2; KIM-2.4.
     """
 
     kind = "prismatic"
@@ -99,3 +103,35 @@ class Prismatic(_OneAxis):
     def random(self, rng: np.random.Generator) -> tuple[float, ...]:
         """Coordinate in [-1, 1] m."""
         return (float(rng.uniform(-1.0, 1.0)),)
+
+
+class Helical(_OneAxis):
+    """Screw: turns by q [rad] about an axis and goes along it by pitch q [m].
+
+        S = (a; h a)
+
+    Source: KIM-2.4.
+    """
+
+    kind = "helical"
+
+    def __init__(
+        self, axis: Iterable[float] = (0.0, 0.0, 1.0), pitch: float = 0.0
+    ) -> None:
+        super().__init__(axis)
+        self.pitch = pitch
+
+    @classmethod
+    def specified(cls, spec: JointSpec, factors: Sequence[Joint]) -> Joint:
+        """Make one with this axis and pitch [m/rad]."""
+        return cls(spec.axis, spec.pitch)
+
+    def X(self, q: Vector) -> Transform:
+        """Turn about the axis and shift along it."""
+        E = Revolute(self.axis).X(q).E
+        return Transform(E, Vector(a * (self.pitch * q[0]) for a in self.axis))
+
+    def S(self, q: Vector) -> MotionSubspace:
+        """Motion subspace (a; h a)."""
+        along = Vector(a * self.pitch for a in self.axis)
+        return MotionSubspace([Motion(self.axis, along)])

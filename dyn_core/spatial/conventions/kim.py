@@ -21,7 +21,7 @@ from dyn_core.spatial.conventions.common import (
 def kim_pose(q: Any) -> np.ndarray:
     """Give T = [[R, p], [0, 1]], (..., 4, 4), of our pose (..., 7).
 
-    Source: KIM (1)-(4).
+    Source: KIM (1)-(4); KIM-1.1.
     """
     R, p = pose_parts(q)
     T = np.zeros((*p.shape[:-1], 4, 4))
@@ -40,7 +40,7 @@ def adjoint(R: Any, p: Any) -> np.ndarray:
 
         Ad_T = X^-1 for the Transform X of that pose
 
-    Source: KIM (6)-(8); SV-11.4.
+    Source: KIM (6)-(8); SV-11.4; KIM-1.3.
     """
     R = np.asarray(R, float)
     top = np.concatenate([R, np.zeros_like(R)], axis=-1)

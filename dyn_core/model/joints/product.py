@@ -1,0 +1,277 @@
+"""Joints made of joints behind each other: planar, ball_rpy, universal and others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dyn_core.errors import ModelError
+from dyn_core.model.joints.base import Joint
+from dyn_core.model.joints.single import Prismatic, Revolute, unit
+from dyn_core.spatial import Motion, MotionSubspace, Transform, Vector, cross
+
+if TYPE_CHECKING:
+    from dyn_core.model.description import JointSpec
+
+_X, _Y, _Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
+
+
+class Product(Joint):
+    """Joints behind each other without bodies in between, as one joint.
+
+        X = X_n ... X_1,   S_k = X_n ... X_(k+1) S_k(q_k)
+        c_k = X_k c_(k-1) + cJ_k + (X_k v_(k-1)) x vJ_k,   cJ = c_n
+
+    Factors are listed from the base to the body. Their coordinates stand in q in the
+    same order, or wherever `places` puts them.
+
+    Source: KIM-2.4.
+    """
+
+    kind = "product"
+
+    def __init__(
+        self, factors: Iterable[Joint], places: Iterable[int] | None = None
+    ) -> None:
+        self.factors = tuple(factors)
+        if not self.factors:
+            raise ModelError("a product needs at least one factor")
+        for factor in self.factors:
+            if factor.nq != factor.nv:
+                raise ModelError(
+                    f"a {factor.kind} joint cannot be a factor of a product; valid:"
+                    " joints whose positions are numbers, one for each velocity"
+                )
+        self.nq = self.nv = sum(factor.nv for factor in self.factors)
+        every = range(self.nv)
+        self.places = tuple(every if places is None else places)
+        if sorted(self.places) != list(every):
+            raise ModelError(
+                f"places of a product needs each of 0..{self.nv - 1} once, got"
+                f" {self.places}"
+            )
+
+    @classmethod
+    def specified(cls, spec: JointSpec, factors: Sequence[Joint]) -> Joint:
+        """Make one of these factors."""
+        return cls(factors)
+
+    @property
+    def series(self) -> tuple[int, ...] | None:
+        """Order from the base in which the coordinates act."""
+        orders = [factor.series for factor in self.factors]
+        found: list[int] = []
+        for order, at in zip(orders, self._own(), strict=True):
+            if order is None:
+                return None
+            found += [at[k] for k in order]
+        return tuple(found)
+
+    def _own(self) -> list[tuple[int, ...]]:
+        """Give the places of each factor's coordinates."""
+        ends = np.cumsum([0, *(factor.nv for factor in self.factors)]).tolist()
+        return [self.places[a:b] for a, b in zip(ends, ends[1:], strict=False)]
+
+    def _split(self, *values: Vector) -> list[tuple[Joint, list[Vector]]]:
+        """Give each factor with its own part of the values."""
+        return [
+            (factor, [Vector(x[k] for k in at) for x in values])
+            for factor, at in zip(self.factors, self._own(), strict=True)
+        ]
+
+    def X(self, q: Vector) -> Transform:
+        """Go over the factors, the first one first."""
+        X = Transform.identity()
+        for factor, (own,) in self._split(q):
+            X = factor.X(own) @ X
+        return X
+
+    def S(self, q: Vector) -> MotionSubspace:
+        """Motion subspace: the factors' columns, moved by what comes behind them."""
+        columns: list[Motion] = []
+        for factor, (own,) in self._split(q):
+            X = factor.X(own)
+            columns = [*(X @ column for column in columns), *factor.S(own)]
+        return MotionSubspace(columns[self.places.index(k)] for k in range(self.nv))
+
+    def cJ(self, q: Vector, qd: Vector) -> Motion:
+        """Bias: the acceleration at constant qd, by the chain's recursion."""
+        v, c = Motion.zero(), Motion.zero()
+        for factor, (own, rate) in self._split(q, qd):
+            X, vJ = factor.X(own), factor.vJ(own, rate)
+            v_p = X @ v
+            c = X @ c + factor.cJ(own, rate) + cross(v_p, vJ)
+            v = v_p + vJ
+        return c
+
+    def _gathered(self, parts: Iterable[Sequence[float]]) -> tuple[float, ...]:
+        """Give what the factors have, in the order of q."""
+        flat = [x for part in parts for x in part]
+        return tuple(flat[self.places.index(k)] for k in range(self.nq))
+
+    def neutral(self) -> tuple[float, ...]:
+        """Coordinates at which X is the identity."""
+        return self._gathered(factor.neutral() for factor in self.factors)
+
+    def random(self, rng: np.random.Generator) -> tuple[float, ...]:
+        """Each factor by itself."""
+        return self._gathered(factor.random(rng) for factor in self.factors)
+
+
+def plane_axes(normal: Iterable[float]) -> tuple[Vector, Vector]:
+    """Give the in-plane axes: x and y turned by the least rotation that tilts z to n.
+
+    For n = z they are x and y; for n = -z, x and -y.
+    """
+    n = np.array(tuple(normal))
+    if n[2] < -1 + 1e-12:
+        return Vector((1.0, 0.0, 0.0)), Vector((0.0, -1.0, 0.0))
+    u = np.array([-n[1], n[0], 0.0])  # z x n
+    W = np.array([[0, -u[2], u[1]], [u[2], 0, -u[0]], [-u[1], u[0], 0]])
+    R = np.eye(3) + W + W @ W / (1 + n[2])
+    ex, ey = (unit(R[:, k]) for k in range(2))
+    return ex, ey
+
+
+class _OfAxis(Product):
+    """Common part: factors that follow from one axis."""
+
+    def __init__(self, axis: Iterable[float], factors: Iterable[Joint]) -> None:
+        super().__init__(factors)
+        self.axis = tuple(unit(axis))
+
+    @classmethod
+    def specified(cls, spec: JointSpec, factors: Sequence[Joint]) -> Joint:
+        """Make one with this axis."""
+        return cls.about(spec.axis)
+
+
+class Planar(_OfAxis):
+    """Motion in a plane: q = (x, y, angle), qd = dq/dt; x, y along fixed plane axes.
+
+    Source: KIM-2.4, there in the order (angle, x, y).
+    """
+
+    kind = "planar"
+    nq = nv = 3
+
+    def __init__(self, axis: Iterable[float] = _Z) -> None:
+        normal = tuple(unit(axis))
+        ex, ey = plane_axes(normal)
+        super().__init__(normal, (Prismatic(ex), Prismatic(ey), Revolute(normal)))
+
+    @classmethod
+    def about(cls, axis: Iterable[float]) -> Joint:
+        """Make one with this axis."""
+        return cls(axis)
+
+    def random(self, rng: np.random.Generator) -> tuple[float, ...]:
+        """Within 1 m, any angle."""
+        x, y = rng.uniform(-1, 1, 2)
+        return (float(x), float(y), float(rng.uniform(-math.pi, math.pi)))
+
+
+class Cylindrical(_OfAxis):
+    """Turn about and slide along one axis: q = (angle [rad], slide [m]).
+
+    Source: KIM-2.4.
+    """
+
+    kind = "cylindrical"
+    nq = nv = 2
+
+    def __init__(self, axis: Iterable[float] = _Z) -> None:
+        axis = tuple(axis)
+        super().__init__(axis, (Revolute(axis), Prismatic(axis)))
+
+    @classmethod
+    def about(cls, axis: Iterable[float]) -> Joint:
+        """Make one with this axis."""
+        return cls(axis)
+
+
+class Universal(Product):
+    """Two turns about axes that cross: R = R_a(q1) R_b(q2), x and y unless given.
+
+        S = [(cos q2, 0, sin q2; 0), (0, 1, 0; 0)]   for the axes x and y
+
+    Source: KIM-2.4.
+    """
+
+    kind = "universal"
+    nq = nv = 2
+
+    def __init__(
+        self, first: Iterable[float] = _X, second: Iterable[float] = _Y
+    ) -> None:
+        super().__init__((Revolute(first), Revolute(second)))
+
+    @classmethod
+    def specified(cls, spec: JointSpec, factors: Sequence[Joint]) -> Joint:
+        """Make one with these axes."""
+        return cls(*spec.axes)
+
+
+def _away_from_singular(rng: np.random.Generator) -> tuple[float, float, float]:
+    """Draw three angles, the second at least 0.2 rad from a quarter turn."""
+    x, z = rng.uniform(-math.pi, math.pi, 2)
+    y = rng.uniform(0.2 - math.pi / 2, math.pi / 2 - 0.2)
+    return float(x), float(y), float(z)
+
+
+class BallRPY(Product):
+    """Rotation by three angles: q = (x, y, z), R = Rz(z) Ry(y) Rx(x), qd = dq/dt.
+
+    Joint forces belong to the rates of the angles, not to the angular velocity. At
+    cos y = 0 two angles turn about one axis and the joint is singular; a spherical
+    joint never is.
+
+    Source: TAZZ-4.3; KIM-2.4, there in the order (z, y, x).
+    """
+
+    kind = "ball_rpy"
+    nq = nv = 3
+
+    def __init__(self) -> None:
+        super().__init__([Revolute(axis) for axis in (_Z, _Y, _X)], (2, 1, 0))
+
+    @classmethod
+    def specified(cls, spec: JointSpec, factors: Sequence[Joint]) -> Joint:
+        """Make one; it has no axis of its own."""
+        return cls()
+
+    def random(self, rng: np.random.Generator) -> tuple[float, ...]:
+        """Any angles, the second at least 0.2 rad from where the joint is singular."""
+        return _away_from_singular(rng)
+
+
+class FreeRPY(Product):
+    """Free motion: q = (x, y, z, roll, pitch, yaw), qd = dq/dt.
+
+        p = (x, y, z),   R = Rz(yaw) Ry(pitch) Rx(roll)
+
+    Singular at cos pitch = 0; a floating joint never is.
+
+    Source: KIM-2.4 (free joint in coordinates).
+    """
+
+    kind = "free_rpy"
+    nq = nv = 6
+
+    def __init__(self) -> None:
+        shifts = [Prismatic(axis) for axis in (_X, _Y, _Z)]
+        turns = [Revolute(axis) for axis in (_Z, _Y, _X)]
+        super().__init__([*shifts, *turns], (0, 1, 2, 5, 4, 3))
+
+    @classmethod
+    def specified(cls, spec: JointSpec, factors: Sequence[Joint]) -> Joint:
+        """Make one; it has no axis of its own."""
+        return cls()
+
+    def random(self, rng: np.random.Generator) -> tuple[float, ...]:
+        """Within 1 m; angles as in ball_rpy."""
+        x, y, z = (float(value) for value in rng.uniform(-1, 1, 3))
+        return (x, y, z, *_away_from_singular(rng))

@@ -1,0 +1,176 @@
+"""Loops: constraints that close a tree, as functions of positions.
+
+A Loop holds a frame B on one link to a frame A on another (or on the base): its
+function takes the pose of B in A, rotation R and position p, and is zero where the loop
+is closed. A Coupling does the same with the positions of some joints. Both take
+number-like values; the rows of their Jacobians and their rates are found by Jets.
+
+Source: KIM-3.0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dyn_core.errors import ModelError
+from dyn_core.model.description import origin
+from dyn_core.scalar import atan2, sqrt
+from dyn_core.spatial import Matrix, Transform, Vector
+from dyn_core.spatial.lie import log3
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A constraint between two links.
+
+    Attributes:
+        name: Of the loop.
+        a, b: Links; None is the base.
+        A, B: Transforms from each link's frame (the base's) to its own frame.
+        function: Gives the residuals of R, p: m numbers [m | rad].
+        rows: How many residuals there are.
+    """
+
+    name: str
+    a: str | None
+    b: str | None
+    A: Transform
+    B: Transform
+    function: Callable[[Matrix, Vector], Sequence[Any]]
+    rows: int
+
+
+@dataclass(frozen=True)
+class Coupling:
+    """A constraint between the positions of joints of one coordinate.
+
+    Attributes:
+        name: Of the coupling.
+        joints: Names, in the order of the function's arguments.
+        function: Gives the residuals of the positions.
+        rows: How many residuals there are.
+    """
+
+    name: str
+    joints: tuple[str, ...]
+    function: Callable[..., Sequence[Any]]
+    rows: int
+
+
+_AXES = ("x", "y", "z", "rx", "ry", "rz")
+
+
+def _turned(R: Matrix) -> tuple[Any, Any]:
+    """Give what B's z axis is tilted about A's x and y; zero where the axes agree."""
+    return -R[1, 2], R[0, 2]
+
+
+def _axes(names: Sequence[str]) -> Callable[[Matrix, Vector], list[Any]]:
+    """Hold some of the position's and rotation vector's components in A."""
+
+    def function(R: Matrix, p: Vector) -> list[Any]:
+        six = (*p, *log3(R)) if any(n.startswith("r") for n in names) else (*p, 0, 0, 0)
+        return [six[_AXES.index(name)] for name in names]
+
+    return function
+
+
+def _distance(length: float) -> Callable[[Matrix, Vector], list[Any]]:
+    return lambda R, p: [sqrt(p @ p) - length]
+
+
+KINDS: dict[str, tuple[int, Callable[[Matrix, Vector], Sequence[Any]]]] = {
+    "point": (3, lambda R, p: list(p)),
+    "pin": (2, lambda R, p: [p[0], p[1]]),
+    "planar_weld": (3, lambda R, p: [p[0], p[1], atan2(R[1, 0], R[0, 0])]),
+    "revolute": (5, lambda R, p: [*p, *_turned(R)]),
+    "weld": (6, lambda R, p: [*p, *log3(R)]),
+}
+
+
+def make_loop(
+    name: str,
+    kind: str,
+    b: str,
+    a: str | None = None,
+    at_b: Mapping[str, Any] | Transform | None = None,
+    at_a: Mapping[str, Any] | Transform | None = None,
+    axes: Sequence[str] = (),
+    length: float | None = None,
+) -> Loop:
+    """Make a loop of a kind that has a name.
+
+    Args:
+        name: What errors and outputs call it.
+        kind: point (3 rows), pin (2, in A's plane xy), planar_weld (3), revolute (5,
+            about the frames' z), weld (6), axes (those listed), distance (1).
+        b: Link that is held.
+        a: Link that holds it; None is the base.
+        at_b, at_a: Frames on the links: {xyz, rpy}, or a Transform from the link.
+        axes: For kind axes: x, y, z, rx, ry, rz, in A.
+        length: For kind distance, between the origins [m].
+
+    Source: KIM-3.0.
+    """
+    places = _place(name, at_a), _place(name, at_b)
+    if kind == "axes":
+        unknown = [x for x in axes if x not in _AXES]
+        if unknown or not axes:
+            raise ModelError(
+                f"loop '{name}': axes {list(axes)}; valid: {', '.join(_AXES)}", name
+            )
+        return Loop(name, a, b, *places, _axes(tuple(axes)), len(axes))
+    if kind == "distance":
+        if length is None or not math.isfinite(length) or length <= 0:
+            raise ModelError(
+                f"loop '{name}': a distance needs a length > 0 [m], got {length}", name
+            )
+        return Loop(name, a, b, *places, _distance(float(length)), 1)
+    if kind not in KINDS:
+        valid = ", ".join([*KINDS, "axes", "distance"])
+        raise ModelError(f"loop '{name}': unknown kind '{kind}'; valid: {valid}", name)
+    rows, function = KINDS[kind]
+    return Loop(name, a, b, *places, function, rows)
+
+
+def user_loop(
+    name: str,
+    function: Callable[[Matrix, Vector], Sequence[Any]],
+    b: str,
+    a: str | None = None,
+    at_b: Any = None,
+    at_a: Any = None,
+) -> Loop:
+    """Make a loop from a function of the pose of B in A: (R, p) -> residuals."""
+    rows = len(list(function(Matrix.identity(3), Vector((0.1, 0.2, 0.3)))))
+    return Loop(name, a, b, _place(name, at_a), _place(name, at_b), function, rows)
+
+
+def coupling(
+    name: str, joints: Sequence[str], function: Callable[..., Sequence[Any]]
+) -> Coupling:
+    """Make a coupling from a function of joint positions: (q_a, q_b, ...) -> residuals.
+
+    Source: KIM-3.0 (joint coupling); TAZZ-5.2 (gears between any joints).
+    """
+    rows = len(list(function(*[0.1 * (k + 1) for k in range(len(joints))])))
+    return Coupling(name, tuple(joints), function, rows)
+
+
+def _place(name: str, given: Any) -> Transform:
+    """Give the transform of a frame on a link."""
+    if given is None:
+        return Transform.identity()
+    if isinstance(given, Transform):
+        return given
+    if not isinstance(given, Mapping) or set(given) - {"xyz", "rpy"}:
+        raise ModelError(f"loop '{name}': a frame needs xyz and rpy, got {given}", name)
+    parts = [given.get(key, (0.0, 0.0, 0.0)) for key in ("xyz", "rpy")]
+    for part in parts:
+        if len(part) != 3 or not all(math.isfinite(x) for x in part):
+            raise ModelError(f"loop '{name}': needs three finite numbers, got {part}")
+    xyz, rpy = (tuple(float(x) for x in part) for part in parts)
+    return origin(xyz, rpy)

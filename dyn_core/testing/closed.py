@@ -1,0 +1,112 @@
+"""Laws of dynamics with loops, against dense algebra of the whole system."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dyn_core.model import Model
+from dyn_core.model.coordinates import split_q
+from dyn_core.model.loops import make_loop
+from dyn_core.spatial import Transform, Vector
+from dyn_core.testing.case import Case, Pairs, derivative
+
+
+def looped(case: Case) -> Case:
+    """Give the case with its last link held by a rod, at the case's position closed.
+
+    One row: every robot with a coordinate that moves the link can have it.
+    """
+    model, frame = case.model, case.model.frame(case.frame)
+    pose = _pose(model, case.q, frame.body)
+    place = frame.X @ pose if frame.body else frame.X
+    _, p = place.pose
+    anchor = Transform(
+        place.E * 0.0 + Transform.identity().E, p + Vector((0.5, 0.4, 0.3))
+    )
+    rod = make_loop("rod", "distance", case.frame, None, at_a=anchor, length=0.5**0.5)
+    result = object.__new__(Case)
+    result.__dict__.update(case.__dict__)
+    result.model = model.with_loops(rod)
+    return result
+
+
+def _pose(model: Model, q: np.ndarray, body: int) -> Transform:
+    """Give the transform from the base to a body."""
+    parts, X = split_q(model, Vector(q.tolist())), [Transform.identity()]
+    for i in model.bodies:
+        X.append(model.joint[i].X(parts[i]) @ model.Xtree[i] @ X[model.parent[i]])
+    return X[body]
+
+
+def _system(case: Case) -> tuple[np.ndarray, ...]:
+    """Give H, C, f, A and bias of a case with loops; A of full rank or nothing."""
+    f, A, bias = case.other("loop_constraints")(case.q, case.qd)
+    H = case.other("crba")(case.q)
+    C = case.other("bias")(case.q, case.qd)
+    return H, C, f, A, bias
+
+
+def _movable(A: np.ndarray) -> bool:
+    """Say whether the rod resists any coordinate; the last link may be the base's."""
+    return bool(np.abs(A).max(initial=0.0) > 1e-3)
+
+
+def constraints_have_their_rates(case: Case) -> Pairs:
+    """A qd = df/dt,   bias = d(A qd)/dt at constant qd"""
+    case = looped(case)
+    program = case.program()
+    _, A, bias = program(case.q, case.qd)
+    yield A @ case.qd, derivative(lambda t: program(case.moved(t), case.qd)[0])
+    yield bias, derivative(lambda t: program(case.moved(t), case.qd)[1] @ case.qd)
+
+
+def loops_obey_the_kkt_system(case: Case) -> Pairs:
+    """H qdd + C = tau + A.T lambda,   A qdd + bias = -2 a A qd - b² f"""
+    case = looped(case)
+    H, C, f, A, bias = _system(case)
+    yield f, np.zeros(len(f))
+    if not _movable(A):
+        return
+    got = case.program(alpha=2.0, beta=3.0)(case.q, case.qd, case.qdd)
+    yield H @ got[0] + C, case.qdd + A.T @ got[1]
+    yield A @ got[0] + bias, -4.0 * (A @ case.qd) - 9.0 * f
+    yield got[2], f
+    yield got[3], A @ case.qd
+
+
+def hybrid_loops_obey_the_kkt_system(case: Case) -> Pairs:
+    """tau_u and lambda cause qdd_u; all of it fulfils H qdd + C = tau + A.T lambda"""
+    case = looped(case)
+    H, C, f, A, bias = _system(case)
+    yield f, np.zeros(len(f))
+    names = list(case.model.joint_names)[:-1]
+    held = np.zeros(case.model.nv, bool)
+    for name in names:
+        held[case.model.v_slice(name)] = True
+    if np.abs(A[:, ~held]).max(initial=0.0) < 1e-3:
+        names, held = [], np.zeros(case.model.nv, bool)
+    if not _movable(A):
+        return
+    tau, qdd = case.qdd.copy(), case.qdd.copy()
+    program = case.program(prescribed=names)
+    tau[held], qdd[~held], x = program(case.q, case.qd, qdd[held], tau[~held])
+    yield H @ qdd + C, tau + A.T @ x
+    yield A @ qdd + bias, np.zeros(len(x))
+
+
+def inverse_undoes_loops(case: Case) -> Pairs:
+    """Motors at all joints but one give the motion that forward dynamics gave"""
+    case = looped(case)
+    H, C, f, A, _ = _system(case)
+    yield f, np.zeros(len(f))
+    single = [n for n in case.model.joint_names if case.width(n) == 1]
+    passive = [n for n in single if abs(A[0, case.model.v_slice(n)][0]) > 1e-3]
+    if not passive:
+        return
+    active = [n for n in case.model.joint_names if n != passive[0]]
+    at = case.model.v_slice(passive[0]).start
+    qdd = case.other("loop_forward_dynamics")(case.q, case.qd, case.qdd)[0]
+    program = case.program(active=active)
+    tau_a, x = program(case.q, case.qd, qdd, case.qdd[at : at + 1])
+    tau = np.insert(tau_a, at, case.qdd[at])
+    yield H @ qdd + C, tau + A.T @ x

@@ -1,0 +1,179 @@
+"""Loops whose multipliers or motors are not unique: least-norm answers, by NumPy.
+
+A rank is the number of singular values above `tolerance` times the largest. Least
+norms mix N and N·m; `weight` scales joint forces or multipliers before they are summed.
+"""
+
+import numpy as np
+
+from dyn_core import (
+    LOOP_FORWARD_DYNAMICS,
+    LOOP_INVERSE_DYNAMICS,
+    ArraySolver,
+    InfeasibleError,
+    UnsupportedError,
+    hookimpl,
+    solver,
+)
+from dyn_plugins.hybrid import prescribed_coordinates
+from dyn_plugins.loops import inverse_sizes
+
+
+def _inputs(f_ext):
+    """Give the inputs that a Program needs for external forces."""
+    return {} if f_ext is None else {"inputs": ["f_ext"]}
+
+
+def _last(f_ext):
+    return () if f_ext is None else (f_ext,)
+
+
+class LeastForward(ArraySolver):
+    """Forward dynamics with loops whose rows may depend on each other.
+
+    qdd is unique all the same; lambda is the one of least norm.
+
+        lambda = -(A H^-1 A.T)^+ (A qdd_r + dA/dt qd + 2 alpha A qd + beta² f)
+
+    Source: KIM-3.0 (redundant rows), KIM-3.2.
+    """
+
+    name = "loop_forward_least"
+    signature = LOOP_FORWARD_DYNAMICS
+    source = "KIM-3.0, KIM-3.2"
+    options = {"alpha": 0.0, "beta": 0.0, "tolerance": 1e-9}
+
+    def sizes(self, model, options):
+        """Give the number of rows."""
+        return {"m": sum(loop.rows for loop in model.loops)}
+
+    def solve(self, model, q, qd, tau, f_ext, alpha, beta, tolerance):
+        """Give the motion and multipliers of one state.
+
+        Args:
+            model: Robot with loops.
+            q, qd, tau: State and joint forces, (nq,), (nv,), (nv,).
+            f_ext: Force on each body, (nb, 6), or None.
+            alpha, beta: Baumgarte's rates [1/s].
+            tolerance: Of the rank, relative.
+
+        Returns:
+            qdd, lambda, f and A qd.
+        """
+        f, A, bias = solver("loop_constraints").build(model)(q, qd)
+        H = solver("crba").build(model)(q)
+        C = solver("bias").build(model, **_inputs(f_ext))(q, qd, *_last(f_ext))
+        free = np.linalg.solve(H, tau - C)
+        G = A @ np.linalg.solve(H, A.T)
+        wanted = -(A @ free + bias + 2 * alpha * (A @ qd) + beta**2 * f)
+        x = np.linalg.pinv(G, rcond=tolerance, hermitian=True) @ wanted
+        off = float(np.abs(G @ x - wanted).max(initial=0.0))
+        if off > 1e-6 * max(1.0, float(np.abs(wanted).max(initial=0.0))):
+            raise InfeasibleError(
+                f"the loops ask for accelerations that differ by {off:.2g}",
+                residual=off,
+            )
+        return free + np.linalg.solve(H, A.T @ x), x, f, A @ qd
+
+
+class LeastInverse(ArraySolver):
+    """Inverse dynamics with loops and any number of motors.
+
+    More rows than passive coordinates leave a choice: least joint forces ("torque") or
+    least multipliers ("force"). Fewer have an answer only for some motions.
+
+        lambda = (A_p.T)^+ (tau_pr - tau_p) + N s,   tau_a = tau_ar - A_a.T lambda
+
+    Source: KIM-3.1 (63)-(66).
+    """
+
+    name = "loop_inverse_least"
+    signature = LOOP_INVERSE_DYNAMICS
+    source = "KIM-3.1"
+    options = {
+        "active": (),
+        "objective": "torque",
+        "tolerance": 1e-9,
+        "slack": 1e-6,
+        "weight": None,
+    }
+
+    def sizes(self, model, options):
+        """Give the numbers of active and passive coordinates, and of rows."""
+        if options["objective"] not in ("torque", "force"):
+            raise UnsupportedError(
+                f"loop_inverse_least: objective {options['objective']!r};"
+                " valid: torque, force"
+            )
+        return inverse_sizes(model, options)
+
+    def solve(
+        self,
+        model,
+        q,
+        qd,
+        qdd,
+        tau_p,
+        f_ext,
+        active,
+        objective,
+        tolerance,
+        slack,
+        weight,
+    ):
+        """Give tau_a and lambda of one state.
+
+        Args:
+            model: Robot with loops.
+            q, qd, qdd: A motion that fulfils the constraints.
+            tau_p: Forces of the passive coordinates.
+            f_ext: Force on each body, or None.
+            active: Names of the joints that have motors.
+            objective: torque or force.
+            tolerance: Of ranks, relative.
+            slack: How far the passive coordinates may be from balance [N·m | N].
+            weight: Scales of the active joint forces (objective torque) or of the
+                multipliers (objective force) in the norm; None for ones.
+
+        Returns:
+            tau_a and lambda.
+        """
+        held = np.array(prescribed_coordinates(model, active), bool)
+        _, A, _ = solver("loop_constraints").build(model)(q, qd)
+        rnea = solver("rnea").build(model.without_loops(), **_inputs(f_ext))
+        open_tau = rnea(q, qd, qdd, *_last(f_ext))
+        A_a, A_p = A[:, held], A[:, ~held]
+        given = open_tau[~held] - tau_p
+        scale = np.ones(len(A) if objective == "force" else int(held.sum()))
+        scale = scale if weight is None else np.asarray(weight, float)
+        inner = scale if objective == "force" else np.ones(len(A))
+        x = (np.linalg.pinv(A_p.T / inner, rcond=tolerance) @ given) / inner
+        off = float(np.abs(A_p.T @ x - given).max(initial=0.0))
+        if off > slack:
+            raise InfeasibleError(
+                f"the active joints {', '.join(map(str, active))} leave the passive"
+                f" ones {off:.3g} off balance; make more active, or use"
+                " loop_hybrid_dynamics",
+                residual=off,
+            )
+        if objective == "torque":
+            N = _null(A_p.T, tolerance)
+            left = open_tau[held] - A_a.T @ x
+            W = scale[:, None] * (A_a.T @ N)
+            x = x + N @ (np.linalg.pinv(W, rcond=tolerance) @ (scale * left))
+        return open_tau[held] - A_a.T @ x, x
+
+
+def _null(M, tolerance):
+    """Give an orthonormal basis of the null space, as columns."""
+    if not M.shape[0]:
+        return np.eye(M.shape[1])
+    _, sizes, Vt = np.linalg.svd(M)
+    rank = int((sizes > tolerance * sizes.max(initial=0.0)).sum())
+    return Vt[rank:].T
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solvers of this file."""
+    return [LeastForward(), LeastInverse()]

@@ -1,0 +1,143 @@
+"""Identify an arm: exciting motion, noisy torques, parameters, and how well they fit.
+
+The 7-joint arm moves along sums of sines; its torques are those of the simulation plus
+noise. The prior knows every number to 40 percent only. Printed: base parameters before
+and after with their deviations, what is left of the torques. Drawn: torques of another
+motion, measured and predicted.
+
+    python examples/identify_arm.py [PICTURE.png]
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import dyn_core as dyn
+
+NOISE = np.array([0.5, 0.5, 0.3, 0.3, 0.1, 0.1, 0.1])  # of the torques [N·m]
+
+
+@dataclass(frozen=True)
+class Motion:
+    """Samples of a motion and its torques; (samples,) and (samples, nv)."""
+
+    t: np.ndarray
+    q: np.ndarray
+    qd: np.ndarray
+    qdd: np.ndarray
+    tau: np.ndarray
+
+    @property
+    def data(self) -> tuple[np.ndarray, ...]:
+        """What identification takes."""
+        return self.q, self.qd, self.qdd, self.tau
+
+
+def excite(model: dyn.Model, seed: int, duration: float = 20.0) -> Motion:
+    """Give a motion of five sines a joint within the limits, and noisy torques."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(0.0, duration, 0.02)
+    middle, half = (model.lower + model.upper) / 2, (model.upper - model.lower) / 2
+    q = np.tile(middle, (len(t), 1))
+    qd, qdd = np.zeros_like(q), np.zeros_like(q)
+    for k in range(1, 6):
+        w = 2 * np.pi * 0.08 * k
+        phase = rng.uniform(0, 2 * np.pi, model.nv)
+        size = half * rng.uniform(0.05, 0.18, model.nv)
+        angle = w * t[:, None] + phase
+        q += size * np.sin(angle)
+        qd += size * w * np.cos(angle)
+        qdd -= size * w * w * np.sin(angle)
+    rnea = dyn.solver("rnea").build(model, joint_friction=True)
+    tau = rnea(q, qd, qdd) + rng.normal(size=q.shape) * NOISE
+    return Motion(t, q, qd, qdd, tau)
+
+
+def blurred(model: dyn.Model, seed: int = 1) -> np.ndarray:
+    """Give a prior that is up to 40 percent off."""
+    pi = dyn.parameters_of(model, friction=True, rotors=True)
+    return pi * np.random.default_rng(seed).uniform(0.6, 1.4, len(pi))
+
+
+def predicted(model: dyn.Model, pi: np.ndarray, motion: Motion) -> np.ndarray:
+    """Give the torques that parameters say a motion takes."""
+    Y = dyn.solver("regressor").build(model, friction=True, rotors=True)
+    return np.asarray(Y(motion.q, motion.qd, motion.qdd) @ pi)
+
+
+def rms(x: np.ndarray) -> np.ndarray:
+    """Give the root mean square of each column."""
+    return np.asarray(np.sqrt((x * x).mean(axis=0)))
+
+
+def table(model: dyn.Model, found: dyn.Identification) -> str:
+    """Give the largest base parameters: true, prior, found, and how sure."""
+    base = found.base
+    truth = base.regrouping @ dyn.parameters_of(model, friction=True, rotors=True)
+    before = base.regrouping @ found.prior
+    lines = [f"{'base parameter':44} {'true':>9} {'prior':>9} {'found':>9} {'+-':>8}"]
+    for k in np.argsort(-np.abs(truth))[:16]:
+        words = base.expression(int(k), 2)
+        words = words if len(words) <= 44 else words[:40] + " ..."
+        row = (truth[k], before[k], base.values[k])
+        lines.append(
+            f"{words:44} " + " ".join(f"{x:9.4f}" for x in row)
+            + f" {found.base_deviations[k]:8.4f}"
+        )  # fmt: skip
+    return "\n".join(lines)
+
+
+def draw(path: Path, motion: Motion, curves: dict[str, np.ndarray]) -> None:
+    """Save a picture of measured and predicted torques."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    n = motion.tau.shape[1]
+    figure, axes = plt.subplots(n, 1, sharex=True, figsize=(9, 1.5 * n))
+    for k, ax in enumerate(axes):
+        ax.plot(motion.t, motion.tau[:, k], color="0.7", lw=2, label="measured")
+        for name, tau in curves.items():
+            ax.plot(motion.t, tau[:, k], lw=0.9, label=name)
+        ax.set_ylabel(f"joint {k + 1} [N·m]")
+    axes[0].legend(loc="upper right", ncol=3)
+    axes[-1].set_xlabel("t [s]")
+    figure.tight_layout()
+    figure.savefig(path, dpi=80)
+    plt.close(figure)
+
+
+def main(picture: Path | None) -> dict[str, np.ndarray]:
+    """Identify, print, draw; give the torque errors on another motion by name."""
+    model = dyn.load_urdf(dyn.robots.path("arm7"))
+    prior = blurred(model)
+    found = dyn.identify(
+        model, *excite(model, seed=0).data, prior=prior, consistent=True
+    )
+    print(f"{found.rank} base parameters of {len(found.names)} numbers;", end=" ")
+    print(f"condition {found.condition:.0f}, {found.evaluations} evaluations")
+    print(table(model, found))
+    other = excite(model, seed=1)
+    curves = {
+        "prior": predicted(model, prior, other),
+        "identified": predicted(model, found.parameters, other),
+    }
+    errors = {name: rms(tau - other.tau) for name, tau in curves.items()}
+    print("\ntorque error on another motion, rms by joint [N·m]")
+    for name, error in {**errors, "noise": NOISE}.items():
+        print(f"{name:12}" + " ".join(f"{x:8.3f}" for x in error))
+    least = found.eigenvalues.min()
+    print(f"\nleast eigenvalue of a pseudo-inertia: {least:.1e} (all bodies physical)")
+    if picture is not None:
+        draw(picture, other, curves)
+        print(f"torques drawn in {picture}")
+    return errors
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path("identify_arm.png"))

@@ -1,0 +1,132 @@
+"""Joint forces that the state determines: springs and functions of the user (KIM-S2)."""
+
+import math
+
+import numpy as np
+import pytest
+
+import dyn_core as dyn
+from dyn_core.scalar import sin
+from dyn_core.simulate import simulate
+from dyn_core.testing import random_model, scaled_error
+from dyn_core.testing.case import derivative
+
+PENDULUM = """<robot name="p"><link name="a"/><link name="b"><inertial>
+<origin xyz="0 0 -0.5"/><mass value="2"/><inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0"
+ixz="0" iyz="0"/></inertial></link><joint name="j" type="continuous"><parent link="a"/>
+<child link="b"/><axis xyz="1 0 0"/></joint></robot>"""
+K, D = 30.0, 0.8  # N·m/rad, N·m·s/rad
+
+
+def _pendulum(**spring):
+    extras = {"joints": {"j": {"damping": D}}}
+    if spring:
+        extras["springs"] = {"j": spring}
+    return dyn.load_urdf(PENDULUM, extras=extras)
+
+
+def test_frequency_and_decay_of_a_pendulum():
+    """q = q0 exp(-a t) cos-like with w = sqrt(k/J - a²), a = d/2J, k = K + m g l."""
+    model = _pendulum(stiffness=K)
+    J, k = 0.1 + 2 * 0.25, K + 2 * 9.81 * 0.5
+    a = D / (2 * J)
+    w = math.sqrt(k / J - a * a)
+    run = simulate(model, duration=2.0, step="rk4", period=1e-3, q0=[1e-4], qd0=[0.0])
+    wanted = np.exp(-a * run.t) * (np.cos(w * run.t) + a / w * np.sin(w * run.t))
+    np.testing.assert_allclose(run.q[:, 0] / 1e-4, wanted, atol=1e-6)
+    loose = simulate(model, duration=0.2, q0=[1e-4], joint_springs=False)
+    assert np.abs(loose.q[:, 0] - run.q[:200:2, 0][: len(loose.t)]).max() > 1e-5
+
+
+def test_a_robot_rests_where_its_spring_is_slack():
+    """At rest tau = g + k (q - rest); the spring of a file and a function agree."""
+    model = _pendulum(stiffness=K, rest=0.2)
+
+    def spring(model, q, qd):
+        return [(q[0] - 0.2) * -K]
+
+    own = _pendulum().with_forces(spring)
+    for name, args in (("rnea", ([0.5], [0.3], [0.1])), ("aba", ([0.5], [0.3], [0.1])),
+                       ("bias", ([0.5], [0.3]))):  # fmt: skip
+        solver = dyn.solver(name)
+        plain = solver.build(model)(*args)
+        stiff = solver.build(model, joint_springs=True)(*args)
+        same = solver.build(own, joint_springs=True)(*args)
+        assert scaled_error(same, stiff) < 1e-14
+        wanted = -K * 0.3 / 0.6 if name == "aba" else K * 0.3
+        np.testing.assert_allclose(stiff - plain, wanted)
+    np.testing.assert_array_equal(model.flat("stiffness"), [K])
+    assert model.lock({}).build.forces == ()
+
+
+def test_functions_of_the_user_have_slopes():
+    """id_ and fd_derivatives know the slopes of a user's force, by position too."""
+    model = random_model(5, size=5, mimic=0.0)
+
+    def magnet(model, q, qd):
+        held = model.v_slice(model.joint_names[0]).start
+        return [
+            sin(q[0] * 2 + k) * 3 - qd[k] * q[1] * (k == held) + qd[k] * qd[0] * 0.1
+            for k in range(model.nv)
+        ]
+
+    model = model.with_forces(magnet)
+    rng = np.random.default_rng(0)
+    q, qd, third = model.random(rng), *rng.normal(size=(2, model.nv))
+    choices = {"joint_springs": True, "joint_friction": True, "engine": "graph"}
+    for name, of in (("id_derivatives", "rnea"), ("fd_derivatives", "aba")):
+        got = dyn.solver(name).build(model, **choices)(q, qd, third)
+        text = dyn.solver(of).build(model, **choices)
+        by_q, by_qd = got[:2] if of == "rnea" else got[1:3]
+        for k, e in enumerate(np.eye(model.nv)):
+
+            def along(t, e=e, text=text):
+                return text(model.integrate(q, e * t), qd, third)
+
+            scale = max(1.0, np.abs(by_q).max())
+            assert np.abs(by_q[:, k] - derivative(along)).max() < 1e-8 * scale
+
+            def faster(t, e=e, text=text):
+                return text(q, qd + e * t, third)
+
+            scale = max(1.0, np.abs(by_qd).max())
+            assert np.abs(by_qd[:, k] - derivative(faster, 2e-5)).max() < 1e-6 * scale
+
+
+def test_springs_reach_hybrid_dynamics_and_controllers():
+    """A prescribed joint pays for its spring; computed torque compensates it."""
+    model = _pendulum(stiffness=K, rest=0.2)
+    hybrid = dyn.solver("hybrid")
+    held = hybrid.build(model, prescribed=["j"], joint_springs=True)
+    rnea = dyn.solver("rnea").build(model, joint_springs=True)
+    (tau, _) = held([0.5], [0.3], [0.1], [])
+    np.testing.assert_allclose(tau, rnea([0.5], [0.3], [0.1]))
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [({"stiffness": -1.0}, "must be finite and >= 0"),
+     ({"stiffness": math.inf}, "inf is not finite"),
+     ({"stiffness": 1.0, "rest": [0.0, 0.0]}, "rest needs 1 finite numbers"),
+     ({"rest": 1.0}, "needs a number"), ({"k": 1.0}, "unknown key"), (3.0, "mapping")],
+)  # fmt: skip
+def test_bad_springs_are_refused_in_words(entry, words):
+    """The error names the joint and what is wanted."""
+    with pytest.raises(dyn.ModelError, match=words) as caught:
+        dyn.load_urdf(PENDULUM, extras={"springs": {"j": entry}})
+    assert "'j'" in str(caught.value)
+
+
+def test_bad_forces_are_refused_in_words():
+    """A ball has no coordinates for a spring; a function must give nv numbers."""
+    ball = {
+        "joints": {"j": {"type": "spherical"}},
+        "springs": {"j": {"stiffness": 1.0}},
+    }
+    with pytest.raises(dyn.ModelError, match="no coordinates for a spring"):
+        dyn.load_urdf(PENDULUM, extras=ball)
+    for wrong in (lambda m, q, qd: [1.0, 2.0], lambda m, q, qd: 1.0):
+        with pytest.raises(dyn.ModelError, match="must give 1 numbers"):
+            dyn.solver("rnea").build(
+                _pendulum().with_forces(wrong), joint_springs=True, engine="graph"
+            )([0.0], [0.0], [0.0])

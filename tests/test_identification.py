@@ -1,0 +1,375 @@
+"""Identification: base parameters, least squares, bodies of this world, refusals."""
+
+import numpy as np
+import pytest
+
+import dyn_core as dyn
+from dyn_core.model import Build, Description, JointSpec, LinkSpec, assemble
+from dyn_core.spatial.pseudo_inertia import (
+    is_consistent,
+    least_eigenvalue,
+    log_cholesky,
+    of_log_cholesky,
+    parameters_of_pseudo,
+    pseudo_inertia,
+)
+from dyn_core.testing.models import chain, random_inertia, random_model
+
+NOISE = np.array([0.5, 0.5, 0.3, 0.3, 0.1, 0.1, 0.1])
+
+
+def _data(model, samples, seed=0, still=()):
+    """Give random states and the joint forces they take; some joints held still."""
+    rng = np.random.default_rng(seed)
+    q = np.array([model.random(rng) for _ in range(samples)])
+    qd, qdd = rng.normal(size=(2, samples, model.nv))
+    for k in still:
+        q[:, k], qd[:, k], qdd[:, k] = 0.3, 0.0, 0.0
+    rnea = dyn.solver("rnea").build(model, joint_friction=True)
+    return q, qd, qdd, rnea(q, qd, qdd)
+
+
+def _blurred(model, seed=1):
+    """Give a prior that is up to 40 % off."""
+    pi = dyn.parameters_of(model, True, True)
+    return pi * np.random.default_rng(seed).uniform(0.6, 1.4, len(pi))
+
+
+def _arm(turns, gravity=(0.0, 0.0, -9.81), seed=5):
+    """Give an arm of joints about z, each turned by roll against the one before."""
+    rng = np.random.default_rng(seed)
+    links = [LinkSpec("base", random_inertia(rng))]
+    joints = []
+    for k, roll in enumerate(turns, 1):
+        links.append(LinkSpec(f"l{k}", random_inertia(rng)))
+        xyz = (0.3, 0.0, 0.1) if k > 1 else (0.0, 0.0, 0.2)
+        joints.append(
+            JointSpec(
+                f"j{k}",
+                "revolute",
+                links[-2].name,
+                f"l{k}",
+                xyz,
+                (roll, 0.0, 0.0),
+                (0.0, 0.0, 1.0),
+            )
+        )
+    return assemble(
+        Build(Description("arm", tuple(links), tuple(joints)), gravity=gravity)
+    )
+
+
+# Counts of H. Mayeda, K. Yoshida and K. Osuka, Base parameters of manipulator dynamic
+# models, IEEE Trans. Robotics and Automation 6 (1990): arms of n revolute joints,
+# neighbours parallel or at right angles, have 7 n - 4 b base parameters, b being the
+# number of leading joints with parallel axes; 2 less where gravity is along them.
+QUARTER = np.pi / 2
+COUNTS = {
+    "planar 2R, gravity along the axes": (lambda shipped: shipped["two_link"], 14 - 8 - 2),
+    "planar 2R in a vertical plane": (lambda _: _arm([0, 0], (0.0, -9.81, 0.0)), 14 - 8),
+    "planar 3R in a vertical plane": (lambda shipped: shipped["planar3"], 21 - 12),
+    # As the PUMA 560 is built: M. Gautier and W. Khalil 1990 find 36.
+    "6R, as PUMA": (lambda _: _arm([0, -QUARTER, 0, QUARTER, -QUARTER, QUARTER]), 42 - 4 - 2),
+    "6R in any position": (lambda _: chain(6), 42 - 4),
+    # C. Gaz and others 2019 find 43 for this arm.
+    "arm7": (lambda shipped: shipped["arm7"], 49 - 4 - 2),
+    # Mass of both; m c_x, m c_z and inertia of the pole.
+    "cart and pole": (lambda shipped: shipped["cart_pole"], 4),
+    # All ten of a free body, seven of each leg joint.
+    "quadruped": (lambda shipped: shipped["quadruped"], 10 + 7 * 12),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_counts_of_base_parameters(name, shipped):
+    """Textbook counts, with a gap of many powers of ten in the singular values."""
+    make, count = COUNTS[name]
+    base = dyn.base_parameters(make(shipped))
+    assert base.rank == count
+    assert base.gap > 1e8
+
+
+def test_nothing_to_identify(shipped):
+    """A robot without joints has no parameters; one at rest shows none."""
+    model = shipped["two_link"]
+    rigid = model.lock(dict.fromkeys(model.joint_names, 0.0))
+    assert dyn.base_parameters(rigid).rank == len(dyn.parameter_names(rigid)) == 0
+    still = np.zeros((30, 2))
+    with pytest.raises(dyn.IdentificationError, match="the data show 0 of 9"):
+        dyn.identify(model, still, still, still, still)
+    found = dyn.identify(model, still, still, still, still, partial=True)
+    assert found.rank == 0
+    np.testing.assert_array_equal(found.parameters, found.prior)
+
+
+def test_base_parameters_make_the_joint_forces():
+    """Y pi = Y[:, independent] values, on other states; each gathers itself once."""
+    model = random_model(3)
+    base = dyn.base_parameters(model, friction=True, rotors=True)
+    q, qd, qdd, tau = _data(model, 5, seed=9)
+    Y = dyn.solver("regressor").build(model, friction=True, rotors=True)(q, qd, qdd)
+    kept = list(base.independent)
+    np.testing.assert_allclose(Y[..., kept] @ base.values, tau, atol=1e-9)
+    np.testing.assert_array_equal(base.regrouping[:, kept], np.eye(base.rank))
+    assert np.abs(Y @ base.directions).max() < 1e-9
+    pi = dyn.parameters_of(model, True, True)
+    np.testing.assert_allclose(base.regrouping @ pi, base.values)
+    assert base.names == dyn.parameter_names(model, True, True)
+
+
+def test_base_parameters_in_words(shipped):
+    """The book's example: ZZ1 + m2 L1² of a planar arm."""
+    base = dyn.base_parameters(shipped["two_link"])
+    words = [base.expression(k) for k in range(base.rank)]
+    assert set(words[1:]) == {"joint2:mcx", "joint2:mcy", "joint2:Izz"}
+    assert words[0] == "joint1:Izz + 0.64 joint2:m"
+
+
+@pytest.mark.parametrize("name", ["arm7", "every_joint", "quadruped"])
+def test_data_without_noise_give_the_base_parameters(name, shipped):
+    """To 1e-8; forces of other states too; what is hidden stays near the prior."""
+    model = shipped[name]
+    prior = _blurred(model)
+    found = dyn.identify(model, *_data(model, 60), prior=prior)
+    base = dyn.base_parameters(model, friction=True, rotors=True)
+    assert found.rank == base.rank
+    np.testing.assert_allclose(
+        base.regrouping @ found.parameters, base.values, atol=1e-8
+    )
+    q, qd, qdd, tau = _data(model, 20, seed=7)
+    Y = dyn.solver("regressor").build(model, friction=True, rotors=True)(q, qd, qdd)
+    np.testing.assert_allclose(Y @ found.parameters, tau, atol=1e-8)
+    change, hidden = found.parameters - prior, base.directions
+    scale = np.abs(dyn.parameters_of(model, True, True))
+    assert np.abs(change).max() <= 2 * scale.max()
+    assert np.abs(Y @ hidden).max() < 1e-9
+
+
+def test_the_change_is_the_shortest(shipped):
+    """Moving on along a hidden direction only makes it longer."""
+    model = shipped["arm7"]
+    prior = _blurred(model)
+    found = dyn.identify(model, *_data(model, 60), prior=prior)
+    kinds = [
+        n.split(":")[-1][:2] if ":" in n else n.split(".")[-1] for n in found.names
+    ]
+    size = {
+        k: max(abs(prior[[j == k for j in kinds]]).max(), 0.0) or 1.0 for k in kinds
+    }
+    for short, long in (("mc", "mc"), ("Ix", "I"), ("Iy", "I"), ("Iz", "I")):
+        size[short] = max(size[k] for k in kinds if k.startswith(long))
+    scale = np.array([size[k] for k in kinds])
+    change = (found.parameters - prior) / scale
+    for direction in found.base.directions.T / scale:
+        assert abs(change @ direction) < 1e-8 * np.linalg.norm(direction)
+
+
+def test_standard_deviations_are_those_of_repetition(shipped):
+    """Errors over their stated deviations have mean square one; noise is found."""
+    model = shipped["arm7"]
+    q, qd, qdd, tau = _data(model, 300)
+    truth = dyn.parameters_of(model, True, True)
+    ratios = []
+    for seed in range(8):
+        noise = np.random.default_rng(seed).normal(size=tau.shape) * NOISE
+        found = dyn.identify(model, q, qd, qdd, tau + noise)
+        off = found.base.regrouping @ truth - found.base.values
+        ratios.append(off / found.base_deviations)
+        np.testing.assert_allclose(found.noise, NOISE, rtol=0.25)
+        np.testing.assert_allclose(found.residual_rms, NOISE, rtol=0.25)
+    assert 0.85 < np.sqrt(np.mean(np.square(ratios))) < 1.15
+    known = np.isfinite(found.standard_deviations)
+    assert known[found.names.index("joint7.damping")]
+    assert known[found.names.index("joint7:mcx")]
+    assert not known[found.names.index("joint1:m")]
+
+
+def test_weights_count(shipped):
+    """Right weights give smaller errors than equal ones where noise is uneven."""
+    model = shipped["arm7"]
+    q, qd, qdd, tau = _data(model, 150)
+    truth = dyn.parameters_of(model, True, True)
+    noise = NOISE * [1, 20, 1, 20, 1, 1, 1]
+    rough = tau + np.random.default_rng(2).normal(size=tau.shape) * noise
+    stated, off = {}, {}
+    for key, weight in {"right": 1 / noise, "equal": np.ones(7), "found": None}.items():
+        found = dyn.identify(model, q, qd, qdd, rough, weight=weight)
+        stated[key] = found.base_deviations
+        off[key] = found.base.regrouping @ truth - found.base.values
+    sharp = stated["right"]
+    np.testing.assert_allclose(stated["found"], sharp, rtol=0.3)
+    for key in ("right", "found"):
+        assert np.mean((off[key] / sharp) ** 2) < 1.6
+    assert np.mean((off["equal"] / sharp) ** 2) > 4
+
+
+def test_bodies_of_this_world(shipped):
+    """Plain least squares leaves the world; consistent=True stays, and fits as well."""
+    model = shipped["arm7"]
+    q, qd, qdd, tau = _data(model, 100)
+    tau = tau + np.random.default_rng(3).normal(size=tau.shape) * NOISE
+    prior = _blurred(model)
+    free = dyn.identify(model, q, qd, qdd, tau, prior=prior)
+    assert free.eigenvalues.min() < 0
+    assert free.model is None
+    assert "armature" in free.reason or "consistent=True" in free.reason
+    seen = []
+    found = dyn.identify(
+        model, q, qd, qdd, tau, prior=prior, consistent=True,
+        progress=lambda count, cost: seen.append((count, cost)),
+    )  # fmt: skip
+    assert found.converged
+    assert found.eigenvalues.min() > 0
+    assert found.parameters[70:].min() >= 0
+    assert [count for count, _ in seen] == list(range(1, found.evaluations + 1))
+    assert seen[-1][1] <= seen[0][1]
+    assert (found.residual_rms < 1.1 * free.residual_rms).all()
+    q, qd, qdd, tau = _data(model, 50, seed=8)
+    again = dyn.solver("rnea").build(found.model, joint_friction=True)(q, qd, qdd)
+    assert np.sqrt(np.mean((again - tau) ** 2)) < 0.5
+    pi = dyn.parameters_of(found.model, True, True)
+    np.testing.assert_allclose(pi, found.parameters, atol=1e-12)
+
+
+def test_the_fit_is_bounded(shipped):
+    """It ends after most_evaluations and says so."""
+    model = shipped["planar3"]
+    data = _data(model, 30)
+    found = dyn.identify(
+        model, *data, prior=_blurred(model), consistent=True, most_evaluations=2
+    )
+    assert not found.converged
+    assert found.evaluations <= 3
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_models_with_other_parameters(seed):
+    """with_linear_parameters and parameters_of undo each other; bodies of several links too."""
+    model, rng = random_model(seed), np.random.default_rng(seed)
+    values = dyn.parameters_of(model, True, True)
+    for i in model.bodies:
+        if model.I[i].m > 0:
+            new = random_inertia(rng, 0.2 if seed % 2 else 3.0)
+            values[10 * (i - 1) : 10 * i] = new.parameters
+    values[10 * model.nb :] = rng.uniform(0, 1, len(values) - 10 * model.nb)
+    made = dyn.with_linear_parameters(model, values, friction=True, rotors=True)
+    np.testing.assert_allclose(dyn.parameters_of(made, True, True), values, atol=1e-12)
+    q, qd, qdd, _ = _data(model, 1, seed)
+    Y = dyn.solver("regressor").build(model, friction=True, rotors=True)(
+        q[0], qd[0], qdd[0]
+    )
+    tau = dyn.solver("rnea").build(made, joint_friction=True)(q[0], qd[0], qdd[0])
+    np.testing.assert_allclose(Y @ values, tau, atol=1e-9)
+    single = [n for n in made.joint_names if made.joint[made.body_of_joint(n)].nv == 1]
+    made.lock({single[0]: 0.0}) if len(single) > 1 else made.lock({})
+
+
+def test_parameters_that_no_robot_has(shipped):
+    """Refused in words: a negative number of a joint, a body without physical sense."""
+    model = shipped["arm7"]
+    values = dyn.parameters_of(model, True, True)
+    with pytest.raises(dyn.ModelError, match="joint1.damping is -1; it must be >= 0"):
+        dyn.with_linear_parameters(
+            model, np.where(np.arange(91) == 70, -1.0, values), True, True
+        )
+    with pytest.raises(
+        dyn.ModelError, match="'joint2' carries has no physical sense: mass -1"
+    ):
+        dyn.with_linear_parameters(
+            model, np.where(np.arange(91) == 10, -1.0, values), True, True
+        )
+    with pytest.raises(dyn.ModelError, match="joint1:m is not finite"):
+        dyn.with_linear_parameters(model, np.full(70, np.nan))
+    with pytest.raises(dyn.ShapeError, match=r"wanted shape \(70,\)"):
+        dyn.with_linear_parameters(model, np.ones(3))
+
+
+def test_what_is_not_sought_is_known(shipped):
+    """friction=False takes the robot's own friction and rotors off."""
+    model = shipped["every_joint"]
+    data = _data(model, 40)
+    found = dyn.identify(model, *data, friction=False, rotors=False)
+    assert len(found.parameters) == 100
+    np.testing.assert_allclose(found.parameters, dyn.parameters_of(model), atol=1e-8)
+
+
+def test_springs_are_known():
+    """The robot's own springs are taken off what was measured."""
+    links = [LinkSpec("base", random_inertia(np.random.default_rng(0)))]
+    links.append(LinkSpec("l1", random_inertia(np.random.default_rng(1))))
+    spec = JointSpec(
+        "j1", "revolute", "base", "l1", axis=(0.0, 1.0, 0.0), stiffness=3.0, rest=0.2
+    )
+    model = assemble(Build(Description("spring", tuple(links), (spec,))))
+    q, qd, qdd, _ = _data(model, 20)
+    tau = dyn.solver("rnea").build(model, joint_springs=True)(q, qd, qdd)
+    found = dyn.identify(model, q, qd, qdd, tau)
+    np.testing.assert_allclose(found.parameters, found.prior, atol=1e-8)
+
+
+def test_bad_data_are_refused_in_words(shipped):
+    """Shapes, NaN, too few rows, joints that do not move, weights, priors."""
+    model = shipped["arm7"]
+    q, qd, qdd, tau = _data(model, 40)
+    with pytest.raises(dyn.ShapeError, match=r"qd: wanted shape \(samples, 7\)"):
+        dyn.identify(model, q, qd[:, :3], qdd, tau)
+    with pytest.raises(dyn.ShapeError, match="tau: wanted 40 samples as q has"):
+        dyn.identify(model, q, qd, qdd, tau[1:])
+    bad = qdd.copy()
+    bad[[3, 5]] = np.nan
+    with pytest.raises(dyn.NonFiniteError, match=r"qdd .* 2 samples \(3, 5\)") as error:
+        dyn.identify(model, q, qd, bad, tau)
+    assert error.value.rows == (3, 5)
+    few = [x[:5] for x in (q, qd, qdd, tau)]
+    with pytest.raises(
+        dyn.ShapeError, match=r"at least 9 samples \(62 base parameters"
+    ):
+        dyn.identify(model, *few)
+    with pytest.raises(dyn.ShapeError, match="weight"):
+        dyn.identify(model, q, qd, qdd, tau, weight=np.ones(3))
+    with pytest.raises(dyn.IdentificationError, match="weight must be > 0"):
+        dyn.identify(model, q, qd, qdd, tau, weight=np.zeros(7))
+    with pytest.raises(dyn.ShapeError, match="prior"):
+        dyn.identify(model, q, qd, qdd, tau, prior=np.ones(70))
+    with pytest.raises(dyn.NonFiniteError, match="prior"):
+        dyn.identify(model, q, qd, qdd, tau, prior=np.full(91, np.inf))
+
+
+def test_data_that_show_too_little(shipped):
+    """A joint that never moves is named; partial=True leaves it to the prior."""
+    model = shipped["arm7"]
+    data = _data(model, 60, still=[3])
+    with pytest.raises(
+        dyn.IdentificationError, match=r"of 62 base .*joint4\.damping.*partial=True"
+    ):
+        dyn.identify(model, *data)
+    prior = _blurred(model)
+    found = dyn.identify(model, *data, prior=prior, partial=True)
+    assert found.rank < 62
+    at = found.names.index("joint4.damping")
+    assert found.parameters[at] == pytest.approx(prior[at])
+    assert np.isinf(found.standard_deviations[at])
+    assert found.residual_rms.max() < 1e-9
+
+
+def test_pseudo_inertia():
+    """J of a body is positive definite; log-Cholesky goes there and back, with slopes."""
+    rng = np.random.default_rng(0)
+    ten = np.array(random_inertia(rng).parameters)
+    J = pseudo_inertia(ten)
+    assert J[3, 3] == ten[0]
+    assert np.trace(J[:3, :3]) == pytest.approx((ten[4] + ten[6] + ten[9]) / 2)
+    np.testing.assert_allclose(parameters_of_pseudo(J), ten)
+    assert least_eigenvalue(ten) > 0
+    theta = log_cholesky(ten)
+    again, slopes = of_log_cholesky(theta)
+    np.testing.assert_allclose(again, ten, atol=1e-12)
+    steps = np.eye(10) * 1e-6
+    numeric = [
+        (of_log_cholesky(theta + e)[0] - of_log_cholesky(theta - e)[0]) / 2e-6
+        for e in steps
+    ]
+    np.testing.assert_allclose(slopes, np.array(numeric).T, atol=1e-7)
+    assert not is_consistent([1, 0, 0, 0, 1, 0, 1, 0, 0, 3])  # breaks the triangle
+    assert not is_consistent([-1, 0, 0, 0, 1, 0, 1, 0, 0, 1])
+    assert is_consistent([1, 0, 0, 0, 1, 0, 1, 0, 0, 2])  # a disc
