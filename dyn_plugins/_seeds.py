@@ -193,7 +193,7 @@ def points_by_body(model, points):
     taken = set()
     for link, point in (points or {}).items():
         frame = model.frame(link)
-        point = tuple(point)
+        point = tuple(float(x) for x in point)
         if len(point) != 3:
             raise UnsupportedError(
                 f"f_ext_points: '{link}' needs a point of 3 numbers, got {point}"

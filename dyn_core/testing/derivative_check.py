@@ -7,7 +7,7 @@ inverse and forward dynamics, and all of them with eighth-order differences.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -199,15 +199,15 @@ def _good(errors: dict[str, dict[str, float]]) -> bool:
 
 def report(model: Model, errors: dict[str, dict[str, float]]) -> list[str]:
     """Say how large the errors are, joint by joint, and what follows from them."""
-    rows: list[Sequence[str]] = [("joint", "kind", *COLUMNS)]
+    rows: list[tuple[str, ...]] = [("joint", "kind", *COLUMNS)]
     for name, row in errors.items():
         cells = [f"{row[column]:.1e}" for column in COLUMNS]
         rows.append((name, model.joint_kind(name), *cells))
     widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
     lines = [f"{model.name}: errors of derivatives, scaled"]
-    for cells in rows:
-        left = [x.ljust(w) for x, w in zip(cells[:2], widths[:2], strict=True)]
-        right = [x.rjust(w) for x, w in zip(cells[2:], widths[2:], strict=True)]
+    for line in rows:
+        left = [x.ljust(w) for x, w in zip(line[:2], widths[:2], strict=True)]
+        right = [x.rjust(w) for x, w in zip(line[2:], widths[2:], strict=True)]
         lines.append("  " + "  ".join([*left, *right]))
     if model.loops:
         lines.append("the robot's loops are left open")
