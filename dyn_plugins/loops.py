@@ -8,6 +8,7 @@ from the articulated inertias of the tree; only A H^-1 A.T (m x m) is.
 
 from dyn_core import (
     FORWARD_DYNAMICS,
+    HYBRID_DYNAMICS_MASKED,
     INVERSE_DYNAMICS,
     LOOP_CONSTRAINTS,
     LOOP_FORWARD_DYNAMICS,
@@ -22,10 +23,12 @@ from dyn_core import (
     Vector,
     hookimpl,
     join_force,
+    join_v,
     split_q,
     split_v,
     without_springs,
 )
+from dyn_core.scalar import where
 from dyn_plugins._loop_rows import jacobian_of, rows_of
 from dyn_plugins.aba import articulated, respond
 from dyn_plugins.hybrid import add_rotors, mixed, prescribed_coordinates
@@ -84,10 +87,10 @@ def closed(model, q, qd, held, qdd, tau, f_ext, stabilise):
     """
     open_tau, open_qdd = mixed(model, q, qd, held, qdd, tau, f_ext)
     rows = rows_of(model, q, qd, open_qdd)
-    X, S = outward(model, split_q(model, q), *[split_v(model, qd)] * 2, Motion.zero())[
-        :2
-    ]
-    felt, IA = articulated(model, X, S, held if any(held) else None)
+    parts = split_q(model, q), split_v(model, qd), split_v(model, open_qdd)
+    X, S, _, _ = outward(model, *parts, Motion.zero())
+    free = all(h is False for h in held)
+    felt, IA = articulated(model, X, S, None if free else held)
     G = meet(felt, felt_rows(model, felt, rows))
     a, b = stabilise
     wanted = [-(row.second + row.rate * (2.0 * a) + row.f * (b * b)) for row in rows]
@@ -95,10 +98,7 @@ def closed(model, q, qd, held, qdd, tau, f_ext, stabilise):
     x = Factored(G, floors, [row.name for row in rows]).solve(wanted)
     forces, pulls = pushed(model, rows, x)
     found, moved, p = respond(model, felt, pulls, [-f for f in forces])
-    more = [Vector(())] * (model.nb + 1)
-    for i in model.bodies:
-        more[i] = found[i]
-    added = _own(model, more)
+    added = join_v(model, found)
     taken = [None, *(IA[i] @ moved[i] + p[i] for i in model.bodies)]
     extra = [0.0] * model.nv
     for here in felt:
@@ -106,15 +106,10 @@ def closed(model, q, qd, held, qdd, tau, f_ext, stabilise):
             extra[k] = y
     rotors = add_rotors(model, split_v(model, added))
     force = Vector(
-        y + z + r - w if h else y
+        where(h, y + z + r - w, y)
         for h, y, z, r, w in zip(held, open_tau, extra, rotors, pulls, strict=True)
     )
     return force, open_qdd + added, x, rows
-
-
-def _own(model, parts):
-    """Collect the independent joints' parts."""
-    return Vector(x for i in model.independent for x in parts[i])
 
 
 def loop_forward_dynamics(model, q, qd, tau, f_ext, alpha, beta):
@@ -193,6 +188,29 @@ def loop_hybrid_dynamics(model, q, qd, qdd_u, tau_v, f_ext, prescribed, alpha, b
     tau, qdd, x, _ = closed(model, q, qd, held, qdd, tau, f_ext, (alpha, beta))
     taken = Vector(y for h, y in zip(held, tau, strict=True) if h)
     return taken, Vector(y for h, y in zip(held, qdd, strict=True) if not h), x
+
+
+def hybrid_mask_loops(model, q, qd, mask, qdd, tau, f_ext):
+    """Give hybrid dynamics of a robot with loops by a mask: see hybrid_mask.
+
+        A qdd + dA/dt qd = 0,   H qdd + C = tau + A.T lambda
+
+    Args:
+        model: Robot, with or without loops.
+        q: Joint positions, nq [rad | m].
+        qd: Joint velocities, nv [rad/s | m/s].
+        mask: 1 where qdd is given, 0 where tau is, nv.
+        qdd: Accelerations, nv, read where the mask is 1 [rad/s² | m/s²].
+        tau: Joint forces, nv, read where it is 0 [N·m | N].
+        f_ext: Force on each body, body coordinates [N·m; N].
+
+    Returns:
+        All tau and all qdd, nv each.
+
+    Source: KIM-3.3 (70)-(80).
+    """
+    held = [m > 0.5 for m in mask]
+    return closed(model, q, qd, held, qdd, tau, f_ext, (0.0, 0.0))[:2]
 
 
 def loop_constraints(model, q, qd):
@@ -359,6 +377,13 @@ def dyn_solvers():
             options={"active": ()},
             by_joint=False,
             sizes=_square_sizes,
+        ),
+        TextSolver(
+            "hybrid_mask_loops",
+            HYBRID_DYNAMICS_MASKED,
+            hybrid_mask_loops,
+            by_joint=False,
+            closes_loops=True,
         ),
         TextSolver("loop_constraints", LOOP_CONSTRAINTS, loop_constraints, **whole),
     ]

@@ -8,6 +8,7 @@ import numpy as np
 
 from dyn_core import (
     LOOP_FORWARD_DYNAMICS,
+    LOOP_HYBRID_DYNAMICS,
     LOOP_INVERSE_DYNAMICS,
     ArraySolver,
     InfeasibleError,
@@ -100,11 +101,7 @@ class LeastInverse(ArraySolver):
 
     def sizes(self, model, options):
         """Give the numbers of active and passive coordinates, and of rows."""
-        if options["objective"] not in ("torque", "force"):
-            raise UnsupportedError(
-                f"loop_inverse_least: objective {options['objective']!r};"
-                " valid: torque, force"
-            )
+        _objective(self.name, options["objective"])
         return inverse_sizes(model, options)
 
     def solve(
@@ -164,6 +161,92 @@ class LeastInverse(ArraySolver):
         return open_tau[held] - A_a.T @ x, x
 
 
+class LeastHybrid(ArraySolver):
+    """Hybrid dynamics with loops whose rows are more than the free coordinates, too.
+
+    The given accelerations must fit the loops. tau_u is then not unique: least joint
+    forces ("torque") or least multipliers ("force").
+
+        H_vv qdd_v - A_v.T lambda = tau_v - C_v - H_vu qdd_u
+        A_v qdd_v = -A_u qdd_u - dA/dt qd
+
+    Source: KIM-3.3 (m > n_v), by the formulas of KIM-3.1.
+    """
+
+    name = "loop_hybrid_least"
+    signature = LOOP_HYBRID_DYNAMICS
+    source = "KIM-3.3, KIM-3.1"
+    options = {
+        "prescribed": (),
+        "objective": "torque",
+        "tolerance": 1e-9,
+        "slack": 1e-6,
+    }
+
+    def sizes(self, model, options):
+        """Give the numbers of given and other coordinates, and of rows."""
+        _objective(self.name, options["objective"])
+        held = prescribed_coordinates(model, options["prescribed"])
+        rows = sum(loop.rows for loop in model.loops)
+        return {"nu": sum(held), "nf": len(held) - sum(held), "m": rows}
+
+    def solve(
+        self, model, q, qd, qdd_u, tau_v, f_ext, prescribed, objective, tolerance, slack
+    ):
+        """Give tau_u, qdd_v and lambda of one state.
+
+        Args:
+            model: Robot with loops.
+            q, qd: A state that fulfils the constraints.
+            qdd_u, tau_v: Given accelerations, and forces of the other coordinates.
+            f_ext: Force on each body, or None.
+            prescribed: As hybrid takes them.
+            objective: torque or force.
+            tolerance: Of ranks, relative.
+            slack: How far the accelerations may be from fitting [m/s² | rad/s²].
+
+        Returns:
+            tau_u, qdd_v and lambda.
+        """
+        held = np.array(prescribed_coordinates(model, prescribed), bool)
+        _, A, bias = solver("loop_constraints").build(model)(q, qd)
+        H = solver("crba").build(model)(q)
+        C = solver("bias").build(model, **_inputs(f_ext))(q, qd, *_last(f_ext))
+        A_v, n = A[:, ~held], int((~held).sum())
+        K = np.block(
+            [[H[np.ix_(~held, ~held)], -A_v.T], [A_v, np.zeros((len(A),) * 2)]]
+        )
+        right = np.concatenate(
+            [
+                tau_v - C[~held] - H[np.ix_(~held, held)] @ qdd_u,
+                -bias - A[:, held] @ qdd_u,
+            ]
+        )
+        found = np.linalg.pinv(K, rcond=tolerance) @ right
+        off = float(np.abs(K @ found - right).max(initial=0.0))
+        if off > slack:
+            raise InfeasibleError(
+                f"the accelerations of {', '.join(map(str, prescribed))} do not fit the"
+                f" loops: {off:.3g} off; prescribe fewer",
+                residual=off,
+            )
+        qdd = np.zeros(len(held))
+        qdd[held], qdd[~held] = qdd_u, found[:n]
+        x, whole = found[n:], (H @ qdd + C)[held]
+        if objective == "torque":
+            N = _null(A_v.T, tolerance)
+            W = A[:, held].T @ N
+            left = whole - A[:, held].T @ x
+            x = x + N @ (np.linalg.pinv(W, rcond=tolerance) @ left)
+        return whole - A[:, held].T @ x, found[:n], x
+
+
+def _objective(name, objective):
+    """Refuse an objective that has no meaning."""
+    if objective not in ("torque", "force"):
+        raise UnsupportedError(f"{name}: objective {objective!r}; valid: torque, force")
+
+
 def _null(M, tolerance):
     """Give an orthonormal basis of the null space, as columns."""
     if not M.shape[0]:
@@ -176,4 +259,4 @@ def _null(M, tolerance):
 @hookimpl
 def dyn_solvers():
     """Offer the solvers of this file."""
-    return [LeastForward(), LeastInverse()]
+    return [LeastForward(), LeastInverse(), LeastHybrid()]

@@ -124,3 +124,25 @@ def test_bad_partitions_are_refused(prescribed, words):
     model = dyn.load_urdf(dyn.robots.path("arm7"))
     with pytest.raises(dyn.DynError, match=words):
         dyn.solver("hybrid").build(model, prescribed=prescribed)
+
+
+def test_articulated_inertia_of_a_free_root():
+    """Ihat of a floating root is the inverse of its own response; S.T F = tau."""
+    model = dyn.load_urdf(dyn.robots.path("quadruped"), root_joint="floating")
+    rng = np.random.default_rng(0)
+    q, qd, tau = model.random(rng), *rng.normal(size=(2, model.nv))
+    got = dyn.solver("articulated_bodies").build(model)(q, qd, tau)
+    omega = dyn.solver("self_responses").build(model)(q)
+    _near(got.Ihat[0] @ omega[0], np.eye(6), 1e-10)
+    assert np.linalg.eigvalsh(got.Ihat).min() > -1e-9
+    _near(got.F[0], tau[:6], 1e-11)
+
+
+def test_psi_of_a_chain_is_the_corner_of_the_inverse(case_a):
+    """Psi_1 = (H^-1)_11 for a chain: the response of its first joint to itself."""
+    q = (0.4, -0.9)
+    G = dyn.solver("delassus").build(case_a, joint_rows=["j1", "j2"])(
+        q, np.zeros((0, 6))
+    )
+    _near(G, np.linalg.inv(dyn.solver("crba").build(case_a)(q)))
+    _near(G[0, 0], 1.2519636206301)

@@ -353,19 +353,24 @@ def test_trees_are_not_taken_for_loops(four_bar):
     dyn.solver("aba").build(four_bar.without_loops())
 
 
-def test_computed_torque_of_a_four_bar():
-    """One motor follows a reference; the passive joints get no torque."""
-    pin = {"name": "D", "kind": "pin", "b": "b3", "at_b": {"xyz": [1.02, 0, 0]},
-           "at_a": {"xyz": [1.98, 0, 0]}}  # fmt: skip
+def _with_one_motor():
+    """Give the four-bar from a sidecar, its pins passive."""
     from dyn_core.model import sidecar
 
+    pin = {"name": "D", "kind": "pin", "b": "b3", "at_b": {"xyz": [1.02, 0, 0]},
+           "at_a": {"xyz": [1.98, 0, 0]}}  # fmt: skip
     open_tree = _bars((BAR1, BAR2, BAR3), [])
     extras = {
         "loops": [pin],
         "joints": {"j2": {"passive": True}, "j3": {"passive": True}},
     }
     description = sidecar.apply(open_tree.build.description, extras)
-    model = open_tree.build.again(description=description)
+    return open_tree.build.again(description=description)
+
+
+def test_computed_torque_of_a_four_bar():
+    """One motor follows a reference; the passive joints get no torque."""
+    model = _with_one_motor()
     assert model.active_joints == ("j1",)
     law = dyn.solver("computed_torque").build(model, inverse_dynamics="rnea_loops")
     step = dyn.solver("semi_implicit_euler").build(model, forward_dynamics="aba_loops")
@@ -401,3 +406,132 @@ def test_bad_loops_are_refused(entry, words):
     with pytest.raises(dyn.DynError, match=words):
         description = sidecar.apply(build.description, {"loops": [entry]})
         build.again(description=description)
+
+
+@pytest.mark.parametrize("engine", ["graph", "native"])
+def test_derivatives_of_a_linkage(four_bar, engine):
+    """Forward mode through the loops' texts, against differences along the loop."""
+    model = four_bar
+    q, qd, tau = np.array(QE), np.array(QDE, float), np.array(TAUE)
+    program = dyn.solver("fd_directional_forward_mode").build(
+        model, forward_dynamics="aba_loops", engine=engine
+    )
+    fd = dyn.solver("aba_loops").build(model)
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        dq, dqd, dtau = rng.normal(size=(3, 3))
+        qdd, dqdd = program(q, qd, tau, dq, dqd, dtau)
+        _near(qdd, fd(q, qd, tau))
+        wanted = derivative(
+            lambda t, d=(dq, dqd, dtau): fd(
+                q + t * d[0], qd + t * d[1], tau + t * d[2]
+            ),
+            1e-3,
+        )
+        _near(dqdd, wanted, 1e-7)
+    mass = dyn.solver("fd_directional_forward_mode").build(
+        model, forward_dynamics="aba_loops", parameter="b2.mass", engine=engine
+    )
+    zero = np.zeros(3)
+    _, slope = mass(q, qd, tau, zero, zero, zero, 1.0)
+    heavy = dyn.solver("aba_loops").build(model, inputs=["b2.mass"])
+    wanted = derivative(lambda t: heavy(q, qd, tau, 2.0 + t), 1e-2)
+    _near(slope, wanted, 1e-8)
+    for name in ("fd_directional", "id_derivatives", "hybrid", "regressor"):
+        with pytest.raises(dyn.UnsupportedError, match="has loops"):
+            dyn.solver(name).build(model)
+
+
+def test_cost_of_loops_grows_as_claimed():
+    """Operations of forward dynamics: affine in n for two rows; in m at most cubic."""
+    from dyn_core.testing.models import chain
+
+    def count(n, m):
+        model = chain(n)
+        rods = [
+            dyn.make_loop(
+                f"r{k}",
+                "distance",
+                f"b{n - k}",
+                None,
+                at_a={"xyz": (1, k, 1)},
+                length=1.0,
+            )
+            for k in range(m)
+        ]
+        program = dyn.solver("loop_forward_dynamics").build(
+            model.with_loops(*rods), engine="graph"
+        )
+        return len(program.graph.nodes)
+
+    sizes = [count(n, 2) for n in (6, 10, 14)]
+    steps = np.diff(sizes)
+    assert abs(steps[1] - steps[0]) <= 0.02 * steps[0]
+    rows = [count(10, m) - count(10, 0) for m in (1, 2, 4)]
+    assert rows[2] < 4**2 * rows[0]
+
+
+@pytest.mark.parametrize("engine", ["graph", "native"])
+def test_masks_and_derivatives_of_hybrid_loops(four_bar, engine):
+    """A mask chooses like `prescribed`; its derivative meets differences."""
+    state = np.array(QE), np.array(QDE, float)
+    mask = dyn.solver("hybrid_mask_loops").build(four_bar, engine=engine)
+    tau, qdd = mask(*state, [1, 0, 0], [3.0, 0, 0], [0, -0.4, 0.3])
+    _near(tau, [3.94351605018511, -0.4, 0.3])
+    _near(qdd, QDDE)
+    program = dyn.solver("hd_directional_forward_mode").build(
+        four_bar, hybrid_dynamics="hybrid_mask_loops", prescribed=["j1"], engine=engine
+    )
+    rng = np.random.default_rng(1)
+    dq, dqd = rng.normal(size=(2, 3))
+    da, dt = rng.normal(size=1), rng.normal(size=2)
+    got = program(*state, [3.0], [-0.4, 0.3], dq, dqd, da, dt)
+
+    def moved(t):
+        q, qd = state[0] + t * dq, state[1] + t * dqd
+        given = (
+            np.array([3.0 + t * da[0], 0, 0]),
+            np.array([0, -0.4, 0.3]) + t * np.array([0, *dt]),
+        )
+        tau, qdd = mask(q, qd, [1, 0, 0], *given)
+        return np.array([tau[0], *qdd[1:]])
+
+    _near([*got[2], *got[3]], derivative(moved, 1e-3), 1e-7)
+
+
+def test_derivatives_of_inverse_dynamics_with_loops():
+    """Forward mode through rnea_loops, against differences."""
+    model = _with_one_motor()
+    program = dyn.solver("id_directional_forward_mode").build(
+        model, inverse_dynamics="rnea_loops"
+    )
+    rnea = dyn.solver("rnea_loops").build(model)
+    rng = np.random.default_rng(2)
+    directions = rng.normal(size=(3, 3))
+    state = np.array(QE), np.array(QDE, float), np.array(QDDE, float)
+    _, slope = program(*state, *directions)
+    wanted = derivative(
+        lambda t: rnea(*(x + t * d for x, d in zip(state, directions, strict=True))),
+        1e-3,
+    )
+    _near(slope, wanted, 1e-7)
+
+
+def test_more_rows_than_free_coordinates(five_bar):
+    """Accelerations that fit give least torques; others are refused with the residual."""
+
+    def solve(qdd_u, objective="torque"):
+        program = dyn.solver("loop_hybrid_least").build(
+            five_bar, prescribed=["j1", "j2", "j5"], objective=objective
+        )
+        return program(QF, QDF, qdd_u, [0.0, 0.0])
+
+    fitting = np.array(QDDF)[[0, 1, 4]]
+    got = solve(fitting)
+    _near(got.tau_u, [0.846863092468265, -0.79971963528981, -1.44312793416364])
+    _near(got.qdd_v, np.array(QDDF)[[2, 3]])
+    _near(got.lambda_, [-9.31837652834166, 23.5359076236731, 1.63932793416364])
+    got = solve(fitting, "force")
+    _near(got.tau_u, [33.1580750182911, 21.5388960171309, 5.13878560628175])
+    with pytest.raises(dyn.InfeasibleError, match="do not fit the loops"):
+        solve(fitting + [0.0, 0.1, 0.0])

@@ -268,3 +268,49 @@ def _same_derivatives(model, peer, data, P, pq, state):
         wanted = H @ (P.T @ theirs @ P)
         scale = max(1.0, np.abs(wanted).max())
         _same(H @ ours / scale, wanted / scale, "fd_derivatives", SLOPES)
+
+
+@pytest.mark.parametrize(
+    ("name", "links"),
+    [("arm7", ["tool"]), ("quadruped", ["front_left_foot", "hind_right_foot"])],
+)
+def test_held_points_like_constraint_dynamics(name, links, shipped):
+    """Forward dynamics with points held in place, against constraintDynamics."""
+    model = shipped[name]
+    twin = PinocchioTwin(model)
+    q, qd, tau = _state(model, 3)
+    poses = dyn.solver("forward_kinematics").build(model, frames=links)(q)
+    loops = [
+        dyn.make_loop(link, "point", link, at_a={"xyz": pose[:3, 3].tolist()})
+        for link, pose in zip(links, poses, strict=True)
+    ]
+    held = model.with_loops(*loops)
+    qd = dyn.close_rates(held, q, qd)
+    got = dyn.solver("loop_forward_dynamics").build(held)(q, qd, tau)
+    rows, data = pin.StdVec_RigidConstraintModel(), pin.StdVec_RigidConstraintData()
+    for link in links:
+        frame = twin.model.frames[twin.model.getFrameId(link)]
+        row = pin.RigidConstraintModel(
+            pin.ContactType.CONTACT_3D, twin.model, frame.parentJoint, frame.placement,
+            pin.ReferenceFrame.LOCAL,
+        )  # fmt: skip
+        rows.append(row)
+        data.append(row.createData())
+    B = twin.B(q)
+    twin.model.armature = np.zeros(twin.model.nv)
+    if np.abs(twin.rotors).max() > 0:
+        twin.model.armature = np.diag(B @ twin.rotors @ B.T).copy()
+    pin.initConstraintDynamics(twin.model, twin.data, rows, data)
+    peer = pin.constraintDynamics(
+        twin.model, twin.data, twin.q(q), B @ qd, np.linalg.solve(B.T, tau), rows, data
+    )
+    wanted = np.linalg.solve(B, peer - twin.Bdot_qd(q, qd))
+    _same(got.qdd, wanted, "qdd", 1e-9)
+    R = [
+        dyn.solver("forward_kinematics").build(model, frames=[n])(q)[0, :3, :3]
+        for n in links
+    ]
+    forces = np.concatenate(
+        [r @ d.contact_force.linear for r, d in zip(R, data, strict=True)]
+    )
+    _same(got.lambda_, forces, "forces", 1e-8)
