@@ -56,8 +56,12 @@ def constraints_have_their_rates(case: Case) -> Pairs:
     case = looped(case)
     program = case.program()
     _, A, bias = program(case.q, case.qd)
-    yield A @ case.qd, derivative(lambda t: program(case.moved(t), case.qd)[0])
-    yield bias, derivative(lambda t: program(case.moved(t), case.qd)[1] @ case.qd)
+
+    def at(t: float, which: int) -> np.ndarray:
+        return np.asarray(program(case.moved(t), case.qd)[which])
+
+    yield A @ case.qd, derivative(lambda t: at(t, 0), 2e-3)
+    yield bias, derivative(lambda t: at(t, 1) @ case.qd, 2e-3)
 
 
 def loops_obey_the_kkt_system(case: Case) -> Pairs:
