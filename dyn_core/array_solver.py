@@ -13,7 +13,7 @@ from dyn_core.engines import Program
 from dyn_core.engines.base import Recipe, RowProgram
 from dyn_core.errors import RequireError, ShapeError, UnsupportedError
 from dyn_core.model import Model
-from dyn_core.model.passive import resistance
+from dyn_core.model.passive import resistance, without_springs
 from dyn_core.solver import Common, Solver
 from dyn_core.spatial import Vector
 
@@ -23,7 +23,9 @@ class ArraySolver(Solver):
 
     A leaf writes `solve(model, *inputs, **options)`, arrays shaped like the Ports
     (optional ones are None unless asked for), and gives an array or a tuple. Joint
-    friction is added around it. RequireErrors it raises become the status of the row.
+    friction and springs are added around it where the Signature says at which velocity;
+    elsewhere the model that it gets has those that were asked for, and no others.
+    RequireErrors it raises become the status of the row.
 
     Attributes:
         options: Options of `solve` with their defaults.
@@ -52,6 +54,12 @@ class ArraySolver(Solver):
         if refused:
             what = ", ".join(refused)
             raise UnsupportedError(f"{self.name} is not a text and cannot take {what}")
+        here = self.signature.friction_at is not None
+        robot = model
+        if here or not common.joint_springs:
+            robot = without_springs(robot)
+        if here or not common.joint_friction:
+            robot = robot.without_friction()
         sizes = self.sizes(model, options)
         inputs, outputs, _ = common.ports(model, self.signature, sizes)
         return _ArrayProgram(
@@ -61,7 +69,7 @@ class ArraySolver(Solver):
             outputs,
             {},
             common.finite,
-            ((common.joint_friction, common.joint_springs), options),
+            ((common.joint_friction, common.joint_springs), options, robot),
         )
 
 
@@ -72,7 +80,7 @@ class _ArrayProgram(RowProgram):
 
     def __init__(self, *parts: Any) -> None:
         super().__init__(*parts[:-1])
-        self.acts, self.options = parts[-1]
+        self.acts, self.options, self.robot = parts[-1]
 
     def run_row(self, numbers: Sequence[Any]) -> tuple[Any, int]:
         """Solve one state."""
@@ -87,7 +95,7 @@ class _ArrayProgram(RowProgram):
                 values[port.name] = values[port.name] - friction
         arrays = [values.get(port.name) for port in self.signature.inputs]
         try:
-            results = self.recipe.solver.solve(self.model, *arrays, **self.options)
+            results = self.recipe.solver.solve(self.robot, *arrays, **self.options)
         except RequireError as error:
             return self.note(error)
         results = results if isinstance(results, tuple) else (results,)

@@ -76,12 +76,15 @@ class Signature:
         inputs, outputs: Ports in the order of the call.
         friction_at: Velocity input at which joint friction and springs act (springs at
             q), or None: joint_friction and joint_springs go to the slots.
+        of_trees: Whether loops of a robot change the answer, so that only solvers that
+            close them may give it. H, bias, gravity, frames are those of the open tree.
     """
 
     name: str
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     friction_at: str | None = None
+    of_trees: bool = False
 
     def __repr__(self) -> str:
         inputs = ", ".join(p.name + ("?" if p.optional else "") for p in self.inputs)
@@ -95,10 +98,18 @@ _tau = Port("tau", ("nv",), "N·m | N", "joint_force")
 _f_ext = Port("f_ext", ("nb", 6), "N·m; N", "wrenches", optional=True)
 
 INVERSE_DYNAMICS = Signature(
-    "inverse_dynamics", (_q, _qd, _qdd, _f_ext), (_tau,), friction_at="qd"
+    "inverse_dynamics",
+    (_q, _qd, _qdd, _f_ext),
+    (_tau,),
+    friction_at="qd",
+    of_trees=True,
 )
 FORWARD_DYNAMICS = Signature(
-    "forward_dynamics", (_q, _qd, _tau, _f_ext), (_qdd,), friction_at="qd"
+    "forward_dynamics",
+    (_q, _qd, _tau, _f_ext),
+    (_qdd,),
+    friction_at="qd",
+    of_trees=True,
 )
 MASS_MATRIX = Signature(
     "mass_matrix", (_q,), (Port("H", ("nv", "nv"), "kg·m² | kg", "joint_matrix"),)
@@ -155,6 +166,7 @@ ID_DERIVATIVES = Signature(
         Port("H", ("nv", "nv"), "kg·m² | kg", "joint_matrix"),
     ),
     friction_at="qd",
+    of_trees=True,
 )
 FD_DERIVATIVES = Signature(
     "fd_derivatives",
@@ -191,23 +203,35 @@ RESPONSE = Signature(
     "response",
     (_q, _tau, Port("f_ext", ("nb", 6), "N·m; N", "wrenches")),
     (_qdd, Port("a", ("nb", 6), "rad/s²; m/s²", "motions")),
+    of_trees=True,
 )
 SELF_RESPONSES = Signature(
-    "self_responses", (_q,), (Port("omega", ("nb", 6, 6), "1/(kg·m²) | 1/kg"),)
+    "self_responses",
+    (_q,),
+    (Port("omega", ("nb", 6, 6), "1/(kg·m²) | 1/kg"),),
+    of_trees=True,
 )
 CROSS_RESPONSE = Signature(
-    "cross_response", (_q,), (Port("omega", (6, 6), "1/(kg·m²) | 1/kg"),)
+    "cross_response", (_q,), (Port("omega", (6, 6), "1/(kg·m²) | 1/kg"),), of_trees=True
 )
 _rows = Port("W", ("m", 6), "-; m")
 DELASSUS = Signature(
-    "delassus", (_q, _rows), (Port("G", ("mj", "mj"), "1/(kg·m²) | 1/kg"),)
+    "delassus",
+    (_q, _rows),
+    (Port("G", ("mj", "mj"), "1/(kg·m²) | 1/kg"),),
+    of_trees=True,
 )
-POINT_DELASSUS = Signature("point_delassus", (_q,), (Port("G", ("m", "m"), "1/kg"),))
+POINT_DELASSUS = Signature(
+    "point_delassus", (_q,), (Port("G", ("m", "m"), "1/kg"),), of_trees=True
+)
 CONSTRAINT_JACOBIAN = Signature(
     "constraint_jacobian", (_q, _rows), (Port("J", ("mj", "nv"), "-; m"),)
 )
 OPERATIONAL_INERTIA = Signature(
-    "operational_inertia", (_q,), (Port("Lambda", ("k", "k"), "kg·m² | kg"),)
+    "operational_inertia",
+    (_q,),
+    (Port("Lambda", ("k", "k"), "kg·m² | kg"),),
+    of_trees=True,
 )
 
 _motions = Port("A", ("nb", 6), "rad/s²; m/s²", "motions")
@@ -226,6 +250,7 @@ JOINT_REACTIONS = Signature(
         Port("f", ("nb", 6), "N·m; N", "forces"),
         Port("f_net", ("nb", 6), "N·m; N", "forces"),
     ),
+    of_trees=True,
 )
 ARTICULATED_BODIES = Signature(
     "articulated_bodies",
@@ -238,6 +263,7 @@ ARTICULATED_BODIES = Signature(
         Port("Zhat", ("nb", 6), "N·m; N", "forces"),
     ),
     friction_at="qd",
+    of_trees=True,
 )
 
 HYBRID_DYNAMICS = Signature(
@@ -250,6 +276,7 @@ HYBRID_DYNAMICS = Signature(
         _f_ext,
     ),
     (Port("tau_u", ("nu",), "N·m | N"), Port("qdd_v", ("nf",), "rad/s² | m/s²")),
+    of_trees=True,
 )
 HYBRID_DYNAMICS_MASKED = Signature(
     "hybrid_dynamics_masked",
@@ -262,6 +289,7 @@ HYBRID_DYNAMICS_MASKED = Signature(
         _f_ext,
     ),
     (Port("tau", ("nv",), "N·m | N"), _qdd),
+    of_trees=True,
 )
 
 _dq = Port("dq", ("nv",), "rad | m")
@@ -278,11 +306,13 @@ ID_DIRECTIONAL = Signature(
     "id_directional",
     (_q, _qd, _free_qdd, _dq, _dqd, _dqdd, *_f_ext_and_seeds),
     (_free_tau, _dtau),
+    of_trees=True,
 )
 FD_DIRECTIONAL = Signature(
     "fd_directional",
     (_q, _qd, _free_tau, _dq, _dqd, _dtau, *_f_ext_and_seeds),
     (_free_qdd, _dqdd),
+    of_trees=True,
 )
 HD_DIRECTIONAL = Signature(
     "hd_directional",
@@ -302,6 +332,7 @@ HD_DIRECTIONAL = Signature(
         Port("dtau_u", ("nu",), "N·m | N"),
         Port("dqdd_v", ("nf",), "rad/s² | m/s²"),
     ),
+    of_trees=True,
 )
 HD_DERIVATIVES = Signature(
     "hd_derivatives",
@@ -317,16 +348,19 @@ HD_DERIVATIVES = Signature(
         Port("dqdd_v_dqdd_u", ("nf", "nu"), "1"),
         Port("dqdd_v_dtau_v", ("nf", "nf"), "1/(kg·m²) | 1/kg"),
     ),
+    of_trees=True,
 )
 PARAMETER_JACOBIAN = Signature(
     "parameter_jacobian",
     (_q, _qd, _free_qdd, _f_ext),
     (_free_tau, Port("dtau_dp", ("nv", "np"), "SI")),
+    of_trees=True,
 )
 FD_PARAMETER_JACOBIAN = Signature(
     "fd_parameter_jacobian",
     (_q, _qd, _free_tau, _f_ext),
     (_free_qdd, Port("dqdd_dp", ("nv", "np"), "SI")),
+    of_trees=True,
 )
 
 HYBRID_STEP = Signature(
@@ -340,6 +374,7 @@ HYBRID_STEP = Signature(
         _f_ext,
     ),
     (*STEP.outputs, Port("taken", ("nv",), "N·m | N")),
+    of_trees=True,
 )
 _multipliers = Port("lambda_", ("m",), "N | N·m")
 LOOP_CONSTRAINTS = Signature(
@@ -372,7 +407,9 @@ LOOP_INVERSE_DYNAMICS = Signature(
     (Port("tau_a", ("na",), "N·m | N"), _multipliers),
 )
 
-REGRESSOR = Signature("regressor", (_q, _qd, _qdd), (Port("Y", ("nv", "np"), "SI"),))
+REGRESSOR = Signature(
+    "regressor", (_q, _qd, _qdd), (Port("Y", ("nv", "np"), "SI"),), of_trees=True
+)
 ENERGY_REGRESSOR = Signature(
     "energy_regressor", (_q, _qd), (Port("Y", (2, "np"), "SI"),)
 )

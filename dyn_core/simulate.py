@@ -60,6 +60,12 @@ class Simulator:
         if self.substeps < 1:
             raise SettingError("substeps must be >= 1", "substeps")
         self.prescribed = tuple(self.prescribed)
+        if self.prescribed and self.step != "semi_implicit_euler":
+            raise SettingError(
+                f"step '{self.step}' takes no given accelerations; with prescribed"
+                " joints it must be semi_implicit_euler (hybrid_euler is its form)",
+                "step",
+            )
         kind: Any = {"forward_dynamics": self.forward_dynamics}
         if self.prescribed:
             kind = {"prescribed": self.prescribed}
@@ -104,6 +110,7 @@ class Simulator:
         """Go back to the start; commands are forgotten, the time goes on."""
         self.q, self.qd = self.q0.copy(), self.qd0.copy()
         self.tau = np.zeros(self.model.nv)
+        self.taken = self.tau
         self.commanded: float | None = None
         slices = [self.model.v_slice(name) for name in self.prescribed]
         self.qdd_u = np.zeros(sum(at.stop - at.start for at in slices))
@@ -140,6 +147,11 @@ class Simulator:
             self.counters["acceleration not finite"] += 1
             raise NonFiniteError("acceleration is not finite", "accelerations")
         self.qdd_u, self.accelerated = qdd.copy(), t
+
+    @property
+    def effort(self) -> np.ndarray:
+        """Joint forces: commanded ones, and those that given accelerations take."""
+        return self.taken if self.prescribed else self.tau
 
     def stale(self, t: float) -> bool:
         """Whether there is no command young enough at t."""

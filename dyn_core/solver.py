@@ -292,30 +292,13 @@ class TextSolver(Solver):
         return what
 
 
-_OF_TREES = (
-    "inverse_dynamics",
-    "forward_dynamics",
-    "hybrid_dynamics",
-    "hybrid_dynamics_masked",
-    "hybrid_step",
-    "id_derivatives",
-    "hd_derivatives",
-    "id_directional",
-    "fd_directional",
-    "hd_directional",
-    "parameter_jacobian",
-    "fd_parameter_jacobian",
-    "regressor",
-)
-
-
 def _open(solver: TextSolver, model: Model) -> str | None:
     """Say why a solver for trees does not serve a robot with loops, or give None."""
     if not model.loops or solver.closes_loops:
         return None
-    if any(slot.name in _OF_TREES for slot in solver.slots.values()):
+    if any(slot.of_trees for slot in solver.slots.values()):
         return None  # what fills the slot is asked itself
-    if solver.signature.name not in _OF_TREES:
+    if not solver.signature.of_trees:
         return None
     names = ", ".join(loop.name for loop in model.loops)
     return (

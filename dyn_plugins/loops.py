@@ -24,6 +24,7 @@ from dyn_core import (
     hookimpl,
     join_force,
     join_v,
+    resistance,
     split_q,
     split_v,
     without_springs,
@@ -260,6 +261,7 @@ def loop_inverse_dynamics(model, q, qd, qdd, tau_p, f_ext, active):
     A = jacobian_of(model, q, rows)
     parts = split_q(model, q), split_v(model, qd), split_v(model, qdd)
     open_tau = join_force(model, rnea(model, *parts, f_ext))
+    open_tau = open_tau + resistance(model, q, qd)
     p = [k for k, h in enumerate(driven) if not h]
     given = Vector(open_tau[k] for k in p) - Vector(tau_p)
     A_p = Matrix([row[k] for k in p] for row in A.rows)
@@ -290,11 +292,29 @@ def rnea_loops(model, q, qd, qdd, f_ext, active):
 
     Source: KIM-3.3 (70)-(80).
     """
-    names = model.active_joints if active is None else active
+    names = _motors(model, active)
     held = prescribed_coordinates(model, names if model.loops else model.joint_names)
     smooth, none = without_springs(model.without_friction()), Vector.zeros(model.nv)
     tau, _, _, _ = closed(smooth, q, qd, held, qdd, none, f_ext, (0.0, 0.0))
     return tau
+
+
+def _motors(model, active):
+    """Give the names of the joints that have motors."""
+    return model.active_joints if active is None else active
+
+
+def _motor_sizes(model, options):
+    """Refuse more motors than freedoms: their forces would not be unique."""
+    m = sum(loop.rows for loop in model.loops)
+    motors = sum(prescribed_coordinates(model, _motors(model, options["active"])))
+    if m and motors > model.nv - m:
+        raise UnsupportedError(
+            f"rnea_loops: {motors} active coordinates for {model.nv - m} freedoms"
+            f" ({model.nv} coordinates, {m} rows); valid: `passive: true` in the"
+            " sidecar for joints without a motor, or loop_inverse_least"
+        )
+    return {}
 
 
 def unsquare(model, active):
@@ -352,6 +372,7 @@ def dyn_solvers():
             INVERSE_DYNAMICS,
             rnea_loops,
             options={"active": None},
+            sizes=_motor_sizes,
             by_joint=False,
             closes_loops=True,
         ),

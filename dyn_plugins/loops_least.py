@@ -4,6 +4,8 @@ A rank is the number of singular values above `tolerance` times the largest. Lea
 norms mix N and N·m; `weight` scales joint forces or multipliers before they are summed.
 """
 
+from functools import lru_cache
+
 import numpy as np
 
 from dyn_core import (
@@ -13,20 +15,32 @@ from dyn_core import (
     ArraySolver,
     InfeasibleError,
     UnsupportedError,
+    Vector,
     hookimpl,
+    resistance,
     solver,
 )
 from dyn_plugins.hybrid import prescribed_coordinates
 from dyn_plugins.loops import inverse_sizes
 
 
-def _inputs(f_ext):
-    """Give the inputs that a Program needs for external forces."""
-    return {} if f_ext is None else {"inputs": ["f_ext"]}
+@lru_cache(maxsize=64)
+def _program(model, name, forced):
+    """Build a solver of the open tree, once for a robot."""
+    robot = model if name == "loop_constraints" else model.without_loops()
+    return solver(name).build(robot, **({"inputs": ["f_ext"]} if forced else {}))
 
 
-def _last(f_ext):
-    return () if f_ext is None else (f_ext,)
+def _solve(model, name, f_ext, *state):
+    """Call a solver of the open tree."""
+    forced = f_ext is not None and name in ("bias", "rnea")
+    return _program(model, name, forced)(*state, *([f_ext] if forced else []))
+
+
+def _passive(model, q, qd):
+    """Give what friction and springs take, where they were asked for."""
+    taken = resistance(model, Vector(q.tolist()), Vector(qd.tolist()))
+    return np.array(list(taken), float)
 
 
 class LeastForward(ArraySolver):
@@ -61,9 +75,9 @@ class LeastForward(ArraySolver):
         Returns:
             qdd, lambda, f and A qd.
         """
-        f, A, bias = solver("loop_constraints").build(model)(q, qd)
-        H = solver("crba").build(model)(q)
-        C = solver("bias").build(model, **_inputs(f_ext))(q, qd, *_last(f_ext))
+        f, A, bias = _solve(model, "loop_constraints", f_ext, q, qd)
+        H = _solve(model, "crba", f_ext, q)
+        C = _solve(model, "bias", f_ext, q, qd) + _passive(model, q, qd)
         free = np.linalg.solve(H, tau - C)
         G = A @ np.linalg.solve(H, A.T)
         wanted = -(A @ free + bias + 2 * alpha * (A @ qd) + beta**2 * f)
@@ -136,9 +150,8 @@ class LeastInverse(ArraySolver):
             tau_a and lambda.
         """
         held = np.array(prescribed_coordinates(model, active), bool)
-        _, A, _ = solver("loop_constraints").build(model)(q, qd)
-        rnea = solver("rnea").build(model.without_loops(), **_inputs(f_ext))
-        open_tau = rnea(q, qd, qdd, *_last(f_ext))
+        _, A, _ = _solve(model, "loop_constraints", f_ext, q, qd)
+        open_tau = _solve(model, "rnea", f_ext, q, qd, qdd) + _passive(model, q, qd)
         A_a, A_p = A[:, held], A[:, ~held]
         given = open_tau[~held] - tau_p
         scale = np.ones(len(A) if objective == "force" else int(held.sum()))
@@ -209,9 +222,9 @@ class LeastHybrid(ArraySolver):
             tau_u, qdd_v and lambda.
         """
         held = np.array(prescribed_coordinates(model, prescribed), bool)
-        _, A, bias = solver("loop_constraints").build(model)(q, qd)
-        H = solver("crba").build(model)(q)
-        C = solver("bias").build(model, **_inputs(f_ext))(q, qd, *_last(f_ext))
+        _, A, bias = _solve(model, "loop_constraints", f_ext, q, qd)
+        H = _solve(model, "crba", f_ext, q)
+        C = _solve(model, "bias", f_ext, q, qd) + _passive(model, q, qd)
         A_v, n = A[:, ~held], int((~held).sum())
         K = np.block(
             [[H[np.ix_(~held, ~held)], -A_v.T], [A_v, np.zeros((len(A),) * 2)]]

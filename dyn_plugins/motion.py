@@ -110,10 +110,10 @@ def joint_reactions(model, q, qd, qdd, f_ext, at, part, gravity):
         net.append(with_weight if gravity == "offset" else with_weight + I @ g[i])
     for i in reversed(model.bodies):
         f[model.parent[i]] = f[model.parent[i]] + X[i].T @ f[i]
-    through = []
+    through, carried = [], model.carried
     for i in model.bodies:
         x = _part(S[i], f[i], part, model.names[i])
-        through.append(_seen(model, i, q, X0, x, at))
+        through.append(_seen(model, i, q, X0, x, at, carried[i]))
     return through, net
 
 
@@ -132,12 +132,12 @@ def _part(S, f, part, name):
     return active if part == "active" else f - active
 
 
-def _seen(model, i, q, X0, f, at):
+def _seen(model, i, q, X0, f, at, link):
     """Give a force on body i in the coordinates asked for."""
     if at == "socket":
         return model.joint[i].X(q[i]).T @ f
     if at == "link":
-        return model.frames[model.carried[i]].X @ f
+        return model.frames[link].X @ f
     if at == "world":
         return X0[i].T @ f
     return f

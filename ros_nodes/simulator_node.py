@@ -189,7 +189,7 @@ class SimulatorNode(RobotNode):
     def _publish(self) -> None:
         """Publish the state, and simulated time where asked for."""
         robot, message = self.robot, self.message
-        joints = self.writer.write(robot.q, robot.qd, robot.tau)
+        joints = self.writer.write(robot.q, robot.qd, robot.effort)
         stamp = self.get_clock().now().to_msg()
         if self.value_of_clock:
             stamp.sec = int(self.simulated)

@@ -171,3 +171,16 @@ def test_floating_robots_fall(shipped):
     fallen = run.q[0, 2] - run.q[-1, 2]
     assert fallen == pytest.approx(0.5 * 9.81 * run.t[-1] ** 2, rel=0.02)
     np.testing.assert_allclose(np.linalg.norm(run.q[:, 3:7], axis=1), 1, atol=1e-12)
+
+
+def test_given_accelerations_replace_the_step():
+    """Prescribed joints report what they take; another step is refused in words."""
+    model = dyn.load_urdf(dyn.robots.path("arm7"))
+    robot = Simulator(model, prescribed=("joint2",))
+    robot.accelerate(0.0, [0.5])
+    for k in range(20):
+        robot.advance(k * robot.period)
+    assert abs(robot.effort[1]) > 1.0
+    np.testing.assert_array_equal(np.delete(robot.effort, 1), 0.0)
+    with pytest.raises(dyn.SettingError, match="semi_implicit_euler"):
+        Simulator(model, prescribed=("joint2",), step="rk4")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dyn_core.errors import ModelError, ShapeError
-from dyn_core.model import coordinates
+from dyn_core.model import check, coordinates
 from dyn_core.model.clusters import Cluster, find_clusters
 from dyn_core.model.joints import Joint
 from dyn_core.model.parts import Follower, Frame, Lead
@@ -142,14 +142,19 @@ class Model:
     def without_loops(self) -> Model:
         """Give the open tree."""
         description = replace(self.build.description, loops=())
-        return self.build.again(description=description, loops=())
+        return replace(
+            self, build=replace(self.build, description=description, loops=())
+        )
 
     def with_loops(self, *loops: Any) -> Model:
         """Give the robot with more loops (make_loop, user_loop, coupling).
 
         Source: KIM-3.0.
         """
-        return self.build.again(loops=(*self.build.loops, *loops))
+        build = replace(self.build, loops=(*self.build.loops, *loops))
+        closed = replace(self, build=build)
+        check.loops(closed)
+        return closed
 
     @property
     def carried(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import numpy as np
 from dyn_core.model import Model
 from dyn_core.model.coordinates import split_q
 from dyn_core.model.loops import make_loop
-from dyn_core.spatial import Transform, Vector
+from dyn_core.spatial import Matrix, Transform, Vector
 from dyn_core.testing.case import Case, Pairs, derivative
 
 
@@ -20,9 +20,7 @@ def looped(case: Case) -> Case:
     pose = _pose(model, case.q, frame.body)
     place = frame.X @ pose if frame.body else frame.X
     _, p = place.pose
-    anchor = Transform(
-        place.E * 0.0 + Transform.identity().E, p + Vector((0.5, 0.4, 0.3))
-    )
+    anchor = Transform(Matrix.identity(3), p + Vector((0.5, 0.4, 0.3)))
     rod = make_loop("rod", "distance", case.frame, None, at_a=anchor, length=0.5**0.5)
     result = object.__new__(Case)
     result.__dict__.update(case.__dict__)
@@ -114,3 +112,34 @@ def inverse_undoes_loops(case: Case) -> Pairs:
     tau_a, x = program(case.q, case.qd, qdd, case.qdd[at : at + 1])
     tau = np.insert(tau_a, at, case.qdd[at])
     yield H @ qdd + C, tau + A.T @ x
+
+
+def friction_enters_loops(case: Case) -> Pairs:
+    """joint_friction=True takes damping and dry friction from tau, in every solver"""
+    case = looped(case)
+    H, C, _, A, _ = _system(case)
+    if not _movable(A):
+        yield C, C
+        return
+    taken = case.other("bias", joint_friction=True)(case.q, case.qd) - C
+    if case.solver.signature.name == "loop_forward_dynamics":
+        got = case.program(joint_friction=True)(case.q, case.qd, case.qdd)
+        yield H @ got[0] + C + taken, case.qdd + A.T @ got[1]
+    elif case.solver.signature.name == "loop_hybrid_dynamics":
+        program = case.program(joint_friction=True, prescribed=[])
+        _, qdd, x = program(case.q, case.qd, [], case.qdd)
+        yield H @ qdd + C + taken, case.qdd + A.T @ x
+    else:
+        names = list(case.model.joint_names)
+        single = [n for n in names if case.width(n) == 1]
+        good = [n for n in single if abs(A[0, case.model.v_slice(n)][0]) > 1e-3]
+        if not good:
+            yield C, C
+            return
+        at = case.model.v_slice(good[0]).start
+        qdd = case.other("loop_forward_dynamics")(case.q, case.qd, case.qdd)[0]
+        active = [n for n in names if n != good[0]]
+        program = case.program(joint_friction=True, active=active)
+        tau_a, x = program(case.q, case.qd, qdd, case.qdd[at : at + 1])
+        tau = np.insert(tau_a, at, case.qdd[at])
+        yield H @ qdd + C + taken, tau + A.T @ x

@@ -308,9 +308,18 @@ def weight_is_carried(case: Case) -> Pairs:
 Law = Callable[[Case], Pairs]
 LAWS: dict[Signature, tuple[Law, ...]] = {
     kinds.LOOP_CONSTRAINTS: (closed.constraints_have_their_rates,),
-    kinds.LOOP_FORWARD_DYNAMICS: (closed.loops_obey_the_kkt_system,),
-    kinds.LOOP_HYBRID_DYNAMICS: (closed.hybrid_loops_obey_the_kkt_system,),
-    kinds.LOOP_INVERSE_DYNAMICS: (closed.inverse_undoes_loops,),
+    kinds.LOOP_FORWARD_DYNAMICS: (
+        closed.loops_obey_the_kkt_system,
+        closed.friction_enters_loops,
+    ),
+    kinds.LOOP_HYBRID_DYNAMICS: (
+        closed.hybrid_loops_obey_the_kkt_system,
+        closed.friction_enters_loops,
+    ),
+    kinds.LOOP_INVERSE_DYNAMICS: (
+        closed.inverse_undoes_loops,
+        closed.friction_enters_loops,
+    ),
     kinds.REGRESSOR: (
         regressors.regressor_gives_joint_forces,
         regressors.regressor_has_joint_friction,

@@ -215,8 +215,17 @@ def test_a_plug_moves_the_link_and_nothing_else():
         np.testing.assert_allclose(a, b, atol=1e-13)
     pose = dyn.solver("forward_kinematics").build(plugged, frames=["b"])(np.zeros(1))[0]
     np.testing.assert_allclose(np.linalg.inv(pose)[:3, 3], xyz, atol=1e-15)
-    file = dyn.load_urdf(ARM, extras={"joints": {"elbow" if False else dyn.load_urdf(ARM).joint_names[3]: {"plug": {"xyz": [0, 0, 0.1]}}}})  # fmt: skip
-    assert file.nv == 7
+    name = dyn.load_urdf(ARM).joint_names[3]
+    extras = {"joints": {name: {"plug": {"xyz": [0, 0, 0.1]}}}}
+    arm, moved = dyn.load_urdf(ARM), dyn.load_urdf(ARM, extras=extras)
+    link = arm.carried[arm.body_of_joint(name)]
+    here, there = (
+        dyn.solver("forward_kinematics").build(m, frames=[link])(np.zeros(7))[0]
+        for m in (arm, moved)
+    )
+    np.testing.assert_allclose(
+        there[:3, 3], here[:3, 3] - 0.1 * here[:3, 2], atol=1e-14
+    )
 
 
 def test_states_by_name_must_fit_their_gears():

@@ -535,3 +535,30 @@ def test_more_rows_than_free_coordinates(five_bar):
     _near(got.tau_u, [33.1580750182911, 21.5388960171309, 5.13878560628175])
     with pytest.raises(dyn.InfeasibleError, match="do not fit the loops"):
         solve(fitting + [0.0, 0.1, 0.0])
+
+
+def test_loops_keep_the_order_of_coordinates(four_bar):
+    """A reordered robot stays so with and without its loops."""
+    turned = four_bar.reorder(["j3", "j1", "j2"])
+    assert turned.without_loops().joint_names == ("j3", "j1", "j2")
+    at = [2, 0, 1]
+    q, qd, tau = (np.array(x, float)[at] for x in (QE, QDE, TAUE))
+    wanted = np.array([-3.41569151490586, 5.02191081785018, -0.111960363488969])[at]
+    for name in ("loop_forward_dynamics", "loop_forward_least"):
+        _near(_solve(name, turned, q, qd, tau, engine=None).qdd, wanted)
+
+
+def test_too_many_motors_are_refused_in_words(four_bar):
+    """Without passive joints a linkage's torques are not unique."""
+    with pytest.raises(dyn.UnsupportedError, match="3 active .* 1 freedoms.*passive"):
+        dyn.solver("rnea_loops").build(four_bar)
+
+
+def test_what_loops_change_is_refused(four_bar):
+    """No solver of trees answers for forces or motions of a robot with loops."""
+    for name in ("response", "delassus", "joint_reactions", "articulated_bodies"):
+        with pytest.raises(dyn.UnsupportedError, match="has loops"):
+            dyn.solver(name).build(four_bar)
+    for name in ("crba", "bias", "gravity", "jacobian"):
+        choices = {"frame": "b3"} if name == "jacobian" else {}
+        dyn.solver(name).build(four_bar, **choices)
