@@ -55,11 +55,20 @@ from dyn_core.model.linear_parameters import (
 from dyn_core.model.loops import Coupling, Loop, coupling, make_loop, user_loop
 from dyn_core.model.parameters import with_values as with_parameters
 from dyn_core.model.passive import resistance, without_springs
+from dyn_core.planar import ChainModel, make_chain
 from dyn_core.registry import Registry, default_registry, solver, solvers
 from dyn_core.signature import (
     ARTICULATED_BODIES,
     BIAS_FORCE,
     BODY_MOTION,
+    CHAIN_ACCELERATIONS,
+    CHAIN_EVENT_STEP,
+    CHAIN_FORCE_JACOBIAN,
+    CHAIN_FORCES,
+    CHAIN_IMPACT,
+    CHAIN_STEP,
+    CHAIN_TORQUE_RESPONSE,
+    CHAIN_TORQUES,
     CONSTRAINT_JACOBIAN,
     CORIOLIS_FORCE,
     CROSS_RESPONSE,
@@ -93,6 +102,9 @@ from dyn_core.signature import (
     MASS_MATRIX,
     MASS_MATRIX_INVERSE,
     MOMENTUM,
+    OBJECT_DYNAMICS,
+    OBJECT_ENERGY,
+    OBJECT_STEP,
     OPERATIONAL_INERTIA,
     PARAMETER_JACOBIAN,
     POINT_DELASSUS,
@@ -101,6 +113,7 @@ from dyn_core.signature import (
     SELF_RESPONSES,
     SIGNATURES,
     STEP,
+    TASK_STEP,
     TRACKING_CONTROL,
     Port,
     Signature,
@@ -127,5 +140,6 @@ from dyn_core.spatial import (
     total,
 )
 from dyn_core.spatial.linear import Factored
+from dyn_core.system import System
 
 __all__ = [name for name in dir() if not name.startswith("_")]

@@ -13,7 +13,7 @@ from dyn_core.engines import Program
 from dyn_core.engines.base import Recipe, RowProgram
 from dyn_core.errors import RequireError, ShapeError, UnsupportedError
 from dyn_core.model import Model
-from dyn_core.model.passive import resistance, without_springs
+from dyn_core.model.passive import resistance
 from dyn_core.solver import Common, Solver
 from dyn_core.spatial import Vector
 
@@ -43,6 +43,7 @@ class ArraySolver(Solver):
 
     def build(self, model: Model, **choices: Any) -> Program:
         """Give a Program; parameter inputs are refused."""
+        self.demand_kind(model)
         common, rest = Common.split(self, choices, tuple(self.options))
         options = {**self.options, **rest}
         optional = {p.name for p in self.signature.inputs if p.optional}
@@ -55,11 +56,9 @@ class ArraySolver(Solver):
             what = ", ".join(refused)
             raise UnsupportedError(f"{self.name} is not a text and cannot take {what}")
         here = self.signature.friction_at is not None
-        robot = model
-        if here or not common.joint_springs:
-            robot = without_springs(robot)
-        if here or not common.joint_friction:
-            robot = robot.without_friction()
+        robot = model.resisting(
+            common.joint_friction and not here, common.joint_springs and not here
+        )
         sizes = self.sizes(model, options)
         inputs, outputs, _ = common.ports(model, self.signature, sizes)
         return _ArrayProgram(

@@ -13,7 +13,7 @@ from typing import Any
 
 from dyn_core.errors import ShapeError, UnsupportedError
 from dyn_core.matrices import places
-from dyn_core.model import Model, coordinates, parameters
+from dyn_core.model import Model, coordinates
 from dyn_core.model.passive import damping_matrix, resistance, stiffness_matrix
 from dyn_core.model.regroup import regroup
 from dyn_core.scalar import Number
@@ -164,7 +164,7 @@ class FlatText:
             else:
                 values[port.name] = _structured(port, part)
         model = self.model
-        robot = parameters.with_values(model, changed) if changed else model
+        robot = model.with_values(changed) if changed else model
         results = self.border.apply(robot, values)
         return [x for result in results for x in flat_numbers(result)]
 
@@ -182,9 +182,7 @@ class _Slot:
         """Give the result: one value, or a tuple of several."""
         if isinstance(self.what, Border):
             names = [port.name for port in self.what.signature.inputs]
-            model = (
-                parameters.with_values(self.model, changed) if changed else self.model
-            )
+            model = self.model.with_values(changed) if changed else self.model
             results = self.what.apply(model, dict(zip(names, args, strict=False)))
         else:
             results = self._call(args, changed)

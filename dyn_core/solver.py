@@ -16,9 +16,9 @@ from dyn_core.errors import (
     UnsupportedError,
 )
 from dyn_core.matrices import FORMS, places
-from dyn_core.model import Model, parameters
-from dyn_core.model.passive import without_springs
+from dyn_core.model import Model
 from dyn_core.signature import Port, Signature
+from dyn_core.system import System
 
 Lookup = Callable[[str], "Solver"]
 
@@ -52,9 +52,18 @@ class Solver(ABC):
                 f_ext_frame, wait, matrices; the solver's own slots and options.
         """
 
-    def refusal(self, model: Model) -> str | None:
+    def refusal(self, model: Any) -> str | None:
         """Say why this robot is not served and what would be valid; None if it is."""
         return None
+
+    def demand_kind(self, system: System) -> None:
+        """Refuse a system of another kind than the Signature's."""
+        if getattr(system, "kind", None) != self.signature.system:
+            raise UnsupportedError(
+                f"{self.name} is for a {self.signature.system}, not for"
+                f" {system!r}; valid: solvers of a Signature whose system is"
+                f" '{getattr(system, 'kind', type(system).__name__)}'"
+            )
 
     def bound(self, origin: str, lookup: Lookup) -> Solver:
         """Give the Solver with what the registry knows."""
@@ -123,16 +132,16 @@ class Common:
         """Give sized inputs, outputs, and which inputs are parameter paths."""
         optional = [p.name for p in signature.inputs if p.optional]
         paths = [name for name in self.inputs if name not in optional]
-        sizes = {"nq": model.nq, "nv": model.nv, "nb": model.nb, **sizes}
+        sizes = {**model.sizes, **sizes}
         inputs = [
             port.sized(sizes)
             for port in signature.inputs
             if not port.optional or port.name in self.inputs
         ]
         for path in paths:
-            count = parameters.size(model, path)
-            unit = parameters.UNITS[path.rpartition(".")[2]]
-            inputs.append(Port(path, () if count == 1 else (count,), unit))
+            count = len(model.parameter(path))
+            shape = () if count == 1 else (count,)
+            inputs.append(Port(path, shape, model.unit(path)))
         outputs = []
         for port in signature.outputs:
             kept = places(model, port.kind, self.matrices)
@@ -221,13 +230,11 @@ class TextSolver(Solver):
         if name not in ENGINES:
             valid = ", ".join(ENGINES)
             raise UnsupportedError(f"no engine is called '{name}'; valid: {valid}")
-        robot = model if common.joint_springs else without_springs(model)
-        robot = robot if common.joint_friction else robot.without_friction()
-        if model.driven and "time" not in common.inputs:
-            raise UnsupportedError(
-                f"{self.name}: the place of {', '.join(model.driven)} is driven; give"
-                " the time: build(model, inputs=['time'])"
-            )
+        self.demand_kind(model)
+        robot: Any = model.resisting(common.joint_friction, common.joint_springs)
+        missing = model.missing(common.inputs)
+        if missing is not None:
+            raise UnsupportedError(f"{self.name}: {missing}")
         border = self._border(robot, common, rest)
         sizes = self.sizes(model, border.options)
         inputs, outputs, paths = common.ports(model, self.signature, sizes)
@@ -238,7 +245,7 @@ class TextSolver(Solver):
             inputs=inputs,
             outputs=outputs,
             defaults={
-                p.name: parameters.value(model, p.name).reshape(p.shape)
+                p.name: model.value(p.name).reshape(p.shape)
                 for p in inputs
                 if p.name in paths
             },
@@ -294,7 +301,7 @@ class TextSolver(Solver):
 
 def _open(solver: TextSolver, model: Model) -> str | None:
     """Say why a solver for trees does not serve a robot with loops, or give None."""
-    if not model.loops or solver.closes_loops:
+    if solver.closes_loops or model.kind != "robot" or not model.loops:
         return None
     if any(slot.of_trees for slot in solver.slots.values()):
         return None  # what fills the slot is asked itself

@@ -14,10 +14,10 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("dyn_core", "dyn_plugins", "ros_nodes")
 MODULES = [p for name in PACKAGES for p in sorted((ROOT / name).rglob("*.py"))]
 ORDER = (
-    "errors", "operations", "scalar", "jets", "spatial", "duals", "model", "matrices", "signature", "engines",
+    "errors", "operations", "scalar", "jets", "spatial", "duals", "system", "model", "matrices", "signature", "engines",
     "border", "solver", "array_solver", "cost", "hookspecs", "registry", "consistency", "trajectory", "control", "simulate",
     "physical_fit", "identifiable", "identification",
-    "testing", "bench", "cli",
+    "planar", "envs", "testing", "bench", "cli",
 )  # fmt: skip
 
 

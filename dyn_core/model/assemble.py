@@ -14,8 +14,8 @@ from dyn_core.model import check
 from dyn_core.model.description import Description, JointSpec, origin
 from dyn_core.model.joints import Driven, Floating, Joint, make_joint
 from dyn_core.model.model import Model
-from dyn_core.model.parts import Frame, Lead
-from dyn_core.spatial import Matrix, Motion, RigidInertia, Transform, Vector
+from dyn_core.model.parts import Frame, Lead, gravity, sum_inertias
+from dyn_core.spatial import Matrix, Transform, Vector
 
 ROOT_JOINT = "root_joint"
 
@@ -324,20 +324,6 @@ def plug(spec: JointSpec) -> Transform:
     if not any((*spec.plug_xyz, *spec.plug_rpy)):
         return Transform.identity()
     return origin(spec.plug_xyz, spec.plug_rpy)
-
-
-def gravity(g: Sequence[Any]) -> Motion:
-    """Give gravity as a spatial acceleration of the base frame."""
-    return Motion((0.0, 0.0, 0.0), tuple(g))
-
-
-def sum_inertias(frames: Mapping[str, Frame], count: int) -> tuple[RigidInertia, ...]:
-    """Add up the inertias of all links fixed to each body."""
-    sums = [RigidInertia.zero()] * count
-    for frame in frames.values():
-        moved = frame.X.T @ frame.inertia @ frame.X
-        sums[frame.body] = sums[frame.body] + moved
-    return tuple(sums)
 
 
 def _lock_value(spec: JointSpec, joint: Joint, value: Any) -> Vector:

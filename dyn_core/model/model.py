@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dyn_core.errors import ModelError, ShapeError
-from dyn_core.model import check, coordinates
+from dyn_core.model import check, coordinates, parameters, passive
 from dyn_core.model.clusters import Cluster, find_clusters
 from dyn_core.model.joints import Joint
 from dyn_core.model.parts import Follower, Frame, Lead
 from dyn_core.spatial import Motion, RigidInertia, Transform, Vector
+from dyn_core.system import System
 
 if TYPE_CHECKING:
     from dyn_core.model.assemble import Build
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class Model(System):
     """A robot: bodies 1..nb, parents first; body 0 is the base.
 
     Per-body tuples have an unused entry 0, so that the body's number is the index.
@@ -75,6 +76,39 @@ class Model:
     warnings: tuple[str, ...]
     build: Build
     forces: tuple[Callable[..., Any], ...] = ()
+
+    kind = "robot"
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Named sizes of Ports."""
+        return {"nq": self.nq, "nv": self.nv, "nb": self.nb}
+
+    def parameter(self, path: str) -> list[Any]:
+        """Give the numbers of a parameter path (model/parameters.py)."""
+        return parameters.numbers(self, path)
+
+    def unit(self, path: str) -> str:
+        """Give the unit of a parameter path."""
+        return parameters.UNITS[path.rpartition(".")[2]]
+
+    def with_values(self, values: Mapping[str, Sequence[Any]]) -> Model:
+        """Give the robot with some parameters replaced, unchecked."""
+        return parameters.with_values(self, values)
+
+    def resisting(self, friction: bool, springs: bool) -> Model:
+        """Give the robot with joint friction and springs only where asked for."""
+        robot = self if springs else passive.without_springs(self)
+        return robot if friction else robot.without_friction()
+
+    def missing(self, inputs: Sequence[str]) -> str | None:
+        """Say that a robot with driven places needs the time, or give None."""
+        if not self.driven or "time" in inputs:
+            return None
+        return (
+            f"the place of {', '.join(self.driven)} is driven; give the time:"
+            " build(model, inputs=['time'])"
+        )
 
     @property
     def floors(self) -> tuple[tuple[float, ...], ...]:

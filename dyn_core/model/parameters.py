@@ -15,17 +15,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dyn_core.errors import ModelError
-from dyn_core.model.assemble import gravity, sum_inertias
 from dyn_core.model.description import origin
 from dyn_core.model.joints import Driven
-from dyn_core.model.model import Model
-from dyn_core.model.parts import Frame
+from dyn_core.model.parts import Frame, gravity, sum_inertias
 from dyn_core.spatial import RigidInertia, Symmetric, Vector
+
+if TYPE_CHECKING:
+    from dyn_core.model.model import Model
 
 LINK = {"mass": 1, "com": 3, "inertia": 6, "payload": 10}
 JOINT = {"damping": 1, "friction": 1, "armature": 1, "origin": 6}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dyn_core.spatial import Matrix, RigidInertia, Transform, Vector
+from dyn_core.spatial import Matrix, Motion, RigidInertia, Transform, Vector
 
 
 @dataclass(frozen=True)
@@ -49,3 +50,17 @@ class Follower:
     leader: str
     multiplier: Any
     offset: Any
+
+
+def gravity(g: Sequence[Any]) -> Motion:
+    """Give gravity as a spatial acceleration of the base frame."""
+    return Motion((0.0, 0.0, 0.0), tuple(g))
+
+
+def sum_inertias(frames: Mapping[str, Frame], count: int) -> tuple[RigidInertia, ...]:
+    """Add up the inertias of all links fixed to each body."""
+    sums = [RigidInertia.zero()] * count
+    for frame in frames.values():
+        moved = frame.X.T @ frame.inertia @ frame.X
+        sums[frame.body] = sums[frame.body] + moved
+    return tuple(sums)

@@ -1,0 +1,437 @@
+"""Planar chains: point masses at joints, rods between them, what joints may not do.
+
+Joints are numbered 0..n-1, links 0..n-2; link i goes from joint i to joint i+1. The
+plane is (x, y) with y upwards; angles turn from x to y. A link may have mass itself.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+
+from dyn_core.errors import ModelError
+from dyn_core.system import System
+
+FREE, LINE, GUIDED = 0.0, 1.0, 2.0  # what a joint may do, as a number
+KINDS = {"free": FREE, "line": LINE, "guided": GUIDED, "fixed": GUIDED}
+OFF, STICK, SLIDE = 0.0, 1.0, 2.0  # how a joint is on the ground
+
+
+@dataclass(frozen=True)
+class HalfPlane:
+    """Ground: joints may be where z . (x - z0) >= 0.
+
+    Attributes:
+        z0: A point of the edge, 2 [m].
+        z: Unit normal into the free side, 2.
+        joints: Numbers of the joints that it stops; None for all.
+        mode: stick (a joint that touches it rests) or slide (it keeps to the edge).
+
+    Source: WAW-7.2, WAW-12.8.
+    """
+
+    z0: tuple[float, float] = (0.0, 0.0)
+    z: tuple[float, float] = (0.0, 1.0)
+    joints: tuple[int, ...] | None = None
+    mode: str = "stick"
+
+    def stops(self, joint: int) -> bool:
+        """Whether it stops a joint."""
+        return self.joints is None or joint in self.joints
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """What the joints of a chain of n joints do.
+
+    Attributes:
+        kind: By joint: free, line or guided (fixed is guided with a_w = 0), or the
+            numbers 0, 1, 2.
+        a_w: Acceleration of guided joints, and along s of joints on a line, (n, 2)
+            [m/s²].
+        s: Unit normals of the lines, (n, 2).
+        active: By joint: whether the acceleration of its angle is given; of joint 0
+            that of the absolute angle of link 0. The last joint has no angle.
+        alpha_w: These accelerations, n [rad/s²].
+
+    Source: WAW-1.1, WAW-9.4.
+    """
+
+    kind: tuple[float, ...]
+    a_w: tuple[tuple[float, float], ...]
+    s: tuple[tuple[float, float], ...]
+    active: tuple[bool, ...]
+    alpha_w: tuple[float, ...]
+
+    @classmethod
+    def of(
+        cls,
+        n: int,
+        kind: Any = "free",
+        a_w: Any = None,
+        s: Any = None,
+        active: Any = (),
+        alpha_w: Any = None,
+    ) -> Constraints:
+        """Make checked constraints of n joints.
+
+        Args:
+            n: Number of joints.
+            kind: One for all, a sequence of n, or a mapping joint -> kind.
+            a_w: (n, 2) or a mapping joint -> (2,); zero where not given.
+            s: (n, 2) or a mapping joint -> (2,); needed for joints on a line.
+            active: Numbers of active joints, or n booleans.
+            alpha_w: n or a mapping joint -> number; zero where not given.
+        """
+        if isinstance(kind, (str, float, int)):
+            kind = [kind] * n
+        kinds = tuple(
+            _kind(k, i) for i, k in enumerate(_filled("kind", kind, n, "free"))
+        )
+        normals = _pairs("s", s, n)
+        for i, (k, row) in enumerate(zip(kinds, normals, strict=True)):
+            size = float(np.hypot(*row))
+            if k != LINE:
+                continue
+            if size < 1e-12:
+                raise ModelError(
+                    f"s[{i}]: joint {i} is on a line and needs the line's normal, got"
+                    f" {row}",
+                    f"s[{i}]",
+                )
+            if abs(size - 1) > 1e-9:
+                message = f"s[{i}] has length {size:.6g}; it was normalised"
+                warnings.warn(message, RuntimeWarning, stacklevel=3)
+            normals[i] = (row[0] / size, row[1] / size)
+        on = _flags(active, n)
+        if n and on[-1]:
+            raise ModelError(f"active[{n - 1}]: the last joint has no angle", "active")
+        if n and on[0] and kinds[0] == FREE:
+            raise ModelError(
+                "active[0]: joint 0 is free, nothing holds its angle; valid: a guided"
+                " joint or one on a line",
+                "active",
+            )
+        alpha = tuple(float(x) for x in _filled("alpha_w", alpha_w, n, 0.0))
+        if not np.isfinite(alpha).all():
+            raise ModelError("alpha_w is not finite", "alpha_w")
+        return cls(kinds, tuple(_pairs("a_w", a_w, n)), tuple(normals), on, alpha)
+
+
+@dataclass(frozen=True, eq=False)
+class ChainModel(System):
+    """A planar chain of n joints.
+
+    Attributes:
+        lengths: Of the links, n-1 [m].
+        masses: Of the joints, n [kg].
+        gravity: 2 [m/s²].
+        k_omega: Rolling resistance by joint, n [N·m·s].
+        k_v: Drag by speed squared by joint, n [kg/m].
+        lower, upper: Limits of the joint angles, n [rad]; infinite where none.
+        ground: Half-planes that stop joints.
+        link_masses, link_coms, link_inertias: Of links with mass of their own, n-1:
+            mass [kg], distance of its centre from the link's start [m], inertia about
+            its centre [kg·m²]; zero for a link without.
+        constraints: What the joints do unless a Program is told otherwise.
+        joint_names: n.
+        name: Its name.
+
+    Source: WAW-1.1, WAW-13.4.
+    """
+
+    kind = "planar_chain"
+
+    lengths: tuple[float, ...]
+    masses: tuple[float, ...]
+    gravity: tuple[float, ...] = (0.0, -9.81)
+    k_omega: tuple[float, ...] = ()
+    k_v: tuple[float, ...] = ()
+    lower: tuple[float, ...] = ()
+    upper: tuple[float, ...] = ()
+    ground: tuple[HalfPlane, ...] = ()
+    link_masses: tuple[float, ...] = ()
+    link_coms: tuple[float, ...] = ()
+    link_inertias: tuple[float, ...] = ()
+    constraints: Constraints = field(default_factory=lambda: Constraints.of(0))
+    joint_names: tuple[str, ...] = ()
+    name: str = "chain"
+
+    @property
+    def n(self) -> int:
+        """Number of joints."""
+        return len(self.masses)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Named sizes of Ports: n joints, l links."""
+        return {"n": self.n, "l": self.n - 1}
+
+    @property
+    def shares(self) -> tuple[tuple[Any, Any, Any], ...]:
+        """By link: what its mass adds to its start, to its end, and between them.
+
+            start: m (1-c)² + I/L²,  end: m c² + I/L²,  between: m c (1-c) - I/L²
+
+        Source: WAW-13.4.
+        """
+        rows = []
+        for L, m, at, I in self._links():
+            c = at / L
+            rows.append(
+                (
+                    m * (1 - c) * (1 - c) + I / (L * L),
+                    m * c * c + I / (L * L),
+                    m * c * (1 - c) - I / (L * L),
+                )
+            )
+        return tuple(rows)
+
+    @property
+    def weights(self) -> tuple[Any, ...]:
+        """By joint: the mass that gravity pulls there."""
+        found = list(self.masses)
+        for i, (L, m, at, _) in enumerate(self._links()):
+            found[i] = found[i] + m * (1 - at / L)
+            found[i + 1] = found[i + 1] + m * at / L
+        return tuple(found)
+
+    def _links(self) -> list[tuple[Any, Any, Any, Any]]:
+        parts = self.lengths, self.link_masses, self.link_coms, self.link_inertias
+        return list(zip(*parts, strict=True))
+
+    def parameter(self, path: str) -> list[Any]:
+        """Give the numbers of a parameter: the name of one of the UNITS."""
+        if path not in UNITS:
+            valid = ", ".join(UNITS)
+            raise ModelError(f"no parameter path '{path}'; valid: {valid}", path)
+        return list(getattr(self, path))
+
+    def unit(self, path: str) -> str:
+        """Give the unit of a parameter path."""
+        return UNITS[path]
+
+    def with_values(self, values: Mapping[str, Sequence[Any]]) -> ChainModel:
+        """Give the chain with some parameters replaced by numbers or symbols."""
+        for path in values:
+            self.parameter(path)
+        changes: Any = {path: tuple(x) for path, x in values.items()}
+        return replace(self, **changes)
+
+    def with_constraints(self, **parts: Any) -> ChainModel:
+        """Give the chain with other constraints (Constraints.of)."""
+        return make_chain_like(self, constraints=Constraints.of(self.n, **parts))
+
+
+UNITS = {
+    "lengths": "m", "masses": "kg", "gravity": "m/s²", "k_omega": "N·m·s",
+    "k_v": "kg/m", "link_masses": "kg", "link_coms": "m", "link_inertias": "kg·m²",
+}  # fmt: skip
+
+
+def make_chain(lengths: Any, masses: Any, **parts: Any) -> ChainModel:
+    """Make a checked planar chain.
+
+    Args:
+        lengths: Of the links, n-1 [m].
+        masses: Of the joints, n [kg].
+        parts: The other attributes of ChainModel; gravity may be one number g, which
+            stands for (0, -g); lower and upper may be mappings joint -> angle.
+            constraints may be a mapping of the arguments of Constraints.of.
+
+    Raises:
+        ModelError: Something does not fit; it names field and index.
+    """
+    lengths = _numbers("lengths", lengths)
+    masses = _numbers("masses", masses)
+    n = len(masses)
+    if n < 1 or len(lengths) != n - 1:
+        raise ModelError(
+            f"lengths: {len(lengths)} links for {n} joints; valid: n joints, n-1 links",
+            "lengths",
+        )
+    unknown = [key for key in parts if key not in {f.name for f in fields(ChainModel)}]
+    if unknown:
+        valid = ", ".join(f.name for f in fields(ChainModel))
+        raise ModelError(
+            f"a chain has no {', '.join(unknown)}; valid: {valid}", unknown[0]
+        )
+    gravity = parts.pop("gravity", 9.81)
+    if np.ndim(gravity) == 0:
+        gravity = (0.0, -float(gravity))
+    constraints = parts.pop("constraints", None)
+    if constraints is None or isinstance(constraints, Mapping):
+        constraints = Constraints.of(n, **(constraints or {}))
+    names = tuple(parts.pop("joint_names", ())) or tuple(f"joint{i}" for i in range(n))
+    if len(names) != n or len(set(names)) != n:
+        raise ModelError(f"joint_names: {n} different names wanted, got {names}")
+    chain = ChainModel(
+        lengths,
+        masses,
+        gravity=_numbers("gravity", gravity, 2),
+        k_omega=_numbers("k_omega", parts.pop("k_omega", ()), n),
+        k_v=_numbers("k_v", parts.pop("k_v", ()), n),
+        lower=_limits("lower", parts.pop("lower", ()), n, -np.inf),
+        upper=_limits("upper", parts.pop("upper", ()), n, np.inf),
+        ground=tuple(
+            _half_plane(g, k, n) for k, g in enumerate(parts.pop("ground", ()))
+        ),
+        link_masses=_numbers("link_masses", parts.pop("link_masses", ()), n - 1),
+        link_coms=_numbers("link_coms", parts.pop("link_coms", ()), n - 1),
+        link_inertias=_numbers("link_inertias", parts.pop("link_inertias", ()), n - 1),
+        constraints=constraints,
+        joint_names=names,
+        name=str(parts.pop("name", "chain")),
+    )
+    _check(chain)
+    return chain
+
+
+def make_chain_like(chain: ChainModel, **changes: Any) -> ChainModel:
+    """Make a checked chain that differs from another in some attributes."""
+    parts = {f.name: getattr(chain, f.name) for f in fields(chain)} | changes
+    return make_chain(parts.pop("lengths"), parts.pop("masses"), **parts)
+
+
+def _check(chain: ChainModel) -> None:
+    """Refuse what has no motion, naming field and index."""
+    for i, length in enumerate(chain.lengths):
+        if length <= 0:
+            raise ModelError(f"lengths[{i}] must be > 0, got {length}", f"lengths[{i}]")
+    for name in ("k_omega", "k_v", "link_masses", "link_inertias"):
+        for i, x in enumerate(getattr(chain, name)):
+            if x < 0:
+                raise ModelError(f"{name}[{i}] must be >= 0, got {x}", f"{name}[{i}]")
+    borne = list(chain.masses)
+    for i, (start, end, _) in enumerate(chain.shares):
+        borne[i] += start
+        borne[i + 1] += end
+    for i, (kind, mass) in enumerate(zip(chain.constraints.kind, borne, strict=True)):
+        if mass < 0 or (kind != GUIDED and mass <= 0):
+            what = "guided" if kind == GUIDED else "free or on a line"
+            least = ">= 0" if kind == GUIDED else "> 0"
+            raise ModelError(
+                f"masses[{i}] of a joint that is {what} must be {least}, got {mass}",
+                f"masses[{i}]",
+            )
+    for i, (low, high) in enumerate(zip(chain.lower, chain.upper, strict=True)):
+        if low > high:
+            raise ModelError(
+                f"lower[{i}] is above upper[{i}]: {low} > {high}", f"lower[{i}]"
+            )
+    if len(chain.constraints.kind) != chain.n:
+        raise ModelError(
+            f"constraints are for {len(chain.constraints.kind)} joints, not {chain.n}",
+            "constraints",
+        )
+
+
+def _numbers(name: str, values: Any, size: int | None = None) -> tuple[float, ...]:
+    """Give finite floats; zeros if none are given."""
+    try:
+        array = np.asarray(values, float)
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"{name}: numbers wanted, got {values!r}", name) from error
+    if size is not None and array.size == 0:
+        array = np.zeros(max(size, 0))
+    if array.ndim == 0 and size is not None:
+        array = np.full(size, float(array))
+    if array.ndim != 1 or (size is not None and len(array) != size):
+        wanted = "a list" if size is None else f"{size} numbers"
+        raise ModelError(f"{name}: {wanted} wanted, got shape {array.shape}", name)
+    for i, x in enumerate(array):
+        if not np.isfinite(x):
+            raise ModelError(f"{name}[{i}] is not finite: {x}", f"{name}[{i}]")
+    return tuple(array.tolist())
+
+
+def _limits(name: str, values: Any, n: int, none: float) -> tuple[float, ...]:
+    found = [float(x) for x in _filled(name, values, n, none)]
+    for i, x in enumerate(found):
+        if np.isnan(x):
+            raise ModelError(f"{name}[{i}] is not a number", f"{name}[{i}]")
+        if np.isfinite(x) and i == n - 1:
+            raise ModelError(
+                f"{name}[{i}]: the last joint has no angle", f"{name}[{i}]"
+            )
+    return tuple(found)
+
+
+def _filled(name: str, values: Any, n: int, default: Any) -> list[Any]:
+    """Give n values: a sequence of n, a mapping of some, or the default."""
+    if values is None or (not isinstance(values, Mapping) and len(values) == 0):
+        return [default] * n
+    if isinstance(values, Mapping):
+        found = [default] * n
+        for key, value in values.items():
+            if not isinstance(key, int) or not 0 <= key < n:
+                raise ModelError(
+                    f"{name}: joint {key!r} is not one of 0..{n - 1}", name
+                )
+            found[key] = value
+        return found
+    if len(values) != n:
+        raise ModelError(f"{name}: {n} values wanted, got {len(values)}", name)
+    return list(values)
+
+
+def _pairs(name: str, values: Any, n: int) -> list[tuple[float, float]]:
+    return [
+        _pair(f"{name}[{i}]", row)
+        for i, row in enumerate(_filled(name, values, n, (0.0, 0.0)))
+    ]
+
+
+def _pair(name: str, row: Any) -> tuple[float, float]:
+    x, y = _numbers(name, row, 2)
+    return x, y
+
+
+def _flags(values: Any, n: int) -> tuple[bool, ...]:
+    """Give n booleans from booleans, or from the numbers of those that are true."""
+    given = list(values)
+    if len(given) == n and all(isinstance(x, (bool, np.bool_)) for x in given):
+        return tuple(bool(x) for x in given)
+    for x in given:
+        if not isinstance(x, (int, np.integer)) or not 0 <= x < n:
+            raise ModelError(f"active: joint {x!r} is not one of 0..{n - 1}", "active")
+    return tuple(i in given for i in range(n))
+
+
+def _kind(value: Any, i: int) -> float:
+    found = KINDS.get(value, value) if isinstance(value, str) else value
+    if found not in (FREE, LINE, GUIDED):
+        raise ModelError(
+            f"kind[{i}] {value!r}; valid: {', '.join(KINDS)}", f"kind[{i}]"
+        )
+    return float(found)
+
+
+def _half_plane(given: Any, k: int, n: int) -> HalfPlane:
+    """Check a half-plane, or make one of a mapping."""
+    if isinstance(given, Mapping):
+        unknown = set(given) - {f.name for f in fields(HalfPlane)}
+        if unknown:
+            raise ModelError(
+                f"ground[{k}]: unknown {', '.join(sorted(unknown))}", f"ground[{k}]"
+            )
+        given = HalfPlane(**given)
+    z0, z = _pair(f"ground[{k}].z0", given.z0), _pair(f"ground[{k}].z", given.z)
+    size = float(np.hypot(*z))
+    if size < 1e-12:
+        raise ModelError(f"ground[{k}].z has no direction: {z}", f"ground[{k}].z")
+    if given.mode not in ("stick", "slide"):
+        raise ModelError(
+            f"ground[{k}].mode {given.mode!r}; valid: stick, slide", f"ground[{k}]"
+        )
+    joints = None if given.joints is None else tuple(given.joints)
+    for i in joints or ():
+        if not isinstance(i, int) or not 0 <= i < n:
+            raise ModelError(
+                f"ground[{k}].joints: {i!r} is not one of 0..{n - 1}", f"ground[{k}]"
+            )
+    return HalfPlane(z0, (z[0] / size, z[1] / size), joints, given.mode)
