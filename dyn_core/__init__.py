@@ -11,6 +11,7 @@ Sources, by the short names used in docstrings:
 from dyn_core import errors, robots, scalar
 from dyn_core.array_solver import ArraySolver
 from dyn_core.consistency import close_loops, close_rates
+from dyn_core.contact import ConstraintLayout, ConstraintProblem, ContactSolution
 from dyn_core.cost import count
 from dyn_core.duals import Dual, dual, duals, moves, slope_of, value_of, variation_of
 from dyn_core.engines import ENGINES, Program, default_engine
@@ -60,6 +61,7 @@ from dyn_core.registry import Registry, default_registry, solver, solvers
 from dyn_core.signature import (
     ARTICULATED_BODIES,
     BIAS_FORCE,
+    BODY_JACOBIANS,
     BODY_MOTION,
     CHAIN_ACCELERATIONS,
     CHAIN_EVENT_STEP,
@@ -70,6 +72,8 @@ from dyn_core.signature import (
     CHAIN_TORQUE_RESPONSE,
     CHAIN_TORQUES,
     CONSTRAINT_JACOBIAN,
+    CONTACT_SOLVE,
+    CONTACT_STEP,
     CORIOLIS_FORCE,
     CROSS_RESPONSE,
     DELASSUS,

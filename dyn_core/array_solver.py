@@ -41,9 +41,12 @@ class ArraySolver(Solver):
     def solve(self, model: Model, *inputs: Any, **options: Any) -> Any:
         """Give the outputs of one state, float arrays in independent coordinates."""
 
-    def build(self, model: Model, **choices: Any) -> Program:
+    def build(self, model: Any, **choices: Any) -> Program:
         """Give a Program; parameter inputs are refused."""
         self.demand_kind(model)
+        reason = self.refusal(model)
+        if reason is not None:
+            raise UnsupportedError(f"{self.name}: {reason}")
         common, rest = Common.split(self, choices, tuple(self.options))
         options = {**self.options, **rest}
         optional = {p.name for p in self.signature.inputs if p.optional}
@@ -108,9 +111,9 @@ class _ArrayProgram(RowProgram):
             )
         return flat, 0
 
-    def _friction(self, values: Mapping[str, np.ndarray]) -> np.ndarray:
+    def _friction(self, values: Mapping[str, np.ndarray]) -> Any:
         at = self.signature.friction_at
         if not any(self.acts) or at is None:
-            return np.zeros(self.model.nv)
+            return 0.0
         q, qd = (Vector(float(x) for x in values[name]) for name in ("q", at))
         return np.array(list(resistance(self.model, q, qd, *self.acts)), float)

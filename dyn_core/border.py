@@ -169,6 +169,22 @@ class FlatText:
         return [x for result in results for x in flat_numbers(result)]
 
 
+@dataclass(frozen=True)
+class Deferred:
+    """A slot for another kind of system: the text says at the call for which.
+
+    The first argument of the call is the System; the rest are the Signature's inputs,
+    and by keyword options of the solver.
+
+    Attributes:
+        solver: What fills the slot.
+        fill: Gives a Border or a Program: fill(solver, system, **options).
+    """
+
+    solver: Any
+    fill: Callable[..., Any]
+
+
 class _Slot:
     """Another solver inside a text: call it with the values of its Signature.
 
@@ -180,6 +196,10 @@ class _Slot:
 
     def __call__(self, *args: Any, **changed: Sequence[Any]) -> Any:
         """Give the result: one value, or a tuple of several."""
+        if isinstance(self.what, Deferred):
+            system, *inputs = args
+            filling = self.what.fill(self.what.solver, system, **changed)
+            return _Slot(self.name, filling, system)(*inputs)
         if isinstance(self.what, Border):
             names = [port.name for port in self.what.signature.inputs]
             model = self.model.with_values(changed) if changed else self.model
@@ -232,7 +252,7 @@ def _structured(port: Port, numbers: Sequence[Any]) -> Any:
         return numbers[0]
     if len(port.shape) == 1:
         return Vector(numbers)
-    width = int(port.shape[-1])
+    width = max(int(port.shape[-1]), 1)
     return Matrix(numbers[k : k + width] for k in range(0, len(numbers), width))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dyn_core.border import Border
+from dyn_core.border import Border, Deferred
 from dyn_core.engines import ENGINES, Program, default_engine
 from dyn_core.engines.base import Recipe
 from dyn_core.errors import (
@@ -43,11 +43,11 @@ class Solver(ABC):
     lookup: Lookup | None = None
 
     @abstractmethod
-    def build(self, model: Model, **choices: Any) -> Program:
-        """Give a Program for a robot.
+    def build(self, model: Any, **choices: Any) -> Program:
+        """Give a Program for a robot or another System.
 
         Args:
-            model: Robot.
+            model: Robot, or System of the kind that the Signature says.
             choices: engine, inputs, joint_friction, joint_springs, finite, threads,
                 f_ext_frame, wait, matrices; the solver's own slots and options.
         """
@@ -201,7 +201,7 @@ class TextSolver(Solver):
         """Say why this robot is not served and what would be valid; None if it is."""
         return None if self.supports is None else self.supports(model)
 
-    def build(self, model: Model, **choices: Any) -> Program:
+    def build(self, model: Any, **choices: Any) -> Program:
         """Give a Program for a robot.
 
         Args:
@@ -314,8 +314,12 @@ def _open(solver: TextSolver, model: Model) -> str | None:
     )
 
 
-def _slot_filling(solver: Solver, model: Model, common: Common) -> Border | Program:
+def _slot_filling(
+    solver: Solver, model: Any, common: Common
+) -> Border | Program | Deferred:
     """Give a text as a Border to trace inline, anything else as a Program."""
+    if solver.signature.system != model.kind:
+        return Deferred(solver, _filling_of_another)
     if isinstance(solver, TextSolver):
         return solver._border(model, replace(common, inputs=()), {})
     if any(path not in ("f_ext",) for path in common.inputs):
@@ -328,3 +332,13 @@ def _slot_filling(solver: Solver, model: Model, common: Common) -> Border | Prog
     if "f_ext" in common.inputs:
         choices["inputs"] = ("f_ext",)
     return solver.build(model, **choices)
+
+
+def _filling_of_another(
+    solver: Solver, system: Any, **options: Any
+) -> Border | Program:
+    """Give what fills a slot for a system of another kind than the outer one."""
+    solver.demand_kind(system)
+    if isinstance(solver, TextSolver):
+        return solver._border(system, Common(), options)
+    return solver.build(system, **options)

@@ -21,7 +21,11 @@ def dyn_commands(subparsers: argparse._SubParsersAction) -> None:
     up = subparsers.add_parser("up", help="start the nodes of a graph")
     up.add_argument("graph", choices=sorted(GRAPHS))
     up.add_argument("--params", help="parameter file instead of the shipped one")
-    up.add_argument("--robot", default="", help="path of a URDF, or a shipped robot")
+    up.add_argument(
+        "--robot",
+        default="",
+        help="path of a URDF, or a shipped robot; for chain: of its YAML",
+    )
     up.set_defaults(run=_up)
     demo.add_arguments(
         subparsers.add_parser("demo", help="see an arm track a trajectory")
@@ -38,10 +42,10 @@ def _up(arguments: argparse.Namespace) -> int:
     if not Path(params).is_file():
         raise SettingError(f"no parameter file {params}", "params")
     robot = arguments.robot
-    if robot.endswith((".urdf", ".xml")):
+    if robot.endswith((".urdf", ".xml", ".yaml", ".yml")):
         robot = os.path.abspath(robot)
         if not Path(robot).is_file():
-            raise SettingError(f"no URDF file {robot}", "robot")
+            raise SettingError(f"no file {robot}", "robot")
     stop: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda n, _: stop.append(n))

@@ -9,6 +9,7 @@ import numpy as np
 
 from dyn_core.errors import ShapeError
 from dyn_core.model import Model
+from dyn_core.planar import ChainModel, ChainState, joint_angles, joint_rates
 from dyn_core.spatial import Vector
 from dyn_core.spatial.conventions import quaternion, ros_twist
 
@@ -135,6 +136,17 @@ class JointWriter:
         return Joints(self.names, position, velocity, tau[self.v_at] * self.own)
 
 
+class AngleWriter:
+    """Writes the angles of a planar chain: of all its joints but the last."""
+
+    def __init__(self, chain: ChainModel) -> None:
+        self.names = list(chain.joint_names[:-1])
+
+    def write(self, q: np.ndarray, qd: np.ndarray, tau: np.ndarray) -> Joints:
+        """Give names, positions, velocities and efforts."""
+        return Joints(self.names, q, qd, tau)
+
+
 class Placed(NamedTuple):
     """Pose and velocity of a joint with several coordinates, as ROS has them.
 
@@ -166,4 +178,32 @@ def placed_joints(model: Model, q: np.ndarray, qd: np.ndarray) -> list[Placed]:
         twist = ros_twist(np.array(list(vJ), float))
         rotation = quaternion(np.asarray(R, float))
         found.append(Placed(name, np.array(list(p)), rotation, twist[:3], twist[3:]))
+    return found
+
+
+def placed_points(chain: ChainModel, state: ChainState) -> list[Placed]:
+    """Give each joint of a planar chain with the axes of the link that begins there.
+
+    The plane's x is the frame's X, its y is Z: angles turn about -Y. The last joint has
+    the axes of the last link.
+
+    Source: WAW-15.2.
+    """
+    angles = np.cumsum(joint_angles(chain, state)).tolist()
+    rates = np.cumsum(joint_rates(chain, state)).tolist()
+    found = []
+    for i, name in enumerate(chain.joint_names):
+        k = min(i, chain.n - 2)
+        c, s = np.cos(angles[k]), np.sin(angles[k])
+        (x, y), (vx, vy) = state.x[i].tolist(), state.v[i].tolist()
+        half = 0.5 * angles[k]
+        found.append(
+            Placed(
+                name,
+                np.array([x, 0.0, y]),
+                np.array([0.0, -np.sin(half), 0.0, np.cos(half)]),
+                np.array([c * vx + s * vy, 0.0, c * vy - s * vx]),
+                np.array([0.0, -rates[k], 0.0]),
+            )
+        )
     return found

@@ -19,11 +19,13 @@ class NodeEntry:
         executable: As `ros2 run` finds it.
         module: The same, as a Python module.
         remappings: Pairs (from, to).
+        robot: The parameter that the argument `robot` sets.
     """
 
     executable: str
     module: str
     remappings: tuple[tuple[str, str], ...] = ()
+    robot: str = "robot_description_file"
 
 
 @dataclass(frozen=True)
@@ -49,14 +51,22 @@ class NodeGraph:
 
 
 SIMULATOR = NodeEntry("simulator", "ros_nodes.simulator_node")
+CHAIN = NodeEntry("simulator", "ros_nodes.simulator_node", robot="chain_file")
 COMPUTED_TORQUE = NodeEntry(
     "computed_torque", "ros_nodes.computed_torque_node", (("~/commands", EFFORTS),)
 )
 _ROBOT = {"robot": ("", "path of a URDF; empty: what the parameter file says")}
+_CHAIN = {"robot": ("", "YAML of a chain; empty: what the parameter file says")}
 
 GRAPHS: dict[str, NodeGraph] = {
     "simulator": NodeGraph(
         "simulate a robot that takes efforts", (SIMULATOR,), "simulator.yaml", _ROBOT
+    ),
+    "chain": NodeGraph(
+        "simulate a planar chain with impacts and limits that takes efforts",
+        (CHAIN,),
+        "chain.yaml",
+        _CHAIN,
     ),
     "computed_torque": NodeGraph(
         "control a robot that publishes joint_states and takes efforts",
@@ -79,5 +89,5 @@ def ros_arguments(entry: NodeEntry, params: str, robot: str = "") -> list[str]:
     for source, target in entry.remappings:
         arguments += ["-r", f"{source}:={target}"]
     if robot:
-        arguments += ["-p", f"robot_description_file:={robot}"]
+        arguments += ["-p", f"{entry.robot}:={robot}"]
     return arguments

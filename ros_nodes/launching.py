@@ -23,13 +23,12 @@ def launch_description(name: str) -> LaunchDescription:
     def start(context: Any) -> list[Node]:
         params = LaunchConfiguration("params").perform(context)
         robot = LaunchConfiguration("robot").perform(context)
-        extra = [{"robot_description_file": robot}] if robot else []
         return [
             Node(
                 package=PACKAGE,
                 executable=entry.executable,
                 name=entry.executable,
-                parameters=[params, *extra],
+                parameters=[params, *([{entry.robot: robot}] if robot else [])],
                 remappings=list(entry.remappings),
                 output="screen",
             )

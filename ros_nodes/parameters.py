@@ -153,6 +153,12 @@ def simulator_specs() -> tuple[Spec, ...]:
     return (
         *robot_specs(),
         Spec(
+            "chain_file",
+            "",
+            "planar chain instead of a robot: path of its YAML, or a shipped chain",
+            structure=True,
+        ),
+        Spec(
             "root_joint",
             "fixed",
             "how the root link is held",
@@ -187,7 +193,14 @@ def simulator_specs() -> tuple[Spec, ...]:
         Spec(
             "initial_positions",
             [0.0],
-            "start of the listed joints [rad | m]; one 0.0: neutral within the limits",
+            "start of the listed joints [rad | m]; one 0.0: neutral within the limits,"
+            " or what a chain's file says",
+            structure=True,
+        ),
+        Spec(
+            "initial_velocities",
+            [0.0],
+            "their velocities [rad/s | m/s]; one 0.0: rest, or a chain's file",
             structure=True,
         ),
         Spec(

@@ -1,4 +1,4 @@
-"""The node `simulator`: effort commands in, joint states out."""
+"""The node `simulator`: effort commands in, joint states out; a robot or a chain."""
 
 from __future__ import annotations
 
@@ -13,95 +13,55 @@ from geometry_msgs.msg import Transform, Twist
 from rclpy.qos import QoSProfile
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState, MultiDOFJointState
-from std_msgs.msg import Float64MultiArray
+from std_msgs.msg import Float64MultiArray, String
 from std_srvs.srv import SetBool, Trigger
 
 import dyn_core as dyn
-from dyn_core.simulate import Simulator
 from ros_nodes import _runtime
 from ros_nodes._node import ERROR, OK, WARN, RobotNode
-from ros_nodes.conversions import JointWriter, placed_joints
+from ros_nodes.chain_simulation import SimulatedChain
 from ros_nodes.parameters import simulator_specs
+from ros_nodes.simulated import Simulated, SimulatedRobot
 
 COMMANDS = "effort_controller/commands"
 
 
 class SimulatorNode(RobotNode):
-    """Simulates a robot at a fixed rate; see dyn_core.simulate for its rules."""
+    """Simulates a robot or a planar chain at a fixed rate.
+
+    Its rules: dyn_core.simulate, dyn_core.planar.robot.
+    """
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__("simulator", simulator_specs(), **kwargs)
-        self.robot: Any = None  # a Simulator once configured
+        self.robot: Any = None  # a Simulator or ChainRobot once configured
 
     def build(self) -> None:
         """Build the robot, the step, publishers, services and the timer."""
-        model = self.load(root_joint=self.value("root_joint"))
         self.period = 1.0 / self.value("update_rate")
-        self.robot = Simulator(
-            model,
-            period=self.period,
-            step=self.value("step.plugin_name"),
-            forward_dynamics=self.value("forward_dynamics.plugin_name"),
-            substeps=self.value("substeps"),
-            command_timeout=self.value("command_timeout"),
-            prescribed=self._prescribed(model),
-            joint_friction=self.value("joint_friction"),
-            joint_springs=self.value("joint_springs"),
-            limit_stops=self.value("limit_stops"),
-            engine=self.value("engine") or None,
-            q0=self._initial(model),
-        )
+        kind: Any = SimulatedChain if self.value("chain_file") else SimulatedRobot
+        self.simulated: Simulated = kind(self, self.period)
+        self.robot, self.writer = self.simulated.robot, self.simulated.writer
+        self.joints, self.at = list(self.simulated.joints), self.simulated.at
         self.robot.counters = self.counters
-        self.writer = JointWriter(model)
-        names = self.value("joints") or [
-            n for n in model.joint_names if len(self._at(model, n)) == 1
-        ]
-        self.joints = list(names)
-        self.at = np.array([self._at(model, n)[0] for n in names], int)
-        self.placed = bool(placed_joints(model, self.robot.q, self.robot.qd))
+        self.placed = bool(self.simulated.placed())
         self._communicate()
-        self.model = model
+        self.model = self.simulated.model
         self.message = JointState(name=self.writer.names)
         self.message.header.frame_id = self.value("frame_id")
         self.round_trips: deque[float] = deque(maxlen=2000)
         self.cycles = self.missed = self.answered = 0
         self.published: float | None = None
-        self.simulated = 0.0
+        self.elapsed = 0.0  # simulated, resets do not turn it back [s]
 
-    @staticmethod
-    def _at(model: dyn.Model, name: str) -> range:
-        at = model.v_slice(name)
-        return range(at.start, at.stop)
+    def waits_for_robot(self) -> bool:
+        """Whether there is neither a chain nor a robot, and the topic may bring one."""
+        return not self.value("chain_file") and super().waits_for_robot()
 
-    def _initial(self, model: dyn.Model) -> np.ndarray | None:
-        """Give the start of the listed joints, or None for the simulator's own."""
-        given = self.value("initial_positions")
-        single = [n for n in model.joint_names if len(self._at(model, n)) == 1]
-        names = self.value("joints") or single
-        if len(given) != len(names):
-            if list(given) == [0.0]:
-                return None
-            raise dyn.SettingError(
-                f"initial_positions has {len(given)} numbers for {len(names)} joints:"
-                f" {', '.join(names)}",
-                "initial_positions",
-            )
-        q = model.neutral()
-        for name, x in zip(names, given, strict=True):
-            q[model.q_slice(name)] = x
-        return q
-
-    def _prescribed(self, model: dyn.Model) -> tuple[str, ...]:
-        """Give the joints that follow accelerations; unknown ones are refused."""
-        names = [name for name in self.value("prescribed.joints") if name]
-        for name in names:
-            if name not in model.joint_names:
-                raise dyn.SettingError(
-                    f"prescribed.joints: '{name}' must be one of"
-                    f" {', '.join(model.joint_names)}",
-                    "prescribed.joints",
-                )
-        return tuple(names)
+    def _on_description(self, message: String) -> None:
+        """Take a robot from the topic, unless a chain is simulated."""
+        if not self.value("chain_file"):
+            super()._on_description(message)
 
     def _on_accelerations(self, message: Float64MultiArray) -> None:
         """Take accelerations of the prescribed joints."""
@@ -129,7 +89,11 @@ class SimulatorNode(RobotNode):
                 Float64MultiArray, COMMANDS, self._on_command, latest
             )
         )
-        if self.robot.prescribed:
+        if self.simulated.placeable:
+            keep(
+                self.create_subscription(JointState, "~/state", self._on_state, latest)
+            )
+        if getattr(self.robot, "prescribed", ()):
             keep(
                 self.create_subscription(
                     Float64MultiArray, "~/accelerations", self._on_accelerations, latest
@@ -137,6 +101,7 @@ class SimulatorNode(RobotNode):
             )
         keep(self.create_service(Trigger, "~/reset", self._on_reset))
         keep(self.create_service(SetBool, "~/pause", self._on_pause))
+        keep(self.create_service(Trigger, "~/step", self._on_step))
         keep(self.create_timer(self.period, self._cycle))
 
     def activated(self) -> None:
@@ -153,7 +118,7 @@ class SimulatorNode(RobotNode):
             wanted = ", ".join(self.joints)
             self.refuse("command of wrong size", f"{data.size} efforts for {wanted}")
             return
-        tau = np.zeros(self.robot.model.nv)
+        tau = np.zeros_like(self.robot.tau)
         tau[self.at] = data
         try:
             self.robot.command(now, tau)
@@ -177,14 +142,18 @@ class SimulatorNode(RobotNode):
         self.due += self.period * (1 + max(late, 0))
         self.cycles += 1
         try:
-            self.robot.advance(now)
+            self._move(now)
         except dyn.DynError as error:
             self.get_logger().error(
                 f"step failed, paused at the last good state: {error}"
             )
             self.diagnose()
-        self.simulated += 0.0 if self.robot.paused else self.period
         self._publish()
+
+    def _move(self, now: float) -> None:
+        """Move by one period, unless paused."""
+        self.robot.advance(now)
+        self.elapsed += 0.0 if self.robot.paused else self.period
 
     def _publish(self) -> None:
         """Publish the state, and simulated time where asked for."""
@@ -192,8 +161,8 @@ class SimulatorNode(RobotNode):
         joints = self.writer.write(robot.q, robot.qd, robot.effort)
         stamp = self.get_clock().now().to_msg()
         if self.value_of_clock:
-            stamp.sec = int(self.simulated)
-            stamp.nanosec = int((self.simulated - int(self.simulated)) * 1e9)
+            stamp.sec = int(self.elapsed)
+            stamp.nanosec = int((self.elapsed - int(self.elapsed)) * 1e9)
             self.clock.publish(Clock(clock=stamp))
         message.header.stamp = stamp
         message.position, message.velocity = joints.position, joints.velocity
@@ -209,11 +178,11 @@ class SimulatorNode(RobotNode):
         return hasattr(self, "clock") and self.clock in self._parts
 
     def _placed(self, stamp: Any) -> MultiDOFJointState:
-        """Make the message of joints with several coordinates."""
+        """Make the message of joints with several coordinates, or of points."""
         message = MultiDOFJointState()
         message.header.stamp = stamp
         message.header.frame_id = self.value("frame_id")
-        for joint in placed_joints(self.model, self.robot.q, self.robot.qd):
+        for joint in self.simulated.placed():
             message.joint_names.append(joint.name)
             pose, twist = Transform(), Twist()
             t, r = pose.translation, pose.rotation
@@ -239,23 +208,49 @@ class SimulatorNode(RobotNode):
         response.message = "paused" if request.data else "running"
         return response
 
+    def _on_step(self, _: Any, response: Any) -> Any:
+        """Move by one period while paused."""
+        response.success = False
+        if not (self.active and self.robot.paused):
+            need = "pause first (~/pause)" if self.active else "activate first"
+            response.message = f"no step: {need}"
+            return response
+        self.robot.paused = False
+        try:
+            self._move(time.monotonic())
+        except dyn.DynError as error:
+            response.message = f"step failed: {error}"
+            return response
+        finally:
+            self.robot.paused = True
+        response.success, response.message = True, f"moved by {self.period:g} s"
+        return response
+
+    def _on_state(self, message: JointState) -> None:
+        """Take a state while paused; a bad one is refused and changes nothing."""
+        if not self.active or self.robot is None:
+            return
+        try:
+            self.simulated.place(message)
+        except dyn.DynError as error:
+            self.refuse("state refused", str(error))
+
     def status(self) -> tuple[bytes, str, dict[str, Any]]:
         """Give level, message and values for /diagnostics."""
         robot = self.robot
-        level, message = OK, "running"
         if self.counters["step failed"]:
             level, message = ERROR, "a step failed: paused at the last good state"
         elif robot.paused:
             level, message = WARN, "paused"
-        elif robot.stale(time.monotonic()):
-            level, message = WARN, "no effort command: effort is zero"
+        else:
+            concern = self.simulated.concern(time.monotonic())
+            level, message = (OK, "running") if concern is None else (WARN, concern)
         trips = np.array(self.round_trips) if self.round_trips else np.array([np.nan])
         return (
             level,
             message,
             {
-                "step": self.value("step.plugin_name"),
-                "forward dynamics": self.value("forward_dynamics.plugin_name"),
+                **self.simulated.values(),
                 "engine": robot.program.engine,
                 "rate [Hz]": self.value("update_rate"),
                 "cycles": self.cycles,

@@ -23,9 +23,12 @@ from dyn_core.engines import fingerprint
 
 _OWN = ("dyn_core", "dyn_plugins")
 _TRACED = (
-    "dyn_core.border", "dyn_core.engines.graph", "dyn_core.engines.passes",
-    "dyn_core.engines.trace", "dyn_core.matrices", "dyn_core.model",
-    "dyn_core.operations", "dyn_core.scalar", "dyn_core.spatial", "dyn_plugins",
+    "dyn_core.border", "dyn_core.contact", "dyn_core.duals", "dyn_core.engines.graph",
+    "dyn_core.engines.passes", "dyn_core.engines.trace",
+    "dyn_core.jets", "dyn_core.matrices", "dyn_core.model", "dyn_core.operations",
+    "dyn_core.planar", "dyn_core.scalar", "dyn_core.spatial", "dyn_core.system",
+    "dyn_core.tasks",
+    "dyn_plugins",
 )  # fmt: skip
 _NEUTRAL = ("builtins", "numpy", "collections", "functools", "types")
 

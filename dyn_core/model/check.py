@@ -292,7 +292,8 @@ def _fault(link: LinkSpec) -> str | None:
         return f"mass {I.m} is negative; it must be >= 0"
     moments = np.linalg.eigvalsh(np.asarray(I.Ic, float))
     shown = ", ".join(f"{x:.6g}" for x in moments)
-    slack = TRIANGLE * max(abs(moments[2]), 1e-300)
+    far = I.m * sum(float(x) * float(x) for x in I.c)
+    slack = TRIANGLE * max(abs(moments[2]), 1e-3 * far, 1e-300)
     if I.m == 0:
         if np.abs(moments).max() > 0:
             return f"mass is 0 but principal moments are {shown}; they must be 0 too"

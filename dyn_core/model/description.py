@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from dyn_core.model.shapes import Material, PairRules, Shape
 from dyn_core.scalar import cos, sin
 from dyn_core.spatial import Matrix, RigidInertia, Transform, Vector
 
@@ -57,11 +59,18 @@ class Geometry:
 
 @dataclass(frozen=True)
 class LinkSpec:
-    """A link: inertia about its own frame, and its shapes."""
+    """A link.
+
+    Attributes:
+        inertia: About its own frame.
+        geometry: Its shapes as the file has them.
+        collisions: What it touches with; the sidecar's are among them.
+    """
 
     name: str
     inertia: RigidInertia
     geometry: tuple[Geometry, ...] = ()
+    collisions: tuple[Shape, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -115,7 +124,12 @@ class JointSpec:
 
 @dataclass(frozen=True)
 class Description:
-    """All links and joints of a robot, in the order of the file."""
+    """All links and joints of a robot, in the order of the file.
+
+    Attributes:
+        materials: Surfaces by link; `default` is that of all others.
+        pairs: Which links are tested for contact.
+    """
 
     name: str
     links: tuple[LinkSpec, ...]
@@ -123,6 +137,8 @@ class Description:
     warnings: tuple[str, ...] = ()
     sources: tuple[str, ...] = field(default=())
     loops: tuple[Any, ...] = ()
+    materials: Mapping[str, Material] = field(default_factory=dict)
+    pairs: PairRules = PairRules()
 
     def link(self, name: str) -> LinkSpec:
         """Find a link by name."""

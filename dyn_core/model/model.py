@@ -9,19 +9,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dyn_core.errors import ModelError, ShapeError
-from dyn_core.model import check, coordinates, parameters, passive
+from dyn_core.model import check, collisions, coordinates, parameters, passive
 from dyn_core.model.clusters import Cluster, find_clusters
+from dyn_core.model.configurations import Configurations
 from dyn_core.model.joints import Joint
 from dyn_core.model.parts import Follower, Frame, Lead
+from dyn_core.model.shapes import Material, PlacedShape
 from dyn_core.spatial import Motion, RigidInertia, Transform, Vector
-from dyn_core.system import System
 
 if TYPE_CHECKING:
     from dyn_core.model.assemble import Build
 
 
 @dataclass(frozen=True, eq=False)
-class Model(System):
+class Model(Configurations):
     """A robot: bodies 1..nb, parents first; body 0 is the base.
 
     Per-body tuples have an unused entry 0, so that the body's number is the index.
@@ -235,6 +236,16 @@ class Model(System):
         return tuple(self.frames)
 
     @property
+    def shapes(self) -> tuple[PlacedShape, ...]:
+        """Collision shapes, merged links' included, in the order of frame_names."""
+        return collisions.placed(self.frames, self.build.description)
+
+    def material(self, link: str) -> Material:
+        """Give the material of a link's surface: its own, or the default."""
+        materials = self.build.description.materials
+        return materials.get(link, materials.get("default", Material()))
+
+    @property
     def mass(self) -> float:
         """Mass of all moving bodies [kg]."""
         return sum(self.I[i].m for i in self.bodies)
@@ -270,78 +281,6 @@ class Model(System):
     def v_slice(self, name: str) -> slice:
         """Where a joint's (a follower's leader's) velocity stands in qd and tau."""
         return self.v_slices[self.body_of_joint(name)]
-
-    def neutral(self) -> np.ndarray:
-        """Position (nq,) with every joint at zero (unit quaternions)."""
-        q = np.zeros(self.nq)
-        for i in self.independent:
-            q[self.q_slices[i]] = self.joint[i].neutral()
-        return q
-
-    def random(self, rng: np.random.Generator) -> np.ndarray:
-        """Position (nq,) drawn within the limits, or a joint's whole range."""
-        q = np.zeros(self.nq)
-        for i in self.independent:
-            drawn = self.joint[i].random(rng)
-            low, high = self.lower[self.v_slices[i]], self.upper[self.v_slices[i]]
-            if self.joint[i].nv == 1 and np.isfinite(low[0]) and np.isfinite(high[0]):
-                drawn = (rng.uniform(low[0], high[0]),)
-            q[self.q_slices[i]] = drawn
-        return q
-
-    def integrate(self, q: Any, dv: Any) -> Any:
-        """Position after the displacement dv: (nq,), (nv,) -> (nq,); batches too.
-
-        integrate(q0, difference(q0, q1)) = q1
-        """
-        return coordinates.call(self, coordinates.integrate, "q", q=q, dv=dv)
-
-    def difference(self, q0: Any, q1: Any) -> Any:
-        """Displacement (nv,) that takes q0 to q1, tangent at q0; batches too."""
-        return coordinates.call(self, coordinates.difference, "v", q0=q0, q1=q1)
-
-    def normalize(self, q: Any) -> Any:
-        """Position with every quaternion scaled to unit length; batches too."""
-        return coordinates.call(self, coordinates.normalize, "q", q=q)
-
-    def position_rate(self, q: Any, qd: Any) -> Any:
-        """Rate of the coordinates, dq/dt = Q(q) qd, (nq,); batches too.
-
-        Source: RBD5-3.4 (quasi-velocities).
-        """
-        return coordinates.call(self, coordinates.position_rate, "q", q=q, v=qd)
-
-    def position(
-        self,
-        joints: Mapping[str, float],
-        tolerance: float = 1e-6,
-        project: bool = False,
-    ) -> np.ndarray:
-        """Give q (nq,) of joint positions by name; others stay neutral.
-
-        Args:
-            joints: By name, for joints of one coordinate; followers may be among them.
-            tolerance: How far a follower may be from its rule [rad | m].
-            project: Whether to take the nearest consistent position instead.
-
-        Source: TAZZ-5.1 (position level), TAZZ-5.3.
-        """
-        allowed = None if project else tolerance
-        return coordinates.from_joints(self, joints, "position", allowed)
-
-    def velocity(
-        self,
-        joints: Mapping[str, float],
-        tolerance: float = 1e-6,
-        project: bool = False,
-    ) -> np.ndarray:
-        """Give qd (nv,) of joint velocities by name; others are zero; see position."""
-        allowed = None if project else tolerance
-        return coordinates.from_joints(self, joints, "velocity", allowed)
-
-    def tangent_rate(self, u: Any, qd: Any) -> Any:
-        """Rate of the displacement u from a fixed start while moving at qd."""
-        return coordinates.call(self, coordinates.tangent_rate, "v", u=u, v=qd)
 
     def reorder(self, names: Sequence[str]) -> Model:
         """Give the same robot with its coordinates in the order of `names`."""

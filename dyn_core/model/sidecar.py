@@ -17,6 +17,7 @@ gears:                                          # any two joints; no followers o
   - {joints: [P, Q], ratio: [[1, 0, 0], [0, 2, 0], [0, 0, 1]]}   # several coordinates
 loops:                                          # no a: held by the base
   - {name: D, kind: pin, b: bar3, at_b: {xyz: [1, 0, 0]}, at_a: {xyz: [2, 0, 0]}}
+collisions, pairs, materials: what the robot touches with, see collisions.py
 
 Source: TAZZ-5.1, TAZZ-5.3 (gears), TAZZ-2.1 (plugs), TAZZ-4.7 (swing and twist),
 KIM-2.4 (types), KIM-S2 (springs).
@@ -34,11 +35,16 @@ from typing import Any
 import yaml
 
 from dyn_core.errors import ModelError
+from dyn_core.model import collisions
 from dyn_core.model.description import Description, JointSpec, Mimic
+from dyn_core.model.entries import finite, finites, only_keys
 from dyn_core.model.joints import KINDS
 from dyn_core.model.loops import Loop, make_loop
 
-_KEYS = ("joints", "armature", "rotors", "gears", "loops", "springs")
+_KEYS = (
+    "joints", "armature", "rotors", "gears", "loops", "springs",
+    *collisions.KEYS,
+)  # fmt: skip
 _JOINT_KEYS = (
     "type", "damping", "friction", "armature", "effort", "axis", "plug", "passive",
     "swing", "twist", "pitch", "axes", "factors",
@@ -56,7 +62,7 @@ def from_file(description: Description, path: Path) -> Description:
 def apply(description: Description, extras: Any) -> Description:
     """Give the Description with the extras of a file, YAML text or mapping."""
     data, source = _read(extras)
-    _known("the sidecar", data, _KEYS)
+    only_keys("the sidecar", data, _KEYS)
     for key in (*_KEYS[:3], "springs"):
         if not isinstance(data.get(key) or {}, Mapping):
             raise ModelError(f"{source}: {key} needs a mapping by joint name")
@@ -73,12 +79,12 @@ def apply(description: Description, extras: Any) -> Description:
     for name, entry in (data.get("joints") or {}).items():
         joints[name] = _joint(known(name), entry)
     for name, value in (data.get("armature") or {}).items():
-        number = _number(f"armature of joint '{name}'", value)
+        number = finite(f"armature of joint '{name}'", value)
         joints[name] = replace(known(name), armature=number)
     for name, entry in (data.get("rotors") or {}).items():
-        _known(f"rotor of joint '{name}'", entry, ("inertia", "ratio"))
-        J = _number(f"rotor inertia of joint '{name}'", entry.get("inertia"))
-        n = _number(f"rotor ratio of joint '{name}'", entry.get("ratio", 1.0))
+        only_keys(f"rotor of joint '{name}'", entry, ("inertia", "ratio"))
+        J = finite(f"rotor inertia of joint '{name}'", entry.get("inertia"))
+        n = finite(f"rotor ratio of joint '{name}'", entry.get("ratio", 1.0))
         spec = known(name)
         joints[name] = replace(spec, armature=spec.armature + J * n * n)
     for name, entry in (data.get("springs") or {}).items():
@@ -98,7 +104,7 @@ def apply(description: Description, extras: Any) -> Description:
             joints[name] = replace(known(name), mimic=rule)
     sources = (*description.sources, source)
     return replace(
-        description,
+        collisions.apply(description, data, source),
         joints=tuple(joints.values()),
         sources=sources,
         loops=(*description.loops, *_loops(source, data.get("loops"))),
@@ -111,7 +117,7 @@ def _loops(source: str, entries: Any) -> list[Loop]:
         raise ModelError(f"{source}: loops needs a list with kind, a and b")
     found = []
     for k, entry in enumerate(entries or [], 1):
-        _known(f"loop {k}", entry, _LOOP_KEYS)
+        only_keys(f"loop {k}", entry, _LOOP_KEYS)
         if "kind" not in entry or "b" not in entry:
             raise ModelError(f"{source}: loop {k} needs kind and b (the link it holds)")
         found.append(make_loop(**{"name": f"loop{k}", **entry}))
@@ -120,7 +126,7 @@ def _loops(source: str, entries: Any) -> list[Loop]:
 
 def gear(entry: Any) -> list[tuple[str, Mimic]]:
     """Give the followers of a gear with their rules; the first joint leads."""
-    _known("a gear", entry, _GEAR_KEYS)
+    only_keys("a gear", entry, _GEAR_KEYS)
     names = entry.get("joints")
     if not isinstance(names, list) or len(names) < 2 or len({*names}) < len(names):
         raise ModelError(f"a gear needs a list of two or more joints, got {names!r}")
@@ -152,20 +158,13 @@ def _numbers(where: str, value: Any) -> Any:
     """Give a finite float, or tuples of them as deep as the lists are."""
     if isinstance(value, (list, tuple)):
         return tuple(_numbers(where, x) for x in value)
-    return _number(where, value)
-
-
-def _triple(where: str, value: Any, length: int = 3) -> Any:
-    """Give some finite numbers."""
-    if not isinstance(value, (list, tuple)) or len(value) != length:
-        raise ModelError(f"{where} needs {length} numbers, got {value!r}")
-    return tuple(_number(where, x) for x in value)
+    return finite(where, value)
 
 
 def _joint(spec: JointSpec, entry: Mapping[str, Any]) -> JointSpec:
     """Change one joint as its entry says."""
     where = f"sidecar, joint '{spec.name}'"
-    _known(where, entry, _JOINT_KEYS)
+    only_keys(where, entry, _JOINT_KEYS)
     changes: dict[str, Any] = {}
     if "type" in entry:
         kind = entry["type"]
@@ -179,20 +178,20 @@ def _joint(spec: JointSpec, entry: Mapping[str, Any]) -> JointSpec:
             changes["lower"], changes["upper"] = -math.inf, math.inf
     for key in ("damping", "friction", "armature", "effort"):
         if key in entry:
-            changes[key] = _number(f"{where}: {key}", entry[key])
+            changes[key] = finite(f"{where}: {key}", entry[key])
     changes |= _shape(where, spec, entry)
     if "passive" in entry:
         if not isinstance(entry["passive"], bool):
             raise ModelError(f"{where}: passive needs true or false", spec.name)
         changes["passive"] = entry["passive"]
     if "swing" in entry:
-        changes["swing"] = _number(f"{where}: swing", entry["swing"])
+        changes["swing"] = finite(f"{where}: swing", entry["swing"])
     if "twist" in entry:
-        changes["twist"] = _triple(f"{where}: twist", entry["twist"], 2)
+        changes["twist"] = finites(f"{where}: twist", entry["twist"], 2)
     if "plug" in entry:
-        _known(f"{where}: plug", entry["plug"], ("xyz", "rpy"))
+        only_keys(f"{where}: plug", entry["plug"], ("xyz", "rpy"))
         for key, value in entry["plug"].items():
-            changes[f"plug_{key}"] = _triple(f"{where}: plug {key}", value)
+            changes[f"plug_{key}"] = finites(f"{where}: plug {key}", value)
     return replace(spec, **changes)
 
 
@@ -200,14 +199,14 @@ def _shape(where: str, spec: JointSpec, entry: Mapping[str, Any]) -> dict[str, A
     """Give what an entry says of axes, pitch and factors."""
     changes: dict[str, Any] = {}
     if "axis" in entry:
-        changes["axis"] = _triple(f"{where}: axis", entry["axis"])
+        changes["axis"] = finites(f"{where}: axis", entry["axis"])
     if "pitch" in entry:
-        changes["pitch"] = _number(f"{where}: pitch", entry["pitch"])
+        changes["pitch"] = finite(f"{where}: pitch", entry["pitch"])
     if "axes" in entry:
         axes = entry["axes"]
         if not isinstance(axes, (list, tuple)) or len(axes) != 2:
             raise ModelError(f"{where}: axes needs two axes, got {axes!r}", spec.name)
-        changes["axes"] = tuple(_triple(f"{where}: axes", axis) for axis in axes)
+        changes["axes"] = tuple(finites(f"{where}: axes", axis) for axis in axes)
     if "factors" in entry:
         rows = entry["factors"]
         if not isinstance(rows, (list, tuple)) or not rows:
@@ -224,7 +223,7 @@ def _shape(where: str, spec: JointSpec, entry: Mapping[str, Any]) -> dict[str, A
 
 def _factor(where: str, spec: JointSpec, entry: Any) -> JointSpec:
     """Give the specification of one factor of a product."""
-    _known(where, entry, _FACTOR_KEYS)
+    only_keys(where, entry, _FACTOR_KEYS)
     kind = entry.get("type")
     if kind not in KINDS:
         valid = ", ".join(KINDS)
@@ -236,8 +235,8 @@ def _factor(where: str, spec: JointSpec, entry: Any) -> JointSpec:
 def _spring(spec: JointSpec, entry: Any) -> JointSpec:
     """Give a joint its spring."""
     where = f"spring of joint '{spec.name}'"
-    _known(where, entry, ("stiffness", "rest"))
-    stiffness = _number(f"{where}: stiffness", entry.get("stiffness"))
+    only_keys(where, entry, ("stiffness", "rest"))
+    stiffness = finite(f"{where}: stiffness", entry.get("stiffness"))
     rest = _numbers(f"{where}: rest", entry.get("rest", 0.0))
     return replace(spec, stiffness=stiffness, rest=rest)
 
@@ -261,25 +260,3 @@ def _read(extras: Any) -> tuple[Mapping[str, Any], str]:
     if data is not None and not isinstance(data, Mapping):
         raise ModelError(f"{source}: needs a mapping with {', '.join(_KEYS)}")
     return data or {}, source
-
-
-def _known(where: str, data: Any, keys: tuple[str, ...]) -> None:
-    """Refuse keys that mean nothing."""
-    if not isinstance(data, Mapping):
-        raise ModelError(
-            f"{where}: needs a mapping with {', '.join(keys)}, got {data!r}"
-        )
-    unknown = [str(key) for key in data if key not in keys]
-    if unknown:
-        raise ModelError(
-            f"{where}: unknown key {', '.join(unknown)}; valid: {', '.join(keys)}"
-        )
-
-
-def _number(what: str, value: Any) -> float:
-    """Give a finite float."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ModelError(f"{what}: needs a number, got {value!r}")
-    if not math.isfinite(value):
-        raise ModelError(f"{what}: {value} is not finite")
-    return float(value)

@@ -13,6 +13,7 @@ from urdf_parser_py import urdf as parser
 from urdf_parser_py.xml_reflection import core as reflection
 
 from dyn_core.errors import ModelError
+from dyn_core.model import collisions
 from dyn_core.model import sidecar as sidecars
 from dyn_core.model.assemble import Build, assemble
 from dyn_core.model.description import (
@@ -232,7 +233,9 @@ def _link(link: Any) -> LinkSpec:
         inertia = X.T @ RigidInertia.of(m, (0.0, 0.0, 0.0), six) @ X
     shapes = [("visual", x) for x in link.visuals]
     shapes += [("collision", x) for x in link.collisions]
-    return LinkSpec(link.name, inertia, tuple(_geometry(*shape) for shape in shapes))
+    geometry = tuple(_geometry(*shape) for shape in shapes)
+    touching = collisions.from_geometry(link.name, geometry)
+    return LinkSpec(link.name, inertia, geometry, touching)
 
 
 def _geometry(role: str, element: Any) -> Geometry:

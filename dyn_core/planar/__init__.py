@@ -4,9 +4,6 @@ from dyn_core.planar.chain import (
     FREE,
     GUIDED,
     LINE,
-    OFF,
-    SLIDE,
-    STICK,
     ChainModel,
     Constraints,
     HalfPlane,
@@ -22,24 +19,27 @@ from dyn_core.planar.geometry import (
     repair_drift,
     to_angles,
 )
+from dyn_core.planar.objects import OBJECTS, PlanarObject, planar_object
+from dyn_core.planar.simulator import ChainSimulator
 
 __all__ = [
     "FREE",
     "GUIDED",
     "LINE",
-    "OFF",
-    "SLIDE",
-    "STICK",
+    "OBJECTS",
     "ChainModel",
+    "ChainSimulator",
     "ChainState",
     "Constraints",
     "HalfPlane",
+    "PlanarObject",
     "from_angles",
     "joint_angles",
     "joint_rates",
     "link_rates",
     "make_chain",
     "make_chain_like",
+    "planar_object",
     "repair_drift",
     "to_angles",
 ]

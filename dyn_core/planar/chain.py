@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from dyn_core.errors import ModelError
+from dyn_core.planar.fields import filled, flags, limits, numbers, pair, pairs
 from dyn_core.system import System
 
 FREE, LINE, GUIDED = 0.0, 1.0, 2.0  # what a joint may do, as a number
 KINDS = {"free": FREE, "line": LINE, "guided": GUIDED, "fixed": GUIDED}
-OFF, STICK, SLIDE = 0.0, 1.0, 2.0  # how a joint is on the ground
 
 
 @dataclass(frozen=True)
@@ -90,9 +90,9 @@ class Constraints:
         if isinstance(kind, (str, float, int)):
             kind = [kind] * n
         kinds = tuple(
-            _kind(k, i) for i, k in enumerate(_filled("kind", kind, n, "free"))
+            _kind(k, i) for i, k in enumerate(filled("kind", kind, n, "free"))
         )
-        normals = _pairs("s", s, n)
+        normals = pairs("s", s, n)
         for i, (k, row) in enumerate(zip(kinds, normals, strict=True)):
             size = float(np.hypot(*row))
             if k != LINE:
@@ -107,7 +107,7 @@ class Constraints:
                 message = f"s[{i}] has length {size:.6g}; it was normalised"
                 warnings.warn(message, RuntimeWarning, stacklevel=3)
             normals[i] = (row[0] / size, row[1] / size)
-        on = _flags(active, n)
+        on = flags(active, n)
         if n and on[-1]:
             raise ModelError(f"active[{n - 1}]: the last joint has no angle", "active")
         if n and on[0] and kinds[0] == FREE:
@@ -116,10 +116,8 @@ class Constraints:
                 " joint or one on a line",
                 "active",
             )
-        alpha = tuple(float(x) for x in _filled("alpha_w", alpha_w, n, 0.0))
-        if not np.isfinite(alpha).all():
-            raise ModelError("alpha_w is not finite", "alpha_w")
-        return cls(kinds, tuple(_pairs("a_w", a_w, n)), tuple(normals), on, alpha)
+        alpha = numbers("alpha_w", filled("alpha_w", alpha_w, n, 0.0), n)
+        return cls(kinds, tuple(pairs("a_w", a_w, n)), tuple(normals), on, alpha)
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,8 +244,8 @@ def make_chain(lengths: Any, masses: Any, **parts: Any) -> ChainModel:
     Raises:
         ModelError: Something does not fit; it names field and index.
     """
-    lengths = _numbers("lengths", lengths)
-    masses = _numbers("masses", masses)
+    lengths = numbers("lengths", lengths)
+    masses = numbers("masses", masses)
     n = len(masses)
     if n < 1 or len(lengths) != n - 1:
         raise ModelError(
@@ -272,17 +270,17 @@ def make_chain(lengths: Any, masses: Any, **parts: Any) -> ChainModel:
     chain = ChainModel(
         lengths,
         masses,
-        gravity=_numbers("gravity", gravity, 2),
-        k_omega=_numbers("k_omega", parts.pop("k_omega", ()), n),
-        k_v=_numbers("k_v", parts.pop("k_v", ()), n),
-        lower=_limits("lower", parts.pop("lower", ()), n, -np.inf),
-        upper=_limits("upper", parts.pop("upper", ()), n, np.inf),
+        gravity=numbers("gravity", gravity, 2),
+        k_omega=numbers("k_omega", parts.pop("k_omega", ()), n),
+        k_v=numbers("k_v", parts.pop("k_v", ()), n),
+        lower=limits("lower", parts.pop("lower", ()), n, -np.inf),
+        upper=limits("upper", parts.pop("upper", ()), n, np.inf),
         ground=tuple(
             _half_plane(g, k, n) for k, g in enumerate(parts.pop("ground", ()))
         ),
-        link_masses=_numbers("link_masses", parts.pop("link_masses", ()), n - 1),
-        link_coms=_numbers("link_coms", parts.pop("link_coms", ()), n - 1),
-        link_inertias=_numbers("link_inertias", parts.pop("link_inertias", ()), n - 1),
+        link_masses=numbers("link_masses", parts.pop("link_masses", ()), n - 1),
+        link_coms=numbers("link_coms", parts.pop("link_coms", ()), n - 1),
+        link_inertias=numbers("link_inertias", parts.pop("link_inertias", ()), n - 1),
         constraints=constraints,
         joint_names=names,
         name=str(parts.pop("name", "chain")),
@@ -306,6 +304,11 @@ def _check(chain: ChainModel) -> None:
         for i, x in enumerate(getattr(chain, name)):
             if x < 0:
                 raise ModelError(f"{name}[{i}] must be >= 0, got {x}", f"{name}[{i}]")
+    if len(chain.constraints.kind) != chain.n:
+        raise ModelError(
+            f"constraints are for {len(chain.constraints.kind)} joints, not {chain.n}",
+            "constraints",
+        )
     borne = list(chain.masses)
     for i, (start, end, _) in enumerate(chain.shares):
         borne[i] += start
@@ -323,83 +326,6 @@ def _check(chain: ChainModel) -> None:
             raise ModelError(
                 f"lower[{i}] is above upper[{i}]: {low} > {high}", f"lower[{i}]"
             )
-    if len(chain.constraints.kind) != chain.n:
-        raise ModelError(
-            f"constraints are for {len(chain.constraints.kind)} joints, not {chain.n}",
-            "constraints",
-        )
-
-
-def _numbers(name: str, values: Any, size: int | None = None) -> tuple[float, ...]:
-    """Give finite floats; zeros if none are given."""
-    try:
-        array = np.asarray(values, float)
-    except (TypeError, ValueError) as error:
-        raise ModelError(f"{name}: numbers wanted, got {values!r}", name) from error
-    if size is not None and array.size == 0:
-        array = np.zeros(max(size, 0))
-    if array.ndim == 0 and size is not None:
-        array = np.full(size, float(array))
-    if array.ndim != 1 or (size is not None and len(array) != size):
-        wanted = "a list" if size is None else f"{size} numbers"
-        raise ModelError(f"{name}: {wanted} wanted, got shape {array.shape}", name)
-    for i, x in enumerate(array):
-        if not np.isfinite(x):
-            raise ModelError(f"{name}[{i}] is not finite: {x}", f"{name}[{i}]")
-    return tuple(array.tolist())
-
-
-def _limits(name: str, values: Any, n: int, none: float) -> tuple[float, ...]:
-    found = [float(x) for x in _filled(name, values, n, none)]
-    for i, x in enumerate(found):
-        if np.isnan(x):
-            raise ModelError(f"{name}[{i}] is not a number", f"{name}[{i}]")
-        if np.isfinite(x) and i == n - 1:
-            raise ModelError(
-                f"{name}[{i}]: the last joint has no angle", f"{name}[{i}]"
-            )
-    return tuple(found)
-
-
-def _filled(name: str, values: Any, n: int, default: Any) -> list[Any]:
-    """Give n values: a sequence of n, a mapping of some, or the default."""
-    if values is None or (not isinstance(values, Mapping) and len(values) == 0):
-        return [default] * n
-    if isinstance(values, Mapping):
-        found = [default] * n
-        for key, value in values.items():
-            if not isinstance(key, int) or not 0 <= key < n:
-                raise ModelError(
-                    f"{name}: joint {key!r} is not one of 0..{n - 1}", name
-                )
-            found[key] = value
-        return found
-    if len(values) != n:
-        raise ModelError(f"{name}: {n} values wanted, got {len(values)}", name)
-    return list(values)
-
-
-def _pairs(name: str, values: Any, n: int) -> list[tuple[float, float]]:
-    return [
-        _pair(f"{name}[{i}]", row)
-        for i, row in enumerate(_filled(name, values, n, (0.0, 0.0)))
-    ]
-
-
-def _pair(name: str, row: Any) -> tuple[float, float]:
-    x, y = _numbers(name, row, 2)
-    return x, y
-
-
-def _flags(values: Any, n: int) -> tuple[bool, ...]:
-    """Give n booleans from booleans, or from the numbers of those that are true."""
-    given = list(values)
-    if len(given) == n and all(isinstance(x, (bool, np.bool_)) for x in given):
-        return tuple(bool(x) for x in given)
-    for x in given:
-        if not isinstance(x, (int, np.integer)) or not 0 <= x < n:
-            raise ModelError(f"active: joint {x!r} is not one of 0..{n - 1}", "active")
-    return tuple(i in given for i in range(n))
 
 
 def _kind(value: Any, i: int) -> float:
@@ -420,7 +346,7 @@ def _half_plane(given: Any, k: int, n: int) -> HalfPlane:
                 f"ground[{k}]: unknown {', '.join(sorted(unknown))}", f"ground[{k}]"
             )
         given = HalfPlane(**given)
-    z0, z = _pair(f"ground[{k}].z0", given.z0), _pair(f"ground[{k}].z", given.z)
+    z0, z = pair(f"ground[{k}].z0", given.z0), pair(f"ground[{k}].z", given.z)
     size = float(np.hypot(*z))
     if size < 1e-12:
         raise ModelError(f"ground[{k}].z has no direction: {z}", f"ground[{k}].z")

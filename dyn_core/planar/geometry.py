@@ -122,13 +122,13 @@ def repair_drift(
     Source: WAW-3.2.
     """
     x, v = (np.array(part) for part in _checked(chain, state))
-    mobile = [np.eye(2) / m if m > 0 else np.zeros((2, 2)) for m in chain.masses]
+    mobile = [np.eye(2) / m if m > 0 else np.zeros((2, 2)) for m in chain.weights]
     for i, kind in enumerate(chain.constraints.kind):
         s = np.array(chain.constraints.s[i])
         if kind == GUIDED:
             mobile[i] = np.zeros((2, 2))
         elif kind == LINE:
-            mobile[i] = mobile[i] - np.outer(s, s) / chain.masses[i]
+            mobile[i] = mobile[i] - np.outer(s, s) / chain.weights[i]
     for part, nominal in ((x, True), (v, False)):
         for i, length in enumerate(chain.lengths):
             c = x[..., i + 1, :] - x[..., i, :]

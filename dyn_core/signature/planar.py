@@ -73,7 +73,7 @@ CHAIN_TORQUES = Signature(
 CHAIN_STEP = Signature(
     "chain_step", (_x, _v, _tau, Port("dt", (), "s"), *_modes), (_x, _v), system=CHAIN
 )
-_contact = Port("contact", ("n",), "0 off, 1 stick, 2 slide")
+_contact = Port("contact", ("n",), "0 off, k on ground k-1")
 _limit = Port("limit", ("n",), "0 off, 1 upper, -1 lower")
 CHAIN_EVENT_STEP = Signature(
     "chain_event_step",

@@ -154,6 +154,14 @@ BODY_MOTION = Signature(
         Port("a", ("nb", 6), "rad/s²; m/s²", "motions"),
     ),
 )
+BODY_JACOBIANS = Signature(
+    "body_jacobians",
+    (_q,),
+    (
+        Port("poses", ("nb", 4, 4), "-; m", "poses"),
+        Port("J", ("nb", 6, "nv"), "-; m"),
+    ),
+)
 JOINT_REACTIONS = Signature(
     "joint_reactions",
     (_q, _qd, _qdd, _f_ext),

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
+from dyn_core import signature as kinds
 from dyn_core.model import Model
 from dyn_core.model.coordinates import split_q
 from dyn_core.model.loops import make_loop
+from dyn_core.signature import Signature
 from dyn_core.spatial import Matrix, Transform, Vector
 from dyn_core.testing.case import Case, Pairs, derivative
 
@@ -143,3 +147,20 @@ def friction_enters_loops(case: Case) -> Pairs:
         tau_a, x = program(case.q, case.qd, qdd, case.qdd[at : at + 1])
         tau = np.insert(tau_a, at, case.qdd[at])
         yield H @ qdd + C + taken, tau + A.T @ x
+
+
+LAWS: dict[Signature, tuple[Callable[[Case], Pairs], ...]] = {
+    kinds.LOOP_CONSTRAINTS: (constraints_have_their_rates,),
+    kinds.LOOP_FORWARD_DYNAMICS: (
+        loops_obey_the_kkt_system,
+        friction_enters_loops,
+    ),
+    kinds.LOOP_HYBRID_DYNAMICS: (
+        hybrid_loops_obey_the_kkt_system,
+        friction_enters_loops,
+    ),
+    kinds.LOOP_INVERSE_DYNAMICS: (
+        inverse_undoes_loops,
+        friction_enters_loops,
+    ),
+}

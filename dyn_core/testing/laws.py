@@ -19,10 +19,12 @@ from dyn_core.signature import Signature
 from dyn_core.spatial import Vector
 from dyn_core.testing import (
     closed,
+    contact_laws,
     directional,
     hybrids,
     motions,
     parts,
+    planar_laws,
     regressors,
     responses,
     slopes,
@@ -307,19 +309,7 @@ def weight_is_carried(case: Case) -> Pairs:
 
 Law = Callable[[Case], Pairs]
 LAWS: dict[Signature, tuple[Law, ...]] = {
-    kinds.LOOP_CONSTRAINTS: (closed.constraints_have_their_rates,),
-    kinds.LOOP_FORWARD_DYNAMICS: (
-        closed.loops_obey_the_kkt_system,
-        closed.friction_enters_loops,
-    ),
-    kinds.LOOP_HYBRID_DYNAMICS: (
-        closed.hybrid_loops_obey_the_kkt_system,
-        closed.friction_enters_loops,
-    ),
-    kinds.LOOP_INVERSE_DYNAMICS: (
-        closed.inverse_undoes_loops,
-        closed.friction_enters_loops,
-    ),
+    **closed.LAWS,
     kinds.REGRESSOR: (
         regressors.regressor_gives_joint_forces,
         regressors.regressor_has_joint_friction,
@@ -334,9 +324,15 @@ LAWS: dict[Signature, tuple[Law, ...]] = {
     kinds.HYBRID_STEP: (hybrids.hybrid_steps_start_as_hybrid_dynamics,),
     kinds.HYBRID_DYNAMICS_MASKED: (hybrids.the_mask_chooses,),
     **directional.LAWS,
+    **planar_laws.LAWS,
+    **contact_laws.LAWS,
     kinds.BODY_MOTION: (
         motions.bodies_move_as_jacobians_say,
         motions.frames_accelerate_with_their_bodies,
+    ),
+    kinds.BODY_JACOBIANS: (
+        motions.bodies_are_where_frames_are,
+        motions.body_jacobians_give_velocities,
     ),
     kinds.JOINT_REACTIONS: (
         motions.reactions_work_like_joint_forces,

@@ -25,6 +25,26 @@ def bodies_move_as_jacobians_say(case: Case) -> Pairs:
     yield own, conventions.classical_from_spatial(a, v)
 
 
+def bodies_are_where_frames_are(case: Case) -> Pairs:
+    """Poses of bodies are those of forward_kinematics, for links at a body's frame."""
+    poses, _ = case.program()(case.q)
+    frames = case.other("forward_kinematics")(case.q)
+    for name, pose in zip(case.model.frame_names, frames, strict=True):
+        frame = case.model.frame(name)
+        if frame.body and np.allclose(np.asarray(frame.X, float), np.eye(6)):
+            yield poses[frame.body - 1], pose
+
+
+def body_jacobians_give_velocities(case: Case) -> Pairs:
+    """J_i qd = X_0_i v_i: velocities in world axes about the world's origin."""
+    poses, J = case.program()(case.q)
+    v, _ = case.other("body_motion")(case.q, case.qd, case.qdd)
+    for pose, own, motion in zip(poses, J, v, strict=True):
+        R, p = pose[:3, :3], pose[:3, 3]
+        spin, speed = R @ motion[:3], R @ motion[3:]
+        yield own @ case.qd, np.concatenate([spin, speed + np.cross(p, spin)])
+
+
 def _fields(case: Case) -> np.ndarray:
     """Give gravity as an acceleration in each body's coordinates, (nb, 6)."""
     model, X = case.model, [np.eye(6)]

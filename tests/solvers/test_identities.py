@@ -11,6 +11,8 @@ from dyn_core.testing.laws import LAWS
 from dyn_core.testing.models import random_model
 
 NAMES = dyn.solvers()
+ROBOTIC = [name for name in NAMES if dyn.solver(name).signature.system == "robot"]
+OTHERS = [name for name in NAMES if name not in ROBOTIC]
 RANDOM = 40
 
 
@@ -31,7 +33,7 @@ def pytest_generate_tests(metafunc):
         kept["graph"] = 2
     whole = metafunc.config.getoption("--full")
     cases = []
-    for k, name in enumerate(NAMES):
+    for k, name in enumerate(ROBOTIC):
         for n, engine in enumerate(engines):
             count = len(names) if whole else kept[engine]
             turn = np.random.default_rng([k, n]).permutation(len(names))[:count]
@@ -54,14 +56,14 @@ def test_laws_on_shipped_robots(name, engine, robot, shipped):
 
 
 @pytest.mark.parametrize("engine", available())
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ROBOTIC)
 def test_laws_on_random_trees(name, engine, full):
     """Each law holds on random trees: a rotation of two, or all with --full.
 
     Where a tree is refused, in words, its like that the solver serves takes its place.
     """
     solver = dyn.solver(name)
-    turn = np.random.default_rng([NAMES.index(name), list(ENGINES).index(engine)])
+    turn = np.random.default_rng([ROBOTIC.index(name), list(ENGINES).index(engine)])
     seeds = range(RANDOM) if full else turn.choice(RANDOM, 2, replace=False)
     for seed in seeds:
         size = 3 + int(seed) % 6
@@ -69,6 +71,17 @@ def test_laws_on_random_trees(name, engine, full):
         served = served_model(solver, int(seed), size)
         assert solver.refusal(tree) is None or refuses_in_words(solver, tree)
         _assert_laws(solver, served, engine, int(seed))
+
+
+@pytest.mark.parametrize("engine", available())
+@pytest.mark.parametrize("name", OTHERS)
+def test_laws_on_other_systems(name, engine, full):
+    """Each law holds on random chains, objects, ...: two, or all with --full."""
+    solver = dyn.solver(name)
+    turn = np.random.default_rng([OTHERS.index(name), list(ENGINES).index(engine)])
+    seeds = range(RANDOM) if full else turn.choice(RANDOM, 2, replace=False)
+    for seed in seeds:
+        _assert_laws(solver, served_model(solver, int(seed), 3), engine, int(seed))
 
 
 def test_a_refusal_without_words_is_noticed(shipped):

@@ -1,0 +1,74 @@
+"""Environments for reinforcement learning: tasks for planar systems, and gymnasium.
+
+Tasks need numpy only; PlanarEnv and PlanarVectorEnv need gymnasium, the extra `env`:
+pip install 'dyn_ros[env]'. Importing this package registers the ids where gymnasium is
+there (gymnasium 1 loads no plugins by itself):
+
+    import dyn_core.envs, gymnasium
+    env = gymnasium.make("dyn_ros/Pendulum-v0")
+    many = gymnasium.make_vec("dyn_ros/CartPole-v0", num_envs=65536)
+
+or gymnasium.make("dyn_core.envs:dyn_ros/Pendulum-v0") in one line.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from typing import Any
+
+from dyn_core.tasks import TASKS, ChainTask, ObjectTask, Task, planar_task
+
+IDS = {
+    f"dyn_ros/{''.join(part.capitalize() for part in name.split('_'))}-v0": name
+    for name in TASKS
+}
+_LAZY = {
+    "PlanarEnv": "dyn_core.envs.env",
+    "PlanarVectorEnv": "dyn_core.envs.vector",
+    "Picture": "dyn_core.envs.render",
+    "record": "dyn_core.envs.render",
+}
+
+
+def register() -> None:
+    """Tell gymnasium the ids of the tasks: dyn_ros/Pendulum-v0, ...; twice is once.
+
+    It runs when the package is imported.
+
+    Source: WAW-15.5.
+    """
+    registration = importlib.import_module("gymnasium.envs.registration")
+    for name, task in IDS.items():
+        if name not in registration.registry:
+            registration.register(
+                id=name,
+                entry_point="dyn_core.envs.env:PlanarEnv",
+                vector_entry_point="dyn_core.envs.vector:PlanarVectorEnv",
+                max_episode_steps=TASKS[task].max_steps,
+                kwargs={"task": task},
+            )
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_LAZY[name]), name)
+
+
+if importlib.util.find_spec("gymnasium") is not None:
+    register()
+
+__all__ = [
+    "IDS",
+    "TASKS",
+    "ChainTask",
+    "ObjectTask",
+    "Picture",
+    "PlanarEnv",
+    "PlanarVectorEnv",
+    "Task",
+    "planar_task",
+    "record",
+    "register",
+]

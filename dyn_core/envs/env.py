@@ -1,0 +1,234 @@
+"""One environment of gymnasium for a task; spaces and checks that the vector shares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dyn_core.errors import NonFiniteError, SettingError, ShapeError, UnsupportedError
+from dyn_core.registry import solver
+from dyn_core.tasks import planar_task
+from dyn_core.tasks.task import OBSERVATION, Task
+
+try:
+    import gymnasium
+except ImportError as error:
+    raise UnsupportedError(
+        "environments need gymnasium, which is not there: pip install 'dyn_ros[env]'"
+    ) from error
+
+RENDER_MODES = ("rgb_array",)
+
+
+def observation_space(task: Task) -> gymnasium.spaces.Box:
+    """Give the space of observations of a task, in float64.
+
+    Kernels compute in float64; float32 would cost another pass over memory, and what is
+    seen would not be what was computed.
+    """
+    low, high = np.array(task.observation_bounds, np.float64).T
+    return gymnasium.spaces.Box(low, high, dtype=np.float64)
+
+
+def action_space(task: Task) -> Any:
+    """Give the space of actions: a number of choices, or a box in SI units."""
+    if task.choices is not None:
+        return gymnasium.spaces.Discrete(len(task.choices))
+    low, high = np.array(task.action_bounds, np.float64).T
+    return gymnasium.spaces.Box(low, high, dtype=np.float64)
+
+
+def metadata_of(task: Task, **more: Any) -> dict[str, Any]:
+    """Give what gymnasium wants to know; frames are shown in real time."""
+    fps = max(1, round(1.0 / task.interval))
+    return {"render_modes": list(RENDER_MODES), "render_fps": fps, **more}
+
+
+def checked_mode(render_mode: str | None) -> str | None:
+    """Refuse a render mode that is not offered."""
+    if render_mode is not None and render_mode not in RENDER_MODES:
+        valid = ", ".join(RENDER_MODES)
+        raise SettingError(
+            f"render_mode {render_mode!r}; valid: {valid}", "render_mode"
+        )
+    return render_mode
+
+
+def checked_limit(task: Task, max_episode_steps: int | None) -> int:
+    """Give the steps after which an episode is cut off."""
+    most = task.max_steps if max_episode_steps is None else max_episode_steps
+    if not isinstance(most, int) or most < 1:
+        raise SettingError(
+            f"max_episode_steps must be a whole number >= 1, got {most!r}",
+            "max_episode_steps",
+        )
+    return most
+
+
+def checked_options(options: Mapping[str, Any] | None, known: tuple[str, ...]) -> dict:
+    """Refuse options of reset that are not known."""
+    given = dict(options or {})
+    for key in given:
+        if key not in known:
+            valid = ", ".join(known)
+            raise SettingError(f"no reset option {key!r}; valid: {valid}", key)
+    return given
+
+
+def checked_states(given: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Give states as a new array of a shape, finite."""
+    try:
+        states = np.array(given, np.float64)
+    except (TypeError, ValueError) as error:
+        raise ShapeError("state", f"shape {shape}", repr(given)) from error
+    if states.shape != shape:
+        raise ShapeError("state", f"shape {shape}", f"shape {states.shape}")
+    if not np.isfinite(states).all():
+        raise NonFiniteError("state is not finite", "state")
+    return states
+
+
+def not_finite(task: Task, states: np.ndarray, steps: np.ndarray) -> NonFiniteError:
+    """Give the error that names step and coordinate of the first row at fault.
+
+    Args:
+        task: Task.
+        states: After the step, (rows, ns).
+        steps: Number of that step in its episode, by row.
+    """
+    rows = np.flatnonzero(~np.isfinite(states).all(axis=1))
+    if len(rows) == 0:
+        return NonFiniteError(f"{task.name}: an observation is not finite")
+    first = rows[0]
+    entry = task.entries[int(np.flatnonzero(~np.isfinite(states[first]))[0])]
+    return NonFiniteError(
+        f"{task.name}: {entry} is not finite at step {int(steps[first])} of environment"
+        f" {first} ({len(rows)} in all)",
+        entry,
+        rows.tolist(),
+    )
+
+
+class PlanarEnv(gymnasium.Env[np.ndarray, Any]):
+    """A task as an environment of gymnasium.
+
+    A finite action beyond its bounds is taken for the bound. Made by gymnasium.make,
+    its wrapper TimeLimit ends episodes; made directly, max_episode_steps does.
+
+    Attributes:
+        task: What is done.
+
+    Args:
+        task: Name of a task, or a Task.
+        render_mode: rgb_array or None.
+        max_episode_steps: Steps after which an episode is cut off; None: as the task.
+        engine: Of the Programs; None: the default.
+        changes: Attributes of the task (planar_task).
+
+    Raises:
+        ModelError: An unknown task or attribute.
+        SettingError: Another argument makes no sense.
+
+    Source: WAW-15.5.
+    """
+
+    metadata = {"render_modes": list(RENDER_MODES), "render_fps": 50}
+
+    def __init__(
+        self,
+        task: str | Task = "pendulum",
+        render_mode: str | None = None,
+        max_episode_steps: int | None = None,
+        engine: str | None = None,
+        **changes: Any,
+    ) -> None:
+        self.task = planar_task(task, **changes)
+        self.metadata = metadata_of(self.task)
+        self.render_mode = checked_mode(render_mode)
+        self._most = checked_limit(self.task, max_episode_steps)
+        self.observation_space = observation_space(self.task)
+        self.action_space = action_space(self.task)
+        self._program = solver("task_step").build(self.task, engine=engine)  # type: ignore[arg-type]
+        self._seen = OBSERVATION.build(self.task, engine=engine)  # type: ignore[arg-type]
+        self._state: np.ndarray | None = None
+        self._steps = 0
+        self._picture: Any = None
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Begin an episode.
+
+        Args:
+            seed: Makes what is drawn reproducible, to the bit.
+            options: {"state": (ns,)} begins with that state.
+        """
+        super().reset(seed=seed)
+        given = checked_options(options, ("state",))
+        if "state" in given:
+            state = checked_states(given["state"], (self.task.ns,))
+        else:
+            state = self.task.start(self.np_random, 1)[0]
+        self._state, self._steps = state, 0
+        return self._seen(state), {}
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        """Give observation, reward, terminated, truncated, {} after one step.
+
+        Raises:
+            ShapeError, NonFiniteError: The action makes no sense.
+            SettingError: There was no reset yet.
+        """
+        state = self.get_state()
+        after, seen, reward, over = self._program(state, self._acted(action))
+        self._steps += 1
+        if not np.isfinite(after).all():
+            raise not_finite(self.task, after[None], np.array([self._steps]))
+        self._state = after
+        late = self.spec is None and self._steps >= self._most
+        return seen, reward, over != 0.0, late, {}
+
+    def _acted(self, action: Any) -> np.ndarray:
+        """Give the action in SI units, checked."""
+        choices = self.task.choices
+        if choices is not None:
+            number = np.asarray(action)
+            good = number.shape == () and number.dtype.kind in "iu"
+            if not good or not 0 <= number < len(choices):
+                wanted = f"a whole number 0..{len(choices) - 1}"
+                raise ShapeError("action", wanted, repr(action))
+            return np.array(choices[int(number)], np.float64)
+        given = np.asarray(action)
+        if given.shape != (self.task.na,) or given.dtype.kind not in "fiu":
+            wanted = f"numbers of shape ({self.task.na},)"
+            raise ShapeError("action", wanted, f"{given.dtype} of shape {given.shape}")
+        if not np.isfinite(given).all():
+            raise NonFiniteError(f"action is not finite: {given}", "action")
+        return given.astype(np.float64)
+
+    def get_state(self) -> np.ndarray:
+        """Give a copy of the state, (ns,) [SI]."""
+        if self._state is None:
+            raise SettingError("there is no state yet: call reset first", "reset")
+        return self._state.copy()
+
+    def set_state(self, state: Any) -> np.ndarray:
+        """Go on from a state, (ns,) [SI]; steps done still count. Give what is seen.
+
+        Raises:
+            ShapeError, NonFiniteError: It is no state.
+        """
+        self._state = checked_states(state, (self.task.ns,))
+        return self._seen(self._state)
+
+    def render(self) -> Any:
+        """Give a picture of the state, (400, 600, 3) uint8; None without a mode."""
+        if self.render_mode is None:
+            return None
+        if self._picture is None:
+            from dyn_core.envs.render import Picture
+
+            self._picture = Picture(self.task)
+        return self._picture.draw(self.get_state())

@@ -1,0 +1,257 @@
+"""Many environments of one task that step together: one kernel call for all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dyn_core.envs.env import (
+    RENDER_MODES,
+    action_space,
+    checked_limit,
+    checked_mode,
+    checked_options,
+    checked_states,
+    gymnasium,
+    metadata_of,
+    not_finite,
+    observation_space,
+)
+from dyn_core.errors import NonFiniteError, SettingError, ShapeError
+from dyn_core.registry import solver
+from dyn_core.tasks import planar_task
+from dyn_core.tasks.task import OBSERVATION, Task
+
+AutoresetMode = gymnasium.vector.AutoresetMode
+
+
+class PlanarVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
+    """Environments of one task that step together.
+
+    All rows draw from one generator, row by row: with one environment, and a mode that
+    resets at the same times, the numbers are those of PlanarEnv. Finite actions beyond
+    their bounds are taken for the bound.
+
+    Modes of reset, by gymnasium's names: NEXT_STEP (a finished environment begins anew
+    in the step after, whose action is ignored, with reward 0), SAME_STEP (at once; what
+    was seen last is in info["final_obs"], for the rows of info["_final_obs"]), DISABLED
+    (reset(options={"reset_mask": rows}) begins anew).
+
+    Attributes:
+        task: What is done.
+
+    Args:
+        task: Name of a task, or a Task.
+        num_envs: How many environments.
+        max_episode_steps: Steps after which an episode is cut off; None: as the task.
+        render_mode: rgb_array or None.
+        autoreset_mode: When finished environments begin anew.
+        threads: Most threads a step may use; None: all cores.
+        copy: Whether each step gives arrays of its own; else the next step overwrites
+            what this one gave.
+        engine: Of the Programs; None: the default.
+        changes: Attributes of the task (planar_task).
+
+    Raises:
+        ModelError: An unknown task or attribute.
+        SettingError: Another argument makes no sense.
+
+    Source: WAW-15.4, WAW-15.5.
+    """
+
+    metadata = {
+        "render_modes": list(RENDER_MODES),
+        "render_fps": 50,
+        "autoreset_mode": AutoresetMode.NEXT_STEP,
+    }
+
+    def __init__(
+        self,
+        task: str | Task = "pendulum",
+        num_envs: int = 1,
+        max_episode_steps: int | None = None,
+        render_mode: str | None = None,
+        autoreset_mode: Any = AutoresetMode.NEXT_STEP,
+        threads: int | None = None,
+        copy: bool = True,
+        engine: str | None = None,
+        **changes: Any,
+    ) -> None:
+        if not isinstance(num_envs, int) or num_envs < 1:
+            message = f"num_envs must be a whole number >= 1, got {num_envs!r}"
+            raise SettingError(message, "num_envs")
+        self.task, self.num_envs = planar_task(task, **changes), num_envs
+        self._mode = _autoreset(autoreset_mode)
+        self.metadata = metadata_of(self.task, autoreset_mode=self._mode)
+        self.render_mode = checked_mode(render_mode)
+        self._most = checked_limit(self.task, max_episode_steps)
+        self.single_observation_space = observation_space(self.task)
+        self.single_action_space = action_space(self.task)
+        batched = gymnasium.vector.utils.batch_space
+        self.observation_space = batched(self.single_observation_space, num_envs)
+        self.action_space = batched(self.single_action_space, num_envs)
+        choices = {"engine": engine, "threads": threads}
+        self._program = solver("task_step").build(self.task, **choices)  # type: ignore[arg-type]
+        self._seen = OBSERVATION.build(self.task, **choices)  # type: ignore[arg-type]
+        self._table = np.array(self.task.choices or (), np.float64)
+        self._state = np.empty((num_envs, self.task.ns))
+        self._next = np.empty_like(self._state)
+        self._action = np.empty((num_envs, self.task.na))
+        self._over = np.empty(num_envs)
+        self._steps = np.zeros(num_envs, np.int32)
+        self._done = np.zeros(num_envs, bool)
+        self._begun, self._given = False, None if copy else self._fresh()
+        self._picture: Any = None
+
+    def _fresh(self) -> tuple[np.ndarray, np.ndarray]:
+        """Give arrays for observations and rewards."""
+        return np.empty((self.num_envs, self.task.no)), np.empty(self.num_envs)
+
+    def reset(
+        self, *, seed: Any = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Begin episodes.
+
+        Args:
+            seed: A whole number; makes what is drawn reproducible, to the bit.
+            options: {"state": (rows, ns)} begins with these states; {"reset_mask":
+                (rows,)} says which environments begin anew.
+        """
+        if seed is not None and not isinstance(seed, (int, np.integer)):
+            message = f"seed must be one whole number for all rows, got {seed!r}"
+            raise SettingError(message, "seed")
+        super().reset(seed=None if seed is None else int(seed))
+        given = checked_options(options, ("state", "reset_mask"))
+        rows = np.arange(self.num_envs)
+        if "reset_mask" in given:
+            mask = np.asarray(given["reset_mask"])
+            if mask.shape != (self.num_envs,) or mask.dtype != bool:
+                wanted = f"booleans of shape ({self.num_envs},)"
+                raise ShapeError("reset_mask", wanted, f"{mask.dtype} {mask.shape}")
+            self._demand_begun()
+            rows = np.flatnonzero(mask)
+        if "state" in given:
+            shape = (self.num_envs, self.task.ns)
+            self._state[rows] = checked_states(given["state"], shape)[rows]
+        else:
+            self._state[rows] = self.task.start(self.np_random, len(rows))
+        self._steps[rows], self._done[rows], self._begun = 0, False, True
+        return self._seen(self._state), {}
+
+    def step(
+        self, actions: Any
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        """Give observations, rewards, terminated, truncated and info after one step.
+
+        Raises:
+            ShapeError, NonFiniteError: An action makes no sense.
+            SettingError: There was no reset yet.
+        """
+        self._demand_begun()
+        seen, reward = self._fresh() if self._given is None else self._given
+        out = (self._next, seen, reward, self._over)
+        self._program(self._state, self._acted(actions), out=out)
+        if not _finite_sum(seen):
+            self._demand_finite(seen)
+        self._state, self._next = self._next, self._state
+        self._steps += 1
+        terminated, truncated = self._over != 0.0, self._steps >= self._most
+        info: dict[str, Any] = {}
+        if self._mode is AutoresetMode.NEXT_STEP:
+            rows = np.flatnonzero(self._done)
+            if len(rows):
+                seen[rows], reward[rows] = self._begin(rows), 0.0
+                terminated[rows] = truncated[rows] = False
+        np.logical_or(terminated, truncated, out=self._done)
+        if self._mode is AutoresetMode.SAME_STEP:
+            rows = np.flatnonzero(self._done)
+            if len(rows):
+                info = {"final_obs": seen.copy(), "_final_obs": self._done.copy()}
+                seen[rows] = self._begin(rows)
+        return seen, reward, terminated, truncated, info
+
+    def _begin(self, rows: np.ndarray) -> np.ndarray:
+        """Let some environments begin anew; give what is seen of them."""
+        states = self.task.start(self.np_random, len(rows))
+        self._state[rows], self._steps[rows] = states, 0
+        return self._seen(states)
+
+    def _acted(self, actions: Any) -> np.ndarray:
+        """Give the actions in SI units, checked."""
+        given, rows, na = np.asarray(actions), self.num_envs, self.task.na
+        if self.task.choices is not None:
+            last = len(self._table) - 1
+            if given.shape != (rows,) or given.dtype.kind not in "iu":
+                wanted = f"whole numbers of shape ({rows},)"
+                got = f"{given.dtype} of shape {given.shape}"
+                raise ShapeError("actions", wanted, got)
+            if given.min() < 0 or given.max() > last:
+                wanted = f"whole numbers 0..{last}"
+                raise ShapeError("actions", wanted, f"{given.min()}..{given.max()}")
+            return self._table.take(given, axis=0, out=self._action, mode="clip")
+        if given.shape != (rows, na) or given.dtype.kind not in "fiu":
+            wanted = f"numbers of shape ({rows}, {na})"
+            got = f"{given.dtype} of shape {given.shape}"
+            raise ShapeError("actions", wanted, got)
+        if not _finite_sum(given):
+            bad = np.flatnonzero(~np.isfinite(given).all(axis=1))
+            if len(bad):
+                shown = ", ".join(map(str, bad[:8]))
+                message = f"actions are not finite in rows {shown}"
+                raise NonFiniteError(message, "actions", bad.tolist())
+        return given.astype(np.float64, copy=False)
+
+    def _demand_begun(self) -> None:
+        if not self._begun:
+            raise SettingError("there is no state yet: call reset first", "reset")
+
+    def _demand_finite(self, seen: np.ndarray) -> None:
+        """Refuse what is not finite; a sum may overflow without."""
+        if not np.isfinite(seen).all():
+            raise not_finite(self.task, self._next, self._steps + 1)
+
+    def get_state(self) -> np.ndarray:
+        """Give a copy of the states, (rows, ns) [SI]."""
+        self._demand_begun()
+        return self._state.copy()
+
+    def set_state(self, states: Any) -> np.ndarray:
+        """Go on from states, (rows, ns) [SI]; the steps done still count.
+
+        Returns:
+            What is seen, (rows, no).
+
+        Raises:
+            ShapeError, NonFiniteError: They are no states.
+        """
+        self._state[:] = checked_states(states, self._state.shape)
+        self._done[:], self._begun = False, True
+        return self._seen(self._state)
+
+    def render(self) -> Any:
+        """Give a picture of each state, a tuple; None without a mode."""
+        if self.render_mode is None:
+            return None
+        if self._picture is None:
+            from dyn_core.envs.render import Picture
+
+            self._picture = Picture(self.task)
+        return tuple(self._picture.draw(state) for state in self.get_state())
+
+
+def _finite_sum(numbers: np.ndarray) -> bool:
+    """Whether the sum is finite: then all are; one pass over memory."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(np.add.reduce(numbers, axis=None)))
+
+
+def _autoreset(mode: Any) -> Any:
+    """Give gymnasium's mode of a mode or its name."""
+    try:
+        return AutoresetMode(mode)
+    except ValueError as error:
+        valid = ", ".join(mode.value for mode in AutoresetMode)
+        raise SettingError(
+            f"autoreset_mode {mode!r}; valid: {valid}", "autoreset_mode"
+        ) from error

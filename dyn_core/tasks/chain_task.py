@@ -1,0 +1,163 @@
+"""Tasks for planar chains with motors; their state says what holds which joint."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dyn_core.errors import ModelError
+from dyn_core.planar.chain import GUIDED, ChainModel
+from dyn_core.planar.geometry import from_angles
+from dyn_core.scalar import maximum, minimum
+from dyn_core.spatial import Matrix, Vector
+from dyn_core.tasks.task import OPEN, UNIT, Bounds, Task
+
+
+@dataclass(frozen=True, eq=False)
+class ChainTask(Task):
+    """A task for a planar chain with motors: the tip is to be high.
+
+        state = (x, v, contact, limit): 2n, 2n, n, n
+
+    The observation is, by link, its direction (2) and angular velocity [rad/s], then
+    place and velocity of joint 0 unless that is guided. The reward of a step is
+
+        height of the last joint above joint 0 / sum of lengths - effort_cost cost(a)
+
+    with cost the sum of squares of the torques in parts of their bounds. No state ends
+    an episode. Numbers are ours.
+
+    Attributes:
+        motors: Joints with a motor; the action is their torques [N·m].
+        theta: Joint angles that episodes begin about, n-1 [rad].
+        theta_spread, rate_spread: Half the width of the uniform distributions of angles
+            and rates [rad], [rad/s].
+        effort_cost: Weight of the efforts in the reward.
+        rounds, window: Of the step of fixed cost (chain_fixed_step).
+
+    Source: WAW-15.5.
+    """
+
+    schemes = ("fixed",)
+
+    system: ChainModel
+    motors: tuple[int, ...] = ()
+    theta: tuple[float, ...] = ()
+    theta_spread: float = 0.1
+    rate_spread: float = 0.1
+    effort_cost: float = 0.01
+    rounds: int = 1
+    window: float = 5.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        n = self.system.n
+        if len(self.theta) != n - 1:
+            raise ModelError(f"{self.name}: theta must have {n - 1} numbers", "theta")
+        good = all(isinstance(i, int) and 0 <= i < n - 1 for i in self.motors)
+        if not good or len(set(self.motors)) != self.na:
+            raise ModelError(
+                f"{self.name}: motors must be {self.na} different joints of 0..{n - 2},"
+                f" got {self.motors}",
+                "motors",
+            )
+
+    @property
+    def ns(self) -> int:
+        """Number of entries of the state: 6 n."""
+        return 6 * self.system.n
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """Names of the entries of the state."""
+        names = self.system.joint_names
+        parts = [f"{a}_{b}" for a in ("place", "velocity") for b in "xy"]
+        pairs = [f"{name}.{part}" for k in (0, 2) for name in names
+                 for part in parts[k : k + 2]]  # fmt: skip
+        return (
+            *pairs,
+            *(f"{n}.{part}" for part in ("contact", "limit") for n in names),
+        )
+
+    @property
+    def guided(self) -> bool:
+        """Whether joint 0 is guided."""
+        return self.system.constraints.kind[0] == GUIDED
+
+    @property
+    def observation_bounds(self) -> Bounds:
+        """Directions are within [-1, 1], the rest is open."""
+        base = () if self.guided else (OPEN,) * 4
+        return (UNIT, UNIT, OPEN) * (self.system.n - 1) + base
+
+    def parts(self, state: Any) -> tuple[Matrix, Matrix, Any, Any]:
+        """Give x and v (n, 2), contact and limit (n) of a state: a text."""
+        n, at = self.system.n, list(state)
+        rows = [at[2 * i : 2 * i + 2] for i in range(2 * n)]
+        return Matrix(rows[:n]), Matrix(rows[n:]), at[4 * n : 5 * n], at[5 * n :]
+
+    def control(self, action: Any) -> Sequence[Any]:
+        """Give the torques at all joints."""
+        torque = dict(zip(self.motors, action, strict=True))
+        return [torque.get(i, 0.0) for i in range(self.system.n)]
+
+    def directions(self, x: Matrix) -> list[Vector]:
+        """Give directions of the links by their nominal lengths, (n-1, 2): a text."""
+        rows = [Vector(row) for row in x.rows]
+        return [
+            (rows[i + 1] - rows[i]) * (1.0 / length)
+            for i, length in enumerate(self.system.lengths)
+        ]
+
+    def turning(self, r: Sequence[Vector], v: Matrix) -> list[Any]:
+        """Give angular velocities of links with directions r [rad/s]: a text."""
+        rows = [Vector(row) for row in v.rows]
+        found = []
+        for i, length in enumerate(self.system.lengths):
+            u = (rows[i + 1] - rows[i]) * (1.0 / length)
+            found.append(r[i][0] * u[1] - r[i][1] * u[0])
+        return found
+
+    def observe(self, state: Any) -> Sequence[Any]:
+        """Give what is seen of a state; see the class."""
+        x, v, _, _ = self.parts(state)
+        r = self.directions(x)
+        seen: list[Any] = []
+        for direction, rate in zip(r, self.turning(r, v), strict=True):
+            seen += [*(minimum(maximum(c, -1.0), 1.0) for c in direction), rate]
+        return seen if self.guided else [*seen, *x.rows[0], *v.rows[0]]
+
+    def reward(self, before: Any, action: Any, after: Any) -> Any:
+        """Give the reward of a step; see the class."""
+        x = self.parts(after)[0].rows
+        height = (x[-1][1] - x[0][1]) * (1.0 / sum(self.system.lengths))
+        return height - self.effort_cost * self.cost(action)
+
+    def placed(self, theta: np.ndarray) -> np.ndarray:
+        """Give places of joint 0 for joint angles (rows, n-1), (rows, 2) [m]."""
+        return np.zeros((len(theta), 2))
+
+    def start(self, rng: np.random.Generator, rows: int) -> np.ndarray:
+        """Draw states to begin with, uniform about theta, nothing held, (rows, ns)."""
+        chain = self.system
+        drawn = rng.uniform(-1.0, 1.0, (rows, 2, chain.n - 1))
+        low, high = (np.array(b)[:-1] for b in (chain.lower, chain.upper))
+        theta = np.array(self.theta) + self.theta_spread * drawn[:, 0]
+        theta = np.clip(theta, low, high)
+        state = from_angles(
+            chain,
+            self.placed(theta),
+            np.zeros(2),
+            theta,
+            self.rate_spread * drawn[:, 1],
+        )
+        flags = np.zeros((rows, 2 * chain.n))
+        both = [np.reshape(part, (rows, -1)) for part in state]
+        return np.concatenate([*both, flags], axis=1)
+
+    def points(self, state: np.ndarray) -> np.ndarray:
+        """Give the places of the joints in a state, (n, 2) [m]."""
+        return np.reshape(np.asarray(state, float)[: 2 * self.system.n], (-1, 2))

@@ -1,0 +1,123 @@
+"""Tasks that step as three of gymnasium's classic control do, to compare speed.
+
+One step is one step of theirs: the same equations, scheme, interval, actions and end;
+states and observations are in this project's order, and angles from its zero.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dyn_core.planar.objects import planar_object
+from dyn_core.scalar import floor, maximum, minimum, where
+from dyn_core.spatial import Vector
+from dyn_core.tasks.shipped import AcrobotSwingUp, CartBalance, PendulumSwingUp, Task
+from dyn_core.tasks.task import Bounds
+
+PI = math.pi
+
+
+def wrapped(angle: Any) -> Any:
+    """Give an angle in [-pi, pi): a text."""
+    return angle - (2 * PI) * floor(angle * (0.5 / PI) + 0.5)
+
+
+def clipped(x: Any, most: float) -> Any:
+    """Give a number within [-most, most]: a text."""
+    return minimum(maximum(x, -most), most)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassicPendulum(PendulumSwingUp):
+    """Swing up as Pendulum-v1 does: a uniform rod, g = 10, |tau| <= 2 N·m.
+
+        reward = -(theta² + 0.1 theta'² + 0.001 tau²)    of the state before
+
+    One semi-implicit step of 0.05 s; |theta'| <= 8 rad/s. There the angle moves with
+    the clipped rate, here with the rate before that: a difference only at 8 rad/s.
+
+    Source: Gymnasium, classic_control/pendulum.py.
+    """
+
+    @property
+    def observation_bounds(self) -> Bounds:
+        """The rate is within 8 rad/s."""
+        return ((-1.0, 1.0), (-1.0, 1.0), (-8.0, 8.0))
+
+    def settle(self, state: Any) -> Any:
+        """Give the state with the rate within 8 rad/s."""
+        return Vector((state[0], clipped(state[1], 8.0)))
+
+    def reward(self, before: Any, action: Any, after: Any) -> Any:
+        """Give the reward of a step; see the class."""
+        angle, rate, torque = wrapped(before[0]), before[1], action[0]
+        return -(angle * angle + 0.1 * rate * rate + 0.001 * torque * torque)
+
+    def start(self, rng: np.random.Generator, rows: int) -> np.ndarray:
+        """Draw states to begin with, uniform, (rows, 2)."""
+        return rng.uniform(-1.0, 1.0, (rows, 2)) * np.array([PI, 1.0])
+
+
+@dataclass(frozen=True, eq=False)
+class ClassicAcrobot(AcrobotSwingUp):
+    """Swing the tip a link's length above the support, as Acrobot-v1 does.
+
+    Torques -1, 0, 1 N·m, one Runge-Kutta step of 0.2 s, g = 9.8; rates are kept within
+    4 pi and 9 pi. The reward is -1 for every step, 0 for the one that arrives.
+
+    Source: Gymnasium, classic_control/acrobot.py (its "book" equations).
+    """
+
+    @property
+    def observation_bounds(self) -> Bounds:
+        """Rates are within 4 pi and 9 pi."""
+        return (((-1.0, 1.0),) * 4) + ((-4 * PI, 4 * PI), (-9 * PI, 9 * PI))
+
+    def settle(self, state: Any) -> Any:
+        """Give the state with wrapped angles and rates within their bounds."""
+        t1, t2, w1, w2 = state
+        rates = clipped(w1, 4 * PI), clipped(w2, 9 * PI)
+        return Vector((wrapped(t1), wrapped(t2), *rates))
+
+    def reward(self, before: Any, action: Any, after: Any) -> Any:
+        """Give the reward of a step; see the class."""
+        return self.over(after) - 1.0
+
+    def over(self, after: Any) -> Any:
+        """Give 1 where the tip is high enough, else 0."""
+        return where(self.height(after) > 1.0, 1.0, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassicCartPole(CartBalance):
+    """Balance as CartPole-v1 does: no friction, g = 9.8, one Euler step of 0.02 s.
+
+    Source: Gymnasium, classic_control/cartpole.py.
+    """
+
+
+def classic_tasks() -> Sequence[Task]:
+    """Give the three tasks; their names begin with classic_."""
+    slippery = {"mu_c": 0.0, "mu_p": 0.0, "g": 9.8}
+    return (
+        ClassicPendulum(
+            "classic_pendulum", planar_object("pendulum", m=1 / 3, g=15.0),
+            0.05, 1, "semi_implicit", 200, ((-2.0, 2.0),),
+            home=(PI, 0.0), spread=(PI, 1.0),
+        ),
+        ClassicAcrobot(
+            "classic_acrobot", planar_object("acrobot", g=9.8),
+            0.2, 1, "rk4", 500, ((-1.0, 1.0),), ((-1.0,), (0.0,), (1.0,)),
+            home=(-PI / 2, 0.0, 0.0, 0.0), spread=(0.1,) * 4,
+        ),
+        ClassicCartPole(
+            "classic_cart_pole", planar_object("cart_pole", **slippery),
+            0.02, 1, "euler", 500, ((-10.0, 10.0),), ((-10.0,), (10.0,)),
+            home=(0.0,) * 4, spread=(0.05,) * 4,
+        ),
+    )  # fmt: skip

@@ -1,0 +1,344 @@
+"""The tasks of planar objects: swing up, lift, balance. Numbers not cited are ours."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dyn_core.errors import ModelError
+from dyn_core.planar.chain import make_chain
+from dyn_core.planar.objects import planar_object
+from dyn_core.scalar import absolute, cos, logical_or, sin, where
+from dyn_core.tasks.chain_task import ChainTask
+from dyn_core.tasks.task import OPEN, UNIT, Bounds, ObjectTask, Task
+from dyn_core.tasks.walker import Walker, walker_chain
+
+PI = math.pi
+
+
+@dataclass(frozen=True, eq=False)
+class PendulumSwingUp(ObjectTask):
+    """Swing a pendulum up by a torque too weak to lift it, and keep it there.
+
+    Action: torque tau, |tau| <= 0.225 N·m. Observation: cos theta, sin theta, theta'
+    [rad/s], theta from upright. Reward of a step, of the state after it:
+
+        cos theta - rate_cost theta'² - effort_cost (tau / 0.225)²
+
+    No state ends an episode. It begins hanging.
+
+    Attributes:
+        rate_cost, effort_cost: Weights in the reward.
+
+    Source: WAW-13.1 (bound, g = 1, the aim); reward, interval and start are ours.
+    """
+
+    rate_cost: float = 0.05
+    effort_cost: float = 0.01
+
+    @property
+    def observation_bounds(self) -> Bounds:
+        """Rates are open."""
+        return (UNIT, UNIT, OPEN)
+
+    def observe(self, state: Any) -> Sequence[Any]:
+        """Give what is seen of a state; see the class."""
+        return [cos(state[0]), sin(state[0]), state[1]]
+
+    def reward(self, before: Any, action: Any, after: Any) -> Any:
+        """Give the reward of a step; see the class."""
+        swing = self.rate_cost * after[1] * after[1]
+        return cos(after[0]) - swing - self.effort_cost * self.cost(action)
+
+
+@dataclass(frozen=True, eq=False)
+class AcrobotSwingUp(ObjectTask):
+    """Swing an arm of two rods up by the torque between them, and keep it there.
+
+    Action: torque at the second joint, |tau| <= 10 N·m. Observation: cos and sin of
+    theta1 (from the horizontal) and theta2 (relative), both rates [rad/s]. Reward of a
+    step, of the state after it, with y the height of the tip above the support:
+
+        y / (l1 + l2) - rate_cost (t1'² + t2'²) - effort_cost (tau / 10)²
+
+    No state ends an episode. It begins hanging.
+
+    Attributes:
+        rate_cost, effort_cost: Weights in the reward.
+
+    Source: WAW-13.2 (the arm); bound, reward, interval and start are ours.
+    """
+
+    rate_cost: float = 0.005
+    effort_cost: float = 0.01
+
+    @property
+    def observation_bounds(self) -> Bounds:
+        """Rates are open."""
+        return (UNIT, UNIT, UNIT, UNIT, OPEN, OPEN)
+
+    def control(self, action: Any) -> Sequence[Any]:
+        """Give the efforts: none at the support."""
+        return [0.0, action[0]]
+
+    def observe(self, state: Any) -> Sequence[Any]:
+        """Give what is seen of a state; see the class."""
+        t1, t2, w1, w2 = state
+        return [cos(t1), sin(t1), cos(t2), sin(t2), w1, w2]
+
+    def height(self, state: Any) -> Any:
+        """Give the height of the tip above the support [m]: a text."""
+        p = self.system.parameters
+        s1, c1, s2, c2 = sin(state[0]), cos(state[0]), sin(state[1]), cos(state[1])
+        return p["l1"] * s1 + p["l2"] * (s1 * c2 + c1 * s2)
+
+    def reward(self, before: Any, action: Any, after: Any) -> Any:
+        """Give the reward of a step; see the class."""
+        p = self.system.parameters
+        swing = self.rate_cost * (after[2] * after[2] + after[3] * after[3])
+        height = self.height(after) / (p["l1"] + p["l2"])
+        return height - swing - self.effort_cost * self.cost(action)
+
+
+@dataclass(frozen=True, eq=False)
+class WeightLift(ObjectTask):
+    """Lift a weight overhead from a crouch, with torques at three joints, and stay.
+
+    Action: torques, within 50, 30 and 15 N·m. Observation: cos and sin of theta1 (from
+    the horizontal), theta2 and theta3 (relative), three rates [rad/s]. Reward of a
+    step, of the state after it, with y3 the height of the weight:
+
+        y3 / 3 - rate_cost (t1'² + t2'² + t3'²) - effort_cost sum (tau_i / bound_i)²
+
+    An episode ends when the first or second joint or the weight is below the support.
+
+    Attributes:
+        rate_cost, effort_cost: Weights in the reward.
+
+    Source: WAW-13.3 (the links); bounds, reward, interval and start are ours.
+    """
+
+    rate_cost: float = 0.005
+    effort_cost: float = 0.01
+
+    @property
+    def observation_bounds(self) -> Bounds:
+        """Rates are open."""
+        return (UNIT,) * 6 + (OPEN,) * 3
+
+    def observe(self, state: Any) -> Sequence[Any]:
+        """Give what is seen of a state; see the class."""
+        q, qd = self.parts(state)
+        return [f(t) for t in q for f in (cos, sin)] + list(qd)
+
+    def heights(self, state: Any) -> list[Any]:
+        """Give the heights of the ends of the links [m]: a text."""
+        t1, t2, t3 = state[0], state[0] + state[1], state[0] + state[1] + state[2]
+        y1 = sin(t1)
+        y2 = y1 + sin(t2)
+        return [y1, y2, y2 + sin(t3)]
+
+    def reward(self, before: Any, action: Any, after: Any) -> Any:
+        """Give the reward of a step; see the class."""
+        _, w = self.parts(after)
+        swing = self.rate_cost * sum((x * x for x in w), 0.0)
+        height = self.heights(after)[2] * (1.0 / 3.0)
+        return height - swing - self.effort_cost * self.cost(action)
+
+    def over(self, after: Any) -> Any:
+        """Give 1 where something lies below the support, else 0."""
+        y1, y2, y3 = self.heights(after)
+        return where(logical_or(logical_or(y1 < 0.0, y2 < 0.0), y3 < 0.0), 1.0, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class CartBalance(ObjectTask):
+    """Keep the poles on a cart upright, and the cart on its track.
+
+    Action: force on the cart [N] or voltage [V], one of two where `choices` says so.
+    Observation: the state: x [m], angles from upright [rad], then their rates. The
+    reward is 1 for every step. An episode ends when |x| > x_limit, or a pole is beyond
+    angle_limit.
+
+    Attributes:
+        x_limit: Half the track [m].
+        angle_limit: Of every pole [rad].
+
+    Source: WAW-14.1 (bounds of one pole, F = -10 or 10 N), WAW-14.2, WAW-14.3 (the
+        carts); the other bounds, reward, interval and start are ours.
+    """
+
+    x_limit: float = 2.4
+    angle_limit: float = PI / 15
+
+    @property
+    def observation_bounds(self) -> Bounds:
+        """What ends an episode lies within twice the limits; rates are open."""
+        nq, x, angle = self.system.nq, 2 * self.x_limit, 2 * self.angle_limit
+        return ((-x, x), *[(-angle, angle)] * (nq - 1), *[OPEN] * nq)
+
+    def observe(self, state: Any) -> Sequence[Any]:
+        """Give what is seen of a state; see the class."""
+        return list(state)
+
+    def reward(self, before: Any, action: Any, after: Any) -> Any:
+        """Give the reward of a step: 1."""
+        return 1.0
+
+    def over(self, after: Any) -> Any:
+        """Give 1 where the cart or a pole is too far, else 0."""
+        q, _ = self.parts(after)
+        far = absolute(q[0]) > self.x_limit
+        for angle in q[1:]:
+            far = logical_or(far, absolute(angle) > self.angle_limit)
+        return where(far, 1.0, 0.0)
+
+    def view(self, points: np.ndarray) -> tuple[float, float, float, float]:
+        """Give what a picture shows: the whole track [m]."""
+        return (-self.x_limit - 0.4, self.x_limit + 0.4, -1.4, 1.4)
+
+
+@dataclass(frozen=True, eq=False)
+class CartSwingUp(ObjectTask):
+    """Swing the pole of a cart up, and keep it there.
+
+    Action: force on the cart, |F| <= 10 N. Observation: x [m], cos theta, sin theta, x'
+    [m/s], theta' [rad/s], theta from upright. Reward of a step, of the state after it:
+
+        cos theta - place_cost x² - rate_cost theta'² - effort_cost (F / 10)²
+
+    An episode ends, with -end_cost, when |x| > 2.4 m. It begins hanging, in the middle.
+
+    Attributes:
+        place_cost, rate_cost, effort_cost, end_cost: Weights in the reward.
+        x_limit: Half the track [m].
+
+    Source: WAW-14.1 (bounds and aim); reward, interval and start are ours.
+    """
+
+    place_cost: float = 0.05
+    rate_cost: float = 0.005
+    effort_cost: float = 0.01
+    end_cost: float = 100.0
+    x_limit: float = 2.4
+
+    @property
+    def observation_bounds(self) -> Bounds:
+        """What ends an episode lies within twice the limits; rates are open."""
+        return ((-2 * self.x_limit, 2 * self.x_limit), UNIT, UNIT, OPEN, OPEN)
+
+    def observe(self, state: Any) -> Sequence[Any]:
+        """Give what is seen of a state; see the class."""
+        return [state[0], cos(state[1]), sin(state[1]), state[2], state[3]]
+
+    def reward(self, before: Any, action: Any, after: Any) -> Any:
+        """Give the reward of a step; see the class."""
+        x, w = after[0], after[3]
+        cost = self.place_cost * x * x + self.rate_cost * w * w
+        cost = cost + self.effort_cost * self.cost(action)
+        return cos(after[1]) - cost - self.end_cost * self.over(after)
+
+    def over(self, after: Any) -> Any:
+        """Give 1 where the cart has left its track, else 0."""
+        return where(absolute(after[0]) > self.x_limit, 1.0, 0.0)
+
+    def view(self, points: np.ndarray) -> tuple[float, float, float, float]:
+        """Give what a picture shows: the whole track [m]."""
+        return (-self.x_limit - 0.4, self.x_limit + 0.4, -1.4, 1.4)
+
+
+def hanging_chain() -> Any:
+    """Give the chain of the task planar_chain: three links of 0.5 m on a fixed joint.
+
+    Masses of 1 kg, rolling resistance 0.05 N·m·s, inner angles within 1.5 rad.
+    """
+    return make_chain(
+        [0.5] * 3,
+        [1.0] * 4,
+        constraints={"kind": {0: "fixed"}},
+        k_omega=[0.05, 0.05, 0.05, 0.0],
+        lower={1: -1.5, 2: -1.5},
+        upper={1: 1.5, 2: 1.5},
+        name="hanging_chain",
+    )
+
+
+# fmt: off
+TASKS: dict[str, Task] = {task.name: task for task in (
+    PendulumSwingUp(
+        "pendulum", planar_object("pendulum"), 0.1, 1, "rk4", 600, ((-0.225, 0.225),),
+        home=(PI, 0.0), spread=(0.1, 0.1),
+    ),
+    AcrobotSwingUp(
+        "acrobot", planar_object("acrobot"), 0.05, 1, "rk4", 600, ((-10.0, 10.0),),
+        home=(-PI / 2, 0.0, 0.0, 0.0), spread=(0.1,) * 4,
+    ),
+    WeightLift(
+        "weight_lifter", planar_object("weight_lifter"), 0.01, 2, "rk4", 500,
+        ((-50.0, 50.0), (-30.0, 30.0), (-15.0, 15.0)),
+        home=(PI / 6, 2 * PI / 3, -2 * PI / 3, 0.0, 0.0, 0.0), spread=(0.05,) * 6,
+    ),
+    CartBalance(
+        "cart_pole", planar_object("cart_pole"), 0.02, 1, "semi_implicit", 500,
+        ((-10.0, 10.0),), ((-10.0,), (10.0,)), home=(0.0,) * 4, spread=(0.05,) * 4,
+    ),
+    CartSwingUp(
+        "cart_pole_swing_up", planar_object("cart_pole"), 0.02, 1, "rk4", 500,
+        ((-10.0, 10.0),), home=(0.0, PI, 0.0, 0.0), spread=(0.1,) * 4,
+    ),
+    CartBalance(
+        "cart_two_poles", planar_object("cart_two_poles"), 0.01, 1, "rk4", 1000,
+        ((-20.0, 20.0),), home=(0.0,) * 6, spread=(0.02,) * 6, angle_limit=PI / 5,
+    ),
+    CartBalance(
+        "cart_three_poles", planar_object("cart_three_poles"), 0.005, 2, "rk4", 1000,
+        ((-10.0, 10.0),), home=(0.0,) * 8, spread=(0.005,) * 8, angle_limit=PI / 5,
+    ),
+    ChainTask(
+        "planar_chain", hanging_chain(), 0.0025, 8, "fixed", 500,
+        ((-12.0, 12.0), (-8.0, 8.0), (-4.0, 4.0)),
+        motors=(0, 1, 2), theta=(-PI / 2, 0.0, 0.0),
+    ),
+    Walker(
+        "walker", walker_chain(), 0.002, 5, "fixed", 1000,
+        ((-15.0, 15.0), (-40.0, 40.0), (-40.0, 40.0),
+         (-40.0, 40.0), (-40.0, 40.0), (-15.0, 15.0)),
+        motors=(1, 2, 3, 4, 5, 6), theta=Walker.STANCE, theta_spread=0.05,
+        effort_cost=0.1,
+    ),
+)}
+# fmt: on
+
+
+def planar_task(name: str | Task, **changes: Any) -> Task:
+    """Give a shipped task, with some attributes of one's own.
+
+    Args:
+        name: One of TASKS; a Task is taken as it is.
+        changes: Attributes (dt, substeps, scheme, max_steps, action_bounds, ...), and
+            `parameters`, a mapping of numbers of the planar object.
+
+    Raises:
+        ModelError: An unknown name, or a value that makes no sense.
+
+    Source: WAW-15.5.
+    """
+    if not isinstance(name, Task):
+        if name not in TASKS:
+            raise ModelError(
+                f"no task is called {name!r}; valid: {', '.join(TASKS)}", str(name)
+            )
+        name = TASKS[name]
+    parameters = changes.pop("parameters", None)
+    if parameters:
+        if not isinstance(name, ObjectTask):
+            raise ModelError(
+                f"{name.name} moves a chain; give it as system=make_chain(...)",
+                "parameters",
+            )
+        changes["system"] = name.system.with_parameters(**parameters)
+    return name.changed(**changes) if changes else name

@@ -1,0 +1,286 @@
+"""What a task is: a planar system, how it is driven, what is seen and rewarded."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dyn_core.errors import ModelError
+from dyn_core.planar.geometry import from_angles
+from dyn_core.planar.objects import PlanarObject
+from dyn_core.scalar import maximum, minimum
+from dyn_core.signature import Port, Signature
+from dyn_core.solver import TextSolver
+from dyn_core.spatial import Vector
+from dyn_core.system import System
+
+Bounds = tuple[tuple[float, float], ...]
+OPEN = (-math.inf, math.inf)
+UNIT = (-1.0, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Task(System):
+    """A system that is to be controlled, as data and texts.
+
+    A step of a task lasts `interval`, dt times substeps; the action is constant in it.
+    control, observe, reward, over and settle are texts: they may be traced.
+
+    Class attributes:
+        schemes: Integrators that serve it; those of objects: euler, semi_implicit, rk4;
+            of chains: fixed.
+
+    Attributes:
+        name: Its name.
+        system: What moves; its parameters are those of the task.
+        dt: Step of the integrator [s].
+        substeps: Steps of the integrator within one step of the task.
+        scheme: One of the schemes.
+        max_steps: Steps after which an episode is cut off.
+        action_bounds: Least and most of each entry of the action [N·m | N | V]; what
+            is beyond is taken for the bound.
+        choices: Actions to choose from, for a discrete space, or None.
+
+    Source: WAW-15.5.
+    """
+
+    kind = "task"
+    schemes: ClassVar[tuple[str, ...]] = ()
+
+    name: str
+    system: Any
+    dt: float
+    substeps: int
+    scheme: str
+    max_steps: int
+    action_bounds: Bounds
+    choices: Bounds | tuple[tuple[float, ...], ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.dt) and self.dt > 0):
+            raise ModelError(
+                f"{self.name}: dt must be finite and > 0, got {self.dt}", "dt"
+            )
+        for key in ("substeps", "max_steps"):
+            value = getattr(self, key)
+            if not isinstance(value, int) or value < 1:
+                raise ModelError(
+                    f"{self.name}: {key} must be a whole number >= 1, got {value!r}",
+                    key,
+                )
+        if self.scheme not in self.schemes:
+            valid = ", ".join(self.schemes)
+            raise ModelError(
+                f"{self.name}: scheme {self.scheme!r}; valid: {valid}", "scheme"
+            )
+        for low, high in self.action_bounds:
+            if not (math.isfinite(low) and math.isfinite(high) and low < high):
+                raise ModelError(
+                    f"{self.name}: action_bounds must be finite pairs (least, most),"
+                    f" got {self.action_bounds}",
+                    "action_bounds",
+                )
+
+    @property
+    @abstractmethod
+    def ns(self) -> int:
+        """Number of entries of the state."""
+
+    @property
+    @abstractmethod
+    def observation_bounds(self) -> Bounds:
+        """Least and most of each entry of the observation."""
+
+    def control(self, action: Any) -> Sequence[Any]:
+        """Give the efforts of the system for a saturated action: a text."""
+        return list(action)
+
+    @abstractmethod
+    def observe(self, state: Any) -> Sequence[Any]:
+        """Give what is seen of a state: a text."""
+
+    @abstractmethod
+    def reward(self, before: Any, action: Any, after: Any) -> Any:
+        """Give the reward of a step with a saturated action: a text."""
+
+    def over(self, after: Any) -> Any:
+        """Give 1 where a state ends the episode, else 0: a text."""
+        return 0.0
+
+    def settle(self, state: Any) -> Any:
+        """Give the state that a step is left with: a text, by default the same."""
+        return state
+
+    @abstractmethod
+    def start(self, rng: np.random.Generator, rows: int) -> np.ndarray:
+        """Draw states to begin with, (rows, ns)."""
+
+    @abstractmethod
+    def points(self, state: np.ndarray) -> np.ndarray:
+        """Give the ends of the rods in a state, (k, 2) [m]."""
+
+    @property
+    @abstractmethod
+    def entries(self) -> tuple[str, ...]:
+        """Names of the entries of the state."""
+
+    @property
+    def cart(self) -> bool:
+        """Whether the first of the points is a cart."""
+        return False
+
+    def view(self, points: np.ndarray) -> tuple[float, float, float, float]:
+        """Give what a picture shows: least and most x, least and most y [m]."""
+        reach = 1.2 * np.linalg.norm(np.diff(points, axis=0), axis=1).sum()
+        x, y = points[0]
+        return (x - reach, x + reach, y - reach, y + reach)
+
+    @property
+    def interval(self) -> float:
+        """Time that a step of the task takes [s]."""
+        return self.dt * self.substeps
+
+    @property
+    def na(self) -> int:
+        """Number of entries of the action."""
+        return len(self.action_bounds)
+
+    @property
+    def no(self) -> int:
+        """Number of entries of the observation."""
+        return len(self.observation_bounds)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Named sizes of Ports: ns of states, na of actions, no of observations."""
+        return {"ns": self.ns, "na": self.na, "no": self.no}
+
+    def parameter(self, path: str) -> list[Any]:
+        """Give the numbers of a parameter of the system."""
+        return self.system.parameter(path)
+
+    def unit(self, path: str) -> str:
+        """Give the unit of a parameter of the system."""
+        return self.system.unit(path)
+
+    def with_values(self, values: Mapping[str, Sequence[Any]]) -> Task:
+        """Give it with some parameters of the system replaced, unchecked."""
+        return replace(self, system=self.system.with_values(values))
+
+    def changed(self, **changes: Any) -> Task:
+        """Give the task with other attributes (dt, max_steps, ...), checked.
+
+        Raises:
+            ModelError: An unknown attribute, or a value that makes no sense.
+        """
+        valid = [part.name for part in fields(self)]
+        for key in changes:
+            if key not in valid:
+                raise ModelError(
+                    f"{self.name} has no {key!r}; valid: {', '.join(valid)}", key
+                )
+        return replace(self, **changes)
+
+    def saturated(self, action: Any) -> Vector:
+        """Give the action within its bounds: a text."""
+        return Vector(
+            minimum(maximum(a, low), high)
+            for a, (low, high) in zip(action, self.action_bounds, strict=True)
+        )
+
+    def cost(self, action: Any) -> Any:
+        """Give the sum of squares of the action in parts of its bounds: a text."""
+        squares = 0.0
+        for a, (low, high) in zip(action, self.action_bounds, strict=True):
+            part = a * (1.0 / max(-low, high))
+            squares = squares + part * part
+        return squares
+
+
+@dataclass(frozen=True, eq=False)
+class ObjectTask(Task):
+    """A task for a planar object; its state is (q, qd).
+
+    Attributes:
+        home: Middle of the states that episodes begin with, 2 nq.
+        spread: Half the width of their uniform distribution, 2 nq.
+    """
+
+    schemes = ("euler", "semi_implicit", "rk4")
+
+    system: PlanarObject
+    home: tuple[float, ...] = ()
+    spread: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for key in ("home", "spread"):
+            if len(getattr(self, key)) != self.ns:
+                raise ModelError(f"{self.name}: {key} must have {self.ns} numbers", key)
+
+    @property
+    def ns(self) -> int:
+        """Number of entries of the state: 2 nq."""
+        return 2 * self.system.nq
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """Names of the entries of the state."""
+        names = self.system.coordinates
+        return (*names, *(f"{name}_rate" for name in names))
+
+    @property
+    def cart(self) -> bool:
+        """Whether the first of the points is a cart."""
+        return self.system.coordinates[0] == "x"
+
+    def parts(self, state: Any) -> tuple[Any, Any]:
+        """Give q and qd of a state."""
+        return state[: self.system.nq], state[self.system.nq :]
+
+    def start(self, rng: np.random.Generator, rows: int) -> np.ndarray:
+        """Draw states to begin with, uniform about home, (rows, ns)."""
+        drawn = rng.uniform(-1.0, 1.0, (rows, self.ns))
+        return np.array(self.home) + np.array(self.spread) * drawn
+
+    def points(self, state: np.ndarray) -> np.ndarray:
+        """Give the ends of the rods in a state, (k, 2) [m]."""
+        q, qd = self.parts(np.asarray(state, float))
+        angles = self.system.chain_state(list(q), list(qd))
+        return from_angles(self.system.to_chain(), *angles).x
+
+
+def task_observation(model, state):  # type: ignore[no-untyped-def]
+    """Give what is seen of a state of a task.
+
+        observation = model.observe(state)
+
+    Args:
+        model: Task.
+        state: Its state, ns [SI].
+
+    Returns:
+        Observation, no [SI].
+
+    Source: WAW-15.5.
+    """
+    return Vector(model.observe(state))
+
+
+# What environments ask after a reset; in a step the observation comes along.
+OBSERVATION = TextSolver(
+    "task_observation",
+    Signature(
+        "task_observation",
+        (Port("state", ("ns",), "SI"),),
+        (Port("observation", ("no",), "SI"),),
+        system="task",
+    ),
+    task_observation,
+    by_joint=False,
+)

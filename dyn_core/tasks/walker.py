@@ -1,0 +1,128 @@
+"""A planar walker of this project's own design: a trunk on two legs with feet."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dyn_core.planar.chain import ChainModel, HalfPlane, make_chain
+from dyn_core.planar.geometry import from_angles
+from dyn_core.scalar import atan2, logical_or, maximum, minimum, where
+from dyn_core.tasks.chain_task import ChainTask
+from dyn_core.tasks.task import OPEN, UNIT, Bounds
+
+TURN = (-math.pi, math.pi)
+
+
+def walker_chain() -> ChainModel:
+    """Give the chain of the walker: 7 links, 8 joints, six driven angles with limits.
+
+        joint    0 rear toe, 1 ankle, 2 knee, 3 hip, 4 front hip, 5 knee, 6 ankle, 7 toe
+        link     0 rear foot, 1 shin, 2 thigh, 3 trunk, 4 front thigh, 5 shin, 6 foot
+        length   0.15, 0.30, 0.30, 0.60, 0.30, 0.30, 0.15 m
+        mass     0.4, 0.6, 1.0, 3.0, 3.0, 1.0, 0.6, 0.4 kg; 10 kg in all
+        k_omega  1.5 N·m·s at hips and knees, 0.3 at ankles
+        limits   by degrees: -150..-50, 10..110, -170..-70, -170..-70, 10..110, 0..100
+
+    Toes and ankles stick to the ground y = 0, the other joints slide on it.
+
+    Source: WAW-15.5 asks for one of this kind; all numbers are ours.
+    """
+    least = np.radians([-150.0, 10.0, -170.0, -170.0, 10.0, 0.0])
+    most = np.radians([-50.0, 110.0, -70.0, -70.0, 110.0, 100.0])
+    return make_chain(
+        [0.15, 0.3, 0.3, 0.6, 0.3, 0.3, 0.15],
+        [0.4, 0.6, 1.0, 3.0, 3.0, 1.0, 0.6, 0.4],
+        k_omega=[0.0, 0.3, 1.5, 1.5, 1.5, 1.5, 0.3, 0.0],
+        lower={i + 1: float(x) for i, x in enumerate(least)},
+        upper={i + 1: float(x) for i, x in enumerate(most)},
+        ground=(
+            HalfPlane(joints=(0, 1, 6, 7)),
+            HalfPlane(joints=(2, 3, 4, 5), mode="slide"),
+        ),
+        joint_names=("rear_toe", "rear_ankle", "rear_knee", "rear_hip",
+                     "front_hip", "front_knee", "front_ankle", "front_toe"),
+        name="walker",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Walker(ChainTask):
+    """Run forward on two legs.
+
+    Action: torques of the six inner joints, within 15 N·m at ankles and 40 N·m at knees
+    and hips. Observation, 18 entries: height of the rear hip [m], cos and sin of the
+    trunk's pitch, velocity of the rear hip (2) [m/s], rate of pitch [rad/s], six angles
+    [rad], six rates [rad/s]. Reward of a step, with x the middle of the trunk:
+
+        (x after - x before) / interval - effort_cost sum (tau_i / bound_i)²
+
+    An episode ends when a hip is lower than `fallen`. It begins on its feet, 2 mm above
+    the ground.
+
+    Attributes:
+        fallen: Height of a hip that ends an episode [m].
+
+    Source: WAW-15.5; all numbers are ours.
+    """
+
+    # Directions of the links by degrees: 160, 60, 120, 0, -120, -60, -20.
+    STANCE: ClassVar[tuple[float, ...]] = tuple(
+        math.radians(x) for x in (160.0, -100.0, 60.0, -120.0, -120.0, 60.0, 40.0)
+    )
+    REAR, FRONT, TRUNK = 3, 4, 3
+
+    fallen: float = 0.2
+
+    @property
+    def observation_bounds(self) -> Bounds:
+        """Angles are within half a turn; places and rates are open."""
+        angles, rates = (TURN,) * 6, (OPEN,) * 6
+        return (OPEN, UNIT, UNIT, OPEN, OPEN, OPEN, *angles, *rates)
+
+    def observe(self, state: Any) -> Sequence[Any]:
+        """Give what is seen of a state; see the class."""
+        x, v, _, _ = self.parts(state)
+        r = self.directions(x)
+        w = self.turning(r, v)
+        pitch = [minimum(maximum(c, -1.0), 1.0) for c in r[self.TRUNK]]
+        pose = [x.rows[self.REAR][1], *pitch, *v.rows[self.REAR], w[self.TRUNK]]
+        angles, rates = [], []
+        for i in self.motors:
+            before, after = r[i - 1], r[i]
+            cross = before[0] * after[1] - before[1] * after[0]
+            angles.append(atan2(cross, before @ after))
+            rates.append(w[i] - w[i - 1])
+        return [*pose, *angles, *rates]
+
+    def middle(self, state: Any) -> Any:
+        """Give the place of the trunk's middle along x [m]: a text."""
+        x = self.parts(state)[0].rows
+        return (x[self.REAR][0] + x[self.FRONT][0]) * 0.5
+
+    def reward(self, before: Any, action: Any, after: Any) -> Any:
+        """Give the reward of a step; see the class."""
+        way = self.middle(after) - self.middle(before)
+        return way * (1.0 / self.interval) - self.effort_cost * self.cost(action)
+
+    def over(self, after: Any) -> Any:
+        """Give 1 where a hip is low, else 0."""
+        x = self.parts(after)[0].rows
+        low = logical_or(x[self.REAR][1] < self.fallen, x[self.FRONT][1] < self.fallen)
+        return where(low, 1.0, 0.0)
+
+    def view(self, points: np.ndarray) -> tuple[float, float, float, float]:
+        """Give what a picture shows: it goes with the trunk [m]."""
+        x = float(points[self.REAR : self.FRONT + 1, 0].mean())
+        return (x - 1.2, x + 1.2, -0.3, 1.3)
+
+    def placed(self, theta: np.ndarray) -> np.ndarray:
+        """Give places of joint 0 that put the lowest joint 2 mm above the ground."""
+        still = np.zeros_like(theta)
+        x, _ = from_angles(self.system, np.zeros(2), np.zeros(2), theta, still)
+        up = 0.002 - x[..., 1].min(axis=-1)
+        return np.stack([np.zeros(len(theta)), up], axis=-1)

@@ -1,0 +1,137 @@
+"""Solvers of robots with loops that fit the slots of steps, control and nodes."""
+
+from dyn_core import (
+    FORWARD_DYNAMICS,
+    HYBRID_DYNAMICS_MASKED,
+    INVERSE_DYNAMICS,
+    TextSolver,
+    UnsupportedError,
+    Vector,
+    hookimpl,
+    without_springs,
+)
+from dyn_plugins.hybrid import prescribed_coordinates
+from dyn_plugins.loops import closed, loop_forward_dynamics
+
+DRIFT = 20.0  # Baumgarte's rates where a simulation asks for nothing else [1/s]
+
+
+def aba_loops(model, q, qd, tau, f_ext, alpha, beta):
+    """Give the accelerations of a robot with loops.
+
+        H(q) qdd + C(q, qd) = tau + sum_i J_i(q).T f_ext_i + A.T lambda
+
+    Args:
+        model: Robot, with or without loops.
+        q: Joint positions, nq [rad | m].
+        qd: Joint velocities, nv [rad/s | m/s].
+        tau: Joint forces, nv [N·m | N].
+        f_ext: Force on each body, body coordinates [N·m; N].
+        alpha, beta: Baumgarte's rates [1/s], against drift; 0: the source's equation.
+
+    Returns:
+        Joint accelerations qdd, nv [rad/s² | m/s²].
+
+    Source: KIM-3.2 (67)-(69).
+    """
+    smooth = without_springs(model.without_friction())  # the border took them
+    return loop_forward_dynamics(smooth, q, qd, tau, f_ext, alpha, beta)[0]
+
+
+def rnea_loops(model, q, qd, qdd, f_ext, active):
+    """Give the joint forces of a motion of a robot with loops: motors only.
+
+        tau_u of loop_hybrid_dynamics for qdd_u of the active joints and tau_v = 0
+
+    What the passive joints do follows from the loops, so qdd of theirs is not read.
+
+    Args:
+        model: Robot, with or without loops.
+        q: Joint positions, nq [rad | m].
+        qd: Joint velocities, nv [rad/s | m/s].
+        qdd: Joint accelerations, nv, read for active joints [rad/s² | m/s²].
+        f_ext: Force on each body, body coordinates [N·m; N].
+        active: Names of the joints that have motors; None: all that are not `passive`.
+
+    Returns:
+        Joint forces tau, nv, zero for passive joints [N·m | N].
+
+    Source: KIM-3.3 (70)-(80).
+    """
+    names = _motors(model, active)
+    held = prescribed_coordinates(model, names if model.loops else model.joint_names)
+    smooth, none = without_springs(model.without_friction()), Vector.zeros(model.nv)
+    tau, _, _, _ = closed(smooth, q, qd, held, qdd, none, f_ext, (0.0, 0.0))
+    return tau
+
+
+def _motors(model, active):
+    """Give the names of the joints that have motors."""
+    return model.active_joints if active is None else active
+
+
+def _motor_sizes(model, options):
+    """Refuse more motors than freedoms: their forces would not be unique."""
+    m = sum(loop.rows for loop in model.loops)
+    motors = sum(prescribed_coordinates(model, _motors(model, options["active"])))
+    if m and motors > model.nv - m:
+        raise UnsupportedError(
+            f"rnea_loops: {motors} active coordinates for {model.nv - m} freedoms"
+            f" ({model.nv} coordinates, {m} rows); valid: `passive: true` in the"
+            " sidecar for joints without a motor, or loop_inverse_least"
+        )
+    return {}
+
+
+def hybrid_mask_loops(model, q, qd, mask, qdd, tau, f_ext):
+    """Give hybrid dynamics of a robot with loops by a mask: see hybrid_mask.
+
+        A qdd + dA/dt qd = 0,   H qdd + C = tau + A.T lambda
+
+    Args:
+        model: Robot, with or without loops.
+        q: Joint positions, nq [rad | m].
+        qd: Joint velocities, nv [rad/s | m/s].
+        mask: 1 where qdd is given, 0 where tau is, nv.
+        qdd: Accelerations, nv, read where the mask is 1 [rad/s² | m/s²].
+        tau: Joint forces, nv, read where it is 0 [N·m | N].
+        f_ext: Force on each body, body coordinates [N·m; N].
+
+    Returns:
+        All tau and all qdd, nv each.
+
+    Source: KIM-3.3 (70)-(80).
+    """
+    held = [m > 0.5 for m in mask]
+    return closed(model, q, qd, held, qdd, tau, f_ext, (0.0, 0.0))[:2]
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solvers of this file."""
+    return [
+        TextSolver(
+            "aba_loops",
+            FORWARD_DYNAMICS,
+            aba_loops,
+            options={"alpha": DRIFT, "beta": DRIFT},
+            by_joint=False,
+            closes_loops=True,
+        ),
+        TextSolver(
+            "rnea_loops",
+            INVERSE_DYNAMICS,
+            rnea_loops,
+            options={"active": None},
+            sizes=_motor_sizes,
+            by_joint=False,
+            closes_loops=True,
+        ),
+        TextSolver(
+            "hybrid_mask_loops",
+            HYBRID_DYNAMICS_MASKED,
+            hybrid_mask_loops,
+            by_joint=False,
+            closes_loops=True,
+        ),
+    ]

@@ -1,0 +1,1 @@
+"""Solvers of planar chains, planar objects and tasks for them."""

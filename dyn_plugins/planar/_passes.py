@@ -1,0 +1,346 @@
+"""The two passes along a planar chain: one text for every kind of joint.
+
+Joint i answers the force F and the couple tau that link i-1 hands to it by
+
+    a_i = A F + bw tau + b,        alpha_i = bw . F + qw tau + q
+
+where alpha_i is the angular acceleration of link i. A and (bw, qw) are inverse inertias
+of the rest of the chain, found from its end to its start. Link i hands on
+
+    G = r phi + L (tau - tau'),    a_i = W (F_e + F - K G - ...) + w
+
+phi along the link r, and the couple tau' of an active joint i+1 by the pair of forces
+L. These two unknowns y solve Q y = U.T F + c tau + h, a symmetric system: "the link
+keeps its length" and "the angle has the acceleration that is given". Eliminating them,
+
+    A = W - U Q^-1 U.T,  bw = -U3 - U Q^-1 c,  qw = L.S L - c.Q^-1 c
+
+What a joint may do is in its mobility W and its own acceleration w alone.
+
+Source: WAW-6.6, WAW-9.1, WAW-9.3, WAW-11.7, WAW-13.4, WAW-15.1; the symmetric form is
+derived here: p_i = b_i^w makes the source's four functions a Schur complement.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from dyn_core import Matrix, Vector
+from dyn_core.planar import FREE, GUIDED, LINE
+from dyn_core.scalar import (
+    Number,
+    absolute,
+    equal,
+    logical_and,
+    logical_not,
+    logical_or,
+    sqrt,
+    where,
+)
+
+TOLERANCE = 1e-10  # below it a dimensionless pivot counts as zero
+ZERO = Vector((0.0, 0.0))
+
+
+@dataclass
+class Modes:
+    """What the joints do: lists by joint, numbers or symbols; see Constraints."""
+
+    kind: list[Any]
+    s: list[Any]
+    a_w: list[Any]
+    active: list[Any]
+    alpha_w: list[Any]
+
+
+def modes_of(model, kind=None, s=None, a_w=None, active=None, alpha_w=None):
+    """Give the modes: what a call says, else the chain's own constraints."""
+    own = model.constraints
+    return Modes(
+        list(own.kind if kind is None else kind),
+        [Vector(row) for row in (own.s if s is None else s.rows)],
+        [Vector(row) for row in (own.a_w if a_w is None else a_w.rows)],
+        list(own.active) if active is None else [_not(equal(k, 0.0)) for k in active],
+        list(own.alpha_w if alpha_w is None else alpha_w),
+    )
+
+
+def rows_of(matrix):
+    """Give the rows of a Matrix as Vectors."""
+    return [Vector(row) for row in matrix.rows]
+
+
+def turned(r):
+    """Give r turned by +90 degrees."""
+    return Vector((-r[1], r[0]))
+
+
+def links(model, x):
+    """Give unit vectors r along the links, L = turned r / l, and distances.
+
+    Source: WAW-2.1.
+    """
+    r, L, size = [], [], []
+    for i, length in enumerate(model.lengths):
+        c = x[i + 1] - x[i]
+        size.append(sqrt(c @ c))
+        r.append(c / size[i])
+        L.append(turned(r[i]) / length)
+    return r, L, size
+
+
+def stretch(model, x, v, r, size, window):
+    """Give e of the link equations r . (a_i - a_{i+1}) = e, n-1 [m/s²].
+
+        e = |v_{i+1} - v_i|² / l + eps / window² + 2 eps' / window
+
+    Args:
+        model: Planar chain.
+        x, v: Places and velocities of the joints.
+        r, size: Directions and distances (links).
+        window: Time in which errors of the lengths decay [s], or None: they stay.
+
+    Source: WAW-5.1, WAW-12.10.
+    """
+    e = []
+    for i, length in enumerate(model.lengths):
+        u = v[i + 1] - v[i]
+        e.append(u @ u / length)
+        if window is not None:
+            e[i] = e[i] + (size[i] - length) / (window * window)
+            e[i] = e[i] + r[i] @ u * (2.0 / window)
+    return e
+
+
+@dataclass
+class Joint:
+    """What the pass back leaves at a joint; see the module."""
+
+    W: Any
+    w: Any
+    M: Any
+    A: Any
+    bw: Any
+    qw: Any
+    K: Any = None
+    U: Any = None  # (U1, U2, U3)
+    c: Any = None
+    P: Any = None  # generalised inverse of Q: p11, p12, p22
+    KL: Any = None
+    hL: Any = None
+    dropped: Any = (0.0, 0.0)
+
+
+def pass_back(model, r, L, modes, tolerance=TOLERANCE):
+    """Give the Joints of a chain: inverse inertias, from the end to the start.
+
+    Args:
+        model: Planar chain.
+        r, L: Of the links.
+        modes: What the joints do.
+        tolerance: Dimensionless pivot below which an equation is given up.
+    """
+    joints = [None] * model.n
+    for i in reversed(range(model.n)):
+        after = joints[i + 1] if i + 1 < model.n else None
+        joints[i] = _joint(model, i, r, L, modes, after, tolerance)
+    return joints
+
+
+def _joint(model, i, r, L, modes, after, tolerance):
+    """Give joint i from the one after it (None at the end)."""
+    shares = model.shares
+    beta = shares[i][2] if after else 0.0
+    mass = model.masses[i] + (shares[i][0] if after else 0.0)
+    mass = mass + (shares[i - 1][1] if i else 0.0)
+    M = Matrix([[mass, 0.0], [0.0, mass]])
+    if after:
+        M = M - after.A * (beta * beta)
+    W, w = _mobility(model, i, M, modes)
+    if after is None:
+        return Joint(W, w, M, W, ZERO, 0.0)
+    r, L = r[i], L[i]
+    K = Matrix.identity(2) + after.A * beta
+    Kr, KL = K @ r, K @ L
+    hL = KL - after.bw * beta
+    U1, U2, U3 = W @ Kr, -(W @ hL), W @ KL
+    Sr, AL = K @ U1 + after.A @ r, after.A @ L
+    c1 = -(L @ Sr)
+    Q11 = r @ Sr
+    Q12 = r @ (after.bw + K @ (W @ after.bw) * beta) + c1
+    Q22 = after.qw - after.bw @ L * 2.0 - hL @ U2 + L @ AL
+    c2 = hL @ U3 - after.bw @ L + L @ AL
+    P, dropped = _inverse(model, i, (Q11, Q12, Q22), modes, tolerance)
+    p11, p12, p22 = P
+    y1, y2 = p11 * c1 + p12 * c2, p12 * c1 + p22 * c2
+    Y1, Y2 = U1 * p11 + U2 * p12, U1 * p12 + U2 * p22
+    return Joint(
+        W, w, M,
+        A=W - _outer(U1, Y1) - _outer(U2, Y2),
+        bw=-U3 - U1 * y1 - U2 * y2,
+        qw=L @ (K @ U3 + AL) - c1 * y1 - c2 * y2,
+        K=K, U=(U1, U2, U3), c=(c1, c2), P=P, KL=KL, hL=hL, dropped=dropped,
+    )  # fmt: skip
+
+
+def _mobility(model, i, M, modes):
+    """Give W and w of a joint: free, on a line, or guided.
+
+    Source: WAW-6.6.
+    """
+    kind, s, a_w = modes.kind[i], modes.s[i], modes.a_w[i]
+    det = M[0, 0] * M[1, 1] - M[0, 1] * M[1, 0]
+    known = not isinstance(kind, Number)
+    zero = Matrix([[0.0, 0.0], [0.0, 0.0]])
+    if known and kind == GUIDED:
+        return zero, a_w
+    t = turned(s)
+    if known and kind == LINE:
+        along = t @ (M @ t)
+        return _outer(t / along, t), s * (s @ a_w)
+    over = 1.0 / det if known else 1.0 / where(det > 0, det, 1.0)
+    free = Matrix([[M[1, 1], -M[0, 1]], [-M[1, 0], M[0, 0]]]) * over
+    if known:
+        return free, ZERO
+    along = t @ (M @ t)
+    line = _outer(t / where(along > 0, along, 1.0), t)
+    on_line, is_free = equal(kind, LINE), equal(kind, FREE)
+    W = Matrix(
+        [where(is_free, f, where(on_line, l, 0.0)) for f, l in zip(*rows, strict=True)]
+        for rows in zip(free.rows, line.rows, strict=True)
+    )
+    w = where(is_free, ZERO, where(on_line, s * (s @ a_w), a_w))
+    return W, w
+
+
+def _inverse(model, i, Q, modes, tolerance):
+    """Give the inverse of Q, zero for an equation that is given up, and which are.
+
+    Source: WAW-6.2, WAW-11.2, WAW-11.4, WAW-12.6, WAW-12.7.
+    """
+    q11, q12, q22 = Q
+    kind, active = modes.kind[i], modes.active[i + 1]
+    regular = not isinstance(kind, Number) and kind == FREE
+    if active is False:
+        if regular:
+            return (1.0 / q11, 0.0, 0.0), (0.0, 0.0)
+        void = q11 * _scale(model, i) <= tolerance
+        p11 = where(void, 0.0, 1.0 / where(void, 1.0, q11))
+        return (p11, 0.0, 0.0), (where(void, 1.0, 0.0), 0.0)
+    det = q11 * q22 - q12 * q12
+    if regular and active is True:
+        return (q22 / det, -q12 / det, q11 / det), (0.0, 0.0)
+    m, l = _scale(model, i), model.lengths[i]
+    n11, n12, n22 = q11 * m, absolute(q12) * (m * l), q22 * (m * l * l)
+    singular = det * (m * m * l * l) <= tolerance
+    no_link = _or(n11 + n12 <= tolerance, n11 < n22)
+    no_angle = _or(n12 + n22 <= tolerance, n11 >= n22)
+    drop_link = logical_and(active, logical_and(singular, no_link))
+    drop_link = _or(drop_link, logical_and(_not(active), n11 <= tolerance))
+    drop_angle = logical_and(active, logical_and(singular, no_angle))
+    keep_angle = logical_and(active, _not(drop_angle))
+    both = logical_and(_not(drop_link), keep_angle)
+    over = 1.0 / where(both, det, 1.0)
+    alone1 = 1.0 / where(drop_link, 1.0, q11)
+    alone2 = 1.0 / where(keep_angle, where(both, 1.0, q22), 1.0)
+    p11 = where(both, q22 * over, where(drop_link, 0.0, alone1))
+    p12 = where(both, -q12 * over, 0.0)
+    p22 = where(both, q11 * over, where(keep_angle, alone2, 0.0))
+    return (p11, p12, p22), (where(drop_link, 1.0, 0.0), where(drop_angle, 1.0, 0.0))
+
+
+def _scale(model, i):
+    """Give the mass that makes pivots of link i dimensionless: the lighter end's.
+
+    Ends without mass of their own do not count; without any it is the lightest joint's.
+    """
+    masses = [m for m in model.masses[i : i + 2] if isinstance(m, Number) or m > 0]
+    found = masses or [m for m in model.masses if isinstance(m, Number) or m > 0]
+    if not found:
+        return 1.0
+    least = found[0]
+    for m in found[1:]:
+        least = where(m < least, m, least)
+    return least
+
+
+def pass_forward(model, r, L, modes, joints, F, e):
+    """Give how a chain accelerates under forces: loads back, then forces forward.
+
+    Args:
+        model: Planar chain.
+        r, L: Of the links.
+        modes: What the joints do.
+        joints: Of pass_back.
+        F: Force on each joint from outside, n Vectors [N].
+        e: Of the link equations, n-1 [m/s²].
+
+    Returns:
+        Accelerations a, forces F_d that links hand on (entry 0 zero), couples tau_w of
+        active joints, and angular accelerations of the links.
+
+    Source: WAW-5.4, WAW-9.2, WAW-9.4.
+    """
+    n = model.n
+    f, h, b, q = [None] * n, [None] * n, [None] * n, [None] * n
+    for i in reversed(range(n)):
+        J = joints[i]
+        load = F[i] - J.M @ J.w
+        if i + 1 < n:
+            load = load - b[i + 1] * model.shares[i][2]
+        f[i] = J.W @ load + J.w
+        b[i], q[i] = f[i], 0.0
+        if i + 1 < n:
+            h1 = J.K @ r[i] @ f[i] - r[i] @ b[i + 1] - e[i]
+            h2 = modes.alpha_w[i + 1] - q[i + 1] + L[i] @ b[i + 1] - J.hL @ f[i]
+            h[i] = (h1, h2)
+            y1, y2 = _solve(J.P, h[i])
+            b[i] = f[i] - J.U[0] * y1 - J.U[1] * y2
+            q[i] = L[i] @ b[i + 1] - J.KL @ f[i] - J.c[0] * y1 - J.c[1] * y2
+    F_d, tau, a, alpha = [ZERO], [_first_couple(model, joints, modes, q)], [], []
+    for i in range(n):
+        J = joints[i]
+        a.append(J.A @ F_d[i] + J.bw * tau[i] + b[i])
+        if i + 1 == n:
+            break
+        alpha.append(J.bw @ F_d[i] + J.qw * tau[i] + q[i])
+        given = (
+            J.U[0] @ F_d[i] + J.c[0] * tau[i] + h[i][0],
+            J.U[1] @ F_d[i] + J.c[1] * tau[i] + h[i][1],
+        )
+        phi, couple = _solve(J.P, given)
+        G = r[i] * phi + L[i] * (tau[i] - couple)
+        F_d.append(G - a[i] * model.shares[i][2])
+        tau.append(couple)
+    return a, F_d, tau, alpha
+
+
+def _first_couple(model, joints, modes, q):
+    """Give the couple at joint 0, zero unless it is active.
+
+    Source: WAW-9.4.
+    """
+    active = modes.active[0]
+    if active is False or model.n < 2:
+        return 0.0
+    qw = joints[0].qw
+    size = _scale(model, 0) * model.lengths[0] * model.lengths[0]
+    moves = logical_and(active, qw * size > TOLERANCE)
+    return where(moves, (modes.alpha_w[0] - q[0]) / where(moves, qw, 1.0), 0.0)
+
+
+def _solve(P, h):
+    return P[0] * h[0] + P[1] * h[1], P[1] * h[0] + P[2] * h[1]
+
+
+def _outer(u, v):
+    return Matrix([[x * y for y in v] for x in u])
+
+
+def _not(condition):
+    if isinstance(condition, Number):
+        return logical_not(condition)
+    return not condition
+
+
+def _or(a, b):
+    return logical_or(a, b)

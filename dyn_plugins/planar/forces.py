@@ -1,0 +1,64 @@
+"""Forces on the joints of planar chains: gravity, torques, resistance."""
+
+from dyn_core import CHAIN_FORCES, InfeasibleError, TextSolver, Vector, hookimpl
+from dyn_core.scalar import equal, require, sqrt
+from dyn_plugins.planar._passes import links, rows_of
+
+
+def chain_forces(model, x, v, tau, gravity, resistance):
+    """Give the forces on the joints of a planar chain from outside.
+
+        F_i = g m_i - k_v |v_i| v_i + couples of (tau_j - k_omega omega_j), j = i-1..i+1
+
+    A torque at a joint is three forces: L_{i-1} on the joint before, -(L_{i-1} + L_i)
+    on itself, L_i on the one after. At joint 0 it is a couple on the first link from
+    outside: the motor in a base; of a free chain it changes the angular momentum.
+
+    Args:
+        model: Planar chain.
+        x, v: Places and velocities of the joints, (n, 2) [m], [m/s].
+        tau: Torques at the joints, positive where they increase the angle, n [N·m]; the
+            last joint has no angle, its torque must be 0.
+        gravity: Whether gravity acts.
+        resistance: Whether rolling resistance and drag act.
+
+    Returns:
+        F, (n, 2) [N].
+
+    Source: WAW-4.1, WAW-4.2, WAW-4.3, WAW-4.4, WAW-4.5.
+    """
+    x, v, tau = rows_of(x), rows_of(v), list(tau)
+    item = f"tau[{model.n - 1}]: the last joint has no angle and takes no torque"
+    require(equal(tau[-1], 0.0), InfeasibleError, item)
+    return outer_forces(model, x, v, tau, gravity, resistance)
+
+
+def outer_forces(model, x, v, tau, gravity=True, resistance=True):
+    """Give chain_forces of lists of Vectors, tau of the last joint left out."""
+    r, L, _ = links(model, x)
+    F = [Vector(model.gravity) * m * float(gravity) for m in model.weights]
+    rate = 0.0
+    for i in range(model.n - 1):
+        torque, before = tau[i], rate
+        rate = L[i] @ (v[i + 1] - v[i])
+        if resistance:
+            torque = torque - (rate - before) * model.k_omega[i]
+        F[i] = F[i] - L[i] * torque
+        F[i + 1] = F[i + 1] + L[i] * torque
+        if i:
+            F[i - 1] = F[i - 1] + L[i - 1] * torque
+            F[i] = F[i] - L[i - 1] * torque
+    if not resistance:
+        return F
+    return [f - u * (sqrt(u @ u) * k) for f, u, k in zip(F, v, model.k_v, strict=True)]
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solvers of this file."""
+    options = {"gravity": True, "resistance": True}
+    return [
+        TextSolver(
+            "chain_forces", CHAIN_FORCES, chain_forces, options=options, by_joint=False
+        )
+    ]

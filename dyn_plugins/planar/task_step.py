@@ -1,0 +1,174 @@
+"""A step of a task: control, motion, what is seen, reward and end, in one kernel."""
+
+from dyn_core import TASK_STEP, Matrix, TextSolver, Vector, hookimpl
+from dyn_core.planar import GUIDED, LINE
+from dyn_core.scalar import equal, logical_and, loop, where
+from dyn_plugins.planar._passes import ZERO, modes_of, rows_of
+from dyn_plugins.planar.event_step import chain_fixed_step
+from dyn_plugins.planar.impact import struck
+from dyn_plugins.planar.objects import (
+    object_closed_form,
+    object_euler,
+    object_rk4,
+    object_semi_implicit,
+)
+from dyn_plugins.planar.steps import moved
+
+SCHEMES = {
+    "euler": object_euler,
+    "semi_implicit": object_semi_implicit,
+    "rk4": object_rk4,
+}
+
+
+def task_step(model, state, action, unroll):
+    """Give the state of a task one step later, what is seen, the reward, the end.
+
+        after = settle(step^substeps(state, control(a))),   a = saturated(action)
+        observation = observe(after),   reward = reward(state, a, after)
+
+    Args:
+        model: Task.
+        state: Its state, ns [SI].
+        action: Action, na; what is beyond its bounds is taken for the bound
+            [N·m | N | V].
+        unroll: Most substeps of a chain that are written one after the other; more are
+            a loop. Those of an object always are: it has conditions to be required.
+
+    Returns:
+        Next state, observation, reward, and 1 where the episode has ended, else 0.
+
+    Source: WAW-15.5, WAW-15.4.
+    """
+    action = model.saturated(action)
+    of_object = model.system.kind == "planar_object"
+    step = _object_step if of_object else _chain_step
+    efforts = model.control(action)
+    if of_object or model.substeps <= unroll:
+        after = state
+        for _ in range(model.substeps):
+            after = step(model, after, efforts)
+    else:
+        _, *after = loop(
+            (0.0, *state),
+            lambda at: (at[0] + 1.0, *step(model, Vector(at[1:]), efforts)),
+            lambda at: at[0] < model.substeps,
+            model.substeps,
+        )
+    after = model.settle(Vector(after))
+    reward = model.reward(state, action, after)
+    return after, Vector(model.observe(after)), reward, model.over(after)
+
+
+def _object_step(model, state, efforts):
+    """Give the state of an object one step of the integrator later."""
+    system, u = model.system, Vector(efforts)
+    q, qd = model.parts(state)
+    q, qd = SCHEMES[model.scheme](
+        system, q, qd, u, model.dt, lambda *at: object_closed_form(system, *at)
+    )
+    return Vector([*q, *qd])
+
+
+def _chain_step(model, state, efforts):
+    """Give the state of a chain one step of the integrator later.
+
+    The step of fixed cost, then what it leaves: joints that fall below the ground are
+    caught, and links get their lengths back.
+    """
+    chain = model.system
+    x, v, contact, limit = model.parts(state)
+    x, v, contact, limit, _ = chain_fixed_step(
+        chain, x, v, contact, limit, efforts, model.dt, model.rounds, model.window
+    )
+    x, v = rows_of(x) if isinstance(x, Matrix) else list(x), list(v)
+    modes, off = _modes(chain, contact), [ZERO] * chain.n
+    if chain.ground:
+        jump, modes, off = _low(chain, x, v, contact, modes)
+        v, _, _ = struck(chain, x, v, modes, jump, [0.0] * chain.n)
+    x = _repaired(chain, moved(x, off, 1.0), modes)
+    return Vector([*_flat(x), *_flat(v), *contact, *limit])
+
+
+def _modes(chain, contact):
+    """Give what joints may do by the ground that holds them; limits are left out.
+
+    An angle that a catch turns beyond its limit meets it in the next step.
+    """
+    modes = modes_of(chain)
+    for i in range(chain.n):
+        for k, plane in _planes(chain, i):
+            held = equal(contact[i], k)
+            slides = plane.mode == "slide"
+            modes.kind[i] = where(held, LINE if slides else GUIDED, modes.kind[i])
+            modes.s[i] = where(held, Vector(plane.z), modes.s[i])
+    return modes
+
+
+def _low(chain, x, v, contact, modes):
+    """Give jumps that stop what falls below the ground, modes for it, ways back up.
+
+    To stop such a joint where it is would take a pull (WAW-7.5 lets it go): it slides.
+    """
+    jump, off = [ZERO] * chain.n, [ZERO] * chain.n
+    for i in range(chain.n):
+        for _, plane in _planes(chain, i):
+            z = Vector(plane.z)
+            height, rate = z @ (x[i] - Vector(plane.z0)), z @ v[i]
+            below = logical_and(height < 0.0, equal(contact[i], 0.0))
+            falls = logical_and(below, rate < 0.0)
+            modes.kind[i] = where(below, LINE, modes.kind[i])
+            modes.s[i] = where(below, z, modes.s[i])
+            jump[i] = jump[i] - z * where(falls, rate, 0.0)
+            off[i] = off[i] - z * where(below, height, 0.0)
+    return jump, modes, off
+
+
+def _planes(chain, i):
+    """Give number and half-plane of the ground that stops joint i."""
+    if chain.constraints.kind[i] == GUIDED:
+        return []
+    return [(k + 1.0, g) for k, g in enumerate(chain.ground) if g.stops(i)]
+
+
+def _repaired(chain, x, modes):
+    """Give places with links of their lengths: two sweeps, each shared by mobility.
+
+    A step of Newton's for |c|² = l², which needs no root.
+
+    Source: WAW-3.2, with all of a link's error at once.
+    """
+    x, links = list(x), list(enumerate(chain.lengths))
+    for i, length in [*links, *reversed(links[:-1])]:
+        c = x[i + 1] - x[i]
+        near, far = (_mobile(chain, modes, k, c) for k in (i, i + 1))
+        whole = c @ (near + far)
+        wrong = (c @ c - length * length) * 0.5
+        share = where(whole > 0.0, wrong / where(whole > 0.0, whole, 1.0), 0.0)
+        x[i], x[i + 1] = x[i] + near * share, x[i + 1] - far * share
+    return x
+
+
+def _mobile(chain, modes, i, r):
+    """Give how joint i moves for a force r: r/m, along its line, or not."""
+    m = chain.masses[i]
+    if chain.constraints.kind[i] == GUIDED or m == 0.0:
+        return ZERO
+    s, kind = modes.s[i], modes.kind[i]
+    along = where(equal(kind, LINE), r - s * (s @ r), r)
+    return where(equal(kind, GUIDED), ZERO, along) * (1.0 / m)
+
+
+def _flat(rows):
+    """Give the numbers of rows."""
+    return [number for row in rows for number in row]
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solver of this file."""
+    return [
+        TextSolver(
+            "task_step", TASK_STEP, task_step, options={"unroll": 2}, by_joint=False
+        )
+    ]

@@ -1,0 +1,529 @@
+"""Environments: gymnasium's own check, bits, resets, limits, physics, pictures, videos."""
+
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from scipy.linalg import solve_discrete_are
+
+import dyn_core as dyn
+
+gymnasium = pytest.importorskip("gymnasium", reason="gymnasium is not installed")
+
+from gymnasium.utils.env_checker import check_env  # noqa: E402
+
+from dyn_core import envs  # noqa: E402
+from dyn_core.envs import PlanarEnv, PlanarVectorEnv, planar_task  # noqa: E402
+
+NAMES = list(envs.TASKS)
+MODES = ("NextStep", "SameStep")
+UNIMPORTANT = ("-infinity", "is infinity", "symmetric and normalized")
+
+
+def actions_of(env, count, seed=0):
+    """Random actions of an environment, the same for the same seed."""
+    env.action_space.seed(seed)
+    return [env.action_space.sample() for _ in range(count)]
+
+
+@pytest.mark.parametrize("name", envs.IDS)
+def test_gymnasium_checks_every_id(name):
+    """check_env passes; what it warns of is open rates and torques in N·m."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        env = gymnasium.make(name)
+        check_env(env.unwrapped)
+        many = gymnasium.make_vec(name, num_envs=3)
+    said = [str(w.message) for w in caught]
+    assert [s for s in said if not any(word in s for word in UNIMPORTANT)] == []
+    seen, _ = many.reset(seed=0)
+    assert seen.dtype == np.float64
+    assert seen in many.observation_space
+    assert many.metadata["autoreset_mode"] is gymnasium.vector.AutoresetMode.NEXT_STEP
+    assert env.spec.max_episode_steps == env.unwrapped.task.max_steps
+    assert len(env.unwrapped.task.entries) == env.unwrapped.task.ns
+
+
+def test_core_does_not_import_gymnasium():
+    """`import dyn_core`, and loading all solvers, leave it alone."""
+    code = "import sys, dyn_core; dyn_core.solvers(); print('gymnasium' in sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert out.stdout.strip() == "False", out.stderr
+
+
+def test_without_gymnasium_the_extra_is_named():
+    """Tasks are there; environments say what to install."""
+    code = (
+        "import sys; sys.modules['gymnasium'] = None\n"
+        "import importlib.util as u; find = u.find_spec\n"
+        "u.find_spec = lambda name, *a: None if name == 'gymnasium' else find(name, *a)\n"
+        "from dyn_core import envs; print(len(envs.TASKS) > 9); envs.PlanarEnv"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert out.stdout.strip() == "True", out.stderr
+    assert "UnsupportedError" in out.stderr
+    assert "pip install 'dyn_ros[env]'" in out.stderr
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_same_seed_same_bits(name):
+    """Two environments and two vectors agree in every bit, another seed does not."""
+
+    def run(seed):
+        env, many = (
+            PlanarEnv(name),
+            PlanarVectorEnv(name, num_envs=5, max_episode_steps=9),
+        )
+        found = [env.reset(seed=seed)[0], many.reset(seed=seed)[0].copy()]
+        for a, b in zip(actions_of(env, 12), actions_of(many, 12), strict=True):
+            found += [*env.step(a)[:2], *many.step(b)[:4]]
+        return b"".join(np.asarray(x).tobytes() for x in found)
+
+    assert run(3) == run(3)
+    assert run(3) != run(4)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_environment_is_a_row_of_many(name):
+    """Env equals each row of the vector, bit for bit, for few rows and for many."""
+    for rows in (1, 19):
+        many = PlanarVectorEnv(name, num_envs=rows, autoreset_mode="Disabled")
+        seen, _ = many.reset(seed=1)
+        singles = [PlanarEnv(name) for _ in range(rows)]
+        states = many.get_state()
+        for k, env in enumerate(singles):
+            first, _ = env.reset(options={"state": states[k]})
+            assert (first == seen[k]).all()
+        for action in actions_of(many, 6):
+            found = many.step(action)
+            for k, env in enumerate(singles):
+                one = env.step(action[k])
+                for x, y in zip(one[:3], found[:3], strict=True):
+                    assert np.array_equal(x, y[k])
+        after = many.get_state()
+        assert all((env.get_state() == after[k]).all() for k, env in enumerate(singles))
+
+
+def test_a_vector_of_one_is_the_environment():
+    """The same seed gives the same episodes, resets included."""
+    env, many = PlanarEnv("cart_pole"), PlanarVectorEnv("cart_pole", num_envs=1)
+    seen, row = env.reset(seed=5)[0], many.reset(seed=5)[0]
+    for _ in range(60):
+        assert (seen == row[0]).all()
+        seen, _, terminated, truncated, _ = env.step(1)
+        row, reward, over, late, _ = many.step(np.array([1]))
+        assert (terminated, truncated) == (over[0], late[0])
+        if terminated:
+            assert reward[0] == 1.0
+            seen, _ = env.reset()
+            row, reward, over, late, _ = many.step(np.array([0]))
+            assert reward[0] == 0.0
+            assert not over[0]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_kernel_is_the_text(name):
+    """Engine native and the plain text agree."""
+    task = planar_task(name)
+    rng = np.random.default_rng(2)
+    states = task.start(rng, 3)
+    low, high = np.array(task.action_bounds).T
+    actions = rng.uniform(1.2 * low, 1.2 * high, (3, task.na))
+    many = dyn.solver("task_step").build(task)(states, actions)
+    plain = dyn.solver("task_step").build(task, engine="plain")
+    for k in range(3):
+        for x, y in zip(plain(states[k], actions[k]), many, strict=True):
+            assert np.allclose(x, y[k], rtol=1e-9, atol=1e-9)
+
+
+def test_parameters_may_come_with_each_call():
+    """Masses and lengths by row: one kernel for many carts."""
+    task = planar_task("cart_pole")
+    program = dyn.solver("task_step").build(task, inputs=["mp", "l"])
+    states, action = task.start(np.random.default_rng(0), 9), np.full((9, 1), 10.0)
+    mp, l = np.linspace(0.1, 0.4, 9), np.linspace(0.5, 0.7, 9)
+    found = program(states, action, mp, l).state
+    for k in range(9):
+        own = planar_task("cart_pole", parameters={"mp": mp[k], "l": l[k]})
+        wanted = dyn.solver("task_step").build(own)(states[k], action[k]).state
+        assert np.allclose(found[k], wanted, rtol=1e-12, atol=1e-12)
+
+
+def test_rolled_and_written_out_substeps_agree():
+    """The loop is the same as its rounds one after the other."""
+    task = planar_task("planar_chain")
+    states, rng = task.start(np.random.default_rng(0), 8), np.random.default_rng(1)
+    actions = rng.uniform(-4, 4, (8, 3))
+    build = dyn.solver("task_step").build
+    rolled, flat = (build(task, unroll=k)(states, actions) for k in (0, 9))
+    assert np.allclose(rolled.state, flat.state, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_autoreset(mode):
+    """Time limit and falling start anew when the mode says; counters follow."""
+    many = PlanarVectorEnv(
+        "cart_pole", num_envs=40, autoreset_mode=mode, max_episode_steps=15
+    )
+    seen, _ = many.reset(seed=0)
+    age, due = np.zeros(40, int), np.zeros(40, bool)
+    for action in actions_of(many, 60):
+        seen, reward, terminated, truncated, info = many.step(action)
+        done = terminated | truncated
+        fresh = due if mode == "NextStep" else done
+        age = np.where(due, 0, age + 1) if mode == "NextStep" else age + 1
+        last = info["final_obs"] if "final_obs" in info else seen
+        far = (abs(last[:, 0]) > 2.4) | (abs(last[:, 1]) > np.pi / 15)
+        assert (terminated == far).all()
+        assert (truncated == (age >= 15)).all()
+        assert (abs(seen[fresh]) <= 0.05).all()
+        if mode == "SameStep":
+            assert ("final_obs" in info) == done.any()
+            assert not done.any() or (info["_final_obs"] == done).all()
+            age[done] = 0
+        else:
+            assert (reward[fresh] == 0).all()
+            assert not done[fresh].any()
+        due = done
+    assert (many.get_state() == seen).all()
+
+
+def test_disabled_autoreset_resets_by_mask():
+    """Nothing begins anew by itself; reset_mask says which do."""
+    many = PlanarVectorEnv("cart_pole", num_envs=4, autoreset_mode="Disabled")
+    many.reset(seed=0)
+    for _ in range(40):
+        _, _, terminated, _, _ = many.step(np.ones(4, int))
+    assert terminated.all()
+    before = many.get_state()
+    mask = np.array([True, False, True, False])
+    many.reset(options={"reset_mask": mask})
+    after = many.get_state()
+    assert (abs(after[mask]) <= 0.05).all()
+    assert (after[~mask] == before[~mask]).all()
+
+
+def test_time_limits():
+    """Ours where made directly, gymnasium's where made by it."""
+    env = PlanarEnv("pendulum", max_episode_steps=3)
+    env.reset(seed=0)
+    assert [env.step([0.1])[3] for _ in range(4)] == [False, False, True, True]
+    made = gymnasium.make("dyn_ros/Pendulum-v0", max_episode_steps=700)
+    made.reset(seed=0)
+    late = [made.step(np.array([0.1]))[3] for _ in range(700)]
+    assert late.index(True) == 699
+    many = gymnasium.make_vec("dyn_ros/Pendulum-v0", num_envs=2, max_episode_steps=4)
+    many.reset(seed=0)
+    late = [many.step(np.zeros((2, 1)))[3].all() for _ in range(5)]
+    assert late == [False, False, False, True, False]
+
+
+def test_states_are_kept_and_given_back():
+    """From a state that was kept, the same steps follow."""
+    for env in (PlanarEnv("walker"), PlanarVectorEnv("walker", num_envs=3)):
+        env.reset(seed=0)
+        acts = actions_of(env, 6)
+        for a in acts[:3]:
+            env.step(a)
+        kept = env.get_state()
+        first = [env.step(a)[0].copy() for a in acts[3:]]
+        env.set_state(kept)
+        kept[...] = 0.0
+        again = [env.step(a)[0].copy() for a in acts[3:]]
+        assert np.array_equal(first, again)
+
+
+def test_copies_and_shared_arrays():
+    """By default what a step gave stays; with copy=False the next overwrites it."""
+    for copy in (True, False):
+        many = PlanarVectorEnv("pendulum", num_envs=8, copy=copy)
+        many.reset(seed=0)
+        first = many.step(np.full((8, 1), 0.2))[0]
+        kept = first.copy()
+        many.step(np.full((8, 1), 0.2))
+        assert np.array_equal(first, kept) == copy
+
+
+def test_bad_input_is_refused_in_words():
+    """Shapes, numbers, names, options; and no step before a reset."""
+    box, discrete = PlanarEnv("pendulum"), PlanarEnv("cart_pole")
+    many, carts = (PlanarVectorEnv(x, num_envs=3) for x in ("pendulum", "cart_pole"))
+    for env, action in ((box, [0.0]), (many, np.zeros((3, 1)))):
+        with pytest.raises(dyn.SettingError, match="call reset first"):
+            env.step(action)
+        with pytest.raises(dyn.SettingError, match="no reset option 'angle'"):
+            env.reset(options={"angle": 1})
+    for env in (box, discrete, many, carts):
+        env.reset(seed=0)
+    for action in ([0.0, 0.0], 0.0, ["x"], None):
+        with pytest.raises(
+            dyn.ShapeError, match=r"action: wanted numbers of shape \(1,\)"
+        ):
+            box.step(action)
+    with pytest.raises(dyn.NonFiniteError, match="action is not finite"):
+        box.step([np.nan])
+    for action in (2, -1, 0.5, [1], None):
+        with pytest.raises(dyn.ShapeError, match="a whole number 0..1"):
+            discrete.step(action)
+    for action in (np.zeros(3), np.zeros((2, 1)), np.full((3, 1), "x")):
+        with pytest.raises(dyn.ShapeError, match=r"numbers of shape \(3, 1\)"):
+            many.step(action)
+    with pytest.raises(dyn.NonFiniteError, match="rows 1"):
+        many.step(np.array([[0.0], [np.inf], [0.0]]))
+    for action in (np.array([0, 1, 2]), np.zeros(3), np.array([0, 1])):
+        with pytest.raises(dyn.ShapeError, match="actions: wanted whole numbers"):
+            carts.step(action)
+    for env, shape in ((box, "(2,)"), (many, "(3, 2)")):
+        with pytest.raises(dyn.ShapeError) as caught:
+            env.set_state(np.zeros(7))
+        assert shape in str(caught.value)
+        with pytest.raises(dyn.NonFiniteError):
+            env.set_state(np.full_like(env.get_state(), np.nan))
+    with pytest.raises(dyn.SettingError, match="one whole number"):
+        many.reset(seed=[1, 2, 3])
+    with pytest.raises(dyn.ShapeError, match="reset_mask"):
+        many.reset(options={"reset_mask": [1, 0, 1]})
+
+
+@pytest.mark.parametrize(
+    ("task", "options", "error", "words"),
+    [
+        ("unicycle", {}, dyn.ModelError, "valid: pendulum"),
+        ("pendulum", {"speed": 1}, dyn.ModelError, "no 'speed'"),
+        ("pendulum", {"dt": 0.0}, dyn.ModelError, "dt must be"),
+        ("pendulum", {"substeps": 0}, dyn.ModelError, "substeps must be"),
+        ("pendulum", {"scheme": "rk5"}, dyn.ModelError, "valid: euler"),
+        ("pendulum", {"home": (0.0,)}, dyn.ModelError, "home must have 2"),
+        ("pendulum", {"action_bounds": ((1.0, 1.0),)}, dyn.ModelError, "finite pairs"),
+        ("pendulum", {"parameters": {"q": 1.0}}, dyn.ModelError, "no parameter 'q'"),
+        ("walker", {"parameters": {"m": 1.0}}, dyn.ModelError, "moves a chain"),
+        ("walker", {"motors": (1, 1)}, dyn.ModelError, "motors must be 6"),
+        ("pendulum", {"render_mode": "human"}, dyn.SettingError, "valid: rgb_array"),
+        ("pendulum", {"max_episode_steps": 0}, dyn.SettingError, "whole number"),
+    ],
+)
+def test_bad_options_are_refused_in_words(task, options, error, words):
+    """Both kinds of environment say what would be valid."""
+    for kind in (PlanarEnv, PlanarVectorEnv):
+        with pytest.raises(error, match=words):
+            kind(task, **options)
+
+
+def test_bad_options_of_vectors():
+    """Their own arguments, and ids that gymnasium does not know."""
+    with pytest.raises(dyn.SettingError, match="num_envs"):
+        PlanarVectorEnv("pendulum", num_envs=0)
+    with pytest.raises(dyn.SettingError, match="valid: NextStep"):
+        PlanarVectorEnv("pendulum", autoreset_mode="later")
+    with pytest.raises(gymnasium.error.Error):
+        gymnasium.make("dyn_ros/Unicycle-v0")
+
+
+def test_what_is_not_finite_names_step_and_coordinate():
+    """A state that overflows is an error, not a NaN."""
+    env = PlanarEnv("cart_pole")
+    env.reset(options={"state": [0.0, 0.1, 0.0, 1e200]})
+    with pytest.raises(dyn.NonFiniteError, match=r"x.* is not finite at step 1 of"):
+        env.step(0)
+    many = PlanarVectorEnv("cart_pole", num_envs=3)
+    many.reset(seed=0)
+    many.step(np.zeros(3, int))
+    states = many.get_state()
+    states[1, 3] = 1e200
+    many.set_state(states)
+    with pytest.raises(
+        dyn.NonFiniteError, match="at step 2 of environment 1"
+    ) as caught:
+        many.step(np.zeros(3, int))
+    assert caught.value.rows == (1,)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_random_policy_survives(name):
+    """10 000 random steps: all finite, seen within bounds, links hold, none sinks."""
+    many = PlanarVectorEnv(name, num_envs=100)
+    seen, _ = many.reset(seed=0)
+    chain = many.task.system if name in ("walker", "planar_chain") else None
+    for action in actions_of(many, 100):
+        seen, reward, _, _, _ = many.step(action)
+        assert np.isfinite(reward).all()
+        assert seen in many.observation_space
+        if chain is not None:
+            places = many.get_state()[:, : 2 * chain.n].reshape(100, chain.n, 2)
+            sizes = np.linalg.norm(np.diff(places, axis=1), axis=2)
+            assert abs(sizes - chain.lengths).max() < 1e-3
+            assert not chain.ground or places[..., 1].min() > -1e-3
+
+
+def test_one_long_run():
+    """10 000 steps of one walker, however often it falls."""
+    env = PlanarVectorEnv("walker", num_envs=1)
+    env.reset(seed=0)
+    chain = env.task.system
+    for action in actions_of(env, 10_000):
+        env.step(action)
+        x = env.get_state()[0, : 2 * chain.n].reshape(-1, 2)
+        assert (
+            abs(np.linalg.norm(np.diff(x, axis=0), axis=1) - chain.lengths).max() < 1e-3
+        )
+        assert x[:, 1].min() > -1e-3
+
+
+def lqr(name, weights, effort):
+    """Gain of the best linear feedback of a task about upright, without dry friction."""
+    dry = {key: 0.0 for key in planar_task(name).system.parameters if key[:2] == "mu"}
+    task = planar_task(name, choices=None, parameters=dry)
+    step, n, h = dyn.solver("task_step").build(task), task.ns, 1e-5
+    moves = h * np.concatenate([np.eye(n + 1), -np.eye(n + 1)])
+    after = step(moves[:, :n], moves[:, n:]).state
+    A, B = np.split((after[: n + 1] - after[n + 1 :]).T / (2 * h), [n], axis=1)
+    R = np.array([[effort]])
+    P = solve_discrete_are(A, B, np.diag(weights), R)
+    return np.linalg.solve(R + B.T @ P @ B, B.T @ P @ A)[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "weights"),
+    [
+        ("cart_pole", [1, 10, 1, 1]),
+        ("cart_two_poles", [10, 100, 100, 1, 1, 1]),
+        ("cart_three_poles", [10, 100, 100, 100, 1, 1, 1, 1]),
+    ],
+)
+def test_a_linear_law_balances(name, weights):
+    """The feedback of the linearisation keeps all of 20 carts up to the time limit."""
+    gain = lqr(name, weights, 0.1)
+    many = PlanarVectorEnv(name, num_envs=20, choices=None)
+    seen, _ = many.reset(seed=0)
+    for _ in range(many.task.max_steps):
+        seen, _, terminated, truncated, _ = many.step(-(seen @ gain)[:, None])
+        assert not terminated.any()
+    assert truncated.all()
+    assert abs(seen[:, 1 : many.task.system.nq]).max() < 0.05
+
+
+def test_classic_cart_pole_is_gymnasiums():
+    """The same states as CartPole-v1, to its float64, until it falls."""
+    ours, theirs = (
+        PlanarEnv("classic_cart_pole"),
+        gymnasium.make("CartPole-v1").unwrapped,
+    )
+    theirs.reset(seed=0)
+    x, xd, t, td = theirs.state
+    ours.reset(options={"state": [x, t, xd, td]})
+    for k in range(200):
+        action = int(k % 3 > 0)
+        _, reward, over, _, _ = ours.step(action)
+        _, other, ended, _, _ = theirs.step(action)
+        x, xd, t, td = theirs.state
+        assert np.allclose(ours.get_state(), [x, t, xd, td], rtol=1e-10, atol=1e-12)
+        assert (reward, over) == (other, ended)
+        if ended:
+            break
+    assert over
+
+
+def test_classic_acrobot_is_gymnasiums():
+    """The same motion as Acrobot-v1; its angle is from hanging."""
+    ours, theirs = PlanarEnv("classic_acrobot"), gymnasium.make("Acrobot-v1").unwrapped
+    theirs.reset(seed=1)
+    shift = np.array([np.pi / 2, 0, 0, 0])
+    theirs.state = np.array(theirs.state, float)
+    ours.reset(options={"state": theirs.state - shift})
+    for k in range(150):
+        action = int(k // 4 % 3)
+        seen, reward, over, _, _ = ours.step(action)
+        _, other, ended, _, _ = theirs.step(action)
+        t1, t2, w1, w2 = theirs.state
+        wanted = [np.sin(t1), -np.cos(t1), np.cos(t2), np.sin(t2), w1, w2]
+        assert np.allclose(seen, wanted, rtol=1e-6, atol=1e-6)
+        assert (reward, over) == (other, ended)
+
+
+def test_classic_pendulum_is_gymnasiums():
+    """The same motion and reward as Pendulum-v1 where the rate is not clipped."""
+    ours, theirs = (
+        PlanarEnv("classic_pendulum"),
+        gymnasium.make("Pendulum-v1").unwrapped,
+    )
+    theirs.reset(seed=0)
+    theirs.state = np.array([2.5, 0.3])
+    ours.reset(options={"state": theirs.state})
+    for k in range(100):
+        seen, reward, *_ = ours.step([np.sin(k)])
+        there, other, *_ = theirs.step(np.array([np.sin(k)]))
+        assert abs(theirs.state[1]) < 8
+        assert np.allclose(seen, there, atol=1e-5)
+        assert np.isclose(reward, other, atol=1e-6)
+
+
+def test_schemes_converge_to_one_motion():
+    """The pendulum keeps its energy by rk4, and short steps of euler come near."""
+    task = planar_task("pendulum")
+    start = np.array([2.0, 0.0])
+    found = {}
+    for scheme, n in (("rk4", 1), ("semi_implicit", 200), ("euler", 200)):
+        step = dyn.solver("task_step").build(
+            planar_task("pendulum", scheme=scheme, dt=0.1 / n, substeps=n)
+        )
+        state = start
+        for _ in range(20):
+            state = step(state, [0.1]).state
+        found[scheme] = state
+    assert task.interval == 0.1
+    assert np.allclose(found["semi_implicit"], found["rk4"], atol=2e-3)
+    assert np.allclose(found["euler"], found["rk4"], atol=2e-3)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_pictures(name):
+    """A picture of the right size that shows something, for one and for many."""
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    env = PlanarEnv(name, render_mode="rgb_array")
+    env.reset(seed=0)
+    picture = env.render()
+    assert picture.shape == (400, 600, 3)
+    assert picture.dtype == np.uint8
+    assert picture.std() > 3
+    many = PlanarVectorEnv(name, num_envs=2, render_mode="rgb_array")
+    many.reset(seed=0)
+    assert len(many.render()) == 2
+    assert PlanarEnv(name).render() is None
+
+
+def test_videos(tmp_path):
+    """An animated file comes without a window; other kinds are refused in words."""
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    from PIL import Image
+
+    env = gymnasium.make("dyn_ros/Walker-v0")
+    total = envs.record(
+        env, lambda seen: np.zeros(6), tmp_path / "w.gif", seed=0, steps=24
+    )
+    with Image.open(tmp_path / "w.gif") as film:
+        assert film.n_frames == 7
+        assert film.size == (600, 400)
+    assert np.isfinite(total)
+    with pytest.raises(dyn.SettingError, match="valid: .gif, .mp4"):
+        envs.record(env, lambda seen: np.zeros(6), tmp_path / "w.avi")
+    with pytest.raises(dyn.SettingError, match="fps"):
+        envs.record(env, lambda seen: np.zeros(6), tmp_path / "w.gif", fps=0)
+
+
+def test_step_of_many_is_quick():
+    """65 536 carts: millions of steps a second from Python, on any machine."""
+    from time import perf_counter
+
+    many = PlanarVectorEnv("cart_pole", num_envs=65536, threads=1)
+    if many._program.engine != "native":
+        pytest.skip("no machine code here")
+    many.reset(seed=0)
+    action = many.action_space.sample()
+    best = np.inf
+    for _ in range(12):
+        begun = perf_counter()
+        many.step(action)
+        best = min(best, perf_counter() - begun)
+    assert 65536 / best > 2e6

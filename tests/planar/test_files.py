@@ -1,0 +1,178 @@
+"""Planar chains as YAML files: there and back, and errors that name file and key."""
+
+import math
+
+import numpy as np
+import pytest
+import yaml
+
+from dyn_core.errors import ModelError
+from dyn_core.planar import files, from_angles, make_chain_like
+from dyn_core.planar.files import (
+    chain_data,
+    load_chain,
+    load_chain_file,
+    save_chain,
+)
+from dyn_core.testing.chains import random_chain
+
+
+def example():
+    """Give the file of the module's docstring."""
+    return files.__doc__.split("\n\n")[1]
+
+
+def test_the_file_of_the_docstring():
+    """Each key does what it says."""
+    found = load_chain_file(example())
+    chain, own = found.chain, found.chain.constraints
+    assert chain.joint_names == ("hip", "knee", "foot")
+    assert (chain.lengths, chain.masses) == ((0.5, 0.4), (1.0, 0.7, 0.5))
+    assert chain.gravity == (0.0, -9.81)
+    assert (chain.k_omega, chain.k_v) == ((0.0, 0.1, 0.0), (0.02,) * 3)
+    assert (chain.lower[1], chain.upper[1]) == (-2.0, 0.1)
+    assert math.isinf(chain.lower[0])
+    assert chain.link_masses == (0.0, 0.3)
+    plane = chain.ground[0]
+    assert (plane.z, plane.joints, plane.mode) == ((0.0, 1.0), (2,), "stick")
+    assert own.active == (False, True, False)
+    assert own.s[2] == (0.0, 1.0)
+    assert (found.dt, found.window) == (0.001, 0.005)
+    wanted = from_angles(chain, (0.0, 1.0), (0.0, 0.0), (-1.2, 0.3), (0.0, 0.0))
+    np.testing.assert_array_equal(found.start, wanted)
+    line = example().replace("base: fixed", "normal: [0, 1]\nbase: line")
+    assert "base: line" in line
+    assert load_chain(line).constraints.s[0] == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_there_and_back(seed, tmp_path):
+    """A file gives every number of a chain back, exactly."""
+    chain = random_chain(seed, massive=0.5).chain
+    last = chain.n - 1
+    own = {
+        key: getattr(chain.constraints, key) for key in ("kind", "a_w", "s", "active")
+    }
+    own["alpha_w"] = np.multiply(own["active"], chain.constraints.alpha_w)
+    chain = make_chain_like(
+        chain,
+        constraints=own,
+        gravity=(0.5, -1 / 3),
+        upper={0: 1 / 7} if last else {},
+        ground=[{"z": (0.6, 0.8), "joints": [last], "mode": "slide"}, {}],
+        name=f"chain: {seed}",
+    )
+    path = tmp_path / "chain.yaml"
+    angles = np.linspace(0, 1, last)
+    start = {"x0": (1, 2), "theta": angles}
+    save_chain(chain, path, start, dt=0.01)
+    found = load_chain_file(path)
+    assert found.dt == 0.01
+    assert found.window is None
+    zero = np.zeros(last)
+    np.testing.assert_array_equal(
+        found.start, from_angles(chain, (1, 2), (0, 0), angles, zero)
+    )
+    for one in (
+        found.chain,
+        load_chain(path.read_text()),
+        load_chain(chain_data(chain)),
+    ):
+        for key in vars(chain):
+            assert getattr(one, key) == getattr(chain, key), key
+
+
+def test_short_files():
+    """Lengths and masses alone; numbers for names; one number for all."""
+    chain = load_chain({"lengths": [1], "masses": [1, 2]})
+    assert chain.constraints.kind == (0.0, 0.0)
+    assert chain.gravity == (0.0, -9.81)
+    assert load_chain("lengths: []\nmasses: [1]").n == 1
+    data = {
+        "lengths": [1],
+        "masses": [1, 2],
+        "gravity": 1.5,
+        "k_v": [0, 1],
+        "limits": {0: [None, 1]},
+    }
+    chain = load_chain(data)
+    assert (chain.gravity, chain.k_v) == ((0.0, -1.5), (0.0, 1.0))
+    assert chain.upper == (1.0, math.inf)
+
+
+BAD = {
+    "typo": ({"lenghts": [1]}, "unknown key lenghts; valid: name, joint_names, lengths"),
+    "missing": ({"masses": None}, "masses needs a list of numbers, got None"),
+    "words": ({"masses": [1, "two", 3]}, r"masses\[1\]: needs a number, got 'two'"),
+    "sizes": ({"masses": [1, 2]}, "lengths has 2 links for 2 masses; valid: one less"),
+    "infinite": ({"lengths": [1, math.inf]}, r"lengths\[1\]: inf is not finite"),
+    "negative": ({"lengths": [1, -1]}, r"lengths\[1\] must be > 0"),
+    "massless": ({"masses": [1, 0, 1]}, r"masses\[1\] of a joint that is free"),
+    "gravity": ({"gravity": [1, 2, 3]}, "gravity needs 2 numbers, got 3"),
+    "base": ({"base": "welded"}, "base 'welded'; valid: fixed, free, line"),
+    "no normal": ({"base": "line"}, "base line needs a normal"),
+    "normal": ({"normal": [0, 1]}, "others have none; base is free"),
+    "joint": ({"limits": {"toe": [0, 1]}}, "limits: no joint is called 'toe'; valid: a, b, c or 0..2"),
+    "twice": ({"limits": {"a": [0, 1], 0: [0, 2]}}, "limits: a is given twice"),
+    "limit": ({"limits": {"a": 1}}, r"limits of a needs \[lower, upper\]"),
+    "order": ({"limits": {"a": [1, 0]}}, r"lower\[0\] is above upper\[0\]"),
+    "last limit": ({"limits": {"c": [0, 1]}}, "the last joint has no angle"),
+    "list": ({"limits": [1, 2]}, "limits needs a mapping by joint"),
+    "kind": ({"constraints": {"b": {"kind": "glued"}}}, "constraints of b: kind 'glued'; valid: free, line"),
+    "no s": ({"constraints": {"b": {"kind": "line"}}}, "is on a line and needs the line's normal"),
+    "s": ({"constraints": {"b": {"kind": "line", "s": [1]}}}, "s needs 2 numbers"),
+    "key": ({"constraints": {"b": {"knid": "line"}}}, "unknown key knid; valid: kind, s, a_w"),
+    "both": ({"base": "fixed", "constraints": {"a": {"kind": "free"}}}, "base says its kind already"),
+    "active": ({"active": {"a": 1}}, r"active\[0\]: joint 0 is free"),
+    "k": ({"k_omega": [1, 2]}, "k_omega needs 3 numbers, got 2"),
+    "k sign": ({"k_v": -1}, r"k_v\[0\] must be >= 0"),
+    "links": ({"link_masses": [1]}, "link_masses needs 2 numbers, got 1"),
+    "ground": ({"ground": {"z": [0, 1]}}, "ground needs a list of half-planes"),
+    "plane": ({"ground": [{"normal": [0, 1]}]}, r"ground\[0\]: unknown key normal; valid: z0, z"),
+    "mode": ({"ground": [{"mode": "roll"}]}, r"ground\[0\].mode 'roll'; valid: stick, slide"),
+    "on": ({"ground": [{"joints": "a"}]}, "joints needs a list"),
+    "names": ({"joint_names": [1, 2, 3]}, "joint_names needs a list of names"),
+    "names count": ({"joint_names": ["a"]}, "3 different names wanted"),
+    "start": ({"start": {"theta": [1]}}, "start: theta needs 2 numbers"),
+    "start key": ({"start": {"x": [1]}}, "start: unknown key x; valid: x0, v0, theta"),
+    "dt": ({"dt": 0}, "dt must be > 0, got 0"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_files(case, tmp_path):
+    """Each error names the file, the key, and what would be valid."""
+    changes, why = BAD[case]
+    data = {
+        "lengths": [1, 1],
+        "masses": [1, 1, 1],
+        "joint_names": ["a", "b", "c"],
+    } | changes
+    path = tmp_path / "bad.yaml"
+    path.write_text(yaml.safe_dump(data))
+    with pytest.raises(ModelError, match=f"bad.yaml: .*{why}"):
+        load_chain(path)
+    with pytest.raises(ModelError, match=f"^chain: .*{why}"):
+        load_chain(data)
+
+
+def test_files_that_are_none(tmp_path):
+    """A file that is not there, no YAML, no mapping, nothing needed."""
+    path = tmp_path / "bad.yaml"
+    with pytest.raises(ModelError, match="cannot read the chain file .*bad.yaml"):
+        load_chain(path)
+    for text, why in (
+        ("a: [", "not YAML"), ("[1, 2]", "needs a mapping"), ("", "needs a mapping"),
+        ("name: x", "lengths is missing; needs a list"),
+    ):  # fmt: skip
+        path.write_text(text)
+        with pytest.raises(ModelError, match=f"bad.yaml: {why}"):
+            load_chain(path)
+
+
+def test_saving_checks_what_it_writes(tmp_path):
+    """A start that does not fit is refused, and no file is made."""
+    path, chain = tmp_path / "x.yaml", random_chain(1, 3).chain
+    with pytest.raises(ModelError, match="start: theta needs 2 numbers"):
+        save_chain(chain, path, {"theta": [1.0]})
+    assert not path.exists()
