@@ -146,7 +146,18 @@ class Modes:
         return float(-key.which * of_angles[key.joint])
 
     def push(self, key: Key, support: np.ndarray, couples: np.ndarray) -> float:
-        """Give the force or couple into the free side; negative if it pulls."""
+        """Give the force or couple into the free side; negative if it pulls.
+
+        In a corner, where two half-planes hold a joint, each has its share.
+        """
+        normals = [
+            self.plane(k)[1]
+            for k in self.on - {key}
+            if key.rank and k.rank and k.joint == key.joint
+        ]
+        if normals:
+            both = np.column_stack([self.plane(key)[1], *normals])
+            return float(np.linalg.lstsq(both, support[key.joint], rcond=1e-9)[0][0])
         return self.rate(key, support, couples)
 
     def arrays(

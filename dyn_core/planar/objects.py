@@ -38,7 +38,7 @@ class PlanarObject(System):
         position_bounds: The same of each coordinate.
         rods: The mechanism, which has a planar chain; None where there is none.
 
-    Source: WAW-13, WAW-14.
+    Source: WAW-13.1 to WAW-13.3, WAW-14.1 to WAW-14.3.
     """
 
     kind = "planar_object"
@@ -210,7 +210,7 @@ def planar_object(name: str, **parameters: float) -> PlanarObject:
     Raises:
         ModelError: An unknown name, or a number that makes no sense.
 
-    Source: WAW-13, WAW-14.
+    Source: WAW-13.1 to WAW-13.3, WAW-14.1 to WAW-14.3.
     """
     if name not in OBJECTS:
         valid = ", ".join(OBJECTS)

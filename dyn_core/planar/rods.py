@@ -53,7 +53,7 @@ class Rods:
         upright: Whether angles are from upright, clockwise, each of its own; else the
             first is from +x, counter-clockwise, the others relative to the rod before.
 
-    Source: WAW-13, WAW-14.
+    Source: WAW-13.1 to WAW-13.3, WAW-14.1 to WAW-14.3.
     """
 
     of: Callable[[Mapping[str, Any]], list[Rod]]

@@ -114,10 +114,10 @@ class ChainSimulator(MovingChain):
         return None
 
     def _covered(self, key: Key) -> bool:
-        """Whether another half-plane already holds the joint."""
-        return any(k.rank and k.joint == key.joint for k in self.modes.on) and bool(
-            key.rank
-        )
+        """Whether another half-plane holds the joint already, so that it rests."""
+        ground, on = self.chain.ground, self.modes.on
+        others = [k for k in on if k.rank and key.rank and k.joint == key.joint]
+        return len(others) > 1 or any(ground[k.which].mode == "stick" for k in others)
 
     def _rubs(self, key: Key) -> bool:
         """Whether a joint that is to rest where it touches still moves along there."""
@@ -212,41 +212,29 @@ class ChainSimulator(MovingChain):
 
         Source: WAW-7.1, WAW-7.5, WAW-12.3.
         """
-        modes, n = self.modes, self.chain.n
+        modes = self.modes
         for key in keys:
             modes.add(key, self.x)
             self._touched.append(key)
         whole = modes.snapshot()
-        for attempt in range(len(modes.on) + 1):
-            held = modes.arrays(self.x, self.v, self.theta, self.omega, None)
-            jump, turn = np.zeros((n, 2)), np.zeros(n)
-            for key in keys:
-                if key in modes.on and key.rank:
-                    jump[key.joint] = -self.v[key.joint]
-                elif key in modes.on:
-                    turn[key.joint] = -self.omega[key.joint]
-            result = self._impact(
-                self.x, self.v, jump, turn, held.kind, held.s, held.active
-            )
-            pushes = {
-                key: modes.push(key, result.impulse, result.torque_impulse)
-                for key in modes.on
-            }
+        for _ in range(len(modes.on) + 1):
+            result, pushes = self._struck(keys)
             wrong = [
                 key
                 for key, push in pushes.items()
-                if push < -self._tiny
-                and not self.latch.holds(key, self.t)
-                and self._may_go(key)
+                if push < -self._tiny and not self.latch.holds(key, self.t)
             ]
-            if not wrong or attempt == len(whole[0]):
-                break
             for key in wrong:
                 modes.remove(key)
-            if not modes.on:
-                self._note("release", "all that was hit would have to pull")
-        if wrong:
-            modes.restore(whole)
+            if not wrong:
+                break
+        after = joint_rates(self.chain, ChainState(self.x, result.v_next))
+        gone = whole[0] - modes.on
+        if any(modes.rate(key, result.v_next, after) < -TOUCH for key in gone):
+            modes.restore(whole)  # what was let go would go on: all is kept
+            result, pushes = self._struck(keys)
+        elif not modes.on:
+            self._note("release", "all that was hit would have to pull")
         self.v, self.lost = result.v_next, self.lost + result.loss
         for key in keys:
             push = pushes.get(key, 0.0)
@@ -256,3 +244,22 @@ class ChainSimulator(MovingChain):
             for key in set(self._touched):
                 modes.add(key, self.x)
                 self.latch.keep(key, self.t + self.dt)
+
+    def _struck(self, keys: list[Key]) -> tuple[Any, dict[Key, float]]:
+        """Solve an impact on what is held, and give how each of it pushes."""
+        modes, n = self.modes, self.chain.n
+        held = modes.arrays(self.x, self.v, self.theta, self.omega, None)
+        jump, turn = np.zeros((n, 2)), np.zeros(n)
+        for key in keys:
+            if key in modes.on and key.rank:
+                jump[key.joint] = -self.v[key.joint]
+            elif key in modes.on:
+                turn[key.joint] = -self.omega[key.joint]
+        result = self._impact(
+            self.x, self.v, jump, turn, held.kind, held.s, held.active
+        )
+        pushes = {
+            key: modes.push(key, result.impulse, result.torque_impulse)
+            for key in modes.on
+        }
+        return result, pushes

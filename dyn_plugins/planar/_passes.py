@@ -130,23 +130,16 @@ class Joint:
     dropped: Any = (0.0, 0.0)
 
 
-def pass_back(model, r, L, modes, tolerance=TOLERANCE):
-    """Give the Joints of a chain: inverse inertias, from the end to the start.
-
-    Args:
-        model: Planar chain.
-        r, L: Of the links.
-        modes: What the joints do.
-        tolerance: Dimensionless pivot below which an equation is given up.
-    """
+def pass_back(model, r, L, modes):
+    """Give the Joints of a chain: inverse inertias, from the end to the start."""
     joints = [None] * model.n
     for i in reversed(range(model.n)):
         after = joints[i + 1] if i + 1 < model.n else None
-        joints[i] = _joint(model, i, r, L, modes, after, tolerance)
+        joints[i] = _joint(model, i, r, L, modes, after)
     return joints
 
 
-def _joint(model, i, r, L, modes, after, tolerance):
+def _joint(model, i, r, L, modes, after):
     """Give joint i from the one after it (None at the end)."""
     shares = model.shares
     beta = shares[i][2] if after else 0.0
@@ -169,7 +162,7 @@ def _joint(model, i, r, L, modes, after, tolerance):
     Q12 = r @ (after.bw + K @ (W @ after.bw) * beta) + c1
     Q22 = after.qw - after.bw @ L * 2.0 - hL @ U2 + L @ AL
     c2 = hL @ U3 - after.bw @ L + L @ AL
-    P, dropped = _inverse(model, i, (Q11, Q12, Q22), modes, tolerance)
+    P, dropped = _inverse(model, i, (Q11, Q12, Q22), modes)
     p11, p12, p22 = P
     y1, y2 = p11 * c1 + p12 * c2, p12 * c1 + p22 * c2
     Y1, Y2 = U1 * p11 + U2 * p12, U1 * p12 + U2 * p22
@@ -212,7 +205,7 @@ def _mobility(model, i, M, modes):
     return W, w
 
 
-def _inverse(model, i, Q, modes, tolerance):
+def _inverse(model, i, Q, modes):
     """Give the inverse of Q, zero for an equation that is given up, and which are.
 
     Source: WAW-6.2, WAW-11.2, WAW-11.4, WAW-12.6, WAW-12.7.
@@ -223,7 +216,7 @@ def _inverse(model, i, Q, modes, tolerance):
     if active is False:
         if regular:
             return (1.0 / q11, 0.0, 0.0), (0.0, 0.0)
-        void = q11 * _scale(model, i) <= tolerance
+        void = q11 * _scale(model, i) <= TOLERANCE
         p11 = where(void, 0.0, 1.0 / where(void, 1.0, q11))
         return (p11, 0.0, 0.0), (where(void, 1.0, 0.0), 0.0)
     det = q11 * q22 - q12 * q12
@@ -231,11 +224,11 @@ def _inverse(model, i, Q, modes, tolerance):
         return (q22 / det, -q12 / det, q11 / det), (0.0, 0.0)
     m, l = _scale(model, i), model.lengths[i]
     n11, n12, n22 = q11 * m, absolute(q12) * (m * l), q22 * (m * l * l)
-    singular = det * (m * m * l * l) <= tolerance
-    no_link = _or(n11 + n12 <= tolerance, n11 < n22)
-    no_angle = _or(n12 + n22 <= tolerance, n11 >= n22)
+    singular = det * (m * m * l * l) <= TOLERANCE
+    no_link = _or(n11 + n12 <= TOLERANCE, n11 < n22)
+    no_angle = _or(n12 + n22 <= TOLERANCE, n11 >= n22)
     drop_link = logical_and(active, logical_and(singular, no_link))
-    drop_link = _or(drop_link, logical_and(_not(active), n11 <= tolerance))
+    drop_link = _or(drop_link, logical_and(_not(active), n11 <= TOLERANCE))
     drop_angle = logical_and(active, logical_and(singular, no_angle))
     keep_angle = logical_and(active, _not(drop_angle))
     both = logical_and(_not(drop_link), keep_angle)

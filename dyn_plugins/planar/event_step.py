@@ -1,5 +1,7 @@
 """A step of fixed cost for planar chains on the ground and with limits of angles."""
 
+from math import pi
+
 from dyn_core import CHAIN_EVENT_STEP, TextSolver, Vector, hookimpl
 from dyn_core.planar import FREE, GUIDED, LINE
 from dyn_core.scalar import cos, equal, logical_and, logical_not, sin, sqrt, where
@@ -16,11 +18,9 @@ from dyn_plugins.planar.impact import lost_energy
 from dyn_plugins.planar.recursion import reactions
 from dyn_plugins.planar.steps import accelerate, moved
 
-import os
-
-ROUNDING = 1e-9
-SHIFT = float(os.environ.get("SHIFT", "1e-3"))
-NEAR = float(os.environ.get("NEAR", "1e-4"))
+TURN = 2 * pi
+ROUNDING = 1e-9  # share of the weight below which a pull does not count
+CREEP = 1e-4  # share of the lengths that places may be put right in `window` steps
 
 
 def chain_fixed_step(model, x, v, contact, limit, tau, dt, rounds, window):
@@ -28,14 +28,19 @@ def chain_fixed_step(model, x, v, contact, limit, tau, dt, rounds, window):
 
         v_free = v + dt a,   v_next = struck(v_free),   x_next = x + dt v_land
 
-    Three parts. Accelerations: held constraints that would have to pull are let go,
-    `rounds` times. Hits: a joint that would be below the ground after the step, or an
-    angle beyond its limit, meets it now, without the rewind of the event-driven step;
-    impulses that would pull are let go, `rounds` times. Move: joints that hit land on
-    the ground exactly, and what is held returns to it in `window` steps.
+    Three parts. Accelerations, as if nothing touched. Hits: joints and angles that are
+    held, or would be below the ground or beyond a limit after the step, come to rest
+    by impulses, without the rewind of the event-driven step; what would pull is let
+    go, `rounds` times, unless it would go on into the ground or beyond its limit. Move:
+    joints land on the ground, links and angles get `window`-th parts of their errors
+    back, by velocities that do not stay.
+
+    All velocities after a hit are a projection of those before: energy does not grow,
+    however near to singular a chain lies. So the places are put right only as far as
+    no joint moves by much more than it does itself.
 
     All choices are selects, so that a batch needs no branches. Angles are looked at
-    within 90 degrees beyond a limit.
+    within 90 degrees beyond a limit, and as far as the other one is not nearer.
 
     Args:
         model: Planar chain; its ground and limits act.
@@ -48,10 +53,11 @@ def chain_fixed_step(model, x, v, contact, limit, tau, dt, rounds, window):
         window: Time in which errors decay, in steps.
 
     Returns:
-        x, v, contact, limit one step later, and the energy lost in impacts [J].
+        x, v, contact, limit one step later, and the energy lost where something hit
+        [J].
 
-    Source: WAW-7.4, WAW-7.5, WAW-12.5, WAW-12.10, WAW-15.4; WAW-12.8's rule of one release at a
-    time is left for all wrong ones at once.
+    Source: WAW-7.4, WAW-7.5, WAW-12.5, WAW-12.10, WAW-15.4; WAW-12.8's rule of one
+    release at a time is left for all wrong ones at once.
     """
     x, v, tau = rows_of(x), rows_of(v), list(tau)
     ground, stops = _Ground(model, list(contact)), _Stops(model, list(limit))
@@ -61,10 +67,10 @@ def chain_fixed_step(model, x, v, contact, limit, tau, dt, rounds, window):
     free = moved(v, a, dt)
     ground.hit(moved(x, free, dt), free)
     stops.hit(moved(x, free, dt), free)
-    new = ground.any(ground.new) + stops.any(stops.new)
+    new = _any(ground.new, stops.new)
     ground.remember()
     stops.remember()
-    touches = ground.any(ground.on) + stops.any(stops.on) > 0.0
+    touches = _any(ground.on, stops.on)
     pairs = zip(r, free, free[1:], strict=False)
     e = [where(touches, along @ (w - u), 0.0) for along, u, w in pairs]
     rates = [*joint_rates_of(free, L), 0.0]
@@ -79,57 +85,32 @@ def chain_fixed_step(model, x, v, contact, limit, tau, dt, rounds, window):
         elif turn == rounds:
             ground.keep(v_next)
             stops.keep(v_next, L)
-    x_next = moved(x, v_next, dt)
-    repaired = _repaired(model, ground, stops, list(x_next), modes)
-    x_next = [where(touches, b, a) for a, b in zip(x_next, repaired, strict=True)]
-    loss = where(new > 0.0, lost_energy(model, free, v_next), 0.0)
+    share = 1.0 / (dt * window)
+    back = [
+        where(touches, d - l, 0.0) * share
+        for d, l in zip(size, model.lengths, strict=True)
+    ]
+    home, excess = ground.returns(x), stops.excesses(r)
+    jump = moved(jump, home, 1.0 / dt)
+    turns = [t - d * share for t, d in zip(stops.turns(rates), excess, strict=True)]
+    e = [a + b for a, b in zip(e, back, strict=True)]
+    jumps, _, _ = _jump(model, r, L, modes, jump, turns, e)
+    more = [u + j - w for u, j, w in zip(free, jumps, v_next, strict=True)]
+    least = CREEP * share * sum(model.lengths)
+    less = 1.0
+    for u, w in zip(free, more, strict=True):
+        most, found = sqrt(u @ u) + least, sqrt(w @ w)
+        part = where(found > most, most / where(found > most, found, 1.0), 1.0)
+        less = where(part < less, part, less)
+    x_next = moved(moved(x, v_next, dt), more, dt * less)
+    loss = where(new, lost_energy(model, free, v_next), 0.0)
     return x_next, v_next, Vector(ground.on), Vector(stops.on), loss
-
-
-def _repaired(model, ground, stops, x, modes):
-    """Give places nearer to the ground and limits that hold, and to the lengths.
-
-    Each error is halved by moving the joints it depends on, by their mobility, one
-    after another: no error is made larger than it is, however the chain lies.
-
-    Source: WAW-3.2.
-    """
-    for i, back in enumerate(ground.returns(x)):
-        x[i] = x[i] + back * 0.5
-    for i, limits in enumerate(stops.limits):
-        if limits:
-            r, L, _ = links(model, x)
-            row = [(i, L[i] * -1.0), (i + 1, L[i])]
-            if i:
-                row = [(i - 1, L[i - 1]), (i, (L[i - 1] + L[i]) * -1.0), row[1]]
-            _shift(model, modes, x, row, stops.excess(i, r))
-    for i, length in enumerate(model.lengths):
-        c = x[i + 1] - x[i]
-        size = sqrt(c @ c)
-        r = c / size
-        _shift(model, modes, x, [(i, r * -1.0), (i + 1, r)], size - length)
-    return x
-
-
-def _shift(model, modes, x, row, error):
-    """Halve an error that grows along the rows (joint, direction), in x."""
-    moves, whole = [], 0.0
-    for i, d in row:
-        s, mass = modes.s[i], model.weights[i]
-        fixed, line = equal(modes.kind[i], GUIDED), equal(modes.kind[i], LINE)
-        d_free = where(line, d - s * (s @ d), d)
-        move = where(fixed, ZERO, d_free / where(mass > 0.0, mass, 1.0))
-        moves.append((i, move))
-        whole = whole + d @ move
-    share = where(whole > 0.0, error * 0.5 / where(whole > 0.0, whole, 1.0), 0.0)
-    for i, move in moves:
-        x[i] = x[i] - move * share
 
 
 def _jump(model, r, L, modes, jump, turn, e):
     """Give changes of velocity, impulses of supports and of angles that are held."""
     modes = Modes(modes.kind, modes.s, jump, modes.active, turn)
-    joints = pass_back(model, r, L, modes, NEAR)
+    joints = pass_back(model, r, L, modes)
     none = [ZERO] * model.n
     jumps, F_d, couples, _ = pass_forward(model, r, L, modes, joints, none, e)
     return jumps, reactions(model, jumps, none, F_d), couples
@@ -186,7 +167,7 @@ class _Ground:
 
     def keep(self, v):
         """Hold again what was let go but goes into the ground."""
-        on, new = self.on, self.new
+        on = self.on
         self.on, self.new = (list(part) for part in self.was)
         for i, planes in enumerate(self.planes):
             if planes:
@@ -203,19 +184,16 @@ class _Ground:
                 self.new[i] = where(pulls, 0.0, self.new[i])
 
     def hit(self, x, v):
-        """Hold joints that are below the ground and go down."""
+        """Hold joints that are below the ground and go down, by the deepest plane."""
         for i, planes in enumerate(self.planes):
-            off = equal(self.on[i], 0.0) if planes else False
+            low = where(self.depth(i, x) < 0.0, self.depth(i, x), 0.0)
             for k, plane in planes:
-                below = _height(plane, x[i]) < 0.0
-                down = logical_and(below, Vector(plane.z) @ v[i] < 0.0)
-                down = logical_and(down, off)
+                height = _height(plane, x[i])
+                down = logical_and(height < low, Vector(plane.z) @ v[i] < 0.0)
+                down = logical_and(down, logical_not(equal(self.on[i], k)))
                 self.on[i] = where(down, k, self.on[i])
                 self.new[i] = where(down, 1.0, self.new[i])
-
-    def any(self, flags):
-        """Give a number above zero where some joint has a flag."""
-        return sum(flags)
+                low = where(down, height, low)
 
     def jumps(self, v):
         """Give the changes of velocity that bring what is held to rest."""
@@ -247,6 +225,9 @@ class _Stops:
             ]
             for i in range(model.n)
         ]
+        # An angle is beyond the limit that it is nearer to, by 90 degrees at most.
+        bounds = zip(model.upper, model.lower, strict=True)
+        self.reach = [_reach(upper - lower) for upper, lower in bounds]
         self.on = [
             x if limits else 0.0 for x, limits in zip(limit, self.limits, strict=True)
         ]
@@ -300,14 +281,10 @@ class _Stops:
             off = equal(self.on[i], 0.0) if limits else False
             for sign, bound in limits:
                 si, co = self.beyond(i, sign, bound, r)
-                past = logical_and(logical_and(si > 0.0, co > 0.0), off)
+                past = logical_and(logical_and(si > 0.0, co > self.reach[i]), off)
                 past = logical_and(past, rates[i] * sign > 0.0)
                 self.on[i] = where(past, sign, self.on[i])
                 self.new[i] = where(past, 1.0, self.new[i])
-
-    def any(self, flags):
-        """Give a number above zero where some angle has a flag."""
-        return sum(abs(flag) for flag in flags)
 
     def turns(self, rates):
         """Give the jumps of the rates that bring angles that are held to rest."""
@@ -321,6 +298,12 @@ class _Stops:
         """Give how far angles are beyond the limits that hold them."""
         limits = enumerate(self.limits)
         return [self.excess(i, r) if some else 0.0 for i, some in limits]
+
+
+def _reach(range_):
+    """Give the cosine of how far beyond a limit an angle is looked at."""
+    half = (TURN - range_) / 2
+    return 0.0 if half >= TURN / 4 or range_ == float("inf") else cos(max(half, 0.0))
 
 
 def joint_rates_of(v, L):
@@ -350,6 +333,11 @@ def _modes(model, ground, stops):
         if stops.limits[i]:
             modes.active[i] = logical_not(equal(stops.on[i], 0.0))
     return modes
+
+
+def _any(*parts):
+    """Give whether there is something other than zero."""
+    return sum(x * x for part in parts for x in part) > 0.0
 
 
 def _height(plane, x):

@@ -2,7 +2,6 @@
 
 from dyn_core import CHAIN_IMPACT, TextSolver, Vector, hookimpl
 from dyn_plugins.planar._passes import (
-    TOLERANCE,
     ZERO,
     Modes,
     links,
@@ -47,12 +46,12 @@ def chain_impact(model, x, v, jump, turn, kind, s, active):
     return v_next, impulse, Vector(couples), lost_energy(model, v, v_next)
 
 
-def struck(model, x, v, modes, jump, turn, r=None, L=None, tolerance=TOLERANCE):
+def struck(model, x, v, modes, jump, turn, r=None, L=None):
     """Give v_next, impulses of supports, and of active joints."""
     if r is None:
         r, L, _ = links(model, x)
     modes = Modes(modes.kind, modes.s, jump, modes.active, turn)
-    joints = pass_back(model, r, L, modes, tolerance)
+    joints = pass_back(model, r, L, modes)
     none = [ZERO] * model.n
     a, F_d, tau, _ = pass_forward(
         model, r, L, modes, joints, none, [0.0] * (model.n - 1)

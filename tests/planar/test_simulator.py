@@ -463,7 +463,9 @@ def _touching(seed):
         if side:
             bounds[side][i] = theta[i]
     chain = make_chain_like(chain, ground=ground, **bounds)
-    return ChainSimulator(chain, case.x, engine="plain"), rng.normal(size=(chain.n, 2)) * 5
+    return ChainSimulator(chain, case.x, engine="plain"), rng.normal(
+        size=(chain.n, 2)
+    ) * 5
 
 
 def _by_enumeration(sim, F):
@@ -845,3 +847,42 @@ def test_energy_falls_by_what_impacts_take():
         fine.step()
     assert fine.lost > 0.5
     assert sum(fine.energy) + fine.lost == pytest.approx(start, abs=2e-3 * start)
+
+
+# Impacts that cannot let go, corners
+
+
+def test_what_would_go_on_into_the_ground_is_kept():
+    """A stick impact that would pull, of a joint that goes down: it stays (WAW-7.5)."""
+    chain = make_chain((1.0,), (0.5, 2.0), gravity=0, ground=[{"joints": (0,)}])
+    sim = ChainSimulator.at_angles(
+        chain, (0.8,), (0.0,), (0, 0.01), (2.0, -0.1), dt=0.01
+    )
+    kind = np.array([2.0, 0.0])
+    impact = dyn.solver("chain_impact").build(chain, inputs=["kind"])
+    pulls = impact(sim.x, sim.v, -sim.v, np.zeros(2), kind)
+    assert pulls.impulse[0, 1] < -0.1
+    for _ in range(30):
+        sim.step()
+        assert sim.x[0, 1] >= -1e-12
+    assert _kinds(sim)[0] == "hit"
+    assert "cap" not in _kinds(sim)
+
+
+def test_a_corner_holds_what_slides_into_it():
+    """Two sliding half-planes: each bears its share, no joint gets through."""
+    planes = [{"z": (0.6, 0.8), "mode": "slide"}, {"z": (-0.6, 0.8), "mode": "slide"}]
+    chain = make_chain((0.6, 0.5), (1, 0.8, 1), ground=planes, k_omega=0.05, k_v=0.3)
+    sim = ChainSimulator.at_angles(
+        chain, (0.3, -0.5), x0=(-0.3, 1.0), dt=2e-3, window=1e-2
+    )
+    normals, both = np.array([p["z"] for p in planes]), False
+    for _ in range(1500):
+        sim.step()
+        assert (sim.x @ normals.T).min() >= -1e-6
+        held = [key.joint for key in sim.modes.on if key.rank]
+        both |= len(held) > len(set(held))
+    assert both
+    assert np.abs(sim.v).max() <= 1e-2
+    assert len(sim.events) < 1000
+    assert np.abs(_stretch(chain, sim.x)).max() <= 1e-3

@@ -1,0 +1,197 @@
+"""What planar benchmarks stand beside: MuJoCo with the same systems, gymnasium's own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from importlib import import_module, metadata
+from typing import Any
+
+import numpy as np
+
+from dyn_core.bench.timing import per_call
+from dyn_core.planar import ChainModel, ChainState, joint_angles, joint_rates
+from dyn_core.tasks import ChainTask, Task
+
+POINT = 0.005  # radius of a point mass in MuJoCo [m]
+CHUNK, STEPS = 64, 16  # states of a rollout, and its steps
+OBJECTS = {
+    "classic_cart_pole": """
+<mujoco><option timestep="0.02" gravity="0 0 -9.8"/><worldbody><body>
+  <joint type="slide" axis="1 0 0"/>
+  <inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>
+  <body><joint type="hinge" axis="0 1 0"/>
+    <inertial pos="0 0 0.5" mass="0.1" diaginertia="{rod:.17g} {rod:.17g} 1e-4"/>
+</body></body></worldbody></mujoco>""".format(rod=0.1 / 12),
+    "classic_pendulum": """
+<mujoco><option timestep="0.05" gravity="0 0 -10"/><worldbody><body>
+  <joint type="hinge" axis="0 1 0"/>
+  <inertial pos="0 0 0.5" mass="1" diaginertia="{rod:.17g} {rod:.17g} 1e-3"/>
+</body></worldbody></mujoco>""".format(rod=1 / 12),
+    "classic_acrobot": """
+<mujoco><option timestep="0.2" gravity="0 0 -9.8" integrator="RK4"/><worldbody><body>
+  <joint type="hinge" axis="0 -1 0"/>
+  <inertial pos="0.5 0 0" mass="1" diaginertia="1 1 1"/>
+  <body pos="1 0 0"><joint type="hinge" axis="0 -1 0"/>
+    <inertial pos="0.5 0 0" mass="1" diaginertia="1 1 1"/>
+</body></body></worldbody></mujoco>""",
+}
+"""The objects as MJCF; they lie in the plane (x, z)."""
+
+SINGLE = {
+    "classic_cart_pole": ("CartPole-v1", 4),
+    "classic_pendulum": ("Pendulum-v1", 2),
+    "classic_acrobot": ("Acrobot-v1", 4),
+}
+"""Ids of gymnasium, and the sizes of their states."""
+
+
+def version(name: str) -> str | None:
+    """Give name and version of a distribution, None where it is missing."""
+    try:
+        return f"{name} {metadata.version(name)}"
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def chain_mjcf(chain: ChainModel, dt: float) -> str:
+    """Give a free chain on the ground as MJCF: point masses, spheres against a plane.
+
+    Limits and rolling resistance are those of the chain; its ground sticks, there
+    friction does.
+    """
+    text = close = ""
+    point = '<geom type="sphere" size="{}" pos="{} 0 0" mass="{}"/>'
+    for i, length in enumerate(chain.lengths):
+        at = chain.lengths[i - 1] if i else 0.0
+        limited = i and math.isfinite(chain.lower[i]) and math.isfinite(chain.upper[i])
+        bounds = f"{chain.lower[i]:.17g} {chain.upper[i]:.17g}"
+        stops = f'limited="true" range="{bounds}"' if limited else ""
+        text += f'<body pos="{at} 0 0">'
+        if not i:
+            text += '<joint type="slide" axis="1 0 0"/>'
+            text += '<joint type="slide" axis="0 0 1"/>'
+        text += f'<joint axis="0 -1 0" damping="{chain.k_omega[i]}" {stops}/>'
+        text += point.format(POINT, 0, chain.masses[i])
+        if i == chain.n - 2:
+            text += point.format(POINT, length, chain.masses[-1])
+        close += "</body>"
+    gx, gy = chain.gravity
+    return f"""
+<mujoco><compiler angle="radian"/><option timestep="{dt}" gravity="{gx} 0 {gy}"/>
+<default><geom contype="0" conaffinity="1" friction="1"/></default><worldbody>
+<geom type="plane" size="0 0 1" contype="1" conaffinity="0"/>{text}{close}
+</worldbody></mujoco>"""
+
+
+class MuJoCo:
+    """A task's system in MuJoCo.
+
+    Attributes:
+        task: Task.
+        model, data: MuJoCo's.
+
+    Args:
+        task: One of OBJECTS, or a task of a free chain.
+    """
+
+    def __init__(self, task: Task) -> None:
+        self.task, self.mj = task, import_module("mujoco")
+        text = OBJECTS.get(task.name) or chain_mjcf(task.system, task.dt)
+        self.model = self.mj.MjModel.from_xml_string(text)
+        self.data = self.mj.MjData(self.model)
+
+    def place(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Give qpos and qvel (rows, nv) of states of the task (rows, ns)."""
+        if not isinstance(self.task, ChainTask):
+            half = self.task.ns // 2
+            return states[:, :half].copy(), states[:, half:].copy()
+        chain = self.task.system
+        both = states[:, : 4 * chain.n].reshape(len(states), 2, chain.n, 2)
+        state = ChainState(both[:, 0], both[:, 1])
+        place = both[:, 0, 0] + [0.0, POINT]
+        q = np.concatenate([place, joint_angles(chain, state)], axis=1)
+        return q, np.concatenate([both[:, 1, 0], joint_rates(chain, state)], axis=1)
+
+    def forces(self, actions: np.ndarray) -> np.ndarray:
+        """Give qfrc_applied (rows, nv) of actions of the task (rows, na)."""
+        found = np.zeros((len(actions), self.model.nv))
+        if isinstance(self.task, ChainTask):
+            found[:, 2 + np.array(self.task.motors)] = actions
+        elif self.task.name == "classic_acrobot":
+            found[:, 1:] = actions
+        else:
+            found[:, :1] = actions
+        return found
+
+    def call(self, states: np.ndarray, actions: np.ndarray, steps: int = 1) -> float:
+        """Measure mj_step from Python, a state at a time [s]; steps in a call."""
+        given = list(zip(*self.place(states), self.forces(actions), strict=True))
+        space = {"mj": self.mj, "m": self.model, "d": self.data}
+        statement = (
+            "d.qpos[:] = q; d.qvel[:] = v; d.qfrc_applied[:] = f;"
+            f" mj.mj_step(m, d, {steps})"
+        )
+        return per_call(statement, given, "q, v, f", space)
+
+    def rate(self, states: np.ndarray, actions: np.ndarray) -> float:
+        """Measure steps a second of mujoco.rollout on one thread."""
+        return rollout_rate(
+            self.mj, self.model, *self.place(states), self.forces(actions)
+        )
+
+
+def rollout_rate(
+    mj: Any,
+    model: Any,
+    q: np.ndarray,
+    v: np.ndarray,
+    force: np.ndarray,
+    warm: np.ndarray | None = None,
+) -> float:
+    """Measure steps a second of mujoco.rollout on one thread, STEPS from each state."""
+    rollout = import_module("mujoco.rollout").rollout
+    rows = len(q)
+    initial = np.concatenate([np.zeros((rows, 1)), q, v], axis=1)
+    space = {
+        "go": rollout, "m": model, "d": [mj.MjData(model)], "f": force[:, None, :],
+        "spec": int(mj.mjtState.mjSTATE_QFRC_APPLIED), "w": warm, "n": STEPS,
+        "out": np.empty((rows, STEPS, initial.shape[1])),
+    }  # fmt: skip
+    statement = (
+        "go(m, d, x, f, control_spec=spec, nstep=n, initial_warmstart=w, state=out)"
+    )
+    return rows * STEPS / per_call(statement, [(initial,)], "x", space)
+
+
+def gymnasium_call(task: str, states: int) -> float:
+    """Measure a step of gymnasium's own environment, wrappers left out [s]."""
+    gymnasium = import_module("gymnasium")
+    name, size = SINGLE[task]
+    environment = gymnasium.make(name).unwrapped
+    environment.reset(seed=7)
+    drawn = np.random.default_rng(7).uniform(-0.05, 0.05, (states, size))
+    action: Any = 1 if task != "classic_pendulum" else np.zeros(1, np.float32)
+    space = {"e": environment, "a": action}
+    return per_call("e.state = s; e.step(a)", [(s,) for s in drawn], "s", space)
+
+
+def gymnasium_cart_poles(count: int, actions: Sequence[np.ndarray]) -> float:
+    """Measure steps a second of gymnasium's own vector of cart-poles."""
+    gymnasium = import_module("gymnasium")
+    mode = "vector_entry_point"
+    many = gymnasium.make_vec("CartPole-v1", count, vectorization_mode=mode)
+    return stepped(many, actions, count)
+
+
+def stepped(
+    environments: Any, actions: Sequence[np.ndarray], count: int, **timing: Any
+) -> float:
+    """Measure steps a second of a vector of environments, some way into episodes."""
+    environments.reset(seed=7)
+    for k in range(len(actions) * 20):
+        environments.step(actions[k % len(actions)])
+    given = [(a,) for a in actions]
+    seconds = per_call("e.step(a)", given, "a", {"e": environments}, **timing)
+    environments.close()
+    return count / seconds
