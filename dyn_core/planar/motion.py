@@ -217,7 +217,7 @@ class MovingChain:
     def _given_up(self, dropped: np.ndarray) -> tuple[str, ...]:
         """Say which equations could not be met."""
         words = [f"length of link {i}" for i in np.flatnonzero(dropped[:, 0])]
-        words += [f"angle {i + 1}" for i in np.flatnonzero(dropped[:, 1])]
+        words += [f"angle {i}" for i in np.flatnonzero(dropped[:, 1])]
         if words and tuple(words) != self.dropped:
             self._note("dropped", ", ".join(words))
         return tuple(words)

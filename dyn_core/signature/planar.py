@@ -29,7 +29,7 @@ CHAIN_ACCELERATIONS = Signature(
         Port("tau_w", ("n",), "N·m"),
         Port("alpha", ("n",), "rad/s²"),
         Port("reaction", ("n", 2), "N"),
-        Port("dropped", ("l", 2), "0 | 1"),
+        Port("dropped", ("n", 2), "0 | 1"),
     ),
     system=CHAIN,
 )

@@ -42,7 +42,7 @@ def chains_keep_their_constraints(case: ChainTrial) -> Pairs:
     r, _ = link_directions(chain, case.x)
     e = (np.diff(case.v, axis=0) ** 2).sum(axis=1) / np.array(chain.lengths)
     stretch = -(r * np.diff(found.a, axis=0)).sum(axis=1)
-    yield stretch * kept[:, 0], e * kept[:, 0]
+    yield stretch * kept[:-1, 0], e * kept[:-1, 0]
     for i, kind in enumerate(own.kind):
         s, a_w = np.array(own.s[i]), np.array(own.a_w[i])
         if kind == GUIDED:
@@ -51,7 +51,7 @@ def chains_keep_their_constraints(case: ChainTrial) -> Pairs:
             yield s @ found.a[i], s @ a_w
     alpha = np.einsum("ijk,jk->i", angle_rows(chain, case.x), found.a)
     yield found.alpha, alpha
-    held = np.array(own.active, float) * np.append(1.0, kept[:, 1])
+    held = np.array(own.active, float) * kept[:, 1]
     yield held * found.alpha, held * np.array(own.alpha_w)
 
 
@@ -122,7 +122,7 @@ def torques_reach_their_accelerations(case: ChainTrial) -> Pairs:
     chain = case.model
     own = chain.constraints
     found = case.other("chain_recursion")(case.x, case.v, case.F)
-    held = np.array(own.active, float) * np.append(1.0, 1.0 - found.dropped[:, 1])
+    held = np.array(own.active, float) * (1.0 - found.dropped[:, 1])
     tau = case.program()(case.x, case.v, case.F)
     forces = case.other("chain_forces")
     more = forces(case.x, case.v, tau) - forces(case.x, case.v, 0 * tau)

@@ -312,13 +312,32 @@ def _first_couple(model, joints, modes, q):
 
     Source: WAW-9.4.
     """
-    active = modes.active[0]
-    if active is False or model.n < 2:
+    moves = _base_turns(model, joints, modes)
+    if moves is False:
         return 0.0
     qw = joints[0].qw
-    size = _scale(model, 0) * model.lengths[0] * model.lengths[0]
-    moves = logical_and(active, qw * size > TOLERANCE)
     return where(moves, (modes.alpha_w[0] - q[0]) / where(moves, qw, 1.0), 0.0)
+
+
+def _base_turns(model, joints, modes):
+    """Whether angle 0 is active and follows a couple.
+
+    Source: WAW-9.4.
+    """
+    active = modes.active[0]
+    if active is False or model.n < 2:
+        return False
+    size = _scale(model, 0) * model.lengths[0] * model.lengths[0]
+    return logical_and(active, joints[0].qw * size > TOLERANCE)
+
+
+def base_is_stuck(model, joints, modes):
+    """Give 1 where angle 0 is active and cannot follow, else 0.
+
+    Source: WAW-9.4, WAW-12.6.
+    """
+    active, moves = modes.active[0], _base_turns(model, joints, modes)
+    return where(logical_and(active, _not(moves)), 1.0, 0.0)
 
 
 def _solve(P, h):

@@ -2,6 +2,7 @@
 
 from dyn_core import CHAIN_ACCELERATIONS, TextSolver, Vector, hookimpl
 from dyn_plugins.planar._passes import (
+    base_is_stuck,
     links,
     modes_of,
     pass_back,
@@ -35,7 +36,8 @@ def chain_recursion(model, x, v, F, kind, s, a_w, active, alpha_w, window):
         Accelerations a (n, 2) [m/s²]; force F_d that link i-1 exerts on joint i (n, 2)
         [N]; torques of active joints tau_w, n [N·m]; joint accelerations alpha, n
         [rad/s²], the first absolute, the last 0; forces of supports (n, 2) [N]; and by
-        link whether its length, and the angle after it, were given up (n-1, 2).
+        joint whether the length of the link after it, and its angle, were given up
+        (n, 2).
 
     Source: WAW-11.7, WAW-2.2, WAW-5.2, WAW-6.1, WAW-6.4, WAW-10.1, WAW-11.1, WAW-11.3,
     WAW-11.5, WAW-11.6.
@@ -47,7 +49,11 @@ def chain_recursion(model, x, v, F, kind, s, a_w, active, alpha_w, window):
     e = stretch(model, x, v, r, size, window)
     a, F_d, tau, turns = pass_forward(model, r, L, modes, joints, F, e)
     reaction = reactions(model, a, F, F_d)
-    return a, F_d, tau, joint_turns(turns), reaction, [J.dropped for J in joints[:-1]]
+    links_lost = [*(J.dropped[0] for J in joints[:-1]), 0.0]
+    angles_lost = [base_is_stuck(model, joints, modes)]
+    angles_lost += [J.dropped[1] for J in joints[:-1]]
+    dropped = list(zip(links_lost, angles_lost, strict=True))
+    return a, F_d, tau, joint_turns(turns), reaction, dropped
 
 
 def joint_turns(turns):

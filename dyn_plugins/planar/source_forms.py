@@ -67,8 +67,11 @@ def _outputs(c, a, F_d, tau, steps):
     alpha = np.append(np.diff(links, prepend=0.0), 0.0)
     onward = np.vstack([F_d[1:], np.zeros(2)])
     reaction = c.m[:, None] * a - (c.F + F_d - onward)
-    dropped = np.array([step.dropped for step in steps[:-1]], float)
-    return a, F_d, tau, alpha, reaction, dropped.reshape(n - 1, 2)
+    dropped = np.zeros((n, 2))
+    for i, step in enumerate(steps[:-1]):
+        dropped[i, 0], dropped[i + 1, 1] = step.dropped
+    dropped[0, 1] = float(bool(c.active[0]) and tau[0] == 0.0)
+    return a, F_d, tau, alpha, reaction, dropped
 
 
 class Part1(_OfCases):
