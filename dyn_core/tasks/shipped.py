@@ -304,7 +304,7 @@ TASKS: dict[str, Task] = {task.name: task for task in (
         motors=(0, 1, 2), theta=(-PI / 2, 0.0, 0.0),
     ),
     Walker(
-        "walker", walker_chain(), 0.002, 5, "fixed", 1000,
+        "walker", walker_chain(), 0.00125, 8, "fixed", 1000,
         ((-15.0, 15.0), (-40.0, 40.0), (-40.0, 40.0),
          (-40.0, 40.0), (-40.0, 40.0), (-15.0, 15.0)),
         motors=(1, 2, 3, 4, 5, 6), theta=Walker.STANCE, theta_spread=0.05,

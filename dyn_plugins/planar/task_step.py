@@ -2,17 +2,15 @@
 
 from dyn_core import TASK_STEP, Matrix, TextSolver, Vector, hookimpl
 from dyn_core.planar import GUIDED, LINE
-from dyn_core.scalar import equal, logical_and, loop, where
+from dyn_core.scalar import equal, loop, where
 from dyn_plugins.planar._passes import ZERO, modes_of, rows_of
 from dyn_plugins.planar.event_step import chain_fixed_step
-from dyn_plugins.planar.impact import struck
 from dyn_plugins.planar.objects import (
     object_closed_form,
     object_euler,
     object_rk4,
     object_semi_implicit,
 )
-from dyn_plugins.planar.steps import moved
 
 SCHEMES = {
     "euler": object_euler,
@@ -73,28 +71,31 @@ def _object_step(model, state, efforts):
 def _chain_step(model, state, efforts):
     """Give the state of a chain one step of the integrator later.
 
-    The step of fixed cost, then what it leaves: joints that fall below the ground are
-    caught, and links get their lengths back.
+    The step of fixed cost; then places: joints below the ground are put on it, and
+    links get their lengths back.
     """
     chain = model.system
     x, v, contact, limit = model.parts(state)
     x, v, contact, limit, _ = chain_fixed_step(
         chain, x, v, contact, limit, efforts, model.dt, model.rounds, model.window
     )
-    x, v = rows_of(x) if isinstance(x, Matrix) else list(x), list(v)
-    modes, off = _modes(chain, contact), [ZERO] * chain.n
-    if chain.ground:
-        jump, modes, off = _low(chain, x, v, contact, modes)
-        v, _, _ = struck(chain, x, v, modes, jump, [0.0] * chain.n)
-    x = _repaired(chain, moved(x, off, 1.0), modes)
+    x = _lifted(chain, rows_of(x) if isinstance(x, Matrix) else list(x))
+    x = _repaired(chain, x, contact)
     return Vector([*_flat(x), *_flat(v), *contact, *limit])
 
 
-def _modes(chain, contact):
-    """Give what joints may do by the ground that holds them; limits are left out.
+def _lifted(chain, x):
+    """Give places with joints that are below the ground on its edge."""
+    x = list(x)
+    for i in range(chain.n):
+        for _, plane in _planes(chain, i):
+            height = Vector(plane.z) @ (x[i] - Vector(plane.z0))
+            x[i] = x[i] - Vector(plane.z) * where(height < 0.0, height, 0.0)
+    return x
 
-    An angle that a catch turns beyond its limit meets it in the next step.
-    """
+
+def _modes(chain, contact):
+    """Give what joints may do by the ground that holds them."""
     modes = modes_of(chain)
     for i in range(chain.n):
         for k, plane in _planes(chain, i):
@@ -105,25 +106,6 @@ def _modes(chain, contact):
     return modes
 
 
-def _low(chain, x, v, contact, modes):
-    """Give jumps that stop what falls below the ground, modes for it, ways back up.
-
-    To stop such a joint where it is would take a pull (WAW-7.5 lets it go): it slides.
-    """
-    jump, off = [ZERO] * chain.n, [ZERO] * chain.n
-    for i in range(chain.n):
-        for _, plane in _planes(chain, i):
-            z = Vector(plane.z)
-            height, rate = z @ (x[i] - Vector(plane.z0)), z @ v[i]
-            below = logical_and(height < 0.0, equal(contact[i], 0.0))
-            falls = logical_and(below, rate < 0.0)
-            modes.kind[i] = where(below, LINE, modes.kind[i])
-            modes.s[i] = where(below, z, modes.s[i])
-            jump[i] = jump[i] - z * where(falls, rate, 0.0)
-            off[i] = off[i] - z * where(below, height, 0.0)
-    return jump, modes, off
-
-
 def _planes(chain, i):
     """Give number and half-plane of the ground that stops joint i."""
     if chain.constraints.kind[i] == GUIDED:
@@ -131,14 +113,14 @@ def _planes(chain, i):
     return [(k + 1.0, g) for k, g in enumerate(chain.ground) if g.stops(i)]
 
 
-def _repaired(chain, x, modes):
+def _repaired(chain, x, contact):
     """Give places with links of their lengths: two sweeps, each shared by mobility.
 
     A step of Newton's for |c|² = l², which needs no root.
 
     Source: WAW-3.2, with all of a link's error at once.
     """
-    x, links = list(x), list(enumerate(chain.lengths))
+    modes, links = _modes(chain, contact), list(enumerate(chain.lengths))
     for i, length in [*links, *reversed(links[:-1])]:
         c = x[i + 1] - x[i]
         near, far = (_mobile(chain, modes, k, c) for k in (i, i + 1))
