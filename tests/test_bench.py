@@ -3,15 +3,19 @@
 from collections import Counter
 from importlib.metadata import PackageNotFoundError
 
+import numpy as np
 import pytest
 
 import dyn_core as dyn
+from dyn_core.bench import contact, contact_peers, planar, planar_peers, timing
 from dyn_core.bench.cases import STATES, named
 from dyn_core.bench.explain import origins
 from dyn_core.bench.measure import count_flops
 from dyn_core.bench.peers import PEERS
 from dyn_core.cli import main
 from dyn_core.engines import native
+from dyn_core.planar import ChainState, joint_rates, link_rates
+from dyn_core.tasks import planar_task
 
 NATIVE = pytest.mark.skipif(bool(native.missing()), reason=native.missing())
 
@@ -83,3 +87,108 @@ def test_peers_can_be_called(peer, floating):
         for state in states[:2]:
             space = {**made.space, **dict(zip(names.split(", "), state, strict=True))}
             exec(statement, space)
+
+
+@pytest.fixture
+def hurried(monkeypatch):
+    """Measure little: these tests are about tables, not about time."""
+    monkeypatch.setattr(timing, "REPEATS", 1)
+    monkeypatch.setattr(timing, "SPAN", 1e-5)
+    for module, name, value in (
+        (planar, "ROWS", 64), (planar, "ENVIRONMENTS", 64), (planar, "BATCHES", (1, 64)),
+        (contact, "ROWS", 64), (contact, "SETTLE", 40), (contact, "SIZES", (2,)),
+    ):  # fmt: skip
+        monkeypatch.setattr(module, name, value)
+
+
+def _rows(said):
+    return [line.split("  ")[0] for line in said.splitlines()]
+
+
+@NATIVE
+def test_bench_of_planar_systems_prints_its_tables(hurried, capsys, monkeypatch):
+    """Steps, environments, accelerations; a peer that is missing is said and left out."""
+    assert main(["bench", "--planar"]) == 0
+    said = capsys.readouterr().out
+    for name in (*planar.NAMES, planar.STEP, "system", "rows"):
+        assert name in _rows(said)
+    assert "chain_recursion: ns of a row" in said
+    for name in ("mujoco", "gymnasium"):
+        assert (f"{name} ns" in said) == (planar_peers.version(name) is not None)
+    monkeypatch.setattr(planar_peers, "version", lambda name: None)
+    monkeypatch.setattr(planar, "NAMES", planar.NAMES[:1])
+    assert main(["bench", "--planar", "--markdown"]) == 0
+    said, progress = capsys.readouterr()
+    assert "| system | ns/call | M/s core |\n" in said
+    assert "| classic_cart_pole | " in said
+    for name in ("mujoco", "gymnasium"):
+        assert f"{name} is not installed; its columns are left out" in progress
+
+
+@NATIVE
+def test_bench_of_contacts_prints_its_tables(hurried, capsys, monkeypatch):
+    """Steps of a quadruped, solvers x problems; a missing peer is said and left out."""
+    monkeypatch.setattr(contact, "version", lambda name: None)
+    assert main(["bench", "--contact"]) == 0
+    said, progress = capsys.readouterr()
+    assert "contact_euler, projected_gauss_seidel" in _rows(said)
+    assert "mujoco is not installed; its rows are left out" in progress
+    lines = {line.split("  ")[0]: line for line in said.splitlines()}
+    assert " ok " in lines["C6 stack (1, 1000)"]
+    assert " limit " in lines["C6 stack (1, 1000)"]  # Gauss-Seidel, as it must
+    assert " - " in lines["C1 incline, sticks"]
+    assert lines["random singular, 2"].count("ok ") >= 4
+
+
+@pytest.mark.parametrize("name", planar.NAMES)
+def test_mujoco_has_the_same_planar_systems(name):
+    """One step there gives the rates that it gives here; the walker in the air.
+
+    MuJoCo takes damping implicitly: the step of the walker is short.
+    """
+    pytest.importorskip("mujoco", reason="mujoco is not installed")
+    task = planar_task(name, **({"dt": 1e-5} if name == "walker" else {}))
+    rng = np.random.default_rng(3)
+    state, action = task.start(rng, 1), rng.uniform(-1, 1, (1, task.na))
+    peer = planar_peers.MuJoCo(task)
+    if name == "walker":
+        chain, n = task.system, task.system.n
+        state[:, 1 : 2 * n : 2] += 0.5
+        x, v, *flags, tau, dt = (np.asarray(part) for part in planar._parts(task, state, action))
+        step = dyn.solver("chain_fixed_step").build(chain, engine="graph")
+        x, v = step(x[0], v[0], *(flag[0] for flag in flags), tau[0], dt)[:2]
+        wanted = np.r_[v[0], joint_rates(chain, ChainState(x, v))]
+        assert np.abs(link_rates(chain, ChainState(x, v))).max() > 0.05
+    else:
+        after = dyn.solver("task_step").build(task, engine="graph")(state[0], action[0])[0]
+        wanted = after[task.ns // 2 :]
+    (q,), (v,) = peer.place(state)
+    peer.data.qpos[:], peer.data.qvel[:] = q, v
+    peer.data.qfrc_applied[:] = peer.forces(action)[0]
+    peer.mj.mj_step(peer.model, peer.data)
+    tolerance = 5e-3 if name == "walker" else 1e-9
+    gained = np.abs(wanted - v).max()
+    np.testing.assert_allclose(peer.data.qvel, wanted, atol=tolerance * gained)
+
+
+@NATIVE
+def test_peers_hold_the_same_quadruped():
+    """Pinocchio's impulses are ours; MuJoCo's four feet bear the same weight."""
+    robot = contact.quadruped()
+    step = dyn.solver("contact_euler").build(robot.model, engine="native")
+    states = contact.standing(step, robot.model, 4, 400)
+    impulse = step(*states[:3], states.dt, states.warm)[2].reshape(4, 4, 3)
+    if planar_peers.version("mujoco"):
+        found = contact_peers.mujoco(robot, states, 20)
+        assert found.contacts == 4
+        assert found.call > 0 and found.rate > 0
+        model = contact_peers.mujoco_model(robot, 1.0, states.dt)
+        np.testing.assert_allclose(model.body_mass.sum(), robot.model.mass)
+    pinocchio = pytest.importorskip("pinocchio", reason="pin is not installed")
+    if not hasattr(pinocchio, "PGSConstraintSolver"):
+        pytest.skip("these bindings have no solvers of contacts")
+    peer = contact_peers.Pinocchio(robot, states)
+    for kind in ("PGS", "ADMM"):
+        for k in range(4):
+            normals = peer.impulses(kind, k)[2::3]
+            np.testing.assert_allclose(normals, impulse[k, :, 0], rtol=1e-2, atol=1e-5)

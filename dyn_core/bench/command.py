@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import gc
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Any
 
-from dyn_core.bench import cases, measure
+from dyn_core.bench import cases, contact, measure, planar
 from dyn_core.bench.measure import BLOCKED, MANY, ROWS, Figures
 from dyn_core.bench.peers import Peer, find
 from dyn_core.bench.timing import per_call
@@ -38,6 +39,12 @@ def add(subparsers: argparse._SubParsersAction) -> None:
     parser.add_argument("--peers", default="pinocchio,mujoco,dynibo,casadi")
     parser.add_argument("--solvers", default=",".join(ALGORITHMS))
     parser.add_argument("--chains", action="store_true", help="growth to 1000 joints")
+    parser.add_argument(
+        "--planar", action="store_true", help="steps of planar systems instead"
+    )
+    parser.add_argument(
+        "--contact", action="store_true", help="steps with contacts, solvers instead"
+    )
     parser.add_argument("--markdown", action="store_true", help="tables for a document")
     parser.set_defaults(run=run)
 
@@ -46,6 +53,13 @@ def run(arguments: argparse.Namespace) -> int:
     """Measure and print."""
     if native.missing():
         raise UnsupportedError(f"nothing to measure: {native.missing()}")
+    show = _markdown if arguments.markdown else _plain
+    others = [part for part in (planar, contact) if getattr(arguments, _flag(part))]
+    if others:
+        print(measure.machine())
+        for part in others:
+            _print_tables(part, show)
+        return 0
     chosen = arguments.solvers.split(",")
     for name in chosen:
         if name not in ALGORITHMS:
@@ -59,7 +73,6 @@ def run(arguments: argparse.Namespace) -> int:
             cases.named(path, bool(floating), lock)
             for path, floating, _ in (x.partition(":floating") for x in arguments.robot)
         ]
-    show = _markdown if arguments.markdown else _plain
     _say("measuring the machine")
     top = measure.peak()
     wrong = ", ".join(f"{k} {v:.2f}" for k, v in measure.errors().items())
@@ -83,6 +96,20 @@ def run(arguments: argparse.Namespace) -> int:
         for line in show([head, *lines]):
             print(line)
     return 0
+
+
+def _flag(part: ModuleType) -> str:
+    """Give the option that asks for the tables of a module."""
+    return part.__name__.rpartition(".")[2]
+
+
+def _print_tables(part: ModuleType, show: Callable[[Any], list[str]]) -> None:
+    """Print a module's legend, and its tables as they are measured."""
+    print(f"\n{part.LEGEND}")
+    for title, table in part.tables(_say):
+        print(f"\n{title}\n")
+        for line in show(table):
+            print(line, flush=True)
 
 
 def _say(what: str) -> None:

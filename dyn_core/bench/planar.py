@@ -12,7 +12,7 @@ import numpy as np
 
 from dyn_core.bench import planar_peers
 from dyn_core.bench.cases import STATES
-from dyn_core.bench.planar_peers import CHUNK, MuJoCo
+from dyn_core.bench.planar_peers import CHUNK, STEPS, MuJoCo
 from dyn_core.bench.timing import per_call
 from dyn_core.planar import make_chain
 from dyn_core.registry import solver
@@ -25,14 +25,16 @@ JOINTS, BATCHES = (2, 4, 10), (1, 8, 64, 512, 4096, 65536)
 NAMES = ("classic_cart_pole", "classic_pendulum", "classic_acrobot", "walker")
 STEP = "walker, one step"  # a step of the integrator, without task
 LEGEND = f"""\
-Steps: ns of one call from Python, out given, {STATES} states in turn; M/s: million steps
-a second of a batch of {ROWS} rows on one core, out given. classic_* are gymnasium's own
-tasks (a kernel gives state, observation, reward and end); '{STEP}' is
-chain_fixed_step of 7 links with ground and limits, 'walker' the task: five such steps,
-and lengths put right. Environments: VectorEnv.step of {ENVIRONMENTS}, ended episodes
-begin anew. mujoco: the same system, interval and number of evaluations; mj_step from
-Python with state and forces copied in, and mujoco.rollout on one thread. gymnasium: its
-single environment without wrappers, and its own vector of cart-poles."""
+Steps: ns of one call from Python, out given, {STATES} states in turn; M/s: million
+steps a second of a batch of {ROWS} rows on one core, out given. classic_* are
+gymnasium's own tasks (a kernel gives state, observation, reward and end); '{STEP}'
+is chain_fixed_step of 7 links with ground and limits, 'walker' the task: five such
+steps, and lengths put right. Environments: VectorEnv.step of {ENVIRONMENTS}, ended
+episodes begin anew. mujoco: the same system, interval and number of evaluations; ns of
+mj_step from Python with state and forces copied in; M/s of mujoco.rollout on one
+thread, {STEPS} steps from each of {CHUNK} states. gymnasium: a single environment of
+its own without wrappers, and its own vector of cart-poles. call, batch: how much
+faster here."""
 
 
 @dataclass
@@ -63,7 +65,7 @@ def cases() -> Iterator[Case]:
     for name in NAMES:
         task = planar_task(name)
         states = task.start(rng, ROWS)
-        actions = rng.uniform(*np.array(task.action_bounds).T, (ROWS, task.na))
+        actions = _drawn(rng, task, ROWS)
         if isinstance(task, ChainTask):
             step = solver("chain_fixed_step").build(
                 task.system, engine="native", threads=1
@@ -74,9 +76,13 @@ def cases() -> Iterator[Case]:
         yield Case(name, task, program, (states, actions), states, actions, steps)
 
 
-def _parts(
-    task: ChainTask, states: np.ndarray, actions: np.ndarray
-) -> tuple[Any, ...]:
+def _drawn(rng: np.random.Generator, task: Task, rows: int) -> np.ndarray:
+    """Draw actions within their bounds."""
+    low, high = np.array(task.action_bounds).T
+    return rng.uniform(low, high, (rows, task.na))
+
+
+def _parts(task: ChainTask, states: np.ndarray, actions: np.ndarray) -> tuple[Any, ...]:
     """Give what chain_fixed_step takes of states and actions."""
     n, rows = task.system.n, len(states)
     tau = np.zeros((rows, n))
@@ -165,8 +171,7 @@ def _environments(cases: list[Case], say: Say) -> Table:
     for task in (case.task for case in cases if case.name in NAMES):
         say(f"{task.name}: {count} environments")
         if task.choices is None:
-            bounds = np.array(task.action_bounds).T
-            actions = [rng.uniform(*bounds, (count, task.na)) for _ in range(2)]
+            actions = [_drawn(rng, task, count) for _ in range(2)]
         else:
             actions = [rng.integers(len(task.choices), size=count) for _ in range(2)]
         one, every = (

@@ -1,4 +1,4 @@
-"""What planar benchmarks stand beside: MuJoCo with the same systems, gymnasium's own."""
+"""What planar benchmarks stand beside: MuJoCo with the same systems, gymnasium."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from dyn_core.tasks import ChainTask, Task
 
 POINT = 0.005  # radius of a point mass in MuJoCo [m]
 CHUNK, STEPS = 64, 16  # states of a rollout, and its steps
+ROD = 1 / 12  # of 1 kg and 1 m, about its middle [kg·m²]
 OBJECTS = {
-    "classic_cart_pole": """
+    "classic_cart_pole": f"""
 <mujoco><option timestep="0.02" gravity="0 0 -9.8"/><worldbody><body>
   <joint type="slide" axis="1 0 0"/>
   <inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>
   <body><joint type="hinge" axis="0 1 0"/>
-    <inertial pos="0 0 0.5" mass="0.1" diaginertia="{rod:.17g} {rod:.17g} 1e-4"/>
-</body></body></worldbody></mujoco>""".format(rod=0.1 / 12),
-    "classic_pendulum": """
+    <inertial pos="0 0 0.5" mass="0.1" diaginertia="{ROD / 10} {ROD / 10} 1e-4"/>
+</body></body></worldbody></mujoco>""",
+    "classic_pendulum": f"""
 <mujoco><option timestep="0.05" gravity="0 0 -10"/><worldbody><body>
   <joint type="hinge" axis="0 1 0"/>
-  <inertial pos="0 0 0.5" mass="1" diaginertia="{rod:.17g} {rod:.17g} 1e-3"/>
-</body></worldbody></mujoco>""".format(rod=1 / 12),
+  <inertial pos="0 0 0.5" mass="1" diaginertia="{ROD} {ROD} 1e-3"/>
+</body></worldbody></mujoco>""",
     "classic_acrobot": """
 <mujoco><option timestep="0.2" gravity="0 0 -9.8" integrator="RK4"/><worldbody><body>
   <joint type="hinge" axis="0 -1 0"/>
