@@ -218,6 +218,7 @@ def constants() -> dict[str, int]:
         "call": int(ctypes.cast(_vectorcall(), ctypes.c_void_p).value or 0),
         "array_type": id(np.ndarray),
         "float_type": id(float),
+        "number_type": id(np.float64),  # a float, its value at the same place
         "descr": id(np.dtype(np.float64)),
         "tuple_type": id(tuple),
         "out_name": id(_OUT),

@@ -17,12 +17,12 @@ from dyn_core.engines.words import (
 # Fields of a Descriptor, eight bytes each.
 FIELDS = (
     "SCALAR", "LANES", "SCRATCH", "LANE_SCRATCH", "N_IN", "N_OUT", "INPUTS", "OUTPUTS",
-    "SLOW", "CALL", "ARRAY_TYPE", "FLOAT_TYPE", "DESCR", "TUPLE_TYPE", "RESULT_TYPE",
-    "OUT_NAME", "NEW_ARRAY", "MAX_ROWS", "WIDTH", "STATUS", "CAREFUL", "FINITE",
+    "SLOW", "CALL", "ARRAY_TYPE", "FLOAT_TYPE", "NUMBER_TYPE", "DESCR", "TUPLE_TYPE",
+    "RESULT_TYPE", "OUT_NAME", "NEW_ARRAY", "MAX_ROWS", "WIDTH", "STATUS", "CAREFUL", "FINITE",
     "TEMPORARY", "HOLD_ROWS", "BUSY",
 )  # fmt: skip
 (SCALAR, LANES, SCRATCH, LANE_SCRATCH, N_IN, N_OUT, INPUTS, OUTPUTS,
- SLOW, CALL, ARRAY_TYPE, FLOAT_TYPE, DESCR, TUPLE_TYPE, RESULT_TYPE,
+ SLOW, CALL, ARRAY_TYPE, FLOAT_TYPE, NUMBER_TYPE, DESCR, TUPLE_TYPE, RESULT_TYPE,
  OUT_NAME, NEW_ARRAY, MAX_ROWS, WIDTH, STATUS, CAREFUL, FINITE,
  TEMPORARY, HOLD_ROWS, BUSY) = (8 * k for k in range(len(FIELDS)))  # fmt: skip
 
@@ -142,6 +142,8 @@ def take_inputs(d, args, tables, strides, place):
                 rows = load(place + 8)
                 store(strides + 8 * k, 8 * load(port + SIZE))
         elif load(o + TYPE) == load(d + FLOAT_TYPE) and load(port + AXES) == 0:
+            store(tables + 8 * k, o + VALUE)
+        elif load(o + TYPE) == load(d + NUMBER_TYPE) and load(port + AXES) == 0:
             store(tables + 8 * k, o + VALUE)
         else:
             return 0

@@ -78,6 +78,19 @@ def test_numbers_come_as_floats(build, arm):
     np.testing.assert_array_equal(many.kinetic, [one.kinetic] * 9)
 
 
+def test_every_kind_of_number_is_served(build, arm):
+    """A port of no axes takes floats, ints, NumPy's scalars and arrays of none."""
+    program = build("semi_implicit_euler", arm)
+    inputs = _inputs()
+    wanted = program(*inputs, 0.125)
+    kinds = (np.float64, np.float32, np.array, np.float16, lambda x: np.array(x, "f4"))
+    for kind in kinds:
+        for got, right in zip(program(*inputs, kind(0.125)), wanted, strict=True):
+            np.testing.assert_array_equal(got, right)
+    for got, right in zip(program(*inputs, 1), program(*inputs, 1.0), strict=True):
+        np.testing.assert_array_equal(got, right)
+
+
 def test_every_kind_of_array_is_served(build, arm):
     """Strided, reversed, Fortran, byte-swapped, unaligned, read-only, subclasses."""
     program = build("rnea", arm)
