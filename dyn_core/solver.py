@@ -59,10 +59,12 @@ class Solver(ABC):
     def demand_kind(self, system: System) -> None:
         """Refuse a system of another kind than the Signature's."""
         if getattr(system, "kind", None) != self.signature.system:
+            wanted = self.signature.system
+            valid = f"a System of the kind '{wanted}'"
+            if isinstance(system, System):
+                valid = f"solvers of a Signature whose system is '{system.kind}'"
             raise UnsupportedError(
-                f"{self.name} is for a {self.signature.system}, not for"
-                f" {system!r}; valid: solvers of a Signature whose system is"
-                f" '{getattr(system, 'kind', type(system).__name__)}'"
+                f"{self.name} is for a {wanted}, not for {system!r}; valid: {valid}"
             )
 
     def bound(self, origin: str, lookup: Lookup) -> Solver:

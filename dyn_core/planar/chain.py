@@ -159,6 +159,9 @@ class ChainModel(System):
     joint_names: tuple[str, ...] = ()
     name: str = "chain"
 
+    def __repr__(self) -> str:
+        return f"ChainModel({self.name!r}, n={self.n})"
+
     @property
     def n(self) -> int:
         """Number of joints."""

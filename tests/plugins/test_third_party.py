@@ -191,3 +191,17 @@ def test_a_package_installed_by_pip(tmp_path):
     wrong = dyn_command("check-plugin", "nobody")
     assert wrong.returncode == 1
     assert "no solver is called 'nobody'" in wrong.stderr
+
+
+def test_a_solver_refuses_what_it_is_not_for():
+    """A solver for robots takes no chain, one for chains no robot, and none a name."""
+    chain = dyn.make_chain([1.0], [1.0, 1.0], name="two points")
+    arm = dyn.load_urdf(dyn.robots.path("two_link"))
+    for name, system, words in (
+        ("rnea", chain, "for a robot, not for ChainModel.*'planar_chain'"),
+        ("chain_recursion", arm, "for a planar_chain, not for Model.*'robot'"),
+        ("admm", arm, "for a constraint_layout, not for Model"),
+        ("rnea", "two_link", "for a robot, not for 'two_link'.*kind 'robot'"),
+    ):
+        with pytest.raises(dyn.UnsupportedError, match=words):
+            dyn.solver(name).build(system)
