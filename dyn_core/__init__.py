@@ -12,6 +12,10 @@ from dyn_core import errors, robots, scalar
 from dyn_core.array_solver import ArraySolver
 from dyn_core.consistency import close_loops, close_rates
 from dyn_core.contact import ConstraintLayout, ConstraintProblem, ContactSolution
+from dyn_core.contact.assembly import Assembly
+from dyn_core.contact.halfspaces import HalfSpace
+from dyn_core.contact.simulator import ContactSimulator
+from dyn_core.contact.world import World
 from dyn_core.cost import count
 from dyn_core.duals import Dual, dual, duals, moves, slope_of, value_of, variation_of
 from dyn_core.engines import ENGINES, Program, default_engine
@@ -40,6 +44,7 @@ from dyn_core.identification import Identification, identify
 from dyn_core.model import Model, load_urdf
 from dyn_core.model.clusters import Cluster, Hinge, hinges
 from dyn_core.model.coordinates import (
+    advance,
     friction_force,
     friction_slope,
     join_force,
@@ -47,6 +52,7 @@ from dyn_core.model.coordinates import (
     joint_factors,
     split_q,
     split_v,
+    start_axes,
 )
 from dyn_core.model.linear_parameters import (
     parameter_names,

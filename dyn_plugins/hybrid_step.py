@@ -4,8 +4,10 @@ from dyn_core import (
     HYBRID_STEP,
     TextSolver,
     Vector,
+    advance,
     friction_slope,
     hookimpl,
+    start_axes,
 )
 from dyn_core.scalar import where
 from dyn_plugins.hybrid import mixed, prescribed_coordinates
@@ -50,8 +52,8 @@ def hybrid_euler(model, q, qd, qdd_u, tau, dt, f_ext, prescribed, limit_stops):
     more = (B + K * dt) * dt
     more = Vector(where(h, 0.0, x) for h, x in zip(held, more, strict=True))
     taken, qdd = mixed(model, q, qd, held, given, push, f_ext, more)
-    qd_next = qd + qdd * dt
-    q_next = model.normalize(model.integrate(q, qd_next * dt))
+    u = qd + start_axes(model, qd, qdd) * dt
+    q_next, qd_next = advance(model, q, u, dt)
     pairs = zip(held, taken, tau, strict=True)
     return q_next, qd_next, Vector(where(h, x, y) for h, x, y in pairs)
 

@@ -5,8 +5,10 @@ from dyn_core import (
     STEP,
     TextSolver,
     Vector,
+    advance,
     friction_slope,
     hookimpl,
+    start_axes,
 )
 from dyn_core.scalar import where
 from dyn_core.spatial import swing_twist, swing_twist_rows
@@ -96,6 +98,9 @@ def semi_implicit_euler(
 
         qd_next = qd + dt qdd,   q_next = q (+) dt qd_next
 
+    A floating body goes straight in the step: its velocity changes in the axes of the
+    start, v + dt (v' + w x v), and is then seen in the axes of the end.
+
     With `implicit`, the stiff joint forces are taken at the end of the step, to first
     order: their slopes count as inertia, (H + dt B + dt² K) qdd = tau - C - dt K qd.
 
@@ -129,8 +134,7 @@ def semi_implicit_euler(
         qdd = forward_dynamics(q, qd, tau, f_ext[1:], armature=armature)
     else:
         qdd = forward_dynamics(q, qd, tau, f_ext[1:])
-    qd_next = qd + qdd * dt
-    return model.normalize(model.integrate(q, qd_next * dt)), qd_next
+    return advance(model, q, qd + start_axes(model, qd, qdd) * dt, dt)
 
 
 def rk4(model, q, qd, tau, dt, f_ext, forward_dynamics, limit_stops):

@@ -19,6 +19,7 @@ import dyn_core as dyn
 from dyn_core import robots
 from ros_nodes._runtime import age
 from ros_nodes.parameters import Spec, lock_specs
+from ros_nodes.params import FOLDER
 
 OK, WARN, ERROR, STALE = (bytes([level]) for level in range(4))
 LATCHED = QoSProfile(
@@ -137,6 +138,8 @@ class RobotNode(LifecycleNode):
     def load(self, **choices: Any) -> dyn.Model:
         """Give the robot that the parameters ask for, in their order."""
         extras = self.value("model_extras") or None
+        shipped = FOLDER / f"{extras}.dyn.yaml"
+        extras = str(shipped) if shipped.is_file() else extras
         source: Any = self.value("robot_description") or self._described
         if not source:
             source = self.value("robot_description_file")

@@ -23,6 +23,7 @@ ROBOT_ONLY = (
     "robot_description", "robot_description_file", "model_extras", "joints", "root",
     "tip", "gravity", "root_joint", "step.plugin_name", "forward_dynamics.plugin_name",
     "substeps", "prescribed.joints", "joint_friction", "joint_springs", "limit_stops",
+    "contact.enabled", "initial_root_position", "initial_root_orientation",
 )  # fmt: skip
 KINDS = {
     "hit": "hits", "release": "releases", "shuffle": "shuffling",

@@ -7,11 +7,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dyn_core.contact.reports import ContactForce, StepReport
+from dyn_core.contact.rows import tangents
 from dyn_core.errors import ShapeError
 from dyn_core.model import Model
 from dyn_core.planar import ChainModel, ChainState, joint_angles, joint_rates
 from dyn_core.spatial import Vector
-from dyn_core.spatial.conventions import quaternion, ros_twist
+from dyn_core.spatial.conventions import (
+    from_ros_pose,
+    quaternion,
+    ros_twist,
+    ros_wrench,
+)
 
 
 class MissingJoint(ShapeError):
@@ -207,3 +214,88 @@ def placed_points(chain: ChainModel, state: ChainState) -> list[Placed]:
             )
         )
     return found
+
+
+def root_pose(position: Sequence[float], orientation: Sequence[float]) -> np.ndarray:
+    """Give the coordinates of a floating root of a position and quaternion x y z w.
+
+    Raises:
+        ShapeError: One has the wrong size, or the quaternion is zero.
+    """
+    p, turn = np.asarray(position, float), np.asarray(orientation, float)
+    if p.shape != (3,):
+        raise ShapeError("initial_root_position", "3 numbers x, y, z", str(p.size))
+    size = float(np.linalg.norm(turn)) if turn.shape == (4,) else 0.0
+    if size < 1e-9:
+        raise ShapeError(
+            "initial_root_orientation", "a quaternion x, y, z, w", str(turn.tolist())
+        )
+    return from_ros_pose(p, turn / size)
+
+
+class Wrench(NamedTuple):
+    """A force somewhere, as ROS has it.
+
+    Attributes:
+        name: What carries it.
+        point: Where, 3 [m].
+        rotation: Quaternion (x, y, z, w) of a frame there.
+        force, torque: [N], [N·m]; in which axes the maker says.
+    """
+
+    name: str
+    point: np.ndarray
+    rotation: np.ndarray
+    force: np.ndarray
+    torque: np.ndarray
+
+
+def contact_wrenches(reports: Sequence[StepReport], period: float) -> list[Wrench]:
+    """Give what each contact carried: the mean force of a period on its first link.
+
+        F = sum_k F_k h_k / period,   and an impact's impulse in place of F_k h_k
+
+    World axes, torques about the point; the frame has the normal (from the second link
+    into the first) as x, the directions of friction as y and z. Contacts that carried
+    nothing are left out.
+    """
+    last: dict[Any, ContactForce] = {}
+    sums: dict[Any, np.ndarray] = {}
+    for report in reports:
+        share = (report.h or 1.0) / period
+        for c in report.contacts:
+            push = share * np.concatenate([c.force, c.torque])
+            sums[c.id] = sums.get(c.id, 0.0) + push
+            last[c.id] = c
+    return [
+        Wrench(_contact_name(c), c.point, _frame(c.normal), f[:3], f[3:])
+        for c, f in zip(last.values(), sums.values(), strict=True)
+        if f.any()
+    ]
+
+
+def _contact_name(c: ContactForce) -> str:
+    """Name the links, their shapes by number, and the feature: the same every step."""
+    key: Any = c.id
+    feature = str(key.feature).replace(" ", "")
+    return f"{c.link_a}|{c.link_b}|{key.shape_a}:{key.shape_b}:{feature}"
+
+
+def _frame(normal: np.ndarray) -> np.ndarray:
+    """Give the frame of normal and friction directions, as a quaternion."""
+    t1, t2 = tangents(normal[None, :])
+    return quaternion(np.column_stack([normal, t1[0], t2[0]]))
+
+
+def joint_wrenches(model: Model, reactions: np.ndarray) -> list[Wrench]:
+    """Give the force through each joint on its child, in the child link's frame.
+
+    Args:
+        model: Robot.
+        reactions: By body, in the frame of its link, (nb, 6) [N·m; N].
+    """
+    none, still = np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0])
+    return [
+        Wrench(name, none, still, f[:3], f[3:])
+        for name, f in zip(model.names[1:], ros_wrench(reactions), strict=True)
+    ]

@@ -68,6 +68,12 @@ GRAPHS: dict[str, NodeGraph] = {
         "chain.yaml",
         _CHAIN,
     ),
+    "contact": NodeGraph(
+        "simulate a quadruped that lands on a floor and stands on springs",
+        (SIMULATOR,),
+        "contact.yaml",
+        _ROBOT,
+    ),
     "computed_torque": NodeGraph(
         "control a robot that publishes joint_states and takes efforts",
         (COMPUTED_TORQUE,),

@@ -100,7 +100,7 @@ def robot_specs() -> tuple[Spec, ...]:
         Spec(
             "model_extras",
             "",
-            "path of the sidecar .dyn.yaml; empty: beside the file",
+            "path of the sidecar .dyn.yaml, or quadruped_stand; empty: beside the file",
             structure=True,
         ),
         Spec(

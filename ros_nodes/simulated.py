@@ -11,7 +11,7 @@ import numpy as np
 import dyn_core as dyn
 from dyn_core.simulate import Simulator
 from ros_nodes._node import RobotNode
-from ros_nodes.conversions import JointWriter, Placed, placed_joints
+from ros_nodes.conversions import JointWriter, Placed, placed_joints, root_pose
 
 
 class Simulated(ABC):
@@ -49,6 +49,9 @@ class Simulated(ABC):
     def values(self) -> dict[str, Any]:
         """Give what /diagnostics says of it."""
 
+    def publish(self, stamp: Any) -> None:  # noqa: B027
+        """Publish what else there is, after each period; nothing by default."""
+
     def place(self, message: Any) -> None:
         """Take the state of a JointState message; DynError if it is unusable."""
         raise dyn.UnsupportedError("a robot's state is set by initial_positions")
@@ -63,30 +66,61 @@ class SimulatedRobot(Simulated):
         single = [n for n in model.joint_names if len(_at(model, n)) == 1]
         self.joints = value("joints") or single
         self.at = np.array([_at(model, n)[0] for n in self.joints], int)
-        self.robot = Simulator(
-            model,
+        self.robot = self._robot(
+            node,
             period=period,
-            step=value("step.plugin_name"),
-            forward_dynamics=value("forward_dynamics.plugin_name"),
             substeps=value("substeps"),
             command_timeout=value("command_timeout"),
             prescribed=_prescribed(model, value("prescribed.joints")),
             joint_friction=value("joint_friction"),
             joint_springs=value("joint_springs"),
-            limit_stops=value("limit_stops"),
             engine=value("engine") or None,
-            q0=self._initial(value("initial_positions")),
+            q0=self._initial(value("initial_positions"), self._root(node)),
             qd0=self._rates(value("initial_velocities")),
         )
         self.writer = JointWriter(model)
 
-    def _initial(self, given: Sequence[float]) -> np.ndarray | None:
-        """Give the start of the listed joints, or None for the simulator's own."""
-        if not check_initial("initial_positions", given, self.joints):
+    def _robot(self, node: RobotNode, **settings: Any) -> Any:
+        """Make what moves."""
+        return Simulator(
+            self.model,
+            step=node.value("step.plugin_name"),
+            forward_dynamics=node.value("forward_dynamics.plugin_name"),
+            limit_stops=node.value("limit_stops"),
+            **settings,
+        )
+
+    def _root(self, node: RobotNode) -> np.ndarray | None:
+        """Give the coordinates of the root at the start, or None where not given."""
+        names = "initial_root_position", "initial_root_orientation"
+        given = [name for name in names if node.value(name) != node.specs[name].default]
+        if given and node.value("root_joint") != "floating":
+            raise dyn.SettingError(
+                f"{given[0]} is for a floating root: set root_joint to floating",
+                given[0],
+            )
+        return root_pose(*(node.value(name) for name in names)) if given else None
+
+    def _initial(
+        self, given: Sequence[float], root: np.ndarray | None
+    ) -> np.ndarray | None:
+        """Give the start of root and listed joints, or None for the simulator's own."""
+        model, listed = (
+            self.model,
+            check_initial("initial_positions", given, self.joints),
+        )
+        if not listed and root is None:
             return None
-        q = self.model.neutral()
-        for name, x in zip(self.joints, given, strict=True):
-            q[self.model.q_slice(name)] = x
+        q = model.neutral()
+        if root is not None:
+            q[model.q_slices[1]] = root
+        if listed:
+            for name, x in zip(self.joints, given, strict=True):
+                q[model.q_slice(name)] = x
+        else:
+            for name in self.joints:
+                at, v = model.q_slice(name), model.v_slice(name)
+                q[at] = np.clip(q[at], model.lower[v], model.upper[v])
         return q
 
     def _rates(self, given: Sequence[float]) -> np.ndarray | None:

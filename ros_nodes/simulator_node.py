@@ -1,4 +1,7 @@
-"""The node `simulator`: effort commands in, joint states out; a robot or a chain."""
+"""The node `simulator`: effort commands in, joint states out; a robot or a chain.
+
+What it moves is a Simulated: a robot, a robot with contacts, or a planar chain.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +23,10 @@ import dyn_core as dyn
 from ros_nodes import _runtime
 from ros_nodes._node import ERROR, OK, WARN, RobotNode
 from ros_nodes.chain_simulation import SimulatedChain
+from ros_nodes.contact_simulation import SimulatedContacts
 from ros_nodes.parameters import simulator_specs
 from ros_nodes.simulated import Simulated, SimulatedRobot
+from ros_nodes.world_parameters import contact_specs, start_specs
 
 COMMANDS = "effort_controller/commands"
 
@@ -29,17 +34,22 @@ COMMANDS = "effort_controller/commands"
 class SimulatorNode(RobotNode):
     """Simulates a robot or a planar chain at a fixed rate.
 
-    Its rules: dyn_core.simulate, dyn_core.planar.robot.
+    Its rules: dyn_core.simulate, dyn_core.contact.simulator, dyn_core.planar.robot.
     """
 
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__("simulator", simulator_specs(), **kwargs)
-        self.robot: Any = None  # a Simulator or ChainRobot once configured
+        specs = *simulator_specs(), *start_specs(), *contact_specs()
+        super().__init__("simulator", specs, **kwargs)
+        self.robot: Any = None  # what moves, once configured
 
     def build(self) -> None:
         """Build the robot, the step, publishers, services and the timer."""
         self.period = 1.0 / self.value("update_rate")
-        kind: Any = SimulatedChain if self.value("chain_file") else SimulatedRobot
+        kind: Any = SimulatedRobot
+        if self.value("chain_file"):
+            kind = SimulatedChain
+        elif self.value("contact.enabled"):
+            kind = SimulatedContacts
         self.simulated: Simulated = kind(self, self.period)
         self.robot, self.writer = self.simulated.robot, self.simulated.writer
         self.joints, self.at = list(self.simulated.joints), self.simulated.at
@@ -52,6 +62,7 @@ class SimulatorNode(RobotNode):
         self.round_trips: deque[float] = deque(maxlen=2000)
         self.cycles = self.missed = self.answered = 0
         self.published: float | None = None
+        self.fault = ""  # why the last step that failed did
         self.elapsed = 0.0  # simulated, resets do not turn it back [s]
 
     def waits_for_robot(self) -> bool:
@@ -152,7 +163,11 @@ class SimulatorNode(RobotNode):
 
     def _move(self, now: float) -> None:
         """Move by one period, unless paused."""
-        self.robot.advance(now)
+        try:
+            self.robot.advance(now)
+        except dyn.DynError as error:
+            self.fault = f": {error}"
+            raise
         self.elapsed += 0.0 if self.robot.paused else self.period
 
     def _publish(self) -> None:
@@ -171,6 +186,7 @@ class SimulatorNode(RobotNode):
         self.states.publish(message)
         if self.placed:
             self.poses.publish(self._placed(stamp))
+        self.simulated.publish(stamp)
 
     @property
     def value_of_clock(self) -> bool:
@@ -239,7 +255,8 @@ class SimulatorNode(RobotNode):
         """Give level, message and values for /diagnostics."""
         robot = self.robot
         if self.counters["step failed"]:
-            level, message = ERROR, "a step failed: paused at the last good state"
+            level = ERROR
+            message = f"a step failed: paused at the last good state{self.fault}"
         elif robot.paused:
             level, message = WARN, "paused"
         else:

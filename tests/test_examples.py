@@ -108,3 +108,72 @@ def test_the_four_bar_follows_its_motor(monkeypatch, tmp_path, capsys):
     assert rows[:, 4].max() < 1e-4
     assert "torque that this motion takes: [" in capsys.readouterr().out
     assert (tmp_path / "four_bar.png").stat().st_size > 10_000
+
+
+@pytest.fixture(scope="module")
+def contacts():
+    """The script of the contacts, as a module."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(EXAMPLES))
+        yield importlib.import_module("contacts")
+
+
+@pytest.mark.parametrize(
+    ("part", "judged", "relative"),
+    [("slide", 7, 1e-6), ("bounce", 10, 1e-8), ("stack", 4, 1e-6)],
+)
+def test_contacts_meet_their_formulas(contacts, part, judged, relative, tmp_path):
+    """Boxes and balls move as the spec's cases C1, C2, C6 and C7 say."""
+    (figures,) = contacts.main(tmp_path, [part], short=True).values()
+    closed = [figure for figure in figures if figure.expected is not None]
+    assert len(closed) == judged
+    for words, found, expected in closed:
+        assert found == pytest.approx(expected, rel=relative, abs=1e-9), words
+
+
+def test_the_quadruped_stands_and_is_pushed(contacts, tmp_path):
+    """The simulator goes the way of the compiled step; momentum is what was given."""
+    figures = contacts.main(tmp_path, ["quadruped"], short=True)["quadruped"]
+    weight, _, momentum, _, apart = figures[:5]
+    assert weight.found == pytest.approx(weight.expected, rel=0.05)
+    assert momentum.found == pytest.approx(momentum.expected, abs=0.005)
+    assert apart.found < 1e-6
+
+
+def test_the_walker_drops_in_two_engines_alike(contacts, tmp_path):
+    """Chain and robot meet the ground when a stone would, and stay together."""
+    figures = contacts.main(tmp_path, ["walker"], short=True)["walker"]
+    hit, step, _, apart = figures[:4]
+    assert hit.found == pytest.approx(hit.expected, abs=1e-9)
+    assert abs(step.found - step.expected) < 1e-3
+    assert apart.found < 0.01
+
+
+def test_contacts_draw(contacts, tmp_path, capsys):
+    """One picture a part; figures are printed."""
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    contacts.main(tmp_path / "pictures", ["slide"], short=True)
+    assert "way after 100 steps of 0.01 s [m]" in capsys.readouterr().out
+    (path,) = (tmp_path / "pictures").iterdir()
+    assert path.name == "contacts_slide.png"
+    assert path.stat().st_size > 10_000
+
+
+def test_the_planar_chain_falls(monkeypatch, tmp_path, capsys):
+    """It hits when a stone would; energy and losses add up; one chain shuffles."""
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    script = importlib.import_module("planar_chain")
+    run = script.main(tmp_path, seconds=0.6)
+    hits = [event for event in run.sim.events if event.kind == "hit"]
+    assert hits[0].time == pytest.approx(
+        (2 * script.HEIGHT / script.G) ** 0.5, abs=1e-9
+    )
+    assert any("limit" in event.words for event in hits)
+    both = run.energy + run.lost
+    assert abs(both - both[0]).max() < 0.01 * both[0]
+    assert run.x[:, :, 1].min() > -1e-6
+    text = capsys.readouterr().out
+    assert "shuffle: no set is consistent" in text
+    assert "joint 0 may slide: nothing happens" in text
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    assert (tmp_path / "planar_chain.png").stat().st_size > 10_000

@@ -15,9 +15,10 @@ PACKAGES = ("dyn_core", "dyn_plugins", "ros_nodes")
 MODULES = [p for name in PACKAGES for p in sorted((ROOT / name).rglob("*.py"))]
 ORDER = (
     "errors", "operations", "scalar", "jets", "spatial", "duals", "system", "model", "matrices", "signature", "engines",
-    "border", "solver", "array_solver", "cost", "hookspecs", "registry", "consistency", "trajectory", "control", "simulate",
+    "border", "solver", "array_solver", "cost", "hookspecs", "registry", "consistency", "trajectory", "control",
+    "commanded", "contact", "simulate",
     "physical_fit", "identifiable", "identification",
-    "contact", "planar", "tasks", "envs", "testing", "bench", "cli",
+    "planar", "tasks", "envs", "testing", "bench", "cli",
 )  # fmt: skip
 
 

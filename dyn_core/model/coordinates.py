@@ -186,6 +186,27 @@ def integrate(model: Model, q: Vector, dv: Vector) -> Vector:
     return Vector(parts)
 
 
+def start_axes(model: Model, qd: Vector, qdd: Vector) -> Vector:
+    """Rate of the velocities in axes that stay as they are now (floating joints)."""
+    parts: list[Any] = []
+    for i in model.independent:
+        at = model.v_slices[i]
+        parts += model.joint[i].start_axes(qd[at], qdd[at])
+    return Vector(parts)
+
+
+def advance(model: Model, q: Vector, u: Vector, dt: Any) -> tuple[Vector, Vector]:
+    """Position and velocity after dt at the velocity u in the axes of the start."""
+    places: list[Any] = []
+    rates: list[Any] = []
+    for i in model.independent:
+        parts = q[model.q_slices[i]], u[model.v_slices[i]]
+        place, rate = model.joint[i].advance(*parts, dt)
+        places += place
+        rates += rate
+    return Vector(places), Vector(rates)
+
+
 def difference(model: Model, q0: Vector, q1: Vector) -> Vector:
     """Displacement that takes q0 to q1."""
     parts: list[Any] = []

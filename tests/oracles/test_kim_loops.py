@@ -562,3 +562,24 @@ def test_what_loops_change_is_refused(four_bar):
     for name in ("crba", "bias", "gravity", "jacobian"):
         choices = {"frame": "b3"} if name == "jacobian" else {}
         dyn.solver(name).build(four_bar, **choices)
+
+
+@pytest.mark.parametrize("engine", available())
+def test_projection_closes_places_and_rates(four_bar, engine):
+    """projected_euler brings an open linkage back: both residuals shrink as squares."""
+    step = dyn.solver("projected_euler").build(four_bar, engine=engine)
+    rows = dyn.solver("loop_constraints").build(four_bar)
+    q = np.array(QE, float) + [1e-3, -2e-3, 1.5e-3]
+    qd = np.array(QDE, float) + [0.02, -0.01, 0.03]
+    f0, A, _ = rows(q, qd)
+    rate0 = A @ qd
+    assert np.abs(f0).max() > 1e-4 and np.abs(rate0).max() > 1e-3
+    q, qd = step(q, qd, np.zeros(3), 1e-6)
+    f, A, _ = rows(q, qd)
+    assert np.abs(f).max() < 20 * np.abs(f0).max() ** 2
+    assert np.abs(A @ qd).max() < 20 * np.abs(f0).max() * np.abs(qd).max()
+    for _ in range(3):
+        q, qd = step(q, qd, np.zeros(3), 1e-6)
+    f, A, _ = rows(q, qd)
+    assert np.abs(f).max() < 1e-11
+    assert np.abs(A @ qd).max() < 1e-9

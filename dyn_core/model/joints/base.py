@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -110,6 +110,14 @@ class Joint(ABC):
     def position_rate(self, q: Vector, qd: Vector) -> Vector:
         """Rate of the coordinates, dq/dt = Q(q) qd; qd itself but for quaternions."""
         return qd
+
+    def start_axes(self, qd: Vector, qdd: Vector) -> Vector:
+        """Rate of the velocity in axes that stay as they are now."""
+        return qdd
+
+    def advance(self, q: Vector, u: Vector, dt: Any) -> tuple[Vector, Vector]:
+        """Coordinates and velocity after dt at the velocity u in the start's axes."""
+        return self.normalize(self.integrate(q, u * dt)), u
 
     def normalize(self, q: Vector) -> Vector:
         """Coordinates with unit quaternions."""

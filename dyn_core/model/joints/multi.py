@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from dyn_core.model.joints.base import GroupJoint
-from dyn_core.spatial import Motion, MotionSubspace, Transform, Vector
+from dyn_core.spatial import Motion, MotionSubspace, Transform, Vector, cross3
 from dyn_core.spatial.lie import (
     dexp3,
     dexp3_inverse,
+    exp3,
     normalized,
     quat_conjugate,
     quat_exp,
@@ -119,6 +122,22 @@ class Floating(GroupJoint):
         """Rate of the position, R v, and of the quaternion, q (w/2, 0)."""
         turn = quat_product(q[3:], Vector((*(qd[:3] * 0.5), 0.0)))
         return Vector((*(quat_matrix(q[3:]) @ qd[3:]), *turn))
+
+    def start_axes(self, qd: Vector, qdd: Vector) -> Vector:
+        """Rate of the velocity in axes that stay: of the linear part v' + w x v."""
+        return Vector((*qdd[:3], *(qdd[3:] + cross3(qd[:3], qd[3:]))))
+
+    def advance(self, q: Vector, u: Vector, dt: Any) -> tuple[Vector, Vector]:
+        """Straight along u, turned by exp(w dt); the velocity in the turned axes.
+
+        What flies freely keeps its velocity in the world: body axes that are stepped
+        without the turn make a spinning body faster, by (1 + (w dt)²)^(1/2) a step.
+        """
+        w, v = u[:3] * dt, u[3:]
+        p = q[:3] + quat_matrix(q[3:]) @ v * dt
+        turned = quat_product(q[3:], quat_exp(w))
+        q_next = self.normalize(Vector((*p, *turned)))
+        return q_next, Vector((*u[:3], *(exp3(w).T @ v)))
 
     def normalize(self, q: Vector) -> Vector:
         """Position kept, quaternion of unit length."""

@@ -1,0 +1,1 @@
+"""Solvers of constraint problems: contacts with friction, limits, loops, motors."""

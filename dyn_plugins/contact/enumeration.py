@@ -1,0 +1,230 @@
+"""Small problems by trying every combination of modes: the judge of other solvers."""
+
+import numpy as np
+
+from dyn_core import CONTACT_SOLVE, ArraySolver, UnsupportedError, hookimpl
+from dyn_core.contact import CONVERGED, INFEASIBLE, MAX_ITERATIONS, NOT_UNIQUE, Numbers
+
+LAW = 1e-8  # of a candidate, relative
+STARTS = 6  # directions from which a sliding contact's own is sought
+
+
+def solutions(numbers, unique=False, limit=20_000):
+    """Give impulses of every combination of modes that obeys the exact laws.
+
+    A row is off, at a bound or held (u = 0); a contact is off, sticks (u = 0) or slides
+    (u_n = 0, lambda_T against u_T on the cone), its direction found by Newton steps
+    from several starts. Each combination is a square system, solved by least squares.
+
+    Args:
+        numbers: A problem without free rows.
+        unique: Whether to look for all; else the first is enough.
+        limit: Most combinations.
+
+    Returns:
+        Impulses in circular cones, one array a solution that differs in velocity; and
+        how many candidates were tried.
+
+    Source: LCP-5 (enumeration), LCP-12.
+    """
+    blocks, choices = _modes(numbers)
+    count = int(np.prod([len(c) for c in choices], dtype=float))
+    if count > limit:
+        raise UnsupportedError(
+            f"enumeration: {count} combinations of modes; valid: at most {limit}, a"
+            " smaller problem or another solver"
+        )
+    T = numbers.scale
+    A, b = numbers.A * T[:, None] * T, T * numbers.b
+    found, tried = [], 0
+    for thorough in (False, True):
+        for modes in _product(choices):
+            for x in _candidates(numbers, blocks, modes, A, b, thorough):
+                tried += 1
+                if not np.isfinite(x).all() or numbers.step(T * x) > LAW:
+                    continue
+                u = numbers.A @ (T * x)
+                if all(_differ(u, numbers.A @ (T * y), numbers.speed) for y in found):
+                    found.append(x)
+                if not unique:
+                    return found, tried
+    return found, tried
+
+
+def _product(choices):
+    """Give every way to choose one of each."""
+    for at in np.ndindex(*(len(own) for own in choices)):
+        yield [own[k] for own, k in zip(choices, at, strict=True)]
+
+
+def _differ(u, v, speed):
+    """Whether two velocities are not the same."""
+    return np.abs(u - v).max(initial=0.0) > 1e-6 * max(speed, 1e-300)
+
+
+def _modes(numbers):
+    """Give rows of each block (a row, or a whole cone), and its modes."""
+    lower, upper = numbers.bounds
+    blocks, choices = [], []
+    for block in numbers.layout.blocks:
+        if block.kind == "contact" and block.rows > 1:
+            blocks.append(list(block.all))
+            choices.append(("stick", "slip", "off"))
+            continue
+        for row in block.all:
+            modes = ["held"]
+            modes += [lower[row]] if np.isfinite(lower[row]) else []
+            modes += [upper[row]] if np.isfinite(upper[row]) else []
+            blocks.append([row])
+            choices.append(tuple(modes))
+    return blocks, choices
+
+
+def _candidates(numbers, blocks, modes, A, b, thorough):
+    """Give what may be impulses of a combination of modes.
+
+    Sliding directions begin at that of the velocity without friction, or thorough: at
+    several all around.
+    """
+    x, held, sliding = np.zeros(len(b)), [], []
+    normals = {int(row): k for k, row in enumerate(numbers.places[0])}
+    for rows, mode in zip(blocks, modes, strict=True):
+        if mode in ("held", "stick"):
+            held += rows
+        elif mode == "slip":
+            sliding.append((rows, float(numbers.coefficients[normals[rows[0]]])))
+        elif mode != "off":
+            x[rows] = mode
+    if thorough and not any(len(rows) > 2 for rows, _ in sliding):
+        return
+    if not sliding:
+        yield _solved(A, b, x, held, [], [])
+        return
+    starts = [_starts(A, b, x, held, rows, thorough) for rows, _ in sliding]
+    for ways in _product(starts):
+        yield _slid(A, b, x, held, sliding, ways)
+
+
+def _starts(A, b, x, held, rows, thorough):
+    """Give directions of sliding to begin from."""
+    t = len(rows) - 1
+    if t == 1:
+        return [np.array([1.0]), np.array([-1.0])]
+    free = (A @ _solved(A, b, x, held, [], []) + b)[rows[1:]]
+    angles = 2 * np.pi * np.arange(STARTS) / STARTS
+    around = [np.eye(t)[0] * np.cos(a) + np.eye(t)[1] * np.sin(a) for a in angles]
+    size = float(np.sqrt(free @ free))
+    around += [sign * e for e in np.eye(t)[2:] for sign in (1.0, -1.0)]
+    if size == 0:
+        return around
+    return [free / size, *(around if thorough else ())]
+
+
+def _solved(A, b, x, held, sliding, ways):
+    """Give impulses for modes and directions: a linear system."""
+    rows = held + [r[0] for r, _ in sliding]
+    columns = np.zeros((len(b), len(rows)))
+    columns[held, range(len(held))] = 1.0
+    for k, ((own, c), way) in enumerate(zip(sliding, ways, strict=True)):
+        columns[own, len(held) + k] = np.append(1.0, -c * way)
+    right = -(A @ x + b)[rows]
+    size = np.sqrt(np.where(np.diag(A) > 0, np.diag(A), 1.0))[rows]
+    square = (A @ columns)[rows] / size[:, None] / size
+    return x + columns @ (np.linalg.lstsq(square, right / size, rcond=1e-11)[0] / size)
+
+
+def _slid(A, b, x, held, sliding, ways, rounds=60):
+    """Give impulses whose sliding directions are those of the velocity.
+
+    Newton steps, by differences, on what of the velocity is across the direction; the
+    square systems are tiny. Against the direction is a root, too: the law tells.
+    """
+    sizes = [len(way) for way in ways]
+    if max(sizes) == 1:
+        return _solved(A, b, x, held, sliding, ways)
+    cuts = np.cumsum(sizes)[:-1]
+    most = [1 / (np.abs(b[rows]).max() or 1.0) for rows, _ in sliding]
+
+    def off(flat):
+        parts = np.split(flat, cuts)
+        units = [way / (np.sqrt(way @ way) or 1.0) for way in parts]
+        found = _solved(A, b, x, held, sliding, units)
+        u = A @ found + b
+        across = []
+        for (rows, _), way, unit, scale in zip(
+            sliding, parts, units, most, strict=True
+        ):
+            v = scale * u[rows[1:]]
+            across.append(v - (v @ unit) * unit + (way @ way - 1) * unit)
+        return np.concatenate(across), found
+
+    flat = np.concatenate(ways)
+    wrong, found = off(flat)
+    for _ in range(rounds):
+        size = np.abs(wrong).max()
+        if size < 1e-14:
+            break
+        J = np.array(
+            [(off(flat + 1e-7 * e)[0] - wrong) / 1e-7 for e in np.eye(len(flat))]
+        ).T
+        step = np.linalg.lstsq(J, -wrong, rcond=1e-12)[0]
+        step = step / max(1.0, np.abs(step).max())  # a direction is of length one
+        for scale in (1.0, 0.5, 0.25, 0.1, 0.03, 0.01):
+            after, value = off(flat + scale * step)
+            if np.abs(after).max() < size:
+                break
+        else:
+            break
+        flat, wrong, found = flat + scale * step, after, value
+    return found
+
+
+class Enumeration(ArraySolver):
+    """Impulses of small problems by trying every combination of modes.
+
+        K_mu contains lambda, orthogonal to u + s in K_mu*,  s = (mu |u_T|, 0)
+
+    Exact: what it gives obeys all laws to 1e-8. With unique=True it tries all
+    combinations and says not_unique where velocities differ. Infeasible is said only of
+    problems without round cones, where the search is complete.
+
+    Source: LCP-5, LCP-12.
+    """
+
+    name = "enumeration"
+    signature = CONTACT_SOLVE
+    source = "LCP-5"
+    options = {"unique": False, "limit": 20_000}
+
+    def solve(self, layout, G, b, mu, lo, hi, compliance, warm, unique, limit):
+        """Give one problem's impulses.
+
+        Args:
+            layout: Blocks.
+            G, b: Delassus matrix and free velocity, (m, m), (m,).
+            mu: Friction coefficients, (k,).
+            lo, hi: Bounds of boxes, (m,).
+            compliance: Diagonal of R, (m,).
+            warm: Unused.
+            unique: Whether to look whether others exist.
+            limit: Most combinations of modes.
+
+        Returns:
+            The outputs of CONTACT_SOLVE; iterations counts what was tried.
+        """
+        whole = Numbers(layout, G, b, mu, lo, hi, compliance, warm)
+        reduced = whole.without_free_rows()
+        inner = reduced.inner
+        found, tried = solutions(inner, unique, limit)
+        if not found:
+            complete = not any(block.rows > 2 for block in layout.contacts)
+            status = INFEASIBLE if complete else MAX_ITERATIONS
+            return reduced.answer(np.zeros(len(inner.b)), tried, status)
+        status = NOT_UNIQUE if len(found) > 1 else CONVERGED
+        return reduced.answer(inner.scale * found[0], tried, status)
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solvers of this file."""
+    return [Enumeration()]

@@ -1,0 +1,113 @@
+"""Contacts as a convex cone program, by the interior-point method of clarabel."""
+
+import numpy as np
+
+from dyn_core import CONTACT_SOLVE, ArraySolver, hookimpl
+from dyn_core.contact import (
+    CONVERGED,
+    INFEASIBLE,
+    MAX_ITERATIONS,
+    Numbers,
+    conic_libraries,
+    minimise_over_cones,
+)
+
+
+class InteriorPoint(ArraySolver):
+    """Impulses of the convex relaxation, by an interior point (extra `qp`: clarabel).
+
+        minimise lambda.T (G + R) lambda / 2 + lambda.T b over cones and bounds
+
+    Relaxes: without De Saxce's correction a sliding contact separates, u_n = mu |u_T|
+    (Anitescu's cone). All else is exact, and without friction all is.
+
+    Source: LCP-13 (a).
+    """
+
+    name = "interior_point"
+    signature = CONTACT_SOLVE
+    source = "LCP-13"
+    options = {"max_iterations": 200, "tolerance": 1e-12}
+
+    def relaxes(self, layout):
+        """Say which part of the law is not solved exactly."""
+        return "sliding contacts separate" if layout.contacts else ""
+
+    def build(self, model, **choices):
+        """Give a Program.
+
+        Raises:
+            UnsupportedError: clarabel is not installed.
+        """
+        conic_libraries()
+        return super().build(model, **choices)
+
+    def solve(
+        self, layout, G, b, mu, lo, hi, compliance, warm, max_iterations, tolerance
+    ):
+        """Give one problem's impulses.
+
+        Args:
+            layout: Blocks.
+            G, b: Delassus matrix and free velocity, (m, m), (m,).
+            mu: Friction coefficients, (k,).
+            lo, hi: Bounds of boxes, (m,).
+            compliance: Diagonal of R, (m,).
+            warm: Unused; an interior point begins by itself.
+            max_iterations, tolerance: Most iterations; clarabel's gap and feasibility.
+
+        Returns:
+            The outputs of CONTACT_SOLVE.
+        """
+        whole = Numbers(layout, G, b, mu, lo, hi, compliance, warm)
+        reduced = whole.without_free_rows()
+        inner = reduced.inner
+        rows, offsets, sizes = _cones(inner)
+        unit = 1 / np.sqrt(inner.blockwise)
+        T = inner.scale * unit
+        size = float(np.abs(T * inner.b).max(initial=0.0)) or 1.0
+        A = inner.A * T[:, None] * T
+        if not len(T):
+            return reduced.answer(np.zeros(0), 0, CONVERGED)
+        y, count, bounded = minimise_over_cones(
+            A,
+            T * inner.b / size,
+            rows * unit,
+            offsets / size,
+            sizes,
+            max_iterations,
+            tolerance,
+        )
+        x = T * y * size
+        status = CONVERGED if bounded else INFEASIBLE
+        if not np.isfinite(x).all():
+            status = MAX_ITERATIONS
+        law = inner.step(x, exact=False)
+        return reduced.answer(x, count, status, law, tolerance=1e-5)
+
+
+def _cones(numbers):
+    """Give C, d, sizes: C y - d >= 0 first, then second-order cones, of circular y."""
+    lower, upper = numbers.bounds
+    eye = np.eye(len(numbers.b))
+    lows, highs = np.isfinite(lower), np.isfinite(upper)
+    rows = [eye[lows], -eye[highs]]
+    offsets = [lower[lows], -upper[highs]]
+    sizes = [int(lows.sum() + highs.sum())]
+    for block, c in zip(numbers.layout.contacts, numbers.coefficients, strict=True):
+        rows.append(eye[list(block.all)])
+        rows[-1][0] *= c
+        offsets.append(np.zeros(block.rows))
+        sizes.append(block.rows)
+    for block, c in zip(numbers.layout.contacts, numbers.coefficients, strict=True):
+        if c == 0:  # the cone's own row then says nothing of the normal
+            rows.insert(0, eye[[block.start]])
+            offsets.insert(0, np.zeros(1))
+            sizes[0] += 1
+    return np.vstack(rows), np.concatenate(offsets), sizes
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solvers of this file."""
+    return [InteriorPoint()]

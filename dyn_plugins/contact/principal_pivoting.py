@@ -1,0 +1,151 @@
+"""Boxes and unilateral rows by principal pivoting, one row after the other."""
+
+import numpy as np
+
+from dyn_core import CONTACT_SOLVE, ArraySolver, UnsupportedError, hookimpl
+from dyn_core.contact import CONVERGED, INFEASIBLE, MAX_ITERATIONS, Numbers
+
+SMALL = 1e-11
+
+
+class PrincipalPivoting(ArraySolver):
+    """Impulses between bounds by Dantzig's principal pivoting; friction is refused.
+
+        lambda = lo: u >= 0,   lambda = hi: u <= 0,   else u = 0
+
+    Each row in turn is driven until its law holds, while the rows before keep theirs:
+    those between bounds by u = 0, the others by staying at their bound; whichever would
+    break its law first changes sides (ties: the least index). Exact. G + R need only be
+    semidefinite; a row that nothing stops shows that no solution exists.
+
+    Source: LCP-5.
+    """
+
+    name = "principal_pivoting"
+    signature = CONTACT_SOLVE
+    source = "LCP-5"
+    options = {"max_iterations": 10_000}
+
+    def refusal(self, layout):
+        """Refuse friction cones."""
+        for index, block in enumerate(layout.blocks):
+            if block.kind == "contact" and block.rows > 1:
+                return (
+                    f"block {index} is a contact with friction ({block.rows} rows) and"
+                    " this is for boxes; valid: unilateral, box, bilateral and"
+                    " prescribed blocks, or another solver (lemke, admm)"
+                )
+        return None
+
+    def build(self, model, **choices):
+        """Give a Program; layouts with friction are refused."""
+        reason = self.refusal(model) if model.kind == self.signature.system else None
+        if reason is not None:
+            raise UnsupportedError(f"{self.name}: {reason}")
+        return super().build(model, **choices)
+
+    def solve(self, layout, G, b, mu, lo, hi, compliance, warm, max_iterations):
+        """Give one problem's impulses.
+
+        Args:
+            layout: Blocks.
+            G, b: Delassus matrix and free velocity, (m, m), (m,).
+            mu: Unused.
+            lo, hi: Bounds of boxes, (m,).
+            compliance: Diagonal of R, (m,).
+            warm: Unused; pivoting begins at zero.
+            max_iterations: Most pivots.
+
+        Returns:
+            The outputs of CONTACT_SOLVE.
+        """
+        whole = Numbers(layout, G, b, mu, lo, hi, compliance, warm)
+        reduced = whole.without_free_rows()
+        x, count, status = pivot(reduced.inner, max_iterations)
+        return reduced.answer(x, count, status)
+
+
+def pivot(numbers, max_iterations):
+    """Give impulses between bounds, pivots, and one of laws.STATUSES.
+
+        d lambda_C = -A_CC^-1 A_Cd,   du = A[:, C] d lambda_C + A[:, d]
+
+    Args:
+        numbers: A problem without free rows and friction.
+        max_iterations: Most pivots.
+    """
+    unit = 1 / np.sqrt(np.where(numbers.response > 0, numbers.response, 1.0))
+    A = numbers.A * unit[:, None] * unit
+    lower, upper = (bound / unit for bound in numbers.bounds)
+    b = numbers.b * unit
+    x = np.clip(np.zeros(len(b)), lower, upper)
+    between = np.zeros(len(b), bool)
+    count, eps = 0, SMALL * float(np.abs(b).max(initial=0.0))
+    for row in range(len(b)):
+        while True:
+            u = A @ x + b
+            sign = -np.sign(u[row])
+            stuck = x[row] >= upper[row] if sign > 0 else x[row] <= lower[row]
+            if abs(u[row]) <= eps or stuck:
+                break
+            if count >= max_iterations:
+                return x * unit, count, MAX_ITERATIONS
+            count += 1
+            driven = _drive(A, u, x, lower, upper, between, row, sign)
+            if driven is None:
+                return x * unit, count, INFEASIBLE
+            x, done = driven
+            if done:
+                break
+    return _exact(A, b, x, lower, upper, between) * unit, count, CONVERGED
+
+
+def _drive(A, u, x, lower, upper, between, row, sign):
+    """Move one row until something changes sides; None if nothing ever does."""
+    C = np.flatnonzero(between)
+    change = np.zeros(len(x))
+    change[row] = sign
+    if len(C):
+        change[C] = np.linalg.solve(A[np.ix_(C, C)], -sign * A[C, row])
+    du = A @ change
+    steps = [(np.inf, row)]
+    if du[row] * sign > SMALL:
+        steps.append((-u[row] / du[row], row))
+    limit = upper[row] if sign > 0 else lower[row]
+    steps.append((abs(limit - x[row]), -1))
+    for i in C:
+        end = upper[i] if change[i] > 0 else lower[i]
+        if abs(change[i]) > SMALL and np.isfinite(end):
+            steps.append((max((end - x[i]) / change[i], 0.0), int(i)))
+    for i in range(row):
+        at_lower, at_upper = x[i] <= lower[i], x[i] >= upper[i]
+        leaves = du[i] if at_lower else -du[i] if at_upper else -abs(du[i])
+        if not between[i] and lower[i] < upper[i] and leaves < -SMALL:
+            steps.append((max(-u[i] / du[i], 0.0), i))
+    length, which = min(steps)
+    if not np.isfinite(length):
+        return None
+    x = np.clip(x + length * change, lower, upper)
+    if which == -1:
+        x[row] = limit
+        return x, True
+    if between[which]:
+        x[which] = upper[which] if change[which] > 0 else lower[which]
+    between[which] = not between[which]
+    return x, which == row
+
+
+def _exact(A, b, x, lower, upper, between):
+    """Solve the rows between bounds afresh, without what pivots have rounded."""
+    C, N = np.flatnonzero(between), np.flatnonzero(~between)
+    if not len(C):
+        return x
+    x = x.copy()
+    x[C] = np.linalg.solve(A[np.ix_(C, C)], -b[C] - A[np.ix_(C, N)] @ x[N])
+    return np.clip(x, lower, upper)
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solvers of this file."""
+    return [PrincipalPivoting()]

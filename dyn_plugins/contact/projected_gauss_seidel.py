@@ -1,0 +1,182 @@
+"""Contacts by projected Gauss-Seidel: block after block, a text with a rolled loop."""
+
+from dataclasses import dataclass
+
+from dyn_core import (
+    CONTACT_SOLVE,
+    TextSolver,
+    UnsupportedError,
+    Vector,
+    hookimpl,
+    total,
+)
+from dyn_core.contact import (
+    CONVERGED,
+    MAX_ITERATIONS,
+    disc_projection,
+    gauss_seidel,
+    law_residuals,
+    weights,
+)
+from dyn_core.scalar import absolute, loop, maximum, minimum, sqrt, where
+
+
+def projected_gauss_seidel(
+    layout,
+    G,
+    b,
+    mu,
+    lo,
+    hi,
+    compliance,
+    warm,
+    max_iterations,
+    tolerance,
+    relaxation,
+):
+    """Give impulses that obey each block's law in turn, until nothing moves.
+
+        lambda_n <- max(0, lambda_n - u_n / A_nn),   A = G + R,  u = A lambda + b
+        lambda_T <- disc of mu lambda_n (lambda_T - u_T / |A_TT|)
+
+    Exact: cones as they are (torsion and rolling in one ellipsoid with the tangents),
+    boxes row by row, free rows unbounded. Slow where masses differ much, see status; of
+    several impulses (G singular) it gives the one that the start leads to. It stops
+    when the estimated error (the last step over one minus its ratio to the step before)
+    is below the tolerance.
+
+    Args:
+        layout: Blocks.
+        G, b: Delassus matrix and free velocity, (m, m), m.
+        mu: Friction coefficients, k.
+        lo, hi: Bounds of boxes, m.
+        compliance: Diagonal of R, m.
+        warm: Where to begin, m.
+        max_iterations: Most sweeps.
+        tolerance: Of the estimated error, over the largest impulse.
+        relaxation: Factor of each step, in (0, 2).
+
+    Returns:
+        impulse, velocity, residuals, iterations and status of CONTACT_SOLVE.
+
+    Source: LCP-9.
+    """
+    if not 0 < relaxation < 2:
+        raise UnsupportedError(
+            f"projected_gauss_seidel: relaxation {relaxation}; valid: between 0 and 2"
+        )
+    rows = range(layout.m)
+    A = [[G[i, j] + compliance[i] if i == j else G[i, j] for j in rows] for i in rows]
+    diagonal = [A[i][i] for i in rows]
+    rates = _rates(layout, A, mu, relaxation)
+
+    def sweep(state):
+        x = list(state[: layout.m])
+        for block in layout.blocks:
+            _update(block, x, A, b, mu, lo, hi, rates)
+        moved = largest(y - z for y, z in zip(x, state, strict=False))
+        ratio = moved / where(state[-2] > 0.0, state[-2], 1.0)
+        error = moved / (1.0 - minimum(ratio, 1.0 - 1e-6))
+        return *x, state[-3] + 1.0, moved, where(moved > 0.0, error, 0.0)
+
+    def unsettled(state):
+        return state[-1] > tolerance * largest(state[: layout.m])
+
+    first = [*_start(layout, warm, lo, hi), 0.0, 1e-300, 1e300]
+    state = loop(first, sweep, unsettled, max_iterations)
+    x, count = state[: layout.m], state[-3]
+    status = where(unsettled(state), MAX_ITERATIONS, CONVERGED)
+    velocity = [total(G[i, j] * x[j] for j in rows) + b[i] for i in rows]
+    u = [velocity[i] + compliance[i] * x[i] for i in rows]
+    proof = law_residuals(layout, x, u, mu, lo, hi, diagonal, largest(b))
+    status = where(proof[4] <= 1e-6, status, MAX_ITERATIONS)
+    return Vector(x), Vector(velocity), Vector(proof), count, status
+
+
+def _rates(layout, A, mu, relaxation):
+    """Give the step of each row for its velocity, of tangents in circular cones.
+
+    1 / A_ii; of tangents 1 / |A_TT|, or in an ellipsoid over the sum of their row: the
+    least that keeps the step from growing.
+    """
+    rates = [relaxation / where(A[i][i] > 0.0, A[i][i], 1.0) for i in range(layout.m)]
+    for block in layout.contacts:
+        _, w = weights(block, mu)
+        t = block.tangent
+        if len(t) == 2:
+            p, q, r = A[t[0]][t[0]], A[t[0]][t[1]], A[t[1]][t[1]]
+            size = (p + r) / 2.0 + sqrt((p - r) * (p - r) / 4.0 + q * q)
+            rates[t[0]] = rates[t[1]] = relaxation / where(size > 0.0, size, 1.0)
+        elif len(t) > 2:
+            for wi, i in zip(w, t, strict=True):
+                size = total(
+                    wi * wj * absolute(A[i][j]) for wj, j in zip(w, t, strict=True)
+                )
+                rates[i] = relaxation / where(size > 0.0, size, 1.0)
+    return rates
+
+
+def _start(layout, warm, lo, hi):
+    """Give the start, inside the boxes."""
+    x = list(warm)
+    for block in layout.blocks:
+        for i in block.all:
+            if block.kind == "box":
+                x[i] = maximum(lo[i], minimum(x[i], hi[i]))
+    return x
+
+
+def _update(block, x, A, b, mu, lo, hi, rates):
+    """Bring a block's impulses x to its law, in place."""
+    for i in block.all if block.kind != "contact" else [block.start]:
+        x[i] = x[i] - rates[i] * (row_times(A[i], x) + b[i])
+        if block.kind in ("unilateral", "contact"):
+            x[i] = maximum(x[i], 0.0)
+        if block.kind == "box":
+            x[i] = maximum(lo[i], minimum(x[i], hi[i]))
+    if block.kind != "contact" or block.rows == 1:
+        return
+    c, w = weights(block, mu)
+    t = block.tangent
+    u = [row_times(A[i], x) + b[i] for i in t]
+    y = [
+        where(wi > 0.0, x[i] / where(wi > 0.0, wi, 1.0), 0.0) - rates[i] * wi * v
+        for wi, i, v in zip(w, t, u, strict=True)
+    ]
+    near = disc_projection(c * x[block.start], y, [rates[i] for i in t])
+    for i, z, wi in zip(t, near, w, strict=True):
+        x[i] = wi * z
+
+
+def row_times(row, x):
+    """Give the product of a row and a column."""
+    return total(a * y for a, y in zip(row, x, strict=True))
+
+
+def largest(values):
+    """Give the largest magnitude."""
+    most = 0.0
+    for value in values:
+        most = maximum(most, absolute(value))
+    return most
+
+
+@dataclass(eq=False)
+class GaussSeidel(TextSolver):
+    """The text, and the same without a matrix for problems whose G is a function."""
+
+    sweep = staticmethod(gauss_seidel)
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solvers of this file."""
+    options = {"max_iterations": 1000, "tolerance": 1e-9, "relaxation": 1.0}
+    return [
+        GaussSeidel(
+            "projected_gauss_seidel",
+            CONTACT_SOLVE,
+            projected_gauss_seidel,
+            options=options,
+        )
+    ]

@@ -1,0 +1,98 @@
+"""Contacts that give way, as in MuJoCo: every row has a compliance."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from dyn_core import CONTACT_SOLVE, ArraySolver, UnsupportedError, hookimpl
+from dyn_core.contact import Numbers
+from dyn_plugins.contact.convex_newton import Softened
+
+
+class SoftContact(ArraySolver):
+    """Impulses of soft rows: compliance by impedance, no rigid row anywhere.
+
+        minimise lambda.T (G + R) lambda / 2 + lambda.T b over cones and bounds,
+        R = (1 - d) / d G_ii where the problem's compliance is zero
+
+    Relaxes: rows yield by R lambda, and without De Saxce's correction a sliding
+    contact separates. The compliance and bias of gap and speed by solref and solimp
+    come from dyn_core.contact.soft_rows. Friction rows get R mu² alike in a cone, from
+    the normal row, times `friction_softness`.
+
+    Source: LCP-14.
+    """
+
+    name = "soft_contact"
+    signature = CONTACT_SOLVE
+    source = "LCP-14"
+    options = {
+        "impedance": 0.9,
+        "friction_softness": 1.0,
+        "max_iterations": 100,
+        "tolerance": 1e-10,
+    }
+
+    def relaxes(self, layout):
+        """Say which part of the law is not solved exactly."""
+        return "all rows are soft; sliding contacts separate"
+
+    def solve(
+        self,
+        layout,
+        G,
+        b,
+        mu,
+        lo,
+        hi,
+        compliance,
+        warm,
+        impedance,
+        friction_softness,
+        max_iterations,
+        tolerance,
+    ):
+        """Give one problem's impulses.
+
+        Args:
+            layout: Blocks.
+            G, b: Delassus matrix and free velocity, (m, m), (m,).
+            mu: Friction coefficients, (k,).
+            lo, hi: Bounds of boxes, (m,).
+            compliance: Diagonal of R, (m,); zero rows get that of the impedance.
+            warm: Where to begin, (m,).
+            impedance: d, in (0, 1).
+            friction_softness: R of tangents over that of the normal.
+            max_iterations, tolerance: Most Newton steps; of the law, relative.
+
+        Returns:
+            The outputs of CONTACT_SOLVE.
+        """
+        if not 0 < impedance < 1:
+            raise UnsupportedError(
+                f"soft_contact: impedance {impedance}; valid: between 0 and 1"
+            )
+        whole = Numbers(layout, G, b, mu, lo, hi, compliance, warm)
+        usual = (1 - impedance) / impedance * np.where(np.diag(G) > 0, np.diag(G), 1.0)
+        R = np.where(compliance > 0, compliance, usual)
+        for block in layout.contacts:
+            rows, w = list(block.tangent), whole.scale[list(block.tangent)]
+            if not compliance[rows].any():
+                R[rows] = (
+                    friction_softness * R[block.start] / np.where(w > 0, w, 1) ** 2
+                )
+        T = whole.scale
+        A = (G + G.T) / 2 * T[:, None] * T
+        soft = np.where(T > 0, T * T, 1.0) * R
+        start = np.where(T > 0, warm / np.where(T > 0, T, 1.0), 0.0)
+        task = Softened(whole, soft, np.zeros(len(b)), A, T * b)
+        y, count = task.minimise(start, max_iterations, tolerance)
+        softened = replace(whole, compliance=R)
+        law = softened.step(T * y, exact=False)
+        return whole.answer(T * y, count, law=law)
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solvers of this file."""
+    return [SoftContact()]

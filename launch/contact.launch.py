@@ -1,0 +1,8 @@
+"""Launch the graph `contact` of ros_nodes.graphs."""
+
+from ros_nodes.launching import launch_description
+
+
+def generate_launch_description():
+    """Give what ros2 launch starts."""
+    return launch_description("contact")

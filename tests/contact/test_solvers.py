@@ -1,0 +1,452 @@
+"""Every solver of constraint problems against every other, and what they promise."""
+
+import importlib
+
+import numpy as np
+import pytest
+from contact_problems import box_on_plane, random_boxes, random_contacts, stack
+
+import dyn_core as dyn
+from dyn_core import contact
+from dyn_core.contact import ConstraintLayout, ConstraintProblem, residuals, solve
+from dyn_core.engines import available
+
+NAMES = dyn.solvers(dyn.CONTACT_SOLVE)
+CONVEX = ("convex_newton", "interior_point")
+KINDS = ("pd", "singular", "ratio")
+
+
+def serving(problem, names=NAMES):
+    """Give the solvers that serve a layout and whose extras are installed."""
+    for name in names:
+        if name == "interior_point" and importlib.util.find_spec("clarabel") is None:
+            continue
+        if dyn.solver(name).refusal(problem.layout) is None:
+            yield name
+
+
+def proof(problem, x):
+    """Give the worst breach of the exact laws, independent of the library [m/s]."""
+    u = problem.matrix @ x + problem.b + problem.bias + problem.compliance * x
+    worst, at = 0.0, 0
+    r = np.diag(problem.matrix) + problem.compliance
+    for kind, rows in problem.layout.parts:
+        part = slice(at, at + rows)
+        if kind == "contact":
+            mu = problem.mu[[b.start for b in problem.layout.contacts].index(at)]
+            n, t = x[part][0], x[part][1:]
+            slide = np.linalg.norm(u[part][1:])
+            gaps = [min(n * r[at], u[at]), max(np.linalg.norm(t) - mu * n, 0) * r[at]]
+            if slide > 1e-6 * np.abs(problem.b).max():
+                gaps += list((t + mu * n * u[part][1:] / slide) * r[at])
+            worst = max(worst, np.abs(gaps).max())
+        elif kind in ("bilateral", "prescribed"):
+            worst = max(worst, np.abs(u[part]).max())
+        else:
+            lo, hi = (
+                (problem.lo[part], problem.hi[part]) if kind == "box" else (0, np.inf)
+            )
+            stay = np.clip(x[part] - u[part] / r[part], lo, hi) - x[part]
+            worst = max(worst, np.abs(stay * r[part]).max())
+        at += rows
+    return worst
+
+
+@pytest.mark.parametrize("rows", (2, 3))
+@pytest.mark.parametrize("kind", KINDS)
+def test_contacts_by_every_solver(kind, rows):
+    """What claims to be exact and converged is; and all agree where one motion exists."""
+    claims = dict.fromkeys(NAMES, 0)
+    seeds = 5 if rows == 3 else 8
+    for seed in range(seeds):
+        problem = random_contacts(kind, seed, rows, most=2 if rows == 3 else 3)
+        size = np.abs(problem.b).max()
+        judge = solve(problem, "enumeration", unique=rows == 2)
+        assert not judge.converged or proof(problem, judge.impulses) < 1e-6 * size
+        for name in serving(problem):
+            options = {"engine": "graph"} if name.startswith("projected") else {}
+            found = solve(problem, name, **options)
+            claims[name] += found.converged
+            if not found.converged or not found.exact:
+                continue
+            assert proof(problem, found.impulses) < 3e-6 * size, (name, seed)
+            assert found.residuals.law < 1e-6
+            assert found.energy_change <= 1e-9 * size**2 / np.diag(problem.matrix).min()
+            if judge.status == "converged" and kind != "singular":
+                np.testing.assert_allclose(
+                    found.velocities, judge.velocities, atol=3e-6 * size
+                )
+    for name in ("admm", "convex_newton", "lemke", "enumeration"):
+        assert claims[name] == seeds, (name, claims)
+    assert claims["projected_gauss_seidel"] >= seeds - 3, claims
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_convex_solvers_agree(kind):
+    """Newton and interior point find the one velocity of the relaxation."""
+    pytest.importorskip("clarabel", reason="extra qp is not installed")
+    for seed in range(8):
+        problem = random_contacts(kind, seed, mus=(0.0, 0.5, 1.0, 10.0))
+        first, second = (solve(problem, name) for name in CONVEX)
+        assert first.converged
+        assert second.converged
+        size = np.abs(problem.b).max()
+        np.testing.assert_allclose(
+            first.velocities, second.velocities, atol=3e-5 * size
+        )
+
+
+@pytest.mark.parametrize("mu", (0.0, 0.1, 1.0, 10.0))
+def test_friction_from_none_to_ten(mu):
+    """Whatever the coefficient: proven, or said not to be."""
+    solved = 0
+    for seed in range(6):
+        for kind in KINDS:
+            problem = random_contacts(kind, seed, mus=(mu,))
+            size = np.abs(problem.b).max()
+            for name in ("admm", "projected_gauss_seidel"):
+                options = {"engine": "graph"} if name[0] == "p" else {}
+                found = solve(problem, name, **options)
+                solved += found.converged
+                breach = proof(problem, found.impulses)
+                assert not found.converged or breach < 3e-6 * size, (name, seed, kind)
+    assert solved >= (36 if mu < 0.5 else 24)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_boxes_by_every_solver(kind):
+    """Boxes, unilateral and free rows have one velocity, and all find it."""
+    for seed in range(8):
+        problem = random_boxes(kind, seed)
+        size = np.abs(problem.b).max()
+        judge = solve(problem, "enumeration")
+        assert judge.converged, seed
+        for name in serving(problem):
+            if name == "soft_contact":
+                continue
+            options = {"engine": "graph"} if name.startswith("projected") else {}
+            found = solve(problem, name, **options)
+            assert found.exact
+            if name != "projected_gauss_seidel" or kind == "pd":
+                assert found.converged, (name, seed)
+            if found.converged:
+                assert proof(problem, found.impulses) < 3e-5 * size, (name, seed)
+                np.testing.assert_allclose(
+                    found.velocities, judge.velocities, atol=3e-5 * size
+                )
+
+
+def test_all_active_sets_of_small_problems():
+    """Principal pivoting and Lemke against all sets, m up to 8, PD and singular."""
+    rng = np.random.default_rng(7)
+    for trial in range(30):
+        m = int(rng.integers(1, 9))
+        J = rng.normal(size=(m, int(rng.integers(m // 2 + 1, m + 3))))
+        problem = ConstraintProblem(
+            ["unilateral"] * m, J @ J.T, J @ rng.normal(size=J.shape[1])
+        )
+        judge = solve(problem, "enumeration")
+        for name in ("principal_pivoting", "lemke", "admm"):
+            found = solve(problem, name)
+            assert found.converged, (name, trial)
+            np.testing.assert_allclose(found.velocities, judge.velocities, atol=1e-8)
+
+
+def test_polyhedral_friction_approaches_the_cone():
+    """More facets, less error: at most 1 - cos(pi / facets) of friction."""
+    problem = ConstraintProblem(["contact"], np.eye(3), [-1.0, 2.0, 0.7], mu=0.5)
+    exact = solve(problem, "enumeration").impulses
+    for facets in (4, 8, 32, 128):
+        found = solve(problem, "lemke", facets=facets)
+        assert not found.exact
+        power = (
+            found.impulses[1:] @ found.velocities[1:] / (exact[1:] @ exact[1:]) ** 0.5
+        )
+        most = -np.linalg.norm(found.velocities[1:])
+        assert most * (1 + 1e-9) <= power <= most * np.cos(np.pi / facets) * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("rows", (4, 6))
+def test_torsion_and_rolling_stand_in_one_ellipsoid(rows):
+    """ADMM, Gauss-Seidel and enumeration agree on elliptic cones."""
+    rng = np.random.default_rng(rows)
+    for _ in range(6):
+        J = rng.normal(size=(rows, rows + 2))
+        mu = [0.6, 0.05] if rows == 4 else [0.6, 0.05, 0.02]
+        problem = ConstraintProblem(
+            [("contact", rows)], J @ J.T, J @ rng.normal(size=rows + 2), mu=mu
+        )
+        found = [
+            solve(problem, n) for n in ("admm", "projected_gauss_seidel", "enumeration")
+        ]
+        assert all(s.converged and s.exact for s in found)
+        assert max(found[0].residuals[:4]) < 1e-7
+        for other in found[1:]:
+            np.testing.assert_allclose(found[0].velocities, other.velocities, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_solution_is_no_answer(name):
+    """A row that no impulse moves, or rows that contradict: status tells, no garbage."""
+    if name == "interior_point":
+        pytest.importorskip("clarabel", reason="extra qp is not installed")
+    stuck = ConstraintProblem(["unilateral"], [[0.0]], [-1.0])
+    against = ConstraintProblem(["bilateral"] * 2, [[1.0, 1], [1, 1]], [-1.0, 1.0])
+    squeezed = ConstraintProblem(["unilateral"] * 2, [[1.0, -1], [-1, 1]], [-1.0, -1.0])
+    for problem in (stuck, against, squeezed):
+        found = solve(problem, name)
+        if name == "soft_contact":
+            assert found.converged
+            assert not found.exact  # what yields always gives way
+            assert max(found.residuals[1:3]) > 1e-3
+        else:
+            assert not found.converged, problem
+            if name != "projected_gauss_seidel":
+                assert found.status in ("infeasible", "ray")
+
+
+@pytest.mark.parametrize("engine", available())
+def test_the_text_runs_on_every_engine(engine):
+    """Gauss-Seidel gives the same on each engine, alone and in a batch."""
+    layout = ConstraintLayout.of(
+        "contact", ("contact", 4), "box", "unilateral", ("bilateral", 2)
+    )
+    rng = np.random.default_rng(5)
+    m = layout.m
+    J = rng.normal(size=(m, m + 3))
+    G, b = J @ J.T, rng.normal(size=(5, m))
+    rest = (
+        [0.5, 0.3, 0.02],
+        -0.2 * np.ones(m),
+        0.1 * np.ones(m),
+        1e-3 * np.ones(m),
+        np.zeros(m),
+    )
+    text = dyn.solver("projected_gauss_seidel")
+    wanted = text.build(layout, engine="plain")
+    program = text.build(layout, engine=engine)
+    batch = program(G, b, *rest)
+    assert len(set(batch.iterations)) > 1
+    for k in range(5):
+        alone, plain = program(G, b[k], *rest), wanted(G, b[k], *rest)
+        assert plain.status == 0
+        for one, row, true in zip(alone, batch, plain, strict=True):
+            np.testing.assert_array_equal(one, row[k])
+            np.testing.assert_allclose(one, true, rtol=1e-9, atol=1e-9)
+
+
+def test_a_function_serves_where_a_matrix_would():
+    """Gauss-Seidel by sweeps only; others take the matrix column by column."""
+    problem, *_ = box_on_plane(0.4, 0.4)
+    G, calls = problem.matrix, []
+
+    def sweep(x):
+        calls.append(1)
+        return G @ x
+
+    free = ConstraintProblem(
+        problem.layout, sweep, problem.b, mu=0.4, diagonal=np.diag(G)
+    )
+    dense = solve(problem, "projected_gauss_seidel")
+    found = solve(free, "projected_gauss_seidel")
+    assert found.converged
+    assert calls
+    assert "matrix" not in vars(free)
+    np.testing.assert_allclose(found.velocities, dense.velocities, atol=1e-8)
+    np.testing.assert_allclose(
+        solve(free, "admm").velocities, dense.velocities, atol=1e-8
+    )
+    mixed = random_boxes("pd", 3)
+    sweeps = ConstraintProblem(
+        mixed.layout,
+        lambda x: mixed.matrix @ x,
+        mixed.b,
+        lo=mixed.lo,
+        hi=mixed.hi,
+        diagonal=np.diag(mixed.matrix),
+    )
+    found = solve(sweeps, "projected_gauss_seidel")
+    np.testing.assert_allclose(
+        found.velocities, solve(mixed, "lemke").velocities, atol=1e-7
+    )
+
+
+@pytest.mark.parametrize("name", ("admm", "projected_gauss_seidel", "convex_newton"))
+def test_warm_start_by_ids(name):
+    """From the last step's impulses, in another order, fewer iterations are needed."""
+    cold = solve(stack(1, 20), name)
+    G, b = stack(1, 20).matrix[::-1, ::-1], stack(1, 20).b[::-1]
+    swapped = ConstraintProblem(["unilateral"] * 2, G, b, ids=("s", "g"))
+    warm = solve(swapped, name, warm=cold)
+    assert warm.iterations < cold.iterations
+    np.testing.assert_allclose(warm.impulses, cold.impulses[::-1], rtol=1e-6)
+    other = ConstraintProblem(
+        ["unilateral", ("bilateral", 2)], np.eye(3), -np.ones(3), ids=("g", "s")
+    )
+    np.testing.assert_array_equal(other.warm(cold), [cold.impulses[0], 0, 0])
+    assert not other.warm(None).any()
+
+
+def test_inverse_contact_dynamics():
+    """Velocities of soft rows give back their impulses."""
+    for seed in range(6):
+        rigid = random_contacts("pd", seed)
+        soft = ConstraintProblem(
+            rigid.layout, rigid.G, rigid.b, mu=rigid.mu, compliance=0.1
+        )
+        found = solve(soft, "admm", tolerance=1e-13)
+        back = contact.impulse_of_velocity(soft, found.velocities)
+        np.testing.assert_allclose(back, found.impulses, atol=1e-8)
+    with pytest.raises(
+        dyn.ModelError, match=r"compliance\[0\] of block 0 \(contact\) is zero"
+    ):
+        contact.impulse_of_velocity(rigid, found.velocities)
+
+
+def test_sap_projection_by_hand():
+    """y = (1, 2), mu = 0.5, R = (1e-3, 4e-3): (2.5, 1.25); its slope by differences."""
+    from dyn_plugins.contact.convex_newton import Softened
+
+    problem = ConstraintProblem(["contact"], np.eye(3), np.zeros(3), mu=0.5)
+    R = np.array([1e-3, 4e-3, 4e-3])
+    task = Softened(problem.numbers, R, np.zeros(3), np.eye(3), np.zeros(3))
+    np.testing.assert_allclose(task.gamma(-R * [1, 2, 0]), [2.5, 1.25, 0], rtol=1e-12)
+    for y in ([1, 2, 0.3], [3, 0.4, 0.2], [-5, 0.1, 0.1], [0.2, -1, 2]):
+        u = -R * np.array(y)
+        slope = task.slope(u, task.gamma(u))
+        steps = 1e-7 * np.eye(3)
+        numeric = np.array(
+            [(task.gamma(u - e) - task.gamma(u + e)) / 2e-7 for e in steps]
+        ).T
+        np.testing.assert_allclose(slope, numeric, rtol=1e-5, atol=1e-3)
+        np.testing.assert_allclose(slope, slope.T, atol=1e-9)
+
+
+def test_residuals_prove_and_disprove():
+    """They vanish at a solution, and each grows by the breach it names."""
+    problem = ConstraintProblem(
+        ["contact", "unilateral"], np.eye(4), [-1.0, 2, 0, 3], mu=0.5
+    )
+    good = [1.0, -0.5, 0, 0]
+    assert max(residuals(problem, good)) == 0
+    assert residuals(problem, [-1.0, 0, 0, 0]).primal == 1.0
+    assert residuals(problem, [1.0, 0.5, 0, 0]).dissipation == pytest.approx(2.5)
+    assert residuals(problem, [0.0, 0, 0, 0]).dual == pytest.approx(1 / np.sqrt(1.25))
+    assert residuals(problem, [1.0, -0.5, 0, 0.1]).complementarity == pytest.approx(
+        0.31
+    )
+    assert residuals(problem, [0.9, -0.45, 0, 0]).law > 0.01
+
+
+def test_reports():
+    """Names, ids, rank, energy and exactness are on the solution."""
+    problem = ConstraintProblem(
+        ["contact", "unilateral"], np.diag([1.0, 1, 1, 2]), [-1.0, 2, 0, -1], mu=0.5,
+        names=("foot", "knee"), ids=(7, "k"),
+    )  # fmt: skip
+    found = solve(problem, "admm")
+    np.testing.assert_allclose(found.of("knee"), 0.5, rtol=1e-8)
+    assert set(found.by_id) == {7, "k"}
+    assert found.rank == 4
+    assert found.condition == pytest.approx(2)
+    kinetic = np.sum((found.velocities**2 - problem.b**2) / [1, 1, 1, 2]) / 2
+    assert found.energy_change == pytest.approx(kinetic)
+    with pytest.raises(
+        dyn.ModelError, match="no block is called 'hip'; known: foot, knee"
+    ):
+        found.of("hip")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_to_solve(name):
+    """A layout without rows has an empty answer, of every solver."""
+    if name == "interior_point":
+        pytest.importorskip("clarabel", reason="extra qp is not installed")
+    found = solve(ConstraintProblem([], np.zeros((0, 0)), []), name)
+    assert found.impulses.shape == (0,)
+    assert found.converged
+
+
+ONE = {"layout": ["contact"], "G": np.eye(3), "b": np.zeros(3)}
+BAD = (
+    ({"mu": -0.1}, r"mu\[0\] of block 0 'foot' \(contact\) is -0.1; valid: 0 or more"),
+    ({"mu": [0.1, 0.2]}, r"mu: shape \(2,\); valid: \(1,\)"),
+    ({"b": [0, np.nan, 0]}, r"b\[1\] of block 0 'foot' \(contact\) is nan"),
+    ({"b": np.zeros(2)}, r"b: shape \(2,\); valid: \(3,\)"),
+    ({"b": ["x", 0, 0]}, "b: numbers are wanted"),
+    ({"G": np.eye(2)}, r"G: shape \(2, 2\); valid: \(3, 3\)"),
+    ({"G": np.eye(3) + np.eye(3, k=1)}, r"G\[0, 1\] .* not symmetric"),
+    ({"G": -np.eye(3)}, r"G\[0, 0\] .* negative on the diagonal"),
+    ({"G": np.inf * np.ones((3, 3))}, r"G\[0, 0\] .* not finite"),
+    ({"G": lambda x: x}, "diagonal: is missing"),
+    ({"compliance": -1.0}, r"compliance\[0\] of block 0 .* valid: 0 or more"),
+    ({"compliance": [0, 1, 2.0], "mu": 1.0}, "tangent rows differ"),
+    ({"layout": ["box"] * 3, "lo": 1.0, "hi": 0.0}, r"lo\[0\] of block 0 .* not above hi"),
+    ({"layout": ["box"] * 3, "lo": np.nan}, r"lo\[0\] of block 0"),
+    ({"layout": ["joint"]}, "kind 'joint'; valid: bilateral"),
+    ({"layout": [("contact", 5)]}, r"block 0 \(contact\): 5 rows; valid: 1, 2, 3, 4, 6"),
+    ({"ids": ("a", "b")}, "ids: 2; valid: 1, one a block"),
+    ({"ids": ([],)}, "ids: .*unhashable"),
+    ({"layout": ["box"] * 3, "ids": ("a", "b", "a")}, "ids: 'a' stands twice"),
+    ({"bias": np.inf}, r"bias\[0\]"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "words"), BAD, ids=range(len(BAD)))
+def test_bad_input_is_refused(change, words):
+    """The error says which field of which block, and what would be valid."""
+    layout = change.get("layout", ONE["layout"])
+    names = {"names": ("foot",)} if len(layout) == 1 else {}
+    with pytest.raises(ValueError, match=words):
+        ConstraintProblem(**{**ONE, **names, **change})
+
+
+def test_given_arrays_are_left_alone():
+    """Integers, read-only and strided arrays serve; nothing given is written to."""
+    G = np.asfortranarray(np.eye(6)[::2, ::2])
+    b = np.array([-1, 2, 0])
+    b.flags.writeable = False
+    found = solve(ConstraintProblem(["contact"], G, b, mu=1), "admm")
+    assert found.converged
+    assert not found.problem.G.flags.writeable
+    G[0, 0] = 5.0
+    assert found.problem.G[0, 0] == 1
+
+
+def test_wrong_solvers_and_options_are_refused(monkeypatch):
+    """Another Signature, a layout with friction, options, a missing extra."""
+    problem = ConstraintProblem(["contact"], np.eye(3), np.zeros(3), mu=0.5)
+    with pytest.raises(
+        dyn.SignatureError, match="'rnea' solves inverse_dynamics.*admm"
+    ):
+        solve(problem, "rnea")
+    with pytest.raises(
+        dyn.UnsupportedError, match="block 0 is a contact with friction"
+    ):
+        solve(problem, "principal_pivoting")
+    with pytest.raises(dyn.UnsupportedError, match="facets 5; valid: an even number"):
+        solve(problem, "lemke", facets=5)
+    with pytest.raises(dyn.UnsupportedError, match="impedance 1.5"):
+        solve(problem, "soft_contact", impedance=1.5)
+    with pytest.raises(dyn.UnsupportedError, match="relaxation 2"):
+        solve(problem, "projected_gauss_seidel", relaxation=2)
+    with pytest.raises(dyn.UnsupportedError, match="unknown choice speed"):
+        solve(problem, "admm", speed=1)
+    with pytest.raises(
+        dyn.UnsupportedError, match="combinations of modes; valid: at most 2"
+    ):
+        solve(problem, "enumeration", limit=2)
+    with pytest.raises(
+        dyn.UnsupportedError, match="is for a constraint_layout, not for"
+    ):
+        dyn.solver("admm").build(dyn.load_urdf(dyn.robots.path("two_link")))
+    monkeypatch.setitem(__import__("sys").modules, "clarabel", None)
+    with pytest.raises(dyn.UnsupportedError, match=r"pip install 'dyn_ros\[qp\]'"):
+        dyn.solver("interior_point").build(problem.layout)
+
+
+def test_answers_do_not_change(name="admm"):
+    """The same problem gives the same bits."""
+    problem = random_contacts("singular", 5)
+    first, second = (solve(problem, name).impulses for _ in range(2))
+    np.testing.assert_array_equal(first, second)

@@ -1,0 +1,567 @@
+"""Contacts over time: steppers, restitution, stabilisation, reports, worlds."""
+
+import numpy as np
+import pytest
+from contact_bodies import (
+    G_EARTH,
+    box,
+    free_ball,
+    free_box,
+    joint,
+    link,
+    pendulum,
+    point_mass,
+    robot,
+    sphere,
+)
+
+import dyn_core as dyn
+from dyn_core.contact.rows import Constraint
+from dyn_core.contact.steppers import STEPPERS
+
+H = 0.01
+SCHEMES = ("stewart_trinkle", "anitescu_potra", "moreau_jean", "event_driven")
+
+
+def _mu(value, **more):
+    return {"materials": {"default": {"mu": value, **more}}}
+
+
+def _run(sim, count):
+    rows = []
+    for k in range(count):
+        sim.advance(k * sim.period)
+        rows.append((sim.q.copy(), sim.qd.copy(), sim.report))
+    return rows
+
+
+def test_c1_slides_down_for_a_second():
+    """100 semi-implicit steps of the box at 35 degrees."""
+    theta = np.radians(35)
+    turn = [0.0, np.sin(theta / 2), 0.0, np.cos(theta / 2)]
+    up = np.array([np.sin(theta), 0, np.cos(theta)])
+    world = {"half_spaces": [{"normal": up.tolist()}]}
+    model = free_box(**_mu(0.4))
+    q = np.concatenate([0.25 * up, turn])
+    sim = dyn.ContactSimulator(model, world, period=H, q0=q)
+    _run(sim, 100)
+    down = np.array([np.cos(theta), 0, -np.sin(theta)])
+    np.testing.assert_allclose(sim.q[:3] @ down, 1.2182782705, rtol=1e-6)
+    assert not sim.counters
+
+
+def test_c2_moreau_jean():
+    """The first two impacts at steps 453 and 1176, with their numbers."""
+    model = point_mass(axes="z", **_mu(0.0, restitution=0.8))
+    world = {"stepper": "moreau_jean", "stabilisation": "none", "slow": 0.0,
+             "margin": 0.1, "solver": "principal_pivoting"}  # fmt: skip
+    sim = dyn.ContactSimulator(model, world, period=1e-3, q0=[1.0])
+    hits = []
+    for k in range(1, 1180):
+        before = sim.qd[0]
+        sim.advance(k * 1e-3)
+        push = sum(c.impulse[0] for c in sim.report.contacts)
+        if push > 1e-9:
+            hits.append((k, before, sim.qd[0], push))
+    np.testing.assert_allclose(hits[0], (453, -4.43412, 3.547296, 7.991226), rtol=1e-9)
+    assert hits[1][0] == 1176
+    np.testing.assert_allclose(hits[1][2], 2.8284192, rtol=1e-9)
+
+
+def test_c2_event_driven_to_rest():
+    """Times of impacts to 1e-9, heights between, and the end of all bouncing."""
+    model = point_mass(axes="z", **_mu(0.0, restitution=0.8))
+    world = {"stepper": "event_driven", "slow": 0.0, "max_impacts": 5,
+             "solver": "principal_pivoting"}  # fmt: skip
+    sim = dyn.ContactSimulator(model, world, period=0.02, q0=[1.0])
+    times, speeds, energy = [], [], []
+    for k in range(208):
+        sim.advance(k * 0.02)
+        energy.append(sim.qd[0] ** 2 / 2 + G_EARTH * sim.q[0])
+        for told in sim.reports:
+            if told.h == 0:
+                times.append(told.t)
+        speeds.append(sim.qd[0])
+    np.testing.assert_allclose(
+        times[:3], [0.451523640986, 1.17396146656, 1.75191172702], rtol=1e-8
+    )
+    heights = [energy[k] / G_EARTH for k in (30, 70, 100)]
+    np.testing.assert_allclose(heights, [0.64, 0.4096, 0.262144], rtol=1e-7)
+    assert sim.counters["zeno"] >= 1
+    assert 4.0 < times[-1] <= 4.08  # all bouncing ends at 4.0637
+    np.testing.assert_allclose([*sim.q, *sim.qd], 0, atol=1e-6)
+
+
+def test_c4_pendulum_bounces():
+    """Speeds, the stop's and the pivot's impulse, and the next turning point."""
+    model = pendulum()
+    world = {"stepper": "event_driven", "limit_restitution": 0.5, "contacts": False}
+    sim = dyn.ContactSimulator(model, world, period=0.002, q0=[1.2])
+    k = 0
+    while not any(told.h == 0 for told in sim.reports):
+        before = sim.qd.copy()
+        sim.advance(k * 0.002)
+        k += 1
+    hit = next(told for told in sim.reports if told.h == 0)
+    stop = hit.impulses["lower limit of pivot"][0]
+    np.testing.assert_allclose(stop, 2.2673906392, rtol=1e-8)
+    np.testing.assert_allclose(stop / 0.32 / 1.5, 4.72373049833, rtol=1e-8)
+    assert before[0] < -4.6
+    turning = []
+    while sim.qd[0] > 0:
+        turning = sim.q[0]
+        sim.advance(k * 0.002)
+        k += 1
+    np.testing.assert_allclose(max(turning, sim.q[0]), 0.614132319731, atol=2e-5)
+
+
+def _ball(**extras):
+    """Give a ball on slides along x and z and a ball joint: velocities in world axes."""
+    return robot(
+        link("sx", 0.0, (0, 0, 0)),
+        link("sz", 0.0, (0, 0, 0)),
+        link("ball", 1.0, (0.004,) * 3, sphere(0.1)),
+        joint("x", "prismatic", "base", "sx", (1, 0, 0)),
+        joint("z", "prismatic", "sx", "sz"),
+        joint("turn", "floating", "sz", "ball"),
+        joints={"turn": {"type": "spherical"}},
+        **extras,
+    )
+
+
+def test_c7_ball_on_a_floating_joint():
+    """Velocities in body axes roll as far: nothing speeds up by turning."""
+    q, qd = np.array([0, 0, 0.1, 0, 0, 0, 1.0]), np.array([0, 0, 0, 3.0, 0, 0])
+    sim = dyn.ContactSimulator(free_ball(**_mu(0.2)), {}, period=H, q0=q, qd0=qd)
+    _run(sim, 80)
+    R = dyn.contact.pairs.body_poses(sim.model, sim.q)[0][1]
+    np.testing.assert_allclose(R @ sim.qd[3:], [2.14285714286, 0, 0], atol=1e-6)
+    np.testing.assert_allclose(R @ sim.qd[:3], [0, 21.4285714286, 0], atol=1e-5)
+
+
+@pytest.mark.parametrize("solver", ["admm", "projected_gauss_seidel"])
+def test_c7_ball_rolls(solver):
+    """Sliding becomes rolling at step 44, with the momentum that theory says."""
+    model = _ball(**_mu(0.2))
+    q, qd = np.array([0, 0.1, 0, 0, 0, 1.0]), np.array([3.0, 0, 0, 0, 0])
+    sim = dyn.ContactSimulator(model, {"solver": solver}, period=H, q0=q, qd0=qd)
+    rows = _run(sim, 60)
+    slides = [row[2].contacts[0].sliding for row in rows]
+    assert slides[42] > 1e-3
+    assert max(slides[43:]) < 1e-8
+    force = rows[43][2].contacts[0].force * H
+    np.testing.assert_allclose(force[0], -0.0134828571429, rtol=1e-6)
+    np.testing.assert_allclose(sim.qd[:2], [2.14285714286, 0], atol=1e-7)
+    np.testing.assert_allclose(sim.qd[2:], [0, 21.4285714286, 0], atol=1e-6)
+    lost = sum(row[2].kinetic_change for row in rows)
+    np.testing.assert_allclose(lost, -1.28571428571, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("mu", "a", "alpha"),
+    [(0.17, 3.50357142857, 35.0357142857), (0.1, 4.05542907889, 21.2392730278)],
+)
+def test_c7_ball_on_an_incline(mu, a, alpha):
+    """It rolls where friction suffices, slips where it does not."""
+    theta = np.radians(30)
+    up = np.array([np.sin(theta), 0, np.cos(theta)])
+    model = free_ball(**_mu(mu))
+    world = {"half_spaces": [{"normal": up.tolist()}]}
+    q = np.concatenate([0.1 * up, [0, 0, 0, 1]])
+    sim = dyn.ContactSimulator(model, world, period=H, q0=q)
+    sim.advance(0.0)
+    down = np.array([np.cos(theta), 0, -np.sin(theta)])
+    R = dyn.contact.pairs.body_poses(model, sim.q)[0][1]
+    np.testing.assert_allclose(R @ sim.qd[3:] @ down / H, a, rtol=1e-7)
+    np.testing.assert_allclose(sim.qd[1] / H, alpha, rtol=1e-7)
+
+
+def test_c12_errors_decay():
+    """Baumgarte takes a fifth of a linear error in each step; none leaves it."""
+    for law, wanted in (("baumgarte", [0.016, 0.0065536, 0.002147483648]),
+                        ("none", [0.02] * 3)):  # fmt: skip
+        model = robot(
+            link("a", 1.0, (0, 0, 0)),
+            link("b", 1.0, (0, 0, 0)),
+            joint("xa", "prismatic", "base", "a", (1, 0, 0)),
+            joint("xb", "prismatic", "base", "b", (1, 0, 0)),
+        )
+        world = {"gears": [{"joints": ["xa", "xb"]}], "stabilisation": law}
+        sim = dyn.ContactSimulator(model, world, period=H, q0=[0.02, 0.0])
+        errors = [row[0][0] - row[0][1] for row in _run(sim, 10)]
+        np.testing.assert_allclose([errors[k] for k in (0, 4, 9)], wanted, rtol=1e-9)
+
+
+def test_split_impulses_move_without_energy():
+    """Errors go as with Baumgarte, but nothing is left moving."""
+    model = free_box(**_mu(0.5))
+    q = np.array([0, 0, 0.24, 0, 0, 0, 1])
+    sim = dyn.ContactSimulator(
+        model, {"stabilisation": "split_impulse"}, period=H, q0=q
+    )
+    rows = _run(sim, 10)
+    np.testing.assert_allclose(rows[0][0][2], 0.242, rtol=1e-7)
+    np.testing.assert_allclose(rows[-1][0][2], 0.25 - 0.01 * 0.8**10, rtol=1e-6)
+    np.testing.assert_allclose([row[1] for row in rows], 0, atol=1e-8)
+
+
+def test_soft_rows_sink_by_weight_over_stiffness():
+    """erp_cfm at rest: m g = k times the overlap, whatever h and damping."""
+    for h, d in ((0.01, 100.0), (0.002, 300.0)):
+        model = point_mass(2.0, "z", **_mu(0.0))
+        world = {"stabilisation": "erp_cfm", "stiffness": 1e4, "damping": d}
+        sim = dyn.ContactSimulator(model, world, period=h, q0=[0.0])
+        _run(sim, round(1.0 / h))
+        np.testing.assert_allclose(sim.q, -0.001962, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("impacts", "e", "wanted"),
+    [
+        ("simultaneous", 0.0, (1 / 3, 1 / 3, 1 / 3)),
+        ("simultaneous", 0.5, (0.0, 0.5, 0.5)),
+        ("simultaneous", 1.0, (-1 / 3, 2 / 3, 2 / 3)),
+        ("sequential", 1.0, (0.0, 0.0, 1.0)),
+    ],
+)
+@pytest.mark.parametrize("stepper", ["anitescu_potra", "event_driven"])
+def test_c13_three_balls(impacts, e, wanted, stepper):
+    """Newton's cradle by the simultaneous and the sequential law."""
+    parts = []
+    for k in range(3):
+        parts.append(link(f"b{k}", 1.0, (0, 0, 0), sphere(0.1)))
+        parts.append(
+            joint(f"x{k}", "prismatic", "base", f"b{k}", (1, 0, 0), (0.2 * k, 0, 0))
+        )
+    model = robot(*parts, gravity=(0, 0, 0), **_mu(0.0, restitution=e))
+    world = {"half_spaces": [], "impacts": impacts, "stepper": stepper,
+             "stabilisation": "none", "solver": "principal_pivoting"}  # fmt: skip
+    q = [1e-12, 0.0, -1e-12]
+    sim = dyn.ContactSimulator(model, world, period=1e-6, q0=q, qd0=[1, 0, 0])
+    sim.advance(0.0)
+    np.testing.assert_allclose(sim.qd, wanted, atol=1e-8)
+    if e == 1.0:
+        np.testing.assert_allclose(sim.qd @ sim.qd, 1.0, rtol=1e-8)
+
+
+def test_c15_spinning_ball():
+    """Torsional friction brakes at its rate, stops in time, and stays."""
+    model = robot(
+        link("slide", 0.0, (0, 0, 0)),
+        link("ball", 1.0, (0.004,) * 3, sphere(0.1)),
+        joint("z", "prismatic", "base", "slide"),
+        joint("spin", "continuous", "slide", "ball"),
+        **_mu(0.5, torsion=0.005),
+    )
+    sim = dyn.ContactSimulator(model, {}, period=H, q0=[0.1, 0.0], qd0=[0.0, 5.0])
+    rows = _run(sim, 50)
+    np.testing.assert_allclose(rows[9][1][1], 5 - 12.2625 * 0.1, rtol=1e-7)
+    np.testing.assert_allclose(
+        [row[2].contacts[0].impulse[0] for row in rows], 0.0981, rtol=1e-6
+    )
+    assert rows[39][1][1] > 1e-3
+    np.testing.assert_allclose([row[1][1] for row in rows[40:]], 0, atol=1e-8)
+
+
+def test_rolling_friction_brakes():
+    """A rolling ball loses speed through its rolling rows; without them it keeps it."""
+    speeds = []
+    for rolling in (0.0, 0.002):
+        model = _ball(**_mu(0.8, torsion=0.01, rolling=rolling))
+        q, qd = np.array([0, 0.1, 0, 0, 0, 1.0]), np.array([1.0, 0, 0, 10.0, 0])
+        sim = dyn.ContactSimulator(model, {}, period=H, q0=q, qd0=qd)
+        rows = _run(sim, 10)
+        speeds.append(sim.qd[0])
+        assert all(row[2].energy_change <= 1e-12 for row in rows)
+        assert all(row[2].converged for row in rows)
+    np.testing.assert_allclose(speeds[0], 1.0, rtol=1e-7)
+    brake = 0.002 * G_EARTH * 0.1 / (0.004 + 0.01)  # M r / (I + m r^2)
+    np.testing.assert_allclose(speeds[1], 1 - brake * 0.1, rtol=1e-3)
+
+
+@pytest.mark.parametrize("stepper", SCHEMES)
+def test_impacts_without_restitution_take_energy(stepper):
+    """A box falls on a corner: no step adds kinetic energy through contacts."""
+    model = free_box(**_mu(0.5))
+    q = np.array([0, 0, 0.6, 0.2, 0.1, 0.0, 1.0])
+    sim = dyn.ContactSimulator(model, {"stepper": stepper, "stabilisation": "none"},
+                               period=0.005, q0=model.normalize(q))  # fmt: skip
+    told = []
+    for k in range(62):
+        sim.advance(k * 0.005)
+        told += sim.reports
+    assert any(sum(c.impulse[0] for c in x.contacts) > 0 for x in told)
+    assert max(x.energy_change for x in told) <= 1e-9
+    assert all(x.converged for x in told)
+    assert max(x.residuals.primal for x in told) < 1e-8
+
+
+def test_two_boxes_stand_on_each_other():
+    """A stack of two free boxes rests; the ground carries both."""
+    size, parts = box(0.2, 0.2, 0.2), []
+    for name, m in (("low", 1.0), ("high", 3.0)):
+        parts.append(link(name, m, (0.01,) * 3, size))
+        parts.append(joint(f"{name}_free", "floating", "base", name))
+    model = robot(*parts, **_mu(0.6))
+    q = np.array([0, 0, 0.1, 0, 0, 0, 1, 0, 0, 0.3, 0, 0, 0, 1.0])
+    sim = dyn.ContactSimulator(model, {}, period=H, q0=q)
+    _run(sim, 30)
+    np.testing.assert_allclose(sim.q[[2, 9]], [0.1, 0.3], atol=1e-6)
+    np.testing.assert_allclose(sim.report.total_force, [0, 0, 4 * G_EARTH], atol=1e-5)
+    reactions = sim.reactions(at="world")
+    np.testing.assert_allclose(reactions, 0, atol=1e-5)  # free joints carry nothing
+
+
+def test_momentum_is_that_of_the_forces():
+    """Spinning and sliding, momentum changes by h times weight and contact forces."""
+    model = free_box(**_mu(0.3))
+    q = np.array([0, 0, 0.25, 0, 0, 0, 1])
+    qd = np.array([0, 0, 0, 1.0, 0.5, 0])
+    sim = dyn.ContactSimulator(model, {}, period=1e-3, q0=q, qd0=qd)
+    momentum = dyn.solver("momentum").build(model)
+    before = momentum(sim.q, sim.qd)[0]
+    sim.advance(0.0)
+    told, after = sim.report, momentum(q, sim.qd)[0]
+    force = told.total_force + [0, 0, -2.0 * G_EARTH]
+    np.testing.assert_allclose((after - before)[3:] / 1e-3, force, atol=1e-6)
+    assert told.kinetic_change < 0
+    assert told.energy_change < 0
+
+
+def test_base_reaction_is_the_weight():
+    """The base of an arm that is held still carries its whole weight."""
+    model = dyn.load_urdf(dyn.robots.path("two_link"))
+    sim = dyn.ContactSimulator(model, {"half_spaces": []}, period=1e-3)
+    g = dyn.solver("gravity").build(model)
+    for k in range(3):
+        sim.command(k * 1e-3, g(sim.q))
+        sim.advance(k * 1e-3)
+    f = sim.reactions(at="world")[0]
+    np.testing.assert_allclose(f[3:], [0, 0, model.mass * G_EARTH], atol=1e-6)
+
+
+def test_a_leg_that_leans_on_the_ground():
+    """Base reaction and ground together carry the weight at rest."""
+    model = robot(
+        link("rod", 1.5, (0.08, 0.08, 0.0), sphere(0.02), (0.4, 0, 0), (0.8, 0, 0)),
+        joint("pivot", "revolute", "base", "rod", (0, 1, 0), (0, 0, 0.5)),
+        **_mu(0.0),
+    )
+    angle = np.arcsin(0.48 / 0.8)
+    sim = dyn.ContactSimulator(model, {}, period=1e-3, q0=[angle])
+    _run(sim, 3)
+    assert sim.report.contacts[0].force[2] > 1
+    f = sim.reactions(at="world")[0]
+    np.testing.assert_allclose(
+        f[3:] + sim.report.total_force, [0, 0, 1.5 * G_EARTH], atol=1e-6
+    )
+    np.testing.assert_allclose(
+        sim.report.contacts[0].force[2], 1.5 * G_EARTH / 2, rtol=1e-5
+    )
+
+
+@pytest.mark.parametrize("kind", ["ball", "box", "arm"])
+def test_gaps_change_as_rows_say(kind):
+    """Differences of the gap along q are the normal row of J."""
+    rng = np.random.default_rng(4)
+    if kind == "arm":
+        from contact_bodies import two_link
+
+        model = two_link(0.05)
+        world = {"half_spaces": [{"normal": [0.3, 1, 0.1], "point": [0, -3, 0]}]}
+    else:
+        model = free_ball(r=0.2) if kind == "ball" else free_box()
+        world = {"half_spaces": [{"normal": [0.2, -0.1, 1.0], "point": [0, 0, -3]}]}
+    assembly = dyn.Assembly(model, {**world, "margin": 10.0})
+    q = model.random(rng)
+    scene = assembly.at(q, np.zeros(model.nv))
+    assert scene.constraints
+    d = 1e-6
+    for k, unit in enumerate(np.eye(model.nv)):
+        gaps = []
+        for sign in (1, -1):
+            at = assembly.at(model.integrate(q, sign * d * unit), np.zeros(model.nv))
+            gaps.append({c.id: c.gap for c in at.constraints})
+        for c in scene.constraints:
+            slope = (gaps[0][c.id] - gaps[1][c.id]) / (2 * d)
+            np.testing.assert_allclose(slope, c.J[0, k], atol=1e-7)
+
+
+def test_delassus_two_ways():
+    """J H^-1 J.T as a matrix is what sweeps over the bodies give."""
+    model = dyn.load_urdf(dyn.robots.path("quadruped"), root_joint="floating")
+    q = model.random(np.random.default_rng(0))
+    q[2] = 0.0
+    assembly = dyn.Assembly(model, {"margin": 5.0})
+    scene = assembly.at(q, np.zeros(model.nv))
+    plain = scene.problem(np.zeros(model.nv), 0.01)
+    swept = scene.problem(np.zeros(model.nv), 0.01, matrix_free=True)
+    np.testing.assert_allclose(swept.matrix, plain.matrix, rtol=1e-8, atol=1e-10)
+    assert np.linalg.eigvalsh(plain.matrix).min() > -1e-9
+    rank = np.linalg.matrix_rank(scene.J, tol=1e-8)
+    assert np.linalg.matrix_rank(plain.matrix, tol=1e-8) == rank
+
+
+def _mixed():
+    """Give a scene of a limit, dry friction, a loop, a gear and a contact."""
+    parts, names = [], ("a", "b", "c", "d")
+    for k, name in enumerate(names):
+        parts.append(link(name, 1.0 + k, (0.1,) * 3, sphere(0.1) if k == 0 else ""))
+    more = ('<limit lower="0" upper="2" effort="0" velocity="9"/>'
+            '<dynamics friction="{}"/>')  # fmt: skip
+    parts += [
+        joint("ja", "prismatic", "base", "a", more=more.format(0.0)),
+        joint("jb", "revolute", "a", "b", (0, 1, 0), more=more.format(0.3)),
+        joint("jc", "continuous", "b", "c", (1, 0, 0)),
+        joint("jd", "continuous", "base", "d", (1, 0, 0)),
+    ]
+    model = robot(*parts, **_mu(0.0))
+    loop = dyn.coupling("tie", ("jb", "jc"), lambda b, c: [b - 2.0 * c])
+    model = model.with_loops(loop)
+    world = {"gears": [{"joints": ["jc", "jd"], "ratio": 2.0}], "margin": 0.05}
+    assembly = dyn.Assembly(model, world)
+    rng = np.random.default_rng(1)
+    q = np.array([0.1, 0.0, 0.0, 0.0])
+    return assembly.at(q, np.array([-0.2, 0.5, 0.1, -1.0]), 0.01), rng
+
+
+@pytest.mark.parametrize(
+    "solver", ["admm", "principal_pivoting", "projected_gauss_seidel", "lemke"]
+)
+def test_all_blocks_in_one_problem(solver):
+    """Limit, dry friction, loop, gear and contact: every solver as enumeration."""
+    scene, rng = _mixed()
+    roles = {c.role for c in scene.constraints}
+    assert {"contact", "limit", "friction", "loop", "gear"} <= roles
+    assert len({c.id for c in scene.constraints}) == len(scene.constraints)
+    for _ in range(3):
+        free = scene.free(rng.normal(size=4), 0.01) + 0.3 * rng.normal(size=4)
+        problem = scene.problem(free, 0.01)
+        found = dyn.contact.solve(problem, solver)
+        wanted = dyn.contact.solve(problem, "enumeration")
+        assert found.converged
+        assert wanted.converged
+        np.testing.assert_allclose(
+            scene.moved(free, found.impulses),
+            scene.moved(free, wanted.impulses),
+            atol=1e-6,
+        )
+
+
+def test_prescribed_joints_follow_their_accelerations():
+    """A prescribed joint speeds up as told; its force is what that takes."""
+    model = robot(
+        link("a", 1.0, (0.3, 0.3, 0.3)),
+        link("b", 1.0, (0.05, 0.05, 0.05)),
+        joint("ja", "continuous", "base", "a"),
+        joint("jb", "continuous", "base", "b"),
+    )
+    sim = dyn.ContactSimulator(model, {}, period=H, prescribed=("ja",))
+    sim.accelerate(0.0, [2.0])
+    sim.advance(0.0)
+    np.testing.assert_allclose(sim.qd, [0.02, 0.0], atol=1e-10)
+    np.testing.assert_allclose(sim.effort, [0.6, 0.0], atol=1e-7)
+
+
+def test_warm_starts_save_iterations():
+    """Impulses are found again by id: the second step needs fewer iterations."""
+    model = free_box(**_mu(0.5))
+    q = np.array([0, 0, 0.25, 0, 0, 0, 1])
+    sim = dyn.ContactSimulator(
+        model, {"solver": "projected_gauss_seidel"}, period=H, q0=q
+    )
+    rows = _run(sim, 5)
+    assert rows[4][2].iterations < rows[0][2].iterations / 2
+
+
+def test_runs_carry_their_contacts():
+    """simulate with a world gives reports, energies and counters."""
+    model = free_ball(**_mu(0.5))
+    q = np.array([0, 0, 0.15, 0, 0, 0, 1])
+    run = dyn.simulate.simulate(model, world={"margin": 0.05}, duration=0.3,
+                                period=H, q0=q)  # fmt: skip
+    assert len(run.reports) == len(run.t) == 30
+    assert run.reports[-1][-1].contacts[0].link_b == "ground"
+    np.testing.assert_allclose(run.reports[-1][-1].total_force[2], G_EARTH, rtol=1e-6)
+    assert run.energy[-1] < run.energy[0]
+    assert run.counters == {}
+    assert not dyn.simulate.simulate(model, duration=0.02, q0=q).reports
+
+
+def test_bad_solutions_are_counted_and_stop():
+    """Not converged is counted; no solution stops with the last good state."""
+    model = free_box(**_mu(0.5))
+    q = np.array([0, 0, 0.25, 0, 0, 0, 1])
+    world = {
+        "solver": "projected_gauss_seidel",
+        "solver_options": {"max_iterations": 1},
+    }
+    sim = dyn.ContactSimulator(model, world, period=H, q0=q, qd0=[0, 0, 0, 1, 0, -1])
+    sim.advance(0.0)
+    assert sim.counters["contact not converged"] == 1
+    assert not sim.report.converged
+    rigid = robot(
+        link("a", 1.0, (0.3, 0.3, 0.3)),
+        joint("ja", "continuous", "base", "a"),
+    )
+    sim = dyn.ContactSimulator(rigid, {}, period=H, prescribed=("ja",))
+    sim.f_ext = np.full((1, 6), np.nan)
+    with pytest.raises(dyn.DynError):
+        sim.advance(0.0)
+    assert sim.paused
+    assert sim.counters["step failed"] == 1
+    np.testing.assert_array_equal(sim.qd, 0)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ({"groun": 1}, "unknown key groun; valid: half_spaces"),
+        ({"stepper": "euler"}, "stewart_trinkle"),
+        ({"erp": 2.0}, "erp is 2.0; valid: 0 to 1"),
+        ({"erp": float("nan")}, "erp is nan"),
+        ({"half_spaces": [{"material": {"mu": -1}}]}, "mu is -1.0; valid: 0 or more"),
+        ({"half_spaces": [{"normal": [0, 0, 0]}]}, "no direction"),
+        ({"gears": [{"joints": ["a"]}]}, "two names"),
+        ({"limits": 1}, "limits is 1; valid: true or false"),
+    ],
+)
+def test_bad_worlds_are_refused(data, words):
+    """Each says what is wrong and what would be valid."""
+    with pytest.raises(dyn.ModelError, match=words.replace("[", r"\[")):
+        dyn.World.of(data)
+
+
+def test_bad_solvers_and_blocks_are_refused():
+    """A solver of another kind, an unknown one, and a block with bad numbers."""
+    model = free_ball()
+    with pytest.raises(dyn.SignatureError, match="admm"):
+        dyn.Assembly(model, {"solver": "rnea"})
+    with pytest.raises(dyn.SolverNotFound, match="admm"):
+        dyn.Assembly(model, {"solver": "no_such"})
+    for numbers in ({"mu": (-1.0,)}, {"restitution": 2.0}, {"gap": np.nan}, {"mu": ()}):
+        with pytest.raises(ValueError, match="'mine'"):
+            Constraint("mine", 0, "contact", "contact", np.ones((3, 6)),
+                       **{"mu": (0.5,), **numbers})  # fmt: skip
+
+
+def test_all_steppers_are_offered():
+    """The World's names are those of the steppers."""
+    assert set(STEPPERS) == set(SCHEMES)
+
+
+def test_ball_joints_have_swing_and_twist_limits():
+    """A pendulum on a ball joint stays within its swing."""
+    model = robot(
+        link("rod", 1.0, (0.05, 0.05, 0.01), xyz=(0.2, 0, -0.4)),
+        joint("ball", "floating", "base", "rod"),
+        joints={"ball": {"type": "spherical", "swing": 0.3, "twist": [-0.2, 0.2]}},
+    )
+    sim = dyn.ContactSimulator(model, {"contacts": False}, period=0.005)
+    names = set()
+    for k in range(300):
+        sim.advance(k * 0.005)
+        names |= {n for n, x in sim.report.impulses.items() if abs(x[0]) > 1e-9}
+    assert "swing limit of ball" in names
+    R = dyn.contact.pairs.body_poses(model, sim.q)[0][1]
+    assert np.arccos(R[2, 2]) < 0.3 + 1e-3
