@@ -128,6 +128,7 @@ from dyn_core.signature import (
     Port,
     Signature,
 )
+from dyn_core.simulation import Recording, Simulator, simulate
 from dyn_core.solver import Solver, TextSolver
 from dyn_core.spatial import (
     ArticulatedInertia,

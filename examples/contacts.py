@@ -21,7 +21,7 @@ from dyn_core.contact import solve
 from dyn_core.planar import ChainModel, ChainSimulator, from_angles
 from dyn_core.planar.chain import make_chain_like
 from dyn_core.planar.convert import to_urdf
-from dyn_core.simulate import Recording, simulate
+from dyn_core.simulation import Recording, simulate
 from dyn_core.tasks.walker import Walker, walker_chain
 
 G = 9.81  # [m/s²]

@@ -17,7 +17,7 @@ import yaml
 import dyn_core as dyn
 from dyn_core import robots
 from dyn_core.control import Controller
-from dyn_core.simulate import simulate
+from dyn_core.simulation import simulate
 from dyn_core.trajectory import make_trajectory
 from ros_nodes.demo_plan import GAINS, Outcome, Plan, plan
 from ros_nodes.graphs import GRAPHS

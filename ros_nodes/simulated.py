@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import dyn_core as dyn
-from dyn_core.simulate import Simulator
+from dyn_core.simulation import Simulator
 from ros_nodes._node import RobotNode
 from ros_nodes.conversions import JointWriter, Placed, placed_joints, root_pose
 

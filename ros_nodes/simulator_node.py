@@ -34,7 +34,7 @@ COMMANDS = "effort_controller/commands"
 class SimulatorNode(RobotNode):
     """Simulates a robot or a planar chain at a fixed rate.
 
-    Its rules: dyn_core.simulate, dyn_core.contact.simulator, dyn_core.planar.robot.
+    Its rules: dyn_core.simulation, dyn_core.contact.simulator, dyn_core.planar.robot.
     """
 
     def __init__(self, **kwargs: Any) -> None:

@@ -154,13 +154,17 @@ def test_mujoco_has_the_same_planar_systems(name):
     if name == "walker":
         chain, n = task.system, task.system.n
         state[:, 1 : 2 * n : 2] += 0.5
-        x, v, *flags, tau, dt = (np.asarray(part) for part in planar._parts(task, state, action))
+        x, v, *flags, tau, dt = (
+            np.asarray(part) for part in planar._parts(task, state, action)
+        )
         step = dyn.solver("chain_fixed_step").build(chain, engine="graph")
         x, v = step(x[0], v[0], *(flag[0] for flag in flags), tau[0], dt)[:2]
         wanted = np.r_[v[0], joint_rates(chain, ChainState(x, v))]
         assert np.abs(link_rates(chain, ChainState(x, v))).max() > 0.05
     else:
-        after = dyn.solver("task_step").build(task, engine="graph")(state[0], action[0])[0]
+        after = dyn.solver("task_step").build(task, engine="graph")(
+            state[0], action[0]
+        )[0]
         wanted = after[task.ns // 2 :]
     (q,), (v,) = peer.place(state)
     peer.data.qpos[:], peer.data.qvel[:] = q, v

@@ -5,7 +5,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.control import Controller, Rules
-from dyn_core.simulate import simulate
+from dyn_core.simulation import simulate
 from dyn_core.trajectory import make_trajectory
 
 Q0 = np.array([0, -0.6, 0, -2.2, 0, 1.6, 0.8])

@@ -16,7 +16,7 @@ MODULES = [p for name in PACKAGES for p in sorted((ROOT / name).rglob("*.py"))]
 ORDER = (
     "errors", "operations", "scalar", "jets", "spatial", "duals", "system", "model", "matrices", "signature", "engines",
     "border", "solver", "array_solver", "cost", "hookspecs", "registry", "consistency", "trajectory", "control",
-    "commanded", "contact", "simulate",
+    "commanded", "contact", "simulation",
     "physical_fit", "identifiable", "identification",
     "planar", "tasks", "envs", "testing", "bench", "cli",
 )  # fmt: skip
@@ -80,7 +80,14 @@ def test_core_imports_only_what_stands_before(path):
 def test_plugins_import_core_and_neighbours_only():
     """dyn_plugins knows no engine and no ROS; texts use neither math nor numpy."""
     for path in sorted((ROOT / "dyn_plugins").rglob("*.py")):
-        allowed = ["dyn_core", "dyn_plugins", "math", "dataclasses", "functools", "typing"]
+        allowed = [
+            "dyn_core",
+            "dyn_plugins",
+            "math",
+            "dataclasses",
+            "functools",
+            "typing",
+        ]
         if "(ArraySolver)" in path.read_text(encoding="utf-8"):
             allowed.append("numpy")  # solvers that are no texts
         for name in _imports(path):

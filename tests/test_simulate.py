@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.simulate import Simulator, simulate
+from dyn_core.simulation import Simulator, simulate
 from dyn_core.testing import random_model
 
 

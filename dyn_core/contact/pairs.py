@@ -144,7 +144,9 @@ class ContactPairs:
                 if rule is None:
                     rule = frozenset((a.body, b.body)) not in near
                 if rule:
-                    material = self.model.material(a.link).combined(self.model.material(b.link))
+                    material = self.model.material(a.link).combined(
+                        self.model.material(b.link)
+                    )
                     found.append(_Pair(k, m, material, self._foreign(a, b)))
         return found
 

@@ -71,7 +71,7 @@ class ContactSimulator(Commanded):
             self.engine,
         )
         self.program = self.assembly.kinematics
-        self._reactions: Any = None
+        self._reactions: dict[Any, Any] = {}
         self._prepare()
 
     def reset(self) -> None:
@@ -161,9 +161,12 @@ class ContactSimulator(Commanded):
             names = ", ".join(loop.name for loop in self.model.loops)
             raise UnsupportedError(f"reactions: the robot has loops ({names})")
         step, h = self.last
-        program = solver("joint_reactions").build(
-            self.model, inputs=["f_ext"], engine=self.engine, **options
-        )
+        key = tuple(sorted(options.items()))
+        if key not in self._reactions:
+            self._reactions[key] = solver("joint_reactions").build(
+                self.model, inputs=["f_ext"], engine=self.engine, **options
+            )
+        program = self._reactions[key]
         scene = step.held.scene
         f_ext = scene.wrenches(step.held.impulse) / h
         push = self._pushed()

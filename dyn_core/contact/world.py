@@ -99,8 +99,13 @@ class World:
                 _refuse(key, value, "0 or more" if most > 1 else "0 to 1")
         if self.stiffness + self.damping <= 0:
             _refuse("stiffness", self.stiffness, "above zero, or a damping above zero")
-        if self.max_impacts < 1:
-            _refuse("max_impacts", self.max_impacts, "1 or more")
+        count = self.max_impacts
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            _refuse("max_impacts", count, "a whole number, 1 or more")
+        for key, value in dict(self.solver_options).items():
+            numbers = value if isinstance(value, (list, tuple)) else [value]
+            if not all(isinstance(x, (bool, int, float)) for x in numbers):
+                _refuse(f"solver_options.{key}", value, "a number, or a list of them")
 
     @classmethod
     def of(cls, data: Any) -> World:
@@ -140,8 +145,18 @@ def _half_space(where: str, entry: Any) -> HalfSpace:
         return entry
     only_keys(where, entry, tuple(f.name for f in fields(HalfSpace)))
     values = dict(entry)
-    if isinstance(values.get("material"), Mapping):
-        values["material"] = _material(f"{where}: material", values["material"])
+    material = values.get("material")
+    if isinstance(material, Mapping):
+        values["material"] = _material(f"{where}: material", material)
+    elif material is not None and not isinstance(material, Material):
+        raise ModelError(f"{where}: material is {material!r}; valid: a mapping")
+    for key in ("point", "normal"):
+        if key not in values:
+            continue
+        numbers = values[key]
+        if not isinstance(numbers, (list, tuple)) or len(numbers) != 3:
+            raise ModelError(f"{where}: {key} is {numbers!r}; valid: three numbers")
+        values[key] = tuple(finite(f"{where}: {key}", x) for x in numbers)
     return HalfSpace(**values)
 
 

@@ -230,8 +230,10 @@ class ChainSimulator(MovingChain):
                 break
         after = joint_rates(self.chain, ChainState(self.x, result.v_next))
         gone = whole[0] - modes.on
-        if any(modes.rate(key, result.v_next, after) < -TOUCH for key in gone):
-            modes.restore(whole)  # what was let go would go on: all is kept
+        goes_on = any(modes.rate(key, result.v_next, after) < -TOUCH for key in gone)
+        kept = [key for key in sorted(gone) if not goes_on and not self._may_go(key)]
+        if goes_on or kept:
+            modes.restore(whole)  # it would go on, or clatters: all is kept
             result, pushes = self._struck(keys)
         elif not modes.on:
             self._note("release", "all that was hit would have to pull")

@@ -478,14 +478,14 @@ def test_runs_carry_their_contacts():
     """simulate with a world gives reports, energies and counters."""
     model = free_ball(**_mu(0.5))
     q = np.array([0, 0, 0.15, 0, 0, 0, 1])
-    run = dyn.simulate.simulate(model, world={"margin": 0.05}, duration=0.3,
+    run = dyn.simulate(model, world={"margin": 0.05}, duration=0.3,
                                 period=H, q0=q)  # fmt: skip
     assert len(run.reports) == len(run.t) == 30
     assert run.reports[-1][-1].contacts[0].link_b == "ground"
     np.testing.assert_allclose(run.reports[-1][-1].total_force[2], G_EARTH, rtol=1e-6)
     assert run.energy[-1] < run.energy[0]
     assert run.counters == {}
-    assert not dyn.simulate.simulate(model, duration=0.02, q0=q).reports
+    assert not dyn.simulate(model, duration=0.02, q0=q).reports
 
 
 def test_bad_solutions_are_counted_and_stop():

@@ -7,7 +7,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.scalar import sin
-from dyn_core.simulate import simulate
+from dyn_core.simulation import simulate
 from dyn_core.testing import random_model, scaled_error
 from dyn_core.testing.case import derivative
 

@@ -212,7 +212,13 @@ def test_singular_rules(guided):
             modes = {"active": [0, 0, 1, 0, 0], "alpha_w": [0, 0, value, 0, 0]}
             solved = _solve(Part2(), case, **modes)
             if 2 in guided:
-                assert solved["dropped"].tolist() == [[0, 0], [1, 0], [1, 1], [0, 0], [0, 0]]
+                assert solved["dropped"].tolist() == [
+                    [0, 0],
+                    [1, 0],
+                    [1, 1],
+                    [0, 0],
+                    [0, 0],
+                ]
             else:
                 lost = solved["dropped"]
                 assert lost.sum() == lost[1, 0] + lost[2, 1] == 1
