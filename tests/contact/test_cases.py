@@ -7,7 +7,7 @@ from contact_problems import G_EARTH, box_on_plane, rigid_rows, stack
 from dyn_core import contact
 from dyn_core.contact import ConstraintProblem, solve
 
-EXACT = ("admm", "projected_gauss_seidel", "lemke", "enumeration")
+EXACT = ("admm", "admm_rolled", "projected_gauss_seidel", "lemke", "enumeration")
 CLOSE = {"rtol": 1e-7, "atol": 1e-9}
 
 

@@ -104,7 +104,7 @@ def test_friction_from_none_to_ten(mu):
         for kind in KINDS:
             problem = random_contacts(kind, seed, mus=(mu,))
             size = np.abs(problem.b).max()
-            for name in ("admm", "projected_gauss_seidel"):
+            for name in ("admm", "admm_rolled", "projected_gauss_seidel"):
                 options = {"engine": "graph"} if name[0] == "p" else {}
                 found = solve(problem, name, **options)
                 solved += found.converged
@@ -201,13 +201,14 @@ def test_no_solution_is_no_answer(name):
             assert max(found.residuals[1:3]) > 1e-3
         else:
             assert not found.converged, problem
-            if name != "projected_gauss_seidel":
+            if name not in ("projected_gauss_seidel", "admm_rolled"):
                 assert found.status in ("infeasible", "ray")
 
 
+@pytest.mark.parametrize("name", ("projected_gauss_seidel", "admm_rolled"))
 @pytest.mark.parametrize("engine", available())
-def test_the_text_runs_on_every_engine(engine):
-    """Gauss-Seidel gives the same on each engine, alone and in a batch."""
+def test_texts_run_on_every_engine(engine, name):
+    """A text gives the same on each engine, alone and in a batch."""
     layout = ConstraintLayout.of(
         "contact", ("contact", 4), "box", "unilateral", ("bilateral", 2)
     )
@@ -222,7 +223,7 @@ def test_the_text_runs_on_every_engine(engine):
         1e-3 * np.ones(m),
         np.zeros(m),
     )
-    text = dyn.solver("projected_gauss_seidel")
+    text = dyn.solver(name)
     wanted = text.build(layout, engine="plain")
     program = text.build(layout, engine=engine)
     batch = program(G, b, *rest)
