@@ -82,11 +82,7 @@ def joint(name: str, kind: str, parent: str, child: str, axis: str = "") -> str:
 
 
 def ball(mu: float, restitution: float = 0.0) -> dyn.Model:
-    """Give a ball of 1 kg, radius 0.1 m, whose centre has coordinates x, y, z.
-
-    A floating joint would have its velocity in axes that turn with the ball; a
-    semi-implicit step of one that spins fast does not keep it well.
-    """
+    """Give a ball of 1 kg, radius 0.1 m, whose centre has coordinates x, y, z."""
     rows = zip(
         "xyz", ("world", "a", "b"), "abc", ("1 0 0", "0 1 0", "0 0 1"), strict=True
     )

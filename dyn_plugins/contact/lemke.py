@@ -6,6 +6,7 @@ from dyn_core import CONTACT_SOLVE, ArraySolver, UnsupportedError, hookimpl
 from dyn_core.contact import CONVERGED, MAX_ITERATIONS, RAY, Numbers
 
 PIVOT = 1e-11  # entries below it are no pivots, rows and columns scaled to one
+PROVEN = 1e-12  # what a ray may leave of the law and be a solution
 
 
 def lemke(M, q, max_iterations):
@@ -210,6 +211,8 @@ class Lemke(ArraySolver):
         w = M @ z + q / size
         law = float(np.abs(np.minimum(z, w)).max(initial=0.0))
         law /= max(1.0, float(np.abs(z).max(initial=0.0)))
+        if status == RAY and law <= PROVEN:
+            status = CONVERGED  # the artificial variable is zero, though in the basis
         return reduced.answer(T @ z * size + start, pivots, status, law)
 
 

@@ -565,3 +565,31 @@ def test_ball_joints_have_swing_and_twist_limits():
     assert "swing limit of ball" in names
     R = dyn.contact.pairs.body_poses(model, sim.q)[0][1]
     assert np.arccos(R[2, 2]) < 0.3 + 1e-3
+
+
+@pytest.mark.parametrize("solver", ("lemke", "admm"))
+def test_a_stack_of_boxes_is_solved_in_every_step(solver):
+    """Five boxes at rest on each other: each carries those above it, and none moves."""
+    names = [f"box{k}" for k in range(5)]
+    size, inertia = box(0.4, 0.4, 0.2), (1 / 60, 1 / 60, 4 / 150)
+    model = robot(
+        *(link(name, 1.0, inertia, size) for name in names),
+        *(joint(f"free_{name}", "floating", "base", name) for name in names),
+        **_mu(0.5),
+    )
+    q = model.neutral()
+    for k, name in enumerate(names):
+        q[model.q_slice(f"free_{name}").start + 2] = 0.1 + 0.2 * k
+    sim = dyn.ContactSimulator(model, {"solver": solver}, period=H, q0=q)
+    for _, _, report in _run(sim, 12):
+        assert report.status == "converged"
+    np.testing.assert_allclose(sim.q, q, atol=1e-7)
+    for k, name in enumerate(names):
+        below = [
+            c.force[2]
+            for c in sim.report.contacts
+            if c.link_a == name or c.link_b == name
+        ]
+        assert sum(map(abs, below)) == pytest.approx(
+            G_EARTH * (2 * (5 - k) - 1), rel=1e-5
+        )
