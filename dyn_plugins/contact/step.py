@@ -19,29 +19,14 @@ from dyn_core import (
 )
 from dyn_core.contact import ConstraintLayout, stepping
 from dyn_core.contact.halfspaces import HalfSpace, candidate_points
-from dyn_core.scalar import where
+from dyn_core.scalar import minimum, where
 from dyn_plugins.aba import articulated, respond
 from dyn_plugins.loops import pushed
 from dyn_plugins.motion import outward
 from dyn_plugins.response import felt_above, meet
 
 
-def contact_euler(
-    model,
-    q,
-    qd,
-    tau,
-    dt,
-    warm,
-    f_ext,
-    forward_dynamics,
-    contact_solver,
-    world,
-    links,
-    erp,
-    slow,
-    solver_options,
-):
+def contact_euler(model, q, qd, tau, dt, warm, f_ext, **parts):
     """Give the state one step later, with contacts held at its end.
 
         qd_next = qd + dt FD(q, qd, tau) + H^-1 J.T lambda,   q_next = q (+) dt qd_next
@@ -60,13 +45,11 @@ def contact_euler(
         dt: Step [s].
         warm: Impulses of the step before, m; zeros to begin [N·s].
         f_ext: Force on each body, body coordinates [N·m; N].
-        forward_dynamics: Slot.
-        contact_solver: Slot: any solver of CONTACT_SOLVE.
-        world: Half-spaces.
-        links: Names of the links whose shapes touch; None: all.
-        erp: Part of an overlap that is taken away in a step.
-        slow: Speed of approach below which nothing bounces [m/s].
-        solver_options: Options of the contact solver.
+        parts: The slots forward_dynamics and contact_solver (of CONTACT_SOLVE), and
+            the options: world, half-spaces; links, names of those whose shapes touch,
+            None for all; erp, part of an overlap that is taken away in a step; slow,
+            speed of approach below which nothing bounces [m/s]; solver_options, of the
+            contact solver.
 
     Returns:
         q_next, qd_next, impulses in the order of the contacts (normal and two tangents
@@ -74,59 +57,54 @@ def contact_euler(
 
     Source: LCP-4 (Stewart-Trinkle), LCP-10 (Newton's restitution), LCP-11, LCP-3.
     """
-    qdd = forward_dynamics(q, qd, tau, f_ext[1:])
-    free = qd + start_axes(model, qd, qdd) * dt
-    place = world, links, stepping.stewart_trinkle, (slow, erp)
-    solve = _with(contact_solver, solver_options, warm)
-    u, proof = held(model, q, qd, free, dt, place, solve)
+    u, proof = _kept(
+        stepping.stewart_trinkle, model, q, qd, tau, dt, warm, f_ext, **parts
+    )
     return *advance(model, q, u, dt), *proof
 
 
-def contact_anitescu_potra(
-    model,
-    q,
-    qd,
-    tau,
-    dt,
-    warm,
-    f_ext,
-    forward_dynamics,
-    contact_solver,
-    world,
-    links,
-    erp,
-    slow,
-    solver_options,
-):
+def contact_anitescu_potra(model, q, qd, tau, dt, warm, f_ext, **parts):
     """Give the state one step later, with the contacts that touch before it held.
 
         gap <= 0:  0 <= lambda_n  orthogonal to  u_n + e u_n(before) >= 0
 
     Args:
-        model: Robot with shapes.
-        q: Joint positions, nq [rad | m].
-        qd: Joint velocities, nv [rad/s | m/s].
-        tau: Joint forces, nv, constant over the step [N·m | N].
-        dt: Step [s].
-        warm: Impulses of the step before, m; zeros to begin [N·s].
-        f_ext: Force on each body, body coordinates [N·m; N].
-        forward_dynamics, contact_solver: Slots.
-        world, links, erp, slow, solver_options: As contact_euler takes them.
+        model, q, qd, tau, dt, warm, f_ext: As contact_euler takes them.
+        parts: The slots and options of contact_euler.
 
     Returns:
         As contact_euler gives it.
 
     Source: LCP-4 (Anitescu-Potra), LCP-10.
     """
-    qdd = forward_dynamics(q, qd, tau, f_ext[1:])
-    free = qd + start_axes(model, qd, qdd) * dt
-    place = world, links, stepping.anitescu_potra, (slow, erp)
-    solve = _with(contact_solver, solver_options, warm)
-    u, proof = held(model, q, qd, free, dt, place, solve)
+    u, proof = _kept(
+        stepping.anitescu_potra, model, q, qd, tau, dt, warm, f_ext, **parts
+    )
     return *advance(model, q, u, dt), *proof
 
 
-def contact_moreau_jean(
+def contact_moreau_jean(model, q, qd, tau, dt, warm, f_ext, **parts):
+    """Give the state one step later by the midpoint scheme of Moreau and Jean.
+
+        q_m = q (+) dt qd / 2,   q_next = q_m (+) dt qd_next / 2
+        gap(q_m) <= 0:  0 <= lambda_n  orthogonal to  u_n + e u_n(before) >= 0
+
+    Args:
+        model, q, qd, tau, dt, warm, f_ext: As contact_euler takes them.
+        parts: The slots and options of contact_euler; erp is 0 in Moreau's own scheme.
+
+    Returns:
+        As contact_euler gives it, gaps half a step ahead.
+
+    Source: LCP-4 (Moreau-Jean), LCP-10; dynamics are taken at q_m.
+    """
+    q, qd = advance(model, q, qd, dt * 0.5)
+    u, proof = _kept(stepping.moreau_jean, model, q, qd, tau, dt, warm, f_ext, **parts)
+    return *advance(model, q, u, dt * 0.5), *proof
+
+
+def _kept(
+    rule,
     model,
     q,
     qd,
@@ -142,46 +120,17 @@ def contact_moreau_jean(
     slow,
     solver_options,
 ):
-    """Give the state one step later by the midpoint scheme of Moreau and Jean.
-
-        q_m = q (+) dt qd / 2,   q_next = q_m (+) dt qd_next / 2
-        gap(q_m) <= 0:  0 <= lambda_n  orthogonal to  u_n + e u_n(before) >= 0
-
-    Args:
-        model: Robot with shapes.
-        q: Joint positions, nq [rad | m].
-        qd: Joint velocities, nv [rad/s | m/s].
-        tau: Joint forces, nv, constant over the step [N·m | N].
-        dt: Step [s].
-        warm: Impulses of the step before, m; zeros to begin [N·s].
-        f_ext: Force on each body, body coordinates [N·m; N].
-        forward_dynamics, contact_solver: Slots.
-        world, links, erp, slow, solver_options: As contact_euler takes them; erp is 0
-            in Moreau's own scheme.
-
-    Returns:
-        As contact_euler gives it, gaps half a step ahead.
-
-    Source: LCP-4 (Moreau-Jean), LCP-10; dynamics are taken at q_m.
-    """
-    middle, qd = advance(model, q, qd, dt * 0.5)
-    qdd = forward_dynamics(middle, qd, tau, f_ext[1:])
+    """Give the velocity at the end in the start's axes, and the other outputs."""
+    qdd = forward_dynamics(q, qd, tau, f_ext[1:])
     free = qd + start_axes(model, qd, qdd) * dt
-    place = world, links, stepping.moreau_jean, (slow, erp)
-    solve = _with(contact_solver, solver_options, warm)
-    u, proof = held(model, middle, qd, free, dt, place, solve)
-    return *advance(model, middle, u, dt * 0.5), *proof
-
-
-def _with(contact_solver, options, warm):
-    """Give a function that solves for a layout, G, b and mu."""
 
     def solve(layout, G, b, mu):
         none = Vector.zeros(layout.m)
         most = Vector([float("inf")] * layout.m)
+        options = solver_options
         return contact_solver(layout, G, b, mu, none, most, none, warm, **options)
 
-    return solve
+    return held(model, q, qd, free, dt, (world, links, rule, (slow, erp)), solve)
 
 
 def held(model, q, qd, free, dt, place, solve):
@@ -210,7 +159,11 @@ def held(model, q, qd, free, dt, place, solve):
     for contact in touching:
         i, forces = contact.body, contact.forces
         approach = forces[0] @ before[i]
-        on, push = rule(contact.gap, approach, dt, contact.restitution, *numbers)
+        gap = contact.gap
+        if rule is stepping.stewart_trinkle and contact.restitution > 0:
+            ahead = gap + minimum(forces[0] @ v[i], 0.0) * dt
+            gap = where(ahead <= 0.0, minimum(gap, 0.0), gap)  # met within the step
+        on, push = rule(gap, approach, dt, contact.restitution, *numbers)
         if on is not True:
             part = where(on, 1.0, 0.0)
             forces = [f * part for f in forces]
@@ -281,8 +234,9 @@ def contacts(model, X, world, links):
         for k, (x, radius) in enumerate(candidate_points(placed, axes[0])):
             at = x - axes[0] * radius
             words = f"{placed.link}, point {k} on {half.name}"
-            forces = [Force(cross3(at, axis), axis) for axis in axes]
             gap = axes[0] @ at + lowest
+            at = at - axes[0] * (gap * 0.5)  # midway between the surfaces
+            forces = [Force(cross3(at, axis), axis) for axis in axes]
             found.append(Touching(placed.body, gap, forces, material, words))
     return found
 

@@ -593,3 +593,20 @@ def test_a_stack_of_boxes_is_solved_in_every_step(solver):
         assert sum(map(abs, below)) == pytest.approx(
             G_EARTH * (2 * (5 - k) - 1), rel=1e-5
         )
+
+
+def test_the_compiled_step_is_that_of_the_simulator():
+    """contact_euler and ContactSimulator bounce, slide and roll a ball alike."""
+    model = free_ball(**_mu(0.3, restitution=0.8))
+    start = np.array([0.0, 0.0, 0.3, 0.0, 0.0, 0.0, 1.0])
+    rates = np.array([0.0, 2.0, 0.0, 1.0, 0.5, 0.0])
+    sim = dyn.ContactSimulator(model, period=1e-3, q0=start, qd0=rates)
+    step = dyn.solver("contact_euler").build(model)
+    q, qd, warm, touched = start, rates, np.zeros(3), 0
+    for k in range(700):
+        sim.advance(k * sim.period)
+        q, qd, warm, *_ = step(q, qd, np.zeros(6), 1e-3, warm)
+        touched += warm[0] > 0
+        np.testing.assert_allclose(q, sim.q, atol=1e-6)
+        np.testing.assert_allclose(qd, sim.qd, atol=1e-5)
+    assert touched >= 2
