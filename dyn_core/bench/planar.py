@@ -28,7 +28,7 @@ LEGEND = f"""\
 Steps: ns of one call from Python, out given, {STATES} states in turn; M/s: million
 steps a second of a batch of {ROWS} rows on one core, out given. classic_* are
 gymnasium's own tasks (a kernel gives state, observation, reward and end); '{STEP}'
-is chain_fixed_step of 7 links with ground and limits, 'walker' the task: five such
+is chain_fixed_step of 7 links with ground and limits, 'walker' the task: eight such
 steps, and lengths put right. Environments: VectorEnv.step of {ENVIRONMENTS}, ended
 episodes begin anew. mujoco: the same system, interval and number of evaluations; ns of
 mj_step from Python with state and forces copied in; M/s of mujoco.rollout on one
