@@ -175,10 +175,11 @@ def main(folder=".", generations=None, lessons=LESSONS):
         print(f"{lesson.task}: {rate:.0%} of 500 fresh starts stand at the end")
         results.append((lesson, scores, rate, cosines))
     path = Path(folder) / "learn_swing_up.png"
+    path.parent.mkdir(parents=True, exist_ok=True)
     draw(results, path)
     print(f"{perf_counter() - begun:.0f} s; picture in {path}")
     return {lesson.task: rate for lesson, _, rate, _ in results}
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(*sys.argv[1:2])
