@@ -342,5 +342,7 @@ def _filling_of_another(
     """Give what fills a slot for a system of another kind than the outer one."""
     solver.demand_kind(system)
     if isinstance(solver, TextSolver):
-        return solver._border(system, Common(), options)
+        own = (*solver.slots, *solver.options)
+        common, rest = Common.split(solver, options, own)
+        return solver._border(system, common, rest)
     return solver.build(system, **options)

@@ -101,7 +101,7 @@ class Constraint:
         return self.role in ("contact", "limit")
 
 
-def tangents(n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def tangents(n: Any) -> tuple[np.ndarray, np.ndarray]:
     """Give two unit tangents to each unit normal, the same for the same normal.
 
         t1 = e_k - n_k n, scaled,   t2 = n x t1,   k: smallest component of n
@@ -111,6 +111,7 @@ def tangents(n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     Source: LCP-2.
     """
+    n = np.asarray(n, float)
     k = np.argmin(np.abs(n), axis=1)
     t1 = np.eye(3)[k] - n[np.arange(len(n)), k][:, None] * n
     t1 = t1 / np.linalg.norm(t1, axis=1, keepdims=True)

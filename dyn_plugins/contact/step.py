@@ -19,6 +19,7 @@ from dyn_core import (
 )
 from dyn_core.contact import ConstraintLayout, stepping
 from dyn_core.contact.halfspaces import HalfSpace, candidate_points
+from dyn_core.contact.rows import tangents
 from dyn_core.scalar import minimum, where
 from dyn_plugins.aba import articulated, respond
 from dyn_plugins.loops import pushed
@@ -227,7 +228,7 @@ def contacts(model, X, world, links):
     for half, placed in pairs(model, world, links):
         X_i = X_0[placed.body]
         n = Vector(half.normal)
-        axes = [n, *(Vector(t) for t in tangents(half.normal))]
+        axes = [n, *(Vector(t.tolist()) for (t,) in tangents([half.normal]))]
         axes = [X_i.E @ axis for axis in axes]
         lowest = n @ X_i.r - n @ Vector(half.point)
         material = model.material(placed.link).combined(half.material)
@@ -256,19 +257,6 @@ def pairs(model, world, links):
         for placed in model.shapes
         if placed.body and (links is None or placed.link in links)
     ]
-
-
-def tangents(n):
-    """Give two unit tangents to a unit normal, the same for the same normal.
-
-    Source: LCP-2.
-    """
-    k = min(range(3), key=lambda i: abs(n[i]))
-    along = [float(i == k) - n[k] * n[i] for i in range(3)]
-    size = sum(x * x for x in along) ** 0.5
-    t1 = tuple(x / size for x in along)
-    t2 = tuple(cross3(Vector(n), Vector(t1)))
-    return t1, t2
 
 
 def _sizes(model, options):

@@ -610,3 +610,17 @@ def test_the_compiled_step_is_that_of_the_simulator():
         np.testing.assert_allclose(q, sim.q, atol=1e-6)
         np.testing.assert_allclose(qd, sim.qd, atol=1e-5)
     assert touched >= 2
+
+
+@pytest.mark.parametrize("solver", ("projected_gauss_seidel", "admm"))
+def test_a_misspelt_option_of_the_contact_solver_is_refused(solver):
+    """Options reach the solver in the slot, and only those that it has."""
+    model = free_ball()
+    step, q = dyn.solver("contact_euler"), np.array([0, 0, 0.1, 0, 0, 0, 1.0])
+    state = q, np.zeros(6), np.zeros(6), 1e-3, np.zeros(3)
+    for options, words in (({"toleranc": 1e-3}, "toleranc"), ({"facets": 4}, "facets")):
+        with pytest.raises(dyn.UnsupportedError, match=f"unknown choice {words}"):
+            step.build(model, contact_solver=solver, solver_options=options)(*state)
+    loose = {"max_iterations": 1}
+    found = step.build(model, contact_solver=solver, solver_options=loose)(*state)
+    assert found.iterations <= 1
