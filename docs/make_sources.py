@@ -17,8 +17,8 @@ _ID = re.compile(r"\b([A-Z]+5?)-(S?\d+(?:\.\d+)?)\b")
 
 
 def places():
-    """Give by id, such as SV-4.2, the pairs (file, name) that name it."""
-    found = {}
+    """Return by id, such as SV-4.2, the pairs (file, name) that name it."""
+    by_id = {}
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.py")):
             tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -27,12 +27,12 @@ def places():
                 for part in re.findall(r"Source:(.*?)(?:\n\n|\Z)", doc, re.DOTALL):
                     for prefix, number in _ID.findall(part):
                         file = path.relative_to(ROOT).as_posix()
-                        found.setdefault(f"{prefix}-{number}", set()).add((file, name))
-    return {key: sorted(value) for key, value in found.items()}
+                        by_id.setdefault(f"{prefix}-{number}", set()).add((file, name))
+    return {key: sorted(value) for key, value in by_id.items()}
 
 
 def _documented(tree):
-    """Give the module, its classes and functions, and methods, with their names."""
+    """Return the module, its classes and functions, and methods, with their names."""
     yield "", tree
     kinds = (ast.FunctionDef, ast.ClassDef)
     for node in tree.body:
@@ -44,12 +44,12 @@ def _documented(tree):
 
 
 def sources():
-    """Give the table of what the sources state."""
+    """Return the table of what the sources state."""
     return yaml.safe_load((ROOT / "docs" / "sources.yaml").read_text(encoding="utf-8"))
 
 
 def missing():
-    """Give the ids that no Source: line names."""
+    """Return the ids that no Source: line names."""
     known = places()
     return [
         f"{source['prefix']}-{number}"
@@ -60,7 +60,7 @@ def missing():
 
 
 def page(source, known):
-    """Give the text of a source's page."""
+    """Return the text of a source's page."""
     lines = [
         f"# {source['title']}",
         "",
@@ -81,7 +81,7 @@ def page(source, known):
 
 
 def pages():
-    """Give by file the text of every page."""
+    """Return by file the text of every page."""
     known = places()
     return {
         ROOT / "docs" / "sources" / f"{name}.md": page(source, known)

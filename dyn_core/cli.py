@@ -3,43 +3,169 @@
 from __future__ import annotations
 
 import argparse
+import codecs
 import math
+import os
 import sys
+import warnings
 from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
+import pluggy
 
 from dyn_core import robots
 from dyn_core.bench import command as bench
 from dyn_core.bench import counting, explain
-from dyn_core.errors import DynError, PluginError
+from dyn_core.errors import DynError, PluginError, UnsupportedError, unknown_name
 from dyn_core.model import Model, load_urdf
 from dyn_core.model.coordinates import split_q
-from dyn_core.registry import default_registry
+from dyn_core.problems import Signature
+from dyn_core.problems import describe as describe_problem
+from dyn_core.solving.describe import summary
+from dyn_core.solving.offers import isolated
+from dyn_core.solving.registry import LEFT_OUT, default_registry
 from dyn_core.spatial import RigidInertia, Transform, Vector
 from dyn_core.testing import conformance, derivative_check
 
+INTERRUPTED = 130  # exit status after Ctrl-C, that of a shell
+_ASCII = {"·": "*", "²": "^2", "³": "^3", "°": " deg", "±": "+-", "µ": "u", "→": "->"}
+
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a subcommand; give the exit status: 0 good, 1 failed, 2 wrong usage."""
-    arguments = parser().parse_args(argv)
+    """Run a subcommand; return the exit status: 0 good, 1 failed, 2 wrong usage."""
+    _show_every_character()
     try:
-        return int(arguments.run(arguments) or 0)
+        status = _run(sys.argv[1:] if argv is None else list(argv))
+        sys.stdout.flush()  # a full disk shows here, not when Python ends
+        return status
     except DynError as error:
-        print(f"dyn: {error}", file=sys.stderr)
-        return 1
+        return _failed(str(error))
     except BrokenPipeError:
+        _drop_output()
         return 0
+    except OSError as error:
+        _drop_output()
+        return _failed(str(error))
+    except KeyboardInterrupt:
+        return _failed("interrupted", INTERRUPTED)
+
+
+def _run(argv: list[str]) -> int:
+    """Parse the command line and run its subcommand."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", LEFT_OUT, RuntimeWarning)
+        whole = parser()
+    for failure in default_registry().failures:
+        print(f"dyn: warning: {LEFT_OUT}: {failure}", file=sys.stderr)
+    commands = _commands(whole)
+    if argv and not argv[0].startswith("-") and argv[0] not in commands:
+        return _failed(unknown_name("command", argv[0], commands), 2)
+    arguments = whole.parse_args(argv)
+    if not hasattr(arguments, "run"):
+        whole.print_help()
+        return 0
+    return int(arguments.run(arguments) or 0)
+
+
+def _failed(message: str, status: int = 1) -> int:
+    """Say what is wrong and return the exit status."""
+    print(f"dyn: {message}", file=sys.stderr)
+    return status
+
+
+def _show_every_character() -> None:
+    """Let a terminal that lacks a character show its name in ASCII instead."""
+
+    def ascii_form(error: UnicodeError) -> tuple[str, int]:
+        if not isinstance(error, UnicodeEncodeError):
+            raise error
+        part = error.object[error.start : error.end]
+        return "".join(_ASCII.get(x, "?") for x in part), error.end
+
+    codecs.register_error("dyn_ascii", ascii_form)
+    for stream in (sys.stdout, sys.stderr):
+        if getattr(stream, "errors", None) in ("strict", "backslashreplace"):
+            stream.reconfigure(errors="dyn_ascii")  # type: ignore[union-attr]
+
+
+def _drop_output() -> None:
+    """Send what is still to be written nowhere: its reader is gone."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        pass  # no file behind the stream: nothing is written when Python ends
+
+
+def _version() -> str:
+    """Return the version of the installed distribution."""
+    try:
+        return version("dyn_ros")
+    except PackageNotFoundError:
+        return "unknown (not installed)"
+
+
+def _commands(whole: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """Return the subcommands by name."""
+    (subparsers,) = (
+        x for x in whole._actions if isinstance(x, argparse._SubParsersAction)
+    )
+    return dict(subparsers.choices)
 
 
 def parser() -> argparse.ArgumentParser:
-    """Give the parser with all subcommands, those of plugins too."""
-    made = argparse.ArgumentParser("dyn", description="Robot dynamics from a URDF.")
-    subparsers = made.add_subparsers(title="commands", required=True, metavar="")
+    """Return the parser with all subcommands, those of plugins too."""
+    whole = argparse.ArgumentParser(
+        "dyn",
+        description="Robot dynamics from a URDF.",
+        epilog="dyn help NAME explains a command, a solver or a kind of problem.",
+    )
+    whole.add_argument("--version", action="version", version=f"dyn_ros {_version()}")
+    subparsers = whole.add_subparsers(
+        title="commands", metavar="COMMAND", dest="command"
+    )
     _own_commands(subparsers)
-    default_registry().manager.hook.dyn_commands(subparsers=subparsers)
-    return made
+    registry = default_registry()
+    for hook in registry.commands():
+        try:
+            with isolated(hook.plugin_name, "dyn_commands failed"):
+                _add_commands(subparsers, hook)
+        except PluginError as error:
+            registry.report(error)
+    return whole
+
+
+def _add_commands(
+    subparsers: argparse._SubParsersAction, hook: pluggy.HookImpl
+) -> None:
+    """Add a plugin's subcommands, all of them or, where one is bad, none."""
+    apart = argparse.ArgumentParser("dyn")
+    added = apart.add_subparsers()
+    hook.function(*[added] * len(hook.argnames))
+    who = hook.plugin_name
+    for name, command in added.choices.items():
+        if name in subparsers.choices:
+            raise PluginError(f"{who} adds a command '{name}'; there is one", who)
+        if not _runs(command):
+            raise PluginError(
+                f"{who} adds a command '{name}' without an action;"
+                " valid: set_defaults(run=function)",
+                who,
+            )
+    apart.format_help()  # words that cannot be shown would spoil `dyn --help`
+    subparsers.choices.update(added.choices)
+    subparsers._choices_actions += added._choices_actions
+
+
+def _runs(command: argparse.ArgumentParser) -> bool:
+    """Check that a subcommand, or each one below it, says what it runs."""
+    if callable(command.get_default("run")):
+        return True
+    below = [x for x in command._actions if isinstance(x, argparse._SubParsersAction)]
+    return bool(below) and all(
+        x.required and all(map(_runs, x.choices.values())) for x in below
+    )
 
 
 def _own_commands(subparsers: argparse._SubParsersAction) -> None:
@@ -48,7 +174,14 @@ def _own_commands(subparsers: argparse._SubParsersAction) -> None:
     info.add_argument("--root-joint", choices=("fixed", "floating"), default="fixed")
     info.add_argument("--strict", action="store_true", help="refuse bad inertias")
     info.set_defaults(run=_info)
-    plugins = subparsers.add_parser("plugins", help="solvers and where they come from")
+    about = subparsers.add_parser("help", help="explain a command, solver or problem")
+    about.add_argument("name", nargs="?", help="a command, a solver, a kind of problem")
+    about.set_defaults(run=_help)
+    plugins = subparsers.add_parser("plugins", help="solvers, one sentence for each")
+    plugins.add_argument("--problem", help="only solvers of this kind of problem")
+    plugins.add_argument(
+        "--all", action="store_true", help="reference solvers, too; sources of each"
+    )
     plugins.set_defaults(run=_plugins)
     bench.add(subparsers)
     explain.add(subparsers)
@@ -61,14 +194,9 @@ def _own_commands(subparsers: argparse._SubParsersAction) -> None:
     check.set_defaults(run=_check)
 
 
-def find_robot(name: str) -> str:
-    """Give the path of a shipped robot, or the name as it is."""
-    return str(robots.path(name)) if name in robots.names() else name
-
-
 def _info(arguments: argparse.Namespace) -> int:
     check = "error" if arguments.strict else "warn"
-    path = find_robot(arguments.urdf)
+    path = robots.find(arguments.urdf)
     model = load_urdf(path, root_joint=arguments.root_joint, check=check)
     for line in describe(model):
         print(line)
@@ -76,7 +204,7 @@ def _info(arguments: argparse.Namespace) -> int:
 
 
 def describe(model: Model) -> list[str]:
-    """Say what a robot is, line by line: joints, limits, masses, warnings."""
+    """Return what a robot is, line by line: joints, limits, masses, warnings."""
     lines = [f"{model.name}: {model.nb} moving bodies, nq {model.nq}, nv {model.nv}"]
     sources = ", ".join(model.build.description.sources)
     lines += [f"read from {sources}"] if sources else []
@@ -109,6 +237,7 @@ def describe(model: Model) -> list[str]:
     lines.append(f"  principal moments about it ({moments}) kg·m²")
     merged = [name for name, frame in model.frames.items() if frame.body == 0]
     lines.append(f"fixed to the base: {', '.join(merged) or 'nothing'}")
+    lines += _loops(model)
     lines += [f"warning: {warning}" for warning in model.warnings]
     for name in _unlimited(model):
         lines.append(
@@ -117,20 +246,35 @@ def describe(model: Model) -> list[str]:
     return lines
 
 
+def _loops(model: Model) -> list[str]:
+    """Return the loops, their constraint rows, and what can still move."""
+    if not model.loops:
+        return []
+    shown = ", ".join(f"{loop.name} ({loop.rows} rows)" for loop in model.loops)
+    rows = sum(loop.rows for loop in model.loops)
+    mobility = max(model.nv - rows, 0)
+    return [
+        f"loops: {shown}; {rows} constraint rows for nv {model.nv}:",
+        f"  mobility {mobility} where no row is redundant",
+    ]
+
+
 def _joint_row(model: Model, i: int) -> tuple[str, ...]:
-    """Give the cells of one joint."""
+    """Return the cells of one joint."""
     name, joint = model.names[i], model.joint[i]
     lead = model.leader[i].body
     kind = joint.kind
     if lead != i:
         rule = model.followers[name]
         kind += f" = {_number(rule.multiplier)} {rule.leader} + {_number(rule.offset)}"
-    at = model.v_slices[i].start
-    own = joint.nv == 1 and lead == i
-    limits = [model.lower[at], model.upper[at]] if own else [-math.inf, math.inf]
-    limits += [model.velocity_limit[at] if lead == i else math.inf]
+    index = model.v_slices[i].start
+    limited = joint.nv == 1 and lead == i
+    limits = (
+        [model.lower[index], model.upper[index]] if limited else [-math.inf, math.inf]
+    )
+    limits += [model.velocity_limit[index] if lead == i else math.inf]
     shown = [f"{x:.4g}" if math.isfinite(x) else "-" for x in limits]
-    effort = model.effort_limit[at] if lead == i else 0.0
+    effort = model.effort_limit[index] if lead == i else 0.0
     shown.append(f"{effort:.4g}" if effort else "-")
     for values in (model.damping[i], model.friction[i], model.armature[i]):
         shown.append(f"{values[0]:.4g}" if any(values) else "-")
@@ -154,32 +298,68 @@ def _total(model: Model) -> RigidInertia:
 
 
 def _unlimited(model: Model) -> list[str]:
-    own = model.independent
     return [
         model.names[i]
-        for i in own
+        for i in model.independent
         if model.joint[i].nv == 1 and not model.effort_limit[model.v_slices[i].start]
     ]
 
 
+def _help(arguments: argparse.Namespace) -> int:
+    """Print the help page of a command, a solver or a kind of problem."""
+    whole, registry, name = parser(), default_registry(), arguments.name
+    commands = _commands(whole)
+    problems = {problem.name: problem for problem in registry.problems()}
+    solvers = registry.names(references=True)
+    if name is None:
+        whole.print_help()
+    elif name in solvers:
+        print(registry.solver(name).describe())
+    elif name in problems:
+        print(describe_problem(problems[name]))
+        print("\nSolvers: " + (", ".join(registry.names(name)) or "none"))
+    elif name in commands:
+        commands[name].print_help()
+    else:
+        known = [*solvers, *problems, *commands]
+        message = unknown_name("solver, problem or command", name, known)
+        raise UnsupportedError(message)
+    return 0
+
+
 def _plugins(arguments: argparse.Namespace) -> int:
+    """Print the solvers by problem, a sentence for each."""
     registry = default_registry()
-    rows = []
-    for name in registry.names():
-        solver = registry.solver(name)
-        rows.append((name, solver.signature.name, solver.origin, solver.source))
-    widths = [max(len(row[k]) for row in rows) for k in range(3)] if rows else []
-    for row in rows:
-        cells = [x.ljust(w) for x, w in zip(row[:3], widths, strict=True)]
-        print("  ".join([*cells, row[3]]).rstrip())
-    for failure in registry.failures:
-        print(f"failed: {failure}", file=sys.stderr)
+    problems = registry.problems()
+    if arguments.problem is not None:
+        problems = [registry.problem(arguments.problem)]
+    blocks = []
+    for problem in problems:
+        names = registry.names(problem, references=arguments.all)
+        if names:
+            blocks.append(_solvers_of(problem, names, arguments.all))
+    print("\n\n".join(blocks))
     return 1 if registry.failures else 0
+
+
+def _solvers_of(problem: Signature, names: Sequence[str], sources: bool) -> str:
+    """Return a problem and its solvers, a line for each; with sources, two."""
+    lines = [f"{problem.name}: {problem.meaning}".rstrip(": ")]
+    width = max(map(len, names))
+    for name in names:
+        solver = default_registry().solver(name)
+        foreign = "" if "(dyn_plugins." in solver.origin else f"  [{solver.origin}]"
+        mark = " (reference)" if solver.reference else ""
+        lines.append(f"    {name.ljust(width)}  {summary(solver)}{mark}{foreign}")
+        if sources:
+            indent = " " * (width + 6)
+            lines.append(f"{indent}{solver.origin}; {solver.source}".rstrip("; "))
+    return "\n".join(lines)
 
 
 def _check(arguments: argparse.Namespace) -> int:
     registry = default_registry()
-    names = registry.names()
+    names = registry.names(references=True)
     wanted = [n for n in names if n == arguments.name] or [
         n for n in names if arguments.name in _owners(registry.solver(n).origin)
     ]
@@ -199,7 +379,7 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _owners(origin: str) -> tuple[str, ...]:
-    """Give distribution and module of an origin `distribution (module)`."""
+    """Return distribution and module of an origin `distribution (module)`."""
     distribution, _, module = origin.rstrip(")").partition(" (")
     return distribution, module, module.partition(".")[0]
 

@@ -2,8 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from typing import Any
+
+SHOWN = 12  # names of a list of valid ones
+
+
+def unknown_name(
+    kind: str, name: object, valid: Iterable[str], purpose: str = ""
+) -> str:
+    """Return the sentence for an unknown name: the nearest valid ones, then all.
+
+    Args:
+        kind: What the name should be of: solver, link, build option, ...
+        name: The unknown name.
+        valid: Every name that would do.
+        purpose: For what the valid ones are valid, if only for that.
+    """
+    names = list(valid)
+    near = nearest(str(name), names)
+    guess = f"; did you mean {' or '.join(map(repr, near))}?" if near else ";"
+    shown = ", ".join(names[:SHOWN]) or "none"
+    more = f", ... ({len(names)} in all)" if len(names) > SHOWN else ""
+    what = f" for {purpose}" if purpose else ""
+    return f"no {kind} is called '{name}'{guess} valid{what}: {shown}{more}"
+
+
+def nearest(name: str, valid: Iterable[str], limit: int = 3) -> list[str]:
+    """Return the valid names that look most like this one, the best first."""
+    folded: dict[str, str] = {}
+    for known in valid:
+        folded.setdefault(known.lower(), known)
+    return [folded[x] for x in get_close_matches(name.lower(), folded, limit)]
 
 
 class DynError(Exception):
@@ -40,24 +71,31 @@ class ShapeError(DynError, ValueError):
 
 
 class SolverNotFound(DynError, LookupError):
-    """No solver has this name; lists the known ones and what failed to load.
+    """No solver has this name; names the nearest and what failed to load.
 
     Attributes:
         name: The name asked for.
         known: Names that would be valid.
+        failures: What plugins failed at.
+        problem: Name of the problem that it should solve; empty for any.
     """
 
     def __init__(
-        self, name: str, known: Sequence[str], failures: Sequence[str] = ()
+        self,
+        name: str,
+        known: Sequence[str],
+        failures: Sequence[str] = (),
+        problem: str = "",
     ) -> None:
-        message = f"no solver is called '{name}'; known: {', '.join(known) or 'none'}"
+        message = unknown_name("solver", name, known, problem)
         if failures:
             message += "; plugins that failed to load: " + "; ".join(failures)
         super().__init__(message)
         self.name, self.known, self.failures = name, tuple(known), tuple(failures)
+        self.problem = problem
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.name, self.known, self.failures)
+        return type(self), (self.name, self.known, self.failures, self.problem)
 
 
 class PluginError(DynError):
@@ -85,7 +123,24 @@ class FrameMismatchError(DynError, ValueError):
 
 
 class TraceError(DynError, TypeError):
-    """A text did what a text may not; names file and line of the text."""
+    """An algorithm did what it may not; names the solver, file and line.
+
+    Attributes:
+        solver: The solver and, in brackets, who offers it; None if not known.
+    """
+
+    def __init__(self, message: str, solver: str | None = None) -> None:
+        super().__init__(message if solver is None else f"{solver}: {message}")
+        self.solver = solver
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _trace_error, (str(self), self.solver)
+
+
+def _trace_error(message: str, solver: str | None) -> TraceError:
+    error = TraceError(message)
+    error.solver = solver
+    return error
 
 
 class CompileError(DynError, RuntimeError):
@@ -109,7 +164,7 @@ class NonFiniteError(DynError, ValueError):
 
 
 class RequireError(DynError, ArithmeticError):
-    """A condition that a text requires does not hold.
+    """A condition that an algorithm requires does not hold.
 
     Attributes:
         item: The joint, row or quantity at fault.
@@ -119,7 +174,7 @@ class RequireError(DynError, ArithmeticError):
     what = "a required condition does not hold"
 
     def __init__(self, item: str, rows: Sequence[int] | None = None) -> None:
-        where = "" if rows is None else f" (rows {_some(rows)})"
+        where = "" if rows is None else f" (rows {_first_rows(rows)})"
         super().__init__(f"{self.what}: {item}{where}")
         self.item = item
         self.rows = None if rows is None else tuple(int(row) for row in rows)
@@ -169,7 +224,7 @@ class TrajectoryError(DynError, ValueError):
     """A trajectory cannot be followed; names the point and joint."""
 
 
-def _some(rows: Sequence[int], most: int = 8) -> str:
-    """Name the first few rows."""
-    text = ", ".join(str(int(row)) for row in rows[:most])
-    return text + (", ..." if len(rows) > most else "")
+def _first_rows(rows: Sequence[int], limit: int = 8) -> str:
+    """Return the numbers of the first few rows."""
+    numbers = ", ".join(str(int(row)) for row in rows[:limit])
+    return numbers + (", ..." if len(rows) > limit else "")

@@ -1,9 +1,9 @@
 """Contacts in five parts: slide, bounce and roll, stack, stand, drop.
 
-Printed: what a part finds beside what a formula says, where there is one. Drawn: one
-picture a part, formulas dashed (extra `plot`).
+Each part prints its results beside the values of formulas, where there are any, and
+draws one plot, with formulas dashed (extra `plot`).
 
-    python examples/contacts.py [folder of the pictures] [part ...]
+    python examples/contacts.py [folder of the plots] [part ...]
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ import numpy as np
 import dyn_core as dyn
 from dyn_core.contact import solve
 from dyn_core.planar import ChainModel, ChainSimulator, from_angles
-from dyn_core.planar.chain import make_chain_like
-from dyn_core.planar.convert import to_urdf
-from dyn_core.simulation import Recording, simulate
+from dyn_core.planar.chain.chain import make_chain_like
+from dyn_core.planar.conversion.convert import to_urdf
+from dyn_core.simulation.simulator import Recording, simulate
 from dyn_core.tasks.walker import Walker, walker_chain
 
 G = 9.81  # [m/s²]
 
 
 class Figure(NamedTuple):
-    """A number and what it should be; None where there is no formula."""
+    """A number and its expected value; None if there is no formula."""
 
-    words: str
-    found: float
+    name: str
+    value: float
     expected: float | None = None
 
 
 class Part(NamedTuple):
-    """What a part found, and how to draw it into a figure of matplotlib."""
+    """Results of a part, and a function that draws them with matplotlib."""
 
     figures: list[Figure]
     draw: Callable[[Any], None]
@@ -46,7 +46,7 @@ class Part(NamedTuple):
 
 
 def link(name: str, mass: float, **shape: Any) -> str:
-    """Give the URDF of a solid box or ball: size=(x, y, z) or radius=r [m]."""
+    """Return the URDF of a solid box or ball: size=(x, y, z) or radius=r [m]."""
     if "size" in shape:
         x, y, z = shape["size"]
         I = [mass / 12 * s for s in (y * y + z * z, x * x + z * z, x * x + y * y)]
@@ -67,12 +67,12 @@ def link(name: str, mass: float, **shape: Any) -> str:
 
 
 def robot(name: str, *parts: str) -> str:
-    """Give a URDF of its parts."""
+    """Return the URDF of a robot from its parts."""
     return f'<robot name="{name}">{"".join(parts)}</robot>'
 
 
 def joint(name: str, kind: str, parent: str, child: str, axis: str = "") -> str:
-    """Give the URDF of a joint."""
+    """Return the URDF of a joint."""
     limit = '<limit lower="-100" upper="100" effort="0" velocity="0"/>'
     turned = f'<axis xyz="{axis}"/>{limit}' if axis else ""
     return (
@@ -82,11 +82,11 @@ def joint(name: str, kind: str, parent: str, child: str, axis: str = "") -> str:
 
 
 def ball(mu: float, restitution: float = 0.0) -> dyn.Model:
-    """Give a ball of 1 kg, radius 0.1 m, whose centre has coordinates x, y, z."""
+    """Return a ball of 1 kg, radius 0.1 m, whose centre has coordinates x, y, z."""
     rows = zip(
         "xyz", ("world", "a", "b"), "abc", ("1 0 0", "0 1 0", "0 0 1"), strict=True
     )
-    text = robot(
+    urdf = robot(
         "ball",
         '<link name="world"/>',
         *(f'<link name="{x}"/>' for x in "abc"),
@@ -97,19 +97,19 @@ def ball(mu: float, restitution: float = 0.0) -> dyn.Model:
     surface = {"mu": mu, "restitution": restitution}
     turn = {"turn": {"type": "spherical"}}
     return dyn.load_urdf(
-        text, extras={"joints": turn, "materials": {"default": surface}}
+        urdf, extras={"joints": turn, "materials": {"default": surface}}
     )
 
 
 def tower(count: int) -> tuple[dyn.Model, np.ndarray]:
-    """Give boxes of 1 kg that float, and q with one on the other."""
+    """Return floating boxes of 1 kg, and the position of a tower."""
     names = [f"box{k}" for k in range(count)]
-    text = robot(
+    urdf = robot(
         "tower", '<link name="world"/>',
         *(link(name, 1.0, size=(0.4, 0.4, 0.2)) for name in names),
         *(joint(f"free_{name}", "floating", "world", name) for name in names),
     )  # fmt: skip
-    model = dyn.load_urdf(text, extras={"materials": {"default": {"mu": 0.5}}})
+    model = dyn.load_urdf(urdf, extras={"materials": {"default": {"mu": 0.5}}})
     q = model.neutral()
     for k, name in enumerate(names):
         q[model.q_slice(f"free_{name}").start + 2] = 0.1 + 0.2 * k
@@ -120,7 +120,7 @@ def tower(count: int) -> tuple[dyn.Model, np.ndarray]:
 
 
 def on_slope(degrees: float, mu: float, duration: float) -> tuple[Recording, Any]:
-    """Run a box of 2 kg, 1 x 0.8 x 0.5 m, on a slope that goes down along x."""
+    """Simulate a box of 2 kg, 1 x 0.8 x 0.5 m, on a slope that descends along x."""
     angle = np.radians(degrees)
     model = dyn.load_urdf(
         robot("box", link("box", 2.0, size=(1.0, 0.8, 0.5))),
@@ -137,7 +137,7 @@ def on_slope(degrees: float, mu: float, duration: float) -> tuple[Recording, Any
 
 
 def slide(short: bool = False) -> Part:
-    """Let a box slide down a slope, and one stick.
+    """A box slides down a slope, another one sticks.
 
     Source: spec case C1.
     """
@@ -151,13 +151,13 @@ def slide(short: bool = False) -> Part:
         Figure("    normal force [N]", force @ normal, 2 * G * np.cos(np.radians(35))),
         Figure("    friction [N]", -force @ down, 0.8 * G * np.cos(np.radians(35))),
     ]
-    held, (down2, normal2) = on_slope(20.0, 0.5, 0.2 if short else 1.01)
-    moved = (held.q[:, :3] - held.q[0, :3]) @ down2
-    N = sum(c.force @ normal2 for c in held.reports[-1][0].contacts)
+    resting, (down2, normal2) = on_slope(20.0, 0.5, 0.2 if short else 1.01)
+    moved = (resting.q[:, :3] - resting.q[0, :3]) @ down2
+    N = sum(c.force @ normal2 for c in resting.reports[-1][0].contacts)
     lower = sum(
         c.force @ normal2
-        for c in held.reports[-1][0].contacts
-        if (c.point - held.q[-1, :3]) @ down2 > 0
+        for c in resting.reports[-1][0].contacts
+        if (c.point - resting.q[-1, :3]) @ down2 > 0
     )
     total = 2 * G * np.cos(np.radians(20))
     edge = total / 2 + 2 * G * np.sin(np.radians(20)) * 0.25 / 1.0
@@ -170,7 +170,7 @@ def slide(short: bool = False) -> Part:
     def draw(figure: Any) -> None:
         left, right = figure.subplots(1, 2)
         left.plot(run.t, way, label="35°, mu 0.4")
-        left.plot(held.t, moved, label="20°, mu 0.5")
+        left.plot(resting.t, moved, label="20°, mu 0.5")
         left.plot(run.t, a * run.t**2 / 2, "k--", lw=0.8, label="a t² / 2")
         right.plot(run.t, speed, run.t, a * run.t, "k--", lw=1)
         label(left, "way [m]")
@@ -180,7 +180,7 @@ def slide(short: bool = False) -> Part:
 
 
 def bounce(short: bool = False) -> Part:
-    """Let a ball bounce, by events, and another one roll.
+    """A ball bounces, simulated by events; another one starts to roll.
 
     Source: spec cases C2, C7.
     """
@@ -238,8 +238,8 @@ def bounce(short: bool = False) -> Part:
     return Part(figures, draw)
 
 
-# Gauss-Seidel as a compiled text grows with the square of the rows: here it is
-# interpreted, for it is used a few times only.
+# The compile time of Gauss-Seidel grows with the square of the rows; for the few calls
+# here it is interpreted.
 SOLVERS: Mapping[str, Mapping[str, Any]] = {
     "admm": {},
     "lemke": {},
@@ -251,24 +251,24 @@ SOLVERS: Mapping[str, Mapping[str, Any]] = {
 
 
 def compared(count: int) -> dict[str, Any]:
-    """Give solution and time [ms] of each solver for the first step of a tower."""
+    """Return solution and time [ms] of each solver for the first step of a tower."""
     model, q = tower(count)
-    scene = dyn.Assembly(model).at(q, np.zeros(model.nv), 0.01)
-    problem = scene.problem(scene.free(np.zeros(model.nv), 0.01), 0.01)
-    found = {}
+    state = dyn.authoring.ContactModel(model).state(q, np.zeros(model.nv), 0.01)
+    problem = state.problem(state.free(np.zeros(model.nv), 0.01), 0.01)
+    results = {}
     for name, options in SOLVERS.items():
-        begin = perf_counter()
+        started = perf_counter()
         try:
             solution = solve(problem, name, **options)
         except dyn.UnsupportedError as error:
             print(f"    {name}: {error}")
             continue
-        found[name] = solution, 1e3 * (perf_counter() - begin)
-    return found
+        results[name] = solution, 1e3 * (perf_counter() - started)
+    return results
 
 
 def stack(short: bool = False) -> Part:
-    """Pile boxes up, and let all solvers say what they carry.
+    """Boxes are stacked, and all solvers compute the forces between them.
 
     Source: spec case C6.
     """
@@ -276,26 +276,26 @@ def stack(short: bool = False) -> Part:
     for count in heights:
         tried[count] = compared(count)
         print(f"    {count} boxes: solver, residual of its law, exact laws, steps, ms")
-        for name, (solution, took) in tried[count].items():
+        for name, (solution, seconds) in tried[count].items():
             r = solution.residuals
             print(
                 f"      {name:24}{r.law:9.1e}{max(r[:4]):9.1e}"
-                f"{solution.iterations:6d}{took:8.1f}  {solution.status}"
+                f"{solution.iterations:6d}{seconds:8.1f}  {solution.status}"
             )
     count = heights[-1]
     model, q = tower(count)
     run = simulate(model, world={}, q0=q, duration=0.3, period=0.01)
     carried = np.array([_carried(row[0], count) for row in run.reports])
     for k in sorted({0, count // 2, count - 1}):
-        words = f"{count} boxes: force under box {k} [N]"
-        figures.append(Figure(words, carried[-1, k], (count - k) * G))
+        name = f"{count} boxes: force under box {k} [N]"
+        figures.append(Figure(name, carried[-1, k], (count - k) * G))
     sunk = abs(run.q[-1] - q).max()
     figures.append(Figure("    farthest way of one in 0.3 s [m]", sunk, 0.0))
 
     def draw(figure: Any) -> None:
         left, right = figure.subplots(1, 2)
-        for mark, (size, found) in zip("o^s", tried.items(), strict=False):
-            for color, (name, (solution, _)) in enumerate(found.items()):
+        for mark, (size, results) in zip("o^s", tried.items(), strict=False):
+            for color, (name, (solution, _)) in enumerate(results.items()):
                 left.loglog(
                     solution.iterations, max(solution.residuals.law, 1e-17), mark,
                     color=f"C{color}", label=name if size == count else None,
@@ -311,20 +311,20 @@ def stack(short: bool = False) -> Part:
 
 
 def _carried(report: Any, count: int) -> np.ndarray:
-    """Give the vertical force under each box of a tower."""
-    found = np.zeros(count)
+    """Return the vertical force under each box of a tower."""
+    force = np.zeros(count)
     for c in report.contacts:
         names = [x for x in (c.link_a, c.link_b) if x.startswith("box")]
         upper = max(int(x[3:]) for x in names)
-        found[upper] += abs(c.force[2])
-    return found
+        force[upper] += abs(c.force[2])
+    return force
 
 
 KP, KD, PUSH = 200.0, 2.5, 40.0  # of the legs; sideways on the trunk for 0.1 s [N]
 
 
 def stand() -> tuple[dyn.Model, np.ndarray]:
-    """Give the quadruped, and a pose with its feet on the ground."""
+    """Return the quadruped, and a pose with its feet on the ground."""
     surface = {"materials": {"default": {"mu": 0.7}}}
     path = dyn.robots.path("quadruped")
     model = dyn.load_urdf(path, root_joint="floating", extras=surface)
@@ -338,30 +338,32 @@ def stand() -> tuple[dyn.Model, np.ndarray]:
     return model, q
 
 
-class Standing(NamedTuple):
-    """A run of the quadruped.
+class QuadrupedRun(NamedTuple):
+    """A simulation of the quadruped.
 
     Attributes:
-        height: Of the trunk, by step [m].
-        force: Of each foot, world, (steps, 4, 3) [N].
-        speed: Of the centre of mass at the end, sideways [m/s].
-        took: Time of a step [s].
+        height: Height of the trunk by step [m].
+        force: Force on each foot, world, (steps, 4, 3) [N].
+        speed: Lateral speed of the centre of mass at the end [m/s].
+        seconds: Computing time of a step [s].
     """
 
     height: np.ndarray
     force: np.ndarray
     speed: float
-    took: float
+    seconds: float
 
 
-def simulated(model: dyn.Model, pose: np.ndarray, t: np.ndarray, push: Any) -> Standing:
-    """Run the quadruped in the simulator, which takes any world and any solver."""
+def simulated(
+    model: dyn.Model, pose: np.ndarray, t: np.ndarray, push: Any
+) -> QuadrupedRun:
+    """Simulate the quadruped by ContactSimulator: any world, any solver."""
     period = t[1] - t[0]
     settings = {"period": period, "q0": pose, "joint_friction": False}
     sim = dyn.ContactSimulator(model, {}, **settings)
     feet = [placed.link for placed in model.shapes]
     height, force = np.zeros(len(t)), np.zeros((len(t), 4, 3))
-    begin = perf_counter()
+    started = perf_counter()
     for k, now in enumerate(t):
         sim.f_ext = np.zeros((model.nb, 6))
         sim.f_ext[0, 4] = PUSH * push[k]
@@ -370,51 +372,53 @@ def simulated(model: dyn.Model, pose: np.ndarray, t: np.ndarray, push: Any) -> S
         height[k] = sim.q[2]
         for c in sim.report.contacts:
             force[k, feet.index(c.link_a)] = c.force
-    took = (perf_counter() - begin) / len(t)
-    return Standing(height, force, _sideways(model, sim.q, sim.qd), took)
+    seconds = (perf_counter() - started) / len(t)
+    return QuadrupedRun(height, force, _sideways(model, sim.q, sim.qd), seconds)
 
 
-def stepped(model: dyn.Model, pose: np.ndarray, t: np.ndarray, push: Any) -> Standing:
-    """Run the quadruped by the step that is one kernel: feet on half-spaces.
+def stepped(
+    model: dyn.Model, pose: np.ndarray, t: np.ndarray, push: Any
+) -> QuadrupedRun:
+    """Simulate the quadruped by contact_euler, one kernel for feet on half-spaces.
 
-    It is built without friction in the joints, as every Program is unless told.
+    Joint friction is off, which is the default of Programs.
     """
     period, step = t[1] - t[0], dyn.solver("contact_euler").build(model)
     q, qd, warm = pose, np.zeros(model.nv), np.zeros(12)
     height, force = np.zeros(len(t)), np.zeros((len(t), 4, 3))
     step.prepare()
-    begin = perf_counter()
+    started = perf_counter()
     for k in range(len(t)):
         tau = _pd(pose, q, qd)
         tau[4] = PUSH * push[k]  # what moves the root joint is a force on the trunk
         q, qd, warm, *_ = step(q, qd, tau, period, warm)
         height[k] = q[2]
         force[k] = warm.reshape(4, 3)[:, [1, 2, 0]] / period
-    took = (perf_counter() - begin) / len(t)
-    return Standing(height, force, _sideways(model, q, qd), took)
+    seconds = (perf_counter() - started) / len(t)
+    return QuadrupedRun(height, force, _sideways(model, q, qd), seconds)
 
 
 def quadruped(short: bool = False) -> Part:
-    """Let a quadruped stand under PD, and push it; the same with the compiled step."""
+    """A quadruped stands under PD control and is pushed; also by the compiled step."""
     model, pose = stand()
     period, start, duration = 0.002, 0.2 if short else 0.8, 0.4 if short else 2.0
     t = period * np.arange(round(duration / period))
     push = (t >= start - 1e-9) & (t < start + 0.1 - 1e-9)
     sim, euler = (run(model, pose, t, push) for run in (simulated, stepped))
     before, weight = int(push.argmax()) - 1, model.mass * G
-    given = period * sim.force.sum(axis=(0, 1))[1] + 0.1 * PUSH
+    impulse = period * sim.force.sum(axis=(0, 1))[1] + 0.1 * PUSH
     figures = [
         Figure("before the push: force on the feet, weight [N]",
                sim.force[before, :, 2].sum(), weight),
         Figure("at the end: force on the feet, weight [N]",
                sim.force[-1, :, 2].sum(), weight),
-        Figure("    impulses sideways, momentum [N·s]", given, model.mass * sim.speed),
+        Figure("    lateral impulse, momentum [N·s]", impulse, model.mass * sim.speed),
         Figure("    height; expected: that of contact_euler [m]",
                sim.height[-1], euler.height[-1]),
         Figure("    largest difference of both on the way [m]",
                abs(sim.height - euler.height).max(), 0.0),
-        Figure("a step of the simulator [ms]", 1e3 * sim.took),
-        Figure("a step of contact_euler [ms]", 1e3 * euler.took),
+        Figure("a step of the simulator [ms]", 1e3 * sim.seconds),
+        Figure("a step of contact_euler [ms]", 1e3 * euler.seconds),
     ]  # fmt: skip
 
     def draw(figure: Any) -> None:
@@ -434,13 +438,13 @@ def quadruped(short: bool = False) -> Part:
 
 
 def _sideways(model: dyn.Model, q: np.ndarray, qd: np.ndarray) -> float:
-    """Give the speed of the centre of mass along the world's y [m/s]."""
+    """Return the speed of the centre of mass along the world's y [m/s]."""
     momentum = dyn.solver("momentum").build(model)(q, qd)
     return float(np.asarray(momentum[0])[4]) / model.mass
 
 
 def _pd(pose: np.ndarray, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
-    """Give the torques that hold the legs of a floating robot in a pose."""
+    """Return the torques that hold the legs of a floating robot in a pose."""
     tau = np.zeros(len(qd))
     tau[6:] = KP * (pose[7:] - q[7:]) - KD * qd[6:]
     return tau
@@ -450,7 +454,7 @@ DROP, FOOT = 0.5, 0.005  # height of the fall, radius of the balls at its joints
 
 
 def _legs(theta: np.ndarray, rates: np.ndarray) -> np.ndarray:
-    """Give the torques that hold the walker's six inner angles."""
+    """Return the torques that hold the walker's six inner angles."""
     kp, kd = np.array([[100.0, 1.0], *4 * [[500.0, 10.0]], [100.0, 1.0]]).T
     tau = np.zeros(7)
     tau[1:] = kp * (np.array(Walker.STANCE)[1:] - theta[1:]) - kd * rates[1:]
@@ -458,15 +462,15 @@ def _legs(theta: np.ndarray, rates: np.ndarray) -> np.ndarray:
 
 
 class HoldLegs:
-    """The same for the robot, whose first two coordinates are its place."""
+    """The same torques for the robot, whose first two coordinates are its position."""
 
     def update(self, t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
-        """Give tau."""
+        """Return tau."""
         return np.concatenate([np.zeros(2), _legs(q[2:], qd[2:])])
 
 
 def as_robot(chain: ChainModel) -> dyn.Model:
-    """Give the walker as a robot of the 3-D engine, a small ball at each joint."""
+    """Return the walker as a robot of the 3-D engine, a small ball at each joint."""
     shapes = {name: [{"type": "sphere", "radius": FOOT}] for name in chain.joint_names}
     rules = {"pairs": {"deny": [["*", "*"]]}, "materials": {"default": {"mu": 3.0}}}
     extras = {"collisions": shapes, **rules}
@@ -474,7 +478,7 @@ def as_robot(chain: ChainModel) -> dyn.Model:
 
 
 def walker(short: bool = False) -> Part:
-    """Drop the planar walker: its chain, and the same as a robot with contacts."""
+    """The planar walker is dropped, as a chain and as a robot with contacts."""
     chain = walker_chain()
     chain = make_chain_like(
         chain, ground=[{"z0": (0.0, FOOT), "joints": g.joints, "mode": g.mode}
@@ -499,11 +503,11 @@ def walker(short: bool = False) -> Part:
     chains = (from_angles(chain, q[:2], none, q[2:], still).x for q in run.q)
     robots = np.array([x[Walker.REAR, 1] for x in chains])
     force = np.array([row[0].total_force[2] for row in run.reports])
-    begin, last = np.sqrt(2 * DROP / G), len(t) // 4
+    t_hit, last = np.sqrt(2 * DROP / G), len(t) // 4
     pressed = run.t[int(np.argmax(force > 0))] + 1e-3
     figures = [
-        Figure("walker, chain: first hit [s]", hits[0].time, begin),
-        Figure("    robot: end of the step that hits [s]", pressed, begin),
+        Figure("walker, chain: first hit [s]", hits[0].time, t_hit),
+        Figure("    robot: end of the step that hits [s]", pressed, t_hit),
         Figure("hip at the end [m]: robot, expected the chain's", robots[-1], hips[-1]),
         Figure("    largest difference [m]", abs(robots - hips).max()),
         Figure("mean force of the last quarter, weight [N]", force[-last:].mean(),
@@ -515,7 +519,7 @@ def walker(short: bool = False) -> Part:
         top, bottom = figure.subplots(2, 1, sharex=True)
         top.plot(run.t, robots, label="robot with contacts")
         top.plot(t, hips, "--", label="planar chain")
-        fall = t[t < begin]
+        fall = t[t < t_hit]
         top.plot(fall, robots[0] - G * fall**2 / 2, "k:", label="free fall")
         label(top, "height of the rear hip [m]", None)
         bottom.plot(run.t, force)
@@ -534,9 +538,9 @@ PARTS: dict[str, Callable[[bool], Part]] = {
 # ---------------------------------------------------------------------------- output
 
 
-def label(ax: Any, words: str, below: str | None = "t [s]") -> None:
-    """Name a picture's axes."""
-    ax.set_title(words, fontsize=10)
+def label(ax: Any, name: str, below: str | None = "t [s]") -> None:
+    """Set title and labels of axes."""
+    ax.set_title(name, fontsize=10)
     if below is not None:
         ax.set_xlabel(below)
     if ax.get_legend_handles_labels()[1]:
@@ -544,11 +548,11 @@ def label(ax: Any, words: str, below: str | None = "t [s]") -> None:
 
 
 def plotter() -> Any:
-    """Give pyplot, or None with a word on what is missing."""
+    """Return pyplot, or None if matplotlib is not installed."""
     try:
         import matplotlib
     except ImportError:
-        print("no pictures: matplotlib is missing; pip install 'dyn_ros[plot]'")
+        print("no plots: matplotlib is not installed; pip install 'dyn_ros[plot]'")
         return None
     matplotlib.use("Agg")
     from matplotlib import pyplot
@@ -556,27 +560,27 @@ def plotter() -> Any:
     return pyplot
 
 
-def told(figures: Iterable[Figure]) -> None:
+def print_figures(figures: Iterable[Figure]) -> None:
     """Print figures."""
-    for words, found, expected in figures:
-        line = f"  {words:52}{found:14.8g}"
+    for name, value, expected in figures:
+        line = f"  {name:52}{value:14.8g}"
         if expected is not None:
-            line += f"{expected:14.8g}   off by {abs(found - expected):.1e}"
+            line += f"{expected:14.8g}   off by {abs(value - expected):.1e}"
         print(line)
 
 
 def main(
     folder: Any = ".", parts: Iterable[str] = tuple(PARTS), short: bool = False
 ) -> dict[str, list[Figure]]:
-    """Run parts, print, draw; give the figures by part."""
+    """Run, print and draw parts; return the figures by part."""
     pyplot, results = plotter(), {}
     for name in parts:
-        begin = perf_counter()
+        started = perf_counter()
         print(f"{name}: {(PARTS[name].__doc__ or '').splitlines()[0]}")
         part = PARTS[name](short)
         results[name] = part.figures
-        told(part.figures)
-        took = f"  {perf_counter() - begin:.1f} s"
+        print_figures(part.figures)
+        seconds = f"  {perf_counter() - started:.1f} s"
         if pyplot is not None:
             figure = pyplot.figure(figsize=(10, 4.5), layout="constrained")
             part.draw(figure)
@@ -584,8 +588,8 @@ def main(
             path.parent.mkdir(parents=True, exist_ok=True)
             figure.savefig(path, dpi=100)
             pyplot.close(figure)
-            took += f", picture: {path}"
-        print(took)
+            seconds += f", plot: {path}"
+        print(seconds)
     return results
 
 

@@ -1,6 +1,6 @@
 """A four-bar linkage: closed start, torque of its motor, motion, and control.
 
-    python examples/four_bar.py [folder for the picture]
+    python examples/four_bar.py [folder of the plot]
 
 The same robot in nodes:
 
@@ -19,12 +19,12 @@ HERE = Path(__file__).parent / "four_bar"
 
 
 def load():
-    """Give the robot; its sidecar closes the loop."""
+    """Return the robot; its sidecar closes the loop."""
     return dyn.load_urdf(HERE / "four_bar.urdf")
 
 
 def start(model):
-    """Give a closed position with the motor at 0.93 rad, and a velocity that fits.
+    """Return a closed position with the motor at 0.93 rad, and a consistent velocity.
 
     Source: KIM-3.0.
     """
@@ -35,9 +35,9 @@ def start(model):
 
 
 def controlled(model, q, seconds=2.0, dt=1e-3):
-    """Let the motor follow a sine by computed torque.
+    """Return a motion of the motor along a sine, by computed torque.
 
-    Rows of the result: time, angle, its reference, torque, opening of the loop.
+    Rows of the result: time, angle, its reference, torque, error of the loop.
 
     Source: KIM-3.3 as inverse dynamics of a linkage with one motor.
     """
@@ -60,7 +60,7 @@ def controlled(model, q, seconds=2.0, dt=1e-3):
 
 
 def main(folder="."):
-    """Print what the solvers say of the linkage, and draw how it is controlled."""
+    """Print results of the solvers, and draw the controlled motion."""
     model = load()
     q, qd = start(model)
     print("closed at", np.round(q, 6), "moving at", np.round(qd, 6))
@@ -78,7 +78,7 @@ def main(folder="."):
     try:
         import matplotlib
     except ImportError:
-        print("no picture: matplotlib is missing")
+        print("no plot: matplotlib is not installed")
         return rows
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
@@ -94,7 +94,7 @@ def main(folder="."):
     path = Path(folder) / "four_bar.png"
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)
-    print("picture:", path)
+    print("plot:", path)
     return rows
 
 

@@ -1,9 +1,9 @@
-"""Identify an arm: exciting motion, noisy torques, parameters, and how well they fit.
+"""Identify the inertial parameters of an arm from noisy torques.
 
-The 7-joint arm moves along sums of sines; its torques are those of the simulation plus
-noise. The prior knows every number to 40 percent only. Printed: base parameters before
-and after with their deviations, what is left of the torques. Drawn: torques of another
-motion, measured and predicted.
+The 7-joint arm moves along sums of sines; its torques are simulated, with noise. The
+prior parameters have errors of up to 40 percent. The example prints base parameters
+before and after with standard deviations and the torque errors, and plots the measured
+and predicted torques of another motion.
 
     python examples/identify_arm.py [PICTURE.png]
 """
@@ -22,7 +22,7 @@ NOISE = np.array([0.5, 0.5, 0.3, 0.3, 0.1, 0.1, 0.1])  # of the torques [N·m]
 
 
 @dataclass(frozen=True)
-class Motion:
+class MotionData:
     """Samples of a motion and its torques; (samples,) and (samples, nv)."""
 
     t: np.ndarray
@@ -33,12 +33,12 @@ class Motion:
 
     @property
     def data(self) -> tuple[np.ndarray, ...]:
-        """What identification takes."""
+        """Arguments of dyn.identify."""
         return self.q, self.qd, self.qdd, self.tau
 
 
-def excite(model: dyn.Model, seed: int, duration: float = 20.0) -> Motion:
-    """Give a motion of five sines a joint within the limits, and noisy torques."""
+def excite(model: dyn.Model, seed: int, duration: float = 20.0) -> MotionData:
+    """Return a motion of five sines per joint within the limits, with noisy torques."""
     rng = np.random.default_rng(seed)
     t = np.arange(0.0, duration, 0.02)
     middle, half = (model.lower + model.upper) / 2, (model.upper - model.lower) / 2
@@ -54,45 +54,45 @@ def excite(model: dyn.Model, seed: int, duration: float = 20.0) -> Motion:
         qdd -= size * w * w * np.sin(angle)
     rnea = dyn.solver("rnea").build(model, joint_friction=True)
     tau = rnea(q, qd, qdd) + rng.normal(size=q.shape) * NOISE
-    return Motion(t, q, qd, qdd, tau)
+    return MotionData(t, q, qd, qdd, tau)
 
 
 def blurred(model: dyn.Model, seed: int = 1) -> np.ndarray:
-    """Give a prior that is up to 40 percent off."""
+    """Return prior parameters with errors of up to 40 percent."""
     pi = dyn.parameters_of(model, friction=True, rotors=True)
     return pi * np.random.default_rng(seed).uniform(0.6, 1.4, len(pi))
 
 
-def predicted(model: dyn.Model, pi: np.ndarray, motion: Motion) -> np.ndarray:
-    """Give the torques that parameters say a motion takes."""
+def predicted(model: dyn.Model, pi: np.ndarray, motion: MotionData) -> np.ndarray:
+    """Return the torques of a motion predicted by parameters."""
     Y = dyn.solver("regressor").build(model, friction=True, rotors=True)
     return np.asarray(Y(motion.q, motion.qd, motion.qdd) @ pi)
 
 
 def rms(x: np.ndarray) -> np.ndarray:
-    """Give the root mean square of each column."""
+    """Return the root mean square of each column."""
     return np.asarray(np.sqrt((x * x).mean(axis=0)))
 
 
-def table(model: dyn.Model, found: dyn.Identification) -> str:
-    """Give the largest base parameters: true, prior, found, and how sure."""
-    base = found.base
+def table(model: dyn.Model, result: dyn.Identification) -> str:
+    """Return a table of the largest base parameters: true, prior, identified, +-."""
+    base = result.base
     truth = base.regrouping @ dyn.parameters_of(model, friction=True, rotors=True)
-    before = base.regrouping @ found.prior
-    lines = [f"{'base parameter':44} {'true':>9} {'prior':>9} {'found':>9} {'+-':>8}"]
+    before = base.regrouping @ result.prior
+    lines = [f"{'base parameter':44} {'true':>9} {'prior':>9} {'fit':>9} {'+-':>8}"]
     for k in np.argsort(-np.abs(truth))[:16]:
-        words = base.expression(int(k), 2)
-        words = words if len(words) <= 44 else words[:40] + " ..."
+        label = base.expression(int(k), 2)
+        label = label if len(label) <= 44 else label[:40] + " ..."
         row = (truth[k], before[k], base.values[k])
         lines.append(
-            f"{words:44} " + " ".join(f"{x:9.4f}" for x in row)
-            + f" {found.base_deviations[k]:8.4f}"
+            f"{label:44} " + " ".join(f"{x:9.4f}" for x in row)
+            + f" {result.base_deviations[k]:8.4f}"
         )  # fmt: skip
     return "\n".join(lines)
 
 
-def draw(path: Path, motion: Motion, curves: dict[str, np.ndarray]) -> None:
-    """Save a picture of measured and predicted torques."""
+def draw(path: Path, motion: MotionData, curves: dict[str, np.ndarray]) -> None:
+    """Save a plot of measured and predicted torques."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -113,25 +113,25 @@ def draw(path: Path, motion: Motion, curves: dict[str, np.ndarray]) -> None:
 
 
 def main(picture: Path | None) -> dict[str, np.ndarray]:
-    """Identify, print, draw; give the torque errors on another motion by name."""
+    """Identify, print and draw; return the torque errors on another motion by name."""
     model = dyn.load_urdf(dyn.robots.path("arm7"))
     prior = blurred(model)
-    found = dyn.identify(
+    result = dyn.identify(
         model, *excite(model, seed=0).data, prior=prior, consistent=True
     )
-    print(f"{found.rank} base parameters of {len(found.names)} numbers;", end=" ")
-    print(f"condition {found.condition:.0f}, {found.evaluations} evaluations")
-    print(table(model, found))
+    print(f"{result.rank} base parameters of {len(result.names)} numbers;", end=" ")
+    print(f"condition {result.condition:.0f}, {result.evaluations} evaluations")
+    print(table(model, result))
     other = excite(model, seed=1)
     curves = {
         "prior": predicted(model, prior, other),
-        "identified": predicted(model, found.parameters, other),
+        "identified": predicted(model, result.parameters, other),
     }
     errors = {name: rms(tau - other.tau) for name, tau in curves.items()}
     print("\ntorque error on another motion, rms by joint [N·m]")
     for name, error in {**errors, "noise": NOISE}.items():
         print(f"{name:12}" + " ".join(f"{x:8.3f}" for x in error))
-    least = found.eigenvalues.min()
+    least = result.eigenvalues.min()
     print(f"\nleast eigenvalue of a pseudo-inertia: {least:.1e} (all bodies physical)")
     if picture is not None:
         draw(picture, other, curves)

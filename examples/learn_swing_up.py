@@ -1,10 +1,10 @@
-"""Swing a pendulum and a cart's pole up by a policy found in less than two minutes.
+"""Swing a pendulum and a cart's pole up by a policy trained in less than two minutes.
 
-    python examples/learn_swing_up.py [folder for the picture]
+    python examples/learn_swing_up.py [folder of the plot]
 
 The policy is a small network, action = bound * tanh(W2 tanh(W1 seen + b1)). Its weights
-come from the cross-entropy method: draw many, keep the best tenth, draw about these.
-Every candidate is tried on some starts, all at once, in one vector environment.
+are trained by the cross-entropy method: sample many, keep the best, sample around them.
+Every candidate is evaluated from several starts, all at once in one vector environment.
 """
 
 import sys
@@ -20,14 +20,14 @@ CANDIDATES, TRIES, ELITE = 192, 8, 24
 
 
 class Lesson(NamedTuple):
-    """What is learned: a task, for how many steps, by how many hidden units.
+    """Settings of one training run.
 
     Attributes:
-        task: Its name.
-        steps: Of an episode.
-        hidden: Units of the network.
+        task: Name of the task.
+        steps: Steps of an episode.
+        hidden: Hidden units of the network.
         generations: Rounds of the search.
-        angle: Where cos of the angle is in what is seen.
+        angle: Index of cos(angle) in the observation.
     """
 
     task: str
@@ -44,7 +44,7 @@ LESSONS = (
 
 
 class Networks:
-    """Networks side by side, one for each row of weights.
+    """Networks evaluated together, one for each row of weights.
 
     Args:
         weights: (networks, size).
@@ -53,30 +53,30 @@ class Networks:
     """
 
     def __init__(self, weights, sizes, bound):
-        seen, hidden, acted = sizes
+        seen, hidden, action = sizes
         count, cut = len(weights), seen * hidden
         self.first = weights[:, :cut].reshape(count, seen, hidden)
         self.shift = weights[:, cut : cut + hidden].reshape(count, 1, hidden)
-        self.second = weights[:, cut + hidden :].reshape(count, hidden, acted)
+        self.second = weights[:, cut + hidden :].reshape(count, hidden, action)
         self.bound = bound
 
     def __call__(self, seen):
-        """Give actions (rows, acted) for what is seen, tries of a network in a row."""
+        """Actions (rows, acted) for what is seen, tries of a network in a row."""
         grouped = seen.reshape(len(self.first), -1, seen.shape[-1])
         inner = np.tanh(grouped @ self.first + self.shift)
-        acted = self.bound * np.tanh(inner @ self.second)
-        return acted.reshape(len(seen), -1)
+        action = self.bound * np.tanh(inner @ self.second)
+        return action.reshape(len(seen), -1)
 
 
 def size_of(task, hidden):
-    """Give how many weights a network for a task has."""
+    """Return how many weights a network for a task has."""
     return (task.no + 1 + task.na) * hidden
 
 
-def played(env, policy, steps, seed):
-    """Give the sum of rewards of each environment, and all that was seen.
+def rollout(env, policy, steps, seed):
+    """Return the sum of rewards of each environment, and all observations.
 
-    Environments that have ended count no more.
+    Environments that have terminated no longer count.
     """
     seen, _ = env.reset(seed=seed)
     total, alive, path = np.zeros(len(seen)), np.ones(len(seen), bool), [seen]
@@ -88,36 +88,36 @@ def played(env, policy, steps, seed):
     return total, np.array(path)
 
 
-def learned(lesson, generations=None, seed=0, say=print):
-    """Give the weights that the search ends with, and best and mean score by round."""
+def train(lesson, generations=None, seed=0, log=print):
+    """Return the trained weights, and best and mean score by round."""
     env = environment(lesson, CANDIDATES * TRIES)
     rng, task = np.random.default_rng(seed), env.task
     sizes, bound = (task.no, lesson.hidden, task.na), task.action_bounds[0][1]
     mean = np.zeros(size_of(task, lesson.hidden))
-    spread, scores, begun = np.full_like(mean, 1.5), [], perf_counter()
+    spread, scores, started = np.full_like(mean, 1.5), [], perf_counter()
     rounds = lesson.generations if generations is None else generations
     for k in range(rounds):
-        drawn = mean + spread * rng.standard_normal((CANDIDATES, len(mean)))
-        drawn[0] = mean
-        policy = Networks(drawn, sizes, bound)
-        total, _ = played(env, policy, lesson.steps, seed=k)
-        each = total.reshape(CANDIDATES, TRIES).mean(axis=1)
-        best = drawn[np.argsort(each)[-ELITE:]]
+        samples = mean + spread * rng.standard_normal((CANDIDATES, len(mean)))
+        samples[0] = mean
+        policy = Networks(samples, sizes, bound)
+        total, _ = rollout(env, policy, lesson.steps, seed=k)
+        score = total.reshape(CANDIDATES, TRIES).mean(axis=1)
+        best = samples[np.argsort(score)[-ELITE:]]
         mean, spread = best.mean(axis=0), best.std(axis=0) + 0.3 * 0.94**k
-        scores.append((each.max(), each.mean()))
+        scores.append((score.max(), score.mean()))
         if k % 10 == 9 or k == rounds - 1:
             steps = (k + 1) * lesson.steps * env.num_envs
-            took = perf_counter() - begun
-            say(
-                f"{lesson.task}: round {k + 1}, best {each.max():7.1f}, mean"
-                f" {each.mean():7.1f} of {lesson.steps};"
-                f" {steps / took / 1e6:.1f} M steps/s"
+            seconds = perf_counter() - started
+            log(
+                f"{lesson.task}: round {k + 1}, best {score.max():7.1f}, mean"
+                f" {score.mean():7.1f} of {lesson.steps};"
+                f" {steps / seconds / 1e6:.1f} M steps/s"
             )
     return mean, np.array(scores)
 
 
 def environment(lesson, rows):
-    """Give a vector of environments that leaves what has ended alone."""
+    """Return a vector environment without automatic resets."""
     return PlanarVectorEnv(
         lesson.task,
         num_envs=rows,
@@ -126,17 +126,17 @@ def environment(lesson, rows):
     )
 
 
-def judged(lesson, weights, rows=500, seed=12345):
-    """Give the part of fresh starts that stand at the end, and all paths of cos(angle).
+def success_rate(lesson, weights, rows=500, seed=12345):
+    """Return the fraction of new starts that end upright, and all cos(angle).
 
-    To stand is cos(angle) > 0.9 for the last eighth of the episode.
+    Upright is cos(angle) > 0.9 during the last eighth of the episode.
     """
     env = environment(lesson, rows)
     sizes, bound = (
         (env.task.no, lesson.hidden, env.task.na),
         env.task.action_bounds[0][1],
     )
-    _, path = played(env, Networks(weights[None], sizes, bound), lesson.steps, seed)
+    _, path = rollout(env, Networks(weights[None], sizes, bound), lesson.steps, seed)
     cosines = path[..., lesson.angle]
     stands = (cosines[-lesson.steps // 8 :] > 0.9).all(axis=0)
     return stands.mean(), cosines
@@ -159,7 +159,9 @@ def draw(results, path):
         time = np.arange(len(cosines)) * environment(lesson, 1).task.interval
         right.plot(time, cosines[:, :30], color="C0", alpha=0.3)
         right.set(
-            title=f"{rate:.0%} of fresh starts stand", xlabel="s", ylabel="cos(angle)"
+            title=f"{rate:.0%} of new starts end upright",
+            xlabel="s",
+            ylabel="cos(angle)",
         )
     figure.tight_layout()
     figure.savefig(path, dpi=110)
@@ -167,17 +169,17 @@ def draw(results, path):
 
 
 def main(folder=".", generations=None, lessons=LESSONS):
-    """Learn, judge, draw; give the part of fresh starts that stand, by task."""
-    results, begun = [], perf_counter()
+    """Train, evaluate and draw; return the success rate by task."""
+    results, started = [], perf_counter()
     for lesson in lessons:
-        weights, scores = learned(lesson, generations)
-        rate, cosines = judged(lesson, weights)
-        print(f"{lesson.task}: {rate:.0%} of 500 fresh starts stand at the end")
+        weights, scores = train(lesson, generations)
+        rate, cosines = success_rate(lesson, weights)
+        print(f"{lesson.task}: {rate:.0%} of 500 new starts end upright")
         results.append((lesson, scores, rate, cosines))
     path = Path(folder) / "learn_swing_up.png"
     path.parent.mkdir(parents=True, exist_ok=True)
     draw(results, path)
-    print(f"{perf_counter() - begun:.0f} s; picture in {path}")
+    print(f"{perf_counter() - started:.0f} s; plot in {path}")
     return {lesson.task: rate for lesson, _, rate, _ in results}
 
 

@@ -1,9 +1,9 @@
-"""A planar chain that falls on the ground and hits its limits; one that cannot decide.
+"""A planar chain with impacts and limits, and one without a consistent set of modes.
 
-Printed: what happened, beside formulas where there are any. Drawn (extra `plot`): how
-it falls, heights with hits marked, energy with what hits take, events that never end.
+The example prints its events, beside formulas where there are any, and plots (extra
+`plot`) the fall, heights with hits marked, energy with losses, and the mode cycle.
 
-    python examples/planar_chain.py [folder of the picture]
+    python examples/planar_chain.py [folder of the plot]
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ G = 9.81  # [m/s²]
 HEIGHT = 0.5  # of the lowest joint at the start [m]
 DT = 1e-3  # [s]
 SOFT = 1e-3  # [J]
-PULL = ((0.0, 0.0), (0.0, 0.0), (56.0, 49.0))  # on the chain that shuffles [N]
+PULL = ((0.0, 0.0), (0.0, 0.0), (56.0, 49.0))  # on the chain whose modes cycle [N]
 PLACES = ((0.0, 0.0), (0.47, 0.78), (-0.1, 0.32))  # of its joints [m]
 
 
@@ -46,7 +46,7 @@ class Fall(NamedTuple):
 
 
 def falling_chain() -> ChainModel:
-    """Give a chain of five joints over the ground, two angles with limits."""
+    """Return a chain of five joints over the ground, two angles with limits."""
     return make_chain(
         [0.5, 0.4, 0.4, 0.3],
         [0.5, 0.4, 0.4, 0.3, 0.3],
@@ -58,7 +58,7 @@ def falling_chain() -> ChainModel:
 
 
 def energy_of(chain: ChainModel, x: np.ndarray, v: np.ndarray) -> float:
-    """Give kinetic and potential energy of point masses [J]."""
+    """Return kinetic and potential energy of point masses [J]."""
     m = np.array(chain.masses)
     return float(m @ (v * v).sum(axis=1) / 2 + G * m @ x[:, 1])
 
@@ -80,11 +80,11 @@ def fall(seconds: float = 1.5, dt: float = DT) -> Fall:
     return Fall(sim, t, x, energy, lost)
 
 
-def shuffle(mode: str, steps: int = 40) -> ChainSimulator:
-    """Run the chain for which no set of what holds is consistent, if it sticks.
+def cycle_modes(mode: str, steps: int = 40) -> ChainSimulator:
+    """Simulate a chain without a consistent set of active constraints, if it sticks.
 
-    Free it falls; held on the ground its angle wants over the limit; held at both, the
-    ground would have to pull; held at the limit alone, the limit would.
+    Without constraints it falls; with the ground active its angle exceeds the limit;
+    with both the ground would have to pull; with the limit alone the limit would.
 
     Source: WAW-12.8.
     """
@@ -93,16 +93,16 @@ def shuffle(mode: str, steps: int = 40) -> ChainSimulator:
     angle = np.arctan2(d[0, 0] * d[1, 1] - d[0, 1] * d[1, 0], d[0] @ d[1])
     ground = [{"joints": (0,), "mode": mode}]
     chain = make_chain(
-        lengths, [0.4, 6.7, 0.7], upper={1: angle}, ground=ground, name="shuffling"
+        lengths, [0.4, 6.7, 0.7], upper={1: angle}, ground=ground, name="cycling"
     )
-    sim = ChainSimulator(chain, PLACES, dt=DT, halving=None)
+    sim = ChainSimulator(chain, PLACES, dt=DT, halve_above=None)
     for _ in range(steps):
         sim.step(forces=PULL)
     return sim
 
 
 def draw(run: Fall, sims: dict[str, ChainSimulator], path: Path) -> None:
-    """Save the picture."""
+    """Save the plot."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -119,7 +119,7 @@ def draw(run: Fall, sims: dict[str, ChainSimulator], path: Path) -> None:
     heights.plot(before, HEIGHT - G * before**2 / 2, "k--", lw=1, label="free fall")
     for event in run.sim.events:
         if event.loss > SOFT:
-            color = "C3" if "ground" in event.words else "C1"
+            color = "C3" if "ground" in event.message else "C1"
             heights.axvline(event.time, color=color, lw=0.7)
     heights.set(title="heights; red: hits of the ground, orange: of a limit")
     heights.set(xlabel="t [s]", ylabel="y [m]")
@@ -130,13 +130,13 @@ def draw(run: Fall, sims: dict[str, ChainSimulator], path: Path) -> None:
     energies.set(title="energy", xlabel="t [s]", ylabel="J")
     energies.legend()
     for row, (mode, sim) in enumerate(sims.items()):
-        kinds = ("hit", "release", "shuffle", "clatter")
+        kinds = ("hit", "release", "mode_cycle", "chatter")
         for event in (e for e in sim.events if e.kind in kinds):
             k = kinds.index(event.kind)
             events.plot(1e3 * event.time, k + 0.2 * row, "|", color=f"C{row}", ms=9)
         events.plot([], [], "|", color=f"C{row}", label=f"joint 0 may {mode}")
     events.set_yticks(range(4), labels=kinds)
-    events.set(title="a chain that shuffles", xlabel="t [ms]")
+    events.set(title="a chain whose modes cycle", xlabel="t [ms]")
     events.legend()
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=90)
@@ -144,39 +144,40 @@ def draw(run: Fall, sims: dict[str, ChainSimulator], path: Path) -> None:
 
 
 def main(folder: Any = ".", seconds: float = 1.5) -> Fall:
-    """Run both chains, print what happened, draw."""
-    begun = perf_counter()
+    """Simulate both chains, print events, draw."""
+    started = perf_counter()
     run = fall(seconds)
-    took = perf_counter() - begun
+    seconds_used = perf_counter() - started
     hits = [event for event in run.sim.events if event.kind == "hit"]
-    print(f"a chain falls: {len(run.t)} steps in {took:.2f} s")
+    print(f"a chain falls: {len(run.t)} steps in {seconds_used:.2f} s")
     closed = np.sqrt(2 * HEIGHT / G)
     print(f"  first hit at {hits[0].time:.9f} s; sqrt(2 h / g) = {closed:.9f} s")
     hard = [e for e in hits if e.loss > SOFT]
     for e in hard:
-        print(f"  {e.time:8.5f} s  {e.words:28} loss {e.loss:8.5f} J")
+        print(f"  {e.time:8.5f} s  {e.message:28} loss {e.loss:8.5f} J")
     print(f"  and {len(hits) - len(hard)} hits that lose less than {SOFT} J each")
     both = run.energy + run.lost
     print(f"  energy {both[0]:.6f} J; in the end {run.energy[-1]:.6f} J", end=" ")
     print(f"and {run.lost[-1]:.6f} J lost: {both[-1] - both[0]:+.1e} J by the steps")
     print("  lowest joint:", f"{run.x[:, :, 1].min():.1e} m")
     print("  also:", dict(Counter(e.kind for e in run.sim.events if e.kind != "hit")))
-    sims = {mode: shuffle(mode) for mode in ("stick", "slide")}
+    sims = {mode: cycle_modes(mode) for mode in ("stick", "slide")}
     for mode, sim in sims.items():
         kinds = dict(Counter(event.kind for event in sim.events))
         print(
-            f"a chain that shuffles, joint 0 may {mode}: {kinds or 'nothing happens'}"
+            f"a chain whose modes cycle, joint 0 may {mode}:"
+            f" {kinds or 'nothing happens'}"
         )
-        for kind in ("shuffle", "clatter"):
+        for kind in ("mode_cycle", "chatter"):
             for event in [e for e in sim.events if e.kind == kind][:1]:
-                print(f"  {event.time:.4f} s  {kind}: {event.words}")
+                print(f"  {event.time:.4f} s  {kind}: {event.message}")
     path = Path(folder) / "planar_chain.png"
     try:
         draw(run, sims, path)
     except ImportError:
-        print("no picture: matplotlib is missing; pip install 'dyn_ros[plot]'")
+        print("no plot: matplotlib is not installed; pip install 'dyn_ros[plot]'")
     else:
-        print(f"{perf_counter() - begun:.1f} s, picture: {path}")
+        print(f"{perf_counter() - started:.1f} s, plot: {path}")
     return run
 
 

@@ -1,7 +1,7 @@
-"""What a recurrence saves: velocities and accelerations of a chain, two ways.
+"""Recurrence against closed form: velocities and accelerations of a chain.
 
-Columns may hold any number-like entries, so that operations can be counted as they are
-done. `python examples/recurrences.py` prints how many each way takes.
+Columns may hold any number-like entries, so that operations can be counted.
+`python examples/recurrences.py` prints the counts.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from dyn_core import Motion, count, cross
+from dyn_core import count
+from dyn_core.authoring import Motion, cross
 
 SIZES = (1, 2, 3, 6, 10)
 
 
 def fibonacci(n: int) -> int:
-    """Give F_n of F_i = F_(i-1) + F_(i-2), F_0 = 0, F_1 = 1, exactly.
+    """Return F_n of F_i = F_(i-1) + F_(i-2), F_0 = 0, F_1 = 1, exactly.
 
     Source: RBDA, section 5.2; RBD5-2.1.
     """
@@ -29,7 +30,7 @@ def fibonacci(n: int) -> int:
 
 
 def velocities_recursive(s: Sequence[Iterable[Any]], qd: Sequence[Any]) -> list[Motion]:
-    """Give the velocity of each body of a chain from the body before it: O(n).
+    """Return the velocity of each body of a chain from the body before it: O(n).
 
         v_i = v_(i-1) + s_i qd_i,   v_0 = 0
 
@@ -47,7 +48,7 @@ def velocities_recursive(s: Sequence[Iterable[Any]], qd: Sequence[Any]) -> list[
 
 
 def velocities_closed(s: Sequence[Iterable[Any]], qd: Sequence[Any]) -> list[Motion]:
-    """Give the velocity of each body of a chain by itself: O(n²).
+    """Return the velocity of each body of a chain by itself: O(n²).
 
         v_i = sum_j s_j qd_j,   j <= i
 
@@ -64,7 +65,7 @@ def velocities_closed(s: Sequence[Iterable[Any]], qd: Sequence[Any]) -> list[Mot
 def accelerations_recursive(
     s: Sequence[Iterable[Any]], qd: Sequence[Any], qdd: Sequence[Any]
 ) -> list[Motion]:
-    """Give the acceleration of each body of a chain from the body before it: O(n).
+    """Return the acceleration of each body of a chain from the body before it: O(n).
 
         a_i = a_(i-1) + s_i qdd_i + v_i x s_i qd_i,   a_0 = 0
 
@@ -89,7 +90,7 @@ def accelerations_recursive(
 def accelerations_closed(
     s: Sequence[Iterable[Any]], qd: Sequence[Any], qdd: Sequence[Any]
 ) -> list[Motion]:
-    """Give the acceleration of each body of a chain by itself: O(n³).
+    """Return the acceleration of each body of a chain by itself: O(n³).
 
         a_i = sum_j s_j qdd_j + sum_j sum_k (s_k qd_k) x (s_j qd_j),   k < j <= i
 
@@ -101,13 +102,13 @@ def accelerations_closed(
     Source: RBDA (5.5); RBD5-2.3.
     """
     s = _axes(s, qd, qdd)
-    found = []
+    result = []
     for i in range(len(s)):
         terms = [s[j] * qdd[j] for j in range(i + 1)]
         for j in range(i + 1):
             terms += [cross(s[k] * qd[k], s[j] * qd[j]) for k in range(j)]
-        found.append(_sum(terms))
-    return found
+        result.append(_sum(terms))
+    return result
 
 
 WAYS: dict[str, tuple[Callable[..., list[Motion]], int]] = {
@@ -125,18 +126,18 @@ def operations(way: str, n: int) -> tuple[int, int]:
     """
     function, rates = WAYS[way]
 
-    def text(numbers: Sequence[Any]) -> list[Motion]:
+    def algorithm(numbers: Sequence[Any]) -> list[Motion]:
         s = [numbers[6 * k : 6 * k + 6] for k in range(n)]
         rest = numbers[6 * n :]
         return function(s, *(rest[n * k : n * (k + 1)] for k in range(rates)))
 
     draw = random.Random(n)
-    found = count(text, [draw.uniform(-1, 1) for _ in range((6 + rates) * n)])
-    return found["mul"], found["add"]
+    result = count(algorithm, [draw.uniform(-1, 1) for _ in range((6 + rates) * n)])
+    return result["mul"], result["add"]
 
 
 def table(sizes: Sequence[int] = SIZES) -> list[str]:
-    """Give the operations of all WAYS for some numbers of bodies, as lines."""
+    """Return the operations of all WAYS for some numbers of bodies, as lines."""
     rows = [["n", *(f"{way} mul, add" for way in WAYS)]]
     for n in sizes:
         cells = ("{}, {}".format(*operations(way, n)) for way in WAYS)
@@ -149,7 +150,7 @@ def table(sizes: Sequence[int] = SIZES) -> list[str]:
 
 
 def _axes(s: Sequence[Iterable[Any]], *rates: Sequence[Any]) -> list[Motion]:
-    """Take columns as Motions; as many rates as columns."""
+    """Return columns as Motions; their number is that of the rates."""
     for x in rates:
         if len(x) != len(s):
             raise ValueError(f"{len(s)} axes and {len(x)} rates do not match")
@@ -157,7 +158,7 @@ def _axes(s: Sequence[Iterable[Any]], *rates: Sequence[Any]) -> list[Motion]:
 
 
 def _sum(terms: Iterable[Motion]) -> Motion:
-    """Add up one or more terms."""
+    """Return the sum of one or more terms."""
     first, *others = terms
     for term in others:
         first = first + term

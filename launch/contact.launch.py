@@ -4,5 +4,5 @@ from ros_nodes.launching import launch_description
 
 
 def generate_launch_description():
-    """Give what ros2 launch starts."""
+    """Return what ros2 launch starts."""
     return launch_description("contact")

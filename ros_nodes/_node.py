@@ -1,14 +1,15 @@
-"""What the nodes share: parameters, the robot, diagnostics, autostart."""
+"""Base class of the nodes: parameters, robot description, life cycle, diagnostics."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rcl_interfaces.msg import SetParametersResult
+from rclpy.clock import Clock, ClockType
 from rclpy.exceptions import ParameterException
 from rclpy.lifecycle import LifecycleNode, TransitionCallbackReturn
 from rclpy.parameter import Parameter
@@ -27,37 +28,41 @@ LATCHED = QoSProfile(
     reliability=ReliabilityPolicy.RELIABLE,
     durability=DurabilityPolicy.TRANSIENT_LOCAL,
 )
-QUIET = 1.0  # seconds between two log lines of one kind
+QUIET = 1.0  # shortest time between two equal log messages [s]
 
 
 class RobotNode(LifecycleNode):
-    """A lifecycle node with a robot; a leaf writes `build`, `release` and `status`.
+    """A lifecycle node with a robot; subclasses implement `build` and `status`.
 
     Attributes:
         model: The robot in use; None in state unconfigured.
-        counters: Messages that were refused, by reason.
-        failure: Why the last configuration failed, or None.
-        ready_after: Age of the process when it first was active [s].
+        counters: Number of refused messages, by reason.
+        failure: Reason of the last failed configuration, or None.
+        ready_after: Age of the process at its first activation [s].
     """
 
     def __init__(self, name: str, specs: Sequence[Spec], **kwargs: Any) -> None:
         super().__init__(name, **kwargs)
+        # Replaced before an executor uses the service.
+        self._serve_transition = self._service_change_state.callback
+        self._service_change_state.callback = self._on_change_state
         self.specs: dict[str, Spec] = {}
         self.model: Any = None  # a Model once configured
         self.active = False
         self.counters: Counter[str] = Counter()
         self.failure: str | None = None
         self.ready_after: float | None = None
-        self._described = ""
-        self._said: dict[str, float] = {}
+        self._urdf = ""
+        self._last_logged: dict[str, float] = {}
         self._level = OK
-        self._parts: list[Any] = []
-        # Before the first declaration, so that start-up values are checked, too.
+        self._resources: list[Any] = []
+        self._steady = Clock(clock_type=ClockType.STEADY_TIME)
+        # Added before the first declaration, so that start-up values are checked, too.
         self.add_on_set_parameters_callback(self._on_set)
         try:
             self.declare(specs)
         except Exception:
-            self.destroy_node()  # here, not in the garbage collector at any time
+            self.destroy_node()  # not left to the garbage collector
             raise
         self.create_subscription(
             String, "robot_description", self._on_description, LATCHED
@@ -66,7 +71,7 @@ class RobotNode(LifecycleNode):
     # ---- parameters
 
     def declare(self, specs: Sequence[Spec]) -> None:
-        """Declare parameters; known ones are left as they are."""
+        """Declare parameters; those already declared keep their values."""
         for spec in specs:
             self.specs[spec.name] = spec
             if self.has_parameter(spec.name):
@@ -77,7 +82,7 @@ class RobotNode(LifecycleNode):
                 self.declare_parameter(spec.name, spec.default, spec.descriptor())
 
     def value(self, name: str) -> Any:
-        """Give a parameter's value; an unset list is empty, arrays are lists."""
+        """Return a parameter's value; an unset list is empty, arrays are lists."""
         parameter = self.get_parameter_or(name)
         if parameter.type_ == Parameter.Type.NOT_SET:
             return list(self.specs[name].default)
@@ -85,7 +90,7 @@ class RobotNode(LifecycleNode):
         return list(value) if hasattr(value, "typecode") else value
 
     def _on_set(self, parameters: Sequence[Parameter]) -> SetParametersResult:
-        """Accept all of a set of parameters, or refuse in words."""
+        """Accept a set of parameters, or refuse it with a reason."""
         for parameter in parameters:
             spec = self.specs.get(parameter.name)
             if spec is None or parameter.type_ == Parameter.Type.NOT_SET:
@@ -111,10 +116,10 @@ class RobotNode(LifecycleNode):
     def changed(self, values: dict[str, Any]) -> None:
         """Apply live parameters; a DynError refuses them."""
 
-    # ---- the robot
+    # ---- robot
 
     def _on_description(self, message: String) -> None:
-        """Take a robot from the topic; a bad one is refused and the old one kept."""
+        """Accept a robot from the topic; refuse an invalid one and keep the old one."""
         if self.value("robot_description") or self.value("robot_description_file"):
             return
         try:
@@ -122,8 +127,9 @@ class RobotNode(LifecycleNode):
         except dyn.DynError as error:
             self.refuse("robot_description refused", str(error))
             return
-        self._described = message.data
-        if self.model is None and self.value("autostart"):
+        self._urdf = message.data
+        unconfigured = self._state_machine.current_state[1] == "unconfigured"
+        if unconfigured and self.value("autostart"):
             self.start()
         elif self.model is not None:
             self.get_logger().info(
@@ -131,16 +137,18 @@ class RobotNode(LifecycleNode):
             )
 
     def waits_for_robot(self) -> bool:
-        """Whether there is no robot yet and the topic may still bring one."""
-        given = self.value("robot_description") or self.value("robot_description_file")
-        return not given and not self._described
+        """Return whether no robot is set, so that the topic has to provide one."""
+        from_parameters = self.value("robot_description") or self.value(
+            "robot_description_file"
+        )
+        return not from_parameters and not self._urdf
 
     def load(self, **choices: Any) -> dyn.Model:
-        """Give the robot that the parameters ask for, in their order."""
+        """Return the robot of the parameters, with joints in their order."""
         extras = self.value("model_extras") or None
         shipped = FOLDER / f"{extras}.dyn.yaml"
         extras = str(shipped) if shipped.is_file() else extras
-        source: Any = self.value("robot_description") or self._described
+        source: Any = self.value("robot_description") or self._urdf
         if not source:
             source = self.value("robot_description_file")
             source = robots.path(source) if source in robots.names() else source
@@ -165,37 +173,60 @@ class RobotNode(LifecycleNode):
         return self._select(model)
 
     def _select(self, model: dyn.Model) -> dyn.Model:
-        """Lock or refuse joints that `joints` leaves out; bring the rest in order."""
-        wanted = list(self.value("joints"))
-        if not wanted:
+        """Return the model with unlisted joints locked and the listed ones in order."""
+        listed = list(self.value("joints"))
+        if not listed:
             return model
         single = [n for n in model.joint_names if len(_range(model.v_slice(n))) == 1]
-        for name in wanted:
-            if name not in single or wanted.count(name) > 1:
+        for name in listed:
+            if name not in single or listed.count(name) > 1:
                 known = ", ".join(single)
                 raise dyn.SettingError(
                     f"joints: '{name}' must be one of {known}, once", "joints"
                 )
-        left = [name for name in single if name not in wanted]
-        if left and self.value("unlisted_joints") == "refuse":
+        unlisted = [name for name in single if name not in listed]
+        if unlisted and self.value("unlisted_joints") == "refuse":
             raise dyn.SettingError(
-                f"joints leaves out {', '.join(left)}; list them, or set"
+                f"joints leaves out {', '.join(unlisted)}; list them, or set"
                 " unlisted_joints to lock (at lock.<joint>)",
                 "joints",
             )
-        if left:
-            self.declare(lock_specs(left))
-            lock = {name: self.value(f"lock.{name}") for name in left}
-            shown = ", ".join(f"{n} at {x:g}" for n, x in lock.items())
-            self.get_logger().warning(f"locked: {shown}")
+        if unlisted:
+            self.declare(lock_specs(unlisted))
+            lock = {name: self.value(f"lock.{name}") for name in unlisted}
+            described = ", ".join(f"{n} at {x:g}" for n, x in lock.items())
+            self.get_logger().warning(f"locked: {described}")
             model = model.lock(lock)
-        others = [name for name in model.joint_names if name not in wanted]
-        return model.reorder([*others, *wanted])
+        others = [name for name in model.joint_names if name not in listed]
+        return model.reorder([*others, *listed])
 
-    # ---- life
+    # ---- life cycle
+
+    def _on_change_state(self, request: Any, response: Any) -> Any:
+        """Serve a request of a transition; an invalid one is refused with a reason.
+
+        rclpy up to Jazzy raises instead, which would end the node of a moving robot.
+        """
+        requested, machine = request.transition, self._state_machine
+        valid = {number: label for number, label, *_ in machine.available_transitions}
+        if requested.label in valid.values() or (
+            not requested.label and requested.id in valid
+        ):
+            return self._serve_transition(request, response)
+        choices = ", ".join(f"{number} ({label})" for number, label in valid.items())
+        self.refuse(
+            "transition refused",
+            f"transition {requested.label or requested.id} does not fit the state"
+            f" {machine.current_state[1]}; valid: {choices or 'none'}",
+        )
+        response.success = False
+        return response
 
     def start(self) -> bool:
-        """Configure and activate; whether it worked, or waits for its robot."""
+        """Configure and activate; return False if that failed.
+
+        A node without a robot waits for the topic robot_description, and returns True.
+        """
         if self.waits_for_robot():
             self.get_logger().info("waiting for a robot on the topic robot_description")
             return True
@@ -204,26 +235,26 @@ class RobotNode(LifecycleNode):
         return self.trigger_activate() == TransitionCallbackReturn.SUCCESS
 
     def on_configure(self, state: Any) -> TransitionCallbackReturn:
-        """Build everything; on an error say why and stay unconfigured."""
-        begun = time.monotonic()
+        """Build everything; on an error log the reason and stay unconfigured."""
+        started = time.monotonic()
         try:
             self.build()
         except (dyn.DynError, ParameterException) as error:
             self.failure = f"{type(error).__name__}: {error}"
             self.get_logger().error(f"cannot configure: {self.failure}")
-            self._drop()
+            self._destroy()
             return TransitionCallbackReturn.FAILURE
         self.failure = None
         self.diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self.keep(self.diagnostics)
         period = self.value("diagnostic_updater.period")
-        self.keep(self.create_timer(period, self.diagnose))
-        took = time.monotonic() - begun
-        self.get_logger().info(f"configured in {took:.3f} s")
+        self.every(period, self.diagnose)
+        seconds = time.monotonic() - started
+        self.get_logger().info(f"configured in {seconds:.3f} s")
         return TransitionCallbackReturn.SUCCESS
 
     def on_activate(self, state: Any) -> TransitionCallbackReturn:
-        """Let the robot move."""
+        """Activate the node."""
         self.active = True
         self.activated()
         self.ready_after = self.ready_after or age()
@@ -232,42 +263,50 @@ class RobotNode(LifecycleNode):
         return super().on_activate(state)
 
     def on_deactivate(self, state: Any) -> TransitionCallbackReturn:
-        """Leave the robot with its last words."""
-        self.last_words()
+        """Send the final command."""
+        self.send_final_command()
         self.active = False
         return super().on_deactivate(state)
 
     def on_cleanup(self, state: Any) -> TransitionCallbackReturn:
         """Undo configure."""
-        self._drop()
+        self._destroy()
         return TransitionCallbackReturn.SUCCESS
 
     def on_shutdown(self, state: Any) -> TransitionCallbackReturn:
-        """Leave the robot with its last words and undo configure."""
-        self.last_words()
-        self._drop()
+        """Send the final command and undo configure."""
+        self.send_final_command()
+        self._destroy()
         return TransitionCallbackReturn.SUCCESS
 
     def on_error(self, state: Any) -> TransitionCallbackReturn:
-        """Leave the robot with its last words; back to unconfigured."""
-        self.last_words()
-        self._drop()
+        """Send the final command and return to unconfigured."""
+        self.send_final_command()
+        self._destroy()
         return TransitionCallbackReturn.SUCCESS
 
-    def keep(self, part: Any) -> Any:
-        """Remember a publisher, subscription, timer or service for clean-up."""
-        self._parts.append(part)
-        return part
+    def keep(self, resource: Any) -> Any:
+        """Register a publisher, subscription, timer or service for clean-up."""
+        self._resources.append(resource)
+        return resource
 
-    def _drop(self) -> None:
-        """Destroy what configure made."""
+    def every(self, period: float, callback: Callable[[], None]) -> None:
+        """Call a function at a period [s], until clean-up.
+
+        The timer uses the steady clock: silence must be detected also while /clock
+        stands still or after the system time is set back.
+        """
+        self.keep(self.create_timer(period, callback, clock=self._steady))
+
+    def _destroy(self) -> None:
+        """Destroy all resources of configure."""
         self.active = False
-        for part in reversed(self._parts):
+        for resource in reversed(self._resources):
             for kind in ("publisher", "subscription", "timer", "service"):
-                if part in getattr(self, f"{kind}s"):
-                    getattr(self, f"destroy_{kind}")(part)
+                if resource in getattr(self, f"{kind}s"):
+                    getattr(self, f"destroy_{kind}")(resource)
                     break
-        self._parts = []
+        self._resources = []
         self.model = None
 
     def build(self) -> None:
@@ -275,25 +314,28 @@ class RobotNode(LifecycleNode):
         raise NotImplementedError
 
     def activated(self) -> None:
-        """Begin."""
+        """Hook for subclasses: called on activation."""
 
-    def last_words(self) -> None:
-        """Publish what the robot shall be left with."""
+    def send_final_command(self) -> None:
+        """Publish the last command of the node."""
 
-    # ---- what is said
+    def wait_for_delivery(self) -> None:
+        """Wait, for a bounded time, until the last command has arrived."""
 
-    def refuse(self, kind: str, words: str) -> None:
-        """Count a refusal, and say why unless just that was just said."""
+    # ---- log and diagnostics
+
+    def refuse(self, kind: str, message: str) -> None:
+        """Count a refusal, and log the reason at most once per second."""
         self.counters[kind] += 1
         now = time.monotonic()
-        if now - self._said.get(words, -QUIET) >= QUIET:
-            if len(self._said) > 100:
-                self._said.clear()
-            self._said[words] = now
-            self.get_logger().warning(f"{kind}: {words}")
+        if now - self._last_logged.get(message, -QUIET) >= QUIET:
+            if len(self._last_logged) > 100:
+                self._last_logged.clear()
+            self._last_logged[message] = now
+            self.get_logger().warning(f"{kind}: {message}")
 
     def status(self) -> tuple[bytes, str, dict[str, Any]]:
-        """Give level, message and values for /diagnostics."""
+        """Return level, message and values for /diagnostics."""
         raise NotImplementedError
 
     def diagnose(self) -> None:
@@ -312,10 +354,10 @@ class RobotNode(LifecycleNode):
         self.diagnostics.publish(array)
 
     def diagnose_change(self) -> None:
-        """Publish diagnostics at once where the level is another one."""
+        """Publish diagnostics at once if the level has changed."""
         if self.status()[0] != self._level:
             self.diagnose()
 
 
-def _range(at: slice) -> range:
-    return range(at.start, at.stop)
+def _range(columns: slice) -> range:
+    return range(columns.start, columns.stop)

@@ -1,26 +1,32 @@
-"""The one runner: signal handlers, executor, finite spin, last words, exit codes.
+"""Runner of a node: signal handlers, executor, finite spin, final command, exit status.
 
-The signal handlers are our own, so that the context still lives after a signal and a
-last torque can be published. The executor never waits without a bound.
+It installs its own signal handlers, so that the context is valid after a signal and a
+final command can be published. The executor never waits without a bound.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-SPIN = 0.1  # seconds: bound of one wait
+SPIN = 0.1  # longest wait of the executor [s]
+LIFELINE = "DYN_ROS_LIFELINE"  # set: the process ends when its standard input closes
 
 
 def run(make: Callable[[], Any], args: Sequence[str] | None = None) -> int:
-    """Run a node until a signal; give the exit status.
+    """Run a node until a signal, and return the exit status.
 
-    0 after SIGINT or SIGTERM, 1 where the node cannot start or a callback failed.
+    0 after SIGINT, SIGTERM or SIGHUP; 1 if the node cannot start or a callback raises.
     """
+    stop = note_signals()
+    if os.environ.pop(LIFELINE, ""):
+        end_with_input()
     try:
         import rclpy
         from rclpy.signals import SignalHandlerOptions
@@ -30,9 +36,6 @@ def run(make: Callable[[], Any], args: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 1
-    stop: list[int] = []
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda n, _: stop.append(n))
     node = executor = None
     try:
         rclpy.init(
@@ -42,7 +45,7 @@ def run(make: Callable[[], Any], args: Sequence[str] | None = None) -> int:
         node = make()
         executor = make_executor()
         executor.add_node(node)
-        if node.value("autostart") and not node.start():
+        if not stop and node.value("autostart") and not node.start():
             return 1
         while not stop:
             executor.spin_once(timeout_sec=SPIN)
@@ -51,15 +54,45 @@ def run(make: Callable[[], Any], args: Sequence[str] | None = None) -> int:
         return _failed(node, error)
     finally:
         if node is not None:
-            node.last_words()
+            node.send_final_command()
+            node.wait_for_delivery()
             node.destroy_node()
         if executor is not None:
             executor.shutdown(timeout_sec=1.0)
         rclpy.try_shutdown()
 
 
+def note_signals() -> list[int]:
+    """Return a list to which each received termination signal is appended.
+
+    SIGHUP is sent when a terminal or an ssh session closes; if it is ignored, as under
+    nohup, it stays ignored.
+    """
+    stop: list[int] = []
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, lambda n, _: stop.append(n))
+    return stop
+
+
+def end_with_input() -> None:
+    """Send SIGTERM to this process once its standard input is closed.
+
+    A process whose standard input is a pipe thus ends with its parent, however the
+    parent ends, and still sends its final command.
+    """
+
+    def wait() -> None:
+        with contextlib.suppress(OSError):
+            while os.read(0, 4096):
+                pass
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=wait, name="lifeline", daemon=True).start()
+
+
 def _failed(node: Any, error: Exception) -> int:
-    """Say what ended the node; start-up errors in one line, others with a trace."""
+    """Report the error that ended the node: at start-up one line, else a traceback."""
     if node is None:
         print(f"cannot start: {type(error).__name__}: {error}", file=sys.stderr)
         return 1
@@ -71,7 +104,7 @@ def _failed(node: Any, error: Exception) -> int:
 
 
 def age() -> float | None:
-    """Give the seconds since this process was started; None where nobody tells."""
+    """Return the seconds since the start of this process; None if unknown."""
     try:
         with open("/proc/self/stat", encoding="utf-8") as file:
             ticks = int(file.read().rpartition(")")[2].split()[19])
@@ -82,7 +115,7 @@ def age() -> float | None:
 
 
 def make_executor() -> Any:
-    """Give the executor with the least latency that is there."""
+    """Return the available executor with the lowest latency."""
     try:
         from rclpy.experimental import EventsExecutor
     except ImportError:

@@ -1,4 +1,4 @@
-"""A planar chain of a YAML file for the simulator node."""
+"""Planar chains from YAML files, for the simulator node."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 
 import dyn_core as dyn
 from dyn_core import robots
-from dyn_core.planar.files import ChainFile, load_chain_file
-from dyn_core.planar.robot import ChainRobot
+from dyn_core.planar.chain.files import ChainFile, load_chain_file
+from dyn_core.simulation.chain import ChainRobot
 from ros_nodes._node import RobotNode
-from ros_nodes.conversions import AngleWriter, JointReader, Placed, placed_points
-from ros_nodes.simulated import Simulated, check_initial
+from ros_nodes.conversions import AngleWriter, JointMotion, JointReader, chain_joints
+from ros_nodes.simulated import Simulated, is_set
 
-RECENT = 1.0  # simulated seconds in which trouble deserves a warning
-DT = 1e-3  # quantum where the file gives none [s]
-# What only robots have; a chain's own file says the like.
+RECENT = 1.0  # duration of a warning in simulated time [s]
+DT = 1e-3  # default quantum [s]
+# Parameters that apply to robots only; a chain has them in its file.
 ROBOT_ONLY = (
     "robot_description", "robot_description_file", "model_extras", "joints", "root",
     "tip", "gravity", "root_joint", "step.plugin_name", "forward_dynamics.plugin_name",
@@ -26,17 +26,18 @@ ROBOT_ONLY = (
     "contact.enabled", "initial_root_position", "initial_root_orientation",
 )  # fmt: skip
 KINDS = {
-    "hit": "hits", "release": "releases", "shuffle": "shuffling",
-    "clatter": "clattering", "halving": "halvings", "cap": "caps of events",
+    "hit": "hits", "release": "releases", "mode_cycle": "mode cycles",
+    "chatter": "chattering", "step_halved": "halved steps",
+    "event_limit": "event limits",
     "dropped": "dropped",
 }  # fmt: skip
 
 
 class SimulatedChain(Simulated):
-    """A planar chain of the node's parameters, with impacts and limits."""
+    """A planar chain from the node's parameters, with impacts and limits."""
 
     robot: ChainRobot
-    placeable = True
+    accepts_state = True
 
     def __init__(self, node: RobotNode, period: float) -> None:
         value = node.value
@@ -45,7 +46,7 @@ class SimulatedChain(Simulated):
         chain = self.model = file.chain
         node.get_logger().info(f"chain '{chain.name}' read from {value('chain_file')}")
         self.joints = chain.joint_names[:-1]
-        self.at = np.arange(len(self.joints))
+        self.effort_indices = np.arange(len(self.joints))
         self.robot = ChainRobot(
             chain,
             period=period,
@@ -62,19 +63,19 @@ class SimulatedChain(Simulated):
 
     @staticmethod
     def _check(node: RobotNode) -> None:
-        """Refuse a robot beside the chain, and what only robots have."""
+        """Raise a SettingError if parameters of robots are set."""
         for name in ROBOT_ONLY:
             if node.value(name) == node.specs[name].default:
                 continue
             if name.startswith("robot_description"):
-                words = f"chain_file and {name} are both set: set one of them"
+                message = f"chain_file and {name} are both set: set one of them"
             else:
-                words = f"{name} is for robots: with chain_file leave it as it is"
-            raise dyn.SettingError(words, name)
+                message = f"{name} is for robots: with chain_file leave it as it is"
+            raise dyn.SettingError(message, name)
 
     @staticmethod
     def _read(source: str) -> ChainFile:
-        """Read a shipped chain, or a file."""
+        """Return a shipped chain, or the chain of a file."""
         shipped = robots.chains()
         if source in shipped:
             return load_chain_file(robots.chain_path(source))
@@ -85,53 +86,53 @@ class SimulatedChain(Simulated):
             )
         return load_chain_file(Path(source))
 
-    def _initial(self, name: str, given: Sequence[float]) -> list[float] | None:
-        """Give a start of the angles, or None for the file's."""
-        if list(given) == [0.0] or not check_initial(name, given, self.joints):
+    def _initial(self, name: str, values: Sequence[float]) -> list[float] | None:
+        """Return initial angles or rates, or None for those of the file."""
+        if list(values) == [0.0] or not is_set(name, values, self.joints):
             return None
-        return list(given)
+        return list(values)
 
-    def placed(self) -> list[Placed]:
-        """Give all joints in the plane, the base and the last included."""
-        return placed_points(self.model, self.robot.state)
+    def joint_motions(self) -> list[JointMotion]:
+        """Return the motion of all joints, with the base and the last point."""
+        return chain_joints(self.model, self.robot.state)
 
     def place(self, message: Any) -> None:
-        """Take angles and rates of a JointState, while paused.
+        """Set angles and rates from a JointState, while paused.
 
         Raises:
-            DynError: It runs, or the state is unusable.
+            DynError: It is not paused, or the state is invalid.
         """
         if not self.robot.paused:
             raise dyn.SettingError("pause first (~/pause)", "state")
         self.robot.place(*self.reader.read(message))
 
-    def concern(self, now: float) -> str | None:
-        """Say what was dropped or latched lately, or that commands stopped."""
+    def warning(self, now: float) -> str | None:
+        """Return a warning of dropped or latched constraints, or of stale commands."""
         robot = self.robot
         if robot.dropped:
             return f"cannot be met: {', '.join(robot.dropped)}"
         trouble = robot.trouble_since(robot.t - RECENT)
         if trouble:
             last = trouble[-1]
-            return f"{KINDS[last.kind]}: {last.words} at {last.time:.3f} s"
+            return f"{KINDS[last.kind]}: {last.message} at {last.time:.3f} s"
         if robot.counters["command stale"] and robot.stale(now):
             return "no effort command: effort is zero"
         return None
 
     def values(self) -> dict[str, Any]:
-        """Give what happened, what holds, and what was given up."""
+        """Return counts of events, and active and dropped constraints."""
         robot = self.robot
         events = robot.simulator.events
         last = events[-1] if events else None
         return {
             "simulated time [s]": f"{robot.t:.3f}",
             "quantum [s]": f"{robot.simulator.dt:g}",
-            **{words: robot.happened[kind] for kind, words in KINDS.items()},
+            **{label: robot.happened[kind] for kind, label in KINDS.items()},
             "energy lost [J]": f"{robot.lost:.6g}",
             "energy [J]": f"{sum(robot.energy):.6g}",
             "holds": ", ".join(robot.holds) or "nothing",
             "dropped now": ", ".join(robot.dropped) or "nothing",
             "last event": (
-                f"{last.kind}: {last.words} at {last.time:.3f} s" if last else "none"
+                f"{last.kind}: {last.message} at {last.time:.3f} s" if last else "none"
             ),
         }

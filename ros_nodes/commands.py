@@ -1,16 +1,16 @@
-"""The commands `dyn up` and `dyn demo`; importing this needs no ROS."""
+"""The commands `dyn up` and `dyn demo`; importing them needs no ROS."""
 
 from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
 from pathlib import Path
 
-from dyn_core import hookimpl
+from dyn_core.authoring import hookimpl
 from dyn_core.errors import SettingError
 from ros_nodes import demo
+from ros_nodes._runtime import note_signals
 from ros_nodes.graphs import GRAPHS
 from ros_nodes.processes import Processes, ros_fault
 
@@ -20,15 +20,15 @@ def dyn_commands(subparsers: argparse._SubParsersAction) -> None:
     """Add `up` and `demo`."""
     up = subparsers.add_parser("up", help="start the nodes of a graph")
     up.add_argument("graph", choices=sorted(GRAPHS))
-    up.add_argument("--params", help="parameter file instead of the shipped one")
+    up.add_argument("--params", help="parameter file; default: the shipped one")
     up.add_argument(
         "--robot",
         default="",
-        help="path of a URDF, or a shipped robot; for chain: of its YAML",
+        help="path of a URDF (chain: of a YAML file), or the name of a shipped robot",
     )
     up.set_defaults(run=_up)
     demo.add_arguments(
-        subparsers.add_parser("demo", help="see an arm track a trajectory")
+        subparsers.add_parser("demo", help="run an arm that tracks a trajectory")
     )
 
 
@@ -46,9 +46,7 @@ def _up(arguments: argparse.Namespace) -> int:
         robot = os.path.abspath(robot)
         if not Path(robot).is_file():
             raise SettingError(f"no file {robot}", "robot")
-    stop: list[int] = []
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda n, _: stop.append(n))
+    stop = note_signals()
     with Processes(graph.nodes, params, os.environ, robot) as processes:
         status = processes.wait(stop)
         failed = [code for code in processes.end() if code != 0]

@@ -1,4 +1,4 @@
-"""The node `computed_torque`: joint states and trajectories in, efforts out."""
+"""The node `computed_torque`: follows trajectories, publishes effort commands."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from rclpy.duration import Duration
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
@@ -15,18 +16,19 @@ from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 import dyn_core as dyn
-from dyn_core.control import Controller, Rules
-from dyn_core.trajectory import make_trajectory
+from dyn_core.control.controller import Controller, Rules
+from dyn_core.control.trajectory import make_trajectory
 from ros_nodes import _runtime
 from ros_nodes._node import ERROR, OK, STALE, WARN, RobotNode
+from ros_nodes.controller_parameters import controller_specs, gain_specs, joint_specs
 from ros_nodes.conversions import JointReader, stamp_seconds, trajectory_arrays
-from ros_nodes.parameters import controller_specs, gain_specs, joint_specs
 
 LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+DELIVERY = 0.2  # longest wait for the arrival of the last zero [s]
 
 
 class ComputedTorqueNode(RobotNode):
-    """Drives a robot by computed torque; see dyn_core.control for its rules."""
+    """Computed-torque control of a robot, see dyn_core.control.controller."""
 
     def __init__(self, **kwargs: Any) -> None:
         self.controller: Any = None  # a Controller once configured
@@ -69,7 +71,7 @@ class ComputedTorqueNode(RobotNode):
         self.model = model
 
     def _gains(self, names: Sequence[str], values: dict[str, Any]) -> list[list[float]]:
-        """Give kp and kd, with values that are just being set."""
+        """Return kp and kd, with values that are being set."""
         return [
             [
                 values.get(f"gains.{n}.{key}", self.value(f"gains.{n}.{key}"))
@@ -95,29 +97,29 @@ class ComputedTorqueNode(RobotNode):
         )
         keep(self.create_service(SetBool, "~/enable", self._on_enable))
         keep(self.create_service(Trigger, "~/estop", self._on_estop))
-        keep(self.create_timer(self.value("state_timeout") / 2, self._watch))
-        keep(self.create_timer(1.0 / self.value("publish_rate"), self._show))
+        self.every(self.value("state_timeout") / 2, self._check_stale)
+        self.every(1.0 / self.value("publish_rate"), self._publish_reference)
 
     def changed(self, values: dict[str, Any]) -> None:
-        """Apply live gains."""
+        """Apply changed gains."""
         if self.controller is not None and any(n.startswith("gains.") for n in values):
             self.controller.set_gains(
                 *self._gains(self.controller.model.joint_names, values)
             )
 
     def activated(self) -> None:
-        """Hold where the robot is; old commands and references are forgotten."""
-        self.controller.reset()
+        """Hold the present position; earlier commands and references are cleared."""
+        self.controller.begin()
 
     def _on_state(self, message: JointState) -> None:
-        """Answer a joint state with an effort."""
+        """Publish the effort for a joint state."""
         if not self.active or self.controller is None:
             return
-        begun = time.monotonic()
+        started = time.monotonic()
         try:
             q, qd = self.reader.read(message)
             stamp = stamp_seconds(message.header.stamp)
-            tau = self.controller.update(begun, q, qd, stamp)
+            tau = self.controller.update(started, q, qd, stamp)
         except dyn.DynError as error:
             self.refuse("joint state refused", str(error))
             self.diagnose_change()
@@ -125,15 +127,15 @@ class ComputedTorqueNode(RobotNode):
         self.states += 1
         if tau is not None:
             self._send(tau)
-        self.longest = max(self.longest, time.monotonic() - begun)
+        self.longest = max(self.longest, time.monotonic() - started)
 
     def _send(self, tau: np.ndarray) -> None:
-        """Publish an effort that was checked."""
+        """Publish a checked effort."""
         self.command.data = tau.tolist()
         self.efforts.publish(self.command)
 
-    def _watch(self) -> None:
-        """Answer silence."""
+    def _check_stale(self) -> None:
+        """Publish the effort for a stale joint state."""
         if not self.active or self.controller is None:
             return
         tau = self.controller.watch(time.monotonic())
@@ -142,7 +144,7 @@ class ComputedTorqueNode(RobotNode):
             self.diagnose_change()
 
     def _on_trajectory(self, message: JointTrajectory) -> None:
-        """Take a trajectory as a whole, or refuse it in words."""
+        """Accept a whole trajectory, or refuse it with a reason."""
         if not self.active or self.controller is None:
             self.refuse("trajectory refused", "the controller is not active")
             return
@@ -168,8 +170,8 @@ class ComputedTorqueNode(RobotNode):
             return
         self.get_logger().info(f"following a trajectory of {trajectory.duration:.3f} s")
 
-    def _show(self) -> None:
-        """Publish reference and error at their own, lower rate."""
+    def _publish_reference(self) -> None:
+        """Publish reference and error at publish_rate."""
         controller = self.controller
         if not self.active or controller is None or controller.reference is None:
             return
@@ -183,10 +185,10 @@ class ComputedTorqueNode(RobotNode):
         self.errors.publish(error)
 
     def _on_enable(self, request: Any, response: Any) -> Any:
-        """Let torque flow, or not; after an emergency stop only a restart helps."""
+        """Enable or disable torque; after ~/estop only a new activation enables it."""
         if self.stopped and request.data:
             response.success = False
-            response.message = "stopped by ~/estop: deactivate and activate to go on"
+            response.message = "stopped by ~/estop: deactivate and activate to continue"
             return response
         if request.data and not self.controller.enabled:
             self.controller.reset()
@@ -196,26 +198,34 @@ class ComputedTorqueNode(RobotNode):
         return response
 
     def _on_estop(self, _: Any, response: Any) -> Any:
-        """Send zero and stay at zero."""
+        """Send zero effort until the next activation."""
         self.stopped, self.controller.enabled = True, False
-        self.last_words()
+        self.send_final_command()
         response.success, response.message = True, "stopped: effort is zero"
         return response
 
     def on_deactivate(self, state: Any) -> Any:
-        """Leave the robot with zero; an emergency stop ends here."""
+        """Send zero effort, and end an emergency stop."""
         result = super().on_deactivate(state)
         if self.controller is not None:
             self.stopped, self.controller.enabled = False, True
         return result
 
-    def last_words(self) -> None:
+    def send_final_command(self) -> None:
         """Publish zero effort."""
         if self.model is not None and self.controller is not None:
-            self._send(self.controller.last_words())
+            self._send(self.controller.final_torque())
+
+    def wait_for_delivery(self) -> None:
+        """Wait until reliable subscribers have the zero, or for DELIVERY.
+
+        What is in flight when its publisher is destroyed may be lost.
+        """
+        if self.model is not None and self.controller is not None:
+            self.efforts.wait_for_all_acked(Duration(seconds=DELIVERY))
 
     def status(self) -> tuple[bytes, str, dict[str, Any]]:
-        """Give level, message and values for /diagnostics."""
+        """Return level, message and values for /diagnostics."""
         controller = self.controller
         level, message = OK, "tracking"
         now = time.monotonic()

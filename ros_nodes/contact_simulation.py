@@ -1,4 +1,4 @@
-"""A robot that touches things, for the simulator node: parameters, messages, words."""
+"""Robots with contacts for the simulator node: world, topics and diagnostics."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ros_nodes.conversions import Wrench, contact_wrenches, joint_wrenches
 from ros_nodes.simulated import SimulatedRobot
 
 UNSOLVED = "contact not converged"  # the counter
-RECENT = 1.0  # seconds in which a problem that was not solved deserves a warning
+RECENT = 1.0  # duration of a warning after an unsolved problem [s]
 WORLD_ONLY = tuple(
     f"contact.{key}" for key in ("ground", "mu", "restitution", "erp", "margin")
 )
@@ -28,14 +28,14 @@ STEP_ONLY = "step.plugin_name", "forward_dynamics.plugin_name"
 
 
 class SimulatedContacts(SimulatedRobot):
-    """A robot of the node's parameters whose links touch a world and each other.
+    """A robot from the node's parameters, with contacts of its links.
 
-    Publishes while somebody subscribes, contact.publish_rate times a second:
+    Topics, published at contact.publish_rate while there are subscribers:
 
-    - ~/contact_wrenches: each contact that carried a force in the last period; the
-      point and its frame (x: normal), the mean force on the first link, world axes.
+    - ~/contact_wrenches: each contact with a force in the last period: its point and
+      frame (x: normal), and the mean force on the first link in world axes.
     - ~/joint_reactions: the force through each joint on its child, in the frame of the
-      child's link; not of robots with loops.
+      child's link; not for robots with loops.
     """
 
     robot: dyn.ContactSimulator
@@ -59,7 +59,7 @@ class SimulatedContacts(SimulatedRobot):
         return node.keep(node.create_publisher(MultiDOFJointState, topic, deep))
 
     def _robot(self, node: RobotNode, **settings: Any) -> dyn.ContactSimulator:
-        """Make what moves, and try a step: so all is compiled, and faults show."""
+        """Return the plant after a trial step, which compiles and checks everything."""
         for name in STEP_ONLY:
             if node.value(name) != node.specs[name].default:
                 raise dyn.SettingError(
@@ -74,35 +74,37 @@ class SimulatedContacts(SimulatedRobot):
         return robot
 
     def publish(self, stamp: Any) -> None:
-        """Look at the last period; publish contacts and reactions where due."""
+        """Check the last period; publish contacts and reactions at their rate."""
         now = time.monotonic()
-        self._look(now)
+        self._check_solved(now)
         if now < self.due:
             return
         self.due = now + self.every
         if self.contacts.get_subscription_count():
-            found = contact_wrenches(self.robot.reports, self.period)
-            self.contacts.publish(_message(stamp, self.frame, found))
-        wanted = self.reactions is not None and self.reactions.get_subscription_count()
-        if wanted and self.robot.last is not None:
+            wrenches = contact_wrenches(self.robot.reports, self.period)
+            self.contacts.publish(_message(stamp, self.frame, wrenches))
+        subscribed = (
+            self.reactions is not None and self.reactions.get_subscription_count()
+        )
+        if subscribed and self.robot.last is not None:
             try:
-                forces = self.robot.reactions(at="link")
+                forces = self.robot.reactions(coordinates="link")
             except dyn.DynError as error:
                 self.node.refuse("reactions", str(error))
                 return
-            found = joint_wrenches(self.model, forces)
-            self.reactions.publish(_message(stamp, "", found))
+            wrenches = joint_wrenches(self.model, forces)
+            self.reactions.publish(_message(stamp, "", wrenches))
 
-    def _look(self, now: float) -> None:
-        """Remember problems that were not solved since the last look."""
+    def _check_solved(self, now: float) -> None:
+        """Store the report of a problem that was not solved in the last period."""
         count = self.robot.counters[UNSOLVED]
         if count > self.unsolved and self.robot.reports:
-            told = [r for r in self.robot.reports if not r.converged]
-            self.trouble = now, _words((told or self.robot.reports)[-1])
+            unsolved_reports = [r for r in self.robot.reports if not r.converged]
+            self.trouble = now, _describe((unsolved_reports or self.robot.reports)[-1])
         self.unsolved = count
 
-    def concern(self, now: float) -> str | None:
-        """Say that a step was not solved lately, or that commands stopped."""
+    def warning(self, now: float) -> str | None:
+        """Return a warning of an unsolved step, or of stale commands."""
         if self.trouble is not None and now - self.trouble[0] < RECENT:
             return self.trouble[1]
         if self.robot.counters["command stale"] and self.robot.stale(now):
@@ -110,9 +112,9 @@ class SimulatedContacts(SimulatedRobot):
         return None
 
     def values(self) -> dict[str, Any]:
-        """Give solver, stepper, and what the last steps did."""
+        """Return solver, stepper, and results of the last steps."""
         robot, counters = self.robot, self.robot.counters
-        told = {
+        settings = {
             "contact solver": robot.world.solver,
             "contact stepper": robot.world.stepper,
             "contact not converged": counters[UNSOLVED],
@@ -120,11 +122,11 @@ class SimulatedContacts(SimulatedRobot):
         }
         reports, last = robot.reports, robot.report
         if last is None:
-            return told
+            return settings
         worst = [max(r) for r in zip(*(x.residuals for x in reports), strict=True)]
         shown = zip(last.residuals._fields, worst, strict=True)
         return {
-            **told,
+            **settings,
             "contacts now": len(contact_wrenches(reports, self.period)),
             "contact status": last.status,
             "contact iterations": max(x.iterations for x in reports),
@@ -135,11 +137,11 @@ class SimulatedContacts(SimulatedRobot):
 
 
 def make_world(node: RobotNode) -> dyn.World:
-    """Give the World of the world file or of the parameters.
+    """Return the World of the world file or of the parameters.
 
     Raises:
-        DynError: The file is unusable, a parameter belongs into it, or a solver is
-            unknown; lists the known ones.
+        DynError: The file is invalid, a parameter belongs in it, or the solver is
+            unknown; the message lists the valid ones.
     """
     value, path = node.value, node.value("contact.world_file")
     data = _read(path, node) if path else _simple(node)
@@ -153,22 +155,26 @@ def make_world(node: RobotNode) -> dyn.World:
     except dyn.ModelError as error:
         where = f"contact.world_file {path}: " if path else "contact: "
         raise dyn.SettingError(f"{where}{error}", "contact.world_file") from error
-    known = dyn.solvers(dyn.CONTACT_SOLVE)
+    known = dyn.solvers(dyn.problems.CONTACT_SOLVE)
     if world.solver not in known:
         raise dyn.SettingError(
             f"contact.plugin_name: no contact solver is called '{world.solver}';"
-            f" known: {', '.join(known)}",
+            f" valid: {', '.join(known)}",
             "contact.plugin_name",
         )
     return world
 
 
 def _read(path: str, node: RobotNode) -> dict[str, Any]:
-    """Read the world file; parameters that it says instead must be as they are."""
+    """Return the mapping of the world file.
+
+    Raises:
+        SettingError: The file is invalid, or a parameter that it replaces is set.
+    """
     for name in WORLD_ONLY:
         if node.value(name) != node.specs[name].default:
-            words = f"{name} belongs into contact.world_file: leave it as it is"
-            raise dyn.SettingError(words, name)
+            message = f"{name} belongs in contact.world_file: leave its default"
+            raise dyn.SettingError(message, name)
     try:
         data = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
@@ -187,16 +193,16 @@ def _read(path: str, node: RobotNode) -> dict[str, Any]:
 
 
 def _simple(node: RobotNode) -> dict[str, Any]:
-    """Give a World's fields of the flat parameters."""
+    """Return the fields of a World from the node's parameters."""
     value = node.value
-    mu, bounce = value("contact.mu"), value("contact.restitution")
-    if mu < 0 and bounce:
+    mu, restitution = value("contact.mu"), value("contact.restitution")
+    if mu < 0 and restitution:
         raise dyn.SettingError(
-            "contact.restitution is of the floor's material: set contact.mu, too",
+            "contact.restitution needs the floor's material: set contact.mu, too",
             "contact.restitution",
         )
     floor = dyn.HalfSpace(
-        material=Material(mu=mu, restitution=bounce) if mu >= 0 else None
+        material=Material(mu=mu, restitution=restitution) if mu >= 0 else None
     )
     return {
         "half_spaces": [floor] if value("contact.ground") else [],
@@ -205,8 +211,8 @@ def _simple(node: RobotNode) -> dict[str, Any]:
     }
 
 
-def _words(report: Any) -> str:
-    """Say what was not solved."""
+def _describe(report: Any) -> str:
+    """Return a description of an unsolved problem."""
     return (
         f"contact not solved: {report.solver}: {report.status} after"
         f" {report.iterations} iterations, residual {report.residuals.law:.2g}"
@@ -214,17 +220,17 @@ def _words(report: Any) -> str:
 
 
 def _message(stamp: Any, frame: str, wrenches: Sequence[Wrench]) -> MultiDOFJointState:
-    """Make the message of forces somewhere."""
+    """Return the message of wrenches."""
     message = MultiDOFJointState()
     message.header.stamp, message.header.frame_id = stamp, frame
-    for one in wrenches:
-        message.joint_names.append(one.name)
+    for wrench_data in wrenches:
+        message.joint_names.append(wrench_data.name)
         place, wrench = Transform(), WrenchMessage()
         t, r = place.translation, place.rotation
-        t.x, t.y, t.z = one.point.tolist()
-        r.x, r.y, r.z, r.w = one.rotation.tolist()
-        wrench.force.x, wrench.force.y, wrench.force.z = one.force.tolist()
-        wrench.torque.x, wrench.torque.y, wrench.torque.z = one.torque.tolist()
+        t.x, t.y, t.z = wrench_data.point.tolist()
+        r.x, r.y, r.z, r.w = wrench_data.rotation.tolist()
+        wrench.force.x, wrench.force.y, wrench.force.z = wrench_data.force.tolist()
+        wrench.torque.x, wrench.torque.y, wrench.torque.z = wrench_data.torque.tolist()
         message.transforms.append(place)
         message.wrench.append(wrench)
     return message

@@ -1,4 +1,4 @@
-"""Messages <-> arrays, by joint name; pure functions that need no ROS."""
+"""Conversions between messages and arrays, by joint name; they need no ROS."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dyn_core.contact.reports import ContactForce, StepReport
-from dyn_core.contact.rows import tangents
+from dyn_core.contact.stepping.constraints import tangents
+from dyn_core.contact.stepping.reports import ContactForce, StepReport
 from dyn_core.errors import ShapeError
 from dyn_core.model import Model
 from dyn_core.planar import ChainModel, ChainState, joint_angles, joint_rates
@@ -22,13 +22,13 @@ from dyn_core.spatial.conventions import (
 
 
 class MissingJoint(ShapeError):
-    """A message lacks a joint that is needed."""
+    """A required joint is missing in a message."""
 
 
 class JointReader:
-    """Reads JointState messages in the order of given joints.
+    """Reads JointState messages in a fixed order of joints.
 
-    Names are matched once for each order that comes; extra joints are left out.
+    Names are matched once for each order of the messages; other joints are ignored.
     """
 
     def __init__(self, joints: Sequence[str]) -> None:
@@ -36,11 +36,11 @@ class JointReader:
         self._orders: dict[tuple[str, ...], np.ndarray] = {}
 
     def read(self, message: Any) -> tuple[np.ndarray, np.ndarray | None]:
-        """Give position and velocity (n,); the velocity is None where it is empty.
+        """Return position and velocity (n,); the velocity is None if it is empty.
 
         Raises:
-            MissingJoint: A joint is not in the message, or twice.
-            ShapeError: A field is neither empty nor as long as the names.
+            MissingJoint: A joint is not in the message, or more than once.
+            ShapeError: A field has not the size of the names.
         """
         names = tuple(message.name)
         order = self._orders.get(names)
@@ -51,16 +51,16 @@ class JointReader:
             self._orders[names] = order
         position = _field("position", message.position, names)
         if position is None:
-            wanted = f"{len(names)} numbers, one for each name"
-            raise ShapeError("position", wanted, "nothing")
+            expected = f"{len(names)} numbers, one for each name"
+            raise ShapeError("position", expected, "nothing")
         velocity = _field("velocity", message.velocity, names)
         return position[order], None if velocity is None else velocity[order]
 
     def _match(self, names: tuple[str, ...]) -> np.ndarray:
         for joint in self.joints:
             if names.count(joint) != 1:
-                found = "not there" if joint not in names else "there more than once"
-                raise MissingJoint(f"joint '{joint}'", "one entry in name", found)
+                fault = "not there" if joint not in names else "there more than once"
+                raise MissingJoint(f"joint '{joint}'", "one entry in name", fault)
         return np.array([names.index(joint) for joint in self.joints], int)
 
 
@@ -69,20 +69,20 @@ def _field(what: str, values: Any, names: Sequence[str]) -> np.ndarray | None:
     if array.size == 0 and len(names):
         return None
     if array.shape != (len(names),):
-        wanted = f"{len(names)} numbers, one for each name, or none"
-        raise ShapeError(what, wanted, str(array.size))
+        expected = f"{len(names)} numbers, one for each name, or none"
+        raise ShapeError(what, expected, str(array.size))
     return array
 
 
 def stamp_seconds(stamp: Any) -> float | None:
-    """Give a header's stamp in seconds; None where it was left zero."""
+    """Return a header's stamp in seconds; None if it is zero."""
     if stamp.sec == 0 and stamp.nanosec == 0:
         return None
     return stamp.sec + 1e-9 * stamp.nanosec
 
 
 class TrajectoryArrays(NamedTuple):
-    """What make_trajectory takes of a JointTrajectory message."""
+    """Arrays of a JointTrajectory message, the arguments of make_trajectory."""
 
     names: list[str]
     times: list[float]
@@ -92,7 +92,7 @@ class TrajectoryArrays(NamedTuple):
 
 
 def trajectory_arrays(message: Any) -> TrajectoryArrays:
-    """Give the arrays of a JointTrajectory message."""
+    """Return the arrays of a JointTrajectory message."""
     points = message.points
     times = [p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec for p in points]
     return TrajectoryArrays(
@@ -104,7 +104,7 @@ def trajectory_arrays(message: Any) -> TrajectoryArrays:
     )
 
 
-class Joints(NamedTuple):
+class JointArrays(NamedTuple):
     """The fields of a JointState."""
 
     names: list[str]
@@ -129,18 +129,20 @@ class JointWriter:
         }
         self.names = [*single, *rules]
         lead = [*single, *(rule.leader for rule in rules.values())]
-        self.q_at = np.array([model.q_slice(n).start for n in lead], int)
-        self.v_at = np.array([model.v_slice(n).start for n in lead], int)
+        self.q_indices = np.array([model.q_slice(n).start for n in lead], int)
+        self.v_indices = np.array([model.v_slice(n).start for n in lead], int)
         ones, zeros = [1.0] * len(single), [0.0] * len(single)
         self.factor = np.array([*ones, *(r.multiplier for r in rules.values())])
         self.offset = np.array([*zeros, *(r.offset for r in rules.values())])
-        self.own = np.array([*ones, *(0.0 for _ in rules)])
+        self.effort_factor = np.array([*ones, *(0.0 for _ in rules)])
 
-    def write(self, q: np.ndarray, qd: np.ndarray, tau: np.ndarray) -> Joints:
-        """Give names, positions, velocities and efforts (followers have none)."""
-        position = q[self.q_at] * self.factor + self.offset
-        velocity = qd[self.v_at] * self.factor
-        return Joints(self.names, position, velocity, tau[self.v_at] * self.own)
+    def write(self, q: np.ndarray, qd: np.ndarray, tau: np.ndarray) -> JointArrays:
+        """Return names, positions, velocities and efforts (followers have none)."""
+        position = q[self.q_indices] * self.factor + self.offset
+        velocity = qd[self.v_indices] * self.factor
+        return JointArrays(
+            self.names, position, velocity, tau[self.v_indices] * self.effort_factor
+        )
 
 
 class AngleWriter:
@@ -149,17 +151,17 @@ class AngleWriter:
     def __init__(self, chain: ChainModel) -> None:
         self.names = list(chain.joint_names[:-1])
 
-    def write(self, q: np.ndarray, qd: np.ndarray, tau: np.ndarray) -> Joints:
-        """Give names, positions, velocities and efforts."""
-        return Joints(self.names, q, qd, tau)
+    def write(self, q: np.ndarray, qd: np.ndarray, tau: np.ndarray) -> JointArrays:
+        """Return names, positions, velocities and efforts."""
+        return JointArrays(self.names, q, qd, tau)
 
 
-class Placed(NamedTuple):
-    """Pose and velocity of a joint with several coordinates, as ROS has them.
+class JointMotion(NamedTuple):
+    """Pose and velocity across a joint, in the conventions of ROS.
 
     Attributes:
-        name: The joint.
-        translation: Of the child in the joint's place, 3 [m].
+        name: Name of the joint.
+        translation: Position of the child in the joint's frame, 3 [m].
         rotation: Quaternion (x, y, z, w).
         linear, angular: Velocity across the joint in the child's axes [m/s], [rad/s].
     """
@@ -171,9 +173,9 @@ class Placed(NamedTuple):
     angular: np.ndarray
 
 
-def placed_joints(model: Model, q: np.ndarray, qd: np.ndarray) -> list[Placed]:
-    """Give each joint with several coordinates, for a MultiDOFJointState."""
-    found = []
+def multi_dof_joints(model: Model, q: np.ndarray, qd: np.ndarray) -> list[JointMotion]:
+    """Return each joint with several coordinates, for a MultiDOFJointState."""
+    motions = []
     for name in model.joint_names:
         i = model.body_of_joint(name)
         joint = model.joint[i]
@@ -184,28 +186,30 @@ def placed_joints(model: Model, q: np.ndarray, qd: np.ndarray) -> list[Placed]:
         R, p = joint.X(qi).pose
         twist = ros_twist(np.array(list(vJ), float))
         rotation = quaternion(np.asarray(R, float))
-        found.append(Placed(name, np.array(list(p)), rotation, twist[:3], twist[3:]))
-    return found
+        motions.append(
+            JointMotion(name, np.array(list(p)), rotation, twist[:3], twist[3:])
+        )
+    return motions
 
 
-def placed_points(chain: ChainModel, state: ChainState) -> list[Placed]:
-    """Give each joint of a planar chain with the axes of the link that begins there.
+def chain_joints(chain: ChainModel, state: ChainState) -> list[JointMotion]:
+    """Return each joint of a planar chain, with the axes of the link that starts there.
 
-    The plane's x is the frame's X, its y is Z: angles turn about -Y. The last joint has
-    the axes of the last link.
+    The plane's x is the frame's X and its y is Z, so that angles are about -Y. The last
+    joint has the axes of the last link.
 
     Source: WAW-15.2.
     """
     angles = np.cumsum(joint_angles(chain, state)).tolist()
     rates = np.cumsum(joint_rates(chain, state)).tolist()
-    found = []
+    motions = []
     for i, name in enumerate(chain.joint_names):
         k = min(i, chain.n - 2)
         c, s = np.cos(angles[k]), np.sin(angles[k])
         (x, y), (vx, vy) = state.x[i].tolist(), state.v[i].tolist()
         half = 0.5 * angles[k]
-        found.append(
-            Placed(
+        motions.append(
+            JointMotion(
                 name,
                 np.array([x, 0.0, y]),
                 np.array([0.0, -np.sin(half), 0.0, np.cos(half)]),
@@ -213,11 +217,11 @@ def placed_points(chain: ChainModel, state: ChainState) -> list[Placed]:
                 np.array([0.0, -rates[k], 0.0]),
             )
         )
-    return found
+    return motions
 
 
 def root_pose(position: Sequence[float], orientation: Sequence[float]) -> np.ndarray:
-    """Give the coordinates of a floating root of a position and quaternion x y z w.
+    """Return the coordinates of a floating root from position and quaternion x y z w.
 
     Raises:
         ShapeError: One has the wrong size, or the quaternion is zero.
@@ -234,13 +238,13 @@ def root_pose(position: Sequence[float], orientation: Sequence[float]) -> np.nda
 
 
 class Wrench(NamedTuple):
-    """A force somewhere, as ROS has it.
+    """A named wrench with its point of application.
 
     Attributes:
-        name: What carries it.
-        point: Where, 3 [m].
-        rotation: Quaternion (x, y, z, w) of a frame there.
-        force, torque: [N], [N·m]; in which axes the maker says.
+        name: Name of the joint or contact.
+        point: Point of application, 3 [m].
+        rotation: Quaternion (x, y, z, w) of a frame at the point.
+        force, torque: [N], [N·m]; in the axes that its maker documents.
     """
 
     name: str
@@ -251,21 +255,21 @@ class Wrench(NamedTuple):
 
 
 def contact_wrenches(reports: Sequence[StepReport], period: float) -> list[Wrench]:
-    """Give what each contact carried: the mean force of a period on its first link.
+    """Return the mean force of each contact over a period, on its first link.
 
         F = sum_k F_k h_k / period,   and an impact's impulse in place of F_k h_k
 
-    World axes, torques about the point; the frame has the normal (from the second link
-    into the first) as x, the directions of friction as y and z. Contacts that carried
-    nothing are left out.
+    World axes, torques about the point. The frame has the normal (from the second link
+    into the first) as x, the directions of friction as y and z. Contacts without force
+    are left out.
     """
     last: dict[Any, ContactForce] = {}
     sums: dict[Any, np.ndarray] = {}
     for report in reports:
         share = (report.h or 1.0) / period
         for c in report.contacts:
-            push = share * np.concatenate([c.force, c.torque])
-            sums[c.id] = sums.get(c.id, 0.0) + push
+            force = share * np.concatenate([c.force, c.torque])
+            sums[c.id] = sums.get(c.id, 0.0) + force
             last[c.id] = c
     return [
         Wrench(_contact_name(c), c.point, _frame(c.normal), f[:3], f[3:])
@@ -275,20 +279,20 @@ def contact_wrenches(reports: Sequence[StepReport], period: float) -> list[Wrenc
 
 
 def _contact_name(c: ContactForce) -> str:
-    """Name the links, their shapes by number, and the feature: the same every step."""
+    """Return a name that is equal in every step: links, shape indices, feature."""
     key: Any = c.id
     feature = str(key.feature).replace(" ", "")
     return f"{c.link_a}|{c.link_b}|{key.shape_a}:{key.shape_b}:{feature}"
 
 
 def _frame(normal: np.ndarray) -> np.ndarray:
-    """Give the frame of normal and friction directions, as a quaternion."""
+    """Return the frame of normal and friction directions, as a quaternion."""
     t1, t2 = tangents(normal[None, :])
     return quaternion(np.column_stack([normal, t1[0], t2[0]]))
 
 
 def joint_wrenches(model: Model, reactions: np.ndarray) -> list[Wrench]:
-    """Give the force through each joint on its child, in the child link's frame.
+    """Return the force through each joint on its child, in the child link's frame.
 
     Args:
         model: Robot.

@@ -1,6 +1,6 @@
 """`dyn demo`: a simulated arm follows a trajectory under computed torque.
 
-Two processes over real ROS 2 topics on this machine alone; without rclpy the same
+Two processes communicate over ROS 2 topics on this machine only. Without rclpy the same
 controller and simulator run in one process.
 """
 
@@ -16,40 +16,53 @@ import yaml
 
 import dyn_core as dyn
 from dyn_core import robots
-from dyn_core.control import Controller
-from dyn_core.simulation import simulate
-from dyn_core.trajectory import make_trajectory
-from ros_nodes.demo_plan import GAINS, Outcome, Plan, plan
+from dyn_core.control.controller import Controller
+from dyn_core.control.trajectory import make_trajectory
+from dyn_core.simulation.simulator import simulate
+from ros_nodes.demo_plan import GAINS, Outcome, Waypoints, plan_waypoints
 from ros_nodes.graphs import GRAPHS
 from ros_nodes.processes import ros_fault
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command line."""
-    parser.add_argument("--robot", default="arm7", help="path of a URDF, or shipped")
+    """Add the arguments of `dyn demo`."""
+    parser.add_argument(
+        "--robot", default="arm7", help="path of a URDF, or the name of a shipped robot"
+    )
     parser.add_argument("--forward-dynamics", default=None, metavar="NAME")
     parser.add_argument("--inverse-dynamics", default=None, metavar="NAME")
     parser.add_argument("--step", default=None, metavar="NAME")
     parser.add_argument("--params", help="parameter file of the nodes (see demo.yaml)")
-    parser.add_argument("--duration", type=float, default=4.0, help="of the motion [s]")
-    parser.add_argument("--rate", type=int, default=None, help="cycles a second [Hz]")
-    parser.add_argument("--plot", default="demo.png", help="picture; '' for none")
-    parser.add_argument("--one-process", action="store_true", help="without ROS")
+    parser.add_argument(
+        "--duration", type=float, default=4.0, help="duration of the motion [s]"
+    )
+    parser.add_argument("--rate", type=int, default=None, help="cycle rate [Hz]")
+    parser.add_argument(
+        "--plot", default="demo.png", help="file of the plot; '' for none"
+    )
+    parser.add_argument(
+        "--one-process", action="store_true", help="run without ROS in one process"
+    )
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the demo; 0 where the arm followed."""
+    """Run the demo, and return the exit status: 0 if all errors are finite."""
     settings = _settings(arguments)
     robot = settings["robot"]
-    source = robots.path(robot) if robot in robots.names() else robot
-    model = dyn.load_urdf(source, check="warn")
+    model = dyn.load_urdf(robots.find(robot), check="warn")
+    if not model.nv:
+        raise dyn.ModelError(f"the robot '{model.name}' has no joint that can move")
+    if not 0 < arguments.duration < np.inf:
+        raise dyn.SettingError(
+            f"--duration {arguments.duration:g} s; valid: more than 0", "duration"
+        )
     for name in ("forward_dynamics", "inverse_dynamics", "step"):
         dyn.solver(settings[name])
     fault = None if arguments.one_process else ros_fault()
     if fault is not None:
         print(f"{fault}: running in one process without ROS", file=sys.stderr)
-    waypoints = plan(model, arguments.duration)
+    waypoints = plan_waypoints(model, arguments.duration)
     if fault is not None or arguments.one_process:
         outcome = _in_one_process(model, waypoints, settings)
     else:
@@ -63,14 +76,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _settings(arguments: argparse.Namespace) -> dict:
-    """Join the parameter file with the command line."""
+    """Return the settings of the parameter file and the command line."""
     path = arguments.params or GRAPHS["demo"].params_file
     try:
         data = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
         sim = data["simulator"]["ros__parameters"]
         control = data["computed_torque"]["ros__parameters"]
     except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
-        raise dyn.SettingError(f"{path} is no parameter file: {error!r}") from error
+        raise dyn.SettingError(f"{path} is not a parameter file: {error!r}") from error
     return {
         "params": str(path),
         "robot": arguments.robot,
@@ -83,8 +96,8 @@ def _settings(arguments: argparse.Namespace) -> dict:
     }
 
 
-def _in_one_process(model: dyn.Model, waypoints: Plan, settings: dict) -> Outcome:
-    """Run controller and simulator without ROS."""
+def _in_one_process(model: dyn.Model, waypoints: Waypoints, settings: dict) -> Outcome:
+    """Run controller and simulator in this process, without ROS."""
     controller = Controller(
         model, *GAINS, inverse_dynamics=settings["inverse_dynamics"]
     )
@@ -99,7 +112,7 @@ def _in_one_process(model: dyn.Model, waypoints: Plan, settings: dict) -> Outcom
         lower=model.lower,
         upper=model.upper,
     )
-    begun = time.monotonic()
+    started = time.monotonic()
     period = 1.0 / settings["rate"]
     record = simulate(
         model,
@@ -111,10 +124,11 @@ def _in_one_process(model: dyn.Model, waypoints: Plan, settings: dict) -> Outcom
         step=settings["step"],
         forward_dynamics=settings["forward_dynamics"],
     )
-    took = time.monotonic() - begun
+    seconds = time.monotonic() - started
     facts = {
         "run": "one process, no ROS",
-        "loop": f"{len(record.t) / took:.0f} cycles/s, {settings['rate']} Hz simulated",
+        "loop": f"{len(record.t) / seconds:.0f} cycles/s,"
+        f" {settings['rate']} Hz simulated",
         "solvers": ", ".join(
             settings[k] for k in ("forward_dynamics", "step", "inverse_dynamics")
         ),
@@ -123,7 +137,7 @@ def _in_one_process(model: dyn.Model, waypoints: Plan, settings: dict) -> Outcom
 
 
 def report(outcome: Outcome) -> None:
-    """Print what was seen."""
+    """Print errors and facts of a run."""
     print("largest tracking error")
     for name, error in zip(outcome.names, outcome.errors(), strict=True):
         print(f"  {name:<16} {error:.6f}")
@@ -132,11 +146,11 @@ def report(outcome: Outcome) -> None:
 
 
 def _plot(outcome: Outcome, path: Path) -> None:
-    """Save a picture where matplotlib is there."""
+    """Save a plot if matplotlib is installed."""
     try:
         import matplotlib
     except ImportError:
-        print("no picture: matplotlib is not installed (pip install 'dyn_ros[plot]')")
+        print("no plot: matplotlib is not installed (pip install 'dyn_ros[plot]')")
         return
     matplotlib.use("Agg")
     from matplotlib import pyplot
@@ -153,4 +167,4 @@ def _plot(outcome: Outcome, path: Path) -> None:
     top.legend(fontsize=7, ncol=4)
     figure.tight_layout()
     figure.savefig(path, dpi=110)
-    print(f"picture: {path}")
+    print(f"plot: {path}")

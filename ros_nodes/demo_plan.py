@@ -1,4 +1,4 @@
-"""What the demo moves, and what it has seen; the same with and without ROS."""
+"""Waypoints and results of the demo, the same with and without ROS."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ GAINS = (400.0, 40.0)
 
 @dataclass
 class Outcome:
-    """What a demo run shows.
+    """Recorded results of a demo run.
 
     Attributes:
-        names: Joints.
-        t, q, q_ref: Recorded times, positions and references, a row a sample.
+        names: Names of the joints.
+        t, q, q_ref: Recorded times, positions and references, one row per sample.
         facts: Lines to print: rates, latency, solvers.
     """
 
@@ -33,13 +33,13 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """Start and waypoints of the motion, at rest at each.
+class Waypoints:
+    """Start and waypoints of a motion, with zero velocity at each.
 
     Attributes:
         start: Position of the simulated arm, (nv,).
-        times: Of the waypoints [s].
-        positions: A row a waypoint.
+        times: Times of the waypoints [s].
+        positions: One row per waypoint.
     """
 
     start: np.ndarray
@@ -47,8 +47,8 @@ class Plan:
     positions: np.ndarray
 
 
-def plan(model: dyn.Model, duration: float) -> Plan:
-    """Plan a motion inside the limits that every robot of one-dof joints can follow."""
+def plan_waypoints(model: dyn.Model, duration: float) -> Waypoints:
+    """Return a motion within the limits, for any robot of one-dof joints."""
     low = np.maximum(model.lower, -1.5)
     high = np.minimum(model.upper, 1.5)
     bad = high < low
@@ -59,13 +59,13 @@ def plan(model: dyn.Model, duration: float) -> Plan:
     if model.loops:
         return _closed_plan(model, middle, span, times)
     rows = np.array([middle + sign * span, middle - sign * span, middle])
-    return Plan(middle, times, rows)
+    return Waypoints(middle, times, rows)
 
 
 def _closed_plan(
     model: dyn.Model, middle: np.ndarray, span: np.ndarray, times: np.ndarray
-) -> Plan:
-    """Plan a motion of the active joints whose waypoints close the loops."""
+) -> Waypoints:
+    """Return a motion of the active joints whose waypoints close the loops."""
     middle = dyn.close_loops(model, middle, tries=50)
     active = model.active_joints
     moved = np.zeros(model.nv)
@@ -79,7 +79,7 @@ def _closed_plan(
             ]
         except dyn.InfeasibleError:
             continue
-        return Plan(middle, times, np.array(rows))
+        return Waypoints(middle, times, np.array(rows))
     raise dyn.InfeasibleError(
-        "the active joints cannot move from where the loops close"
+        "the active joints cannot move from the configuration that closes the loops"
     )

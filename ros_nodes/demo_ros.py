@@ -20,16 +20,16 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 import dyn_core as dyn
 from ros_nodes._runtime import make_executor
-from ros_nodes.demo_plan import GAINS, Outcome, Plan
+from ros_nodes.demo_plan import GAINS, Outcome, Waypoints
 from ros_nodes.graphs import GRAPHS
 from ros_nodes.processes import Processes, private_environment
 
-PATIENCE = 30.0  # seconds for the nodes to come up
-SETTLING = 3.0  # seconds at most for the arm to come to rest
+PATIENCE = 30.0  # longest start-up time of the nodes [s]
+SETTLING = 3.0  # longest time for the arm to come to rest [s]
 
 
-def run(model: dyn.Model, waypoints: Plan, settings: dict[str, Any]) -> Outcome:
-    """Run the two nodes on 127.0.0.1 and give what was seen."""
+def run(model: dyn.Model, waypoints: Waypoints, settings: dict[str, Any]) -> Outcome:
+    """Run the two nodes on 127.0.0.1, and return the recorded results."""
     environment = private_environment()
     os.environ.update(environment)
     with tempfile.TemporaryDirectory() as folder:
@@ -40,8 +40,8 @@ def run(model: dyn.Model, waypoints: Plan, settings: dict[str, Any]) -> Outcome:
         rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
         try:
             with Processes(entries, params, environment) as processes:
-                witness = _Witness(model)
-                outcome = witness.see(processes, waypoints)
+                node = _DemoNode(model)
+                outcome = node.see(processes, waypoints)
                 outcome.facts["exit statuses"] = str(processes.end())
                 return outcome
         finally:
@@ -49,9 +49,9 @@ def run(model: dyn.Model, waypoints: Plan, settings: dict[str, Any]) -> Outcome:
 
 
 def _parameters(
-    model: dyn.Model, waypoints: Plan, settings: dict[str, Any]
+    model: dyn.Model, waypoints: Waypoints, settings: dict[str, Any]
 ) -> dict[str, Any]:
-    """Give the parameters of the two nodes: the file's, and the command line's."""
+    """Return the parameters of both nodes, from the file and the command line."""
     with open(settings["params"], encoding="utf-8") as file:
         data = yaml.safe_load(file)
     sim = data["simulator"]["ros__parameters"]
@@ -79,8 +79,8 @@ def _parameters(
     return data
 
 
-class _Witness:
-    """A node that sends the trajectory and writes down what it sees."""
+class _DemoNode:
+    """A node that sends the trajectory and records the topics."""
 
     def __init__(self, model: dyn.Model) -> None:
         self.model = model
@@ -105,7 +105,7 @@ class _Witness:
         self.reference = np.array(message.position)
 
     def _on_error(self, message: JointState) -> None:
-        """Write down a sample: the error carries the reference's stamp."""
+        """Record a sample; the error has the stamp of the reference."""
         if self.reference is None:
             return
         error = np.array(message.position)
@@ -113,17 +113,17 @@ class _Witness:
 
     def _on_diagnostics(self, message: DiagnosticArray) -> None:
         for status in message.status:
-            said = {value.key: value.value for value in status.values}
-            self.values.update(said)
-            if "active after [s]" in said:
+            values = {value.key: value.value for value in status.values}
+            self.values.update(values)
+            if "active after [s]" in values:
                 node = status.name.partition(":")[0]
-                self.ready[node] = f"{node} {said['active after [s]']} s"
-            if "cycles" in said:
-                counts = int(said["cycles"]), int(said["answered"])
+                self.ready[node] = f"{node} {values['active after [s]']} s"
+            if "cycles" in values:
+                counts = int(values["cycles"]), int(values["answered"])
                 self.cycles.append((time.monotonic(), *counts))
 
-    def see(self, processes: Processes, waypoints: Plan) -> Outcome:
-        """Wait for the nodes, send, record until the end."""
+    def see(self, processes: Processes, waypoints: Waypoints) -> Outcome:
+        """Wait for the nodes, send the trajectory, and record until its end."""
         self._until(
             lambda: (
                 bool(self.rows)
@@ -135,18 +135,18 @@ class _Witness:
             processes,
             "the nodes did not come up",
         )
-        calm = time.monotonic() + SETTLING
+        deadline = time.monotonic() + SETTLING
         self._until(
-            lambda: self._settled() or time.monotonic() > calm,
+            lambda: self._settled() or time.monotonic() > deadline,
             2 * SETTLING, processes, "the clock stopped",
         )  # fmt: skip
         self.rows.clear()
         self.cycles.clear()
-        begun = time.monotonic()
+        started = time.monotonic()
         self.sender.publish(self._message(waypoints))
         duration = float(waypoints.times[-1]) + 0.5
         self._until(
-            lambda: time.monotonic() - begun > duration,
+            lambda: time.monotonic() - started > duration,
             duration + 5,
             processes,
             "the clock stopped",
@@ -169,16 +169,16 @@ class _Witness:
             )
             + f"; engine {self.values['engine']}",
         }
-        t = np.array([row[0] - begun for row in self.rows])
+        t = np.array([row[0] - started for row in self.rows])
         q, q_ref = (np.array([row[k] for row in self.rows]) for k in (1, 2))
         return Outcome(self.model.joint_names, t, q, q_ref, facts)
 
     def _settled(self) -> bool:
-        """Whether the arm, which fell until the controller was up, is at rest."""
+        """Return whether the arm is at rest; it falls until the controller starts."""
         errors = [np.abs(q - q_ref).max() for _, q, q_ref in self.rows[-20:]]
         return len(errors) == 20 and max(errors) < 1e-3
 
-    def _message(self, waypoints: Plan) -> JointTrajectory:
+    def _message(self, waypoints: Waypoints) -> JointTrajectory:
         message = JointTrajectory(joint_names=list(self.model.joint_names))
         still = [0.0] * self.model.nv
         for t, q in zip(waypoints.times, waypoints.positions, strict=True):
@@ -193,15 +193,21 @@ class _Witness:
         done: Callable[[], bool],
         patience: float,
         processes: Processes,
-        words: str,
+        message: str,
     ) -> None:
-        """Spin until something is so; a node that ends or a deadline is an error."""
+        """Spin until a condition holds.
+
+        Raises:
+            DynError: A node has ended, or the condition does not hold in time.
+        """
         deadline = time.monotonic() + patience
         while not done():
             self.executor.spin_once(timeout_sec=0.05)
-            gone = processes.ended()
-            if gone:
-                last = gone[0].lines[-1] if gone[0].lines else "nothing"
-                raise dyn.DynError(f"{gone[0].name} ended by itself; it said: {last}")
+            ended = processes.ended()
+            if ended:
+                last = ended[0].lines[-1] if ended[0].lines else "nothing"
+                raise dyn.DynError(
+                    f"{ended[0].name} ended by itself; last output: {last}"
+                )
             if time.monotonic() > deadline:
-                raise dyn.DynError(f"{words} within {patience:.0f} s")
+                raise dyn.DynError(f"{message} within {patience:.0f} s")

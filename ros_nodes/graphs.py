@@ -1,4 +1,4 @@
-"""Which nodes run together, as data: launch files, `dyn up` and tests all read it."""
+"""Graphs of nodes as data, for launch files, `dyn up` and tests."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class NodeEntry:
     """One process of a graph.
 
     Attributes:
-        executable: As `ros2 run` finds it.
-        module: The same, as a Python module.
+        executable: Name for `ros2 run`.
+        module: Python module of the node.
         remappings: Pairs (from, to).
-        robot: The parameter that the argument `robot` sets.
+        robot: Parameter that is set by the argument `robot`.
     """
 
     executable: str
@@ -33,9 +33,9 @@ class NodeGraph:
     """Nodes that run together.
 
     Attributes:
-        description: What it is for.
-        nodes: The processes.
-        params: Parameter file, of ros_nodes/params.
+        description: Purpose of the graph.
+        nodes: Processes.
+        params: Parameter file in ros_nodes/params.
         arguments: Launch arguments with default and description.
     """
 
@@ -55,15 +55,18 @@ CHAIN = NodeEntry("simulator", "ros_nodes.simulator_node", robot="chain_file")
 COMPUTED_TORQUE = NodeEntry(
     "computed_torque", "ros_nodes.computed_torque_node", (("~/commands", EFFORTS),)
 )
-_ROBOT = {"robot": ("", "path of a URDF; empty: what the parameter file says")}
-_CHAIN = {"robot": ("", "YAML of a chain; empty: what the parameter file says")}
+_ROBOT = {"robot": ("", "path of a URDF; empty: that of the parameter file")}
+_CHAIN = {"robot": ("", "YAML of a chain; empty: that of the parameter file")}
 
 GRAPHS: dict[str, NodeGraph] = {
     "simulator": NodeGraph(
-        "simulate a robot that takes efforts", (SIMULATOR,), "simulator.yaml", _ROBOT
+        "simulate a robot driven by effort commands",
+        (SIMULATOR,),
+        "simulator.yaml",
+        _ROBOT,
     ),
     "chain": NodeGraph(
-        "simulate a planar chain with impacts and limits that takes efforts",
+        "simulate a planar chain with impacts and limits",
         (CHAIN,),
         "chain.yaml",
         _CHAIN,
@@ -75,7 +78,7 @@ GRAPHS: dict[str, NodeGraph] = {
         _ROBOT,
     ),
     "computed_torque": NodeGraph(
-        "control a robot that publishes joint_states and takes efforts",
+        "control a robot by its joint states and effort commands",
         (COMPUTED_TORQUE,),
         "computed_torque.yaml",
         _ROBOT,
@@ -90,7 +93,7 @@ GRAPHS: dict[str, NodeGraph] = {
 
 
 def ros_arguments(entry: NodeEntry, params: str, robot: str = "") -> list[str]:
-    """Give the --ros-args of one process."""
+    """Return the --ros-args of one process."""
     arguments = ["--ros-args", "--params-file", params]
     for source, target in entry.remappings:
         arguments += ["-r", f"{source}:={target}"]

@@ -1,4 +1,4 @@
-"""Turns the graphs into launch descriptions; needs ROS's own `launch`, not pip's."""
+"""Launch descriptions of the graphs; they need the package `launch` of ROS."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ros_nodes.graphs import GRAPHS, PACKAGE
 
 
 def launch_description(name: str) -> LaunchDescription:
-    """Give the description of a graph: arguments `params`, and those of the graph."""
+    """Return the launch description of a graph, with its arguments and `params`."""
     graph = GRAPHS[name]
     arguments = {
         "params": (str(graph.params_file), "parameter file"),
@@ -36,7 +36,7 @@ def launch_description(name: str) -> LaunchDescription:
         ]
 
     declared = [
-        DeclareLaunchArgument(key, default_value=default, description=text)
-        for key, (default, text) in arguments.items()
+        DeclareLaunchArgument(key, default_value=default, description=description)
+        for key, (default, description) in arguments.items()
     ]
     return LaunchDescription([*declared, OpaqueFunction(function=start)])

@@ -1,4 +1,4 @@
-"""Declared parameters: type, default, range, description, and when they may change."""
+"""Declared parameters: name, default, range, description, and when they may change."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ class Spec:
     """One parameter.
 
     Attributes:
-        name: Nested names with dots.
-        default: Its type is the parameter's type; an empty list is a list of strings.
-        text: Description.
+        name: Name, with dots for nesting.
+        default: Default; it sets the type, an empty list that of a list of strings.
+        description: One sentence for `ros2 param describe`.
         low, high: Range of a number.
         choices: Valid strings.
-        structure: Whether it may change in state unconfigured only.
+        structure: Whether it can be changed only in state unconfigured.
     """
 
     name: str
     default: Any
-    text: str
+    description: str
     low: float | None = None
     high: float | None = None
     choices: tuple[str, ...] = ()
     structure: bool = False
 
     def descriptor(self) -> ParameterDescriptor:
-        """Give the descriptor that ROS shows and enforces."""
-        text = self.text + (f" ({STRUCTURE})" if self.structure else "")
-        described = ParameterDescriptor(name=self.name, description=text)
+        """Return the descriptor for ROS: description, range, constraints."""
+        description = self.description + (f" ({STRUCTURE})" if self.structure else "")
+        described = ParameterDescriptor(name=self.name, description=description)
         if self.choices:
             described.additional_constraints = f"one of {', '.join(self.choices)}"
         if self.low is not None and isinstance(self.default, float):
@@ -53,7 +53,7 @@ class Spec:
         return described
 
     def fault(self, value: Any) -> str | None:
-        """Say what is wrong with a value, or None."""
+        """Return what is wrong with a value, or None."""
         if self.choices and value not in self.choices:
             return f"{self.name}: '{value}' is not one of {', '.join(self.choices)}"
         numbers = (
@@ -69,7 +69,7 @@ class Spec:
         return None
 
     def kind(self) -> Parameter.Type:
-        """Give the ROS type of the default."""
+        """Return the ROS type of the default."""
         if isinstance(self.default, list):
             if self.default and isinstance(self.default[0], float):
                 return Parameter.Type.DOUBLE_ARRAY
@@ -82,13 +82,21 @@ def _is_array(value: Any) -> bool:
 
 
 def robot_specs() -> tuple[Spec, ...]:
-    """Parameters of every node that has a robot."""
+    """Return the parameters of every node with a robot."""
     return (
-        Spec("autostart", True, "configure and activate by itself", structure=True),
+        *_description_specs(),
+        *_selection_specs(),
+    )
+
+
+def _description_specs() -> tuple[Spec, ...]:
+    """Return the parameters of the life cycle and of the robot's description."""
+    return (
+        Spec("autostart", True, "configure and activate at startup", structure=True),
         Spec(
             "robot_description",
             "",
-            "URDF text; empty: file, or the topic robot_description",
+            "URDF as a string; empty: the file, or the topic robot_description",
             structure=True,
         ),
         Spec(
@@ -106,10 +114,16 @@ def robot_specs() -> tuple[Spec, ...]:
         Spec(
             "model_check",
             "warn",
-            "what implausible inertias are",
+            "whether implausible inertias are an error or a warning",
             choices=("error", "warn"),
             structure=True,
         ),
+    )
+
+
+def _selection_specs() -> tuple[Spec, ...]:
+    """Return the parameters that select joints, links and engine of the model."""
+    return (
         Spec(
             "joints",
             [],
@@ -119,14 +133,14 @@ def robot_specs() -> tuple[Spec, ...]:
         Spec(
             "unlisted_joints",
             "refuse",
-            "what happens to joints that `joints` leaves out:"
-            " lock them at lock.<joint> (default 0), or refuse",
+            "joints that are not in `joints`: lock them at lock.<joint> (default 0), or"
+            " refuse the model",
             choices=("refuse", "lock"),
             structure=True,
         ),
-        Spec("root", "", "link the chain starts at; empty: the root", structure=True),
+        Spec("root", "", "first link of the chain; empty: the root", structure=True),
         Spec(
-            "tip", "", "link the chain ends at; empty: the whole tree", structure=True
+            "tip", "", "last link of the chain; empty: the whole tree", structure=True
         ),
         Spec(
             "gravity",
@@ -148,232 +162,8 @@ def robot_specs() -> tuple[Spec, ...]:
     )
 
 
-def simulator_specs() -> tuple[Spec, ...]:
-    """Parameters of the simulator."""
-    return (
-        *robot_specs(),
-        Spec(
-            "chain_file",
-            "",
-            "planar chain instead of a robot: path of its YAML, or a shipped chain",
-            structure=True,
-        ),
-        Spec(
-            "root_joint",
-            "fixed",
-            "how the root link is held",
-            choices=("fixed", "floating"),
-            structure=True,
-        ),
-        Spec(
-            "step.plugin_name", "semi_implicit_euler", "solver of STEP", structure=True
-        ),
-        Spec(
-            "forward_dynamics.plugin_name",
-            "aba",
-            "solver of FORWARD_DYNAMICS",
-            structure=True,
-        ),
-        Spec(
-            "update_rate",
-            500,
-            "cycles in a second [Hz]",
-            low=1,
-            high=10000,
-            structure=True,
-        ),
-        Spec(
-            "substeps",
-            1,
-            "integration steps in a cycle",
-            low=1,
-            high=1000,
-            structure=True,
-        ),
-        Spec(
-            "initial_positions",
-            [0.0],
-            "start of the listed joints [rad | m]; one 0.0: neutral within the limits,"
-            " or what a chain's file says",
-            structure=True,
-        ),
-        Spec(
-            "initial_velocities",
-            [0.0],
-            "their velocities [rad/s | m/s]; one 0.0: rest, or a chain's file",
-            structure=True,
-        ),
-        Spec(
-            "prescribed.joints",
-            [],
-            "joints that follow ~/accelerations (Float64MultiArray, [rad/s² | m/s²],"
-            " order of the model) instead of efforts",
-            structure=True,
-        ),
-        Spec("joint_friction", True, "damping and dry friction act", structure=True),
-        Spec("joint_springs", True, "springs in the joints act", structure=True),
-        Spec(
-            "limit_stops",
-            True,
-            "spring-damper stops at position limits",
-            structure=True,
-        ),
-        Spec(
-            "command_timeout",
-            0.1,
-            "age at which an effort command becomes zero [s]",
-            low=1e-4,
-            high=10.0,
-            structure=True,
-        ),
-        Spec(
-            "publish_clock", False, "publish simulated time on /clock", structure=True
-        ),
-        Spec(
-            "frame_id", "base_link", "header.frame_id of joint_states", structure=True
-        ),
-    )
-
-
-def controller_specs() -> tuple[Spec, ...]:
-    """Parameters of the computed-torque controller."""
-    return (
-        *robot_specs(),
-        Spec(
-            "inverse_dynamics.plugin_name",
-            "rnea",
-            "solver of INVERSE_DYNAMICS",
-            structure=True,
-        ),
-        Spec(
-            "mode",
-            "computed_torque",
-            "computed_torque, or gravity for pure gravity compensation",
-            choices=("computed_torque", "gravity"),
-            structure=True,
-        ),
-        Spec(
-            "state_timeout",
-            0.1,
-            "age of the last good joint state that counts as stale [s]",
-            low=1e-3,
-            high=10.0,
-            structure=True,
-        ),
-        Spec(
-            "max_jump",
-            0.5,
-            "change of position between two states that counts as a"
-            " new start [rad | m]",
-            low=1e-3,
-            high=100.0,
-            structure=True,
-        ),
-        Spec(
-            "good_samples",
-            3,
-            "good states in a row before torque flows again",
-            low=1,
-            high=1000,
-            structure=True,
-        ),
-        Spec(
-            "on_stale",
-            "zero",
-            "torque while the state is stale: zero, or damped weight"
-            " for stale_time (arms without brakes)",
-            choices=("zero", "gravity_damping"),
-            structure=True,
-        ),
-        Spec(
-            "stale_time",
-            2.0,
-            "bound on gravity_damping [s]",
-            low=1e-3,
-            high=60.0,
-            structure=True,
-        ),
-        Spec(
-            "differentiate_velocity",
-            False,
-            "make missing velocities from positions",
-            structure=True,
-        ),
-        Spec(
-            "velocity_filter_time",
-            0.01,
-            "time constant of that [s]",
-            low=1e-4,
-            high=1.0,
-            structure=True,
-        ),
-        Spec(
-            "interpolation_method",
-            "splines",
-            "between trajectory points",
-            choices=("splines", "none"),
-        ),
-        Spec(
-            "allow_nonzero_velocity_at_trajectory_end",
-            False,
-            "whether the last point may have a velocity",
-        ),
-        Spec(
-            "publish_rate",
-            50.0,
-            "rate of ~/reference and ~/error [Hz]",
-            low=0.1,
-            high=1000.0,
-            structure=True,
-        ),
-    )
-
-
-def gain_specs(joints: Sequence[str]) -> tuple[Spec, ...]:
-    """Gains of each joint; live."""
-    specs = []
-    for joint in joints:
-        specs += [
-            Spec(
-                f"gains.{joint}.p",
-                100.0,
-                "position gain before the inertia, 1/s², not N·m/rad",
-                low=0.0,
-            ),
-            Spec(
-                f"gains.{joint}.d",
-                20.0,
-                "velocity gain before the inertia, 1/s, not N·m·s/rad",
-                low=0.0,
-            ),
-        ]
-    return tuple(specs)
-
-
-def joint_specs(joints: Sequence[str], kinds: Sequence[str]) -> tuple[Spec, ...]:
-    """Effort limits and wrapping of each joint."""
-    specs = []
-    for joint, kind in zip(joints, kinds, strict=True):
-        specs += [
-            Spec(
-                f"effort_limits.{joint}",
-                0.0,
-                "effort limit [N·m | N]; 0: the model's",
-                low=0.0,
-                structure=True,
-            ),
-            Spec(
-                f"gains.{joint}.angle_wraparound",
-                kind == "continuous",
-                "wrap the position error to [-pi, pi)",
-                structure=True,
-            ),
-        ]
-    return tuple(specs)
-
-
 def lock_specs(joints: Sequence[str]) -> tuple[Spec, ...]:
-    """Positions of locked joints."""
+    """Return the positions of locked joints."""
     return tuple(
         Spec(
             f"lock.{joint}",

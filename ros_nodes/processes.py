@@ -1,4 +1,4 @@
-"""Starts the nodes of a graph as processes and ends them; for `dyn up`, demo, tests."""
+"""Processes of the nodes of a graph, for `dyn up`, the demo and tests."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 
+from ros_nodes._runtime import LIFELINE
 from ros_nodes.graphs import NodeEntry, ros_arguments
 from ros_nodes.params import FOLDER
 
@@ -20,27 +21,34 @@ PATIENCE = ((signal.SIGINT, 5.0), (signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0))
 
 
 def ros_fault() -> str | None:
-    """Say why ROS 2 cannot be used, or None."""
+    """Return the reason why ROS 2 is not available, or None."""
     if importlib.util.find_spec("rclpy") is None:
         return "rclpy is not installed (pip install 'dyn_ros[ros]')"
     try:
         import rclpy  # noqa: F401
-    except ImportError as error:  # a library that does not load is an ImportError, too
+    except (
+        ImportError
+    ) as error:  # a library that cannot be loaded is an ImportError, too
         return f"rclpy does not load: {error}"
     return None
 
 
 def private_environment(domain: int | None = None) -> dict[str, str]:
-    """Give an environment for DDS on 127.0.0.1 only, in a domain of its own."""
-    own = dict(os.environ)
-    own["ROS_DOMAIN_ID"] = str(os.getpid() % 100 + 1 if domain is None else domain)
-    own["FASTRTPS_DEFAULT_PROFILES_FILE"] = str(FOLDER / "loopback.xml")
-    own.setdefault("ROS_LOG_DIR", tempfile.mkdtemp(prefix="dyn_ros_log_"))
-    return own
+    """Return an environment for DDS on 127.0.0.1 only, in a separate domain."""
+    environment = dict(os.environ)
+    environment["ROS_DOMAIN_ID"] = str(
+        os.getpid() % 100 + 1 if domain is None else domain
+    )
+    environment["FASTRTPS_DEFAULT_PROFILES_FILE"] = str(FOLDER / "loopback.xml")
+    environment.setdefault("ROS_LOG_DIR", tempfile.mkdtemp(prefix="dyn_ros_log_"))
+    return environment
 
 
 class Process:
-    """One node as a process in a group of its own; its output is kept and passed on."""
+    """One node as a process in a new group; its output is recorded and printed.
+
+    It ends with this process, however this process ends: see _runtime.end_with_input.
+    """
 
     def __init__(
         self,
@@ -54,7 +62,8 @@ class Process:
         self.show = show
         self.popen = subprocess.Popen(
             [sys.executable, "-m", entry.module, *arguments],
-            env=dict(environment),
+            env={**environment, LIFELINE: "1", "PYTHONSAFEPATH": "1"},
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -67,15 +76,22 @@ class Process:
         for line in self.popen.stdout or ():
             self.lines.append(line.rstrip("\n"))
             if self.show:
-                print(f"[{self.name}] {line}", end="", flush=True)
+                self._print(line)
+
+    def _print(self, line: str) -> None:
+        """Print a line; a closed terminal does not stop the reading."""
+        try:
+            print(f"[{self.name}] {line}", end="", flush=True)
+        except OSError:
+            self.show = False
 
     @property
     def output(self) -> str:
-        """What it has printed so far."""
+        """Output so far."""
         return "\n".join(self.lines)
 
     def end(self, first: int = signal.SIGINT) -> int:
-        """End it: the first signal, then stronger ones; give its exit status."""
+        """End the process by signals of rising strength; return its exit status."""
         steps = [(first, 5.0), *(s for s in PATIENCE if s[0] > first)]
         for number, patience in steps:
             if self.popen.poll() is None:
@@ -85,6 +101,8 @@ class Process:
                 except subprocess.TimeoutExpired:
                     continue
             break
+        if self.popen.stdin is not None:
+            self.popen.stdin.close()
         self.reader.join(2.0)
         return self.popen.returncode
 
@@ -127,19 +145,19 @@ class Processes:
         return next(process for process in self.all if process.name == name)
 
     def end(self) -> list[int]:
-        """End all, the last started first; give their exit statuses."""
+        """End all processes in reverse order; return their exit statuses."""
         return [process.end() for process in reversed(self.all)]
 
     def ended(self) -> list[Process]:
-        """Give the processes that are no longer there."""
+        """Return the processes that have ended."""
         return [process for process in self.all if process.popen.poll() is not None]
 
     def wait(self, stop: Sequence[int]) -> int:
         """Wait for a signal noted in `stop` (0), or the end of a process (1)."""
         while not stop:
-            gone = self.ended()
-            if gone:
-                for process in gone:
+            ended = self.ended()
+            if ended:
+                for process in ended:
                     status = process.popen.returncode
                     print(f"{process.name} ended by itself with status {status}")
                 return 1

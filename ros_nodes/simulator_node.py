@@ -1,6 +1,6 @@
-"""The node `simulator`: effort commands in, joint states out; a robot or a chain.
+"""The node `simulator`: subscribes to effort commands, publishes joint states.
 
-What it moves is a Simulated: a robot, a robot with contacts, or a planar chain.
+The simulated plant is a robot, a robot with contacts, or a planar chain.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from ros_nodes import _runtime
 from ros_nodes._node import ERROR, OK, WARN, RobotNode
 from ros_nodes.chain_simulation import SimulatedChain
 from ros_nodes.contact_simulation import SimulatedContacts
-from ros_nodes.parameters import simulator_specs
 from ros_nodes.simulated import Simulated, SimulatedRobot
+from ros_nodes.simulator_parameters import simulator_specs
 from ros_nodes.world_parameters import contact_specs, start_specs
 
 COMMANDS = "effort_controller/commands"
@@ -34,13 +34,13 @@ COMMANDS = "effort_controller/commands"
 class SimulatorNode(RobotNode):
     """Simulates a robot or a planar chain at a fixed rate.
 
-    Its rules: dyn_core.simulation, dyn_core.contact.simulator, dyn_core.planar.robot.
+    The plants are in dyn_core.simulation (simulator, contacts, chain).
     """
 
     def __init__(self, **kwargs: Any) -> None:
         specs = *simulator_specs(), *start_specs(), *contact_specs()
         super().__init__("simulator", specs, **kwargs)
-        self.robot: Any = None  # what moves, once configured
+        self.robot: Any = None  # the plant, once configured
 
     def build(self) -> None:
         """Build the robot, the step, publishers, services and the timer."""
@@ -52,9 +52,12 @@ class SimulatorNode(RobotNode):
             kind = SimulatedContacts
         self.simulated: Simulated = kind(self, self.period)
         self.robot, self.writer = self.simulated.robot, self.simulated.writer
-        self.joints, self.at = list(self.simulated.joints), self.simulated.at
+        self.joints, self.effort_indices = (
+            list(self.simulated.joints),
+            self.simulated.effort_indices,
+        )
         self.robot.counters = self.counters
-        self.placed = bool(self.simulated.placed())
+        self.has_multi_dof = bool(self.simulated.joint_motions())
         self._communicate()
         self.model = self.simulated.model
         self.message = JointState(name=self.writer.names)
@@ -62,20 +65,20 @@ class SimulatorNode(RobotNode):
         self.round_trips: deque[float] = deque(maxlen=2000)
         self.cycles = self.missed = self.answered = 0
         self.published: float | None = None
-        self.fault = ""  # why the last step that failed did
-        self.elapsed = 0.0  # simulated, resets do not turn it back [s]
+        self.fault = ""  # reason of the last failed step
+        self.elapsed = 0.0  # simulated time, monotonic across resets [s]
 
     def waits_for_robot(self) -> bool:
         """Whether there is neither a chain nor a robot, and the topic may bring one."""
         return not self.value("chain_file") and super().waits_for_robot()
 
     def _on_description(self, message: String) -> None:
-        """Take a robot from the topic, unless a chain is simulated."""
+        """Accept a robot description, unless a chain is simulated."""
         if not self.value("chain_file"):
             super()._on_description(message)
 
     def _on_accelerations(self, message: Float64MultiArray) -> None:
-        """Take accelerations of the prescribed joints."""
+        """Accept accelerations of the prescribed joints."""
         if not self.active or self.robot is None:
             return
         try:
@@ -86,7 +89,7 @@ class SimulatorNode(RobotNode):
     def _communicate(self) -> None:
         keep, deep = self.keep, QoSProfile(depth=10)
         self.states = keep(self.create_publisher(JointState, "joint_states", deep))
-        if self.placed:
+        if self.has_multi_dof:
             self.poses = keep(
                 self.create_publisher(
                     MultiDOFJointState, "multi_dof_joint_states", deep
@@ -100,7 +103,7 @@ class SimulatorNode(RobotNode):
                 Float64MultiArray, COMMANDS, self._on_command, latest
             )
         )
-        if self.simulated.placeable:
+        if self.simulated.accepts_state:
             keep(
                 self.create_subscription(JointState, "~/state", self._on_state, latest)
             )
@@ -113,24 +116,24 @@ class SimulatorNode(RobotNode):
         keep(self.create_service(Trigger, "~/reset", self._on_reset))
         keep(self.create_service(SetBool, "~/pause", self._on_pause))
         keep(self.create_service(Trigger, "~/step", self._on_step))
-        keep(self.create_timer(self.period, self._cycle))
+        self.every(self.period, self._cycle)
 
     def activated(self) -> None:
-        """Start the clock of missed cycles."""
+        """Start counting missed cycles."""
         self.due = time.monotonic() + self.period
 
     def _on_command(self, message: Float64MultiArray) -> None:
-        """Take an effort command; the first one after a state closes its round trip."""
+        """Accept an effort command; the first one after a state ends its round trip."""
         if not self.active or self.robot is None:
             return
         now = time.monotonic()
         data = np.asarray(message.data, float)
-        if data.shape != self.at.shape:
-            wanted = ", ".join(self.joints)
-            self.refuse("command of wrong size", f"{data.size} efforts for {wanted}")
+        if data.shape != self.effort_indices.shape:
+            names = ", ".join(self.joints)
+            self.refuse("command of wrong size", f"{data.size} efforts for {names}")
             return
         tau = np.zeros_like(self.robot.tau)
-        tau[self.at] = data
+        tau[self.effort_indices] = data
         try:
             self.robot.command(now, tau)
         except dyn.DynError as error:
@@ -143,7 +146,7 @@ class SimulatorNode(RobotNode):
             self.published = None
 
     def _cycle(self) -> None:
-        """Move by one period and publish."""
+        """Advance by one period and publish."""
         if not self.active or self.robot is None:
             return
         now = time.monotonic()
@@ -162,7 +165,7 @@ class SimulatorNode(RobotNode):
         self._publish()
 
     def _move(self, now: float) -> None:
-        """Move by one period, unless paused."""
+        """Advance by one period, unless paused."""
         try:
             self.robot.advance(now)
         except dyn.DynError as error:
@@ -171,7 +174,7 @@ class SimulatorNode(RobotNode):
         self.elapsed += 0.0 if self.robot.paused else self.period
 
     def _publish(self) -> None:
-        """Publish the state, and simulated time where asked for."""
+        """Publish the state, and simulated time if enabled."""
         robot, message = self.robot, self.message
         joints = self.writer.write(robot.q, robot.qd, robot.effort)
         stamp = self.get_clock().now().to_msg()
@@ -184,21 +187,21 @@ class SimulatorNode(RobotNode):
         message.effort = joints.effort
         self.published = time.monotonic()
         self.states.publish(message)
-        if self.placed:
-            self.poses.publish(self._placed(stamp))
+        if self.has_multi_dof:
+            self.poses.publish(self._joint_motions_message(stamp))
         self.simulated.publish(stamp)
 
     @property
     def value_of_clock(self) -> bool:
         """Whether /clock is published."""
-        return hasattr(self, "clock") and self.clock in self._parts
+        return hasattr(self, "clock") and self.clock in self._resources
 
-    def _placed(self, stamp: Any) -> MultiDOFJointState:
-        """Make the message of joints with several coordinates, or of points."""
+    def _joint_motions_message(self, stamp: Any) -> MultiDOFJointState:
+        """Return the message of joints with several coordinates, or of chain joints."""
         message = MultiDOFJointState()
         message.header.stamp = stamp
         message.header.frame_id = self.value("frame_id")
-        for joint in self.simulated.placed():
+        for joint in self.simulated.joint_motions():
             message.joint_names.append(joint.name)
             pose, twist = Transform(), Twist()
             t, r = pose.translation, pose.rotation
@@ -212,20 +215,20 @@ class SimulatorNode(RobotNode):
         return message
 
     def _on_reset(self, _: Any, response: Any) -> Any:
-        """Go back to the start."""
+        """Reset to the initial state."""
         self.robot.reset()
         response.success, response.message = True, "back at the start"
         return response
 
     def _on_pause(self, request: Any, response: Any) -> Any:
-        """Pause, or go on."""
+        """Pause or resume."""
         self.robot.paused = request.data
         response.success = True
         response.message = "paused" if request.data else "running"
         return response
 
     def _on_step(self, _: Any, response: Any) -> Any:
-        """Move by one period while paused."""
+        """Advance by one period while paused."""
         response.success = False
         if not (self.active and self.robot.paused):
             need = "pause first (~/pause)" if self.active else "activate first"
@@ -243,7 +246,7 @@ class SimulatorNode(RobotNode):
         return response
 
     def _on_state(self, message: JointState) -> None:
-        """Take a state while paused; a bad one is refused and changes nothing."""
+        """Accept a state while paused; an invalid one is refused."""
         if not self.active or self.robot is None:
             return
         try:
@@ -252,7 +255,7 @@ class SimulatorNode(RobotNode):
             self.refuse("state refused", str(error))
 
     def status(self) -> tuple[bytes, str, dict[str, Any]]:
-        """Give level, message and values for /diagnostics."""
+        """Return level, message and values for /diagnostics."""
         robot = self.robot
         if self.counters["step failed"]:
             level = ERROR
@@ -260,8 +263,8 @@ class SimulatorNode(RobotNode):
         elif robot.paused:
             level, message = WARN, "paused"
         else:
-            concern = self.simulated.concern(time.monotonic())
-            level, message = (OK, "running") if concern is None else (WARN, concern)
+            warning = self.simulated.warning(time.monotonic())
+            level, message = (OK, "running") if warning is None else (WARN, warning)
         trips = np.array(self.round_trips) if self.round_trips else np.array([np.nan])
         return (
             level,

@@ -1,4 +1,4 @@
-"""Declared parameters of where a robot starts and of what it touches."""
+"""Declared parameters of a floating root's initial pose, and of contacts."""
 
 from __future__ import annotations
 
@@ -9,30 +9,31 @@ AS_TOUCHED = -1.0  # of contact.mu
 
 
 def start_specs() -> tuple[Spec, ...]:
-    """Where a floating root starts."""
+    """Return the parameters of the initial pose of a floating root."""
     return (
         Spec(
             "initial_root_position",
             [0.0, 0.0, 0.0],
-            "start of a floating root: x, y, z [m]",
+            "initial position of a floating root: x, y, z [m]",
             structure=True,
         ),
         Spec(
             "initial_root_orientation",
             NO_TURN,
-            "its orientation there: quaternion x, y, z, w",
+            "initial orientation of a floating root: quaternion x, y, z, w",
             structure=True,
         ),
     )
 
 
 def contact_specs() -> tuple[Spec, ...]:
-    """What a robot touches, and how its contacts are solved."""
+    """Return the parameters of the world and the contact solver."""
     return (
         Spec(
             "contact.enabled",
             False,
-            "whether the shapes of links touch; steps are then contact.stepper",
+            "whether contacts are simulated; contact.stepper then replaces"
+            " step.plugin_name",
             structure=True,
         ),
         Spec(
@@ -55,7 +56,9 @@ def contact_specs() -> tuple[Spec, ...]:
             " solver_options, ...; empty: the parameters below",
             structure=True,
         ),
-        Spec("contact.ground", True, "whether there is a floor z = 0", structure=True),
+        Spec(
+            "contact.ground", True, "whether the plane z = 0 is a floor", structure=True
+        ),
         Spec(
             "contact.mu",
             AS_TOUCHED,
@@ -77,7 +80,7 @@ def contact_specs() -> tuple[Spec, ...]:
         Spec(
             "contact.erp",
             0.2,
-            "part of an overlap that a step takes away",
+            "part of an overlap that is corrected in a step",
             low=0.0,
             high=1.0,
             structure=True,
@@ -85,7 +88,7 @@ def contact_specs() -> tuple[Spec, ...]:
         Spec(
             "contact.margin",
             0.02,
-            "largest gap of a contact that a step looks at [m]",
+            "largest gap of a contact that takes part in a step [m]",
             low=0.0,
             high=1e3,
             structure=True,
@@ -93,8 +96,8 @@ def contact_specs() -> tuple[Spec, ...]:
         Spec(
             "contact.publish_rate",
             20.0,
-            "rate of ~/contact_wrenches and ~/joint_reactions, made for whoever"
-            " subscribes [Hz]",
+            "rate of ~/contact_wrenches and ~/joint_reactions while there are"
+            " subscribers [Hz]",
             low=0.1,
             high=1000.0,
             structure=True,

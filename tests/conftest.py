@@ -1,23 +1,105 @@
-"""Options and robots that all tests share."""
+"""How the suite is run (workers, --full, markers), and the robots that all tests share."""
+
+import os
+from pathlib import Path
 
 import pytest
 
 import dyn_core as dyn
 from dyn_core import robots
 
+FOLDER = Path(__file__).parent
+MOST_WORKERS = 4
+
+# The quick choice: something of every folder, where little is compiled.
+QUICK = (
+    "spatial", "model/test_any_file.py", "model/test_follower_limits.py",
+    "model/test_model.py", "model/test_springs.py", "model/test_urdf.py",
+    "engines/test_any_array.py", "engines/test_entry.py", "engines/test_functions.py",
+    "solvers/test_identities.py", "contact/test_cases.py", "contact/test_robots.py",
+    "planar/test_files.py", "planar/test_states.py", "oracles/test_kim_derivatives.py",
+    "oracles/test_kim_hybrid.py", "plugins", "nodes/test_conversions.py",
+    "nodes/test_transitions.py", "launch_files", "test_control.py", "test_docs.py",
+    "test_house.py", "test_identification.py", "test_simulate.py", "test_trajectory.py",
+)  # fmt: skip
+# Of parametrised and of long tests there, what stays.
+QUICK_ROBOTS = ("two_link", "cart_pole")
+NOT_QUICK = (
+    "test_laws_on_random_trees", "test_laws_on_other_systems", "installed_by_pip",
+    "test_blocks_of_python_run", "test_standard_deviations",
+    "base_parameters[quadruped", "base_parameters[every_joint",
+    # Which of two equal pivots comes, and so the base, depends on engine and LAPACK.
+    "test_base_parameters_in_words", "test_weights_count",
+)  # fmt: skip
+
 
 def pytest_addoption(parser):
-    """Add --full: every solver on every random tree and engine."""
+    """Add --full: every solver on every random tree and engine, and the long tests."""
     parser.addoption(
         "--full", action="store_true", help="run everything, not a rotation"
     )
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config):
+    """Run the whole suite on all cores (at most 4); a part of it runs in one process.
+
+    `-n` decides where it is given, and without pytest-xdist everything is one process.
+    """
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        return  # a worker, which must not start workers
+    options = config.option
+    whole = config.args in ([], config.getini("testpaths"))
+    if whole and getattr(options, "numprocesses", 0) is None:
+        options.numprocesses = "auto"
+        options.maxprocesses = options.maxprocesses or MOST_WORKERS
+        options.dist = "worksteal"
+
+
+def _is_quick(item):
+    """Return whether a test belongs to the quick choice."""
+    if not item.path.is_relative_to(FOLDER):
+        return False  # a run that borrows this file
+    place = item.path.relative_to(FOLDER).as_posix()
+    params = getattr(getattr(item, "callspec", None), "params", {})
+    return (
+        any(place == x or place.startswith(f"{x}/") for x in QUICK)
+        and not any(x in item.name for x in NOT_QUICK)
+        and params.get("robot", QUICK_ROBOTS[0]) in QUICK_ROBOTS
+    )
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
+def pytest_collection_modifyitems(config, items):
+    """Mark the quick choice, leave out what needs --full, begin with tests over DDS.
+
+    Workers start with halves of the list and take from each other's ends. What stands
+    first thus stays with one worker: tests over DDS, which mostly wait, run one at a
+    time beside others that compute.
+    """
+    if not config.getoption("--full"):
+        left_out = [item for item in items if item.get_closest_marker("full")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+    for item in items:
+        if _is_quick(item):
+            item.add_marker("quick")
+    items.sort(key=lambda item: item.get_closest_marker("ros") is None)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def own_cache(tmp_path_factory):
-    """Keep kernels of this run in a folder of their own, also for other processes."""
+    """Keep kernels of this run in a folder of their own, also for other processes.
+
+    The workers of one run share it. A folder that the environment names is kept: the
+    next run finds its kernels there.
+    """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DYN_CACHE_DIR", str(tmp_path_factory.mktemp("kernels")))
+        if not os.environ.get("DYN_CACHE_DIR"):
+            folder = tmp_path_factory.getbasetemp()
+            if "PYTEST_XDIST_WORKER" in os.environ:
+                folder = folder.parent
+            patch.setenv("DYN_CACHE_DIR", str(folder / "kernels"))
         yield
 
 

@@ -7,17 +7,19 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.bench import contact, contact_peers, planar, planar_peers, timing
+from dyn_core.bench import contact, contact_peers, timing
 from dyn_core.bench.cases import STATES, named
 from dyn_core.bench.explain import origins
 from dyn_core.bench.measure import count_flops
 from dyn_core.bench.peers import PEERS
 from dyn_core.cli import main
-from dyn_core.engines import native
+from dyn_core.engines.llvm import compiler
 from dyn_core.planar import ChainState, joint_rates, link_rates
 from dyn_core.tasks import planar_task
+from dyn_plugins.planar._bench import peers as planar_peers
+from dyn_plugins.planar._bench import tables as planar
 
-NATIVE = pytest.mark.skipif(bool(native.missing()), reason=native.missing())
+NATIVE = pytest.mark.skipif(bool(compiler.missing()), reason=compiler.missing())
 
 
 @NATIVE
@@ -27,10 +29,10 @@ def test_explain_says_what_a_solver_costs(capsys):
     said = capsys.readouterr().out
     assert "aba for two_link, 2 dof: " in said and " flops" in said
     assert "required of: joint" in said
-    assert "kernel scalar: " in said and "kernel lanes: " in said
-    assert "%  aba.py: respond" in said and "ns of a core" in said
-    assert main(["explain", "rnea", "two_link", "--ir", "lanes"]) == 0
-    assert "define i64 @lanes(" in capsys.readouterr().out
+    assert "kernel scalar: " in said and "kernel batch: " in said
+    assert "%  aba.py: aba" in said and "ns of a core" in said
+    assert main(["explain", "rnea", "two_link", "--ir", "batch"]) == 0
+    assert "define i64 @batch(" in capsys.readouterr().out
     assert main(["explain", "rnea", "two_link", "--assembly", "scalar"]) == 0
     assert "scalar:" in capsys.readouterr().out
     assert main(["explain", "rnea", "two_link", "--graph"]) == 0
@@ -43,7 +45,7 @@ def test_every_operation_has_an_origin(shipped):
     """The shares add up to the Graph that is run, for each line and function."""
     for name, robot in (("rnea", "arm7"), ("aba", "quadruped")):
         program = dyn.solver(name).build(shipped[robot], engine="graph")
-        found = origins(program.text, sum(port.size for port in program.inputs))
+        found = origins(program.function, sum(port.size for port in program.inputs))
         kinds = Counter(node.op for node in program.graph.nodes)
         for op, n in found.kinds.items():
             assert kinds[op] == n
@@ -108,16 +110,16 @@ def _rows(said):
 @NATIVE
 def test_bench_of_planar_systems_prints_its_tables(hurried, capsys, monkeypatch):
     """Steps, environments, accelerations; a peer that is missing is said and left out."""
-    assert main(["bench", "--planar"]) == 0
+    assert main(["bench-planar"]) == 0
     said = capsys.readouterr().out
     for name in (*planar.NAMES, planar.STEP, "system", "rows"):
         assert name in _rows(said)
     assert "chain_recursion: ns of a row" in said
     for name in ("mujoco", "gymnasium"):
-        assert (f"{name} ns" in said) == (planar_peers.version(name) is not None)
-    monkeypatch.setattr(planar_peers, "version", lambda name: None)
+        assert (f"{name} ns" in said) == (planar.version(name) is not None)
+    monkeypatch.setattr(planar, "version", lambda name: None)
     monkeypatch.setattr(planar, "NAMES", planar.NAMES[:1])
-    assert main(["bench", "--planar", "--markdown"]) == 0
+    assert main(["bench-planar", "--markdown"]) == 0
     said, progress = capsys.readouterr()
     assert "| system | ns/call | M/s core |\n" in said
     assert "| classic_cart_pole | " in said
@@ -150,7 +152,7 @@ def test_mujoco_has_the_same_planar_systems(name):
     task = planar_task(name, **({"dt": 1e-5} if name == "walker" else {}))
     rng = np.random.default_rng(3)
     state, action = task.start(rng, 1), rng.uniform(-1, 1, (1, task.na))
-    peer = planar_peers.MuJoCo(task)
+    peer = planar_peers.PlanarMuJoCo(task)
     if name == "walker":
         chain, n = task.system, task.system.n
         state[:, 1 : 2 * n : 2] += 0.5
@@ -182,7 +184,7 @@ def test_peers_hold_the_same_quadruped():
     step = dyn.solver("contact_euler").build(robot.model, engine="native")
     states = contact.standing(step, robot.model, 4, 400)
     impulse = step(*states[:3], states.dt, states.warm)[2].reshape(4, 4, 3)
-    if planar_peers.version("mujoco"):
+    if planar.version("mujoco"):
         found = contact_peers.mujoco(robot, states, 20)
         assert found.contacts == 4
         assert found.call > 0 and found.rate > 0
@@ -191,7 +193,7 @@ def test_peers_hold_the_same_quadruped():
     pinocchio = pytest.importorskip("pinocchio", reason="pin is not installed")
     if not hasattr(pinocchio, "PGSConstraintSolver"):
         pytest.skip("these bindings have no solvers of contacts")
-    peer = contact_peers.Pinocchio(robot, states)
+    peer = contact_peers.PinocchioContacts(robot, states)
     for kind in ("PGS", "ADMM"):
         for k in range(4):
             normals = peer.impulses(kind, k)[2::3]

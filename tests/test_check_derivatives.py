@@ -71,7 +71,7 @@ def test_random_robots_pass(seed):
 
 def test_a_driven_robot_passes():
     """The time is drawn, too."""
-    from dyn_core.scalar import sin
+    from dyn_core.numbers.scalar import sin
 
     model = dyn.load_urdf(robots.path("two_link"))
     driven = model.drive(model.joint_names[0], lambda t: (None, (0.0, 0.0, sin(t))))

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+import dyn_core as dyn
 from dyn_core import cli, robots
 
 
@@ -26,6 +27,15 @@ def test_info_shows_the_robot(capsys):
         assert words in out, words
 
 
+def test_info_shows_loops(shipped):
+    """How many constraint rows there are, and what can still move."""
+    model = shipped["planar3"]
+    loop = dyn.make_loop("rim", "point", None, model.frame_names[-1])
+    lines = cli.describe(model.with_loops(loop))
+    (line,) = [x for x in lines if x.startswith("loops: ")]
+    assert line == "loops: rim (3 rows); 3 constraint rows for nv 3:"
+
+
 def test_info_of_a_bad_file_is_an_error_in_words(tmp_path, capsys):
     """Status 1 and one line."""
     bad = tmp_path / "bad.urdf"
@@ -35,13 +45,141 @@ def test_info_of_a_bad_file_is_an_error_in_words(tmp_path, capsys):
 
 
 def test_plugins_lists_solvers(capsys):
-    """Name, Signature, origin, source."""
+    """A sentence for each solver under its problem; sources where all is asked for."""
     assert cli.main(["plugins"]) == 0
+    blocks = capsys.readouterr().out.split("\n\n")
+    block = next(x for x in blocks if x.startswith("inverse_dynamics: joint forces"))
+    assert "    rnea " in block
+    assert "rnea_common_frame" not in block  # a reference solver
+    assert cli.main(["plugins", "--all"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(x.startswith("    rnea_common_frame ") for x in lines)
+    k = next(k for k, x in enumerate(lines) if x.startswith("    rnea_spatial "))
+    assert "Joint forces" in lines[k]
+    assert "dyn_plugins.dynamics.rnea" in lines[k + 1]
+    assert "RBDA, Table 5.1" in lines[k + 1]
+
+
+def test_plugins_of_a_problem(capsys):
+    """One block; an unknown problem names the nearest."""
+    assert cli.main(["plugins", "--problem", "forward_dynamics"]) == 0
     out = capsys.readouterr().out
-    line = next(x for x in out.splitlines() if x.startswith("rnea_spatial "))
-    assert "inverse_dynamics" in line
-    assert "dyn_plugins.rnea" in line
-    assert "RBDA, Table 5.1" in line
+    assert out.startswith("forward_dynamics: joint accelerations")
+    assert [x.split()[0] for x in out.splitlines()[1:]] == dyn.solvers(
+        "forward_dynamics"
+    )
+    assert cli.main(["plugins", "--problem", "forward_dynamic"]) == 1
+    assert "did you mean 'forward_dynamics'" in capsys.readouterr().err
+
+
+def test_help_of_a_solver_is_its_help_page(capsys):
+    """Problem, equation, units and meanings, options with defaults, source, plugin."""
+    assert cli.main(["help", "semi_implicit_euler"]) == 0
+    out = capsys.readouterr().out
+    assert out.strip() == dyn.solver("semi_implicit_euler").__doc__
+    for words in ("qd_next = qd + dt qdd", "Problem step: state after a step",
+                  "rad/s | m/s  joint velocities", "forward_dynamics='aba'",
+                  "limit_stops=False", "matrices='dense'", "Source: ",
+                  "Offered by: dyn_ros (dyn_plugins.steps.integration)"):  # fmt: skip
+        assert words in out, words
+
+
+def test_help_of_problems_commands_and_unknown_names(capsys):
+    """A problem lists its solvers, a command its arguments; else the nearest name."""
+    assert cli.main(["help", "forward_dynamics"]) == 0
+    assert "Solvers: aba, aba_loops, dense" in capsys.readouterr().out
+    assert cli.main(["help", "info"]) == 0
+    assert "--root-joint" in capsys.readouterr().out
+    assert cli.main(["help"]) == 0
+    assert "usage: dyn" in capsys.readouterr().out
+    assert cli.main(["help", "rneaa"]) == 1
+    assert "did you mean 'rnea'" in capsys.readouterr().err
+
+
+def test_every_solver_has_a_help_page():
+    """Whatever a solver is made of, its page and its repr are short and complete."""
+    for name in dyn.solvers(references=True):
+        solver = dyn.solver(name)
+        page = solver.describe()
+        assert page.startswith(f"{name}: "), name
+        assert "Inputs:\n" in page, name
+        assert solver.source in page, name
+        assert len(repr(solver).splitlines()) == 1, name
+        assert name in repr(solver), name
+
+
+def test_plain_dyn_prints_its_help():
+    """Status 0 and the commands; --version says which."""
+    done = _run()
+    assert done.returncode == 0
+    assert "check-plugin" in done.stdout
+    assert done.stderr == ""
+    done = _run("--version")
+    assert done.returncode == 0
+    assert done.stdout.startswith("dyn_ros ")
+
+
+def test_an_unknown_command_names_the_nearest(capsys):
+    """Status 2, one line."""
+    assert cli.main(["plugin"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("dyn: no command is called 'plugin'; did you mean 'plugins'")
+
+
+BAD_ROBOTS = {  # arguments, what is said
+    "missing": (["count", "rnea", "X.urdf"], "cannot read the URDF file X.urdf"),
+    "a folder": (["explain", "rnea", "."], "cannot read the URDF file ."),
+    "no XML": (["count", "rnea", __file__], "cannot read the URDF file"),
+    "no name": (["bench", "--robot", "tow_link", "--peers", "", "--solvers", "rnea"],
+                "no robot is called 'tow_link'; did you mean 'two_link'"),
+    "info": (["info", "quadruple"], "did you mean 'quadruped'"),
+    "no time": (["demo", "--one-process", "--duration", "-1"], "--duration -1 s; valid"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD_ROBOTS)
+def test_wrong_arguments_are_refused_in_words(capsys, case):
+    """One line and status 1, whatever the command."""
+    arguments, words = BAD_ROBOTS[case]
+    assert cli.main(arguments) == 1
+    assert words in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_robot_without_joints_is_refused_by_the_demo(tmp_path, capsys):
+    """Nothing can follow a trajectory."""
+    path = tmp_path / "rock.urdf"
+    path.write_text("<robot name='rock'><link name='base'/></robot>")
+    assert cli.main(["demo", "--one-process", "--robot", str(path)]) == 1
+    assert "'rock' has no joint that can move" in capsys.readouterr().err
+
+
+def test_an_ascii_terminal_shows_units():
+    """Characters that it lacks are spelt."""
+    done = _run("info", "arm7", PYTHONIOENCODING="ascii")
+    assert done.returncode == 0, done.stderr
+    assert "kg*m^2" in done.stdout
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+def test_a_full_disk_is_an_error_in_words():
+    """Status 1, one line, no traceback."""
+    command = [sys.executable, "-m", "dyn_core.cli", "info", "arm7"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert "No space left on device" in line
+
+
+def test_an_interrupt_is_no_traceback(monkeypatch, capsys):
+    """Ctrl-C in a command: one word and the status of a shell."""
+
+    def interrupted(arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "_info", interrupted)
+    assert cli.main(["info", "arm7"]) == 130
+    assert capsys.readouterr().err == "dyn: interrupted\n"
 
 
 @pytest.mark.parametrize("robot", ["arm7", "planar3"])
@@ -91,7 +229,7 @@ def test_wrong_names_are_refused_in_words():
     """An unknown solver or robot is one line on stderr, status 1."""
     done = _run("demo", "--one-process", "--forward-dynamics", "abba")
     assert done.returncode == 1
-    assert "no solver is called 'abba'; known:" in done.stderr
+    assert "no solver is called 'abba'; did you mean 'aba'?" in done.stderr
     done = _run("demo", "--one-process", "--robot", "nowhere.urdf")
     assert done.returncode == 1
     assert "cannot read the URDF file" in done.stderr
@@ -100,13 +238,13 @@ def test_wrong_names_are_refused_in_words():
 def test_check_plugin_fails_for_a_wrong_solver(tmp_path):
     """A solver that breaks a law is named, status 1."""
     (tmp_path / "wrong_dyn.py").write_text(
-        "from dyn_core import GRAVITY_FORCE, TextSolver, hookimpl\n"
-        "from dyn_plugins.gravity import gravity\n"
+        "from dyn_core.problems import GRAVITY_FORCE\nfrom dyn_core.authoring import TracedSolver, hookimpl\n"
+        "from dyn_plugins.dynamics.gravity import gravity\n"
         "def half(model, q):\n"
         "    return [None, *(x * 0.5 for x in gravity(model, q)[1:])]\n"
         "@hookimpl\n"
         "def dyn_solvers():\n"
-        "    return [TextSolver('half_gravity', GRAVITY_FORCE, half)]\n"
+        "    return [TracedSolver('half_gravity', GRAVITY_FORCE, half)]\n"
     )
     info = tmp_path / "wrong_dyn-1.0.dist-info"
     info.mkdir()
@@ -122,5 +260,5 @@ def test_check_plugin_fails_for_a_wrong_solver(tmp_path):
 
 def test_robots_are_listed():
     """An unknown shipped robot lists the known ones."""
-    with pytest.raises(ValueError, match="known: arm7, cart_pole"):
+    with pytest.raises(ValueError, match="valid: arm7, cart_pole"):
         robots.path("dog")

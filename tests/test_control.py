@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.control import Controller, Rules
-from dyn_core.simulation import simulate
-from dyn_core.trajectory import make_trajectory
+from dyn_core.control.controller import Controller, Rules
+from dyn_core.control.trajectory import make_trajectory
+from dyn_core.simulation.simulator import simulate
 
 Q0 = np.array([0, -0.6, 0, -2.2, 0, 1.6, 0.8])
 
 
 @pytest.fixture
 def arm(shipped):
-    """Give the 7-joint arm."""
+    """Return the 7-joint arm."""
     return shipped["arm7"]
 
 
@@ -120,6 +120,45 @@ def test_time_that_goes_back_resets(arm):
     assert not controller.update(0.022, Q0, 0 * Q0, stamp=1.002).any()
 
 
+@pytest.mark.parametrize("stamps", [1, 200])
+def test_silence_after_time_went_back_is_answered_by_zero(arm, stamps):
+    """Also where each stamp is before the last one, so that no sample is usable."""
+    controller = Controller(arm, rules=Rules(state_timeout=0.1))
+    for k in range(5):
+        tau = controller.update(0.002 * k, Q0, 0 * Q0, stamp=10.0 + 0.002 * k)
+    assert tau.any()
+    t = 0.008
+    for k in range(stamps):
+        t += 0.002
+        assert controller.update(t, Q0, 0 * Q0, stamp=9.0 - 0.002 * k) is None
+    for later in (0.2, 1.0, 100.0):
+        np.testing.assert_array_equal(controller.watch(t + later), np.zeros(7))
+    if stamps * 0.002 > 0.1:
+        np.testing.assert_array_equal(controller.watch(t), np.zeros(7))
+
+
+@pytest.mark.parametrize("on_stale", ["zero", "gravity_damping"])
+def test_silence_after_a_reset_is_answered_by_zero(arm, on_stale):
+    """Enabled again with no state between: the last torque must not stand."""
+    controller = Controller(arm, rules=Rules(state_timeout=0.1, on_stale=on_stale))
+    assert _warm(controller).any()
+    controller.reset()
+    assert controller.watch(0.05) is None
+    np.testing.assert_array_equal(controller.watch(0.2), np.zeros(7))
+    assert not controller.update(0.3, Q0, 0 * Q0).any()
+
+
+def test_begun_anew_nothing_is_sent_before_a_state(arm):
+    """Silence counts from the first state on."""
+    controller = Controller(arm)
+    assert controller.watch(100.0) is None
+    _warm(controller)
+    controller.begin()
+    assert controller.watch(100.0) is None
+    assert not controller.update(100.0, Q0, 0 * Q0).any()
+    assert not controller.counters
+
+
 def test_a_jump_is_a_new_start(arm):
     """A simulator's reset does not make the controller pull back."""
     controller = Controller(arm)
@@ -155,8 +194,8 @@ def test_torque_stays_within_the_limits(arm):
 def test_a_torque_that_is_not_finite_is_never_given(arm):
     """An inverse dynamics that gives NaN ends as zero, counted."""
 
-    class Broken(dyn.ArraySolver):
-        name, signature = "broken", dyn.INVERSE_DYNAMICS
+    class Broken(dyn.authoring.NumpySolver):
+        name, signature = "broken", dyn.problems.INVERSE_DYNAMICS
 
         def solve(self, model, q, qd, qdd, f_ext):
             return np.full(7, np.nan)
@@ -199,16 +238,16 @@ def test_continuous_joints_wrap(shipped):
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"),
+    ("settings", "expected"),
     [
         ({"kp": -1.0}, "kp must be finite and >= 0"),
         ({"kd": float("nan")}, "kd must be finite"),
         ({"mode": "magic"}, "mode 'magic'; valid: computed_torque, gravity"),
     ],
 )
-def test_bad_settings_are_refused_in_words(arm, settings, words):
+def test_bad_settings_are_refused_with_a_reason(arm, settings, expected):
     """Each setting error says what would be valid."""
-    with pytest.raises(dyn.SettingError, match=words):
+    with pytest.raises(dyn.SettingError, match=expected):
         Controller(arm, **settings)
 
 

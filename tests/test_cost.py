@@ -6,9 +6,14 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core import Matrix, Motion, Vector, cli, cross, cross3
+from dyn_core import cli
+from dyn_core.authoring import Matrix, Motion, Vector, cross, cross3
 from dyn_core.bench.counting import operations
-from dyn_core.cost import (
+from dyn_core.engines.plain import Counting
+from dyn_core.model import Build, Description, JointSpec, LinkSpec, assemble
+from dyn_core.model.joints import KINDS, Joint, Revolute
+from dyn_core.numbers.scalar import cos, sin, sqrt
+from dyn_core.solving.operation_counts import (
     Folding,
     count,
     counting,
@@ -16,15 +21,11 @@ from dyn_core.cost import (
     is_order,
     polynomial_degree,
 )
-from dyn_core.engines.plain import Counting
-from dyn_core.model import Build, Description, JointSpec, LinkSpec, assemble
-from dyn_core.model.joints import KINDS, Joint, Revolute
-from dyn_core.scalar import cos, sin, sqrt
 from dyn_core.spatial import MotionSubspace
 from dyn_core.spatial.linear import Factored
 from dyn_core.testing.case import Case
 from dyn_core.testing.models import chain, random_inertia, random_model
-from dyn_plugins import rnea_vectors as vectors
+from dyn_plugins.references import rnea_vectors as vectors
 
 HOW = ("literal", "folded")
 
@@ -87,15 +88,18 @@ def test_structural_zeros_and_ones_are_free():
 
 
 @pytest.mark.parametrize("how", HOW)
-@pytest.mark.parametrize("name", dyn.solvers(dyn.INVERSE_DYNAMICS) + ["aba", "crba"])
+@pytest.mark.parametrize(
+    "name",
+    dyn.solvers(dyn.problems.INVERSE_DYNAMICS, references=True) + ["aba", "crba"],
+)
 def test_counting_changes_no_bit(shipped, name, how):
     """The text gives the same numbers, counted or not."""
     case = Case(dyn.solver(name), shipped["arm7"], "plain", np.random.default_rng(1))
     program = case.program()
     numbers = np.concatenate([x.ravel() for x in case.arguments(program)]).tolist()
     kind = {"literal": Counting, "folded": Folding}[how]
-    counted = program.text([kind(x) for x in numbers])
-    assert [getattr(x, "value", x) for x in counted] == program.text(numbers)
+    counted = program.function([kind(x) for x in numbers])
+    assert [getattr(x, "value", x) for x in counted] == program.function(numbers)
 
 
 def test_counters_reset_and_nest():
@@ -121,16 +125,16 @@ def test_counters_reset_and_nest():
 
 
 def test_what_cannot_be_counted_is_refused():
-    """A Program that is no text, and an unknown way of counting."""
+    """A Program of a NumpySolver, and an unknown way of counting."""
 
-    class Other(dyn.ArraySolver):
-        name, signature = "other", dyn.GRAVITY_FORCE
+    class Other(dyn.authoring.NumpySolver):
+        name, signature = "other", dyn.problems.GRAVITY_FORCE
 
         def solve(self, model, *inputs):
             return np.zeros(model.nv)
 
     program = Other().build(chain(2))
-    with pytest.raises(dyn.UnsupportedError, match="where the solver is a text"):
+    with pytest.raises(dyn.UnsupportedError, match="for a TracedSolver only"):
         count(program, [0.0, 0.0])
     with pytest.raises(dyn.UnsupportedError, match="valid: literal, folded"):
         count(lambda x: x, [1.0], "roughly")
@@ -379,7 +383,9 @@ def _with_v(model, q, qd, qdd, f_ext):
 
 FORMS = {
     "without v": dyn.solver("rnea_vectors"),
-    "with v": dyn.TextSolver("with_v", dyn.INVERSE_DYNAMICS, _with_v),
+    "with v": dyn.authoring.TracedSolver(
+        "with_v", dyn.problems.INVERSE_DYNAMICS, _with_v
+    ),
     "spatial": dyn.solver("rnea_spatial"),
 }
 
@@ -419,7 +425,9 @@ def test_parts_cost_less_than_the_whole(shipped, robot):
     assert cost["gravity"] < cost["inertial"]
 
 
-@pytest.mark.parametrize("name", dyn.solvers(dyn.INVERSE_DYNAMICS))
+@pytest.mark.parametrize(
+    "name", dyn.solvers(dyn.problems.INVERSE_DYNAMICS, references=True)
+)
 def test_forces_from_outside_cost_nothing_unless_asked_for(name):
     """Without f_ext neither they nor their transforms to the bodies are computed."""
     model = chain(4)

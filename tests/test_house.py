@@ -2,11 +2,10 @@
 
 import ast
 import importlib.metadata
+import re
 import subprocess
 import sys
 from pathlib import Path
-
-import pytest
 
 import dyn_core as dyn
 
@@ -14,16 +13,13 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("dyn_core", "dyn_plugins", "ros_nodes")
 MODULES = [p for name in PACKAGES for p in sorted((ROOT / name).rglob("*.py"))]
 ORDER = (
-    "errors", "operations", "scalar", "jets", "spatial", "duals", "system", "model", "matrices", "signature", "engines",
-    "border", "solver", "array_solver", "cost", "hookspecs", "registry", "consistency", "trajectory", "control",
-    "commanded", "contact", "simulation",
-    "physical_fit", "identifiable", "identification",
-    "planar", "tasks", "envs", "testing", "bench", "cli",
+    "errors", "numbers", "validation", "spatial", "problems", "model", "engines", "solving", "control", "contact", "authoring", "planar",
+    "simulation", "identification", "tasks", "envs", "testing", "bench", "cli",
 )  # fmt: skip
 
 
 def _imports(path, top_only=False):
-    """Give the names of modules a file imports."""
+    """Return the names of modules a file imports."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     nodes = tree.body if top_only else ast.walk(tree)
     for node in nodes:
@@ -34,24 +30,95 @@ def _imports(path, top_only=False):
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
+# Words that do not say what a variable holds.
+VAGUE = {
+    "at", "begun", "border", "felt", "flavour", "found", "given", "held", "judge", "own",
+    "told", "twin", "words",
+}  # fmt: skip
+
+
+def _vague_names(path):
+    """Return variables, arguments, functions and classes of a module called vaguely."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            name = node.id
+        elif isinstance(node, ast.arg):
+            name = node.arg
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            name = node.name
+        else:
+            continue
+        if name.lower().strip("_") in VAGUE:
+            yield f"line {node.lineno}: {name}"
+
+
+def test_names_say_what_a_thing_is():
+    """No variable, argument, function or class of the product has a vague name."""
+    assert not _faults(_vague_names, MODULES)
+
+
+def test_a_class_name_stands_for_one_class():
+    """No two modules of the product define classes of one name, underscores aside."""
+    modules = {}
+    for path in MODULES:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                name, where = node.name.lstrip("_"), str(path.relative_to(ROOT))
+                modules.setdefault(name, []).append(where)
+    assert len(modules) > 200
+    assert {k: v for k, v in modules.items() if len(v) > 1} == {}
+
+
+FILES = {
+    path.name
+    for folder in (*PACKAGES, "docs", "examples", "tests")
+    for path in (ROOT / folder).rglob("*.py")
+}
+
+
+def _lost_files(path):
+    """Return the Python files that a module names and that are not there."""
+    for name in re.findall(r"(?<![/\w])(\w+\.py)\b", path.read_text(encoding="utf-8")):
+        if name not in FILES:
+            yield name
+
+
+def test_files_that_docstrings_name_are_there():
+    """Where a docstring or comment names a Python file, the product has it."""
+    assert not _faults(_lost_files, MODULES)
+
+
 def _part(path):
     return path.relative_to(ROOT / "dyn_core").parts[0].removesuffix(".py")
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_modules_are_small_and_documented(path):
-    """At most 400 lines, a docstring, and docstrings on all that is public."""
+def _size_and_documents(path):
+    """Return what is wrong with the size and the docstrings of a module."""
     text = path.read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 400
+    if len(text.splitlines()) > 400:
+        yield "over 400 lines"
     tree = ast.parse(text)
-    assert ast.get_docstring(tree) or not text.strip()
+    if text.strip() and not ast.get_docstring(tree):
+        yield "no docstring"
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name[0] != "_":
-            assert ast.get_docstring(node), f"{node.name} has no docstring"
+            if not ast.get_docstring(node):
+                yield f"{node.name} has no docstring"
+
+
+def _faults(check, paths):
+    """Return every fault that a check finds, with the module it is in."""
+    return [f"{p.relative_to(ROOT)}: {fault}" for p in paths for fault in check(p)]
+
+
+def test_modules_are_small_and_documented():
+    """At most 400 lines, a docstring, and docstrings on all that is public."""
+    assert len(MODULES) > 200
+    assert not _faults(_size_and_documents, MODULES)
 
 
 def _inside(path):
-    """Give imports of dyn_core parts by a module of dyn_core, type hints left out."""
+    """Return imports of dyn_core parts by a module of dyn_core, type hints left out."""
     text = path.read_text(encoding="utf-8")
     hints = text.split("if TYPE_CHECKING:")
     for name in _imports(path):
@@ -62,24 +129,81 @@ def _inside(path):
                 yield part
 
 
-@pytest.mark.parametrize(
-    "path", [p for p in MODULES if p.parts[-2] != "robots" and "dyn_core" in p.parts],
-    ids=lambda p: str(p.relative_to(ROOT)),
-)  # fmt: skip
-def test_core_imports_only_what_stands_before(path):
-    """In dyn_core a module imports only parts before it, never plugins or ROS."""
-    names = [name or "" for name in _imports(path)]
-    for foreign in ("dyn_plugins", "ros_nodes", "rclpy", "launch"):
-        assert not any(n.split(".")[0] == foreign for n in names), foreign
+def _imports_from_behind(path):
+    """Return what a module of dyn_core imports and may not."""
+    tops = {(name or "").split(".")[0] for name in _imports(path)}
+    yield from sorted(tops & {"dyn_plugins", "ros_nodes", "rclpy", "launch"})
     part = _part(path)
-    if part in ORDER:
-        for other in _inside(path):
-            assert ORDER.index(other) <= ORDER.index(part), f"{part} imports {other}"
+    for other in _inside(path) if part in ORDER else ():
+        if ORDER.index(other) > ORDER.index(part):
+            yield f"{part} imports {other}"
+
+
+def test_core_imports_only_what_stands_before():
+    """In dyn_core a module imports only parts before it, never plugins or ROS."""
+    core = [p for p in MODULES if p.relative_to(ROOT).parts[0] == "dyn_core"]
+    assert len(core) > 100
+    assert not _faults(_imports_from_behind, core)
+
+
+def _import_graph():
+    """Return for each module the modules it imports by name, type hints counted."""
+    names = {}
+    for path in MODULES:
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        names[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    graph = {}
+    for name, path in names.items():
+        imported = set()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                members = [f"{node.module}.{alias.name}" for alias in node.names]
+                imported |= {m if m in names else node.module for m in members}
+        graph[name] = imported & names.keys()
+    return graph
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    """Imports make no circle, those for type hints and inside functions counted."""
+    graph = _import_graph()
+    circles = set()
+    for start in graph:
+        reached, front = set(), [start]
+        while front:
+            new = graph[front.pop()] - reached
+            reached |= new
+            front += new
+        if start in reached:
+            circles.add(start)
+    # A loop's code is emitted by the module that emits the code around it.
+    assert circles <= {"dyn_core.engines.llvm.emit", "dyn_core.engines.llvm.loops"}
+
+
+def test_the_core_knows_no_planar_world():
+    """Planar systems, tasks and environments come to the rest of the core as plugins."""
+    world = ("planar", "tasks", "envs")
+    inside = {
+        ROOT / "dyn_core" / "simulation" / "chain.py",
+        ROOT / "dyn_core" / "__init__.py",
+    }
+    for path in [p for p in MODULES if "dyn_core" in p.parts]:
+        if _part(path) in world or path in inside:
+            continue
+        for name in _imports(path):
+            part = (name or "").removeprefix("dyn_core.").split(".")[0]
+            assert part not in world, f"{path.relative_to(ROOT)} imports {name}"
 
 
 def test_plugins_import_core_and_neighbours_only():
-    """dyn_plugins knows no engine and no ROS; texts use neither math nor numpy."""
+    """dyn_plugins knows no engine and no ROS; algorithms use neither math nor numpy.
+
+    What measures and tests them (`_bench`, `_testing`) may.
+    """
     for path in sorted((ROOT / "dyn_plugins").rglob("*.py")):
+        if path.parent.name in ("_bench", "_testing"):
+            continue
         allowed = [
             "dyn_core",
             "dyn_plugins",
@@ -88,8 +212,8 @@ def test_plugins_import_core_and_neighbours_only():
             "functools",
             "typing",
         ]
-        if "(ArraySolver)" in path.read_text(encoding="utf-8"):
-            allowed.append("numpy")  # solvers that are no texts
+        if "(NumpySolver)" in path.read_text(encoding="utf-8"):
+            allowed.append("numpy")  # computes one state at a time
         for name in _imports(path):
             assert name.split(".")[0] in allowed, f"{path.name}: {name}"
             assert "engines" not in name
@@ -118,9 +242,9 @@ def test_the_installed_package_is_the_tested_one():
     """With CI set, dyn_core comes from the environment, not from this folder."""
     import os
 
-    found = Path(dyn.__file__).resolve()
+    file = Path(dyn.__file__).resolve()
     if os.environ.get("CI") == "true":
-        assert ROOT not in found.parents
+        assert ROOT not in file.parents
     points = importlib.metadata.entry_points(group="dyn_core")
     assert {"dyn_plugins", "ros_nodes"} <= {p.name for p in points}
 
@@ -132,27 +256,59 @@ def test_launch_folder_is_no_package():
 
 
 def test_every_solver_names_its_source_and_equation():
-    """Each text cites where it is from, and states an equation or a return."""
-    for name in dyn.solvers():
+    """Each algorithm cites where it is from, and states an equation or a return."""
+    for name in dyn.solvers(references=True):
         solver = dyn.solver(name)
         if "dyn_plugins" in solver.origin:
-            doc = getattr(solver, "text", solver).__doc__
-            if not hasattr(solver, "text"):
+            doc = getattr(solver, "algorithm", solver).__doc__
+            if not hasattr(solver, "algorithm"):
                 doc += type(solver).solve.__doc__
             assert solver.source, name
-            assert "Args:" in doc, name
-            assert "Returns:" in doc, name
-            assert "=" in doc.split("Args:")[0], f"{name}: no equation"
+            taken_over = "Inputs and outputs: those of" in doc
+            assert taken_over or ("Args:" in doc and "Returns:" in doc), name
+            equation = doc.split("Args:")[0].split("Inputs and outputs:")[0]
+            assert "=" in equation, f"{name}: no equation"
+
+
+def test_references_are_told_from_what_is_for_use():
+    """Reference solvers lie in one package; the rest of the product does without it."""
+    for name in dyn.solvers(references=True):
+        solver = dyn.solver(name)
+        if "dyn_plugins" in solver.origin:
+            assert solver.reference == ("dyn_plugins.references." in solver.origin), (
+                name
+            )
+    for path in MODULES:
+        if "references" not in path.parts:
+            source = path.read_text(encoding="utf-8")
+            assert "dyn_plugins.references" not in source, path
+
+
+def test_every_port_says_what_it_means():
+    """Problems, inputs and outputs hold their meaning once, a short noun phrase."""
+    of_solvers = [dyn.solver(name).signature for name in dyn.solvers()]
+    for problem in {*dyn.problems.PROBLEMS, *of_solvers}:
+        assert problem.meaning, problem.name
+        for port in (*problem.inputs, *problem.outputs):
+            where = f"{problem.name}.{port.name}"
+            assert port.meaning, where
+            assert port.unit, where
+            assert len(port.meaning) <= 110, where
+            assert port.meaning[-1] != ".", where
 
 
 def test_every_hook_is_documented():
     """Hooks have docstrings and are implemented by somebody."""
-    from dyn_core import hookspecs
+    from dyn_core.solving import hookspecs
 
     registry = dyn.default_registry()
-    for name in ("dyn_solvers", "dyn_commands"):
+    page = (ROOT / "dyn_plugins" / "README.md").read_text(encoding="utf-8")
+    names = [name for name in dir(hookspecs) if name.startswith("dyn_")]
+    assert len(names) == 5
+    for name in names:
         assert getattr(hookspecs, name).__doc__
         assert getattr(registry.manager.hook, name).get_hookimpls()
+        assert f"`{name}`" in page, name
     assert not registry.failures
 
 
@@ -169,5 +325,57 @@ def test_readme_commands_exist():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert "dyn demo" in text
     assert "pytest" in text
-    for name in dyn.solvers():
-        assert f"`{name}`" in text, f"README does not name {name}"
+
+
+def test_the_version_stands_in_one_place():
+    """pyproject has the version; package.xml, which ROS reads, repeats it."""
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    version = re.search(r'^version = "([^"]+)"', project, re.MULTILINE)[1]
+    assert f"<version>{version}</version>" in (ROOT / "package.xml").read_text()
+
+
+def test_the_face_is_narrow():
+    """`dyn.*` lists what a user needs, each name once and with a docstring."""
+    assert len(dyn.__all__) <= 60
+    assert sorted(set(dyn.__all__)) == sorted(dyn.__all__)
+    for name in dyn.__all__:
+        value = getattr(dyn, name)
+        assert value.__doc__, name
+    assert dyn.__version__ == importlib.metadata.version("dyn_ros")
+    assert not hasattr(dyn, "nothing")
+
+
+def test_the_names_for_authors_are_grouped():
+    """The docstring of dyn_core.authoring has every name, by topic."""
+    doc = dyn.authoring.__doc__.replace(".", "").replace(",", "").split()
+    for name in dyn.authoring.__all__:
+        assert name in doc, name
+
+
+OFFERED = (
+    "authoring", "problems", "problems.system", "errors", "model", "spatial",
+    "spatial.lie", "spatial.classical", "contact", "contact.stepping",
+    "contact.stepping.constraints", "contact.collision.halfspaces", "planar",
+    "planar.problems", "planar.objects.objects", "tasks", "bench.rollout",
+)  # fmt: skip
+
+
+def test_solvers_import_public_modules_only():
+    """A solver needs what authors are offered: no engine, registry or number kind."""
+    for path in sorted((ROOT / "dyn_plugins").rglob("*.py")):
+        if {"_bench", "_testing", "kinds.py", "commands.py"} & {*path.parts}:
+            continue  # laws, cases and benchmarks of the plugin
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module.startswith("dyn_core."):
+                module = node.module.removeprefix("dyn_core.")
+                assert module in OFFERED, f"{path.name}: {node.module}"
+
+
+def test_the_quick_choice_enters_every_folder(request):
+    """What it names is there, and no folder of tests is left out."""
+    folder = ROOT / "tests"
+    conftest = request.config.pluginmanager.get_plugin(str(folder / "conftest.py"))
+    assert [x for x in conftest.QUICK if not (folder / x).exists()] == []
+    tests = (path.relative_to(folder) for path in folder.rglob("test_*.py"))
+    folders = {path.parts[0] for path in tests if len(path.parts) > 1}
+    assert not folders - {x.split("/")[0] for x in conftest.QUICK}

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.model import Build, Description, JointSpec, LinkSpec, assemble
-from dyn_core.spatial.pseudo_inertia import (
+from dyn_core.identification.pseudo_inertia import (
     is_consistent,
     least_eigenvalue,
     log_cholesky,
@@ -13,13 +12,14 @@ from dyn_core.spatial.pseudo_inertia import (
     parameters_of_pseudo,
     pseudo_inertia,
 )
+from dyn_core.model import Build, Description, JointSpec, LinkSpec, assemble
 from dyn_core.testing.models import chain, random_inertia, random_model
 
 NOISE = np.array([0.5, 0.5, 0.3, 0.3, 0.1, 0.1, 0.1])
 
 
 def _data(model, samples, seed=0, still=()):
-    """Give random states and the joint forces they take; some joints held still."""
+    """Return random states and the joint forces they take; some joints held still."""
     rng = np.random.default_rng(seed)
     q = np.array([model.random(rng) for _ in range(samples)])
     qd, qdd = rng.normal(size=(2, samples, model.nv))
@@ -30,13 +30,13 @@ def _data(model, samples, seed=0, still=()):
 
 
 def _blurred(model, seed=1):
-    """Give a prior that is up to 40 % off."""
+    """Return a prior that is up to 40 % off."""
     pi = dyn.parameters_of(model, True, True)
     return pi * np.random.default_rng(seed).uniform(0.6, 1.4, len(pi))
 
 
 def _arm(turns, gravity=(0.0, 0.0, -9.81), seed=5):
-    """Give an arm of joints about z, each turned by roll against the one before."""
+    """Return an arm of joints about z, each turned by roll against the one before."""
     rng = np.random.default_rng(seed)
     links = [LinkSpec("base", random_inertia(rng))]
     joints = []

@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.simulation import Simulator, simulate
+from dyn_core.contact import solve
+from dyn_core.simulation.simulator import Simulator, simulate
 from dyn_core.testing import random_model
 
 
 @pytest.fixture
 def arm(shipped):
-    """Give the 7-joint arm."""
+    """Return the 7-joint arm."""
     return shipped["arm7"]
 
 
@@ -38,7 +39,7 @@ def test_stiff_friction_is_stable(shipped):
     build = arm.build
     joints = tuple(dataclasses.replace(j, damping=200.0, friction=5.0)
                    for j in build.description.joints)  # fmt: skip
-    stiff = build.again(
+    stiff = arm.rebuilt(
         description=dataclasses.replace(build.description, joints=joints)
     )
     run = simulate(stiff, duration=1.0, period=0.005)
@@ -135,8 +136,8 @@ def test_pause_and_reset(arm):
 def test_a_step_that_fails_keeps_the_last_good_state(arm):
     """NaN from a solver pauses the simulation; the state stays finite."""
 
-    class Broken(dyn.ArraySolver):
-        name, signature = "broken", dyn.FORWARD_DYNAMICS
+    class Broken(dyn.authoring.NumpySolver):
+        name, signature = "broken", dyn.problems.FORWARD_DYNAMICS
 
         def solve(self, model, q, qd, tau, f_ext):
             return np.full(7, np.nan)
@@ -184,3 +185,16 @@ def test_given_accelerations_replace_the_step():
     np.testing.assert_array_equal(np.delete(robot.effort, 1), 0.0)
     with pytest.raises(dyn.SettingError, match="semi_implicit_euler"):
         Simulator(model, prescribed=("joint2",), step="rk4")
+
+
+def test_runs_show_themselves_in_a_few_lines(arm):
+    """A Recording and a ContactSolution print what they are, not their arrays."""
+    shown = repr(simulate(arm, duration=0.01, progress=False))
+    assert shown.startswith("<Recording of ")
+    assert "energy" in shown
+    assert len(shown.splitlines()) <= 5
+    problem = dyn.ConstraintProblem(["contact"], np.eye(3), [-1.0, 2.0, 0.7], mu=0.5)
+    shown = repr(solve(problem, "admm"))
+    assert shown.startswith("<ContactSolution by admm: converged after ")
+    assert "impulses [" in shown
+    assert len(shown.splitlines()) <= 5

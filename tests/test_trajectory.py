@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.trajectory import Reference, make_trajectory
+from dyn_core.control.trajectory import Reference, make_trajectory
 
 JOINTS = ("a", "b")
 NOW = Reference(np.array([0.5, -0.5]), np.zeros(2), np.zeros(2))
@@ -64,7 +64,7 @@ def test_none_jumps():
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("changes", "expected"),
     [
         ({"names": ["a", "c"]}, "unknown joints c; needs a, b"),
         ({"names": ["a"]}, "missing joints b"),
@@ -89,7 +89,7 @@ def test_none_jumps():
         ({"method": "magic"}, "interpolation 'magic'; valid: splines, none"),
     ],
 )
-def test_bad_trajectories_are_refused_in_words(changes, words):
+def test_bad_trajectories_are_refused_with_a_reason(changes, expected):
     """All or nothing; the error names point and joint."""
-    with pytest.raises(dyn.TrajectoryError, match=words):
+    with pytest.raises(dyn.TrajectoryError, match=expected):
         _make(**changes)

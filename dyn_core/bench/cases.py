@@ -1,4 +1,4 @@
-"""What is measured: robots, states, algorithms."""
+"""Cases that are measured: robots, states, algorithms."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from dyn_core import robots
+from dyn_core.errors import ModelError
 from dyn_core.model import Model, load_urdf
 
 STATES = 64  # single calls go through so many, one after the other
@@ -45,7 +46,12 @@ class Robot:
     @cached_property
     def urdf(self) -> str:
         """The URDF."""
-        tree = ElementTree.parse(self.path)
+        try:
+            tree = ElementTree.parse(self.path)
+        except (OSError, ElementTree.ParseError) as error:
+            raise ModelError(
+                f"cannot read the URDF file {self.path}: {error}"
+            ) from error
         root = tree.getroot()
         for link in root.iter("link"):
             for shape in [*link.findall("visual"), *link.findall("collision")]:
@@ -72,7 +78,7 @@ class Robot:
         """Links at the ends of branches, one for each, at most four: feet, hands."""
         model = self.model
         ends = [i for i in model.bodies if i not in model.parent]
-        return [model.carried[i] for i in ends[:4]]
+        return [model.child_links[i] for i in ends[:4]]
 
     def choices(self, algorithm: str) -> dict[str, Any]:
         """Options that an algorithm needs: points at the tips, or the first tip."""
@@ -103,14 +109,13 @@ class Robot:
 
 
 def named(path: str, floating: bool, locked: Sequence[str] = ()) -> Robot:
-    """Give a robot from a path or the name of a shipped one."""
-    if path in robots.names():
-        return Robot(path, Path(str(robots.path(path))), floating, tuple(locked))
-    return Robot(Path(path).stem, Path(path), floating, tuple(locked))
+    """Return a robot from a path or the name of a shipped one."""
+    file = robots.find(path)
+    return Robot(file.stem, file, floating, tuple(locked))
 
 
 def usual() -> list[Robot]:
-    """Give arm, quadruped and humanoid of example-robot-data, or shipped robots."""
+    """Return arm, quadruped and humanoid of example-robot-data, or shipped robots."""
     home = _example_robots()
     if home is None:
         return [named("arm7", False), named("quadruped", True)]

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import argparse
 import gc
-import sys
-from collections.abc import Callable, Sequence
-from types import ModuleType
-from typing import Any
+from collections.abc import Sequence
 
-from dyn_core.bench import cases, contact, measure, planar
+from dyn_core.bench import cases, contact, measure
 from dyn_core.bench.measure import BLOCKED, MANY, ROWS, Figures
 from dyn_core.bench.peers import Peer, find
+from dyn_core.bench.tables import markdown, plain, print_tables, progress
 from dyn_core.bench.timing import per_call
-from dyn_core.engines import native
 from dyn_core.errors import UnsupportedError
 
 ALGORITHMS = tuple(cases.INPUTS)
@@ -40,9 +37,6 @@ def add(subparsers: argparse._SubParsersAction) -> None:
     parser.add_argument("--solvers", default=",".join(ALGORITHMS))
     parser.add_argument("--chains", action="store_true", help="growth to 1000 joints")
     parser.add_argument(
-        "--planar", action="store_true", help="steps of planar systems instead"
-    )
-    parser.add_argument(
         "--contact", action="store_true", help="steps with contacts, solvers instead"
     )
     parser.add_argument("--markdown", action="store_true", help="tables for a document")
@@ -51,21 +45,18 @@ def add(subparsers: argparse._SubParsersAction) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure and print."""
-    if native.missing():
-        raise UnsupportedError(f"nothing to measure: {native.missing()}")
-    show = _markdown if arguments.markdown else _plain
-    others = [part for part in (planar, contact) if getattr(arguments, _flag(part))]
-    if others:
+    measure.require_native()
+    show = markdown if arguments.markdown else plain
+    if arguments.contact:
         print(measure.machine())
-        for part in others:
-            _print_tables(part, show)
+        print_tables(contact.LEGEND, contact.tables(progress), show)
         return 0
     chosen = arguments.solvers.split(",")
     for name in chosen:
         if name not in ALGORITHMS:
             known = ", ".join(ALGORITHMS)
             raise UnsupportedError(f"no benchmark of '{name}'; known: {known}")
-    peers = find(arguments.peers, _say)
+    peers = find(arguments.peers, progress)
     robots = cases.usual()
     if arguments.robot:
         lock = tuple(filter(None, arguments.lock.split(",")))
@@ -73,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
             cases.named(path, bool(floating), lock)
             for path, floating, _ in (x.partition(":floating") for x in arguments.robot)
         ]
-    _say("measuring the machine")
+    progress("measuring the machine")
     top = measure.peak()
     wrong = ", ".join(f"{k} {v:.2f}" for k, v in measure.errors().items())
     print(f"{measure.machine()};", ", ".join(peer.version() for peer in peers))
@@ -98,38 +89,20 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _flag(part: ModuleType) -> str:
-    """Give the option that asks for the tables of a module."""
-    return part.__name__.rpartition(".")[2]
-
-
-def _print_tables(part: ModuleType, show: Callable[[Any], list[str]]) -> None:
-    """Print a module's legend, and its tables as they are measured."""
-    print(f"\n{part.LEGEND}")
-    for title, table in part.tables(_say):
-        print(f"\n{title}\n")
-        for line in show(table):
-            print(line, flush=True)
-
-
-def _say(what: str) -> None:
-    print(f"... {what}", file=sys.stderr, flush=True)
-
-
 def _measured(
     robot: cases.Robot, chosen: Sequence[str], kinds: Sequence[type[Peer]]
 ) -> list[Figures]:
     """Measure each solver, and right after it each peer."""
     peers = []
     for kind in kinds:
-        _say(f"{robot.name}: preparing {kind.name}")
+        progress(f"{robot.name}: preparing {kind.name}")
         try:
             peers.append(kind(robot, ROWS))
         except Exception as error:  # a peer's own trouble ends no measurement
-            _say(f"{kind.name} cannot do {robot.name}: {error}")
+            progress(f"{kind.name} cannot do {robot.name}: {error}")
     rows = []
     for name in chosen:
-        _say(f"{robot.name}: {name}")
+        progress(f"{robot.name}: {name}")
         gc.collect()
         figures = measure.measure(robot, name)
         for peer in peers:
@@ -146,7 +119,7 @@ def _measured(
 def _cells(
     rows: Sequence[Figures], peers: Sequence[str], top: float, merged: bool
 ) -> list[list[str]]:
-    """Give a table: this library's figures, then each peer's with the ratios.
+    """Return a table: this library's figures, then each peer's with the ratios.
 
     Args:
         rows, peers: What was measured, beside whom.
@@ -174,25 +147,9 @@ def _cells(
 
 
 def _beside(row: Figures, peer: tuple[float, float | None] | None) -> list[str]:
-    """Give a peer's time of a call, and how much faster a call and a batch are."""
+    """Return a peer's time of a call, and how much faster a call and a batch are."""
     if peer is None:
         return ["", "", ""]
     call, batch = peer
     rate = max(1 / call, batch or 0.0)
     return [f"{call * 1e9:.0f}", f"{call / row.call:.1f}x", f"{row.core / rate:.1f}x"]
-
-
-def _plain(table: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(len(row[k]) for row in table) for k in range(len(table[0]))]
-    return [
-        "  ".join(
-            x.ljust(w) if k == 0 else x.rjust(w)
-            for k, (x, w) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in table
-    ]
-
-
-def _markdown(table: Sequence[Sequence[Any]]) -> list[str]:
-    rule = ["---", *["---:"] * (len(table[0]) - 1)]
-    return [f"| {' | '.join(row)} |" for row in (table[0], rule, *table[1:])]

@@ -13,17 +13,16 @@ import numpy as np
 from dyn_core import robots
 from dyn_core.bench import contact_peers
 from dyn_core.bench.cases import STATES, Robot
-from dyn_core.bench.contact_peers import Beside, Standing
-from dyn_core.bench.planar_peers import version
+from dyn_core.bench.contact_peers import PeerTiming, StandingStates
+from dyn_core.bench.rollout import version
+from dyn_core.bench.tables import Progress, Table
 from dyn_core.bench.timing import per_call
 from dyn_core.contact import ConstraintLayout, ConstraintProblem, solve
 from dyn_core.errors import UnsupportedError
 from dyn_core.model import Model, load_urdf
-from dyn_core.registry import solver, solvers
-from dyn_core.signature import CONTACT_SOLVE
+from dyn_core.problems import CONTACT_SOLVE
+from dyn_core.solving.registry import solver, solvers
 
-Table = list[list[str]]
-Say = Callable[[str], Any]
 ROWS, DT, SETTLE = 4096, 1e-3, 400
 STAND = (0.0, 0.7, -1.4) * 4  # abduction, hip and knee of each leg [rad]
 STIFF, DAMP = 60.0, 1.5  # of the springs that hold it [N·m/rad], [N·m·s/rad]
@@ -57,19 +56,19 @@ class Shaped(Robot):
 
 
 def quadruped() -> Shaped:
-    """Give the shipped quadruped on its own feet."""
+    """Return the shipped quadruped on its own feet."""
     name = "quadruped"
     return Shaped(name, robots.path(name), floating=True)
 
 
-def tables(say: Say) -> Iterator[tuple[str, Table]]:
-    """Give titles and tables, one after the other as they are measured."""
-    yield "contact steps of a standing quadruped, 18 dof", _steps(say)
-    yield "solvers: status law/exact iterations us", _solvers(say)
+def tables(progress: Progress) -> Iterator[tuple[str, Table]]:
+    """Return titles and tables, one after the other as they are measured."""
+    yield "contact steps of a standing quadruped, 18 dof", _steps(progress)
+    yield "solvers: status law/exact iterations us", _solvers(progress)
 
 
-def standing(program: Any, model: Model, rows: int, steps: int) -> Standing:
-    """Give states of a quadruped that a Program holds on its feet.
+def standing(program: Any, model: Model, rows: int, steps: int) -> StandingStates:
+    """Return states of a quadruped that a Program holds on its feet.
 
     Args:
         program: Of CONTACT_STEP.
@@ -83,61 +82,61 @@ def standing(program: Any, model: Model, rows: int, steps: int) -> Standing:
     q[:, 7:] = stand + rng.uniform(-0.05, 0.05, (rows, 12))
     v = rng.uniform(-0.1, 0.1, (rows, model.nv))
     warm, tau = np.zeros((rows, 12)), np.zeros((rows, model.nv))
-    found = Standing(q, v, tau, warm, DT)
+    standing_states = StandingStates(q, v, tau, warm, DT)
     for _ in range(steps):
         tau = np.zeros_like(v)
         tau[:, 6:] = STIFF * (stand - q[:, 7:]) - DAMP * v[:, 6:]
-        found = Standing(q, v, tau, warm, DT)
+        standing_states = StandingStates(q, v, tau, warm, DT)
         q, v, warm, *_ = program(q, v, tau, DT, warm)
-    return found
+    return standing_states
 
 
-def _steps(say: Say) -> Table:
+def _steps(progress: Progress) -> Table:
     """Measure the steps here, and the peers from states of the first."""
     robot = quadruped()
     table = [["step", "us", "k/s core", "contacts", "iterations", "call", "batch"]]
     measured = []
     for name in STEPS:
-        say(f"quadruped: {name}")
+        progress(f"quadruped: {name}")
         program = solver(name).build(robot.model, engine="native", threads=1)
         states = standing(program, robot.model, STATES, SETTLE)
         measured.append((_measured(name, program, states), states))
         table.append(_line(measured[-1][0]))
     first, states = measured[0]
-    peers: tuple[tuple[str, Callable[[], list[Beside]]], ...] = (
+    peers: tuple[tuple[str, Callable[[], list[PeerTiming]]], ...] = (
         ("mujoco", lambda: [contact_peers.mujoco(robot, states, SETTLE // 4)]),
         ("pin", lambda: contact_peers.pinocchio(robot, states)),
     )
     for name, measure in peers:
         if not version(name):
-            say(f"{name} is not installed; its rows are left out")
+            progress(f"{name} is not installed; its rows are left out")
             continue
-        say(f"quadruped: {version(name)}")
-        found = measure()
-        if not found:
-            say(f"{name} has no solver of contacts in its bindings")
-        table += [_line(one, first) for one in found]
+        progress(f"quadruped: {version(name)}")
+        rows = measure()
+        if not rows:
+            progress(f"{name} has no solver of contacts in its bindings")
+        table += [_line(one, first) for one in rows]
     return table
 
 
-def _measured(name: str, program: Any, states: Standing) -> Beside:
+def _measured(name: str, program: Any, states: StandingStates) -> PeerTiming:
     """Measure a Program of CONTACT_STEP on states, one by one and as a batch."""
-    given = list(zip(*states[:4], strict=True))
+    calls = list(zip(*states[:4], strict=True))
     inputs, statement = "q, v, t, w", f"p(q, v, t, {DT}, w, out=o)"
     out = tuple(np.empty(port.shape) for port in program.outputs)
-    call = per_call(statement, given, inputs, {"p": program, "o": out})
-    rows = max(1, ROWS // len(given)) * len(given)
-    batch = [tuple(np.tile(x, (rows // len(given), 1)) for x in states[:4])]
+    call = per_call(statement, calls, inputs, {"p": program, "o": out})
+    rows = max(1, ROWS // len(calls)) * len(calls)
+    batch = [tuple(np.tile(x, (rows // len(calls), 1)) for x in states[:4])]
     out = tuple(np.empty((rows, *port.shape)) for port in program.outputs)
     rate = rows / per_call(statement, batch, inputs, {"p": program, "o": out})
     impulse, iterations = out[2], out[5]
     contacts = (impulse[:, ::3] > 0).sum(axis=1).mean()
     label = f"{name}, projected_gauss_seidel"
-    return Beside(label, call, rate, float(contacts), float(iterations.mean()))
+    return PeerTiming(label, call, rate, float(contacts), float(iterations.mean()))
 
 
-def _line(one: Beside, here: Beside | None = None) -> list[str]:
-    """Give a row; of a peer with how much faster a step here is."""
+def _line(one: PeerTiming, here: PeerTiming | None = None) -> list[str]:
+    """Return a row; of a peer with how much faster a step here is."""
     line = [one.name, f"{one.call * 1e6:.2f}"]
     line.append("" if one.rate is None else f"{one.rate / 1e3:.1f}")
     line += [f"{one.contacts:.1f}", f"{one.iterations:.1f}"]
@@ -148,13 +147,13 @@ def _line(one: Beside, here: Beside | None = None) -> list[str]:
 
 
 def problems() -> dict[str, ConstraintProblem]:
-    """Give the problems of the table by name: worked cases, and random ones.
+    """Return the problems of the table by name: worked cases, and random ones.
 
-    Source: featherstone_constraints.md, C1, C3, C5, C6, C10; the random ones are ours.
+    Source: worked cases C1, C3, C5, C6 and C10 of LCP; the random ones are ours.
     """
     off = -0.75 * math.sqrt(3)
     rod, one = [[1.75, off], [off, 3.25]], [("contact", 2)]
-    found = {
+    problems = {
         "C1 incline, sticks": _box(20.0, 0.5),
         "C1 incline, slides": _box(35.0, 0.4),
         "C3 box at rest": _box(0.0, 0.0),
@@ -168,18 +167,18 @@ def problems() -> dict[str, ConstraintProblem]:
     }
     for kind, mu in (("pd", 0.5), ("singular", 0.5), ("ratio 1e6", 0.5), ("mu 10", 10)):
         for n in SIZES:
-            found[f"random {kind}, {n}"] = _random(kind, n, mu)
-    return found
+            problems[f"random {kind}, {n}"] = _random(kind, n, mu)
+    return problems
 
 
 def _problem(blocks: Any, G: Any, b: Any, mu: float = 0.0) -> ConstraintProblem:
-    """Give a problem of lists."""
+    """Return a problem of lists."""
     layout = ConstraintLayout.of(*blocks)
     return ConstraintProblem(layout, np.array(G), np.array(b), mu=mu)
 
 
 def _box(degrees: float, mu: float) -> ConstraintProblem:
-    """Give a box of 2 kg on its four corners on an incline."""
+    """Return a box of 2 kg on its four corners on an incline."""
     m, (a, b, c), angle = 2.0, (0.5, 0.4, 0.25), math.radians(degrees)
     inertia = m / 3 * np.array([b * b + c * c, a * a + c * c, a * a + b * b])
     corners = [(x * a, y * b, -c) for x in (1, -1) for y in (1, -1)]
@@ -191,13 +190,13 @@ def _box(degrees: float, mu: float) -> ConstraintProblem:
 
 
 def _stack(m1: float, m2: float) -> ConstraintProblem:
-    """Give two boxes on each other."""
+    """Return two boxes on each other."""
     G = [[1 / m1, -1 / m1], [-1 / m1, 1 / m1 + 1 / m2]]
     return _problem(["unilateral"] * 2, G, [-GRAVITY * H, 0.0])
 
 
 def _random(kind: str, n: int, mu: float) -> ConstraintProblem:
-    """Give n random contacts: singular ones have too few coordinates."""
+    """Return n random contacts: singular ones have too few coordinates."""
     rng = np.random.default_rng([7, n])
     nv = 3 * n - 2 if kind == "singular" else 3 * n + 2
     J = rng.normal(size=(3 * n, nv))
@@ -207,35 +206,37 @@ def _random(kind: str, n: int, mu: float) -> ConstraintProblem:
     return _problem(["contact"] * n, (J * inverse) @ J.T, J @ free, mu)
 
 
-def _solvers(say: Say) -> Table:
+def _solvers(progress: Progress) -> Table:
     """Solve each problem by each solver."""
     names = []
-    for name in solvers(CONTACT_SOLVE):
+    for name in solvers(CONTACT_SOLVE, references=True):
         try:
             solve(_stack(1.0, 1.0), name)  # no solver refuses this kind of problem
         except UnsupportedError as error:
-            say(f"{name} is left out: {error}")
+            progress(f"{name} is left out: {error}")
             continue
         names.append(name)
     table = [["problem", *names]]
     for title, problem in problems().items():
-        say(f"solvers: {title}")
+        progress(f"solvers: {title}")
         table.append([title, *(_cell(problem, name) for name in names)])
     return table
 
 
 def _cell(problem: ConstraintProblem, name: str) -> str:
-    """Give status, residuals, iterations and time of a solution."""
+    """Return status, residuals, iterations and time of a solution."""
     try:
-        found = solve(problem, name)
+        solution = solve(problem, name)
     except UnsupportedError:
         return "-"
-    begun = time.process_time()
+    start = time.process_time()
     solve(problem, name)
-    seconds = time.process_time() - begun
+    seconds = time.process_time() - start
     if seconds < SLOW:
         space = {"go": solve, "n": name}
         seconds = per_call("go(p, n)", [(problem,)], "p", space)
-    *exact, law = found.residuals
-    status = SHORT.get(found.status, found.status)
-    return f"{status} {law:.0e}/{max(exact):.0e} {found.iterations} {seconds * 1e6:.0f}"
+    *exact, law = solution.residuals
+    status = SHORT.get(solution.status, solution.status)
+    return (
+        f"{status} {law:.0e}/{max(exact):.0e} {solution.iterations} {seconds * 1e6:.0f}"
+    )

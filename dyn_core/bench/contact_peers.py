@@ -1,4 +1,4 @@
-"""A standing quadruped in MuJoCo and Pinocchio, to stand beside ours."""
+"""A standing quadruped in MuJoCo and Pinocchio, to compare with."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dyn_core.bench.cases import Robot
-from dyn_core.bench.planar_peers import rollout_rate
+from dyn_core.bench.rollout import rollout_rate
 from dyn_core.bench.timing import per_call
-from dyn_core.contact.halfspaces import HalfSpace
+from dyn_core.contact.collision.halfspaces import HalfSpace
 from dyn_core.spatial.conventions import (
     mujoco_free_position,
     mujoco_free_velocity,
@@ -19,8 +19,8 @@ from dyn_core.spatial.conventions import (
 )
 
 
-class Beside(NamedTuple):
-    """What was measured of a peer.
+class PeerTiming(NamedTuple):
+    """Times of the contact step of another library.
 
     Attributes:
         name: Of the row.
@@ -36,7 +36,7 @@ class Beside(NamedTuple):
     iterations: float
 
 
-class Standing(NamedTuple):
+class StandingStates(NamedTuple):
     """States by rows, and what goes with them.
 
     Attributes:
@@ -53,13 +53,13 @@ class Standing(NamedTuple):
 
 
 def friction(robot: Robot) -> float:
-    """Give the friction coefficient of the first foot on the floor."""
+    """Return the friction coefficient of the first foot on the floor."""
     link = robot.model.shapes[-1].link
     return robot.model.material(link).combined(HalfSpace().material).mu
 
 
 def mujoco_model(robot: Robot, mu: float, dt: float) -> Any:
-    """Give MuJoCo's model of a floating robot with its shapes on a floor.
+    """Return MuJoCo's model of a floating robot with its shapes on a floor.
 
     Elliptic cones, dense Jacobian, Newton's method; shapes meet the floor only. Limits
     and dry friction of joints, which the step here leaves to others, are left out.
@@ -91,7 +91,7 @@ def mujoco_model(robot: Robot, mu: float, dt: float) -> Any:
     return model
 
 
-def mujoco(robot: Robot, states: Standing, settle: int) -> Beside:
+def mujoco(robot: Robot, states: StandingStates, settle: int) -> PeerTiming:
     """Measure mj_step of states that stand in MuJoCo's own way, with warm starts.
 
     Args:
@@ -101,7 +101,7 @@ def mujoco(robot: Robot, states: Standing, settle: int) -> Beside:
     """
     mj = import_module("mujoco")
     model = mujoco_model(robot, friction(robot), states.dt)
-    data, given = mj.MjData(model), []
+    data, calls = mj.MjData(model), []
     contacts, iterations = 0, 0
     for q, v, tau in zip(states.q, states.v, states.tau, strict=True):
         mj.mj_resetData(model, data)
@@ -110,7 +110,7 @@ def mujoco(robot: Robot, states: Standing, settle: int) -> Beside:
         data.qfrc_applied[:] = tau
         mj.mj_step(model, data, settle)
         parts = data.qpos, data.qvel, data.qfrc_applied, data.qacc_warmstart
-        given.append(tuple(part.copy() for part in parts))
+        calls.append(tuple(part.copy() for part in parts))
         mj.mj_step(model, data)
         contacts += data.ncon
         iterations += int(data.solver_niter[0])
@@ -119,15 +119,15 @@ def mujoco(robot: Robot, states: Standing, settle: int) -> Beside:
         "d.qpos[:] = q; d.qvel[:] = v; d.qfrc_applied[:] = f;"
         " d.qacc_warmstart[:] = w; mj.mj_step(m, d)"
     )
-    call = per_call(statement, given, "q, v, f, w", space)
-    q, v, tau, warm = (np.array(x) for x in zip(*given, strict=True))
+    call = per_call(statement, calls, "q, v, f, w", space)
+    q, v, tau, warm = (np.array(x) for x in zip(*calls, strict=True))
     rate = rollout_rate(mj, model, q, v, tau, warm)
-    count = len(given)
+    count = len(calls)
     name = "mujoco mj_step, Newton"
-    return Beside(name, call, rate, contacts / count, iterations / count)
+    return PeerTiming(name, call, rate, contacts / count, iterations / count)
 
 
-class Pinocchio:
+class PinocchioContacts:
     """The contact problems of states in Pinocchio: set-up and solve, no integration.
 
     Where feet touch is given; what is timed: free velocity (aba), inertia matrix,
@@ -140,7 +140,7 @@ class Pinocchio:
 
     TOLERANCE, PROXIMAL = 1e-9, 1e-10
 
-    def __init__(self, robot: Robot, states: Standing) -> None:
+    def __init__(self, robot: Robot, states: StandingStates) -> None:
         self.pin = pin = import_module("pinocchio")
         self.states, self.dt = states, states.dt
         root = pin.JointModelFreeFlyer()
@@ -151,7 +151,7 @@ class Pinocchio:
         self.mu = friction(robot)
 
     def solver(self, kind: str) -> tuple[Any, Any]:
-        """Give solver and settings; kind is PGS or ADMM."""
+        """Return solver and settings; kind is PGS or ADMM."""
         settings = getattr(self.pin, f"{kind}SolverSettings")()
         for part in ("feasibility", "complementarity"):
             for how in ("absolute", "relative"):
@@ -160,7 +160,7 @@ class Pinocchio:
         return getattr(self.pin, f"{kind}ConstraintSolver")(rows), settings
 
     def problem(self, k: int) -> tuple[Any, ...]:
-        """Give q, v, tau, constraints, their data, bias, decomposition of a state."""
+        """Return q, v, tau, constraints, their data, bias, decomposition of a state."""
         pin, model, data = self.pin, self.model, self.data
         q, v, tau = (
             x[k].copy() for x in (self.states.q, self.states.v, self.states.tau)
@@ -174,14 +174,14 @@ class Pinocchio:
         push = np.zeros(3 * len(self.feet))
         for i, (link, radius) in enumerate(self.feet):
             frame = model.getFrameId(link)
-            at, joint = (
+            point, joint = (
                 data.oMf[frame].translation.copy(),
                 model.frames[frame].parentJoint,
             )
-            at[2] -= radius
-            push[3 * i + 2] = at[2] / self.dt  # gap; its normal comes last
-            ground = pin.SE3(np.eye(3), at * [1.0, 1.0, 0.0])
-            there = data.oMi[joint].inverse() * pin.SE3(np.eye(3), at)
+            point[2] -= radius
+            push[3 * i + 2] = point[2] / self.dt  # gap; its normal comes last
+            ground = pin.SE3(np.eye(3), point * [1.0, 1.0, 0.0])
+            there = data.oMi[joint].inverse() * pin.SE3(np.eye(3), point)
             row = pin.PointContactConstraintModel(model, 0, ground, joint, there)
             row.setFriction(self.mu)
             whole = pin.ConstraintModel(row)
@@ -199,38 +199,38 @@ class Pinocchio:
         pin, model, data = self.pin, self.model, self.data
         free = v + self.dt * pin.aba(model, data, q, v, tau)
         pin.crba(model, data, q, pin.Convention.WORLD)
-        for row, own in zip(many, kept, strict=True):
-            row.calc(model, data, own)
+        for row, row_data in zip(many, kept, strict=True):
+            row.calc(model, data, row_data)
         factors.compute(model, data, many, kept, self.PROXIMAL)
         operator = factors.getDelassusOperatorCholeskyExpression()
         bias = pin.getConstraintsJacobian(model, data, many, kept) @ free + push
         solver.solve(operator, bias, many, kept, settings, result)
 
     def impulses(self, kind: str, k: int) -> np.ndarray:
-        """Give the impulses of a state, by contact: two tangents and the normal."""
+        """Return the impulses of a state, by contact: two tangents and the normal."""
         result = getattr(self.pin, f"{kind}SolverResult")()
         self.solve(self.problem(k), *self.solver(kind), result)
         return np.asarray(result.retrieveConstraintImpulses())
 
-    def measured(self, kind: str) -> Beside:
+    def measured(self, kind: str) -> PeerTiming:
         """Measure problems with PGS or ADMM."""
         solver, settings = self.solver(kind)
-        given, iterations = [], 0
+        calls, iterations = [], 0
         for k in range(len(self.states.q)):
             result = getattr(self.pin, f"{kind}SolverResult")()
-            given.append((self.problem(k), result))
-            self.solve(given[-1][0], solver, settings, result)
+            calls.append((self.problem(k), result))
+            self.solve(calls[-1][0], solver, settings, result)
             iterations += result.iterations
         space = {"go": self.solve, "s": solver, "o": settings}
-        call = per_call("go(p, s, o, r)", given, "p, r", space)
-        count = len(given)
+        call = per_call("go(p, s, o, r)", calls, "p, r", space)
+        count = len(calls)
         name = f"pinocchio {kind}, no step"
-        return Beside(name, call, None, len(self.feet), iterations / count)
+        return PeerTiming(name, call, None, len(self.feet), iterations / count)
 
 
-def pinocchio(robot: Robot, states: Standing) -> list[Beside]:
+def pinocchio(robot: Robot, states: StandingStates) -> list[PeerTiming]:
     """Measure Pinocchio's solvers, where its bindings have them."""
     pin = import_module("pinocchio")
     kinds = [k for k in ("PGS", "ADMM") if hasattr(pin, f"{k}ConstraintSolver")]
-    made = Pinocchio(robot, states) if kinds else None
+    made = PinocchioContacts(robot, states) if kinds else None
     return [made.measured(kind) for kind in kinds if made]

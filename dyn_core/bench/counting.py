@@ -1,4 +1,4 @@
-"""The command `dyn count`: operations of a solver's text, and how they grow."""
+"""The command `dyn count`: operations of a solver's algorithm, and how they grow."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from collections.abc import Sequence
 import numpy as np
 
 from dyn_core.bench.cases import named
-from dyn_core.cost import count, fit_order, polynomial_degree
 from dyn_core.model import Model
-from dyn_core.registry import solver
-from dyn_core.solver import Solver
+from dyn_core.solving.operation_counts import count, fit_order, polynomial_degree
+from dyn_core.solving.registry import solver
+from dyn_core.solving.solver import Solver
 from dyn_core.testing.case import Case
 from dyn_core.testing.models import chain
 
 OPERATIONS = ("mul", "add", "div", "sqrt", "trig")
 SIZES = (2, 4, 8, 16)
 _HOW = {
-    "literal": "every operation that the text executes",
+    "literal": "every operation that the algorithm executes",
     "folded": "structural zeros and ones free",
 }
 
 
 def operations(which: Solver, model: Model, how: str = "folded") -> Counter[str]:
-    """Count what a solver's text does for a robot, at a random state.
+    """Count what a solver's algorithm does for a robot, at a random state.
 
     Args:
-        which: Solver that is a text.
+        which: TracedSolver.
         model: Robot.
-        how: literal or folded (cost.py).
+        how: literal or folded (solving/operation_counts.py).
 
     Source: RBD5-1.1.
     """
@@ -42,7 +42,7 @@ def operations(which: Solver, model: Model, how: str = "folded") -> Counter[str]
 
 
 def growth(which: Solver, how: str, sizes: Sequence[int] = SIZES) -> list[str]:
-    """Give a table of counts on chains of revolute joints, and the order that fits.
+    """Return a table of counts on chains of revolute joints, and the order that fits.
 
     Source: RBD5-1.2.
     """
@@ -50,17 +50,17 @@ def growth(which: Solver, how: str, sizes: Sequence[int] = SIZES) -> list[str]:
     totals = []
     for n in sizes:
         _say(f"counting {which.name} on a chain of {n} joints")
-        found = operations(which, chain(n), how)
-        totals.append(found.total())
-        rows.append([str(n), *_cells(found)])
+        counts = operations(which, chain(n), how)
+        totals.append(counts.total())
+        rows.append([str(n), *_cells(counts)])
     degree = polynomial_degree(sizes, totals)
     exact = "" if degree is None else f"; exactly a polynomial of degree {degree}"
     order = fit_order(sizes, totals)
     return [*_table(rows), f"total ~ n^{order:.2f} at the last sizes{exact}"]
 
 
-def _cells(found: Counter[str]) -> list[str]:
-    return [str(found[op]) for op in OPERATIONS] + [str(found.total())]
+def _cells(counts: Counter[str]) -> list[str]:
+    return [str(counts[op]) for op in OPERATIONS] + [str(counts.total())]
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -71,13 +71,13 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+def _say(message: str) -> None:
+    print(message, file=sys.stderr, flush=True)
 
 
 def add(subparsers: argparse._SubParsersAction) -> None:
     """Add the subcommand."""
-    parser = subparsers.add_parser("count", help="operations of a solver's text")
+    parser = subparsers.add_parser("count", help="operations of a solver's algorithm")
     parser.add_argument("solver")
     parser.add_argument("urdf", help="path or shipped robot")
     parser.add_argument("--root-joint", choices=("fixed", "floating"), default="fixed")
@@ -95,9 +95,9 @@ def run(arguments: argparse.Namespace) -> int:
     how = "literal" if arguments.literal else "folded"
     which = solver(arguments.solver)
     model = named(arguments.urdf, arguments.root_joint == "floating").model
-    found = operations(which, model, how)
+    counts = operations(which, model, how)
     print(f"{which.name} for {model.name}, {model.nv} dof: {_HOW[how]}")
-    print("\n".join(_table([(*OPERATIONS, "total"), _cells(found)])))
+    print("\n".join(_table([(*OPERATIONS, "total"), _cells(counts)])))
     if arguments.order:
         print(f"on chains of revolute joints: {_HOW[how]}")
         print("\n".join(growth(which, how)))

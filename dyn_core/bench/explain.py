@@ -1,7 +1,7 @@
-"""The command `dyn explain`: what a solver costs on a robot, and where in its text.
+"""The command `dyn explain`: what a solver costs on a robot, and where.
 
-The text is traced once more, and each operation noted with the line that asked for it.
-Costs are cycles of a lane kernel, roughly: how often an operation can begin.
+The algorithm is traced once more, and each operation noted with the line that asked for
+it. Costs are cycles of a batch kernel, roughly: how often an operation can begin.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ import numpy as np
 
 from dyn_core.bench.cases import named
 from dyn_core.bench.timing import per_call
-from dyn_core.engines import NativeProgram, native
-from dyn_core.engines.graph import Graph
-from dyn_core.engines.passes import prune
-from dyn_core.engines.trace import Tracer
+from dyn_core.engines import NativeProgram
+from dyn_core.engines.graph.graph import Graph
+from dyn_core.engines.graph.passes import prune
+from dyn_core.engines.graph.trace import Tracer
+from dyn_core.engines.llvm import compiler
 from dyn_core.errors import UnsupportedError
-from dyn_core.registry import solver
+from dyn_core.solving.registry import solver
 
 COST = {
     "add": 1, "sub": 1, "mul": 1, "neg": 0.5, "div": 8, "sqrt": 10, "sin": 20,
@@ -32,18 +33,18 @@ COST = {
 }  # fmt: skip
 FLOPS = ("add", "sub", "mul", "div", "sqrt")
 _FREE = ("const", "input", "item")
-_PASSED = ("dyn_core.scalar", "dyn_core.engines", "dyn_core.spatial", __name__)
+_PASSED = ("dyn_core.numbers.scalar", "dyn_core.engines", "dyn_core.spatial", __name__)
 
 
 @dataclass
 class Origins:
-    """Which lines of a text the operations of its Graph come from.
+    """Which lines of an algorithm the operations of its Graph come from.
 
     Attributes:
         graph: The traced Graph.
         kinds: Number of operations by kind.
         functions: Cost by function, `file:name`.
-        lines: Cost by line, `file:number`, with the line's text.
+        lines: Cost by line, `file:number`, with the line itself.
     """
 
     graph: Graph
@@ -70,7 +71,7 @@ class _Noting(Tracer):
         self.noted: dict[int, tuple[str, int, str]] = {}
 
     def record(self, op: str, operands: Sequence[Any]) -> Any:
-        """Record an operation and note its place in the text."""
+        """Record an operation and note its place in the algorithm."""
         before = len(self.builder.graph.nodes)
         result = super().record(op, operands)
         for node in range(before, len(self.builder.graph.nodes)):
@@ -79,7 +80,7 @@ class _Noting(Tracer):
 
 
 def _asked() -> tuple[str, int, str]:
-    """Give file, line and function of the text that runs now."""
+    """Return file, line and function of the algorithm that runs now."""
     frame = sys._getframe(2)
     while frame.f_back is not None:
         if not frame.f_globals.get("__name__", "").startswith(_PASSED):
@@ -89,59 +90,59 @@ def _asked() -> tuple[str, int, str]:
     return code.co_filename, frame.f_lineno, code.co_name
 
 
-def origins(text: Callable[[Sequence[Any]], Sequence[Any]], width: int) -> Origins:
+def origins(function: Callable[[Sequence[Any]], Sequence[Any]], width: int) -> Origins:
     """Trace a function of `width` numbers and note where its operations arise."""
     tracer = _Noting(width)
-    outputs = text(tracer.inputs)
+    outputs = function(tracer.inputs)
     tracer.builder.graph.outputs = [tracer.lift(x) for x in outputs]
     whole = tracer.builder.graph
     needed = {*whole.outputs, *(r.condition for r in whole.requirements)}
     for k in reversed(range(len(whole.nodes))):
         if k in needed:
             needed.update(whole.nodes[k].operands)
-    found = Origins(prune(whole))
+    result = Origins(prune(whole))
     for k, node in enumerate(whole.nodes):
         if k not in needed or node.op in _FREE:
             continue
-        found.kinds[node.op] += 1
-        file, line, function = tracer.noted.get(k, ("?", 0, "?"))
+        result.kinds[node.op] += 1
+        file, line, name = tracer.noted.get(k, ("?", 0, "?"))
         cost, short = COST.get(node.op, 1), Path(file).name
-        found.functions[f"{short}: {function}"] += cost
+        result.functions[f"{short}: {name}"] += cost
         shown = linecache.getline(file, line).strip()
-        found.lines[f"{short}:{line}  {shown}"] += cost
-    return found
+        result.lines[f"{short}:{line}  {shown}"] += cost
+    return result
 
 
 def report(program: Any, top: int = 12) -> list[str]:
-    """Say what a Program consists of, where that arises, and what it takes."""
-    found = origins(program.text, sum(port.size for port in program.inputs))
-    kinds = ", ".join(f"{op} {n}" for op, n in found.kinds.most_common())
+    """Return what a Program consists of, where that arises, and what it takes."""
+    result = origins(program.function, sum(port.size for port in program.inputs))
+    kinds = ", ".join(f"{op} {n}" for op, n in result.kinds.most_common())
     lines = [
         f"{program.recipe.solver.name} for {program.model.name},"
-        f" {program.model.nv} dof: {found.flops} flops,"
-        f" about {found.cost:.0f} cycles for one state in each lane",
+        f" {program.model.nv} dof: {result.flops} flops,"
+        f" about {result.cost:.0f} cycles for one state in each lane",
         f"operations: {kinds}",
     ]
-    if found.graph.requirements:
-        items = ", ".join(dict.fromkeys(r.item for r in found.graph.requirements))
+    if result.graph.requirements:
+        items = ", ".join(dict.fromkeys(r.item for r in result.graph.requirements))
         lines.append(f"required of: {items}")
     if isinstance(program, NativeProgram):
         lines += _machine_code(program)
-    for title, table in (("function", found.functions), ("line", found.lines)):
-        lines.append(f"share of the cost by {title} of the text:")
-        most = sorted(table.items(), key=lambda item: -item[1])[:top]
-        lines += [f"  {100 * x / found.cost:5.1f} %  {place}" for place, x in most]
+    for title, table in (("function", result.functions), ("line", result.lines)):
+        lines.append(f"share of the cost by {title} of the algorithm:")
+        largest = sorted(table.items(), key=lambda item: -item[1])[:top]
+        lines += [f"  {100 * x / result.cost:5.1f} %  {place}" for place, x in largest]
     return lines
 
 
 def _machine_code(program: NativeProgram) -> list[str]:
-    """Say what the kernels of a Program are, and measure them."""
+    """Return what the kernels of a Program are, and measure them."""
     program.prepare(batch=True)
     lines = []
-    for flavour, kernel in zip(("scalar", "lanes"), program.kernels(), strict=True):
+    for variant, kernel in zip(("scalar", "batch"), program.kernels(), strict=True):
         how = "compiled" if kernel.compiled else "loaded"
         lines.append(
-            f"kernel {flavour}: {kernel.size / 1024:.1f} KiB of object code,"
+            f"kernel {variant}: {kernel.size / 1024:.1f} KiB of object code,"
             f" {kernel.scratch / 1024:.1f} KiB of scratch memory,"
             f" {how} in {kernel.seconds * 1e3:.1f} ms"
         )
@@ -178,9 +179,9 @@ def add(subparsers: argparse._SubParsersAction) -> None:
     parser.add_argument("--frame", help="the link, where the solver has one")
     parser.add_argument("--top", type=int, default=12, help="places to show")
     parser.add_argument("--graph", action="store_true", help="print the Graph")
-    parser.add_argument("--ir", choices=("scalar", "lanes"), help="print LLVM text")
+    parser.add_argument("--ir", choices=("scalar", "batch"), help="print LLVM IR")
     parser.add_argument(
-        "--assembly", choices=("scalar", "lanes"), help="print machine instructions"
+        "--assembly", choices=("scalar", "batch"), help="print machine instructions"
     )
     parser.set_defaults(run=run)
 
@@ -193,15 +194,17 @@ def run(arguments: argparse.Namespace) -> int:
         choices["frame"] = arguments.frame
     program: Any = solver(arguments.solver).build(model, **choices)
     if not hasattr(program, "graph"):
-        raise UnsupportedError(f"{arguments.solver} is no text: nothing to look into")
-    flavour = arguments.ir or arguments.assembly
-    if flavour and not isinstance(program, NativeProgram):
-        raise UnsupportedError(f"no machine code: {native.missing()}")
+        raise UnsupportedError(
+            f"{arguments.solver} is not a traced algorithm and has no graph"
+        )
+    variant = arguments.ir or arguments.assembly
+    if variant and not isinstance(program, NativeProgram):
+        raise UnsupportedError(f"no machine code: {compiler.missing()}")
     if arguments.graph:
         print(program.graph)
-    if flavour:
-        text = program.code(flavour).text
-        print(text if arguments.ir else native.assembly(text))
-    if not (arguments.graph or flavour):
+    if variant:
+        ir = program.kernel_ir(variant).ir
+        print(ir if arguments.ir else compiler.assembly(ir))
+    if not (arguments.graph or variant):
         print("\n".join(report(program, arguments.top)))
     return 0

@@ -13,13 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core import scalar
 from dyn_core.bench.cases import INPUTS, STATES, Robot
 from dyn_core.bench.timing import once, per_call
-from dyn_core.engines import NativeProgram, Program, kernel, native, threads
-from dyn_core.registry import solver
-from dyn_core.testing.graphs import flat_program, ulps
+from dyn_core.engines import NativeProgram, Program
+from dyn_core.engines.llvm import compiler, kernel, threads
+from dyn_core.errors import UnsupportedError
+from dyn_core.numbers import scalar
+from dyn_core.solving.registry import solver
 from dyn_core.testing.models import chain
+from dyn_core.testing.random_programs import flat_program, ulps
 
 ROWS, BLOCKED, MANY = 1024, 8192, 65536  # rows; in blocks; for all cores
 DT = 1e-3
@@ -33,7 +35,7 @@ class Figures:
         call: One state, `out` given [s].
         core, all: States of a batch, on one core and on all [1/s].
         blocks: The same on one core, for data kept in blocks of lanes.
-        cold, load: Building scalar and lane kernels: all anew, and from the disk [s].
+        cold, load: Building both kernels: all anew, and from the disk [s].
         size: Machine code and scratch memory of both [bytes].
         flops: Additions, multiplications, divisions and roots of one state.
         peers: By name: seconds of a call; rate of its batch, or None.
@@ -54,17 +56,17 @@ class Figures:
 def measure(robot: Robot, algorithm: str) -> Figures:
     """Measure one algorithm on one robot."""
     names = INPUTS[algorithm].split(", ")
-    given = [robot.state[name] for name in names]
+    inputs = [robot.state[name] for name in names]
     with _own_cache():
         alone, cold = _built(robot, algorithm, threads=1)
         program, load = _built(robot, algorithm)
     extra = ", 0.001" if algorithm == "semi_implicit_euler" else ""
     statement, one = f"p({', '.join(names)}{extra}, out=o)", ", ".join(names)
-    states = [tuple(x[k] for x in given) for k in range(STATES)]
+    states = [tuple(x[k] for x in inputs) for k in range(STATES)]
     call = per_call(statement, states, one, {"p": alone, "o": _room(alone, ())})
 
     def rate(program: Program, rows: int, clock: Callable[[], float]) -> float:
-        batch = [tuple(np.tile(x, (rows // STATES, 1)) for x in given)]
+        batch = [tuple(np.tile(x, (rows // STATES, 1)) for x in inputs)]
         space = {"p": program, "o": _room(program, (rows,))}
         return rows / per_call(statement, batch, one, space, clock)
 
@@ -74,7 +76,7 @@ def measure(robot: Robot, algorithm: str) -> Figures:
         call=call,
         core=rate(alone, ROWS, time.process_time),
         all=rate(program, MANY, time.perf_counter),
-        blocks=_blocked(alone, given),
+        blocks=_blocked(alone, inputs),
         cold=cold,
         load=load,
         size=sum(kernel.size + kernel.scratch for kernel in kernels),
@@ -82,12 +84,12 @@ def measure(robot: Robot, algorithm: str) -> Figures:
     )
 
 
-def _blocked(program: NativeProgram, given: list[np.ndarray]) -> float:
+def _blocked(program: NativeProgram, inputs: list[np.ndarray]) -> float:
     """Measure states a second of data that lies in blocks."""
     ports = program.inputs
-    if len(ports) > len(given):  # the step's dt
-        given = [*given, np.full((STATES, 1), DT)]
-    rows = [np.tile(x, (BLOCKED // STATES, 1)) for x in given]
+    if len(ports) > len(inputs):  # the step's dt
+        inputs = [*inputs, np.full((STATES, 1), DT)]
+    rows = [np.tile(x, (BLOCKED // STATES, 1)) for x in inputs]
     blocks = [program.to_blocks(x, p.name) for x, p in zip(rows, ports, strict=True)]
     lanes = program.lanes
     out = [np.empty((BLOCKED // lanes, p.size, lanes)) for p in program.outputs]
@@ -106,7 +108,7 @@ def count_flops(graph: Any) -> int:
 def _built(
     robot: Robot, algorithm: str, threads: int | None = None
 ) -> tuple[NativeProgram, float]:
-    """Build with kernels for states and batches; give Program and seconds."""
+    """Build with kernels for states and batches; return Program and seconds."""
     kernel.forget()
     made: list[Any] = []
 
@@ -151,36 +153,36 @@ def peak() -> float:
     """Measure the multiply-adds a core can do, times two [1/s]."""
     chains, depth = 12, 200
 
-    def text(x: list[Any]) -> list[Any]:
+    def chain_of_sums(x: list[Any]) -> list[Any]:
         values = [x[0] * float(k) for k in range(chains)]
         for _ in range(depth):
             values = [y * x[1] + x[2] for y in values]
         return values
 
-    program = flat_program(text, 3, chains, engine="native", threads=1)
+    program = flat_program(chain_of_sums, 3, chains, engine="native", threads=1)
     rows = np.full((ROWS, 3), [1.0, 0.5, 0.25])
     space = {"p": program, "o": np.empty((ROWS, chains))}
     return 2 * chains * depth * ROWS / per_call("p(x, out=o)", [(rows,)], "x", space)
 
 
 def errors(count: int = 1_000_000) -> dict[str, float]:
-    """Give the largest errors of sin and cos on [-1e4, 1e4], in ulps."""
+    """Return the largest errors of sin and cos on [-1e4, 1e4], in ulps."""
     x = np.random.default_rng(7).uniform(-1e4, 1e4, count)
 
-    def text(angle: list[Any]) -> list[Any]:
+    def sine_and_cosine(angle: list[Any]) -> list[Any]:
         return [scalar.sin(angle[0]), scalar.cos(angle[0])]
 
-    program = flat_program(text, 1, 2, engine="native")
-    given, found = program(x[:, None]), {}
+    program = flat_program(sine_and_cosine, 1, 2, engine="native")
+    results, largest = program(x[:, None]), {}
     for k, function in enumerate((np.sin, np.cos)):
         exact = function(x.astype(np.longdouble))
-        apart = ulps(given[:, k].astype(np.longdouble), exact)
-        found[function.__name__] = float(apart.max())
-    return found
+        apart = ulps(results[:, k].astype(np.longdouble), exact)
+        largest[function.__name__] = float(apart.max())
+    return largest
 
 
 def growth(sizes: tuple[int, ...]) -> Iterator[tuple[int, str, float, float, int]]:
-    """Give joints, algorithm, seconds of a call, seconds of a build, bytes of code."""
+    """Joints, algorithm, seconds of a call, seconds of a build, bytes of code."""
     rng = np.random.default_rng(7)
     for n in sizes:
         model = chain(n)
@@ -195,8 +197,14 @@ def growth(sizes: tuple[int, ...]) -> Iterator[tuple[int, str, float, float, int
             yield n, name, call, cold, program.kernels()[0].size
 
 
+def require_native() -> None:
+    """Refuse to measure where there is no machine code."""
+    if compiler.missing():
+        raise UnsupportedError(f"nothing to measure: {compiler.missing()}")
+
+
 def machine() -> str:
-    """Say what this was measured on."""
+    """Return what this was measured on."""
     import llvmlite
 
     cpu = platform.processor() or platform.machine()
@@ -206,7 +214,7 @@ def machine() -> str:
             cpu = named[0].partition(":")[2].strip() if named else cpu
     except OSError:
         pass
-    host = native.machine()
+    host = compiler.machine()
     return (
         f"{cpu}, {threads.count()} cores used, {host.width} lanes, LLVM's {host.cpu};"
         f" Python {platform.python_version()}, NumPy {np.__version__},"

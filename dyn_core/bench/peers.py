@@ -49,7 +49,7 @@ class Peer:
 
     @classmethod
     def version(cls) -> str:
-        """Give name and version; raises PackageNotFoundError where it is missing."""
+        """Return name and version; raises PackageNotFoundError where it is missing."""
         return f"{cls.name} {metadata.version(cls.name)}"
 
 
@@ -222,16 +222,16 @@ class CasADi(Peer):
             q0, zero = casadi.SX.eye(4), casadi.SX.zeros(6)
             bias = model.bias_force(q0, q, zero, v)[6:]
             M = model.mass_matrix(q0, q)[6:, 6:]
-            given, texts = [q, v], {"bias": bias, "crba": M}
+            inputs, expressions = [q, v], {"bias": bias, "crba": M}
             a = casadi.SX.sym("a", n)
         else:
             bias, M = model.bias_force(H, q, u, v), model.mass_matrix(H, q)
-            given, texts = [H, q, u, v], {"bias": bias, "crba": M}
-            texts["aba"] = model.aba(H, q, u, v, a[6:])
-        texts["rnea"] = casadi.mtimes(M, a) + bias
+            inputs, expressions = [H, q, u, v], {"bias": bias, "crba": M}
+            expressions["aba"] = model.aba(H, q, u, v, a[6:])
+        expressions["rnea"] = casadi.mtimes(M, a) + bias
         functions = {
-            name: casadi.Function(name, [*given, a], [casadi.densify(x)])
-            for name, x in texts.items()
+            name: casadi.Function(name, [*inputs, a], [casadi.densify(x)])
+            for name, x in expressions.items()
         }
         self._calls(_compiled(functions))
 
@@ -256,14 +256,13 @@ class CasADi(Peer):
             self.calls[name] = (f"{copies}; {name}_go()", states, ", ".join(names))
             many = np.tile(np.arange(STATES), self.rows // STATES)
             wide = [
-                np.concatenate([states[k][at] for k in many])
-                for at in range(len(sizes))
+                np.concatenate([states[k][i] for k in many]) for i in range(len(sizes))
             ]
             self._bind(f"{name}_map", function.map(self.rows), wide)
             self.batches[name] = (f"{name}_map_go()", [(0,)], "_")
 
     def _bind(self, name: str, function: Any, holds: list[np.ndarray]) -> Any:
-        """Tie a function to memory; what triggers it goes to the space."""
+        """Bind a function to memory; its trigger goes to the space."""
         buffer, trigger = function.buffer()
         out = np.zeros(function.nnz_out(0))
         for k, hold in enumerate(holds):
@@ -279,43 +278,43 @@ PEERS: dict[str, type[Peer]] = {
 }  # fmt: skip
 
 
-def find(names: str, say: Callable[[str], Any]) -> list[type[Peer]]:
-    """Give peers by their names; tell of those that are not installed.
+def find(names: str, report: Callable[[str], Any]) -> list[type[Peer]]:
+    """Return peers by their names; tell of those that are not installed.
 
     Raises:
         UnsupportedError: A name is unknown.
     """
-    found = []
+    peers = []
     for name in filter(None, names.split(",")):
         if name not in PEERS:
             raise UnsupportedError(f"no peer '{name}'; known: {', '.join(PEERS)}")
         try:
             PEERS[name].version()
         except metadata.PackageNotFoundError:
-            say(f"{name} is not installed; its columns are left out")
+            report(f"{name} is not installed; its columns are left out")
             continue
-        found.append(PEERS[name])
-    return found
+        peers.append(PEERS[name])
+    return peers
 
 
 @contextmanager
-def _file(text: str) -> Iterator[Path]:
-    """Lend a file with a text."""
+def _file(urdf: str) -> Iterator[Path]:
+    """Lend a file that holds a URDF."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "robot.urdf"
-        path.write_text(text, encoding="utf-8")
+        path.write_text(urdf, encoding="utf-8")
         yield path
 
 
 def _joints(robot: Robot) -> list[str]:
-    """Give the names of the moving joints."""
+    """Return the names of the moving joints."""
     moving = ("revolute", "continuous", "prismatic")
     joints = ElementTree.fromstring(robot.urdf).iter("joint")
     return [str(j.get("name")) for j in joints if j.get("type") in moving]
 
 
 def _with_world(robot: Robot) -> str:
-    """Give the URDF with a floating joint to a world link, where the root floats."""
+    """Return the URDF with a floating joint to a world link, where the root floats."""
     root = ElementTree.fromstring(robot.urdf)
     if robot.floating:
         below = {str(child.get("link")) for child in root.iterfind("joint/child")}

@@ -19,7 +19,7 @@ def per_call(
     space: Mapping[str, Any],
     clock: Callable[[], float] = time.process_time,
 ) -> float:
-    """Give the seconds of a statement, the loop over the states included.
+    """Return the seconds of a statement, the loop over the states included.
 
     Args:
         statement: Python, in terms of names and space.
@@ -38,7 +38,7 @@ def per_call(
 
 
 def once(function: Callable[[], Any]) -> float:
-    """Give the seconds that a function takes, by the clock on the wall."""
-    begun = time.perf_counter()
+    """Return the seconds that a function takes, by the clock on the wall."""
+    start = time.perf_counter()
     function()
-    return time.perf_counter() - begun
+    return time.perf_counter() - start

@@ -1,8 +1,12 @@
-"""Contacts and constraints: one problem as a value, its laws, and any solver of it."""
+"""Contact and constraint problems: values, residuals, solutions and solvers."""
 
-from dyn_core.contact.conic import conic_libraries, minimise_over_cones
-from dyn_core.contact.inverse import impulse_of_velocity
-from dyn_core.contact.laws import (
+from dyn_core.contact.problem.conic import conic_libraries, minimise_over_cones
+from dyn_core.contact.problem.gauss_seidel import gauss_seidel
+from dyn_core.contact.problem.inverse import impulse_of_velocity
+from dyn_core.contact.problem.layout import KINDS, ConstraintBlock, ConstraintLayout
+from dyn_core.contact.problem.problem import ConstraintProblem
+from dyn_core.contact.problem.problem_arrays import ProblemArrays, ReducedProblem
+from dyn_core.contact.problem.residuals import (
     CONVERGED,
     HUGE,
     INFEASIBLE,
@@ -17,18 +21,14 @@ from dyn_core.contact.laws import (
     norm,
     weights,
 )
-from dyn_core.contact.layout import KINDS, Block, ConstraintLayout
-from dyn_core.contact.numbers import Numbers, Reduced
-from dyn_core.contact.problem import ConstraintProblem
-from dyn_core.contact.softness import (
+from dyn_core.contact.problem.softness import (
     erp_and_cfm,
     impedance,
     sap_rows,
     soft_rows,
 )
-from dyn_core.contact.solution import ContactSolution, Residuals, residuals
-from dyn_core.contact.solving import solve
-from dyn_core.contact.sweeps import gauss_seidel
+from dyn_core.contact.problem.solution import ContactSolution, Residuals, residuals
+from dyn_core.contact.problem.solving import solve
 
 __all__ = [
     "CONVERGED",
@@ -40,12 +40,12 @@ __all__ = [
     "RAY",
     "RESIDUALS",
     "STATUSES",
-    "Block",
+    "ConstraintBlock",
     "ConstraintLayout",
     "ConstraintProblem",
     "ContactSolution",
-    "Numbers",
-    "Reduced",
+    "ProblemArrays",
+    "ReducedProblem",
     "Residuals",
     "cone_projection",
     "conic_libraries",

@@ -1,18 +1,17 @@
-"""Engines: ways to run a text. Each makes Programs."""
+"""Engines: ways to run an algorithm. Each makes Programs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from dyn_core.engines import native
 from dyn_core.engines.base import Program
-from dyn_core.engines.compiled import NativeProgram, build
+from dyn_core.engines.graph_program import GraphProgram
+from dyn_core.engines.llvm import compiler
+from dyn_core.engines.native_program import NativeProgram, build
 from dyn_core.engines.plain import PlainProgram
-from dyn_core.engines.traced import GraphProgram
 
-Text = Callable[[Sequence[Any]], Sequence[Any]]
-ENGINES: dict[str, Callable[..., Program]] = {
+ENGINES: dict[str, Callable[..., Program[Any]]] = {
     "plain": PlainProgram,
     "graph": GraphProgram,
     "native": build,
@@ -20,14 +19,14 @@ ENGINES: dict[str, Callable[..., Program]] = {
 
 
 def available() -> list[str]:
-    """Give the names of the engines that work here."""
-    return [name for name in ENGINES if name != "native" or not native.missing()]
+    """Return the names of the engines that work here."""
+    return [name for name in ENGINES if name != "native" or not compiler.missing()]
 
 
 def default_engine() -> str:
-    """Give the fastest engine that works here; warn once if it is not native."""
-    if native.missing():
-        native.warn_missing()
+    """Return the fastest engine that works here; warn once if it is not native."""
+    if compiler.missing():
+        compiler.warn_missing()
     return available()[-1]
 
 

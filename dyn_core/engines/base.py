@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, Generic, Literal, TypeVar, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from dyn_core.engines.graph import Requirement
+from dyn_core.engines.describe import CallSignature, SolverDescription, page, summary
+from dyn_core.engines.graph.graph import Requirement
 from dyn_core.errors import (
     NonFiniteError,
-    RequireError,
     ShapeError,
     UnsupportedError,
+    nearest,
 )
-from dyn_core.matrices import dense
 from dyn_core.model import Model
-from dyn_core.signature import Port, Signature
+from dyn_core.model.coordinates.matrix_forms import dense
+from dyn_core.problems import InstanceDoc, Port, Signature
 
-BLOCK = 512  # rows of a batch that are evaluated at a time
+ROWS_AT_A_TIME = 512  # of a batch that Python evaluates
+Function = Callable[[Sequence[Any]], Sequence[Any]]  # of flat numbers of any kind
+Status = int | np.ndarray  # of one state, of each row
+Result = TypeVar("Result", covariant=True)
+Out = TypeVar("Out")
 
 
 @dataclass(frozen=True)
@@ -34,7 +40,7 @@ class Recipe:
         choices: All keyword arguments of build.
     """
 
-    solver: Any
+    solver: SolverDescription
     model: Model
     choices: Mapping[str, Any] = field(default_factory=dict)
 
@@ -51,11 +57,11 @@ def result_type(names: tuple[str, ...]) -> Any:
 
 
 def make_result(names: tuple[str, ...], values: Sequence[Any]) -> Any:
-    """Give several outputs as a named tuple."""
+    """Return several outputs as a named tuple."""
     return result_type(names)(*values)
 
 
-class Program:
+class Program(Generic[Result]):
     """A solver built for a robot: call it with arrays.
 
         tau = program(q, qd, qdd)                one state: (nv,)
@@ -64,9 +70,13 @@ class Program:
         tau, status = program(Q, Qd, Qdd, status=True)
 
     Inputs go by position or name; one without the batch axis is shared by all rows; a
-    parameter input that is left out has the Model's own value. Several outputs come as
-    a named tuple. What a text requires raises (a batch with `.rows`); with status=True
-    failed rows are NaN and status counts from 1 which requirement failed, 0 if none.
+    parameter input that is left out has the value of the Model. Several outputs come as
+    a named tuple. Where a requirement of the algorithm fails, its error is raised (for
+    a batch with `.rows`); with status=True the outputs of such rows are NaN, and status
+    is the number of the requirement, counted from 1, or 0.
+
+    For type checkers a Program is generic in what a call returns: annotate it as
+    Program[np.ndarray] where there is one output, or with a NamedTuple of arrays.
 
     Attributes:
         signature, model: What is solved, for which robot.
@@ -77,6 +87,12 @@ class Program:
     """
 
     engine = ""
+    __doc__ = InstanceDoc(__doc__)  # type: ignore[assignment]
+    __signature__ = CallSignature()
+
+    def __init_subclass__(cls, **named: Any) -> None:
+        super().__init_subclass__(**named)
+        cls.__doc__ = InstanceDoc(cls.__dict__.get("__doc__"))  # type: ignore[assignment]
 
     def __init__(
         self,
@@ -99,21 +115,53 @@ class Program:
         """Do now what a first call would have to wait for; with batch also a batch."""
 
     def run_row(self, numbers: Sequence[Any]) -> tuple[Any, int]:
-        """Give flat outputs and status of one state's flat inputs."""
+        """Return flat outputs and status of one state's flat inputs."""
         raise NotImplementedError
 
-    def run_block(self, columns: Sequence[Any], rows: int) -> tuple[Any, Any]:
-        """Give flat output columns and status of a block of rows."""
+    def run_rows(self, columns: Sequence[Any], rows: int) -> tuple[Any, Any]:
+        """Return flat output columns and status of a block of rows."""
         raise NotImplementedError
 
     def dense(self, name: str, values: Any) -> np.ndarray:
-        """Give matrices (..., nv, nv) from an output built packed or sparse."""
+        """Return matrices (..., nv, nv) from an output built packed or sparse."""
         port = {port.name: port for port in self.outputs}[name]
         return dense(self.model, port.kind, port.places, values)
 
     def requirement(self, number: int) -> Requirement:
-        """Give the requirement that a status names."""
+        """Return the requirement that a status names."""
         raise NotImplementedError
+
+    @overload
+    def __call__(
+        self,
+        *args: ArrayLike,
+        out: None = None,
+        status: Literal[False] = False,
+        **named: ArrayLike,
+    ) -> Result: ...
+
+    @overload
+    def __call__(
+        self,
+        *args: ArrayLike,
+        out: Out,
+        status: Literal[False] = False,
+        **named: ArrayLike,
+    ) -> Out: ...
+
+    @overload
+    def __call__(
+        self,
+        *args: ArrayLike,
+        out: None = None,
+        status: Literal[True],
+        **named: ArrayLike,
+    ) -> tuple[Result, Status]: ...
+
+    @overload
+    def __call__(
+        self, *args: ArrayLike, out: Out, status: Literal[True], **named: ArrayLike
+    ) -> tuple[Out, Status]: ...
 
     def __call__(
         self, *args: Any, out: Any = None, status: bool = False, **named: Any
@@ -140,13 +188,26 @@ class Program:
             self._check_finite(results, self.outputs, "result", state)
         if out is None:
             single = [x if x.ndim else float(x) for x in results]
-            given = single[0] if len(single) == 1 else make_result(self._names, single)
+            value = single[0] if len(single) == 1 else make_result(self._names, single)
         else:
-            given = out
+            value = out
             for result, target in zip(results, targets or (), strict=True):
                 if result is not target:
                     target[...] = result
-        return (given, state) if status else given
+        return (value, state) if status else value
+
+    def _unexpected(
+        self, name: str, names: Sequence[str], values: Mapping[str, Any]
+    ) -> tuple[str, str]:
+        """Return what would be valid where an argument is not, and what came."""
+        wanted = f"one of {', '.join(names)}, each once"
+        if name in values:
+            return wanted, "a second value"
+        if name in {port.name for port in self.signature.inputs}:
+            return f"{wanted}, or a Program built with inputs=['{name}']", "no input"
+        near = nearest(name, names)
+        guess = f" (did you mean {' or '.join(map(repr, near))}?)" if near else ""
+        return wanted + guess, "an unknown name"
 
     def _bind(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
         """Put arguments in the order of the inputs."""
@@ -157,8 +218,7 @@ class Program:
         values = dict(zip(names, args, strict=False))
         for name, value in named.items():
             if name not in names or name in values:
-                what = "given twice" if name in values else "unknown"
-                raise ShapeError(name, f"one of {', '.join(names)}, each once", what)
+                raise ShapeError(name, *self._unexpected(name, names, values))
             values[name] = value
         for name in names:
             if name not in values:
@@ -168,7 +228,7 @@ class Program:
         return [values[name] for name in names]
 
     def _rows(self, arrays: Sequence[np.ndarray]) -> int | None:
-        """Give the batch size, None for a single state."""
+        """Return the batch size, None for a single state."""
         rows = None
         for port, array in zip(self.inputs, arrays, strict=True):
             if array.ndim == len(port.shape):
@@ -191,7 +251,7 @@ class Program:
     def _batch(
         self, arrays: Sequence[np.ndarray], rows: int, targets: Any
     ) -> tuple[list[np.ndarray], np.ndarray]:
-        """Give outputs and status of the rows; outputs may be the targets."""
+        """Return outputs and status of the rows; outputs may be the targets."""
         flat = [
             array.reshape(
                 (len(array), port.size)
@@ -202,13 +262,13 @@ class Program:
         ]
         values = np.empty((rows, sum(port.size for port in self.outputs)))
         state = np.zeros(rows, int)
-        for start in range(0, rows, BLOCK):
-            stop = min(start + BLOCK, rows)
+        for start in range(0, rows, ROWS_AT_A_TIME):
+            stop = min(start + ROWS_AT_A_TIME, rows)
             columns: list[Any] = []
             for x in flat:
                 part = x if x.ndim == 1 else np.ascontiguousarray(x[start:stop].T)
                 columns += part.tolist() if x.ndim == 1 else list(part)
-            results, failed = self.run_block(columns, stop - start)
+            results, failed = self.run_rows(columns, stop - start)
             for k, column in enumerate(results):
                 values[start:stop, k] = column
             state[start:stop] = failed
@@ -217,10 +277,10 @@ class Program:
 
     def _split(self, values: np.ndarray) -> list[np.ndarray]:
         """Cut flat values (size,) or (rows, size) into the outputs."""
-        results, at = [], 0
+        results, start = [], 0
         for port in self.outputs:
-            part = values[..., at : at + port.size]
-            at += port.size
+            part = values[..., start : start + port.size]
+            start += port.size
             shaped = part.reshape((*values.shape[:-1], *port.shape))
             results.append(np.ascontiguousarray(shaped) if shaped.ndim else shaped)
         return results
@@ -238,7 +298,7 @@ class Program:
             raise requirement.error(requirement.item, failed.tolist())
 
     def _targets(self, out: Any, rows: int | None) -> list[np.ndarray] | None:
-        """Give the arrays of `out`, checked."""
+        """Return the arrays of `out`, checked."""
         if out is None:
             return None
         targets = [out] if len(self.outputs) == 1 else list(out)
@@ -257,7 +317,10 @@ class Program:
         what: str,
         state: Any = 0,
     ) -> None:
-        """Refuse NaN and infinity; rows that failed a requirement are known already."""
+        """Refuse NaN and infinity; rows that failed a requirement are known already.
+
+        The entry has the same rule: llvm/python_to_llvm.py.
+        """
         for port, array in zip(ports, arrays, strict=True):
             good = np.isfinite(array)
             if good.all():
@@ -280,58 +343,20 @@ class Program:
     def __reduce__(self) -> tuple[Any, ...]:
         return _build_again, (self.recipe,)
 
+    def describe(self) -> str:
+        """Return the help page: how it was built, inputs, outputs, options, source."""
+        return page(self)
+
     def __repr__(self) -> str:
-        name, robot = self.recipe.solver.name, self.model.name
-        return f"<Program {name} for {robot!r} on {self.engine}: {self.signature}>"
+        return summary(self)
 
 
-class RowProgram(Program):
-    """A Program that runs row by row on the spot; errors are noted as a status."""
-
-    def __init__(self, *args: Any, **parts: Any) -> None:
-        super().__init__(*args, **parts)
-        self._noted: list[RequireError] = []
-
-    def __call__(self, *args: Any, **named: Any) -> Any:
-        """Evaluate; see Program."""
-        self._noted = []
-        return super().__call__(*args, **named)
-
-    def note(self, error: RequireError) -> tuple[list[float], int]:
-        """Give NaN for a row that failed, and the status that names the error."""
-        self._noted.append(error)
-        size = sum(port.size for port in self.outputs)
-        return [float("nan")] * size, len(self._noted)
-
-    def run_block(self, columns: Sequence[Any], rows: int) -> tuple[Any, Any]:
-        """Run each row."""
-        results, states = [], []
-        for row in range(rows):
-            numbers = [
-                float(x[row]) if isinstance(x, np.ndarray) else x for x in columns
-            ]
-            result, state = self.run_row(numbers)
-            results.append(result)
-            states.append(state)
-        return np.array(results, float).T, np.array(states)
-
-    def dense(self, name: str, values: Any) -> np.ndarray:
-        """Give matrices (..., nv, nv) from an output built packed or sparse."""
-        port = {port.name: port for port in self.outputs}[name]
-        return dense(self.model, port.kind, port.places, values)
-
-    def requirement(self, number: int) -> Requirement:
-        """Give what was noted under this number."""
-        error = self._noted[number - 1]
-        return Requirement(0, type(error), error.item)
-
-
-def _build_again(recipe: Recipe) -> Program:
+def _build_again(recipe: Recipe) -> Program[Any]:
     return recipe.solver.build(recipe.model, **recipe.choices)
 
 
 def _as_array(port: Port, value: Any) -> np.ndarray:
-    """Give a float64 (or complex) array of a Port's shape, with or without batch."""
+    """Return a float64 (or complex) array of a Port's shape, with or without batch."""
     try:
         array = np.asarray(value)
     except ValueError as error:

@@ -1,26 +1,27 @@
-"""The plain engine: the text runs on Python numbers. The reference, always there.
+"""The engine `plain`: the algorithm runs on Python numbers.
 
-Also the numbers it can run on besides floats: complex (derivative checks) and counting
-(operation counts).
+It is the reference, and always there. Here are also the numbers it can run on besides
+floats: complex ones (derivative checks) and counting ones (operation counts).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from dyn_core.engines.base import RowProgram, make_result
+from dyn_core.engines.base import Function, make_result
+from dyn_core.engines.row_program import RowProgram
 from dyn_core.errors import (
     NonFiniteError,
     RequireError,
     SingularError,
     UnsupportedError,
 )
-from dyn_core.operations import OPERATIONS
-from dyn_core.scalar import Number
+from dyn_core.numbers.operations import OPERATIONS
+from dyn_core.numbers.scalar import Number
 
 
 class _Computing(Number):
@@ -75,16 +76,16 @@ class Counting(_Computing):
     """A float that books each arithmetic operation done with it.
 
     Class attributes:
-        counter: Where operations are booked: add, mul, div, sqrt, trig. Every
-            operation that the text executes counts, those with zeros too; what meets
-            constants of the robot only is no operation on Counting numbers. One counter
-            serves the process: count in one thread at a time (cost.py).
+        counter: Where operations are counted: add, mul, div, sqrt, trig. All that the
+            algorithm executes count, those with zeros too; operations on constants of
+            the robot alone do not. One counter serves the process: count in one thread
+            at a time (solving/operation_counts.py).
 
     Source: RBD5-1.1 (cost of an algorithm).
     """
 
     __slots__ = ()
-    counter: Counter = Counter()
+    counter: Counter[str] = Counter()
 
     def _compute(self, op: str, values: Sequence[Any]) -> Any:
         operation = OPERATIONS[op]
@@ -95,20 +96,18 @@ class Counting(_Computing):
 
 
 class PlainProgram(RowProgram):
-    """A text on Python numbers, row by row; refuses what is not finite."""
+    """An algorithm on Python numbers, row by row; refuses what is not finite."""
 
     engine = "plain"
 
-    def __init__(
-        self, text: Callable[[Sequence[Any]], Sequence[Any]], **parts: Any
-    ) -> None:
+    def __init__(self, function: Function, **parts: Any) -> None:
         super().__init__(**{**parts, "finite": True})
-        self.text = text
+        self.function = function
 
     def run_row(self, numbers: Sequence[Any]) -> tuple[Any, int]:
-        """Run the text; a requirement that fails is noted as a status."""
+        """Run the algorithm; a requirement that fails is noted as a status."""
         try:
-            return self.text(numbers), 0
+            return self.function(numbers), 0
         except RequireError as error:
             return self.note(error)
         except ZeroDivisionError:
@@ -121,7 +120,7 @@ class PlainProgram(RowProgram):
         numbers = [complex(x) for array in arrays for x in array.ravel()]
         if not np.isfinite(numbers).all():
             raise NonFiniteError("a complex input is not finite")
-        flat = self.text([Complex(x) for x in numbers])
+        flat = self.function([Complex(x) for x in numbers])
         values = np.array(
             [x.value if isinstance(x, Complex) else x for x in flat], complex
         )

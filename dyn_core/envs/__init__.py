@@ -1,20 +1,18 @@
 """Environments for reinforcement learning: tasks for planar systems, and gymnasium.
 
 Tasks need numpy only; PlanarEnv and PlanarVectorEnv need gymnasium, the extra `env`:
-pip install 'dyn_ros[env]'. Importing this package registers the ids where gymnasium is
-there (gymnasium 1 loads no plugins by itself):
+pip install 'dyn_ros[env]'. gymnasium looks for no plugins, so its ids are registered
+by a call:
 
     import dyn_core.envs, gymnasium
+    dyn_core.envs.register()
     env = gymnasium.make("dyn_ros/Pendulum-v0")
     many = gymnasium.make_vec("dyn_ros/CartPole-v0", num_envs=65536)
-
-or gymnasium.make("dyn_core.envs:dyn_ros/Pendulum-v0") in one line.
 """
 
 from __future__ import annotations
 
 import importlib
-import importlib.util
 from typing import Any
 
 from dyn_core.tasks import TASKS, ChainTask, ObjectTask, Task, planar_task
@@ -32,12 +30,16 @@ _LAZY = {
 
 
 def register() -> None:
-    """Tell gymnasium the ids of the tasks: dyn_ros/Pendulum-v0, ...; twice is once.
+    """Register the ids of the tasks with gymnasium: dyn_ros/Pendulum-v0, ...
 
-    It runs when the package is imported.
+    A second call changes nothing.
+
+    Raises:
+        UnsupportedError: gymnasium is not installed.
 
     Source: WAW-15.5.
     """
+    importlib.import_module("dyn_core.envs.env")  # refuses in words
     registration = importlib.import_module("gymnasium.envs.registration")
     for name, task in IDS.items():
         if name not in registration.registry:
@@ -55,9 +57,6 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(_LAZY[name]), name)
 
-
-if importlib.util.find_spec("gymnasium") is not None:
-    register()
 
 __all__ = [
     "IDS",

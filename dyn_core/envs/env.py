@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dyn_core.errors import NonFiniteError, SettingError, ShapeError, UnsupportedError
-from dyn_core.registry import solver
+from dyn_core.solving.registry import solver
 from dyn_core.tasks import planar_task
 from dyn_core.tasks.task import OBSERVATION, Task
 
@@ -16,14 +16,15 @@ try:
     import gymnasium
 except ImportError as error:
     raise UnsupportedError(
-        "environments need gymnasium, which is not there: pip install 'dyn_ros[env]'"
+        "environments need gymnasium, which is not installed:"
+        " pip install 'dyn_ros[env]'"
     ) from error
 
 RENDER_MODES = ("rgb_array",)
 
 
 def observation_space(task: Task) -> gymnasium.spaces.Box:
-    """Give the space of observations of a task, in float64.
+    """Return the space of observations of a task, in float64.
 
     Kernels compute in float64; float32 would cost another pass over memory, and what is
     seen would not be what was computed.
@@ -33,7 +34,7 @@ def observation_space(task: Task) -> gymnasium.spaces.Box:
 
 
 def action_space(task: Task) -> Any:
-    """Give the space of actions: a number of choices, or a box in SI units."""
+    """Return the space of actions: a number of choices, or a box in SI units."""
     if task.choices is not None:
         return gymnasium.spaces.Discrete(len(task.choices))
     low, high = np.array(task.action_bounds, np.float64).T
@@ -41,7 +42,7 @@ def action_space(task: Task) -> Any:
 
 
 def metadata_of(task: Task, **more: Any) -> dict[str, Any]:
-    """Give what gymnasium wants to know; frames are shown in real time."""
+    """Return what gymnasium wants to know; frames are shown in real time."""
     fps = max(1, round(1.0 / task.interval))
     return {"render_modes": list(RENDER_MODES), "render_fps": fps, **more}
 
@@ -57,32 +58,32 @@ def checked_mode(render_mode: str | None) -> str | None:
 
 
 def checked_limit(task: Task, max_episode_steps: int | None) -> int:
-    """Give the steps after which an episode is cut off."""
-    most = task.max_steps if max_episode_steps is None else max_episode_steps
-    if not isinstance(most, int) or most < 1:
+    """Return the steps after which an episode is cut off."""
+    limit = task.max_steps if max_episode_steps is None else max_episode_steps
+    if not isinstance(limit, int) or limit < 1:
         raise SettingError(
-            f"max_episode_steps must be a whole number >= 1, got {most!r}",
+            f"max_episode_steps must be a whole number >= 1, got {limit!r}",
             "max_episode_steps",
         )
-    return most
+    return limit
 
 
 def checked_options(options: Mapping[str, Any] | None, known: tuple[str, ...]) -> dict:
     """Refuse options of reset that are not known."""
-    given = dict(options or {})
-    for key in given:
+    checked = dict(options or {})
+    for key in checked:
         if key not in known:
             valid = ", ".join(known)
             raise SettingError(f"no reset option {key!r}; valid: {valid}", key)
-    return given
+    return checked
 
 
-def checked_states(given: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """Give states as a new array of a shape, finite."""
+def checked_states(values: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Return states as a new array of a shape, finite."""
     try:
-        states = np.array(given, np.float64)
+        states = np.array(values, np.float64)
     except (TypeError, ValueError) as error:
-        raise ShapeError("state", f"shape {shape}", repr(given)) from error
+        raise ShapeError("state", f"shape {shape}", repr(values)) from error
     if states.shape != shape:
         raise ShapeError("state", f"shape {shape}", f"shape {states.shape}")
     if not np.isfinite(states).all():
@@ -91,7 +92,7 @@ def checked_states(given: Any, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def not_finite(task: Task, states: np.ndarray, steps: np.ndarray) -> NonFiniteError:
-    """Give the error that names step and coordinate of the first row at fault.
+    """Return the error that names step and coordinate of the first row at fault.
 
     Args:
         task: Task.
@@ -147,7 +148,7 @@ class PlanarEnv(gymnasium.Env[np.ndarray, Any]):
         self.task = planar_task(task, **changes)
         self.metadata = metadata_of(self.task)
         self.render_mode = checked_mode(render_mode)
-        self._most = checked_limit(self.task, max_episode_steps)
+        self._limit = checked_limit(self.task, max_episode_steps)
         self.observation_space = observation_space(self.task)
         self.action_space = action_space(self.task)
         self._program = solver("task_step").build(self.task, engine=engine)  # type: ignore[arg-type]
@@ -166,16 +167,16 @@ class PlanarEnv(gymnasium.Env[np.ndarray, Any]):
             options: {"state": (ns,)} begins with that state.
         """
         super().reset(seed=seed)
-        given = checked_options(options, ("state",))
-        if "state" in given:
-            state = checked_states(given["state"], (self.task.ns,))
+        checked = checked_options(options, ("state",))
+        if "state" in checked:
+            state = checked_states(checked["state"], (self.task.ns,))
         else:
             state = self.task.start(self.np_random, 1)[0]
         self._state, self._steps = state, 0
         return self._seen(state), {}
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        """Give observation, reward, terminated, truncated, {} after one step.
+        """Return observation, reward, terminated, truncated, {} after one step.
 
         Raises:
             ShapeError, NonFiniteError: The action makes no sense.
@@ -187,11 +188,11 @@ class PlanarEnv(gymnasium.Env[np.ndarray, Any]):
         if not np.isfinite(after).all():
             raise not_finite(self.task, after[None], np.array([self._steps]))
         self._state = after
-        late = self.spec is None and self._steps >= self._most
+        late = self.spec is None and self._steps >= self._limit
         return seen, reward, over != 0.0, late, {}
 
     def _acted(self, action: Any) -> np.ndarray:
-        """Give the action in SI units, checked."""
+        """Return the action in SI units, checked."""
         choices = self.task.choices
         if choices is not None:
             number = np.asarray(action)
@@ -200,16 +201,16 @@ class PlanarEnv(gymnasium.Env[np.ndarray, Any]):
                 wanted = f"a whole number 0..{len(choices) - 1}"
                 raise ShapeError("action", wanted, repr(action))
             return np.array(choices[int(number)], np.float64)
-        given = np.asarray(action)
-        if given.shape != (self.task.na,) or given.dtype.kind not in "fiu":
+        array = np.asarray(action)
+        if array.shape != (self.task.na,) or array.dtype.kind not in "fiu":
             wanted = f"numbers of shape ({self.task.na},)"
-            raise ShapeError("action", wanted, f"{given.dtype} of shape {given.shape}")
-        if not np.isfinite(given).all():
-            raise NonFiniteError(f"action is not finite: {given}", "action")
-        return given.astype(np.float64)
+            raise ShapeError("action", wanted, f"{array.dtype} of shape {array.shape}")
+        if not np.isfinite(array).all():
+            raise NonFiniteError(f"action is not finite: {array}", "action")
+        return array.astype(np.float64)
 
     def get_state(self) -> np.ndarray:
-        """Give a copy of the state, (ns,) [SI]."""
+        """Return a copy of the state, (ns,) [SI]."""
         if self._state is None:
             raise SettingError("there is no state yet: call reset first", "reset")
         return self._state.copy()
@@ -224,7 +225,7 @@ class PlanarEnv(gymnasium.Env[np.ndarray, Any]):
         return self._seen(self._state)
 
     def render(self) -> Any:
-        """Give a picture of the state, (400, 600, 3) uint8; None without a mode."""
+        """Return a picture of the state, (400, 600, 3) uint8; None without a mode."""
         if self.render_mode is None:
             return None
         if self._picture is None:

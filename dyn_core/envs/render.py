@@ -51,7 +51,7 @@ class Picture:
         )
 
     def place(self, state: np.ndarray) -> None:
-        """Put everything where a state says."""
+        """Place all shapes by a state."""
         points = self.task.points(state)
         self._rods.set_data(*points.T)
         self._joints.set_data(*points.T)
@@ -64,7 +64,7 @@ class Picture:
         self._axes.set_ylim(y - HEIGHT * scale, y + HEIGHT * scale)
 
     def draw(self, state: np.ndarray) -> np.ndarray:
-        """Give the picture of a state, (400, 600, 3) uint8."""
+        """Return the picture of a state, (400, 600, 3) uint8."""
         self.place(state)
         self.canvas.draw()
         return np.array(self.canvas.buffer_rgba(), np.uint8)[..., :3].copy()
@@ -120,7 +120,7 @@ def record(
 
 
 def _writer(path: Path, fps: float) -> Any:
-    """Give what writes a file of this kind."""
+    """Return what writes a file of this kind."""
     kind = path.suffix.lower()
     if kind == ".gif":
         return animation.PillowWriter(fps=fps)  # type: ignore[arg-type]

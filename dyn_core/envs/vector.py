@@ -19,7 +19,7 @@ from dyn_core.envs.env import (
     observation_space,
 )
 from dyn_core.errors import NonFiniteError, SettingError, ShapeError
-from dyn_core.registry import solver
+from dyn_core.solving.registry import solver
 from dyn_core.tasks import planar_task
 from dyn_core.tasks.task import OBSERVATION, Task
 
@@ -85,7 +85,7 @@ class PlanarVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
         self._mode = _autoreset(autoreset_mode)
         self.metadata = metadata_of(self.task, autoreset_mode=self._mode)
         self.render_mode = checked_mode(render_mode)
-        self._most = checked_limit(self.task, max_episode_steps)
+        self._limit = checked_limit(self.task, max_episode_steps)
         self.single_observation_space = observation_space(self.task)
         self.single_action_space = action_space(self.task)
         batched = gymnasium.vector.utils.batch_space
@@ -101,11 +101,11 @@ class PlanarVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
         self._over = np.empty(num_envs)
         self._steps = np.zeros(num_envs, np.int32)
         self._done = np.zeros(num_envs, bool)
-        self._begun, self._given = False, None if copy else self._fresh()
+        self._started, self._given = False, None if copy else self._fresh()
         self._picture: Any = None
 
     def _fresh(self) -> tuple[np.ndarray, np.ndarray]:
-        """Give arrays for observations and rewards."""
+        """Return arrays for observations and rewards."""
         return np.empty((self.num_envs, self.task.no)), np.empty(self.num_envs)
 
     def reset(
@@ -122,33 +122,33 @@ class PlanarVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
             message = f"seed must be one whole number for all rows, got {seed!r}"
             raise SettingError(message, "seed")
         super().reset(seed=None if seed is None else int(seed))
-        given = checked_options(options, ("state", "reset_mask"))
+        checked = checked_options(options, ("state", "reset_mask"))
         rows = np.arange(self.num_envs)
-        if "reset_mask" in given:
-            mask = np.asarray(given["reset_mask"])
+        if "reset_mask" in checked:
+            mask = np.asarray(checked["reset_mask"])
             if mask.shape != (self.num_envs,) or mask.dtype != bool:
                 wanted = f"booleans of shape ({self.num_envs},)"
                 raise ShapeError("reset_mask", wanted, f"{mask.dtype} {mask.shape}")
-            self._demand_begun()
+            self._demand_reset()
             rows = np.flatnonzero(mask)
-        if "state" in given:
+        if "state" in checked:
             shape = (self.num_envs, self.task.ns)
-            self._state[rows] = checked_states(given["state"], shape)[rows]
+            self._state[rows] = checked_states(checked["state"], shape)[rows]
         else:
             self._state[rows] = self.task.start(self.np_random, len(rows))
-        self._steps[rows], self._done[rows], self._begun = 0, False, True
+        self._steps[rows], self._done[rows], self._started = 0, False, True
         return self._seen(self._state), {}
 
     def step(
         self, actions: Any
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """Give observations, rewards, terminated, truncated and info after one step.
+        """Return observations, rewards, terminated, truncated and info after one step.
 
         Raises:
             ShapeError, NonFiniteError: An action makes no sense.
             SettingError: There was no reset yet.
         """
-        self._demand_begun()
+        self._demand_reset()
         seen, reward = self._fresh() if self._given is None else self._given
         out = (self._next, seen, reward, self._over)
         self._program(self._state, self._acted(actions), out=out)
@@ -156,7 +156,7 @@ class PlanarVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
             self._demand_finite(seen)
         self._state, self._next = self._next, self._state
         self._steps += 1
-        terminated, truncated = self._over != 0.0, self._steps >= self._most
+        terminated, truncated = self._over != 0.0, self._steps >= self._limit
         info: dict[str, Any] = {}
         if self._mode is AutoresetMode.NEXT_STEP:
             rows = np.flatnonzero(self._done)
@@ -178,32 +178,32 @@ class PlanarVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
         return self._seen(states)
 
     def _acted(self, actions: Any) -> np.ndarray:
-        """Give the actions in SI units, checked."""
-        given, rows, na = np.asarray(actions), self.num_envs, self.task.na
+        """Return the actions in SI units, checked."""
+        array, rows, na = np.asarray(actions), self.num_envs, self.task.na
         if self.task.choices is not None:
             last = len(self._table) - 1
-            if given.shape != (rows,) or given.dtype.kind not in "iu":
+            if array.shape != (rows,) or array.dtype.kind not in "iu":
                 wanted = f"whole numbers of shape ({rows},)"
-                got = f"{given.dtype} of shape {given.shape}"
+                got = f"{array.dtype} of shape {array.shape}"
                 raise ShapeError("actions", wanted, got)
-            if given.min() < 0 or given.max() > last:
+            if array.min() < 0 or array.max() > last:
                 wanted = f"whole numbers 0..{last}"
-                raise ShapeError("actions", wanted, f"{given.min()}..{given.max()}")
-            return self._table.take(given, axis=0, out=self._action, mode="clip")
-        if given.shape != (rows, na) or given.dtype.kind not in "fiu":
+                raise ShapeError("actions", wanted, f"{array.min()}..{array.max()}")
+            return self._table.take(array, axis=0, out=self._action, mode="clip")
+        if array.shape != (rows, na) or array.dtype.kind not in "fiu":
             wanted = f"numbers of shape ({rows}, {na})"
-            got = f"{given.dtype} of shape {given.shape}"
+            got = f"{array.dtype} of shape {array.shape}"
             raise ShapeError("actions", wanted, got)
-        if not _finite_sum(given):
-            bad = np.flatnonzero(~np.isfinite(given).all(axis=1))
+        if not _finite_sum(array):
+            bad = np.flatnonzero(~np.isfinite(array).all(axis=1))
             if len(bad):
                 shown = ", ".join(map(str, bad[:8]))
                 message = f"actions are not finite in rows {shown}"
                 raise NonFiniteError(message, "actions", bad.tolist())
-        return given.astype(np.float64, copy=False)
+        return array.astype(np.float64, copy=False)
 
-    def _demand_begun(self) -> None:
-        if not self._begun:
+    def _demand_reset(self) -> None:
+        if not self._started:
             raise SettingError("there is no state yet: call reset first", "reset")
 
     def _demand_finite(self, seen: np.ndarray) -> None:
@@ -212,8 +212,8 @@ class PlanarVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
             raise not_finite(self.task, self._next, self._steps + 1)
 
     def get_state(self) -> np.ndarray:
-        """Give a copy of the states, (rows, ns) [SI]."""
-        self._demand_begun()
+        """Return a copy of the states, (rows, ns) [SI]."""
+        self._demand_reset()
         return self._state.copy()
 
     def set_state(self, states: Any) -> np.ndarray:
@@ -226,11 +226,11 @@ class PlanarVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
             ShapeError, NonFiniteError: They are no states.
         """
         self._state[:] = checked_states(states, self._state.shape)
-        self._done[:], self._begun = False, True
+        self._done[:], self._started = False, True
         return self._seen(self._state)
 
     def render(self) -> Any:
-        """Give a picture of each state, a tuple; None without a mode."""
+        """Return a picture of each state, a tuple; None without a mode."""
         if self.render_mode is None:
             return None
         if self._picture is None:
@@ -247,7 +247,7 @@ def _finite_sum(numbers: np.ndarray) -> bool:
 
 
 def _autoreset(mode: Any) -> Any:
-    """Give gymnasium's mode of a mode or its name."""
+    """Return gymnasium's mode of a mode or its name."""
     try:
         return AutoresetMode(mode)
     except ValueError as error:

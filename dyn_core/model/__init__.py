@@ -1,9 +1,10 @@
 """The Model of a robot: read from URDF, checked, frozen."""
 
-from dyn_core.model.assemble import Build, assemble
+from dyn_core.model.build import Build
 from dyn_core.model.description import Description, JointSpec, LinkSpec, Mimic
-from dyn_core.model.model import Model
-from dyn_core.model.parts import Follower, Frame
+from dyn_core.model.frames import Follower, Frame
+from dyn_core.model.model import Model, assemble
+from dyn_core.model.tree import Tree
 from dyn_core.model.urdf import load_urdf
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "LinkSpec",
     "Mimic",
     "Model",
+    "Tree",
     "assemble",
     "load_urdf",
 ]

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
+from dyn_core.model.loops import LoopConstraint
 from dyn_core.model.shapes import Material, PairRules, Shape
-from dyn_core.scalar import cos, sin
-from dyn_core.spatial import Matrix, RigidInertia, Transform, Vector
+from dyn_core.spatial import Matrix, RigidInertia, Vector
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ class LinkSpec:
     """A link.
 
     Attributes:
-        inertia: About its own frame.
+        inertia: About the link's frame.
         geometry: Its shapes as the file has them.
         collisions: What it touches with; the sidecar's are among them.
     """
@@ -127,6 +126,9 @@ class Description:
     """All links and joints of a robot, in the order of the file.
 
     Attributes:
+        warnings: What is doubtful about the file, by link or joint.
+        sources: Files that it was read from.
+        loops: Constraints that close the tree (model/loops.py).
         materials: Surfaces by link; `default` is that of all others.
         pairs: Which links are tested for contact.
     """
@@ -136,37 +138,10 @@ class Description:
     joints: tuple[JointSpec, ...]
     warnings: tuple[str, ...] = ()
     sources: tuple[str, ...] = field(default=())
-    loops: tuple[Any, ...] = ()
+    loops: tuple[LoopConstraint, ...] = ()
     materials: Mapping[str, Material] = field(default_factory=dict)
     pairs: PairRules = PairRules()
 
     def link(self, name: str) -> LinkSpec:
-        """Find a link by name."""
+        """Return the link of a name."""
         return next(link for link in self.links if link.name == name)
-
-
-def origin(xyz: tuple, rpy: tuple) -> Transform:
-    """Transform from a frame to the one placed in it by xyz and roll, pitch, yaw.
-
-    R = Rz(yaw) Ry(pitch) Rx(roll); exact for quarter turns of floats.
-    """
-    r, p, y = (_quarters(angle) for angle in rpy)
-    (sr, cr), (sp, cp), (sy, cy) = r, p, y
-    R = Matrix(
-        (
-            (cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr),
-            (sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr),
-            (-sp, cp * sr, cp * cr),
-        )
-    )
-    return Transform(R.T, Vector(xyz))
-
-
-def _quarters(angle: object) -> tuple:
-    """Give sine and cosine, exact where a float is a quarter turn to rounding."""
-    if isinstance(angle, float):
-        turns = angle / (math.pi / 2)
-        nearest = round(turns) if math.isfinite(turns) else 0
-        if abs(turns - nearest) < 1e-14:
-            return ((0.0, 1.0), (1.0, 0.0), (0.0, -1.0), (-1.0, 0.0))[nearest % 4]
-    return sin(angle), cos(angle)

@@ -1,9 +1,9 @@
 """Loops: constraints that close a tree, as functions of positions.
 
-A Loop holds a frame B on one link to a frame A on another (or on the base): its
+A Loop constrains a frame B on one link to a frame A on another (or on the base): its
 function takes the pose of B in A, rotation R and position p, and is zero where the loop
 is closed. A Coupling does the same with the positions of some joints. Both take
-number-like values; the rows of their Jacobians and their rates are found by Jets.
+number-like values; Taylor numbers give the rows of their Jacobians and their rates.
 
 Source: KIM-3.0.
 """
@@ -13,13 +13,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from dyn_core.errors import ModelError
-from dyn_core.model.description import origin
-from dyn_core.scalar import atan2, sqrt
+from dyn_core.model.frames import origin
+from dyn_core.numbers.scalar import Scalar, atan2, sqrt
 from dyn_core.spatial import Matrix, Transform, Vector
 from dyn_core.spatial.lie import log3
+
+PoseResidual = Callable[[Matrix, Vector], Sequence[Scalar]]  # of R and p
+JointResidual = Callable[..., Sequence[Scalar]]  # of one position of each joint
+FramePlacement = Mapping[str, Sequence[float]] | Transform | None
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ class Loop:
     Attributes:
         name: Of the loop.
         a, b: Links; None is the base.
-        A, B: Transforms from each link's frame (the base's) to its own frame.
+        A, B: Transforms from each link's frame (the base's) to A and to B.
         function: Gives the residuals of R, p: m numbers [m | rad].
         rows: How many residuals there are.
     """
@@ -39,7 +42,7 @@ class Loop:
     b: str | None
     A: Transform
     B: Transform
-    function: Callable[[Matrix, Vector], Sequence[Any]]
+    function: PoseResidual
     rows: int
 
 
@@ -56,33 +59,34 @@ class Coupling:
 
     name: str
     joints: tuple[str, ...]
-    function: Callable[..., Sequence[Any]]
+    function: JointResidual
     rows: int
 
 
+LoopConstraint = Loop | Coupling
 _AXES = ("x", "y", "z", "rx", "ry", "rz")
 
 
-def _turned(R: Matrix) -> tuple[Any, Any]:
-    """Give what B's z axis is tilted about A's x and y; zero where the axes agree."""
+def _turned(R: Matrix) -> tuple[Scalar, Scalar]:
+    """Return the tilt of B's z axis about A's x and y; zero where the axes agree."""
     return -R[1, 2], R[0, 2]
 
 
-def _axes(names: Sequence[str]) -> Callable[[Matrix, Vector], list[Any]]:
-    """Hold some of the position's and rotation vector's components in A."""
+def _axes(names: Sequence[str]) -> PoseResidual:
+    """Return the residual of some components of position and rotation vector in A."""
 
-    def function(R: Matrix, p: Vector) -> list[Any]:
+    def function(R: Matrix, p: Vector) -> list[Scalar]:
         six = (*p, *log3(R)) if any(n.startswith("r") for n in names) else (*p, 0, 0, 0)
         return [six[_AXES.index(name)] for name in names]
 
     return function
 
 
-def _distance(length: float) -> Callable[[Matrix, Vector], list[Any]]:
+def _distance(length: float) -> PoseResidual:
     return lambda R, p: [sqrt(p @ p) - length]
 
 
-KINDS: dict[str, tuple[int, Callable[[Matrix, Vector], Sequence[Any]]]] = {
+KINDS: dict[str, tuple[int, PoseResidual]] = {
     "point": (3, lambda R, p: list(p)),
     "pin": (2, lambda R, p: [p[0], p[1]]),
     "planar_weld": (3, lambda R, p: [p[0], p[1], atan2(R[1, 0], R[0, 0])]),
@@ -96,63 +100,63 @@ def make_loop(
     kind: str,
     b: str,
     a: str | None = None,
-    at_b: Mapping[str, Any] | Transform | None = None,
-    at_a: Mapping[str, Any] | Transform | None = None,
+    at_b: FramePlacement = None,
+    at_a: FramePlacement = None,
     axes: Sequence[str] = (),
     length: float | None = None,
 ) -> Loop:
-    """Make a loop of a kind that has a name.
+    """Return a loop of a kind that has a name.
 
     Args:
         name: What errors and outputs call it.
         kind: point (3 rows), pin (2, in A's plane xy), planar_weld (3), revolute (5,
             about the frames' z), weld (6), axes (those listed), distance (1).
-        b: Link that is held.
-        a: Link that holds it; None is the base.
+        b: Link with frame B.
+        a: Link with frame A; None is the base.
         at_b, at_a: Frames on the links: {xyz, rpy}, or a Transform from the link.
         axes: For kind axes: x, y, z, rx, ry, rz, in A.
         length: For kind distance, between the origins [m].
 
     Source: KIM-3.0.
     """
-    places = _place(name, at_a), _place(name, at_b)
+    frames = _placement(name, at_a), _placement(name, at_b)
     if kind == "axes":
         unknown = [x for x in axes if x not in _AXES]
         if unknown or not axes:
             raise ModelError(
                 f"loop '{name}': axes {list(axes)}; valid: {', '.join(_AXES)}", name
             )
-        return Loop(name, a, b, *places, _axes(tuple(axes)), len(axes))
+        return Loop(name, a, b, *frames, _axes(tuple(axes)), len(axes))
     if kind == "distance":
         if length is None or not math.isfinite(length) or length <= 0:
             raise ModelError(
                 f"loop '{name}': a distance needs a length > 0 [m], got {length}", name
             )
-        return Loop(name, a, b, *places, _distance(float(length)), 1)
+        return Loop(name, a, b, *frames, _distance(float(length)), 1)
     if kind not in KINDS:
         valid = ", ".join([*KINDS, "axes", "distance"])
         raise ModelError(f"loop '{name}': unknown kind '{kind}'; valid: {valid}", name)
     rows, function = KINDS[kind]
-    return Loop(name, a, b, *places, function, rows)
+    return Loop(name, a, b, *frames, function, rows)
 
 
 def user_loop(
     name: str,
-    function: Callable[[Matrix, Vector], Sequence[Any]],
+    function: PoseResidual,
     b: str,
     a: str | None = None,
-    at_b: Any = None,
-    at_a: Any = None,
+    at_b: FramePlacement = None,
+    at_a: FramePlacement = None,
 ) -> Loop:
-    """Make a loop from a function of the pose of B in A: (R, p) -> residuals."""
+    """Return a loop of a function of the pose of B in A: (R, p) -> residuals."""
     rows = len(list(function(Matrix.identity(3), Vector((0.1, 0.2, 0.3)))))
-    return Loop(name, a, b, _place(name, at_a), _place(name, at_b), function, rows)
+    return Loop(
+        name, a, b, _placement(name, at_a), _placement(name, at_b), function, rows
+    )
 
 
-def coupling(
-    name: str, joints: Sequence[str], function: Callable[..., Sequence[Any]]
-) -> Coupling:
-    """Make a coupling from a function of joint positions: (q_a, q_b, ...) -> residuals.
+def coupling(name: str, joints: Sequence[str], function: JointResidual) -> Coupling:
+    """Return a coupling of a function of joint positions: (q_a, ...) -> residuals.
 
     Source: KIM-3.0 (joint coupling); TAZZ-5.2 (gears between any joints).
     """
@@ -160,15 +164,15 @@ def coupling(
     return Coupling(name, tuple(joints), function, rows)
 
 
-def _place(name: str, given: Any) -> Transform:
-    """Give the transform of a frame on a link."""
-    if given is None:
+def _placement(name: str, frame: FramePlacement) -> Transform:
+    """Return the transform from a link to a frame on it."""
+    if frame is None:
         return Transform.identity()
-    if isinstance(given, Transform):
-        return given
-    if not isinstance(given, Mapping) or set(given) - {"xyz", "rpy"}:
-        raise ModelError(f"loop '{name}': a frame needs xyz and rpy, got {given}", name)
-    parts = [given.get(key, (0.0, 0.0, 0.0)) for key in ("xyz", "rpy")]
+    if isinstance(frame, Transform):
+        return frame
+    if not isinstance(frame, Mapping) or set(frame) - {"xyz", "rpy"}:
+        raise ModelError(f"loop '{name}': a frame needs xyz and rpy, got {frame}", name)
+    parts = [frame.get(key, (0.0, 0.0, 0.0)) for key in ("xyz", "rpy")]
     for part in parts:
         if len(part) != 3 or not all(math.isfinite(x) for x in part):
             raise ModelError(f"loop '{name}': needs three finite numbers, got {part}")

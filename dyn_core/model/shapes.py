@@ -1,6 +1,6 @@
-"""What a robot touches with: shapes of links, materials, and which links may meet.
+"""Collision geometry: shapes of links, materials, and which links may collide.
 
-Values only. They are read in collisions.py; distances are found in dyn_core.contact.
+Values only. shape_reader.py reads them, dyn_core.contact computes distances.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ ANY, WORLD = "*", "world"  # in pairs: any link; any half-space of the world
 
 @dataclass(frozen=True)
 class Shape:
-    """A collision shape, centred in a frame of its own.
+    """A collision shape, centred in its frame.
 
     Class attributes:
         kind: Its name in files.
 
     Attributes:
-        X: Transform from the link's frame to the shape's own.
+        X: Transform from the link's frame to the shape's.
     """
 
     X: Transform
@@ -108,7 +108,7 @@ class PlacedShape(NamedTuple):
     Attributes:
         link: The link that has it.
         body: Number of the body the link belongs to; 0 is the base.
-        X: Transform from the body's frame to the shape's own.
+        X: Transform from the body's frame to the shape's.
         shape: The shape.
         number: Which of the link's shapes it is, from 0.
     """
@@ -137,7 +137,7 @@ class Material:
     restitution: float = 0.0
 
     def combined(self, other: Material | None) -> Material:
-        """Give the material of a contact; None takes the other's as it is.
+        """Return the material of a contact; None takes the other's as it is.
 
             mu = sqrt(mu_a mu_b),   restitution = max(e_a, e_b)
 
@@ -168,7 +168,7 @@ class PairRules:
     deny: frozenset[frozenset[str]] = frozenset()
 
     def decision(self, a: str, b: str) -> bool | None:
-        """Say whether two links, or a link and `world`, meet; None: no rule.
+        """Return whether two links, or a link and `world`, meet; None: no rule.
 
         `*` stands for links only: one that meets no link may still meet the world.
         """

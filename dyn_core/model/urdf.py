@@ -6,28 +6,31 @@ import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from xml.etree import ElementTree
 
+from numpy.typing import ArrayLike
 from urdf_parser_py import urdf as parser
 from urdf_parser_py.xml_reflection import core as reflection
 
 from dyn_core.errors import ModelError
-from dyn_core.model import collisions
-from dyn_core.model import sidecar as sidecars
-from dyn_core.model.assemble import Build, assemble
+from dyn_core.model import shape_reader
+from dyn_core.model import sidecar as sidecar_file
+from dyn_core.model.build import Build
 from dyn_core.model.description import (
     Description,
     Geometry,
     JointSpec,
     LinkSpec,
     Mimic,
-    origin,
 )
-from dyn_core.model.joints.single import unit
-from dyn_core.model.model import Model
+from dyn_core.model.frames import origin
+from dyn_core.model.joints.one_axis import unit
+from dyn_core.model.model import Model, assemble
 from dyn_core.spatial import RigidInertia
 
+Source = str | bytes | os.PathLike[str] | IO[str] | IO[bytes]
+Parsed = Any  # an object of urdf_parser_py, which has no types
 _LINK_PARTS = ("inertial", "visual", "collision")
 _JOINT_PARTS = (
     "origin", "parent", "child", "axis", "calibration", "dynamics", "limit",
@@ -42,18 +45,18 @@ _SILENT = ("transmission", "gazebo", "ros2_control", "material", "version")
 
 
 def load_urdf(
-    source: Any,
+    source: Source,
     *,
     root_joint: str = "fixed",
-    lock: Mapping[str, Any] | None = None,
+    lock: Mapping[str, ArrayLike] | None = None,
     root: str | None = None,
     tip: str | None = None,
-    extras: Any = None,
+    extras: sidecar_file.Extras | None = None,
     sidecar: bool = True,
     check: str = "error",
     gravity: tuple[float, ...] = (0.0, 0.0, -9.81),
 ) -> Model:
-    """Give the Model of a URDF.
+    """Return the Model of a URDF.
 
     Args:
         source: Path, XML text, or open file.
@@ -79,9 +82,9 @@ def load_urdf(
         beside = path.with_name(path.stem + ".dyn.yaml")
         extras = beside if beside.exists() else None
     if path is not None:
-        description = sidecars.from_file(description, path)
+        description = sidecar_file.from_file(description, path)
     if extras is not None:
-        description = sidecars.apply(description, extras)
+        description = sidecar_file.apply(description, extras)
     strict = check == "error"
     return assemble(
         Build(description, root, tip, root_joint, dict(lock or {}), g, strict)
@@ -89,7 +92,7 @@ def load_urdf(
 
 
 def describe(text: str | bytes) -> Description:
-    """Give the Description of URDF text."""
+    """Return the Description of URDF text."""
     if isinstance(text, bytes):
         text = text.decode("utf-8", "replace")
     element, warnings = _clean(text)
@@ -108,21 +111,23 @@ def describe(text: str | bytes) -> Description:
     )
 
 
-def _grouped(messages: list[str]) -> list[str]:
-    """Say once what the parser says of many elements, with their number."""
+def _grouped(reported: list[str]) -> list[str]:
+    """Return one message for those that the parser repeats, with their number."""
     kinds: dict[str, list[str]] = {}
-    for message in messages:
+    for message in reported:
         what, _, path = message.partition(" in ")
         kinds.setdefault(f"{what} of <{path.rpartition('/')[2]}>", []).append(message)
     return [
-        found[0] if len(found) == 1 else f"{kind} is left out, {len(found)} times"
-        for kind, found in kinds.items()
+        messages[0]
+        if len(messages) == 1
+        else f"{kind} is left out, {len(messages)} times"
+        for kind, messages in kinds.items()
     ]
 
 
-def _read(source: Any) -> tuple[str, Path | None]:
-    """Give the text and, where there is one, the path."""
-    if hasattr(source, "read"):
+def _read(source: Source) -> tuple[str, Path | None]:
+    """Return the text and, where there is one, the path."""
+    if not isinstance(source, (str, bytes, os.PathLike)):
         text = source.read()
         return text if isinstance(text, str) else text.decode("utf-8", "replace"), None
     if isinstance(source, bytes):
@@ -167,7 +172,7 @@ def _clean(text: str) -> tuple[ElementTree.Element, list[str]]:
 
 
 def _clean_part(element: ElementTree.Element, warnings: list[str]) -> None:
-    """Keep the known children of a link or joint."""
+    """Remove all but the known children of a link or joint."""
     known = _LINK_PARTS if element.tag == "link" else _JOINT_PARTS
     name = element.get("name", "")
     for visual in element.findall("visual"):
@@ -189,7 +194,7 @@ def _clean_part(element: ElementTree.Element, warnings: list[str]) -> None:
 
 
 def _check_joint_element(element: ElementTree.Element, name: str) -> None:
-    """Say in words what the parser would only fail on."""
+    """Check what the parser would fail on without a reason."""
     kind, valid = element.get("type"), ", ".join(_TYPES)
     if kind not in _TYPES:
         raise ModelError(f"joint '{name}': unknown type '{kind}'; valid: {valid}", name)
@@ -207,20 +212,20 @@ def _check_joint_element(element: ElementTree.Element, name: str) -> None:
                 limit.set(key, "0")
 
 
-def _triple(values: Any) -> tuple[float, float, float]:
+def _triple(values: Parsed) -> tuple[float, float, float]:
     numbers = (0.0, 0.0, 0.0) if values is None else tuple(float(x) for x in values)
     return numbers  # type: ignore[return-value]
 
 
-def _pose(element: Any) -> tuple[tuple, tuple]:
-    """Give xyz and rpy of an <origin>, which may be absent."""
+def _pose(element: Parsed) -> tuple[tuple, tuple]:
+    """Return xyz and rpy of an <origin>, which may be absent."""
     if element is None:
         return (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
     return _triple(element.xyz), _triple(element.rpy)
 
 
-def _link(link: Any) -> LinkSpec:
-    """Read a link; what is omitted gets its default."""
+def _link(link: Parsed) -> LinkSpec:
+    """Return a link; what is omitted gets its default."""
     inertia = RigidInertia.zero()
     six: tuple[float, ...]
     if link.inertial is not None:
@@ -234,12 +239,12 @@ def _link(link: Any) -> LinkSpec:
     shapes = [("visual", x) for x in link.visuals]
     shapes += [("collision", x) for x in link.collisions]
     geometry = tuple(_geometry(*shape) for shape in shapes)
-    touching = collisions.from_geometry(link.name, geometry)
-    return LinkSpec(link.name, inertia, geometry, touching)
+    collisions = shape_reader.from_geometry(link.name, geometry)
+    return LinkSpec(link.name, inertia, geometry, collisions)
 
 
-def _geometry(role: str, element: Any) -> Geometry:
-    """Keep a shape as the file has it."""
+def _geometry(role: str, element: Parsed) -> Geometry:
+    """Return a shape as the file has it."""
     shape = element.geometry
     kind = type(shape).__name__.lower()
     mesh = getattr(shape, "filename", None)
@@ -253,8 +258,8 @@ def _geometry(role: str, element: Any) -> Geometry:
     return Geometry(role, kind, size, mesh, origin(*_pose(element.origin)).pose)
 
 
-def _joint(joint: Any, warnings: list[str]) -> JointSpec:
-    """Read a joint; what is omitted gets its default."""
+def _joint(joint: Parsed, warnings: list[str]) -> JointSpec:
+    """Return a joint; what is omitted gets its default."""
     kind, limit, dynamics = joint.type, joint.limit, joint.dynamics
     axis = (1.0, 0.0, 0.0) if joint.axis is None else _triple(joint.axis)
     low, high, velocity, effort = -math.inf, math.inf, math.inf, 0.0

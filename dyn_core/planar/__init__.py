@@ -1,6 +1,6 @@
 """Planar kinematic chains: models, states, conversion, simulation with impacts."""
 
-from dyn_core.planar.chain import (
+from dyn_core.planar.chain.chain import (
     FREE,
     GUIDED,
     LINE,
@@ -10,7 +10,7 @@ from dyn_core.planar.chain import (
     make_chain,
     make_chain_like,
 )
-from dyn_core.planar.geometry import (
+from dyn_core.planar.chain.geometry import (
     ChainState,
     from_angles,
     joint_angles,
@@ -19,8 +19,9 @@ from dyn_core.planar.geometry import (
     repair_drift,
     to_angles,
 )
-from dyn_core.planar.objects import OBJECTS, PlanarObject, planar_object
-from dyn_core.planar.simulator import ChainSimulator
+from dyn_core.planar.chain.modes import JointModes
+from dyn_core.planar.chain.simulator import ChainSimulator
+from dyn_core.planar.objects.objects import OBJECTS, PlanarObject, planar_object
 
 __all__ = [
     "FREE",
@@ -32,6 +33,7 @@ __all__ = [
     "ChainState",
     "Constraints",
     "HalfPlane",
+    "JointModes",
     "PlanarObject",
     "from_angles",
     "joint_angles",

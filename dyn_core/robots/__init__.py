@@ -1,4 +1,4 @@
-"""What ships with the package: robots as URDF files, planar chains as YAML files.
+"""Shipped robots as URDF files, and planar chains as YAML files.
 
 Their headers say where the numbers are from.
 """
@@ -7,33 +7,44 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dyn_core.errors import ModelError
+from dyn_core.errors import ModelError, unknown_name
 
 _FOLDER = Path(__file__).parent
 CHAIN = ".chain.yaml"
 
 
 def names() -> list[str]:
-    """Give the names of the shipped robots, sorted."""
+    """Return the names of the shipped robots, sorted."""
     return sorted(path.stem for path in _FOLDER.glob("*.urdf"))
 
 
 def path(name: str) -> Path:
-    """Give the URDF file of a shipped robot; an unknown name lists the known."""
+    """Return the URDF file of a shipped robot; an unknown name is refused."""
     if name not in names():
-        known = ", ".join(names())
-        raise ModelError(f"no shipped robot is called '{name}'; known: {known}", name)
+        raise ModelError(unknown_name("shipped robot", name, names()), name)
     return _FOLDER / f"{name}.urdf"
 
 
+def find(name: str) -> Path:
+    """Return the URDF file of a shipped robot, or the path that the name is.
+
+    Raises:
+        ModelError: It is neither; says the nearest names.
+    """
+    if name in names():
+        return path(name)
+    if Path(name).exists() or Path(name).suffix or Path(name).name != name:
+        return Path(name)  # reading it says what is wrong with it
+    raise ModelError(unknown_name("robot", name, names()) + ", or a path", name)
+
+
 def chains() -> list[str]:
-    """Give the names of the shipped planar chains, sorted."""
+    """Return the names of the shipped planar chains, sorted."""
     return sorted(path.name.removesuffix(CHAIN) for path in _FOLDER.glob(f"*{CHAIN}"))
 
 
 def chain_path(name: str) -> Path:
-    """Give the YAML file of a shipped planar chain; an unknown name lists the known."""
+    """The YAML file of a shipped planar chain; an unknown name is refused."""
     if name not in chains():
-        known = ", ".join(chains())
-        raise ModelError(f"no shipped chain is called '{name}'; known: {known}", name)
+        raise ModelError(unknown_name("shipped chain", name, chains()), name)
     return _FOLDER / f"{name}{CHAIN}"

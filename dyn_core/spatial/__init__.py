@@ -24,7 +24,6 @@ from dyn_core.spatial.inertia import (
     ForceSubspace,
     MotionSubspace,
     RigidInertia,
-    VelocityProduct,
 )
 from dyn_core.spatial.symmetric import Symmetric
 from dyn_core.spatial.transforms import Transform
@@ -41,6 +40,7 @@ from dyn_core.spatial.vectors import (
     skew,
     total,
 )
+from dyn_core.spatial.velocity_product import VelocityProduct
 
 __all__ = [
     "ArticulatedInertia",

@@ -5,7 +5,7 @@ the two z axes, the twist what is left of the rotation once these are aligned by
 smallest rotation. Note that neither is about the axis of the rotation itself.
 
 The names of the source are column first: R_zx is the x component of the plug's z axis,
-R[0, 2]. All functions are texts.
+R[0, 2]. All functions can be traced.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from dyn_core.errors import SingularError
-from dyn_core.scalar import atan2, logical_not, require, sqrt, where
+from dyn_core.numbers.scalar import atan2, logical_not, require, sqrt, where
 from dyn_core.spatial.vectors import Matrix, Vector
 
 # Least 1 + cos(swing) at which twist has a meaning. There a twist read from R, whose
@@ -37,7 +37,7 @@ class SwingTwist(NamedTuple):
 
 
 def swing_angle(R: Matrix) -> Any:
-    """Give the angle between the z axes of socket and plug.
+    """Return the angle between the z axes of socket and plug.
 
         swing = atan2(hypot(R_zx, R_zy), R_zz)
 
@@ -58,7 +58,7 @@ def swing_angle(R: Matrix) -> Any:
 
 
 def twist_angle(R: Matrix, item: str = ITEM) -> Any:
-    """Give the angle about z that is left once the z axes are aligned.
+    """Return the angle about z that is left once the z axes are aligned.
 
         cos(twist) = (R_xx + R_yy)/(1 + R_zz),   sin(twist) = (R_xy - R_yx)/(1 + R_zz)
 
@@ -81,7 +81,7 @@ def twist_angle(R: Matrix, item: str = ITEM) -> Any:
 
 
 def swing_twist(R: Matrix, item: str = ITEM) -> SwingTwist:
-    """Give both angles [rad]; a swing of pi is a SingularError.
+    """Return both angles [rad]; a swing of pi is a SingularError.
 
         R = Q.T Rz(twist),   Q of aligning_rotation
 
@@ -98,7 +98,7 @@ def swing_twist(R: Matrix, item: str = ITEM) -> SwingTwist:
 
 
 def aligning_rotation(R: Matrix, item: str = ITEM) -> Matrix:
-    """Give the smallest rotation Q that takes the plug's z axis to the socket's.
+    """Return the smallest rotation Q that takes the plug's z axis to the socket's.
 
         Q R e_z = e_z,   Q R = Rz(twist)
 
@@ -123,7 +123,7 @@ def aligning_rotation(R: Matrix, item: str = ITEM) -> Matrix:
 
 
 def swing_twist_rows(R: Matrix, item: str = ITEM) -> Matrix:
-    """Give the rows that take a relative angular velocity to the rates of the angles.
+    """Return the rows that take a relative angular velocity to the rates of the angles.
 
         swing: (z_s x z_p)/sin(swing),   twist: (z_s + z_p)/(1 + z_s . z_p)
 
@@ -153,7 +153,7 @@ def swing_twist_rows(R: Matrix, item: str = ITEM) -> Matrix:
 
 
 def swing_twist_rates(R: Matrix, w: Vector, item: str = ITEM) -> SwingTwist:
-    """Give the rates of both angles.
+    """Return the rates of both angles.
 
         d swing/dt = w . (z_s x z_p)/sin(swing)
         d twist/dt = w . (z_s + z_p)/(1 + z_s . z_p)
@@ -175,7 +175,7 @@ def swing_twist_rates(R: Matrix, w: Vector, item: str = ITEM) -> SwingTwist:
 
 
 def _open(R: Matrix, item: str) -> Any:
-    """Give 1/(1 + R_zz); opposite axes are an error, NaN passes."""
+    """Return 1/(1 + R_zz); opposite axes are an error, NaN passes."""
     opened = 1.0 + R[2, 2]
     require(logical_not(opened <= _OPPOSITE), SingularError, item)
     return 1.0 / opened

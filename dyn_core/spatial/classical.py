@@ -4,7 +4,7 @@ Motions here hold [angular; linear]. The linear part of an acceleration is the
 origin's own acceleration (r'' in the frame's axes), not the spatial one; conventions
 changes between the two, and to tazz's order. What a frame b does relative to a frame a
 is in a's axes: V_ab = (w_ab; dr_ab/dt), A_ab = (dw_ab/dt; d²r_ab/dt²). All but the
-checks of a Pose are texts.
+checks of a Pose can be traced.
 """
 
 from __future__ import annotations
@@ -69,13 +69,13 @@ class Pose:
 
     @classmethod
     def of_transform(cls, X: Transform) -> Pose:
-        """Give the pose of b in a of the Transform from a to b."""
+        """Return the pose of b in a of the Transform from a to b."""
         R, r = X.pose
         return cls.of(r, R)
 
     @classmethod
     def identity(cls) -> Pose:
-        """Give the pose of a frame in itself."""
+        """Return the pose of a frame in itself."""
         return cls.of(Vector.zeros(3), Matrix.identity(3))
 
     def __mul__(self, other: Pose) -> Pose:
@@ -84,13 +84,13 @@ class Pose:
         return Pose.of(self.r + self.R @ other.r, self.R @ other.R)
 
     def inverse(self) -> Pose:
-        """Give the pose of a in b: (-R.T r, R.T)."""
+        """Return the pose of a in b: (-R.T r, R.T)."""
         back = self.R.T
         return Pose.of(-(back @ self.r), back)
 
     @property
     def transform(self) -> Transform:
-        """Give X from a to b, for motions; X.T takes forces from b to a.
+        """Return X from a to b, for motions; X.T takes forces from b to a.
 
             X(P * Q) = X(Q) X(P),   X(P)^-1 = X(P^-1)
 
@@ -100,7 +100,7 @@ class Pose:
 
     @property
     def turn(self) -> Transform:
-        """Give X(R, 0): a change of axes without a change of point."""
+        """Return X(R, 0): a change of axes without a change of point."""
         return Transform(self.R.T, Vector.zeros(3))
 
     def __repr__(self) -> str:
@@ -125,7 +125,7 @@ def _rotation(numbers: list[Any], normalize: bool) -> list[list[float]]:
 
 
 def coriolis_term(w_a: Vector, r_ab: Vector, v_ab: Vector, w_ab: Vector) -> Motion:
-    """Give what the motion of a and of b in a add to the acceleration of b.
+    """Return what the motion of a and of b in a add to the acceleration of b.
 
         C_ab = (w_a x w_ab;  (w_a . r_ab) w_a - |w_a|² r_ab + 2 w_a x v_ab)
 
@@ -149,7 +149,7 @@ def coriolis_term(w_a: Vector, r_ab: Vector, v_ab: Vector, w_ab: Vector) -> Moti
 def propagate_velocity(
     pose_ab: Pose, V_a: Motion, V_ab: Motion, frame: str = "local", R_a: Any = None
 ) -> Motion:
-    """Give the velocity of b from that of a.
+    """Return the velocity of b from that of a.
 
         local:     V_b = X(R_ab, r_ab) V_a + X(R_ab, 0) V_ab
         inertial:  w_b = w_a + R_a w_ab,  v_b = v_a + w_a x (R_a r_ab) + R_a v_ab
@@ -181,7 +181,7 @@ def propagate_acceleration(
     frame: str = "local",
     R_a: Any = None,
 ) -> Motion:
-    """Give the classical acceleration of b from that of a.
+    """Return the classical acceleration of b from that of a.
 
         local:     A_b = X(R_ab, r_ab) A_a + X(R_ab, 0) (C_ab + A_ab)
         inertial:  alpha_b = alpha_a + w_a x (R_a w_ab) + R_a alpha_ab
@@ -211,7 +211,7 @@ def propagate_acceleration(
 
 
 def _inertial(frame: str, R_a: Any) -> bool:
-    """Tell whether inertial axes are meant; refuse what has no meaning."""
+    """Return whether inertial axes are meant; refuse other words."""
     if frame not in ("local", "inertial"):
         raise ValueError(f"frame '{frame}': wanted local or inertial")
     if (frame == "inertial") != (R_a is not None):
@@ -233,7 +233,7 @@ class PairTransforms(NamedTuple):
 
 
 def pair_transforms(socket: Pose, joint: Pose, plug: Pose) -> PairTransforms:
-    """Give the transforms from a parent p to a child c.
+    """Return the transforms from a parent p to a child c.
 
         X_cp = X(cj')^-1 X(jj') X(pj),   X_cj_rot = X(cj')^-1 X(R_jj', 0)
 
@@ -255,7 +255,7 @@ def pair_transforms(socket: Pose, joint: Pose, plug: Pose) -> PairTransforms:
 def pair_velocity(
     socket: Pose, joint: Pose, plug: Pose, V_p: Motion, V_jj: Motion
 ) -> Motion:
-    """Give the velocity of a child across a joint with four frames.
+    """Return the velocity of a child across a joint with four frames.
 
         V_c = X_cp V_p + X_cj_rot V_jj',   V_jj' = J qd
 
@@ -283,7 +283,7 @@ def velocity_product(
     w_c: Vector,
     Jdot_qd: Motion,
 ) -> Motion:
-    """Give what velocities add to the classical acceleration of a child.
+    """Return what velocities add to the classical acceleration of a child.
 
         A_c = X_cp A_p + C_pc + X_cj_rot J qdd
         C_pc = X(cj')^-1 [X(jj') X(R_pj, 0) C_pj + X(R_jj', 0) C_jj'

@@ -113,7 +113,7 @@ class RigidInertia:
         return Symmetric((x * 0.5, -xy, -xz, y * 0.5, -yz, z * 0.5))
 
     def force_of(self, a: Vector, U: Matrix) -> Force:
-        """Give the force that a motion of the body takes.
+        """Return the force that a motion of the body takes.
 
             force = m a + U h,   moment = h x a + vee(U P - (U P).T)
 
@@ -136,7 +136,7 @@ class RigidInertia:
         return Force(turn + cross3(self.h, a), a * self.m + U @ self.h)
 
     def articulated(self) -> ArticulatedInertia:
-        """Give the same inertia as an ArticulatedInertia."""
+        """Return the same inertia as an ArticulatedInertia."""
         return ArticulatedInertia(
             self.I, skew(self.h), Symmetric.scaled_identity(self.m)
         )
@@ -153,7 +153,7 @@ def _is_zero(x: Any) -> bool:
 
 
 def _axis(column: Motion) -> int | None:
-    """Give which coordinate axis a motion is along, if it is known to be."""
+    """Return which coordinate axis a motion is along, if it is known to be."""
     used = [k for k, x in enumerate(column) if not _is_zero(x)]
     return used[0] if len(used) == 1 else None
 
@@ -199,7 +199,7 @@ class ArticulatedInertia:
     def reduced(
         self, U: ForceSubspace, D_inverse: Matrix, S: MotionSubspace, armature: Any
     ) -> ArticulatedInertia:
-        """Give what is felt across a joint: IA - U D^-1 U.T, with U = IA S.
+        """Return the inertia that acts across a joint: IA - U D^-1 U.T, with U = IA S.
 
         Without armature its product with S vanishes: where a column of S is a
         coordinate axis, these entries are zero.
@@ -217,7 +217,9 @@ class ArticulatedInertia:
         def keep(x: Any, i: int, j: int) -> Any:
             return 0.0 if i in gone or j in gone else x
 
-        I = Symmetric(keep(x, *at) for x, at in zip(self.I.entries, ORDER, strict=True))
+        I = Symmetric(
+            keep(x, *place) for x, place in zip(self.I.entries, ORDER, strict=True)
+        )
         M = Symmetric(
             keep(x, i + 3, j + 3)
             for x, (i, j) in zip(self.M.entries, ORDER, strict=True)
@@ -230,55 +232,6 @@ class ArticulatedInertia:
         top = [(*a, *b) for a, b in pairs]
         pairs = zip(self.H.T.rows, self.M.full().rows, strict=True)
         return np.array([*top, *[(*a, *b) for a, b in pairs]], dtype=dtype)
-
-
-class VelocityProduct:
-    """Twice the factor B of the velocity-product forces of bodies with inertia.
-
-        d(v x* I v) = B dv + ... ;   B m = -2 [G w; p x w],   m = [w; .]
-        G = [w_i] P + [h] [v_i],   p = m v_i + w_i x h
-
-    Twelve numbers: a rigid body's B acts on angular velocities only. They add up over
-    bodies in one frame.
-
-    Source: S. Singh, R. Russell and P. Wensing 2022, (29), for I with second moments P.
-    """
-
-    __slots__ = ("G", "p")
-
-    def __init__(self, G: Matrix, p: Vector) -> None:
-        self.G, self.p = G, p
-
-    @classmethod
-    def of(cls, I: RigidInertia, v: Motion) -> VelocityProduct:
-        """Make that of one body moving at v."""
-        w, o = v.ang, v.lin
-        columns = [cross3(w, Vector(row)) for row in I.second_moments.full().rows]
-        inner = I.h @ o
-        G = [[columns[j][i] + o[i] * I.h[j] for j in range(3)] for i in range(3)]
-        for i in range(3):
-            G[i][i] = G[i][i] - inner
-        return cls(Matrix(G), o * I.m + cross3(w, I.h))
-
-    def __add__(self, other: VelocityProduct) -> VelocityProduct:
-        return VelocityProduct(self.G + other.G, self.p + other.p)
-
-    def __matmul__(self, m: Motion) -> Force:
-        return Force((self.G @ m.ang) * -2.0, cross3(self.p, m.ang) * -2.0)
-
-    def transposed_times(self, m: Motion) -> Vector:
-        """Give the angular part of B.T m; the linear part is zero."""
-        return (self.G.T @ m.ang - cross3(self.p, m.lin)) * -2.0
-
-    def seen_from(self, E: Matrix, r: Vector) -> VelocityProduct:
-        """Give X.T B X for the transform (E, r)."""
-        p = E.T @ self.p
-        turned = E.T @ self.G @ E
-        inner = r @ p
-        G = [[turned[i, j] + p[i] * r[j] for j in range(3)] for i in range(3)]
-        for i in range(3):
-            G[i][i] = G[i][i] - inner
-        return VelocityProduct(Matrix(G), p)
 
 
 class _Subspace:
@@ -347,7 +300,7 @@ class ForceSubspace(_Subspace):
         return self._combine(other, Force.zero())
 
     def _outer(self, others: _Subspace) -> ArticulatedInertia:
-        """Give the product with another's transpose; the result must be symmetric."""
+        """Return the product with another's transpose; the result must be symmetric."""
         rows = list(zip(*self, strict=True)), list(zip(*others, strict=True))
 
         def entry(i: int, j: int) -> Any:
@@ -376,7 +329,7 @@ class _SubspaceTransposed:
 
 
 def cross_matrix(v: Motion) -> np.ndarray:
-    """Give the 6x6 matrix v x (floats); v x* is its negative transpose.
+    """Return the 6x6 matrix v x (floats); v x* is its negative transpose.
 
     Source: GUIDE (17); SV-5.3.
     """

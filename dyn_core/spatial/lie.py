@@ -1,6 +1,6 @@
 """Exponential and logarithm of rotations and poses; quaternions (x, y, z, w).
 
-Series take over near zero, by `where`, so every function is a text.
+Series take over near zero, by `where`, so every function can be traced.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dyn_core.scalar import absolute, atan2, sin, sqrt, where
+from dyn_core.numbers.scalar import absolute, atan2, sin, sqrt, where
 from dyn_core.spatial.transforms import Transform
 from dyn_core.spatial.vectors import Matrix, Motion, Vector, cross3, cross_motion, skew
 
@@ -16,12 +16,12 @@ _SMALL = 0.25  # angle² below which the series are exact to the last bit or two
 
 
 def _factorials(start: int) -> tuple[float, ...]:
-    """Give the coefficients of 1/start! - t²/(start + 2)! + ..."""
+    """Return the coefficients of 1/start! - t²/(start + 2)! + ..."""
     return tuple((-1.0) ** k / math.factorial(start + 2 * k) for k in range(8))
 
 
 def _slope(coefficients: tuple[float, ...]) -> tuple[float, ...]:
-    """Give the coefficients of the derivative by t²."""
+    """Return the coefficients of the derivative by t²."""
     return tuple(k * c for k, c in enumerate(coefficients))[1:]
 
 
@@ -31,7 +31,7 @@ _E = (1 / 12, 1 / 720, 1 / 30240, 1 / 1209600, 1 / 47900160, 691 / 1307674368000
 
 
 def _power_series(coefficients: tuple[float, ...], t2: Any) -> Any:
-    """Give c0 + c1 t² + c2 t⁴ + ... by Horner's rule."""
+    """Return c0 + c1 t² + c2 t⁴ + ... by Horner's rule."""
     result: Any = coefficients[-1]
     for c in reversed(coefficients[:-1]):
         result = result * t2 + c
@@ -39,14 +39,14 @@ def _power_series(coefficients: tuple[float, ...], t2: Any) -> Any:
 
 
 def _sinc(t2: Any) -> Any:
-    """Give sin t/t of an angle by its square."""
+    """Return sin t/t of an angle by its square."""
     small = t2 < 1e-8
     t = sqrt(where(small, 1.0, t2))
     return where(small, 1 - t2 / 6, sin(t) / t)
 
 
 def sinc_terms(t2: Any) -> tuple[Any, Any, Any]:
-    """Give sin t/t, (1 - cos t)/t² and (t - sin t)/t³ of an angle by its square.
+    """Return sin t/t, (1 - cos t)/t² and (t - sin t)/t³ of an angle by its square.
 
     They and their derivatives are continuous to the last bit or two across the switch
     to series.
@@ -63,7 +63,7 @@ def sinc_terms(t2: Any) -> tuple[Any, Any, Any]:
 
 
 def _sinc_slopes(t2: Any) -> tuple[Any, Any]:
-    """Give the derivatives by t² of (1 - cos t)/t² and (t - sin t)/t³."""
+    """Return the derivatives by t² of (1 - cos t)/t² and (t - sin t)/t³."""
     small = t2 < _SMALL
     over = 1 / where(small, 1.0, t2)
     a, b, d = sinc_terms(t2)
@@ -155,7 +155,7 @@ def log3(R: Matrix) -> Vector:
 
 
 def _half_turn_axis(R: Matrix, cosine: Any) -> Vector:
-    """Give the axis, up to its sign, from R + R.T: good where the turn is large."""
+    """Return the axis, up to its sign, from R + R.T: good where the turn is large."""
     N = (R + R.T) * 0.5 - Matrix.diagonal([cosine] * 3)
     columns = [Vector(row) for row in N.rows]
     best = where(N[1, 1] > N[0, 0], columns[1], columns[0])
@@ -209,7 +209,7 @@ def dexp6_inverse(u: Motion) -> Matrix:
 
 
 def _lower_triangular(J: Matrix, Q: Matrix) -> Matrix:
-    """Give [[J, 0], [Q, J]]."""
+    """Return [[J, 0], [Q, J]]."""
     top = [(*row, 0.0, 0.0, 0.0) for row in J.rows]
     bottom = [(*q, *j) for q, j in zip(Q.rows, J.rows, strict=True)]
     return Matrix([*top, *bottom])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dyn_core.errors import SingularError
-from dyn_core.scalar import logical_not, require
+from dyn_core.numbers.scalar import logical_not, require
 from dyn_core.spatial.vectors import Matrix, Vector
 
 
@@ -21,7 +21,7 @@ class Factored:
     """
 
     def __init__(
-        self, A: Matrix, floors: Sequence[float], items: Sequence[str]
+        self, A: Matrix, pivot_tolerances: Sequence[float], items: Sequence[str]
     ) -> None:
         n = A.shape[0]
         L: list[list[Any]] = [[0.0] * n for _ in range(n)]
@@ -31,7 +31,7 @@ class Factored:
             d = A[j, j]
             for k in range(j + 1, n):
                 d = d - L[k][j] * DL[k][j]
-            require(logical_not(d <= floors[j]), SingularError, items[j])
+            require(logical_not(d <= pivot_tolerances[j]), SingularError, items[j])
             self.over_D[j] = 1.0 / d
             for i in range(j):
                 x = A[i, j]
@@ -41,7 +41,7 @@ class Factored:
                 L[j][i] = x * self.over_D[j]
 
     def solve(self, b: Sequence[Any]) -> Vector:
-        """Give x of A x = b."""
+        """Return x of A x = b."""
         n = len(self.L)
         x = list(b)
         for i in reversed(range(n)):
@@ -54,7 +54,7 @@ class Factored:
         return Vector(x)
 
     def halves(self, b: Sequence[Any]) -> tuple[Vector, Vector]:
-        """Give z = L^-T b and D^-1 z, so that b.T A^-1 c = z(b) . D^-1 z(c)."""
+        """Return z = L^-T b and D^-1 z, so that b.T A^-1 c = z(b) . D^-1 z(c)."""
         n = len(self.L)
         z = list(b)
         for i in reversed(range(n)):
@@ -64,7 +64,7 @@ class Factored:
         return Vector(z), Vector(scaled)
 
     def inverse(self) -> Matrix:
-        """Give the inverse of A, symmetric to the last bit."""
+        """Return the inverse of A, symmetric to the last bit."""
         n = len(self.L)
         columns = [self.solve([float(i == j) for i in range(n)]) for j in range(n)]
         return Matrix(

@@ -26,7 +26,7 @@ class Symmetric:
 
     @classmethod
     def scaled_identity(cls, m: Any) -> Symmetric:
-        """Give m times the unit matrix."""
+        """Return m times the unit matrix."""
         return cls((m, 0.0, 0.0, m, 0.0, m))
 
     def full(self) -> Matrix:
@@ -34,7 +34,7 @@ class Symmetric:
         return Matrix([self.entries[k] for k in row] for row in _PLACE)
 
     def rotated(self, R: Matrix) -> Symmetric:
-        """Give R A R.T."""
+        """Return R A R.T."""
         half = R @ self.full()
         rows, columns = half.rows, R.rows
         return Symmetric(Vector(rows[i]) @ Vector(columns[j]) for i, j in ORDER)

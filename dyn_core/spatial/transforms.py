@@ -12,10 +12,10 @@ from dyn_core.spatial.inertia import (
     ForceSubspace,
     MotionSubspace,
     RigidInertia,
-    Symmetric,
-    VelocityProduct,
 )
+from dyn_core.spatial.symmetric import Symmetric
 from dyn_core.spatial.vectors import Force, Matrix, Motion, Vector, cross3, skew
+from dyn_core.spatial.velocity_product import VelocityProduct
 
 
 class Transform:
@@ -40,7 +40,7 @@ class Transform:
 
     @classmethod
     def identity(cls) -> Transform:
-        """Give the transform that changes nothing; its products cost nothing."""
+        """Return the transform that changes nothing; its products cost nothing."""
         return _IDENTITY
 
     @classmethod
@@ -81,14 +81,14 @@ class Transform:
         return NotImplemented
 
     def matrix(self) -> Matrix:
-        """Give the 6x6 matrix that acts on motions."""
+        """Return the 6x6 matrix that acts on motions."""
         lower = -(self.E @ skew(self.r))
         top = [(*row, 0.0, 0.0, 0.0) for row in self.E.rows]
         pairs = zip(lower.rows, self.E.rows, strict=True)
         return Matrix([*top, *[(*low, *row) for low, row in pairs]])
 
     def force_matrix(self) -> Matrix:
-        """Give the 6x6 matrix X* that acts on forces, from A to B."""
+        """Return the 6x6 matrix X* that acts on forces, from A to B."""
         upper = -(self.E @ skew(self.r))
         pairs = zip(self.E.rows, upper.rows, strict=True)
         bottom = [(0.0, 0.0, 0.0, *row) for row in self.E.rows]

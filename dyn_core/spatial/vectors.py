@@ -29,8 +29,8 @@ class Vector:
         return iter(self.entries)
 
     def __getitem__(self, index: Any) -> Any:
-        found = self.entries[index]
-        return Vector(found) if isinstance(index, slice) else found
+        entries = self.entries[index]
+        return Vector(entries) if isinstance(index, slice) else entries
 
     def __repr__(self) -> str:
         return f"Vector({', '.join(map(str, self.entries))})"
@@ -141,12 +141,12 @@ class Matrix:
 
     @classmethod
     def zeros(cls, rows: int, columns: int) -> Matrix:
-        """Give a matrix of zeros."""
+        """Return a matrix of zeros."""
         return cls([0.0] * columns for _ in range(rows))
 
     @classmethod
     def identity(cls, n: int) -> Matrix:
-        """Give the unit matrix."""
+        """Return the unit matrix."""
         return cls([float(i == j) for j in range(n)] for i in range(n))
 
     @classmethod
@@ -185,7 +185,7 @@ class Spatial:
 
     @classmethod
     def zero(cls) -> Any:
-        """Give the zero of this space."""
+        """Return the zero of this space."""
         return cls((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
 
     def __iter__(self) -> Iterator[Any]:
@@ -274,7 +274,7 @@ def total(terms: Iterable[Any]) -> Any:
 
 
 def common_frame(a: Spatial, b: Spatial) -> Any:
-    """Give the frame label that two quantities share; different labels are refused."""
+    """The frame label that two quantities share; different labels are refused."""
     if a.frame is not None and b.frame is not None and a.frame != b.frame:
         raise FrameMismatchError(f"frames differ: {a.frame!r} and {b.frame!r}")
     return b.frame if a.frame is None else a.frame
@@ -293,7 +293,7 @@ def skew(r: Iterable[Any]) -> Matrix:
 
 
 def rotation_rates(w: Vector, alpha: Vector) -> Matrix:
-    """Give U = [alpha] + [w][w]: a point fixed at r accelerates by a + U r.
+    """Return U = [alpha] + [w][w]: a point fixed at r accelerates by a + U r.
 
     Args:
         w: Angular velocity, 3 [rad/s].
@@ -337,7 +337,9 @@ def cross_force(v: Motion, f: Force) -> Force:
 
 
 def cross(v: Motion, other: Any) -> Any:
-    """Give v x m for a Motion m and v x* f for a Force f."""
+    """Return v x m for a Motion m, v x* f for a Force f; of a subspace by columns."""
+    if hasattr(other, "columns"):
+        return type(other)(cross(v, column) for column in other)
     if isinstance(other, Force):
         return cross_force(v, other)
     return cross_motion(v, other)

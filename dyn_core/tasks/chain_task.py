@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from dyn_core.errors import ModelError
-from dyn_core.planar.chain import GUIDED, ChainModel
-from dyn_core.planar.geometry import from_angles
-from dyn_core.scalar import maximum, minimum
+from dyn_core.numbers.scalar import maximum, minimum
+from dyn_core.planar.chain.chain import GUIDED, ChainModel
+from dyn_core.planar.chain.geometry import from_angles
+from dyn_core.planar.objects.objects import Bounds
 from dyn_core.spatial import Matrix, Vector
-from dyn_core.tasks.task import OPEN, UNIT, Bounds, Task
+from dyn_core.tasks.task import OPEN, UNIT, Task
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,18 +95,23 @@ class ChainTask(Task):
         return (UNIT, UNIT, OPEN) * (self.system.n - 1) + base
 
     def parts(self, state: Any) -> tuple[Matrix, Matrix, Any, Any]:
-        """Give x and v (n, 2), contact and limit (n) of a state: a text."""
-        n, at = self.system.n, list(state)
-        rows = [at[2 * i : 2 * i + 2] for i in range(2 * n)]
-        return Matrix(rows[:n]), Matrix(rows[n:]), at[4 * n : 5 * n], at[5 * n :]
+        """Return x and v (n, 2), contact and limit (n) of a state."""
+        n, numbers = self.system.n, list(state)
+        rows = [numbers[2 * i : 2 * i + 2] for i in range(2 * n)]
+        return (
+            Matrix(rows[:n]),
+            Matrix(rows[n:]),
+            numbers[4 * n : 5 * n],
+            numbers[5 * n :],
+        )
 
     def control(self, action: Any) -> Sequence[Any]:
-        """Give the torques at all joints."""
+        """Return the torques at all joints."""
         torque = dict(zip(self.motors, action, strict=True))
         return [torque.get(i, 0.0) for i in range(self.system.n)]
 
     def directions(self, x: Matrix) -> list[Vector]:
-        """Give directions of the links by their nominal lengths, (n-1, 2): a text."""
+        """Return directions of the links by their nominal lengths, (n-1, 2)."""
         rows = [Vector(row) for row in x.rows]
         return [
             (rows[i + 1] - rows[i]) * (1.0 / length)
@@ -113,16 +119,16 @@ class ChainTask(Task):
         ]
 
     def turning(self, r: Sequence[Vector], v: Matrix) -> list[Any]:
-        """Give angular velocities of links with directions r [rad/s]: a text."""
+        """Return angular velocities of links with directions r [rad/s]."""
         rows = [Vector(row) for row in v.rows]
-        found = []
+        rates = []
         for i, length in enumerate(self.system.lengths):
             u = (rows[i + 1] - rows[i]) * (1.0 / length)
-            found.append(r[i][0] * u[1] - r[i][1] * u[0])
-        return found
+            rates.append(r[i][0] * u[1] - r[i][1] * u[0])
+        return rates
 
     def observe(self, state: Any) -> Sequence[Any]:
-        """Give what is seen of a state; see the class."""
+        """Return what is seen of a state; see the class."""
         x, v, _, _ = self.parts(state)
         r = self.directions(x)
         seen: list[Any] = []
@@ -131,13 +137,13 @@ class ChainTask(Task):
         return seen if self.guided else [*seen, *x.rows[0], *v.rows[0]]
 
     def reward(self, before: Any, action: Any, after: Any) -> Any:
-        """Give the reward of a step; see the class."""
+        """Return the reward of a step; see the class."""
         x = self.parts(after)[0].rows
         height = (x[-1][1] - x[0][1]) * (1.0 / sum(self.system.lengths))
         return height - self.effort_cost * self.cost(action)
 
     def placed(self, theta: np.ndarray) -> np.ndarray:
-        """Give places of joint 0 for joint angles (rows, n-1), (rows, 2) [m]."""
+        """Return places of joint 0 for joint angles (rows, n-1), (rows, 2) [m]."""
         return np.zeros((len(theta), 2))
 
     def start(self, rng: np.random.Generator, rows: int) -> np.ndarray:
@@ -159,5 +165,5 @@ class ChainTask(Task):
         return np.concatenate([*both, flags], axis=1)
 
     def points(self, state: np.ndarray) -> np.ndarray:
-        """Give the places of the joints in a state, (n, 2) [m]."""
+        """Return the places of the joints in a state, (n, 2) [m]."""
         return np.reshape(np.asarray(state, float)[: 2 * self.system.n], (-1, 2))

@@ -1,4 +1,4 @@
-"""Tasks that step as three of gymnasium's classic control do, to compare speed.
+"""Three tasks of gymnasium's classic control, to compare speed.
 
 One step is one step of theirs: the same equations, scheme, interval, actions and end;
 states and observations are in this project's order, and angles from its zero.
@@ -13,22 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.planar.objects import planar_object
-from dyn_core.scalar import floor, maximum, minimum, where
+from dyn_core.numbers.scalar import floor, maximum, minimum, where
+from dyn_core.planar.objects.objects import Bounds, planar_object
 from dyn_core.spatial import Vector
 from dyn_core.tasks.shipped import AcrobotSwingUp, CartBalance, PendulumSwingUp, Task
-from dyn_core.tasks.task import Bounds
 
 PI = math.pi
 
 
 def wrapped(angle: Any) -> Any:
-    """Give an angle in [-pi, pi): a text."""
+    """Return an angle in [-pi, pi)."""
     return angle - (2 * PI) * floor(angle * (0.5 / PI) + 0.5)
 
 
 def clipped(x: Any, most: float) -> Any:
-    """Give a number within [-most, most]: a text."""
+    """Return a number within [-most, most]."""
     return minimum(maximum(x, -most), most)
 
 
@@ -50,11 +49,11 @@ class ClassicPendulum(PendulumSwingUp):
         return ((-1.0, 1.0), (-1.0, 1.0), (-8.0, 8.0))
 
     def settle(self, state: Any) -> Any:
-        """Give the state with the rate within 8 rad/s."""
+        """Return the state with the rate within 8 rad/s."""
         return Vector((state[0], clipped(state[1], 8.0)))
 
     def reward(self, before: Any, action: Any, after: Any) -> Any:
-        """Give the reward of a step; see the class."""
+        """Return the reward of a step; see the class."""
         angle, rate, torque = wrapped(before[0]), before[1], action[0]
         return -(angle * angle + 0.1 * rate * rate + 0.001 * torque * torque)
 
@@ -79,17 +78,17 @@ class ClassicAcrobot(AcrobotSwingUp):
         return (((-1.0, 1.0),) * 4) + ((-4 * PI, 4 * PI), (-9 * PI, 9 * PI))
 
     def settle(self, state: Any) -> Any:
-        """Give the state with wrapped angles and rates within their bounds."""
+        """Return the state with wrapped angles and rates within their bounds."""
         t1, t2, w1, w2 = state
         rates = clipped(w1, 4 * PI), clipped(w2, 9 * PI)
         return Vector((wrapped(t1), wrapped(t2), *rates))
 
     def reward(self, before: Any, action: Any, after: Any) -> Any:
-        """Give the reward of a step; see the class."""
+        """Return the reward of a step; see the class."""
         return self.over(after) - 1.0
 
     def over(self, after: Any) -> Any:
-        """Give 1 where the tip is high enough, else 0."""
+        """Return 1 where the tip is high enough, else 0."""
         return where(self.height(after) > 1.0, 1.0, 0.0)
 
 
@@ -102,7 +101,7 @@ class ClassicCartPole(CartBalance):
 
 
 def classic_tasks() -> Sequence[Task]:
-    """Give the three tasks; their names begin with classic_."""
+    """Return the three tasks; their names begin with classic_."""
     slippery = {"mu_c": 0.0, "mu_p": 0.0, "g": 9.8}
     return (
         ClassicPendulum(

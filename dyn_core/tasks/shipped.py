@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from dyn_core.errors import ModelError
-from dyn_core.planar.chain import make_chain
-from dyn_core.planar.objects import planar_object
-from dyn_core.scalar import absolute, cos, logical_or, sin, where
+from dyn_core.numbers.scalar import absolute, cos, logical_or, sin, where
+from dyn_core.planar.chain.chain import make_chain
+from dyn_core.planar.objects.objects import Bounds, planar_object
 from dyn_core.tasks.chain_task import ChainTask
-from dyn_core.tasks.task import OPEN, UNIT, Bounds, ObjectTask, Task
+from dyn_core.tasks.task import OPEN, UNIT, ObjectTask, Task
 from dyn_core.tasks.walker import Walker, walker_chain
 
 PI = math.pi
@@ -46,11 +46,11 @@ class PendulumSwingUp(ObjectTask):
         return (UNIT, UNIT, OPEN)
 
     def observe(self, state: Any) -> Sequence[Any]:
-        """Give what is seen of a state; see the class."""
+        """Return what is seen of a state; see the class."""
         return [cos(state[0]), sin(state[0]), state[1]]
 
     def reward(self, before: Any, action: Any, after: Any) -> Any:
-        """Give the reward of a step; see the class."""
+        """Return the reward of a step; see the class."""
         swing = self.rate_cost * after[1] * after[1]
         return cos(after[0]) - swing - self.effort_cost * self.cost(action)
 
@@ -82,22 +82,22 @@ class AcrobotSwingUp(ObjectTask):
         return (UNIT, UNIT, UNIT, UNIT, OPEN, OPEN)
 
     def control(self, action: Any) -> Sequence[Any]:
-        """Give the efforts: none at the support."""
+        """Return the efforts: none at the support."""
         return [0.0, action[0]]
 
     def observe(self, state: Any) -> Sequence[Any]:
-        """Give what is seen of a state; see the class."""
+        """Return what is seen of a state; see the class."""
         t1, t2, w1, w2 = state
         return [cos(t1), sin(t1), cos(t2), sin(t2), w1, w2]
 
     def height(self, state: Any) -> Any:
-        """Give the height of the tip above the support [m]: a text."""
+        """Return the height of the tip above the support [m]."""
         p = self.system.parameters
         s1, c1, s2, c2 = sin(state[0]), cos(state[0]), sin(state[1]), cos(state[1])
         return p["l1"] * s1 + p["l2"] * (s1 * c2 + c1 * s2)
 
     def reward(self, before: Any, action: Any, after: Any) -> Any:
-        """Give the reward of a step; see the class."""
+        """Return the reward of a step; see the class."""
         p = self.system.parameters
         swing = self.rate_cost * (after[2] * after[2] + after[3] * after[3])
         height = self.height(after) / (p["l1"] + p["l2"])
@@ -131,26 +131,26 @@ class WeightLift(ObjectTask):
         return (UNIT,) * 6 + (OPEN,) * 3
 
     def observe(self, state: Any) -> Sequence[Any]:
-        """Give what is seen of a state; see the class."""
+        """Return what is seen of a state; see the class."""
         q, qd = self.parts(state)
         return [f(t) for t in q for f in (cos, sin)] + list(qd)
 
     def heights(self, state: Any) -> list[Any]:
-        """Give the heights of the ends of the links [m]: a text."""
+        """Return the heights of the ends of the links [m]."""
         t1, t2, t3 = state[0], state[0] + state[1], state[0] + state[1] + state[2]
         y1 = sin(t1)
         y2 = y1 + sin(t2)
         return [y1, y2, y2 + sin(t3)]
 
     def reward(self, before: Any, action: Any, after: Any) -> Any:
-        """Give the reward of a step; see the class."""
+        """Return the reward of a step; see the class."""
         _, w = self.parts(after)
         swing = self.rate_cost * sum((x * x for x in w), 0.0)
         height = self.heights(after)[2] * (1.0 / 3.0)
         return height - swing - self.effort_cost * self.cost(action)
 
     def over(self, after: Any) -> Any:
-        """Give 1 where something lies below the support, else 0."""
+        """Return 1 where something lies below the support, else 0."""
         y1, y2, y3 = self.heights(after)
         return where(logical_or(logical_or(y1 < 0.0, y2 < 0.0), y3 < 0.0), 1.0, 0.0)
 
@@ -182,15 +182,15 @@ class CartBalance(ObjectTask):
         return ((-x, x), *[(-angle, angle)] * (nq - 1), *[OPEN] * nq)
 
     def observe(self, state: Any) -> Sequence[Any]:
-        """Give what is seen of a state; see the class."""
+        """Return what is seen of a state; see the class."""
         return list(state)
 
     def reward(self, before: Any, action: Any, after: Any) -> Any:
-        """Give the reward of a step: 1."""
+        """Return the reward of a step: 1."""
         return 1.0
 
     def over(self, after: Any) -> Any:
-        """Give 1 where the cart or a pole is too far, else 0."""
+        """Return 1 where the cart or a pole is too far, else 0."""
         q, _ = self.parts(after)
         far = absolute(q[0]) > self.x_limit
         for angle in q[1:]:
@@ -198,7 +198,7 @@ class CartBalance(ObjectTask):
         return where(far, 1.0, 0.0)
 
     def view(self, points: np.ndarray) -> tuple[float, float, float, float]:
-        """Give what a picture shows: the whole track [m]."""
+        """Return what a picture shows: the whole track [m]."""
         return (-self.x_limit - 0.4, self.x_limit + 0.4, -1.4, 1.4)
 
 
@@ -232,27 +232,27 @@ class CartSwingUp(ObjectTask):
         return ((-2 * self.x_limit, 2 * self.x_limit), UNIT, UNIT, OPEN, OPEN)
 
     def observe(self, state: Any) -> Sequence[Any]:
-        """Give what is seen of a state; see the class."""
+        """Return what is seen of a state; see the class."""
         return [state[0], cos(state[1]), sin(state[1]), state[2], state[3]]
 
     def reward(self, before: Any, action: Any, after: Any) -> Any:
-        """Give the reward of a step; see the class."""
+        """Return the reward of a step; see the class."""
         x, w = after[0], after[3]
         cost = self.place_cost * x * x + self.rate_cost * w * w
         cost = cost + self.effort_cost * self.cost(action)
         return cos(after[1]) - cost - self.end_cost * self.over(after)
 
     def over(self, after: Any) -> Any:
-        """Give 1 where the cart has left its track, else 0."""
+        """Return 1 where the cart has left its track, else 0."""
         return where(absolute(after[0]) > self.x_limit, 1.0, 0.0)
 
     def view(self, points: np.ndarray) -> tuple[float, float, float, float]:
-        """Give what a picture shows: the whole track [m]."""
+        """Return what a picture shows: the whole track [m]."""
         return (-self.x_limit - 0.4, self.x_limit + 0.4, -1.4, 1.4)
 
 
 def hanging_chain() -> Any:
-    """Give the chain of the task planar_chain: three links of 0.5 m on a fixed joint.
+    """Return the chain of the task planar_chain: three links of 0.5 m on a fixed joint.
 
     Masses of 1 kg, rolling resistance 0.05 N·m·s, inner angles within 1.5 rad.
     """
@@ -315,7 +315,7 @@ TASKS: dict[str, Task] = {task.name: task for task in (
 
 
 def planar_task(name: str | Task, **changes: Any) -> Task:
-    """Give a shipped task, with some attributes of one's own.
+    """Return a shipped task, with some attributes of one's own.
 
     Args:
         name: One of TASKS; a Task is taken as it is.

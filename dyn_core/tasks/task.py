@@ -1,4 +1,4 @@
-"""What a task is: a planar system, how it is driven, what is seen and rewarded."""
+"""Tasks: a planar system, how it is driven, what is seen and rewarded."""
 
 from __future__ import annotations
 
@@ -11,25 +11,24 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dyn_core.errors import ModelError
-from dyn_core.planar.geometry import from_angles
-from dyn_core.planar.objects import PlanarObject
-from dyn_core.scalar import maximum, minimum
-from dyn_core.signature import Port, Signature
-from dyn_core.solver import TextSolver
+from dyn_core.numbers.scalar import maximum, minimum
+from dyn_core.planar.chain.geometry import from_angles
+from dyn_core.planar.objects.objects import Bounds, PlanarObject
+from dyn_core.problems import Port, Signature
+from dyn_core.problems.system import System
+from dyn_core.solving.solver import TracedSolver
 from dyn_core.spatial import Vector
-from dyn_core.system import System
 
-Bounds = tuple[tuple[float, float], ...]
 OPEN = (-math.inf, math.inf)
 UNIT = (-1.0, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Task(System):
-    """A system that is to be controlled, as data and texts.
+    """A system that is to be controlled, as data and algorithms.
 
     A step of a task lasts `interval`, dt times substeps; the action is constant in it.
-    control, observe, reward, over and settle are texts: they may be traced.
+    control, observe, reward, over and settle are algorithms: they may be traced.
 
     Class attributes:
         schemes: Integrators that serve it; those of objects: euler, semi_implicit, rk4;
@@ -97,23 +96,23 @@ class Task(System):
         """Least and most of each entry of the observation."""
 
     def control(self, action: Any) -> Sequence[Any]:
-        """Give the efforts of the system for a saturated action: a text."""
+        """Return the efforts of the system for a saturated action."""
         return list(action)
 
     @abstractmethod
     def observe(self, state: Any) -> Sequence[Any]:
-        """Give what is seen of a state: a text."""
+        """Return what is seen of a state."""
 
     @abstractmethod
     def reward(self, before: Any, action: Any, after: Any) -> Any:
-        """Give the reward of a step with a saturated action: a text."""
+        """Return the reward of a step with a saturated action."""
 
     def over(self, after: Any) -> Any:
-        """Give 1 where a state ends the episode, else 0: a text."""
+        """Return 1 where a state ends the episode, else 0."""
         return 0.0
 
     def settle(self, state: Any) -> Any:
-        """Give the state that a step is left with: a text, by default the same."""
+        """Return the state that a step is left with, by default the same."""
         return state
 
     @abstractmethod
@@ -122,7 +121,7 @@ class Task(System):
 
     @abstractmethod
     def points(self, state: np.ndarray) -> np.ndarray:
-        """Give the ends of the rods in a state, (k, 2) [m]."""
+        """Return the ends of the rods in a state, (k, 2) [m]."""
 
     @property
     @abstractmethod
@@ -135,7 +134,7 @@ class Task(System):
         return False
 
     def view(self, points: np.ndarray) -> tuple[float, float, float, float]:
-        """Give what a picture shows: least and most x, least and most y [m]."""
+        """Return what a picture shows: least and most x, least and most y [m]."""
         reach = 1.2 * np.linalg.norm(np.diff(points, axis=0), axis=1).sum()
         x, y = points[0]
         return (x - reach, x + reach, y - reach, y + reach)
@@ -161,19 +160,19 @@ class Task(System):
         return {"ns": self.ns, "na": self.na, "no": self.no}
 
     def parameter(self, path: str) -> list[Any]:
-        """Give the numbers of a parameter of the system."""
+        """Return the numbers of a parameter of the system."""
         return self.system.parameter(path)
 
     def unit(self, path: str) -> str:
-        """Give the unit of a parameter of the system."""
+        """Return the unit of a parameter of the system."""
         return self.system.unit(path)
 
     def with_values(self, values: Mapping[str, Sequence[Any]]) -> Task:
-        """Give it with some parameters of the system replaced, unchecked."""
+        """Return it with some parameters of the system replaced, unchecked."""
         return replace(self, system=self.system.with_values(values))
 
     def changed(self, **changes: Any) -> Task:
-        """Give the task with other attributes (dt, max_steps, ...), checked.
+        """Return the task with other attributes (dt, max_steps, ...), checked.
 
         Raises:
             ModelError: An unknown attribute, or a value that makes no sense.
@@ -187,14 +186,14 @@ class Task(System):
         return replace(self, **changes)
 
     def saturated(self, action: Any) -> Vector:
-        """Give the action within its bounds: a text."""
+        """Return the action within its bounds."""
         return Vector(
             minimum(maximum(a, low), high)
             for a, (low, high) in zip(action, self.action_bounds, strict=True)
         )
 
     def cost(self, action: Any) -> Any:
-        """Give the sum of squares of the action in parts of its bounds: a text."""
+        """Return the sum of squares of the action in parts of its bounds."""
         squares = 0.0
         for a, (low, high) in zip(action, self.action_bounds, strict=True):
             part = a * (1.0 / max(-low, high))
@@ -240,7 +239,7 @@ class ObjectTask(Task):
         return self.system.coordinates[0] == "x"
 
     def parts(self, state: Any) -> tuple[Any, Any]:
-        """Give q and qd of a state."""
+        """Return q and qd of a state."""
         return state[: self.system.nq], state[self.system.nq :]
 
     def start(self, rng: np.random.Generator, rows: int) -> np.ndarray:
@@ -249,14 +248,14 @@ class ObjectTask(Task):
         return np.array(self.home) + np.array(self.spread) * drawn
 
     def points(self, state: np.ndarray) -> np.ndarray:
-        """Give the ends of the rods in a state, (k, 2) [m]."""
+        """Return the ends of the rods in a state, (k, 2) [m]."""
         q, qd = self.parts(np.asarray(state, float))
         angles = self.system.chain_state(list(q), list(qd))
         return from_angles(self.system.to_chain(), *angles).x
 
 
 def task_observation(model, state):  # type: ignore[no-untyped-def]
-    """Give what is seen of a state of a task.
+    """Return what is seen of a state of a task.
 
         observation = model.observe(state)
 
@@ -273,13 +272,14 @@ def task_observation(model, state):  # type: ignore[no-untyped-def]
 
 
 # What environments ask after a reset; in a step the observation comes along.
-OBSERVATION = TextSolver(
+OBSERVATION = TracedSolver(
     "task_observation",
     Signature(
         "task_observation",
-        (Port("state", ("ns",), "SI"),),
-        (Port("observation", ("no",), "SI"),),
+        (Port("state", ("ns",), "SI", meaning="state of the task"),),
+        (Port("observation", ("no",), "SI", meaning="what the agent observes"),),
         system="task",
+        meaning="what the agent observes after a reset",
     ),
     task_observation,
     by_joint=False,

@@ -9,17 +9,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dyn_core.planar.chain import ChainModel, HalfPlane, make_chain
-from dyn_core.planar.geometry import from_angles
-from dyn_core.scalar import atan2, logical_or, maximum, minimum, where
+from dyn_core.numbers.scalar import atan2, logical_or, maximum, minimum, where
+from dyn_core.planar.chain.chain import ChainModel, HalfPlane, make_chain
+from dyn_core.planar.chain.geometry import from_angles
+from dyn_core.planar.objects.objects import Bounds
 from dyn_core.tasks.chain_task import ChainTask
-from dyn_core.tasks.task import OPEN, UNIT, Bounds
+from dyn_core.tasks.task import OPEN, UNIT
 
 TURN = (-math.pi, math.pi)
 
 
 def walker_chain() -> ChainModel:
-    """Give the chain of the walker: 7 links, 8 joints, six driven angles with limits.
+    """Return the chain of the walker: 7 links, 8 joints, six driven angles with limits.
 
         joint    0 rear toe, 1 ankle, 2 knee, 3 hip, 4 front hip, 5 knee, 6 ankle, 7 toe
         link     0 rear foot, 1 shin, 2 thigh, 3 trunk, 4 front thigh, 5 shin, 6 foot
@@ -85,7 +86,7 @@ class Walker(ChainTask):
         return (OPEN, UNIT, UNIT, OPEN, OPEN, OPEN, *angles, *rates)
 
     def observe(self, state: Any) -> Sequence[Any]:
-        """Give what is seen of a state; see the class."""
+        """Return what is seen of a state; see the class."""
         x, v, _, _ = self.parts(state)
         r = self.directions(x)
         w = self.turning(r, v)
@@ -100,28 +101,28 @@ class Walker(ChainTask):
         return [*pose, *angles, *rates]
 
     def middle(self, state: Any) -> Any:
-        """Give the place of the trunk's middle along x [m]: a text."""
+        """Return the place of the trunk's middle along x [m]."""
         x = self.parts(state)[0].rows
         return (x[self.REAR][0] + x[self.FRONT][0]) * 0.5
 
     def reward(self, before: Any, action: Any, after: Any) -> Any:
-        """Give the reward of a step; see the class."""
+        """Return the reward of a step; see the class."""
         way = self.middle(after) - self.middle(before)
         return way * (1.0 / self.interval) - self.effort_cost * self.cost(action)
 
     def over(self, after: Any) -> Any:
-        """Give 1 where a hip is low, else 0."""
+        """Return 1 where a hip is low, else 0."""
         x = self.parts(after)[0].rows
         low = logical_or(x[self.REAR][1] < self.fallen, x[self.FRONT][1] < self.fallen)
         return where(low, 1.0, 0.0)
 
     def view(self, points: np.ndarray) -> tuple[float, float, float, float]:
-        """Give what a picture shows: it goes with the trunk [m]."""
+        """Return what a picture shows: it goes with the trunk [m]."""
         x = float(points[self.REAR : self.FRONT + 1, 0].mean())
         return (x - 1.2, x + 1.2, -0.3, 1.3)
 
     def placed(self, theta: np.ndarray) -> np.ndarray:
-        """Give places of joint 0 that put the lowest joint 2 mm above the ground."""
+        """Return places of joint 0 that put the lowest joint 2 mm above the ground."""
         still = np.zeros_like(theta)
         x, _ = from_angles(self.system, np.zeros(2), np.zeros(2), theta, still)
         up = 0.002 - x[..., 1].min(axis=-1)

@@ -1,4 +1,4 @@
-"""The evidence kit for tests and plugins: laws, random robots, tolerances."""
+"""Test support for solvers and plugins: laws, random robots, tolerances."""
 
 from dyn_core.testing.case import Case
 from dyn_core.testing.conformance import Finding, check, report

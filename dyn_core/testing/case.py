@@ -1,4 +1,4 @@
-"""What a law looks at: one solver on one robot and engine, at a random state."""
+"""Test cases of laws: one solver on one robot and engine, at a random state."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 
 from dyn_core.engines import Program
 from dyn_core.model import Model
-from dyn_core.registry import solver as find
-from dyn_core.signature import Port
-from dyn_core.solver import Solver
+from dyn_core.problems import Port
+from dyn_core.solving.registry import solver as find
+from dyn_core.solving.solver import Solver
 
 # Eighth-order central differences: offsets in steps, and weights.
 _WEIGHTS = ((1, 4 / 5), (2, -1 / 5), (3, 4 / 105), (4, -1 / 280))
@@ -22,7 +22,7 @@ Pairs = Iterator[tuple[Any, Any]]
 
 
 def derivative(function: Callable[[float], Any], step: float = _STEP) -> Any:
-    """Differentiate at zero by eighth-order central differences."""
+    """Return the derivative at zero by eighth-order central differences."""
     terms = [
         (np.asarray(function(k * step)) - np.asarray(function(-k * step))) * w
         for k, w in _WEIGHTS
@@ -30,40 +30,70 @@ def derivative(function: Callable[[float], Any], step: float = _STEP) -> Any:
     return sum(terms) / step
 
 
+class _Identity:
+    """A key equal only to that of the same object, which it keeps alive."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identity) and other.value is self.value
+
+
+def _frozen(value: Any) -> Any:
+    """Return a key for choices: equal for the same values of the same types."""
+    if isinstance(value, dict):
+        return dict, tuple((key, _frozen(value[key])) for key in sorted(value))
+    if isinstance(value, (list, tuple)):
+        return type(value), tuple(map(_frozen, value))
+    if isinstance(value, (bool, int, float, str, type(None))):
+        return type(value), repr(value)
+    return _Identity(value)
+
+
 @dataclass
 class SystemCase:
     """One solver on one system and engine, at random inputs.
 
     Attributes:
-        solver, model, engine: What is tested.
-        rng: Draws states; seeded.
+        solver, model, engine: Solver under test, its system and engine.
+        rng: Seeded random generator of the inputs.
+        programs: Programs built for this system; cases of one system may share them.
     """
 
     solver: Solver
     model: Any
     engine: str
     rng: np.random.Generator
+    programs: dict[Any, Program] = field(default_factory=dict, kw_only=True, repr=False)
 
     def options(self, solver: Solver) -> dict[str, Any]:
-        """Give values for options that have no useful default."""
+        """Return values of options that have no useful default."""
         return {}
 
     def program(self, **choices: Any) -> Program:
-        """Build the solver under test."""
+        """Return the Program of the solver under test."""
         return self.build(self.solver, engine=self.engine, **choices)
 
     def other(self, name: str, **choices: Any) -> Program:
-        """Build a shipped solver to compare with."""
+        """Return the Program of another shipped solver, for comparison."""
         return self.build(find(name), **choices)
 
     def build(self, solver: Solver, **choices: Any) -> Program:
-        """Build any solver for this system."""
-        if choices.get("engine") == "array" or not hasattr(solver, "text"):
+        """Return the Program of a solver for this system, cached by its choices."""
+        if choices.get("engine") == "array" or not hasattr(solver, "algorithm"):
             choices.pop("engine", None)
-        return solver.build(self.model, **{**self.options(solver), **choices})
+        choices = {**self.options(solver), **choices}
+        key = solver, _Identity(self.model), _frozen(choices)
+        if key not in self.programs:
+            self.programs[key] = solver.build(self.model, **choices)
+        return self.programs[key]
 
     def arguments(self, program: Program) -> list[np.ndarray]:
-        """Draw inputs for any Program."""
+        """Return random inputs of a Program."""
         return [self._argument(port) for port in program.inputs]
 
     def _argument(self, port: Port) -> np.ndarray:
@@ -77,8 +107,8 @@ class Case(SystemCase):
     """One solver on one robot and engine, at one random state.
 
     Attributes:
-        solver, model, engine: What is tested.
-        rng: Draws states; seeded.
+        solver, model, engine: Solver under test, its robot and engine.
+        rng: Seeded random generator of the states.
     """
 
     model: Model
@@ -99,8 +129,8 @@ class Case(SystemCase):
         return self.model.frame_names[-1]
 
     def options(self, solver: Solver) -> dict[str, Any]:
-        """Give values for options that have no useful default."""
-        own = getattr(solver, "options", {})
+        """Return values of options that have no useful default."""
+        accepted = getattr(solver, "options", {})
         middle = self.model.frame_names[len(self.model.frame_names) // 2]
         single = [n for n in self.model.names[1:] if self.width(n) == 1]
         values = {
@@ -116,19 +146,19 @@ class Case(SystemCase):
             "joint_rows": [*single[:1], *single[-1:]],
             "solver_options": {"tolerance": 1e-13, "max_iterations": 5000},
         }
-        return {key: values[key] for key in own if key in values}
+        return {key: values[key] for key in accepted if key in values}
 
     def width(self, joint: str) -> int:
-        """Number of a joint's own velocities."""
+        """Return the number of velocity coordinates of a joint."""
         return self.model.joint[self.model.body_of_joint(joint)].nv
 
     def moved(self, t: float) -> np.ndarray:
-        """Position after the time t at velocity qd."""
+        """Return the position after the time t at velocity qd."""
         return self.model.integrate(self.q, self.qd * t)
 
     def _argument(self, port: Port) -> np.ndarray:
         if port.kind == "position":
             return self.model.random(self.rng)
         if port.name == "dt" and self.solver.signature.name == "contact_step":
-            return np.array(0.1)  # gaps over dt stay small: proofs are near zero
+            return np.array(0.1)  # keeps gap / dt, and so the residuals, small
         return super()._argument(port)

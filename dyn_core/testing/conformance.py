@@ -10,19 +10,12 @@ import numpy as np
 
 from dyn_core.errors import UnsupportedError
 from dyn_core.model import Model
-from dyn_core.solver import Solver
+from dyn_core.problems.system import SystemKind
+from dyn_core.solving.registry import default_registry
+from dyn_core.solving.solver import Solver
 from dyn_core.testing.case import Case, Pairs, SystemCase
 from dyn_core.testing.contact_laws import LayoutTrial, sample_layout
-from dyn_core.testing.laws import LAWS
 from dyn_core.testing.models import random_model
-from dyn_core.testing.planar_cases import (
-    ChainTrial,
-    ObjectTrial,
-    TaskTrial,
-    sample_chain,
-    sample_object,
-    sample_task,
-)
 from dyn_core.testing.tolerances import TOLERANCES, scaled_error
 
 EXACT, LAW = TOLERANCES["exact"], TOLERANCES["law"]
@@ -30,7 +23,7 @@ EXACT, LAW = TOLERANCES["exact"], TOLERANCES["law"]
 
 @dataclass(frozen=True)
 class Finding:
-    """How well one law holds.
+    """Largest error of one law.
 
     Attributes:
         law: Name of the law.
@@ -53,64 +46,70 @@ class Finding:
 
 
 def check(solver: Solver, model: Model, engine: str, seed: int = 0) -> list[Finding]:
-    """Give a Finding for each law; a law without anything to compare is a failure.
+    """Return a Finding for each law; a law without anything to compare is a failure.
 
     A robot that the solver refuses gives one Finding: whether it does so in words.
+
+    Raises:
+        PluginError: No plugin offers the solver's kind of problem, a law of it, or its
+            kind of System.
     """
+    laws = default_registry().laws(solver.signature)
     if solver.refusal(model) is not None:
         error = 0.0 if refuses_in_words(solver, model) else float("inf")
         return [Finding(refuses_in_words.__name__, error, EXACT)]
     findings = []
-    for law in LAWS.get(solver.signature, ()):
-        case = _case(solver, model, engine, seed)
+    programs: dict[Any, Any] = {}
+    for law in laws:
+        case = _case(solver, model, engine, seed, programs)
         pairs = list(law(case))
-        applies = hasattr(solver, "text") or pairs
+        applies = hasattr(solver, "algorithm") or pairs
         error = _largest(pairs) if applies else 0.0
         findings.append(Finding(law.__name__, error, LAW))
     for owed in OWED:
-        case = _case(solver, model, engine, seed)
+        case = _case(solver, model, engine, seed, programs)
         findings.append(Finding(owed.__name__, _largest(list(owed(case))), EXACT))
     return findings
 
 
 def refuses_in_words(solver: Solver, model: Model) -> bool:
-    """Say whether build refuses a robot, naming solver, joint and what is valid."""
+    """Return whether build refuses a robot, naming solver, joint and what is valid."""
     try:
         solver.build(model)
     except UnsupportedError as error:
-        words = str(error)
+        message = str(error)
         names = getattr(model, "names", ("", *getattr(model, "joint_names", ())))
-        named = any(f"'{name}'" in words for name in names[1:])
-        return solver.name in words and named and "valid: " in words
+        named = any(f"'{name}'" in message for name in names[1:])
+        return solver.name in message and named and "valid: " in message
     return False
 
 
 def served_model(solver: Solver, seed: int, size: int) -> Any:
-    """Give a random system that a solver serves: the least restricted that there is."""
-    kind = KINDS[solver.signature.system]
+    """A random system that a solver serves: the least restricted that there is."""
+    kind = default_registry().system(solver.signature.system)
     for restriction in kind.restrictions:
         model = kind.sample(seed, size=size, **restriction)
         if solver.refusal(model) is None:
             return model
-    raise UnsupportedError(f"no random robot is served by {solver.name}")
+    raise UnsupportedError(f"no random system is served by {solver.name}")
 
 
 def _largest(pairs: list[tuple[Any, Any]]) -> float:
-    """Give the largest scaled difference; infinity if there is nothing to compare."""
+    """Return the largest scaled difference; infinity if there is nothing to compare."""
     errors = [scaled_error(left, right) for left, right in pairs]
     return max(errors, default=float("inf"))
 
 
-def _results(given: Any) -> tuple[Any, ...]:
-    return given if isinstance(given, tuple) else (given,)
+def _results(outputs: Any) -> tuple[Any, ...]:
+    return outputs if isinstance(outputs, tuple) else (outputs,)
 
 
 def agrees_with_plain(case: SystemCase) -> Pairs:
-    """The engine gives what the text on Python floats gives."""
+    """The engine returns what the algorithm on Python floats returns."""
     program = case.program()
     arguments = case.arguments(program)
     here = _results(program(*arguments))
-    if not hasattr(case.solver, "text"):
+    if not hasattr(case.solver, "algorithm"):
         yield from zip(here, _results(program(*arguments)), strict=True)
         return
     plain = case.build(case.solver, engine="plain")
@@ -164,24 +163,12 @@ def fills_out(case: SystemCase) -> Pairs:
     yield from zip(out, wanted, strict=True)
 
 
-def _case(solver: Solver, model: Any, engine: str, seed: int) -> Any:
-    kind = KINDS[solver.signature.system]
-    return kind.case(solver, model, engine, np.random.default_rng(seed))
-
-
-@dataclass(frozen=True)
-class Kind:
-    """How solvers of a kind of System are put to the test.
-
-    Attributes:
-        case: What a law looks at.
-        sample: Gives a random system: sample(seed, size=..., **restriction).
-        restrictions: From none to much, for solvers that do not serve every system.
-    """
-
-    case: Any
-    sample: Any
-    restrictions: tuple[dict[str, Any], ...] = ({},)
+def _case(
+    solver: Solver, model: Any, engine: str, seed: int, programs: dict[Any, Any]
+) -> Any:
+    case = default_registry().system(solver.signature.system).case
+    rng = np.random.default_rng(seed)
+    return case(solver, model, engine, rng, programs=programs)
 
 
 # Random robots, from all kinds to few, for solvers that do not serve every one.
@@ -193,35 +180,26 @@ RESTRICTIONS: tuple[dict[str, Any], ...] = (
     {**_ONE_FREEDOM, "branching": 0.0},
     {**_ONE_FREEDOM, "branching": 0.0, "mimic": 0.0},
 )
-KINDS = {
-    "robot": Kind(Case, random_model, RESTRICTIONS),
-    "planar_chain": Kind(
-        ChainTrial,
-        sample_chain,
-        (
-            {},
-            {"massive": 0.0},
-            {"massive": 0.0, "active": 0.0},
-            {"massive": 0.0, "kinds": ("free", "guided")},
-        ),
+SYSTEMS = (
+    SystemKind("robot", Case, random_model, RESTRICTIONS),
+    SystemKind(
+        "constraint_layout", LayoutTrial, sample_layout, ({}, {"friction": False})
     ),
-    "planar_object": Kind(ObjectTrial, sample_object),
-    "task": Kind(TaskTrial, sample_task),
-    "constraint_layout": Kind(LayoutTrial, sample_layout, ({}, {"friction": False})),
-}
+)
 SERVED = (0, 1, 2)  # random robots for solvers that refused one
 
 OWED = (agrees_with_plain, batches_like_single_states, shares_inputs, fills_out)
 
 
 def report(solver: Solver, models: list[Model], engine: str) -> Iterator[str]:
-    """Give a line for each robot, and for each law that does not hold.
+    """Return a line for each robot, and for each law that does not hold.
 
     A solver that refuses one of them meets random robots that it serves, too; one for
     another kind of system meets random ones of that kind.
     """
     if solver.signature.system != "robot":
-        models = [KINDS[solver.signature.system].sample(k, size=4) for k in SERVED]
+        kind = default_registry().system(solver.signature.system)
+        models = [kind.sample(k, size=4) for k in SERVED]
     refused = any(solver.refusal(model) is not None for model in models)
     others = [served_model(solver, seed, 4) for seed in SERVED] if refused else []
     for model in [*models, *others]:

@@ -8,28 +8,28 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core import signature as kinds
+from dyn_core import problems as kinds
 from dyn_core.contact import ConstraintLayout, law_residuals
-from dyn_core.contact.halfspaces import HalfSpace
+from dyn_core.contact.collision.halfspaces import HalfSpace
 from dyn_core.engines import Program
-from dyn_core.model.coordinates import advance, start_axes
+from dyn_core.model.coordinates import advance, rate_in_initial_axes
 from dyn_core.model.shapes import Material, Sphere
-from dyn_core.signature import Signature
+from dyn_core.problems import Signature
 from dyn_core.spatial import Transform, Vector
 from dyn_core.spatial.lie import exp3
 from dyn_core.testing.case import Case, Pairs, SystemCase
 
-LAW = 1e-5  # what a solver that says converged may leave of its laws
-ALIKE = 1e-4  # how far two answers of one solver may be apart; weighs the comparison
+LAW = 1e-5  # largest residual of the law for the status converged
+ALIKE = 1e-4  # weight of comparisons between two solutions of one solver
 
 
 def sample_layout(seed: int, size: int, friction: bool = True) -> ConstraintLayout:
-    """Give a random layout of a few blocks."""
+    """Return a random layout of a few blocks."""
     rng = np.random.default_rng(seed)
-    known = ["bilateral", "unilateral", "box"]
+    kinds_known = ["bilateral", "unilateral", "box"]
     if friction:
-        known.append("contact")
-    parts = [str(rng.choice(known)) for _ in range(max(1, size - 1))]
+        kinds_known.append("contact")
+    parts = [str(rng.choice(kinds_known)) for _ in range(max(1, size - 1))]
     return ConstraintLayout.of(*(["contact"] if friction else []), *parts)
 
 
@@ -38,13 +38,13 @@ class LayoutTrial(SystemCase):
     """One solver on one layout and engine, with one problem.
 
     Attributes:
-        numbers: Inputs by name.
+        inputs: Inputs by name.
     """
 
-    numbers: dict[str, np.ndarray] = field(init=False)
+    inputs: dict[str, np.ndarray] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.numbers = self._draw()
+        self.inputs = self._draw()
 
     def _draw(self) -> dict[str, np.ndarray]:
         m, k = self.model.m, self.model.k
@@ -61,45 +61,45 @@ class LayoutTrial(SystemCase):
         }
 
     def arguments(self, program: Program) -> list[np.ndarray]:
-        """Draw a problem."""
+        """Return the inputs of a random problem."""
         drawn = self._draw()
         return [drawn[port.name] for port in program.inputs]
 
     def solve(self, **changed: Any) -> Any:
-        """Solve the problem, with some numbers changed."""
-        return self.program()(**{**self.numbers, **changed})
+        """Return the solution of the problem, with some inputs changed."""
+        return self.program()(**{**self.inputs, **changed})
 
 
 def velocities_are_answers(case: LayoutTrial) -> Pairs:
     """velocity = G impulse + b;  residuals are those of law_residuals"""
-    found, given = case.solve(), case.numbers
-    yield found.velocity, given["G"] @ found.impulse + given["b"]
+    result, inputs = case.solve(), case.inputs
+    yield result.velocity, inputs["G"] @ result.impulse + inputs["b"]
     again = law_residuals(
         case.model,
-        found.impulse.tolist(),
-        found.velocity.tolist(),
-        given["mu"].tolist(),
-        given["lo"].tolist(),
-        given["hi"].tolist(),
-        np.diag(given["G"]).tolist(),
-        float(abs(given["b"]).max()),
+        result.impulse.tolist(),
+        result.velocity.tolist(),
+        inputs["mu"].tolist(),
+        inputs["lo"].tolist(),
+        inputs["hi"].tolist(),
+        np.diag(inputs["G"]).tolist(),
+        float(abs(inputs["b"]).max()),
     )
-    yield found.residuals[:4], np.array(again)[:4]
+    yield result.residuals[:4], np.array(again)[:4]
 
 
 def converged_means_solved(case: LayoutTrial) -> Pairs:
-    """status 0 means that the solver's own law is left by at most 1e-5"""
+    """status 0 means that the residual of the solver's law is at most 1e-5"""
     for _ in range(4):
-        case.numbers = case._draw()
-        found = case.solve()
-        yield float(found.status != 0 or found.residuals[4] <= LAW), 1.0
+        case.inputs = case._draw()
+        result = case.solve()
+        yield float(result.status != 0 or result.residuals[4] <= LAW), 1.0
 
 
 def impulses_take_energy(case: LayoutTrial) -> Pairs:
     """impulse . (velocity + b) <= 0 where nothing is driven"""
-    found = case.solve()
-    if found.status == 0:
-        gained = found.impulse @ (found.velocity + case.numbers["b"])
+    result = case.solve()
+    if result.status == 0:
+        gained = result.impulse @ (result.velocity + case.inputs["b"])
         yield float(gained <= LAW), 1.0
     yield 0.0, 0.0
 
@@ -107,8 +107,8 @@ def impulses_take_energy(case: LayoutTrial) -> Pairs:
 def problems_scale(case: LayoutTrial) -> Pairs:
     """(G, c b, c lo, c hi) gives c times the velocity"""
     one = case.solve()
-    given = {key: 3.0 * case.numbers[key] for key in ("b", "lo", "hi")}
-    three = case.solve(**given)
+    inputs = {key: 3.0 * case.inputs[key] for key in ("b", "lo", "hi")}
+    three = case.solve(**inputs)
     good = float(one.status == 0 and three.status == 0)
     yield good * ALIKE * three.velocity, good * ALIKE * 3.0 * one.velocity
 
@@ -121,14 +121,14 @@ def what_holds_needs_no_impulse(case: LayoutTrial) -> Pairs:
             b[block.start] = 1.0
             if block.kind == "unilateral":
                 b[list(block.all)] = 1.0
-    found = case.solve(b=b)
-    yield LAW * found.impulse, 0 * found.impulse
+    result = case.solve(b=b)
+    yield LAW * result.impulse, 0 * result.impulse
 
 
-def shaped(case: Case) -> tuple[Case, dict[str, Any]]:
-    """Give the case with a smooth ball at its last link, and the world that it touches.
+def with_ball(case: Case) -> tuple[Case, dict[str, Any]]:
+    """Return the case with a frictionless ball at its last link, and a floor.
 
-    The floor is just below the ball: a step of some milliseconds reaches it.
+    The floor is 1 mm below the ball, so that a step of some milliseconds reaches it.
     """
     model = case.model
     ball = Sphere(Transform.identity(), 0.05)
@@ -150,53 +150,53 @@ def shaped(case: Case) -> tuple[Case, dict[str, Any]]:
 
 def far_contacts_do_nothing(case: Case) -> Pairs:
     """far above the floor:  qd_next = qd + dt FD(q, qd, tau)"""
-    case, _ = shaped(case)
+    case, _ = with_ball(case)
     far = (HalfSpace("floor", (0.0, 0.0, -1e4)),)
     program = case.program(world=far)
     warm = np.zeros(sum(p.size for p in program.inputs if p.name == "warm"))
-    found = program(case.q, case.qd, case.qdd, 1e-3, warm)
-    whole, half = 1e-3, 5e-4
-    late = case.solver.name.endswith("moreau_jean")
-    q, qd = _advanced(case, case.q, case.qd, half) if late else (case.q, case.qd)
+    result = program(case.q, case.qd, case.qdd, 1e-3, warm)
+    full, half = 1e-3, 5e-4
+    midpoint = case.solver.name.endswith("moreau_jean")
+    q, qd = _advanced(case, case.q, case.qd, half) if midpoint else (case.q, case.qd)
     qdd = case.other("aba")(q, qd, case.qdd)
     model, rate = case.model, Vector(qd)
-    u = rate + start_axes(model, rate, Vector(qdd)) * whole
-    q_next, qd_next = _advanced(case, q, u, half if late else whole)
-    yield found.qd_next, qd_next
-    yield found.q_next, q_next
-    yield found.impulse, 0 * found.impulse
+    u = rate + rate_in_initial_axes(model, rate, Vector(qdd)) * full
+    q_next, qd_next = _advanced(case, q, u, half if midpoint else full)
+    yield result.qd_next, qd_next
+    yield result.q_next, q_next
+    yield result.impulse, 0 * result.impulse
 
 
 def _advanced(case: Case, q: Any, u: Any, dt: float) -> tuple[Any, Any]:
     """Advance a robot with floats."""
-    found = advance(case.model, Vector(map(float, q)), Vector(map(float, u)), dt)
-    return np.array(list(found[0])), np.array(list(found[1]))
+    result = advance(case.model, Vector(map(float, q)), Vector(map(float, u)), dt)
+    return np.array(list(result[0])), np.array(list(result[1]))
 
 
-def _start_axes(case: Case, qd: np.ndarray, dt: float) -> np.ndarray:
-    """Give velocities at the end of a step in the axes of its start."""
+def _initial_axes(case: Case, qd: np.ndarray, dt: float) -> np.ndarray:
+    """Return velocities after a step in the initial axes."""
     u = qd.copy()
     for i in case.model.independent:
         if case.model.joint[i].kind == "floating":
-            at = case.model.v_slices[i].start
-            turn = np.array(exp3(Vector(dt * qd[at : at + 3])).rows, float)
-            u[at + 3 : at + 6] = turn @ qd[at + 3 : at + 6]
+            start = case.model.v_slices[i].start
+            duration = np.array(exp3(Vector(dt * qd[start : start + 3])).rows, float)
+            u[start + 3 : start + 6] = duration @ qd[start + 3 : start + 6]
     return u
 
 
 def contact_steps_obey_newton(case: Case) -> Pairs:
     """a smooth contact pushes along its gap:  H (qd_next - qd_free) = J_n.T lambda"""
-    case, choices = shaped(case)
+    case, choices = with_ball(case)
     dt, program = 5e-3, case.program(**choices)
     if not program.outputs[2].size:
         yield 0.0, 0.0
         return
-    still = 0 * case.qd  # free of Moreau's half step
+    still = 0 * case.qd  # no motion in the half step of moreau_jean
     far = (HalfSpace("floor", (0.0, 0.0, -1e4)),)
     free = case.program(world=far)(case.q, still, case.qdd, dt, np.zeros(3)).qd_next
-    found = program(case.q, still, case.qdd, dt, np.zeros(3))
-    turn = dt / 2 if case.solver.name.endswith("moreau_jean") else dt
-    free, u = (_start_axes(case, x, turn) for x in (free, found.qd_next))
+    result = program(case.q, still, case.qdd, dt, np.zeros(3))
+    duration = dt / 2 if case.solver.name.endswith("moreau_jean") else dt
+    free, u = (_initial_axes(case, x, duration) for x in (free, result.qd_next))
     H = case.other("crba")(case.q)
 
     def gap(u: np.ndarray) -> float:
@@ -209,13 +209,13 @@ def contact_steps_obey_newton(case: Case) -> Pairs:
             for h in 1e-3 * np.eye(case.model.nv)
         ]
     )
-    push = found.impulse[0]
-    yield 1e-3 * H @ (u - free), 1e-3 * J * push
-    yield found.impulse[1:], np.zeros(2)
+    normal = result.impulse[0]
+    yield 1e-3 * H @ (u - free), 1e-3 * J * normal
+    yield result.impulse[1:], np.zeros(2)
     speed = J @ u
-    touching = case.solver.name == "contact_euler" or found.gap[0] <= 0
-    ahead = found.gap[0] / dt if touching else 0.0
-    yield float(push >= 0 and (not touching or speed + ahead >= -LAW)), 1.0
+    touching = case.solver.name == "contact_euler" or result.gap[0] <= 0
+    predicted = result.gap[0] / dt if touching else 0.0
+    yield float(normal >= 0 and (not touching or speed + predicted >= -LAW)), 1.0
 
 
 SOLVER_LAWS: tuple[Callable[..., Pairs], ...] = (

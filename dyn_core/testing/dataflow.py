@@ -1,7 +1,7 @@
-"""Data flow of a text: what each quantity is made of, and in which pass.
+"""Data flow of an algorithm: the operands of each quantity, and the pass of each.
 
-The text runs once, unmodified, on numbers that remember what they were made from. Lists
-with an entry for each body are its quantities; a pass is a `for` at its top level.
+The algorithm runs once, unmodified, on numbers that record their operands. Its lists
+with an entry for each body are the quantities; a pass is a `for` at its top level.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ import numpy as np
 from dyn_core.errors import UnsupportedError
 from dyn_core.model import Model
 from dyn_core.model.coordinates import split_q, split_v
-from dyn_core.operations import OPERATIONS
-from dyn_core.scalar import Number
-from dyn_core.signature import Signature
+from dyn_core.numbers.operations import OPERATIONS
+from dyn_core.numbers.scalar import Number
+from dyn_core.problems import Signature
 from dyn_core.spatial import Force, Vector
 
 Item = tuple[str, int]  # a quantity or an input, and its body
 
 
 class Dependence(Number):
-    """A number that carries what it was made from.
+    """A number that records the quantities it was computed from.
 
     Attributes:
         value: The float.
-        inputs: Inputs it depends on, however far back.
-        reads: Quantities and inputs it was made from directly.
+        inputs: Inputs it depends on, directly or not.
+        reads: Quantities and inputs it was computed from directly.
 
     A product with a structural zero (a plain 0.0) depends on nothing.
 
@@ -51,99 +51,97 @@ class Dependence(Number):
 
     @classmethod
     def input(cls, name: str, body: int, value: float) -> Dependence:
-        """Make an input."""
-        own: frozenset[Item] = frozenset([(name, body)])
-        return cls(value, own, own)
+        """Return an input."""
+        item: frozenset[Item] = frozenset([(name, body)])
+        return cls(value, item, item)
 
     def apply(self, op: str, *operands: Any) -> Any:
-        """Compute, and join what the operands depend on."""
+        """Return the result with the union of the operands' dependences."""
         if op not in OPERATIONS:
-            raise UnsupportedError(f"the data flow of '{op}' is not followed")
+            raise UnsupportedError(f"operation '{op}' has no data flow")
         if op == "mul" and any(isinstance(x, float) and x == 0 for x in operands):
             return 0.0
         values = [x.value if isinstance(x, Dependence) else x for x in operands]
         result = OPERATIONS[op].on_float(*values)
         if OPERATIONS[op].boolean:
             return result
-        known = [x for x in operands if isinstance(x, Dependence)]
-        inputs = frozenset().union(*(x.inputs for x in known))
+        skipped = [x for x in operands if isinstance(x, Dependence)]
+        inputs = frozenset().union(*(x.inputs for x in skipped))
         reads = frozenset().union(
-            *(x.reads if x.item is None else {x.item} for x in known)
+            *(x.reads if x.item is None else {x.item} for x in skipped)
         )
         return Dependence(result, inputs, reads)
 
     def truth(self) -> bool:
-        """Decide a condition."""
+        """Return the value of a condition."""
         return bool(self.value)
 
 
 @dataclass(frozen=True)
 class Produced:
-    """A quantity of one body, as a pass produced or changed it.
+    """A quantity of one body that a pass has produced or changed.
 
     Attributes:
-        name, body: Of the list in the text, and the index in it.
-        turn: Number of the pass, from 1; 0 outside of all.
-        reads: Quantities and inputs it was made from directly.
-        inputs: Inputs it depends on, however far back.
+        name, body: Name of the list in the algorithm, and the index in it.
+        number: Number of the pass, from 1; 0 outside of passes.
+        reads: Quantities and inputs it was computed from directly.
+        inputs: Inputs it depends on, directly or not.
     """
 
     name: str
     body: int
-    turn: int
+    number: int
     reads: frozenset[Item]
     inputs: frozenset[Item]
 
     def read_bodies(self) -> set[int]:
-        """Give the bodies whose quantities or inputs it was made from."""
+        """Return the bodies of the quantities and inputs in `reads`."""
         return {body for _, body in self.reads}
 
 
 def dataflow(
-    text: Callable[..., Any], model: Model, signature: Signature, seed: int = 0
+    algorithm: Callable[..., Any], model: Model, signature: Signature, seed: int = 0
 ) -> list[Produced]:
-    """List what a text produces for a robot, in order of production.
+    """Return the quantities that an algorithm produces for a robot, in order.
 
-    The text takes coordinates split by joint; helpers that it calls are looked through.
+    The algorithm takes coordinates split by joint; calls of other functions are traced.
 
     Args:
-        text: The algorithm.
+        algorithm: Function of model and inputs.
         model: Robot without followers.
-        signature: What the text solves.
-        seed: Of the state it runs at.
+        signature: Kind of problem of the algorithm.
+        seed: Seed of the random state.
 
     Source: RBD5-3.7 (two-pass structure).
     """
     if model.coupled:
-        raise UnsupportedError(
-            "the data flow of a robot with followers is not by joint"
-        )
+        raise UnsupportedError("robots with followers have no data flow by joint")
     arguments = _inputs(model, signature, np.random.default_rng(seed))
-    watch = _Watch(text, model.nb + 1, {id(x) for x in arguments})
+    recorder = _Recorder(algorithm, model.nb + 1, {id(x) for x in arguments})
     before = sys.gettrace()
-    sys.settrace(watch.enter)
+    sys.settrace(recorder.enter)
     try:
-        text(model, *arguments)
+        algorithm(model, *arguments)
     finally:
         sys.settrace(before)
-    return watch.found
+    return recorder.produced
 
 
-def passes(found: Sequence[Produced]) -> dict[int, list[str]]:
-    """Give the quantities that each pass produces or changes, by name.
+def passes(record: Sequence[Produced]) -> dict[int, list[str]]:
+    """Return the quantities that each pass produces or changes, by name.
 
     Source: RBD5-3.7.
     """
     table: dict[int, list[str]] = {}
-    for one in found:
-        names = table.setdefault(one.turn, [])
-        if one.name not in names:
-            names.append(one.name)
+    for item in record:
+        names = table.setdefault(item.number, [])
+        if item.name not in names:
+            names.append(item.name)
     return table
 
 
 def _inputs(model: Model, signature: Signature, rng: np.random.Generator) -> list[Any]:
-    """Give the inputs of a text at a random state, each number an input of a joint."""
+    """Return random inputs of an algorithm, each number an input of a joint."""
     arguments: list[Any] = []
     for port in signature.inputs:
         if port.kind == "wrenches":
@@ -168,30 +166,32 @@ def _inputs(model: Model, signature: Signature, rng: np.random.Generator) -> lis
     return arguments
 
 
-class _Watch:
-    """Looks at the lists of a running text after each line."""
+class _Recorder:
+    """Records changes of the lists of a running algorithm after each line."""
 
-    def __init__(self, text: Callable[..., Any], width: int, known: set[int]) -> None:
-        self.code, self.width, self.known = text.__code__, width, known
-        self.found: list[Produced] = []
+    def __init__(
+        self, algorithm: Callable[..., Any], width: int, skipped: set[int]
+    ) -> None:
+        self.code, self.width, self.skipped = algorithm.__code__, width, skipped
+        self.produced: list[Produced] = []
         self.seen: dict[Item, Any] = {}
         self.line = self.code.co_firstlineno
-        self.loops = _loops(text)
+        self.loops = _loops(algorithm)
 
     def enter(self, frame: FrameType, event: str, data: Any) -> Any:
-        """Follow the text's own frame only."""
+        """Trace the frame of the algorithm only."""
         return self.step if frame.f_code is self.code else None
 
     def step(self, frame: FrameType, event: str, data: Any) -> Any:
-        """Note what the last line made."""
+        """Record the changes of the last line."""
         if event in ("line", "return"):
             for name, value in frame.f_locals.items():
-                if isinstance(value, list) and id(value) not in self.known:
-                    self._note(name, value)
+                if isinstance(value, list) and id(value) not in self.skipped:
+                    self._record(name, value)
             self.line = frame.f_lineno
         return self.step
 
-    def _note(self, name: str, quantity: list[Any]) -> None:
+    def _record(self, name: str, quantity: list[Any]) -> None:
         for body, value in enumerate(quantity[: self.width]):
             if value is None or self.seen.get((name, body)) is value:
                 continue
@@ -201,14 +201,16 @@ class _Watch:
             inputs = frozenset().union(*(x.inputs for x in numbers))
             for x in numbers:
                 x.item = (name, body) if x.item is None else x.item
-            turn = next((k for k, at in enumerate(self.loops, 1) if self.line in at), 0)
-            if turn and body:
-                self.found.append(Produced(name, body, turn, reads, inputs))
+            number = next(
+                (k for k, lines in enumerate(self.loops, 1) if self.line in lines), 0
+            )
+            if number and body:
+                self.produced.append(Produced(name, body, number, reads, inputs))
 
 
-def _loops(text: Callable[..., Any]) -> list[range]:
-    """Give the lines of each `for` at the top level of a function."""
-    lines, first = inspect.getsourcelines(text)
+def _loops(algorithm: Callable[..., Any]) -> list[range]:
+    """Return the lines of each `for` at the top level of a function."""
+    lines, first = inspect.getsourcelines(algorithm)
     function: Any = ast.parse(textwrap.dedent("".join(lines))).body[0]
     return [
         range(node.lineno + first - 1, (node.end_lineno or node.lineno) + first)
@@ -218,7 +220,7 @@ def _loops(text: Callable[..., Any]) -> list[range]:
 
 
 def _numbers(value: Any) -> Iterator[Dependence]:
-    """Give the Dependences in a value, spatial or not."""
+    """Return the Dependences in a value, spatial or not."""
     if isinstance(value, Dependence):
         yield value
     elif hasattr(value, "__iter__"):

@@ -1,34 +1,33 @@
 """Laws: identities that every solver of a Signature keeps, on every robot and engine.
 
-A law takes a Case and gives pairs (left, right) that must agree. `LAWS` lists them by
-Signature; `conformance.py` runs them, for the tests and for `dyn check-plugin`.
+A law takes a Case and yields pairs (left, right) that must agree. `LAWS` lists those of
+robots and contacts by Signature; the Registry has them and those of other plugins (hook
+dyn_laws), `conformance.py` runs them for the tests and for `dyn check-plugin`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from dyn_core import signature as kinds
+from dyn_core import problems as kinds
+from dyn_core.authoring import friction_force, split_q
 from dyn_core.model import Model
-from dyn_core.model.coordinates import friction_force, split_q
-from dyn_core.registry import solver as find
-from dyn_core.signature import Signature
+from dyn_core.problems import Signature
+from dyn_core.solving.offers import Law
 from dyn_core.spatial import Vector
 from dyn_core.testing import (
-    closed,
     contact_laws,
-    directional,
-    hybrids,
-    motions,
-    parts,
-    planar_laws,
-    regressors,
-    responses,
-    slopes,
-    springs,
+    coriolis_laws,
+    derivative_laws,
+    directional_laws,
+    hybrid_laws,
+    loop_laws,
+    motion_laws,
+    regressor_laws,
+    response_laws,
+    spring_laws,
 )
 from dyn_core.testing.case import Case, Pairs, derivative
 
@@ -49,20 +48,20 @@ def external_forces_work_through_jacobians(case: Case) -> Pairs:
 
 
 def _pushed(case: Case) -> np.ndarray:
-    """Give sum_i J_i.T f_ext_i, J_i from the frame of a link at body i's origin."""
+    """Return sum_i J_i.T f_ext_i, J_i from the frame of a link at body i's origin."""
     push = np.zeros(case.model.nv)
     for name, frame in case.model.frames.items():
         at_origin = np.allclose(np.asarray(frame.X), np.eye(6))
         if frame.body == 0 or not at_origin:
             continue
-        J = find("jacobian").build(case.model, frame=name)(case.q)
+        J = case.other("jacobian", frame=name, engine="plain")(case.q)  # once each
         push += J.T @ case.f_ext[frame.body - 1]
     return push
 
 
 def external_forces_in_base_coordinates_agree(case: Case) -> Pairs:
     """Forces given in base coordinates act as the same ones in body coordinates."""
-    if not hasattr(case.solver, "text"):
+    if not hasattr(case.solver, "algorithm"):
         return
     X = _body_transforms(case)
     f_base = np.array([X[i].T @ case.f_ext[i] for i in range(case.model.nb)])
@@ -73,11 +72,11 @@ def external_forces_in_base_coordinates_agree(case: Case) -> Pairs:
 
 
 def _body_transforms(case: Case) -> list[np.ndarray]:
-    """Give X_i_0 of each body as 6x6 matrices."""
-    parts = split_q(case.model, Vector(case.q.tolist()))
+    """Return X_i_0 of each body as 6x6 matrices."""
+    coriolis_laws = split_q(case.model, Vector(case.q.tolist()))
     X = [np.eye(6)]
     for i in case.model.bodies:
-        XJ = np.asarray(case.model.joint[i].X(parts[i]), float)
+        XJ = np.asarray(case.model.joint[i].X(coriolis_laws[i]), float)
         X.append(XJ @ np.asarray(case.model.Xtree[i], float) @ X[case.model.parent[i]])
     return X[1:]
 
@@ -204,9 +203,9 @@ def poses_are_rigid(case: Case) -> Pairs:
 def poses_move_with_frame_velocity(case: Case) -> Pairs:
     """d/dt [R, p] = [R [w], R v] for the body velocity (w, v) of the frame"""
     program = case.program()
-    at = case.model.frame_names.index(case.frame)
-    R = program(case.q)[at][:3, :3]
-    rate = derivative(lambda t: program(case.moved(t))[at])
+    index = case.model.frame_names.index(case.frame)
+    R = program(case.q)[index][:3, :3]
+    rate = derivative(lambda t: program(case.moved(t))[index])
     v = case.other("frame_velocity")(case.q, case.qd)
     yield rate[:3, 3], R @ v[3:]
     W = R.T @ rate[:3, :3]
@@ -307,50 +306,48 @@ def weight_is_carried(case: Case) -> Pairs:
     yield program(case.q, case.qd, kd), g - H @ (kd * case.qd)
 
 
-Law = Callable[[Case], Pairs]
 LAWS: dict[Signature, tuple[Law, ...]] = {
-    **closed.LAWS,
+    **loop_laws.LAWS,
     kinds.REGRESSOR: (
-        regressors.regressor_gives_joint_forces,
-        regressors.regressor_has_joint_friction,
-        regressors.payloads_work_through_their_columns,
-        regressors.regressors_keep_the_balance_of_power,
+        regressor_laws.regressor_gives_joint_forces,
+        regressor_laws.regressor_has_joint_friction,
+        regressor_laws.payloads_work_through_their_columns,
+        regressor_laws.regressors_keep_the_balance_of_power,
     ),
-    kinds.ENERGY_REGRESSOR: (regressors.energy_regressor_gives_energies,),
+    kinds.ENERGY_REGRESSOR: (regressor_laws.energy_regressor_gives_energies,),
     kinds.HYBRID_DYNAMICS: (
-        hybrids.hybrid_is_dense_algebra,
-        hybrids.joint_friction_enters_hybrid,
+        hybrid_laws.hybrid_is_dense_algebra,
+        hybrid_laws.joint_friction_enters_hybrid,
     ),
-    kinds.HYBRID_STEP: (hybrids.hybrid_steps_start_as_hybrid_dynamics,),
-    kinds.HYBRID_DYNAMICS_MASKED: (hybrids.the_mask_chooses,),
-    **directional.LAWS,
-    **planar_laws.LAWS,
+    kinds.HYBRID_STEP: (hybrid_laws.hybrid_steps_start_as_hybrid_dynamics,),
+    kinds.HYBRID_DYNAMICS_MASKED: (hybrid_laws.the_mask_chooses,),
+    **directional_laws.LAWS,
     **contact_laws.LAWS,
     kinds.BODY_MOTION: (
-        motions.bodies_move_as_jacobians_say,
-        motions.frames_accelerate_with_their_bodies,
+        motion_laws.bodies_move_as_jacobians_say,
+        motion_laws.frames_accelerate_with_their_bodies,
     ),
     kinds.BODY_JACOBIANS: (
-        motions.bodies_are_where_frames_are,
-        motions.body_jacobians_give_velocities,
+        motion_laws.bodies_are_where_frames_are,
+        motion_laws.body_jacobians_give_velocities,
     ),
     kinds.JOINT_REACTIONS: (
-        motions.reactions_work_like_joint_forces,
-        motions.net_forces_accelerate,
-        motions.parts_of_reactions,
-        motions.reactions_are_one_force_everywhere,
+        motion_laws.reactions_work_like_joint_forces,
+        motion_laws.net_forces_accelerate,
+        motion_laws.parts_of_reactions,
+        motion_laws.reactions_are_one_force_everywhere,
     ),
-    kinds.ARTICULATED_BODIES: (motions.articulated_bodies_feel,),
-    kinds.RESPONSE: (responses.response_is_dense_algebra,),
-    kinds.SELF_RESPONSES: (responses.self_responses_are_dense_algebra,),
+    kinds.ARTICULATED_BODIES: (motion_laws.articulated_bodies_feel,),
+    kinds.RESPONSE: (response_laws.response_is_dense_algebra,),
+    kinds.SELF_RESPONSES: (response_laws.self_responses_are_dense_algebra,),
     kinds.CROSS_RESPONSE: (
-        responses.cross_response_is_dense_algebra,
-        responses.a_virtual_force_moves_what_omega_says,
+        response_laws.cross_response_is_dense_algebra,
+        response_laws.a_virtual_force_moves_what_omega_says,
     ),
-    kinds.DELASSUS: (responses.delassus_is_dense_algebra,),
-    kinds.POINT_DELASSUS: (responses.points_respond_as_dense_algebra_says,),
-    kinds.CONSTRAINT_JACOBIAN: (responses.rows_move_as_their_jacobian_says,),
-    kinds.OPERATIONAL_INERTIA: (responses.lambda_inverts_the_response,),
+    kinds.DELASSUS: (response_laws.delassus_is_dense_algebra,),
+    kinds.POINT_DELASSUS: (response_laws.points_respond_as_dense_algebra_says,),
+    kinds.CONSTRAINT_JACOBIAN: (response_laws.rows_move_as_their_jacobian_says,),
+    kinds.OPERATIONAL_INERTIA: (response_laws.lambda_inverts_the_response,),
     kinds.INVERSE_DYNAMICS: (
         tau_is_H_qdd_plus_C,
         external_forces_work_through_jacobians,
@@ -358,14 +355,14 @@ LAWS: dict[Signature, tuple[Law, ...]] = {
         forward_undoes_inverse,
         power_is_rate_of_energy,
         joint_friction_adds,
-        springs.joint_springs_add,
+        spring_laws.joint_springs_add,
     ),
     kinds.FORWARD_DYNAMICS: (
         inverse_undoes_forward,
         forces_accelerate,
         external_forces_in_base_coordinates_agree,
         joint_friction_brakes,
-        springs.joint_springs_pull,
+        spring_laws.joint_springs_pull,
     ),
     kinds.MASS_MATRIX: (
         H_is_symmetric_positive_definite,
@@ -375,12 +372,8 @@ LAWS: dict[Signature, tuple[Law, ...]] = {
     ),
     kinds.BIAS_FORCE: (bias_is_inverse_dynamics_at_rest,),
     kinds.GRAVITY_FORCE: (gravity_is_bias_at_rest, gravity_is_slope_of_potential),
-    kinds.CORIOLIS_FORCE: (
-        parts.coriolis_is_bias_without_gravity,
-        parts.coriolis_is_even,
-        parts.parts_make_the_whole,
-    ),
-    kinds.INERTIAL_FORCE: (parts.inertial_is_H_qdd, parts.parts_make_the_whole),
+    kinds.CORIOLIS_FORCE: coriolis_laws.CORIOLIS_LAWS,
+    kinds.INERTIAL_FORCE: coriolis_laws.INERTIAL_LAWS,
     kinds.FORWARD_KINEMATICS: (poses_are_rigid, poses_move_with_frame_velocity),
     kinds.JACOBIAN: (jacobian_gives_velocity,),
     kinds.FRAME_VELOCITY: (velocity_is_rate_of_pose,),
@@ -391,10 +384,10 @@ LAWS: dict[Signature, tuple[Law, ...]] = {
     kinds.TRACKING_CONTROL: (error_obeys_the_gains,),
     kinds.GRAVITY_CONTROL: (weight_is_carried,),
     kinds.ID_DERIVATIVES: (
-        slopes.slopes_of_inverse_dynamics,
-        slopes.friction_steepens_inverse_dynamics,
-        springs.joint_springs_stiffen,
+        derivative_laws.slopes_of_inverse_dynamics,
+        derivative_laws.friction_steepens_inverse_dynamics,
+        spring_laws.joint_springs_stiffen,
     ),
-    kinds.FD_DERIVATIVES: (slopes.slopes_of_forward_dynamics,),
-    kinds.MASS_MATRIX_INVERSE: (slopes.inverse_times_H_is_one,),
+    kinds.FD_DERIVATIVES: (derivative_laws.slopes_of_forward_dynamics,),
+    kinds.MASS_MATRIX_INVERSE: (derivative_laws.inverse_times_H_is_one,),
 }

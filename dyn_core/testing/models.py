@@ -1,4 +1,4 @@
-"""Seeded random robots with every joint kind, and chains."""
+"""Random robots with every joint kind, and chains, from a seed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ from dyn_core.model import (
 from dyn_core.model.joints import KINDS, make_joint
 from dyn_core.spatial import RigidInertia
 
-_TRIPLES = ("planar", "ball_rpy", "ball_exp")  # that a gear with a matrix may tie
+_TRIPLES = (
+    "planar",
+    "ball_rpy",
+    "ball_exp",
+)  # kinds of matrix couplings
 _SINGLE = ("revolute", "continuous", "prismatic", "helical")
 _FACTORS = ("revolute", "prismatic", "helical")  # of random products
 
@@ -33,15 +37,15 @@ def random_model(
     mimic: float = 0.2,
     massless: float = 0.1,
 ) -> Model:
-    """Give a random tree, the same for the same arguments.
+    """Return a random tree, the same for the same arguments.
 
     Args:
-        seed: Of the random numbers.
+        seed: Seed of the random generator.
         size: Number of moving joints.
-        branching: Chance that a joint starts a new branch rather than goes on.
+        branching: Probability that a joint starts a new branch.
         kinds: Joint kinds to draw from.
-        mimic: Chance that a joint follows an earlier one that it can follow.
-        massless: Chance that a link that carries others has no mass.
+        mimic: Probability that a joint follows an earlier joint.
+        massless: Probability that an inner link has no mass.
     """
     rng = np.random.default_rng((seed, size))
     links = [LinkSpec("base", random_inertia(rng))]
@@ -63,7 +67,7 @@ def random_model(
 
 
 def random_inertia(rng: np.random.Generator, scale: float = 1.0) -> RigidInertia:
-    """Give the inertia of a cloud of point masses: always physical."""
+    """Return the inertia of a cloud of point masses: always physical."""
     total = RigidInertia.zero()
     for _ in range(6):
         r = tuple(float(x) for x in rng.uniform(-0.3, 0.3, 3))
@@ -73,7 +77,7 @@ def random_inertia(rng: np.random.Generator, scale: float = 1.0) -> RigidInertia
 
 
 def chain(n: int, seed: int = 0) -> Model:
-    """Give an unbranched chain of n alike revolute joints in general position."""
+    """Return an unbranched chain of n equal revolute joints in general position."""
     rng = np.random.default_rng(seed)
     inertia, (xyz, rpy) = random_inertia(rng), _placement(rng)
     axis = (1 / 3, 2 / 3, 2 / 3)
@@ -100,7 +104,7 @@ def _joint(
     before: list[JointSpec],
     mimic: float,
 ) -> JointSpec:
-    """Draw a joint; perhaps one that follows an earlier joint."""
+    """Return a random joint, which may follow an earlier one."""
     kind = kinds[rng.integers(len(kinds))]
     axis: Any = tuple(float(x) for x in rng.normal(size=3))
     if rng.uniform() < 0.3:
@@ -138,7 +142,7 @@ def _joint(
 
 
 def _shape(rng: np.random.Generator, bare: JointSpec) -> dict[str, Any]:
-    """Draw pitch, axes or factors where the kind has them."""
+    """Return random pitch, axes or factors of the kind."""
     if bare.kind == "helical":
         return {"pitch": float(rng.uniform(-0.2, 0.2))}
     if bare.kind == "universal" and rng.uniform() < 0.5:
@@ -162,7 +166,7 @@ def _without_mass(
     joints: list[JointSpec],
     chance: float,
 ) -> list[LinkSpec]:
-    """Take the mass from some links that carry a joint with few coordinates."""
+    """Return the links, some inner ones without mass."""
     carried = {j.parent for j in joints if j.kind != "fixed" and make_joint(j).nv <= 3}
     above = {j.child: j.kind for j in joints}
     result = []

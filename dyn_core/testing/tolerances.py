@@ -15,9 +15,9 @@ TOLERANCES = {
 }
 
 
-def scaled_error(got: Any, wanted: Any) -> float:
-    """Give the largest difference over max(1, largest entry); NaN and shapes fail."""
-    a, b = np.asarray(got, float), np.asarray(wanted, float)
+def scaled_error(result: Any, expected: Any) -> float:
+    """Return the largest difference over max(1, largest entry); NaN and shapes fail."""
+    a, b = np.asarray(result, float), np.asarray(expected, float)
     if a.shape != b.shape or not np.isfinite(a).all():
         return float("inf")
     scale = max(1.0, float(np.abs(b).max(initial=0.0)))

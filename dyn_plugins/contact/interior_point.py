@@ -2,24 +2,27 @@
 
 import numpy as np
 
-from dyn_core import CONTACT_SOLVE, ArraySolver, hookimpl
+from dyn_core.authoring import NumpySolver, hookimpl
 from dyn_core.contact import (
     CONVERGED,
     INFEASIBLE,
     MAX_ITERATIONS,
-    Numbers,
+    ProblemArrays,
     conic_libraries,
     minimise_over_cones,
 )
+from dyn_core.problems import CONTACT_SOLVE
+
+SMALL = 1e-3  # friction coefficient below which the normal gets a separate row
 
 
-class InteriorPoint(ArraySolver):
-    """Impulses of the convex relaxation, by an interior point (extra `qp`: clarabel).
+class InteriorPoint(NumpySolver):
+    """Impulses of the convex relaxation by clarabel (extra `qp`).
 
         minimise lambda.T (G + R) lambda / 2 + lambda.T b over cones and bounds
 
     Relaxes: without De Saxce's correction a sliding contact separates, u_n = mu |u_T|
-    (Anitescu's cone). All else is exact, and without friction all is.
+    (Anitescu's cone). All else is exact, and everything without friction.
 
     Source: LCP-13 (a).
     """
@@ -30,11 +33,11 @@ class InteriorPoint(ArraySolver):
     options = {"max_iterations": 200, "tolerance": 1e-12}
 
     def relaxes(self, layout):
-        """Say which part of the law is not solved exactly."""
+        """Return which part of the law is not solved exactly."""
         return "sliding contacts separate" if layout.contacts else ""
 
     def build(self, model, **choices):
-        """Give a Program.
+        """Return a Program.
 
         Raises:
             UnsupportedError: clarabel is not installed.
@@ -45,7 +48,7 @@ class InteriorPoint(ArraySolver):
     def solve(
         self, layout, G, b, mu, lo, hi, compliance, warm, max_iterations, tolerance
     ):
-        """Give one problem's impulses.
+        """Return one problem's impulses.
 
         Args:
             layout: Blocks.
@@ -53,22 +56,23 @@ class InteriorPoint(ArraySolver):
             mu: Friction coefficients, (k,).
             lo, hi: Bounds of boxes, (m,).
             compliance: Diagonal of R, (m,).
-            warm: Unused; an interior point begins by itself.
-            max_iterations, tolerance: Most iterations; clarabel's gap and feasibility.
+            warm: Unused; interior-point methods have their own start.
+            max_iterations: Largest number of iterations.
+            tolerance: Tolerance of clarabel's gap and feasibility.
 
         Returns:
             The outputs of CONTACT_SOLVE.
         """
-        whole = Numbers(layout, G, b, mu, lo, hi, compliance, warm)
-        reduced = whole.without_free_rows()
-        inner = reduced.inner
+        problem = ProblemArrays(layout, G, b, mu, lo, hi, compliance, warm)
+        reduction = problem.without_free_rows()
+        inner = reduction.reduced
         rows, offsets, sizes = _cones(inner)
         unit = 1 / np.sqrt(inner.blockwise)
         T = inner.scale * unit
         size = float(np.abs(T * inner.b).max(initial=0.0)) or 1.0
         A = inner.A * T[:, None] * T
         if not len(T):
-            return reduced.answer(np.zeros(0), 0, CONVERGED)
+            return reduction.outputs(np.zeros(0), 0, CONVERGED)
         y, count, bounded = minimise_over_cones(
             A,
             T * inner.b / size,
@@ -83,24 +87,24 @@ class InteriorPoint(ArraySolver):
         if not np.isfinite(x).all():
             status = MAX_ITERATIONS
         law = inner.step(x, exact=False)
-        return reduced.answer(x, count, status, law, tolerance=1e-5)
+        return reduction.outputs(x, count, status, law, tolerance=1e-5)
 
 
-def _cones(numbers):
-    """Give C, d, sizes: C y - d >= 0 first, then second-order cones, of circular y."""
-    lower, upper = numbers.bounds
-    eye = np.eye(len(numbers.b))
+def _cones(arrays):
+    """Return C, d and sizes: rows of C y - d >= 0 first, then second-order cones."""
+    lower, upper = arrays.bounds
+    eye = np.eye(len(arrays.b))
     lows, highs = np.isfinite(lower), np.isfinite(upper)
     rows = [eye[lows], -eye[highs]]
     offsets = [lower[lows], -upper[highs]]
     sizes = [int(lows.sum() + highs.sum())]
-    for block, c in zip(numbers.layout.contacts, numbers.coefficients, strict=True):
+    for block, c in zip(arrays.layout.contacts, arrays.coefficients, strict=True):
         rows.append(eye[list(block.all)])
         rows[-1][0] *= c
         offsets.append(np.zeros(block.rows))
         sizes.append(block.rows)
-    for block, c in zip(numbers.layout.contacts, numbers.coefficients, strict=True):
-        if c == 0:  # the cone's own row then says nothing of the normal
+    for block, c in zip(arrays.layout.contacts, arrays.coefficients, strict=True):
+        if c < SMALL:  # the row of the cone then hardly restricts the normal
             rows.insert(0, eye[[block.start]])
             offsets.insert(0, np.zeros(1))
             sizes[0] += 1

@@ -1,16 +1,17 @@
-"""Where all bodies are and how joints move them, in one call: for rows of contacts."""
+"""Poses and Jacobians of all bodies in one call, for contact rows."""
 
-from dyn_core import BODY_JACOBIANS, Motion, MotionSubspace, TextSolver, hookimpl
-from dyn_plugins.kinematics import transforms
+from dyn_core.authoring import Motion, MotionSubspace, TracedSolver, hookimpl
+from dyn_core.problems import BODY_JACOBIANS
+from dyn_plugins.kinematics.kinematics import transforms
 
 
 def body_jacobians(model, q):
-    """Give the pose of every body and the Jacobian of its velocity, in the world.
+    """Return the pose of every body and the Jacobian of its velocity, in the world.
 
         x_world = R x_body + p,   v_i = J_i qd
 
-    with v_i in world axes about the world's origin: a row of a constraint between two
-    bodies is W . (J_a - J_b), whatever point it acts at.
+    with v_i in world axes about the world's origin, so that a constraint row between
+    two bodies is W . (J_a - J_b) for any point of application.
 
     Args:
         model: Robot.
@@ -22,23 +23,23 @@ def body_jacobians(model, q):
     Source: RBDA, sections 4.2 and 4.4; LCP-2.
     """
     X_0 = transforms(model, q)
-    poses, tables = [], [[Motion.zero()] * model.nv]
+    poses, jacobians = [], [[Motion.zero()] * model.nv]
     for i in model.bodies:
         R, p = X_0[i].pose
         rows = [(*row, x) for row, x in zip(R.rows, p, strict=True)]
         poses.append([*rows, (0.0, 0.0, 0.0, 1.0)])
-        ratio, at = model.leader[i].ratio, model.v_slices[i].start
+        ratio, first_column = model.leader[i].ratio, model.v_slices[i].start
         to_world = X_0[i].inverse
         S = MotionSubspace(to_world @ column for column in model.joint[i].S(q[i]))
-        columns = list(tables[model.parent[i]])
+        columns = list(jacobians[model.parent[i]])
         for k, column in enumerate(S if ratio is None else S @ ratio):
-            columns[at + k] = columns[at + k] + column
-        tables.append(columns)
-    return poses, [_table(columns) for columns in tables[1:]]
+            columns[first_column + k] = columns[first_column + k] + column
+        jacobians.append(columns)
+    return poses, [_dense(columns) for columns in jacobians[1:]]
 
 
-def _table(columns):
-    """Give the six rows of a list of motions."""
+def _dense(columns):
+    """Return the six rows of a list of motions."""
     entries = [(*column.ang, *column.lin) for column in columns]
     return [[entry[k] for entry in entries] for k in range(6)]
 
@@ -46,4 +47,4 @@ def _table(columns):
 @hookimpl
 def dyn_solvers():
     """Offer the solvers of this file."""
-    return [TextSolver("body_jacobians", BODY_JACOBIANS, body_jacobians)]
+    return [TracedSolver("body_jacobians", BODY_JACOBIANS, body_jacobians)]

@@ -2,27 +2,29 @@
 
 import numpy as np
 
-from dyn_core import CONTACT_SOLVE, ArraySolver, UnsupportedError, hookimpl
-from dyn_core.contact import CONVERGED, MAX_ITERATIONS, RAY, Numbers
+from dyn_core.authoring import NumpySolver, hookimpl
+from dyn_core.contact import CONVERGED, MAX_ITERATIONS, RAY, ProblemArrays
+from dyn_core.errors import UnsupportedError
+from dyn_core.problems import CONTACT_SOLVE
 
-PIVOT = 1e-11  # entries below it are no pivots, rows and columns scaled to one
-PROVEN = 1e-12  # what a ray may leave of the law and be a solution
+PIVOT = 1e-11  # smallest pivot, rows and columns scaled to one
+PROVEN = 1e-12  # residual of the law below which a ray is a solution
 
 
 def lemke(M, q, max_iterations):
-    """Give z of 0 <= z, w = M z + q >= 0, w . z = 0: complementary pivoting.
+    """Return z of 0 <= z, w = M z + q >= 0, w . z = 0: complementary pivoting.
 
-        w = M z + q + 1 z0,   z0 enters, then the complement of what left
+        w = M z + q + 1 z0,   z0 enters, then the complement of the leaving variable
 
     Ties of the ratio test are broken lexicographically by the rows of the inverse of
-    the basis, so that no basis comes twice.
+    the basis, so that no basis is repeated.
 
     Args:
-        M, q: Of the problem, (n, n), (n,).
-        max_iterations: Most pivots.
+        M, q: Matrix and vector of the problem, (n, n), (n,).
+        max_iterations: Largest number of pivots.
 
     Returns:
-        z, pivots, and one of laws.STATUSES.
+        z, pivots, and one of residuals.STATUSES.
 
     Source: LCP-5.
     """
@@ -30,21 +32,21 @@ def lemke(M, q, max_iterations):
     if not n or q.min() >= 0:
         return np.zeros(n), 0, CONVERGED
     table = np.hstack([np.eye(n), -M, -np.ones((n, 1)), q[:, None]])
-    whole = table.copy()
+    initial = table.copy()
     basis = list(range(n))
     ties = np.flatnonzero(q <= q.min() * (1 - 1e-12))
-    row, enters = int(ties[-1]), 2 * n
+    row, entering = int(ties[-1]), 2 * n
     for count in range(1, max_iterations + 1):
-        left = basis[row]
-        _pivot(table, row, enters)
-        basis[row] = enters
-        if left == 2 * n:
-            return _values(whole, basis, n), count, CONVERGED
-        enters = left + n if left < n else left - n
-        row = _leaving(table, enters, basis, n)
+        leaving = basis[row]
+        _pivot(table, row, entering)
+        basis[row] = entering
+        if leaving == 2 * n:
+            return _values(initial, basis, n), count, CONVERGED
+        entering = leaving + n if leaving < n else leaving - n
+        row = _leaving(table, entering, basis, n)
         if row is None:
-            return _values(whole, basis, n), count, RAY
-    return _values(whole, basis, n), max_iterations, MAX_ITERATIONS
+            return _values(initial, basis, n), count, RAY
+    return _values(initial, basis, n), max_iterations, MAX_ITERATIONS
 
 
 def _pivot(table, row, column):
@@ -56,15 +58,15 @@ def _pivot(table, row, column):
 
 
 def _leaving(table, column, basis, n):
-    """Give the row of the least ratio, lexicographically; None on a ray."""
+    """Return the row of the smallest ratio, lexicographically; None on a ray."""
     d = table[:, column]
     rows = np.flatnonzero(d > PIVOT * max(1.0, float(np.abs(d).max())))
     if not len(rows):
         return None
     for k in [-1, *range(n)]:
         ratios = table[rows, k] / d[rows]
-        least = ratios.min()
-        close = ratios <= least + 1e-12 * max(1.0, abs(least))
+        smallest = ratios.min()
+        close = ratios <= smallest + 1e-12 * max(1.0, abs(smallest))
         rows = rows[close]
         if k == -1:
             artificial = [r for r in rows if basis[r] == 2 * n]
@@ -75,10 +77,10 @@ def _leaving(table, column, basis, n):
     return int(rows[0])
 
 
-def _values(whole, basis, n):
-    """Give z of a basis, solved afresh from the first table."""
+def _values(initial, basis, n):
+    """Return z of a basis, solved from the initial tableau."""
     try:
-        x = np.linalg.solve(whole[:, basis], whole[:, -1])
+        x = np.linalg.solve(initial[:, basis], initial[:, -1])
     except np.linalg.LinAlgError:
         return np.full(n, np.nan)
     z = np.zeros(n)
@@ -88,23 +90,23 @@ def _values(whole, basis, n):
     return z
 
 
-def polyhedral(numbers, facets):
-    """Give M, q, T, start of the LCP of a problem without free rows.
+def polyhedral(arrays, facets):
+    """Return M, q, T, start of the LCP of a problem without free rows.
 
-        lambda = T z + start,   w = T.T u + what couples y, beta and gamma
+        lambda = T z + start,   w = T.T u + the coupling of y, beta and gamma
 
     A unilateral row has z = lambda; a bounded one z = lambda - lo and, between two
-    bounds, y of w_y = hi - lo - z; a contact has lambda_n, shares beta >= 0 of facet
-    directions D and gamma: w_beta = D.T u + gamma, w_gamma = lambda_n - sum(beta).
+    bounds, y of w_y = hi - lo - z; a contact has lambda_n, beta >= 0 along the facet
+    directions D, and gamma: w_beta = D.T u + gamma, w_gamma = lambda_n - sum(beta).
 
     Args:
-        numbers: The problem.
-        facets: Directions for two tangent rows, even.
+        arrays: The problem.
+        facets: Number of directions for two tangent rows, even.
 
     Source: LCP-5.
     """
-    lower, upper = numbers.bounds
-    m = len(numbers.b)
+    lower, upper = arrays.bounds
+    m = len(arrays.b)
     columns, start, extra, constant = [], np.zeros(m), [], []
 
     def add(column, unit, q=0.0):
@@ -112,14 +114,14 @@ def polyhedral(numbers, facets):
         constant.append(q)
         return len(columns) - 1
 
-    for block in numbers.layout.blocks:
-        unit = 1 / np.sqrt(numbers.blockwise[block.start])
+    for block in arrays.layout.blocks:
+        unit = 1 / np.sqrt(arrays.blockwise[block.start])
         if block.kind == "contact" and block.rows > 1:
             normal = add(np.eye(m)[block.start], unit)
-            shares = [add(d, unit) for d in _directions(block, numbers.mu, m, facets)]
+            betas = [add(d, unit) for d in _directions(block, arrays.mu, m, facets)]
             gamma = add(np.zeros(m), 1 / unit)
             extra += [(gamma, normal, 1.0)]
-            for beta in shares:
+            for beta in betas:
                 extra += [(beta, gamma, 1.0), (gamma, beta, -1.0)]
             continue
         for row in block.all:
@@ -134,41 +136,39 @@ def polyhedral(numbers, facets):
     for i, j, value in extra:
         S[i, j] = value
     units = np.array([u for _, u in columns])
-    M = T.T @ numbers.A @ T + S
-    q = T.T @ (numbers.A @ start + numbers.b) + np.array(constant)
+    M = T.T @ arrays.A @ T + S
+    q = T.T @ (arrays.A @ start + arrays.b) + np.array(constant)
     return M * units[:, None] * units, q * units, T * units, start
 
 
 def _directions(block, mu, m, facets):
-    """Give the directions of friction at the limit, columns of m rows."""
-    own = [mu[c] for c in block.coefficients]
-    rows, at, found = list(block.tangent), 0, []
-    while at < len(rows):
-        pair = (
-            at + 1 < len(rows) and block.coefficients[at] == block.coefficients[at + 1]
-        )
+    """Return the directions of friction at its limit, each of m rows."""
+    mu_block = [mu[c] for c in block.coefficients]
+    rows, k, directions = list(block.tangent), 0, []
+    while k < len(rows):
+        pair = k + 1 < len(rows) and block.coefficients[k] == block.coefficients[k + 1]
         angles = 2 * np.pi * np.arange(facets) / facets if pair else (0.0, np.pi)
         for angle in angles:
             d = np.zeros(m)
-            d[rows[at]] = own[at] * np.round(np.cos(angle), 16)
+            d[rows[k]] = mu_block[k] * np.round(np.cos(angle), 16)
             if pair:
-                d[rows[at + 1]] = own[at] * np.round(np.sin(angle), 16)
-            found.append(d)
-        at += 2 if pair else 1
-    return found
+                d[rows[k + 1]] = mu_block[k] * np.round(np.sin(angle), 16)
+            directions.append(d)
+        k += 2 if pair else 1
+    return directions
 
 
-class Lemke(ArraySolver):
-    """Impulses by Lemke's pivoting: friction cones become pyramids of some facets.
+class Lemke(NumpySolver):
+    """Impulses by Lemke's pivoting, with friction cones as pyramids.
 
         0 <= lambda_n,  0 <= beta,  0 <= gamma   orthogonal to
         u_n >= 0,  D.T u + gamma >= 0,  lambda_n - sum(beta) >= 0
 
-    Exact for everything but the cones: planar friction, boxes and rows of any kind are
-    exact, round cones are pyramids within them (error of friction at most
-    1 - cos(pi / facets)), torsion and rolling stand in one polytope with the tangents.
-    Free rows are eliminated, by least norm where they depend on each other. It ends
-    with a solution or a ray: with G + R semidefinite a ray means that none exists.
+    Exact for planar friction, boxes and rows of other kinds; round cones become
+    inscribed pyramids (error of friction at most 1 - cos(pi / facets)). Torsion,
+    rolling and tangents share one polytope. Free rows are eliminated, by least norm if
+    they are dependent. It ends with a solution or a ray; for semidefinite G + R a ray
+    proves that there is no solution.
 
     Source: LCP-5.
     """
@@ -179,12 +179,12 @@ class Lemke(ArraySolver):
     options = {"facets": 8, "max_iterations": 10_000}
 
     def relaxes(self, layout):
-        """Say which part of the law is not solved exactly."""
+        """Return which part of the law is not solved exactly."""
         round_cones = any(block.rows > 2 for block in layout.contacts)
         return "friction cones are pyramids" if round_cones else ""
 
     def solve(self, layout, G, b, mu, lo, hi, compliance, warm, facets, max_iterations):
-        """Give one problem's impulses.
+        """Return one problem's impulses.
 
         Args:
             layout: Blocks.
@@ -192,9 +192,9 @@ class Lemke(ArraySolver):
             mu: Friction coefficients, (k,).
             lo, hi: Bounds of boxes, (m,).
             compliance: Diagonal of R, (m,).
-            warm: Unused; pivoting begins at zero.
-            facets: Directions of friction between two tangents.
-            max_iterations: Most pivots.
+            warm: Unused; pivoting starts at zero.
+            facets: Number of friction directions for two tangents.
+            max_iterations: Largest number of pivots.
 
         Returns:
             The outputs of CONTACT_SOLVE.
@@ -203,9 +203,9 @@ class Lemke(ArraySolver):
             raise UnsupportedError(
                 f"lemke: facets {facets}; valid: an even number, 4 or more"
             )
-        whole = Numbers(layout, G, b, mu, lo, hi, compliance, warm)
-        reduced = whole.without_free_rows()
-        M, q, T, start = polyhedral(reduced.inner, facets)
+        problem = ProblemArrays(layout, G, b, mu, lo, hi, compliance, warm)
+        reduction = problem.without_free_rows()
+        M, q, T, start = polyhedral(reduction.reduced, facets)
         size = float(np.abs(q).max(initial=0.0)) or 1.0
         z, pivots, status = lemke(M, q / size, max_iterations)
         w = M @ z + q / size
@@ -213,7 +213,7 @@ class Lemke(ArraySolver):
         law /= max(1.0, float(np.abs(z).max(initial=0.0)))
         if status == RAY and law <= PROVEN:
             status = CONVERGED  # the artificial variable is zero, though in the basis
-        return reduced.answer(T @ z * size + start, pivots, status, law)
+        return reduction.outputs(T @ z * size + start, pivots, status, law)
 
 
 @hookimpl

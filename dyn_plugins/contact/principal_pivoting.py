@@ -1,22 +1,24 @@
-"""Boxes and unilateral rows by principal pivoting, one row after the other."""
+"""Boxes and unilateral rows by principal pivoting, row by row."""
 
 import numpy as np
 
-from dyn_core import CONTACT_SOLVE, ArraySolver, UnsupportedError, hookimpl
-from dyn_core.contact import CONVERGED, INFEASIBLE, MAX_ITERATIONS, Numbers
+from dyn_core.authoring import NumpySolver, hookimpl
+from dyn_core.contact import CONVERGED, INFEASIBLE, MAX_ITERATIONS, ProblemArrays
+from dyn_core.errors import UnsupportedError
+from dyn_core.problems import CONTACT_SOLVE
 
-SMALL = 1e-11
+SMALL = 1e-11  # relative tolerance of velocities and pivots
 
 
-class PrincipalPivoting(ArraySolver):
+class PrincipalPivoting(NumpySolver):
     """Impulses between bounds by Dantzig's principal pivoting; friction is refused.
 
         lambda = lo: u >= 0,   lambda = hi: u <= 0,   else u = 0
 
-    Each row in turn is driven until its law holds, while the rows before keep theirs:
-    those between bounds by u = 0, the others by staying at their bound; whichever would
-    break its law first changes sides (ties: the least index). Exact. G + R need only be
-    semidefinite; a row that nothing stops shows that no solution exists.
+    Each row in turn is driven until its law holds, while the laws of the previous rows
+    are kept: rows between bounds keep u = 0, the others stay at their bound. The first
+    row that would violate its law changes sets (ties: smallest index). Exact. G + R
+    need only be semidefinite; an unbounded step proves that there is no solution.
 
     Source: LCP-5.
     """
@@ -27,25 +29,29 @@ class PrincipalPivoting(ArraySolver):
     options = {"max_iterations": 10_000}
 
     def refusal(self, layout):
-        """Refuse friction cones."""
+        """Return why a layout is not supported: friction cones; or None."""
         for index, block in enumerate(layout.blocks):
             if block.kind == "contact" and block.rows > 1:
                 return (
                     f"block {index} is a contact with friction ({block.rows} rows) and"
-                    " this is for boxes; valid: unilateral, box, bilateral and"
+                    " this solver is for boxes; valid: unilateral, box, bilateral and"
                     " prescribed blocks, or another solver (lemke, admm)"
                 )
         return None
 
     def build(self, model, **choices):
-        """Give a Program; layouts with friction are refused."""
+        """Return a Program.
+
+        Raises:
+            UnsupportedError: The layout has friction cones.
+        """
         reason = self.refusal(model) if model.kind == self.signature.system else None
         if reason is not None:
             raise UnsupportedError(f"{self.name}: {reason}")
         return super().build(model, **choices)
 
     def solve(self, layout, G, b, mu, lo, hi, compliance, warm, max_iterations):
-        """Give one problem's impulses.
+        """Return one problem's impulses.
 
         Args:
             layout: Blocks.
@@ -53,31 +59,31 @@ class PrincipalPivoting(ArraySolver):
             mu: Unused.
             lo, hi: Bounds of boxes, (m,).
             compliance: Diagonal of R, (m,).
-            warm: Unused; pivoting begins at zero.
-            max_iterations: Most pivots.
+            warm: Unused; pivoting starts at zero.
+            max_iterations: Largest number of pivots.
 
         Returns:
             The outputs of CONTACT_SOLVE.
         """
-        whole = Numbers(layout, G, b, mu, lo, hi, compliance, warm)
-        reduced = whole.without_free_rows()
-        x, count, status = pivot(reduced.inner, max_iterations)
-        return reduced.answer(x, count, status)
+        problem = ProblemArrays(layout, G, b, mu, lo, hi, compliance, warm)
+        reduction = problem.without_free_rows()
+        x, count, status = pivot(reduction.reduced, max_iterations)
+        return reduction.outputs(x, count, status)
 
 
-def pivot(numbers, max_iterations):
-    """Give impulses between bounds, pivots, and one of laws.STATUSES.
+def pivot(arrays, max_iterations):
+    """Return impulses between bounds, pivots, and one of residuals.STATUSES.
 
         d lambda_C = -A_CC^-1 A_Cd,   du = A[:, C] d lambda_C + A[:, d]
 
     Args:
-        numbers: A problem without free rows and friction.
-        max_iterations: Most pivots.
+        arrays: A problem without free rows and friction.
+        max_iterations: Largest number of pivots.
     """
-    unit = 1 / np.sqrt(np.where(numbers.response > 0, numbers.response, 1.0))
-    A = numbers.A * unit[:, None] * unit
-    lower, upper = (bound / unit for bound in numbers.bounds)
-    b = numbers.b * unit
+    unit = 1 / np.sqrt(np.where(arrays.response > 0, arrays.response, 1.0))
+    A = arrays.A * unit[:, None] * unit
+    lower, upper = (bound / unit for bound in arrays.bounds)
+    b = arrays.b * unit
     x = np.clip(np.zeros(len(b)), lower, upper)
     between = np.zeros(len(b), bool)
     count, eps = 0, SMALL * float(np.abs(b).max(initial=0.0))
@@ -85,8 +91,8 @@ def pivot(numbers, max_iterations):
         while True:
             u = A @ x + b
             sign = -np.sign(u[row])
-            stuck = x[row] >= upper[row] if sign > 0 else x[row] <= lower[row]
-            if abs(u[row]) <= eps or stuck:
+            at_bound = x[row] >= upper[row] if sign > 0 else x[row] <= lower[row]
+            if abs(u[row]) <= eps or at_bound:
                 break
             if count >= max_iterations:
                 return x * unit, count, MAX_ITERATIONS
@@ -101,7 +107,7 @@ def pivot(numbers, max_iterations):
 
 
 def _drive(A, u, x, lower, upper, between, row, sign):
-    """Move one row until something changes sides; None if nothing ever does."""
+    """Drive one row until a row changes sets; None if the step is unbounded."""
     C = np.flatnonzero(between)
     change = np.zeros(len(x))
     change[row] = sign
@@ -136,7 +142,7 @@ def _drive(A, u, x, lower, upper, between, row, sign):
 
 
 def _exact(A, b, x, lower, upper, between):
-    """Solve the rows between bounds afresh, without what pivots have rounded."""
+    """Solve the rows between bounds again, without accumulated rounding errors."""
     C, N = np.flatnonzero(between), np.flatnonzero(~between)
     if not len(C):
         return x

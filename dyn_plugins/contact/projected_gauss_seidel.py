@@ -1,14 +1,18 @@
-"""Contacts by projected Gauss-Seidel: block after block, a text with a rolled loop."""
+"""Contacts by projected Gauss-Seidel, block by block in a rolled loop."""
 
 from dataclasses import dataclass
 
-from dyn_core import (
-    CONTACT_SOLVE,
-    TextSolver,
-    UnsupportedError,
+from dyn_core.authoring import (
+    TracedSolver,
     Vector,
+    absolute,
     hookimpl,
+    loop,
+    maximum,
+    minimum,
+    sqrt,
     total,
+    where,
 )
 from dyn_core.contact import (
     CONVERGED,
@@ -18,7 +22,8 @@ from dyn_core.contact import (
     law_residuals,
     weights,
 )
-from dyn_core.scalar import absolute, loop, maximum, minimum, sqrt, where
+from dyn_core.errors import UnsupportedError
+from dyn_core.problems import CONTACT_SOLVE
 
 
 def projected_gauss_seidel(
@@ -34,16 +39,16 @@ def projected_gauss_seidel(
     tolerance,
     relaxation,
 ):
-    """Give impulses that obey each block's law in turn, until nothing moves.
+    """Return impulses by sweeps over the blocks, until they no longer change.
 
         lambda_n <- max(0, lambda_n - u_n / A_nn),   A = G + R,  u = A lambda + b
         lambda_T <- disc of mu lambda_n (lambda_T - u_T / |A_TT|)
 
-    Exact: cones as they are (torsion and rolling in one ellipsoid with the tangents),
-    boxes row by row, free rows unbounded. Slow where masses differ much, see status; of
-    several impulses (G singular) it gives the one that the start leads to. It stops
-    when the estimated error (the last step over one minus its ratio to the step before)
-    is below the tolerance.
+    Exact: round cones (torsion, rolling and tangents share one ellipsoid), boxes row by
+    row, free rows unbounded. Convergence is slow for large mass ratios, see status. If
+    the impulses are not unique (G singular), the result depends on the start. It stops
+    when the estimated error (the last step over one minus its ratio to the previous
+    one) is below the tolerance.
 
     Args:
         layout: Blocks.
@@ -51,9 +56,9 @@ def projected_gauss_seidel(
         mu: Friction coefficients, k.
         lo, hi: Bounds of boxes, m.
         compliance: Diagonal of R, m.
-        warm: Where to begin, m.
-        max_iterations: Most sweeps.
-        tolerance: Of the estimated error, over the largest impulse.
+        warm: Initial impulses, m.
+        max_iterations: Largest number of sweeps.
+        tolerance: Tolerance of the estimated error, relative to the largest impulse.
         relaxation: Factor of each step, in (0, 2).
 
     Returns:
@@ -79,25 +84,25 @@ def projected_gauss_seidel(
         error = moved / (1.0 - minimum(ratio, 1.0 - 1e-6))
         return *x, state[-3] + 1.0, moved, where(moved > 0.0, error, 0.0)
 
-    def unsettled(state):
+    def not_converged(state):
         return state[-1] > tolerance * largest(state[: layout.m])
 
     first = [*_start(layout, warm, lo, hi), 0.0, 1e-300, 1e300]
-    state = loop(first, sweep, unsettled, max_iterations)
+    state = loop(first, sweep, not_converged, max_iterations)
     x, count = state[: layout.m], state[-3]
-    status = where(unsettled(state), MAX_ITERATIONS, CONVERGED)
+    status = where(not_converged(state), MAX_ITERATIONS, CONVERGED)
     velocity = [total(G[i, j] * x[j] for j in rows) + b[i] for i in rows]
     u = [velocity[i] + compliance[i] * x[i] for i in rows]
-    proof = law_residuals(layout, x, u, mu, lo, hi, diagonal, largest(b))
-    status = where(proof[4] <= 1e-6, status, MAX_ITERATIONS)
-    return Vector(x), Vector(velocity), Vector(proof), count, status
+    quality = law_residuals(layout, x, u, mu, lo, hi, diagonal, largest(b))
+    status = where(quality[4] <= 1e-6, status, MAX_ITERATIONS)
+    return Vector(x), Vector(velocity), Vector(quality), count, status
 
 
 def _rates(layout, A, mu, relaxation):
-    """Give the step of each row for its velocity, of tangents in circular cones.
+    """Return the step of each row per velocity, for tangents in circular cones.
 
-    1 / A_ii; of tangents 1 / |A_TT|, or in an ellipsoid over the sum of their row: the
-    least that keeps the step from growing.
+    1 / A_ii; for tangents 1 / |A_TT|, or in an ellipsoid one over the row sum, a
+    bound that keeps the iteration from diverging.
     """
     rates = [relaxation / where(A[i][i] > 0.0, A[i][i], 1.0) for i in range(layout.m)]
     for block in layout.contacts:
@@ -117,7 +122,7 @@ def _rates(layout, A, mu, relaxation):
 
 
 def _start(layout, warm, lo, hi):
-    """Give the start, inside the boxes."""
+    """Return the initial impulses, clipped to the boxes."""
     x = list(warm)
     for block in layout.blocks:
         for i in block.all:
@@ -127,7 +132,7 @@ def _start(layout, warm, lo, hi):
 
 
 def _update(block, x, A, b, mu, lo, hi, rates):
-    """Bring a block's impulses x to its law, in place."""
+    """Update the impulses x of a block by its law, in place."""
     for i in block.all if block.kind != "contact" else [block.start]:
         x[i] = x[i] - rates[i] * (row_times(A[i], x) + b[i])
         if block.kind in ("unilateral", "contact"):
@@ -149,21 +154,21 @@ def _update(block, x, A, b, mu, lo, hi, rates):
 
 
 def row_times(row, x):
-    """Give the product of a row and a column."""
+    """Return the product of a row and a column."""
     return total(a * y for a, y in zip(row, x, strict=True))
 
 
 def largest(values):
-    """Give the largest magnitude."""
-    most = 0.0
+    """Return the largest magnitude."""
+    magnitude = 0.0
     for value in values:
-        most = maximum(most, absolute(value))
-    return most
+        magnitude = maximum(magnitude, absolute(value))
+    return magnitude
 
 
 @dataclass(eq=False)
-class GaussSeidel(TextSolver):
-    """The text, and the same without a matrix for problems whose G is a function."""
+class GaussSeidel(TracedSolver):
+    """The traced algorithm, and `sweep` for problems whose G is a function."""
 
     sweep = staticmethod(gauss_seidel)
 

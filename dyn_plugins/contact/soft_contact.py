@@ -1,24 +1,26 @@
-"""Contacts that give way, as in MuJoCo: every row has a compliance."""
+"""Soft contacts as in MuJoCo: every row has a compliance."""
 
 from dataclasses import replace
 
 import numpy as np
 
-from dyn_core import CONTACT_SOLVE, ArraySolver, UnsupportedError, hookimpl
-from dyn_core.contact import Numbers
+from dyn_core.authoring import NumpySolver, hookimpl
+from dyn_core.contact import ProblemArrays
+from dyn_core.errors import UnsupportedError
+from dyn_core.problems import CONTACT_SOLVE
 from dyn_plugins.contact.convex_newton import Softened
 
 
-class SoftContact(ArraySolver):
-    """Impulses of soft rows: compliance by impedance, no rigid row anywhere.
+class SoftContact(NumpySolver):
+    """Impulses of soft rows, with compliance from an impedance.
 
         minimise lambda.T (G + R) lambda / 2 + lambda.T b over cones and bounds,
         R = (1 - d) / d G_ii where the problem's compliance is zero
 
     Relaxes: rows yield by R lambda, and without De Saxce's correction a sliding
     contact separates. The compliance and bias of gap and speed by solref and solimp
-    come from dyn_core.contact.soft_rows. Friction rows get R mu² alike in a cone, from
-    the normal row, times `friction_softness`.
+    come from dyn_core.contact.soft_rows. The compliance of friction rows follows from
+    the normal row, times `friction_softness`, with equal R mu² in a cone.
 
     Source: LCP-14.
     """
@@ -34,7 +36,7 @@ class SoftContact(ArraySolver):
     }
 
     def relaxes(self, layout):
-        """Say which part of the law is not solved exactly."""
+        """Return which part of the law is not solved exactly."""
         return "all rows are soft; sliding contacts separate"
 
     def solve(
@@ -52,18 +54,19 @@ class SoftContact(ArraySolver):
         max_iterations,
         tolerance,
     ):
-        """Give one problem's impulses.
+        """Return one problem's impulses.
 
         Args:
             layout: Blocks.
             G, b: Delassus matrix and free velocity, (m, m), (m,).
             mu: Friction coefficients, (k,).
             lo, hi: Bounds of boxes, (m,).
-            compliance: Diagonal of R, (m,); zero rows get that of the impedance.
-            warm: Where to begin, (m,).
+            compliance: Diagonal of R, (m,); zeros are replaced by the impedance's.
+            warm: Initial impulses, (m,).
             impedance: d, in (0, 1).
-            friction_softness: R of tangents over that of the normal.
-            max_iterations, tolerance: Most Newton steps; of the law, relative.
+            friction_softness: Compliance of tangents over that of the normal.
+            max_iterations: Largest number of Newton steps.
+            tolerance: Relative tolerance of the law.
 
         Returns:
             The outputs of CONTACT_SOLVE.
@@ -72,24 +75,26 @@ class SoftContact(ArraySolver):
             raise UnsupportedError(
                 f"soft_contact: impedance {impedance}; valid: between 0 and 1"
             )
-        whole = Numbers(layout, G, b, mu, lo, hi, compliance, warm)
-        usual = (1 - impedance) / impedance * np.where(np.diag(G) > 0, np.diag(G), 1.0)
-        R = np.where(compliance > 0, compliance, usual)
+        problem = ProblemArrays(layout, G, b, mu, lo, hi, compliance, warm)
+        default = (
+            (1 - impedance) / impedance * np.where(np.diag(G) > 0, np.diag(G), 1.0)
+        )
+        R = np.where(compliance > 0, compliance, default)
         for block in layout.contacts:
-            rows, w = list(block.tangent), whole.scale[list(block.tangent)]
+            rows, w = list(block.tangent), problem.scale[list(block.tangent)]
             if not compliance[rows].any():
                 R[rows] = (
                     friction_softness * R[block.start] / np.where(w > 0, w, 1) ** 2
                 )
-        T = whole.scale
+        T = problem.scale
         A = (G + G.T) / 2 * T[:, None] * T
         soft = np.where(T > 0, T * T, 1.0) * R
         start = np.where(T > 0, warm / np.where(T > 0, T, 1.0), 0.0)
-        task = Softened(whole, soft, np.zeros(len(b)), A, T * b)
-        y, count = task.minimise(start, max_iterations, tolerance)
-        softened = replace(whole, compliance=R)
+        softened_problem = Softened(problem, soft, np.zeros(len(b)), A, T * b)
+        y, count = softened_problem.minimise(start, max_iterations, tolerance)
+        softened = replace(problem, compliance=R)
         law = softened.step(T * y, exact=False)
-        return whole.answer(T * y, count, law=law)
+        return problem.outputs(T * y, count, law=law)
 
 
 @hookimpl

@@ -1,42 +1,46 @@
-"""A step of a robot with contacts as one text: points of its shapes on half-spaces."""
+"""Time steps of a robot with contacts as one traced algorithm, on half-spaces."""
 
-from dyn_core import (
-    CONTACT_SOLVE,
-    CONTACT_STEP,
-    FORWARD_DYNAMICS,
+from dyn_core.authoring import (
     Force,
     Motion,
-    TextSolver,
-    UnsupportedError,
+    TracedSolver,
     Vector,
     advance,
     cross3,
     hookimpl,
     join_v,
+    minimum,
+    rate_in_initial_axes,
     split_q,
     split_v,
-    start_axes,
+    where,
 )
-from dyn_core.contact import ConstraintLayout, stepping
-from dyn_core.contact.halfspaces import HalfSpace, candidate_points
-from dyn_core.contact.rows import tangents
-from dyn_core.scalar import minimum, where
-from dyn_plugins.aba import articulated, respond
-from dyn_plugins.loops import pushed
-from dyn_plugins.motion import outward
-from dyn_plugins.response import felt_above, meet
+from dyn_core.contact import ConstraintLayout
+from dyn_core.contact.collision.halfspaces import HalfSpace, candidate_points
+from dyn_core.contact.stepping import gap_rules
+from dyn_core.contact.stepping.constraints import tangents
+from dyn_core.errors import UnsupportedError
+from dyn_core.problems import CONTACT_SOLVE, CONTACT_STEP, FORWARD_DYNAMICS
+from dyn_plugins.dynamics._articulated import (
+    accelerations_from_forces,
+    articulated_joints,
+    delassus_matrix,
+    propagate_to_base,
+)
+from dyn_plugins.kinematics.motion import outward
+from dyn_plugins.loops.loops import constraint_forces
 
 
 def contact_euler(model, q, qd, tau, dt, warm, f_ext, **parts):
-    """Give the state one step later, with contacts held at its end.
+    """Return the state one step later, with contact constraints on the gaps at its end.
 
         qd_next = qd + dt FD(q, qd, tau) + H^-1 J.T lambda,   q_next = q (+) dt qd_next
         0 <= lambda_n  orthogonal to  u_n + gap / dt >= 0,   friction cones
 
     Every point of the robot's shapes that can touch a half-space of the world has three
-    rows, far or near: what is far has no impulse by its gap. The Delassus matrix comes
-    from the articulated inertias; H is never formed. With the solver
-    projected_gauss_seidel all of it is one kernel.
+    rows, near or far; the gap of a far point makes its impulse zero. The Delassus
+    matrix comes from the articulated inertias; H is never formed. With the solver
+    projected_gauss_seidel the whole step is one kernel.
 
     Args:
         model: Robot with shapes.
@@ -44,28 +48,29 @@ def contact_euler(model, q, qd, tau, dt, warm, f_ext, **parts):
         qd: Joint velocities, nv [rad/s | m/s].
         tau: Joint forces, nv, constant over the step [N·m | N].
         dt: Step [s].
-        warm: Impulses of the step before, m; zeros to begin [N·s].
+        warm: Impulses of the previous step, m; zeros in the first [N·s].
         f_ext: Force on each body, body coordinates [N·m; N].
         parts: The slots forward_dynamics and contact_solver (of CONTACT_SOLVE), and
-            the options: world, half-spaces; links, names of those whose shapes touch,
-            None for all; erp, part of an overlap that is taken away in a step; slow,
-            speed of approach below which nothing bounces [m/s]; solver_options, of the
-            contact solver.
+            the options: world, half-spaces; links, names of the links whose shapes
+            touch, None for all; erp, part of an overlap that is corrected in a step;
+            restitution_threshold, speed of approach below which there is no
+            restitution [m/s]; solver_options, options of the contact solver.
 
     Returns:
         q_next, qd_next, impulses in the order of the contacts (normal and two tangents
-        of each), gaps before the step, and what the contact solver says.
+        of each), gaps before the step, and residuals, iterations and status of the
+        contact solver.
 
     Source: LCP-4 (Stewart-Trinkle), LCP-10 (Newton's restitution), LCP-11, LCP-3.
     """
-    u, proof = _kept(
-        stepping.stewart_trinkle, model, q, qd, tau, dt, warm, f_ext, **parts
+    u, proof = _velocity_and_outputs(
+        gap_rules.stewart_trinkle, model, q, qd, tau, dt, warm, f_ext, **parts
     )
     return *advance(model, q, u, dt), *proof
 
 
 def contact_anitescu_potra(model, q, qd, tau, dt, warm, f_ext, **parts):
-    """Give the state one step later, with the contacts that touch before it held.
+    """Return the state one step later, with velocity constraints at touching contacts.
 
         gap <= 0:  0 <= lambda_n  orthogonal to  u_n + e u_n(before) >= 0
 
@@ -74,18 +79,18 @@ def contact_anitescu_potra(model, q, qd, tau, dt, warm, f_ext, **parts):
         parts: The slots and options of contact_euler.
 
     Returns:
-        As contact_euler gives it.
+        As contact_euler.
 
     Source: LCP-4 (Anitescu-Potra), LCP-10.
     """
-    u, proof = _kept(
-        stepping.anitescu_potra, model, q, qd, tau, dt, warm, f_ext, **parts
+    u, proof = _velocity_and_outputs(
+        gap_rules.anitescu_potra, model, q, qd, tau, dt, warm, f_ext, **parts
     )
     return *advance(model, q, u, dt), *proof
 
 
 def contact_moreau_jean(model, q, qd, tau, dt, warm, f_ext, **parts):
-    """Give the state one step later by the midpoint scheme of Moreau and Jean.
+    """Return the state one step later by the midpoint scheme of Moreau and Jean.
 
         q_m = q (+) dt qd / 2,   q_next = q_m (+) dt qd_next / 2
         gap(q_m) <= 0:  0 <= lambda_n  orthogonal to  u_n + e u_n(before) >= 0
@@ -95,16 +100,18 @@ def contact_moreau_jean(model, q, qd, tau, dt, warm, f_ext, **parts):
         parts: The slots and options of contact_euler; erp is 0 in Moreau's own scheme.
 
     Returns:
-        As contact_euler gives it, gaps half a step ahead.
+        As contact_euler, with the gaps at the midpoint.
 
     Source: LCP-4 (Moreau-Jean), LCP-10; dynamics are taken at q_m.
     """
     q, qd = advance(model, q, qd, dt * 0.5)
-    u, proof = _kept(stepping.moreau_jean, model, q, qd, tau, dt, warm, f_ext, **parts)
+    u, proof = _velocity_and_outputs(
+        gap_rules.moreau_jean, model, q, qd, tau, dt, warm, f_ext, **parts
+    )
     return *advance(model, q, u, dt * 0.5), *proof
 
 
-def _kept(
+def _velocity_and_outputs(
     rule,
     model,
     q,
@@ -118,98 +125,112 @@ def _kept(
     world,
     links,
     erp,
-    slow,
+    restitution_threshold,
     solver_options,
 ):
-    """Give the velocity at the end in the start's axes, and the other outputs."""
+    """Return the velocity after the step in the initial axes, and the other outputs."""
     qdd = forward_dynamics(q, qd, tau, f_ext[1:])
-    free = qd + start_axes(model, qd, qdd) * dt
+    free = qd + rate_in_initial_axes(model, qd, qdd) * dt
 
     def solve(layout, G, b, mu):
-        none = Vector.zeros(layout.m)
-        most = Vector([float("inf")] * layout.m)
+        zeros = Vector.zeros(layout.m)
+        unbounded = Vector([float("inf")] * layout.m)
         options = solver_options
-        return contact_solver(layout, G, b, mu, none, most, none, warm, **options)
+        return contact_solver(
+            layout, G, b, mu, zeros, unbounded, zeros, warm, **options
+        )
 
-    return held(model, q, qd, free, dt, (world, links, rule, (slow, erp)), solve)
+    return constrained_velocity(
+        model,
+        q,
+        qd,
+        free,
+        dt,
+        (world, links, rule, (restitution_threshold, erp)),
+        solve,
+    )
 
 
-def held(model, q, qd, free, dt, place, solve):
-    """Give the velocity at the end in the start's axes, and the other outputs.
+def constrained_velocity(model, q, qd, free, dt, surroundings, solve):
+    """Return the velocity after the step in the initial axes, and the other outputs.
 
     Args:
         model: Robot with shapes.
-        q: Where contacts are looked at, nq.
+        q: Position at which the gaps are evaluated, nq.
         qd: Velocity before the step, nv.
         free: Velocity after it without contacts, nv.
         dt: Step [s].
-        place: World, links, the rule of stepping.py, and its numbers (slow, erp).
-        solve: Gives the answer of a contact solver for layout, G, b and mu.
+        surroundings: World, links, the rule of gap_rules.py, and its parameters
+            (restitution_threshold, erp).
+        solve: Function of layout, G, b and mu that returns the outputs of a contact
+            solver.
 
     Source: LCP-3, LCP-4.
     """
-    world, links, rule, numbers = place
+    world, links, rule, parameters = surroundings
     parts = split_q(model, q), split_v(model, free), split_v(model, free)
     X, S, v, _ = outward(model, *parts, Motion.zero())
     before = outward(model, parts[0], split_v(model, qd), parts[1], Motion.zero())[2]
-    felt, _ = articulated(model, X, S)
+    joints, _ = articulated_joints(model, X, S)
     touching = contacts(model, X, world, links)
     if not touching:
         return free, (Vector(()), Vector(()), Vector.zeros(5), 0.0, 0.0)
-    kicks, b, mu = [], [], []
+    rows, b, mu = [], [], []
     for contact in touching:
         i, forces = contact.body, contact.forces
         approach = forces[0] @ before[i]
         gap = contact.gap
-        if rule is stepping.stewart_trinkle and contact.restitution > 0:
+        if rule is gap_rules.stewart_trinkle and contact.restitution > 0:
             ahead = gap + minimum(forces[0] @ v[i], 0.0) * dt
             gap = where(ahead <= 0.0, minimum(gap, 0.0), gap)  # met within the step
-        on, push = rule(gap, approach, dt, contact.restitution, *numbers)
-        if on is not True:
-            part = where(on, 1.0, 0.0)
-            forces = [f * part for f in forces]
-            push = where(on, push, 1.0)
-        b += [forces[0] @ v[i] + push, *(f @ v[i] for f in forces[1:])]
-        kicks += [_Row(i, f) for f in forces]
+        active, bias = rule(gap, approach, dt, contact.restitution, *parameters)
+        if active is not True:
+            mask = where(active, 1.0, 0.0)
+            forces = [f * mask for f in forces]
+            bias = where(active, bias, 1.0)
+        b += [forces[0] @ v[i] + bias, *(f @ v[i] for f in forces[1:])]
+        rows += [_ContactRow(i, f) for f in forces]
         mu.append(contact.mu)
     layout = ConstraintLayout(tuple(("contact", 3) for _ in touching))
-    rows = [felt_above(model, felt, *kick.pushes[0]) for kick in kicks]
-    found = solve(layout, meet(felt, rows), Vector(b), Vector(mu))
-    impulse, _, residuals, iterations, status = found
-    forces, pulls = pushed(model, kicks, impulse)
-    change, _, _ = respond(model, felt, pulls, [-f for f in forces])
+    responses = [propagate_to_base(model, joints, *row.body_forces[0]) for row in rows]
+    G = delassus_matrix(joints, responses)
+    solution = solve(layout, G, Vector(b), Vector(mu))
+    impulse, _, residuals, iterations, status = solution
+    forces, pulls = constraint_forces(model, rows, impulse)
+    push = [-f for f in forces]
+    change = accelerations_from_forces(model, joints, pulls, push).qdd
     gaps = Vector(contact.gap for contact in touching)
     proof = impulse, gaps, residuals, iterations, status
     return free + join_v(model, change), proof
 
 
-class _Row:
-    """What a unit impulse pushes, as loops have it."""
+class _ContactRow:
+    """A unit impulse on a body, in the form of a loop row."""
 
-    joints = ()
+    joint_forces = ()
 
     def __init__(self, body, force):
-        self.pushes = [(body, force)]
+        self.body_forces = [(body, force)]
 
 
-class Touching:
-    """A point of a shape and a half-space.
+class ContactCandidate:
+    """A point of a shape that can touch a half-space.
 
     Attributes:
         body: Number of the body.
         gap: Distance from the half-space; negative: overlap [m].
         forces: Unit forces along the normal and two tangents, body coordinates.
         mu, restitution: Of the pair of surfaces.
-        words: What touches what.
+        name: Link, point and half-space, for reports.
     """
 
-    def __init__(self, body, gap, forces, material, words):
-        self.body, self.gap, self.forces, self.words = body, gap, forces, words
+    def __init__(self, body, gap, forces, material, name):
+        self.body, self.gap, self.forces, self.name = body, gap, forces, name
         self.mu, self.restitution = material.mu, material.restitution
 
 
 def contacts(model, X, world, links):
-    """Give all points of shapes that can touch half-spaces, in a fixed order.
+    """Return all points of shapes that can touch half-spaces, in a fixed order.
 
         gap = n . (R x + p) - n . p_0 - radius
 
@@ -221,7 +242,7 @@ def contacts(model, X, world, links):
 
     Source: LCP-2.
     """
-    X_0, found = [None], []
+    X_0, points = [None], []
     for i in model.bodies:
         p = model.parent[i]
         X_0.append(X[i] @ X_0[p] if p else X[i])
@@ -233,17 +254,17 @@ def contacts(model, X, world, links):
         lowest = n @ X_i.r - n @ Vector(half.point)
         material = model.material(placed.link).combined(half.material)
         for k, (x, radius) in enumerate(candidate_points(placed, axes[0])):
-            at = x - axes[0] * radius
-            words = f"{placed.link}, point {k} on {half.name}"
-            gap = axes[0] @ at + lowest
-            at = at - axes[0] * (gap * 0.5)  # midway between the surfaces
-            forces = [Force(cross3(at, axis), axis) for axis in axes]
-            found.append(Touching(placed.body, gap, forces, material, words))
-    return found
+            point = x - axes[0] * radius
+            name = f"{placed.link}, point {k} on {half.name}"
+            gap = axes[0] @ point + lowest
+            point = point - axes[0] * (gap * 0.5)  # midway between the surfaces
+            forces = [Force(cross3(point, axis), axis) for axis in axes]
+            points.append(ContactCandidate(placed.body, gap, forces, material, name))
+    return points
 
 
 def pairs(model, world, links):
-    """Give the pairs (half-space, placed shape) in the order of the contacts."""
+    """Return the pairs (half-space, placed shape) in the order of the contacts."""
     known = [placed.link for placed in model.shapes]
     for name in links or ():
         if name not in known:
@@ -260,7 +281,7 @@ def pairs(model, world, links):
 
 
 def _sizes(model, options):
-    """Give the numbers of rows and contacts."""
+    """Return the numbers of rows and contacts."""
     count = 0
     for half, placed in pairs(model, options["world"], options["links"]):
         count += len(candidate_points(placed, Vector(half.normal)))
@@ -272,10 +293,10 @@ def dyn_solvers():
     """Offer the solvers of this file."""
     steps = {contact_euler: 0.2, contact_anitescu_potra: 0.2, contact_moreau_jean: 0.0}
     return [
-        TextSolver(
-            text.__name__,
+        TracedSolver(
+            algorithm.__name__,
             CONTACT_STEP,
-            text,
+            algorithm,
             slots={
                 "forward_dynamics": FORWARD_DYNAMICS,
                 "contact_solver": CONTACT_SOLVE,
@@ -288,11 +309,11 @@ def dyn_solvers():
                 "world": (HalfSpace(),),
                 "links": None,
                 "erp": erp,
-                "slow": 0.05,
+                "restitution_threshold": 0.05,
                 "solver_options": {},
             },
             sizes=_sizes,
             by_joint=False,
         )
-        for text, erp in steps.items()
+        for algorithm, erp in steps.items()
     ]

@@ -1,4 +1,4 @@
-"""The two passes along a planar chain: one text for every kind of joint.
+"""The two passes along a planar chain: one algorithm for every kind of joint.
 
 Joint i answers the force F and the couple tau that link i-1 hands to it by
 
@@ -11,7 +11,7 @@ of the rest of the chain, found from its end to its start. Link i hands on
 
 phi along the link r, and the couple tau' of an active joint i+1 by the pair of forces
 L. These two unknowns y solve Q y = U.T F + c tau + h, a symmetric system: "the link
-keeps its length" and "the angle has the acceleration that is given". Eliminating them,
+keeps its length" and "the angle has its prescribed acceleration". Eliminating them,
 
     A = W - U Q^-1 U.T,  bw = -U3 - U Q^-1 c,  qw = L.S L - c.Q^-1 c
 
@@ -24,10 +24,10 @@ derived here: p_i = b_i^w makes the source's four functions a Schur complement.
 from dataclasses import dataclass
 from typing import Any
 
-from dyn_core import Matrix, Vector
-from dyn_core.planar import FREE, GUIDED, LINE
-from dyn_core.scalar import (
+from dyn_core.authoring import (
+    Matrix,
     Number,
+    Vector,
     absolute,
     equal,
     logical_and,
@@ -36,46 +36,38 @@ from dyn_core.scalar import (
     sqrt,
     where,
 )
+from dyn_core.planar import FREE, GUIDED, LINE, JointModes
 
 TOLERANCE = 1e-10  # below it a dimensionless pivot counts as zero
 ZERO = Vector((0.0, 0.0))
 
 
-@dataclass
-class Modes:
-    """What the joints do: lists by joint, numbers or symbols; see Constraints."""
-
-    kind: list[Any]
-    s: list[Any]
-    a_w: list[Any]
-    active: list[Any]
-    alpha_w: list[Any]
-
-
 def modes_of(model, kind=None, s=None, a_w=None, active=None, alpha_w=None):
-    """Give the modes: what a call says, else the chain's own constraints."""
-    own = model.constraints
-    return Modes(
-        list(own.kind if kind is None else kind),
-        [Vector(row) for row in (own.s if s is None else s.rows)],
-        [Vector(row) for row in (own.a_w if a_w is None else a_w.rows)],
-        list(own.active) if active is None else [_not(equal(k, 0.0)) for k in active],
-        list(own.alpha_w if alpha_w is None else alpha_w),
+    """Return the modes: what a call says, else the chain's own constraints."""
+    constraints = model.constraints
+    return JointModes(
+        list(constraints.kind if kind is None else kind),
+        [Vector(row) for row in (constraints.s if s is None else s.rows)],
+        [Vector(row) for row in (constraints.a_w if a_w is None else a_w.rows)],
+        list(constraints.active)
+        if active is None
+        else [_not(equal(k, 0.0)) for k in active],
+        list(constraints.alpha_w if alpha_w is None else alpha_w),
     )
 
 
 def rows_of(matrix):
-    """Give the rows of a Matrix as Vectors."""
+    """Return the rows of a Matrix as Vectors."""
     return [Vector(row) for row in matrix.rows]
 
 
 def turned(r):
-    """Give r turned by +90 degrees."""
+    """Return r turned by +90 degrees."""
     return Vector((-r[1], r[0]))
 
 
 def links(model, x):
-    """Give unit vectors r along the links, L = turned r / l, and distances.
+    """Return unit vectors r along the links, L = turned r / l, and distances.
 
     Source: WAW-2.1.
     """
@@ -89,7 +81,7 @@ def links(model, x):
 
 
 def stretch(model, x, v, r, size, window):
-    """Give e of the link equations r . (a_i - a_{i+1}) = e, n-1 [m/s²].
+    """Return e of the link equations r . (a_i - a_{i+1}) = e, n-1 [m/s²].
 
         e = |v_{i+1} - v_i|² / l + eps / window² + 2 eps' / window
 
@@ -112,8 +104,8 @@ def stretch(model, x, v, r, size, window):
 
 
 @dataclass
-class Joint:
-    """What the pass back leaves at a joint; see the module."""
+class ChainJoint:
+    """Coefficients that the pass back leaves at a joint; see the module."""
 
     W: Any
     w: Any
@@ -131,7 +123,7 @@ class Joint:
 
 
 def pass_back(model, r, L, modes):
-    """Give the Joints of a chain: inverse inertias, from the end to the start."""
+    """Return the joints of a chain: inverse inertias, from the end to the start."""
     joints = [None] * model.n
     for i in reversed(range(model.n)):
         after = joints[i + 1] if i + 1 < model.n else None
@@ -140,7 +132,7 @@ def pass_back(model, r, L, modes):
 
 
 def _joint(model, i, r, L, modes, after):
-    """Give joint i from the one after it (None at the end)."""
+    """Return joint i from the one after it (None at the end)."""
     shares = model.shares
     beta = shares[i][2] if after else 0.0
     mass = model.masses[i] + (shares[i][0] if after else 0.0)
@@ -150,7 +142,7 @@ def _joint(model, i, r, L, modes, after):
         M = M - after.A * (beta * beta)
     W, w = _mobility(model, i, M, modes)
     if after is None:
-        return Joint(W, w, M, W, ZERO, 0.0)
+        return ChainJoint(W, w, M, W, ZERO, 0.0)
     r, L = r[i], L[i]
     K = Matrix.identity(2) + after.A * beta
     Kr, KL = K @ r, K @ L
@@ -166,7 +158,7 @@ def _joint(model, i, r, L, modes, after):
     p11, p12, p22 = P
     y1, y2 = p11 * c1 + p12 * c2, p12 * c1 + p22 * c2
     Y1, Y2 = U1 * p11 + U2 * p12, U1 * p12 + U2 * p22
-    return Joint(
+    return ChainJoint(
         W, w, M,
         A=W - _outer(U1, Y1) - _outer(U2, Y2),
         bw=-U3 - U1 * y1 - U2 * y2,
@@ -176,7 +168,7 @@ def _joint(model, i, r, L, modes, after):
 
 
 def _mobility(model, i, M, modes):
-    """Give W and w of a joint: free, on a line, or guided.
+    """Return W and w of a joint: free, on a line, or guided.
 
     Source: WAW-6.6.
     """
@@ -206,7 +198,7 @@ def _mobility(model, i, M, modes):
 
 
 def _inverse(model, i, Q, modes):
-    """Give the inverse of Q, zero for an equation that is given up, and which are.
+    """Return the inverse of Q, zero for an equation that is given up, and which are.
 
     Source: WAW-6.2, WAW-11.2, WAW-11.4, WAW-12.6, WAW-12.7.
     """
@@ -242,22 +234,22 @@ def _inverse(model, i, Q, modes):
 
 
 def _scale(model, i):
-    """Give the mass that makes pivots of link i dimensionless: the lighter end's.
+    """Return the mass that makes pivots of link i dimensionless: the lighter end's.
 
     Ends without mass of their own do not count; without any it is the lightest joint's.
     """
     masses = [m for m in model.masses[i : i + 2] if isinstance(m, Number) or m > 0]
-    found = masses or [m for m in model.masses if isinstance(m, Number) or m > 0]
-    if not found:
+    masses = masses or [m for m in model.masses if isinstance(m, Number) or m > 0]
+    if not masses:
         return 1.0
-    least = found[0]
-    for m in found[1:]:
-        least = where(m < least, m, least)
-    return least
+    lightest = masses[0]
+    for m in masses[1:]:
+        lightest = where(m < lightest, m, lightest)
+    return lightest
 
 
 def pass_forward(model, r, L, modes, joints, F, e):
-    """Give how a chain accelerates under forces: loads back, then forces forward.
+    """Return how a chain accelerates under forces: loads back, then forces forward.
 
     Args:
         model: Planar chain.
@@ -296,11 +288,11 @@ def pass_forward(model, r, L, modes, joints, F, e):
         if i + 1 == n:
             break
         alpha.append(J.bw @ F_d[i] + J.qw * tau[i] + q[i])
-        given = (
+        right = (
             J.U[0] @ F_d[i] + J.c[0] * tau[i] + h[i][0],
             J.U[1] @ F_d[i] + J.c[1] * tau[i] + h[i][1],
         )
-        phi, couple = _solve(J.P, given)
+        phi, couple = _solve(J.P, right)
         G = r[i] * phi + L[i] * (tau[i] - couple)
         F_d.append(G - a[i] * model.shares[i][2])
         tau.append(couple)
@@ -308,7 +300,7 @@ def pass_forward(model, r, L, modes, joints, F, e):
 
 
 def _first_couple(model, joints, modes, q):
-    """Give the couple at joint 0, zero unless it is active.
+    """Return the couple at joint 0, zero unless it is active.
 
     Source: WAW-9.4.
     """
@@ -332,7 +324,7 @@ def _base_turns(model, joints, modes):
 
 
 def base_is_stuck(model, joints, modes):
-    """Give 1 where angle 0 is active and cannot follow, else 0.
+    """Return 1 where angle 0 is active and cannot follow, else 0.
 
     Source: WAW-9.4, WAW-12.6.
     """

@@ -1,12 +1,13 @@
 """Forces on the joints of planar chains: gravity, torques, resistance."""
 
-from dyn_core import CHAIN_FORCES, InfeasibleError, TextSolver, Vector, hookimpl
-from dyn_core.scalar import equal, require, sqrt
+from dyn_core.authoring import TracedSolver, Vector, equal, hookimpl, require, sqrt
+from dyn_core.errors import InfeasibleError
+from dyn_core.planar.problems import CHAIN_FORCES
 from dyn_plugins.planar._passes import links, rows_of
 
 
 def chain_forces(model, x, v, tau, gravity, resistance):
-    """Give the forces on the joints of a planar chain from outside.
+    """Return the forces on the joints of a planar chain from outside.
 
         F_i = g m_i - k_v |v_i| v_i + couples of (tau_j - k_omega omega_j), j = i-1..i+1
 
@@ -14,16 +15,8 @@ def chain_forces(model, x, v, tau, gravity, resistance):
     on itself, L_i on the one after. At joint 0 it is a couple on the first link from
     outside: the motor in a base; of a free chain it changes the angular momentum.
 
-    Args:
-        model: Planar chain.
-        x, v: Places and velocities of the joints, (n, 2) [m], [m/s].
-        tau: Torques at the joints, positive where they increase the angle, n [N·m]; the
-            last joint has no angle, its torque must be 0.
-        gravity: Whether gravity acts.
-        resistance: Whether rolling resistance and drag act.
-
-    Returns:
-        F, (n, 2) [N].
+    Inputs and outputs: those of CHAIN_FORCES. The options gravity and resistance say
+    what acts; the last joint has no angle, its torque must be 0.
 
     Source: WAW-4.1, WAW-4.2, WAW-4.3, WAW-4.4, WAW-4.5.
     """
@@ -34,7 +27,7 @@ def chain_forces(model, x, v, tau, gravity, resistance):
 
 
 def outer_forces(model, x, v, tau, gravity=True, resistance=True):
-    """Give chain_forces of lists of Vectors, tau of the last joint left out."""
+    """Return chain_forces of lists of Vectors, tau of the last joint left out."""
     r, L, _ = links(model, x)
     F = [Vector(model.gravity) * m * float(gravity) for m in model.weights]
     rate = 0.0
@@ -58,7 +51,7 @@ def dyn_solvers():
     """Offer the solvers of this file."""
     options = {"gravity": True, "resistance": True}
     return [
-        TextSolver(
+        TracedSolver(
             "chain_forces", CHAIN_FORCES, chain_forces, options=options, by_joint=False
         )
     ]

@@ -1,7 +1,7 @@
 """Accelerations of planar objects through the recursion of their chains."""
 
-from dyn_core import OBJECT_DYNAMICS, TextSolver, Vector, hookimpl
-from dyn_core.scalar import cos, sin
+from dyn_core.authoring import TracedSolver, Vector, cos, hookimpl, sin
+from dyn_core.planar.problems import OBJECT_DYNAMICS
 from dyn_plugins.planar._passes import (
     links,
     modes_of,
@@ -15,20 +15,12 @@ from dyn_plugins.planar.recursion import joint_turns
 
 
 def object_chain(model, q, qd, u, split):
-    """Give the accelerations of a planar object by its planar chain.
+    """Return the accelerations of a planar object by its planar chain.
 
         qdd = from_chain(alpha, a_0),  alpha and a_0 of chain_recursion
 
-    Args:
-        model: Planar object that has a chain.
-        q: Coordinates, nq [rad | m].
-        qd: Their rates, nq [rad/s | m/s].
-        u: Efforts, nu [N·m | N | V].
-        split: Whether rods with mass are two massless links with three point masses and
-            a locked joint; else they are links with mass.
-
-    Returns:
-        qdd, nq [rad/s² | m/s²].
+    Inputs and outputs: those of OBJECT_DYNAMICS. With `split`, rods with mass are two
+    massless links with three point masses and a locked joint; else links with mass.
 
     Source: WAW-13.4.
     """
@@ -46,7 +38,7 @@ def object_chain(model, q, qd, u, split):
 
 
 def points(chain, x0, v0, theta, theta_dot):
-    """Give places and velocities of the joints of a chain, lists of Vectors.
+    """Return places and velocities of the joints of a chain, lists of Vectors.
 
     Args:
         chain: Planar chain.
@@ -68,7 +60,7 @@ def points(chain, x0, v0, theta, theta_dot):
 def dyn_solvers():
     """Offer the solvers of this file."""
     return [
-        TextSolver(
+        TracedSolver(
             "object_chain",
             OBJECT_DYNAMICS,
             object_chain,

@@ -1,6 +1,7 @@
 """Accelerations of planar chains in linear time: free, guided, line, active joints."""
 
-from dyn_core import CHAIN_ACCELERATIONS, TextSolver, Vector, hookimpl
+from dyn_core.authoring import TracedSolver, Vector, hookimpl
+from dyn_core.planar.problems import CHAIN_ACCELERATIONS
 from dyn_plugins.planar._passes import (
     base_is_stuck,
     links,
@@ -13,31 +14,17 @@ from dyn_plugins.planar._passes import (
 
 
 def chain_recursion(model, x, v, F, kind, s, a_w, active, alpha_w, window):
-    """Give the accelerations of a planar chain, and what they take.
+    """Return accelerations, link and support forces and joint torques of a chain.
 
         r . (a_i - a_{i+1}) = e,  alpha_i = alpha_w of active joints,  W, w by kind
 
-    One text for all kinds of joints, and for links with mass. An equation that cannot
-    be met (a link between two guided joints, a rigid part) is given up and reported.
-    Where two constraints contradict each other, links give way to guided joints.
+    One algorithm for all kinds of joints, and for links with mass. An equation that
+    cannot be met (a link between two guided joints, a rigid part) is given up and
+    reported. Where two constraints contradict each other, links give way to guided
+    joints.
 
-    Args:
-        model: Planar chain.
-        x, v: Places and velocities of the joints, (n, 2) [m], [m/s].
-        F: Forces on the joints from outside, (n, 2) [N].
-        kind: 0 free, 1 line, 2 guided, n.
-        s: Unit normals of the lines, (n, 2).
-        a_w: Acceleration of guided joints; along s of those on a line, (n, 2) [m/s²].
-        active: Whether the angle's acceleration is given, n.
-        alpha_w: These accelerations, n [rad/s²].
-        window: Time in which errors of the link lengths decay [s], or None.
-
-    Returns:
-        Accelerations a (n, 2) [m/s²]; force F_d that link i-1 exerts on joint i (n, 2)
-        [N]; torques of active joints tau_w, n [N·m]; joint accelerations alpha, n
-        [rad/s²], the first absolute, the last 0; forces of supports (n, 2) [N]; and by
-        joint whether the length of the link after it, and its angle, were given up
-        (n, 2).
+    Inputs and outputs: those of CHAIN_ACCELERATIONS. Errors of the link lengths decay
+    in the time window [s], or stay without one.
 
     Source: WAW-11.7, WAW-2.2, WAW-5.2, WAW-6.1, WAW-6.4, WAW-10.1, WAW-11.1, WAW-11.3,
     WAW-11.5, WAW-11.6.
@@ -57,7 +44,7 @@ def chain_recursion(model, x, v, F, kind, s, a_w, active, alpha_w, window):
 
 
 def joint_turns(turns):
-    """Give accelerations of joint angles from those of links; the last is 0.
+    """Return accelerations of joint angles from those of links; the last is 0.
 
     Source: WAW-2.1.
     """
@@ -66,11 +53,11 @@ def joint_turns(turns):
 
 
 def reactions(model, a, F, F_d):
-    """Give what supports exert on the joints: mass times acceleration less the rest.
+    """Return what supports exert on the joints: mass times acceleration less the rest.
 
     Source: WAW-5.4.
     """
-    found, shares = [], model.shares
+    forces, shares = [], model.shares
     for i in range(model.n):
         force = a[i] * model.masses[i] - F[i] - F_d[i]
         if i:
@@ -78,15 +65,15 @@ def reactions(model, a, F, F_d):
         if i + 1 < model.n:
             start, _, between = shares[i]
             force = force + a[i] * (start + between) + a[i + 1] * between + F_d[i + 1]
-        found.append(force)
-    return found
+        forces.append(force)
+    return forces
 
 
 @hookimpl
 def dyn_solvers():
     """Offer the solvers of this file."""
     return [
-        TextSolver(
+        TracedSolver(
             "chain_recursion",
             CHAIN_ACCELERATIONS,
             chain_recursion,

@@ -2,20 +2,15 @@
 
 import numpy as np
 
-from dyn_core import (
+from dyn_core import solver
+from dyn_core.authoring import Matrix, NumpySolver, TracedSolver, Vector, hookimpl
+from dyn_core.planar.problems import (
     CHAIN_FORCE_JACOBIAN,
     CHAIN_TORQUE_RESPONSE,
     CHAIN_TORQUES,
-    ArraySolver,
-    Matrix,
-    TextSolver,
-    Vector,
-    hookimpl,
-    solver,
 )
 from dyn_plugins.planar._passes import (
     ZERO,
-    Modes,
     links,
     modes_of,
     pass_back,
@@ -26,11 +21,11 @@ from dyn_plugins.planar._passes import (
 
 
 def _answers(model, x, kind, s, active):
-    """Give a function from forces on the joints to accelerations that they add."""
+    """Return a function from forces on the joints to accelerations that they add."""
     r, L, _ = links(model, rows_of(x))
     modes = modes_of(model, kind, s, None, active, None)
     none = [ZERO] * model.n
-    modes = Modes(modes.kind, modes.s, none, modes.active, [0.0] * model.n)
+    modes = modes._replace(a_w=none, alpha_w=[0.0] * model.n)
     joints = pass_back(model, r, L, modes)
     e = [0.0] * (model.n - 1)
 
@@ -41,23 +36,15 @@ def _answers(model, x, kind, s, active):
 
 
 def chain_force_jacobian(model, x, kind, s, active, joint):
-    """Give how each joint's acceleration answers a force on each joint.
+    """Return how each joint's acceleration answers a force on each joint.
 
         J_ij = d a_i / d F_j,   J_ji = J_ij.T
 
     One pass back, then two passes forward for each joint with a unit force: O(n) for
     one joint, O(n²) for all pairs.
 
-    Args:
-        model: Planar chain.
-        x: Places of the joints, (n, 2) [m].
-        kind: 0 free, 1 line, 2 guided, n.
-        s: Unit normals of the lines, (n, 2).
-        active: Whether the angle's acceleration is given, n.
-        joint: Number of the joint that is pushed, None for each; other blocks are 0.
-
-    Returns:
-        J, (n, n, 2, 2) [1/kg].
+    Inputs and outputs: those of CHAIN_FORCE_JACOBIAN. The option joint is the number of
+    the joint that is pushed, None for each; other blocks are 0.
 
     Source: WAW-8.1; reciprocity stands for the source's propagation of d and b.
     """
@@ -75,19 +62,12 @@ def chain_force_jacobian(model, x, kind, s, active, joint):
 
 
 def chain_torque_response(model, x, kind, s, active):
-    """Give how joint accelerations answer torques at the joints.
+    """Return how joint accelerations answer torques at the joints.
 
         S_ij = d alpha_i / d tau_j,   S = S.T
 
-    Args:
-        model: Planar chain.
-        x: Places of the joints, (n, 2) [m].
-        kind: 0 free, 1 line, 2 guided, n.
-        s: Unit normals of the lines, (n, 2).
-        active: Whether the angle's acceleration is given, n.
-
-    Returns:
-        S, (n, n) [1/(kg·m²)]; row and column of the last joint are zero.
+    Inputs and outputs: those of CHAIN_TORQUE_RESPONSE; row and column of the last joint
+    are zero.
 
     Source: WAW-8.2.
     """
@@ -105,23 +85,12 @@ def chain_torque_response(model, x, kind, s, active):
 
 
 def chain_torques(model, x, v, F, kind, s, a_w, active, alpha_w, window):
-    """Give the torques that make active joints accelerate as given, in one pass.
+    """Return the torques for prescribed accelerations of active joints, in one pass.
 
         alpha_i(F with torques tau) = alpha_w,i of active joints,  tau = 0 elsewhere
 
-    Args:
-        model: Planar chain.
-        x, v: Places and velocities of the joints, (n, 2) [m], [m/s].
-        F: Forces on the joints from outside, (n, 2) [N].
-        kind: 0 free, 1 line, 2 guided, n.
-        s: Unit normals of the lines, (n, 2).
-        a_w: Acceleration of guided joints; along s of those on a line, (n, 2) [m/s²].
-        active: Whether the angle's acceleration is given, n.
-        alpha_w: These accelerations, n [rad/s²].
-        window: Time in which errors of the link lengths decay [s], or None.
-
-    Returns:
-        tau, n [N·m].
+    Inputs and outputs: those of CHAIN_TORQUES. Errors of the link lengths decay in the
+    time window [s], or stay without one.
 
     Source: WAW-8.3, WAW-9.2.
     """
@@ -133,7 +102,7 @@ def chain_torques(model, x, v, F, kind, s, a_w, active, alpha_w, window):
     return Vector(pass_forward(model, r, L, modes, joints, rows_of(F), e)[2])
 
 
-class ChainTorquesDense(ArraySolver):
+class ChainTorquesDense(NumpySolver):
     """Torques for wanted accelerations from the matrix of torque responses.
 
     S tau = alpha_w - alpha,   S = d alpha / d tau
@@ -147,33 +116,21 @@ class ChainTorquesDense(ArraySolver):
     def solve(self, model, x, v, F, kind, s, a_w, active, alpha_w, window):
         """Solve one state; where S is singular, by least squares of least norm.
 
-        Args:
-            model: Planar chain.
-            x, v: Places and velocities of the joints, (n, 2) [m], [m/s].
-            F: Forces on the joints from outside, (n, 2) [N].
-            kind: 0 free, 1 line, 2 guided, n.
-            s: Unit normals of the lines, (n, 2).
-            a_w: Acceleration of guided joints, (n, 2) [m/s²].
-            active: Which angles have given accelerations, n.
-            alpha_w: These accelerations, n [rad/s²].
-            window: Time in which errors of the link lengths decay [s], or None.
-
-        Returns:
-            tau, n [N·m].
+        Inputs and outputs: those of CHAIN_TORQUES.
         """
-        own, n = model.constraints, model.n
-        on = np.array(own.active if active is None else active, bool)
-        wanted = np.array(own.alpha_w if alpha_w is None else alpha_w, float)
+        constraints, n = model.constraints, model.n
+        on = np.array(constraints.active if active is None else active, bool)
+        wanted = np.array(constraints.alpha_w if alpha_w is None else alpha_w, float)
         state = {"kind": kind, "s": s, "a_w": a_w, "active": np.zeros(n)}
-        given = {key: value for key, value in state.items() if value is not None}
+        inputs = {key: value for key, value in state.items() if value is not None}
         free = solver("chain_recursion").build(
-            model, inputs=tuple(given), engine="plain", window=window
+            model, inputs=tuple(inputs), engine="plain", window=window
         )
-        alpha = free(x, v, F, **given).alpha
-        given.pop("a_w", None)
+        alpha = free(x, v, F, **inputs).alpha
+        inputs.pop("a_w", None)
         S = solver("chain_torque_response").build(
-            model, inputs=tuple(given), engine="plain"
-        )(x, **given)
+            model, inputs=tuple(inputs), engine="plain"
+        )(x, **inputs)
         tau = np.zeros(n)
         block = S[np.ix_(on, on)]
         tau[on] = np.linalg.lstsq(block, (wanted - alpha)[on], rcond=1e-10)[0]
@@ -184,20 +141,20 @@ class ChainTorquesDense(ArraySolver):
 def dyn_solvers():
     """Offer the solvers of this file."""
     return [
-        TextSolver(
+        TracedSolver(
             "chain_force_jacobian",
             CHAIN_FORCE_JACOBIAN,
             chain_force_jacobian,
             options={"joint": None},
             by_joint=False,
         ),
-        TextSolver(
+        TracedSolver(
             "chain_torque_response",
             CHAIN_TORQUE_RESPONSE,
             chain_torque_response,
             by_joint=False,
         ),
-        TextSolver(
+        TracedSolver(
             "chain_torques",
             CHAIN_TORQUES,
             chain_torques,

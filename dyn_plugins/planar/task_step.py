@@ -1,40 +1,36 @@
 """A step of a task: control, motion, what is seen, reward and end, in one kernel."""
 
-from dyn_core import TASK_STEP, Matrix, TextSolver, Vector, hookimpl
-from dyn_core.planar import GUIDED, LINE
-from dyn_core.scalar import equal, loop, where
-from dyn_plugins.planar._passes import ZERO, modes_of, rows_of
-from dyn_plugins.planar.event_step import chain_fixed_step
-from dyn_plugins.planar.objects import (
-    object_closed_form,
-    object_euler,
-    object_rk4,
-    object_semi_implicit,
+from dyn_core.authoring import (
+    Matrix,
+    TracedSolver,
+    Vector,
+    equal,
+    hookimpl,
+    loop,
+    where,
 )
+from dyn_core.planar import GUIDED, LINE
+from dyn_core.planar.problems import TASK_STEP
+from dyn_plugins.planar._passes import ZERO, modes_of, rows_of
+from dyn_plugins.planar._schemes import euler, rk4, semi_implicit
+from dyn_plugins.planar._touching import height, planes_of
+from dyn_plugins.planar.event_step import chain_fixed_step
+from dyn_plugins.planar.objects import object_closed_form, stepped
 
-SCHEMES = {
-    "euler": object_euler,
-    "semi_implicit": object_semi_implicit,
-    "rk4": object_rk4,
-}
+SCHEMES = {"euler": euler, "semi_implicit": semi_implicit, "rk4": rk4}
 
 
 def task_step(model, state, action, unroll):
-    """Give the state of a task one step later, what is seen, the reward, the end.
+    """Return the next state of a task, observation, reward and terminated.
 
         after = settle(step^substeps(state, control(a))),   a = saturated(action)
         observation = observe(after),   reward = reward(state, a, after)
 
-    Args:
-        model: Task.
-        state: Its state, ns [SI].
-        action: Action, na; what is beyond its bounds is taken for the bound
-            [N·m | N | V].
-        unroll: Most substeps of a chain that are written one after the other; more are
-            a loop. Those of an object always are: it has conditions to be required.
+    An action beyond its bounds is taken for the bound. Up to `unroll` substeps of a
+    chain are written one after the other, more are a loop; those of an object always
+    are written out: it has conditions to be required.
 
-    Returns:
-        Next state, observation, reward, and 1 where the episode has ended, else 0.
+    Inputs and outputs: those of TASK_STEP.
 
     Source: WAW-15.5, WAW-15.4.
     """
@@ -49,8 +45,8 @@ def task_step(model, state, action, unroll):
     else:
         _, *after = loop(
             (0.0, *state),
-            lambda at: (at[0] + 1.0, *step(model, Vector(at[1:]), efforts)),
-            lambda at: at[0] < model.substeps,
+            lambda now: (now[0] + 1.0, *step(model, Vector(now[1:]), efforts)),
+            lambda now: now[0] < model.substeps,
             model.substeps,
         )
     after = model.settle(Vector(after))
@@ -59,17 +55,18 @@ def task_step(model, state, action, unroll):
 
 
 def _object_step(model, state, efforts):
-    """Give the state of an object one step of the integrator later."""
+    """Return the state of an object one step of the integrator later."""
     system, u = model.system, Vector(efforts)
     q, qd = model.parts(state)
-    q, qd = SCHEMES[model.scheme](
-        system, q, qd, u, model.dt, lambda *at: object_closed_form(system, *at)
-    )
+    q, qd = stepped(
+        SCHEMES[model.scheme], q, qd, u, model.dt,
+        lambda q, qd, u: object_closed_form(system, q, qd, u),
+    )  # fmt: skip
     return Vector([*q, *qd])
 
 
 def _chain_step(model, state, efforts):
-    """Give the state of a chain one step of the integrator later.
+    """Return the state of a chain one step of the integrator later.
 
     The step of fixed cost; then places: joints below the ground are put on it, and
     links get their lengths back.
@@ -85,36 +82,29 @@ def _chain_step(model, state, efforts):
 
 
 def _lifted(chain, x):
-    """Give places with joints that are below the ground on its edge."""
+    """Return places with joints that are below the ground on its edge."""
     x = list(x)
     for i in range(chain.n):
-        for _, plane in _planes(chain, i):
-            height = Vector(plane.z) @ (x[i] - Vector(plane.z0))
-            x[i] = x[i] - Vector(plane.z) * where(height < 0.0, height, 0.0)
+        for _, plane in planes_of(chain, i):
+            above = height(plane, x[i])
+            x[i] = x[i] - Vector(plane.z) * where(above < 0.0, above, 0.0)
     return x
 
 
 def _modes(chain, contact):
-    """Give what joints may do by the ground that holds them."""
+    """Return what joints may do by the ground that holds them."""
     modes = modes_of(chain)
     for i in range(chain.n):
-        for k, plane in _planes(chain, i):
-            held = equal(contact[i], k)
+        for k, plane in planes_of(chain, i):
+            holds = equal(contact[i], k)
             slides = plane.mode == "slide"
-            modes.kind[i] = where(held, LINE if slides else GUIDED, modes.kind[i])
-            modes.s[i] = where(held, Vector(plane.z), modes.s[i])
+            modes.kind[i] = where(holds, LINE if slides else GUIDED, modes.kind[i])
+            modes.s[i] = where(holds, Vector(plane.z), modes.s[i])
     return modes
 
 
-def _planes(chain, i):
-    """Give number and half-plane of the ground that stops joint i."""
-    if chain.constraints.kind[i] == GUIDED:
-        return []
-    return [(k + 1.0, g) for k, g in enumerate(chain.ground) if g.stops(i)]
-
-
 def _repaired(chain, x, contact):
-    """Give places with links of their lengths: two sweeps, each shared by mobility.
+    """Return places with links of their lengths: two sweeps, each shared by mobility.
 
     A step of Newton's for |c|² = l², which needs no root.
 
@@ -132,7 +122,7 @@ def _repaired(chain, x, contact):
 
 
 def _mobile(chain, modes, i, r):
-    """Give how joint i moves for a force r: r/m, along its line, or not."""
+    """Return how joint i moves for a force r: r/m, along its line, or not."""
     m = chain.masses[i]
     if chain.constraints.kind[i] == GUIDED or m == 0.0:
         return ZERO
@@ -142,7 +132,7 @@ def _mobile(chain, modes, i, r):
 
 
 def _flat(rows):
-    """Give the numbers of rows."""
+    """Return the numbers of rows."""
     return [number for row in rows for number in row]
 
 
@@ -150,7 +140,7 @@ def _flat(rows):
 def dyn_solvers():
     """Offer the solver of this file."""
     return [
-        TextSolver(
+        TracedSolver(
             "task_step", TASK_STEP, task_step, options={"unroll": 2}, by_joint=False
         )
     ]

@@ -8,7 +8,7 @@ G_EARTH = 9.81
 
 
 def link(name, m, inertia, shape="", xyz=(0, 0, 0), at=(0, 0, 0)):
-    """Give a link: mass at xyz, principal inertia about it, a collision shape at `at`."""
+    """Return a link: mass at xyz, principal inertia about it, a collision shape at `at`."""
     ixx, iyy, izz = inertia
     place, centre = " ".join(map(str, at)), " ".join(map(str, xyz))
     collision = (
@@ -22,7 +22,7 @@ def link(name, m, inertia, shape="", xyz=(0, 0, 0), at=(0, 0, 0)):
 
 
 def joint(name, kind, parent, child, axis=(0, 0, 1), xyz=(0, 0, 0), more=""):
-    """Give a joint."""
+    """Return a joint."""
     kind_line = f'<joint name="{name}" type="{kind}">'
     limit = (
         ""
@@ -37,23 +37,23 @@ def joint(name, kind, parent, child, axis=(0, 0, 1), xyz=(0, 0, 0), more=""):
 
 
 def robot(*parts, gravity=(0, 0, -G_EARTH), **extras):
-    """Give the Model of some links and joints on a base called `base`."""
+    """Return the Model of some links and joints on a base called `base`."""
     text = f'<robot name="r"><link name="base"/>{"".join(parts)}</robot>'
     return dyn.load_urdf(text, gravity=gravity, extras=extras or None, check="warn")
 
 
 def sphere(radius):
-    """Give a sphere."""
+    """Return a sphere."""
     return f'<sphere radius="{radius}"/>'
 
 
 def box(*size):
-    """Give a box."""
+    """Return a box."""
     return f'<box size="{" ".join(map(str, size))}"/>'
 
 
 def free_box(m=2.0, half=(0.5, 0.4, 0.25), shift=(0, 0, 0), **extras):
-    """Give C1's box, floating; its centre of mass moved by `shift`."""
+    """Return C1's box, floating; its centre of mass moved by `shift`."""
     a, b, c = half
     inertia = m / 3 * np.array([b * b + c * c, a * a + c * c, a * a + b * b])
     size = box(2 * a, 2 * b, 2 * c)
@@ -65,7 +65,7 @@ def free_box(m=2.0, half=(0.5, 0.4, 0.25), shift=(0, 0, 0), **extras):
 
 
 def free_ball(m=1.0, r=0.1, inertia=None, **extras):
-    """Give a solid ball, floating."""
+    """Return a solid ball, floating."""
     i = 0.4 * m * r * r if inertia is None else inertia
     return robot(
         link("ball", m, (i, i, i), sphere(r)),
@@ -75,7 +75,7 @@ def free_ball(m=1.0, r=0.1, inertia=None, **extras):
 
 
 def point_mass(m=1.0, axes="xz", radius=0.0, **extras):
-    """Give a ball on prismatic joints along axes: it cannot turn."""
+    """Return a ball on prismatic joints along axes: it cannot turn."""
     parts, parent = [], "base"
     for k, axis in enumerate(axes):
         last = k == len(axes) - 1
@@ -89,7 +89,7 @@ def point_mass(m=1.0, axes="xz", radius=0.0, **extras):
 
 
 def pendulum(m=1.5, L=0.8, lower=-0.25, upper=10.0, gravity=(0, 0, -G_EARTH), **extras):
-    """Give C4's rod: it hangs at q = 0 and turns about y."""
+    """Return C4's rod: it hangs at q = 0 and turns about y."""
     own = m * L * L / 12
     stops = f'<limit lower="{lower}" upper="{upper}" effort="0" velocity="100"/>'
     return robot(
@@ -101,7 +101,7 @@ def pendulum(m=1.5, L=0.8, lower=-0.25, upper=10.0, gravity=(0, 0, -G_EARTH), **
 
 
 def two_link(tip=0.0, limits=((-9, 9), (-9, 9)), **extras):
-    """Give C11's planar arm in the plane xy, gravity along -y, a ball at its tip."""
+    """Return C11's planar arm in the plane xy, gravity along -y, a ball at its tip."""
     parts, parent, at = [], "base", 0.0
     for k, (m, length, (low, high)) in enumerate(
         zip((1.5, 1.0), (1.0, 0.8), limits, strict=True), 1
@@ -119,7 +119,7 @@ def two_link(tip=0.0, limits=((-9, 9), (-9, 9)), **extras):
 
 
 def planar_rod(m=1.0, half=1.0, **extras):
-    """Give C5's rod in the plane xz: x, z of its centre, its angle to the ground."""
+    """Return C5's rod in the plane xz: x, z of its centre, its angle to the ground."""
     own = m * half * half / 3
     return robot(
         link("sx", 0.0, (0, 0, 0)),
@@ -133,7 +133,7 @@ def planar_rod(m=1.0, half=1.0, **extras):
 
 
 def rotor(inertia=0.32, friction=1.1, damping=0.0):
-    """Give C8's rotor about z with dry friction."""
+    """Return C8's rotor about z with dry friction."""
     more = (
         f'<dynamics friction="{friction}" damping="{damping}"/>'
         '<limit lower="-1e6" upper="1e6" effort="0" velocity="100"/>'

@@ -8,12 +8,12 @@ G_EARTH = 9.81
 
 
 def rigid_rows(r, directions):
-    """Give rows (k, 6) of a body's point r for velocities (v, omega)."""
+    """Return rows (k, 6) of a body's point r for velocities (v, omega)."""
     return np.array([[*d, *np.cross(r, d)] for d in np.asarray(directions, float)])
 
 
 def box_on_plane(theta, mu, h=0.01, shift=(0.0, 0.0, 0.0), velocity=None):
-    """Give the problem of C1 and C3, its J and H: a box of 2 kg on four corners."""
+    """Return the problem of C1 and C3, its J and H: a box of 2 kg on four corners."""
     m, (a, b, c) = 2.0, (0.5, 0.4, 0.25)
     inertia = m / 3 * np.array([b * b + c * c, a * a + c * c, a * a + b * b])
     H = np.diag([m] * 3 + list(inertia))
@@ -28,13 +28,13 @@ def box_on_plane(theta, mu, h=0.01, shift=(0.0, 0.0, 0.0), velocity=None):
 
 
 def stack(m1, m2, h=0.01):
-    """Give the problem of C6: two boxes on each other, two normals."""
+    """Return the problem of C6: two boxes on each other, two normals."""
     G = [[1 / m1, -1 / m1], [-1 / m1, 1 / m1 + 1 / m2]]
     return ConstraintProblem(["unilateral"] * 2, G, [-G_EARTH * h, 0.0], ids=("g", "s"))
 
 
 def random_contacts(kind, seed, rows=3, most=3, mus=(0.0, 0.1, 0.5, 1.0)):
-    """Give a random problem of a few contacts: pd, singular or ratio (to 1e6)."""
+    """Return a random problem of a few contacts: pd, singular or ratio (to 1e6)."""
     rng = np.random.default_rng([seed, rows])
     n = int(rng.integers(1, most + 1))
     nv = max(2, rows * n - 2) if kind == "singular" else rows * n + 2
@@ -47,7 +47,7 @@ def random_contacts(kind, seed, rows=3, most=3, mus=(0.0, 0.1, 0.5, 1.0)):
 
 
 def random_boxes(kind, seed):
-    """Give a random problem of free rows, boxes and unilateral rows."""
+    """Return a random problem of free rows, boxes and unilateral rows."""
     rng = np.random.default_rng(seed)
     kinds = rng.choice(["bilateral", "unilateral", "box", "box", "prescribed"], size=6)
     nv = 4 if kind == "singular" else 8

@@ -7,12 +7,12 @@ from contact_problems import G_EARTH, box_on_plane, rigid_rows, stack
 from dyn_core import contact
 from dyn_core.contact import ConstraintProblem, solve
 
-EXACT = ("admm", "admm_rolled", "projected_gauss_seidel", "lemke", "enumeration")
+EXACT = ("admm", "admm_compiled", "projected_gauss_seidel", "lemke", "enumeration")
 CLOSE = {"rtol": 1e-7, "atol": 1e-9}
 
 
 def _sums(solution, h=0.01):
-    """Give normal and friction force, and normal pair sums downhill and uphill."""
+    """Return normal and friction force, and normal pair sums downhill and uphill."""
     N, F, _ = solution.impulses.reshape(4, 3).T / h
     return np.array([N.sum(), -F.sum(), N[:2].sum(), N[2:].sum()])
 
@@ -80,17 +80,17 @@ def test_c3_box_at_rest():
         ((0, 0, 0), [0.04905] * 4),
         ((0.1, -0.08, 0), [0.04905, 0.06867, 0.02943, 0.04905]),
     ):
-        whole, J, *_ = box_on_plane(0.0, 0.0, shift=shift)
-        G = whole.matrix[np.ix_(rows, rows)]
-        held = ConstraintProblem(["bilateral"] * 4, G, whole.b[rows])
+        problem, J, *_ = box_on_plane(0.0, 0.0, shift=shift)
+        G = problem.matrix[np.ix_(rows, rows)]
+        held = ConstraintProblem(["bilateral"] * 4, G, problem.b[rows])
         found = solve(held, "enumeration")
         assert found.rank == 3
-        least = np.linalg.pinv(G) @ -whole.b[rows]
+        least = np.linalg.pinv(G) @ -problem.b[rows]
         np.testing.assert_allclose(least, wanted, rtol=1e-9)
         np.testing.assert_allclose(
             J[rows].T @ found.impulses, J[rows].T @ np.array(wanted), atol=1e-10
         )
-        free = ConstraintProblem(["unilateral"] * 4, G, whole.b[rows])
+        free = ConstraintProblem(["unilateral"] * 4, G, problem.b[rows])
         for solver in (*EXACT, "principal_pivoting", "convex_newton"):
             found = solve(free, solver)
             assert found.converged, solver
@@ -200,7 +200,7 @@ def test_c6_heavy_on_light(solver):
 
 
 def _ball(v, omega, mu, push, h=0.01, rows=3, mus=None):
-    """Give one step of a ball of 1 kg and 0.1 m: J, H and the problem."""
+    """Return one step of a ball of 1 kg and 0.1 m: J, H and the problem."""
     H = np.diag([1.0] * 3 + [0.004] * 3)
     J = rigid_rows([0, 0, -0.1], np.eye(3)[[2, 0, 1]])
     if rows == 4:

@@ -1,14 +1,16 @@
 """Derivatives of a step with contacts, and impulses from velocities on robots."""
 
+import textwrap
+
 import numpy as np
 import pytest
 from contact_bodies import free_box, planar_rod, point_mass, two_link
 
 import dyn_core as dyn
 from dyn_core.contact import impulse_of_velocity, solve
-from dyn_core.contact.derivatives import step_slopes
-from dyn_core.contact.holding import Holder
-from dyn_core.contact.moving import advanced, moved
+from dyn_core.contact.stepping import derivatives, step_derivatives
+from dyn_core.contact.stepping.integration import advanced, moved
+from dyn_core.contact.stepping.step_solver import StepSolver
 
 H = 0.01
 
@@ -17,13 +19,13 @@ def _mu(value):
     return {"materials": {"default": {"mu": value}}}
 
 
-def _step(assembly, q, qd, tau):
-    scene = assembly.at(q, qd, H)
-    held = Holder(assembly.world).hold(
-        scene, scene.free(tau, H), H, "stewart_trinkle", False
+def _step(contact_model, q, qd, tau):
+    state = contact_model.state(q, qd, H)
+    step = StepSolver(contact_model.world).solve_step(
+        state, state.free(tau, H), H, "stewart_trinkle", False
     )
-    assert held.solution.converged
-    return advanced(assembly.model, q, held.velocity, H)[1]
+    assert step.solution.converged
+    return advanced(contact_model.model, q, step.velocity, H)[1]
 
 
 def _differences(function, n, d=1e-5):
@@ -39,7 +41,7 @@ FEET = [
 
 
 def _tripod(mu):
-    """Give the box on three feet."""
+    """Return the box on three feet."""
     return free_box(**_mu(mu), collisions={"box": {"replace": FEET}})
 
 
@@ -54,73 +56,92 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_slopes_of_a_step(name):
-    """Derivatives by state, force and coefficient as differences have them."""
+def test_derivatives_of_a_step(name):
+    """Derivatives by state, force and coefficient agree with differences."""
     make, q, qd, mu = CASES[name]
     model = make(mu)
     q, qd, tau = np.array(q, float), np.array(qd, float), np.zeros(model.nv)
-    assembly = dyn.Assembly(model, WORLD)
-    found = step_slopes(assembly, q, qd, tau, H)
-    assert not found.not_differentiable
-    wanted = {"sliding tripod": "slip", "resting box": "stick"}.get(name, name)
-    assert set(found.modes.values()) == {wanted}
+    contact_model = dyn.authoring.ContactModel(model, WORLD)
+    step = step_derivatives(contact_model, q, qd, tau, H)
+    assert not step.not_differentiable
+    mode = {"sliding tripod": "slip", "resting box": "stick"}.get(name, name)
+    assert set(step.modes.values()) == {mode}
     close = {"rtol": 2e-5, "atol": 2e-6}
     nv = model.nv
-    by_qd = _differences(lambda d: _step(assembly, q, qd + d, tau), nv)
-    np.testing.assert_allclose(found.dqd, by_qd, **close)
-    by_tau = _differences(lambda d: _step(assembly, q, qd, tau + d), nv, 1e-3)
-    np.testing.assert_allclose(found.dtau, by_tau, **close)
+    by_qd = _differences(lambda d: _step(contact_model, q, qd + d, tau), nv)
+    np.testing.assert_allclose(step.dqd, by_qd, **close)
+    by_tau = _differences(lambda d: _step(contact_model, q, qd, tau + d), nv, 1e-3)
+    np.testing.assert_allclose(step.dtau, by_tau, **close)
     if "box" not in name:  # a box leaves two of its corners when it turns
         by_q = _differences(
-            lambda d: _step(assembly, moved(model, q, d), qd, tau), nv, 1e-6
+            lambda d: _step(contact_model, moved(model, q, d), qd, tau), nv, 1e-6
         )
-        np.testing.assert_allclose(found.dq, by_q, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(step.dq, by_q, rtol=1e-4, atol=1e-4)
     d = 1e-5
-    ends = [_step(dyn.Assembly(make(x), WORLD), q, qd, tau) for x in (mu + d, mu - d)]
+    ends = [
+        _step(dyn.authoring.ContactModel(make(x), WORLD), q, qd, tau)
+        for x in (mu + d, mu - d)
+    ]
     by_mu = (ends[0] - ends[1]) / (2 * d)
-    np.testing.assert_allclose(found.dmu.sum(axis=1), by_mu, **close)
+    np.testing.assert_allclose(step.dmu.sum(axis=1), by_mu, **close)
 
 
-def test_what_is_not_unique_is_flagged():
-    """A turning, sliding box on four corners: friction depends on who carries."""
-    assembly = dyn.Assembly(free_box(**_mu(0.3)), WORLD)
+def test_the_example_of_the_module_runs():
+    """The example in the docstring: a standing quadruped sticks on all feet."""
+    namespace = {}
+    exec(textwrap.dedent(derivatives.__doc__.split("\n", 1)[1]), namespace)
+    step = namespace["step"]
+    assert step.dtau.shape == (18, 18)
+    feet = [mode for name, mode in step.modes.items() if "foot" in name]
+    assert feet == ["stick"] * 4
+
+
+def test_dependent_slipping_contacts_are_flagged():
+    """A turning, sliding box on four corners: friction depends on the distribution of load."""
+    contact_model = dyn.authoring.ContactModel(free_box(**_mu(0.3)), WORLD)
     q, qd = np.array([0, 0, 0.25, 0, 0, 0, 1]), np.array([0, 0, 0.3, 1.0, 0.5, -0.1])
-    assert step_slopes(assembly, q, qd, np.zeros(6), H).not_differentiable
+    assert step_derivatives(contact_model, q, qd, np.zeros(6), H).not_differentiable
 
 
-def test_a_sticking_contact_does_not_feel_forces():
+def test_a_sticking_contact_does_not_move_with_forces():
     """C1: along the contact dqd/dtau is zero; slipping has its closed form."""
     for mu, speed in ((0.5, 0.0), (0.3, 1.0)):
         model = point_mass(**_mu(mu))
-        assembly = dyn.Assembly(model, WORLD)
-        found = step_slopes(assembly, np.zeros(2), np.array([speed, 0]), np.zeros(2), H)
+        contact_model = dyn.authoring.ContactModel(model, WORLD)
+        step = step_derivatives(
+            contact_model, np.zeros(2), np.array([speed, 0]), np.zeros(2), H
+        )
         if speed:  # v+ = v + h (f_x - mu (m g - f_z)) / m
-            np.testing.assert_allclose(found.dtau, [[H, mu * H], [0, 0]], atol=1e-9)
-            np.testing.assert_allclose(found.dmu, [[-9.81 * H], [0]], atol=1e-8)
+            np.testing.assert_allclose(step.dtau, [[H, mu * H], [0, 0]], atol=1e-9)
+            np.testing.assert_allclose(step.dmu, [[-9.81 * H], [0]], atol=1e-8)
         else:
-            np.testing.assert_allclose(found.dtau, 0, atol=1e-9)
+            np.testing.assert_allclose(step.dtau, 0, atol=1e-9)
 
 
-def test_borders_are_flagged():
+def test_boundaries_of_modes_are_flagged():
     """Just touching without force, and friction just at its cone."""
     model = point_mass(gravity=(0, 0, 0), **_mu(0.5))
-    assembly = dyn.Assembly(model, WORLD)
-    found = step_slopes(assembly, np.zeros(2), np.zeros(2), np.zeros(2), H)
-    assert found.not_differentiable
+    contact_model = dyn.authoring.ContactModel(model, WORLD)
+    step = step_derivatives(contact_model, np.zeros(2), np.zeros(2), np.zeros(2), H)
+    assert step.not_differentiable
     model = point_mass(**_mu(0.5))
-    assembly = dyn.Assembly(model, WORLD)
+    contact_model = dyn.authoring.ContactModel(model, WORLD)
     tau = np.array([0.5 * 9.81, 0.0])
-    assert step_slopes(assembly, np.zeros(2), np.zeros(2), tau, H).not_differentiable
-    assert not step_slopes(
-        assembly, np.zeros(2), np.zeros(2), 0.5 * tau, H
+    assert step_derivatives(
+        contact_model, np.zeros(2), np.zeros(2), tau, H
+    ).not_differentiable
+    assert not step_derivatives(
+        contact_model, np.zeros(2), np.zeros(2), 0.5 * tau, H
     ).not_differentiable
 
 
-def test_softness_has_no_slopes():
-    """Soft rows are refused in words."""
-    assembly = dyn.Assembly(point_mass(), {"stabilisation": "erp_cfm"})
+def test_soft_rows_have_no_derivatives():
+    """Soft rows are refused, with the valid choices."""
+    contact_model = dyn.authoring.ContactModel(
+        point_mass(), {"stabilisation": "erp_cfm"}
+    )
     with pytest.raises(dyn.UnsupportedError, match="baumgarte"):
-        step_slopes(assembly, np.zeros(2), np.zeros(2), np.zeros(2), H)
+        step_derivatives(contact_model, np.zeros(2), np.zeros(2), np.zeros(2), H)
 
 
 @pytest.mark.parametrize("kind", ["box", "arm"])
@@ -140,13 +161,13 @@ def test_impulses_from_velocities(kind):
             "half_spaces": [{"normal": [0, 1, 0], "point": [0, -1.15, 0]}],
             "margin": 0.1,
         }
-    scene = dyn.Assembly(model, world).at(q, qd, H)
-    assert any(c.role == "contact" for c in scene.constraints)
-    free = scene.free(np.zeros(model.nv), H)
-    problem = scene.problem(free, H, compliance=1e-2)
-    found = solve(problem, "admm", tolerance=1e-13)
-    assert found.converged
-    velocity = scene.J @ scene.moved(free, found.impulses)
+    state = dyn.authoring.ContactModel(model, world).state(q, qd, H)
+    assert any(c.role == "contact" for c in state.constraints)
+    free = state.free(np.zeros(model.nv), H)
+    problem = state.problem(free, H, compliance=1e-2)
+    derivatives = solve(problem, "admm", tolerance=1e-13)
+    assert derivatives.converged
+    velocity = state.J @ state.moved(free, derivatives.impulses)
     np.testing.assert_allclose(
-        impulse_of_velocity(problem, velocity), found.impulses, atol=1e-8
+        impulse_of_velocity(problem, velocity), derivatives.impulses, atol=1e-8
     )

@@ -10,10 +10,10 @@ from scipy.optimize import lsq_linear
 from scipy.spatial.transform import Rotation
 
 import dyn_core as dyn
-from dyn_core.contact.geometry import Pose, manifold
-from dyn_core.contact.halfspaces import HalfSpace, candidate_points
-from dyn_core.contact.pairs import ContactPairs, body_poses, neighbours
-from dyn_core.contact.segments import between_segments, to_segment
+from dyn_core.contact.collision.geometry import ShapePose, manifold
+from dyn_core.contact.collision.halfspaces import HalfSpace, candidate_points
+from dyn_core.contact.collision.pairs import ContactPairs, body_poses, neighbours
+from dyn_core.contact.collision.segments import between_segments, to_segment
 from dyn_core.errors import ModelError, NonFiniteError, ShapeError, UnsupportedError
 from dyn_core.model.shapes import (
     Box,
@@ -25,7 +25,7 @@ from dyn_core.model.shapes import (
     PlacedShape,
     Sphere,
 )
-from dyn_core.scalar import Column
+from dyn_core.numbers.scalar import Column
 from dyn_core.spatial import Transform, Vector
 
 HERE = Transform.identity()
@@ -45,15 +45,15 @@ def _shape(kind, rng):
 
 def _pose(rng, size=1.5):
     R = Rotation.random(random_state=rng).as_matrix()
-    return Pose(R, rng.uniform(-size, size, 3))
+    return ShapePose(R, rng.uniform(-size, size, 3))
 
 
 def _at(*xyz, R=None):
-    return Pose(np.eye(3) if R is None else R, np.array(xyz, float))
+    return ShapePose(np.eye(3) if R is None else R, np.array(xyz, float))
 
 
 def _core(shape, pose):
-    """Give the columns that span a shape about its centre, and the radius about them."""
+    """Return the columns that span a shape about its centre, and the radius about them."""
     if isinstance(shape, Box):
         return pose.R * (np.array(shape.size) / 2), 0.0
     if isinstance(shape, Capsule):
@@ -90,9 +90,9 @@ def test_random_pairs_are_exact_symmetric_and_on_both_surfaces(kinds):
     apart = 0
     for _ in range(120):
         a, b = (_shape(kind, rng) for kind in kinds)
-        at_a, at_b = _pose(rng), _pose(rng)
-        found = manifold(a, at_a, b, at_b, FAR)
-        wanted, core = _qp(a, at_a, b, at_b)
+        pose_a, pose_b = _pose(rng), _pose(rng)
+        found = manifold(a, pose_a, b, pose_b, FAR)
+        wanted, core = _qp(a, pose_a, b, pose_b)
         gap = min(touch.gap for touch in found)
         if core > 1e-6:
             apart += 1
@@ -104,9 +104,9 @@ def test_random_pairs_are_exact_symmetric_and_on_both_surfaces(kinds):
             x_a = touch.point + touch.normal * touch.gap / 2
             x_b = touch.point - touch.normal * touch.gap / 2
             if core > 1e-6:
-                assert _inside(a, at_a, x_a, 1e-8)
-                assert _inside(b, at_b, x_b, 1e-8)
-        back = manifold(b, at_b, a, at_a, FAR)
+                assert _inside(a, pose_a, x_a, 1e-8)
+                assert _inside(b, pose_b, x_b, 1e-8)
+        back = manifold(b, pose_b, a, pose_a, FAR)
         assert len(back) == len(found)
         for touch in found:
             assert min(
@@ -127,18 +127,18 @@ def test_depth_separates(kinds):
     seen = 0
     while seen < 12:
         a, b = (_shape(kind, rng) for kind in kinds)
-        at_a, at_b = _pose(rng, 0.5), _pose(rng, 0.5)
-        touch = min(manifold(a, at_a, b, at_b), key=lambda t: t.gap, default=None)
+        pose_a, pose_b = _pose(rng, 0.5), _pose(rng, 0.5)
+        touch = min(manifold(a, pose_a, b, pose_b), key=lambda t: t.gap, default=None)
         if touch is None or touch.gap > -0.05:
             continue
-        if kinds == ("capsule", "capsule") and _qp(a, at_a, b, at_b)[1] < 1e-6:
+        if kinds == ("capsule", "capsule") and _qp(a, pose_a, b, pose_b)[1] < 1e-6:
             continue  # crossing axes: see the docstring of capsules
         seen += 1
-        free = Pose(at_a.R, at_a.p - touch.normal * touch.gap)
-        assert _qp(a, free, b, at_b)[0] >= -1e-9
+        free = ShapePose(pose_a.R, pose_a.p - touch.normal * touch.gap)
+        assert _qp(a, free, b, pose_b)[0] >= -1e-9
         for way in rng.normal(size=(40, 3)):
             step = way / np.linalg.norm(way) * -touch.gap * 0.9
-            assert manifold(a, Pose(at_a.R, at_a.p + step), b, at_b)
+            assert manifold(a, ShapePose(pose_a.R, pose_a.p + step), b, pose_b)
 
 
 @pytest.mark.parametrize(
@@ -149,8 +149,8 @@ def test_gap_is_continuous_through_touching(kinds):
     rng = np.random.default_rng(3)
     for _ in range(8):
         a, b = (_shape(kind, rng) for kind in kinds)
-        at_a, at_b = _pose(rng), _pose(rng)
-        first = min(manifold(a, at_a, b, at_b, FAR), key=lambda t: t.gap)
+        pose_a, pose_b = _pose(rng), _pose(rng)
+        first = min(manifold(a, pose_a, b, pose_b, FAR), key=lambda t: t.gap)
         if first.gap < 1e-3:
             continue
         steps = np.linspace(0.0, first.gap * 1.02, 52)
@@ -158,7 +158,7 @@ def test_gap_is_continuous_through_touching(kinds):
             min(
                 touch.gap
                 for touch in manifold(
-                    a, Pose(at_a.R, at_a.p - first.normal * s), b, at_b, FAR
+                    a, ShapePose(pose_a.R, pose_a.p - first.normal * s), b, pose_b, FAR
                 )
             )
             for s in steps
@@ -174,23 +174,23 @@ def test_gap_rate_is_the_normal_velocity():
     for kinds in itertools.product(KINDS, repeat=2):
         for _ in range(15):
             a, b = (_shape(kind, rng) for kind in kinds)
-            at_a, at_b = _pose(rng), _pose(rng)
+            pose_a, pose_b = _pose(rng), _pose(rng)
             v, w = rng.normal(size=(2, 2, 3))
 
             def moved(pose, k, t, v=v, w=w):
                 turn = Rotation.from_rotvec(w[k] * t).as_matrix()
-                return Pose(turn @ pose.R, pose.p + v[k] * t)
+                return ShapePose(turn @ pose.R, pose.p + v[k] * t)
 
             now, later = (
                 {t.feature: t for t in manifold(
-                    a, moved(at_a, 0, s), b, moved(at_b, 1, s), FAR)}
+                    a, moved(pose_a, 0, s), b, moved(pose_b, 1, s), FAR)}
                 for s in (-h, h)
             )  # fmt: skip
-            least = min(manifold(a, at_a, b, at_b, FAR), key=lambda t: t.gap)
+            least = min(manifold(a, pose_a, b, pose_b, FAR), key=lambda t: t.gap)
             if least.feature not in now.keys() & later.keys():
                 continue
-            v_a = v[0] + np.cross(w[0], least.point - at_a.p)
-            v_b = v[1] + np.cross(w[1], least.point - at_b.p)
+            v_a = v[0] + np.cross(w[0], least.point - pose_a.p)
+            v_b = v[1] + np.cross(w[1], least.point - pose_b.p)
             rate = (later[least.feature].gap - now[least.feature].gap) / (2 * h)
             assert rate == pytest.approx(least.normal @ (v_a - v_b), abs=2e-4)
             checked += 1
@@ -311,7 +311,7 @@ def test_features_persist_under_small_motion():
         for size in (0.0, 1e-14, 1e-10, 1e-8):
             for _ in range(10):
                 turn = Rotation.from_rotvec(rng.normal(size=3) * size).as_matrix()
-                at = Pose(turn, np.array((0, 0, z)) + rng.normal(size=3) * size)
+                at = ShapePose(turn, np.array((0, 0, z)) + rng.normal(size=3) * size)
                 found = {t.feature for t in manifold(one, at, two, _at(0, 0, 0), 1e-3)}
                 assert names is None or found == names
                 names = found
@@ -350,7 +350,7 @@ CHAIN = (
 
 
 def _free(*shapes, **options):
-    """Give a robot of free links, one a shape (a <collision> each, or several)."""
+    """Return a robot of free links, one a shape (a <collision> each, or several)."""
     links = [LINK.format(f"l{k}", shape) for k, shape in enumerate(shapes)]
     joints = [
         JOINT.format(f"f{k}", "floor", f"l{k}", "floating", "0 0 0")
@@ -360,7 +360,7 @@ def _free(*shapes, **options):
 
 
 def _placed(model, *poses):
-    """Give rotations and positions of all bodies: the base, then those given."""
+    """Return rotations and positions of all bodies: the base, then those given."""
     poses = (_at(0, 0, 0), *poses)
     return np.stack([x.R for x in poses]), np.stack([x.p for x in poses])
 
@@ -432,12 +432,23 @@ def test_materials_by_link_and_how_they_combine():
     model = _free(BALL, BALL, extras=extras)
     ice = HalfSpace("ice", material=Material(0.0, restitution=0.2))
     pairs = ContactPairs(model, (HalfSpace("floor2"), ice))
-    materials = {(c.id.link_a, c.id.link_b): c.material for c in pairs.at(
+    materials = {(c.id.link_a, c.id.link_b): c.material for c in pairs.contacts_from_poses(
         *_placed(model, _at(0, 0, 0), _at(0.1, 0, 0)))}  # fmt: skip
     assert materials["l1", "ice"] == Material(0.0, 0.0, 0.0, 0.5)
     assert materials["l0", "l1"] == Material(pytest.approx(0.6), 0.0, 0.0, 0.5)
     assert materials["l0", "floor2"].mu == 0.4  # no material: the link's
     assert materials["l1", "floor2"].torsion == 0.01
+
+
+def test_a_surface_without_a_material_has_friction_of_one():
+    """The default is mu = 1, no torsion, no rolling, no bounce: links and half-spaces."""
+    model = _free(BALL, BALL)
+    default = Material(mu=1.0, torsion=0.0, rolling=0.0, restitution=0.0)
+    assert Material() == model.material("l0") == default
+    pairs = ContactPairs(model, (HalfSpace("ground"),))
+    found = pairs.contacts_from_poses(*_placed(model, _at(0, 0, 0), _at(0.1, 0, 0)))
+    assert {c.id.link_b for c in found} == {"l1", "ground"}
+    assert all(c.material == default for c in found)
 
 
 def test_pair_filters():
@@ -481,16 +492,18 @@ def test_box_on_a_plane_touches_with_four_corners_and_with_eight_when_deep():
     pairs = ContactPairs(model, (slope,), margin=1e-6)
     R = Rotation.from_euler("y", theta).as_matrix()
     rest = n * 0.25 + (0, 0, 0.1)
-    found = pairs.at(*_placed(model, Pose(R, rest)))
+    found = pairs.contacts_from_poses(*_placed(model, ShapePose(R, rest)))
     assert [c.id.feature for c in found] == [0, 1, 2, 3]
     for contact in found:
         assert contact.gap == pytest.approx(0.0, abs=1e-15)
         assert (contact.body_a, contact.body_b) == (1, 0)
         np.testing.assert_allclose(contact.normal, n, atol=1e-15)
-    deep = pairs.at(*_placed(model, Pose(R, rest - 0.6 * n)))
+    deep = pairs.contacts_from_poses(*_placed(model, ShapePose(R, rest - 0.6 * n)))
     assert [c.id.feature for c in deep] == list(range(8))
     np.testing.assert_allclose(sorted(c.gap for c in deep), [-0.6] * 4 + [-0.1] * 4)
-    assert pairs.at(*_placed(model, Pose(R, rest + 1e-3 * n))) == []
+    assert (
+        pairs.contacts_from_poses(*_placed(model, ShapePose(R, rest + 1e-3 * n))) == []
+    )
 
 
 @pytest.mark.parametrize("kind", (*KINDS, "cylinder"))
@@ -526,12 +539,14 @@ def test_half_space_gaps_against_samples_and_text(kind):
             model = _free(_collision(text, *offset))
         at = _pose(rng)
         if k == 0:  # upright
-            at = Pose(np.asarray(model.shapes[0].X.E, float), at.p)
+            at = ShapePose(np.asarray(model.shapes[0].X.E, float), at.p)
         plane = HalfSpace("plane", tuple(rng.normal(size=3)), tuple(rng.normal(size=3)))
         if k == 0:
             plane = HalfSpace("plane", (0.0, 0.1, 0.2))
         n, origin = np.array(plane.normal), np.array(plane.point)
-        found = ContactPairs(model, (plane,), margin=FAR).at(*_placed(model, at))
+        found = ContactPairs(model, (plane,), margin=FAR).contacts_from_poses(
+            *_placed(model, at)
+        )
         R, p = (np.asarray(x, float) for x in model.shapes[0].X.pose)
         world = (surface @ R.T + p) @ at.R.T + at.p
         sampled = ((world - origin) @ n).min()
@@ -574,7 +589,9 @@ def test_contact_ids_persist_and_name_both_links():
     box = _collision('<box size="0.4 0.4 0.2"/>')
     model = _free(box, box)
     pairs = ContactPairs(model, margin=1e-3)
-    first = pairs.at(*_placed(model, _at(0, 0, 0.1), _at(0.02, 0.01, 0.3)))
+    first = pairs.contacts_from_poses(
+        *_placed(model, _at(0, 0, 0.1), _at(0.02, 0.01, 0.3))
+    )
     assert [(c.id.link_a, c.id.link_b) for c in first] == (
         [("l0", "ground")] * 4 + [("l0", "l1")] * 4
     )
@@ -584,7 +601,9 @@ def test_contact_ids_persist_and_name_both_links():
     np.testing.assert_allclose(last.normal, -UP, atol=1e-14)  # from l1 into l0
     turn = Rotation.from_rotvec((1e-4, -2e-4, 1e-4)).as_matrix()
     moved = _at(0, 0, 0.1001, R=turn), _at(0.0201, 0.01, 0.3003, R=turn)
-    assert [c.id for c in pairs.at(*_placed(model, *moved))] == [c.id for c in first]
+    assert [c.id for c in pairs.contacts_from_poses(*_placed(model, *moved))] == [
+        c.id for c in first
+    ]
     q = [0, 0, 0.1, 0, 0, 0, 1, 0.02, 0.01, 0.3, 0, 0, 0, 1]
     assert [c.id for c in pairs.contacts(q)] == [c.id for c in first]
 
@@ -596,7 +615,7 @@ def test_broad_phase_changes_nothing():
     pairs = ContactPairs(model, world=(), margin=0.05)
     for _ in range(10):
         poses = [_pose(rng, 0.6) for _ in range(6)]
-        found = {c.id for c in pairs.at(*_placed(model, *poses))}
+        found = {c.id for c in pairs.contacts_from_poses(*_placed(model, *poses))}
         box = model.shapes[0].shape
         wanted = {
             (f"l{i}", 0, f"l{j}", 0, t.feature)
@@ -608,7 +627,7 @@ def test_broad_phase_changes_nothing():
 
 
 @pytest.mark.parametrize(
-    ("shape", "words"),
+    ("shape", "message"),
     [
         ('<sphere radius="-1"/>', "link 'x': <collision> 1: <sphere>: size -1.0"),
         ('<box size="1 -2 1"/>', "link 'x': <collision> 1: <box>.*not negative"),
@@ -616,15 +635,15 @@ def test_broad_phase_changes_nothing():
         ('<mesh filename="m.stl" scale="1 0 1"/>', "link 'x'.*<mesh>: scale"),
     ],
 )
-def test_bad_collision_elements_are_refused(shape, words):
+def test_bad_collision_elements_are_refused(shape, message):
     """The error names the link and the element."""
-    with pytest.raises(ModelError, match=words) as caught:
+    with pytest.raises(ModelError, match=message) as caught:
         dyn.load_urdf(_robot(LINK.format("x", _collision(shape))))
     assert caught.value.element == "x"
 
 
 @pytest.mark.parametrize(
-    ("extras", "words"),
+    ("extras", "message"),
     [
         ({"collisions": {"nope": []}}, "no link is called 'nope'; links are: a, b"),
         ({"collisions": {"a": [{"type": "cone"}]}}, "link 'a': shape 1.*'cone'; valid"),
@@ -656,16 +675,16 @@ def test_bad_collision_elements_are_refused(shape, words):
         ),
     ],
 )
-def test_bad_sidecar_entries_are_refused(extras, words):
+def test_bad_sidecar_entries_are_refused(extras, message):
     """The error says which entry, and what would be valid."""
-    with pytest.raises(ModelError, match=words):
+    with pytest.raises(ModelError, match=message):
         dyn.load_urdf(_robot(*CHAIN), extras=extras)
 
 
 def test_bad_worlds_and_positions_are_refused():
     """Half-spaces without direction, taken names, negative margins, NaN, sizes."""
     model = _free(BALL)
-    with pytest.raises(ModelError, match="'g': normal .* no direction"):
+    with pytest.raises(ModelError, match="'g': normal .* is zero"):
         HalfSpace("g", normal=(0.0, 0.0, 0.0))
     with pytest.raises(ModelError, match="'g': point needs 3 finite"):
         HalfSpace("g", point=(0.0, math.nan, 0.0))
@@ -675,10 +694,10 @@ def test_bad_worlds_and_positions_are_refused():
         ContactPairs(model, margin=-1)
     pairs = ContactPairs(model)
     R, p = _placed(model, _at(0, 0, 0))
-    with pytest.raises(NonFiniteError, match="p: a body's place"):
-        pairs.at(R, p * math.nan)
+    with pytest.raises(NonFiniteError, match="p: a body's pose"):
+        pairs.contacts_from_poses(R, p * math.nan)
     with pytest.raises(ShapeError, match="R: wanted"):
-        pairs.at(R[:1], p)
+        pairs.contacts_from_poses(R[:1], p)
     with pytest.raises(ShapeError, match="q: wanted"):
         pairs.contacts(np.zeros(3))
 
@@ -695,10 +714,12 @@ def test_without_the_extra_the_error_names_both_links(monkeypatch):
         ContactPairs(_free(_collision('<mesh filename="m.stl"/>')))
     denied = _free(*shapes, extras={"pairs": {"deny": [["l0", "l1"]]}})
     pairs = ContactPairs(denied)
-    upright = pairs.at(*_placed(denied, _at(0, 0, 0.5), _at(0, 0, 9)))
+    upright = pairs.contacts_from_poses(*_placed(denied, _at(0, 0, 0.5), _at(0, 0, 9)))
     assert len(upright) == 5
     lying = Rotation.from_euler("y", 90, degrees=True).as_matrix()
-    two = pairs.at(*_placed(denied, _at(0, 0, 0.1 - 1e-9, R=lying), _at(0, 0, 9)))
+    two = pairs.contacts_from_poses(
+        *_placed(denied, _at(0, 0, 0.1 - 1e-9, R=lying), _at(0, 0, 9))
+    )
     assert {8, 9} <= {c.id.feature for c in two}
 
 
@@ -712,17 +733,17 @@ CUBE = (
 def test_own_distances_agree_with_coal():
     """Every own pair against coal's GJK and EPA."""
     coal = pytest.importorskip("coal", reason="coal is not installed")
-    from dyn_core.contact.foreign import ForeignPair
+    from dyn_core.contact.collision.coal_pairs import CoalPair
 
     assert coal.__version__
     rng = np.random.default_rng(6)
     for kinds in itertools.combinations_with_replacement(KINDS, 2):
         for _ in range(25):
             a, b = (_shape(kind, rng) for kind in kinds)
-            at_a, at_b = _pose(rng), _pose(rng)
-            pair = ForeignPair(a, b, ("a", "b"), None)
-            (theirs,) = pair.touch(at_a, at_b, FAR)
-            ours = min(manifold(a, at_a, b, at_b, FAR), key=lambda t: t.gap)
+            pose_a, pose_b = _pose(rng), _pose(rng)
+            pair = CoalPair(a, b, ("a", "b"), None)
+            (theirs,) = pair.touch(pose_a, pose_b, FAR)
+            ours = min(manifold(a, pose_a, b, pose_b, FAR), key=lambda t: t.gap)
             if ours.gap > 1e-3:
                 assert theirs.gap == pytest.approx(ours.gap, abs=2e-6)
                 np.testing.assert_allclose(theirs.normal, ours.normal, atol=1e-2)
@@ -738,17 +759,17 @@ def test_meshes_and_other_pairs_by_coal(tmp_path):
     cylinder = _collision('<cylinder radius="0.5" length="2"/>')
     model = _free(mesh, cylinder)
     pairs = ContactPairs(model, margin=0.2, packages={"cubes": tmp_path})
-    found = pairs.at(*_placed(model, _at(0, 0, 2.1), _at(0, 0, 1.0)))
+    found = pairs.contacts_from_poses(*_placed(model, _at(0, 0, 2.1), _at(0, 0, 1.0)))
     on_ground = [c for c in found if c.id.link_b == "ground"]
     assert {c.id.link_a for c in on_ground} == {"l1"}
     (between,) = (c for c in found if c.id.link_b == "l1")
     assert between.gap == pytest.approx(0.1, abs=1e-6)
     np.testing.assert_allclose(between.normal, UP, atol=1e-6)
-    low = pairs.at(*_placed(model, _at(0, 0, 0), _at(9, 0, 9)))
+    low = pairs.contacts_from_poses(*_placed(model, _at(0, 0, 0), _at(9, 0, 9)))
     assert len(low) == 4
     assert {tuple(np.round(c.point, 9)) for c in low} == set(
         itertools.product((0.0, 1.0), (0.0, 2.0), (0.0,))
     )
-    with pytest.raises(ModelError, match="link 'l0'.*not found.*packages"):
+    with pytest.raises(ModelError, match="link 'l0'.*no mesh.*packages"):
         ContactPairs(model)
     assert isinstance(model.shapes[0].shape, Mesh)

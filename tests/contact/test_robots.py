@@ -18,8 +18,8 @@ from contact_bodies import (
 
 import dyn_core as dyn
 from dyn_core.contact import solve
-from dyn_core.contact.assembly import Assembly
-from dyn_core.contact.rows import Constraint
+from dyn_core.contact.stepping.constraints import Constraint
+from dyn_core.contact.stepping.contact_model import ContactModel
 
 EXACT = ("admm", "projected_gauss_seidel", "lemke")
 H = 0.01
@@ -30,8 +30,8 @@ def _mu(value, **more):
 
 
 def _scene(model, q, qd=None, h=H, world=None, **given):
-    assembly = Assembly(model, world)
-    return assembly.at(q, np.zeros(model.nv) if qd is None else qd, h, **given)
+    contact_model = ContactModel(model, world)
+    return contact_model.state(q, np.zeros(model.nv) if qd is None else qd, h, **given)
 
 
 def _slope(theta):
@@ -39,7 +39,7 @@ def _slope(theta):
 
 
 def _box_on_slope(theta, mu):
-    """Give C1's scene, its tilted pose and the direction downhill."""
+    """Return C1's scene, its tilted pose and the direction downhill."""
     model = free_box(**_mu(mu))
     turn = [0.0, np.sin(theta / 2), 0.0, np.cos(theta / 2)]
     up = np.array([np.sin(theta), 0, np.cos(theta)])
@@ -58,22 +58,22 @@ def _box_on_slope(theta, mu):
 )
 def test_c1_box_on_an_incline(solver, degrees, mu, wanted):
     """Normal force, friction and the sums of the edges, by any exact solver."""
-    scene, up, down = _box_on_slope(np.radians(degrees), mu)
-    assert len(scene.constraints) == 4
-    free = scene.free(np.zeros(6), H)
-    problem = scene.problem(free, H)
+    state, up, down = _box_on_slope(np.radians(degrees), mu)
+    assert len(state.constraints) == 4
+    free = state.free(np.zeros(6), H)
+    problem = state.problem(free, H)
     found = solve(problem, solver, **({"facets": 4} if solver == "lemke" else {}))
     assert found.converged
     total, edges = np.zeros(3), [0.0, 0.0]
-    for c in scene.constraints:
+    for c in state.constraints:
         x = found.of(c.name)
         total += c.W[:, 3:].T @ x / H
         edges[int(c.contact.point @ down < 0)] += x[0] / H
     got = [total @ up, -total @ down, *edges]
     np.testing.assert_allclose(got, wanted, rtol=1e-6)
-    after = scene.moved(free, found.impulses)
+    after = state.moved(free, found.impulses)
     if degrees == 35:
-        R = scene.poses[0][:3, :3]
+        R = state.poses[0][:3, :3]
         np.testing.assert_allclose(R @ after[3:] @ down, 0.0241243221881, rtol=1e-6)
     else:
         np.testing.assert_allclose(after, 0, atol=1e-9)
@@ -83,27 +83,27 @@ def test_c3_box_at_rest():
     """Ranks 3 and 6, G_nn as given, equal parts by least norm, nothing moves."""
     model = free_box(**_mu(0.8))
     q = np.array([0, 0, 0.25, 0, 0, 0, 1])
-    scene = _scene(model, q)
+    state = _scene(model, q)
     order = sorted(
-        scene.constraints, key=lambda c: (-c.contact.point[0], -c.contact.point[1])
+        state.constraints, key=lambda c: (-c.contact.point[0], -c.contact.point[1])
     )
-    normals = [scene.first[scene.constraints.index(c)] for c in order]
-    G = scene.G[np.ix_(normals, normals)]
+    normals = [state.first[state.constraints.index(c)] for c in order]
+    G = state.G[np.ix_(normals, normals)]
     row = [2.77865168539, 0.621348314607, 0.378651685393, -1.77865168539]
     np.testing.assert_allclose(G[0], row, rtol=1e-10)
     np.testing.assert_allclose(
         np.linalg.eigvalsh(G), [0, 2, 4.31460674157, 4.8], atol=1e-9
     )
-    found = solve(scene.problem(scene.free(np.zeros(6), H), H))
+    found = solve(state.problem(state.free(np.zeros(6), H), H))
     assert found.rank == 6
     np.testing.assert_allclose(found.impulses[normals].sum(), 0.1962, rtol=1e-8)
     np.testing.assert_allclose(found.velocities, 0, atol=1e-9)
     moved = free_box(shift=(0.1, -0.08, 0), **_mu(0.0))
-    scene = _scene(moved, q)
+    state = _scene(moved, q)
     found = solve(
-        scene.problem(scene.free(np.zeros(6), H), H), "projected_gauss_seidel"
+        state.problem(state.free(np.zeros(6), H), H), "projected_gauss_seidel"
     )
-    points = np.array([c.contact.point for c in scene.constraints])
+    points = np.array([c.contact.point for c in state.constraints])
     np.testing.assert_allclose(found.impulses.sum(), 0.1962, rtol=1e-7)
     np.testing.assert_allclose(
         found.impulses @ (points[:, :2] - [0.1, -0.08]), 0, atol=1e-8
@@ -136,22 +136,22 @@ def test_c5_painleve(solver):
     ):  # fmt: skip
         model = planar_rod(**_mu(mu))
         q = np.array([0, np.sin(np.pi / 3), np.pi / 3])
-        scene = _scene(model, q, np.array([-1.0, 0.0, speed]))
-        n, t = scene.J[:2]
+        state = _scene(model, q, np.array([-1.0, 0.0, speed]))
+        n, t = state.J[:2]
         np.testing.assert_allclose(n, [0, 1, -0.5], atol=1e-12)
         np.testing.assert_allclose(t, [1, 0, np.sin(np.pi / 3)], atol=1e-12)
         np.testing.assert_allclose(
-            scene.G[:2, :2],
+            state.G[:2, :2],
             [[1.75, -1.29903810568], [-1.29903810568, 3.25]],
             rtol=1e-10,
         )
-        free = scene.free(np.zeros(3), H)
-        found = solve(scene.problem(free, H), solver)
+        free = state.free(np.zeros(3), H)
+        found = solve(state.problem(free, H), solver)
         assert found.converged
         np.testing.assert_allclose(found.impulses[:2], wanted, rtol=1e-7)
         if after:
             np.testing.assert_allclose(
-                scene.moved(free, found.impulses), after, rtol=1e-7
+                state.moved(free, found.impulses), after, rtol=1e-7
             )
         else:
             np.testing.assert_allclose(found.velocities[1], -0.970942830118, rtol=1e-7)
@@ -161,8 +161,8 @@ def test_c5_three_answers():
     """A turning rod: separate, stick and slip all are solutions; one is found."""
     model = planar_rod(**_mu(2.0))
     q = np.array([0, np.sin(np.pi / 3), np.pi / 3])
-    scene = _scene(model, q, np.zeros(3))
-    problem = scene.problem(np.zeros(3), H)
+    state = _scene(model, q, np.zeros(3))
+    problem = state.problem(np.zeros(3), H)
     from dyn_core.contact import ConstraintProblem
 
     b = [0.118406350946, -0.875, 0.0]
@@ -188,16 +188,16 @@ def test_c6_stack_of_two():
             parts.append(link(f"b{k}", m, (0, 0, 0), sphere(0.1)))
             parts.append(joint(f"z{k}", "prismatic", "base", f"b{k}"))
         model = robot(*parts, **_mu(0.0))
-        scene = _scene(model, np.array([0.1, 0.3]))
+        state = _scene(model, np.array([0.1, 0.3]))
         (m1, m2), order = (
             masses,
-            np.argsort([c.contact.body_b for c in scene.constraints]),
+            np.argsort([c.contact.body_b for c in state.constraints]),
         )
-        G = scene.G[np.ix_(order, order)]
+        G = state.G[np.ix_(order, order)]
         np.testing.assert_allclose(
             G, [[1 / m1, -1 / m1], [-1 / m1, 1 / m1 + 1 / m2]], rtol=1e-10
         )
-        found = solve(scene.problem(scene.free(np.zeros(2), H), H))
+        found = solve(state.problem(state.free(np.zeros(2), H), H))
         assert found.iterations < 100
         np.testing.assert_allclose(
             found.impulses[order],
@@ -252,8 +252,8 @@ def test_c9_geared_rotors():
 def test_c10_only_convex_solvers_lift():
     """Exact solvers slide on the ground; the convex ones lift off, as they say."""
     model = point_mass(**_mu(0.5))
-    scene = _scene(model, np.zeros(2), np.array([1.0, 0.0]))
-    problem = scene.problem(scene.free(np.zeros(2), H), H)
+    state = _scene(model, np.zeros(2), np.array([1.0, 0.0]))
+    problem = state.problem(state.free(np.zeros(2), H), H)
     for solver in EXACT:
         found = solve(problem, solver)
         np.testing.assert_allclose(found.impulses[0], 0.0981, rtol=1e-7)
@@ -269,16 +269,16 @@ def test_c11_planar_arm():
     """Matrices of the arm; its tip on a line, pinned, and against a ceiling."""
     model = two_link()
     q, qd, tau = np.array([0.4, -0.9]), np.array([0.7, -0.3]), np.array([0.5, 0.2])
-    scene = _scene(model, q, qd, world={"contacts": False, "limits": False})
+    state = _scene(model, q, qd, world={"contacts": False, "limits": False})
     np.testing.assert_allclose(
-        scene.H,
+        state.H,
         [[2.21062130795, 0.461977320642], [0.461977320642, 0.213333333333]],
         rtol=1e-10,
     )
-    np.testing.assert_allclose(scene.C, [19.1525494353, 3.29010189857], rtol=1e-10)
+    np.testing.assert_allclose(state.C, [19.1525494353, 3.29010189857], rtol=1e-10)
     p, J = (
-        scene.poses[1][:3, :3] @ [0.8, 0, 0] + scene.poses[1][:3, 3],
-        scene.J_bodies[2],
+        state.poses[1][:3, :3] @ [0.8, 0, 0] + state.poses[1][:3, 3],
+        state.J_bodies[2],
     )
     tip = J[3:5] - np.array([[p[1]], [-p[0]]]) * J[2]
     np.testing.assert_allclose(
@@ -292,14 +292,14 @@ def test_c11_planar_arm():
     ]
     from dataclasses import replace
 
-    qdd = scene.free(tau, 1.0) - qd
+    qdd = state.free(tau, 1.0) - qd
     np.testing.assert_allclose(qdd, [-9.88338146993, 6.917794649], rtol=1e-9)
     free = np.array([2.14769712632, -11.3146835035])  # of the tip, with dJ/dt qd
     for count, wanted, after in (
         (1, [-1.69421990115], [-8.71240513161, 1.33607741989]),
         (2, [-12.1352064268, 11.1115301301], [-0.552245657765, 1.46113514716]),
     ):
-        part = replace(scene, constraints=tuple(held[:count]))
+        part = replace(state, constraints=tuple(held[:count]))
         drift = (free - tip @ qdd)[:count]
         for solver in ("admm", "principal_pivoting", "lemke"):
             found = solve(part.problem(qdd, 1.0, drift), solver)
@@ -308,7 +308,7 @@ def test_c11_planar_arm():
                 part.moved(qdd, found.impulses), after, rtol=1e-8
             )
     np.testing.assert_allclose(
-        replace(scene, constraints=tuple(held)).G,
+        replace(state, constraints=tuple(held)).G,
         [[1.26766137316, 1.1911622577], [1.1911622577, 2.31918404457]], rtol=1e-9,
     )  # fmt: skip
 
@@ -325,8 +325,8 @@ def test_c11_tip_hits_a_ceiling(restitution, impacts):
     """An impact with e = 0.3, by all laws of restitution alike."""
     model = two_link(**_mu(0.0, restitution=0.3))
     q, qd = np.array([0.4, -0.9]), np.array([0.7, -0.3])
-    scene = _scene(model, q)
-    p = scene.poses[1][:3, :3] @ [0.8, 0, 0] + scene.poses[1][:3, 3]
+    state = _scene(model, q)
+    p = state.poses[1][:3, :3] @ [0.8, 0, 0] + state.poses[1][:3, 3]
     world = {**_ceiling(p), "stepper": "event_driven", "restitution": restitution,
              "impacts": impacts}  # fmt: skip
     sim = dyn.ContactSimulator(model, world, period=1e-6, q0=q, qd0=qd)

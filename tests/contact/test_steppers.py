@@ -16,8 +16,8 @@ from contact_bodies import (
 )
 
 import dyn_core as dyn
-from dyn_core.contact.rows import Constraint
-from dyn_core.contact.steppers import STEPPERS
+from dyn_core.contact.stepping.constraints import Constraint
+from dyn_core.contact.stepping.time_stepping import STEPPERS
 
 H = 0.01
 SCHEMES = ("stewart_trinkle", "anitescu_potra", "moreau_jean", "event_driven")
@@ -53,7 +53,7 @@ def test_c1_slides_down_for_a_second():
 def test_c2_moreau_jean():
     """The first two impacts at steps 453 and 1176, with their numbers."""
     model = point_mass(axes="z", **_mu(0.0, restitution=0.8))
-    world = {"stepper": "moreau_jean", "stabilisation": "none", "slow": 0.0,
+    world = {"stepper": "moreau_jean", "stabilisation": "none", "restitution_threshold": 0.0,
              "margin": 0.1, "solver": "principal_pivoting"}  # fmt: skip
     sim = dyn.ContactSimulator(model, world, period=1e-3, q0=[1.0])
     hits = []
@@ -71,7 +71,7 @@ def test_c2_moreau_jean():
 def test_c2_event_driven_to_rest():
     """Times of impacts to 1e-9, heights between, and the end of all bouncing."""
     model = point_mass(axes="z", **_mu(0.0, restitution=0.8))
-    world = {"stepper": "event_driven", "slow": 0.0, "max_impacts": 5,
+    world = {"stepper": "event_driven", "restitution_threshold": 0.0, "max_impacts": 5,
              "solver": "principal_pivoting"}  # fmt: skip
     sim = dyn.ContactSimulator(model, world, period=0.02, q0=[1.0])
     times, speeds, energy = [], [], []
@@ -116,7 +116,7 @@ def test_c4_pendulum_bounces():
 
 
 def _ball(**extras):
-    """Give a ball on slides along x and z and a ball joint: velocities in world axes."""
+    """Return a ball on slides along x and z and a ball joint: velocities in world axes."""
     return robot(
         link("sx", 0.0, (0, 0, 0)),
         link("sz", 0.0, (0, 0, 0)),
@@ -134,7 +134,7 @@ def test_c7_ball_on_a_floating_joint():
     q, qd = np.array([0, 0, 0.1, 0, 0, 0, 1.0]), np.array([0, 0, 0, 3.0, 0, 0])
     sim = dyn.ContactSimulator(free_ball(**_mu(0.2)), {}, period=H, q0=q, qd0=qd)
     _run(sim, 80)
-    R = dyn.contact.pairs.body_poses(sim.model, sim.q)[0][1]
+    R = dyn.contact.collision.pairs.body_poses(sim.model, sim.q)[0][1]
     np.testing.assert_allclose(R @ sim.qd[3:], [2.14285714286, 0, 0], atol=1e-6)
     np.testing.assert_allclose(R @ sim.qd[:3], [0, 21.4285714286, 0], atol=1e-5)
 
@@ -171,7 +171,7 @@ def test_c7_ball_on_an_incline(mu, a, alpha):
     sim = dyn.ContactSimulator(model, world, period=H, q0=q)
     sim.advance(0.0)
     down = np.array([np.cos(theta), 0, -np.sin(theta)])
-    R = dyn.contact.pairs.body_poses(model, sim.q)[0][1]
+    R = dyn.contact.collision.pairs.body_poses(model, sim.q)[0][1]
     np.testing.assert_allclose(R @ sim.qd[3:] @ down / H, a, rtol=1e-7)
     np.testing.assert_allclose(sim.qd[1] / H, alpha, rtol=1e-7)
 
@@ -308,7 +308,7 @@ def test_two_boxes_stand_on_each_other():
     _run(sim, 30)
     np.testing.assert_allclose(sim.q[[2, 9]], [0.1, 0.3], atol=1e-6)
     np.testing.assert_allclose(sim.report.total_force, [0, 0, 4 * G_EARTH], atol=1e-5)
-    reactions = sim.reactions(at="world")
+    reactions = sim.reactions(coordinates="world")
     np.testing.assert_allclose(reactions, 0, atol=1e-5)  # free joints carry nothing
 
 
@@ -336,7 +336,7 @@ def test_base_reaction_is_the_weight():
     for k in range(3):
         sim.command(k * 1e-3, g(sim.q))
         sim.advance(k * 1e-3)
-    f = sim.reactions(at="world")[0]
+    f = sim.reactions(coordinates="world")[0]
     np.testing.assert_allclose(f[3:], [0, 0, model.mass * G_EARTH], atol=1e-6)
 
 
@@ -351,7 +351,7 @@ def test_a_leg_that_leans_on_the_ground():
     sim = dyn.ContactSimulator(model, {}, period=1e-3, q0=[angle])
     _run(sim, 3)
     assert sim.report.contacts[0].force[2] > 1
-    f = sim.reactions(at="world")[0]
+    f = sim.reactions(coordinates="world")[0]
     np.testing.assert_allclose(
         f[3:] + sim.report.total_force, [0, 0, 1.5 * G_EARTH], atol=1e-6
     )
@@ -372,17 +372,19 @@ def test_gaps_change_as_rows_say(kind):
     else:
         model = free_ball(r=0.2) if kind == "ball" else free_box()
         world = {"half_spaces": [{"normal": [0.2, -0.1, 1.0], "point": [0, 0, -3]}]}
-    assembly = dyn.Assembly(model, {**world, "margin": 10.0})
+    contact_model = dyn.authoring.ContactModel(model, {**world, "margin": 10.0})
     q = model.random(rng)
-    scene = assembly.at(q, np.zeros(model.nv))
-    assert scene.constraints
+    state = contact_model.state(q, np.zeros(model.nv))
+    assert state.constraints
     d = 1e-6
     for k, unit in enumerate(np.eye(model.nv)):
         gaps = []
         for sign in (1, -1):
-            at = assembly.at(model.integrate(q, sign * d * unit), np.zeros(model.nv))
+            at = contact_model.state(
+                model.integrate(q, sign * d * unit), np.zeros(model.nv)
+            )
             gaps.append({c.id: c.gap for c in at.constraints})
-        for c in scene.constraints:
+        for c in state.constraints:
             slope = (gaps[0][c.id] - gaps[1][c.id]) / (2 * d)
             np.testing.assert_allclose(slope, c.J[0, k], atol=1e-7)
 
@@ -392,18 +394,18 @@ def test_delassus_two_ways():
     model = dyn.load_urdf(dyn.robots.path("quadruped"), root_joint="floating")
     q = model.random(np.random.default_rng(0))
     q[2] = 0.0
-    assembly = dyn.Assembly(model, {"margin": 5.0})
-    scene = assembly.at(q, np.zeros(model.nv))
-    plain = scene.problem(np.zeros(model.nv), 0.01)
-    swept = scene.problem(np.zeros(model.nv), 0.01, matrix_free=True)
+    contact_model = dyn.authoring.ContactModel(model, {"margin": 5.0})
+    state = contact_model.state(q, np.zeros(model.nv))
+    plain = state.problem(np.zeros(model.nv), 0.01)
+    swept = state.problem(np.zeros(model.nv), 0.01, matrix_free=True)
     np.testing.assert_allclose(swept.matrix, plain.matrix, rtol=1e-8, atol=1e-10)
     assert np.linalg.eigvalsh(plain.matrix).min() > -1e-9
-    rank = np.linalg.matrix_rank(scene.J, tol=1e-8)
+    rank = np.linalg.matrix_rank(state.J, tol=1e-8)
     assert np.linalg.matrix_rank(plain.matrix, tol=1e-8) == rank
 
 
 def _mixed():
-    """Give a scene of a limit, dry friction, a loop, a gear and a contact."""
+    """Return a scene of a limit, dry friction, a loop, a gear and a contact."""
     parts, names = [], ("a", "b", "c", "d")
     for k, name in enumerate(names):
         parts.append(link(name, 1.0 + k, (0.1,) * 3, sphere(0.1) if k == 0 else ""))
@@ -419,10 +421,10 @@ def _mixed():
     loop = dyn.coupling("tie", ("jb", "jc"), lambda b, c: [b - 2.0 * c])
     model = model.with_loops(loop)
     world = {"gears": [{"joints": ["jc", "jd"], "ratio": 2.0}], "margin": 0.05}
-    assembly = dyn.Assembly(model, world)
+    contact_model = dyn.authoring.ContactModel(model, world)
     rng = np.random.default_rng(1)
     q = np.array([0.1, 0.0, 0.0, 0.0])
-    return assembly.at(q, np.array([-0.2, 0.5, 0.1, -1.0]), 0.01), rng
+    return contact_model.state(q, np.array([-0.2, 0.5, 0.1, -1.0]), 0.01), rng
 
 
 @pytest.mark.parametrize(
@@ -430,20 +432,20 @@ def _mixed():
 )
 def test_all_blocks_in_one_problem(solver):
     """Limit, dry friction, loop, gear and contact: every solver as enumeration."""
-    scene, rng = _mixed()
-    roles = {c.role for c in scene.constraints}
+    state, rng = _mixed()
+    roles = {c.role for c in state.constraints}
     assert {"contact", "limit", "friction", "loop", "gear"} <= roles
-    assert len({c.id for c in scene.constraints}) == len(scene.constraints)
+    assert len({c.id for c in state.constraints}) == len(state.constraints)
     for _ in range(3):
-        free = scene.free(rng.normal(size=4), 0.01) + 0.3 * rng.normal(size=4)
-        problem = scene.problem(free, 0.01)
+        free = state.free(rng.normal(size=4), 0.01) + 0.3 * rng.normal(size=4)
+        problem = state.problem(free, 0.01)
         found = dyn.contact.solve(problem, solver)
         wanted = dyn.contact.solve(problem, "enumeration")
         assert found.converged
         assert wanted.converged
         np.testing.assert_allclose(
-            scene.moved(free, found.impulses),
-            scene.moved(free, wanted.impulses),
+            state.moved(free, found.impulses),
+            state.moved(free, wanted.impulses),
             atol=1e-6,
         )
 
@@ -514,21 +516,21 @@ def test_bad_solutions_are_counted_and_stop():
 
 
 @pytest.mark.parametrize(
-    ("data", "words"),
+    ("data", "message"),
     [
         ({"groun": 1}, "unknown key groun; valid: half_spaces"),
         ({"stepper": "euler"}, "stewart_trinkle"),
         ({"erp": 2.0}, "erp is 2.0; valid: 0 to 1"),
         ({"erp": float("nan")}, "erp is nan"),
         ({"half_spaces": [{"material": {"mu": -1}}]}, "mu is -1.0; valid: 0 or more"),
-        ({"half_spaces": [{"normal": [0, 0, 0]}]}, "no direction"),
+        ({"half_spaces": [{"normal": [0, 0, 0]}]}, "is zero"),
         ({"gears": [{"joints": ["a"]}]}, "two names"),
         ({"limits": 1}, "limits is 1; valid: true or false"),
     ],
 )
-def test_bad_worlds_are_refused(data, words):
+def test_bad_worlds_are_refused(data, message):
     """Each says what is wrong and what would be valid."""
-    with pytest.raises(dyn.ModelError, match=words.replace("[", r"\[")):
+    with pytest.raises(dyn.ModelError, match=message.replace("[", r"\[")):
         dyn.World.of(data)
 
 
@@ -536,13 +538,13 @@ def test_bad_solvers_and_blocks_are_refused():
     """A solver of another kind, an unknown one, and a block with bad numbers."""
     model = free_ball()
     with pytest.raises(dyn.SignatureError, match="admm"):
-        dyn.Assembly(model, {"solver": "rnea"})
+        dyn.authoring.ContactModel(model, {"solver": "rnea"})
     with pytest.raises(dyn.SolverNotFound, match="admm"):
-        dyn.Assembly(model, {"solver": "no_such"})
-    for numbers in ({"mu": (-1.0,)}, {"restitution": 2.0}, {"gap": np.nan}, {"mu": ()}):
+        dyn.authoring.ContactModel(model, {"solver": "no_such"})
+    for wrong in ({"mu": (-1.0,)}, {"restitution": 2.0}, {"gap": np.nan}, {"mu": ()}):
         with pytest.raises(ValueError, match="'mine'"):
             Constraint("mine", 0, "contact", "contact", np.ones((3, 6)),
-                       **{"mu": (0.5,), **numbers})  # fmt: skip
+                       **{"mu": (0.5,), **wrong})  # fmt: skip
 
 
 def test_all_steppers_are_offered():
@@ -563,7 +565,7 @@ def test_ball_joints_have_swing_and_twist_limits():
         sim.advance(k * 0.005)
         names |= {n for n, x in sim.report.impulses.items() if abs(x[0]) > 1e-9}
     assert "swing limit of ball" in names
-    R = dyn.contact.pairs.body_poses(model, sim.q)[0][1]
+    R = dyn.contact.collision.pairs.body_poses(model, sim.q)[0][1]
     assert np.arccos(R[2, 2]) < 0.3 + 1e-3
 
 
@@ -618,8 +620,11 @@ def test_a_misspelt_option_of_the_contact_solver_is_refused(solver):
     model = free_ball()
     step, q = dyn.solver("contact_euler"), np.array([0, 0, 0.1, 0, 0, 0, 1.0])
     state = q, np.zeros(6), np.zeros(6), 1e-3, np.zeros(3)
-    for options, words in (({"toleranc": 1e-3}, "toleranc"), ({"facets": 4}, "facets")):
-        with pytest.raises(dyn.UnsupportedError, match=f"unknown choice {words}"):
+    for options, message in (
+        ({"toleranc": 1e-3}, "toleranc"),
+        ({"facets": 4}, "facets"),
+    ):
+        with pytest.raises(dyn.UnsupportedError, match=f"unknown option {message}"):
             step.build(model, contact_solver=solver, solver_options=options)(*state)
     loose = {"max_iterations": 1}
     found = step.build(model, contact_solver=solver, solver_options=loose)(*state)

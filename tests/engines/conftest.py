@@ -3,7 +3,7 @@
 import pytest
 
 import dyn_core as dyn
-from dyn_core.engines.entry import MODES
+from dyn_core.engines.llvm.entry import MODES
 
 
 @pytest.fixture(params=MODES)
@@ -23,5 +23,5 @@ def build(request, monkeypatch):
 
 @pytest.fixture(scope="module")
 def arm(shipped):
-    """Give the 7-joint arm."""
+    """Return the 7-joint arm."""
     return shipped["arm7"]

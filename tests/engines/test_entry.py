@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.engines import entry, native
+from dyn_core.engines.llvm import compiler, entry, entry_code, python_to_llvm
 
-pytestmark = pytest.mark.skipif(bool(native.missing()), reason=native.missing())
+pytestmark = pytest.mark.skipif(bool(compiler.missing()), reason=compiler.missing())
 
 
 def _inputs(*lead, seed=0):
@@ -28,15 +28,15 @@ def test_another_struct_is_noticed(monkeypatch):
     for field in ("DATA", "ND", "DIMS", "KIND", "FLAGS"):
         entry.arrays_lie_as_expected.cache_clear()
         with monkeypatch.context() as patch:
-            patch.setattr(entry.code, field, getattr(entry.code, field) + 16)
+            patch.setattr(entry_code, field, getattr(entry_code, field) + 16)
             assert entry.mode() == "buffer", field
     entry.arrays_lie_as_expected.cache_clear()
 
 
 def test_what_the_entry_calls_is_checked():
-    """The names in its text are those that are looked for before it is used."""
-    text = entry.words.translate(entry.code, "entry", array="array_buffer", PLACE=0)
-    declared = re.findall(r"declare i64 @(\w+)", text)
+    """The names in its IR are those that are looked for before it is used."""
+    ir = python_to_llvm.translate(entry_code, "entry", array="array_buffer", PLACE=0)
+    declared = re.findall(r"declare i64 @(\w+)", ir)
     assert sorted(declared) == sorted(entry._CALLED)
 
 

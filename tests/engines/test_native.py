@@ -9,40 +9,42 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core import scalar
-from dyn_core.engines import native
-from dyn_core.engines.lower import plan
-from dyn_core.engines.trace import trace
-from dyn_core.operations import OPERATIONS
-from dyn_core.testing.graphs import (
+from dyn_core.engines.graph.trace import trace
+from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm.lower import lower
+from dyn_core.engines.native_program import flat_sizes, graph_facts
+from dyn_core.numbers import scalar
+from dyn_core.numbers.operations import OPERATIONS
+from dyn_core.testing.models import chain
+from dyn_core.testing.random_programs import (
     WIDTH,
     flat_program,
     newton_root,
+    random_algorithm,
     random_rows,
-    random_text,
     ulps,
 )
-from dyn_core.testing.models import chain
 
-pytestmark = pytest.mark.skipif(bool(native.missing()), reason=native.missing())
+pytestmark = pytest.mark.skipif(bool(compiler.missing()), reason=compiler.missing())
 
 
 def of_graph(graph):
-    """Give a Program of a Graph made by hand."""
-    program = flat_program(lambda x: [0.0], WIDTH, len(graph.outputs), engine="native")
+    """Return a Program of a Graph made by hand."""
+    count = len(graph.outputs)
+    program = flat_program(lambda x: [0.0] * count, WIDTH, count, engine="native")
     program.graph = graph
-    del program._known  # it followed from the text
+    program.facts = graph_facts(graph, flat_sizes(program.inputs, program.outputs))
     return program
 
 
 @pytest.mark.parametrize("block", range(40))
 def test_each_operation_of_random_graphs(block):
-    """Every value of 25 random texts follows from its operands; scalar = each lane."""
+    """Every value of 25 random algorithms follows from its operands; scalar = each lane."""
     seeds = range(25 * block, 25 * block + 25)
-    texts = [random_text(seed, everything=True) for seed in seeds]
+    functions = [random_algorithm(seed, everything=True) for seed in seeds]
 
     def together(x):
-        return [y for text in texts for y in text(x)]
+        return [y for function in functions for y in function(x)]
 
     graph = trace(together, WIDTH)
     wanted_nodes = [
@@ -75,12 +77,12 @@ def test_each_operation_of_random_graphs(block):
 
 @pytest.mark.parametrize("block", range(20))
 def test_multiply_adds_round_once(block):
-    """Algebra without exception gives the bits that the Plan's steps have."""
+    """Algebra without exception gives the bits that the Schedule's steps have."""
     seeds = range(50 * block, 50 * block + 50)
-    texts = [random_text(seed, functions=False) for seed in seeds]
+    functions = [random_algorithm(seed, functions=False) for seed in seeds]
 
     def together(x):
-        return [y for text in texts for y in text(x)]
+        return [y for function in functions for y in function(x)]
 
     graph = trace(together, WIDTH)
     program = of_graph(graph)
@@ -93,15 +95,15 @@ def test_multiply_adds_round_once(block):
 
 
 def _by_steps(graph, inputs):
-    """Run the Plan of a Graph on floats, with exact multiply-adds."""
-    host = native.machine()
+    """Run the Schedule of a Graph on floats, with exact multiply-adds."""
+    host = compiler.machine()
     values = {}
     for k, node in enumerate(graph.nodes):
         if node.op == "const":
             values[k] = node.data
         elif node.op == "input":
             values[k] = inputs[node.data]
-    for chunk in plan(graph, host.fused, host.pack).chunks:
+    for chunk in lower(graph, host.fused, host.pack).chunks:
         for step in chunk:
             x = [values[k] for k in step.operands]
             if step.op in ("fma", "fms", "fnma"):
@@ -144,7 +146,7 @@ def test_loops_stop_lane_by_lane(rows):
 def test_loops_nest_capture_and_feed():
     """An inner loop sees outer values; results go on into straight lines and outputs."""
 
-    def text(x):
+    def function(x):
         before = scalar.sin(x[0]) * 3.0
 
         def outer(state):
@@ -159,7 +161,7 @@ def test_loops_nest_capture_and_feed():
         scalar.require(total < 1e6, dyn.InfeasibleError, "sum")
         return [total, scalar.cos(total) + rounds, rounds]
 
-    program = flat_program(text, 3, 3, engine="native")
+    program = flat_program(function, 3, 3, engine="native")
     rng = np.random.default_rng(3)
     rows = np.stack(
         [rng.normal(size=21), rng.integers(0, 6, 21), rng.normal(size=21)], 1
@@ -180,10 +182,10 @@ def test_loops_nest_capture_and_feed():
 def test_plain_inputs_constants_and_conditions_are_outputs():
     """Outputs that no operation makes, or that are conditions, are stored too."""
 
-    def text(x):
+    def function(x):
         return [x[1], 2.5, x[0], x[0] < x[1], x[0], scalar.where(x[0] < 0, True, False)]
 
-    program = flat_program(text, 2, 6, engine="native")
+    program = flat_program(function, 2, 6, engine="native")
     rows = np.array([[1.0, 2.0], [3.0, -1.0], [-1.0, 0.0]] * 5)
     wanted = [[b, 2.5, a, a < b, a, a < 0] for a, b in rows]
     np.testing.assert_array_equal(program(rows), np.array(wanted, float))
@@ -230,11 +232,11 @@ def test_rows_keep_their_bits(shipped):
 )
 def test_lesser_machines_are_served(cpu, width, fused, shipped, monkeypatch):
     """Narrower vectors and no fused multiply-add: the same numbers, lane = single."""
-    host = native.machine()
+    host = compiler.machine()
     if fused and not host.fused:
         pytest.skip("this machine is a lesser one")
     other = replace(host, cpu=cpu, features="", width=width, fused=fused, key=cpu)
-    monkeypatch.setattr(native, "machine", lambda: other)
+    monkeypatch.setattr(compiler, "machine", lambda: other)
     rng = np.random.default_rng(6)
     for name, robot in (
         ("rnea", "arm7"),
@@ -278,8 +280,11 @@ def test_blocks_are_batches(shipped):
 
 
 def test_a_thousand_joints(full):
-    """Chains up to 1000 joints compile, and forward dynamics undoes inverse."""
-    n = 1000 if full else 300
+    """Chains up to 1000 joints compile, and forward dynamics undoes inverse.
+
+    100 joints without --full.
+    """
+    n = 1000 if full else 100
     model = chain(n)
     rng = np.random.default_rng(4)
     q, qd, qdd = rng.uniform(-0.5, 0.5, (3, n))
@@ -313,10 +318,10 @@ def test_parameters_are_inputs_of_kernels(shipped):
 
 
 def test_calls_of_programs_are_left_to_python(shipped):
-    """A slot filled with a solver that is no text runs between the two halves."""
+    """A slot filled with a NumpySolver runs between the two halves."""
 
-    class Zero(dyn.ArraySolver):
-        name, signature = "zero", dyn.INVERSE_DYNAMICS
+    class Zero(dyn.authoring.NumpySolver):
+        name, signature = "zero", dyn.problems.INVERSE_DYNAMICS
 
         def solve(self, model, q, qd, qdd, f_ext=None):
             return 0 * qdd

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.engines import cache, native
-from dyn_core.engines.threads import WORKERS
+from dyn_core.engines.llvm import cache, compiler
+from dyn_core.engines.llvm.threads import WORKERS
 
-pytestmark = pytest.mark.skipif(bool(native.missing()), reason=native.missing())
+pytestmark = pytest.mark.skipif(bool(compiler.missing()), reason=compiler.missing())
 
 
 def _inputs(*lead, seed=0):
@@ -141,7 +141,7 @@ def test_wrong_settings_are_refused(arm, monkeypatch):
         patch.setenv("DYN_CACHE_LIMIT", "-1")
         with pytest.raises(dyn.SettingError, match="DYN_CACHE_LIMIT must be megabytes"):
             cache.limit()
-    with pytest.raises(dyn.UnsupportedError, match="threads must be >= 1, got 0"):
+    with pytest.raises(dyn.UnsupportedError, match="threads 0; valid: a whole number >= 1"):
         dyn.solver("rnea").build(arm, threads=0)
 
 

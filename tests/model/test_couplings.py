@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core import scalar
 from dyn_core.model import Build, Description, JointSpec, LinkSpec, Mimic, assemble
+from dyn_core.numbers import scalar
 from dyn_core.spatial import RigidInertia, Vector, swing_twist
 from dyn_core.testing import random_model, scaled_error
 from dyn_core.testing.models import random_inertia
@@ -218,7 +218,7 @@ def test_a_plug_moves_the_link_and_nothing_else():
     name = dyn.load_urdf(ARM).joint_names[3]
     extras = {"joints": {name: {"plug": {"xyz": [0, 0, 0.1]}}}}
     arm, moved = dyn.load_urdf(ARM), dyn.load_urdf(ARM, extras=extras)
-    link = arm.carried[arm.body_of_joint(name)]
+    link = arm.child_links[arm.body_of_joint(name)]
     here, there = (
         dyn.solver("forward_kinematics").build(m, frames=[link])(np.zeros(7))[0]
         for m in (arm, moved)
@@ -241,8 +241,22 @@ def test_states_by_name_must_fit_their_gears():
     near = model.position({"j1": 0.2, "j2": 0.2}, project=True)
     x = (0.2 - 2 * (0.2 - 0.5)) / 5
     np.testing.assert_allclose(near, [x, 0.0])
-    with pytest.raises(dyn.ModelError, match="known"):
+    with pytest.raises(dyn.ModelError, match="valid: j1, j2, j3"):
         model.position({"nobody": 1.0})
+
+
+def test_joints_of_several_coordinates_are_not_given_by_name():
+    """One number is no state of a ball or a plane: the error says where it belongs."""
+    model = dyn.load_urdf(dyn.robots.path("every_joint"), root_joint="floating")
+    several = [i for i in model.independent if model.joint[i].nv != 1]
+    assert len(several) > 3
+    for i in several:
+        name, kind = model.names[i], model.joint[i].kind
+        for give, what in ((model.position, "position"), (model.velocity, "velocity")):
+            words = f"joint '{name}' is {kind}: give its {what} in q"
+            with pytest.raises(dyn.ModelError, match=words) as caught:
+                give({name: 0.1})
+            assert caught.value.element == name
 
 
 def test_position_rates_are_rates_of_positions():
@@ -436,7 +450,7 @@ def test_bad_drives_are_refused():
     model = _pendulum()
     with pytest.raises(dyn.UnsupportedError, match="inputs="):
         dyn.solver("rnea").build(model.drive("pivot", _lift))
-    with pytest.raises(dyn.ModelError, match="known: pivot"):
+    with pytest.raises(dyn.ModelError, match="valid: pivot"):
         model.drive("nobody", _lift)
     with pytest.raises(dyn.ModelError, match="three rows"):
         model.drive("pivot", lambda t: (None, (t, t)))

@@ -1,5 +1,6 @@
 """The Model: order, couplings, reduction, coordinates, sidecar."""
 
+import dataclasses
 import pickle
 
 import numpy as np
@@ -7,11 +8,12 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core import robots
+from dyn_core.numbers.taylor import Taylor
 
 
 @pytest.fixture(scope="module")
 def tree(shipped):
-    """Give the tree with every joint kind."""
+    """Return the tree with every joint kind."""
     return shipped["every_joint"]
 
 
@@ -29,6 +31,41 @@ def test_every_kind_is_there(tree):
     assert tree.nb < len(tree.frame_names)
     assert tree.nq == sum(tree.joint[i].nq for i in tree.independent)
     assert any(tree.I[i].m == 0 for i in tree.bodies)
+
+
+@pytest.mark.parametrize("name", robots.names())
+def test_repr_says_what_robot_it_is(shipped, name):
+    """Five lines: name, joints, mass, frames, root, loops and warnings."""
+    model = shipped[name]
+    lines = repr(model).splitlines()
+    assert len(lines) == 5
+    assert max(map(len, lines)) < 89
+    assert lines[0] == f"Model '{model.name}'"
+    for words in (f"{len(model.joint_names)} independent", f"nq={model.nq}, nv={model.nv}",
+                  f"bodies: {model.nb}", f"mass {model.mass:.6g} kg",
+                  f"{len(model.frames)} frames", f"root: link '{model.frame_names[0]}'",
+                  "loops: 0", f"warnings: {len(model.warnings)}"):  # fmt: skip
+        assert words in repr(model), words
+
+
+def test_repr_of_a_robot_with_symbols(shipped):
+    """A mass that is not known yet does not hinder showing the robot."""
+    model = shipped["two_link"]
+    link = model.frame_names[-1]
+    symbolic = model.with_values({f"{link}.mass": [Taylor(1.0, 1.0)]})
+    assert "mass not a number yet" in repr(symbolic)
+
+
+def test_a_model_is_assembled_again_from_its_build(shipped):
+    """`rebuilt` changes what the robot was made from and keeps the rest."""
+    model = shipped["arm7"]
+    weightless = model.rebuilt(gravity=(0.0, 0.0, 0.0))
+    assert list(weightless.a_grav) == [0.0] * 6
+    assert weightless.joint_names == model.joint_names
+    assert type(weightless) is dyn.Model
+    tree = dyn.model.assembly.assemble_tree(model.build)
+    for field in dataclasses.fields(tree):
+        assert repr(getattr(tree, field.name)) == repr(getattr(model, field.name))
 
 
 def test_order_is_depth_first_in_document_order():
@@ -119,7 +156,7 @@ def test_followers_move_with_their_leader(tree):
     from dyn_core.model.coordinates import split_q
 
     q, _, _ = _state(tree)
-    parts = split_q(tree, dyn.Vector(q.tolist()))
+    parts = split_q(tree, dyn.authoring.Vector(q.tolist()))
     assert parts[i][0] == pytest.approx(rule.multiplier * parts[lead][0] + rule.offset)
     chained = [f for f in tree.followers.values() if abs(f.multiplier) != 0.5]
     assert chained, "a mimic of a mimic has the product of the multipliers"
@@ -202,7 +239,7 @@ def test_sub_chains(shipped):
     assert chain.nv < 7
     upper = dyn.load_urdf(path, root=tip)
     assert upper.nv == 7 - chain.nv
-    with pytest.raises(dyn.ModelError, match="no link is called 'moon'; known"):
+    with pytest.raises(dyn.ModelError, match="no link is called 'moon';"):
         dyn.load_urdf(path, tip="moon")
     with pytest.raises(dyn.ModelError, match="does not hang below"):
         dyn.load_urdf(path, root=tip, tip=arm.frame_names[0])
@@ -276,7 +313,7 @@ def test_gravity_and_pickle(shipped):
 def test_names_that_are_not_there_are_refused(shipped):
     """Links and joints are looked up in words."""
     arm = shipped["arm7"]
-    with pytest.raises(dyn.ModelError, match="no link is called 'x'; known"):
+    with pytest.raises(dyn.ModelError, match="no link is called 'x';"):
         arm.body_of("x")
-    with pytest.raises(dyn.ModelError, match="no moving joint is called 'x'; known"):
+    with pytest.raises(dyn.ModelError, match="no moving joint is called 'x';"):
         arm.q_slice("x")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.scalar import sin
-from dyn_core.simulation import simulate
+from dyn_core.numbers.scalar import sin
+from dyn_core.simulation.simulator import simulate
 from dyn_core.testing import random_model, scaled_error
 from dyn_core.testing.case import derivative
 

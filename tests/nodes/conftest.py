@@ -12,8 +12,13 @@ DEADLINE = 30.0
 
 @pytest.fixture(scope="session")
 def environment(tmp_path_factory):
-    """Give the environment of all node tests, also to this process."""
-    made = private_environment()
+    """Return the environment of all node tests, also to this process.
+
+    Each worker of a run has a domain of its own.
+    """
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
+    run = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
+    made = private_environment((run + int(worker[2:])) % 100 + 1)
     made["ROS_LOG_DIR"] = str(tmp_path_factory.mktemp("ros_log"))
     before = dict(os.environ)
     os.environ.update(made)
@@ -24,7 +29,7 @@ def environment(tmp_path_factory):
 
 @pytest.fixture
 def ros(environment):
-    """Give rclpy, initialised for one test; skip where it is missing."""
+    """Return rclpy, initialised for one test; skip where it is missing."""
     rclpy = pytest.importorskip("rclpy", reason="rclpy is not installed (extra ros)")
     from rclpy.signals import SignalHandlerOptions
 
@@ -35,12 +40,12 @@ def ros(environment):
 
 @pytest.fixture
 def until(ros):
-    """Give a function that spins nodes until something is so, or fails."""
+    """Return a function that spins nodes until something is so, or fails."""
     from ros_nodes._runtime import make_executor
 
     executor, known = make_executor(), set()
 
-    def wait(done, *nodes, words="it", patience=DEADLINE, say=lambda: ""):
+    def wait(done, *nodes, expected="it", patience=DEADLINE, detail=lambda: ""):
         for node in nodes:
             if node not in known:
                 known.add(node)
@@ -48,7 +53,7 @@ def until(ros):
         deadline = time.monotonic() + patience
         while not done():
             executor.spin_once(timeout_sec=0.02)
-            assert time.monotonic() < deadline, f"{words} did not come; {say()}"
+            assert time.monotonic() < deadline, f"{expected} did not come; {detail()}"
 
     yield wait
     executor.shutdown(timeout_sec=1.0)
@@ -56,17 +61,17 @@ def until(ros):
 
 @pytest.fixture
 def start(environment, tmp_path):
-    """Give a function that starts processes of a graph and ends them after the test."""
+    """Return a function that starts processes of a graph and ends them after the test."""
     pytest.importorskip("rclpy", reason="rclpy is not installed (extra ros)")
-    begun = []
+    started = []
 
     def begin(entries, params, robot="", more=None, extra=None):
-        path = tmp_path / f"params{len(begun)}.yaml"
+        path = tmp_path / f"params{len(started)}.yaml"
         path.write_text(params)
         env = {**environment, **(extra or {})}
-        begun.append(Processes(entries, str(path), env, robot, more, show=False))
-        return begun[-1]
+        started.append(Processes(entries, str(path), env, robot, more, show=False))
+        return started[-1]
 
     yield begin
-    for processes in begun:
+    for processes in started:
         processes.end()

@@ -9,7 +9,7 @@ import yaml
 
 from dyn_core import robots
 from dyn_core.planar import from_angles, make_chain
-from ros_nodes.conversions import AngleWriter, placed_points
+from ros_nodes.conversions import AngleWriter, chain_joints
 from ros_nodes.graphs import CHAIN, GRAPHS, ros_arguments
 
 pytestmark = pytest.mark.timeout(120)
@@ -24,7 +24,7 @@ def test_points_stand_upright_in_the_frame_of_ros():
 
     chain = make_chain([0.5, 0.4], [1.0, 1.0, 1.0], joint_names=("a", "b", "c"))
     state = from_angles(chain, (0.1, 0.2), (0.3, -0.4), [0.7, 1.1], [2.0, -0.5])
-    found = placed_points(chain, state)
+    found = chain_joints(chain, state)
     assert [p.name for p in found] == ["a", "b", "c"]
     for i, place in enumerate(found):
         R = rotation(place.rotation)
@@ -58,7 +58,7 @@ def test_the_graph_gives_its_robot_as_chain_file():
 
 @pytest.fixture
 def make(ros):
-    """Give a function that makes a simulator with parameters."""
+    """Return a function that makes a simulator with parameters."""
     from rclpy.lifecycle import TransitionCallbackReturn
     from rclpy.parameter import Parameter
 
@@ -82,7 +82,7 @@ def make(ros):
 
 @pytest.fixture
 def active(make):
-    """Give a function that makes an active simulator whose timer does not run."""
+    """Return a function that makes an active simulator whose timer does not run."""
 
     def node(**values):
         one = make(**values)
@@ -124,7 +124,7 @@ def test_a_whole_life(make):
 
 @ros_only
 @pytest.mark.parametrize(
-    ("values", "words"),
+    ("values", "expected"),
     [
         (
             {"robot_description_file": "arm7"},
@@ -152,17 +152,17 @@ def test_a_whole_life(make):
         ({"engine": "steam"}, "valid: plain, graph"),
     ],
 )
-def test_configure_fails_in_words(make, values, words):
+def test_configure_fails_with_a_reason(make, values, expected):
     """The node stays unconfigured and its failure says why."""
     node = make(**values)
     assert node.trigger_configure() == node.bad
     assert node.model is None
-    assert re.search(words, node.failure), node.failure
+    assert re.search(expected, node.failure), node.failure
 
 
 @ros_only
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "expected"),
     [
         ("lengths: [0.5]\nmasses: [1.0]\n", "bad.yaml: lengths has 1 links for 1"),
         ("lengths: [0.5]\nmasses: [1.0, .nan]\n", r"bad.yaml: masses\[1\]"),
@@ -172,13 +172,13 @@ def test_configure_fails_in_words(make, values, words):
         ("lengths: [1]\nmasses: [1, 1]\ndt: 0.01\nwindow: 1.0e-4\n", "window must be"),
     ],
 )
-def test_bad_chain_files_are_refused_in_words(make, tmp_path, text, words):
+def test_bad_chain_files_are_refused_with_a_reason(make, tmp_path, text, expected):
     """The failure names file and key."""
     path = tmp_path / "bad.yaml"
     path.write_text(text)
     node = make(chain_file=str(path))
     assert node.trigger_configure() == node.bad
-    assert re.search(words, node.failure), node.failure
+    assert re.search(expected, node.failure), node.failure
 
 
 @ros_only
@@ -225,13 +225,13 @@ def test_the_topic_of_robots_is_left_alone(make):
 def test_impacts_and_what_is_dropped_reach_the_diagnostics(active):
     """OK while it falls; counts of hits, energy, what holds; WARN while dropped."""
     node = active()
-    level, words, values = node.status()
-    assert (level, words) == (b"\x00", "running")
+    level, summary, values = node.status()
+    assert (level, summary) == (b"\x00", "running")
     assert values["hits"] == 0
     assert values["holds"] == "nothing"
     for _ in range(62):
         node._move(time.monotonic())
-    level, words, values = node.status()
+    level, summary, values = node.status()
     assert values["hits"] == node.robot.happened["hit"] >= 3
     assert values["releases"] >= 1
     assert float(values["energy lost [J]"]) > 1.0
@@ -239,8 +239,8 @@ def test_impacts_and_what_is_dropped_reach_the_diagnostics(active):
     assert values["dropped"] >= 1
     assert values["last event"] != "none"
     assert level == b"\x01"
-    assert "length of link 0" in words
-    assert {"shuffling", "clattering", "halvings", "caps of events"} < set(values)
+    assert "length of link 0" in summary
+    assert {"mode cycles", "chattering", "halved steps", "event limits"} < set(values)
     node.diagnose()
 
 
@@ -249,10 +249,10 @@ def test_latches_are_a_warning_for_a_while(active):
     """A second of simulated time after the last of them it is well again."""
     node = active(chain_file="double_pendulum")
     node._move(time.monotonic())
-    node.robot.simulator._note("clatter", "angle 1 is kept on for a while", 1)
-    level, words, values = node.status()
-    assert (level, values["clattering"]) == (b"\x01", 1)
-    assert words.startswith("clattering: angle 1 is kept on")
+    node.robot.simulator._note("chatter", "angle 1 is kept on for a while", 1)
+    level, summary, values = node.status()
+    assert (level, values["chattering"]) == (b"\x01", 1)
+    assert summary.startswith("chattering: angle 1 is kept on")
     while node.robot.t < 1.1:
         node._move(time.monotonic())
     assert node.status()[0] == b"\x00"
@@ -281,9 +281,9 @@ def test_efforts_by_command(active):
 def test_pause_step_and_reset(active):
     """step needs a pause and moves by one period; reset goes back to the file's start."""
     node = active()
-    done, words = _ask(node._on_step)
+    done, message = _ask(node._on_step)
     assert not done
-    assert "pause first" in words
+    assert "pause first" in message
     assert _ask(node._on_pause, data=True) == (True, "paused")
     before = node.robot.state
     node._move(time.monotonic())
@@ -310,9 +310,9 @@ def test_a_robot_steps_as_well(active):
         assert _ask(node._on_step)[0]
     assert np.abs(node.robot.q - before).max() > 0
     node.robot.qd = np.full(7, np.nan)
-    done, words = _ask(node._on_step)
+    done, message = _ask(node._on_step)
     assert not done
-    assert "step failed" in words
+    assert "step failed" in message
     assert node.robot.paused
 
 
@@ -385,9 +385,11 @@ class Probe:
             values = {v.key: v.value for v in status.values}
             self.said.append((status.level, status.message, values))
 
-    def until(self, done, words):
+    def until(self, done, expected):
         """Spin until something is so."""
-        self.spin(done, self.node, words=words, say=lambda: str(self.said[-1:]))
+        self.spin(
+            done, self.node, expected=expected, detail=lambda: str(self.said[-1:])
+        )
 
     def call(self, kind, name, **request):
         """Ask a service of the simulator."""
@@ -398,13 +400,13 @@ class Probe:
         return future.result()
 
     def value(self, key, default="0"):
-        """Give the last diagnostic value."""
+        """Return the last diagnostic value."""
         return self.said[-1][2].get(key, default) if self.said else default
 
 
 @pytest.fixture
 def probe(ros, until):
-    """Give a Probe."""
+    """Return a Probe."""
     made = Probe(until)
     yield made
     made.node.destroy_node()
@@ -441,7 +443,7 @@ def test_a_falling_chain_reports_its_impacts(start, probe):
 
 @ros_only
 def test_efforts_services_and_states_over_dds(start, probe):
-    """Pause, state, step, reset; efforts move it; bad ones are refused in words."""
+    """Pause, state, step, reset; efforts move it; bad ones are refused with a reason."""
     from sensor_msgs.msg import JointState
     from std_msgs.msg import Float64MultiArray
     from std_srvs.srv import SetBool, Trigger
@@ -460,9 +462,9 @@ def test_efforts_services_and_states_over_dds(start, probe):
     probe.states.clear()
     probe.until(lambda: len(probe.states) > 5, "joint states")
     np.testing.assert_allclose(probe.states[-1].position, wanted, atol=1e-9)
-    for data, words in (([1.0], "wrong size"), ([float("nan"), 0.0], "not finite")):
+    for data, expected in (([1.0], "wrong size"), ([float("nan"), 0.0], "not finite")):
         probe.efforts.publish(Float64MultiArray(data=data))
-        probe.until(lambda w=words: w in nodes["simulator"].output, words)
+        probe.until(lambda w=expected: w in nodes["simulator"].output, expected)
     assert not np.array(probe.states[-1].effort).any()
     probe.efforts.publish(Float64MultiArray(data=[2.0, 0.0]))
     probe.until(lambda: probe.states[-1].effort[0] == 2.0, "effort")
@@ -477,15 +479,15 @@ def test_efforts_services_and_states_over_dds(start, probe):
 
 @ros_only
 @pytest.mark.parametrize(
-    ("values", "words"),
+    ("values", "expected"),
     [
         ({"chain_file": "nowhere.yaml"}, "no file 'nowhere.yaml'; shipped chains: "),
         ({"robot_description_file": "arm7"}, "are both set: set one of them"),
     ],
 )
-def test_bad_parameters_end_the_node_in_words(start, values, words):
+def test_bad_parameters_end_the_node_with_a_reason(start, values, expected):
     """Status 1 and the reason printed."""
     process = start([CHAIN], _params(**values))["simulator"]
     assert process.popen.wait(30) == 1
     process.reader.join(5)
-    assert words in process.output, process.output
+    assert expected in process.output, process.output

@@ -11,7 +11,7 @@ import yaml
 
 import dyn_core as dyn
 from dyn_core import robots
-from dyn_core.contact.pairs import ContactId
+from dyn_core.contact.collision.pairs import ContactId
 from dyn_core.spatial.conventions import rotation
 from ros_nodes.conversions import contact_wrenches, joint_wrenches, root_pose
 from ros_nodes.graphs import GRAPHS, SIMULATOR
@@ -120,7 +120,7 @@ class Heard:
 
 @pytest.fixture
 def make(ros):
-    """Give a function that makes a simulator with parameters."""
+    """Return a function that makes a simulator with parameters."""
     from rclpy.lifecycle import TransitionCallbackReturn
     from rclpy.parameter import Parameter
 
@@ -148,7 +148,7 @@ def make(ros):
 
 @pytest.fixture
 def active(make):
-    """Give a function that makes an active simulator whose timer does not run."""
+    """Return a function that makes an active simulator whose timer does not run."""
 
     def node(**values):
         one = make(**values)
@@ -216,8 +216,8 @@ def test_a_slab_lands_and_its_forces_are_its_weight(active, stepper):
     assert abs(root.force.z) < 1e-6
     # the table's own x points down
     assert turn.force.x == pytest.approx(-G, rel=1e-3)
-    level, words, values = node.status()
-    assert (level, words) == (b"\x00", "running")
+    level, summary, values = node.status()
+    assert (level, summary) == (b"\x00", "running")
     assert values["contact solver"] == "admm"
     assert values["contact stepper"] == stepper
     assert values["contact status"] in ("converged", "not_unique")
@@ -244,11 +244,11 @@ def test_nothing_is_made_where_nobody_listens(active):
 
 @ros_only
 @pytest.mark.parametrize(
-    ("values", "words"),
+    ("values", "expected"),
     [
         (
             {"contact__plugin_name": "lemkey"},
-            "contact.plugin_name: no contact solver is called 'lemkey'; known: admm,"
+            "contact.plugin_name: no contact solver is called 'lemkey'; valid: admm,"
             ".* lemke, .*projected_gauss_seidel",
         ),
         ({"contact__plugin_name": "rnea"}, "no contact solver is called 'rnea'"),
@@ -257,7 +257,7 @@ def test_nothing_is_made_where_nobody_listens(active):
         ({"contact__world_file": "nowhere.yaml"}, "cannot read nowhere.yaml"),
         (
             {"contact__world_file": "nowhere.yaml", "contact__mu": 0.5},
-            "contact.mu belongs into contact.world_file",
+            "contact.mu belongs in contact.world_file",
         ),
         ({"step__plugin_name": "rk4"}, "step.plugin_name is for robots without"),
         ({"forward_dynamics__plugin_name": "dense"}, "forward_dynamics.plugin_name is"),
@@ -270,34 +270,34 @@ def test_nothing_is_made_where_nobody_listens(active):
         ({"engine": "steam"}, "valid: plain, graph"),
     ],
 )  # fmt: skip
-def test_configure_fails_in_words(make, values, words):
+def test_configure_fails_with_a_reason(make, values, expected):
     """The node stays unconfigured and its failure says why."""
     node = make(**values)
     assert node.trigger_configure() == node.bad
     assert node.model is None
-    assert re.search(words, node.failure), node.failure
+    assert re.search(expected, node.failure), node.failure
 
 
 @ros_only
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "expected"),
     [
         ("solvers: admm\n", "bad.yaml: .*solvers.*"),
         ("erp: 3.0\n", "bad.yaml: world: erp is 3.0; valid: 0 to 1"),
-        ("half_spaces: [{normal: [0, 0, 0]}]\n", "bad.yaml: .*no direction"),
-        ("solver: lemkey\n", "no contact solver is called 'lemkey'; known: admm"),
-        ("solver_options: {speed: 3}\n", "unknown choice speed"),
+        ("half_spaces: [{normal: [0, 0, 0]}]\n", "bad.yaml: .*is zero"),
+        ("solver: lemkey\n", "no contact solver is called 'lemkey'; valid: admm"),
+        ("solver_options: {speed: 3}\n", "unknown option speed"),
         ("half_spaces: [\n", "bad.yaml: not YAML"),
         ("- admm\n", "bad.yaml: needs a mapping"),
     ],
 )
-def test_bad_world_files_are_refused_in_words(make, tmp_path, text, words):
+def test_bad_world_files_are_refused_with_a_reason(make, tmp_path, text, expected):
     """The failure names file and key."""
     path = tmp_path / "bad.yaml"
     path.write_text(text)
     node = make(contact__world_file=str(path))
     assert node.trigger_configure() == node.bad
-    assert re.search(words, node.failure), node.failure
+    assert re.search(expected, node.failure), node.failure
 
 
 @ros_only
@@ -370,11 +370,11 @@ def test_what_is_not_solved_is_a_warning_for_a_while(active, tmp_path):
     _run(node, 1)
     assert node.status()[0] == b"\x00"
     _run(node, 10)
-    level, words, values = node.status()
+    level, summary, values = node.status()
     assert level == b"\x01"
-    assert re.match("contact not solved: admm: max_iterations after 1 iter", words)
+    assert re.match("contact not solved: admm: max_iterations after 1 iter", summary)
     assert values["contact not converged"] >= 1
-    node.simulated.trouble = (time.monotonic() - 2.0, words)
+    node.simulated.trouble = (time.monotonic() - 2.0, summary)
     assert node.status()[0] == b"\x00"
 
 
@@ -383,9 +383,11 @@ def test_a_step_without_an_answer_is_an_error(active):
     """It pauses at the last good state; /diagnostics says why."""
     node = active(contact__plugin_name="principal_pivoting", contact__margin=0.001)
     _run(node, 20)
-    level, words, _ = node.status()
+    level, summary, _ = node.status()
     assert level == b"\x02"
-    assert re.match("a step failed: paused at the last good state: principal_p", words)
+    assert re.match(
+        "a step failed: paused at the last good state: principal_p", summary
+    )
     assert node.robot.paused
     assert np.isfinite(node.robot.q).all()
 
@@ -465,16 +467,18 @@ class Probe:
             values = {v.key: v.value for v in status.values}
             self.said.append((status.level, status.message, values))
 
-    def until(self, done, words):
+    def until(self, done, expected):
         """Spin until something is so."""
-        self.spin(done, self.node, words=words, say=lambda: str(self.said[-1:]))
+        self.spin(
+            done, self.node, expected=expected, detail=lambda: str(self.said[-1:])
+        )
 
     def value(self, key):
-        """Give the last diagnostic value."""
+        """Return the last diagnostic value."""
         return self.said[-1][2].get(key, "") if self.said else ""
 
     def weight(self):
-        """Give the sum of the vertical contact forces of the last message."""
+        """Return the sum of the vertical contact forces of the last message."""
         return sum(w.force.z for w in self.contacts[-1].wrench) if self.contacts else 0
 
     def ask(self, kind, name, **request):
@@ -488,7 +492,7 @@ class Probe:
 
 @pytest.fixture
 def probe(ros, until):
-    """Give a Probe."""
+    """Return a Probe."""
     made = Probe(until)
     yield made
     made.node.destroy_node()
@@ -549,11 +553,11 @@ def test_a_quadruped_lands_and_stands_and_its_solver_is_swapped(start, probe):
 
 
 @ros_only
-def test_bad_parameters_end_the_node_in_words(start):
+def test_bad_parameters_end_the_node_with_a_reason(start):
     """Status 1 and the reason printed."""
     text = _params(**{"contact.plugin_name": "lemkey"})
     process = start([SIMULATOR], text)["simulator"]
     assert process.popen.wait(30) == 1
     process.reader.join(5)
-    words = "no contact solver is called 'lemkey'; known: admm"
-    assert words in process.output, process.output
+    expected = "no contact solver is called 'lemkey'; valid: admm"
+    assert expected in process.output, process.output

@@ -11,7 +11,7 @@ from ros_nodes.conversions import (
     JointReader,
     JointWriter,
     MissingJoint,
-    placed_joints,
+    multi_dof_joints,
     quaternion,
     stamp_seconds,
     trajectory_arrays,
@@ -41,7 +41,7 @@ def test_an_empty_velocity_is_none():
 
 
 @pytest.mark.parametrize(
-    ("message", "error", "words"),
+    ("message", "error", "expected"),
     [
         (
             _state("a", [1.0]),
@@ -54,9 +54,9 @@ def test_an_empty_velocity_is_none():
         (_state("ab", [1, 2], [1, 2, 3]), dyn.ShapeError, "velocity: wanted 2 numbers"),
     ],
 )
-def test_bad_messages_are_refused_in_words(message, error, words):
+def test_bad_messages_are_refused_with_a_reason(message, error, expected):
     """The error names joint or field."""
-    with pytest.raises(error, match=words):
+    with pytest.raises(error, match=expected):
         JointReader(["a", "b"]).read(message)
 
 
@@ -92,9 +92,9 @@ def test_joints_with_several_coordinates_have_poses(shipped):
     model = shipped["every_joint"]
     rng = np.random.default_rng(1)
     q, qd = model.random(rng), rng.normal(size=model.nv)
-    placed = {joint.name: joint for joint in placed_joints(model, q, qd)}
-    assert set(placed) == {"flight", "wrist_ball", "sheet"}
-    flight, at = placed["flight"], model.q_slice("flight")
+    joint_motions = {joint.name: joint for joint in multi_dof_joints(model, q, qd)}
+    assert set(joint_motions) == {"flight", "wrist_ball", "sheet"}
+    flight, at = joint_motions["flight"], model.q_slice("flight")
     np.testing.assert_allclose(flight.translation, q[at][:3])
     sign = np.sign(q[at][6]) or 1.0
     np.testing.assert_allclose(flight.rotation, sign * q[at][3:], atol=1e-12)
@@ -102,8 +102,8 @@ def test_joints_with_several_coordinates_have_poses(shipped):
     np.testing.assert_array_equal(flight.angular, v[:3])
     np.testing.assert_array_equal(flight.linear, v[3:])
     sheet = q[model.q_slice("sheet")]
-    np.testing.assert_allclose(placed["sheet"].translation, [*sheet[:2], 0])
-    assert not placed["wrist_ball"].translation.any()
+    np.testing.assert_allclose(joint_motions["sheet"].translation, [*sheet[:2], 0])
+    assert not joint_motions["wrist_ball"].translation.any()
 
 
 def test_quaternions_are_scalar_last():

@@ -1,13 +1,20 @@
 """Two real processes over DDS on loopback: each fault gets its words, no wrong torque."""
 
+import os
+import select
 import signal
+import subprocess
+import sys
 import textwrap
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ros_nodes.graphs import COMPUTED_TORQUE, GRAPHS, SIMULATOR
+from ros_nodes._runtime import note_signals
+from ros_nodes.graphs import COMPUTED_TORQUE, GRAPHS, SIMULATOR, NodeEntry
+from ros_nodes.processes import Process
 
 pytestmark = [pytest.mark.ros, pytest.mark.timeout(120)]
 START = [0.0, -0.6, 0.0, -2.2, 0.0, 1.6, 0.8]
@@ -66,7 +73,7 @@ class Probe:
             self.said[who] = (status.level, status.message, values)
 
     def value(self, who, key, default="0"):
-        """Give a diagnostic value of a node."""
+        """Return a diagnostic value of a node."""
         return self.said.get(who, (b"", "", {}))[2].get(key, default)
 
     def state(self, position=START, names=NAMES, velocity=None):
@@ -82,7 +89,7 @@ class Probe:
 
 @pytest.fixture
 def probe(ros):
-    """Give a Probe."""
+    """Return a Probe."""
     made = Probe(ros)
     yield made
     made.node.destroy_node()
@@ -90,15 +97,15 @@ def probe(ros):
 
 @pytest.fixture
 def feed(probe, until):
-    """Give a function that repeats a joint state until something is so."""
+    """Return a function that repeats a joint state until something is so."""
 
-    def send(make, done, words, patience=20.0):
+    def send(make, done, expected, patience=20.0):
         timer = probe.node.create_timer(
             0.004, lambda: probe.to_controller.publish(make())
         )
         try:
-            until(done, probe.node, words=words, patience=patience,
-                  say=lambda: str(probe.said))  # fmt: skip
+            until(done, probe.node, expected=expected, patience=patience,
+                  detail=lambda: str(probe.said))  # fmt: skip
         finally:
             probe.node.destroy_timer(timer)
 
@@ -112,7 +119,9 @@ def _send_trajectory(probe, until, offset=0.3, duration=1.5):
     sender = probe.node.create_publisher(
         JointTrajectory, "computed_torque/joint_trajectory", 10
     )
-    until(lambda: sender.get_subscription_count() > 0, probe.node, words="a subscriber")
+    until(
+        lambda: sender.get_subscription_count() > 0, probe.node, expected="a subscriber"
+    )
     order = list(reversed(range(7)))
     message = JointTrajectory(joint_names=[NAMES[k] for k in order])
     for part, shift in ((0.5, offset), (1.0, 0.0)):
@@ -137,15 +146,15 @@ def test_the_arm_tracks_a_trajectory(start, probe, until, forward, inverse, step
     params = _params(sim, f"inverse_dynamics.plugin_name: {inverse}")
     nodes = start(GRAPHS["demo"].nodes, params)
     until(lambda: int(probe.value("simulator", "answered")) > 20, probe.node,
-          words="the loop", say=lambda: [p.output for p in nodes.all])  # fmt: skip
+          expected="the loop", detail=lambda: [p.output for p in nodes.all])  # fmt: skip
     probe.errors.clear()
     until(lambda: probe.errors and np.abs(probe.errors[-1]).max() < 5e-3,
-          probe.node, words="the arm to hold")  # fmt: skip
+          probe.node, expected="the arm to hold")  # fmt: skip
     probe.errors.clear()
     probe.states.clear()
     _send_trajectory(probe, until)
-    begun = time.monotonic()
-    until(lambda: time.monotonic() - begun > 2.0, probe.node)
+    started = time.monotonic()
+    until(lambda: time.monotonic() - started > 2.0, probe.node)
     moved = np.ptp([np.array(m.position) for m in probe.states], axis=0)
     assert moved.min() > 0.25
     assert len(probe.errors) > 50
@@ -155,7 +164,10 @@ def test_the_arm_tracks_a_trajectory(start, probe, until, forward, inverse, step
     assert [p.end() for p in nodes.all] == [0, 0]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+
+
+@pytest.mark.parametrize("number", SIGNALS)
 def test_signals_end_with_zero_torque_and_status_zero(
     start, probe, feed, until, number
 ):
@@ -165,8 +177,86 @@ def test_signals_end_with_zero_torque_and_status_zero(
     assert np.abs(probe.efforts[-1][1]).max() > 1
     nodes["computed_torque"].popen.send_signal(number)
     until(lambda: nodes["computed_torque"].popen.poll() is not None, probe.node)
-    until(lambda: not probe.efforts[-1][1].any(), probe.node, words="the last zero")
+    until(lambda: not probe.efforts[-1][1].any(), probe.node, expected="the last zero")
     assert nodes["computed_torque"].popen.returncode == 0
+
+
+@pytest.fixture
+def up(environment, tmp_path):
+    """Return a function that runs `dyn up demo`; it gives the process and its nodes."""
+    path = tmp_path / "up.yaml"
+    path.write_text(_params())
+    command = [sys.executable, "-m", "dyn_core.cli", "up", "demo", "--params", path]
+    log = (tmp_path / "up.log").open("w+")
+    parent = subprocess.Popen(
+        command, env=environment, stdout=log, stderr=log, start_new_session=True
+    )
+    nodes = []
+
+    def begin():
+        listed = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text()
+        nodes[:] = [os.pidfd_open(int(pid)) for pid in listed.split()]
+        return parent, nodes
+
+    yield begin
+    parent.kill()
+    parent.wait()
+    for node in nodes:
+        if not _ended(node):
+            signal.pidfd_send_signal(node, signal.SIGKILL)
+        os.close(node)
+    log.close()
+
+
+def _ended(node):
+    """Whether the process of a pidfd has ended, whoever its parent is now."""
+    return bool(select.select([node], [], [], 0)[0])
+
+
+@pytest.mark.parametrize("number", [*SIGNALS, signal.SIGKILL])
+def test_the_nodes_end_with_dyn_up(up, probe, until, number):
+    """However it ends, its nodes end, and the last effort is zero."""
+    until(lambda: len(probe.efforts) > 20 and probe.efforts[-1][1].any(), probe.node,
+          expected="torque")  # fmt: skip
+    parent, nodes = up()
+    assert len(nodes) == 2
+    assert not any(_ended(node) for node in nodes)
+    parent.send_signal(number)
+    until(lambda: all(_ended(node) for node in nodes), probe.node, patience=15,
+          expected="the end of the nodes")  # fmt: skip
+    until(lambda: not probe.efforts[-1][1].any(), probe.node, expected="the last zero")
+    wanted = -signal.SIGKILL if number == signal.SIGKILL else 0
+    assert parent.wait(10) == wanted
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+def test_a_hangup_that_is_ignored_stays_ignored(ignored):
+    """As nohup asks for; otherwise it is noted like the other signals."""
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    try:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN if ignored else signal.SIG_DFL)
+        stop = note_signals()
+        for number in SIGNALS:
+            signal.raise_signal(number)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert stop == (SIGNALS[:2] if ignored else SIGNALS)
+
+
+def test_output_is_read_on_where_the_terminal_is_gone(monkeypatch):
+    """Otherwise a process that says much would stand with its pipe full."""
+
+    class Gone:
+        def write(self, text):
+            raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(sys, "stdout", Gone())
+    process = Process(NodeEntry("this", "this"), [], os.environ)
+    assert process.popen.wait(30) == 0
+    process.reader.join(10)
+    assert len(process.lines) > 20
+    assert process.end() == 0
 
 
 def test_bad_states_never_become_torque(start, probe, feed, until):
@@ -194,16 +284,16 @@ def test_bad_states_never_become_torque(start, probe, feed, until):
         "position: wanted 7": lambda: probe.state(START[:5]),
     }  # fmt: skip
     output = nodes["computed_torque"]
-    for words, make in bad.items():
+    for expected, make in bad.items():
         before = len(probe.efforts)
         said = int(probe.value("computed_torque", "refused: joint state refused"))
         feed(make, lambda said=said: int(probe.value(
-            "computed_torque", "refused: joint state refused")) > said + 5, words)  # fmt: skip
+            "computed_torque", "refused: joint state refused")) > said + 5, expected)  # fmt: skip
         for _, tau in probe.efforts[before:]:
             assert not tau.any() or np.allclose(tau, wanted, atol=1e-9)
         feed(probe.state, lambda: probe.efforts[-1][1].any(), "torque again")
     until(lambda: all(w in output.output for w in bad), probe.node, patience=10,
-          words="all words", say=lambda: output.output)  # fmt: skip
+          expected="all words", detail=lambda: output.output)  # fmt: skip
 
 
 def test_stale_states_become_zero_torque(start, probe, feed, until):
@@ -211,7 +301,7 @@ def test_stale_states_become_zero_torque(start, probe, feed, until):
     start([COMPUTED_TORQUE], _params(control="state_timeout: 0.1"))
     feed(probe.state, lambda: len(probe.efforts) > 10, "torque")
     stopped = time.monotonic()
-    until(lambda: not probe.efforts[-1][1].any(), probe.node, words="zero")
+    until(lambda: not probe.efforts[-1][1].any(), probe.node, expected="zero")
     zero = next(t for t, tau in probe.efforts if t > stopped and not tau.any())
     assert zero - stopped < 0.4
     until(
@@ -220,22 +310,53 @@ def test_stale_states_become_zero_torque(start, probe, feed, until):
     assert probe.said["computed_torque"][0] == b"\x02"
 
 
+def test_silence_becomes_zero_torque_without_a_clock(start, probe, feed, until):
+    """The watchdog and the diagnostics do not wait for a /clock that stands."""
+    start([COMPUTED_TORQUE], _params(control="use_sim_time: true"))
+    feed(probe.state, lambda: len(probe.efforts) > 10, "torque")
+    assert probe.efforts[-1][1].any()
+    until(
+        lambda: not probe.efforts[-1][1].any(), probe.node, expected="zero", patience=5
+    )
+    until(lambda: probe.said.get("computed_torque", (b"", ""))[1]
+          == "joint state is stale", probe.node, expected="the diagnostics", patience=5)  # fmt: skip
+
+
+def test_the_simulator_zeroes_old_efforts_without_a_clock(start, probe, until):
+    """It moves by its own time, so that old commands become zero effort."""
+    from std_msgs.msg import Float64MultiArray
+
+    start([SIMULATOR], _params(sim="use_sim_time: true"))
+    until(lambda: probe.states, probe.node, expected="joint states", patience=10)
+    probe.to_simulator.publish(Float64MultiArray(data=[3.0] * 7))
+    until(
+        lambda: np.array(probe.states[-1].effort).any(), probe.node, expected="effort"
+    )
+    until(
+        lambda: not np.array(probe.states[-1].effort).any(), probe.node, expected="zero"
+    )
+
+
 def test_the_simulator_zeroes_stale_and_refuses_bad_efforts(start, probe, until):
-    """Wrong size and NaN are refused in words; old commands become zero effort."""
+    """Wrong size and NaN are refused with a reason; old commands become zero effort."""
     from std_msgs.msg import Float64MultiArray
 
     nodes = start([SIMULATOR], _params(sim="command_timeout: 0.2"))
-    until(lambda: len(probe.states) > 10, probe.node, words="joint states")
+    until(lambda: len(probe.states) > 10, probe.node, expected="joint states")
     assert list(probe.states[-1].name) == NAMES
     for data, key in (([1.0] * 6, "command of wrong size"),
                       ([float("nan")] * 7, "command not finite")):  # fmt: skip
         probe.to_simulator.publish(Float64MultiArray(data=data))
         until(lambda key=key: int(probe.value("simulator", f"refused: {key}")) == 1,
-              probe.node, words=key)  # fmt: skip
+              probe.node, expected=key)  # fmt: skip
         assert not np.array(probe.states[-1].effort).any()
     probe.to_simulator.publish(Float64MultiArray(data=[3.0] * 7))
-    until(lambda: np.array(probe.states[-1].effort).any(), probe.node, words="effort")
-    until(lambda: not np.array(probe.states[-1].effort).any(), probe.node, words="zero")
+    until(
+        lambda: np.array(probe.states[-1].effort).any(), probe.node, expected="effort"
+    )
+    until(
+        lambda: not np.array(probe.states[-1].effort).any(), probe.node, expected="zero"
+    )
     assert int(probe.value("simulator", "refused: command stale", "1")) >= 1
     assert "wrong size" in nodes["simulator"].output
     assert "not finite" in nodes["simulator"].output
@@ -247,14 +368,14 @@ def test_services_reset_and_pause(start, probe, until):
 
     start([SIMULATOR], _params())
     until(lambda: probe.states and abs(probe.states[-1].position[1] - START[1]) > 0.3,
-          probe.node, words="falling")  # fmt: skip
+          probe.node, expected="falling")  # fmt: skip
     reset = probe.node.create_client(Trigger, "simulator/reset")
     pause = probe.node.create_client(SetBool, "simulator/pause")
     until(lambda: reset.service_is_ready() and pause.service_is_ready(), probe.node)
     future = pause.call_async(SetBool.Request(data=True))
-    until(future.done, probe.node, words="pause")
+    until(future.done, probe.node, expected="pause")
     future = reset.call_async(Trigger.Request())
-    until(future.done, probe.node, words="reset")
+    until(future.done, probe.node, expected="reset")
     assert future.result().success
     probe.states.clear()
     until(lambda: len(probe.states) > 20, probe.node)
@@ -276,7 +397,7 @@ def test_a_solver_is_swapped_on_a_running_node(start, probe, until):
 
     def call(client, request):
         future = client.call_async(request)
-        until(future.done, probe.node, words="an answer")
+        until(future.done, probe.node, expected="an answer")
         return future.result()
 
     def step(number):
@@ -299,7 +420,7 @@ def test_a_solver_is_swapped_on_a_running_node(start, probe, until):
 
 
 @pytest.mark.parametrize(
-    ("entry", "line", "words"),
+    ("entry", "line", "expected"),
     [
         (SIMULATOR, "forward_dynamics.plugin_name: abba", "no solver is called 'abba'"),
         (SIMULATOR, "gravity: [0.0, .nan, 0.0]", "not finite"),
@@ -313,7 +434,7 @@ def test_a_solver_is_swapped_on_a_running_node(start, probe, until):
         ),
     ],
 )
-def test_bad_parameters_end_a_node_in_words(start, entry, line, words):
+def test_bad_parameters_end_a_node_with_a_reason(start, entry, line, expected):
     """Status 1, the reason printed, and no torque was ever sent."""
     import re
 
@@ -323,11 +444,11 @@ def test_bad_parameters_end_a_node_in_words(start, entry, line, words):
     process = start([entry], text)[entry.executable]
     assert process.popen.wait(30) == 1
     process.reader.join(5)
-    assert re.search(words, process.output, re.DOTALL), process.output
+    assert re.search(expected, process.output, re.DOTALL), process.output
 
 
 def test_a_robot_may_come_by_topic(start, probe, until):
-    """robot_description: a bad one is refused in words, a good one starts the node."""
+    """robot_description: a bad one is refused with a reason, a good one starts the node."""
     from std_msgs.msg import String
 
     from dyn_core import robots
@@ -342,19 +463,20 @@ def test_a_robot_may_come_by_topic(start, probe, until):
     until(lambda: "robot_description refused" in nodes["simulator"].output, probe.node)
     assert "malformed XML" in nodes["simulator"].output
     speaker.publish(String(data=robots.path("planar3").read_text()))
-    until(lambda: probe.states, probe.node, words="joint states")
+    until(lambda: probe.states, probe.node, expected="joint states")
     assert list(probe.states[-1].name) == ["joint1", "joint2", "joint3"]
 
 
 PLUGIN = '''"""A foreign solver for a node's YAML."""
-from dyn_core import INVERSE_DYNAMICS, TextSolver, hookimpl
-from dyn_plugins.rnea import rnea
+from dyn_core.problems import INVERSE_DYNAMICS
+from dyn_core.authoring import TracedSolver, hookimpl
+from dyn_plugins.dynamics.rnea import rnea
 
 
 @hookimpl
 def dyn_solvers():
     """Offer it."""
-    return [TextSolver("foreign_rnea", INVERSE_DYNAMICS, rnea)]
+    return [TracedSolver("foreign_rnea", INVERSE_DYNAMICS, rnea)]
 '''
 
 
@@ -417,14 +539,18 @@ def test_a_floating_robot_publishes_poses_and_time(start, probe, until):
     )
     probe.node.create_subscription(Clock, "/clock", times.append, 10)
     start([SIMULATOR], text)
-    until(lambda: len(poses) > 50 and len(times) > 50, probe.node, words="poses, clock")
+    until(
+        lambda: len(poses) > 50 and len(times) > 50, probe.node, expected="poses, clock"
+    )
     assert len(probe.states[-1].name) == 12
     assert list(poses[-1].joint_names) == ["root_joint"]
     assert poses[-1].transforms[0].translation.z < poses[0].transforms[0].translation.z
     stamps = [t.clock.sec + 1e-9 * t.clock.nanosec for t in times]
     assert np.diff(stamps) == pytest.approx(0.004, abs=1e-6)
     probe.to_simulator.publish(Float64MultiArray(data=[1.0] * 12))
-    until(lambda: np.array(probe.states[-1].effort).any(), probe.node, words="effort")
+    until(
+        lambda: np.array(probe.states[-1].effort).any(), probe.node, expected="effort"
+    )
 
 
 def test_enable_and_estop(start, probe, feed, until):
@@ -439,7 +565,7 @@ def test_enable_and_estop(start, probe, feed, until):
 
     def ask(client, request):
         future = client.call_async(request)
-        until(future.done, probe.node, words="an answer")
+        until(future.done, probe.node, expected="an answer")
         return future.result()
 
     assert ask(enable, SetBool.Request(data=False)).success
@@ -455,6 +581,36 @@ def test_enable_and_estop(start, probe, feed, until):
     probe.efforts.clear()
     feed(probe.state, lambda: len(probe.efforts) > 10, "zeros")
     assert not any(tau.any() for _, tau in probe.efforts)
+
+
+def test_a_transition_that_does_not_fit_leaves_the_robot_held(
+    start, probe, feed, until
+):
+    """The service answers no, in words in the log, and torque goes on."""
+    from lifecycle_msgs.msg import Transition
+    from lifecycle_msgs.srv import ChangeState
+
+    nodes = start([COMPUTED_TORQUE], _params())
+    feed(probe.state, lambda: len(probe.efforts) > 10, "torque")
+    change = probe.node.create_client(ChangeState, "computed_torque/change_state")
+    until(change.service_is_ready, probe.node, expected="the service")
+
+    def ask(number):
+        request = ChangeState.Request(transition=Transition(id=number))
+        future = change.call_async(request)
+        feed(probe.state, future.done, "an answer")
+        return future.result().success
+
+    for number in (0, 1, 2, 3, 99):
+        assert not ask(number), number
+    probe.efforts.clear()
+    feed(probe.state, lambda: len(probe.efforts) > 10, "torque still")
+    assert all(tau.any() for _, tau in probe.efforts)
+    assert ask(4)
+    until(lambda: not probe.efforts[-1][1].any(), probe.node, expected="the last zero")
+    controller = nodes["computed_torque"]
+    assert controller.end() == 0
+    assert "transition 2 does not fit the state active" in controller.output
 
 
 def test_bad_trajectories_are_refused_and_the_arm_holds(start, probe, feed, until):

@@ -1,6 +1,7 @@
 """Lifecycle transitions and parameters, driven directly, without communication."""
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ pytestmark = pytest.mark.ros
 
 @pytest.fixture
 def make(ros):
-    """Give a function that makes a node with parameters."""
+    """Return a function that makes a node with parameters."""
     from rclpy.lifecycle import TransitionCallbackReturn
     from rclpy.parameter import Parameter
 
@@ -57,8 +58,66 @@ def test_a_whole_life(make, kind):
     assert node.trigger_shutdown() == node.good
 
 
+def _request(node, number, label=""):
+    """Send a request to the node's change_state service, without communication."""
+    from lifecycle_msgs.msg import Transition
+    from lifecycle_msgs.srv import ChangeState
+
+    request = ChangeState.Request(transition=Transition(id=number, label=label))
+    serve = node._service_change_state.callback
+    return serve(request, ChangeState.Response()).success
+
+
 @pytest.mark.parametrize(
-    ("kind", "values", "words"),
+    "kind",
+    [
+        {"kind": "computed_torque"},
+        {"kind": "simulator"},
+        {"kind": "simulator", "robot_description_file": "", "chain_file": "hopper"},
+        {"kind": "simulator", "contact.enabled": True},
+    ],
+    ids=["computed_torque", "simulator", "chain", "contact"],
+)
+def test_transitions_that_do_not_fit_are_refused(make, kind, capfd):
+    """In no state does a request that does not fit end the node or change it."""
+    node = make(**kind)
+    states = [("unconfigured", 1), ("inactive", 3), ("active", 7), ("finalized", None)]
+    for state, leave in states:
+        valid = {t[0] for t in node._state_machine.available_transitions}
+        for number in {*range(9), 10, 50, 60, 99} - valid:
+            assert not _request(node, number), number
+            assert node._state_machine.current_state[1] == state
+            assert node.active == (state == "active")
+        assert not _request(node, 0, "jump")
+        assert (
+            f"transition jump does not fit the state {state}" in capfd.readouterr().err
+        )
+        assert leave is None or _request(node, leave)
+
+
+def test_a_robot_that_comes_after_the_end_changes_nothing(make):
+    """A finalized node cannot be configured again, and a message does not end it."""
+    from std_msgs.msg import String
+
+    from dyn_core import robots
+
+    node = make("computed_torque", robot_description_file="", autostart=True)
+    assert node.trigger_shutdown() == node.good
+    node._on_description(String(data=robots.path("arm7").read_text()))
+    assert node._state_machine.current_state[1] == "finalized"
+
+
+def test_a_request_by_label_still_works(make):
+    """The label of a request decides; the number is for requests without one."""
+    node = make("computed_torque")
+    assert _request(node, 99, "configure")
+    assert not _request(node, 3, "cleanup after me")
+    assert _request(node, 99, "cleanup")
+    assert _request(node, 99, "shutdown")
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "expected"),
     [
         (
             "simulator",
@@ -68,14 +127,14 @@ def test_a_whole_life(make, kind):
         (
             "simulator",
             {"step__plugin_name": "rnea"},
-            "unknown choice|SignatureError|rnea",
+            "unknown option|SignatureError|rnea",
         ),
         (
             "simulator",
             {"forward_dynamics__plugin_name": "rnea"},
             "slot forward_dynamics",
         ),
-        ("computed_torque", {"inverse_dynamics__plugin_name": "x"}, "known: .*rnea"),
+        ("computed_torque", {"inverse_dynamics__plugin_name": "x"}, "valid.*: .*rnea"),
         (
             "computed_torque",
             {"inverse_dynamics__plugin_name": "aba"},
@@ -104,14 +163,14 @@ def test_a_whole_life(make, kind):
         ("simulator", {"model_extras": "nowhere.yaml"}, "cannot read the sidecar"),
     ],
 )
-def test_configure_fails_in_words(make, kind, values, words):
+def test_configure_fails_with_a_reason(make, kind, values, expected):
     """The node stays unconfigured and its failure says why."""
     import re
 
     node = make(kind, **values)
     assert node.trigger_configure() == node.bad
     assert node.model is None
-    assert re.search(words, node.failure), node.failure
+    assert re.search(expected, node.failure), node.failure
 
 
 def test_gears_of_a_sidecar_reach_the_nodes(make, tmp_path):
@@ -126,7 +185,7 @@ def test_gears_of_a_sidecar_reach_the_nodes(make, tmp_path):
 
 
 def test_structure_changes_in_unconfigured_only(make):
-    """cleanup -> set -> configure swaps a solver; before that it is refused in words."""
+    """cleanup -> set -> configure swaps a solver; before that it is refused with a reason."""
     node = make("simulator")
     node.trigger_configure()
     name = "forward_dynamics.plugin_name"
@@ -205,11 +264,64 @@ def test_any_message_without_a_state_gives_no_torque(make):
     sent = []
     node._send = lambda tau: sent.append(tau)
     node.trigger_activate()
-    node._watch()
+    node._check_stale()
     assert sent == []
     node.trigger_deactivate()
     assert len(sent) == 1
     assert not sent[0].any()
+
+
+def test_silence_after_enabling_again_is_answered_by_zero(make):
+    """~/enable false and true with no state between does not silence the watchdog."""
+    from sensor_msgs.msg import JointState
+    from std_srvs.srv import SetBool
+
+    node = make("computed_torque", state_timeout=0.01)
+    node.trigger_configure()
+    node.trigger_activate()
+    sent = []
+    node._send = lambda tau: sent.append(tau)
+    q = [0, -0.6, 0, -2.2, 0, 1.6, 0.8]
+    names = list(node.model.joint_names)
+    state = JointState(name=names, position=[float(x) for x in q], velocity=[0.0] * 7)
+    node.controller.rules = replace(node.controller.rules, state_timeout=1e9)
+    for _ in range(5):
+        node._on_state(state)
+    assert sent[-1].any()
+    node.controller.rules = replace(node.controller.rules, state_timeout=0.01)
+    for data in (False, True):
+        assert node._on_enable(SetBool.Request(data=data), SetBool.Response()).success
+    time.sleep(0.02)
+    node._check_stale()
+    assert not sent[-1].any()
+    node.trigger_deactivate()
+    node.trigger_activate()
+    sent.clear()
+    node._check_stale()
+    assert sent == []
+
+
+def test_the_end_waits_until_the_last_zero_has_arrived(make, monkeypatch):
+    """What is in flight when its publisher goes may be lost; the wait is bounded."""
+    from rclpy.executors import SingleThreadedExecutor
+
+    from ros_nodes import _runtime
+
+    node = make("computed_torque", autostart=True)
+    node.wait_for_delivery()  # nothing is configured: nothing to wait for
+    assert node.start()
+    waits = []
+    monkeypatch.setattr(node.efforts, "wait_for_all_acked", waits.append)
+    monkeypatch.setattr(node, "send_final_command", lambda: waits.append("zero"))
+    monkeypatch.setattr(_runtime, "note_signals", lambda: [1])
+    monkeypatch.setattr(_runtime, "make_executor", SingleThreadedExecutor)
+    monkeypatch.setattr("rclpy.init", lambda **_: None)
+    monkeypatch.setattr("rclpy.try_shutdown", lambda: None)
+    monkeypatch.setattr(node, "destroy_node", lambda: waits.append("end"))
+    assert _runtime.run(lambda: node) == 0
+    zero, wait, end = waits
+    assert (zero, end) == ("zero", "end")
+    assert 0.0 < wait.nanoseconds * 1e-9 <= 0.2
 
 
 def test_hybrid_mode_follows_accelerations(make):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core import Vector
+from dyn_core.authoring import Vector
 from dyn_core.engines import available
 from dyn_core.model import Build, Description, JointSpec, LinkSpec, assemble
 from dyn_core.spatial import RigidInertia
@@ -20,7 +20,7 @@ X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 
 
 def _rpy(R):
-    """Give roll, pitch, yaw of R = Rz Ry Rx."""
+    """Return roll, pitch, yaw of R = Rz Ry Rx."""
     pitch = -math.asin(R[2, 0])
     return math.atan2(R[2, 1], R[2, 2]), pitch, math.atan2(R[1, 0], R[0, 0])
 
@@ -37,7 +37,7 @@ def _near(got, wanted, relative=REL):
 
 @pytest.fixture(scope="module")
 def case_c():
-    """Give the branched tree: universal; on it a Z-Y-X ball and a cylindrical joint."""
+    """Return the branched tree: universal; on it a Z-Y-X ball and a cylindrical joint."""
     turns = tuple(JointSpec("", "revolute", "", "", axis=e) for e in (Z, Y, X))
     links = (
         LinkSpec("b0", RigidInertia.zero()),
@@ -126,12 +126,12 @@ def test_case_c(case_c, engine):
     kinetic, potential = solve("energy", Q, QD)
     _near(kinetic, 1.02263411911066)
     _near(potential, 20.111349470153)
-    for name in dyn.solvers(dyn.INVERSE_DYNAMICS):
+    for name in dyn.solvers(dyn.problems.INVERSE_DYNAMICS, references=True):
         solver = dyn.solver(name)
         if solver.refusal(case_c) is None:
             _near(solve(name, Q, QD, QDD), ID)
             _near(solve(name, Q, QD, QDD, WRENCH, inputs=["f_ext"]), ID_WRENCH)
-    for name in dyn.solvers(dyn.FORWARD_DYNAMICS):
+    for name in dyn.solvers(dyn.problems.FORWARD_DYNAMICS, references=True):
         if dyn.solver(name).refusal(case_c) is None:
             _near(solve(name, Q, QD, TAU), FD)
             _near(solve(name, Q, QD, TAU, WRENCH, inputs=["f_ext"]), FD_WRENCH)

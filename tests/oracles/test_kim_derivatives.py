@@ -56,13 +56,13 @@ class Along:
         self.order = np.arange(model.nv) if order is None else np.array(order)
 
     def _mine(self, values):
-        """Give values of the source's order in the model's."""
+        """Return values of the source's order in the model's."""
         found = np.zeros(self.model.nv)
         found[self.order] = values
         return found
 
     def by(self, problem, name=None, k=None, prescribed=None, **choices):
-        """Give the derivative by each solver; by number k of an input, or by dp."""
+        """Return the derivative by each solver; by number k of an input, or by dp."""
         for solver in WAYS[problem]:
             yield self._one(solver, problem, name, k, prescribed, choices)
 
@@ -86,7 +86,7 @@ class Along:
             states = q, qd, qdd[held], tau[~held]
             changes = seeds["q"], seeds["qd"], seeds["qdd"][held], seeds["tau"][~held]
         if "parameter" in choices:
-            size = dyn.model.parameters.size(self.model, choices["parameter"])
+            size = dyn.model.parameter_paths.size(self.model, choices["parameter"])
             tail = [*tail, np.eye(size)[k] if size > 1 else 1.0]
         program = dyn.solver(solver).build(
             self.model, engine="plain", inputs=inputs, **choices
@@ -111,7 +111,7 @@ class Along:
 
 @pytest.fixture(scope="module")
 def case_a():
-    """Give the planar double pendulum."""
+    """Return the planar double pendulum."""
     joints = [_joint(1, "revolute", "b0", HERE, ONE),
               _joint(2, "revolute", "b1", (0.8, 0.0, 0.0), ONE)]  # fmt: skip
     bodies = [(1.7, (0.35, 0, 0), (0.09, 0.09, 0.09, 0, 0, 0)),
@@ -164,7 +164,7 @@ def test_case_a_by_parameters(case_a):
 
 @pytest.fixture(scope="module")
 def case_b():
-    """Give the 3R arm with skew axes and a wrench on its last body."""
+    """Return the 3R arm with skew axes and a wrench on its last body."""
     third, turn = 1 / 3, "revolute"
     joints = [
         _joint(1, turn, "b0", (0.1, -0.2, 0.3), ONE),
@@ -265,7 +265,7 @@ def test_case_b_by_parameters(case_b):
 
 @pytest.fixture(scope="module")
 def case_c():
-    """Give the branched tree; its ball joint's angles stand in q as x, y, z."""
+    """Return the branched tree; its ball joint's angles stand in q as x, y, z."""
     joints = [
         _joint(1, "universal", "b0", (0.1, 0.0, 0.2), R_B),
         _joint(2, "ball_rpy", "b1", (0.2, -0.1, 0.3), R_A),
@@ -381,7 +381,7 @@ def test_case_c_by_mass(case_c):
 
 def test_misprints_would_show(case_c):
     """E-12, E-13: with dS qd + S dqd for dS qdd + S dqdd case C differs by O(1)."""
-    from dyn_plugins import directional_tables as tables
+    from dyn_plugins.references import directional_tables as tables
 
     model = case_c.model
     wanted = np.array(next(r[3] for r in COLUMNS_C if r[:3] == ("hd", "q", 3)))
@@ -392,9 +392,10 @@ def test_misprints_would_show(case_c):
         qd = case_c._mine(case_c.state[1])
         for i in robot.bodies:
             side = sides[i]
-            if side.at[1]:
-                good = side.dheld @ dyn.Vector(qdd[k] for k in side.at[1])
-                bad = side.dheld @ dyn.Vector(qd[k] for k in side.at[1])
+            prescribed = side.coordinates[1]
+            if prescribed:
+                good = side.dS_u @ dyn.authoring.Vector(qdd[k] for k in prescribed)
+                bad = side.dS_u @ dyn.authoring.Vector(qd[k] for k in prescribed)
                 x.deta[i] = x.deta[i] - good + bad
         return x
 

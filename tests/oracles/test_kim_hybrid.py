@@ -28,7 +28,7 @@ def _inertia(m, c, six):
 
 @pytest.fixture(scope="module")
 def case_a():
-    """Give the planar double pendulum."""
+    """Return the planar double pendulum."""
     links = (
         LinkSpec("b0", RigidInertia.zero()),
         LinkSpec("b1", _inertia(1.7, (0.35, 0, 0), (0.09, 0.09, 0.09, 0, 0, 0))),
@@ -114,7 +114,7 @@ def test_cost_is_linear():
 @pytest.mark.parametrize(
     ("prescribed", "words"),
     [
-        (["nobody"], "known: joint1"),
+        (["nobody"], "valid: joint1"),
         (["joint1", "joint1"], "prescribed twice"),
         ([("joint1", 3)], "coordinates 0 to 0"),
     ],

@@ -43,7 +43,7 @@ BAR1, BAR2, BAR3 = (
 
 @pytest.fixture(scope="module")
 def four_bar():
-    """Give case E: the last pin is cut."""
+    """Return case E: the last pin is cut."""
     pin = dyn.make_loop(
         "D", "pin", "b3", at_b={"xyz": (1.02, 0, 0)}, at_a={"xyz": (1.98, 0, 0)}
     )
@@ -161,7 +161,7 @@ def test_case_e_with_a_weld(engine):
 
 @pytest.fixture(scope="module")
 def five_bar():
-    """Give case F: all pins kept, the last body welded."""
+    """Return case F: all pins kept, the last body welded."""
     rows = (
         BAR1, BAR2, ((1.3, 0.0, 0.0), 0.7, (0.25, 0.02), 0.02),
         ((0.5, 0.0, 0.0), 0.9, (0.3, -0.04), 0.05), ((0.65, 0.0, 0.0), 0.4, (0.05, 0.0), 0.01),
@@ -296,7 +296,7 @@ def test_stabilisation_pulls_a_state_back(four_bar):
 
 
 def _random_loops(seed):
-    """Give a random tree with a loop of each kind, or None where they depend."""
+    """Return a random tree with a loop of each kind, or None where they depend."""
     rng = np.random.default_rng(seed)
     kinds = ("revolute", "prismatic", "spherical", "planar")
     model = random_model(seed, size=7, kinds=kinds)
@@ -354,7 +354,7 @@ def test_trees_are_not_taken_for_loops(four_bar):
 
 
 def _with_one_motor():
-    """Give the four-bar from a sidecar, its pins passive."""
+    """Return the four-bar from a sidecar, its pins passive."""
     from dyn_core.model import sidecar
 
     pin = {"name": "D", "kind": "pin", "b": "b3", "at_b": {"xyz": [1.02, 0, 0]},
@@ -365,7 +365,7 @@ def _with_one_motor():
         "joints": {"j2": {"passive": True}, "j3": {"passive": True}},
     }
     description = sidecar.apply(open_tree.build.description, extras)
-    return open_tree.build.again(description=description)
+    return open_tree.rebuilt(description=description)
 
 
 def test_computed_torque_of_a_four_bar():
@@ -402,10 +402,10 @@ def test_bad_loops_are_refused(entry, words):
     """Each error says what would be valid."""
     from dyn_core.model import sidecar
 
-    build = _bars((BAR1, BAR2, BAR3), []).build
+    model = _bars((BAR1, BAR2, BAR3), [])
     with pytest.raises(dyn.DynError, match=words):
-        description = sidecar.apply(build.description, {"loops": [entry]})
-        build.again(description=description)
+        description = sidecar.apply(model.build.description, {"loops": [entry]})
+        model.rebuilt(description=description)
 
 
 @pytest.mark.parametrize("engine", ["graph", "native"])

@@ -6,7 +6,7 @@ import pytest
 import dyn_core as dyn
 from dyn_core.spatial import conventions
 from dyn_core.testing import TOLERANCES, random_model, scaled_error
-from dyn_core.testing.pinocchio_twin import pose
+from dyn_core.testing.pinocchio_model import pose
 
 mujoco = pytest.importorskip("mujoco", reason="mujoco is not installed")
 TOL = TOLERANCES["mujoco"]
@@ -80,7 +80,7 @@ class Twin:
 
 
 def _compose(R, p, x):
-    """Give the world position of a free joint placed at R, p (MuJoCo has none)."""
+    """Return the world position of a free joint placed at R, p (MuJoCo has none)."""
     turn, shift = conventions.pose_parts(x)
     return conventions.pose_of_parts(R @ turn, p + R @ shift)
 
@@ -135,5 +135,5 @@ def test_floating_random_trees(seed):
     """The same with a floating base (its rotor left out, which MuJoCo would mix)."""
     kinds = ("revolute", "prismatic", "spherical")
     model = random_model(seed, size=5, kinds=kinds, mimic=0, massless=0)
-    free = model.build.again(root_joint="floating")
+    free = model.rebuilt(root_joint="floating")
     assert np.abs(_compare(free, seed)).max() > 0

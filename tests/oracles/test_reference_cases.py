@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core import Force, Vector, cross3
+from dyn_core.authoring import Force, Vector, cross3
 from dyn_core.engines import available
 from dyn_core.model import Build, Description, JointSpec, LinkSpec, assemble
 from dyn_core.spatial import RigidInertia
 from dyn_core.spatial.conventions import quaternion
 from dyn_core.testing import TOLERANCES, scaled_error
-from dyn_plugins import rnea_vectors as vectors
+from dyn_plugins.references import rnea_vectors as vectors
 
 R_A = np.array([[2, -1, 2], [2, 2, -1], [-1, 2, 2]]) / 3
 R_B = np.array([[0.6, 0, 0.8], [0, 1, 0], [-0.8, 0, 0.6]])
@@ -22,7 +22,7 @@ REL = TOLERANCES["reference"]
 
 
 def _rpy(R):
-    """Give roll, pitch, yaw of R = Rz Ry Rx."""
+    """Return roll, pitch, yaw of R = Rz Ry Rx."""
     pitch = -math.asin(R[2, 0])
     return math.atan2(R[2, 1], R[2, 2]), pitch, math.atan2(R[1, 0], R[0, 0])
 
@@ -58,7 +58,7 @@ ENGINE = pytest.mark.parametrize("engine", available())
 
 @pytest.fixture(scope="module")
 def case_a():
-    """Give the planar double pendulum."""
+    """Return the planar double pendulum."""
     rows = [
         ("revolute", np.eye(3), (0.0,) * 3, Z, 1.7, (0.35, 0, 0), (0.09, 0.09, 0.09, 0, 0, 0)),
         ("revolute", np.eye(3), (0.8, 0.0, 0.0), Z, 1.1, (0.45, 0, 0),
@@ -84,7 +84,7 @@ def test_case_a(case_a, engine):
     kinetic, potential = solve("energy", q, qd)
     _near(kinetic, 1.09249913699944)
     _near(potential, 3.30671961443552)
-    for name in dyn.solvers(dyn.INVERSE_DYNAMICS):
+    for name in dyn.solvers(dyn.problems.INVERSE_DYNAMICS, references=True):
         _near(solve(name, q, qd, qdd), [19.3940516491583, 4.68888286887357])
     for name in ("aba", "dense"):
         _near(solve(name, q, qd, tau), [-6.45691649391091, -4.78689412666866])
@@ -174,7 +174,7 @@ def test_case_b(engine):
           [1.41349757272052, -4.74359488673577, 0.543581639152906])  # fmt: skip
     _near(solve("rnea", q, qd, qdd, wrench, inputs=["f_ext"]),
           [3.2808205554028, -5.43217169825521, -0.0564183608470937])  # fmt: skip
-    for name in dyn.solvers(dyn.INVERSE_DYNAMICS):
+    for name in dyn.solvers(dyn.problems.INVERSE_DYNAMICS, references=True):
         _near(solve(name, q, qd, qdd, wrench, inputs=["f_ext"]),
               [3.2808205554028, -5.43217169825521, -0.0564183608470937])  # fmt: skip
     for name in ("aba", "dense"):
@@ -224,7 +224,7 @@ def test_case_d(engine):
 
 
 def _case_g():
-    """Give the serial R-P-R-R robot."""
+    """Return the serial R-P-R-R robot."""
     rows = [
         ("revolute", np.eye(3), (0.1, 0.0, 0.2), Z, 3, (0.1, 0.05, 0.15),
          (0.05, 0.06, 0.03, 0.005, -0.004, 0.002)),
@@ -253,7 +253,7 @@ def test_case_g(engine):
     coriolis = [-1.24281709291078, -2.28175304049098, -0.192537894090512,
                 0.0800822967244155]  # fmt: skip
     ID = [-1.60429648804911, 27.8159159251895, 0.656456661215118, 0.537097376022679]
-    for name in dyn.solvers(dyn.INVERSE_DYNAMICS):
+    for name in dyn.solvers(dyn.problems.INVERSE_DYNAMICS, references=True):
         _near(solve(name, q, qd, qdd), ID)
     _near(solve("gravity", q), gravity)
     _near(solve("bias", q, qd) - solve("gravity", q), coriolis)
@@ -272,7 +272,7 @@ def test_case_g(engine):
     forced = [-2.20429648804911, 27.2298977126878, 0.494787665184463, 0.537097376022679]
     base = np.zeros((4, 6))
     base[2] = (0.2, -0.1, 0.4, 1.5, -2, 0.5)
-    for name in dyn.solvers(dyn.INVERSE_DYNAMICS):
+    for name in dyn.solvers(dyn.problems.INVERSE_DYNAMICS, references=True):
         choices = {"inputs": ["f_ext"], "f_ext_frame": "base"}
         _near(solve(name, q, qd, qdd, base, **choices), forced)
     body = np.zeros((4, 6))
@@ -330,7 +330,7 @@ def test_case_g_in_vectors():
 
 
 def _case_c():
-    """Give the branched tree; joints of several turns as joints of one, in a row."""
+    """Return the branched tree; joints of several turns as joints of one, in a row."""
     x, y, none = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), RigidInertia.zero()
     one = _inertia(3, (0.1, 0.05, 0.2), (0.05, 0.06, 0.04, 0.005, -0.004, 0.003))
     two = _inertia(1.3, (0.05, 0.12, -0.1), (0.03, 0.02, 0.025, 0.002, 0.001, -0.002))
@@ -371,10 +371,12 @@ def test_case_c_parts():
     _near(_solve("inertial", model, q, qdd), np.array(ID) - bias)
     served = [
         name
-        for name in dyn.solvers(dyn.INVERSE_DYNAMICS)
+        for name in dyn.solvers(dyn.problems.INVERSE_DYNAMICS, references=True)
         if dyn.solver(name).refusal(model) is None
     ]
-    assert set(dyn.solvers(dyn.INVERSE_DYNAMICS)) - set(served) == {"closed_form"}
+    assert set(dyn.solvers(dyn.problems.INVERSE_DYNAMICS, references=True)) - set(
+        served
+    ) == {"closed_form"}
     for name in served:
         _near(_solve(name, model, q, qd, qdd), ID)
 
@@ -402,7 +404,7 @@ def test_gravity_by_offset_or_by_forces(case_a):
             a_g = X[i] @ np.concatenate([np.zeros(3), g])
             base[i - 1] = X[i].T @ (np.asarray(model.I[i], float) @ a_g)
         zero = np.zeros((model.nb, 6))
-        for name in dyn.solvers(dyn.INVERSE_DYNAMICS):
+        for name in dyn.solvers(dyn.problems.INVERSE_DYNAMICS, references=True):
             if dyn.solver(name).refusal(model) is not None:
                 continue
             program = dyn.solver(name).build(
@@ -411,7 +413,7 @@ def test_gravity_by_offset_or_by_forces(case_a):
             by_force = program(q, qd, qdd, base, gravity=np.zeros(3))
             _near(by_force, program(q, qd, qdd, zero), 1e-11)
             tried.add(name)
-    assert tried == set(dyn.solvers(dyn.INVERSE_DYNAMICS))
+    assert tried == set(dyn.solvers(dyn.problems.INVERSE_DYNAMICS, references=True))
 
 
 def test_a_free_tree_keeps_its_momentum():
@@ -422,7 +424,7 @@ def test_a_free_tree_keeps_its_momentum():
     description = model.build.description
     joints = tuple(replace(j, armature=0.0) for j in description.joints)
     description = replace(description, joints=joints)
-    build = model.build.again(gravity=(0.0, 0.0, 0.0), description=description)
+    build = model.rebuilt(gravity=(0.0, 0.0, 0.0), description=description)
     q = build.random(np.random.default_rng(0))
     qd = 0.5 * np.random.default_rng(1).normal(size=build.nv)
     step = dyn.solver("rk4").build(build)

@@ -14,7 +14,9 @@ from dyn_core.testing import TOLERANCES, random_model, scaled_error
 
 REL = TOLERANCES["reference"]
 ENGINE = pytest.mark.parametrize("engine", available())
-FORWARD = pytest.mark.parametrize("name", dyn.solvers(dyn.FORWARD_DYNAMICS))
+FORWARD = pytest.mark.parametrize(
+    "name", dyn.solvers(dyn.problems.FORWARD_DYNAMICS, references=True)
+)
 
 J1 = ((0.02, 0.001, 0), (0.001, 0.03, 0.002), (0, 0.002, 0.025))
 LINKS = (
@@ -49,7 +51,7 @@ def _tree(third="ball_rpy", gear2=None, gear3=None):
 
 
 def _root():
-    """Give the position of the floating root: quaternion of R(0.2, -0.1, 0.4)."""
+    """Return the position of the floating root: quaternion of R(0.2, -0.1, 0.4)."""
     half = [(math.sin(a / 2), math.cos(a / 2)) for a in (0.2, -0.1, 0.4)]
     (sr, cr), (sp, cp), (sy, cy) = half
     q = (
@@ -64,7 +66,7 @@ def _near(got, wanted, tol=REL):
 
 
 def _on_link(model, link, six):
-    """Give f_ext (nb, 6) of a wrench in tazz's order on a link."""
+    """Return f_ext (nb, 6) of a wrench in tazz's order on a link."""
     frame = model.frame(link)
     f = np.zeros((model.nb, 6))
     f[frame.body - 1] = np.asarray(frame.X, float).T @ to.swap_blocks(six)
@@ -72,7 +74,7 @@ def _on_link(model, link, six):
 
 
 def _of_links(model, v, A, F):
-    """Give classical accelerations and wrenches in link frames, tazz's order."""
+    """Return classical accelerations and wrenches in link frames, tazz's order."""
     rows = []
     for k in range(4):
         frame = model.frame(f"b{k}")
@@ -87,7 +89,7 @@ def _of_links(model, v, A, F):
 
 @pytest.fixture(scope="module")
 def tree():
-    """Give the tree of case T4."""
+    """Return the tree of case T4."""
     return _tree()
 
 
@@ -151,7 +153,7 @@ def test_t4_velocity_products(tree):
     """C_hat of each body, moved from the plug to the link's own frame."""
     from dyn_core.model.coordinates import split_q, split_v
     from dyn_core.spatial import Vector
-    from dyn_plugins.aba_classical import velocity_products
+    from dyn_plugins.dynamics.articulated_bodies import velocity_products
 
     parts = (
         split_q(tree, Vector(map(float, Q4))),
@@ -187,7 +189,7 @@ def test_velocity_products_are_those_of_spatial_accelerations(seed):
     """C_hat = c + k_c - X k_p with c = v x vJ + cJ and k = (0; w x v)."""
     from dyn_core.model.coordinates import split_q, split_v
     from dyn_core.spatial import Vector, cross
-    from dyn_plugins.aba_classical import velocity_products
+    from dyn_plugins.dynamics.articulated_bodies import velocity_products
 
     model, rng = random_model(seed, size=6), np.random.default_rng(seed)
     q = split_q(model, Vector(model.random(rng).tolist()))
@@ -285,7 +287,7 @@ def test_t6_parallel_coupling(engine, name):
 
 
 def _rpy(columns):
-    """Give roll, pitch, yaw of the rotation with these columns."""
+    """Return roll, pitch, yaw of the rotation with these columns."""
     R = np.array(columns, float).T
     if R[2, 0] == -1:
         return math.atan2(R[0, 1], R[0, 2]), math.pi / 2, 0.0
@@ -307,7 +309,7 @@ HANGING = _rpy(((0, 0, -1), (-1, 0, 0), (0, 1, 0)))
 
 @pytest.fixture(scope="module")
 def rod():
-    """Give the rod pendulum of case T1."""
+    """Return the rod pendulum of case T1."""
     joint = JointSpec(
         "j", "revolute", "base", "rod", rpy=HANGING, axis=Z, plug_xyz=(-0.4, 0.0, 0.0)
     )
@@ -325,7 +327,7 @@ def test_t1_rod_pendulum(rod, engine):
     v = np.array([0, 0, 1.3, 0, 0, 0])
     A = to.tazz_acceleration(X @ to.spatial_from_classical(got.A[0], v), X @ v)
     _near(A, [-0.676, -3.02737340028, 0, 0, 0, -7.5684335007])
-    F = dyn.solver("joint_reactions").build(rod, engine=engine, at="link")
+    F = dyn.solver("joint_reactions").build(rod, engine=engine, coordinates="link")
     f = F([0.5], [1.3], got.qdd).f[0]
     _near(to.swap_blocks(f), [-13.9276273982, 2.51368670014, 0, 0, 0, -0.605474680056])
 
@@ -365,7 +367,7 @@ def test_t2_cart_and_pole(engine):
         ),
     )
     model = assemble(Build(Description("T2", links, joints)))
-    for name in dyn.solvers(dyn.FORWARD_DYNAMICS):
+    for name in dyn.solvers(dyn.problems.FORWARD_DYNAMICS, references=True):
         program = dyn.solver(name).build(model, engine=engine)
         _near(
             program((0.2, 0.7), (0.3, -1.1), (1.2, -0.3)),
@@ -386,7 +388,11 @@ def test_t2_cart_and_pole(engine):
 
 def test_reactions_hold_the_weight(rod):
     """At rest the base reaction is the weight."""
-    f = dyn.solver("joint_reactions").build(rod, at="world")([0.3], [0.0], [0.0]).f[0]
+    f = (
+        dyn.solver("joint_reactions")
+        .build(rod, coordinates="world")([0.3], [0.0], [0.0])
+        .f[0]
+    )
     _near(f[3:], [0, 0, 1.5 * 9.81])
 
 

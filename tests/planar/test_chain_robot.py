@@ -6,15 +6,15 @@ import pytest
 import dyn_core as dyn
 from dyn_core import robots
 from dyn_core.planar import from_angles, make_chain
-from dyn_core.planar.files import load_chain_file
-from dyn_core.planar.robot import ChainRobot
-from dyn_core.planar.simulator import ChainSimulator
+from dyn_core.planar.chain.files import load_chain_file
+from dyn_core.planar.chain.simulator import ChainSimulator
+from dyn_core.simulation.chain import ChainRobot
 
 GROUND = [{"z0": (0.0, 0.0), "z": (0.0, 1.0)}]
 
 
 def _falling(**settings):
-    """Give a chain of three links above the ground, with a stop."""
+    """Return a chain of three links above the ground, with a stop."""
     chain = make_chain(
         [0.4, 0.3, 0.3],
         [1.0, 0.5, 0.5, 0.3],
@@ -30,7 +30,7 @@ def _falling(**settings):
 
 
 def _beam(**settings):
-    """Give a link on a fixed pin that rests on its lower stop."""
+    """Return a link on a fixed pin that rests on its lower stop."""
     chain = make_chain(
         [0.5], [0.0, 2.0], constraints={"kind": {0: "fixed"}}, lower={0: 0.0}
     )
@@ -88,7 +88,9 @@ def test_effort_is_the_command_and_what_a_stop_takes():
     np.testing.assert_allclose(robot.effort, [2.0 * 9.81 * 0.5], rtol=1e-12)
     robot.command(0.0, [4.0])
     robot.advance(0.0)
-    np.testing.assert_allclose(robot.simulator.found.tau_w[0], 9.81 - 4.0, rtol=1e-9)
+    np.testing.assert_allclose(
+        robot.simulator.evaluation.tau_w[0], 9.81 - 4.0, rtol=1e-9
+    )
     np.testing.assert_allclose(robot.effort, [9.81], rtol=1e-9)
     robot.command(0.0, [12.0])
     for _ in range(5):
@@ -286,5 +288,5 @@ def test_shipped_chains_move_and_keep_their_bounds(name):
     assert robot.happened["hit"] >= 2
     assert robot.lost > 0
     assert sum(robot.energy) < begin
-    with pytest.raises(dyn.ModelError, match="no shipped chain is called 'x'; known: "):
+    with pytest.raises(dyn.ModelError, match="no shipped chain is called 'x'; valid: "):
         robots.chain_path("x")

@@ -13,13 +13,13 @@ from dyn_core.engines import available
 from dyn_core.errors import ModelError
 from dyn_core.model import Build, Description, JointSpec, LinkSpec, Mimic, assemble
 from dyn_core.planar import FREE, GUIDED, LINE, make_chain, make_chain_like
-from dyn_core.planar.convert import from_model, to_model, to_urdf
-from dyn_core.planar.objects import planar_object
-from dyn_core.planar.robot_state import state_to_chain, state_to_model
-from dyn_core.planar.serial import place, read
+from dyn_core.planar.conversion.convert import from_model, to_model, to_urdf
+from dyn_core.planar.conversion.robot_state import state_to_chain, state_to_model
+from dyn_core.planar.conversion.serial import place, read
+from dyn_core.planar.objects.objects import planar_object
 from dyn_core.spatial import RigidInertia
 from dyn_core.testing import TOLERANCES, scaled_error
-from dyn_core.testing.chains import dense_accelerations, random_chain
+from dyn_plugins.planar._testing.chains import dense_accelerations, random_chain
 
 EXACT = TOLERANCES["exact"]
 BASES = ("fixed", "line", "free")
@@ -42,7 +42,7 @@ def near(got, wanted, tolerance=EXACT):
 
 
 def based(seed, base, n=None, massive=0.4, **parts):
-    """Give a random chain on a base, its robot, a state of both, and torques."""
+    """Return a random chain on a base, its robot, a state of both, and torques."""
     found = random_chain(seed, n, ("free",), active=0.0, massive=massive).chain
     rng = np.random.default_rng(seed + 1000)
     constraints = {"kind": {0: base}, "s": {0: NORMAL}}
@@ -59,7 +59,7 @@ def based(seed, base, n=None, massive=0.4, **parts):
 
 
 def pushed(chain, state, tau, engine="native", **choices):
-    """Give forces on the joints of gravity, resistance, and the robot's joint forces."""
+    """Return forces on the joints of gravity, resistance, and the robot's joint forces."""
     first = len(tau) - (chain.n - 1)
     F = run(
         "chain_forces", chain, *state, [*tau[first:], 0.0], engine=engine, **choices
@@ -70,13 +70,13 @@ def pushed(chain, state, tau, engine="native", **choices):
 
 
 def along_base(chain, qdd):
-    """Give the acceleration of joint 0 of the base's sliding coordinates."""
+    """Return the acceleration of joint 0 of the base's sliding coordinates."""
     (x, y), kind = chain.constraints.s[0], chain.constraints.kind[0]
     return {GUIDED: [0, 0], LINE: qdd[0] * np.array((y, -x)), FREE: qdd[:2]}[kind]
 
 
 def point_rows(chain, model, q):
-    """Give the rows of all joints' velocities in the plane, (2n, nv)."""
+    """Return the rows of all joints' velocities in the plane, (2n, nv)."""
     rows = [
         run("jacobian", model, q, frame=name, reference="aligned", engine="plain")
         for name in chain.joint_names
@@ -85,7 +85,7 @@ def point_rows(chain, model, q):
 
 
 def held(model, chain, state, how):
-    """Give the robot with loops: {joint: None for guided, else the line's normal}."""
+    """Return the robot with loops: {joint: None for guided, else the line's normal}."""
     loops = []
     for i, s in how.items():
         name, (x, z) = chain.joint_names[i], state.x[i]
@@ -127,7 +127,7 @@ def test_forward_dynamics_is_that_of_the_general_engine(base, seed):
 
 
 def _bias(chain, model, q, qd):
-    """Give the joints' accelerations at qdd = 0, (2n,)."""
+    """Return the joints' accelerations at qdd = 0, (2n,)."""
     at = {"reference": "aligned", "engine": "plain"}
     rows = [
         run("frame_bias_acceleration", model, q, qd, frame=name, **at)
@@ -186,7 +186,7 @@ def test_active_joints_are_hybrid_dynamics(base, seed):
 
 
 def qdd_of(got, chain):
-    """Give the robot's accelerations of a chain's."""
+    """Return the robot's accelerations of a chain's."""
     base = {GUIDED: [], LINE: [got.a[0] @ (0.8, -0.6)], FREE: got.a[0]}
     return [*base[chain.constraints.kind[0]], *got.alpha[:-1]]
 
@@ -234,7 +234,7 @@ def test_guided_joints_are_loops(base, guided, lines):
 
 
 def _consistent(chain, model, q, how):
-    """Give the robot with loops, and a velocity at which they hold."""
+    """Return the robot with loops, and a velocity at which they hold."""
     zero = np.zeros(model.nv)
     closed = held(model, chain, state_to_chain(model, chain, q, zero), how)
     f, A, _ = run("loop_constraints", closed, q, zero)
@@ -401,7 +401,7 @@ def test_what_is_left_out_is_said():
     same(from_model(dyn.load_urdf(found.urdf), **found.side), beyond)
     words = "; ".join(to_urdf(chain).left_out)
     for part in ("gravity", "k_v", "k_omega of the last", "joint1, which are on one side",
-                 "ground: 1", "held inside", "given accelerations of joint2", "active joints"):  # fmt: skip
+                 "ground: 1", "guided or on a line", "prescribed accelerations of joint2", "active joints"):  # fmt: skip
         assert part in words, part
     bare = make_chain([1], [1, 1], link_inertias=[0.1])
     with pytest.raises(ModelError, match="link 0 has inertia and no mass"):
@@ -412,7 +412,7 @@ def test_what_is_left_out_is_said():
 
 
 def robot(seed, base="fixed", count=3, plain=False):
-    """Give a random robot in a random plane: skew frames, bent links, all inertias.
+    """Return a random robot in a random plane: skew frames, bent links, all inertias.
 
     Args:
         seed: Of the random numbers.
@@ -483,7 +483,7 @@ def _body(rng, plain):
 
 
 def as_chain(model, q, qd, tau):
-    """Give the robot's accelerations by its chain: those of turns, and of joint 0."""
+    """Return the robot's accelerations by its chain: those of turns, and of joint 0."""
     chain = from_model(model)
     state = state_to_chain(model, chain, q, qd)
     row = read(model)
@@ -512,7 +512,7 @@ def as_chain(model, q, qd, tau):
 
 
 def _columns(model, row):
-    """Give what each sliding coordinate moves in the plane, (2, count)."""
+    """Return what each sliding coordinate moves in the plane, (2, count)."""
     found = []
     for i in [1] if row.free else row.slides:
         S = model.joint[i].S(model.neutral()[model.q_slices[i]])
@@ -664,7 +664,7 @@ def _bare(name):
 
 
 def row_of(*joints, inertia=ROD):
-    """Give a robot of joints behind each other about y, each with changes."""
+    """Return a robot of joints behind each other about y, each with changes."""
     links, specs = [_bare("b0")], []
     for k, changes in enumerate(joints, 1):
         own = dict(changes)

@@ -17,6 +17,7 @@ from gymnasium.utils.env_checker import check_env  # noqa: E402
 from dyn_core import envs  # noqa: E402
 from dyn_core.envs import PlanarEnv, PlanarVectorEnv, planar_task  # noqa: E402
 
+envs.register()
 NAMES = list(envs.TASKS)
 MODES = ("NextStep", "SameStep")
 UNIMPORTANT = ("-infinity", "is infinity", "symmetric and normalized")
@@ -53,13 +54,25 @@ def test_core_does_not_import_gymnasium():
     assert out.stdout.strip() == "False", out.stderr
 
 
-def test_without_gymnasium_the_extra_is_named():
+def test_importing_environments_registers_nothing():
+    """gymnasium knows the ids after `register`, not before; twice is once."""
+    code = (
+        "from dyn_core import envs; import gymnasium, sys\n"
+        "print('dyn_core.envs.env' in sys.modules)\n"
+        "print(sum(name in gymnasium.registry for name in envs.IDS))\n"
+        "envs.register(); envs.register()\n"
+        "print(all(name in gymnasium.registry for name in envs.IDS))\n"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert out.stdout.split() == ["False", "0", "True"], out.stderr
+
+
+@pytest.mark.parametrize("wanted", ["envs.PlanarEnv", "envs.register()"])
+def test_without_gymnasium_the_extra_is_named(wanted):
     """Tasks are there; environments say what to install."""
     code = (
         "import sys; sys.modules['gymnasium'] = None\n"
-        "import importlib.util as u; find = u.find_spec\n"
-        "u.find_spec = lambda name, *a: None if name == 'gymnasium' else find(name, *a)\n"
-        "from dyn_core import envs; print(len(envs.TASKS) > 9); envs.PlanarEnv"
+        f"from dyn_core import envs; print(len(envs.TASKS) > 9); {wanted}"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert out.stdout.strip() == "True", out.stderr

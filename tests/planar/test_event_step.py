@@ -13,9 +13,9 @@ from dyn_core.planar import (
     make_chain,
     make_chain_like,
 )
-from dyn_core.planar.simulator import ChainSimulator
+from dyn_core.planar.chain.simulator import ChainSimulator
 from dyn_core.testing import scaled_error
-from dyn_core.testing.chains import mass_matrix, random_chain
+from dyn_plugins.planar._testing.chains import mass_matrix, random_chain
 
 ENGINES = pytest.mark.parametrize("engine", available())
 
@@ -278,7 +278,7 @@ CHAINS = 12
 
 
 def _world(seed):
-    """Give a random chain on the ground, with limits, and a batch of its states."""
+    """Return a random chain on the ground, with limits, and a batch of its states."""
     case = random_chain(
         seed, kinds=("free", "free", "guided"), active=0.15, massive=0.3, still=True
     )

@@ -7,18 +7,19 @@ import pytest
 import yaml
 
 from dyn_core.errors import ModelError
-from dyn_core.planar import files, from_angles, make_chain_like
-from dyn_core.planar.files import (
+from dyn_core.planar import from_angles, make_chain_like
+from dyn_core.planar.chain import files
+from dyn_core.planar.chain.files import (
     chain_data,
     load_chain,
     load_chain_file,
     save_chain,
 )
-from dyn_core.testing.chains import random_chain
+from dyn_plugins.planar._testing.chains import random_chain
 
 
 def example():
-    """Give the file of the module's docstring."""
+    """Return the file of the module's docstring."""
     return files.__doc__.split("\n\n")[1]
 
 

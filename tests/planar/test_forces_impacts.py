@@ -16,10 +16,10 @@ from dyn_core.planar import (
     make_chain,
     make_chain_like,
 )
-from dyn_core.planar.modes import Key
-from dyn_core.planar.simulator import ChainSimulator
+from dyn_core.planar.chain.modes import Key
+from dyn_core.planar.chain.simulator import ChainSimulator
 from dyn_core.testing import TOLERANCES, scaled_error
-from dyn_core.testing.chains import (
+from dyn_plugins.planar._testing.chains import (
     angle_rows,
     forces,
     link_directions,
@@ -196,7 +196,7 @@ def test_impacts_are_the_reference_values(name, engine):
 
 
 def _rows(chain, x, kind, s, active):
-    """Give the rows that an impact keeps: links, supports, angles, each (n, 2)."""
+    """Return the rows that an impact keeps: links, supports, angles, each (n, 2)."""
     rows, (r, _) = [], link_directions(chain, x)
     for i, along in enumerate(r):
         rows.append(np.zeros((chain.n, 2)))
@@ -214,7 +214,7 @@ def _kinetic(chain, v):
 
 
 def _hits(count=60, **choices):
-    """Give random chains that hit something, with what is wanted after it."""
+    """Return random chains that hit something, with what is wanted after it."""
     for seed in range(count):
         case = random_chain(seed, massive=0.4, still=True, **choices)
         own, rng = case.chain.constraints, np.random.default_rng(seed)
@@ -325,7 +325,7 @@ def test_limits_stop_angles():
 
 
 def _limited(state=HIT_STATE, **settings):
-    """Give a simulator whose joint 0 meets the ground and angle 1 its upper limit."""
+    """Return a simulator whose joint 0 meets the ground and angle 1 its upper limit."""
     chain = make_chain_like(HIT, ground=[{"joints": (0,)}], upper={1: -0.7}, gravity=0)
     return ChainSimulator(chain, *state, **settings)
 
@@ -333,7 +333,7 @@ def _limited(state=HIT_STATE, **settings):
 def test_what_would_pull_is_let_go():
     """IMP-C needs a pull at the limit: it goes, the answer is IMP-A (WAW-7.5)."""
     sim, ground, limit = _limited(), Key(1, 0, 0), Key(0, 1, 1)
-    sim._meet([ground, limit])
+    sim._handle_hits([ground, limit])
     _, v_next, rates, loss, impulse, _ = IMPACTS["IMP-A"]
     _near(sim.v, v_next, 1e-11)
     _near(sim.omega, rates, 1e-11)

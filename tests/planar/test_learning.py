@@ -18,19 +18,17 @@ def script(monkeypatch):
 
 def test_the_search_repeats(script):
     """The same seed finds the same weights, another one does not."""
-    lesson, quiet = script.LESSONS[0], {"generations": 3, "say": lambda text: None}
-    first, again, other = (
-        script.learned(lesson, seed=k, **quiet)[0] for k in (0, 0, 1)
-    )
+    lesson, quiet = script.LESSONS[0], {"generations": 3, "log": lambda message: None}
+    first, again, other = (script.train(lesson, seed=k, **quiet)[0] for k in (0, 0, 1))
     assert (first == again).all()
     assert (first != other).any()
 
 
 def test_both_swing_up_on_fresh_starts(script, tmp_path, capsys):
-    """The whole run: most fresh starts stand at the end; a picture is there."""
+    """The whole run: most new starts end upright; a plot is saved."""
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     rates = script.main(tmp_path)
     assert set(rates) == {"pendulum", "cart_pole_swing_up"}
     assert min(rates.values()) > 0.6
-    assert "fresh starts stand" in capsys.readouterr().out
+    assert "new starts end upright" in capsys.readouterr().out
     assert (tmp_path / "learn_swing_up.png").stat().st_size > 10_000

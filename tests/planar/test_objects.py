@@ -9,8 +9,8 @@ import dyn_core as dyn
 from dyn_core.engines import available
 from dyn_core.errors import ModelError, ShapeError
 from dyn_core.planar import from_angles
-from dyn_core.planar.objects import OBJECTS, PlanarObject, planar_object
-from dyn_core.planar.rods import Rods
+from dyn_core.planar.objects.objects import OBJECTS, PlanarObject, planar_object
+from dyn_core.planar.objects.rods import Rods
 
 NAMES = list(OBJECTS)
 ENGINES = pytest.mark.parametrize("engine", available())
@@ -59,7 +59,7 @@ def build(name, model, engine="plain", **choices):
 
 
 def varied(name, seed):
-    """Give an object with its own parameters (seed 0), or with others near them."""
+    """Return an object with its own parameters (seed 0), or with others near them."""
     found, rng = planar_object(name), np.random.default_rng(seed)
     if not seed:
         return found
@@ -69,7 +69,7 @@ def varied(name, seed):
 
 
 def smooth(name, seed=0):
-    """Give an object without friction."""
+    """Return an object without friction."""
     return varied(name, seed).with_parameters(
         **dict.fromkeys(FRICTION.get(name, ()), 0.0)
     )
@@ -89,7 +89,7 @@ def states(model, count, seed):
 
 
 def rods(model):
-    """Give rows (length, mass, centre, inertia, mass at the end), and the cart's mass."""
+    """Return rows (length, mass, centre, inertia, mass at the end), and the cart's mass."""
     p, name = model.parameters, model.name
     if name == "pendulum":
         return [(p["l"], 0, 0, 0, p["m"])], None
@@ -123,7 +123,7 @@ def is_upright(model):
 
 
 def forces(model, qd, u):
-    """Give the forces along the coordinates, friction included."""
+    """Return the forces along the coordinates, friction included."""
     p = model.parameters
     if model.name == "cart_pole":
         return np.array([u[0] - p["mu_c"] * np.sign(qd[0]), -p["mu_p"] * qd[1]])
@@ -144,7 +144,7 @@ def forces(model, qd, u):
 
 
 def kinetic(model, q, qd):
-    """Give T of the place of every mass, differentiated by hand; complex q will do."""
+    """Return T of the place of every mass, differentiated by hand; complex q will do."""
     rows, cart = rods(model)
     angles, rates = (q[1:], qd[1:]) if cart else (q, qd)
     if not is_upright(model):
@@ -175,7 +175,7 @@ def potential(model, q):
 
 
 def inertia(model, q):
-    """Give the matrix of the quadratic form T, by polarisation."""
+    """Return the matrix of the quadratic form T, by polarisation."""
     unit = np.eye(model.nq)
     return np.array([
         [kinetic(model, q, a + b) - kinetic(model, q, a) - kinetic(model, q, b) for b in unit] for a in unit
@@ -183,12 +183,12 @@ def inertia(model, q):
 
 
 def gradient(function, q):
-    """Give the slopes of a function by complex steps."""
+    """Return the slopes of a function by complex steps."""
     return np.array([function(q + 1e-30j * e).imag / 1e-30 for e in np.eye(len(q))])
 
 
 def lagrangian(model, q, qd, u):
-    """Give qdd of  d/dt dT/dqd - d(T - V)/dq = forces."""
+    """Return qdd of  d/dt dT/dqd - d(T - V)/dq = forces."""
     change = (inertia(model, q + 1e-30j * qd) @ qd).imag / 1e-30
     right = (
         forces(model, qd, u) - change + gradient(lambda x: kinetic(model, x, qd), q)
@@ -198,7 +198,7 @@ def lagrangian(model, q, qd, u):
 
 
 def urdf(model):
-    """Give the object as a URDF: plane x-z, angles relative; and how angles relate."""
+    """Return the object as a URDF: plane x-z, angles relative; and how angles relate."""
     rows, cart = rods(model)
     axis, along = ("0 1 0", 2) if is_upright(model) else ("0 -1 0", 0)
     links, joints, parent, at = ['<link name="base"/>'], [], "base", [0, 0, 0]
@@ -246,7 +246,7 @@ def _joint(name, kind, parent, child, at, axis):
 
 
 def printed_triple(p, q, qd, u, as_printed):
-    """Give qdd of the cart with three poles from its table, or as it is printed.
+    """Return qdd of the cart with three poles from its table, or as it is printed.
 
     Source: WAW-14.3.
     """
@@ -428,7 +428,7 @@ def test_power_is_that_of_efforts_and_friction(name, seed):
 
 
 def growth(model, q):
-    """Give the squares of the eigenvalues of the motion near an equilibrium, sorted."""
+    """Return the squares of the eigenvalues of the motion near an equilibrium, sorted."""
     program, zero = build("object_closed_form", model), np.zeros(model.nq)
     u, h = np.zeros(model.nu), 1e-30
     assert np.abs(program(q, zero, u)).max() < 1e-13
@@ -815,7 +815,9 @@ def test_chains_of_symbols():
         chain = model.to_chain(split=True)
         return chain.masses[1], chain.lengths[0] + chain.weights[0]
 
-    solver = dyn.TextSolver("chain_masses", dyn.OBJECT_ENERGY, text, by_joint=False)
+    solver = dyn.authoring.TracedSolver(
+        "chain_masses", dyn.planar.problems.OBJECT_ENERGY, text, by_joint=False
+    )
     program = solver.build(
         planar_object("cart_pole"), engine="graph", inputs=["mp", "l"]
     )

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.cost import count, polynomial_degree
 from dyn_core.engines import available
 from dyn_core.planar import make_chain, make_chain_like
-from dyn_core.planar.chain import FREE, GUIDED, LINE
+from dyn_core.planar.chain.chain import FREE, GUIDED, LINE
+from dyn_core.solving.operation_counts import count, polynomial_degree
 from dyn_core.testing import TOLERANCES, scaled_error
-from dyn_core.testing.chain_references import REFERENCES, reference
-from dyn_core.testing.chains import (
+from dyn_plugins.planar import _passes as passes
+from dyn_plugins.planar._testing.chains import (
     angle_rows,
     dense_accelerations,
     forces,
@@ -20,9 +20,9 @@ from dyn_core.testing.chains import (
     mass_matrix,
     random_chain,
 )
-from dyn_plugins.planar import _passes as passes
-from dyn_plugins.planar._source_cases import part1, part2, take
-from dyn_plugins.planar.source_forms import Part1, Part2
+from dyn_plugins.planar._testing.references import REFERENCES, reference
+from dyn_plugins.references._source_cases import part1, part2, take
+from dyn_plugins.references.source_forms import Part1, Part2
 
 EXACT = TOLERANCES["exact"]
 DENSE = 1e-8  # WAW-5.4: near-singular chains are among the random ones
@@ -30,7 +30,7 @@ MODES = ("kind", "s", "a_w", "active", "alpha_w")
 PARAMETERS = ("lengths", "masses", "link_masses", "link_coms", "link_inertias")
 OUTPUTS = ("a", "F_d", "tau_w", "alpha", "reaction", "dropped")
 ENGINES = pytest.mark.parametrize("engine", available())
-SYSTEM = dyn.CHAIN_ACCELERATIONS.system
+SYSTEM = dyn.planar.problems.CHAIN_ACCELERATIONS.system
 RANDOM = 2000
 NOTHING = 1e-14 * 9.81  # round-off of weights that supports carry [m/s²]
 
@@ -49,7 +49,7 @@ def _build(name, chain, engine="plain", **choices):
 
 
 def _solve(case, engine="plain", **modes):
-    """Give all outputs of one case."""
+    """Return all outputs of one case."""
     program = _build("chain_recursion", case.chain, engine, inputs=tuple(modes))
     return program(*case[1:4], **modes)
 
@@ -129,7 +129,7 @@ def many():
 
 
 def _worst(errors, scale):
-    """Give the largest error of each row over max(1, its scale)."""
+    """Return the largest error of each row over max(1, its scale)."""
     flat = np.abs(errors).reshape(len(errors), -1).max(axis=1)
     return flat / np.maximum(1.0, np.abs(scale).reshape(len(errors), -1).max(axis=1))
 
@@ -329,9 +329,11 @@ def test_thirty_six_cases(kind, following):
 
 
 def _passed(case):
-    """Give the Joints of the pass back of a case, by numbers."""
+    """Return the Joints of the pass back of a case, by numbers."""
     modes = passes.modes_of(case.chain)
-    r, L, _ = passes.links(case.chain, [dyn.Vector(row) for row in case.x.tolist()])
+    r, L, _ = passes.links(
+        case.chain, [dyn.authoring.Vector(row) for row in case.x.tolist()]
+    )
     return passes.pass_back(case.chain, r, L, modes)
 
 
@@ -341,7 +343,7 @@ def _numbers(part):
 
 
 def _rest_of(case, start):
-    """Give the chain from a joint on, at its end of the case."""
+    """Return the chain from a joint on, at its end of the case."""
     own, parts = case.chain.constraints, {}
     for name in MODES:
         parts[name] = getattr(own, name)[start:]
@@ -449,7 +451,7 @@ def test_only_angle_zero_of_a_guided_base():
 
 
 def _rest(case, **changes):
-    """Give a case at rest under gravity, its constraints changed."""
+    """Return a case at rest under gravity, its constraints changed."""
     chain = case.chain.with_constraints(**changes)
     v = np.zeros_like(case.x)
     return case._replace(chain=chain, v=v, F=forces(chain, case.x, v))
@@ -501,7 +503,7 @@ def test_half_rigid_end(engine):
 
 
 def _argument(port, rng, rows=6):
-    """Give rows of random values of an input."""
+    """Return rows of random values of an input."""
     shape = (rows, *port.shape)
     if port.name == "kind":
         return rng.choice((FREE, FREE, FREE, LINE, GUIDED), shape)
@@ -521,7 +523,9 @@ def _argument(port, rng, rows=6):
 
 
 CHAIN_SOLVERS = sorted(
-    name for name in dyn.solvers() if dyn.solver(name).signature.system == SYSTEM
+    name
+    for name in dyn.solvers(references=True)
+    if dyn.solver(name).signature.system == SYSTEM
 )
 LEFT_OUT = {  # what the source's forms refuse
     "chain_part1": ("active",),
@@ -568,10 +572,14 @@ def test_batch_equals_loop(name):
 
 
 @pytest.mark.parametrize(
-    ("n", "engine"), [*product((1, 2, 3, 10, 100), available()), (1000, "plain")]
+    ("n", "engine"),
+    [
+        *product((1, 2, 3, 10, 100), available()),
+        pytest.param(1000, "plain", marks=pytest.mark.full),
+    ],
 )
 def test_any_number_of_joints(n, engine):
-    """2 to 1000 joints; links keep their lengths, momentum its law (WAW-1.1)."""
+    """2 to 1000 joints (100 without --full: the same loop); links keep their lengths, momentum its law (WAW-1.1)."""
     case = random_chain(5, n=n, kinds=("free",), active=0.2)
     found = _solve(case, engine)
     m, e = np.array(case.chain.masses), np.diff(case.v, axis=0)

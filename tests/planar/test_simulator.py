@@ -14,16 +14,16 @@ from dyn_core.planar import (
     make_chain,
     make_chain_like,
 )
-from dyn_core.planar.modes import Key, Latch
-from dyn_core.planar.simulator import ChainSimulator
+from dyn_core.planar.chain.modes import Key, Latch
+from dyn_core.planar.chain.simulator import ChainSimulator
 from dyn_core.testing import TOLERANCES, scaled_error
-from dyn_core.testing.chain_references import reference
-from dyn_core.testing.chains import (
+from dyn_plugins.planar._testing.chains import (
     angle_rows,
     dense_accelerations,
     forces,
     random_chain,
 )
+from dyn_plugins.planar._testing.references import reference
 
 EXACT = TOLERANCES["exact"]
 PRINTED = 1e-11  # values printed with 13 digits
@@ -75,7 +75,13 @@ def test_trajectory_1(window, engine):
     x, v, drift = TRAJ1[window]
     chain = LIVELY.chain
     sim = ChainSimulator(
-        chain, LIVELY.x, LIVELY.v, dt=0.01, window=window, halving=None, engine=engine
+        chain,
+        LIVELY.x,
+        LIVELY.v,
+        dt=0.01,
+        window=window,
+        halve_above=None,
+        engine=engine,
     )
     step = dyn.solver("chain_quantum").build(chain, engine=engine, window=window)
     state = LIVELY.x, LIVELY.v
@@ -144,7 +150,7 @@ FALLING = make_chain((0.5, 0.5), (0.4, 0.6, 0.3), ground=[{}])
 def test_trajectory_2():
     """A hit: its time, rewind, impulse, the rest of the quantum (WAW-7.3)."""
     sim = ChainSimulator.at_angles(
-        FALLING, (1, 0.6), (0.5, -0.4), (0, 0.03), (0.2, -1), dt=0.04, halving=None
+        FALLING, (1, 0.6), (0.5, -0.4), (0, 0.03), (0.2, -1), dt=0.04, halve_above=None
     )
     seen = []
     sim.on_event = lambda event: seen.append((event, sim.state))
@@ -225,7 +231,7 @@ def test_trajectory_3():
         upper={1: 2},
     )
     sim = ChainSimulator.at_angles(
-        chain, (-0.5, 0.2), (0.3, -4), dt=0.005, halving=None
+        chain, (-0.5, 0.2), (0.3, -4), dt=0.005, halve_above=None
     )
     seen = []
     sim.on_event = lambda event: seen.append((event, sim.state))
@@ -255,7 +261,7 @@ def test_trajectory_3():
             assert not sim.events
     assert len(sim.events) == 2
     event, after = seen[0]
-    assert event.words == "angle 1 at its lower limit"
+    assert event.message == "angle 1 at its lower limit"
     _near(event.time, 0.08705161527023, PRINTED)
     _near(event.loss, 0.08865497749012, PRINTED)
     _near(
@@ -304,8 +310,8 @@ POINT = make_chain((), (1.0,), gravity=0, ground=[{}])
 
 
 def _landing(height, speed, pull, dt, push=0.1):
-    """Give the simulator of a point after one step, and the time since its hit."""
-    sim = ChainSimulator(POINT, [(0, height)], [(0.3, speed)], dt=dt, halving=None)
+    """Return the simulator of a point after one step, and the time since its hit."""
+    sim = ChainSimulator(POINT, [(0, height)], [(0.3, speed)], dt=dt, halve_above=None)
     sim.on_event = lambda event: setattr(sim, "at_hit", sim.state)
     sim.step(forces=[(push, pull)])
     hits = [event for event in sim.events if event.kind == "hit"]
@@ -384,7 +390,7 @@ GROUND, UPPER = Key(1, 0, 0), Key(0, 1, 1)
 PULL = np.array([(0, 0), (0, 0), (56, 49)], float)
 
 
-def _shuffling(mode="stick", **settings):
+def _cycling(mode="stick", **settings):
     c = np.diff(SHUFFLE, axis=0)
     free = make_chain(np.linalg.norm(c, axis=1), (0.4, 6.7, 0.7))
     theta = joint_angles(free, ChainState(SHUFFLE, 0 * SHUFFLE))
@@ -394,7 +400,7 @@ def _shuffling(mode="stick", **settings):
 
 
 def _under(sim, *keys):
-    """Give accelerations and what they take while some constraints are on."""
+    """Return accelerations and what they take while some constraints are on."""
     sim.modes.on = set()
     for key in keys:
         sim.modes.add(key, sim.x)
@@ -402,9 +408,9 @@ def _under(sim, *keys):
     return sim._accelerations(sim.x, sim.v, sim.theta)
 
 
-def test_shuffling():
+def test_modes_that_cycle():
     """No set of modes is consistent: the largest is kept, and reported (WAW-12.8)."""
-    sim = _shuffling()
+    sim = _cycling()
     found = _under(sim)
     assert found.a[0, 1] == pytest.approx(-2.14374605922, rel=PRINTED)
     found = _under(sim, GROUND)
@@ -416,38 +422,38 @@ def test_shuffling():
     found = _under(sim, UPPER)
     assert found.tau_w[1] == pytest.approx(0.390818961076, rel=PRINTED)
     for start in ((), (GROUND,), (UPPER,), (GROUND, UPPER)):
-        sim = _shuffling()
+        sim = _cycling()
         _under(sim, *start)
-        settled = sim._settled()
+        settled = sim._consistent_modes()
         assert sim.modes.on == {GROUND, UPPER}
-        (shuffle,) = [event for event in sim.events if event.kind == "shuffle"]
-        assert "joint 0 on ground 0" in shuffle.words
-        assert "angle 1 at its upper limit" in shuffle.words
+        (cycle,) = [event for event in sim.events if event.kind == "mode_cycle"]
+        assert "joint 0 on ground 0" in cycle.message
+        assert "angle 1 at its upper limit" in cycle.message
         _near(settled.a, _under(sim, GROUND, UPPER).a, 0)
-    sim = _shuffling()
+    sim = _cycling()
     for _ in range(20):
         sim.step(forces=PULL)
         assert sim.x[0, 1] >= -1e-12
         assert np.isfinite(sim.x).all()
-    assert {"shuffle", "clatter"} <= set(_kinds(sim))
+    assert {"mode_cycle", "chatter"} <= set(_kinds(sim))
     assert len(sim.events) < 200
 
 
-def test_shuffling_ends_where_it_may_slide():
+def test_cycling_ends_where_it_may_slide():
     """Sliding, (slide, on) is the one consistent set (WAW-12.8)."""
     for start in ((), (GROUND,), (UPPER,), (GROUND, UPPER)):
-        sim = _shuffling("slide")
+        sim = _cycling("slide")
         _under(sim, *start)
-        found = sim._settled()
+        found = sim._consistent_modes()
         assert sim.modes.on == {GROUND, UPPER}
         _near(found.a[0], [1.86473386543, 0], PRINTED)
         assert found.reaction[0, 1] == pytest.approx(4.09778375391, rel=PRINTED)
         assert found.tau_w[1] == pytest.approx(-0.663475330352, rel=PRINTED)
-        assert "shuffle" not in _kinds(sim)
+        assert "mode_cycle" not in _kinds(sim)
 
 
 def _touching(seed):
-    """Give a simulator at rest in which joints touch ground and angles limits."""
+    """Return a simulator at rest in which joints touch ground and angles limits."""
     case = random_chain(
         seed, n=2 + seed % 5, kinds=("free", "free", "guided"), active=0.0, still=True
     )
@@ -469,7 +475,7 @@ def _touching(seed):
 
 
 def _by_enumeration(sim, F):
-    """Give all sets of modes that fit: gaps do not close, nothing pulls (an LCP)."""
+    """Return all sets of modes that fit: gaps do not close, nothing pulls (an LCP)."""
     chain, keys, found = sim.chain, sim.modes.keys, []
     own, still = chain.constraints, np.zeros((chain.n, 2))
     for on in product((False, True), repeat=len(keys)):
@@ -510,9 +516,9 @@ def test_slide_modes_are_those_of_an_lcp():
         if sets is None:
             continue  # modes that exclude each other
         assert len(sets) == 1
-        sim._settled()
+        sim._consistent_modes()
         assert sim.modes.on == sets[0], seed
-        assert "shuffle" not in _kinds(sim)
+        assert "mode_cycle" not in _kinds(sim)
         same += 1
     assert same >= 35
 
@@ -522,13 +528,13 @@ def test_slide_modes_are_those_of_an_lcp():
 
 def test_a_latch_stops_ever_faster_hits():
     """Times 1 - 2**-k: let go five times, then held to the end of the window."""
-    latch = Latch(most=5, window=1.0)
+    latch = Latch(max_releases=5, window=1.0)
     times = [1 - 2.0**-k for k in range(40)]
     assert [latch.release("a", t) for t in times] == [True] * 5 + [False] * 35
     assert latch.holds("a", 0.999) and not latch.holds("a", 1.0)
     assert not latch.holds("b", 0.999) and latch.release("b", 0.999)
     assert latch.release("a", 1.01)  # the first of the five is out of the window
-    slow = Latch(most=5, window=1.0)
+    slow = Latch(max_releases=5, window=1.0)
     assert all(slow.release("a", 0.3 * k) for k in range(100))
     slow.keep("a", 40.0)
     assert not slow.release("a", 39.0)
@@ -559,7 +565,7 @@ def test_the_chain_of_figure_5_falls_and_rests():
     assert all(event.loss >= 0 for event in sim.events)
     assert max(per_step) <= 30
     assert 3 <= len(sim.events) <= 100
-    words = {event.words for event in sim.events}
+    words = {event.message for event in sim.events}
     assert {"angle 2 at its lower limit", "joint 0 on ground 0"} <= words
     assert np.abs(_stretch(chain, sim.x)).max() <= 1e-5
     assert sum(sim.energy) < start
@@ -648,7 +654,7 @@ def test_a_hundred_thousand_steps_keep_links():
 
 
 def _almost_straight(height, **settings):
-    """Give a chain between two fixed joints, its middle nearly on their line."""
+    """Return a chain between two fixed joints, its middle nearly on their line."""
     constraints = {"kind": {0: "fixed", 2: "fixed"}}
     chain = make_chain((1, 1), (1, 1, 1), gravity=0, constraints=constraints)
     x = [(0, 0), (0.9999, height), (1.9998, 0)]
@@ -663,25 +669,25 @@ def test_halving():
         (0.005, 6.99929375820),
         (0.0005, 79.8920099947),
     ):
-        sim = _almost_straight(height, halving=None)
+        sim = _almost_straight(height, halve_above=None)
         sim._tau = np.zeros(3)
         found = sim._accelerations(sim.x, sim.v, sim.theta)
         assert found.a[1, 1] == pytest.approx(wanted, rel=1e-9)
-    for halving, wanted, error in (
+    for halve_above, wanted, error in (
         (None, 1.5978, 5e-5),
         (1.0, 0.0927, 5e-5),
         (0.1, 0.157, 5e-4),
     ):
-        sim = _almost_straight(0.0005, halving=halving)
+        sim = _almost_straight(0.0005, halve_above=halve_above)
         sim.step()
         assert sim.v[1, 1] == pytest.approx(wanted, abs=error)
-        assert _kinds(sim) == ["halving"] * (halving is not None)
-        if halving is not None:
+        assert _kinds(sim) == ["step_halved"] * (halve_above is not None)
+        if halve_above is not None:
             for _ in range(49):
                 sim.step()
             assert sim.t == pytest.approx(1)
             assert np.abs(_stretch(sim.chain, sim.x)).max() <= 1e-9
-    fine = _almost_straight(0.0005, halving=None)
+    fine = _almost_straight(0.0005, halve_above=None)
     fine.dt = 0.02 / 500
     for _ in range(500):
         fine.step()
@@ -694,7 +700,7 @@ def test_halving():
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_a_motion_that_diverges_keeps_the_last_good_state():
     """What is not finite names step and joint; the state before stays (WAW-12.11)."""
-    sim, states = _almost_straight(0.0005, halving=None), []
+    sim, states = _almost_straight(0.0005, halve_above=None), []
     words = r"step \d+: the acceleration of joint \d"
     with pytest.raises(dyn.NonFiniteError, match=words):
         for _ in range(50):
@@ -866,7 +872,7 @@ def test_what_would_go_on_into_the_ground_is_kept():
         sim.step()
         assert sim.x[0, 1] >= -1e-12
     assert _kinds(sim)[0] == "hit"
-    assert "cap" not in _kinds(sim)
+    assert "event_limit" not in _kinds(sim)
 
 
 def test_a_corner_holds_what_slides_into_it():

@@ -8,8 +8,7 @@ import pytest
 import dyn_core as dyn
 from dyn_core.planar import from_angles, make_chain_like
 from dyn_core.testing import TOLERANCES, scaled_error
-from dyn_core.testing.chain_references import REFERENCES, reference
-from dyn_core.testing.chains import (
+from dyn_plugins.planar._testing.chains import (
     angle_rows,
     dense_accelerations,
     forces,
@@ -17,8 +16,9 @@ from dyn_core.testing.chains import (
     mass_matrix,
     random_chain,
 )
-from dyn_plugins.planar import _source_cases as cases
-from dyn_plugins.planar.source_forms import (
+from dyn_plugins.planar._testing.references import REFERENCES, reference
+from dyn_plugins.references import _source_cases as cases
+from dyn_plugins.references.source_forms import (
     ForceJacobianSource,
     Part1,
     Part2,
@@ -41,14 +41,14 @@ def _near(got, wanted, relative=EXACT):
 
 
 def _solve(solver, case, **modes):
-    """Give the outputs by name."""
+    """Return the outputs by name."""
     names = [port.name for port in solver.signature.outputs]
     program = solver.build(case.chain, inputs=list(modes))
     return dict(zip(names, program(*case[1:4], *modes.values()), strict=True))
 
 
 def _without(case, solved):
-    """Give the dense answer without what a solver gave up."""
+    """Return the dense answer without what a solver gave up."""
     e = (np.diff(case.v, axis=0) ** 2).sum(axis=1) / case.chain.lengths
     active = np.array(case.chain.constraints.active, float)
     active *= 1 - solved["dropped"][:, 1]
@@ -58,7 +58,7 @@ def _without(case, solved):
 
 
 def _rest(case, **changes):
-    """Give a case at rest, its constraints changed."""
+    """Return a case at rest, its constraints changed."""
     chain = case.chain.with_constraints(**changes)
     v = np.zeros_like(case.x)
     return case._replace(chain=chain, v=v, F=forces(chain, case.x, v))
@@ -416,7 +416,7 @@ def test_torque_response():
 
 
 def _urdf(chain):
-    """Give the URDF of a chain whose joint 0 is fixed; (x, y) is (X, Z) there."""
+    """Return the URDF of a chain whose joint 0 is fixed; (x, y) is (X, Z) there."""
     parts = ["<robot name='chain'><link name='world'/>"]
     starts, parent = (0.0, *chain.lengths), "world"
     for i, length in enumerate(chain.lengths):
@@ -504,8 +504,9 @@ def test_refusals_name_the_joint():
             _solve(solver, case._replace(x=x))
 
 
-@pytest.mark.parametrize("n", [1, 2, 400])
+@pytest.mark.parametrize("n", [1, 2, 100, pytest.param(400, marks=pytest.mark.full)])
 def test_any_number_of_joints(n):
+    """The sources' own forms agree with a dense solution (400 joints with --full)."""
     case = random_chain(5, n=n, kinds=("free",), active=0.0)
     wanted = dense_accelerations(*case[:4]).a
     for solver in (Part1(), Part2()):
@@ -513,5 +514,5 @@ def test_any_number_of_joints(n):
 
 
 def _moment(x, f):
-    """Give the moment of forces about the origin."""
+    """Return the moment of forces about the origin."""
     return (x[:, 0] * f[:, 1] - x[:, 1] * f[:, 0]).sum()

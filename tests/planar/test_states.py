@@ -16,8 +16,8 @@ from dyn_core.planar import (
     to_angles,
 )
 from dyn_core.testing import TOLERANCES, scaled_error
-from dyn_core.testing.chains import angle_rows, forces, random_chain
-from dyn_plugins.planar.source_forms import Part1
+from dyn_plugins.planar._testing.chains import angle_rows, forces, random_chain
+from dyn_plugins.references.source_forms import Part1
 
 EXACT = TOLERANCES["exact"]
 THREE = {"lengths": (0.5, 0.4), "masses": (1, 0.7, 0.5)}
@@ -168,7 +168,7 @@ def test_alpha_is_the_second_derivative():
 
 
 def _errors(chain, state):
-    """Give how far links are from their lengths, and how fast they stretch."""
+    """Return how far links are from their lengths, and how fast they stretch."""
     c, u = np.diff(state[0], axis=-2), np.diff(state[1], axis=-2)
     size = np.linalg.norm(c, axis=-1)
     return size - chain.lengths, (c * u).sum(-1) / size

@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import re
 import subprocess
 import sys
 import types
@@ -10,15 +11,18 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.registry import Registry
+from dyn_core import cli
+from dyn_core.solving.registry import Registry
+from dyn_core.testing import random_model
 
 GOOD = '''"""A foreign solver."""
-from dyn_core import GRAVITY_FORCE, TextSolver, hookimpl
-from dyn_plugins.gravity import gravity
+from dyn_core.problems import GRAVITY_FORCE
+from dyn_core.authoring import TracedSolver, hookimpl
+from dyn_plugins.dynamics.gravity import gravity
 
 
 def my_gravity(model, q):
-    """Give the gravity force.
+    """Return the gravity force.
 
     Source: nobody.
     """
@@ -28,7 +32,7 @@ def my_gravity(model, q):
 @hookimpl
 def dyn_solvers():
     """Offer it."""
-    return [TextSolver("my_gravity", GRAVITY_FORCE, my_gravity)]
+    return [TracedSolver("my_gravity", GRAVITY_FORCE, my_gravity)]
 '''
 
 
@@ -47,7 +51,7 @@ def _package(folder, name, module):
 
 @pytest.fixture
 def fresh(monkeypatch, tmp_path):
-    """Give a function that loads a new Registry with such packages on the path."""
+    """Return a function that loads a new Registry with such packages on the path."""
 
     def load(**packages):
         for name, module in packages.items():
@@ -87,13 +91,13 @@ def test_a_misspelt_hook_is_an_error(fresh):
     with pytest.warns(RuntimeWarning, match="no hook is called 'dyn_solver'"):
         registry = fresh(misspelt_dyn=bad)
     assert "my_gravity" not in registry.names()
-    with pytest.raises(dyn.PluginError, match="known: dyn_commands, dyn_solvers"):
+    with pytest.raises(dyn.PluginError, match="valid: dyn_commands, .*dyn_solvers"):
         registry.register(importlib.import_module("misspelt_dyn"))
 
 
 def test_a_duplicate_name_serves_neither(fresh):
     """Two plugins of one name: asking for it is an error that names both."""
-    twin = GOOD.replace('"my_gravity"', '"rnea"').replace("GRAVITY_FORCE", "BIAS_FORCE")
+    twin = GOOD.replace('"my_gravity"', '"rnea"')
     with pytest.warns(RuntimeWarning, match="'rnea' that dyn.*offers too"):
         registry = fresh(twin_dyn=twin)
     with pytest.raises(dyn.PluginError, match="'rnea' is offered by .* and twin_dyn"):
@@ -108,7 +112,7 @@ def test_a_hook_that_fails_or_gives_rubbish_is_left_out():
     def module(function):
         plugin = types.ModuleType("rubbish")
         function.__module__ = "rubbish"
-        plugin.dyn_solvers = dyn.hookimpl(function)
+        plugin.dyn_solvers = dyn.authoring.hookimpl(function)
         return plugin
 
     def rubbish():
@@ -124,10 +128,190 @@ def test_a_hook_that_fails_or_gives_rubbish_is_left_out():
     assert registry.names() == []
 
 
+HOOK = "from dyn_core.authoring import hookimpl\n\n@hookimpl\n"
+OFFER = (
+    "from dyn_core.problems import BIAS_FORCE\nfrom dyn_core.authoring import TracedSolver\n"
+    + HOOK
+    + "def dyn_solvers():\n"
+)
+TEXT = "TracedSolver({}, {}, lambda *x: x[-1])"
+BAD = {  # what a plugin does, its module, what is said of it
+    "a wrong argument": (HOOK + "def dyn_solvers(x):\n    return []\n", "argument.*'x'"),
+    "exit at import": ("import sys\nsys.exit(3)\n", "cannot be loaded: SystemExit: 3"),
+    "a skip at import": ("class Out(BaseException): pass\nraise Out('now')", "Out: now"),
+    "exit in the hook": (
+        HOOK + "def dyn_solvers():\n    raise SystemExit(3)\n",
+        "dyn_solvers failed: SystemExit: 3",
+    ),
+    "no string as a name": (OFFER + f"    return [{TEXT.format(['x'], 'BIAS_FORCE')}]\n",
+                            "offers a solver called \\['x'\\]"),
+    "an empty name": (OFFER + f"    return [{TEXT.format(repr(''), 'BIAS_FORCE')}]\n",
+                      "offers a solver called ''; valid: letters a-z"),
+    "a name of two lines": (
+        OFFER + f"    return [{TEXT.format('chr(10).join(chr(97)*2)', 'BIAS_FORCE')}]\n",
+        "offers a solver called 'a.na'; valid: letters a-z",
+    ),
+    "no Signature": (OFFER + f"    return [{TEXT.format(repr('x'), 3)}]\n",
+                     "offers the solver 'x' of 3; valid: a Signature"),
+    "an error without words": (
+        "class Mute(Exception):\n    def __str__(self): return 3\nraise Mute\n",
+        "Mute: an object of Mute that cannot be shown",
+    ),
+    "an object without words": (
+        "class Mute:\n    def __repr__(self): return 3\n" + OFFER + "    return [Mute()]\n",
+        "gave an object of Mute that cannot be shown, not a Solver",
+    ),
+    "attributes that fail": (
+        "def __dir__(): return ['x']\ndef __getattr__(name): raise OSError(name)\n",
+        "has hooks that cannot be used: OSError: x",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_a_bad_plugin_is_left_out_and_the_rest_serves(fresh, what):
+    """Whatever it does, it is named with its distribution, and hurts nobody else."""
+    name = "bad_" + what.replace(" ", "_")
+    module, words = BAD[what]
+    with pytest.warns(RuntimeWarning, match=f"plugin left out: {name}"):
+        registry = fresh(**{name: module, name + "_after": GOOD})
+    assert {"my_gravity", "rnea"} <= set(registry.names())
+    (failure,) = registry.failures
+    assert re.search(words, str(failure)), failure
+    assert failure.plugin.startswith(name)
+    with pytest.raises(dyn.SolverNotFound, match=f"failed to load: {name}"):
+        registry.solver("nobody")
+
+
+def test_a_key_pressed_while_plugins_load_interrupts(fresh):
+    """Ctrl-C is the user's: it is no failure of the plugin that happens to load."""
+    with pytest.raises(KeyboardInterrupt):
+        fresh(interrupted_dyn="raise KeyboardInterrupt")
+
+
+def test_registering_twice_is_an_error_and_changes_nothing():
+    """The first registration stays."""
+    registry = Registry()
+    plugin = types.ModuleType("twice")
+    solver = dyn.authoring.TracedSolver(
+        "own", dyn.problems.BIAS_FORCE, lambda *x: x[-1]
+    )
+    plugin.dyn_solvers = dyn.authoring.hookimpl(lambda: [solver])
+    registry.register(plugin)
+    for _ in range(2):
+        with pytest.raises(dyn.PluginError, match="twice is registered already"):
+            registry.register(plugin)
+    assert registry.names() == ["own"]
+
+
+COMMAND = HOOK + "def dyn_commands(subparsers):\n    p = subparsers.add_parser({!r})\n"
+BAD_COMMANDS = {
+    "raises": (COMMAND.format("x1") + "    raise OSError('no')\n", "failed: OSError: no"),
+    "exits": (COMMAND.format("x2") + "    raise SystemExit(3)\n", "failed: SystemExit: 3"),
+    "takes_info": (
+        COMMAND.format("info") + "    p.set_defaults(run=print)\n",
+        "adds a command 'info'; there is one",
+    ),
+    "takes_up": (
+        COMMAND.format("up") + "    p.set_defaults(run=print)\n",
+        "adds a command 'up'; there is one",
+    ),
+    "misnames": (HOOK + "def dyn_commands(parsers):\n    pass\n", "'parsers'"),
+    "runs_nothing": (COMMAND.format("x3"), "adds a command 'x3' without an action"),
+    "runs_nothing_below": (
+        COMMAND.format("x4") + "    p.add_subparsers(required=True).add_parser('y')\n",
+        "adds a command 'x4' without an action",
+    ),
+    "cannot_be_shown": (
+        HOOK + "def dyn_commands(subparsers):\n"
+        "    subparsers.add_parser('x5', help='%').set_defaults(run=print)\n",
+        "dyn_commands failed: ValueError",
+    ),
+}  # fmt: skip
+GOOD_COMMAND = (
+    HOOK
+    + """def dyn_commands(subparsers):
+    p = subparsers.add_parser("greet", help="say hello", aliases=["hello"])
+    p.set_defaults(run=lambda arguments: print("hello"))
+    below = subparsers.add_parser("deep").add_subparsers(required=True)
+    below.add_parser("er").set_defaults(run=lambda arguments: print("deeper"))
+"""
+)
+
+
+@pytest.fixture
+def command(monkeypatch, tmp_path, capsys):
+    """Return a function that runs `dyn` with such packages installed."""
+
+    def run(*arguments, **packages):
+        for name, module in packages.items():
+            _package(tmp_path, name, module)
+        monkeypatch.syspath_prepend(str(tmp_path))
+        importlib.invalidate_caches()
+        monkeypatch.setattr("dyn_core.solving.registry._registry", None)
+        try:
+            status = cli.main(arguments)
+        except SystemExit as error:
+            status = error.code
+        return status, capsys.readouterr()
+
+    return run
+
+
+@pytest.mark.parametrize("what", BAD_COMMANDS)
+def test_a_bad_command_is_left_out_and_dyn_works(command, what):
+    """Every `dyn` command works, with one line that names the distribution."""
+    module, words = BAD_COMMANDS[what]
+    name = f"bad_command_{what}"
+    status, said = command(
+        "info", "two_link", **{name: module, "z" + name: GOOD_COMMAND}
+    )
+    assert status == 0
+    assert "moving bodies" in said.out
+    (line,) = said.err.splitlines()
+    assert line.startswith(f"dyn: warning: plugin left out: {name} ")
+    assert re.search(words, line), line
+    status, said = command("plugins")
+    assert status == 1
+    assert "rnea " in said.out
+    assert said.err.splitlines() == [line]
+    status, said = command("greet")
+    assert (status, said.out) == (0, "hello\n")
+    status, said = command("--help")
+    assert status == 0
+    assert "say hello" in said.out
+    assert not re.search(r"^ +x\d", said.out, re.M)
+
+
+def test_commands_of_plugins(command):
+    """Names, other names, and commands below a command all serve."""
+    module = GOOD_COMMAND
+    assert command("greet", good_command=module)[0] == 0
+    for words, wanted in ((["hello"], "hello\n"), (["deep", "er"], "deeper\n")):
+        status, said = command(*words)
+        assert (status, said.out, said.err) == (0, wanted, "")
+
+
+def test_dyn_works_beside_a_plugin_that_ends_the_process(tmp_path):
+    """The command of a user, in a process of its own."""
+    _package(tmp_path, "ends_dyn", "import sys\nsys.exit(3)\n")
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-m", "dyn_core.cli", "plugins"],
+        env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "rnea " in done.stdout
+    assert done.stderr == (
+        "dyn: warning: plugin left out: ends_dyn (ends_dyn) cannot be loaded:"
+        " SystemExit: 3\n"
+    )
+
+
 def test_importing_registers_nothing():
     """Import dyn_core alone reads no entry points and no ROS, LLVM or matplotlib."""
     code = (
-        "import sys, dyn_core, dyn_core.registry as r; "
+        "import sys, dyn_core, dyn_core.solving.registry as r; "
         "bad = {'rclpy', 'matplotlib', 'llvmlite', 'dyn_plugins'} & set(sys.modules); "
         "assert not bad, bad; assert r._registry is None"
     )
@@ -138,7 +322,9 @@ def test_a_solver_object_does_where_a_name_does(shipped):
     """`dyn.solver` gives a Solver back; an unregistered one fills a slot."""
     rnea = dyn.solver("rnea")
     assert dyn.solver(rnea) is rnea
-    own = dyn.TextSolver("own", dyn.INVERSE_DYNAMICS, rnea.text)
+    own = dyn.authoring.TracedSolver(
+        "own", dyn.problems.INVERSE_DYNAMICS, rnea.algorithm
+    )
     model = shipped["two_link"]
     law = dyn.solver("computed_torque")
     rng = np.random.default_rng(0)
@@ -193,6 +379,177 @@ def test_a_package_installed_by_pip(tmp_path):
     assert "no solver is called 'nobody'" in wrong.stderr
 
 
+TANKS = '''"""Tanks in a row: a kind of system, a problem, a law and a solver of its own."""
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dyn_core.authoring import Port, Signature, System, SystemKind, TracedSolver, hookimpl
+from dyn_core.testing.case import SystemCase
+
+
+@dataclass(frozen=True)
+class Tanks(System):
+    """Tanks that run into each other, the last one out."""
+
+    kind = "tanks"
+    name: str
+    valves: tuple[Any, ...]
+
+    @property
+    def sizes(self):
+        return {"n": len(self.valves)}
+
+    def parameter(self, path):
+        return list(self.valves)
+
+    def unit(self, path):
+        return "m2/s"
+
+    def with_values(self, values):
+        return replace(self, valves=tuple(values.get("valves", self.valves)))
+
+
+LEVELS, RATES = Port("levels", ("n",), "m"), Port("rates", ("n",), "m3/s")
+TANK_RATES = Signature("tank_rates", (LEVELS,), (RATES,), system="tanks")
+
+
+def tank_rates(model, levels):
+    """Return what flows in less what flows out.
+
+    Source: Torricelli, without the root.
+    """
+    out = [valve * level for valve, level in zip(model.valves, levels)]
+    return [SIGN * (a - b) for a, b in zip([0.0, *out], out)]
+
+
+def water_is_kept(case):
+    """What all tanks lose runs out of the last one."""
+    levels = case.rng.uniform(size=len(case.model.valves))
+    rates = case.program()(levels)
+    yield rates.sum(), -case.model.valves[-1] * levels[-1]
+
+
+def sample(seed, size):
+    valves = np.random.default_rng(seed).uniform(1, 2, size)
+    return Tanks(f"tanks {seed}", tuple(valves.tolist()))
+
+
+@hookimpl
+def dyn_problems():
+    return [TANK_RATES]
+
+
+@hookimpl
+def dyn_laws():
+    return {TANK_RATES: [water_is_kept]}
+
+
+@hookimpl
+def dyn_systems():
+    return [SystemKind("tanks", SystemCase, sample)]
+
+
+@hookimpl
+def dyn_solvers():
+    return [TracedSolver("tank_rates", TANK_RATES, tank_rates)]
+'''
+
+
+@pytest.mark.parametrize(("sign", "status"), [("1", 0), ("-1", 1)])
+def test_a_foreign_world_is_put_to_its_own_laws(command, sign, status):
+    """Problem, law, kind of system and solver of a plugin; a wrong solver fails."""
+    module = TANKS.replace("SIGN", sign)
+    found, said = command("check-plugin", "tank_rates", **{f"tanks_{status}": module})
+    assert (found, said.err) == (status, "")
+    count = 5 - status
+    for k in range(3):
+        assert f"tank_rates on tanks {k} (graph): {count} of 5 laws hold" in said.out
+    assert ("FAIL water_is_kept" in said.out) == bool(status)
+    registry = dyn.default_registry()
+    assert "tank_rates" in [problem.name for problem in registry.problems()]
+    assert registry.system("tanks").name == "tanks"
+
+
+LACKS = {  # the hook that the plugin lacks, what is said when it is put to the test
+    "dyn_problems": "no plugin offers the problem 'tank_rates' .*; known: .*rnea",
+    "dyn_laws": "no plugin offers a law of the problem 'tank_rates'; valid: one or more",
+    "dyn_systems": "no plugin offers the kind of system 'tanks' .*; known: .*robot",
+}
+
+
+@pytest.mark.parametrize("hook", LACKS)
+def test_what_nobody_offers_is_refused_in_words(command, hook):
+    """A solver of an unknown problem, without laws, or of an unknown kind of system."""
+    module = TANKS.replace("SIGN", "1").replace(
+        f"@hookimpl\ndef {hook}", f"def _{hook}"
+    )
+    status, said = command("check-plugin", "tank_rates", **{f"lacks_{hook}": module})
+    words = LACKS[hook].replace("rnea", "inverse_dynamics")
+    assert status == 1
+    assert re.search(words, said.err), said.err
+
+
+BAD_OFFERS = {  # hook, what it does, what is said of it
+    "problems_of_another_kind": ("dyn_problems", "return [3]", "gave 3, not a Signature"),
+    "a_problem_twice": ("dyn_problems", "return [BIAS_FORCE] * 2", "'bias_force' twice"),
+    "a_known_problem": (
+        "dyn_problems", "return [BIAS_FORCE]", "'bias_force' that there is already",
+    ),
+    "a_hook_that_fails": ("dyn_problems", "raise OSError('no')", "failed: OSError: no"),
+    "laws_without_a_problem": (
+        "dyn_laws", "return {'x': []}", "laws of 'x'; valid: a Signature",
+    ),
+    "laws_in_a_list": ("dyn_laws", "return [3]", r"gave \[3\]; valid: a mapping"),
+    "laws_that_cannot_be_called": (
+        "dyn_laws", "return {BIAS_FORCE: [3]}", "offers 3 as a law of bias_force; valid",
+    ),
+    "a_law_twice": (
+        "dyn_laws", "return {BIAS_FORCE: [dyn_laws, dyn_laws]}",
+        "the law of bias_force 'dyn_laws' twice",
+    ),
+    "laws_that_fail": ("dyn_laws", "raise SystemExit(3)", "failed: SystemExit: 3"),
+    "a_system_of_another_kind": (
+        "dyn_systems", "return ['x']", "gave 'x', not a SystemKind",
+    ),
+    "a_known_system": (
+        "dyn_systems", "return [SystemKind('robot', print, print)]",
+        "kind of system 'robot' that there is already",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", BAD_OFFERS)
+def test_a_bad_offer_is_left_out_and_the_rest_is_tested(fresh, what):
+    """Whatever a plugin's problems, laws and systems are, it is named; others serve."""
+    hook, does, words = BAD_OFFERS[what]
+    module = (
+        "from dyn_core.problems import BIAS_FORCE\n"
+        "from dyn_core.authoring import SystemKind\n"
+        f"{HOOK}def {hook}():\n    {does}\n"
+    )
+    with pytest.warns(RuntimeWarning, match=f"plugin left out: bad_{what}"):
+        registry = fresh(**{f"bad_{what}": module})
+        laws = registry.laws(dyn.problems.BIAS_FORCE)
+        kind = registry.system("robot")
+    (failure,) = registry.failures
+    assert re.search(words, str(failure)), failure
+    assert [law.__name__ for law in laws] == ["bias_is_inverse_dynamics_at_rest"]
+    assert kind.sample is random_model
+
+
+def test_a_law_of_another_for_a_known_problem_is_added(fresh):
+    """Every solver of the problem is put to it, too."""
+    module = (
+        "from dyn_core.problems import BIAS_FORCE\n\ndef mine(case):\n    yield 1, 1\n\n"
+        f"{HOOK}def dyn_laws():\n    return {{BIAS_FORCE: [mine]}}\n"
+    )
+    registry = fresh(more_laws=module)
+    names = [law.__name__ for law in registry.laws(dyn.problems.BIAS_FORCE)]
+    assert names == ["bias_is_inverse_dynamics_at_rest", "mine"]
+
+
 def test_a_solver_refuses_what_it_is_not_for():
     """A solver for robots takes no chain, one for chains no robot, and none a name."""
     chain = dyn.make_chain([1.0], [1.0, 1.0], name="two points")
@@ -205,3 +562,175 @@ def test_a_solver_refuses_what_it_is_not_for():
     ):
         with pytest.raises(dyn.UnsupportedError, match=words):
             dyn.solver(name).build(system)
+
+
+def _solver(algorithm, signature=None, name="mine", **parts):
+    """Return a TracedSolver of forward dynamics, or of another Signature."""
+    signature = signature or dyn.problems.FORWARD_DYNAMICS
+    return dyn.authoring.TracedSolver(name, signature, algorithm, **parts)
+
+
+def _no_f_ext(model, q, qd, tau):
+    return tau
+
+
+def _slot_before_input(model, q, qd, tau, inner, f_ext):
+    return tau
+
+
+def _unfilled(model, q, qd, tau, f_ext, gain):
+    return tau
+
+
+TAKES = {  # what the algorithm does not take, the algorithm, slots, what is said
+    "input": (_no_f_ext, {}, r"\(model, q, qd, tau, f_ext\).*takes no input f_ext"),
+    "order": (_slot_before_input, {"inner": dyn.problems.MASS_MATRIX},
+              "inputs come before slots"),
+    "slot": (_no_f_ext, {"inner": dyn.problems.MASS_MATRIX}, "no slot or option inner"),
+    "value": (_unfilled, {}, "nothing fills gain"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", TAKES)
+def test_an_algorithm_with_wrong_parameters_is_refused_when_it_is_offered(what):
+    """The message shows the call and names what is missing."""
+    algorithm, slots, words = TAKES[what]
+    with pytest.raises(dyn.SignatureError, match=words):
+        _solver(algorithm, slots=slots)
+
+
+def _uneven(model, q, qd, tau, f_ext):
+    return [None, (tau[1][0], tau[2][0]), ()]
+
+
+def _too_long(model, q, qd, tau, f_ext):
+    return [*tau, tau[1]]
+
+
+def _too_short(model, q, qd, tau, f_ext):
+    return tau[:-1]
+
+
+def _one_number(model, q, qd, tau, f_ext):
+    return tau[1][0]
+
+
+SHAPES = {
+    _uneven: r"mine: qdd of joint 'joint1': wanted 1 number, got 2",
+    _too_long: r"mine: qdd: wanted a list of 3 entries, .* got 4",
+    _too_short: r"mine: qdd: wanted a list of 3 entries, .* got 2",
+    _one_number: r"mine: qdd: wanted a list of 3 entries, .* got a number",
+}
+
+
+@pytest.mark.parametrize("algorithm", SHAPES, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("engine", ["plain", "graph"])
+def test_results_of_the_wrong_size_are_refused_by_joint(shipped, algorithm, engine):
+    """No joint is driven by the number of another one."""
+    model = shipped["two_link"]
+    with pytest.raises(dyn.ShapeError, match=SHAPES[algorithm]):
+        program = _solver(algorithm).build(model, engine=engine)
+        program(*np.zeros((3, model.nv)))
+
+
+def test_flat_results_of_the_wrong_size_are_refused(shipped):
+    """Vectors of another length, and another number of results."""
+    model = shipped["two_link"]
+
+    def longer(model, q, qd, tau, f_ext):
+        return dyn.authoring.Vector([*tau, 1.0])
+
+    def two(model, q, qd):
+        return q
+
+    with pytest.raises(dyn.ShapeError, match="mine: qdd: wanted 2 numbers.*got 3"):
+        _solver(longer, by_joint=False).build(model, engine="graph")(*np.zeros((3, 2)))
+    energy = _solver(two, dyn.problems.ENERGY, by_joint=False)
+    with pytest.raises(dyn.ShapeError, match="y.*kinetic.*number|wanted 2 results"):
+        energy.build(shipped["arm7"], engine="graph")(*np.zeros((2, 7)))
+
+
+def _index(model, q, qd, tau, f_ext):
+    return [None, *(tau[k][7:][3] for k in model.bodies)]
+
+
+def _numpy(model, q, qd, tau, f_ext):
+    return [None, *(np.sin(x) for x in tau[1:])]
+
+
+@pytest.mark.parametrize("algorithm", [_index, _numpy], ids=lambda f: f.__name__)
+def test_what_an_algorithm_raises_names_solver_plugin_file_and_line(shipped, algorithm):
+    """An error of Python in an algorithm comes out as a TraceError."""
+    registry, plugin = Registry(), types.ModuleType("leaky")
+    plugin.dyn_solvers = dyn.authoring.hookimpl(lambda: [_solver(algorithm)])
+    registry.register(plugin)
+    solver = registry.solver("mine")
+    line = algorithm.__code__.co_firstlineno + 1
+    words = rf"mine \(leaky\): .*test_third_party.py:{line}"
+    with pytest.raises(dyn.TraceError, match=words) as caught:
+        solver.build(shipped["two_link"], engine="graph")(*np.zeros((3, 2)))
+    assert caught.value.__cause__ is not None
+
+
+@pytest.mark.parametrize(
+    "name", ["", "a b", "a\nb", "aba\u202e", "\u0430ba", "2nd", "a-b", None, 3]
+)
+def test_names_of_solvers_are_plain_identifiers(name):
+    """No empty name, no line feed, no look-alike of another alphabet."""
+    plugin = types.ModuleType("odd")
+    offer = _solver(lambda *x: x[3], name=name)
+    plugin.dyn_solvers = dyn.authoring.hookimpl(lambda: [offer])
+    with pytest.raises(dyn.PluginError, match="valid: letters a-z, digits and undersc"):
+        Registry().register(plugin)
+
+
+def test_a_plugin_can_be_unregistered_and_registered_anew():
+    """Its solvers go with it; a name that clashed is free again."""
+    registry = Registry()
+    first, second = types.ModuleType("first"), types.ModuleType("second")
+    for plugin in (first, second):
+        plugin.dyn_solvers = dyn.authoring.hookimpl(lambda: [_solver(lambda *x: x[3])])
+    with pytest.raises(dyn.PluginError, match="first is not registered"):
+        registry.unregister(first)
+    registry.register(first)
+    with pytest.raises(dyn.PluginError, match="that first offers too"):
+        registry.register(second)
+    registry.unregister(first)
+    assert registry.names() == []
+    registry.register(second)
+    assert registry.solver("mine").origin == "second"
+
+
+def test_unknown_inputs_of_a_build_name_what_is_valid(shipped):
+    """The nearest optional input or parameter path; no input twice."""
+    rnea, model = dyn.solver("rnea"), shipped["two_link"]
+    for inputs, words in (
+        ("f_ex", "did you mean 'f_ext'"),
+        ("joint1.dampng", "did you mean 'joint1.damping'"),
+        ("joint.damping", "no moving joint is called 'joint'; did you mean 'joint"),
+        ("lnk1.mass", "no link is called 'lnk1'; did you mean 'link1'"),
+    ):
+        with pytest.raises(dyn.ModelError, match=words):
+            rnea.build(model, inputs=[inputs])
+    with pytest.raises(dyn.UnsupportedError, match="'q' is an input .* already"):
+        rnea.build(model, inputs=["q"])
+
+
+def test_unknown_names_name_the_nearest(shipped):
+    """Solvers, problems, options, slots, engines, links, joints, robots."""
+    model, step = shipped["two_link"], dyn.solver("semi_implicit_euler")
+    for ask, words in (
+        (lambda: dyn.solver("RNEA"), "did you mean 'rnea'"),
+        (lambda: dyn.solvers("step_"), "did you mean 'step'"),
+        (lambda: dyn.problems.find("jacobean"), "did you mean 'jacobian'"),
+        (lambda: step.build(model, limit_stop=True), "did you mean 'limit_stops'"),
+        (lambda: step.build(model, forward_dynamic="aba"), "mean 'forward_dynamics'"),
+        (lambda: step.build(model, engine="nativ"), "did you mean 'native'"),
+        (lambda: model.frame("lnk2"), "no link is called 'lnk2'; did you mean 'link2'"),
+        (lambda: model.body_of_joint("joint_1"), "did you mean 'joint1'"),
+        (lambda: dyn.robots.path("arm"), "did you mean 'arm7'"),
+        (lambda: step.build(model, forward_dynamics="abba"),
+         "no solver is called 'abba'; did you mean 'aba'. valid for forward_dynamics:"),
+    ):  # fmt: skip
+        with pytest.raises(dyn.DynError, match=words):
+            ask()

@@ -6,11 +6,11 @@ import pytest
 import dyn_core as dyn
 from dyn_core import robots
 from dyn_core.engines import ENGINES, available
+from dyn_core.testing.case import Case
 from dyn_core.testing.conformance import check, refuses_in_words, served_model
-from dyn_core.testing.laws import LAWS
 from dyn_core.testing.models import random_model
 
-NAMES = dyn.solvers()
+NAMES = dyn.solvers(references=True)
 ROBOTIC = [name for name in NAMES if dyn.solver(name).signature.system == "robot"]
 OTHERS = [name for name in NAMES if name not in ROBOTIC]
 RANDOM = 40
@@ -18,13 +18,14 @@ RANDOM = 40
 
 def _assert_laws(solver, model, engine, seed=0):
     findings = check(solver, model, engine, seed)
-    assert len(findings) >= 4 + len(LAWS[solver.signature])
+    laws = dyn.default_registry().laws(solver.signature)
+    assert len(findings) >= 4 + len(laws)
     broken = [str(finding) for finding in findings if not finding.good]
     assert not broken, f"{solver.name} on {model.name}, {engine}: {broken}"
 
 
 def pytest_generate_tests(metafunc):
-    """Give solver, engine and shipped robot: a seeded rotation, all with --full."""
+    """Return solver, engine and shipped robot: a seeded rotation, all with --full."""
     if metafunc.function.__name__ != "test_laws_on_shipped_robots":
         return
     names, engines = robots.names(), available()
@@ -84,12 +85,46 @@ def test_laws_on_other_systems(name, engine, full):
         _assert_laws(solver, served_model(solver, int(seed), 3), engine, int(seed))
 
 
+def test_the_laws_build_each_program_once(shipped, monkeypatch):
+    """Laws of one solver, robot and engine share what is built with the same choices."""
+    built = []
+    build = dyn.authoring.TracedSolver.build
+
+    def counted(solver, model, **choices):
+        built.append((solver.name, repr(sorted(choices.items()))))
+        return build(solver, model, **choices)
+
+    monkeypatch.setattr(dyn.authoring.TracedSolver, "build", counted)
+    check(dyn.solver("aba"), shipped["two_link"], "graph")
+    assert {"aba", "rnea", "crba", "bias", "jacobian"} <= {name for name, _ in built}
+    assert len(built) == len(set(built)), built
+
+
+def test_programs_of_other_choices_are_others(shipped):
+    """Each choice counts with its type, also inside lists; so does the engine."""
+    model = shipped["two_link"]
+    case = Case(dyn.solver("aba"), model, "graph", np.random.default_rng(0))
+    choices = (
+        {}, {"inputs": ["f_ext"]}, {"inputs": ("f_ext",)}, {"inputs": ["gravity"]},
+        {"joint_friction": True}, {"joint_friction": np.True_}, {"engine": "plain"},
+    )  # fmt: skip
+    programs = [case.other("aba", **chosen) for chosen in choices]
+    assert len({id(program) for program in programs}) == len(choices)
+    for chosen, program in zip(choices, programs, strict=True):
+        assert case.other("aba", **chosen) is program
+    assert case.other("rnea") is not programs[0]
+    alike = Case(case.solver, model, "graph", np.random.default_rng(0))
+    assert alike.other("aba") is not programs[0]
+
+
 def test_a_refusal_without_words_is_noticed(shipped):
     """The suite can fail: a refusal must name the joint and what is valid."""
-    text = dyn.solver("rnea").text
+    text = dyn.solver("rnea").algorithm
 
     def mute(reason):
-        return dyn.TextSolver("mute", dyn.INVERSE_DYNAMICS, text, supports=reason)
+        return dyn.authoring.TracedSolver(
+            "mute", dyn.problems.INVERSE_DYNAMICS, text, supports=reason
+        )
 
     model = shipped["two_link"]
     for words in ("no", f"joint '{model.names[1]}' is bad", "valid: others"):
@@ -98,15 +133,19 @@ def test_a_refusal_without_words_is_noticed(shipped):
     good = f"joint '{model.names[1]}' is bad; valid: others"
     (finding,) = check(mute(lambda _: good), model, "graph")
     assert finding.good
-    with pytest.raises(dyn.UnsupportedError, match="no random robot is served by mute"):
+    with pytest.raises(
+        dyn.UnsupportedError, match="no random system is served by mute"
+    ):
         served_model(mute(lambda _: "no"), 0, 3)
 
 
 def test_every_signature_has_a_solver_and_laws():
     """No Signature is left without a solver or without a law."""
-    for signature in dyn.SIGNATURES:
+    registry = dyn.default_registry()
+    assert set(dyn.problems.PROBLEMS) <= set(registry.problems())
+    for signature in registry.problems():
         assert dyn.solvers(signature), signature.name
-        assert LAWS[signature], signature.name
+        assert registry.laws(signature), signature.name
 
 
 def test_two_solvers_of_forward_dynamics_are_interchangeable(shipped):
@@ -114,23 +153,25 @@ def test_two_solvers_of_forward_dynamics_are_interchangeable(shipped):
     rng = np.random.default_rng(3)
     model = shipped["arm7"]
     q, qd, tau = model.random(rng), rng.normal(size=7), rng.normal(size=7)
-    assert {"aba", "dense"} <= set(dyn.solvers(dyn.FORWARD_DYNAMICS))
+    assert {"aba", "dense"} <= set(dyn.solvers(dyn.problems.FORWARD_DYNAMICS))
     answers = [dyn.solver(n).build(model)(q, qd, tau) for n in ("aba", "dense")]
     np.testing.assert_allclose(answers[0], answers[1], rtol=1e-10)
 
 
-@pytest.mark.parametrize("signature", [dyn.INVERSE_DYNAMICS, dyn.MASS_MATRIX])
+@pytest.mark.parametrize(
+    "signature", [dyn.problems.INVERSE_DYNAMICS, dyn.problems.MASS_MATRIX]
+)
 def test_a_wrong_solver_breaks_laws(signature, shipped):
     """The suite can fail: a solver with one flipped sign does not get through."""
     name = dyn.solvers(signature)[0]
     right = dyn.solver(name)
 
     def flipped(*args):
-        result = right.text(*args)
+        result = right.algorithm(*args)
         if isinstance(result, dict):
             return {k: -v if k[0] != k[1] else v for k, v in result.items()}
         return [None, *[-x for x in result[1:]]]
 
-    wrong = dyn.TextSolver("wrong", signature, flipped)
+    wrong = dyn.authoring.TracedSolver("wrong", signature, flipped)
     findings = check(wrong, shipped["arm7"], "graph")
     assert any(not finding.good for finding in findings)

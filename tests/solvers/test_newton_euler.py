@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core import Force, Motion, Vector, cross, cross3
+from dyn_core.authoring import Force, Motion, Vector, cross, cross3
 from dyn_core.model import Build, Description, JointSpec, LinkSpec, Mimic, assemble
 from dyn_core.model.coordinates import split_q, split_v
 from dyn_core.spatial import RigidInertia
@@ -12,9 +12,9 @@ from dyn_core.testing import TOLERANCES, scaled_error
 from dyn_core.testing.case import derivative
 from dyn_core.testing.dataflow import Dependence, dataflow, passes
 from dyn_core.testing.models import chain, random_inertia, random_model
-from dyn_plugins import closed_form as closed
-from dyn_plugins import rnea_vectors as vectors
-from dyn_plugins.rnea import rnea_spatial
+from dyn_plugins.dynamics.rnea import rnea_spatial
+from dyn_plugins.references import closed_form as closed
+from dyn_plugins.references import rnea_vectors as vectors
 
 EXACT = TOLERANCES["exact"]
 ONE = ("revolute", "continuous", "prismatic")
@@ -75,7 +75,7 @@ def test_vectors_and_spatial_quantities_correspond(seed):
 
 def test_classical_and_spatial_accelerations_are_what_they_are_said_to_be():
     """a is the second derivative of the origin's position, the spatial one that of [w; v]."""
-    model = _tree(5).build.again(gravity=(0.0, 0.0, 0.0))
+    model = _tree(5).rebuilt(gravity=(0.0, 0.0, 0.0))
     q, qd, qdd = _drawn(model, 5)
     poses = dyn.solver("forward_kinematics").build(
         model, engine="plain", frames=[f"b{i}" for i in range(1, model.nb + 1)]
@@ -303,8 +303,8 @@ def test_a_heavy_pendulum_hangs_still():
 )
 def test_gravity_by_offset_or_by_forces_gives_the_same_joint_forces(gravity):
     """a_0 = -a_g, or f_ext = I a_g with a_0 = 0: the same f, n and tau."""
-    model = _tree(2).build.again(gravity=gravity)
-    weightless = model.build.again(gravity=(0.0, 0.0, 0.0))
+    model = _tree(2).rebuilt(gravity=gravity)
+    weightless = model.rebuilt(gravity=(0.0, 0.0, 0.0))
     q, qd, qdd = _split(model, *_drawn(model, 2))
     free = [Force.zero()] * (model.nb + 1)
     a_g, weight = [model.a_grav], [Force.zero()]
@@ -329,7 +329,7 @@ def test_gravity_by_offset_or_by_forces_gives_the_same_joint_forces(gravity):
 
 
 def _path(model, i):
-    """Give a body and its ancestors."""
+    """Return a body and its ancestors."""
     found = set()
     while i:
         found.add(i)
@@ -345,21 +345,21 @@ def _branched():
 
 def test_two_passes():
     """Velocities, accelerations and body forces outwards, joint forces inwards."""
-    found = dataflow(rnea_spatial, _branched(), dyn.INVERSE_DYNAMICS)
-    table = {turn: set(names) for turn, names in passes(found).items()}
+    found = dataflow(rnea_spatial, _branched(), dyn.problems.INVERSE_DYNAMICS)
+    table = {number: set(names) for number, names in passes(found).items()}
     assert table == {1: {"S", "X", "v", "a", "f"}, 2: {"tau", "f"}}
 
 
 def test_pass_one_never_reads_a_child_and_pass_two_no_motion():
     """Each quantity is made of what the equations say, and of nothing else."""
     model = _branched()
-    found = dataflow(rnea_spatial, model, dyn.INVERSE_DYNAMICS)
+    found = dataflow(rnea_spatial, model, dyn.problems.INVERSE_DYNAMICS)
     allowed = {"X": {"q"}, "S": set(), "v": {"X", "v", "qd"}, "a": {"X", "a", "v", "qd", "qdd"},
                "f": {"a", "v", "f_ext"}}  # fmt: skip
     for one in found:
         i, p = one.body, model.parent[one.body]
         names = {name for name, _ in one.reads}
-        if one.turn == 1:
+        if one.number == 1:
             assert one.read_bodies() <= {i, p}, one
             assert names <= allowed[one.name], one
             if one.name == "f":
@@ -377,7 +377,7 @@ def test_pass_one_never_reads_a_child_and_pass_two_no_motion():
 def test_what_joint_forces_and_velocities_depend_on():
     """tau_i: joints of ancestors, itself and descendants; v_i: ancestors and itself."""
     model = _branched()
-    found = dataflow(rnea_spatial, model, dyn.INVERSE_DYNAMICS)
+    found = dataflow(rnea_spatial, model, dyn.problems.INVERSE_DYNAMICS)
     for one in found:
         joints = {body for name, body in one.inputs if name in ("q", "qd", "qdd")}
         above = _path(model, one.body)
@@ -400,11 +400,11 @@ def test_a_text_that_reads_a_child_is_noticed():
             v[i] = qd[i] + qd[min(i + 1, model.nb)]
         return v
 
-    found = dataflow(wrong, chain(3), dyn.INVERSE_DYNAMICS)
+    found = dataflow(wrong, chain(3), dyn.problems.INVERSE_DYNAMICS)
     assert [sorted(one.read_bodies()) for one in found] == [[1, 2], [2, 3], [3]]
     coupled = random_model(3, size=6, kinds=ONE, mimic=1.0)
     with pytest.raises(dyn.UnsupportedError, match="followers"):
-        dataflow(wrong, coupled, dyn.INVERSE_DYNAMICS)
+        dataflow(wrong, coupled, dyn.problems.INVERSE_DYNAMICS)
 
 
 def test_a_dependence_joins_what_it_is_made_of():
@@ -440,7 +440,9 @@ def test_children_may_also_be_asked_for_their_forces():
             tau[i] = model.joint[i].S(q[i]).T @ f[i] + model.armature[i] * qdd[i]
         return tau
 
-    mine = dyn.TextSolver("by_children", dyn.INVERSE_DYNAMICS, by_children)
+    mine = dyn.authoring.TracedSolver(
+        "by_children", dyn.problems.INVERSE_DYNAMICS, by_children
+    )
     for seed in range(3):
         model = random_model(seed, size=6)
         given = _drawn(model, seed)

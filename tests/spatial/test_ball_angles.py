@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from dyn_core import Vector
+from dyn_core.authoring import Vector
+from dyn_core.engines.graph.trace import trace
 from dyn_core.engines.plain import Complex
-from dyn_core.engines.trace import trace
 from dyn_core.errors import SingularError
 from dyn_core.spatial import (
     Matrix,

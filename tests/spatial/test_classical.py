@@ -5,8 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dyn_core import Motion, Transform, Vector, cross
-from dyn_core.engines.trace import trace
+from dyn_core.authoring import Motion, Transform, Vector, cross
+from dyn_core.engines.graph.trace import trace
 from dyn_core.errors import NonFiniteError, ShapeError
 from dyn_core.spatial import (
     Force,
@@ -96,7 +96,7 @@ def test_worked_case_velocity_and_acceleration():
 
 
 def _cayley(c):
-    """Give a rotation by rational numbers: (1 + [c]) (1 - [c])^-1."""
+    """Return a rotation by rational numbers: (1 + [c]) (1 - [c])^-1."""
     x, y, z = c
     W = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]], object)
     cc = x * x + y * y + z * z
@@ -108,7 +108,7 @@ def _cayley(c):
 
 
 def _path(numbers):
-    """Give t -> Pose with polynomials of rational numbers."""
+    """Return t -> Pose with polynomials of rational numbers."""
     p, c = numbers
 
     def at(t):
@@ -121,7 +121,7 @@ def _path(numbers):
 
 
 def _rates(path, h=Fraction(1, 10**12)):
-    """Give pose, (w; r'), (alpha; r'') at 0 by exact central differences."""
+    """Return pose, (w; r'), (alpha; r'') at 0 by exact central differences."""
     back, here, on = path(-h), path(Fraction(0)), path(h)
     r = [np.array(list(x.r), object) for x in (back, here, on)]
     R = [np.array(x.R.rows, object) for x in (back, here, on)]

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dyn_core import Force, Motion, RigidInertia, Transform, Vector, cross
+from dyn_core.authoring import Force, Motion, RigidInertia, Transform, Vector, cross
 from dyn_core.spatial import conventions as to
 from dyn_core.spatial.lie import exp3
 
@@ -318,7 +318,7 @@ PLACE = np.array((0.2, -0.3, 0.4, *POSE[0, 3:]))  # of the second body in the fi
 
 
 def _two_bodies(q, qd, qdd):
-    """Give pose, v, a and J of a floating body and of one on a hinge, by hand."""
+    """Return pose, v, a and J of a floating body and of one on a hinge, by hand."""
     at_hinge = Transform.of_pose(*to.pose_parts(PLACE))
     turn = np.asarray(exp3(Vector((AXIS * q[7]).tolist())), float)
     X = Transform.of_pose(turn, (0.0, 0.0, 0.0)) @ at_hinge

@@ -2,16 +2,22 @@
 
 import importlib
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core import Force, Motion, RigidInertia, Transform, cross
-from dyn_core.spatial import MotionSubspace, bodies, conventions, geometry, se3
+from dyn_core.authoring import Force, Motion, RigidInertia, Transform, cross
+from dyn_core.spatial import MotionSubspace, conventions
+from dyn_core.spatial.guide import bodies, geometry, se3
+from dyn_core.spatial.guide import two_bodies as two
 from dyn_core.testing.models import random_model
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+SCRIPTS = (
+    "walk", "screws", "rules", "moving_frames", "motion_of_bodies", "structure",
+)  # fmt: skip
 
 
 def _turn(axis, angle):
@@ -45,16 +51,12 @@ def near(got, wanted, rtol=1e-10, atol=1e-11):
 
 @pytest.fixture
 def guide(monkeypatch):
-    """The example script of the guide."""
-    monkeypatch.syspath_prepend(str(EXAMPLES))
-    return importlib.import_module("six_d_vectors")
-
-
-@pytest.fixture
-def two(monkeypatch):
-    """The example script of two bodies."""
-    monkeypatch.syspath_prepend(str(EXAMPLES))
-    return importlib.import_module("two_bodies")
+    """The scripts of the guide, their names together."""
+    monkeypatch.syspath_prepend(str(EXAMPLES / "six_d_vectors"))
+    names = {}
+    for script in SCRIPTS:
+        names |= vars(importlib.import_module(script))
+    return SimpleNamespace(**names)
 
 
 # --- rules of use and stacked spaces
@@ -159,7 +161,9 @@ def test_apply_is_the_matrix():
     near(se3.unapply_force(E, r, se3.apply_force(E, r, f)), f)
     power = (se3.apply_motion(E, r, m) * se3.apply_force(E, r, f)).sum(-1)
     near(power, (m * f).sum(-1))
-    one = Transform(dyn.Matrix(E[1].tolist()), dyn.Vector(r[1].tolist()))
+    one = Transform(
+        dyn.authoring.Matrix(E[1].tolist()), dyn.authoring.Vector(r[1].tolist())
+    )
     near(X[1], one)
     near(se3.apply_motion(E[1], r[1], m)[3], one @ Motion.of(m[3].tolist()))
     near(se3.unapply_force(E[1], r, f[0])[3], se3.unapply_force(E[1], r[3], f[0]))
@@ -323,7 +327,7 @@ def test_k5_by_differences(guide, monkeypatch):
     """The three rates of K5 at t = 0, the frame's own by central differences."""
     T = np.eye(4)
     T[:3, :3], T[:3, 3] = E.T, r
-    monkeypatch.setattr(guide, "K5_POSE", se3.log(T))
+    monkeypatch.setattr("moving_frames.K5_POSE", se3.log(T))
     rates = guide.moving_frame(np.zeros(1))
     near(
         rates.components[0],
@@ -331,11 +335,11 @@ def test_k5_by_differences(guide, monkeypatch):
          0.603665903699, 0.357308668585], atol=1e-9,
     )  # fmt: skip
     near(
-        rates.own[0],
+        rates.intrinsic[0],
         [0.127770743816, -0.167668096841, 0.0897888986809, 0.735937839819,
          0.272278965254, 0.240800043609],
     )  # fmt: skip
-    near(rates.corrected, rates.own, atol=1e-9)
+    near(rates.corrected, rates.intrinsic, atol=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -372,7 +376,9 @@ def test_k6_and_the_particles_of_a_turn(guide):
 
 def test_k3_in_full():
     """Inertia in B, its rate, with every entry."""
-    B = Transform(dyn.Matrix(E.tolist()), dyn.Vector(r.tolist())).inverse
+    B = Transform(
+        dyn.authoring.Matrix(E.tolist()), dyn.authoring.Vector(r.tolist())
+    ).inverse
     moved = B.T @ K3 @ B
     I_B = [[1.48292357592, -0.961521350665, 0.481573920399, 0, -0.851478564574, -1.68325250299],
            [-0.961521350665, 1.1727589623, 0.575759238343, 0.851478564574, 0, 1.43758313333],
@@ -470,7 +476,7 @@ def test_gravity_both_ways(seed):
 # --- the worked examples
 
 
-def test_k7_by_3d_vectors(two):
+def test_k7_by_3d_vectors():
     """A, B, D, the accelerations; C = B.T; symmetric positive definite."""
     got = two.two_body_3d(two.K7)
     A, B, D = got.matrix[:3, :3], got.matrix[:3, 3:], got.matrix[3:, 3:]
@@ -488,15 +494,15 @@ def test_k7_by_3d_vectors(two):
     near(got.alpha, -0.477538175233)
 
 
-def _rest(two):
+def _rest():
     case = two.K7
     I1, I2 = case.body1.spatial(), case.body2.spatial()
     return I1, I2, case.axis(), case.load()
 
 
-def test_k7_by_spatial_vectors(two):
+def test_k7_by_spatial_vectors():
     """The same in eight quantities; the force through the hinge; eigenvalues."""
-    I1, I2, s, load = _rest(two)
+    I1, I2, s, load = _rest()
     near(s @ (I2 @ s), 0.5075)
     got = two.two_body_spatial(I1, I2, s, load)
     near(got.a1, [1.90183296785, 2.87119158076, -0.594856265537, 0.17688404791,
@@ -511,7 +517,7 @@ def test_k7_by_spatial_vectors(two):
         4.82253938339])  # fmt: skip
 
 
-def _random_case(two, seed):
+def _random_case(seed):
     rng = np.random.default_rng(seed)
 
     def body():
@@ -522,16 +528,16 @@ def _random_case(two, seed):
         )
 
     d = rng.normal(size=3)
-    return two.Case(
+    return two.HingedPair(
         body(), body(), rng.normal(size=3), d / np.linalg.norm(d),
         rng.normal(size=3), rng.normal(size=3),
     )  # fmt: skip
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_both_solutions_are_one(two, seed):
+def test_both_solutions_are_one(seed):
     """SV-10.3, SV-10.4: congruent and positive definite; the same accelerations."""
-    case = _random_case(two, seed)
+    case = _random_case(seed)
     I1, I2, s = case.body1.spatial(), case.body2.spatial(), case.axis()
     plain = two.two_body_3d(case)
     answer = two.two_body_spatial(I1, I2, s, case.load())
@@ -545,9 +551,9 @@ def test_both_solutions_are_one(two, seed):
         assert np.linalg.eigvalsh(M)[0] > 0
 
 
-def test_k8_moving(two):
+def test_k8_moving():
     """The reference values of two moving bodies."""
-    I1, I2, s, load = _rest(two)
+    I1, I2, s, load = _rest()
     got = two.two_body_moving(I1, I2, s, load, two.K8)
     near(cross(two.K8.v1, two.K8.v1 + s * two.K8.qd), [
         -0.426666666667, 0.0266666666667, 0.186666666667, 0.224, -0.290666666667,
@@ -563,10 +569,10 @@ def test_k8_moving(two):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_elimination_equals_constraint(two, seed):
+def test_elimination_equals_constraint(seed):
     """SV-9.7, SV-10.5: S eliminated, T imposed; at rest it is the first example."""
     rng = np.random.default_rng(seed)
-    case = _random_case(two, seed)
+    case = _random_case(seed)
     I1, I2, s, load = (
         case.body1.spatial(), case.body2.spatial(), case.axis(), case.load()
     )  # fmt: skip
@@ -586,16 +592,16 @@ def test_elimination_equals_constraint(two, seed):
          two.two_body_spatial(I1, I2, s, load).a1)  # fmt: skip
 
 
-def test_a_hinge_without_axis_or_inertia_is_refused(two):
+def test_a_hinge_without_axis_or_inertia_is_refused():
     """SV-10.2: s = 0 and s . I2 s <= 0 are ValueErrors."""
-    I1, I2, s, load = _rest(two)
+    I1, I2, s, load = _rest()
     for axis, body in ((Motion.zero(), I2), (s, RigidInertia.zero())):
         with pytest.raises(ValueError, match="must be positive"):
             two.two_body_spatial(I1, body, axis, load)
         with pytest.raises(ValueError, match="must be positive"):
             two.two_body_moving(I1, body, axis, load, two.K8)
     case = two.K7
-    flat = two.Case(case.body1, case.body2, case.P, 0 * case.s, case.f, case.n)
+    flat = two.HingedPair(case.body1, case.body2, case.P, 0 * case.s, case.f, case.n)
     with pytest.raises(ValueError, match="must be positive"):
         two.two_body_3d(flat)
     with pytest.raises(ValueError, match="needs a direction"):

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from dyn_core import Force, Motion
+from dyn_core.authoring import Force, Motion
 from dyn_core.model.joints import Floating, Prismatic, Revolute, Spherical
-from dyn_core.spatial import bodies, geometry
+from dyn_core.spatial.guide import bodies, geometry
 
 h = 1e-5
 PITCH = 0.3

@@ -3,14 +3,14 @@
 import numpy as np
 
 from dyn_core.spatial import Motion, RigidInertia, Transform, cross_motion
-from dyn_core.spatial.bodies import (
+from dyn_core.spatial.guide.bodies import (
     acceleration,
     equation_of_motion,
     force_at_point,
     kinetic_energy,
     momentum,
 )
-from dyn_core.spatial.se3 import crm
+from dyn_core.spatial.guide.se3 import crm
 
 R_A = np.array([[2, -1, 2], [2, 2, -1], [-1, 2, 2]]) / 3
 V = Motion.of((0.4, -0.7, 1.1, 0.5, 0.3, -0.2))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dyn_core.spatial import Matrix, Motion, Vector, lie
-from dyn_core.spatial.se3 import vee
+from dyn_core.spatial.guide.se3 import vee
 from dyn_core.testing.case import derivative
 
 XI = (0.4, -0.7, 1.1, 0.5, 0.3, -0.2)
@@ -108,7 +108,7 @@ def test_jacobians_are_derivatives():
 
 
 def vee_of(M):
-    """Give the vector of the antisymmetric part."""
+    """Return the vector of the antisymmetric part."""
     A = np.zeros((4, 4))
     A[:3, :3] = (M - M.T) / 2
     return vee(A)[:3]

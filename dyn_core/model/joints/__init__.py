@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from dyn_core.model.description import JointSpec
+from dyn_core.model.joints.ball_exp import BallExp
 from dyn_core.model.joints.base import GroupJoint, Joint
-from dyn_core.model.joints.curved import BallExp, Custom
+from dyn_core.model.joints.custom import Custom
 from dyn_core.model.joints.driven import Driven
-from dyn_core.model.joints.multi import Floating, Spherical
+from dyn_core.model.joints.one_axis import Continuous, Helical, Prismatic, Revolute
 from dyn_core.model.joints.product import (
     BallRPY,
     Cylindrical,
@@ -16,10 +16,7 @@ from dyn_core.model.joints.product import (
     Product,
     Universal,
 )
-from dyn_core.model.joints.single import Continuous, Helical, Prismatic, Revolute
-
-if TYPE_CHECKING:
-    from dyn_core.model.description import JointSpec
+from dyn_core.model.joints.quaternion import Floating, Spherical
 
 KINDS: dict[str, type[Joint]] = {
     joint.kind: joint
@@ -42,7 +39,7 @@ KINDS: dict[str, type[Joint]] = {
 
 
 def make_joint(spec: JointSpec) -> Joint:
-    """Make the joint of a specification.
+    """Return the joint of a specification.
 
     Source: KIM-2.4 (the library of joints).
     """

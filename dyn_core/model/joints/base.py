@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from dyn_core.jets import Jet, jet
+from dyn_core.model.description import JointSpec
+from dyn_core.numbers.scalar import Scalar
+from dyn_core.numbers.taylor import COORDINATE, derivatives, variables
 from dyn_core.spatial import Motion, MotionSubspace, Transform, Vector
 from dyn_core.spatial.lie import tangent_rate
-
-if TYPE_CHECKING:
-    from dyn_core.model.description import JointSpec
 
 
 class Joint(ABC):
     """Motion that a joint allows, as functions of its coordinates.
 
-    Everything takes number-like entries, so that it can be part of a text. S is in the
-    coordinates of the moving body. The contract:
+    Everything takes number-like entries, so that it can be part of an algorithm. S is
+    in the coordinates of the moving body. The contract:
 
     1. `X(q)` takes motions from the frame before the joint to the frame after it.
     2. `vJ = S(q) qd` is the velocity across the joint.
@@ -29,7 +28,8 @@ class Joint(ABC):
        other; `series` is their order from the base. Any other is a GroupJoint, or its
        coordinates act together. But for a GroupJoint, qd = dq/dt.
     5. `integrate(q, dv)` moves q by the body displacement S dv; `difference` undoes it.
-    6. `S_slopes` and `cJ_slopes` are derivatives by the coordinates, found by Jets.
+    6. `S_slopes` and `cJ_slopes` are derivatives by the coordinates, by Taylor
+       numbers.
 
     Source: RBDA, section 4.4 and RBD5-3.4 (jcalc); KIM-2.4.
     """
@@ -40,12 +40,12 @@ class Joint(ABC):
 
     @classmethod
     def about(cls, axis: Iterable[float]) -> Joint:
-        """Make one with this axis; kinds without an axis ignore it."""
+        """Return a joint with this axis; kinds without an axis ignore it."""
         return cls()
 
     @classmethod
     def specified(cls, spec: JointSpec, factors: Sequence[Joint]) -> Joint:
-        """Make the joint of a specification, its factors made already."""
+        """Return the joint of a specification, its factors made already."""
         return cls.about(spec.axis)
 
     @property
@@ -70,22 +70,21 @@ class Joint(ABC):
         return Motion.zero()
 
     def S_slopes(self, q: Vector) -> list[MotionSubspace]:
-        """Give the derivatives of S by each coordinate.
+        """Return the derivatives of S by each coordinate.
 
             dS_j/dq_k - dS_k/dq_j = S_j x S_k
 
-        Source: KIM-2.4, by Jets.
+        Source: KIM-2.4, by Taylor numbers.
         """
-        return [_slope(self.S(at)) for at in _along_each(q)]
+        return [_slope(self.S(moving)) for moving in _along_each(q)]
 
     def cJ_slopes(self, q: Vector, qd: Vector) -> MotionSubspace:
-        """Give the derivatives of cJ by each coordinate, at constant qd.
+        """Return the derivatives of cJ by each coordinate, at constant qd.
 
-        Source: KIM-2.4, by Jets.
+        Source: KIM-2.4, by Taylor numbers.
         """
-        rate = Vector(Jet(x) for x in qd)
-        found = (_slope([self.cJ(at, rate)])[0] for at in _along_each(q))
-        return MotionSubspace(found)
+        columns = (_slope([self.cJ(moving, qd)])[0] for moving in _along_each(q))
+        return MotionSubspace(columns)
 
     @abstractmethod
     def neutral(self) -> tuple[float, ...]:
@@ -111,11 +110,11 @@ class Joint(ABC):
         """Rate of the coordinates, dq/dt = Q(q) qd; qd itself but for quaternions."""
         return qd
 
-    def start_axes(self, qd: Vector, qdd: Vector) -> Vector:
+    def rate_in_initial_axes(self, qd: Vector, qdd: Vector) -> Vector:
         """Rate of the velocity in axes that stay as they are now."""
         return qdd
 
-    def advance(self, q: Vector, u: Vector, dt: Any) -> tuple[Vector, Vector]:
+    def advance(self, q: Vector, u: Vector, dt: Scalar) -> tuple[Vector, Vector]:
         """Coordinates and velocity after dt at the velocity u in the start's axes."""
         return self.normalize(self.integrate(q, u * dt)), u
 
@@ -152,7 +151,7 @@ class GroupJoint(Joint):
 
     @abstractmethod
     def motion(self, u: Vector) -> Motion:
-        """Give the displacement u as a Motion."""
+        """Return the displacement u as a Motion."""
 
     def rate(self, u: Vector, qd: Vector) -> Vector:
         """Rate of the displacement u from a fixed start, moving at qd."""
@@ -161,11 +160,13 @@ class GroupJoint(Joint):
 
 
 def _along_each(q: Vector) -> Iterator[Vector]:
-    """Give the coordinates as Jets that move along each of them in turn."""
+    """Return the coordinates with each of them in turn as the variable."""
     for k in range(len(q)):
-        yield Vector(Jet(x, float(j == k)) for j, x in enumerate(q))
+        yield Vector(variables(q, k))
 
 
 def _slope(columns: Iterable[Motion]) -> MotionSubspace:
-    """Give the rates of motions made of Jets."""
-    return MotionSubspace(Motion.of([jet(x).d1 for x in column]) for column in columns)
+    """Return the derivatives of motions by the coordinate that is the variable."""
+    return MotionSubspace(
+        Motion.of([derivatives(x, COORDINATE)[1] for x in column]) for column in columns
+    )

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
-from dyn_core.jets import variable
 from dyn_core.model.joints.base import Joint
-from dyn_core.model.joints.poses import Place, Pose, place
+from dyn_core.model.joints.moving_pose import Drive, MovingPose, moving_pose
+from dyn_core.numbers.scalar import Scalar
+from dyn_core.numbers.taylor import TIME, Taylor
 from dyn_core.spatial import Motion, MotionSubspace, Transform, Vector
 
 
@@ -19,8 +17,9 @@ class Driven(Joint):
         vJ = sigma = vee(T^-1 dT/dt),   cJ = d sigma/dt in body coordinates
 
     A joint of no coordinates: S has no columns, so an algorithm meets only its vJ and
-    cJ. The function gives the pose of the place at t: (R, p), R rows or None for no
-    rotation, made of the functions of dyn_core.scalar; its rates are found by Jets.
+    cJ. The function returns the pose at t: (R, p), R three rows or None for no
+    rotation, made of the functions of dyn_core.authoring; its rates are those of
+    Taylor numbers.
 
     Source: RBD5-3.4 (time-dependent joints).
     """
@@ -28,20 +27,20 @@ class Driven(Joint):
     kind = "driven"
     nq = nv = 0
 
-    def __init__(self, pose: Callable[[Any], Pose], t: Any = 0.0) -> None:
+    def __init__(self, pose: Drive, t: Scalar = 0.0) -> None:
         self.pose, self.t = pose, t
 
-    def at(self, t: Any) -> Driven:
-        """Give the same drive at the time t [s]."""
+    def at_time(self, t: Scalar) -> Driven:
+        """Return the same drive at the time t [s]."""
         return Driven(self.pose, t)
 
-    def _place(self) -> Place:
-        """Give rotation and position with their rates."""
-        return place(self.pose(variable(self.t)), "a drive")
+    def _placement(self) -> MovingPose:
+        """Return rotation and position with their rates."""
+        return moving_pose(self.pose(Taylor(self.t, 1.0, 0.0, TIME)), "a drive")
 
     def X(self, q: Vector) -> Transform:
         """Transform to the driven place at this time."""
-        return self._place().X
+        return self._placement().X
 
     def S(self, q: Vector) -> MotionSubspace:
         """No motion is free."""
@@ -49,11 +48,11 @@ class Driven(Joint):
 
     def vJ(self, q: Vector, qd: Vector) -> Motion:
         """Velocity of the place: sigma."""
-        return self._place().velocity
+        return self._placement().velocity
 
     def cJ(self, q: Vector, qd: Vector) -> Motion:
         """Rate of sigma's components."""
-        return self._place().acceleration
+        return self._placement().acceleration
 
     def neutral(self) -> tuple[float, ...]:
         """No coordinates."""

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dyn_core.errors import ModelError
+from dyn_core.model.description import JointSpec
 from dyn_core.model.joints.base import Joint
-from dyn_core.model.joints.single import Prismatic, Revolute, unit
+from dyn_core.model.joints.one_axis import Prismatic, Revolute, unit
 from dyn_core.spatial import Motion, MotionSubspace, Transform, Vector, cross
-
-if TYPE_CHECKING:
-    from dyn_core.model.description import JointSpec
 
 _X, _Y, _Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 
@@ -56,73 +53,73 @@ class Product(Joint):
 
     @classmethod
     def specified(cls, spec: JointSpec, factors: Sequence[Joint]) -> Joint:
-        """Make one of these factors."""
+        """Return the product of these factors."""
         return cls(factors)
 
     @property
     def series(self) -> tuple[int, ...] | None:
         """Order from the base in which the coordinates act."""
         orders = [factor.series for factor in self.factors]
-        found: list[int] = []
-        for order, at in zip(orders, self._own(), strict=True):
+        series: list[int] = []
+        for order, places in zip(orders, self._factor_places(), strict=True):
             if order is None:
                 return None
-            found += [at[k] for k in order]
-        return tuple(found)
+            series += [places[k] for k in order]
+        return tuple(series)
 
-    def _own(self) -> list[tuple[int, ...]]:
-        """Give the places of each factor's coordinates."""
+    def _factor_places(self) -> list[tuple[int, ...]]:
+        """Return the places of each factor's coordinates."""
         ends = np.cumsum([0, *(factor.nv for factor in self.factors)]).tolist()
         return [self.places[a:b] for a, b in zip(ends, ends[1:], strict=False)]
 
     def _split(self, *values: Vector) -> list[tuple[Joint, list[Vector]]]:
-        """Give each factor with its own part of the values."""
+        """Return each factor with its part of the values."""
         return [
-            (factor, [Vector(x[k] for k in at) for x in values])
-            for factor, at in zip(self.factors, self._own(), strict=True)
+            (factor, [Vector(x[k] for k in places) for x in values])
+            for factor, places in zip(self.factors, self._factor_places(), strict=True)
         ]
 
     def X(self, q: Vector) -> Transform:
         """Go over the factors, the first one first."""
         X = Transform.identity()
-        for factor, (own,) in self._split(q):
-            X = factor.X(own) @ X
+        for factor, (q_k,) in self._split(q):
+            X = factor.X(q_k) @ X
         return X
 
     def S(self, q: Vector) -> MotionSubspace:
         """Motion subspace: the factors' columns, moved by what comes behind them."""
         columns: list[Motion] = []
-        for factor, (own,) in self._split(q):
-            X = factor.X(own)
-            columns = [*(X @ column for column in columns), *factor.S(own)]
+        for factor, (q_k,) in self._split(q):
+            X = factor.X(q_k)
+            columns = [*(X @ column for column in columns), *factor.S(q_k)]
         return MotionSubspace(columns[self.places.index(k)] for k in range(self.nv))
 
     def cJ(self, q: Vector, qd: Vector) -> Motion:
         """Bias: the acceleration at constant qd, by the chain's recursion."""
         v, c = Motion.zero(), Motion.zero()
-        for factor, (own, rate) in self._split(q, qd):
-            X, vJ = factor.X(own), factor.vJ(own, rate)
+        for factor, (q_k, qd_k) in self._split(q, qd):
+            X, vJ = factor.X(q_k), factor.vJ(q_k, qd_k)
             v_p = X @ v
-            c = X @ c + factor.cJ(own, rate) + cross(v_p, vJ)
+            c = X @ c + factor.cJ(q_k, qd_k) + cross(v_p, vJ)
             v = v_p + vJ
         return c
 
-    def _gathered(self, parts: Iterable[Sequence[float]]) -> tuple[float, ...]:
-        """Give what the factors have, in the order of q."""
+    def _in_order(self, parts: Iterable[Sequence[float]]) -> tuple[float, ...]:
+        """Return numbers of the factors in the order of q."""
         flat = [x for part in parts for x in part]
         return tuple(flat[self.places.index(k)] for k in range(self.nq))
 
     def neutral(self) -> tuple[float, ...]:
         """Coordinates at which X is the identity."""
-        return self._gathered(factor.neutral() for factor in self.factors)
+        return self._in_order(factor.neutral() for factor in self.factors)
 
     def random(self, rng: np.random.Generator) -> tuple[float, ...]:
         """Each factor by itself."""
-        return self._gathered(factor.random(rng) for factor in self.factors)
+        return self._in_order(factor.random(rng) for factor in self.factors)
 
 
 def plane_axes(normal: Iterable[float]) -> tuple[Vector, Vector]:
-    """Give the in-plane axes: x and y turned by the least rotation that tilts z to n.
+    """Return the in-plane axes: x and y turned by the least rotation that tilts z to n.
 
     For n = z they are x and y; for n = -z, x and -y.
     """
@@ -137,7 +134,7 @@ def plane_axes(normal: Iterable[float]) -> tuple[Vector, Vector]:
 
 
 class _OfAxis(Product):
-    """Common part: factors that follow from one axis."""
+    """A product whose factors follow from one axis."""
 
     def __init__(self, axis: Iterable[float], factors: Iterable[Joint]) -> None:
         super().__init__(factors)
@@ -145,7 +142,7 @@ class _OfAxis(Product):
 
     @classmethod
     def specified(cls, spec: JointSpec, factors: Sequence[Joint]) -> Joint:
-        """Make one with this axis."""
+        """Return the joint with this axis."""
         return cls.about(spec.axis)
 
 
@@ -165,7 +162,7 @@ class Planar(_OfAxis):
 
     @classmethod
     def about(cls, axis: Iterable[float]) -> Joint:
-        """Make one with this axis."""
+        """Return the joint with this axis."""
         return cls(axis)
 
     def random(self, rng: np.random.Generator) -> tuple[float, ...]:
@@ -189,7 +186,7 @@ class Cylindrical(_OfAxis):
 
     @classmethod
     def about(cls, axis: Iterable[float]) -> Joint:
-        """Make one with this axis."""
+        """Return the joint with this axis."""
         return cls(axis)
 
 
@@ -211,7 +208,7 @@ class Universal(Product):
 
     @classmethod
     def specified(cls, spec: JointSpec, factors: Sequence[Joint]) -> Joint:
-        """Make one with these axes."""
+        """Return the joint with these axes."""
         return cls(*spec.axes)
 
 
@@ -240,7 +237,7 @@ class BallRPY(Product):
 
     @classmethod
     def specified(cls, spec: JointSpec, factors: Sequence[Joint]) -> Joint:
-        """Make one; it has no axis of its own."""
+        """Return the joint; it has no axis."""
         return cls()
 
     def random(self, rng: np.random.Generator) -> tuple[float, ...]:
@@ -268,7 +265,7 @@ class FreeRPY(Product):
 
     @classmethod
     def specified(cls, spec: JointSpec, factors: Sequence[Joint]) -> Joint:
-        """Make one; it has no axis of its own."""
+        """Return the joint; it has no axis."""
         return cls()
 
     def random(self, rng: np.random.Generator) -> tuple[float, ...]:

@@ -25,7 +25,7 @@ def swap_matrix(M: Any) -> np.ndarray:
 
 
 def classical_from_spatial(a: Any, v: Any) -> np.ndarray:
-    """Give [angular; origin's own acceleration] of a spatial acceleration.
+    """Return [angular; origin's own acceleration] of a spatial acceleration.
 
         r'' = a_lin + w x v
 
@@ -89,7 +89,7 @@ def quaternion(R: Any) -> np.ndarray:
 
 
 def pose_parts(q: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Give R (..., 3, 3) and p (..., 3) of our pose (x, y, z, qx, qy, qz, qw)."""
+    """Return R (..., 3, 3) and p (..., 3) of our pose (x, y, z, qx, qy, qz, qw)."""
     q = np.asarray(q, float)
     return rotation(q[..., 3:]), q[..., :3]
 
@@ -101,7 +101,7 @@ def pose_of_parts(R: Any, p: Any) -> np.ndarray:
 
 
 def turned(R: Any, x: Any) -> np.ndarray:
-    """Give both halves of (..., 6) in other axes: (R x_1, R x_2)."""
+    """Return both halves of (..., 6) in other axes: (R x_1, R x_2)."""
     x = np.asarray(x)
     halves = [np.einsum("...ij,...j->...i", R, h) for h in (x[..., :3], x[..., 3:])]
     return np.concatenate(halves, axis=-1)
@@ -121,7 +121,7 @@ def skews(r: Any) -> np.ndarray:
 
 
 def inertia_parts(I: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Give mass (...), com (..., 3) and inertia about it (..., 3, 3) of our 6x6.
+    """Return mass (...), com (..., 3) and inertia about it (..., 3, 3) of our 6x6.
 
     The com of a body without mass is the origin.
     """
@@ -143,7 +143,7 @@ def inertia_of_parts(m: Any, c: Any, Ic: Any) -> np.ndarray:
 
 
 def symmetric_entries(M: Any, order: tuple[str, ...]) -> np.ndarray:
-    """Give entries of symmetric 3x3 matrices by names such as xy, (..., 6)."""
+    """Return entries of symmetric 3x3 matrices by names such as xy, (..., 6)."""
     M = np.asarray(M, float)
     return np.stack([M[(..., *_place(name))] for name in order], axis=-1)
 

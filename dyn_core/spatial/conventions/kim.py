@@ -19,7 +19,7 @@ from dyn_core.spatial.conventions.common import (
 
 
 def kim_pose(q: Any) -> np.ndarray:
-    """Give T = [[R, p], [0, 1]], (..., 4, 4), of our pose (..., 7).
+    """Return T = [[R, p], [0, 1]], (..., 4, 4), of our pose (..., 7).
 
     Source: KIM (1)-(4); KIM-1.1.
     """
@@ -48,7 +48,7 @@ def adjoint(R: Any, p: Any) -> np.ndarray:
 
 
 def from_adjoint(Ad: Any) -> np.ndarray:
-    """Give our X of Kim's Ad_T, by blocks: Ad of T^-1.
+    """Return our X of Kim's Ad_T, by blocks: Ad of T^-1.
 
     X = Ad_{T^-1} = [[R.T, 0], [(p x R).T, R.T]]
     """

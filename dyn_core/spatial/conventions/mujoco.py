@@ -34,7 +34,7 @@ _ORDER = ("xx", "yy", "zz", "xy", "xz", "yz")
 
 
 def mujoco_pose(q: Any) -> np.ndarray:
-    """Give xpos, xquat (x, y, z, qw, qx, qy, qz) of our pose, (..., 7)."""
+    """Return xpos, xquat (x, y, z, qw, qx, qy, qz) of our pose, (..., 7)."""
     q = np.asarray(q)
     return np.concatenate([q[..., :3], quaternion_to_wxyz(q[..., 3:])], axis=-1)
 
@@ -46,7 +46,7 @@ def from_mujoco_pose(q: Any) -> np.ndarray:
 
 
 def mujoco_free_position(q: Any) -> np.ndarray:
-    """Give MuJoCo's qpos (x, y, z, qw, qx, qy, qz) of our free joint, (..., 7)."""
+    """Return MuJoCo's qpos (x, y, z, qw, qx, qy, qz) of our free joint, (..., 7)."""
     return mujoco_pose(q)
 
 
@@ -56,7 +56,7 @@ def from_mujoco_free_position(q: Any) -> np.ndarray:
 
 
 def mujoco_free_velocity(q: Any, v: Any) -> np.ndarray:
-    """Give MuJoCo's qvel of our free joint: linear in world axes, angular in body's."""
+    """MuJoCo's qvel of our free joint: linear in world axes, angular in body's."""
     v = np.asarray(v)
     world = np.einsum("...ij,...j->...i", rotation(np.asarray(q)[..., 3:]), v[..., 3:])
     body = np.broadcast_to(v[..., :3], world.shape)
@@ -71,12 +71,12 @@ def from_mujoco_free_velocity(q: Any, qvel: Any) -> np.ndarray:
 
 
 def mujoco_free_columns(q: Any) -> np.ndarray:
-    """Give B of qvel = B v, (..., 6, 6): orthogonal."""
+    """Return B of qvel = B v, (..., 6, 6): orthogonal."""
     return transposed(mujoco_free_velocity(np.asarray(q)[..., None, :], np.eye(6)))
 
 
 def mujoco_free_acceleration(q: Any, v: Any, a: Any) -> np.ndarray:
-    """Give MuJoCo's qacc, the rate of its qvel, of our qd and qdd.
+    """Return MuJoCo's qacc, the rate of its qvel, of our qd and qdd.
 
     d/dt (R v_lin) = R (a_lin + w x v_lin)
     """
@@ -89,7 +89,7 @@ def from_mujoco_free_acceleration(q: Any, v: Any, qacc: Any) -> np.ndarray:
 
 
 def mujoco_free_force(q: Any, tau: Any) -> np.ndarray:
-    """Give MuJoCo's qfrc of our joint force [moment; force]: equal power."""
+    """Return MuJoCo's qfrc of our joint force [moment; force]: equal power."""
     return mujoco_free_velocity(q, tau)
 
 
@@ -99,7 +99,7 @@ def from_mujoco_free_force(q: Any, qfrc: Any) -> np.ndarray:
 
 
 def mujoco_cvel(q: Any, com: Any, v: Any) -> np.ndarray:
-    """Give data.cvel of our velocity.
+    """Return data.cvel of our velocity.
 
         rot = R w,   lin = R v + (R w) x (com - p)
 
@@ -123,7 +123,7 @@ def from_mujoco_cvel(q: Any, com: Any, cvel: Any) -> np.ndarray:
 
 
 def mujoco_cacc(q: Any, com: Any, a: Any, g: Any) -> np.ndarray:
-    """Give data.cacc of our spatial acceleration; it includes -g.
+    """Return data.cacc of our spatial acceleration; it includes -g.
 
     Args:
         q, com: As mujoco_cvel takes them.
@@ -143,7 +143,7 @@ def from_mujoco_cacc(q: Any, com: Any, cacc: Any, g: Any) -> np.ndarray:
 
 
 def mujoco_cfrc(q: Any, com: Any, f: Any) -> np.ndarray:
-    """Give data.cfrc_int or cfrc_ext, torque first, of our force.
+    """Return data.cfrc_int or cfrc_ext, torque first, of our force.
 
     n = R n_body + (p - com) x R f
     """
@@ -162,7 +162,7 @@ def from_mujoco_cfrc(q: Any, com: Any, cfrc: Any) -> np.ndarray:
 
 
 def mujoco_xfrc(q: Any, c: Any, f: Any) -> np.ndarray:
-    """Give data.xfrc_applied: force, then torque about the body's own com, world axes.
+    """Data.xfrc_applied: force, then torque about the body's own com, world axes.
 
     Args:
         q: Pose of the body, (..., 7).
@@ -198,7 +198,7 @@ class MujocoInertia(NamedTuple):
 
 
 def mujoco_inertia(I: Any) -> MujocoInertia:
-    """Give mass, com, principal axes and moments of our 6x6 (..., 6, 6)."""
+    """Return mass, com, principal axes and moments of our 6x6 (..., 6, 6)."""
     m, c, Ic = inertia_parts(I)
     moments, axes = np.linalg.eigh(Ic)
     moments, axes = moments[..., ::-1], axes[..., ::-1].copy()
@@ -214,17 +214,17 @@ def from_mujoco_inertia(mass: Any, ipos: Any, iquat: Any, inertia: Any) -> np.nd
 
 
 def mujoco_full_inertia(I: Any) -> np.ndarray:
-    """Give MJCF's fullinertia of our 6x6: xx yy zz xy xz yz about the com, (..., 6)."""
+    """MJCF's fullinertia of our 6x6: xx yy zz xy xz yz about the com, (..., 6)."""
     return symmetric_entries(inertia_parts(I)[2], _ORDER)
 
 
 def from_mujoco_full_inertia(mass: Any, pos: Any, fullinertia: Any) -> np.ndarray:
-    """Give our 6x6 of the attributes of MJCF's inertial (no quat)."""
+    """Return our 6x6 of the attributes of MJCF's inertial (no quat)."""
     return inertia_of_parts(mass, pos, symmetric_of(fullinertia, _ORDER))
 
 
 def mujoco_cinert(q: Any, com: Any, I: Any) -> np.ndarray:
-    """Give data.cinert of our 6x6: world axes, about the subtree's com, (..., 10).
+    """Return data.cinert of our 6x6: world axes, about the subtree's com, (..., 10).
 
     xx yy zz xy xz yz, then mass times (own com - subtree's com), then mass.
     """
@@ -250,7 +250,7 @@ def from_mujoco_cinert(q: Any, com: Any, cinert: Any) -> np.ndarray:
 
 
 class PointJacobian(NamedTuple):
-    """What mj_jac gives of a point: rows in world axes, (..., 3, nv) each.
+    """Jacobians of a point as mj_jac has them: rows in world axes, (..., 3, nv) each.
 
     Attributes:
         jacp: Of its linear velocity.
@@ -264,7 +264,7 @@ class PointJacobian(NamedTuple):
 def mujoco_jacobian(
     q: Any, J: Any, free: Mapping[int, Any] | None = None
 ) -> PointJacobian:
-    """Give mj_jac's jacp, jacr, at the origin of a frame, of our Jacobian.
+    """Return mj_jac's jacp, jacr, at the origin of a frame, of our Jacobian.
 
     Args:
         q: Pose of the frame, (..., 7).

@@ -26,7 +26,7 @@ _ORDER = ("xx", "xy", "yy", "xz", "yz", "zz")
 
 
 def pinocchio_motion(v: Any) -> np.ndarray:
-    """Give Motion.vector of our velocity or spatial acceleration (..., 6)."""
+    """Return Motion.vector of our velocity or spatial acceleration (..., 6)."""
     return swap_blocks(v)
 
 
@@ -36,7 +36,7 @@ def from_pinocchio_motion(v: Any) -> np.ndarray:
 
 
 def pinocchio_classical_acceleration(a: Any, v: Any) -> np.ndarray:
-    """Give what getFrameClassicalAcceleration gives, of our a and v (..., 6)."""
+    """Return what getFrameClassicalAcceleration gives, of our a and v (..., 6)."""
     return swap_blocks(classical_from_spatial(a, v))
 
 
@@ -46,7 +46,7 @@ def from_pinocchio_classical_acceleration(A: Any, V: Any) -> np.ndarray:
 
 
 def pinocchio_force(f: Any) -> np.ndarray:
-    """Give Force.vector of our force (..., 6)."""
+    """Return Force.vector of our force (..., 6)."""
     return swap_blocks(f)
 
 
@@ -56,7 +56,7 @@ def from_pinocchio_force(f: Any) -> np.ndarray:
 
 
 def pinocchio_inertia(I: Any) -> np.ndarray:
-    """Give Inertia.matrix() of our 6x6 (..., 6, 6)."""
+    """Return Inertia.matrix() of our 6x6 (..., 6, 6)."""
     return swap_matrix(I)
 
 
@@ -66,7 +66,7 @@ def from_pinocchio_inertia(I: Any) -> np.ndarray:
 
 
 def pinocchio_parameters(I: Any) -> np.ndarray:
-    """Give Inertia.toDynamicParameters() of our 6x6, (..., 10).
+    """Return Inertia.toDynamicParameters() of our 6x6, (..., 10).
 
     m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the origin: RigidInertia.parameters.
     """
@@ -87,7 +87,7 @@ def from_pinocchio_parameters(ten: Any) -> np.ndarray:
 
 
 def pinocchio_action_inverse(X: Any) -> np.ndarray:
-    """Give SE3.toActionMatrixInverse() of our Transform or 6x6 X."""
+    """Return SE3.toActionMatrixInverse() of our Transform or 6x6 X."""
     return swap_matrix(np.asarray(X, float))
 
 
@@ -97,12 +97,12 @@ def from_pinocchio_action_inverse(M: Any) -> np.ndarray:
 
 
 def from_pinocchio_action(M: Any) -> np.ndarray:
-    """Give our X of SE3.toActionMatrix(), which goes the other way."""
+    """Return our X of SE3.toActionMatrix(), which goes the other way."""
     return from_adjoint(swap_matrix(M))
 
 
 def pinocchio_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
-    """Give Pinocchio's Jacobian of ours, (..., 6, nv), in the same axes.
+    """Return Pinocchio's Jacobian of ours, (..., 6, nv), in the same axes.
 
     Args:
         J: Our Jacobian.
@@ -117,7 +117,7 @@ def from_pinocchio_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
 
 
 def pinocchio_free_velocity(v: Any) -> np.ndarray:
-    """Give the free flyer's v (or a, or tau) of our free joint's, (..., 6)."""
+    """Return the free flyer's v (or a, or tau) of our free joint's, (..., 6)."""
     return swap_blocks(v)
 
 

@@ -25,7 +25,7 @@ _ORDER = ("xx", "xy", "xz", "yy", "yz", "zz")
 
 
 def ros_pose(q: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Give position and orientation (x, y, z, w) of our pose (..., 7)."""
+    """Return position and orientation (x, y, z, w) of our pose (..., 7)."""
     q = np.asarray(q)
     return q[..., :3], q[..., 3:]
 
@@ -36,7 +36,7 @@ def from_ros_pose(position: Any, orientation: Any) -> np.ndarray:
 
 
 def ros_twist(v: Any) -> np.ndarray:
-    """Give Twist's linear, angular of our velocity (..., 6)."""
+    """Return Twist's linear, angular of our velocity (..., 6)."""
     return swap_blocks(v)
 
 
@@ -46,7 +46,7 @@ def from_ros_twist(v: Any) -> np.ndarray:
 
 
 def ros_accel(a: Any, v: Any) -> np.ndarray:
-    """Give Accel's linear (of the origin itself), angular of our a and v (..., 6)."""
+    """Return Accel's linear (of the origin itself), angular of our a and v (..., 6)."""
     return swap_blocks(classical_from_spatial(a, v))
 
 
@@ -56,7 +56,7 @@ def from_ros_accel(a: Any, v: Any) -> np.ndarray:
 
 
 def ros_wrench(f: Any) -> np.ndarray:
-    """Give Wrench's force, torque of our force (..., 6)."""
+    """Return Wrench's force, torque of our force (..., 6)."""
     return swap_blocks(f)
 
 
@@ -66,7 +66,7 @@ def from_ros_wrench(f: Any) -> np.ndarray:
 
 
 def ros_inertia(I: Any) -> np.ndarray:
-    """Give Inertia's fields of our 6x6, (..., 10).
+    """Return Inertia's fields of our 6x6, (..., 10).
 
     m, com (3), ixx, ixy, ixz, iyy, iyz, izz about the com.
     """

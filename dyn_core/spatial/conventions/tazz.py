@@ -26,7 +26,7 @@ from dyn_core.spatial.conventions.common import (
 
 
 def tazz_pose(q: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Give his (r, R) of our pose (..., 7)."""
+    """Return his (r, R) of our pose (..., 7)."""
     R, r = pose_parts(q)
     return r, R
 
@@ -37,7 +37,7 @@ def from_tazz_pose(r: Any, R: Any) -> np.ndarray:
 
 
 def tazz_velocity(v: Any) -> np.ndarray:
-    """Give his V = [v; w] of our velocity (..., 6)."""
+    """Return his V = [v; w] of our velocity (..., 6)."""
     return swap_blocks(v)
 
 
@@ -47,7 +47,7 @@ def from_tazz_velocity(V: Any) -> np.ndarray:
 
 
 def tazz_acceleration(a: Any, v: Any) -> np.ndarray:
-    """Give tazz's [linear; angular] classical acceleration of ours.
+    """Return tazz's [linear; angular] classical acceleration of ours.
 
         A = P a + k
 
@@ -58,12 +58,12 @@ def tazz_acceleration(a: Any, v: Any) -> np.ndarray:
 
 
 def from_tazz_acceleration(A: Any, V: Any) -> np.ndarray:
-    """Give our spatial acceleration of tazz's A, with tazz's velocity V."""
+    """Return our spatial acceleration of tazz's A, with tazz's velocity V."""
     return spatial_from_classical(swap_blocks(A), swap_blocks(V))
 
 
 def tazz_force(f: Any) -> np.ndarray:
-    """Give his F = [f; n] of our force (..., 6)."""
+    """Return his F = [f; n] of our force (..., 6)."""
     return swap_blocks(f)
 
 
@@ -73,7 +73,7 @@ def from_tazz_force(F: Any) -> np.ndarray:
 
 
 def tazz_inertia(I: Any) -> np.ndarray:
-    """Give his inertia, rigid or articulated, of our 6x6: P I P; its own inverse.
+    """Return his inertia, rigid or articulated, of our 6x6: P I P; its own inverse.
 
     His rigid ones have the frame at the com; this one is about any origin.
     """
@@ -86,7 +86,7 @@ def from_tazz_inertia(I: Any) -> np.ndarray:
 
 
 def tazz_transform(X: Any) -> np.ndarray:
-    """Give his X(R, r), for motions, of our Transform or 6x6: P X P.
+    """Return his X(R, r), for motions, of our Transform or 6x6: P X P.
 
     X(R, r) = [[R.T, -R.T r x], [0, R.T]]
     """
@@ -94,17 +94,17 @@ def tazz_transform(X: Any) -> np.ndarray:
 
 
 def from_tazz_transform(X: Any) -> np.ndarray:
-    """Give our 6x6 X of his."""
+    """Return our 6x6 X of his."""
     return swap_matrix(X)
 
 
 def tazz_force_transform(X: Any) -> np.ndarray:
-    """Give X.T of his X, of ours: it takes his forces from child to parent."""
+    """Return X.T of his X, of ours: it takes his forces from child to parent."""
     return transposed(tazz_transform(X))
 
 
 def tazz_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
-    """Give his Jacobian of ours, (..., 6, nv): rows, and columns of a free root.
+    """Return his Jacobian of ours, (..., 6, nv): rows, and columns of a free root.
 
     Args:
         J: Our Jacobian.
@@ -122,14 +122,14 @@ def from_tazz_jacobian(J: Any, free: tuple[int, ...] = ()) -> np.ndarray:
 
 
 def classical_term(v: Any) -> np.ndarray:
-    """Give k = (w x v; 0), in his order, of our velocity (..., 6)."""
+    """Return k = (w x v; 0), in his order, of our velocity (..., 6)."""
     v = np.asarray(v)
     lin = np.cross(v[..., :3], v[..., 3:])
     return np.concatenate([lin, np.zeros_like(lin)], axis=-1)
 
 
 def tazz_articulated_bias(pA: Any, IA: Any, v: Any) -> np.ndarray:
-    """Give his bias Z, where F = I_T A + Z, of ours, where f = IA a + pA.
+    """Return his bias Z, where F = I_T A + Z, of ours, where f = IA a + pA.
 
         Z = P pA - I_T k
 
@@ -147,13 +147,13 @@ def tazz_articulated_bias(pA: Any, IA: Any, v: Any) -> np.ndarray:
 
 
 def from_tazz_articulated_bias(Z: Any, I: Any, V: Any) -> np.ndarray:
-    """Give our pA of his Z, articulated inertia and velocity: P pA = Z + I_T k."""
+    """Return our pA of his Z, articulated inertia and velocity: P pA = Z + I_T k."""
     moved = np.asarray(I) @ classical_term(swap_blocks(V))[..., None]
     return swap_blocks(np.asarray(Z) + moved[..., 0])
 
 
 def tazz_velocity_product(c: Any, v_c: Any, X: Any, v_p: Any) -> np.ndarray:
-    """Give his C_pc, where A_c = X_T A_p + C_pc + J qdd, of our c = v x vJ + cJ.
+    """Return his C_pc, where A_c = X_T A_p + C_pc + J qdd, of our c = v x vJ + cJ.
 
         C_pc = P c + k_c - X_T k_p
 
@@ -169,7 +169,7 @@ def tazz_velocity_product(c: Any, v_c: Any, X: Any, v_p: Any) -> np.ndarray:
 
 
 def from_tazz_velocity_product(C: Any, V_c: Any, X: Any, V_p: Any) -> np.ndarray:
-    """Give our c of his C_pc; X, V_c and V_p are his."""
+    """Return our c of his C_pc; X, V_c and V_p are his."""
     k_c, k_p = (classical_term(swap_blocks(V)) for V in (V_c, V_p))
     moved = np.asarray(X, float) @ k_p[..., None]
     return swap_blocks(np.asarray(C) - k_c + moved[..., 0])

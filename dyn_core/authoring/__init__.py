@@ -1,0 +1,178 @@
+"""What authors of algorithms and solvers import, by topic.
+
+Solvers and hooks: TracedSolver, NumpySolver, Solver, hookimpl, Signature, Port, System,
+    SystemKind.
+Functions of values: sqrt, sin, cos, tanh, exp, log, asin, acos, atan2, absolute, floor,
+    minimum, maximum.
+Choices and conditions: where, loop, require, equal, logical_and, logical_or,
+    logical_not.
+Vectors and matrices: Vector, Matrix, Symmetric, Factored, skew, cross3, total,
+    rotation_rates.
+Spatial values: Motion, Force, Transform, MotionSubspace, ForceSubspace, RigidInertia,
+    ArticulatedInertia, VelocityProduct, cross, cross_motion, cross_force.
+Coordinates of a robot: split_q, split_v, join_v, join_force, joint_factors, advance,
+    position_rate, rate_in_initial_axes, with_parameters, ClusterJoint, cluster_joints.
+Passive joint forces: resistance, without_springs, friction_force, friction_slope,
+    FRICTION_SPEED.
+Numbers that carry derivatives: Number, Taylor, derivatives, variables, COORDINATE,
+    TIME.
+Spatial values along a direction: with_slopes, has_slope, value_of, slope_of,
+    variation_of.
+Contacts: ContactModel.
+"""
+
+from dyn_core.contact.stepping.contact_model import ContactModel
+from dyn_core.model.coordinates import (
+    advance,
+    join_force,
+    join_v,
+    joint_factors,
+    position_rate,
+    rate_in_initial_axes,
+    split_q,
+    split_v,
+)
+from dyn_core.model.coordinates.clusters import ClusterJoint, cluster_joints
+from dyn_core.model.parameter_paths import with_values as with_parameters
+from dyn_core.model.passive_forces import (
+    FRICTION_SPEED,
+    friction_force,
+    friction_slope,
+    resistance,
+    without_springs,
+)
+from dyn_core.numbers.scalar import (
+    Number,
+    absolute,
+    acos,
+    asin,
+    atan2,
+    cos,
+    equal,
+    exp,
+    floor,
+    log,
+    logical_and,
+    logical_not,
+    logical_or,
+    loop,
+    maximum,
+    minimum,
+    require,
+    sin,
+    sqrt,
+    tanh,
+    where,
+)
+from dyn_core.numbers.taylor import COORDINATE, TIME, Taylor, derivatives, variables
+from dyn_core.problems import Port, Signature, System
+from dyn_core.problems.system import SystemKind
+from dyn_core.solving.hookspecs import hookimpl
+from dyn_core.solving.numpy_solver import NumpySolver
+from dyn_core.solving.solver import Solver, TracedSolver
+from dyn_core.spatial import (
+    ArticulatedInertia,
+    Force,
+    ForceSubspace,
+    Matrix,
+    Motion,
+    MotionSubspace,
+    RigidInertia,
+    Symmetric,
+    Transform,
+    Vector,
+    VelocityProduct,
+    cross,
+    cross3,
+    cross_force,
+    cross_motion,
+    rotation_rates,
+    skew,
+    total,
+)
+from dyn_core.spatial.linear import Factored
+from dyn_core.spatial.variations import (
+    has_slope,
+    slope_of,
+    value_of,
+    variation_of,
+    with_slopes,
+)
+
+__all__ = [
+    "COORDINATE",
+    "FRICTION_SPEED",
+    "TIME",
+    "ArticulatedInertia",
+    "ClusterJoint",
+    "ContactModel",
+    "Factored",
+    "Force",
+    "ForceSubspace",
+    "Matrix",
+    "Motion",
+    "MotionSubspace",
+    "Number",
+    "NumpySolver",
+    "Port",
+    "RigidInertia",
+    "Signature",
+    "Solver",
+    "Symmetric",
+    "System",
+    "SystemKind",
+    "Taylor",
+    "TracedSolver",
+    "Transform",
+    "Vector",
+    "VelocityProduct",
+    "absolute",
+    "acos",
+    "advance",
+    "asin",
+    "atan2",
+    "cluster_joints",
+    "cos",
+    "cross",
+    "cross3",
+    "cross_force",
+    "cross_motion",
+    "derivatives",
+    "equal",
+    "exp",
+    "floor",
+    "friction_force",
+    "friction_slope",
+    "has_slope",
+    "hookimpl",
+    "join_force",
+    "join_v",
+    "joint_factors",
+    "log",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "loop",
+    "maximum",
+    "minimum",
+    "position_rate",
+    "rate_in_initial_axes",
+    "require",
+    "resistance",
+    "rotation_rates",
+    "sin",
+    "skew",
+    "slope_of",
+    "split_q",
+    "split_v",
+    "sqrt",
+    "tanh",
+    "total",
+    "value_of",
+    "variables",
+    "variation_of",
+    "where",
+    "with_parameters",
+    "with_slopes",
+    "without_springs",
+]

@@ -1,0 +1,1 @@
+"""Collision detection: pairs of shapes, contact points, normals and gaps."""

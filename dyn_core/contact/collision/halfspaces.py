@@ -1,0 +1,219 @@
+"""Half-spaces (ground, walls, slopes) and the points of shapes that can touch them.
+
+A shape has a fixed number of candidate points, each the centre of a ball. Their gap is
+a formula, so that traced algorithms can use it as well.
+
+    gap = n . (R x + p) - n . p_0 - radius
+
+    sphere     its centre
+    capsule    both ends of its axis
+    box        all eight corners
+    cylinder   on each rim four points, at x, y, -x, -y, and the deepest one
+    mesh       all corners of its convex hull
+
+The deepest point of a rim moves along it, but the derivative of its gap is that of a
+fixed point, as the gap is minimal there. For an exactly upright cylinder it is taken at
+x + y.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dyn_core.errors import ModelError, UnsupportedError
+from dyn_core.model.shapes import (
+    Box,
+    Capsule,
+    Cylinder,
+    Material,
+    PlacedShape,
+    Shape,
+    Sphere,
+)
+from dyn_core.numbers.scalar import sqrt, where
+from dyn_core.spatial import Vector
+
+UPRIGHT = 1e-12  # squared sine of the tilt below which a cylinder is upright
+
+
+@dataclass(frozen=True)
+class HalfSpace:
+    """The region below a plane: a floor, a wall or a slope, fixed in the world.
+
+    Attributes:
+        name: Name in the ids of contacts.
+        point: A point of the plane, 3 [m].
+        normal: Outward normal, normalised, 3.
+        material: Material of the surface; None: that of the touching shape.
+    """
+
+    name: str = "ground"
+    point: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    normal: tuple[float, float, float] = (0.0, 0.0, 1.0)
+    material: Material | None = None
+
+    def __post_init__(self) -> None:
+        for key in ("point", "normal"):
+            values = tuple(float(x) for x in getattr(self, key))
+            if len(values) != 3 or not all(math.isfinite(x) for x in values):
+                raise ModelError(
+                    f"half-space '{self.name}': {key} needs 3 finite numbers,"
+                    f" got {getattr(self, key)!r}",
+                    self.name,
+                )
+            object.__setattr__(self, key, values)
+        length = math.hypot(*self.normal)
+        if length < 1e-9:
+            raise ModelError(
+                f"half-space '{self.name}': normal {self.normal} is zero; valid: for"
+                " example (0, 0, 1), a floor",
+                self.name,
+            )
+        object.__setattr__(self, "normal", tuple(x / length for x in self.normal))
+
+
+def ball_points(shape: Shape) -> tuple[np.ndarray, float]:
+    """Return the points of a shape that do not depend on the half-space.
+
+    Args:
+        shape: A sphere, capsule, box or cylinder.
+
+    Returns:
+        Points in the shape's frame, (count, 3), and the radius about each [m].
+    """
+    if isinstance(shape, Sphere):
+        return np.zeros((1, 3)), shape.radius
+    if isinstance(shape, Capsule):
+        z = shape.length / 2
+        return np.array(((0.0, 0.0, -z), (0.0, 0.0, z))), shape.radius
+    if isinstance(shape, Box):
+        corners = [[k >> axis & 1 for axis in range(3)] for k in range(8)]
+        return (np.array(corners) - 0.5) * shape.size, 0.0
+    if isinstance(shape, Cylinder):
+        r, z = shape.radius, shape.length / 2
+        rim = ((r, 0.0), (0.0, r), (-r, 0.0), (0.0, -r))
+        return np.array([(*xy, end) for end in (-z, z) for xy in rim]), 0.0
+    raise UnsupportedError(
+        f"a {shape.kind} has no fixed contact points; valid: sphere, capsule, box,"
+        " cylinder"
+    )
+
+
+def candidate_points(placed: PlacedShape, n: Any = None) -> list[tuple[Vector, float]]:
+    """Return the points of a shape that can touch a half-space.
+
+        gap = n . (R x + p) - n . p_0 - radius
+
+    Their number and order depend on the shape only; the index of a point is the feature
+    in the id of its contact.
+
+    Args:
+        placed: Shape of a Model.
+        n: Normal of the half-space in body coordinates, 3, floats or traced; needed for
+            cylinders.
+
+    Returns:
+        Points x in the body's frame [m], each with its radius [m].
+
+    Source: LCP-2.
+    """
+    E, r = placed.X.E, placed.X.r
+    points, radius = ball_points(placed.shape)
+    candidates = [Vector(float(c) for c in x) for x in points]
+    if isinstance(placed.shape, Cylinder):
+        if n is None:
+            raise UnsupportedError(
+                f"link '{placed.link}': the deepest points of a cylinder need the"
+                " normal n; valid: pass n, or use a capsule or box"
+            )
+        x, y, _ = E @ Vector(n)
+        square = x * x + y * y
+        tilted = square > UPRIGHT
+        size = sqrt(where(tilted, square, 1.0))
+        half = math.sqrt(0.5)
+        out = [where(tilted, -c / size, half) for c in (x, y)]
+        xy = [c * placed.shape.radius for c in out]
+        for end in (-1.0, 1.0):
+            candidates.append(Vector((*xy, end * placed.shape.length / 2)))
+    return [(E.T @ x + r, radius) for x in candidates]
+
+
+class PointTable:
+    """The contact points of many shapes, as arrays.
+
+    Attributes:
+        shape: Index of each point's shape, (count,).
+        feature: Index of each point in its shape, (count,).
+        radius: Radius of the ball at each point, (count,) [m].
+    """
+
+    def __init__(
+        self, shapes: Sequence[PlacedShape], points: Sequence[np.ndarray | None]
+    ) -> None:
+        """Collect the points of all shapes.
+
+        Args:
+            shapes: Shapes of a Model.
+            points: Vertices of a mesh's hull in the shape's frame, (count, 3) [m], or
+                None for other shapes.
+        """
+        rows = [np.zeros((0, 3))]
+        radii: list[float] = []
+        owner: list[int] = []
+        feature: list[int] = []
+        rims: list[tuple[int, np.ndarray, np.ndarray, float]] = []
+        for k, placed in enumerate(shapes):
+            R, p = (np.asarray(x, float) for x in placed.X.pose)
+            hull = points[k]
+            vertices, radius = (
+                (hull, 0.0) if hull is not None else ball_points(placed.shape)
+            )
+            rows.append(vertices @ R.T + p)
+            radii += [radius] * len(vertices)
+            owner += [k] * len(vertices)
+            feature += range(len(vertices))
+            if isinstance(placed.shape, Cylinder):
+                z = R[:, 2] * placed.shape.length / 2
+                frame = R, placed.shape.radius
+                rims += [(k, p - z, *frame), (k, p + z, *frame)]
+        self.rim_body = np.array([shapes[row[0]].body for row in rims], dtype=int)
+        self.rim_centre = np.array([row[1] for row in rims]).reshape(-1, 3)
+        self.rim_frame = np.array([row[2] for row in rims]).reshape(-1, 3, 3)
+        self.rim_radius = np.array([row[3] for row in rims])
+        ends = [8 + m % 2 for m in range(len(rims))]
+        self.points = np.concatenate(rows)
+        self.body = np.array([shapes[k].body for k in owner], dtype=int)
+        self.shape = np.array(owner + [row[0] for row in rims], int)
+        self.feature = np.array(feature + ends, int)
+        self.radius = np.array(radii + [0.0] * len(rims))
+
+    def world(self, R: np.ndarray, p: np.ndarray, n: np.ndarray) -> np.ndarray:
+        """Return all points in the world, the deepest points of rims last.
+
+        Args:
+            R, p: Rotation and position of each body, (nb + 1, 3, 3), (nb + 1, 3) [m].
+            n: Normal, (3,).
+
+        Returns:
+            Positions, (count, 3) [m].
+        """
+        x = np.einsum("kij,kj->ki", R[self.body], self.points) + p[self.body]
+        if not len(self.rim_body):
+            return x
+        turn = R[self.rim_body]
+        frames = turn @ self.rim_frame
+        flat = np.einsum("kij,i->kj", frames, n)[:, :2]
+        square = np.sum(flat * flat, axis=1, keepdims=True)
+        out = np.where(
+            square > UPRIGHT,
+            -flat / np.sqrt(np.where(square > UPRIGHT, square, 1.0)),
+            math.sqrt(0.5),
+        )
+        centre = np.einsum("kij,kj->ki", turn, self.rim_centre) + p[self.rim_body]
+        aside = np.einsum("kij,kj->ki", frames[:, :, :2], out)
+        return np.concatenate([x, centre + self.rim_radius[:, None] * aside])

@@ -1,0 +1,1 @@
+"""The constraint problem as a value, its residuals and its solution."""

@@ -1,0 +1,51 @@
+"""Inverse contact dynamics: impulses from known velocities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dyn_core.contact.problem.problem import ConstraintProblem
+from dyn_core.errors import ModelError
+
+
+def impulse_of_velocity(problem: ConstraintProblem, velocity: Any) -> np.ndarray:
+    """Return the impulses for a known velocity after the step, block by block.
+
+        lambda = argmin_K lambda.T R lambda / 2 + lambda.T (sigma + s),
+        s = mu |(sigma + R lambda)_T| e_n,   sigma = velocity + bias
+
+    With s the normal row decouples, lambda_n = max(0, -sigma_n / R_n), and the tangents
+    are projected on their disc: a closed form that does not need G.
+
+    Args:
+        problem: Soft in all rows (compliance above zero).
+        velocity: G lambda + b, (m,) [m/s].
+
+    Returns:
+        Impulses, (m,) [N·s].
+
+    Raises:
+        ModelError: A row is rigid, so that its impulse does not follow from velocities.
+
+    Source: LCP-21.
+    """
+    arrays = problem.arrays if not problem.matrix_free else problem._parts(np.eye(0))
+    R = problem.compliance
+    if (R <= 0).any():
+        row = int(np.flatnonzero(R <= 0)[0])
+        raise ModelError(
+            f"compliance[{row}] of {problem._whose('b', row)} is zero; valid: above"
+            " zero, the impulse of a rigid row does not follow from velocities",
+            "compliance",
+        )
+    sigma = np.asarray(velocity, float) + problem.bias
+    T = arrays.scale
+    y = np.where(T > 0, -sigma / R / np.where(T > 0, T, 1.0), 0.0)
+    normal, _ = arrays.contact_rows
+    n, t = np.maximum(y[normal], 0.0), arrays.tangents(y)
+    size, limit = np.sqrt((t * t).sum(axis=1)), arrays.coefficients * n
+    factor = np.where(size > limit, limit / np.where(size > 0, size, 1.0), 1.0)
+    clipped = np.clip(y, *arrays.bounds)
+    return T * arrays.spread(clipped, n, factor[:, None] * t)

@@ -1,0 +1,159 @@
+"""Layout of a constraint problem: its blocks and their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+from dyn_core.errors import ModelError
+from dyn_core.problems.system import System
+
+KINDS = (
+    "bilateral",  # u = 0, any impulse
+    "prescribed",  # the same; the target velocity is in the problem's bias
+    "unilateral",  # 0 <= impulse, u >= 0, one of them zero, row by row
+    "contact",  # normal, tangential, torsional, rolling rows in a friction cone
+    "box",  # lo <= impulse <= hi; u >= 0 at lo, u <= 0 at hi, u = 0 between
+)
+GROUPS: Mapping[int, tuple[int, ...]] = {
+    1: (),
+    2: (1,),
+    3: (2,),
+    4: (2, 1),
+    6: (2, 1, 2),
+}
+
+
+@dataclass(frozen=True)
+class ConstraintBlock:
+    """Consecutive rows that share one contact law.
+
+    Attributes:
+        kind: One of KINDS.
+        start, rows: First row, and number of rows.
+        first: Index of its first friction coefficient.
+    """
+
+    kind: str
+    start: int
+    rows: int
+    first: int
+
+    @property
+    def all(self) -> range:
+        """All rows of the block."""
+        return range(self.start, self.start + self.rows)
+
+    @property
+    def tangent(self) -> range:
+        """Rows of a contact after the normal one."""
+        return range(self.start + 1, self.start + self.rows)
+
+    @property
+    def coefficients(self) -> tuple[int, ...]:
+        """Index of the friction coefficient of each row in `tangent`."""
+        groups = GROUPS[self.rows] if self.kind == "contact" else ()
+        return tuple(self.first + g for g, n in enumerate(groups) for _ in range(n))
+
+    @property
+    def count(self) -> int:
+        """Number of friction coefficients."""
+        return len(GROUPS[self.rows]) if self.kind == "contact" else 0
+
+
+@dataclass(frozen=True)
+class ConstraintLayout(System):
+    """Kinds and sizes of a constraint problem's blocks; Programs are built for it.
+
+    A contact has 1 row (normal), 2 (and one tangent: planar), 3 (two tangents), 4 (and
+    torsion about the normal) or 6 (and two of rolling), with a coefficient each for
+    tangents [1], torsion [m] and rolling [m].
+
+    Attributes:
+        parts: Kind and number of rows of each block.
+        name: Name in reports.
+    """
+
+    kind: ClassVar[str] = "constraint_layout"
+    parts: tuple[tuple[str, int], ...]
+    name: str = "constraints"
+
+    def __post_init__(self) -> None:
+        parts = tuple((kind, int(rows)) for kind, rows in self.parts)
+        object.__setattr__(self, "parts", parts)
+        for index, (kind, rows) in enumerate(parts):
+            if kind not in KINDS:
+                valid = ", ".join(KINDS)
+                raise ModelError(f"block {index}: kind {kind!r}; valid: {valid}")
+            sizes = list(GROUPS) if kind == "contact" else None
+            if rows < 1 or (sizes and rows not in sizes):
+                valid = ", ".join(map(str, sizes)) if sizes else "1 or more"
+                raise ModelError(f"block {index} ({kind}): {rows} rows; valid: {valid}")
+
+    @classmethod
+    def of(cls, *parts: Any) -> ConstraintLayout:
+        """Return a layout from kinds, or pairs of kind and rows.
+
+            ConstraintLayout.of("unilateral", ("contact", 3), ("box", 2))
+
+        A kind alone has one row, a contact alone three.
+        """
+        default_rows = {"contact": 3}
+        pairs = [
+            (p, default_rows.get(p, 1)) if isinstance(p, str) else p for p in parts
+        ]
+        return cls(tuple(pairs))
+
+    @cached_property
+    def blocks(self) -> tuple[ConstraintBlock, ...]:
+        """The blocks with their rows."""
+        blocks: list[ConstraintBlock] = []
+        start = first = 0
+        for kind, rows in self.parts:
+            blocks.append(ConstraintBlock(kind, start, rows, first))
+            start, first = start + rows, first + blocks[-1].count
+        return tuple(blocks)
+
+    @property
+    def m(self) -> int:
+        """Number of rows."""
+        return sum(rows for _, rows in self.parts)
+
+    @property
+    def k(self) -> int:
+        """Number of friction coefficients."""
+        return sum(block.count for block in self.blocks)
+
+    @property
+    def contacts(self) -> tuple[ConstraintBlock, ...]:
+        """Blocks with a friction cone (more than a normal row)."""
+        return tuple(b for b in self.blocks if b.kind == "contact" and b.rows > 1)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Named sizes of Ports: m rows, k coefficients."""
+        return {"m": self.m, "k": self.k}
+
+    def parameter(self, path: str) -> list[Any]:
+        """Raise a ModelError: a layout has no parameters."""
+        raise ModelError(
+            f"a constraint layout has no parameter '{path}'; its numbers are inputs"
+        )
+
+    def unit(self, path: str) -> str:
+        """Raise a ModelError: a layout has no parameters."""
+        self.parameter(path)
+        return ""
+
+    def with_values(self, values: Mapping[str, Sequence[Any]]) -> ConstraintLayout:
+        """Return self; any path is refused."""
+        for path in values:
+            self.parameter(path)
+        return self
+
+
+def rows_of(blocks: Iterable[ConstraintBlock]) -> list[int]:
+    """Return the rows of several blocks."""
+    return [row for block in blocks for row in block.all]

@@ -1,0 +1,218 @@
+"""Residuals of the contact laws, for floats and traced algorithms alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dyn_core.contact.problem.layout import ConstraintBlock, ConstraintLayout
+from dyn_core.numbers.scalar import absolute, logical_and, maximum, minimum, sqrt, where
+
+STATUSES = ("converged", "max_iterations", "infeasible", "ray", "not_unique")
+RESIDUALS = ("primal", "dual", "complementarity", "dissipation", "law")
+CONVERGED, MAX_ITERATIONS, INFEASIBLE, RAY, NOT_UNIQUE = map(float, range(5))
+HUGE = 1e300  # bounds beyond it are infinite
+NEWTON = 10  # Newton steps of the projection on an ellipsoid
+GROWTH = 1e-9  # relative rounding error allowed in an impulse
+
+
+def law_residuals(
+    layout: ConstraintLayout,
+    impulse: Sequence[Any],
+    velocity: Sequence[Any],
+    mu: Sequence[Any],
+    lo: Sequence[Any],
+    hi: Sequence[Any],
+    response: Sequence[Any],
+    speed: Any,
+) -> tuple[Any, ...]:
+    """Return the residuals of the exact contact laws, the largest over all blocks.
+
+        K_mu = {|lambda_T / mu| <= lambda_n},   s = (|mu u_T|, 0),
+        K_mu contains lambda, orthogonal to u + s in K_mu*        (De Saxce)
+
+    Torsional, rolling and tangential rows share one ellipsoid; each is weighted by its
+    coefficient over the largest of the block. A row whose coefficient is zero has no
+    impulse.
+
+    Args:
+        layout: Blocks.
+        impulse: lambda, m [N·s].
+        velocity: u = (G + R) lambda + b, with R the compliance, m [m/s].
+        mu: Friction coefficients, k [1 | m].
+        lo, hi: Bounds of boxes, m [N·s].
+        response: Diagonal of G + R, m [(m/s)/(N·s)].
+        speed: Largest free velocity |b|, the scale of velocities [m/s].
+
+    Returns:
+        primal: Distance of lambda to its set [N·s]. dual: Distance of u + s to the
+        dual set [m/s]. complementarity: |lambda . (u + s)| [J]. dissipation: Deficit
+        of the friction work to its maximum [J]. law: Step of the projection
+        lambda -> Pi(lambda - (u + s) / response), over speed / response + 1e-9 lambda
+        of the block [1]; zero where all laws hold.
+
+    Source: LCP-12, LCP-16 (rows and lengths), LCP-5 (boxes).
+    """
+    worst: list[Any] = [0.0] * len(RESIDUALS)
+    rows = (impulse, velocity, lo, hi, response)
+    for block in layout.blocks:
+        if block.kind == "contact":
+            block_residuals = [_contact(block, impulse, velocity, mu, response, speed)]
+        else:
+            block_residuals = [
+                _row(block.kind, [x[i] for x in rows], speed) for i in block.all
+            ]
+        for parts in block_residuals:
+            worst = [maximum(a, b) for a, b in zip(worst, parts, strict=True)]
+    return tuple(worst)
+
+
+def _row(kind: str, row: Sequence[Any], speed: Any) -> tuple[Any, ...]:
+    """Return the residuals of a row without a cone."""
+    x, u, lo, hi, response = row
+    r = where(response > 0.0, response, 1.0)
+    step = x - u / r
+    if kind in ("bilateral", "prescribed"):
+        law = _relative(u / r, x, r, speed)
+        return 0.0, absolute(u), absolute(x * u), 0.0, law
+    if kind == "unilateral":
+        law = _relative(maximum(step, 0.0) - x, x, r, speed)
+        return maximum(-x, 0.0), maximum(-u, 0.0), absolute(x * u), 0.0, law
+    outside = maximum(maximum(lo - x, x - hi), 0.0)
+    room = where(u > 0.0, x - lo, hi - x)  # zero unless u is zero
+    endless = room > HUGE
+    dual = where(endless, absolute(u), 0.0)
+    across = absolute(u * where(endless, 0.0, room))
+    law = _relative(maximum(lo, minimum(step, hi)) - x, x, r, speed)
+    return outside, dual, across, 0.0, law
+
+
+def _relative(step: Any, size: Any, response: Any, speed: Any) -> Any:
+    """Return a step of impulses relative to the scale of the problem."""
+    scale = speed + GROWTH * response * absolute(size)
+    return response * absolute(step) / where(scale > 0.0, scale, 1.0)
+
+
+def weights(block: ConstraintBlock, mu: Sequence[Any]) -> tuple[Any, list[Any]]:
+    """Return a contact's largest coefficient, and the weights of its tangent rows.
+
+    Impulses divided by their weights lie in a circular cone.
+    """
+    coefficients = [mu[c] for c in block.coefficients]
+    if not coefficients:
+        return 0.0, []
+    if len(set(block.coefficients)) == 1:
+        return coefficients[0], [1.0] * len(coefficients)
+    largest = coefficients[0]
+    for c in coefficients[1:]:
+        largest = maximum(largest, c)
+    return largest, [x / where(largest > 0.0, largest, 1.0) for x in coefficients]
+
+
+def cone_projection(c: Any, n: Any, t: Sequence[Any]) -> tuple[Any, list[Any]]:
+    """Return the nearest point of the circular cone |t| <= c n, 0 <= n.
+
+        alpha = (n + c |t|) / (1 + c²),   (alpha, c alpha t / |t|)
+
+    With c = 0 the cone is the half-line of the normal; there |t| <= c n alone would
+    hold for n < 0 and t = 0, so that the polar cone is asked first.
+
+    Source: LCP-12.
+    """
+    size = norm(t)
+    inside, polar = size <= c * n, c * size <= -n
+    alpha = maximum((n + c * size) / (1.0 + c * c), 0.0)
+    shrink = c * alpha / where(size > 0.0, size, 1.0)
+    normal = where(polar, 0.0, where(inside, n, alpha))
+    factor = where(polar, 0.0, where(inside, 1.0, shrink))
+    return normal, [factor * x for x in t]
+
+
+def disc_projection(radius: Any, y: Sequence[Any], d: Sequence[Any]) -> list[Any]:
+    """Return the point of |z| <= radius nearest to y, in lengths scaled by 1/sqrt(d).
+
+        z_i = y_i / (1 + nu d_i),   |z| = radius
+
+    nu by Newton steps on 1 / |z|, which converge from below; one step if all d are
+    equal.
+
+    Args:
+        radius: Radius of the disc.
+        y: Point that is projected.
+        d: Squared scale of each entry, above zero.
+    """
+    alike = all(x is d[0] for x in d)
+    outside = norm(y) > radius
+    divisor = where(radius > 0.0, radius, 1.0)
+    nu: Any = 0.0
+    z = list(y)
+    for _ in range(0 if alike else NEWTON):
+        size = norm(z)
+        curvature: Any = 0.0
+        for a, di in zip(z, d, strict=True):
+            curvature = curvature + a * a * di / (1.0 + nu * di)
+        step = (
+            (size / divisor - 1.0)
+            * size
+            * size
+            / where(curvature > 0.0, curvature, 1.0)
+        )
+        nu = maximum(nu + step, 0.0)
+        z = [x / (1.0 + nu * di) for x, di in zip(y, d, strict=True)]
+    size = norm(z)
+    factor = where(radius > 0.0, radius / where(size > 0.0, size, 1.0), 0.0)
+    return [where(outside, factor * a, x) for a, x in zip(z, y, strict=True)]
+
+
+def norm(t: Sequence[Any]) -> Any:
+    """Return the length of a list of numbers."""
+    squares: Any = 0.0
+    for x in t:
+        squares = squares + x * x
+    return sqrt(squares)
+
+
+def _contact(
+    block: ConstraintBlock,
+    impulse: Sequence[Any],
+    velocity: Sequence[Any],
+    mu: Sequence[Any],
+    response: Sequence[Any],
+    speed: Any,
+) -> tuple[Any, ...]:
+    """Return the residuals of one friction cone."""
+    n, u_n = impulse[block.start], velocity[block.start]
+    c, w = weights(block, mu)
+    raw = [impulse[i] for i in block.tangent]
+    t = [
+        where(wi > 0.0, x / where(wi > 0.0, wi, 1.0), 0.0)
+        for x, wi in zip(raw, w, strict=True)
+    ]
+    stray: list[Any] = []  # impulses where another row has a coefficient, this none
+    if len(set(block.coefficients)) > 1:
+        stray = [where(wi > 0.0, 0.0, x) for x, wi in zip(raw, w, strict=True)]
+    v = [wi * velocity[i] for wi, i in zip(w, block.tangent, strict=True)]
+    s = c * norm(v)
+    slope = sqrt(1.0 + c * c)
+    length = norm(t)
+    polar = logical_and(c * length <= -n, n < 0.0)
+    primal = where(polar, norm([n, length]), maximum(length - c * n, 0.0) / slope)
+    primal = norm([primal, *stray]) if stray else primal
+    power: Any = 0.0
+    for x, i in zip(raw, block.tangent, strict=True):
+        power = power + x * velocity[i]
+    largest: Any = response[block.start]
+    for i in block.tangent:
+        largest = maximum(largest, response[i])
+    r = where(largest > 0.0, largest, 1.0)
+    step = [x - y / r for x, y in zip(t, v, strict=True)]
+    near_n, near_t = cone_projection(c, n - (u_n + s) / r, step)
+    change = absolute(near_n - n)
+    for x, y in zip(near_t, t, strict=True):
+        change = maximum(change, absolute(x - y))
+    for x in stray:
+        change = maximum(change, absolute(x))
+    law = _relative(change, norm([n, length, *stray]), r, speed)
+    dual = maximum(-u_n, 0.0) / slope
+    work = n * (u_n + s) + power
+    return primal, dual, absolute(work), absolute(n * s + power), law

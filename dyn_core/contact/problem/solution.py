@@ -1,0 +1,151 @@
+"""Solution of a constraint problem, with its residuals."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dyn_core.contact.problem.problem import ConstraintProblem
+from dyn_core.contact.problem.problem_arrays import RANK
+from dyn_core.contact.problem.residuals import law_residuals
+from dyn_core.errors import ModelError
+
+
+class Residuals(NamedTuple):
+    """Residuals of the exact laws, the largest over the blocks.
+
+    Attributes:
+        primal: Distance of impulses to cones and bounds [N·s].
+        dual: Distance of velocities (with De Saxce's correction) to theirs [m/s].
+        complementarity: Impulse times velocity where it should vanish [J].
+        dissipation: Deficit of the friction work to its maximum [J].
+        law: Relative residual of the law that the solver solves (law_residuals) [1].
+
+    Source: LCP-12.
+    """
+
+    primal: float
+    dual: float
+    complementarity: float
+    dissipation: float
+    law: float
+
+
+def residuals(
+    problem: ConstraintProblem, impulse: Sequence[float] | np.ndarray
+) -> Residuals:
+    """Return the residuals of the exact laws for some impulses.
+
+    Source: LCP-12.
+    """
+    x = np.asarray(impulse, float)
+    u = problem.apply(x) + problem.b + problem.bias + problem.compliance * x
+    diagonal_of_G: Any = problem.diagonal
+    diagonal = diagonal_of_G if callable(problem.G) else np.diag(problem.matrix)
+    values = law_residuals(
+        problem.layout,
+        x.tolist(),
+        u.tolist(),
+        problem.mu.tolist(),
+        problem.lo.tolist(),
+        problem.hi.tolist(),
+        (diagonal + problem.compliance).tolist(),
+        float(np.abs(problem.b + problem.bias).max(initial=0.0)),
+    )
+    return Residuals(*map(float, values))
+
+
+@dataclass(frozen=True, eq=False)
+class ContactSolution:
+    """Impulses and velocities of a problem, with residuals and status.
+
+    Attributes:
+        problem: Problem that was solved.
+        impulses: lambda, (m,) [N·s | N·m·s].
+        velocities: G lambda + b, (m,) [m/s | rad/s].
+        residuals: Residuals of the exact laws; the last, `law`, is of the law that the
+            solver solves.
+        status: One of residuals.STATUSES.
+        iterations: Number of iterations.
+        solver: Name of the solver.
+        relaxes: Description of what is not solved exactly; empty if nothing.
+
+    Source: LCP-12, LCP-18, LCP-20.
+    """
+
+    problem: ConstraintProblem
+    impulses: np.ndarray
+    velocities: np.ndarray
+    residuals: Residuals
+    status: str
+    iterations: int
+    solver: str
+    relaxes: str = ""
+
+    def __repr__(self) -> str:
+        worst = max(self.residuals, default=0.0)
+        lines = [
+            f"<ContactSolution by {self.solver}: {self.status} after"
+            f" {self.iterations} iterations",
+            f"  {len(self.impulses)} rows, largest residual {worst:.3g}",
+            f"  impulses {_shortened(self.impulses)}",
+            f"  velocities {_shortened(self.velocities)}",
+        ]
+        lines += [f"  not exact: {self.relaxes}"] if self.relaxes else []
+        return "\n".join(lines) + ">"
+
+    @property
+    def converged(self) -> bool:
+        """Whether the solver's law holds."""
+        return self.status in ("converged", "not_unique")
+
+    @property
+    def exact(self) -> bool:
+        """Whether that law is the exact one."""
+        return not self.relaxes
+
+    @property
+    def energy_change(self) -> float:
+        """Kinetic energy that the impulses add [J].
+
+        dT = lambda . (velocity + b) / 2
+        """
+        return float(self.impulses @ (self.velocities + self.problem.b)) / 2
+
+    @property
+    def rank(self) -> int:
+        """Rank of G: eigenvalues above 1e-10 of the largest."""
+        spectrum = self.problem.spectrum
+        return int((spectrum > RANK * spectrum.max(initial=0.0)).sum())
+
+    @property
+    def condition(self) -> float:
+        """Largest over smallest eigenvalue of G; infinite where singular."""
+        spectrum = self.problem.spectrum
+        if self.rank < len(spectrum):
+            return float("inf")
+        return float(spectrum[-1] / spectrum[0]) if len(spectrum) else 1.0
+
+    @property
+    def by_id(self) -> dict[Hashable, np.ndarray]:
+        """Impulses of each block by id, for the warm start of the next step."""
+        ids = self.problem.ids or ()
+        pairs = zip(ids, self.problem.layout.blocks, strict=False)
+        return {key: self.impulses[list(block.all)] for key, block in pairs}
+
+    def of(self, name: str) -> np.ndarray:
+        """Return the impulses of the block with a name."""
+        names = self.problem.names or ()
+        if name not in names:
+            known = ", ".join(names) or "none"
+            raise ModelError(f"no block is called '{name}'; valid: {known}", name)
+        return self.impulses[list(self.problem.layout.blocks[names.index(name)].all)]
+
+
+def _shortened(values: np.ndarray, limit: int = 6) -> str:
+    """Return the first few numbers as text."""
+    shown = ", ".join(f"{x:.4g}" for x in values[:limit])
+    return f"[{shown}{', ...' if len(values) > limit else ''}]"

@@ -1,0 +1,100 @@
+"""Solve a constraint problem by the name of a solver."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from dyn_core.contact.problem.layout import ConstraintLayout
+from dyn_core.contact.problem.problem import ConstraintProblem
+from dyn_core.contact.problem.residuals import HUGE, STATUSES
+from dyn_core.contact.problem.solution import ContactSolution, Residuals, residuals
+from dyn_core.engines import Program
+from dyn_core.errors import SignatureError
+from dyn_core.problems import CONTACT_SOLVE
+from dyn_core.solving.registry import solver as find
+from dyn_core.solving.registry import solvers
+from dyn_core.solving.solver import Solver
+
+
+def solve(
+    problem: ConstraintProblem,
+    solver: str | Solver = "admm",
+    warm: Any = None,
+    **options: Any,
+) -> ContactSolution:
+    """Return the impulses of a problem by any solver of CONTACT_SOLVE.
+
+        velocity = G lambda + b,   u = velocity + R lambda + bias
+
+    Args:
+        problem: Problem.
+        solver: Name of a solver, or a Solver.
+        warm: Earlier ContactSolution, or impulses by id, for a warm start.
+        options: Options of the solver and of build (engine).
+
+    Returns:
+        The solution; its status says whether the solver has converged.
+
+    Raises:
+        SignatureError: The solver is of another kind.
+        UnsupportedError: The solver does not serve this layout, or needs an extra.
+
+    Source: LCP-5 to LCP-14, LCP-19.
+    """
+    chosen = find(solver)
+    if chosen.signature != CONTACT_SOLVE:
+        valid = ", ".join(solvers(CONTACT_SOLVE))
+        raise SignatureError(
+            f"'{chosen.name}' solves {chosen.signature.name}, not"
+            f" {CONTACT_SOLVE.name}; valid: {valid}"
+        )
+    start = problem.warm(warm)
+    relaxes = getattr(chosen, "relaxes", None)
+    relaxed_part = "" if relaxes is None else relaxes(problem.layout)
+    if not problem.m:
+        empty = np.zeros(0)
+        zero = Residuals(0.0, 0.0, 0.0, 0.0, 0.0)
+        return ContactSolution(
+            problem, empty, empty, zero, STATUSES[0], 0, chosen.name, relaxed_part
+        )
+    sweep = getattr(chosen, "sweep", None)
+    if problem.matrix_free and sweep is not None:
+        impulse, iterations, status = sweep(problem, start, **options)
+        velocity = problem.apply(impulse) + problem.b
+        quality = residuals(problem, impulse)
+    else:
+        key = tuple(sorted((k, v) for k, v in options.items()))
+        program = _program(chosen, problem.layout, key)
+        n = problem.arrays
+        impulse, velocity, law_values, iterations, status = program(
+            n.G, n.b, n.mu, *_finite(n.lo, n.hi), n.compliance, start
+        )
+        velocity = velocity - problem.bias
+        quality = Residuals(*map(float, law_values))
+    return ContactSolution(
+        problem,
+        impulse,
+        velocity,
+        quality,
+        STATUSES[int(status)],
+        int(iterations),
+        chosen.name,
+        relaxed_part,
+    )
+
+
+def _finite(*bounds: np.ndarray) -> list[np.ndarray]:
+    """Return bounds with infinity replaced by a finite number beyond HUGE."""
+    return [np.clip(bound, -2 * HUGE, 2 * HUGE) for bound in bounds]
+
+
+@lru_cache(maxsize=256)
+def _program(
+    chosen: Solver, layout: ConstraintLayout, options: tuple[tuple[str, Hashable], ...]
+) -> Program:
+    """Return the Program of a solver for a layout, cached."""
+    return chosen.build(layout, **dict(options))  # type: ignore[arg-type]

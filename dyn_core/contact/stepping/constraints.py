@@ -1,0 +1,343 @@
+"""Constraints of a robot, each a block of rows: contacts, limits, friction, gears."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dyn_core.contact.collision.pairs import Contact
+from dyn_core.contact.problem.layout import GROUPS, KINDS
+from dyn_core.errors import ModelError
+from dyn_core.model import Model
+from dyn_core.spatial import Vector, swing_twist, swing_twist_rows
+
+ROLES = ("contact", "limit", "friction", "loop", "gear", "prescribed")
+
+
+@dataclass(frozen=True, eq=False)
+class Constraint:
+    """One block of rows of a robot's constraint problem, checked on construction.
+
+        sigma = J qd,   and the law of `kind` between its impulses and velocities
+
+    Attributes:
+        name: For reports.
+        id: Key that is equal in two steps for the same constraint.
+        role: One of ROLES.
+        kind: One of layout.KINDS.
+        J: Rows, (rows, nv).
+        gap: Distance to closing, or error: one number for a contact or limit, one per
+            row for a loop [m | rad].
+        mu: Friction coefficients of a contact: tangents [1], torsion [m], rolling [m].
+        restitution: Ratio of speeds after and before an impact.
+        max_force: Largest force of dry friction [N·m | N].
+        target_velocity: Velocity of a prescribed row [m/s | rad/s].
+        contact: Contact of the block, if it is one.
+        W: Unit forces of a contact's rows on body a, world axes about the world's
+            origin, (rows, 6), [moment; force].
+
+    Raises:
+        ModelError: A number is missing or out of range; names the block.
+
+    Source: LCP-1, LCP-19 (ids).
+    """
+
+    name: str
+    id: Hashable
+    role: str
+    kind: str
+    J: np.ndarray
+    gap: Any = 0.0
+    mu: tuple[float, ...] = ()
+    restitution: float = 0.0
+    max_force: float = np.inf
+    target_velocity: float = 0.0
+    contact: Contact | None = None
+    W: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        def refuse(what: str, value: Any, valid: str) -> None:
+            raise ModelError(
+                f"constraint '{self.name}': {what} is {value}; valid: {valid}",
+                self.name,
+            )
+
+        for what, value, known in (
+            ("role", self.role, ROLES),
+            ("kind", self.kind, KINDS),
+        ):
+            if value not in known:
+                refuse(what, repr(value), ", ".join(known))
+        J = np.asarray(self.J, float)
+        if J.ndim != 2 or not len(J):
+            refuse("J", f"of shape {J.shape}", "(rows, nv)")
+        for what in ("J", "gap", "mu", "restitution", "target_velocity"):
+            if not np.isfinite(getattr(self, what)).all():
+                refuse(what, getattr(self, what), "finite numbers")
+        if self.kind == "contact":
+            groups = GROUPS.get(len(J))
+            if groups is None or len(self.mu) != len(groups):
+                count = None if groups is None else len(groups)
+                rows = f"{len(J)} rows and {len(self.mu)} coefficients"
+                refuse("mu", rows, f"{count} coefficients; rows 1, 2, 3, 4 or 6")
+        if any(x < 0 for x in self.mu):
+            refuse("mu", self.mu, "0 or more")
+        if not 0 <= self.restitution <= 1:
+            refuse("restitution", self.restitution, "0 to 1")
+        if not self.max_force >= 0:
+            refuse("max_force", self.max_force, "0 or more")
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return len(self.J)
+
+    @property
+    def closing(self) -> bool:
+        """Whether the constraint has a gap that can open and close."""
+        return self.role in ("contact", "limit")
+
+
+def tangents(n: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return two unit tangents to each unit normal, a function of the normal alone.
+
+        t1 = e_k - n_k n, scaled,   t2 = n x t1,   k: smallest component of n
+
+    Args:
+        n: Normals, (count, 3).
+
+    Source: LCP-2.
+    """
+    n = np.asarray(n, float)
+    k = np.argmin(np.abs(n), axis=1)
+    t1 = np.eye(3)[k] - n[np.arange(len(n)), k][:, None] * n
+    t1 = t1 / np.linalg.norm(t1, axis=1, keepdims=True)
+    return t1, np.cross(n, t1)
+
+
+def contact_constraints(
+    contacts: Sequence[Contact], J_bodies: np.ndarray
+) -> list[Constraint]:
+    """Return the block of each contact: normal, tangents, torsion and rolling.
+
+        sigma = W . (J_a - J_b) qd,   W = [x x d; d] for the direction d at the point x
+
+    A contact without friction has only the normal row.
+
+    Args:
+        contacts: Contacts.
+        J_bodies: World Jacobians of all bodies, the world's zeros first,
+            (nb + 1, 6, nv).
+
+    Source: LCP-2, LCP-16.
+    """
+    if not contacts:
+        return []
+    n = np.array([c.normal for c in contacts])
+    x = np.array([c.point for c in contacts])
+    t1, t2 = tangents(n)
+    zero = np.zeros_like(n)
+    directions = [np.hstack([np.cross(x, d), d]) for d in (n, t1, t2)]
+    directions += [np.hstack([d, zero]) for d in (n, t1, t2)]
+    W = np.stack(directions, axis=1)
+    a, b = ([getattr(c, end) for c in contacts] for end in ("body_a", "body_b"))
+    J = W @ (J_bodies[a] - J_bodies[b])
+    constraints = []
+    for k, c in enumerate(contacts):
+        mu = coefficients(c)
+        rows = next(
+            rows for rows, g in GROUPS.items() if rows != 2 and len(g) == len(mu)
+        )
+        label = f"{c.id.link_a}/{c.id.link_b}, {c.id.shape_a}-{c.id.shape_b}"
+        constraints.append(
+            Constraint(
+                f"{label}: {c.id.feature}",
+                c.id,
+                "contact",
+                "contact",
+                J[k, :rows],
+                c.gap,
+                mu,
+                c.material.restitution,
+                contact=c,
+                W=W[k, :rows],
+            )  # fmt: skip
+        )
+    return constraints
+
+
+def coefficients(contact: Contact) -> tuple[float, ...]:
+    """Return the friction coefficients that are in use: mu, torsion, rolling."""
+    m = contact.material
+    if m.rolling > 0:
+        return m.mu, m.torsion, m.rolling
+    if m.torsion > 0:
+        return m.mu, m.torsion
+    return (m.mu,) if m.mu > 0 else ()
+
+
+class JointConstraints:
+    """Constraints in the joints of a robot: limits, friction, gears, prescribed motion.
+
+    Args:
+        model: Robot.
+        gears: (joint a, joint b, ratio, offset): ratio q_a - q_b = offset.
+
+    Source: LCP-6, LCP-7, LCP-8.
+    """
+
+    def __init__(
+        self, model: Model, gears: Sequence[tuple[str, str, float, float]] = ()
+    ) -> None:
+        self.model, unit = model, np.eye(model.nv)
+        self._limits: list[tuple[int, Constraint, float, float]] = []
+        for i in model.independent:
+            index, name = model.v_slices[i].start, model.names[i]
+            if model.joint[i].nv != 1:
+                continue
+            for side, sign, stop in (
+                ("lower", 1.0, float(model.lower[index])),
+                ("upper", -1.0, float(model.upper[index])),
+            ):
+                if np.isfinite(stop):
+                    block = _limit(name, side, sign * unit[[index]])
+                    self._limits.append((model.q_slices[i].start, block, sign, stop))
+        self._dry = [
+            Constraint(
+                f"dry friction of {model.names[i]}" + (f", {k}" if k else ""),
+                ("friction", model.names[i], k),
+                "friction",
+                "box",
+                _rate_row(model, i, k)[None],
+                max_force=float(max_force),
+            )
+            for i in model.bodies
+            for k, max_force in enumerate(model.friction[i])
+            if max_force > 0
+        ]
+        self._gears = [self._gear(*gear) for gear in gears]
+
+    def limits(self, q: np.ndarray, within: float) -> list[Constraint]:
+        """Return the limits with a gap of at most `within`, also of swing and twist.
+
+        gap = q - lower  or  upper - q
+        """
+        constraints = []
+        for index, block, sign, stop in self._limits:
+            gap = sign * (float(q[index]) - stop)
+            if gap <= within:
+                constraints.append(replace(block, gap=gap))
+        for i in self.model.ball_limits:
+            if self.model.leader[i].body == i:
+                constraints += [
+                    c for c in _ball_limits(self.model, i, q) if c.gap <= within
+                ]
+        return constraints
+
+    def dry_friction(self) -> list[Constraint]:
+        """Return the dry friction of joints."""
+        return self._dry
+
+    def gears(self, q: np.ndarray) -> list[Constraint]:
+        """Return the gears with their position errors."""
+        constraints = []
+        for block, positions, ratio, offset in self._gears:
+            a, b = (scale * q[index] + shift for index, scale, shift in positions)
+            constraints.append(replace(block, gap=ratio * a - b - offset))
+        return constraints
+
+    def prescribed(self, speeds: Mapping[str, Any]) -> list[Constraint]:
+        """Return the constraints of prescribed velocities, one block per coordinate.
+
+        Args:
+            speeds: By joint: a number, or one for each of its coordinates.
+        """
+        constraints = []
+        for name, speed in speeds.items():
+            columns = self.model.v_slice(name)
+            for k, value in enumerate(np.atleast_1d(np.asarray(speed, float))):
+                row = np.eye(self.model.nv)[[columns.start + k]]
+                label = f"prescribed {name}" + (f", {k}" if k else "")
+                constraints.append(
+                    Constraint(
+                        label,
+                        ("prescribed", name, k),
+                        "prescribed",
+                        "prescribed",
+                        row,
+                        target_velocity=float(value),
+                    )  # fmt: skip
+                )
+        return constraints
+
+    def _gear(
+        self, a: str, b: str, ratio: float, offset: float
+    ) -> tuple[Constraint, list[Any], float, float]:
+        """Return a gear's constraint, and index, scale and offset of both positions."""
+        rows, positions = [], []
+        for name in (a, b):
+            i = self.model.body_of_joint(name)
+            if self.model.joint[i].nv != 1:
+                raise ModelError(
+                    f"gear of {a} and {b}: joint '{name}' is"
+                    f" {self.model.joint[i].kind}; valid: joints of one coordinate",
+                    name,
+                )
+            rows.append(_rate_row(self.model, i, 0))
+            rule = self.model.followers.get(name)
+            scale, shift = (
+                (1.0, 0.0) if rule is None else (rule.multiplier, rule.offset)
+            )
+            positions.append((self.model.q_slices[i].start, scale, shift))
+        row = ratio * rows[0] - rows[1]
+        block = Constraint(
+            f"gear of {a} and {b}", ("gear", a, b), "gear", "bilateral", row[None]
+        )
+        return block, positions, ratio, offset
+
+
+def _rate_row(model: Model, i: int, k: int) -> np.ndarray:
+    """Return the row that selects the k-th velocity coordinate of a joint, (nv,)."""
+    row, ratio = np.zeros(model.nv), model.leader[i].ratio
+    columns = model.v_slices[i]
+    row[columns] = (
+        np.eye(columns.stop - columns.start)[k]
+        if ratio is None
+        else list(ratio.rows[k])
+    )
+    return row
+
+
+def _limit(name: str, side: str, J: np.ndarray, gap: float = 0.0) -> Constraint:
+    """Return the constraint of a joint's limit."""
+    label = f"{side} limit of {name}"
+    return Constraint(label, ("limit", name, side), "limit", "unilateral", J, gap)
+
+
+def _ball_limits(model: Model, i: int, q: np.ndarray) -> list[Constraint]:
+    """Return the limits of a ball's swing and twist.
+
+    Source: TAZZ-4.7.
+    """
+    joint, name = model.joint[i], model.names[i]
+    q_joint = Vector(q[model.q_slices[i]].tolist())
+    R = joint.X(q_joint).E.T
+    item = f"joint {name}: twist, where the swing is pi"
+    swing, twist = swing_twist(R, item)
+    turns = np.array([list(R @ column.ang) for column in joint.S(q_joint)], float).T
+    rows = np.array([list(row) for row in swing_twist_rows(R, item).rows], float)
+    max_swing, (low, high) = model.ball_limits[i]
+    constraints = []
+    for side, row, gap in (
+        ("swing", -rows[0], max_swing - float(swing)),
+        ("lower twist", rows[1], float(twist) - low),
+        ("upper twist", -rows[1], high - float(twist)),
+    ):
+        if np.isfinite(gap):
+            J = np.zeros((1, model.nv))
+            J[0, model.v_slices[i]] = row @ turns
+            constraints.append(_limit(name, side, J, gap))
+    return constraints

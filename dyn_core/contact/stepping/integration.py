@@ -1,0 +1,63 @@
+"""Integration of positions and velocities, as arrays.
+
+The origins of floating bodies move along straight lines.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dyn_core.errors import NonFiniteError
+from dyn_core.model import Model, coordinates
+from dyn_core.spatial import Vector
+
+
+def moved(model: Model, q: np.ndarray, dv: np.ndarray) -> np.ndarray:
+    """Return the position after a displacement, with unit quaternions.
+
+    Raises:
+        NonFiniteError: It is not finite.
+    """
+    if _plain(model):
+        return _finite(q + dv)
+    position = coordinates.integrate(model, Vector(q.tolist()), Vector(dv.tolist()))
+    return _finite(np.array(list(coordinates.normalize(model, position)), float))
+
+
+def advanced(
+    model: Model, q: np.ndarray, u: np.ndarray, h: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return position and velocity after h at the velocity u in the initial axes.
+
+    Raises:
+        NonFiniteError: The position is not finite.
+    """
+    if _plain(model):
+        return _finite(q + h * u), u
+    result = coordinates.advance(model, Vector(q.tolist()), Vector(u.tolist()), h)
+    position, rate = (np.array(list(x), float) for x in result)
+    return _finite(position), rate
+
+
+def turning(model: Model, qd: np.ndarray) -> np.ndarray:
+    """Return the acceleration in fixed axes minus that in body axes, (nv,).
+
+    w x v for floating bodies, zero elsewhere.
+    """
+    if _plain(model):
+        return np.zeros(len(qd))
+    zeros = Vector.zeros(len(qd))
+    return np.array(
+        list(coordinates.rate_in_initial_axes(model, Vector(qd.tolist()), zeros)), float
+    )
+
+
+def _plain(model: Model) -> bool:
+    """Whether all joints have one coordinate."""
+    return all(model.joint[i].nq == 1 for i in model.independent)
+
+
+def _finite(q: np.ndarray) -> np.ndarray:
+    if not np.isfinite(q).all():
+        raise NonFiniteError("contacts: the position is not finite", "q")
+    return q

@@ -1,0 +1,147 @@
+"""Descriptions of a Program: repr, help page, and the signature of its call."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from dyn_core.problems import Port, Signature
+
+_SHOWN = 8  # ports or options that repr names
+_POSITIONAL = inspect.Parameter.POSITIONAL_OR_KEYWORD
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+
+
+class SolverDescription(Protocol):
+    """A solver, as far as a Program needs it."""
+
+    name: str
+    signature: Signature
+
+    def build(self, model: Any, **options: Any) -> Any:
+        """Return a Program for a System."""
+
+    def describe(
+        self,
+        inputs: Sequence[Port] | None = None,
+        outputs: Sequence[Port] | None = None,
+    ) -> str:
+        """Return the help page, with such Ports."""
+
+
+class BuildRequest(Protocol):
+    """How a Program was asked for; see Recipe."""
+
+    @property
+    def solver(self) -> SolverDescription:
+        """The Solver."""
+
+    @property
+    def choices(self) -> Mapping[str, Any]:
+        """All keyword arguments of build."""
+
+
+class DescribedProgram(Protocol):
+    """Parts of a Program that are shown."""
+
+    engine: str
+    model: Any
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    defaults: dict[str, Any]
+
+    @property
+    def recipe(self) -> BuildRequest:
+        """How it was asked for."""
+
+
+class CallSignature:
+    """A `__signature__` of objects: their Ports as parameters; classes have none."""
+
+    def __get__(self, instance: Any, owner: type | None = None) -> inspect.Signature:
+        if instance is None:
+            raise AttributeError("__signature__")
+        return signature_of(instance)
+
+
+class _FromModel:
+    """A default in a signature: the value that the Model has."""
+
+    def __repr__(self) -> str:
+        return "<of the model>"
+
+
+def signature_of(program: DescribedProgram) -> inspect.Signature:
+    """Return the signature of a Program's call.
+
+    Parameter paths such as link3.mass are no names of Python: they go by keyword, as
+    `**{"link3.mass": m}`, and stand together as `**parameters`.
+    """
+    parameters, rest = [], False
+    for port in program.inputs:
+        if not port.name.isidentifier():
+            rest = True
+            continue
+        default: Any = inspect.Parameter.empty
+        if port.name in program.defaults:
+            default = _FromModel()
+        parameters.append(inspect.Parameter(port.name, _POSITIONAL, default=default))
+    parameters.append(inspect.Parameter("out", _KEYWORD, default=None))
+    parameters.append(inspect.Parameter("status", _KEYWORD, default=False))
+    if rest:
+        kind = inspect.Parameter.VAR_KEYWORD
+        parameters.append(inspect.Parameter("parameters", kind))
+    return inspect.Signature(parameters)
+
+
+def page(program: DescribedProgram) -> str:
+    """Return the help page of a Program: how it was built, and its solver's page."""
+    outputs = ", ".join(port.name for port in program.outputs)
+    solver = program.recipe.solver
+    built = _options(program.recipe.choices, len(program.recipe.choices))
+    return "\n".join(
+        [
+            f"{_title(program)}, built with {built or 'no options'}.",
+            "",
+            f"    program{signature_of(program)} -> {outputs}",
+            "",
+            solver.describe(program.inputs, program.outputs),
+        ]
+    )
+
+
+def summary(program: DescribedProgram) -> str:
+    """Return the repr of a Program: at most four lines."""
+    lines = [f"<{_title(program)}"]
+    built = _options(program.recipe.choices, _SHOWN)
+    lines += [f"  built with {built}"] if built else []
+    lines.append(f"  inputs   {_ports(program.inputs)}")
+    lines.append(f"  outputs  {_ports(program.outputs)}>")
+    return "\n".join(lines)
+
+
+def _title(program: DescribedProgram) -> str:
+    """Return solver, model and engine."""
+    name = program.recipe.solver.name
+    return f"Program {name} for {program.model} on engine {program.engine}"
+
+
+def _options(options: Mapping[str, Any], maximum: int) -> str:
+    """Return options as they were given to build, long values cut."""
+    shown = [f"{name}={_short(value)}" for name, value in options.items()]
+    more = [f"... ({len(shown)} in all)"] if len(shown) > maximum else []
+    return ", ".join([*shown[:maximum], *more])
+
+
+def _short(value: Any) -> str:
+    """Return a value on one line; a Solver by its name."""
+    line = " ".join(repr(getattr(value, "name", value)).split())
+    return line if len(line) <= 60 else f"{line[:57]}..."
+
+
+def _ports(ports: Sequence[Port]) -> str:
+    """Return names and shapes; the first ones of many."""
+    shown = [f"{port.name} {port.shape}" for port in ports[:_SHOWN]]
+    more = [f"... ({len(ports)} in all)"] if len(ports) > _SHOWN else []
+    return ", ".join([*shown, *more])

@@ -1,0 +1,1 @@
+"""The Graph: traced operations, rewrite rules, straight-line Python."""

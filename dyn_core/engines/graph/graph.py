@@ -1,0 +1,239 @@
+"""The Graph: an algorithm for one robot as a list of operations. It prints and it runs.
+
+A node is (op, operands, data). Operands are numbers of earlier nodes. Besides the rows
+of operations.py there are
+
+    const   data: a float or bool         input   data: index into the flat inputs
+    loop    data: Region                  call    data: Call (of a Program)
+    item    data: k, of a loop or call
+"""
+
+from __future__ import annotations
+
+import hashlib
+import marshal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from dyn_core.errors import RequireError
+from dyn_core.numbers.operations import OPERATIONS
+from dyn_core.problems import Port
+
+
+class Node(NamedTuple):
+    """One operation."""
+
+    op: str
+    operands: tuple[int, ...] = ()
+    data: Any = None
+
+
+class Requirement(NamedTuple):
+    """A condition node that must hold, and what to raise where it does not."""
+
+    condition: int
+    error: type[RequireError]
+    item: str
+
+
+@dataclass(frozen=True)
+class Region:
+    """Body and condition of a loop; both read state, then captured values.
+
+    Attributes:
+        width: Number of state values.
+        body: Graph whose outputs are the next state.
+        cond: Graph whose output says whether to go on.
+        max: Bound on the rounds.
+    """
+
+    width: int
+    body: Graph
+    cond: Graph
+    max: int
+
+
+class Callee(Protocol):
+    """A Program, as far as a Graph needs it."""
+
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+
+    def __call__(self, *arrays: np.ndarray) -> Any:
+        """Return one output or a tuple of them."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A Program called inside a Graph: flat operands in, flat results out."""
+
+    program: Callee
+    width: int
+
+    def run(self, operands: Sequence[Any]) -> list[Any]:
+        """Return the flat results for floats or columns."""
+        arrays, start = [], 0
+        batch = np.broadcast_shapes(*(np.shape(x) for x in operands))
+        for port in self.program.inputs:
+            part = operands[start : start + port.size]
+            start += port.size
+            columns = [np.broadcast_to(np.asarray(x, float), batch) for x in part]
+            stacked = np.stack(columns, -1) if columns else np.zeros((*batch, 0))
+            arrays.append(stacked.reshape((*batch, *port.shape)))
+        results = self.program(*arrays)
+        if len(self.program.outputs) == 1:
+            results = (results,)
+        flat: list[Any] = []
+        for port, result in zip(self.program.outputs, results, strict=True):
+            rows = np.asarray(result, float).reshape((*batch, port.size))
+            flat += [rows[..., k] for k in range(port.size)]
+        return [x if batch else float(x) for x in flat]
+
+
+@dataclass
+class Graph:
+    """Operations in order, the flat outputs, and what must hold.
+
+    Attributes:
+        width: Number of flat inputs.
+        nodes: Operations; operands stand before their users.
+        outputs: Nodes of the flat outputs.
+        requirements: Conditions, in the order of the algorithm.
+    """
+
+    width: int
+    nodes: list[Node] = field(default_factory=list)
+    outputs: list[int] = field(default_factory=list)
+    requirements: list[Requirement] = field(default_factory=list)
+
+    def run(self, inputs: Sequence[Any]) -> tuple[list[Any], Any]:
+        """Return outputs and status for flat inputs: floats, or columns of a batch.
+
+        The status is 0, or the number (from 1) of the first requirement that failed,
+        one for each row of a batch.
+        """
+        columns = any(isinstance(x, np.ndarray) for x in inputs)
+        values: list[Any] = []
+        status: Any = 0
+        with np.errstate(all="ignore"):
+            for node in self.nodes:
+                operands = [values[k] for k in node.operands]
+                values.append(_evaluate(node, operands, inputs, columns))
+            for number, requirement in enumerate(self.requirements, 1):
+                holds = values[requirement.condition]
+                status = first_failure(status, holds, number)
+        return [values[k] for k in self.outputs], status
+
+    def check(self) -> None:
+        """Check that the Graph is well formed; ValueError where it is not."""
+        for number, node in enumerate(self.nodes):
+            if any(not 0 <= k < number for k in node.operands):
+                raise ValueError(f"node {number} reads a node that is not before it")
+            known = node.op in OPERATIONS
+            if known and len(node.operands) != OPERATIONS[node.op].arity:
+                raise ValueError(f"node {number}: {node.op} has a wrong operand count")
+            if not known and node.op not in ("const", "input", "loop", "call", "item"):
+                raise ValueError(f"node {number}: unknown operation '{node.op}'")
+            if node.op == "input" and not 0 <= node.data < self.width:
+                raise ValueError(f"node {number}: no input {node.data}")
+            if node.op == "loop":
+                node.data.body.check()
+                node.data.cond.check()
+        ends = [*self.outputs, *(r.condition for r in self.requirements)]
+        if any(not 0 <= k < len(self.nodes) for k in ends):
+            raise ValueError("an output or requirement names a node that is not there")
+
+    def counts(self) -> dict[str, int]:
+        """Count the nodes by operation."""
+        counts: dict[str, int] = {}
+        for node in self.nodes:
+            counts[node.op] = counts.get(node.op, 0) + 1
+        return counts
+
+    def digest(self) -> bytes:
+        """Return 32 bytes that tell this Graph from any other, in any process.
+
+        Graphs that call Programs have none.
+        """
+        return hashlib.sha256(marshal.dumps(self._plain(), 2)).digest()
+
+    def _plain(self) -> tuple[Any, ...]:
+        """Return the Graph as nested tuples of numbers and strings."""
+        nodes = [tuple(node) for node in self.nodes]
+        for k, node in enumerate(self.nodes):
+            if node.op == "loop":
+                region = node.data
+                inside = (region.width, region.max)
+                graphs = (region.body._plain(), region.cond._plain())
+                nodes[k] = (node.op, node.operands, (*inside, *graphs))
+        conditions = [requirement.condition for requirement in self.requirements]
+        return self.width, nodes, self.outputs, conditions
+
+    def __str__(self) -> str:
+        lines = []
+        for number, (op, operands, data) in enumerate(self.nodes):
+            shown = [f"%{k}" for k in operands]
+            if op == "loop":
+                shown.append(f"max={data.max}")
+            elif data is not None and op != "call":
+                shown.append(repr(data))
+            lines.append(f"%{number} = {op} {', '.join(shown)}".rstrip())
+            if op == "loop":
+                for what in ("cond", "body"):
+                    inner = str(getattr(data, what)).replace("\n", "\n    ")
+                    lines.append(f"  {what}:\n    {inner}")
+        for condition, error, item in self.requirements:
+            lines.append(f"require %{condition}, {error.__name__}({item!r})")
+        lines.append("return " + ", ".join(f"%{k}" for k in self.outputs))
+        return "\n".join(lines)
+
+
+def first_failure(status: Any, holds: Any, number: int) -> Any:
+    """Keep the first failed requirement; `holds` is a condition or a column of them."""
+    if isinstance(holds, np.ndarray) or isinstance(status, np.ndarray):
+        return np.where((np.asarray(status) == 0) & ~np.asarray(holds), number, status)
+    return number if status == 0 and not holds else status
+
+
+def _evaluate(
+    node: Node, operands: list[Any], inputs: Sequence[Any], columns: bool
+) -> Any:
+    """Return the meaning of one node."""
+    if node.op == "const":
+        return node.data
+    if node.op == "input":
+        return inputs[node.data]
+    if node.op == "item":
+        return operands[0][node.data]
+    if node.op == "loop":
+        return run_loop(node.data, operands, lambda graph, x: graph.run(x)[0])
+    if node.op == "call":
+        return node.data.run(operands)
+    operation = OPERATIONS[node.op]
+    return (operation.on_column if columns else operation.on_float)(*operands)
+
+
+def run_loop(
+    region: Region,
+    operands: Sequence[Any],
+    run: Callable[[Graph, Sequence[Any]], Sequence[Any]],
+) -> list[Any]:
+    """Run a loop on floats or columns; each row stops by its own condition."""
+    state, captured = list(operands[: region.width]), list(operands[region.width :])
+    active: Any = True
+    for _ in range(region.max):
+        go_on = run(region.cond, [*state, *captured])[0]
+        active = active & go_on if isinstance(go_on, np.ndarray) else active and go_on
+        if not np.any(active):
+            break
+        following = run(region.body, [*state, *captured])
+        if isinstance(active, np.ndarray):
+            state = [
+                np.where(active, a, b) for a, b in zip(following, state, strict=True)
+            ]
+        else:
+            state = list(following)
+    return state

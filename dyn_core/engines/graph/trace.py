@@ -1,0 +1,210 @@
+"""Tracing: a function runs on symbols, and what it does becomes a Graph."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from dyn_core.engines.graph.graph import Call, Callee, Graph, Region
+from dyn_core.engines.graph.passes import Builder, prune
+from dyn_core.errors import RequireError, TraceError
+from dyn_core.numbers.scalar import Number
+
+
+class Symbol(Number):
+    """A number that is not known yet: a node of the Graph being traced."""
+
+    __slots__ = ("node", "tracer")
+
+    def __init__(self, tracer: Tracer, node: int) -> None:
+        self.tracer, self.node = tracer, node
+
+    def apply(self, op: str, *operands: Any) -> Any:
+        """Record an operation in the innermost Graph being traced."""
+        return self.tracer.innermost().record(op, operands)
+
+    def truth(self) -> NoReturn:
+        """Refuse: an algorithm may not branch on a value."""
+        raise TraceError(
+            f"{_place()}: the truth of a traced value is not known; use"
+            " where(c, a, b), loop(...) or require(...)"
+        )
+
+    def _refuse(self, *_: Any) -> NoReturn:
+        raise TraceError(
+            f"{_place()}: a traced value cannot become a Python number;"
+            " algorithms use the functions of dyn_core.authoring, not math or numpy"
+        )
+
+    __float__ = __int__ = __index__ = __complex__ = __round__ = __floor__ = _refuse
+    __array__ = _refuse
+
+    def __repr__(self) -> str:
+        return f"%{self.node}"
+
+
+class Tracer:
+    """Makes one Graph, and the Graphs of the loops within."""
+
+    def __init__(
+        self, width: int, outer: Tracer | None = None, folding: bool = True
+    ) -> None:
+        self.builder = Builder(width, folding)
+        self.outer, self.folding = outer, folding
+        self.inner: Tracer | None = None
+        self.captured: list[Symbol] = []
+        self.inputs = [self._input(k) for k in range(width)]
+
+    def innermost(self) -> Tracer:
+        """Return the Tracer of the loop being traced, or this one."""
+        tracer = self
+        while tracer.inner is not None:
+            tracer = tracer.inner
+        return tracer
+
+    def record(self, op: str, operands: Sequence[Any]) -> Any:
+        """Record an operation; return its Symbol."""
+        if op == "loop":
+            return self._loop(*operands)
+        if op == "call":
+            program, flat = operands
+            return self.call(program, flat)
+        if op == "require":
+            condition, error, item = operands
+            return self._require(condition, error, item)
+        nodes = tuple(self.lift(x) for x in operands)
+        return self.symbol(self.builder.node(op, nodes))
+
+    def symbol(self, node: int) -> Any:
+        """Return a node as the algorithm sees it: constants as plain floats."""
+        constant = self.builder.constant(node) if self.folding else None
+        return Symbol(self, node) if constant is None else constant
+
+    def lift(self, x: Any) -> int:
+        """Return the node of a number or of a Symbol of this or an outer Graph."""
+        if not isinstance(x, Symbol):
+            if isinstance(x, Number) or not isinstance(x, (int, float)):
+                try:
+                    x = float(x)  # type: ignore[arg-type]
+                except (TypeError, ValueError) as error:
+                    raise TraceError(
+                        f"{_place()}: {type(x).__name__} is not a number"
+                    ) from error
+            return self.builder.const(x)
+        if x.tracer is self:
+            return x.node
+        return self._capture(x)
+
+    def call(self, program: Callee, operands: Sequence[Any]) -> list[Any]:
+        """Record the call of a Program that is not traced."""
+        width = sum(port.size for port in program.outputs)
+        nodes = tuple(self.lift(x) for x in operands)
+        node = self.builder.node("call", nodes, Call(program, width))
+        return self._items(node, width)
+
+    def finish(self, outputs: Sequence[Any]) -> Graph:
+        """Return the Graph with these outputs."""
+        self.builder.graph.outputs = [self.lift(x) for x in outputs]
+        graph = self.builder.graph
+        return prune(graph) if self.folding else graph
+
+    def _input(self, k: int) -> Symbol:
+        return Symbol(self, self.builder.node("input", (), k))
+
+    def _capture(self, x: Symbol) -> int:
+        """Make a Symbol of an outer Graph an input of this loop's Graph."""
+        above = self.outer
+        while above is not None and above is not x.tracer:
+            above = above.outer
+        if above is None:
+            raise TraceError(f"{_place()}: a value of another trace was used")
+        for k, known in enumerate(self.captured):
+            if known.tracer is x.tracer and known.node == x.node:
+                return self.inputs[k - len(self.captured)].node
+        self.captured.append(x)
+        self.builder.graph.width += 1
+        self.inputs.append(self._input(self.builder.graph.width - 1))
+        return self.inputs[-1].node
+
+    def _items(self, node: int, width: int) -> list[Any]:
+        return [
+            Symbol(self, self.builder.node("item", (node,), k)) for k in range(width)
+        ]
+
+    def _require(self, condition: Any, error: type[RequireError], item: str) -> None:
+        if self.outer is not None:
+            raise TraceError(
+                f"{_place()}: require() stands inside a loop; carry the"
+                " condition in the state and require it after the loop"
+            )
+        self.builder.require(self.lift(condition), error, item)
+
+    def _loop(
+        self,
+        state: Sequence[Any],
+        body: Callable[[tuple[Any, ...]], Sequence[Any]],
+        cond: Callable[[tuple[Any, ...]], Any],
+        rounds: int,
+    ) -> tuple[Any, ...]:
+        width = len(state)
+        traced, captured = [], []
+        for part, length in ((body, width), (cond, 1)):
+            inner = Tracer(width, outer=self, folding=self.folding)
+            self.inner = inner
+            try:
+                result = part(tuple(inner.inputs[:width]))
+            finally:
+                self.inner = None
+            result = list(result) if part is body else [result]
+            if len(result) != length:
+                raise TraceError(
+                    f"{_place()}: a loop's body returns {len(result)} values,"
+                    f" its state has {length}"
+                )
+            traced.append((inner, inner.finish(result)))
+            captured += inner.captured
+        unique = list({(id(x.tracer), x.node): x for x in captured}.values())
+        (body_tracer, body_graph), (cond_tracer, cond_graph) = traced
+        body_graph = _with_captured(body_tracer, body_graph, unique, width)
+        cond_graph = _with_captured(cond_tracer, cond_graph, unique, width)
+        operands = tuple(self.lift(x) for x in (*state, *unique))
+        region = Region(width, body_graph, cond_graph, int(rounds))
+        return tuple(self._items(self.builder.node("loop", operands, region), width))
+
+
+def _with_captured(
+    tracer: Tracer, graph: Graph, captured: Sequence[Symbol], width: int
+) -> Graph:
+    """Number the captured inputs of body and condition alike."""
+    place = {(id(x.tracer), x.node): width + k for k, x in enumerate(captured)}
+    numbers = [place[(id(x.tracer), x.node)] for x in tracer.captured]
+    for k, node in enumerate(graph.nodes):
+        if node.op == "input" and node.data >= width:
+            graph.nodes[k] = node._replace(data=numbers[node.data - width])
+    graph.width = width + len(captured)
+    return graph
+
+
+def trace(
+    function: Callable[..., Sequence[Any]], width: int, folding: bool = True
+) -> Graph:
+    """Return the Graph of a function of `width` numbers that returns a flat list."""
+    tracer = Tracer(width, folding=folding)
+    return tracer.finish(list(function(tracer.inputs)))
+
+
+def _place() -> str:
+    """Name file and line of the algorithm that is being traced."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_globals.get("__name__", "")
+        inside = name in (
+            "dyn_core.numbers.scalar",
+            __name__,
+            "dyn_core.engines.graph.passes",
+        )
+        if not inside and not name.startswith("dyn_core.spatial"):
+            return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        frame = frame.f_back  # type: ignore[assignment]
+    return "the algorithm"

@@ -1,0 +1,213 @@
+"""The compiler: what machine this is, LLVM IR to object code, object code to memory."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from sys import stderr
+from time import monotonic
+from typing import Any
+
+from dyn_core.engines.llvm.fingerprint import of_code
+from dyn_core.engines.llvm.threads import Lock
+from dyn_core.errors import CompileError
+
+SWITCH = "DYN_NATIVE"  # environment: off forbids machine code
+_PATIENCE = 1.0  # a build that takes longer reports so [s]
+# Modules that decide what code is written: all whose change makes other kernels. That
+# none is left out is tested in tests/engines/test_digests.py.
+_WRITERS = tuple(
+    f"dyn_core.engines.llvm.{name}"
+    for name in (
+        "compiler",
+        "emit",
+        "entry",
+        "entry_code",
+        "function_ir",
+        "functions",
+        "ir",
+        "kernel",
+        "kernel_ir",
+        "lower",
+        "python_to_llvm",
+    )
+)
+_lock = Lock()
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What code is made for.
+
+    Attributes:
+        cpu, features: As LLVM names them.
+        width: Lanes of a batch kernel.
+        pack: Sines and cosines taken at once for a single state.
+        fused: Whether multiply-add is an instruction.
+        key: Digest of everything the code depends on besides its Graph.
+    """
+
+    cpu: str
+    features: str
+    width: int
+    pack: int
+    fused: bool
+    key: str
+
+
+@cache
+def missing() -> str:
+    """Return why there is no machine code here; empty where there is."""
+    if os.environ.get(SWITCH, "").lower() in ("off", "0", "no", "false"):
+        return f"{SWITCH} is off"
+    try:
+        import llvmlite
+        import llvmlite.binding as llvm
+    except (ImportError, OSError) as error:
+        return f"llvmlite cannot be loaded ({error})"
+    version = tuple(int(x) for x in llvmlite.__version__.split(".")[:2])
+    if not (0, 45) <= version:
+        return f"llvmlite {llvmlite.__version__} is older than 0.45"
+    try:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        triple = llvm.get_process_triple()
+        llvm.Target.from_triple(triple)
+    except RuntimeError as error:
+        return f"LLVM does not know this machine ({error})"
+    if not triple.startswith(("x86_64", "aarch64", "arm64")) or "windows" in triple:
+        return f"machine code is not made for {triple}"
+    return ""
+
+
+@cache
+def warn_missing() -> None:
+    """Say once that Programs run without machine code."""
+    warnings.warn(
+        f"Programs run on engine 'graph', some hundred times slower: {missing()}",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+
+
+@cache
+def machine() -> Machine:
+    """Return the machine this process runs on."""
+    import llvmlite
+    import llvmlite.binding as llvm
+
+    features = llvm.get_host_cpu_features()
+    cpu, flat = llvm.get_host_cpu_name(), features.flatten()
+    if llvm.get_process_triple().startswith("x86_64"):
+        fused = bool(features.get("fma"))
+        width = 8 if features.get("avx512f") else 4 if features.get("avx") else 2
+    else:
+        fused, width = True, 2
+    digest = hashlib.sha256(of_code(_WRITERS).encode())
+    what = (llvmlite.__version__, llvm.llvm_version_info, cpu, flat)
+    digest.update(repr((*what, llvm.get_process_triple())).encode())
+    return Machine(cpu, flat, width, 8, fused, digest.hexdigest())
+
+
+def _target(level: int) -> Any:
+    """Make a code generator at an optimisation level; loaded code owns one."""
+    import llvmlite.binding as llvm
+
+    host = machine()
+    target = llvm.Target.from_triple(llvm.get_process_triple())
+    return target.create_target_machine(
+        cpu=host.cpu,
+        features=host.features,
+        opt=level,
+        reloc="pic",
+        codemodel="small",
+        jit=True,
+    )
+
+
+def compile_ir(ir: str, inline: bool = False) -> bytes:
+    """Return the object code of a module.
+
+    Args:
+        ir: LLVM IR.
+        inline: Whether LLVM's own passes run too; traced code has no use for them.
+
+    Raises:
+        CompileError: LLVM refuses the IR.
+    """
+    import llvmlite.binding as llvm
+
+    with _lock:
+        target = _target(2 if inline else 1)
+        try:
+            module = llvm.parse_assembly(ir)
+        except RuntimeError as error:
+            raise CompileError(f"LLVM refused a kernel: {error}") from error
+        if inline:
+            options = llvm.create_pipeline_tuning_options(speed_level=2)
+            builder = llvm.create_pass_builder(target, options)
+            builder.getModulePassManager().run(module, builder)
+        return target.emit_object(module)
+
+
+def assembly(ir: str) -> str:
+    """Return the machine instructions of a module, to be read."""
+    import llvmlite.binding as llvm
+
+    with _lock:
+        return _target(1).emit_assembly(llvm.parse_assembly(ir))
+
+
+class Loaded:
+    """Object code in memory; lives as long as this object."""
+
+    def __init__(self, code: bytes) -> None:
+        import llvmlite.binding as llvm
+
+        with _lock:
+            empty = llvm.parse_assembly("")
+            self._engine = llvm.create_mcjit_compiler(empty, _target(1))
+            try:
+                self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+                self._engine.finalize_object()
+            except RuntimeError as error:
+                raise CompileError(f"object code cannot be loaded: {error}") from error
+
+    def address(self, name: str) -> int:
+        """Return the address of a function."""
+        with _lock:
+            address = self._engine.get_function_address(name)
+        if not address:
+            raise CompileError(f"object code has no function '{name}'")
+        return address
+
+
+@contextmanager
+def progress(
+    what: str, report: Callable[[str], object] = stderr.write
+) -> Iterator[None]:
+    """Report on the error stream how long something has taken, once it takes long."""
+    start, ended = monotonic(), threading.Event()
+    reported = False
+
+    def watch() -> None:
+        nonlocal reported
+        while not ended.wait(_PATIENCE):
+            reported = True
+            report(f"\r{what} ... {monotonic() - start:.0f} s")
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        if reported:
+            report(f"\r{what}: {monotonic() - start:.1f} s\n")

@@ -1,0 +1,371 @@
+"""Schedule -> LLVM IR: the operations, for any number of lanes.
+
+No fast-math flag is used: what rounds where is decided in lower.py, the same for one
+state and for lanes. A condition in memory is 1.0 or 0.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dyn_core.engines.graph.graph import Graph, Region
+from dyn_core.engines.llvm.function_ir import FunctionCode, Place, Slots
+from dyn_core.engines.llvm.functions import FUNCTIONS, definition
+from dyn_core.engines.llvm.ir import Instructions, Value, constant, kind
+from dyn_core.engines.llvm.lower import Schedule, ScheduledStep, lower
+
+HOLDS = 2**31  # status while no requirement has failed
+ARGUMENTS = "ptr %in, ptr %out, ptr %s"
+_PARAMETERS = "ptr noalias %in, ptr noalias %out, ptr noalias %s"
+_INFIX = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
+_INTRINSIC = {"abs": "fabs", "sqrt": "sqrt", "floor": "floor"}
+_COMPARE = {"lt": "olt", "le": "ole", "eq": "oeq"}
+
+
+class Emitter:
+    """Writes the functions of one kernel.
+
+    Attributes:
+        ir: Lines of LLVM IR so far.
+        top: Number of scratch slots in use; slot 0 is the status.
+        steps: Number of operations written.
+        last: Instructions of the last function written.
+    """
+
+    def __init__(self, width: int, fused: bool, pack: int) -> None:
+        self.width, self.fused, self.pack = width, fused, pack
+        self.ir: list[str] = []
+        self.top = 1
+        self.steps = 0
+        self.last: list[str] = []
+        self.functions: set[tuple[str, int]] = set()
+        self._count = 0
+
+    def name(self, what: str) -> str:
+        """Return a new name of a function."""
+        self._count += 1
+        return f"@{what}{self._count}_{self.width}"
+
+    def graph(self, graph: Graph, inputs: Place, outputs: Place) -> list[str]:
+        """Write the functions of a Graph; return the calls that run them in order."""
+        schedule = lower(graph, self.fused, self.pack)
+        base = Slots(self.top)
+        self.top += schedule.size
+        calls = []
+        for number, steps in enumerate(schedule.chunks):
+            self.steps += len(steps)
+            if steps and steps[0].op == "loop":
+                calls += self._loop(schedule, steps[0], inputs, base)
+                continue
+            writer = _Writer(self, schedule, inputs, outputs, base)
+            calls.append(writer.function(steps, first=number == 0))
+        rest = [s for c in schedule.chunks for s in c if s.op == "loop"]
+        if rest:  # a result of a loop may be an output or a condition itself
+            writer = _Writer(self, schedule, inputs, outputs, base)
+            calls.append(writer.function(rest, deliver_only=True))
+        return calls
+
+    def close(self) -> str:
+        """Return the IR of all functions, with those of functions.py they call."""
+        called = [definition(name, w, self.fused) for name, w in sorted(self.functions)]
+        widths = sorted({self.width, *(w for _, w in self.functions)})
+        return "\n".join([*map(_declarations, widths), _LIBRARY, *called, *self.ir])
+
+    def _loop(
+        self, schedule: Schedule, step: ScheduledStep, inputs: Place, base: Slots
+    ) -> list[str]:
+        """Write a loop: store its operands, run it, put its items into slots."""
+        region, which = step.data
+        state = Slots(self.top)
+        self.top += len(step.operands)
+        before = _Writer(self, schedule, inputs, state, base)
+        calls = [before.copy(step.operands)]
+        calls.append(self._rounds(region, state))
+        slots = [schedule.slots[x] for x in step.results]
+        after = FunctionCode(self.width, self.fused)
+        for k, slot in zip(which, slots, strict=True):
+            after.store(base, slot, after.load(state, k))
+        return [*calls, self.function("items", after)]
+
+    def _rounds(self, region: Region, state: Slots) -> str:
+        """Write the loop itself, over state and captured values; return its call.
+
+        Lanes go on until all have stopped. A lane that has stopped keeps its state;
+        what the body computes for it is dropped.
+        """
+        go_on, following = Slots(self.top), Slots(self.top + 1)
+        self.top += 1 + region.width
+        cond = self.graph(region.cond, state, go_on)
+        body = self.graph(region.body, state, following)
+        test, move = (
+            FunctionCode(self.width, self.fused),
+            FunctionCode(self.width, self.fused),
+        )
+        yes = constant(True, "truth", self.width)
+        zero = constant(0.0, "real", self.width)
+        more = test.load(go_on, 0)
+        holds = test.new(f"fcmp une {test.real} {more}, {zero}")
+        active = test.new(f"and {test.truth} %active, {holds}")
+        some = test.any(Value(test, "truth", active))
+        move.named = test.named
+        for k in range(region.width):
+            new, old = move.load(following, k), move.load(state, k)
+            kept = move.new(
+                f"select {move.truth} {active}, {move.real} {new}, {move.real} {old}"
+            )
+            move.store(state, k, kept)
+        whole = FunctionCode(self.width, self.fused)
+        whole.lines = [
+            "  br label %test",
+            "test:",
+            "  %round = phi i64 [0, %0], [%next, %body]",
+            f"  %active = phi {test.truth} [{yes}, %0], [{active}, %body]",
+            f"  %left = icmp slt i64 %round, {region.max}",
+            "  br i1 %left, label %look, label %end",
+            "look:",
+            *cond,
+            *test.lines,
+            f"  br i1 {some}, label %body, label %end",
+            "body:",
+            *body,
+            *move.lines,
+            "  %next = add i64 %round, 1",
+            "  br label %test",
+            "end:",
+        ]
+        return self.function("loop", whole)
+
+    def function(self, what: str, code: Instructions) -> str:
+        """Write a function; return its call."""
+        name = self.name(what)
+        self.last = code.lines
+        head = f"define internal void {name}({_PARAMETERS}) nounwind {{"
+        self.ir += [head, *code.lines, "  ret void", "}", ""]
+        return f"  call void {name}({ARGUMENTS})"
+
+
+class _Writer:
+    """Writes chunks of one Schedule."""
+
+    def __init__(
+        self,
+        emitter: Emitter,
+        schedule: Schedule,
+        inputs: Place,
+        outputs: Place,
+        base: Slots,
+    ) -> None:
+        self.emitter, self.schedule = emitter, schedule
+        self.inputs, self.outputs, self.base = inputs, outputs, base
+        self.code = FunctionCode(emitter.width, emitter.fused)
+        graph = schedule.graph
+        self.ends: dict[int, list[int]] = {}
+        for k, node in enumerate(graph.outputs):
+            self.ends.setdefault(node, []).append(k)
+        self.conditions: dict[int, int] = {}
+        for number, requirement in enumerate(graph.requirements, 1):
+            self.conditions.setdefault(requirement.condition, number)
+
+    def function(
+        self,
+        steps: list[ScheduledStep],
+        first: bool = False,
+        deliver_only: bool = False,
+    ) -> str:
+        """Write the function of some steps; return its call."""
+        if first:
+            for k in {*self.ends, *self.conditions}:
+                if self.schedule.graph.nodes[k].op in ("const", "input"):
+                    self._deliver(k)
+        for step in steps:
+            if not deliver_only:
+                self._step(step)
+            for x in step.results:
+                if x is not None:
+                    self._keep(x, slot=not deliver_only)
+        return self.emitter.function("part", self.code)
+
+    def copy(self, nodes: Sequence[int]) -> str:
+        """Write a function that stores values as the outputs; return its call."""
+        for k, node in enumerate(nodes):
+            self.code.store(self.outputs, k, self.real(node))
+        return self.emitter.function("copy", self.code)
+
+    def real(self, k: int) -> str:
+        """Return the name of a value as a real."""
+        code = self.code
+        name, kind_name = self._value(k)
+        if kind_name == "real":
+            return name
+        one, zero = (constant(x, "real", code.width) for x in (1.0, 0.0))
+        real = code.new(
+            f"select {code.truth} {name}, {code.real} {one}, {code.real} {zero}"
+        )
+        return real
+
+    def truth(self, k: int) -> str:
+        """Return the name of a value as a condition; NaN counts as true."""
+        code = self.code
+        name, kind_name = self._value(k)
+        if kind_name == "truth":
+            return name
+        zero = constant(0.0, "real", code.width)
+        return code.new(f"fcmp une {code.real} {name}, {zero}")
+
+    def _value(self, k: int) -> tuple[str, str]:
+        """Return name and kind of a value, loaded if it is not here yet."""
+        value = self.code.values.get(k)
+        if value is None:
+            node = self.schedule.graph.nodes[k]
+            if node.op == "const":
+                kind_name = "truth" if isinstance(node.data, bool) else "real"
+                value = constant(node.data, kind_name, self.code.width), kind_name
+            elif node.op == "input":
+                value = self.code.load(self.inputs, node.data), "real"
+            else:
+                value = self.code.load(self.base, self.schedule.slots[k]), "real"
+            self.code.values[k] = value
+        return value
+
+    def _keep(self, k: int, slot: bool = True) -> None:
+        """Store a value where it is wanted later, and deliver it."""
+        if slot and k in self.schedule.slots:
+            self.code.store(self.base, self.schedule.slots[k], self.real(k))
+        self._deliver(k)
+
+    def _deliver(self, k: int) -> None:
+        """Store a value as output, note it as a requirement."""
+        code = self.code
+        for index in self.ends.get(k, ()):
+            code.store(self.outputs, index, self.real(k))
+        number = self.conditions.get(k)
+        if number is not None:
+            w = code.width
+            whole, holds = self.truth(k), constant(HOLDS, "whole", w)
+            old = code.new(f"load {code.whole}, ptr %s, align {8 * w}")
+            this = constant(number, "whole", w)
+            new = code.new(
+                f"select {code.truth} {whole}, {code.whole} {holds},"
+                f" {code.whole} {this}"
+            )
+            less = code.new(f"icmp slt {code.whole} {new}, {old}")
+            least = code.new(
+                f"select {code.truth} {less}, {code.whole} {new}, {code.whole} {old}"
+            )
+            code.lines.append(f"  store {code.whole} {least}, ptr %s, align {8 * w}")
+
+    def _step(self, step: ScheduledStep) -> None:
+        """Write one operation."""
+        if step.op == "sincos":
+            self._sincos(step)
+            return
+        code, op, x = self.code, step.op, step.operands
+        real = code.real
+        result = "real"
+        if op in _INFIX:
+            instruction = f"{_INFIX[op]} {real} {self.real(x[0])}, {self.real(x[1])}"
+        elif op in ("fma", "fms", "fnma"):
+            instruction = self._fused(op, x)
+        elif op == "neg":
+            instruction = f"fneg {real} {self.real(x[0])}"
+        elif op in _INTRINSIC:
+            call = f"call {real} @llvm.{_INTRINSIC[op]}.{code.suffix}"
+            instruction = f"{call}({real} {self.real(x[0])})"
+        elif op in _COMPARE:
+            instruction = (
+                f"fcmp {_COMPARE[op]} {real} {self.real(x[0])}, {self.real(x[1])}"
+            )
+            result = "truth"
+        elif op in ("and", "or"):
+            instruction = f"{op} {code.truth} {self.truth(x[0])}, {self.truth(x[1])}"
+            result = "truth"
+        elif op == "not":
+            yes = constant(True, "truth", code.width)
+            instruction, result = f"xor {code.truth} {self.truth(x[0])}, {yes}", "truth"
+        elif op == "where":
+            instruction, result = self._where(x)
+        elif op in FUNCTIONS:
+            self.emitter.functions.add((op, code.width))
+            arguments = ", ".join(f"{real} {self.real(k)}" for k in x)
+            instruction = f"call {real} @{op}_{code.width}({arguments})"
+        else:
+            raise ValueError(f"operation '{op}' has no machine form")
+        code.values[step.results[0]] = code.new(instruction), result
+
+    def _fused(self, op: str, x: tuple[int, ...]) -> str:
+        """Return a multiply-add: x0 x1 + x2 with signs."""
+        code = self.code
+        a, b, c = (self.real(k) for k in x)
+        if op == "fnma":
+            a = code.new(f"fneg {code.real} {a}")
+        if op == "fms":
+            c = code.new(f"fneg {code.real} {c}")
+        arguments = ", ".join(f"{code.real} {name}" for name in (a, b, c))
+        return f"call {code.real} @llvm.fma.{code.suffix}({arguments})"
+
+    def _where(self, x: tuple[int, ...]) -> tuple[str, str]:
+        """Return a choice; between two conditions it is a condition."""
+        code, condition = self.code, self.truth(x[0])
+        kinds = {self._value(k)[1] for k in x[1:]}
+        result = "truth" if kinds == {"truth"} else "real"
+        get = self.truth if result == "truth" else self.real
+        of = kind(result, code.width)
+        a, b = get(x[1]), get(x[2])
+        return f"select {code.truth} {condition}, {of} {a}, {of} {b}", result
+
+    def _sincos(self, step: ScheduledStep) -> None:
+        """Write sines and cosines: of all lanes, or for one state side by side."""
+        code = self.code
+        n = len(step.operands)
+        lanes = code.width if code.width > 1 else _power_of_two(n)
+        self.emitter.functions.add(("sincos", lanes))
+        of = kind("real", lanes)
+        pair = f"{{{of}, {of}}}"
+        names = [self.real(k) for k in step.operands]
+        if code.width > 1 or lanes == 1:
+            for k, name in enumerate(names):
+                both = code.new(f"call {pair} @sincos_{lanes}({of} {name})")
+                for part in (0, 1):
+                    node = step.results[2 * k + part]
+                    if node is not None:
+                        value = code.new(f"extractvalue {pair} {both}, {part}")
+                        code.values[node] = value, "real"
+            return
+        packed = "zeroinitializer"
+        for k, name in enumerate(names):
+            packed = code.new(f"insertelement {of} {packed}, double {name}, i32 {k}")
+        both = code.new(f"call {pair} @sincos_{lanes}({of} {packed})")
+        for part in (0, 1):
+            all_lanes = code.new(f"extractvalue {pair} {both}, {part}")
+            for k in range(n):
+                node = step.results[2 * k + part]
+                if node is not None:
+                    value = code.new(f"extractelement {of} {all_lanes}, i32 {k}")
+                    code.values[node] = value, "real"
+
+
+_LIBRARY = "declare double @sin(double)\ndeclare double @cos(double)\n"
+
+
+def _declarations(width: int) -> str:
+    """Declare the intrinsics on values of a width."""
+    real = kind("real", width)
+    suffix = "f64" if width == 1 else f"v{width}f64"
+    lines = [
+        f"declare {real} @llvm.{name}.{suffix}({real})"
+        for name in ("fabs", "sqrt", "floor")
+    ]
+    lines.append(f"declare {real} @llvm.fma.{suffix}({real}, {real}, {real})")
+    if width > 1:
+        mask = f"<{width} x i1>"
+        lines += [
+            f"declare {real} @llvm.masked.load.{suffix}.p0(ptr, i32, {mask}, {real})",
+            f"declare void @llvm.masked.store.{suffix}.p0({real}, ptr, i32, {mask})",
+            f"declare i{width} @llvm.ctpop.i{width}(i{width})",
+        ]
+    return "\n".join(lines)
+
+
+def _power_of_two(n: int) -> int:
+    """Return the least power of two that is not below n."""
+    return 1 << (n - 1).bit_length()

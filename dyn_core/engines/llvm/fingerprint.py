@@ -1,0 +1,230 @@
+"""Digests of code as it is loaded in this process, changed functions included.
+
+Files on disk may be newer than what runs; a cache entry must follow from what runs.
+Digesting takes long, looking whether all is still in its place does not: a digest is
+kept, with every object that it was made from, until one of them is another.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import marshal
+import sys
+from collections.abc import Iterable, Sequence
+from functools import partial
+from itertools import chain
+from operator import attrgetter, is_, methodcaller
+from types import CellType, FunctionType
+from typing import Any
+
+import numpy as np
+
+_PLAIN = frozenset((bool, int, float, complex, str, bytes, type(None)))
+_NO_REFERENCES = 0  # the marshal version whose bytes follow from values alone
+_HIDDEN = ("__func__", "__wrapped__", "fget", "func")  # where wrappers keep functions
+_kept: dict[tuple[str, ...], _Reading] = {}
+_values = methodcaller("values")
+_content = attrgetter("cell_contents")
+_PARTS = tuple(map(attrgetter, ("__code__", "__defaults__", "__kwdefaults__")))
+
+
+def of_code(modules: tuple[str, ...]) -> str:
+    """Return the digest of what modules hold: functions, classes, constants.
+
+    Constants are plain values under any name, and what tables named in upper case
+    hold: dicts, lists, tuples, arrays, records of these packages.
+
+    Args:
+        modules: How the names of the modules begin.
+    """
+    loaded = {
+        name: module
+        for name, module in sys.modules.copy().items()
+        if name.startswith(modules)
+    }
+    kept = _kept.get(modules)
+    if kept is None or not kept.holds(loaded):
+        kept = _kept[modules] = _Reading(modules, loaded)
+    return kept.digest
+
+
+class _Reading:
+    """One reading of modules.
+
+    What was read is kept alive, so that no other object can have its identity.
+
+    Attributes:
+        digest: Of what was read.
+    """
+
+    def __init__(self, modules: tuple[str, ...], loaded: dict[str, Any]) -> None:
+        self._prefixes = modules
+        self._numbers: dict[int, tuple[int, Any]] = {}
+        self._spaces: list[Any] = []  # mappings, with their keys, values and lengths
+        self._keys: list[Any] = []
+        self._entries: list[Any] = []
+        self._lengths: list[int] = []
+        self._lists: list[tuple[list[Any], list[Any]]] = []
+        self._arrays: list[tuple[np.ndarray, bytes]] = []
+        self._functions: list[FunctionType] = []
+        self._parts: tuple[list[Any], ...] = ([], [], [])
+        self._cells: list[CellType] = []
+        self._contents: list[Any] = []
+        self._wrappers: list[Any] = []
+        self._places: list[str] = []
+        self._wrapped: list[Any] = []
+        self._whole = True
+        self._space(loaded)
+        contents = [
+            (name, self._members(vars(loaded[name]))) for name in sorted(loaded)
+        ]
+        content = marshal.dumps(contents, _NO_REFERENCES)
+        self.digest = hashlib.sha256(content).hexdigest()
+
+    def holds(self, loaded: dict[str, Any]) -> bool:
+        """Check that all that was read is still there, the same objects."""
+        spaces = [loaded, *self._spaces[1:]]
+        try:
+            return (
+                self._whole
+                and list(map(len, spaces)) == self._lengths
+                and _same(chain.from_iterable(spaces), self._keys)
+                and _same(chain.from_iterable(map(_values, spaces)), self._entries)
+                and all(
+                    _same(map(part, self._functions), seen)
+                    for part, seen in zip(_PARTS, self._parts, strict=True)
+                )
+                and _same(map(_content, self._cells), self._contents)
+                and _same(map(getattr, self._wrappers, self._places), self._wrapped)
+                and all(
+                    len(now) == len(then) and _same(now, then)
+                    for now, then in self._lists
+                )
+                and all(now.tobytes() == then for now, then in self._arrays)
+            )
+        except (RuntimeError, ValueError, AttributeError):
+            return False  # it changes while it is looked at, or is gone
+
+    def _space(self, space: Any) -> list[tuple[str, Any]]:
+        """Note a mapping and return its items."""
+        items = list(space.items())
+        self._spaces.append(space)
+        self._lengths.append(len(items))
+        self._keys += [key for key, _ in items]
+        self._entries += [value for _, value in items]
+        return items
+
+    def _members(self, space: Any) -> list[Any]:
+        """Return what counts of the globals of a module or the members of a class.
+
+        What Python notes there itself, while a program runs, does not count.
+        """
+        members = []
+        for name, value in self._space(space):
+            kind = type(value)
+            if kind is FunctionType or isinstance(value, type):
+                members.append((name, self._of(value)))
+            elif name[:2] != "__" and (name == name.upper() or _is_plain(value)):
+                members.append((name, self._of(value)))
+            else:
+                members += [(name, part) for part in self._behind(value)]
+        return members
+
+    def _of(self, value: Any) -> Any:
+        """Return what marshal can write and what follows from the value alone."""
+        kind = type(value)
+        if kind in _PLAIN:
+            return value
+        if id(value) in self._numbers:
+            return ("again", self._numbers[id(value)][0])
+        if kind is tuple:
+            return ("tuple", [self._of(x) for x in value])
+        if kind is frozenset:
+            return ("set", [self._of(x) for x in sorted(value, key=_order)])
+        self._numbers[id(value)] = len(self._numbers), value
+        if kind is FunctionType:
+            return self._function(value)
+        if isinstance(value, type):
+            return self._class(value)
+        if kind is dict:
+            items = self._space(value)
+            return ("dict", [(self._of(k), self._of(x)) for k, x in items])
+        if kind is list:
+            entries = value.copy()
+            self._lists.append((value, entries))
+            return ("list", [self._of(x) for x in entries])
+        if kind is np.ndarray and value.dtype != object:
+            content = value.tobytes()
+            self._arrays.append((value, content))
+            return ("array", value.dtype.str, value.shape, content)
+        if kind.__module__.startswith(self._prefixes):
+            return ("record", kind.__qualname__, self._fields(value))
+        name = str(getattr(value, "__name__", kind.__qualname__))
+        return ("other", name, self._behind(value))
+
+    def _function(self, function: FunctionType) -> Any:
+        """Return code, defaults, and what the function closes over."""
+        code, defaults, named = (part(function) for part in _PARTS)
+        self._functions.append(function)
+        for seen, part in zip(self._parts, (code, defaults, named), strict=True):
+            seen.append(part)
+        contents = []
+        for cell in function.__closure__ or ():
+            try:
+                content = cell.cell_contents
+            except ValueError:
+                self._whole = False  # being defined: to be read again
+                continue
+            self._cells.append(cell)
+            self._contents.append(content)
+            contents.append(self._of(content))
+        return ("function", code, self._of(defaults), self._of(named), contents)
+
+    def _class(self, kind: type) -> Any:
+        """Return the members of a class of these modules, the name of another."""
+        name = (kind.__module__, kind.__qualname__)
+        if not kind.__module__.startswith(self._prefixes):
+            return name
+        bases = [self._of(base) for base in kind.__bases__]
+        return (*name, bases, self._members(vars(kind)))
+
+    def _fields(self, record: Any) -> list[Any]:
+        """Return the fields of a dataclass or of a class with slots."""
+        names: Iterable[str] = getattr(record, "__dataclass_fields__", ())
+        if not names:
+            slots = [vars(kind).get("__slots__", ()) for kind in type(record).__mro__]
+            names = chain.from_iterable(slots)
+        return [(name, self._of(getattr(record, name, None))) for name in names]
+
+    def _behind(self, value: Any) -> list[Any]:
+        """Return the functions behind a property, a method, a cached function."""
+        functions = []
+        if type(value) is partial:
+            functions += [self._of(value.args), self._of(value.keywords)]
+        for place in _HIDDEN:
+            function = getattr(value, place, None)
+            if type(function) is FunctionType:
+                self._wrappers.append(value)
+                self._places.append(place)
+                self._wrapped.append(function)
+                functions.append(self._of(function))
+        return functions
+
+
+def _is_plain(value: Any) -> bool:
+    """Check for a number, a string, or a tuple of them."""
+    if type(value) is tuple:
+        return all(type(x) in _PLAIN for x in value)
+    return type(value) in _PLAIN
+
+
+def _order(value: Any) -> str:
+    """Return what members of a set are sorted by, the same in every process."""
+    if type(value) in _PLAIN:
+        return repr(value)
+    return str(getattr(value, "__qualname__", type(value).__qualname__))
+
+
+def _same(now: Iterable[Any], then: Sequence[Any]) -> bool:
+    """Check that two rows of equal length are of the same objects."""
+    return all(map(is_, now, then))

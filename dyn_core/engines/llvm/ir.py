@@ -1,0 +1,164 @@
+"""LLVM instructions: values of one or several lanes with Python's operators."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+_NAMES = {"real": "double", "whole": "i64", "truth": "i1"}
+
+
+def kind(name: str, width: int) -> str:
+    """Return the LLVM type of a kind (real, whole, truth) at a lane width."""
+    base = _NAMES[name]
+    return base if width == 1 else f"<{width} x {base}>"
+
+
+def constant(x: Any, name: str, width: int) -> str:
+    """Return a constant of a kind, the same in every lane."""
+    if name == "real":
+        literal = f"0x{struct.unpack('<Q', struct.pack('<d', float(x)))[0]:016X}"
+    elif name == "truth":
+        literal = "true" if x else "false"
+    else:
+        literal = str(int(x))
+    return literal if width == 1 else f"splat ({_NAMES[name]} {literal})"
+
+
+class Instructions:
+    """The instructions of one LLVM function.
+
+    Attributes:
+        width: Lanes of its values.
+        fused: Whether a multiply-add is one instruction that rounds once.
+        lines: Those written so far.
+    """
+
+    def __init__(self, width: int, fused: bool) -> None:
+        self.width, self.fused = width, fused
+        self.lines: list[str] = []
+        self.named = 0
+        self.real = kind("real", width)
+        self.whole = kind("whole", width)
+        self.truth = kind("truth", width)
+        self.suffix = "f64" if width == 1 else f"v{width}f64"
+
+    def new(self, instruction: str) -> str:
+        """Append an instruction; return the name of its result."""
+        self.named += 1
+        name = f"%n{self.named}"
+        self.lines.append(f"  {name} = {instruction}")
+        return name
+
+    def value(self, kind_name: str, instruction: str) -> Value:
+        """Append an instruction; return its result as a Value."""
+        return Value(self, kind_name, self.new(instruction))
+
+    def lift(self, x: Any, kind_name: str = "real") -> Value:
+        """Return a Value: itself, or a constant of a kind."""
+        if isinstance(x, Value):
+            return x
+        return Value(self, kind_name, constant(x, kind_name, self.width))
+
+    def fma(self, x: Any, y: Any, z: Any) -> Value:
+        """Return x*y + z, rounded once where the machine can."""
+        x, y, z = self.lift(x), self.lift(y), self.lift(z)
+        if not self.fused:
+            return x * y + z
+        args = f"{self.real} {x.name}, {self.real} {y.name}, {self.real} {z.name}"
+        return self.value("real", f"call {self.real} @llvm.fma.{self.suffix}({args})")
+
+    def intrinsic(self, name: str, x: Value) -> Value:
+        """Call an LLVM intrinsic of one real argument."""
+        call = f"call {self.real} @llvm.{name}.{self.suffix}({self.real} {x.name})"
+        return self.value("real", call)
+
+    def select(self, c: Value, a: Any, b: Any) -> Value:
+        """Return a where c holds, else b."""
+        like = a if isinstance(a, Value) else b
+        name = like.kind if isinstance(like, Value) else "real"
+        a, b = self.lift(a, name), self.lift(b, name)
+        of = kind(name, self.width)
+        instruction = f"select {self.truth} {c.name}, {of} {a.name}, {of} {b.name}"
+        return self.value(name, instruction)
+
+    def horner(self, x: Value, coefficients: tuple[float, ...]) -> Value:
+        """Return the polynomial with these coefficients, the constant one first."""
+        result = self.lift(coefficients[-1])
+        for c in reversed(coefficients[:-1]):
+            result = self.fma(result, x, c)
+        return result
+
+    def any(self, c: Value) -> str:
+        """Return the name of an i1: whether c holds in some lane."""
+        if self.width == 1:
+            return c.name
+        bits = self.new(f"bitcast {self.truth} {c.name} to i{self.width}")
+        return self.new(f"icmp ne i{self.width} {bits}, 0")
+
+    def lane(self, x: Value, k: int) -> str:
+        """Return the name of one lane."""
+        if self.width == 1:
+            return x.name
+        return self.new(f"extractelement {self.real} {x.name}, i32 {k}")
+
+
+class Value:
+    """An LLVM value with Python's operators; `kind` is real, whole or truth."""
+
+    __slots__ = ("instructions", "kind", "name")
+
+    def __init__(self, instructions: Instructions, kind_name: str, name: str) -> None:
+        self.instructions, self.kind, self.name = instructions, kind_name, name
+
+    def _two(self, op: str, other: Any, swapped: bool = False) -> Value:
+        a, b = self, self.instructions.lift(other, self.kind)
+        if swapped:
+            a, b = b, a
+        of = kind(self.kind, self.instructions.width)
+        return self.instructions.value(self.kind, f"{op} {of} {a.name}, {b.name}")
+
+    # fmt: off
+    def __add__(self, y: Any) -> Value: return self._two(self._op("add"), y)
+    def __radd__(self, y: Any) -> Value: return self._two(self._op("add"), y, True)
+    def __sub__(self, y: Any) -> Value: return self._two(self._op("sub"), y)
+    def __rsub__(self, y: Any) -> Value: return self._two(self._op("sub"), y, True)
+    def __mul__(self, y: Any) -> Value: return self._two(self._op("mul"), y)
+    def __rmul__(self, y: Any) -> Value: return self._two(self._op("mul"), y, True)
+    def __truediv__(self, y: Any) -> Value: return self._two("fdiv", y)
+    def __rtruediv__(self, y: Any) -> Value: return self._two("fdiv", y, True)
+    def __and__(self, y: Any) -> Value: return self._two("and", y)
+    def __or__(self, y: Any) -> Value: return self._two("or", y)
+    def __xor__(self, y: Any) -> Value: return self._two("xor", y)
+    def __lshift__(self, k: int) -> Value: return self._two("shl", k)
+    def __rshift__(self, k: int) -> Value: return self._two("ashr", k)
+    # fmt: on
+
+    def __neg__(self) -> Value:
+        return self.instructions.value(
+            "real", f"fneg {self.instructions.real} {self.name}"
+        )
+
+    def _op(self, name: str) -> str:
+        return f"f{name}" if self.kind == "real" else name
+
+    def compare(self, how: str, other: Any) -> Value:
+        """Return a condition: how is lt, le, gt, eq (ordered) or ne (true for NaN)."""
+        other = self.instructions.lift(other, self.kind)
+        if self.kind == "real":
+            code = "fcmp " + ("une" if how == "ne" else f"o{how}")
+        else:
+            code = "icmp " + (how if how in ("eq", "ne") else f"s{how}")
+        of = kind(self.kind, self.instructions.width)
+        return self.instructions.value(
+            "truth", f"{code} {of} {self.name}, {other.name}"
+        )
+
+    def bits(self) -> Value:
+        """Return the bits of a real as a whole number, and back."""
+        to = "whole" if self.kind == "real" else "real"
+        a, b = (
+            kind(self.kind, self.instructions.width),
+            kind(to, self.instructions.width),
+        )
+        return self.instructions.value(to, f"bitcast {a} {self.name} to {b}")

@@ -1,0 +1,134 @@
+"""Kernels: the machine code of one Graph in one variant, found, made and kept."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+from collections.abc import Callable, Sequence
+from time import perf_counter
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from dyn_core.engines.graph.graph import Graph
+from dyn_core.engines.llvm import cache, compiler
+from dyn_core.engines.llvm.kernel_ir import KernelIR, batch_kernel, scalar_kernel
+
+VARIANTS = ("scalar", "batch")
+_P, _I = ctypes.c_void_p, ctypes.c_int64
+_TYPES = {
+    "scalar": ctypes.CFUNCTYPE(_I, _P, _P, _P),
+    "batch": ctypes.CFUNCTYPE(_I, _P, _P, _P, _P, _I, _I, _P),
+    "blocked": ctypes.CFUNCTYPE(_I, _P, _P, _P, _I, _I, _P),
+}
+Sizes = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+class Kernel:
+    """Machine code in memory.
+
+    Attributes:
+        addresses: Of its functions.
+        call: Its functions, called without the GIL.
+        scratch: Bytes of scratch memory a call needs.
+        steps: Operations a row takes.
+        size: Bytes of object code.
+        seconds: What it took to compile or load it.
+        compiled: Whether it was compiled now, not found on disk.
+    """
+
+    def __init__(self, code: bytes, note: dict[str, Any]) -> None:
+        self._loaded = compiler.Loaded(code)
+        self.scratch, self.steps = note["scratch"], note["steps"]
+        self.size, self.seconds, self.compiled = len(code), 0.0, False
+        names = note["entries"]
+        self.addresses = {name: self._loaded.address(name) for name in names}
+        self.call = {name: _TYPES[name](a) for name, a in self.addresses.items()}
+        self._free: list[tuple[Any, int]] = []
+
+    def memory(self) -> tuple[Any, int]:
+        """Take scratch memory for one thread: its owner and its address."""
+        try:
+            return self._free.pop()
+        except IndexError:
+            memory = np.zeros(self.scratch + 64, np.uint8)
+            address = memory.ctypes.data
+            return memory, address + -address % 64
+
+    def give_back(self, memory: tuple[Any, int]) -> None:
+        """Take scratch memory back."""
+        self._free.append(memory)
+
+
+_known: WeakValueDictionary[str, Kernel] = WeakValueDictionary()
+
+
+def key(graph: Graph, sizes: Sizes) -> str:
+    """Return the digest of a Graph, its ports, and all that the code depends on."""
+    digest = hashlib.sha256(graph.digest())
+    digest.update(repr(sizes).encode())
+    digest.update(compiler.machine().key.encode())
+    return digest.hexdigest()
+
+
+def write(graph: Graph, sizes: Sizes, variant: str) -> KernelIR:
+    """Return the LLVM IR of a kernel; variant: scalar or batch."""
+    host = compiler.machine()
+    if variant == "scalar":
+        return scalar_kernel(graph, *sizes, host.fused, host.pack)
+    return batch_kernel(graph, *sizes, host.fused, host.width)
+
+
+def get(
+    variant: str, name: str, graph: Callable[[], Graph], sizes: Sizes, what: str
+) -> Kernel:
+    """Return a kernel: one in memory, from the disk, or compiled now.
+
+    Args:
+        variant: scalar or batch.
+        name: Key of the Graph.
+        graph: Returns the Graph; called where it is compiled.
+        sizes: Sizes of the input and output ports.
+        what: Name of the solver and the robot, for the message while it takes long.
+    """
+    full = f"{variant}-{name}"
+    kernel = _known.get(full)
+    if kernel is not None:
+        return kernel
+    start = perf_counter()
+    entry = cache.load(full)
+    if entry is None:
+        with compiler.progress(f"compiling {what}"):
+            written = write(graph(), sizes, variant)
+            code = compiler.compile_ir(written.ir)
+        note = {
+            "entries": written.entries,
+            "scratch": written.scratch,
+            "steps": written.steps,
+        }
+        cache.store(full, note, code)
+    else:
+        note, code = entry
+    kernel = _known[full] = Kernel(code, note)
+    kernel.seconds, kernel.compiled = perf_counter() - start, entry is None
+    return kernel
+
+
+def forget() -> None:
+    """Let the next builds find kernels on disk or make them."""
+    _known.clear()
+
+
+def pointers(addresses: Sequence[int]) -> Any:
+    """Return a table of pointers."""
+    return (_P * len(addresses))(*addresses)
+
+
+def offsets(sizes: Sequence[int]) -> list[int]:
+    """Return the bytes from the first of some ports to each, one behind the other."""
+    end, starts = 0, []
+    for size in sizes:
+        starts.append(end)
+        end += 8 * size
+    return starts

@@ -1,0 +1,222 @@
+"""Graph -> Schedule: what one kernel does, in which order, with which scratch memory.
+
+A multiplication that only one addition uses becomes its multiply-add; sines and cosines
+are packed into one vector call; the steps are cut into chunks, each an LLVM function
+later, and values that live across chunks get a slot of the scratch memory. All of this
+happens before the number of lanes matters: one state and a lane have equal bits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from dyn_core.engines.graph.graph import Graph
+
+CHUNK = 400  # steps in one function; compile time grows faster than linearly beyond
+_LEAVES = ("const", "input")
+
+
+class ScheduledStep(NamedTuple):
+    """One operation of a Schedule: a row of the operations table, or one of
+
+    fma (x y + z), fms (x y - z), fnma (z - x y)
+    sincos: of each operand; results are its sine and its cosine, or None
+    loop: results are the items used; data is (Region, items)
+    """
+
+    op: str
+    operands: tuple[int, ...]
+    results: tuple[Any, ...]
+    data: Any = None
+
+
+@dataclass
+class Schedule:
+    """Steps of a Graph in order.
+
+    Attributes:
+        graph: What is computed; operands and results are its node numbers.
+        chunks: Steps of each function; a loop is a chunk of its own.
+        slots: Slot of each value that lives across chunks.
+        size: Number of slots.
+    """
+
+    graph: Graph
+    chunks: list[list[ScheduledStep]] = field(default_factory=list)
+    slots: dict[int, int] = field(default_factory=dict)
+    size: int = 0
+
+
+def lower(graph: Graph, fused: bool, pack: int) -> Schedule:
+    """Return the Schedule of a Graph.
+
+    Args:
+        graph: Without calls of Programs.
+        fused: Whether multiply-adds are formed.
+        pack: How many sines and cosines are taken at once.
+    """
+    steps = _Ordering(graph, fused, pack).steps()
+    schedule = Schedule(graph, _cut(steps))
+    _assign_slots(schedule)
+    return schedule
+
+
+class _Ordering:
+    """Puts the nodes in an order in which sines and cosines stand together."""
+
+    def __init__(self, graph: Graph, fused: bool, pack: int) -> None:
+        self.graph, self.pack = graph, pack
+        self.uses = _uses(graph)
+        self.absorbed: set[int] = set()
+        self.fusions: dict[int, tuple[str, tuple[int, ...]]] = {}
+        if fused:
+            self._fuse()
+        self.packs = self._packs()
+        self.items: dict[int, list[int]] = {}
+        for k, node in enumerate(graph.nodes):
+            if node.op == "item":
+                self.items.setdefault(node.operands[0], []).append(k)
+
+    def steps(self) -> list[ScheduledStep]:
+        """Return the steps."""
+        nodes, steps = self.graph.nodes, []
+        done = [node.op in _LEAVES for node in nodes]
+        for root in range(len(nodes)):
+            if root in self.absorbed:
+                continue
+            stack = [root]
+            while stack:
+                k = stack[-1]
+                if done[k]:
+                    stack.pop()
+                    continue
+                step = self._step(k)
+                waiting = [x for x in step.operands if not done[x]]
+                if waiting:
+                    stack += reversed(waiting)
+                    continue
+                steps.append(step)
+                for x in step.results:
+                    if x is not None:
+                        done[x] = True
+                done[k] = True
+                stack.pop()
+        return steps
+
+    def _step(self, k: int) -> ScheduledStep:
+        """Return the step that yields node k."""
+        node = self.graph.nodes[k]
+        if k in self.fusions:
+            op, operands = self.fusions[k]
+            return ScheduledStep(op, operands, (k,))
+        if k in self.packs:
+            members = self.packs[k]
+            results = tuple(x for _, *pair in members for x in pair)
+            return ScheduledStep("sincos", tuple(m[0] for m in members), results)
+        if node.op == "item":
+            return self._step(node.operands[0])
+        if node.op == "loop":
+            items = self.items.get(k, [])
+            which = tuple(self.graph.nodes[x].data for x in items)
+            return ScheduledStep(
+                "loop", node.operands, tuple(items), (node.data, which)
+            )
+        return ScheduledStep(node.op, node.operands, (k,))
+
+    def _fuse(self) -> None:
+        """Find multiplications that go into the one addition that uses them."""
+        nodes = self.graph.nodes
+
+        def free(k: int) -> bool:
+            return nodes[k].op == "mul" and self.uses[k] == 1 and k not in self.absorbed
+
+        for k, node in enumerate(nodes):
+            if node.op not in ("add", "sub"):
+                continue
+            a, b = node.operands
+            if free(b):
+                op = "fma" if node.op == "add" else "fnma"
+                self.fusions[k] = (op, (*nodes[b].operands, a))
+                self.absorbed.add(b)
+            elif free(a):
+                op = "fma" if node.op == "add" else "fms"
+                self.fusions[k] = (op, (*nodes[a].operands, b))
+                self.absorbed.add(a)
+
+    def _packs(self) -> dict[int, tuple[Any, ...]]:
+        """Return for each sine and cosine the members of its pack.
+
+        A member is (angle, node of the sine or None, node of the cosine or None). Those
+        of one pack have as many sines and cosines behind them, so none needs another.
+        """
+        nodes, depth = self.graph.nodes, [0] * len(self.graph.nodes)
+        levels: dict[int, dict[int, list[Any]]] = {}
+        for k, node in enumerate(nodes):
+            depth[k] = max((depth[x] for x in node.operands), default=0)
+            if node.op in ("sin", "cos"):
+                angle = node.operands[0]
+                level = levels.setdefault(depth[k], {})
+                pair = level.setdefault(angle, [None, None])
+                pair[node.op == "cos"] = k
+                depth[k] += 1
+            elif node.op == "loop":
+                depth[k] += 1
+        packs = {}
+        for level in levels.values():
+            members = [(angle, *pair) for angle, pair in level.items()]
+            for start in range(0, len(members), self.pack):
+                group = tuple(members[start : start + self.pack])
+                for _, *pair in group:
+                    packs.update({x: group for x in pair if x is not None})
+        return packs
+
+
+def _uses(graph: Graph) -> list[int]:
+    """Count how often each node is used."""
+    uses = [0] * len(graph.nodes)
+    for node in graph.nodes:
+        for x in node.operands:
+            uses[x] += 1
+    for x in (*graph.outputs, *(r.condition for r in graph.requirements)):
+        uses[x] += 1
+    return uses
+
+
+def _cut(steps: list[ScheduledStep]) -> list[list[ScheduledStep]]:
+    """Cut the steps into chunks of at most CHUNK; loops stand alone."""
+    chunks: list[list[ScheduledStep]] = [[]]
+    for step in steps:
+        alone = step.op == "loop"
+        if alone or len(chunks[-1]) >= CHUNK or _is_loop(chunks[-1]):
+            chunks.append([])
+        chunks[-1].append(step)
+    return chunks
+
+
+def _is_loop(chunk: list[ScheduledStep]) -> bool:
+    return bool(chunk) and chunk[0].op == "loop"
+
+
+def _assign_slots(schedule: Schedule) -> None:
+    """Assign a slot to each value that a later chunk reads; slots are used again."""
+    last: dict[int, int] = {}
+    for number, chunk in enumerate(schedule.chunks):
+        for step in chunk:
+            for x in step.operands:
+                last[x] = number
+    ending: dict[int, list[int]] = {}
+    free: list[int] = []
+    for number, chunk in enumerate(schedule.chunks):
+        for step in chunk:
+            for x in step.results:
+                if x is None:
+                    continue
+                until = len(schedule.chunks) if step.op == "loop" else last.get(x, -1)
+                if until > number:
+                    if not free:
+                        free.append(schedule.size)
+                        schedule.size += 1
+                    slot = schedule.slots[x] = free.pop()
+                    ending.setdefault(until, []).append(slot)
+        free += ending.pop(number, [])

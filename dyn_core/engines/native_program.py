@@ -1,0 +1,382 @@
+"""The engine `native`: a traced algorithm as machine code, for states and batches.
+
+Most calls never come here: they go to the entry, which therefore has its own form of
+three rules (overlap of `out`, finite numbers, few rows). llvm/python_to_llvm.py lists
+them and says why.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dyn_core.engines.base import Function, result_type
+from dyn_core.engines.graph.graph import Graph
+from dyn_core.engines.graph.trace import trace
+from dyn_core.engines.graph_program import GraphProgram
+from dyn_core.engines.llvm import compiler, entry, entry_code, kernel, trace_cache
+from dyn_core.engines.llvm.kernel import Kernel, offsets, pointers
+from dyn_core.engines.llvm.kernel_ir import KernelIR
+from dyn_core.engines.llvm.threads import WORKERS, Lock, count
+from dyn_core.engines.llvm.trace_cache import GraphFacts
+from dyn_core.errors import ShapeError, UnsupportedError
+from dyn_core.problems import Port
+
+_HOLD = 100e-6  # work that keeps the GIL at most [s]
+_SPREAD = 400e-6  # work from which several threads pay [s]
+_STATES = 16384  # most rows with requirements that the entry takes at a time
+_MAKING = Lock()
+_STEP = {"scalar": 0.15e-9, "batch": 0.07e-9}  # rough time of an operation, per row [s]
+
+
+class NativeProgram(GraphProgram):
+    """A Graph as machine code; compiled when first used, kept on disk.
+
+    Attributes:
+        facts: What is known of its Graph, which is traced only where it is needed.
+        lanes: States one instruction works on in a batch.
+    """
+
+    engine = "native"
+
+    def __new__(cls, *args: Any, **parts: Any) -> NativeProgram:
+        """Make an object whose calls go straight to the kernels, where that can be."""
+        how = entry.mode()
+        if how == "python" or cls is not NativeProgram:
+            return super().__new__(cls)
+        return super().__new__(entry.fast_type(NativeProgram, how)[0])
+
+    def __init__(self, function: Function, facts: GraphFacts, **parts: Any) -> None:
+        super().__init__(function, **parts)
+        self.facts = facts
+        self.lanes = compiler.machine().width
+        self._kernels: dict[str, Kernel] = {}
+        self._underway: set[tuple[str, int]] = set()
+        self._sizes = flat_sizes(self.inputs, self.outputs)
+        self._connect()
+
+    def prepare(self, batch: bool = False) -> None:
+        """Compile or load the kernels; see Program."""
+        self._kernel("scalar", wait=True)
+        if batch:
+            self._kernel("batch", wait=True)
+
+    def kernels(self) -> tuple[Kernel, ...]:
+        """Return the kernels made so far, the one for a single state first."""
+        made = self._kernels
+        return tuple(made[name] for name in kernel.VARIANTS if name in made)
+
+    def kernel_ir(self, variant: str) -> KernelIR:
+        """Return the LLVM IR of a kernel; variant: scalar or batch."""
+        return kernel.write(self.graph, self._sizes, variant)
+
+    def _kernel(self, variant: str, wait: bool | None = None) -> Kernel | None:
+        """Return a kernel; None while it is being made and calls do not wait."""
+        made = self._kernels.get(variant)
+        if made is not None:
+            return made
+        if self.wait if wait is None else wait:
+            with _MAKING:
+                if variant not in self._kernels:
+                    self._kernels[variant] = self._make(variant)
+                    self._offer(variant)
+                return self._kernels[variant]
+        with _MAKING:
+            if (variant, os.getpid()) not in self._underway:  # threads stay behind
+                self._underway.add((variant, os.getpid()))
+                job = threading.Thread(
+                    target=self._kernel, args=(variant, True), daemon=True
+                )
+                job.start()
+        return None
+
+    def _make(self, variant: str) -> Kernel:
+        """Find or compile a kernel."""
+        what = f"{self.recipe.solver.name} for {self.model.name}"
+        return kernel.get(
+            variant, self.facts.kernel, lambda: self.graph, self._sizes, what
+        )
+
+    def _connect(self) -> None:
+        """Let calls of this object go to the entry."""
+        how = entry.mode()
+        if type(self) is NativeProgram or how == "python":
+            return
+        ports = max(len(self.inputs), len(self.outputs))
+        axes = max((len(p.shape) for p in (*self.inputs, *self.outputs)), default=0)
+        table = entry.Descriptor()
+        for name, value in entry.constants().items():
+            table[name] = value
+        table["slow"] = id(NativeProgram.__call__)
+        table["n_in"] = len(self.inputs)
+        table["n_out"] = len(self.outputs)
+        if ports > entry_code.MAX_PORTS or axes > entry_code.MAX_AXES:
+            table["n_in"] = -1  # every call is left to Python
+        else:
+            table.ports("inputs", [port.shape for port in self.inputs])
+            table.ports("outputs", [port.shape for port in self.outputs])
+        names = tuple(port.name for port in self.outputs)
+        table["result_type"] = id(result_type(names))
+        table["finite"] = self.finite
+        table["width"] = table["max_rows"] = self.lanes
+        self._table = table
+        entry.connect(self, entry.fast_type(NativeProgram, how)[1], table, how)
+
+    def _offer(self, variant: str) -> None:
+        """Tell the entry of a kernel that is ready."""
+        table = getattr(self, "_table", None)
+        if table is None:
+            return
+        made, checked = self._kernels[variant], self.facts.checked
+        if variant == "batch":
+            seconds = (made.steps + 50) * _STEP["batch"]
+            max_rows = int(_SPREAD / seconds) if count(self.threads) > 1 else 2**62
+            if checked:
+                max_rows = min(max_rows, _STATES)
+            table.buffer("batch_scratch", made.scratch)
+            table.buffer("status", 8 * (_STATES if checked else self.lanes))
+            table["max_rows"], table["hold_rows"] = max_rows, int(_HOLD / seconds)
+            table["batch"] = made.addresses["batch"]
+        elif made.steps * _STEP["scalar"] < _HOLD:
+            careful = checked or self.finite
+            table["careful"] = careful
+            if careful:
+                sizes = self._sizes[1]
+                address = table.buffer("temporary", 8 * (len(sizes) + sum(sizes)))
+                pointers = (ctypes.c_int64 * len(sizes)).from_address(address)
+                address += 8 * len(sizes)
+                for k, size in enumerate(sizes):
+                    pointers[k] = address
+                    address += 8 * size
+            table.buffer("scratch", made.scratch)
+            table["scalar"] = made.addresses["scalar"]
+
+    def run_row(self, numbers: Sequence[Any]) -> tuple[Any, int]:
+        """Run on floats."""
+        results, state = self._single_flat(np.array(numbers, float))
+        return results.tolist(), state
+
+    def _single(self, arrays: Sequence[np.ndarray]) -> tuple[list[np.ndarray], int]:
+        flat = [array.ravel() for array in arrays]
+        together = np.concatenate(flat) if flat else np.zeros(0)
+        values, state = self._single_flat(together)
+        return self._split(values), state
+
+    def _single_flat(self, numbers: np.ndarray) -> tuple[np.ndarray, int]:
+        """Run one state: flat inputs to flat outputs."""
+        made = self._kernel("scalar")
+        if made is None:
+            flat, state = self._floats(numbers.tolist())
+            values = np.array(flat, float)
+        else:
+            values = np.empty(sum(self._sizes[1]))
+            tables = [
+                pointers([array.ctypes.data + start for start in offsets(sizes)])
+                for array, sizes in zip((numbers, values), self._sizes, strict=True)
+            ]
+            memory = made.memory()
+            state = made.call["scalar"](*tables, memory[1])
+            made.give_back(memory)
+        if state:
+            values[:] = np.nan
+        return values, state
+
+    def _batch(
+        self, arrays: Sequence[np.ndarray], rows: int, targets: Any
+    ) -> tuple[list[np.ndarray], np.ndarray]:
+        made = self._kernel("scalar" if rows < self.lanes else "batch")
+        if made is None:
+            return super()._batch(arrays, rows, targets)
+        plain = [np.ascontiguousarray(array) for array in arrays]
+        plain = [a if a.flags.aligned else a.copy() for a in plain]
+        results = [
+            np.empty((rows, *port.shape)) if target is None else target
+            for port, target in zip(
+                self.outputs, self._direct(plain, targets), strict=True
+            )
+        ]
+        strides = [
+            8 * port.size if array.ndim > len(port.shape) else 0
+            for port, array in zip(self.inputs, arrays, strict=True)
+        ]
+        state = np.zeros(rows, np.int64)
+        run = self._one_by_one if rows < self.lanes else self._slices
+        if run(made, plain, strides, results, state):
+            for result in results:
+                result[state != 0] = np.nan
+        return results, state
+
+    def _one_by_one(
+        self,
+        made: Kernel,
+        arrays: Sequence[np.ndarray],
+        strides: Sequence[int],
+        results: Sequence[np.ndarray],
+        state: np.ndarray,
+    ) -> int:
+        """Run fewer rows than there are lanes: the bits are the same."""
+        memory, scalar = made.memory(), made.call["scalar"]
+        inputs = [array.ctypes.data for array in arrays]
+        outputs = [array.ctypes.data for array in results]
+        sizes = [8 * port.size for port in self.outputs]
+        for row in range(len(state)):
+            state[row] = scalar(
+                pointers([x + row * by for x, by in zip(inputs, strides, strict=True)]),
+                pointers([x + row * by for x, by in zip(outputs, sizes, strict=True)]),
+                memory[1],
+            )
+        made.give_back(memory)
+        return int(np.count_nonzero(state))
+
+    def _direct(self, arrays: Sequence[np.ndarray], targets: Any) -> list[Any]:
+        """The targets that results can be written to at once, None for others."""
+        if targets is None:
+            return [None] * len(self.outputs)
+        busy = list(arrays)
+        direct: list[Any] = []
+        for target in targets:
+            flags = target.flags
+            whole = flags.c_contiguous and flags.aligned and not self.finite
+            free = whole and not any(np.may_share_memory(target, x) for x in busy)
+            direct.append(target if free else None)
+            busy.append(target)
+        return direct
+
+    def _slices(
+        self,
+        made: Kernel,
+        arrays: Sequence[np.ndarray],
+        strides: Sequence[int],
+        results: Sequence[np.ndarray],
+        state: np.ndarray,
+    ) -> int:
+        """Run all rows, on several threads where it pays; return how many failed."""
+        rows = len(state)
+        inputs = pointers([array.ctypes.data for array in arrays])
+        outputs = pointers([array.ctypes.data for array in results])
+        steps = pointers(strides)
+        work = rows * made.steps * _STEP["batch"]
+        threads = min(count(self.threads), rows // self.lanes)
+        if work < _SPREAD:
+            threads = 1
+        failed = [0] * threads
+
+        def run(k: int, first: int, last: int) -> None:
+            memory = made.memory()
+            failed[k] = made.call["batch"](
+                inputs, steps, outputs, state.ctypes.data, first, last, memory[1]
+            )
+            made.give_back(memory)
+
+        if threads == 1:
+            run(0, 0, rows)
+            return failed[0]
+        share = rows // threads // self.lanes * self.lanes
+        starts = [k * share for k in range(threads)]
+        ends = [*starts[1:], rows]
+        tasks = [
+            lambda k=k, a=a, b=b: run(k, a, b)
+            for k, (a, b) in enumerate(zip(starts, ends, strict=True))
+        ]
+        WORKERS.run(tasks)
+        return sum(failed)
+
+    def to_blocks(self, array: Any, name: str) -> np.ndarray:
+        """Return a batch of an input or output as blocks: (blocks, size, lanes).
+
+        Args:
+            array: Batch of a Port, its number of rows a multiple of `lanes`.
+            name: The Port.
+        """
+        port = {p.name: p for p in (*self.inputs, *self.outputs)}[name]
+        rows = np.asarray(array, float).reshape(-1, port.size)
+        if len(rows) % self.lanes:
+            wanted = f"a multiple of {self.lanes} rows"
+            raise ShapeError(name, wanted, f"{len(rows)}")
+        blocks = rows.reshape(-1, self.lanes, port.size)
+        return np.ascontiguousarray(blocks.transpose(0, 2, 1))
+
+    def from_blocks(self, blocks: np.ndarray, name: str) -> np.ndarray:
+        """Return the batch (rows, ...) that lies in blocks."""
+        port = {p.name: p for p in (*self.inputs, *self.outputs)}[name]
+        rows = np.ascontiguousarray(blocks.transpose(0, 2, 1))
+        return rows.reshape(-1, *port.shape)
+
+    def run_blocks(self, *inputs: np.ndarray, out: Sequence[np.ndarray]) -> int:
+        """Run on data kept in blocks, without transposing; on this thread.
+
+        Args:
+            inputs: One C-order array (blocks, size, lanes) for each input Port.
+            out: The same for each output Port.
+
+        Returns:
+            How many rows failed a requirement; their outputs are not to be used.
+
+        Raises:
+            ShapeError: An array does not fit.
+        """
+        arrays = (*inputs, *out)
+        ports = (*self.inputs, *self.outputs)
+        if len(inputs) != len(self.inputs) or len(out) != len(self.outputs):
+            raise ShapeError("arrays", f"{len(ports)}", f"{len(arrays)}")
+        blocks, addresses = len(arrays[0]), []
+        for port, array in zip(ports, arrays, strict=True):
+            wanted, flags = (blocks, port.size, self.lanes), array.flags
+            good = array.dtype == np.float64 and flags.c_contiguous and flags.aligned
+            if array.shape != wanted or not good:
+                shown = f"a C-order float64 array of shape {wanted}"
+                raise ShapeError(port.name, shown, f"{array.dtype} {array.shape}")
+            addresses.append(array.__array_interface__["data"][0])
+        ends = [a + array.nbytes for a, array in zip(addresses, arrays, strict=True)]
+        for k in range(len(inputs), len(addresses)):
+            if any(addresses[k] < ends[j] and addresses[j] < ends[k] for j in range(k)):
+                raise ShapeError(ports[k].name, "memory of its own", "shared memory")
+        made = self._kernel("batch", wait=True)
+        assert made is not None
+        if blocks == 0:
+            return 0
+        tables = pointers(addresses[: len(inputs)]), pointers(addresses[len(inputs) :])
+        state = np.zeros(blocks * self.lanes, np.int64)
+        memory = made.memory()
+        status_address = state.__array_interface__["data"][0]
+        failed = made.call["blocked"](*tables, status_address, 0, blocks, memory[1])
+        made.give_back(memory)
+        return failed
+
+
+def build(function: Function, **parts: Any) -> GraphProgram:
+    """Return a Program as machine code; as Python code where the Graph calls Programs.
+
+    Raises:
+        UnsupportedError: There is no machine code on this machine.
+    """
+    reason = compiler.missing()
+    if reason:
+        raise UnsupportedError(f"engine native cannot be had: {reason}")
+    sizes = flat_sizes(parts["inputs"], parts["outputs"])
+    name = trace_cache.key(function, compiler.machine().key)
+    facts, graph = trace_cache.load(name), None
+    if facts is None:
+        graph = trace(function, sum(sizes[0]))
+        facts = graph_facts(graph, sizes)
+        trace_cache.store(name, facts)
+    if facts.calls:
+        return GraphProgram(function, graph=graph, **parts)
+    return NativeProgram(function, facts, graph=graph, **parts)
+
+
+def flat_sizes(inputs: Sequence[Port], outputs: Sequence[Port]) -> kernel.Sizes:
+    """Return the sizes of the inputs and of the outputs."""
+    return tuple(p.size for p in inputs), tuple(p.size for p in outputs)
+
+
+def graph_facts(graph: Graph, sizes: kernel.Sizes) -> GraphFacts:
+    """Return what must be known of a Graph to find and call its kernels."""
+    calls = any(node.op == "call" for node in graph.nodes)
+    key = "" if calls else kernel.key(graph, sizes)
+    return GraphFacts(key, bool(graph.requirements), calls)

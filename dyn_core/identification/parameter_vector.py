@@ -1,0 +1,219 @@
+"""Vector of the parameters that joint forces are linear in: names, values, robot.
+
+Ten a body, as RigidInertia.parameters, bodies in order (links fixed together are one
+body); then damping of every joint coordinate, dry friction of every one, inertia of the
+rotor of every one. Followers have their own. Solvers of REGRESSOR keep this order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dyn_core.errors import ModelError, ShapeError
+from dyn_core.identification.pseudo_inertia import is_consistent
+from dyn_core.model.checks.tree import inertia_scales
+from dyn_core.model.description import Description
+from dyn_core.model.model import Model
+from dyn_core.spatial import RigidInertia, Vector
+
+INERTIAL = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
+FRICTION = ("damping", "friction")
+ROTORS = ("armature",)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Parameters of one robot.
+
+    Attributes:
+        model: Robot.
+        groups: Groups of numbers of the joints, such as damping, in order.
+    """
+
+    model: Model
+    groups: tuple[str, ...]
+
+    @classmethod
+    def of(cls, model: Model, friction: bool, rotors: bool) -> Layout:
+        """Return that of a robot, with or without numbers of its joints."""
+        return cls(model, FRICTION * bool(friction) + ROTORS * bool(rotors))
+
+    @property
+    def inertial(self) -> int:
+        """Number of inertial parameters; those of joints come after them."""
+        return 10 * self.model.nb
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names in order: JOINT:m for the body that a joint carries, JOINT.damping."""
+        model = self.model
+        names = [f"{model.names[i]}:{x}" for i in model.bodies for x in INERTIAL]
+        for group in self.groups:
+            for i in model.bodies:
+                n = model.joint[i].nv
+                ends = [""] if n == 1 else [f"[{k}]" for k in range(n)]
+                names += [f"{model.names[i]}.{group}{end}" for end in ends]
+        return tuple(names)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """What each number is: mass, moment, inertia, damping, friction, armature."""
+        ten = ("mass", *["moment"] * 3, *["inertia"] * 6)
+        coordinates = sum(self.model.joint[i].nv for i in self.model.bodies)
+        joints = [group for group in self.groups for _ in range(coordinates)]
+        return (*ten * self.model.nb, *joints)
+
+    @property
+    def values(self) -> np.ndarray:
+        """Values of the robot."""
+        model = self.model
+        numbers = [x for i in model.bodies for x in model.I[i].parameters]
+        for group in self.groups:
+            numbers += [x for i in model.bodies for x in getattr(model, group)[i]]
+        return np.array(numbers, float)
+
+    def checked(self, name: str, values: ArrayLike) -> np.ndarray:
+        """Return values as floats; a wrong number of them is a ShapeError."""
+        numbers = np.asarray(values, float)
+        if numbers.shape != (len(self.kinds),):
+            raise ShapeError(
+                name, f"shape ({len(self.kinds)},)", f"shape {numbers.shape}"
+            )
+        return numbers
+
+    def of_joints(self, values: np.ndarray) -> Iterator[tuple[str, list[Vector]]]:
+        """Return the groups of the joints, by body."""
+        first = self.inertial
+        for group in self.groups:
+            rows = [Vector(())]
+            for i in self.model.bodies:
+                n = self.model.joint[i].nv
+                rows.append(Vector(values[first : first + n].tolist()))
+                first += n
+            yield group, rows
+
+
+def parameter_names(
+    model: Model, friction: bool = False, rotors: bool = False
+) -> tuple[str, ...]:
+    """Return the names of the numbers that joint forces are linear in.
+
+    JOINT:m, JOINT:mcx, ..., JOINT:Izz of the body that a joint carries, about the
+    body's origin; JOINT.damping, JOINT.friction, JOINT.armature, with [k] for the
+    coordinates of a joint that has several.
+
+    Args:
+        model: Robot.
+        friction: Whether damping and dry friction of the joints are among them.
+        rotors: Whether the inertia of rotors is.
+    """
+    return Layout.of(model, friction, rotors).names
+
+
+def parameters_of(
+    model: Model, friction: bool = False, rotors: bool = False
+) -> np.ndarray:
+    """Return a robot's values of `parameter_names`: pi in tau = Y pi."""
+    return Layout.of(model, friction, rotors).values
+
+
+def with_linear_parameters(
+    model: Model, values: ArrayLike, friction: bool = False, rotors: bool = False
+) -> Model:
+    """Return the robot with other values of `parameter_names`.
+
+    What changes of a body goes to the link that its joint carries. Where that link by
+    itself would then have no physical sense, it takes the whole body, and the links
+    fixed to it have none.
+
+    Args:
+        model: Robot.
+        values: In the order of `parameter_names`.
+        friction: Whether damping and dry friction of the joints are among them.
+        rotors: Whether the inertia of rotors is.
+
+    Raises:
+        ModelError: No body or joint can have such values; names it.
+    """
+    layout = Layout.of(model, friction, rotors)
+    numbers = layout.checked("values", values)
+    names = layout.names
+    if not np.isfinite(numbers).all():
+        bad = names[int(np.flatnonzero(~np.isfinite(numbers))[0])]
+        raise ModelError(f"{bad} is not finite", bad)
+    for name, x in zip(
+        names[layout.inertial :], numbers[layout.inertial :], strict=True
+    ):
+        if x < 0:
+            raise ModelError(f"{name} is {x:.6g}; it must be >= 0", name)
+    links: dict[str, RigidInertia] = {}
+    for i in model.bodies:
+        ten = numbers[10 * (i - 1) : 10 * i]
+        if not np.array_equal(ten, model.I[i].parameters):
+            links.update(_links_of(model, i, ten))
+    joints = dict(layout.of_joints(numbers))
+    description = _described(model, links, joints)
+    made = model.rebuilt(description=description)
+    changes: dict[str, Any] = {group: tuple(rows) for group, rows in joints.items()}
+    made = replace(made, **changes)
+    made = replace(made, inertia_scale=inertia_scales(made))
+    return (
+        made
+        if made.joint_names == model.joint_names
+        else made.reorder(model.joint_names)
+    )
+
+
+def _links_of(model: Model, i: int, ten: np.ndarray) -> dict[str, RigidInertia]:
+    """Return the inertias of links that make those ten numbers of a body."""
+    carrier, name = model.child_links[i], model.names[i]
+    if not is_consistent(ten, slack=1e-9):
+        raise ModelError(
+            f"the body that joint '{name}' carries has no physical sense: mass"
+            f" {ten[0]:.6g} kg, pseudo-inertia not positive; identify with"
+            " consistent=True gives what has",
+            name,
+        )
+    if carrier not in model.frames:
+        raise ModelError(f"joint '{name}' carries no link that could change", name)
+    frame = model.frames[carrier]
+    back = frame.X.inverse
+    others = [k for k, f in model.frames.items() if f.body == i and k != carrier]
+    old = np.array(model.I[i].parameters, float)
+    change = back.T @ RigidInertia.of_parameters((ten - old).tolist()) @ back
+    changed = frame.inertia + change
+    if is_consistent(np.array(changed.parameters, float), slack=1e-9):
+        return {carrier: changed}
+    whole = back.T @ RigidInertia.of_parameters(ten.tolist()) @ back
+    return {carrier: whole, **{k: RigidInertia.zero() for k in others}}
+
+
+def _described(
+    model: Model,
+    links: dict[str, RigidInertia],
+    joints: dict[str, list[Vector]],
+) -> Description:
+    """Return the description with links and joints changed."""
+    old = model.build.description
+    number = {name: i for i, name in enumerate(model.names) if i}
+
+    def mean(rows: Sequence[Vector], name: str, before: float) -> float:
+        x = list(rows[number[name]]) if name in number else []
+        return float(np.mean(x)) if x else before
+
+    specs = []
+    for joint in old.joints:
+        changes: dict[str, Any] = {
+            group: mean(rows, joint.name, getattr(joint, group))
+            for group, rows in joints.items()
+        }
+        specs.append(replace(joint, **changes))
+    new = [
+        replace(link, inertia=links.get(link.name, link.inertia)) for link in old.links
+    ]
+    return replace(old, links=tuple(new), joints=tuple(specs))

@@ -1,0 +1,108 @@
+"""Pseudo-inertia: ten numbers as a matrix that is positive for physical bodies.
+
+    J = [[P, h], [h.T, m]],   P = tr(I)/2 - I,   h = m c
+
+The second moments of mass of (x, 1). Some mass distribution has these ten numbers if
+and only if J is positive definite (semidefinite with masses on a plane or a line).
+
+Source: P. Wensing, S. Kim and J.-J. Slotine, Linear Matrix Inequalities for Physically
+Consistent Inertial Parameter Identification, IEEE RA-L 3 (2017).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+
+def _basis() -> np.ndarray:
+    """Return J of each of the ten numbers being one, (10, 4, 4)."""
+    basis = np.zeros((10, 4, 4))
+    basis[0, 3, 3] = 1.0
+    for k in range(3):
+        basis[1 + k, k, 3] = basis[1 + k, 3, k] = 1.0
+    for number, k in ((4, 0), (6, 1), (9, 2)):
+        basis[number, :3, :3] = 0.5 * np.eye(3)
+        basis[number, k, k] = -0.5
+    for number, (i, j) in ((5, (0, 1)), (7, (0, 2)), (8, (1, 2))):
+        basis[number, i, j] = basis[number, j, i] = -1.0
+    return basis
+
+
+BASIS = _basis()
+# The inverse of the linear map: ten numbers of J, (10, 16).
+_BACK = np.linalg.pinv(BASIS.reshape(10, 16).T)
+
+
+def pseudo_inertia(ten: ArrayLike) -> np.ndarray:
+    """J of m, m c, Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the origin, (..., 4, 4)."""
+    return np.tensordot(np.asarray(ten, float), BASIS, axes=1)
+
+
+def parameters_of_pseudo(J: ArrayLike) -> np.ndarray:
+    """Return the ten numbers of a pseudo-inertia, (..., 10)."""
+    J = np.asarray(J, float)
+    return J.reshape(*J.shape[:-2], 16) @ _BACK.T
+
+
+def least_eigenvalue(ten: ArrayLike) -> float:
+    """Return the least eigenvalue of J: above zero for a physical body."""
+    return float(np.linalg.eigvalsh(pseudo_inertia(ten))[0])
+
+
+def is_consistent(ten: ArrayLike, slack: float = 0.0) -> bool:
+    """Return whether some mass distribution has these numbers, up to a slack."""
+    J = pseudo_inertia(ten)
+    return bool(np.linalg.eigvalsh(J)[0] >= -slack * max(np.abs(J).max(), 1e-300))
+
+
+# Entries of U that s12, s23, s13, t1, t2, t3 stand at.
+_UPPER = ((0, 1), (1, 2), (0, 2), (0, 3), (1, 3), (2, 3))
+
+
+def _factor(theta: np.ndarray) -> np.ndarray:
+    """Return the upper triangle U without its common factor."""
+    U = np.diag([*np.exp(theta[1:4]), 1.0])
+    for x, place in zip(theta[4:], _UPPER, strict=True):
+        U[place] = x
+    return U
+
+
+def of_log_cholesky(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return ten numbers with positive definite J for any theta, and their derivatives.
+
+        J = e^(2 a) U U.T,   U upper triangular, diagonal e^d1, e^d2, e^d3, 1
+
+    Args:
+        theta: a, d1, d2, d3, s12, s23, s13, t1, t2, t3; (10,).
+
+    Returns:
+        The ten numbers, and their derivatives by theta, (10, 10).
+
+    Source: C. Rucker and P. Wensing, Smooth Parameterization of Rigid-Body Inertia,
+    IEEE RA-L 7 (2022).
+    """
+    U, scale = _factor(theta), np.exp(2 * theta[0])
+    J = scale * (U @ U.T)
+    slopes = np.zeros((10, 4, 4))
+    slopes[0] = 2 * J
+    for k in range(3):
+        turn = np.zeros((4, 4))
+        turn[k, k] = U[k, k]
+        slopes[1 + k] = scale * (turn @ U.T + U @ turn.T)
+    for k, place in enumerate(_UPPER, 4):
+        turn = np.zeros((4, 4))
+        turn[place] = 1.0
+        slopes[k] = scale * (turn @ U.T + U @ turn.T)
+    return parameters_of_pseudo(J), parameters_of_pseudo(slopes).T
+
+
+def log_cholesky(ten: ArrayLike) -> np.ndarray:
+    """Return theta of ten numbers whose J is positive definite; else a LinAlgError."""
+    J = pseudo_inertia(ten)
+    flipped = np.linalg.cholesky(J[::-1, ::-1])
+    U = flipped[::-1, ::-1]
+    scale = U[3, 3]
+    U = U / scale
+    upper = [U[place] for place in _UPPER]
+    return np.array([np.log(scale), *np.log(np.diag(U)[:3]), *upper])

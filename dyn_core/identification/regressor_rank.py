@@ -1,0 +1,155 @@
+"""Base parameters: the combinations of parameters that joint forces depend on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dyn_core.errors import ShapeError
+from dyn_core.identification.parameter_vector import Layout
+from dyn_core.model import Model
+from dyn_core.solving.registry import solver
+
+TOLERANCE = 1e-9  # singular values below this part of the largest count as zero
+
+
+@dataclass(frozen=True, eq=False)
+class BaseParameters:
+    """Combinations of parameters that joint forces depend on.
+
+        Y pi = Y[:, independent] values,   values = regrouping @ pi
+
+    Attributes:
+        names: Names of all parameters.
+        independent: Columns that are kept, in order.
+        regrouping: What each kept one gathers, rank x np; one at itself.
+        values: The base parameters of the robot.
+        singular_values: Of the stacked regressor, its columns scaled to unit length,
+            over the largest; np.
+        tolerance: Those below this part of the largest count as zero.
+        directions: Changes of pi that no joint force shows, np x (np - rank).
+    """
+
+    names: tuple[str, ...]
+    independent: tuple[int, ...]
+    regrouping: np.ndarray
+    values: np.ndarray
+    singular_values: np.ndarray
+    tolerance: float
+    directions: np.ndarray
+
+    @property
+    def rank(self) -> int:
+        """Number of base parameters."""
+        return len(self.independent)
+
+    @property
+    def gap(self) -> float:
+        """Least singular value that counts over the largest that does not."""
+        s, r = self.singular_values, self.rank
+        return float(s[r - 1] / max(s[r], 1e-300)) if 0 < r < len(s) else np.inf
+
+    def expression(self, k: int, digits: int = 4) -> str:
+        """Return base parameter k as a sum of parameters with factors."""
+        terms = []
+        first = self.independent[k]
+        row = self.regrouping[k]
+        others = [int(j) for j in np.flatnonzero(row) if j != first]
+        for j in [first, *others]:
+            sign = "-" if row[j] < 0 else "+"
+            factor = f"{abs(row[j]):.{digits}g}"
+            terms.append(
+                f"{sign} {'' if factor == '1' else factor + ' '}{self.names[j]}"
+            )
+        return " ".join(terms).removeprefix("+ ")
+
+
+def base_parameters(
+    model: Model,
+    friction: bool = False,
+    rotors: bool = False,
+    samples: int | None = None,
+    seed: int = 0,
+    tolerance: float = TOLERANCE,
+) -> BaseParameters:
+    """Return the base parameters of a robot: numerical rank of its regressor.
+
+        Y P = Q [R1 R2; 0 0],   values = pi_1 + R1^-1 R2 pi_2
+
+    Rows are those of random states: positions within the limits, velocities and
+    accelerations normal. Columns are scaled to unit length, pivoted by what is left of
+    them.
+
+    Args:
+        model: Robot.
+        friction: Whether damping and dry friction of the joints are among the
+            parameters.
+        rotors: Whether the inertia of rotors is.
+        samples: Number of states; None: four times as many rows as columns.
+        seed: Of the random states.
+        tolerance: Singular values below this part of the largest count as zero.
+
+    Source: M. Gautier and W. Khalil, IEEE Transactions on Robotics and Automation 6
+    (1990); numerically: M. Gautier, Journal of Robotic Systems 8 (1991).
+    """
+    layout, rng = Layout.of(model, friction, rotors), np.random.default_rng(seed)
+    if samples is None:
+        samples = 8 + 4 * len(layout.kinds) // max(model.nv, 1)
+    if samples < 1:
+        raise ShapeError("samples", "at least 1", str(samples))
+    q = np.array([model.random(rng) for _ in range(samples)])
+    qd, qdd = rng.normal(size=(2, samples, model.nv))
+    Y = stack(layout, q, qd, qdd)
+    rows = Y.reshape(samples * model.nv, len(layout.kinds))
+    return base_of(layout, rows, layout.values, tolerance)
+
+
+def stack(layout: Layout, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:
+    """Return Y of all samples, (samples, nv, np)."""
+    choices = {"friction": "damping" in layout.groups}
+    choices["rotors"] = "armature" in layout.groups
+    program = solver("regressor").build(layout.model, **choices)
+    return np.asarray(program(q, qd, qdd))
+
+
+def base_of(
+    layout: Layout, A: np.ndarray, values: np.ndarray, tolerance: float
+) -> BaseParameters:
+    """Return the base parameters that a stack of rows shows."""
+    from scipy.linalg import qr, solve_triangular
+
+    n = A.shape[1]
+    lengths = np.sqrt((A * A).sum(axis=0))
+    kinds = np.array(layout.kinds)
+    for kind in set(layout.kinds):
+        alike = kinds == kind
+        lengths[alike & (lengths <= tolerance * lengths[alike].max())] = 0.0
+    scale = np.where(lengths > 0, lengths, 1.0)
+    A = A * (lengths > 0)  # a column of rounding errors alone is none
+    R = np.linalg.qr(A / scale, mode="r") if len(A) > n else A / scale
+    _, s, Vt = np.linalg.svd(R)
+    s = np.concatenate([s, np.zeros(n - len(s))])
+    s = s / s[0] if n and s[0] > 0 else s
+    rank = int((s > tolerance).sum())
+    K, order = np.zeros((0, n)), np.arange(n)
+    if rank:
+        factor, order = qr(R, mode="r", pivoting=True)
+        upper = np.asarray(factor)
+        K = solve_triangular(upper[:rank, :rank], upper[:rank, rank:])
+    K[np.abs(K) < max(1e-10, tolerance)] = 0.0
+    kept, rest = order[:rank], order[rank:]
+    full = np.zeros((rank, n))
+    full[np.arange(rank), kept] = 1.0
+    full[:, rest] = K * scale[rest] / scale[kept][:, None]
+    up = np.argsort(kept)
+    hidden = Vt[rank:].T / scale[:, None]
+    return BaseParameters(
+        names=layout.names,
+        independent=tuple(int(k) for k in kept[up]),
+        regrouping=full[up],
+        values=full[up] @ values,
+        singular_values=s,
+        tolerance=tolerance,
+        directions=hidden,
+    )

@@ -1,0 +1,293 @@
+"""Build -> Tree: numbering, merging of fixed links, couplings, checks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dyn_core.errors import ModelError, unknown_name
+from dyn_core.model.build import Build
+from dyn_core.model.checks.description import (
+    check_joint_names,
+    check_mimics,
+    check_tree,
+    inertia_warnings,
+)
+from dyn_core.model.checks.follower_limits import bounded_range
+from dyn_core.model.checks.tree import check_loops, inertia_scales
+from dyn_core.model.coordinates.order import coordinate_slices
+from dyn_core.model.description import Description, JointSpec
+from dyn_core.model.frames import Frame, Lead, gravity, origin, sum_inertias
+from dyn_core.model.joints import Driven, Floating, Joint, make_joint
+from dyn_core.model.tree import Tree
+from dyn_core.spatial import Matrix, Transform, Vector
+
+ROOT_JOINT = "root_joint"
+
+
+def assemble_tree(build: Build) -> Tree:
+    """Return the Tree of what a Build says, checked.
+
+    Joints are numbered depth first, siblings in document order. Fixed and locked
+    joints are merged exactly; their links stay as frames.
+    """
+    description = build.description
+    root = check_tree(description)
+    inertial = inertia_warnings(description, build.strict)
+    warnings = [*description.warnings, *inertial]
+    check_joint_names("with_joint", build.joints, description)
+    check_mimics(description, build.joints)
+    joints: Sequence[JointSpec] = description.joints
+    if build.root is not None or build.tip is not None:
+        root, joints = _chain(description, build.root or root, build.tip)
+    walk = _Walk(description, joints, build)
+    walk.start(root)
+    tree = walk.tree(warnings)
+    check_loops(tree)
+    return replace(tree, inertia_scale=inertia_scales(tree))
+
+
+def _chain(
+    description: Description, root: str, tip: str | None
+) -> tuple[str, Sequence[JointSpec]]:
+    """Return root and joints of the chain to a tip, or of the sub-tree below root."""
+    names = [link.name for link in description.links]
+    for link in (root, tip):
+        if link is not None and link not in names:
+            raise ModelError(unknown_name("link", link, names), link)
+    if tip is None:
+        return root, description.joints
+    above = {joint.child: joint for joint in description.joints}
+    chain, link = [], tip
+    while link != root:
+        if link not in above:
+            raise ModelError(f"link '{tip}' does not hang below link '{root}'", tip)
+        chain.append(above[link].name)
+        link = above[link].parent
+    return root, [joint for joint in description.joints if joint.name in chain]
+
+
+class _Walk:
+    """The walk over the tree: one growing list per attribute of the Tree."""
+
+    def __init__(
+        self, description: Description, joints: Sequence[JointSpec], build: Build
+    ) -> None:
+        self.description, self.build = description, build
+        self.below: dict[str, list[JointSpec]] = {}
+        for joint in joints:
+            self.below.setdefault(joint.parent, []).append(joint)
+        self.joints = {joint.name: joint for joint in description.joints}
+        self.links = {link.name: link for link in description.links}
+        self.parent, self.X = [0], [Transform.identity()]
+        self.joint: list[Joint] = [Floating()]
+        self.specs = [JointSpec("base", "fixed", "", "")]
+        self.frames: dict[str, Frame] = {}
+        self.joint_mounts: list[Transform] = [Transform.identity()]
+        self.locked: set[str] = set()
+        self.waiting: list[tuple[JointSpec, int, Transform]] = []
+
+    def start(self, root: str) -> None:
+        """Number everything that hangs below the root link."""
+        kind = self.build.root_joint
+        if kind not in ("fixed", "floating"):
+            raise ModelError(f"root_joint '{kind}': valid are fixed, floating", root)
+        if kind == "floating":
+            spec = JointSpec(ROOT_JOINT, "floating", "", root)
+            self.add(spec, 0, Transform.identity())
+        else:
+            self.place(root, 0, Transform.identity())
+        while self.waiting:
+            self.pass_joint(*self.waiting.pop())
+        unknown = set(self.build.lock) - self.locked
+        if unknown:
+            known = ", ".join(s.name for s in self.specs[1:])
+            names = ", ".join(sorted(unknown))
+            raise ModelError(f"lock: no moving joint is called {names}; known: {known}")
+
+    def place(self, link: str, body: int, X: Transform) -> None:
+        """Fix a link to a body at X; the joints below it come next, in their order."""
+        self.frames[link] = Frame(body, X, self.links[link].inertia)
+        below = reversed(self.below.get(link, ()))
+        self.waiting += [(spec, body, X) for spec in below]
+
+    def pass_joint(self, spec: JointSpec, body: int, X: Transform) -> None:
+        """Merge or add a joint on a link that is fixed to a body at X."""
+        XJ = self.fixed_transform(spec)
+        if XJ is not None:
+            X_plug = XJ @ origin(spec.xyz, spec.rpy) @ X
+            self.place(spec.child, body, plug(spec).inverse @ X_plug)
+        else:
+            self.add(spec, body, X)
+
+    def fixed_transform(self, spec: JointSpec) -> Transform | None:
+        """Return the joint transform of a fixed or locked joint, None if it moves."""
+        if spec.kind == "fixed" and spec.name not in self.build.joints:
+            return Transform.identity()
+        if spec.name in self.build.lock:
+            self.locked.add(spec.name)
+            value: ArrayLike | None = self.build.lock[spec.name]
+        else:
+            value = self.position_by_lock(spec)
+        if value is None:
+            return None
+        joint = self.joint_of(spec)
+        return joint.X(_lock_value(spec, joint, value))
+
+    def joint_of(self, spec: JointSpec) -> Joint:
+        """Return the joint of a specification, or the one given in its place."""
+        replacement = self.build.joints.get(spec.name)
+        return make_joint(spec) if replacement is None else replacement
+
+    def position_by_lock(self, spec: JointSpec) -> np.ndarray | None:
+        """Return the position of a follower whose leader is locked, or None."""
+        for leader, ratio, offset in self.rules(spec):
+            if leader in self.build.lock:
+                lead = np.ravel(np.asarray(self.build.lock[leader], float))
+                return np.asarray(ratio @ Vector(lead.tolist()) + offset, float)
+        return None
+
+    def rules(self, spec: JointSpec) -> Iterator[tuple[str, Matrix, Vector]]:
+        """Return the leaders of a follower, near to far, with ratio and offset."""
+        rule = spec.mimic
+        ratio: Matrix | None = None
+        offset = Vector(())
+        while rule is not None:
+            if ratio is None:
+                ratio, offset = rule.ratio, rule.shift
+            else:
+                offset = ratio @ rule.shift + offset
+                ratio = ratio @ rule.ratio
+            yield rule.joint, ratio, offset
+            rule = self.joints[rule.joint].mimic
+
+    def add(self, spec: JointSpec, parent: int, mount: Transform) -> None:
+        """Add the body of a moving joint, then place the link it carries."""
+        X = origin(spec.xyz, spec.rpy) @ mount
+        pose = self.build.drives.get(spec.name)
+        if pose is not None:
+            drive = JointSpec(f"{spec.name}.drive", "driven", spec.parent, spec.child)
+            self.append(drive, Driven(pose), parent, mount, X)
+            parent, mount = len(self.parent) - 1, Transform.identity()
+            X = Transform.identity()
+        self.append(spec, self.joint_of(spec), parent, mount, X)
+        self.place(spec.child, len(self.parent) - 1, plug(spec).inverse)
+
+    def append(
+        self, spec: JointSpec, joint: Joint, parent: int, mount: Transform, X: Transform
+    ) -> None:
+        """Add a body; its number is the next one."""
+        self.parent.append(parent)
+        self.joint.append(joint)
+        self.joint_mounts.append(mount)
+        self.X.append(X)
+        self.specs.append(spec)
+
+    def tree(self, warnings: list[str]) -> Tree:
+        """Return the Tree, its inertia_scale still to come."""
+        leader = self.leaders()
+        specs = self.specs[1:]
+        bodies = [i for i in range(1, len(self.parent)) if leader[i].body == i]
+        q_slices, v_slices = coordinate_slices(self.joint, leader, bodies)
+        limits = [self.limits(i, leader, warnings) for i in bodies]
+        columns = np.array([x for rows in limits for x in rows], float).reshape(-1, 4)
+
+        def spread(get: Callable[[JointSpec], float]) -> tuple[Vector, ...]:
+            joints = self.joint[1:]
+            pairs = zip(specs, joints, strict=True)
+            return (Vector(()), *[Vector([get(s)] * j.nv) for s, j in pairs])
+
+        return Tree(
+            name=self.description.name,
+            parent=tuple(self.parent),
+            joint=tuple(self.joint),
+            Xtree=tuple(self.X),
+            I=sum_inertias(self.frames, len(self.parent)),
+            armature=spread(lambda s: s.armature),
+            damping=spread(lambda s: s.damping),
+            friction=spread(lambda s: s.friction),
+            stiffness=spread(lambda s: s.stiffness),
+            rest=self.rests(),
+            a_grav=gravity(self.build.gravity),
+            names=tuple(s.name for s in self.specs),
+            leader=leader,
+            q_slices=q_slices,
+            v_slices=v_slices,
+            inertia_scale=(),
+            frames=self.frames,
+            lower=columns[:, 0],
+            upper=columns[:, 1],
+            velocity_limit=columns[:, 2],
+            effort_limit=columns[:, 3],
+            joint_mounts=tuple(self.joint_mounts),
+            warnings=tuple(warnings),
+            build=self.build,
+            forces=self.build.forces,
+        )
+
+    def rests(self) -> tuple[Vector, ...]:
+        """Return the coordinates at which each joint's spring is slack."""
+        rows = []
+        for spec, joint in zip(self.specs[1:], self.joint[1:], strict=True):
+            one = (spec.rest,) * joint.nv if isinstance(spec.rest, float) else spec.rest
+            rows.append(Vector(one))
+        return (Vector(()), *rows)
+
+    def leaders(self) -> tuple[Lead, ...]:
+        """Return by body the joint that its coordinates finally depend on."""
+        number = {spec.name: i for i, spec in enumerate(self.specs)}
+        leads = [Lead(0)]
+        for i, spec in enumerate(self.specs[1:], 1):
+            lead = Lead(i)
+            for leader, ratio, offset in self.rules(spec):
+                if leader not in number:
+                    raise ModelError(
+                        f"joint '{spec.name}' mimics '{leader}', which is not in"
+                        " this sub-chain or is fixed; lock the follower too",
+                        spec.name,
+                    )
+                lead = Lead(number[leader], ratio, offset)
+            leads.append(lead)
+        return tuple(leads)
+
+    def limits(
+        self, i: int, leader: Sequence[Lead], warnings: list[str]
+    ) -> list[tuple[float, float, float, float]]:
+        """Return the limits of a joint, bounded by those of its followers."""
+        spec, n = self.specs[i], self.joint[i].nv
+        if n != 1:
+            return [(-math.inf, math.inf, spec.velocity, spec.effort)] * n
+        velocity, followers = spec.velocity, []
+        for k, (lead, ratio, offset) in enumerate(leader):
+            if lead == i != k and ratio is not None and len(offset) == 1:
+                factor, f = ratio[0, 0], self.specs[k]
+                if factor:
+                    ends = [(x - offset[0]) / factor for x in (f.lower, f.upper)]
+                    followers.append((f, (min(ends), max(ends))))
+                    velocity = min(velocity, f.velocity / abs(factor))
+        (low, high), new_warnings = bounded_range(spec, followers)
+        warnings += new_warnings
+        return [(low, high, velocity, spec.effort)]
+
+
+def plug(spec: JointSpec) -> Transform:
+    """Return the transform from a child link's frame to where the joint holds it.
+
+    Source: TAZZ-2.1 (a joint is a socket in the parent and a plug in the child).
+    """
+    if not any((*spec.plug_xyz, *spec.plug_rpy)):
+        return Transform.identity()
+    return origin(spec.plug_xyz, spec.plug_rpy)
+
+
+def _lock_value(spec: JointSpec, joint: Joint, value: ArrayLike) -> Vector:
+    """Return a locked joint's position, checked."""
+    q = np.ravel(np.asarray(value, float))
+    if q.shape != (joint.nq,) or not np.isfinite(q).all():
+        wanted = f"{joint.nq} finite numbers"
+        raise ModelError(f"lock: joint '{spec.name}' needs {wanted}, got {value!r}")
+    return joint.normalize(Vector(float(x) for x in q))

@@ -1,0 +1,1 @@
+"""Checks of a robot: of its description before assembly, of its tree after it."""

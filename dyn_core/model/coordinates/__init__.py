@@ -1,0 +1,39 @@
+"""Coordinates of a robot: by joint, by name, and how they move."""
+
+from dyn_core.model.coordinates.by_joint import (
+    join_columns,
+    join_force,
+    join_matrix,
+    join_slopes,
+    join_v,
+    split_q,
+    split_v,
+)
+from dyn_core.model.coordinates.configuration_space import (
+    advance,
+    difference,
+    integrate,
+    normalize,
+    position_rate,
+    rate_in_initial_axes,
+    tangent_rate,
+)
+from dyn_core.model.coordinates.pivots import joint_factors
+
+__all__ = [
+    "advance",
+    "difference",
+    "integrate",
+    "join_columns",
+    "join_force",
+    "join_matrix",
+    "join_slopes",
+    "join_v",
+    "joint_factors",
+    "normalize",
+    "position_rate",
+    "rate_in_initial_axes",
+    "split_q",
+    "split_v",
+    "tangent_rate",
+]

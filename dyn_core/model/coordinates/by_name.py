@@ -1,0 +1,53 @@
+"""Coordinates by name: q and qd from values of joints, followers among them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from dyn_core.errors import ModelError
+from dyn_core.model.coordinates.configuration_space import neutral
+from dyn_core.model.tree import Tree
+
+
+def coordinates_by_name(
+    tree: Tree, values: Mapping[str, float], what: str, tolerance: float | None
+) -> np.ndarray:
+    """Return independent coordinates of values by joint name, followers among them.
+
+    Args:
+        tree: Robot.
+        values: By name, for joints of one coordinate.
+        what: position or velocity.
+        tolerance: How far a follower may be from its rule; None to project: the
+            nearest coordinates by least squares over all joints of `values`.
+    """
+    size = tree.nq if what == "position" else tree.nv
+    slices = tree.q_slices if what == "position" else tree.v_slices
+    result = neutral(tree) if what == "position" else np.zeros(size)
+    groups: dict[int, list[tuple[str, float, float]]] = {}
+    for name, value in values.items():
+        i = tree.body_of_joint(name)
+        lead, ratio, offset = tree.leader[i]
+        if tree.joint[i].nv != 1:
+            kind = tree.joint[i].kind
+            raise ModelError(f"joint '{name}' is {kind}: give its {what} in q", name)
+        r = 1.0 if ratio is None else float(ratio[0, 0])
+        o = 0.0 if ratio is None or what == "velocity" else float(offset[0])
+        groups.setdefault(lead, []).append((name, r, float(value) - o))
+    for lead, rows in groups.items():
+        weight = sum(r * r for _, r, _ in rows)
+        x = sum(r * y for _, r, y in rows) / weight if weight else 0.0
+        of_leader = [y for name, _, y in rows if name == tree.names[lead]]
+        x = of_leader[0] if of_leader and tolerance is not None else x
+        for name, r, y in rows:
+            if tolerance is not None and abs(r * x - y) > tolerance:
+                raise ModelError(
+                    f"joint '{name}' follows '{tree.names[lead]}' and cannot have"
+                    f" this {what}: it is {y - r * x:g} off its rule (allowed"
+                    f" {tolerance:g}); leave it out, or project=True takes the nearest",
+                    name,
+                )
+        result[slices[lead]] = x
+    return result

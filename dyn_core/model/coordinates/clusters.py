@@ -1,0 +1,207 @@
+"""Clusters: bodies whose joints share coordinates and must be eliminated together.
+
+A mimic joint or a gear ties bodies on a path of the tree. A cluster is the least set of
+bodies that holds such a path and hangs on one body outside of it; towards the rest of
+the tree it is one joint with as many freedoms as it has independent coordinates. A body
+without couplings is a cluster by itself.
+
+Source: TAZZ-5.1 (a gear in series), TAZZ-5.3 (a coordinate shared by siblings); the
+general cluster is M. Chignoli, N. Adrian, S. Kim and P. Wensing, Recursive rigid-body
+dynamics algorithms for systems with kinematic loops, 2023.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dyn_core.model.coordinates.pivots import pivot_tolerances
+from dyn_core.model.tree import Tree
+from dyn_core.spatial import Matrix, Motion, MotionSubspace, Transform
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Bodies that move together on one parent.
+
+    Attributes:
+        parent: Body that the cluster hangs on; 0 is the base.
+        bodies: Its bodies, parents first.
+        independent: Those whose joints follow no other.
+        kind: single, series (one under the other), parallel (side by side) or general.
+    """
+
+    parent: int
+    bodies: tuple[int, ...]
+    independent: tuple[int, ...]
+    kind: str
+
+
+@dataclass(frozen=True)
+class ClusterJoint:
+    """The joint that a cluster is towards the rest of the tree, in a position.
+
+    The cluster's frame is that of its only body next to the parent; with several, the
+    parent's.
+
+    Attributes:
+        parent: Body that the cluster hangs on; 0 is the base.
+        bodies: Bodies of the cluster, parents first.
+        X: Transform from the parent to the cluster's frame.
+        X_of: By body: transform from the cluster's frame.
+        J: By body: its motion relative to the parent for each coordinate, 6 x d, body
+            coordinates.
+        ratio: By body: its joint's velocity for each coordinate, nv x d.
+        coordinates: Numbers of its coordinates among the robot's.
+        armature: Inertia of the rotors, d x d [kg·m² | kg].
+        pivot_tolerances, pivot_names: Of the pivots: least values, and names.
+
+    Source: TAZZ-5.1, TAZZ-5.3.
+    """
+
+    parent: int
+    bodies: tuple[int, ...]
+    X: Transform
+    X_of: Mapping[int, Transform]
+    J: Mapping[int, MotionSubspace]
+    ratio: Mapping[int, Matrix]
+    coordinates: tuple[int, ...]
+    armature: Matrix
+    pivot_tolerances: tuple[float, ...]
+    pivot_names: tuple[str, ...]
+
+
+def find_clusters(tree: Tree) -> tuple[Cluster, ...]:
+    """Return the clusters of a tree, parents first."""
+    parent, leader = tree.parent, [lead.body for lead in tree.leader]
+    member = list(range(len(parent)))  # body -> least body of its cluster
+
+    def least_of(i: int) -> int:
+        while member[i] != i:
+            i = member[i]
+        return i
+
+    for i, lead in enumerate(leader):
+        if i != lead:
+            path = _path(parent, i, lead)
+            least = min(least_of(k) for k in path)
+            for k in path:
+                member[least_of(k)] = least
+    groups: dict[int, list[int]] = {}
+    for i in tree.bodies:
+        groups.setdefault(least_of(i), []).append(i)
+    return tuple(
+        Cluster(
+            parent[least],
+            tuple(group),
+            tuple(i for i in group if leader[i] == i),
+            _kind(parent, leader, group),
+        )
+        for least, group in sorted(groups.items())
+    )
+
+
+def _path(parent: Sequence[int], i: int, j: int) -> list[int]:
+    """Return the bodies that must be one cluster if i and j are in one."""
+    above_i, above_j = _ancestors(parent, i), _ancestors(parent, j)
+    common = max(set(above_i) & set(above_j))
+    path = [k for k in {*above_i, *above_j} if k > common]
+    return [common, *path] if common in (i, j) else path
+
+
+def _ancestors(parent: Sequence[int], i: int) -> list[int]:
+    """Return a body and those that it hangs on, the base last."""
+    bodies = [i]
+    while i:
+        i = parent[i]
+        bodies.append(i)
+    return bodies
+
+
+def _kind(parent: Sequence[int], leader: Sequence[int], group: list[int]) -> str:
+    """Return how the bodies of a cluster hang together."""
+    if len(group) == 1:
+        return "single"
+    if len({leader[i] for i in group}) > 1:
+        return "general"
+    if len({parent[i] for i in group}) == 1:
+        return "parallel"
+    in_line = all(parent[b] == a for a, b in zip(group, group[1:], strict=False))
+    return "series" if in_line else "general"
+
+
+def cluster_joints(
+    tree: Tree, X: Sequence[Transform], S: Sequence[MotionSubspace]
+) -> list[ClusterJoint]:
+    """Return the joint of each cluster in a position, parents first.
+
+    Args:
+        tree: Robot.
+        X: By body: transform from its parent.
+        S: By body: its joint's motion subspace.
+    """
+    tolerances = pivot_tolerances(tree)
+    return [
+        _cluster_joint(tree, cluster, X, S, tolerances)
+        for cluster in find_clusters(tree)
+    ]
+
+
+def _cluster_joint(
+    tree: Tree,
+    cluster: Cluster,
+    X: Sequence[Transform],
+    S: Sequence[MotionSubspace],
+    tolerances: Sequence[tuple[float, ...]],
+) -> ClusterJoint:
+    """Return the joint that the joints of a cluster are together."""
+    tops = [i for i in cluster.bodies if tree.parent[i] == cluster.parent]
+    X_in = X[tops[0]] if len(tops) == 1 else Transform.identity()
+    columns, width = {}, 0
+    for i in cluster.independent:
+        columns[i] = width
+        width += tree.joint[i].nv
+    X_of: dict[int, Transform] = {}
+    J: dict[int, MotionSubspace] = {}
+    ratio: dict[int, Matrix] = {}
+    armature = Matrix.zeros(width, width)
+    for i in cluster.bodies:
+        p = tree.parent[i]
+        ratio[i] = R = _spread(tree, i, columns, width)
+        J[i] = S[i] if len(cluster.bodies) == 1 else _columns(S[i], R, width)
+        if p != cluster.parent:
+            X_of[i] = X[i] @ X_of[p]
+            J[i] = X[i] @ J[p] + J[i]
+        else:
+            X_of[i] = Transform.identity() if len(tops) == 1 else X[i]
+        armature = armature + R.T @ Matrix.diagonal(tree.armature[i]) @ R
+    slices = [tree.v_slices[i] for i in cluster.independent]
+    pivots = [(x, tree.names[i]) for i in cluster.independent for x in tolerances[i]]
+    return ClusterJoint(
+        parent=cluster.parent,
+        bodies=cluster.bodies,
+        X=X_in,
+        X_of=X_of,
+        J=J,
+        ratio=ratio,
+        coordinates=tuple(k for part in slices for k in range(part.start, part.stop)),
+        armature=armature,
+        pivot_tolerances=tuple(x for x, _ in pivots),
+        pivot_names=tuple(f"joint {name}" for _, name in pivots),
+    )
+
+
+def _columns(S: MotionSubspace, R: Matrix, width: int) -> MotionSubspace:
+    """Return S R, also where the joint has no coordinate."""
+    return S @ R if R.rows else MotionSubspace([Motion.zero()] * width)
+
+
+def _spread(tree: Tree, i: int, columns: Mapping[int, int], width: int) -> Matrix:
+    """Return the velocity of joint i for each coordinate of its cluster."""
+    lead, ratio, _ = tree.leader[i]
+    R = Matrix.identity(tree.joint[i].nv) if ratio is None else ratio
+    if not R.rows or R.shape[1] == width:
+        return R
+    before = columns[lead]
+    after = width - before - R.shape[1]
+    return Matrix((*[0.0] * before, *row, *[0.0] * after) for row in R.rows)

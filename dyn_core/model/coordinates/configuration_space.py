@@ -1,0 +1,149 @@
+"""Configuration space: positions, displacements and velocities of a robot.
+
+Where a joint's coordinates are a quaternion, q moves on a curved space: q + dv and
+q1 - q0 become integrate and difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import overload
+
+import numpy as np
+
+from dyn_core.model.tree import Tree
+from dyn_core.numbers.scalar import Column, Scalar
+from dyn_core.spatial import Vector
+from dyn_core.validation import state_array
+
+VectorFunction = Callable[..., Vector]  # of a Tree and Vectors
+
+
+def neutral(tree: Tree) -> np.ndarray:
+    """Return the position (nq,) with every joint at zero (unit quaternions)."""
+    q = np.zeros(tree.nq)
+    for i in tree.independent:
+        q[tree.q_slices[i]] = tree.joint[i].neutral()
+    return q
+
+
+def random(tree: Tree, rng: np.random.Generator) -> np.ndarray:
+    """Return a position (nq,) drawn within the limits, or a joint's whole range."""
+    q = np.zeros(tree.nq)
+    for i in tree.independent:
+        position = tree.joint[i].random(rng)
+        low, high = tree.lower[tree.v_slices[i]], tree.upper[tree.v_slices[i]]
+        if tree.joint[i].nv == 1 and np.isfinite(low[0]) and np.isfinite(high[0]):
+            position = (rng.uniform(low[0], high[0]),)
+        q[tree.q_slices[i]] = position
+    return q
+
+
+def integrate(tree: Tree, q: Vector, dv: Vector) -> Vector:
+    """Position after the displacement dv."""
+    values: list[Scalar] = []
+    for i in tree.independent:
+        joint = tree.joint[i]
+        values += joint.integrate(q[tree.q_slices[i]], dv[tree.v_slices[i]])
+    return Vector(values)
+
+
+def rate_in_initial_axes(tree: Tree, qd: Vector, qdd: Vector) -> Vector:
+    """Rate of the velocities in axes that stay as they are now (floating joints)."""
+    values: list[Scalar] = []
+    for i in tree.independent:
+        v = tree.v_slices[i]
+        values += tree.joint[i].rate_in_initial_axes(qd[v], qdd[v])
+    return Vector(values)
+
+
+def advance(tree: Tree, q: Vector, u: Vector, dt: Scalar) -> tuple[Vector, Vector]:
+    """Position and velocity after dt at the velocity u in the axes of the start."""
+    positions: list[Scalar] = []
+    velocities: list[Scalar] = []
+    for i in tree.independent:
+        joint, columns = tree.joint[i], tree.q_slices[i]
+        position, velocity = joint.advance(q[columns], u[tree.v_slices[i]], dt)
+        positions += position
+        velocities += velocity
+    return Vector(positions), Vector(velocities)
+
+
+def difference(tree: Tree, q0: Vector, q1: Vector) -> Vector:
+    """Displacement that takes q0 to q1."""
+    values: list[Scalar] = []
+    for i in tree.independent:
+        columns = tree.q_slices[i]
+        values += tree.joint[i].difference(q0[columns], q1[columns])
+    return Vector(values)
+
+
+def tangent_rate(tree: Tree, u: Vector, v: Vector) -> Vector:
+    """Rate of the displacement u from a fixed start, moving at v."""
+    values: list[Scalar] = []
+    for i in tree.independent:
+        columns = tree.v_slices[i]
+        values += tree.joint[i].rate(u[columns], v[columns])
+    return Vector(values)
+
+
+def position_rate(tree: Tree, q: Vector, v: Vector) -> Vector:
+    """Rate of the position coordinates at the velocity v."""
+    values: list[Scalar] = []
+    for i in tree.independent:
+        position, velocity = q[tree.q_slices[i]], v[tree.v_slices[i]]
+        values += tree.joint[i].position_rate(position, velocity)
+    return Vector(values)
+
+
+def normalize(tree: Tree, q: Vector) -> Vector:
+    """Position with unit quaternions."""
+    values: list[Scalar] = []
+    for i in tree.independent:
+        values += tree.joint[i].normalize(q[tree.q_slices[i]])
+    return Vector(values)
+
+
+@overload
+def on_arrays(
+    tree: Tree, function: VectorFunction, kind: str, **inputs: Vector
+) -> Vector:
+    """With Vectors."""
+
+
+@overload
+def on_arrays(
+    tree: Tree, function: VectorFunction, kind: str, **inputs: np.ndarray
+) -> np.ndarray:
+    """With arrays."""
+
+
+def on_arrays(
+    tree: Tree, function: VectorFunction, kind: str, **inputs: Vector | np.ndarray
+) -> Vector | np.ndarray:
+    """Call a function of Vectors with Vectors, or with arrays (n,) or (batch, n).
+
+    Args:
+        tree: Robot.
+        function: Takes the robot and the inputs as Vectors.
+        kind: What it returns: q (nq numbers) or v (nv numbers).
+        inputs: By name; q, q0 and q1 have nq numbers, others nv.
+    """
+    vectors = [x for x in inputs.values() if isinstance(x, Vector)]
+    if len(vectors) == len(inputs):
+        return function(tree, *vectors)
+    arrays = [
+        state_array(name, x, tree.nq if name.startswith("q") else tree.nv)
+        for name, x in inputs.items()
+    ]
+    columns = [
+        Vector(Column(np.ascontiguousarray(x[..., k])) for k in range(x.shape[-1]))
+        for x in arrays
+    ]
+    values = function(tree, *columns)
+    width = tree.nq if kind == "q" else tree.nv
+    batch = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
+    result = np.empty((*batch, width), np.result_type(*arrays))
+    for k, x in enumerate(values):
+        result[..., k] = x.values if isinstance(x, Column) else x
+    return result

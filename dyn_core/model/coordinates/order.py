@@ -1,0 +1,59 @@
+"""Order of the coordinates: where each joint's are in q, and in qd and tau."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+
+from dyn_core.errors import ModelError
+from dyn_core.model.frames import Lead
+from dyn_core.model.joints import Joint
+from dyn_core.model.tree import Tree
+
+AnyTree = TypeVar("AnyTree", bound=Tree)
+Slices = tuple[slice, ...]
+
+
+def coordinate_slices(
+    joint: Sequence[Joint], leader: Sequence[Lead], order: Iterable[int]
+) -> tuple[Slices, Slices]:
+    """Return by body where its (its leader's) coordinates are: in q, and in qd.
+
+    Args:
+        joint: By body, its joint.
+        leader: By body, whose coordinates it has.
+        order: Bodies with independent coordinates, in the order of these.
+    """
+    nq = nv = 0
+    q, v = [slice(0, 0)] * len(joint), [slice(0, 0)] * len(joint)
+    for i in order:
+        q[i] = slice(nq, nq + joint[i].nq)
+        v[i] = slice(nv, nv + joint[i].nv)
+        nq, nv = q[i].stop, v[i].stop
+    return tuple(q[lead.body] for lead in leader), tuple(
+        v[lead.body] for lead in leader
+    )
+
+
+def reordered(tree: AnyTree, names: Sequence[str]) -> AnyTree:
+    """Return the same robot with its coordinates in the order of `names`."""
+    if sorted(names) != sorted(tree.joint_names):
+        wanted = ", ".join(tree.joint_names)
+        got = ", ".join(names)
+        raise ModelError(f"reorder needs each of {wanted} once, got {got}")
+    bodies = [tree.body_of_joint(name) for name in names]
+    q_slices, v_slices = coordinate_slices(tree.joint, tree.leader, bodies)
+    old = [k for i in bodies for k in range(tree.nv)[tree.v_slices[i]]]
+    columns = np.array(old, int)
+    return replace(
+        tree,
+        q_slices=q_slices,
+        v_slices=v_slices,
+        lower=tree.lower[columns],
+        upper=tree.upper[columns],
+        velocity_limit=tree.velocity_limit[columns],
+        effort_limit=tree.effort_limit[columns],
+    )

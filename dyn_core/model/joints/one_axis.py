@@ -1,0 +1,134 @@
+"""Joints with one coordinate: revolute, continuous, prismatic, helical."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from dyn_core.model.description import JointSpec
+from dyn_core.model.joints.base import Joint
+from dyn_core.numbers.scalar import cos, sin
+from dyn_core.spatial import Matrix, Motion, MotionSubspace, Transform, Vector
+
+_ZERO = Vector((0.0, 0.0, 0.0))
+
+
+def unit(axis: Iterable[float]) -> Vector:
+    """Return the direction of an axis; what is 0 or ±1 but for rounding is snapped."""
+    x = np.array(tuple(axis), float)
+    x = x / np.linalg.norm(x)
+    x[np.abs(x) < 1e-15] = 0.0
+    near = np.abs(np.abs(x) - 1) < 1e-15
+    x[near] = np.sign(x[near])
+    return Vector(float(value) for value in x)
+
+
+class _OneAxis(Joint):
+    """A joint with a unit axis, the same in both frames."""
+
+    nq = nv = 1
+
+    def __init__(self, axis: Iterable[float] = (0.0, 0.0, 1.0)) -> None:
+        self.axis = tuple(unit(axis))
+
+    @classmethod
+    def about(cls, axis: Iterable[float]) -> Joint:
+        """Return the joint with this axis."""
+        return cls(axis)
+
+    def neutral(self) -> tuple[float, ...]:
+        """Coordinates at which X is the identity."""
+        return (0.0,)
+
+    def random(self, rng: np.random.Generator) -> tuple[float, ...]:
+        """Coordinate in [-pi, pi] rad, or m."""
+        return (float(rng.uniform(-math.pi, math.pi)),)
+
+
+class Revolute(_OneAxis):
+    """Rotation by q [rad] about an axis.
+
+    Source: TAZZ-4.1; KIM-2.4.
+    """
+
+    kind = "revolute"
+
+    def X(self, q: Vector) -> Transform:
+        """Rotate: E = R.T, R by Rodrigues' formula."""
+        s, c = sin(q[0]), cos(q[0])
+        a = self.axis
+        x, y, z = a
+        turn = ((0.0, z, -y), (-z, 0.0, x), (y, -x, 0.0))
+        E = Matrix(
+            [
+                a[i] * a[j] + (float(i == j) - a[i] * a[j]) * c + turn[i][j] * s
+                for j in range(3)
+            ]
+            for i in range(3)
+        )
+        return Transform(E, _ZERO)
+
+    def S(self, q: Vector) -> MotionSubspace:
+        """Motion subspace (a; 0)."""
+        return MotionSubspace([Motion(self.axis, _ZERO)])
+
+
+class Continuous(Revolute):
+    """Rotation without limits; q is not wrapped."""
+
+    kind = "continuous"
+
+
+class Prismatic(_OneAxis):
+    """Translation by q [m] along an axis.
+
+    Source: TAZZ-4.2; KIM-2.4.
+    """
+
+    kind = "prismatic"
+
+    def X(self, q: Vector) -> Transform:
+        """Shift the origin by q along the axis."""
+        return Transform(Matrix.identity(3), Vector(a * q[0] for a in self.axis))
+
+    def S(self, q: Vector) -> MotionSubspace:
+        """Motion subspace (0; a)."""
+        return MotionSubspace([Motion(_ZERO, self.axis)])
+
+    def random(self, rng: np.random.Generator) -> tuple[float, ...]:
+        """Coordinate in [-1, 1] m."""
+        return (float(rng.uniform(-1.0, 1.0)),)
+
+
+class Helical(_OneAxis):
+    """Screw: turns by q [rad] about an axis and goes along it by pitch q [m].
+
+        S = (a; h a)
+
+    Source: KIM-2.4.
+    """
+
+    kind = "helical"
+
+    def __init__(
+        self, axis: Iterable[float] = (0.0, 0.0, 1.0), pitch: float = 0.0
+    ) -> None:
+        super().__init__(axis)
+        self.pitch = pitch
+
+    @classmethod
+    def specified(cls, spec: JointSpec, factors: Sequence[Joint]) -> Joint:
+        """Return the joint with this axis and pitch [m/rad]."""
+        return cls(spec.axis, spec.pitch)
+
+    def X(self, q: Vector) -> Transform:
+        """Turn about the axis and shift along it."""
+        E = Revolute(self.axis).X(q).E
+        return Transform(E, Vector(a * (self.pitch * q[0]) for a in self.axis))
+
+    def S(self, q: Vector) -> MotionSubspace:
+        """Motion subspace (a; h a)."""
+        along = Vector(a * self.pitch for a in self.axis)
+        return MotionSubspace([Motion(self.axis, along)])

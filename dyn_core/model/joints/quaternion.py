@@ -1,0 +1,143 @@
+"""Joints with quaternions: spherical, floating."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dyn_core.model.joints.base import GroupJoint
+from dyn_core.numbers.scalar import Scalar
+from dyn_core.spatial import Motion, MotionSubspace, Transform, Vector, cross3
+from dyn_core.spatial.lie import (
+    dexp3,
+    dexp3_inverse,
+    exp3,
+    normalized,
+    quat_conjugate,
+    quat_exp,
+    quat_log,
+    quat_matrix,
+    quat_product,
+)
+
+_ZERO = Vector((0.0, 0.0, 0.0))
+_UNIT = tuple(Vector(float(i == j) for j in range(3)) for i in range(3))
+
+
+def _random_quaternion(rng: np.random.Generator) -> tuple[float, ...]:
+    q = rng.normal(size=4)
+    return tuple(float(x) for x in q / np.linalg.norm(q))
+
+
+class Spherical(GroupJoint):
+    """Free rotation: q = quaternion (x, y, z, w), qd = body angular velocity.
+
+    Source: TAZZ-4.3 (the ball joint that is never singular); RBD5-3.4; KIM-2.4.
+    """
+
+    kind = "spherical"
+    nq, nv = 4, 3
+
+    def X(self, q: Vector) -> Transform:
+        """Rotate: E = R(q).T; q must have unit length."""
+        return Transform(quat_matrix(q).T, _ZERO)
+
+    def S(self, q: Vector) -> MotionSubspace:
+        """Motion subspace (1; 0)."""
+        return MotionSubspace([Motion(e, _ZERO) for e in _UNIT])
+
+    def motion(self, u: Vector) -> Motion:
+        """Return the displacement as a Motion."""
+        return Motion(u, _ZERO)
+
+    def neutral(self) -> tuple[float, ...]:
+        """Coordinates at which X is the identity."""
+        return (0.0, 0.0, 0.0, 1.0)
+
+    def random(self, rng: np.random.Generator) -> tuple[float, ...]:
+        """Rotation drawn uniformly."""
+        return _random_quaternion(rng)
+
+    def integrate(self, q: Vector, dv: Vector) -> Vector:
+        """R exp(dv)."""
+        return quat_product(q, quat_exp(dv))
+
+    def difference(self, q0: Vector, q1: Vector) -> Vector:
+        """log(R0.T R1)."""
+        return quat_log(quat_product(quat_conjugate(q0), q1))
+
+    def position_rate(self, q: Vector, qd: Vector) -> Vector:
+        """Rate of the quaternion: q (w/2, 0)."""
+        return quat_product(q, Vector((*(qd * 0.5), 0.0)))
+
+    def normalize(self, q: Vector) -> Vector:
+        """Quaternion of unit length."""
+        return normalized(q)
+
+
+class Floating(GroupJoint):
+    """Free motion: q = (x, y, z, qx, qy, qz, qw), qd = body twist [angular; linear].
+
+    Source: TAZZ-4.8; RBD5-3.4; KIM-2.4. A fixed joint is none: its links are merged.
+    """
+
+    kind = "floating"
+    nq, nv = 7, 6
+
+    def X(self, q: Vector) -> Transform:
+        """Shift and rotate; the quaternion must have unit length."""
+        return Transform(quat_matrix(q[3:]).T, q[:3])
+
+    def S(self, q: Vector) -> MotionSubspace:
+        """Motion subspace: the identity."""
+        turns = [Motion(e, _ZERO) for e in _UNIT]
+        return MotionSubspace([*turns, *[Motion(_ZERO, e) for e in _UNIT]])
+
+    def motion(self, u: Vector) -> Motion:
+        """Return the displacement as a Motion."""
+        return Motion.of(u)
+
+    def neutral(self) -> tuple[float, ...]:
+        """Coordinates at which X is the identity."""
+        return (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
+
+    def random(self, rng: np.random.Generator) -> tuple[float, ...]:
+        """Within 1 m, any rotation."""
+        shift = tuple(float(x) for x in rng.uniform(-1, 1, 3))
+        return shift + _random_quaternion(rng)
+
+    def integrate(self, q: Vector, dv: Vector) -> Vector:
+        """T exp(dv)."""
+        w, v = dv[:3], dv[3:]
+        p = q[:3] + quat_matrix(q[3:]) @ (dexp3(w) @ v)
+        return Vector((*p, *quat_product(q[3:], quat_exp(w))))
+
+    def difference(self, q0: Vector, q1: Vector) -> Vector:
+        """log(T0^-1 T1)."""
+        w = quat_log(quat_product(quat_conjugate(q0[3:]), q1[3:]))
+        shift = quat_matrix(q0[3:]).T @ (q1[:3] - q0[:3])
+        return Vector((*w, *(dexp3_inverse(w) @ shift)))
+
+    def position_rate(self, q: Vector, qd: Vector) -> Vector:
+        """Rate of the position, R v, and of the quaternion, q (w/2, 0)."""
+        turn = quat_product(q[3:], Vector((*(qd[:3] * 0.5), 0.0)))
+        return Vector((*(quat_matrix(q[3:]) @ qd[3:]), *turn))
+
+    def rate_in_initial_axes(self, qd: Vector, qdd: Vector) -> Vector:
+        """Rate of the velocity in axes that stay: of the linear part v' + w x v."""
+        return Vector((*qdd[:3], *(qdd[3:] + cross3(qd[:3], qd[3:]))))
+
+    def advance(self, q: Vector, u: Vector, dt: Scalar) -> tuple[Vector, Vector]:
+        """Straight along u, turned by exp(w dt); the velocity in the turned axes.
+
+        What flies freely keeps its velocity in the world: body axes that are stepped
+        without the turn make a spinning body faster, by (1 + (w dt)²)^(1/2) a step.
+        """
+        w, v = u[:3] * dt, u[3:]
+        p = q[:3] + quat_matrix(q[3:]) @ v * dt
+        turned = quat_product(q[3:], quat_exp(w))
+        q_next = self.normalize(Vector((*p, *turned)))
+        return q_next, Vector((*u[:3], *(exp3(w).T @ v)))
+
+    def normalize(self, q: Vector) -> Vector:
+        """Position kept, quaternion of unit length."""
+        return Vector((*q[:3], *normalized(q[3:])))

@@ -1,0 +1,172 @@
+"""Passive joint forces: damping, dry friction, springs, functions of the user.
+
+A function for Model.with_forces takes (model, q, qd), Vectors of independent
+coordinates, and returns the joint force that the robot exerts on itself, nv numbers
+made of the functions of dyn_core.authoring: a spring returns -k (q - rest). It acts
+where springs do: build(model, joint_springs=True).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from dyn_core.errors import ModelError
+from dyn_core.model.build import ForceFunction
+from dyn_core.model.coordinates.by_joint import (
+    join_force,
+    join_slopes,
+    split_q,
+    split_v,
+)
+from dyn_core.model.coordinates.configuration_space import integrate
+from dyn_core.model.tree import Tree
+from dyn_core.numbers.scalar import Scalar, tanh
+from dyn_core.numbers.taylor import COORDINATE, derivatives, variables
+from dyn_core.spatial import Matrix, Vector
+
+AnyTree = TypeVar("AnyTree", bound=Tree)
+NOTHING = Vector(())
+FRICTION_SPEED = 0.01  # v_s of dry friction: friction * tanh(qd / v_s) [rad/s | m/s]
+
+
+def resistance(
+    tree: Tree, q: Vector, qd: Vector, friction: bool = True, springs: bool = True
+) -> Vector:
+    """Joint force that passive joint forces take, (nv,).
+
+        damping qd + friction tanh(qd / v_s) + stiffness (q - rest) - sum of forces
+
+    Args:
+        tree: Robot.
+        q: Joint positions, nq [rad | m].
+        qd: Joint velocities, nv [rad/s | m/s].
+        friction: Whether damping and dry friction act.
+        springs: Whether springs and the user's forces act.
+
+    Source: KIM-S2.
+    """
+    total = friction_force(tree, qd) if friction else Vector.zeros(tree.nv)
+    if springs:
+        total = total + spring_force(tree, q)
+        for function in tree.forces:
+            total = total - _user_force(tree, function, q, qd)
+    return total
+
+
+def without_springs(tree: AnyTree) -> AnyTree:
+    """Return the same robot with neither springs nor forces of the user."""
+    slack = tuple(k * 0.0 for k in tree.stiffness)
+    return replace(tree, stiffness=slack, forces=())
+
+
+def without_friction(tree: AnyTree) -> AnyTree:
+    """Return the same robot with damping and dry friction zero."""
+    zeros = tuple(x * 0.0 for x in tree.damping)
+    return replace(tree, damping=zeros, friction=zeros)
+
+
+def friction_force(tree: Tree, qd: Vector) -> Vector:
+    """Joint force against damping and dry friction, (nv,).
+
+        damping qd + friction tanh(qd / v_s)
+
+    Source: design of this project; v_s is FRICTION_SPEED.
+    """
+    forces = [NOTHING]
+    for i, v in zip(tree.bodies, split_v(tree, qd)[1:], strict=True):
+        dry = Vector(
+            f * tanh(x / FRICTION_SPEED)
+            for f, x in zip(tree.friction[i], v, strict=True)
+        )
+        forces.append(tree.damping[i] * v + dry)
+    return join_force(tree, forces)
+
+
+def friction_slopes(tree: Tree, qd: Vector) -> Matrix:
+    """Derivative of friction_force by qd, nv x nv; diagonal but for matrix gears."""
+    blocks = {}
+    for i, v in zip(tree.bodies, split_v(tree, qd)[1:], strict=True):
+        slopes = []
+        for viscous, dry, x in zip(tree.damping[i], tree.friction[i], v, strict=True):
+            t = tanh(x / FRICTION_SPEED)
+            slopes.append(viscous + dry * ((1 - t * t) / FRICTION_SPEED))
+        blocks[i, i] = Matrix.diagonal(slopes)
+    return join_slopes(tree, blocks)
+
+
+def friction_slope(tree: Tree, qd: Vector) -> Vector:
+    """Return the diagonal of friction_slopes."""
+    slopes = friction_slopes(tree, qd)
+    return Vector(slopes[k, k] for k in range(tree.nv))
+
+
+def spring_force(tree: Tree, q: Vector) -> Vector:
+    """Joint force that stretches the springs, (nv,): stiffness (q - rest).
+
+    Source: KIM-S2.
+    """
+    forces = [NOTHING]
+    for i, q_i in zip(tree.bodies, split_q(tree, q)[1:], strict=True):
+        k = tree.stiffness[i]
+        forces.append(k * (q_i - tree.rest[i]) if len(q_i) == len(k) else k * 0.0)
+    return join_force(tree, forces)
+
+
+def stiffness_matrix(tree: Tree, q: Vector, qd: Vector) -> Matrix:
+    """Derivative of the resistance by a displacement of q, nv x nv.
+
+    Source: KIM-S2 (derivative hooks); the user's functions by Taylor numbers.
+    """
+    blocks = {(i, i): Matrix.diagonal(tree.stiffness[i]) for i in tree.bodies}
+    return _without_slopes_of_user(
+        tree,
+        join_slopes(tree, blocks),
+        lambda f, u: _user_force(tree, f, integrate(tree, q, u), qd),
+    )
+
+
+def damping_matrix(
+    tree: Tree, q: Vector, qd: Vector, friction: bool = True, springs: bool = True
+) -> Matrix:
+    """Derivative of the resistance by qd, nv x nv.
+
+    Source: KIM-S2 (derivative hooks); the user's functions by Taylor numbers.
+    """
+    zero = Matrix.zeros(tree.nv, tree.nv)
+    slopes = friction_slopes(tree, qd) if friction else zero
+    if not springs:
+        return slopes
+    return _without_slopes_of_user(
+        tree, slopes, lambda f, u: _user_force(tree, f, q, u + qd)
+    )
+
+
+def _without_slopes_of_user(
+    tree: Tree, slopes: Matrix, along: Callable[[ForceFunction, Vector], Vector]
+) -> Matrix:
+    """Subtract the slopes of the user's functions along each direction."""
+    for function in tree.forces:
+        columns = []
+        for k in range(tree.nv):
+            u = Vector(variables([0.0] * tree.nv, k))
+            columns.append([derivatives(x, COORDINATE)[1] for x in along(function, u)])
+        slopes = slopes - Matrix(columns).T if columns else slopes
+    return slopes
+
+
+def _user_force(tree: Tree, function: ForceFunction, q: Vector, qd: Vector) -> Vector:
+    """Return what a user's function returns; anything but nv numbers is refused."""
+    result: Sequence[Scalar] = function(tree, q, qd)
+    try:
+        force = Vector(result)
+    except TypeError:
+        force = None
+    if force is None or len(force) != tree.nv:
+        name = getattr(function, "__name__", repr(function))
+        raise ModelError(
+            f"the force function '{name}' gave {result!r}; it must give {tree.nv}"
+            " numbers, one for each velocity coordinate"
+        )
+    return force

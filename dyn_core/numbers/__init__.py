@@ -1,0 +1,1 @@
+"""Number-like values: the closed set of operations, scalar functions, derivatives."""

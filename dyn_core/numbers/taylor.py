@@ -1,0 +1,216 @@
+"""Numbers that carry their derivatives by one variable: forward-mode differentiation.
+
+An algorithm or a user's function runs on Taylor numbers unchanged and gives derivatives
+with its values: along a direction, by a joint's coordinates, by time. The parts of a
+Taylor number may be Taylor numbers of another variable; the ranks say which is inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from dyn_core.errors import UnsupportedError
+from dyn_core.numbers.operations import OPERATIONS
+from dyn_core.numbers.scalar import (
+    Number,
+    acos,
+    asin,
+    atan2,
+    cos,
+    exp,
+    floor,
+    log,
+    sin,
+    sqrt,
+    tanh,
+    where,
+)
+
+# Ranks of variables: numbers of a higher rank are made of those of a lower one.
+DIRECTION = 1  # by how far a state and a Model went along a direction
+COORDINATE = 2  # by one coordinate
+TIME = 3  # by time, while coordinates move
+
+
+class Taylor(Number):
+    """A number x with its derivatives d1 and d2 by one variable, each number-like.
+
+        (x y)' = x' y + x y',   (x y)'' = x'' y + 2 x' y' + x y''
+
+    Attributes:
+        x, d1, d2: Value, first and second derivative; d2 is None where only the first
+            is followed.
+        rank: Of the variable; 1 or more, above traced numbers.
+
+    Source: KIM-4.1 (basic derivatives), RBD5-3.4 (rates of a driven joint).
+    """
+
+    __slots__ = ("d1", "d2", "rank", "x")
+
+    def __init__(
+        self, x: Any, d1: Any = 0.0, d2: Any = None, rank: int = DIRECTION
+    ) -> None:
+        self.x, self.d1, self.d2, self.rank = x, d1, d2, rank
+
+    def apply(self, op: str, *operands: Any) -> Any:
+        """Compute the operation and its derivatives."""
+        rank = self.rank
+        if op in OPERATIONS and OPERATIONS[op].boolean:
+            return _compare(op, *(derivatives(o, rank)[0] for o in operands))
+        if op == "floor":
+            return floor(self.x)
+        if op == "where":
+            condition, a, b = operands
+            parts = _where(condition, *_lifted((a, b), rank))
+        elif op in _FUNCTIONS:
+            parts = _chain(self, *_FUNCTIONS[op])
+        elif op in _RULES:
+            parts = _RULES[op](*_lifted(operands, rank))
+        else:
+            raise UnsupportedError(f"'{op}' has no derivative; use another function")
+        return taylor(*parts, rank=rank)
+
+    def __repr__(self) -> str:
+        parts = (self.x, self.d1) if self.d2 is None else (self.x, self.d1, self.d2)
+        return f"Taylor({', '.join(map(str, parts))})"
+
+
+def taylor(x: Any, d1: Any, d2: Any = None, rank: int = DIRECTION) -> Any:
+    """Return a number with its derivatives; a constant stays as it is."""
+    return (
+        x if _is_zero(d1) and (d2 is None or _is_zero(d2)) else Taylor(x, d1, d2, rank)
+    )
+
+
+def variables(x: Iterable[Any], k: int, rank: int = COORDINATE) -> list[Any]:
+    """Return numbers of which the k-th is the variable: its derivative is one."""
+    return [Taylor(y, 1.0, None, rank) if j == k else y for j, y in enumerate(x)]
+
+
+def derivatives(x: Any, rank: int = DIRECTION) -> tuple[Any, Any, Any]:
+    """Return the value and both derivatives of a number by the variable of a rank."""
+    if not isinstance(x, Taylor) or x.rank != rank:
+        return x, 0.0, 0.0
+    return x.x, x.d1, 0.0 if x.d2 is None else x.d2
+
+
+def _is_zero(d: Any) -> bool:
+    return isinstance(d, (int, float)) and d == 0
+
+
+def _lifted(operands: tuple[Any, ...], rank: int) -> list[Taylor]:
+    """Return operands as Taylor numbers of one rank and order; others are constant."""
+    mine = [isinstance(o, Taylor) and o.rank == rank for o in operands]
+    pairs = list(zip(operands, mine, strict=True))
+    order_two = any(is_mine and o.d2 is not None for o, is_mine in pairs)
+    constant = 0.0 if order_two else None
+    return [o if is_mine else Taylor(o, 0.0, constant, rank) for o, is_mine in pairs]
+
+
+def _compare(op: str, *values: Any) -> Any:
+    """Compare without derivatives; the number of the highest rank decides."""
+    numbers = [x for x in values if isinstance(x, Number)]
+    if not numbers:
+        return OPERATIONS[op].on_float(*values)
+    return max(numbers, key=lambda x: x.rank).apply(op, *values)
+
+
+Parts = tuple[Any, Any, Any]
+
+
+def _each(function: Callable[..., Any], *numbers: Taylor) -> Parts:
+    """Apply a linear function to the values and to the derivatives."""
+    d2 = None
+    if numbers[0].d2 is not None:
+        d2 = function(*(a.d2 for a in numbers))
+    return function(*(a.x for a in numbers)), function(*(a.d1 for a in numbers)), d2
+
+
+def _where(condition: Any, a: Taylor, b: Taylor) -> Parts:
+    return _each(lambda x, y: where(condition, x, y), a, b)
+
+
+def _abs(u: Taylor) -> Parts:
+    below = u.x < 0.0
+    return _each(lambda x: where(below, -x, x), u)
+
+
+def _mul(a: Taylor, b: Taylor) -> Parts:
+    d1, d2 = a.d1 * b.x + a.x * b.d1, None
+    if a.d2 is not None:
+        d2 = a.d2 * b.x + (a.d1 * b.d1) * 2.0 + a.x * b.d2
+    return a.x * b.x, d1, d2
+
+
+def _div(a: Taylor, b: Taylor) -> Parts:
+    """Return the quotient y of y b = a, whose derivatives are those of a."""
+    y = a.x / b.x
+    if a.d2 is None:
+        return y, (a.d1 - y * b.d1) / b.x, None
+    inverse = 1.0 / b.x
+    minus_d1 = (y * b.d1 - a.d1) * inverse
+    d2 = (a.d2 + (minus_d1 * b.d1) * 2.0 - y * b.d2) * inverse
+    return y, -minus_d1, d2
+
+
+def _atan2(y: Taylor, x: Taylor) -> Parts:
+    """Return the angle; its rate is (x y' - y x') / (x² + y²)."""
+    n = x.x * x.x + y.x * y.x
+    d1, d2 = (x.x * y.d1 - y.x * x.d1) / n, None
+    if x.d2 is not None:
+        n1 = (x.x * x.d1 + y.x * y.d1) * 2.0
+        d2 = (x.x * y.d2 - y.x * x.d2 - d1 * n1) / n
+    return atan2(y.x, x.x), d1, d2
+
+
+def _chain(
+    u: Taylor,
+    function: Callable[[Any], Any],
+    slope: Callable[[Any, Any, Any], Any],
+    curvature: Callable[[Any, Any], Any],
+) -> Parts:
+    """Return y = f(u), y' = f' u', y'' = f'' u'² + f' u''."""
+    y = function(u.x)
+    d1, d2 = slope(u.x, y, u.d1), None
+    if u.d2 is not None:
+        d2 = curvature(u.x, y) * (u.d1 * u.d1) + slope(u.x, y, u.d2)
+    return y, d1, d2
+
+
+_RULES: dict[str, Callable[..., Parts]] = {
+    "add": lambda a, b: _each(lambda x, y: x + y, a, b),
+    "sub": lambda a, b: _each(lambda x, y: x - y, a, b),
+    "neg": lambda a: _each(lambda x: -x, a),
+    "abs": _abs,
+    "mul": _mul,
+    "div": _div,
+    "atan2": _atan2,
+}
+# name: y = f(x);  f'(x) d;  f''(x)
+_FUNCTIONS: dict[str, tuple[Callable[..., Any], ...]] = {
+    "sqrt": (
+        sqrt,
+        lambda x, y, d: (0.5 / y) * d,
+        lambda x, y: -0.25 / (y * x),
+    ),
+    "sin": (sin, lambda x, y, d: cos(x) * d, lambda x, y: -y),
+    "cos": (cos, lambda x, y, d: -sin(x) * d, lambda x, y: -y),
+    "asin": (
+        asin,
+        lambda x, y, d: d / sqrt(1.0 - x * x),
+        lambda x, y: x / (sqrt(1.0 - x * x) * (1.0 - x * x)),
+    ),
+    "acos": (
+        acos,
+        lambda x, y, d: -(d / sqrt(1.0 - x * x)),
+        lambda x, y: -x / (sqrt(1.0 - x * x) * (1.0 - x * x)),
+    ),
+    "exp": (exp, lambda x, y, d: y * d, lambda x, y: y),
+    "log": (log, lambda x, y, d: d / x, lambda x, y: -1.0 / (x * x)),
+    "tanh": (
+        tanh,
+        lambda x, y, d: (1.0 - y * y) * d,
+        lambda x, y: (1.0 - y * y) * y * -2.0,
+    ),
+}

@@ -1,0 +1,1 @@
+"""Planar chains: models, states, modes, motion with events."""

@@ -1,0 +1,67 @@
+"""Arguments of make_chain: checked, filled up, named when bad."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dyn_core.errors import ModelError
+from dyn_core.validation import finite_array
+
+
+def angle_limits(name: str, values: Any, n: int, none: float) -> tuple[float, ...]:
+    """Return limits of n angles, `none` where there is none."""
+    limits = [float(x) for x in by_joint(name, values, n, none)]
+    for i, x in enumerate(limits):
+        if np.isnan(x):
+            raise ModelError(f"{name}[{i}] is not a number", f"{name}[{i}]")
+        if np.isfinite(x) and i == n - 1:
+            raise ModelError(
+                f"{name}[{i}]: the last joint has no angle", f"{name}[{i}]"
+            )
+    return tuple(limits)
+
+
+def by_joint(name: str, values: Any, n: int, default: Any) -> list[Any]:
+    """Return n values: a sequence of n, a mapping of some, or the default."""
+    if values is None or (not isinstance(values, Mapping) and len(values) == 0):
+        return [default] * n
+    if isinstance(values, Mapping):
+        filled = [default] * n
+        for key, value in values.items():
+            if not isinstance(key, int) or not 0 <= key < n:
+                raise ModelError(
+                    f"{name}: joint {key!r} is not one of 0..{n - 1}", name
+                )
+            filled[key] = value
+        return filled
+    if len(values) != n:
+        raise ModelError(f"{name}: {n} values wanted, got {len(values)}", name)
+    return list(values)
+
+
+def pairs_by_joint(name: str, values: Any, n: int) -> list[tuple[float, float]]:
+    """Return n pairs of numbers, zeros where none are given."""
+    return [
+        finite_pair(f"{name}[{i}]", row)
+        for i, row in enumerate(by_joint(name, values, n, (0.0, 0.0)))
+    ]
+
+
+def finite_pair(name: str, row: Any) -> tuple[float, float]:
+    """Return two finite numbers."""
+    x, y = finite_array(name, row, 2)
+    return x, y
+
+
+def joint_flags(values: Any, n: int) -> tuple[bool, ...]:
+    """Return n booleans from booleans, or from the numbers of those that are true."""
+    flags = list(values)
+    if len(flags) == n and all(isinstance(x, (bool, np.bool_)) for x in flags):
+        return tuple(bool(x) for x in flags)
+    for x in flags:
+        if not isinstance(x, (int, np.integer)) or not 0 <= x < n:
+            raise ModelError(f"active: joint {x!r} is not one of 0..{n - 1}", "active")
+    return tuple(i in flags for i in range(n))

@@ -1,0 +1,380 @@
+"""Planar chains: point masses at joints, rods between them, what joints may not do.
+
+Joints are numbered 0..n-1, links 0..n-2; link i goes from joint i to joint i+1. The
+plane is (x, y) with y upwards; angles turn from x to y. A link may have mass itself.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+
+from dyn_core.errors import ModelError
+from dyn_core.planar.chain.arguments import (
+    angle_limits,
+    by_joint,
+    finite_pair,
+    joint_flags,
+    pairs_by_joint,
+)
+from dyn_core.problems.system import System
+from dyn_core.validation import finite_array
+
+FREE, LINE, GUIDED = 0.0, 1.0, 2.0  # what a joint may do, as a number
+KINDS = {"free": FREE, "line": LINE, "guided": GUIDED, "fixed": GUIDED}
+
+
+@dataclass(frozen=True)
+class HalfPlane:
+    """Ground: joints may be where z . (x - z0) >= 0.
+
+    Attributes:
+        z0: A point of the edge, 2 [m].
+        z: Unit normal into the free side, 2.
+        joints: Numbers of the joints that it stops; None for all.
+        mode: stick (a joint that touches it rests) or slide (it keeps to the edge).
+
+    Source: WAW-7.2, WAW-12.8.
+    """
+
+    z0: tuple[float, float] = (0.0, 0.0)
+    z: tuple[float, float] = (0.0, 1.0)
+    joints: tuple[int, ...] | None = None
+    mode: str = "stick"
+
+    def stops(self, joint: int) -> bool:
+        """Whether it stops a joint."""
+        return self.joints is None or joint in self.joints
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """What the joints of a chain of n joints do.
+
+    Attributes:
+        kind: By joint: free, line or guided (fixed is guided with a_w = 0), or the
+            numbers 0, 1, 2.
+        a_w: Acceleration of guided joints, and along s of joints on a line, (n, 2)
+            [m/s²].
+        s: Unit normals of the lines, (n, 2).
+        active: By joint: whether its angle's acceleration is prescribed; of joint 0
+            that of the absolute angle of link 0. The last joint has no angle.
+        alpha_w: These accelerations, n [rad/s²].
+
+    Source: WAW-1.1, WAW-9.4.
+    """
+
+    kind: tuple[float, ...]
+    a_w: tuple[tuple[float, float], ...]
+    s: tuple[tuple[float, float], ...]
+    active: tuple[bool, ...]
+    alpha_w: tuple[float, ...]
+
+    @classmethod
+    def of(
+        cls,
+        n: int,
+        kind: Any = "free",
+        a_w: Any = None,
+        s: Any = None,
+        active: Any = (),
+        alpha_w: Any = None,
+    ) -> Constraints:
+        """Make checked constraints of n joints.
+
+        Args:
+            n: Number of joints.
+            kind: One for all, a sequence of n, or a mapping joint -> kind.
+            a_w: (n, 2) or a mapping joint -> (2,); zero where not given.
+            s: (n, 2) or a mapping joint -> (2,); needed for joints on a line.
+            active: Numbers of active joints, or n booleans.
+            alpha_w: n or a mapping joint -> number; zero where not given.
+        """
+        if isinstance(kind, (str, float, int)):
+            kind = [kind] * n
+        kinds = tuple(
+            _kind(k, i) for i, k in enumerate(by_joint("kind", kind, n, "free"))
+        )
+        normals = pairs_by_joint("s", s, n)
+        for i, (k, row) in enumerate(zip(kinds, normals, strict=True)):
+            size = float(np.hypot(*row))
+            if k != LINE:
+                continue
+            if size < 1e-12:
+                raise ModelError(
+                    f"s[{i}]: joint {i} is on a line and needs the line's normal, got"
+                    f" {row}",
+                    f"s[{i}]",
+                )
+            if abs(size - 1) > 1e-9:
+                message = f"s[{i}] has length {size:.6g}; it was normalised"
+                warnings.warn(message, RuntimeWarning, stacklevel=3)
+            normals[i] = (row[0] / size, row[1] / size)
+        on = joint_flags(active, n)
+        if n and on[-1]:
+            raise ModelError(f"active[{n - 1}]: the last joint has no angle", "active")
+        if n and on[0] and kinds[0] == FREE:
+            raise ModelError(
+                "active[0]: joint 0 is free, nothing holds its angle; valid: a guided"
+                " joint or one on a line",
+                "active",
+            )
+        alpha = finite_array("alpha_w", by_joint("alpha_w", alpha_w, n, 0.0), n)
+        return cls(
+            kinds, tuple(pairs_by_joint("a_w", a_w, n)), tuple(normals), on, alpha
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ChainModel(System):
+    """A planar chain of n joints.
+
+    Attributes:
+        lengths: Of the links, n-1 [m].
+        masses: Of the joints, n [kg].
+        gravity: 2 [m/s²].
+        k_omega: Rolling resistance by joint, n [N·m·s].
+        k_v: Drag by speed squared by joint, n [kg/m].
+        lower, upper: Limits of the joint angles, n [rad]; infinite where none.
+        ground: Half-planes that stop joints.
+        link_masses, link_coms, link_inertias: Of links with mass of their own, n-1:
+            mass [kg], distance of its centre from the link's start [m], inertia about
+            its centre [kg·m²]; zero for a link without.
+        constraints: What the joints do unless inputs of a Program say otherwise.
+        joint_names: n.
+        name: Its name.
+
+    Source: WAW-1.1, WAW-13.4.
+    """
+
+    kind = "planar_chain"
+
+    lengths: tuple[float, ...]
+    masses: tuple[float, ...]
+    gravity: tuple[float, ...] = (0.0, -9.81)
+    k_omega: tuple[float, ...] = ()
+    k_v: tuple[float, ...] = ()
+    lower: tuple[float, ...] = ()
+    upper: tuple[float, ...] = ()
+    ground: tuple[HalfPlane, ...] = ()
+    link_masses: tuple[float, ...] = ()
+    link_coms: tuple[float, ...] = ()
+    link_inertias: tuple[float, ...] = ()
+    constraints: Constraints = field(default_factory=lambda: Constraints.of(0))
+    joint_names: tuple[str, ...] = ()
+    name: str = "chain"
+
+    def __repr__(self) -> str:
+        return f"ChainModel({self.name!r}, n={self.n})"
+
+    @property
+    def n(self) -> int:
+        """Number of joints."""
+        return len(self.masses)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Named sizes of Ports: n joints, l links."""
+        return {"n": self.n, "l": self.n - 1}
+
+    @property
+    def shares(self) -> tuple[tuple[Any, Any, Any], ...]:
+        """By link: what its mass adds to its start, to its end, and between them.
+
+            start: m (1-c)² + I/L²,  end: m c² + I/L²,  between: m c (1-c) - I/L²
+
+        Source: WAW-13.4.
+        """
+        rows = []
+        for L, m, com, I in self._links():
+            c = com / L
+            rows.append(
+                (
+                    m * (1 - c) * (1 - c) + I / (L * L),
+                    m * c * c + I / (L * L),
+                    m * c * (1 - c) - I / (L * L),
+                )
+            )
+        return tuple(rows)
+
+    @property
+    def weights(self) -> tuple[Any, ...]:
+        """By joint: the mass that gravity pulls there."""
+        weights = list(self.masses)
+        for i, (L, m, com, _) in enumerate(self._links()):
+            weights[i] = weights[i] + m * (1 - com / L)
+            weights[i + 1] = weights[i + 1] + m * com / L
+        return tuple(weights)
+
+    def _links(self) -> list[tuple[Any, Any, Any, Any]]:
+        parts = self.lengths, self.link_masses, self.link_coms, self.link_inertias
+        return list(zip(*parts, strict=True))
+
+    def parameter(self, path: str) -> list[Any]:
+        """Return the numbers of a parameter: the name of one of the UNITS."""
+        if path not in UNITS:
+            valid = ", ".join(UNITS)
+            raise ModelError(f"no parameter path '{path}'; valid: {valid}", path)
+        return list(getattr(self, path))
+
+    def unit(self, path: str) -> str:
+        """Return the unit of a parameter path."""
+        return UNITS[path]
+
+    def with_values(self, values: Mapping[str, Sequence[Any]]) -> ChainModel:
+        """Return the chain with some parameters replaced by numbers or symbols."""
+        for path in values:
+            self.parameter(path)
+        changes: Any = {path: tuple(x) for path, x in values.items()}
+        return replace(self, **changes)
+
+    def with_constraints(self, **parts: Any) -> ChainModel:
+        """Return the chain with other constraints (Constraints.of)."""
+        return make_chain_like(self, constraints=Constraints.of(self.n, **parts))
+
+
+UNITS = {
+    "lengths": "m", "masses": "kg", "gravity": "m/s²", "k_omega": "N·m·s",
+    "k_v": "kg/m", "link_masses": "kg", "link_coms": "m", "link_inertias": "kg·m²",
+}  # fmt: skip
+
+
+def make_chain(lengths: Any, masses: Any, **parts: Any) -> ChainModel:
+    """Make a checked planar chain.
+
+    Args:
+        lengths: Of the links, n-1 [m].
+        masses: Of the joints, n [kg].
+        parts: The other attributes of ChainModel; gravity may be one number g, which
+            stands for (0, -g); lower and upper may be mappings joint -> angle.
+            constraints may be a mapping of the arguments of Constraints.of.
+
+    Raises:
+        ModelError: Something does not fit; it names field and index.
+    """
+    lengths = finite_array("lengths", lengths)
+    masses = finite_array("masses", masses)
+    n = len(masses)
+    if n < 1 or len(lengths) != n - 1:
+        raise ModelError(
+            f"lengths: {len(lengths)} links for {n} joints; valid: n joints, n-1 links",
+            "lengths",
+        )
+    unknown = [key for key in parts if key not in {f.name for f in fields(ChainModel)}]
+    if unknown:
+        valid = ", ".join(f.name for f in fields(ChainModel))
+        raise ModelError(
+            f"a chain has no {', '.join(unknown)}; valid: {valid}", unknown[0]
+        )
+    gravity = parts.pop("gravity", 9.81)
+    if np.ndim(gravity) == 0:
+        gravity = (0.0, -float(gravity))
+    constraints = parts.pop("constraints", None)
+    if constraints is None or isinstance(constraints, Mapping):
+        constraints = Constraints.of(n, **(constraints or {}))
+    names = tuple(parts.pop("joint_names", ())) or tuple(f"joint{i}" for i in range(n))
+    if len(names) != n or len(set(names)) != n:
+        raise ModelError(f"joint_names: {n} different names wanted, got {names}")
+    chain = ChainModel(
+        lengths,
+        masses,
+        gravity=finite_array("gravity", gravity, 2),
+        k_omega=finite_array("k_omega", parts.pop("k_omega", ()), n),
+        k_v=finite_array("k_v", parts.pop("k_v", ()), n),
+        lower=angle_limits("lower", parts.pop("lower", ()), n, -np.inf),
+        upper=angle_limits("upper", parts.pop("upper", ()), n, np.inf),
+        ground=tuple(
+            _half_plane(g, k, n) for k, g in enumerate(parts.pop("ground", ()))
+        ),
+        link_masses=finite_array("link_masses", parts.pop("link_masses", ()), n - 1),
+        link_coms=finite_array("link_coms", parts.pop("link_coms", ()), n - 1),
+        link_inertias=finite_array(
+            "link_inertias", parts.pop("link_inertias", ()), n - 1
+        ),
+        constraints=constraints,
+        joint_names=names,
+        name=str(parts.pop("name", "chain")),
+    )
+    _check(chain)
+    return chain
+
+
+def make_chain_like(chain: ChainModel, **changes: Any) -> ChainModel:
+    """Make a checked chain that differs from another in some attributes."""
+    parts = {f.name: getattr(chain, f.name) for f in fields(chain)} | changes
+    return make_chain(parts.pop("lengths"), parts.pop("masses"), **parts)
+
+
+def _check(chain: ChainModel) -> None:
+    """Refuse what has no motion, naming field and index."""
+    for i, length in enumerate(chain.lengths):
+        if length <= 0:
+            raise ModelError(f"lengths[{i}] must be > 0, got {length}", f"lengths[{i}]")
+    for name in ("k_omega", "k_v", "link_masses", "link_inertias"):
+        for i, x in enumerate(getattr(chain, name)):
+            if x < 0:
+                raise ModelError(f"{name}[{i}] must be >= 0, got {x}", f"{name}[{i}]")
+    if len(chain.constraints.kind) != chain.n:
+        raise ModelError(
+            f"constraints are for {len(chain.constraints.kind)} joints, not {chain.n}",
+            "constraints",
+        )
+    borne = list(chain.masses)
+    for i, (start, end, _) in enumerate(chain.shares):
+        borne[i] += start
+        borne[i + 1] += end
+    for i, (kind, mass) in enumerate(zip(chain.constraints.kind, borne, strict=True)):
+        if mass < 0 or (kind != GUIDED and mass <= 0):
+            what = "guided" if kind == GUIDED else "free or on a line"
+            least = ">= 0" if kind == GUIDED else "> 0"
+            raise ModelError(
+                f"masses[{i}] of a joint that is {what} must be {least}, got {mass}",
+                f"masses[{i}]",
+            )
+    for i, (low, high) in enumerate(zip(chain.lower, chain.upper, strict=True)):
+        if low > high:
+            raise ModelError(
+                f"lower[{i}] is above upper[{i}]: {low} > {high}", f"lower[{i}]"
+            )
+
+
+def _kind(value: Any, i: int) -> float:
+    kind = KINDS.get(value, value) if isinstance(value, str) else value
+    if kind not in (FREE, LINE, GUIDED):
+        raise ModelError(
+            f"kind[{i}] {value!r}; valid: {', '.join(KINDS)}", f"kind[{i}]"
+        )
+    return float(kind)
+
+
+def _half_plane(plane: Any, k: int, n: int) -> HalfPlane:
+    """Check a half-plane, or make one of a mapping."""
+    if isinstance(plane, Mapping):
+        unknown = set(plane) - {f.name for f in fields(HalfPlane)}
+        if unknown:
+            raise ModelError(
+                f"ground[{k}]: unknown {', '.join(sorted(unknown))}", f"ground[{k}]"
+            )
+        plane = HalfPlane(**plane)
+    z0, z = (
+        finite_pair(f"ground[{k}].z0", plane.z0),
+        finite_pair(f"ground[{k}].z", plane.z),
+    )
+    size = float(np.hypot(*z))
+    if size < 1e-12:
+        raise ModelError(f"ground[{k}].z has no direction: {z}", f"ground[{k}].z")
+    if plane.mode not in ("stick", "slide"):
+        raise ModelError(
+            f"ground[{k}].mode {plane.mode!r}; valid: stick, slide", f"ground[{k}]"
+        )
+    joints = None if plane.joints is None else tuple(plane.joints)
+    for i in joints or ():
+        if not isinstance(i, int) or not 0 <= i < n:
+            raise ModelError(
+                f"ground[{k}].joints: {i!r} is not one of 0..{n - 1}", f"ground[{k}]"
+            )
+    return HalfPlane(z0, (z[0] / size, z[1] / size), joints, plane.mode)

@@ -1,0 +1,171 @@
+"""States of planar chains: points and velocities, angles and rates, cheap repair.
+
+Arrays have any leading axes: x and v (..., n, 2), angles of joints (..., n-1): joint 0
+has the absolute angle of link 0, joint n-1 has none.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dyn_core.errors import ShapeError
+from dyn_core.planar.chain.chain import GUIDED, LINE, ChainModel
+
+
+class ChainState(NamedTuple):
+    """Places and velocities of the joints, (..., n, 2) [m], [m/s]."""
+
+    x: np.ndarray
+    v: np.ndarray
+
+
+def from_angles(
+    chain: ChainModel, x0: Any, v0: Any, theta: Any, theta_dot: Any
+) -> ChainState:
+    """Return the state of joint angles and rates; links have their nominal lengths.
+
+    Args:
+        chain: Planar chain.
+        x0, v0: Place and velocity of joint 0, (..., 2) [m], [m/s].
+        theta, theta_dot: Of the joints but the last, (..., n-1) [rad], [rad/s].
+
+    Source: WAW-2.1.
+    """
+    theta = _angles("theta", chain, theta)
+    theta_dot = _angles("theta_dot", chain, theta_dot)
+    angle, rate = np.cumsum(theta, axis=-1), np.cumsum(theta_dot, axis=-1)
+    lengths = np.array(chain.lengths)[:, None]
+    r = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+    turned = np.stack([-r[..., 1], r[..., 0]], axis=-1)
+    return ChainState(
+        _chained(x0, lengths * r), _chained(v0, lengths * turned * rate[..., None])
+    )
+
+
+def to_angles(
+    chain: ChainModel, state: ChainState
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return x0, v0, theta and theta_dot of a state, angles in (-pi, pi].
+
+    Source: WAW-2.1.
+    """
+    x, v = _checked(chain, state)
+    return (
+        x[..., 0, :],
+        v[..., 0, :],
+        joint_angles(chain, state),
+        joint_rates(chain, state),
+    )
+
+
+def joint_angles(
+    chain: ChainModel, state: ChainState, near: np.ndarray | None = None
+) -> np.ndarray:
+    """Return the joint angles, (..., n-1) [rad].
+
+    Args:
+        chain: Planar chain.
+        state: Places and velocities.
+        near: Angles that the result is to be near to, for unwrapping; else they are in
+            (-pi, pi].
+
+    Source: WAW-2.1.
+    """
+    x, _ = _checked(chain, state)
+    c = np.diff(x, axis=-2)
+    before = np.concatenate([np.broadcast_to([1.0, 0.0], c[..., :1, :].shape), c], -2)
+    before = before[..., :-1, :]
+    cross = before[..., 0] * c[..., 1] - before[..., 1] * c[..., 0]
+    theta = np.arctan2(cross, (before * c).sum(-1))
+    if near is None:
+        return theta
+    turn = 2 * np.pi
+    return theta + turn * np.round((near - theta) / turn)
+
+
+def link_rates(chain: ChainModel, state: ChainState) -> np.ndarray:
+    """Return the angular velocities of the links, (..., n-1) [rad/s].
+
+        omega_i = L_i . (v_{i+1} - v_i),  L_i = r_i turned by +90 degrees / l_i
+
+    Source: WAW-2.1.
+    """
+    x, v = _checked(chain, state)
+    c, u = np.diff(x, axis=-2), np.diff(v, axis=-2)
+    cross = c[..., 0] * u[..., 1] - c[..., 1] * u[..., 0]
+    return cross / (np.linalg.norm(c, axis=-1) * np.array(chain.lengths))
+
+
+def joint_rates(chain: ChainModel, state: ChainState) -> np.ndarray:
+    """Return the rates of the joint angles, (..., n-1) [rad/s].
+
+    Source: WAW-2.1.
+    """
+    return np.diff(link_rates(chain, state), axis=-1, prepend=0.0)
+
+
+def repair_drift(
+    chain: ChainModel, state: ChainState, factor: float = 0.5
+) -> ChainState:
+    """Return a state whose links are nearer to their lengths, and do not stretch.
+
+    Ends of a link share its error by their mobility, first of the places, then of the
+    velocities; momentum of a free chain stays.
+
+    Args:
+        chain: Planar chain; guided joints stay, joints on a line stay on it.
+        state: Places and velocities.
+        factor: Part of each link's error that is taken away.
+
+    Source: WAW-3.2.
+    """
+    x, v = (np.array(part) for part in _checked(chain, state))
+    mobile = [np.eye(2) / m if m > 0 else np.zeros((2, 2)) for m in chain.weights]
+    for i, kind in enumerate(chain.constraints.kind):
+        s = np.array(chain.constraints.s[i])
+        if kind == GUIDED:
+            mobile[i] = np.zeros((2, 2))
+        elif kind == LINE:
+            mobile[i] = mobile[i] - np.outer(s, s) / chain.weights[i]
+    for part, nominal in ((x, True), (v, False)):
+        for i, length in enumerate(chain.lengths):
+            c = x[..., i + 1, :] - x[..., i, :]
+            size = np.linalg.norm(c, axis=-1, keepdims=True)
+            r = c / size
+            wrong = size - length
+            if not nominal:
+                rate = v[..., i + 1, :] - v[..., i, :]
+                wrong = (r * rate).sum(-1, keepdims=True)
+            near, far = r @ mobile[i], r @ mobile[i + 1]
+            whole = (r * (near + far)).sum(-1, keepdims=True)
+            share = factor * wrong / np.where(whole > 0, whole, np.inf)
+            part[..., i, :] += share * near
+            part[..., i + 1, :] -= share * far
+    return ChainState(x, v)
+
+
+def _chained(start: Any, steps: np.ndarray) -> np.ndarray:
+    """Return start, and start plus the sums of the steps."""
+    start = np.asarray(start, float)[..., None, :]
+    shape = (*np.broadcast_shapes(start.shape[:-2], steps.shape[:-2]), 1, 2)
+    first = np.broadcast_to(start, shape)
+    sums = start + np.cumsum(steps, axis=-2)
+    return np.concatenate([first, sums], axis=-2)
+
+
+def _angles(name: str, chain: ChainModel, values: Any) -> np.ndarray:
+    array = np.asarray(values, float)
+    if array.ndim == 0 or array.shape[-1] != chain.n - 1:
+        raise ShapeError(name, f"shape (..., {chain.n - 1})", f"shape {array.shape}")
+    return array
+
+
+def _checked(chain: ChainModel, state: Any) -> tuple[np.ndarray, np.ndarray]:
+    x, v = (np.asarray(part, float) for part in state)
+    for name, part in (("x", x), ("v", v)):
+        if part.shape[-2:] != (chain.n, 2):
+            wanted = f"shape (..., {chain.n}, 2)"
+            raise ShapeError(name, wanted, f"shape {part.shape}")
+    return x, v

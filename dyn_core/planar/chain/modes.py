@@ -1,0 +1,248 @@
+"""Which unilateral constraints of a chain hold: ground, limits of angles; latches."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dyn_core.planar.chain.chain import FREE, GUIDED, LINE, ChainModel
+
+
+class Key(NamedTuple):
+    """A unilateral constraint: ("limit", joint, sign) or ("ground", joint, plane).
+
+    The order of keys is the order in which they are let go.
+    """
+
+    rank: int  # limits 0, ground 1
+    joint: int
+    which: int  # sign of the limit, number of the half-plane
+
+    @property
+    def kind(self) -> str:
+        """The kind in words."""
+        return "ground" if self.rank else "limit"
+
+    @property
+    def label(self) -> str:
+        """The constraint in words."""
+        if self.rank:
+            return f"joint {self.joint} on ground {self.which}"
+        side = "upper" if self.which > 0 else "lower"
+        return f"angle {self.joint} at its {side} limit"
+
+
+class JointModes(NamedTuple):
+    """What joints do, by joint: arrays for a Program, or lists of numbers and symbols.
+
+    Attributes:
+        kind: 0 free, 1 on a line, 2 guided.
+        s: Unit normals of the lines.
+        a_w: Accelerations of guided joints; along s of those on a line [m/s²].
+        active: Whether the angle's acceleration is prescribed.
+        alpha_w: These accelerations [rad/s²].
+    """
+
+    kind: Any
+    s: Any
+    a_w: Any
+    active: Any
+    alpha_w: Any
+
+
+@dataclass
+class Latch:
+    """Keeps a constraint that is let go again and again on for a while.
+
+    Attributes:
+        max_releases: Releases within a window.
+        window: [s].
+
+    Source: WAW-12.9.
+    """
+
+    max_releases: int = 5
+    window: float = 0.005
+    released: dict[Any, deque[float]] = field(
+        default_factory=lambda: defaultdict(deque)
+    )
+    until: dict[Any, float] = field(default_factory=dict)
+
+    def holds(self, key: Any, t: float) -> bool:
+        """Whether a constraint may not be let go now."""
+        return self.until.get(key, -np.inf) > t
+
+    def release(self, key: Any, t: float) -> bool:
+        """Note that a constraint wants to be let go; say whether it may."""
+        if self.holds(key, t):
+            return False
+        times = self.released[key]
+        while times and times[0] <= t - self.window:
+            times.popleft()
+        if len(times) >= self.max_releases:
+            self.until[key] = times[0] + self.window
+            return False
+        times.append(t)
+        return True
+
+    def keep(self, key: Any, until: float) -> None:
+        """Keep a constraint on until a time."""
+        self.until[key] = max(until, self.until.get(key, -np.inf))
+
+
+class UnilateralConstraints:
+    """The unilateral constraints of a chain, and which of them hold.
+
+    Attributes:
+        chain: Planar chain.
+        on: Keys that hold.
+        anchors: By held ground key: where the joint is held [m].
+
+    Source: WAW-12.1, WAW-15.3.
+    """
+
+    def __init__(self, chain: ChainModel, x: np.ndarray, theta: np.ndarray) -> None:
+        self.chain = chain
+        constraints = chain.constraints
+        self.keys: list[Key] = []
+        for i in range(chain.n - 1):
+            for sign, bound in ((1, chain.upper[i]), (-1, chain.lower[i])):
+                if np.isfinite(bound) and not constraints.active[i]:
+                    self.keys.append(Key(0, i, sign))
+        for i in range(chain.n):
+            for k, plane in enumerate(chain.ground):
+                if plane.stops(i) and constraints.kind[i] != GUIDED:
+                    self.keys.append(Key(1, i, k))
+        self.keys.sort()
+        self.on: set[Key] = set()
+        self.anchors: dict[Key, np.ndarray] = {}
+        self.start = x.copy(), theta.copy()
+
+    def add(self, key: Key, x: np.ndarray) -> None:
+        """Add a constraint to those that hold."""
+        self.on.add(key)
+        if key.rank:
+            z0, z = self.plane(key)
+            place = x[key.joint]
+            self.anchors[key] = place - z * (z @ (place - z0))
+
+    def remove(self, key: Key) -> None:
+        """Release a constraint."""
+        self.on.discard(key)
+
+    def plane(self, key: Key) -> tuple[np.ndarray, np.ndarray]:
+        """Return a point of the edge and the normal of a ground key."""
+        plane = self.chain.ground[key.which]
+        return np.array(plane.z0), np.array(plane.z)
+
+    def gap(self, key: Key, x: np.ndarray, theta: np.ndarray) -> float:
+        """Return how far a constraint is from its bound; negative beyond it."""
+        if key.rank:
+            z0, z = self.plane(key)
+            return float(z @ (x[key.joint] - z0))
+        bounds = self.chain.upper if key.which > 0 else self.chain.lower
+        return float(key.which * (bounds[key.joint] - theta[key.joint]))
+
+    def rate(self, key: Key, of_joints: np.ndarray, of_angles: np.ndarray) -> float:
+        """Return the rate of the gap, from velocities and rates or accelerations."""
+        if key.rank:
+            return float(self.plane(key)[1] @ of_joints[key.joint])
+        return float(-key.which * of_angles[key.joint])
+
+    def push(self, key: Key, support: np.ndarray, couples: np.ndarray) -> float:
+        """Return the force or couple into the free side; negative if it pulls.
+
+        In a corner, where two half-planes hold a joint, each has its share.
+        """
+        normals = [
+            self.plane(k)[1]
+            for k in self.on - {key}
+            if key.rank and k.rank and k.joint == key.joint
+        ]
+        if normals:
+            both = np.column_stack([self.plane(key)[1], *normals])
+            return float(np.linalg.lstsq(both, support[key.joint], rcond=1e-9)[0][0])
+        return self.rate(key, support, couples)
+
+    def arrays(
+        self,
+        x: np.ndarray,
+        v: np.ndarray,
+        theta: np.ndarray,
+        omega: np.ndarray,
+        window: float | None,
+    ) -> JointModes:
+        """Return what joints do: the chain's own constraints, and what holds now.
+
+            error'' = -error / window² - 2 error' / window
+
+        Source: WAW-12.10.
+        """
+        constraints, pd = self.chain.constraints, _Pull(window)
+        modes = JointModes(
+            np.array(constraints.kind),
+            np.array(constraints.s),
+            np.array(constraints.a_w),
+            np.array(constraints.active, float),
+            np.array(constraints.alpha_w),
+        )
+        if window is not None:
+            self._own_drift(modes, pd, x, v, theta, omega)
+        for key in self.on:
+            i = key.joint
+            if not key.rank:
+                modes.active[i] = 1.0
+                modes.alpha_w[i] = key.which * pd(
+                    -self.gap(key, x, theta), key.which * omega[i]
+                )
+                continue
+            slides = self.chain.ground[key.which].mode == "slide"
+            on_line = slides and modes.kind[i] == FREE
+            modes.kind[i] = LINE if on_line else GUIDED
+            modes.s[i] = self.plane(key)[1]
+            modes.a_w[i] = pd(x[i] - self.anchors[key], v[i])
+        return modes
+
+    def _own_drift(
+        self, modes: JointModes, pd: _Pull, x: Any, v: Any, theta: Any, omega: Any
+    ) -> None:
+        """Pull joints on lines to their lines, locked angles to where they were."""
+        x0, theta0 = self.start
+        for i in range(self.chain.n):
+            if modes.kind[i] == LINE:
+                s = modes.s[i]
+                modes.a_w[i] += s * pd(s @ (x[i] - x0[i]), s @ v[i])
+            if modes.active[i] and modes.alpha_w[i] == 0.0:
+                modes.alpha_w[i] = pd(theta[i] - theta0[i], omega[i])
+
+    def snapshot(self) -> tuple[set[Key], dict[Key, np.ndarray]]:
+        """Return what holds, to restore later."""
+        return set(self.on), dict(self.anchors)
+
+    def restore(self, saved: tuple[set[Key], dict[Key, np.ndarray]]) -> None:
+        """Hold what a snapshot says."""
+        self.on, self.anchors = set(saved[0]), dict(saved[1])
+
+    @staticmethod
+    def most_held(sets: Sequence[frozenset[Key]]) -> frozenset[Key]:
+        """Return the largest of some sets of held constraints.
+
+        Source: WAW-12.8.
+        """
+        return max(sets, key=lambda on: (len(on), sorted(on)))
+
+
+@dataclass
+class _Pull:
+    """A double pole at -1/window; nothing without one."""
+
+    window: float | None
+
+    def __call__(self, error: Any, rate: Any) -> Any:
+        if self.window is None:
+            return 0.0 * error
+        return -error / self.window**2 - 2.0 * rate / self.window

@@ -1,0 +1,1 @@
+"""Conversion between planar chains and robots."""

@@ -1,0 +1,1 @@
+"""Planar objects with closed equations of motion."""

@@ -1,0 +1,193 @@
+"""Kinds of problem: inputs and outputs with name, size, unit and meaning, as data.
+
+Those of planar chains and tasks stand in dyn_core.planar.problems.
+"""
+
+from dyn_core.errors import SignatureError, unknown_name
+from dyn_core.problems.constraints import (
+    CONSTRAINT_JACOBIAN,
+    CROSS_RESPONSE,
+    DELASSUS,
+    LOOP_CONSTRAINTS,
+    LOOP_FORWARD_DYNAMICS,
+    LOOP_HYBRID_DYNAMICS,
+    LOOP_INVERSE_DYNAMICS,
+    OPERATIONAL_INERTIA,
+    POINT_DELASSUS,
+    RESPONSE,
+    SELF_RESPONSES,
+)
+from dyn_core.problems.contact import (
+    CONTACT_SOLVE,
+    CONTACT_STEP,
+)
+from dyn_core.problems.derivatives import (
+    FD_DERIVATIVES,
+    FD_DIRECTIONAL,
+    FD_PARAMETER_JACOBIAN,
+    HD_DERIVATIVES,
+    HD_DIRECTIONAL,
+    ID_DERIVATIVES,
+    ID_DIRECTIONAL,
+    PARAMETER_JACOBIAN,
+)
+from dyn_core.problems.describe import InstanceDoc, describe
+from dyn_core.problems.dynamics import (
+    ARTICULATED_BODIES,
+    BIAS_FORCE,
+    CORIOLIS_FORCE,
+    ENERGY_REGRESSOR,
+    FORWARD_DYNAMICS,
+    GRAVITY_CONTROL,
+    GRAVITY_FORCE,
+    HYBRID_DYNAMICS,
+    HYBRID_DYNAMICS_MASKED,
+    HYBRID_STEP,
+    INERTIAL_FORCE,
+    INVERSE_DYNAMICS,
+    JOINT_REACTIONS,
+    MASS_MATRIX,
+    MASS_MATRIX_INVERSE,
+    REGRESSOR,
+    STEP,
+    TRACKING_CONTROL,
+)
+from dyn_core.problems.kinematics import (
+    BODY_JACOBIANS,
+    BODY_MOTION,
+    ENERGY,
+    FORWARD_KINEMATICS,
+    FRAME_BIAS_ACCELERATION,
+    FRAME_VELOCITY,
+    JACOBIAN,
+    MOMENTUM,
+)
+from dyn_core.problems.ports import KINDS, Port, Signature
+from dyn_core.problems.system import System
+
+PROBLEMS: tuple[Signature, ...] = (
+    ARTICULATED_BODIES,
+    BIAS_FORCE,
+    BODY_JACOBIANS,
+    BODY_MOTION,
+    CONSTRAINT_JACOBIAN,
+    CORIOLIS_FORCE,
+    CROSS_RESPONSE,
+    DELASSUS,
+    ENERGY,
+    ENERGY_REGRESSOR,
+    FD_DERIVATIVES,
+    FD_DIRECTIONAL,
+    FD_PARAMETER_JACOBIAN,
+    FORWARD_DYNAMICS,
+    FORWARD_KINEMATICS,
+    FRAME_BIAS_ACCELERATION,
+    FRAME_VELOCITY,
+    GRAVITY_CONTROL,
+    GRAVITY_FORCE,
+    HD_DERIVATIVES,
+    HD_DIRECTIONAL,
+    HYBRID_DYNAMICS,
+    HYBRID_DYNAMICS_MASKED,
+    HYBRID_STEP,
+    ID_DERIVATIVES,
+    ID_DIRECTIONAL,
+    INERTIAL_FORCE,
+    INVERSE_DYNAMICS,
+    JACOBIAN,
+    JOINT_REACTIONS,
+    LOOP_CONSTRAINTS,
+    LOOP_FORWARD_DYNAMICS,
+    LOOP_HYBRID_DYNAMICS,
+    LOOP_INVERSE_DYNAMICS,
+    MASS_MATRIX,
+    MASS_MATRIX_INVERSE,
+    MOMENTUM,
+    OPERATIONAL_INERTIA,
+    PARAMETER_JACOBIAN,
+    POINT_DELASSUS,
+    REGRESSOR,
+    RESPONSE,
+    SELF_RESPONSES,
+    STEP,
+    TRACKING_CONTROL,
+    CONTACT_SOLVE,
+    CONTACT_STEP,
+)
+
+
+def names() -> list[str]:
+    """Return the names of all kinds of problem of robots and contacts, sorted."""
+    return sorted(problem.name for problem in PROBLEMS)
+
+
+def find(name: str) -> Signature:
+    """Return the kind of problem of a name, such as "inverse_dynamics".
+
+    Raises:
+        SignatureError: No kind has this name; says the nearest.
+    """
+    for problem in PROBLEMS:
+        if problem.name == str(name).lower():
+            return problem
+    raise SignatureError(unknown_name("problem", name, names()))
+
+
+__all__ = [
+    "ARTICULATED_BODIES",
+    "BIAS_FORCE",
+    "BODY_JACOBIANS",
+    "BODY_MOTION",
+    "CONSTRAINT_JACOBIAN",
+    "CONTACT_SOLVE",
+    "CONTACT_STEP",
+    "CORIOLIS_FORCE",
+    "CROSS_RESPONSE",
+    "DELASSUS",
+    "ENERGY",
+    "ENERGY_REGRESSOR",
+    "FD_DERIVATIVES",
+    "FD_DIRECTIONAL",
+    "FD_PARAMETER_JACOBIAN",
+    "FORWARD_DYNAMICS",
+    "FORWARD_KINEMATICS",
+    "FRAME_BIAS_ACCELERATION",
+    "FRAME_VELOCITY",
+    "GRAVITY_CONTROL",
+    "GRAVITY_FORCE",
+    "HD_DERIVATIVES",
+    "HD_DIRECTIONAL",
+    "HYBRID_DYNAMICS",
+    "HYBRID_DYNAMICS_MASKED",
+    "HYBRID_STEP",
+    "ID_DERIVATIVES",
+    "ID_DIRECTIONAL",
+    "INERTIAL_FORCE",
+    "INVERSE_DYNAMICS",
+    "JACOBIAN",
+    "JOINT_REACTIONS",
+    "KINDS",
+    "LOOP_CONSTRAINTS",
+    "LOOP_FORWARD_DYNAMICS",
+    "LOOP_HYBRID_DYNAMICS",
+    "LOOP_INVERSE_DYNAMICS",
+    "MASS_MATRIX",
+    "MASS_MATRIX_INVERSE",
+    "MOMENTUM",
+    "OPERATIONAL_INERTIA",
+    "PARAMETER_JACOBIAN",
+    "POINT_DELASSUS",
+    "PROBLEMS",
+    "REGRESSOR",
+    "RESPONSE",
+    "SELF_RESPONSES",
+    "STEP",
+    "TRACKING_CONTROL",
+    "InstanceDoc",
+    "Port",
+    "Signature",
+    "SignatureError",
+    "System",
+    "describe",
+    "unknown_name",
+]

@@ -1,0 +1,66 @@
+"""Kinds of problem of contacts and constraints: one step's impulses.
+
+A bound beyond 1e300 is none. `residuals` are RESIDUALS of contact/problem/residuals.py,
+`status` is an index into STATUSES there.
+"""
+
+from dyn_core.problems.joint_ports import dt, f_ext, q, q_next, qd, qd_next, tau
+from dyn_core.problems.ports import Port, Signature
+
+LAYOUT = "constraint_layout"
+
+_warm = Port("warm", ("m",), "N·s", meaning="impulses of the step before, a warm start")
+_impulse = Port("impulse", ("m",), "N·s", meaning="impulse of each constraint row")
+_report = (
+    Port(
+        "residuals",
+        (5,),
+        "N·s, m/s, J, J, 1",
+        meaning="largest violation of each law: primal, dual, complementarity,"
+        " dissipation, law of friction",
+    ),
+    Port("iterations", (), "1", meaning="number of iterations"),
+    Port("status", (), "index into STATUSES", meaning="whether the solver converged"),
+)
+CONTACT_SOLVE = Signature(
+    "contact_solve",
+    (
+        Port(
+            "G",
+            ("m", "m"),
+            "(m/s)/(N·s)",
+            meaning="Delassus matrix: velocity of each row per impulse",
+        ),
+        Port("b", ("m",), "m/s", meaning="velocity of each row without impulses"),
+        Port("mu", ("k",), "1 | m", meaning="friction coefficients"),
+        Port("lo", ("m",), "N·s", meaning="lower bound of each impulse"),
+        Port("hi", ("m",), "N·s", meaning="upper bound of each impulse"),
+        Port(
+            "compliance",
+            ("m",),
+            "(m/s)/(N·s)",
+            meaning="softness of each row, added to the diagonal of G",
+        ),
+        _warm,
+    ),
+    (
+        _impulse,
+        Port("velocity", ("m",), "m/s", meaning="velocity of each row after the step"),
+        *_report,
+    ),
+    system=LAYOUT,
+    meaning="impulses of contacts, joint limits and friction in one step",
+)
+CONTACT_STEP = Signature(
+    "contact_step",
+    (q, qd, tau, dt, _warm, f_ext),
+    (
+        q_next,
+        qd_next,
+        _impulse,
+        Port("gap", ("c",), "m", meaning="signed distance of each contact"),
+        *_report,
+    ),
+    of_trees=True,
+    meaning="state after a step in time with contacts",
+)

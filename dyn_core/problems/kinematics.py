@@ -1,0 +1,130 @@
+"""Kinds of problem of a robot's kinematics, energy and momentum."""
+
+from dyn_core.problems.joint_ports import (
+    BODY_ACCELERATION,
+    BODY_VELOCITY,
+    q,
+    qd,
+    qdd,
+)
+from dyn_core.problems.ports import Port, Signature
+
+FORWARD_KINEMATICS = Signature(
+    "forward_kinematics",
+    (q,),
+    (
+        Port(
+            "poses",
+            ("nf", 4, 4),
+            "-; m",
+            "poses",
+            meaning="pose of each frame in the base, homogeneous matrix",
+        ),
+    ),
+    meaning="poses of frames in the base",
+)
+JACOBIAN = Signature(
+    "jacobian",
+    (q,),
+    (
+        Port(
+            "J",
+            (6, "nv"),
+            "-; m",
+            "jacobian",
+            meaning="velocity of the frame per joint velocity, [angular; linear]",
+        ),
+    ),
+    meaning="Jacobian of a frame's velocity",
+)
+FRAME_VELOCITY = Signature(
+    "frame_velocity",
+    (q, qd),
+    (
+        Port(
+            "v",
+            (6,),
+            BODY_VELOCITY,
+            "motion",
+            meaning="velocity of the frame, [angular; linear]",
+        ),
+    ),
+    meaning="velocity of a frame",
+)
+FRAME_BIAS_ACCELERATION = Signature(
+    "frame_bias_acceleration",
+    (q, qd),
+    (
+        Port(
+            "a",
+            (6,),
+            BODY_ACCELERATION,
+            "motion",
+            meaning="acceleration of the frame at qdd = 0, [angular; linear]",
+        ),
+    ),
+    meaning="acceleration of a frame without joint accelerations: dJ/dt qd",
+)
+_energies = (
+    Port("kinetic", (), "J", meaning="kinetic energy"),
+    Port("potential", (), "J", meaning="potential energy, zero at the base origin"),
+)
+ENERGY = Signature(
+    "energy", (q, qd), _energies, meaning="kinetic and potential energy of the robot"
+)
+MOMENTUM = Signature(
+    "momentum",
+    (q, qd),
+    (
+        Port(
+            "h",
+            (6,),
+            "N·m·s; N·s",
+            "force",
+            meaning="spatial momentum about the base origin, [angular; linear]",
+        ),
+        Port("com", (3,), "m", meaning="centre of mass in the base"),
+    ),
+    meaning="spatial momentum and centre of mass of the robot",
+)
+BODY_MOTION = Signature(
+    "body_motion",
+    (q, qd, qdd),
+    (
+        Port(
+            "v",
+            ("nb", 6),
+            BODY_VELOCITY,
+            "motions",
+            meaning="velocity of each body, [angular; linear], body coordinates",
+        ),
+        Port(
+            "a",
+            ("nb", 6),
+            BODY_ACCELERATION,
+            "motions",
+            meaning="acceleration of each body, [angular; linear], body coordinates",
+        ),
+    ),
+    meaning="velocity and acceleration of every body",
+)
+BODY_JACOBIANS = Signature(
+    "body_jacobians",
+    (q,),
+    (
+        Port(
+            "poses",
+            ("nb", 4, 4),
+            "-; m",
+            "poses",
+            meaning="pose of each body in the base, homogeneous matrix",
+        ),
+        Port(
+            "J",
+            ("nb", 6, "nv"),
+            "-; m",
+            meaning="velocity of each body per joint velocity, [angular; linear]",
+        ),
+    ),
+    meaning="pose of every body, and the Jacobian of its velocity",
+)

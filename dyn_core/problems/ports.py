@@ -1,0 +1,97 @@
+"""Ports and Signatures: inputs and outputs with name, size, unit and meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dyn_core.errors import UnsupportedError
+
+# What a Port's numbers are; decides how the adapter converts them.
+KINDS = (
+    "position",  # (nq,) expanded to followers
+    "velocity",  # (nv,) velocities, accelerations: expanded to followers
+    "joint_force",  # (nv,) outputs contracted to leaders; carries joint friction
+    "joint_matrix",  # (nv, nv) symmetric, contracted on both sides
+    "joint_slopes",  # (nv, nv) of joint forces, contracted on both sides
+    "joint_stiffness",  # the same by position; carries the slope of joint springs
+    "joint_damping",  # the same by velocity; carries the slope of joint friction
+    "symmetric",  # (nv, nv), a matrix that is no sum over joints
+    "jacobian",  # (6, nv) columns contracted to leaders
+    "wrenches",  # (nb, 6) a force on each body, in its coordinates
+    "poses",  # (k, 4, 4) homogeneous transforms
+    "motion",  # (6,)
+    "motions",  # (nb, 6) a motion of each body, in its coordinates
+    "forces",  # (nb, 6) a force at each body
+    "force",  # (6,)
+    "plain",  # as it is
+)
+
+
+@dataclass(frozen=True)
+class Port:
+    """One input or output.
+
+    Attributes:
+        name: As in the call.
+        shape: Sizes, as numbers or names (nq, nv, nb, or an option's length).
+        unit: SI unit as text; [angular; linear] parts are separated by a semicolon.
+        kind: One of KINDS.
+        optional: Zero when a Program is built without it.
+        places: Rows and columns of a matrix whose entries these are; None if all.
+        meaning: A short noun phrase, which help pages print.
+    """
+
+    name: str
+    shape: tuple[Any, ...]
+    unit: str = ""
+    kind: str = "plain"
+    optional: bool = False
+    places: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+    meaning: str = ""
+
+    def sized(self, sizes: Mapping[str, int]) -> Port:
+        """Return the Port with its sizes as numbers."""
+        shape = []
+        for size in self.shape:
+            if isinstance(size, str) and size not in sizes:
+                raise UnsupportedError(f"port {self.name}: unknown size '{size}'")
+            shape.append(sizes[size] if isinstance(size, str) else size)
+        return replace(self, shape=tuple(shape))
+
+    @property
+    def size(self) -> int:
+        """Number of entries of a sized Port."""
+        count = 1
+        for n in self.shape:
+            count *= int(n)
+        return count
+
+
+@dataclass(frozen=True)
+class Signature:
+    """A kind of problem; Programs of one Signature are interchangeable.
+
+    Attributes:
+        name: In plain words with underscores.
+        inputs, outputs: Ports in the order of the call.
+        friction_at: Velocity input at which joint friction and springs act (springs at
+            q), or None: joint_friction and joint_springs go to the slots.
+        of_trees: Whether loops of a robot change the answer, so that only solvers that
+            close them may give it. H, bias, gravity, frames are those of the open tree.
+        system: Kind of System that its solvers are built for.
+        meaning: What is computed, a short noun phrase.
+    """
+
+    name: str
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    friction_at: str | None = None
+    of_trees: bool = False
+    system: str = "robot"
+    meaning: str = ""
+
+    def __repr__(self) -> str:
+        inputs = ", ".join(p.name + ("?" if p.optional else "") for p in self.inputs)
+        return f"{self.name}({inputs}) -> {', '.join(p.name for p in self.outputs)}"

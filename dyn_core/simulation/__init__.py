@@ -1,0 +1,18 @@
+"""Simulated plants: robots, robots with contacts, planar chains."""
+
+from dyn_core.simulation.contacts import ContactSimulator
+from dyn_core.simulation.loop_closure import close_loops, close_rates
+from dyn_core.simulation.plant import SimulatedPlant
+from dyn_core.simulation.robot_plant import RobotPlant
+from dyn_core.simulation.simulator import Recording, Simulator, simulate
+
+__all__ = [
+    "ContactSimulator",
+    "Recording",
+    "RobotPlant",
+    "SimulatedPlant",
+    "Simulator",
+    "close_loops",
+    "close_rates",
+    "simulate",
+]

@@ -1,0 +1,240 @@
+"""A planar chain as a robot in one process: takes torques, moves by periods."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dyn_core.errors import ModelError, NonFiniteError, SettingError, ShapeError
+from dyn_core.planar.chain.chain import ChainModel
+from dyn_core.planar.chain.geometry import (
+    ChainState,
+    from_angles,
+    joint_angles,
+)
+from dyn_core.planar.chain.modes import Key, UnilateralConstraints
+from dyn_core.planar.chain.motion import Event
+from dyn_core.planar.chain.simulator import ChainSimulator
+from dyn_core.simulation.plant import SimulatedPlant
+
+INSIDE = 1e-6  # how far a start may be beyond a bound [m, rad]
+TROUBLE = ("mode_cycle", "chatter", "event_limit", "dropped")
+
+
+@dataclass
+class ChainRobot(SimulatedPlant):
+    """A planar chain that takes joint torques and moves by the event-driven step.
+
+    Attributes:
+        chain: Planar chain.
+        period: Time that `advance` covers [s].
+        dt: Longest quantum [s]; a period has as many quanta as that takes.
+        window: Time in which drift of constraints decays [s]; None for 5 dt.
+        start: State at the start; None for joint 0 at the origin, angles zero, at rest.
+        q0, qd0: Angles and rates at the start, n-1 [rad], [rad/s]; None for those of
+            `start`.
+        command_timeout: Age at which a command counts as stale: then zero [s].
+        engine: Engine of the Programs.
+        counters: What was refused or late, by name.
+        happened: Events since the start or reset, by kind.
+
+    Source: WAW-12.12, WAW-15.6.
+    """
+
+    chain: ChainModel
+    period: float = 0.002
+    dt: float = 1e-3
+    window: float | None = None
+    start: ChainState | None = None
+    q0: Any = None
+    qd0: Any = None
+    command_timeout: float = 0.1
+    engine: str | None = None
+    counters: Counter = field(default_factory=Counter)
+    happened: Counter = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.substeps = 1
+        self._check_settings("dt")
+        chain, still = self.chain, np.zeros(self.chain.n - 1)
+        if chain.n < 2:
+            raise ModelError(f"chain '{chain.name}' has no link: no joint turns")
+        self.substeps = max(1, math.ceil(self.period / self.dt - 1e-9))
+        if self.start is None:
+            self.start = from_angles(chain, (0.0, 0.0), (0.0, 0.0), still, still)
+        self.simulator = ChainSimulator(
+            chain,
+            *self.start,
+            dt=self.period / self.substeps,
+            window=5 * self.dt if self.window is None else self.window,
+            engine=self.engine,
+            on_event=self._on_event,
+        )
+        self._take(self.start, self._angles(self.start))
+        if self.q0 is not None or self.qd0 is not None:
+            self.place(
+                self.q if self.q0 is None else self.q0,
+                self.qd if self.qd0 is None else self.qd0,
+            )
+        self._begin = self.simulator.snapshot()
+        self.effort_limit = np.full(chain.n - 1, np.inf)
+        self.reset()
+
+    # ---- state
+
+    @property
+    def program(self) -> Any:
+        """The Program of the accelerations."""
+        return self.simulator.program
+
+    @property
+    def q(self) -> np.ndarray:
+        """Angles of the joints but the last, unwrapped, n-1 [rad]."""
+        return self.simulator.theta
+
+    @property
+    def qd(self) -> np.ndarray:
+        """Their rates, n-1 [rad/s]."""
+        return self.simulator.omega
+
+    @property
+    def state(self) -> ChainState:
+        """Places and velocities of all joints; row 0 is the base."""
+        return self.simulator.state
+
+    @property
+    def t(self) -> float:
+        """Simulated time since the start or reset [s]."""
+        return self.simulator.t
+
+    @property
+    def effort(self) -> np.ndarray:
+        """Torques at the joints: commanded ones, and those of limits and active joints.
+
+            effort = tau + tau_w, as of the last evaluation, n-1 [N·m]
+
+        Source: WAW-12.5.
+        """
+        return self.tau + self.simulator.constraint_torques
+
+    # ---- commands
+
+    def reset(self) -> None:
+        """Go back to the start; commands, events and their counts are forgotten."""
+        super().reset()
+        self.simulator.restore(self._begin)
+        self.happened.clear()
+
+    def place(self, q: Any, qd: Any = None) -> None:
+        """Take angles and rates; joint 0 stays where it is and keeps its velocity.
+
+        Args:
+            q: Angles, n-1 [rad].
+            qd: Rates, n-1 [rad/s]; None for zero.
+
+        Raises:
+            DynError: They are unusable; nothing is changed.
+        """
+        q = self._vector("positions", q)
+        qd = np.zeros_like(q) if qd is None else self._vector("velocities", qd)
+        x, v = self.state
+        self._take(from_angles(self.chain, x[0], v[0], q, qd), q)
+
+    # ---- reports
+
+    @property
+    def lost(self) -> float:
+        """Energy lost in impacts since the start or reset [J]."""
+        return self.simulator.lost
+
+    @property
+    def energy(self) -> tuple[float, float]:
+        """Kinetic and potential energy [J]."""
+        return self.simulator.energy
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """Constraints that were given up in the last evaluation, as a message."""
+        return self.simulator.dropped
+
+    @property
+    def holds(self) -> tuple[str, ...]:
+        """Limits and ground that hold now, in words."""
+        return tuple(self._named(key) for key in self.simulator.holding)
+
+    def events_since(self, t: float) -> list[Event]:
+        """Return the events after a simulated time, as far as they are kept."""
+        return [event for event in self.simulator.events if event.time > t]
+
+    def trouble_since(self, t: float) -> list[Event]:
+        """Return the events after a time in which something was dropped or latched."""
+        return [event for event in self.events_since(t) if event.kind in TROUBLE]
+
+    # ---- machinery
+
+    def _state(self) -> Any:
+        """Return the state of motion."""
+        return self.simulator.motion()
+
+    def _return_to(self, state: Any) -> None:
+        """Go back to a state of motion."""
+        self.simulator.return_to(state)
+
+    def _step(self, t: float, dt: float) -> None:
+        """Move by one quantum."""
+        self.simulator.step(self.tau)
+        self._check_finite()
+
+    def _on_event(self, event: Event) -> None:
+        self.happened[event.kind] += 1
+
+    def _named(self, key: Key) -> str:
+        """Return a constraint in words, with the joint's name."""
+        name = self.chain.joint_names[key.joint]
+        if key.rank:
+            return f"{name} on ground {key.which}"
+        return f"{name} at its {'upper' if key.which > 0 else 'lower'} limit"
+
+    def _vector(self, name: str, values: Any) -> np.ndarray:
+        array, shape = np.asarray(values, float), (self.chain.n - 1,)
+        if array.shape != shape:
+            raise ShapeError(name, f"shape {shape}", f"shape {array.shape}")
+        if not np.isfinite(array).all():
+            bad = self.chain.joint_names[int(np.flatnonzero(~np.isfinite(array))[0])]
+            raise NonFiniteError(f"{name}: that of {bad} is not finite", name)
+        return array
+
+    def _angles(self, state: ChainState) -> np.ndarray:
+        """Return the angles of a state, near to the middle of their limits."""
+        lower, upper = np.array(self.chain.lower[:-1]), np.array(self.chain.upper[:-1])
+        theta = joint_angles(self.chain, state)
+        both = np.isfinite(lower) & np.isfinite(upper)
+        middle = np.where(both, lower, 0.0) / 2 + np.where(both, upper, 0.0) / 2
+        return joint_angles(self.chain, state, near=np.where(both, middle, theta))
+
+    def _take(self, state: ChainState, near: np.ndarray) -> None:
+        """Take a state that is within all bounds; what held is forgotten."""
+        theta = joint_angles(self.chain, state, near=near)
+        modes = UnilateralConstraints(self.chain, state.x, theta)
+        for key in modes.keys:
+            beyond = -modes.gap(key, state.x, theta)
+            if beyond > INSIDE:
+                unit = "m inside" if key.rank else "rad beyond"
+                where = f"{beyond:.6g} {unit} its bound"
+                raise SettingError(f"state: {self._named(key)} is {where}", "state")
+        self.simulator.set_state(*state, near=theta)
+
+    def _check_finite(self) -> None:
+        """Refuse a state that is not finite; names step and joint."""
+        good = np.isfinite(np.hstack(self.state)).all(1)
+        if not good.all():
+            bad = self.chain.joint_names[int(np.flatnonzero(~good)[0])]
+            raise NonFiniteError(
+                f"step {self.simulator.steps}: the motion of joint {bad} is not finite"
+                f" (t = {self.t:.6g} s)",
+                "x",
+            )

@@ -1,0 +1,178 @@
+"""Simulation of a robot with contacts: any shapes, any solver, any stepper."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dyn_core.contact.stepping.contact_model import ContactModel
+from dyn_core.contact.stepping.events import STEPPERS
+from dyn_core.contact.stepping.integration import turning
+from dyn_core.contact.stepping.reports import StepReport
+from dyn_core.contact.stepping.step_solver import StepSolver
+from dyn_core.contact.stepping.time_stepping import StepInput, StepResult
+from dyn_core.contact.stepping.world import World
+from dyn_core.errors import ShapeError, UnsupportedError
+from dyn_core.model import Model
+from dyn_core.simulation.robot_plant import RobotPlant
+from dyn_core.solving.registry import solver
+
+
+@dataclass
+class ContactSimulator(RobotPlant):
+    """A robot in a World, driven by joint forces and advanced by a stepper.
+
+    A problem that was not solved to its tolerance is counted and reported. One without
+    a solution, or a result that is not finite, raises and keeps the last good state.
+
+    Attributes:
+        model: Robot with shapes.
+        world: A World, or a mapping of its fields; None: a floor.
+        period: Time that `advance` covers [s].
+        substeps: Steps in a period.
+        command_timeout: Age at which a command counts as stale: then zero [s].
+        q0, qd0: Start; None for neutral within the limits, at rest.
+        prescribed: Joints with prescribed accelerations, see `accelerate`.
+        joint_friction, joint_springs: Whether they act.
+        engine: Engine of the Programs.
+        counters: Number of refused, late and not converged events, by name.
+        f_ext: Force on each body, body coordinates, (nb, 6) [N·m; N]; None: none.
+        reports: Of the last period, a StepReport for each step and impact.
+
+    Source: LCP-4, LCP-15, LCP-19, LCP-20.
+    """
+
+    model: Model
+    world: Any = None
+    period: float = 0.002
+    substeps: int = 1
+    command_timeout: float = 0.1
+    q0: Any = None
+    qd0: Any = None
+    prescribed: tuple[str, ...] = ()
+    joint_friction: bool = True
+    joint_springs: bool = True
+    engine: str | None = None
+    counters: Counter = field(default_factory=Counter)
+    f_ext: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        self._check_settings()
+        self.world: World = World.of(self.world)
+        self.contact_model = ContactModel(
+            self.model,
+            self.world,
+            self.joint_friction,
+            self.joint_springs,
+            self.engine,
+        )
+        self.program = self.contact_model.kinematics
+        self._reactions: dict[Any, Any] = {}
+        self._prepare()
+
+    def reset(self) -> None:
+        """Reset the state to the start, and clear commands and impulses."""
+        super().reset()
+        self.step_solver = StepSolver(self.world)
+        self.reports: tuple[StepReport, ...] = ()
+        self.last: tuple[StepResult, float] | None = None
+
+    @property
+    def report(self) -> StepReport | None:
+        """The last report of the last period."""
+        return self.reports[-1] if self.reports else None
+
+    def advance(self, t: float) -> None:
+        """Advance by one period from the time t.
+
+        Raises:
+            DynError: The step failed; the last good state is kept and it pauses.
+        """
+        if not self.paused:
+            self._reports: list[StepReport] = []
+        self.step_solver.counters = self.counters
+        super().advance(t)
+        if not self.paused:
+            self.reports = tuple(self._reports)
+
+    def _move(
+        self, t: float, q: np.ndarray, qd: np.ndarray, dt: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the state one step later."""
+        inputs = StepInput(self.tau, self._applied_forces(), self._accelerations())
+        stepper = STEPPERS[self.world.stepper]
+        step = stepper(self.contact_model, self.step_solver, t, q, qd, inputs, dt)
+        self._reports += step.reports
+        self.last = step, dt
+        if self.prescribed:
+            self.applied_effort = self.tau + self._prescribed_forces(step, dt)
+        return step.q, step.qd
+
+    def _applied_forces(self) -> np.ndarray | None:
+        """Return the forces on bodies, checked."""
+        if self.f_ext is None:
+            return None
+        f_ext, shape = np.asarray(self.f_ext, float), (self.model.nb, 6)
+        if f_ext.shape != shape:
+            raise ShapeError("f_ext", f"shape {shape}", f"shape {f_ext.shape}")
+        return f_ext
+
+    def _accelerations(self) -> dict[str, np.ndarray]:
+        """Return the accelerations of prescribed joints by name."""
+        accelerations, first = {}, 0
+        for name in self.prescribed:
+            n = self.model.v_slice(name)
+            width = n.stop - n.start
+            accelerations[name], first = (
+                self.qdd_u[first : first + width],
+                first + width,
+            )
+        return accelerations
+
+    def _prescribed_forces(self, step: StepResult, h: float) -> np.ndarray:
+        """Return the joint forces of the prescribed motion, (nv,)."""
+        state, x = step.solved.state, step.solved.impulse / h
+        force = np.zeros(self.model.nv)
+        for block, c in zip(state.layout.blocks, state.constraints, strict=True):
+            if c.role == "prescribed":
+                force += c.J.T @ x[list(block.all)]
+        return force
+
+    def reactions(self, **options: Any) -> np.ndarray:
+        """Return the force through each joint in the last step, (nb, 6) [N·m; N].
+
+            f_i = f_net_i - f_ext_i - contacts_i + sum of the children's
+
+        with the mean acceleration of the step and its contact forces.
+
+        Args:
+            options: Of the solver joint_reactions: coordinates (body, socket, link,
+                world), part (whole, active, constraint).
+
+        Raises:
+            UnsupportedError: The robot has loops, or no step has been made.
+
+        Source: LCP-15.
+        """
+        if self.last is None:
+            raise UnsupportedError("reactions: no step has been made; call advance")
+        if self.model.loops:
+            names = ", ".join(loop.name for loop in self.model.loops)
+            raise UnsupportedError(f"reactions: the robot has loops ({names})")
+        step, h = self.last
+        key = tuple(sorted(options.items()))
+        if key not in self._reactions:
+            self._reactions[key] = solver("joint_reactions").build(
+                self.model, inputs=["f_ext"], engine=self.engine, **options
+            )
+        program = self._reactions[key]
+        state = step.solved.state
+        f_ext = state.wrenches(step.solved.impulse) / h
+        applied = self._applied_forces()
+        if applied is not None:
+            f_ext = f_ext + applied
+        rate = (step.solved.velocity - state.qd) / h - turning(self.model, state.qd)
+        return np.asarray(program(state.q, state.qd, rate, f_ext)[0])

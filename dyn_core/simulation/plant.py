@@ -1,0 +1,119 @@
+"""Base of simulated plants: limits of commands, rules for stale ones, counters."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from dyn_core.errors import DynError, NonFiniteError, SettingError, ShapeError
+
+
+class SimulatedPlant(ABC):
+    """Something in one process that takes joint forces and moves by periods.
+
+    A leaf has the settings as attributes, calls `_check_settings` and then `reset`,
+    sets `effort_limit`, and writes `_state`, `_return_to` and `_step`.
+
+    Attributes:
+        period: Time that `advance` covers [s].
+        substeps: Steps in a period.
+        command_timeout: Age at which a command counts as stale: then zero [s].
+        counters: What was refused or late, by name.
+        effort_limit: Largest joint forces, infinity where there is none [N·m | N].
+        tau: Joint forces commanded, within the limits [N·m | N].
+        commanded: Time of the command, or None [s].
+        paused: Whether `advance` does nothing.
+    """
+
+    period: float
+    substeps: int
+    command_timeout: float
+    counters: Counter
+    effort_limit: np.ndarray
+    tau: np.ndarray
+    commanded: float | None
+    paused: bool = False
+
+    def _check_settings(self, *times: str) -> None:
+        """Refuse settings that make no sense.
+
+        Args:
+            times: Names of more times that must be positive.
+        """
+        for name in ("period", "command_timeout", *times):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value > 0):
+                raise SettingError(f"{name} must be > 0 and finite, got {value}", name)
+        if self.substeps < 1:
+            raise SettingError("substeps must be >= 1", "substeps")
+
+    def reset(self) -> None:
+        """Forget commands; a leaf goes back to the start, too."""
+        self.tau = np.zeros_like(self.effort_limit)
+        self.commanded = None
+
+    def command(self, t: float, tau: Any) -> None:
+        """Take joint forces at the time t; bad ones raise and change nothing."""
+        tau = np.asarray(tau, float)
+        if tau.shape != self.effort_limit.shape:
+            self.counters["command of wrong size"] += 1
+            wanted = f"shape {self.effort_limit.shape}"
+            raise ShapeError("command", wanted, f"shape {tau.shape}")
+        if not np.isfinite(tau).all():
+            self.counters["command not finite"] += 1
+            raise NonFiniteError("command is not finite", "command")
+        limited = np.clip(tau, -self.effort_limit, self.effort_limit)
+        if not np.array_equal(limited, tau):
+            self.counters["command limited"] += 1
+        self.tau, self.commanded = limited, t
+
+    @property
+    def effort(self) -> np.ndarray:
+        """Joint forces that act: commanded ones, and what constraints of joints add."""
+        return self.tau
+
+    def stale(self, t: float) -> bool:
+        """Whether there is no command young enough at t."""
+        return self.commanded is None or t - self.commanded > self.command_timeout
+
+    def advance(self, t: float) -> None:
+        """Move by one period from the time t.
+
+        Raises:
+            DynError: The step failed; the state before the period is kept and it
+                pauses.
+        """
+        if self.paused:
+            return
+        self._forget_stale(t)
+        before, dt = self._state(), self.period / self.substeps
+        try:
+            for k in range(self.substeps):
+                self._step(t + k * dt, dt)
+        except DynError:
+            self._return_to(before)
+            self.paused = True
+            self.counters["step failed"] += 1
+            raise
+
+    def _forget_stale(self, t: float) -> None:
+        """Let a command that has grown stale become zero."""
+        if self.stale(t) and self.commanded is not None:
+            self.counters["command stale"] += 1
+            self.tau, self.commanded = np.zeros_like(self.tau), None
+
+    @abstractmethod
+    def _state(self) -> Any:
+        """Return the state, for `_return_to`."""
+
+    @abstractmethod
+    def _return_to(self, state: Any) -> None:
+        """Go back to a state."""
+
+    @abstractmethod
+    def _step(self, t: float, dt: float) -> None:
+        """Move by one substep."""

@@ -1,0 +1,121 @@
+"""Base of simulated robots: a start, joints with prescribed accelerations."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+
+from dyn_core.errors import NonFiniteError, SettingError, ShapeError
+from dyn_core.model import Model
+from dyn_core.simulation.loop_closure import close_loops
+from dyn_core.simulation.plant import SimulatedPlant
+
+
+class RobotPlant(SimulatedPlant):
+    """A robot that takes joint forces and moves by periods.
+
+    A leaf has the settings as attributes, calls `_check_settings` and `_prepare`, and
+    writes `_move`.
+
+    Attributes:
+        model: Robot.
+        q0, qd0: Start; None for neutral within the limits, at rest.
+        prescribed: Joints with prescribed accelerations instead of forces.
+        q, qd: State.
+        applied_effort: Joint forces, those of prescribed motion included [N·m | N].
+    """
+
+    model: Model
+    q0: Any
+    qd0: Any
+    prescribed: tuple[str, ...]
+
+    def _check_settings(self, *times: str) -> None:
+        """Refuse settings that make no sense."""
+        super()._check_settings(*times)
+        self.prescribed = tuple(self.prescribed)
+
+    def _prepare(self) -> None:
+        """Check the start, and go there."""
+        self.q0 = self._start(self.q0)
+        nv = self.model.nv
+        self.qd0 = np.zeros(nv) if self.qd0 is None else np.asarray(self.qd0, float)
+        if self.qd0.shape != (nv,) or not np.isfinite(self.qd0).all():
+            raise SettingError(f"qd0 needs {nv} finite numbers, got {self.qd0}", "qd0")
+        limit = self.model.effort_limit
+        self.effort_limit = np.where(limit > 0, limit, np.inf)
+        self.reset()
+
+    def _start(self, q0: Any) -> np.ndarray:
+        """Check the start, or make one: neutral, in the limits; loops closed."""
+        model = self.model
+        if q0 is not None:
+            q = np.asarray(q0, float)
+            if q.shape != (model.nq,) or not np.isfinite(q).all():
+                raise SettingError(f"q0 needs {model.nq} finite numbers, got {q}", "q0")
+            q = model.normalize(q)
+            return close_loops(model, q) if model.loops else q
+        q = model.neutral()
+        for i in model.independent:
+            if model.joint[i].nv == 1:
+                place, v = model.q_slices[i], model.v_slices[i]
+                q[place] = np.clip(q[place], model.lower[v], model.upper[v])
+        return close_loops(model, q, tries=20) if model.loops else q
+
+    def reset(self) -> None:
+        """Go back to the start; commands are forgotten, the time goes on."""
+        super().reset()
+        self.q, self.qd = self.q0.copy(), self.qd0.copy()
+        self.applied_effort = self.tau
+        slices = [self.model.v_slice(name) for name in self.prescribed]
+        self.qdd_u = np.zeros(sum(part.stop - part.start for part in slices))
+        self.accelerated: float | None = None
+
+    def accelerate(self, t: float, qdd: Any) -> None:
+        """Take accelerations of the prescribed joints, in the order of coordinates.
+
+        Bad ones raise and change nothing; without new ones for the command timeout the
+        joints go on at their velocity.
+        """
+        qdd = np.asarray(qdd, float)
+        if qdd.shape != self.qdd_u.shape:
+            self.counters["acceleration of wrong size"] += 1
+            wanted = f"shape {self.qdd_u.shape} for {', '.join(self.prescribed)}"
+            raise ShapeError("accelerations", wanted, f"shape {qdd.shape}")
+        if not np.isfinite(qdd).all():
+            self.counters["acceleration not finite"] += 1
+            raise NonFiniteError("acceleration is not finite", "accelerations")
+        self.qdd_u, self.accelerated = qdd.copy(), t
+
+    @property
+    def effort(self) -> np.ndarray:
+        """Joint forces: commanded ones, and those that prescribed motion takes."""
+        return self.applied_effort if self.prescribed else self.tau
+
+    def _forget_stale(self, t: float) -> None:
+        """Let a command and accelerations that have grown stale become zero."""
+        super()._forget_stale(t)
+        since = self.accelerated
+        if since is not None and t - since > self.command_timeout:
+            self.counters["acceleration stale"] += 1
+            self.qdd_u, self.accelerated = np.zeros_like(self.qdd_u), None
+
+    def _state(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return q and qd; no step changes them in place."""
+        return self.q, self.qd
+
+    def _return_to(self, state: tuple[np.ndarray, np.ndarray]) -> None:
+        """Go back to q and qd."""
+        self.q, self.qd = state
+
+    def _step(self, t: float, dt: float) -> None:
+        """Move by one substep."""
+        self.q, self.qd = self._move(t, self.q, self.qd, dt)
+
+    @abstractmethod
+    def _move(
+        self, t: float, q: np.ndarray, qd: np.ndarray, dt: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the state one step later."""

@@ -1,0 +1,215 @@
+"""Simulation without ROS: a robot that takes torques, and recorded runs."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dyn_core.contact.stepping.reports import StepReport
+from dyn_core.errors import SettingError
+from dyn_core.model import Model
+from dyn_core.problems import ENERGY
+from dyn_core.simulation.contacts import ContactSimulator
+from dyn_core.simulation.robot_plant import RobotPlant
+from dyn_core.solving.registry import solver, solvers
+
+
+@dataclass
+class Simulator(RobotPlant):
+    """A robot in one process: takes joint forces, moves by a STEP solver.
+
+    Attributes:
+        model: Robot.
+        period: Time that `advance` covers [s].
+        step, forward_dynamics: Solvers, by name or as objects.
+        substeps: Steps in a period.
+        command_timeout: Age at which a command counts as stale: then zero [s].
+        q0, qd0: Start; None for neutral within the limits, at rest.
+        prescribed: Joints with prescribed accelerations instead of forces, see
+            `accelerate`; the step is then hybrid_euler.
+        joint_friction, joint_springs, limit_stops: Whether they act.
+        engine: Engine of the Program.
+        counters: What was refused or late, by name.
+    """
+
+    model: Model
+    period: float = 0.002
+    step: Any = "semi_implicit_euler"
+    forward_dynamics: Any = "aba"
+    substeps: int = 1
+    command_timeout: float = 0.1
+    q0: Any = None
+    qd0: Any = None
+    prescribed: tuple[str, ...] = ()
+    joint_friction: bool = True
+    joint_springs: bool = True
+    limit_stops: bool = True
+    engine: str | None = None
+    counters: Counter = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self._check_settings()
+        if self.prescribed and self.step != "semi_implicit_euler":
+            raise SettingError(
+                f"step '{self.step}' takes no prescribed accelerations;"
+                " valid: semi_implicit_euler (hybrid_euler is its form)",
+                "step",
+            )
+        kind: Any = {"forward_dynamics": self.forward_dynamics}
+        if self.prescribed:
+            kind = {"prescribed": self.prescribed}
+        self.program = solver("hybrid_euler" if self.prescribed else self.step).build(
+            self.model,
+            **kind,
+            joint_friction=self.joint_friction,
+            joint_springs=self.joint_springs,
+            limit_stops=self.limit_stops,
+            engine=self.engine,
+            finite=True,
+        )
+        self.program.prepare()
+        self._prepare()
+
+    def _move(
+        self, t: float, q: np.ndarray, qd: np.ndarray, dt: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the state one step later."""
+        if not self.prescribed:
+            return self.program(q, qd, self.tau, dt)
+        q, qd, self.applied_effort = self.program(q, qd, self.qdd_u, self.tau, dt)
+        return q, qd
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A run: one row a period.
+
+    Attributes:
+        t: Times [s].
+        q, qd, tau: States and joint forces.
+        q_ref: References, or NaN where there was none.
+        energy: Kinetic plus potential energy [J].
+        reports: By row, what each step of the period did at the contacts
+            (dyn_core.contact.stepping.reports); empty without a world.
+        counters: What was refused, late or not converged, by name.
+    """
+
+    t: np.ndarray
+    q: np.ndarray
+    qd: np.ndarray
+    tau: np.ndarray
+    q_ref: np.ndarray
+    energy: np.ndarray
+    reports: tuple[tuple[StepReport, ...], ...] = ()
+    counters: Mapping[str, int] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        lines = [f"<Recording of {len(self.t)} rows"]
+        if len(self.t):
+            lines[0] += f", t = {self.t[0]:g} .. {self.t[-1]:g} s"
+            lines.append(f"  q {self.q.shape}, qd, tau, q_ref by row, energy [J]")
+            lines.append(f"  energy {self.energy[0]:.6g} -> {self.energy[-1]:.6g} J")
+        if self.reports:
+            lines.append(f"  contact reports of {len(self.reports)} rows")
+        if self.counters:
+            counts = ", ".join(f"{key} {n}" for key, n in self.counters.items())
+            lines.append(f"  {counts}")
+        return "\n".join(lines) + ">"
+
+
+def simulate(
+    model: Model,
+    controller: Any = None,
+    *,
+    world: Any = None,
+    duration: float = 1.0,
+    begin: Callable[[float], None] | None = None,
+    progress: bool = True,
+    **settings: Any,
+) -> Recording:
+    """Run a robot under a controller and record it.
+
+    Args:
+        model: Robot.
+        controller: Something with update(t, q, qd) -> tau or None; None for no force.
+        world: A World (or a mapping of its fields) to touch; None: nothing touches.
+        duration: Simulated time [s].
+        begin: Called once with the time of the second period, to start a trajectory.
+        progress: Whether a line of progress is shown on runs longer than two seconds.
+        settings: For the Simulator, with a world for the ContactSimulator.
+    """
+    robot: Any
+    if world is None:
+        robot = Simulator(model, **settings)
+    else:
+        robot = ContactSimulator(model, world, **settings)
+    count = round(duration / robot.period)
+    rows = _Rows(model, count)
+    bar = _Progress(duration, progress)
+    for k in range(count):
+        t = k * robot.period
+        if k == 1 and begin is not None:
+            begin(t)
+        tau = None if controller is None else controller.update(t, robot.q, robot.qd)
+        if tau is not None:
+            robot.command(t, tau)
+        rows.put(k, t, robot, getattr(controller, "reference", None))
+        robot.advance(t)
+        rows.reports.append(getattr(robot, "reports", ()))
+        bar.show(t)
+    bar.end()
+    return rows.recording(robot.counters)
+
+
+class _Rows:
+    """Arrays that fill up."""
+
+    def __init__(self, model: Model, count: int) -> None:
+        self.t = np.arange(count, dtype=float)
+        self.q, self.q_ref = np.full((2, count, model.nq), np.nan)
+        self.qd, self.tau = np.full((2, count, model.nv), np.nan)
+        self.reports: list[tuple[StepReport, ...]] = []
+        name = solvers(ENERGY)[0]
+        self.program = solver(name).build(model)
+
+    def put(self, k: int, t: float, robot: RobotPlant, reference: Any) -> None:
+        """Fill row k."""
+        self.t[k], self.q[k], self.qd[k], self.tau[k] = t, robot.q, robot.qd, robot.tau
+        if reference is not None:
+            self.q_ref[k] = reference.q
+
+    def recording(self, counters: Mapping[str, int]) -> Recording:
+        """Return the run, energies computed at once."""
+        energy = np.zeros(0)
+        if len(self.t):
+            kinetic, potential = self.program(self.q, self.qd)
+            energy = kinetic + potential
+        rows = self.t, self.q, self.qd, self.tau, self.q_ref, energy
+        reports = tuple(self.reports) if any(self.reports) else ()
+        return Recording(*rows, reports, dict(counters))
+
+
+class _Progress:
+    """A line of progress on the terminal, for long runs only."""
+
+    def __init__(self, duration: float, wanted: bool) -> None:
+        self.duration, self.wanted = duration, wanted and sys.stderr.isatty()
+        self.start = self.shown = time.monotonic()
+
+    def show(self, t: float) -> None:
+        """Show how far it is, twice a second, after two seconds."""
+        now = time.monotonic()
+        if self.wanted and now - self.start > 2 and now - self.shown > 0.5:
+            self.shown = now
+            print(f"\r{t:8.2f} of {self.duration:.2f} s", end="", file=sys.stderr)
+
+    def end(self) -> None:
+        """Close the line."""
+        if self.shown > self.start:
+            print(file=sys.stderr)

@@ -1,0 +1,1 @@
+"""Solvers: what they are, how arrays reach them, how plugins offer them."""

@@ -1,0 +1,350 @@
+"""Adapters: an algorithm with its surroundings fixed, as a function of flat numbers.
+
+Here, and only here, coordinates are split by joint, followers are expanded and
+contracted, external forces change frames, joint friction and springs are added, and
+what an algorithm returns is checked. The algorithm sees one problem and none of this.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from dyn_core.errors import DynError, ShapeError, TraceError, UnsupportedError
+from dyn_core.model import Model, coordinates
+from dyn_core.model.coordinates.matrix_forms import kept_places
+from dyn_core.model.passive_forces import (
+    damping_matrix,
+    resistance,
+    stiffness_matrix,
+)
+from dyn_core.model.regroup_inertia import regroup
+from dyn_core.numbers.scalar import Number
+from dyn_core.problems import Port, Signature
+from dyn_core.spatial import Force, Matrix, Transform, Vector
+
+_JOIN: dict[str, Callable[..., Any]] = {
+    "velocity": coordinates.join_v,
+    "joint_force": coordinates.join_force,
+    "joint_matrix": coordinates.join_matrix,
+    "joint_slopes": coordinates.join_slopes,
+    "joint_damping": coordinates.join_slopes,
+    "joint_stiffness": coordinates.join_slopes,
+    "jacobian": coordinates.join_columns,
+}
+_BELOW = ("dyn_core.numbers", "dyn_core.spatial", "dyn_core.engines", __name__)
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """An algorithm with its slots and options filled, between flat numbers.
+
+    Attributes:
+        name: Solver and, in brackets, who offers it; errors name it.
+        algorithm: Called as algorithm(model, *inputs, **slots, **options).
+        signature: What it solves.
+        by_joint: Whether the algorithm takes coordinates split by joint.
+        slots: What fills each slot: an Adapter, or a Program of a NumpySolver.
+        options: Options of the algorithm.
+        joint_friction: Whether joint forces carry damping and dry friction here.
+        joint_springs: Whether they carry springs and the user's forces here.
+        f_ext_frame: body or base.
+        regrouped: Whether the algorithm gets a Model with inertia moved to the parents.
+        matrices: Form of joint-space matrices (model/coordinates/matrix_forms.py).
+    """
+
+    name: str
+    algorithm: Callable[..., Any]
+    signature: Signature
+    by_joint: bool
+    slots: Mapping[str, Any]
+    options: Mapping[str, Any]
+    joint_friction: bool = False
+    joint_springs: bool = False
+    f_ext_frame: str = "body"
+    regrouped: bool = False
+    matrices: str = "dense"
+
+    def flat(
+        self,
+        model: Model,
+        inputs: Sequence[Port],
+        outputs: Sequence[Port],
+        paths: Sequence[str],
+    ) -> FlatFunction:
+        """Return the function of flat numbers that an engine runs or traces.
+
+        Args:
+            model: Robot.
+            inputs, outputs: Sized Ports of the Program, parameter paths last.
+            paths: Which of the inputs are parameter paths.
+        """
+        return FlatFunction(self, model, tuple(inputs), tuple(outputs), tuple(paths))
+
+    def apply(self, model: Model, values: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Return the outputs, as Vectors, Matrices and numbers, for such inputs."""
+        inputs = [self._input(model, port, values) for port in self.signature.inputs]
+        slots = {name: _Slot(name, what, model) for name, what in self.slots.items()}
+        robot = regroup(model) if self.regrouped else model
+        with self._named_errors():
+            results = self.algorithm(robot, *inputs, **slots, **self.options)
+        ports = self.signature.outputs
+        if len(ports) == 1:
+            results = (results,)
+        if not isinstance(results, (tuple, list)) or len(results) != len(ports):
+            names = ", ".join(port.name for port in ports)
+            wanted = f"{len(ports)} results ({names})"
+            raise ShapeError(self.name, wanted, _count(results))
+        outputs = zip(ports, results, strict=True)
+        return tuple(self._output(model, port, x, values) for port, x in outputs)
+
+    @contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        """Turn what an algorithm did wrong into a TraceError: solver, file and line."""
+        try:
+            yield
+        except TraceError as error:
+            if error.solver is not None:
+                raise  # a solver in a slot is named already
+            raise TraceError(str(error), self.name) from error
+        except (DynError, MemoryError, RecursionError):
+            raise
+        except Exception as error:
+            frames = traceback.walk_tb(error.__traceback__)
+            places = [
+                (frame.f_code.co_filename, line, frame.f_code.co_name)
+                for frame, line in frames
+                if not frame.f_globals.get("__name__", "").startswith(_BELOW)
+            ]
+            place = ""
+            if places:
+                file, line, function = places[-1]
+                place = f" at {file}:{line}, in {function}"
+            what = f"{type(error).__name__}: {error}"
+            raise TraceError(f"{what}{place}", self.name) from error
+
+    def _input(self, model: Model, port: Port, values: Mapping[str, Any]) -> Any:
+        """Return an input as the algorithm wants it."""
+        value: Any = values.get(port.name)
+        if port.kind == "wrenches":
+            return self._wrenches(model, value, values)
+        if port.kind == "joint_force":
+            value = value - self._friction(model, values)
+        if not self.by_joint:
+            return value
+        if port.kind == "position":
+            return coordinates.split_q(model, value)
+        if port.kind in ("velocity", "joint_force"):
+            return coordinates.split_v(model, value)
+        return value
+
+    def _output(
+        self, model: Model, port: Port, result: Any, values: Mapping[str, Any]
+    ) -> Any:
+        """Return an output of the algorithm in independent coordinates."""
+        if self.by_joint and port.kind in _JOIN:
+            self._check_parts(model, port, result)
+            with self._named_errors():
+                result = _JOIN[port.kind](model, result)
+        if port.kind == "joint_force":
+            result = result + self._friction(model, values)
+        qd, acts = self.signature.friction_at, (self.joint_friction, self.joint_springs)
+        if qd is not None and port.kind == "joint_damping" and any(acts):
+            result = result + damping_matrix(model, values["q"], values[qd], *acts)
+        if qd is not None and port.kind == "joint_stiffness" and self.joint_springs:
+            result = result + stiffness_matrix(model, values["q"], values[qd])
+        kept = kept_places(model, port.kind, self.matrices)
+        if kept is not None:
+            result = Vector(result[i, j] for i, j in zip(*kept, strict=True))
+        return result
+
+    def _friction(self, model: Model, values: Mapping[str, Any]) -> Vector:
+        """Return what friction and springs take at this Signature's state, or zeros."""
+        qd, acts = self.signature.friction_at, (self.joint_friction, self.joint_springs)
+        if qd is None or not any(acts):
+            return Vector.zeros(model.nv)
+        return resistance(model, values["q"], values[qd], *acts)
+
+    def _check_parts(self, model: Model, port: Port, parts: Any) -> None:
+        """Refuse an output by joint whose sizes are not those of the joints."""
+        if port.kind in ("velocity", "joint_force"):
+            size, wanted = model.nb + 1, "body, entry 0 of the base unused"
+            if not isinstance(parts, (list, tuple)) or len(parts) != size:
+                wanted = f"a list of {size} entries, one for each {wanted}"
+                raise ShapeError(f"{self.name}: {port.name}", wanted, _count(parts))
+            forces = port.kind == "joint_force"
+            for i in model.bodies if forces else model.independent:
+                self._check_part(model, port, i, parts[i])
+        elif port.kind == "jacobian" and isinstance(parts, Mapping):
+            for i, columns in parts.items():
+                self._check_part(model, port, i, columns)
+
+    def _check_part(self, model: Model, port: Port, i: int, part: Any) -> None:
+        """Refuse what has another number of coordinates than joint i."""
+        wanted = model.joint[i].nv
+        if not hasattr(part, "__len__") or len(part) != wanted:
+            joint = f"{self.name}: {port.name} of joint '{model.names[i]}'"
+            numbers = "number" if wanted == 1 else "numbers"
+            raise ShapeError(joint, f"{wanted} {numbers}", _count(part))
+
+    def _wrenches(
+        self, model: Model, value: Sequence[Force] | None, values: Mapping[str, Any]
+    ) -> Sequence[Force]:
+        """Return external forces in body coordinates; entry 0 is unused."""
+        if value is None:
+            return [Force.zero()] * (model.nb + 1)
+        forces = [Force.zero(), *value]
+        if self.f_ext_frame == "base" and len(forces) == model.nb + 1:
+            parts = coordinates.split_q(model, values["q"])
+            X = [Transform.identity()]
+            for i in model.bodies:
+                XJ = model.joint[i].X(parts[i])
+                X.append(XJ @ model.Xtree[i] @ X[model.parent[i]])
+                forces[i] = X[i] @ forces[i]
+        return forces
+
+
+@dataclass(frozen=True)
+class FlatFunction:
+    """An Adapter for one robot: a function of flat numbers.
+
+    Attributes:
+        adapter, model: What is applied, to which robot.
+        inputs, outputs: Sized Ports, parameter paths last.
+        paths: Which of the inputs are parameter paths.
+    """
+
+    adapter: Adapter
+    model: Model
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    paths: tuple[str, ...]
+
+    def __call__(self, numbers: Sequence[Any]) -> list[Any]:
+        """Return the flat outputs."""
+        values, changed, start = {}, {}, 0
+        for port in self.inputs:
+            part = numbers[start : start + port.size]
+            start += port.size
+            if port.name in self.paths:
+                changed[port.name] = part
+            else:
+                values[port.name] = _structured(port, part)
+        model = self.model
+        robot = model.with_values(changed) if changed else model
+        results = self.adapter.apply(robot, values)
+        flat = [flat_numbers(result) for result in results]
+        for port, part in zip(self.outputs, flat, strict=True):
+            if len(part) != port.size:
+                wanted = f"{port.size} numbers, shape {port.shape}"
+                name = f"{self.adapter.name}: {port.name}"
+                raise ShapeError(name, wanted, f"{len(part)} numbers")
+        return [x for part in flat for x in part]
+
+
+@dataclass(frozen=True)
+class Deferred:
+    """A slot for another kind of system: the algorithm says at the call for which.
+
+    The first argument of the call is the System; the rest are the Signature's inputs,
+    and by keyword options of the solver.
+
+    Attributes:
+        solver: What fills the slot.
+        fill: Returns an Adapter or a Program: fill(solver, system, **options).
+    """
+
+    solver: Any
+    fill: Callable[..., Any]
+
+
+class _Slot:
+    """Another solver inside an algorithm: called with the values of its Signature.
+
+    A keyword that is a parameter path (such as armature) replaces that parameter.
+    """
+
+    def __init__(self, name: str, what: Any, model: Model) -> None:
+        self.name, self.what, self.model = name, what, model
+
+    def __call__(self, *args: Any, **changed: Sequence[Any]) -> Any:
+        """Return the result: one value, or a tuple of several."""
+        if isinstance(self.what, Deferred):
+            system, *inputs = args
+            filling = self.what.fill(self.what.solver, system, **changed)
+            return _Slot(self.name, filling, system)(*inputs)
+        if isinstance(self.what, Adapter):
+            names = [port.name for port in self.what.signature.inputs]
+            model = self.model.with_values(changed) if changed else self.model
+            results = self.what.apply(model, dict(zip(names, args, strict=False)))
+        else:
+            results = self._call(args, changed)
+        return results[0] if len(results) == 1 else results
+
+    def _call(self, args: Sequence[Any], changed: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Call the Program of a NumpySolver."""
+        program = self.what
+        if changed:
+            raise UnsupportedError(
+                f"slot {self.name}: {program.recipe.solver.name} is a NumpySolver and"
+                f" cannot take {', '.join(changed)} per call"
+            )
+        names = [port.name for port in program.signature.inputs]
+        inputs = dict(zip(names, args, strict=False))
+        values = [x for port in program.inputs for x in flat_numbers(inputs[port.name])]
+        wanted = sum(port.size for port in program.inputs)
+        if len(values) != wanted:
+            raise ShapeError(f"slot {self.name}", f"{wanted} numbers", str(len(values)))
+        number = next((x for x in values if isinstance(x, Number)), None)
+        if number is not None:
+            flat = number.apply("call", program, values)
+        else:
+            flat = _run(program, values)
+        results, start = [], 0
+        for port in program.outputs:
+            results.append(_structured(port, flat[start : start + port.size]))
+            start += port.size
+        return tuple(results)
+
+
+def _run(program: Any, values: Sequence[float]) -> list[float]:
+    """Call a Program with flat floats."""
+    results, state = program.run_row(values)
+    if state:
+        requirement = program.requirement(state)
+        raise requirement.error(requirement.item)
+    return list(results)
+
+
+def _count(value: Any) -> str:
+    """Return how many values there are, for an error."""
+    if isinstance(value, (Number, float, int)):
+        return "a number"
+    if not hasattr(value, "__len__"):
+        return type(value).__name__
+    return f"{len(value)}"
+
+
+def _structured(port: Port, numbers: Sequence[Any]) -> Any:
+    """Return flat numbers in the form of a Port: number, Vector, Matrix or Forces."""
+    if port.kind == "wrenches":
+        rows = range(0, len(numbers), 6)
+        return [Force.of(numbers[k : k + 6]) for k in rows]
+    if not port.shape:
+        return numbers[0]
+    if len(port.shape) == 1:
+        return Vector(numbers)
+    width = max(int(port.shape[-1]), 1)
+    return Matrix(numbers[k : k + width] for k in range(0, len(numbers), width))
+
+
+def flat_numbers(value: Any) -> list[Any]:
+    """Return the numbers of a value, row by row."""
+    if isinstance(value, Matrix):
+        return [x for row in value.rows for x in row]
+    if isinstance(value, (list, tuple)):
+        return [x for part in value for x in flat_numbers(part)]
+    return list(value) if hasattr(value, "__iter__") else [value]

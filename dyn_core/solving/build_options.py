@@ -1,0 +1,154 @@
+"""Options that every `build` understands, checked once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+
+from dyn_core.engines import ENGINES
+from dyn_core.errors import ModelError, UnsupportedError, nearest, unknown_name
+from dyn_core.model.coordinates.matrix_forms import FORMS, kept_places
+from dyn_core.problems import Port, Signature
+
+
+def _option(default: Any, meaning: str) -> Any:
+    """Return a field with the sentence that help pages print."""
+    return field(default=default, metadata={"meaning": meaning})
+
+
+@dataclass(frozen=True)
+class BuildOptions:
+    """Options of every `build`; the meaning of each stands beside its default."""
+
+    engine: str | None = _option(
+        None, "native (default where LLVM is installed), graph or plain"
+    )
+    inputs: tuple[str, ...] = _option(
+        (), "optional inputs (f_ext) and parameter paths that become inputs"
+    )
+    joint_friction: bool = _option(False, "whether damping and dry friction act")
+    joint_springs: bool = _option(
+        False, "whether springs and the forces of Model.with_forces act"
+    )
+    finite: bool = _option(False, "whether NaN and infinity are refused")
+    f_ext_frame: str = _option("body", "coordinates of external forces: body or base")
+    threads: int | None = _option(
+        None, "maximum number of threads of a batch (default: DYN_THREADS, all cores)"
+    )
+    wait: bool = _option(
+        True,
+        "whether a first call waits for its machine code; if not, engine graph serves"
+        " until then",
+    )
+    matrices: str = _option(
+        "dense", "form of joint-space matrices: dense, packed or sparse"
+    )
+
+    @classmethod
+    def parse(
+        cls, solver: Any, options: Mapping[str, Any], solver_names: Sequence[str]
+    ) -> tuple[BuildOptions, dict[str, Any]]:
+        """Return the common options and the solver's own; refuse unknown ones.
+
+        Args:
+            solver: Solver that is built.
+            options: All keyword arguments of build.
+            solver_names: Names of the solver's slots and options.
+        """
+        names = [item.name for item in fields(cls)]
+        common = {key: value for key, value in options.items() if key in names}
+        rest = {key: value for key, value in options.items() if key not in common}
+        check_names(f"{solver.name}: unknown option", rest, [*names, *solver_names])
+        inputs = common.get("inputs", ())
+        common["inputs"] = (inputs,) if isinstance(inputs, str) else tuple(inputs)
+        result = cls(**common)
+        result._check(solver.name)
+        return result, rest
+
+    def _check(self, name: str) -> None:
+        """Refuse values that no option takes."""
+        for option, valid in (
+            ("f_ext_frame", ("body", "base")),
+            ("matrices", FORMS),
+        ):
+            value = getattr(self, option)
+            if value not in valid:
+                shown = ", ".join(valid)
+                raise UnsupportedError(f"{name}: {option} {value!r}; valid: {shown}")
+        for option in ("joint_friction", "joint_springs", "finite", "wait"):
+            value = getattr(self, option)
+            if not isinstance(value, (bool, np.bool_)):  # "no" would count as True
+                raise UnsupportedError(
+                    f"{name}: {option} {value!r}; valid: True, False"
+                )
+        threads = self.threads
+        if threads is not None and (not isinstance(threads, int) or threads < 1):
+            raise UnsupportedError(
+                f"{name}: threads {threads!r}; valid: a whole number >= 1, or None"
+            )
+        if self.engine is not None and self.engine not in ENGINES:
+            raise UnsupportedError(unknown_name("engine", self.engine, ENGINES))
+
+    def ports(
+        self, model: Any, signature: Signature, sizes: Mapping[str, int]
+    ) -> tuple[list[Port], list[Port], list[str]]:
+        """Return sized inputs, outputs, and which inputs are parameter paths."""
+        optional = [port.name for port in signature.inputs if port.optional]
+        paths = [name for name in self.inputs if name not in optional]
+        sizes = {**model.sizes, **sizes}
+        inputs = [
+            port.sized(sizes)
+            for port in signature.inputs
+            if not port.optional or port.name in self.inputs
+        ]
+        inputs += [_parameter_port(model, path, signature, optional) for path in paths]
+        outputs = []
+        for port in signature.outputs:
+            kept = kept_places(model, port.kind, self.matrices)
+            shape = port.shape if kept is None else (len(kept[0]),)
+            outputs.append(replace(port, shape=shape, places=kept).sized(sizes))
+        return inputs, outputs, paths
+
+
+def _parameter_port(
+    model: Any, path: str, signature: Signature, optional: Sequence[str]
+) -> Port:
+    """Return the Port of a parameter that becomes an input."""
+    if any(path == port.name for port in signature.inputs):
+        raise UnsupportedError(
+            f"inputs: '{path}' is an input of {signature.name} already; valid:"
+            f" {', '.join(optional) or 'no optional input'}, and parameter paths"
+        )
+    try:
+        count = len(model.parameter(path))
+    except ModelError as error:
+        near = nearest(str(path), optional)
+        guess = f"; did you mean {' or '.join(map(repr, near))}?" if near else ";"
+        also = ", ".join(optional) or "none"
+        raise ModelError(
+            f"inputs: {error}{guess} optional inputs of {signature.name}: {also}",
+            error.element,
+        ) from error
+    shape = () if count == 1 else (count,)
+    meaning = f"parameter of {getattr(model, 'name', 'the model')}"
+    return Port(path, shape, model.unit(path), meaning=meaning)
+
+
+def check_names(what: str, names: Iterable[str], valid: Sequence[str]) -> None:
+    """Refuse names that are not valid ones; say the nearest and all.
+
+    Args:
+        what: How the sentence begins.
+        names: Names to check.
+        valid: Names that would do.
+    """
+    unknown = [name for name in names if name not in valid]
+    if unknown:
+        near = [x for name in unknown for x in nearest(name, valid, 1)]
+        guess = f"; did you mean {' or '.join(map(repr, near))}?" if near else ";"
+        raise UnsupportedError(
+            f"{what} {', '.join(unknown)}{guess} valid: {', '.join(valid)}"
+        )

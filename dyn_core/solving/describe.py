@@ -1,0 +1,119 @@
+"""Help pages of solvers, made of the Signature, the docstring and the options."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
+
+from dyn_core.problems import Port, describe
+from dyn_core.solving.build_options import BuildOptions
+
+_SECTIONS = (
+    "Args:",
+    "Returns:",
+    "Raises:",
+    "Attributes:",
+    "Inputs and outputs:",
+    "Source:",
+)
+_ENTRY = re.compile(r"^ {4}(\w[\w, ]*): (.*(?:\n {8}.*)*)", re.MULTILINE)
+
+
+def describe_solver(
+    solver: Any,
+    inputs: Sequence[Port] | None = None,
+    outputs: Sequence[Port] | None = None,
+) -> str:
+    """Return the help page of a solver.
+
+    Args:
+        solver: Solver.
+        inputs, outputs: Sized Ports of a Program of it, instead of the Signature's.
+    """
+    doc = _docstring(solver)
+    parts = [f"{solver.name}: {_before_sections(doc)}"]
+    parts.append("Problem " + describe(solver.signature, inputs, outputs))
+    parts += _slots(solver) + _options(solver, doc) + [_build_options()]
+    tail = [f"Source: {solver.source}"] if solver.source else []
+    tail += [f"Offered by: {solver.origin}"] if solver.origin else []
+    if solver.reference:
+        tail.append("A reference solver: for comparison with other solvers.")
+    return "\n\n".join([*parts, "\n".join(tail)]).rstrip()
+
+
+def summary(solver: Any) -> str:
+    """Return one sentence: what a solver computes and how."""
+    lines = _docstring(solver).strip().split("\n\n")[0].split()
+    sentence = " ".join(lines).rstrip(".") or solver.signature.meaning
+    start = sentence.removeprefix("Return ").removeprefix("the ")
+    return start[:1].upper() + start[1:]
+
+
+def _docstring(solver: Any) -> str:
+    """Return the docstring of the algorithm, or of a NumpySolver's class and solve."""
+    algorithm = getattr(solver, "algorithm", None)
+    if algorithm is not None:
+        return inspect.cleandoc(algorithm.__doc__ or "")
+    solve = getattr(type(solver), "solve", None)
+    docs = [type(solver).__doc__ or "", getattr(solve, "__doc__", None) or ""]
+    return "\n\n".join(inspect.cleandoc(doc) for doc in docs)
+
+
+def _before_sections(doc: str) -> str:
+    """Return the docstring's sentences and equations, without its sections."""
+    paragraphs = []
+    for paragraph in doc.split("\n\n"):
+        if paragraph.startswith(_SECTIONS):
+            break
+        paragraphs.append(paragraph)
+    return "\n\n".join(paragraphs).removeprefix("Return ").removeprefix("the ")
+
+
+def _entries(doc: str) -> dict[str, str]:
+    """Return what the section Args of a docstring says of each argument."""
+    said: dict[str, str] = {}
+    for section in re.findall(r"^Args:\n((?: {4}.*\n?)+)", doc, re.MULTILINE):
+        for names, text in _ENTRY.findall(section):
+            for name in names.split(", "):
+                said[name] = " ".join(text.split())
+    return said
+
+
+def _slots(solver: Any) -> list[str]:
+    """Return the table of the slots, if there are any."""
+    fills = getattr(solver, "fills", {})
+    rows = [
+        (f"{name}={getattr(fills.get(name), 'name', fills.get(name))!r}",
+         f"a solver of {signature.name}")
+        for name, signature in getattr(solver, "slots", {}).items()
+    ]  # fmt: skip
+    return [_table("Slots:", rows)] if rows else []
+
+
+def _options(solver: Any, doc: str) -> list[str]:
+    """Return the table of the solver's own options, if there are any."""
+    said = _entries(doc)
+    rows = [
+        (f"{name}={default!r}", said.get(name, ""))
+        for name, default in getattr(solver, "options", {}).items()
+    ]
+    return [_table("Options:", rows)] if rows else []
+
+
+def _build_options() -> str:
+    """Return the table of the options of every build."""
+    rows = [
+        (f"{option.name}={option.default!r}", option.metadata["meaning"])
+        for option in fields(BuildOptions)
+    ]
+    return _table("Options of every build:", rows)
+
+
+def _table(title: str, rows: Sequence[tuple[str, str]]) -> str:
+    """Return a title and two columns."""
+    width = max(len(left) for left, _ in rows)
+    lines = [f"    {left.ljust(width)}  {right}".rstrip() for left, right in rows]
+    return "\n".join([title, *lines])

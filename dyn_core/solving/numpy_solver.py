@@ -1,0 +1,136 @@
+"""Solvers that compute one state at a time with NumPy."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dyn_core.engines import Program
+from dyn_core.engines.base import Recipe
+from dyn_core.engines.row_program import RowProgram
+from dyn_core.errors import RequireError, ShapeError, UnsupportedError
+from dyn_core.model import Model
+from dyn_core.model.passive_forces import resistance
+from dyn_core.solving.adapter import flat_numbers
+from dyn_core.solving.solver import BuildOptions, Solver
+from dyn_core.spatial import Vector
+
+
+class NumpySolver(Solver):
+    """A Solver that computes one state at a time with NumPy, or calls a library.
+
+    A leaf writes `solve(model, *inputs, **options)`: arrays shaped like the Ports
+    (optional ones are None unless asked for) come in, an array or a tuple goes out.
+    Joint friction and springs are added around it where the Signature says at which
+    velocity; elsewhere the model that it gets has those that were asked for, and no
+    others. RequireErrors that it raises become the status of the row.
+
+    Attributes:
+        options: Options of `solve` with their defaults.
+    """
+
+    options: Mapping[str, Any] = {}
+
+    def sizes(self, model: Model, options: Mapping[str, Any]) -> Mapping[str, int]:
+        """Return named sizes of Ports that depend on options."""
+        return {}
+
+    @abstractmethod
+    def solve(self, model: Model, *inputs: Any, **options: Any) -> Any:
+        """Return the outputs of one state, float arrays in independent coordinates."""
+
+    def build(self, model: Any, **options: Any) -> Program[Any]:
+        """Return a Program; parameter inputs are refused."""
+        self.demand_kind(model)
+        reason = self.refusal(model)
+        if reason is not None:
+            raise UnsupportedError(f"{self.name}: {reason}")
+        common, chosen = BuildOptions.parse(self, options, tuple(self.options))
+        self._refuse_what_needs_tracing(common)
+        chosen = {**self.options, **chosen}
+        around = self.signature.friction_at is not None
+        robot = model.resisting(
+            common.joint_friction and not around, common.joint_springs and not around
+        )
+        sizes = self.sizes(model, chosen)
+        inputs, outputs, _ = common.ports(model, self.signature, sizes)
+        return _ArrayProgram(
+            Recipe(self, model, dict(options)),
+            self.signature,
+            inputs,
+            outputs,
+            {},
+            common.finite,
+            ((common.joint_friction, common.joint_springs), chosen, robot),
+        )
+
+    def _refuse_what_needs_tracing(self, common: BuildOptions) -> None:
+        """Refuse options that only a TracedSolver can follow."""
+        optional = {port.name for port in self.signature.inputs if port.optional}
+        refused = sorted({*common.inputs} - optional)
+        if common.matrices != "dense":
+            refused.append(f"matrices={common.matrices!r}")
+        if common.f_ext_frame != "body":
+            refused.append("f_ext_frame")
+        if refused:
+            raise UnsupportedError(
+                f"{self.name} is a NumpySolver and cannot take {', '.join(refused)}"
+            )
+
+
+class _ArrayProgram(RowProgram):
+    """The Program of a NumpySolver."""
+
+    engine = "array"
+
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts[:-1])
+        self.acts, self.options, self.robot = parts[-1]
+
+    def run_row(self, numbers: Sequence[Any]) -> tuple[Any, int]:
+        """Solve one state."""
+        values, start = {}, 0
+        for port in self.inputs:
+            part = np.array(numbers[start : start + port.size], float)
+            values[port.name] = part.reshape(port.shape)
+            start += port.size
+        friction = self._friction(values)
+        for port in self.inputs:
+            if port.kind == "joint_force":
+                values[port.name] = values[port.name] - friction
+        arrays = [values.get(port.name) for port in self.signature.inputs]
+        solver: Any = self.recipe.solver  # a NumpySolver
+        try:
+            results = solver.solve(self.robot, *arrays, **self.options)
+        except RequireError as error:
+            return self.note(error)
+        return self._flat(results, friction), 0
+
+    def _flat(self, results: Any, friction: Any) -> list[Any]:
+        """Return the flat outputs of the arrays that `solve` returned, checked."""
+        name = self.recipe.solver.name
+        results = results if isinstance(results, tuple) else (results,)
+        if len(results) != len(self.outputs):
+            names = ", ".join(port.name for port in self.outputs)
+            wanted = f"{len(self.outputs)} arrays ({names})"
+            raise ShapeError(name, wanted, str(len(results)))
+        flat: list[Any] = []
+        for port, result in zip(self.outputs, results, strict=True):
+            array = np.asarray(result, float)
+            if array.shape != port.shape:
+                got = f"shape {array.shape}"
+                raise ShapeError(f"{name}: {port.name}", f"shape {port.shape}", got)
+            flat += flat_numbers(
+                array + friction if port.kind == "joint_force" else array.ravel()
+            )
+        return flat
+
+    def _friction(self, values: Mapping[str, np.ndarray]) -> Any:
+        velocity = self.signature.friction_at
+        if not any(self.acts) or velocity is None:
+            return 0.0
+        q, qd = (Vector(float(x) for x in values[name]) for name in ("q", velocity))
+        return np.array(list(resistance(self.model, q, qd, *self.acts)), float)

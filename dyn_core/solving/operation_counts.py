@@ -1,0 +1,223 @@
+"""Operations of an algorithm, counted as it runs, and how they grow with the robot."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+from dyn_core.engines.base import Program
+from dyn_core.engines.plain import Counting
+from dyn_core.errors import UnsupportedError, unknown_name
+
+_LAST = 3  # points that a slope is taken from
+
+
+class Folding(Counting):
+    """A Counting number for which structural zeros and ones are free.
+
+        0 x = 0,  x + 0 = x,  1 x = x,  x / 1 = x,  0 / x = 0
+
+    Structural is what is a plain float, as the zeros of a joint's axis are: it does not
+    depend on the state. A zero that a state happens to bring is counted.
+
+    Source: RBD5-1.1.
+    """
+
+    __slots__ = ()
+
+    def apply(self, op: str, *operands: Any) -> Any:
+        """Compute; where a structural zero or one decides, for nothing."""
+        if op in ("add", "sub", "mul", "div"):
+            a, b = operands
+            free = _FREE[op](a, b)
+            if free is not None:
+                return free
+        return super().apply(op, *operands)
+
+
+def _is(x: Any, constant: float) -> bool:
+    return isinstance(x, (int, float)) and x == constant
+
+
+def _add(a: Any, b: Any) -> Any:
+    if _is(a, 0.0):
+        return b
+    return a if _is(b, 0.0) else None
+
+
+def _sub(a: Any, b: Any) -> Any:
+    if _is(a, 0.0):
+        return -b
+    return a if _is(b, 0.0) else None
+
+
+def _mul(a: Any, b: Any) -> Any:
+    if _is(a, 0.0) or _is(b, 0.0):
+        return 0.0
+    for one, other in ((a, b), (b, a)):
+        if _is(one, 1.0):
+            return other
+        if _is(one, -1.0):
+            return -other
+    return None
+
+
+def _div(a: Any, b: Any) -> Any:
+    if _is(a, 0.0):
+        return 0.0
+    return a if _is(b, 1.0) else None
+
+
+_FREE: dict[str, Callable[[Any, Any], Any]] = {
+    "add": _add,
+    "sub": _sub,
+    "mul": _mul,
+    "div": _div,
+}
+KINDS: dict[str, type[Counting]] = {"literal": Counting, "folded": Folding}
+
+
+@contextmanager
+def counting() -> Iterator[Counter[str]]:
+    """Return a fresh counter of what Counting numbers do until the block ends.
+
+    Blocks nest: what an inner one counted, the outer one counts, too. Not for several
+    threads at a time.
+
+    Source: RBD5-1.1.
+    """
+    outer, inner = Counting.counter, Counter[str]()
+    Counting.counter = inner
+    try:
+        yield inner
+    finally:
+        Counting.counter = outer
+        outer.update(inner)
+
+
+def count(
+    what: Program[Any] | Callable[[Sequence[Any]], Any],
+    numbers: Sequence[float],
+    how: str = "literal",
+) -> Counter[str]:
+    """Count the arithmetic operations of a Program's algorithm, or of a function.
+
+    Index arithmetic, comparisons, negation and copies do not count.
+
+    Args:
+        what: A Program of a TracedSolver, or a function of a list of numbers.
+        numbers: Its flat inputs.
+        how: literal (every operation executed) or folded (structural zeros and ones
+            free).
+
+    Returns:
+        Operations by kind: add (and sub), mul, div, sqrt, trig; all: `.total()`.
+
+    Source: RBD5-1.1 (cost of an algorithm).
+    """
+    if how not in KINDS:
+        raise UnsupportedError(unknown_name("way of counting", how, KINDS))
+    function: Any = (
+        getattr(what, "function", None) if isinstance(what, Program) else what
+    )
+    if function is None:
+        raise UnsupportedError(
+            "operations can be counted for a TracedSolver only, not for a NumpySolver"
+        )
+    with counting() as counter:
+        function([KINDS[how](float(x)) for x in numbers])
+    return counter
+
+
+def fit_order(ns: Sequence[float], costs: Sequence[float]) -> float:
+    """Return p of cost ~ n^p: the slope of log cost over log n of the last points.
+
+        n, m = g(n) = n^2:   cost ~ n^p = m^(p/2)
+
+    Args:
+        ns: Sizes, three or more, ascending.
+        costs: Cost at each.
+
+    Source: RBD5-1.2, RBD5-1.3.
+    """
+    _check(ns, costs)
+    x = [math.log(n) for n in ns[-_LAST:]]
+    y = [math.log(c) for c in costs[-_LAST:]]
+    x0, y0 = sum(x) / len(x), sum(y) / len(y)
+    slope = sum((a - x0) * (b - y0) for a, b in zip(x, y, strict=True))
+    return slope / sum((a - x0) ** 2 for a in x)
+
+
+def polynomial_degree(ns: Sequence[int], costs: Sequence[int]) -> int | None:
+    """Return the degree of the polynomial through whole-numbered costs, exactly.
+
+    Divided differences of whole numbers have no rounding; equal steps are not needed.
+
+    Args:
+        ns: Sizes, ascending whole numbers.
+        costs: Operations at each.
+
+    Returns:
+        The smallest d whose differences of order d + 1 vanish, at one point at least;
+        None where there are too few points for that.
+
+    Source: RBD5-1.2.
+    """
+    _check(ns, costs)
+    if any(int(x) != x for x in (*ns, *costs)):
+        raise UnsupportedError("the degree is exact for whole sizes and counts only")
+    row = [Fraction(int(c)) for c in costs]
+    for order in range(1, len(ns)):
+        steps = (ns[k + order] - ns[k] for k in range(len(row) - 1))
+        row = [
+            (b - a) / int(step)
+            for (a, b), step in zip(pairwise(row), steps, strict=True)
+        ]
+        if not any(row):
+            return order - 1
+    return None
+
+
+def is_order(
+    costs: Mapping[int, float],
+    f: Callable[[int], float],
+    C_min: float,
+    C_max: float,
+    n_min: int,
+) -> bool:
+    """Check whether costs are of the order of f, two-sided, with these constants.
+
+        C_min f(n) <= cost(n) <= C_max f(n)    for all n > n_min
+
+    Args:
+        costs: Cost by size, three sizes or more; some above n_min.
+        f: The order.
+        C_min, C_max: Positive constants.
+        n_min: Size from which on it holds.
+
+    Source: RBD5-1.2.
+    """
+    _check(list(costs), list(costs.values()))
+    if not 0 < C_min <= C_max:
+        raise UnsupportedError(f"needs 0 < C_min <= C_max, got {C_min} and {C_max}")
+    tail = [n for n in costs if n > n_min]
+    if not tail:
+        raise UnsupportedError(f"no cost is given for a size above n_min = {n_min}")
+    return all(C_min * f(n) <= costs[n] <= C_max * f(n) for n in tail)
+
+
+def _check(ns: Sequence[float], costs: Sequence[float]) -> None:
+    """Refuse sizes and costs from which no order of growth follows."""
+    if len(ns) != len(costs):
+        raise UnsupportedError(f"{len(ns)} sizes and {len(costs)} costs do not match")
+    if len(ns) < 3:
+        raise UnsupportedError(f"an order needs 3 sizes or more, got {len(ns)}")
+    if not all(x > 0 for x in (*ns, *costs)):
+        raise UnsupportedError("sizes and costs must be positive")
+    if any(b <= a for a, b in pairwise(ns)):
+        raise UnsupportedError("sizes must be ascending")

@@ -1,0 +1,360 @@
+"""Registry of plugins: finds them, leaves out broken ones, returns solvers by name."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from importlib.metadata import EntryPoint, entry_points
+from types import ModuleType
+from typing import Any
+
+import pluggy
+
+from dyn_core.errors import PluginError, SignatureError, SolverNotFound, unknown_name
+from dyn_core.problems import Signature
+from dyn_core.problems.system import SystemKind
+from dyn_core.solving import hookspecs, offers
+from dyn_core.solving.offers import Law, isolated
+from dyn_core.solving.solver import Solver
+
+GROUP = "dyn_core"
+BUILT_IN = ("dyn_plugins", "ros_nodes")
+LEFT_OUT = "plugin left out"  # how the warning of a failure begins
+
+
+class Registry:
+    """Plugins and their solvers.
+
+    Built-ins and third parties come through the same entry points, group dyn_core: a
+    module, or a package whose modules (without leading underscore) are all taken.
+    Whatever fails is kept in `failures` and warned of once; the rest serves. A plugin
+    that ends the process (sys.exit) has failed; Ctrl-C is the user's and goes through.
+    """
+
+    def __init__(self) -> None:
+        self.manager = pluggy.PluginManager(hookspecs.PROJECT)
+        self.manager.add_hookspecs(hookspecs)
+        self.failures: list[PluginError] = []
+        self._solvers: dict[str, Solver] = {}
+        self._taken: dict[str, list[str]] = {}
+        self._problems: dict[str, Signature] = {}
+        self._problems_of: dict[str, tuple[str, ...]] = {}
+        self._laws: dict[Signature, tuple[Law, ...]] | None = None
+        self._systems: dict[str, SystemKind] | None = None
+
+    def load(self) -> None:
+        """Load every installed plugin, the project's own first."""
+        seen = set()
+        points = entry_points(group=GROUP)
+        for point in sorted(points, key=lambda point: _package(point) not in BUILT_IN):
+            key = (point.name, point.value)
+            if key not in seen:
+                seen.add(key)
+                self._load(point)
+
+    def _load(self, point: EntryPoint) -> None:
+        who = f"{point.dist.name if point.dist else 'unknown'} ({point.value})"
+        try:
+            with isolated(who, "cannot be loaded"):
+                plugin = point.load()
+        except PluginError as error:
+            self.report(error)
+            return
+        for module in self._modules(plugin, who):
+            try:
+                self.register(module, f"{who.split(' (')[0]} ({_name(module)})")
+            except PluginError as error:
+                self.report(error)
+
+    def _modules(self, plugin: Any, who: str) -> Iterator[Any]:
+        """Return the plugin itself and, of a package, each public module."""
+        yield plugin
+        if not isinstance(plugin, ModuleType):
+            return
+        for entry in pkgutil.iter_modules(vars(plugin).get("__path__", ())):
+            if entry.name.startswith("_"):
+                continue
+            try:
+                with isolated(who, f"module {entry.name} cannot be loaded"):
+                    module = importlib.import_module(f"{plugin.__name__}.{entry.name}")
+            except PluginError as error:
+                self.report(error)
+                continue
+            yield from self._modules(module, who) if entry.ispkg else (module,)
+
+    def report(self, error: PluginError) -> None:
+        """Keep what a plugin did wrong and warn of it, once."""
+        if str(error) not in map(str, self.failures):
+            self.failures.append(error)
+            warnings.warn(f"{LEFT_OUT}: {error}", RuntimeWarning, stacklevel=3)
+
+    def register(self, plugin: Any, who: str | None = None) -> None:
+        """Take a module or object with hook implementations.
+
+        Raises:
+            PluginError: An unknown hook, a failing hook, something that is no Solver,
+                or a name that is taken. The plugin is then left out as a whole; a name
+                offered twice serves neither, so that no robot moves by the wrong one.
+        """
+        who = who or _name(plugin)
+        if self._has(plugin):
+            raise PluginError(f"{who} is registered already", who)
+        try:
+            with isolated(who, "has hooks that cannot be used"):
+                _check_hooks(plugin, who)
+                self.manager.register(plugin, name=who)
+            with isolated(who, "dyn_problems failed"):
+                offer = _call(plugin, "dyn_problems")
+                problems = offers.new_problems(self._problems, offer, who)
+            with isolated(who, "dyn_solvers failed"):
+                offer = list(_call(plugin, "dyn_solvers"))
+            with isolated(who, "offers a Solver that cannot be used"):
+                offered = offers.solvers(offer, who)
+                self._refuse_taken([offer.name for offer in offered], who)
+                bound = {offer.name: offer.bound(who, solver) for offer in offered}
+        except BaseException:
+            if self._has(plugin):
+                self.manager.unregister(plugin)
+            raise
+        self._solvers.update(bound)
+        self._problems.update(problems)
+        self._problems_of[who] = tuple(problems)
+        self._laws = self._systems = None
+
+    def unregister(self, plugin: Any) -> None:
+        """Forget a plugin with all that it offers.
+
+        Raises:
+            PluginError: It is not registered.
+        """
+        who = self.manager.get_name(plugin) if self._has(plugin) else None
+        if who is None:
+            raise PluginError(f"{_name(plugin)} is not registered", _name(plugin))
+        self.manager.unregister(plugin)
+        for name, owned in list(self._solvers.items()):
+            if owned.origin == who:
+                del self._solvers[name]
+        for name, owners in list(self._taken.items()):
+            if who in owners:
+                del self._taken[name]  # the other plugin was left out
+        for name in self._problems_of.pop(who):
+            del self._problems[name]
+        self._laws = self._systems = None
+
+    def _has(self, plugin: Any) -> bool:
+        """Check whether a plugin is registered."""
+        return any(plugin is known for known in self.manager.get_plugins())
+
+    def _refuse_taken(self, names: list[str], who: str) -> None:
+        """Refuse names of solvers that another plugin offers; serve neither."""
+        taken = [name for name in names if name in self._solvers or name in self._taken]
+        for name in taken:
+            first = self._solvers.get(name)
+            owners = self._taken.setdefault(name, [first.origin] if first else [])
+            owners.append(who)
+        if taken:
+            owners = self._taken[taken[0]]
+            raise PluginError(
+                f"{who} offers a solver '{taken[0]}' that {owners[0]} offers too;"
+                " solver names must differ",
+                who,
+            )
+
+    def commands(self) -> list[pluggy.HookImpl]:
+        """Return the dyn_commands hooks of all plugins in the order of loading."""
+        return self._hooks("dyn_commands")
+
+    def _hooks(self, name: str) -> list[pluggy.HookImpl]:
+        """Return the implementations of a hook in the order of loading."""
+        hooks = getattr(self.manager.hook, name).get_hookimpls()
+        known = [name for name, _ in self.manager.list_name_plugin()]
+        return sorted(hooks, key=lambda hook: known.index(hook.plugin_name))
+
+    def solver(self, name: str | Solver, signature: Signature | None = None) -> Solver:
+        """Return the solver of a name; a Solver is returned as it is.
+
+        Args:
+            name: Name, or a Solver.
+            signature: What it should solve: an error then lists solvers of it alone.
+
+        Raises:
+            SolverNotFound: Lists the nearest names and what failed to load.
+            PluginError: Two plugins offer this name.
+        """
+        if isinstance(name, Solver):
+            return name
+        if not isinstance(name, str):
+            raise SignatureError(f"a solver is a name or a Solver, got {name!r}")
+        if name in self._taken:
+            owners = " and ".join(self._taken[name])
+            raise PluginError(f"the solver name '{name}' is offered by {owners}")
+        if name not in self._solvers:
+            known = self._of_signature(signature, references=True)
+            failures = [str(error) for error in self.failures]
+            what = "" if signature is None else signature.name
+            raise SolverNotFound(name, known, failures, what)
+        return self._solvers[name]
+
+    def problem(self, name: str | Signature) -> Signature:
+        """Return the kind of problem of a name; a Signature is returned as it is.
+
+        Raises:
+            SignatureError: Says the nearest names.
+        """
+        if isinstance(name, Signature):
+            return name
+        if str(name).lower() not in self._problems:
+            known = sorted(self._problems)
+            raise SignatureError(unknown_name("problem", name, known))
+        return self._problems[str(name).lower()]
+
+    def problems(self) -> list[Signature]:
+        """Return all kinds of problem, sorted by name."""
+        return [self._problems[name] for name in sorted(self._problems)]
+
+    def laws(self, problem: Signature) -> tuple[Law, ...]:
+        """Return the laws that every solver of a kind of problem keeps.
+
+        Raises:
+            PluginError: No plugin offers this problem, or no law of it.
+        """
+        if self._problems.get(problem.name) != problem:
+            known = ", ".join(sorted(self._problems))
+            raise PluginError(
+                f"no plugin offers the problem '{problem.name}' (hook dyn_problems);"
+                f" known: {known}"
+            )
+        if self._laws is None:
+            self._laws = self._collected("dyn_laws", offers.more_laws)
+        if problem not in self._laws:
+            raise PluginError(
+                f"no plugin offers a law of the problem '{problem.name}';"
+                " valid: one or more by the hook dyn_laws"
+            )
+        return self._laws[problem]
+
+    def system(self, name: str) -> SystemKind:
+        """Return the kind of System of a name.
+
+        Raises:
+            PluginError: No plugin offers it; lists those that are known.
+        """
+        if self._systems is None:
+            self._systems = self._collected("dyn_systems", offers.new_systems)
+        if name not in self._systems:
+            known = ", ".join(sorted(self._systems))
+            raise PluginError(
+                f"no plugin offers the kind of system '{name}' (hook dyn_systems);"
+                f" known: {known}"
+            )
+        return self._systems[name]
+
+    def _collected(
+        self, hook: str, read: Callable[..., dict[Any, Any]]
+    ) -> dict[Any, Any]:
+        """Call a hook of all plugins; one with a bad offer is reported and left out."""
+        collected: dict[Any, Any] = {}
+        for offer in self._hooks(hook):
+            who = offer.plugin_name
+            try:
+                with isolated(who, f"{hook} failed"):
+                    collected.update(read(collected, offer.function(), who))
+            except PluginError as error:
+                self.report(error)
+        return collected
+
+    def names(
+        self, signature: Signature | str | None = None, references: bool = False
+    ) -> list[str]:
+        """Return the names of all solvers, or of those of a problem, sorted.
+
+        Args:
+            signature: What they solve, a Signature or its name; None for all.
+            references: Whether reference solvers are among them.
+        """
+        problem = None if signature is None else self.problem(signature)
+        return self._of_signature(problem, references)
+
+    def _of_signature(self, signature: Signature | None, references: bool) -> list[str]:
+        """Return the names of the solvers of a Signature, or of all."""
+        return sorted(
+            name
+            for name, solver in self._solvers.items()
+            if signature in (None, solver.signature)
+            and (references or not solver.reference)
+        )
+
+
+def _call(plugin: Any, hook: str) -> Any:
+    """Call a plugin's own hook; nothing where it has none."""
+    function = getattr(plugin, hook, None)
+    return function() if function is not None and _is_hook(function) else ()
+
+
+def _name(plugin: Any) -> str:
+    """Return the name of a module, or of an object's class."""
+    name = getattr(plugin, "__name__", None)
+    return name if isinstance(name, str) else type(plugin).__name__
+
+
+def _package(point: EntryPoint) -> str:
+    return point.value.partition(":")[0].partition(".")[0]
+
+
+def _is_hook(function: Any) -> bool:
+    return getattr(function, f"{hookspecs.PROJECT}_impl", None) is not None
+
+
+def _check_hooks(plugin: Any, who: str) -> None:
+    """Refuse hook implementations that no hook asks for."""
+    hooks = [
+        name
+        for name in dir(hookspecs)
+        if hasattr(getattr(hookspecs, name), f"{hookspecs.PROJECT}_spec")
+    ]
+    for name in dir(plugin):
+        if name.startswith("__") or name in hooks:
+            continue
+        value = getattr(plugin, name, None)
+        defined_there = not isinstance(plugin, ModuleType) or (
+            getattr(value, "__module__", None) == plugin.__name__
+        )
+        if defined_there and _is_hook(value):
+            raise PluginError(f"{who}: {unknown_name('hook', name, hooks)}", who)
+
+
+_registry: Registry | None = None
+_lock = threading.RLock()
+
+
+def default_registry() -> Registry:
+    """Return the Registry of the installed plugins, loaded at the first call."""
+    global _registry
+    with _lock:
+        if _registry is None:
+            fresh = Registry()
+            fresh.load()
+            _registry = fresh
+    return _registry
+
+
+def solver(name: str | Solver, signature: Signature | None = None) -> Solver:
+    """Return the installed solver of a name; see Registry.solver."""
+    return default_registry().solver(name, signature)
+
+
+def solvers(
+    signature: Signature | str | None = None, references: bool = False
+) -> list[str]:
+    """Return the names of all installed solvers, or of those of a problem.
+
+    Args:
+        signature: What they solve, such as dyn.problems.FORWARD_DYNAMICS or
+            "forward_dynamics"; None for all.
+        references: Whether reference solvers (the sources' own forms, baselines) are
+            among them.
+    """
+    return default_registry().names(signature, references)

@@ -1,0 +1,341 @@
+"""Solvers: a name, a Signature, and a way to become a Program."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dyn_core.engines import ENGINES, Program, default_engine
+from dyn_core.engines.base import Recipe
+from dyn_core.errors import SignatureError, SolverNotFound, UnsupportedError
+from dyn_core.model import Model
+from dyn_core.problems import InstanceDoc, Port, Signature
+from dyn_core.problems.system import System
+from dyn_core.solving.adapter import Adapter, Deferred
+from dyn_core.solving.build_options import BuildOptions
+from dyn_core.solving.describe import describe_solver
+
+Lookup = Callable[..., "Solver"]
+_POSITIONAL = (
+    inspect.Parameter.POSITIONAL_ONLY,
+    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+)
+
+
+class Solver(ABC):
+    """Something that solves the problem of its Signature for any robot it supports.
+
+    A leaf states `name` and `signature` and writes `build`. Most are TracedSolvers; one
+    that calls a library for each state derives from NumpySolver. `help(solver)` prints
+    what `describe` returns.
+
+    Attributes:
+        name: By which it is asked for.
+        signature: What it solves.
+        source: Where the algorithm is from.
+        reference: Whether it is there to compare other solvers with; lists of solvers
+            leave it out unless they are asked for references.
+        origin: Distribution and module that offered it; the registry notes it.
+    """
+
+    name: str
+    signature: Signature
+    source: str = ""
+    reference: bool = False
+    origin: str = ""
+    lookup: Lookup | None = None
+
+    def __init_subclass__(cls, **named: Any) -> None:
+        super().__init_subclass__(**named)
+        cls.__doc__ = InstanceDoc(cls.__dict__.get("__doc__"))  # type: ignore[assignment]
+
+    @abstractmethod
+    def build(self, model: Any, **options: Any) -> Program[Any]:
+        """Return a Program for a robot or another System.
+
+        Args:
+            model: Robot, or System of the kind that the Signature says.
+            options: Those of every build (BuildOptions), and the solver's own slots
+                and options.
+        """
+
+    def describe(
+        self,
+        inputs: Sequence[Port] | None = None,
+        outputs: Sequence[Port] | None = None,
+    ) -> str:
+        """Return the help page: problem, inputs and outputs, options, source, plugin.
+
+        Args:
+            inputs, outputs: Sized Ports of a Program instead of the Signature's.
+        """
+        return describe_solver(self, inputs, outputs)
+
+    def refusal(self, model: Any) -> str | None:
+        """Why this robot is not served and what would be valid; None if it is."""
+        return None
+
+    def demand_kind(self, system: System) -> None:
+        """Refuse a system of another kind than the Signature's."""
+        if getattr(system, "kind", None) != self.signature.system:
+            wanted = self.signature.system
+            valid = f"a System of the kind '{wanted}'"
+            if isinstance(system, System):
+                valid = f"solvers of a Signature whose system is '{system.kind}'"
+            other = str(system) if isinstance(system, System) else repr(system)
+            raise UnsupportedError(
+                f"{self.name} is for a {wanted}, not for {other}; valid: {valid}"
+            )
+
+    def bound(self, origin: str, lookup: Lookup) -> Solver:
+        """Return the Solver with what the registry knows."""
+        self.origin, self.lookup = origin, lookup
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.lookup is not None:
+            return _look_up, (self.lookup, self.name)
+        return super().__reduce__()  # type: ignore[return-value]
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}: {self.signature}>"
+
+
+def _look_up(lookup: Lookup, name: str) -> Solver:
+    return lookup(name)
+
+
+def _no_sizes(model: Model, options: Mapping[str, Any]) -> dict[str, int]:
+    return {}
+
+
+@dataclass(eq=False, repr=False)
+class TracedSolver(Solver):
+    """A Solver whose algorithm can be traced and compiled.
+
+    Attributes:
+        algorithm: Called as algorithm(model, *inputs, **slots, **options): an optional
+            input has its place, too.
+        slots: Signature of each slot.
+        fills: What fills a slot unless build says otherwise: a name or a Solver.
+        options: Options of the algorithm with their defaults.
+        sizes: Returns named sizes of Ports that depend on options.
+        by_joint: Whether the algorithm takes coordinates split by joint; else it takes
+            Vectors of independent coordinates.
+        regrouped: Whether the algorithm may get a Model whose inertia was moved towards
+            the base (model/regroup_inertia.py): right where only joint forces,
+            accelerations and H come out.
+        closes_loops: Whether it satisfies the loop-closure constraints of a robot; else
+            robots with loops are refused where forces or accelerations would be those
+            of the open tree.
+        supports: Returns why a robot is not served, in words that name the joint and
+            what would be valid, or None; None if every robot is served.
+        source: Where the algorithm is from.
+        reference: Whether it is there to compare other solvers with.
+    """
+
+    name: str
+    signature: Signature
+    algorithm: Callable[..., Any]
+    slots: Mapping[str, Signature] = field(default_factory=dict)
+    fills: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    sizes: Callable[[Model, Mapping[str, Any]], Mapping[str, int]] = _no_sizes
+    by_joint: bool = True
+    regrouped: bool = False
+    closes_loops: bool = False
+    supports: Callable[[Model], str | None] | None = None
+    source: str = ""
+    reference: bool = False
+    origin: str = ""
+    lookup: Lookup | None = None
+
+    def __post_init__(self) -> None:
+        doc = self.algorithm.__doc__ or ""
+        if not self.source and "Source:" in doc:
+            tail = doc[doc.index("Source:") + 7 :].strip()
+            self.source = " ".join(tail.split("\n\n")[0].split())
+        if isinstance(self.signature, Signature):  # else the registry refuses it
+            _check_parameters(self)
+
+    def refusal(self, model: Model) -> str | None:
+        """Why this robot is not served and what would be valid; None if it is."""
+        return None if self.supports is None else self.supports(model)
+
+    def build(self, model: Any, **options: Any) -> Program[Any]:
+        """Return a Program for a robot.
+
+        Args:
+            model: Robot.
+            options: Those of every build (BuildOptions); slots (a solver's name or a
+                Solver) and options of the algorithm.
+
+        Raises:
+            SignatureError: A slot is filled with a solver of another kind.
+            UnsupportedError: An unknown option or engine, or a robot that the algorithm
+                does not serve.
+        """
+        common, chosen = BuildOptions.parse(self, options, [*self.slots, *self.options])
+        self.demand_kind(model)
+        robot: Any = model.resisting(common.joint_friction, common.joint_springs)
+        missing = model.missing(common.inputs)
+        if missing is not None:
+            raise UnsupportedError(f"{self.name}: {missing}")
+        adapter = self._adapter(robot, common, chosen)
+        sizes = self.sizes(model, adapter.options)
+        inputs, outputs, paths = common.ports(model, self.signature, sizes)
+        return ENGINES[common.engine or default_engine()](
+            function=adapter.flat(robot, inputs, outputs, paths),
+            recipe=Recipe(self, model, dict(options)),
+            signature=self.signature,
+            inputs=inputs,
+            outputs=outputs,
+            defaults={
+                port.name: model.value(port.name).reshape(port.shape)
+                for port in inputs
+                if port.name in paths
+            },
+            finite=common.finite,
+            threads=common.threads,
+            wait=common.wait,
+        )
+
+    def _adapter(
+        self, model: Model, common: BuildOptions, chosen: Mapping[str, Any]
+    ) -> Adapter:
+        """Return the Adapter of the algorithm with its slots filled for a robot."""
+        reason = self.refusal(model) or _open(self, model)
+        if reason is not None:
+            raise UnsupportedError(f"{self.name}: {reason}")
+        resists = self.signature.friction_at is not None
+        passed = replace(common, f_ext_frame="body", matrices="dense")
+        if resists:
+            passed = replace(passed, joint_friction=False, joint_springs=False)
+        slots = {}
+        for slot, wanted in self.slots.items():
+            solver = self._fill(slot, wanted, chosen.get(slot, self.fills.get(slot)))
+            slots[slot] = _slot_filling(solver, model, passed)
+        return Adapter(
+            name=f"{self.name} ({self.origin})" if self.origin else self.name,
+            algorithm=self.algorithm,
+            signature=self.signature,
+            by_joint=self.by_joint,
+            slots=slots,
+            options={
+                key: chosen.get(key, value) for key, value in self.options.items()
+            },
+            joint_friction=common.joint_friction and resists,
+            joint_springs=common.joint_springs and resists,
+            f_ext_frame=common.f_ext_frame,
+            regrouped=self.regrouped,
+            matrices=common.matrices,
+        )
+
+    def _fill(self, slot: str, wanted: Signature, what: Any) -> Solver:
+        """Find the Solver for a slot and check its kind."""
+        if isinstance(what, str):
+            if self.lookup is None:
+                raise SolverNotFound(what, ())
+            what = self.lookup(what, wanted)
+        if not isinstance(what, Solver):
+            raise SignatureError(
+                f"{self.name}: slot {slot} needs a Solver, got {what!r}"
+            )
+        if what.signature != wanted:
+            raise SignatureError(
+                f"{self.name}: slot {slot} needs a solver of {wanted.name};"
+                f" '{what.name}' solves {what.signature.name}"
+            )
+        return what
+
+
+def _open(solver: TracedSolver, model: Model) -> str | None:
+    """Return why a solver for trees does not serve a robot with loops, or None."""
+    if solver.closes_loops or model.kind != "robot" or not model.loops:
+        return None
+    if any(slot.of_trees for slot in solver.slots.values()):
+        return None  # what fills the slot is asked itself
+    if not solver.signature.of_trees:
+        return None
+    names = ", ".join(loop.name for loop in model.loops)
+    return (
+        f"the robot has loops ({names}) and this is for trees; valid: aba_loops,"
+        " rnea_loops and the loop_... solvers; model.without_loops() is the open tree"
+    )
+
+
+def _slot_filling(
+    solver: Solver, model: Any, common: BuildOptions
+) -> Adapter | Program[Any] | Deferred:
+    """Return a TracedSolver as an Adapter to trace inline, others as a Program."""
+    if solver.signature.system != model.kind:
+        return Deferred(solver, _filling_of_another)
+    if isinstance(solver, TracedSolver):
+        return solver._adapter(model, replace(common, inputs=()), {})
+    if any(path != "f_ext" for path in common.inputs):
+        raise UnsupportedError(
+            f"slot solver '{solver.name}' is a NumpySolver; parameter inputs"
+            f" {', '.join(common.inputs)} cannot reach it"
+        )
+    keys = ("joint_friction", "joint_springs")
+    options: dict[str, Any] = {key: getattr(common, key) for key in keys}
+    if "f_ext" in common.inputs:
+        options["inputs"] = ("f_ext",)
+    return solver.build(model, **options)
+
+
+def _filling_of_another(
+    solver: Solver, system: Any, **options: Any
+) -> Adapter | Program[Any]:
+    """Return what fills a slot for a system of another kind than the outer one."""
+    solver.demand_kind(system)
+    if isinstance(solver, TracedSolver):
+        names = (*solver.slots, *solver.options)
+        common, chosen = BuildOptions.parse(solver, options, names)
+        return solver._adapter(system, common, chosen)
+    return solver.build(system, **options)
+
+
+def _check_parameters(solver: TracedSolver) -> None:
+    """Refuse an algorithm that does not take its inputs, slots and options."""
+    try:
+        taken = inspect.signature(solver.algorithm).parameters.values()
+    except (TypeError, ValueError):
+        return  # a builtin that does not say what it takes
+    kinds = inspect.Parameter
+    places = [x.name for x in taken if x.kind in _POSITIONAL]
+    inputs = [port.name for port in solver.signature.inputs]
+    keywords = [*solver.slots, *solver.options]
+    call = ", ".join(["model", *inputs, *(f"{name}=..." for name in keywords)])
+    starred = {x.kind for x in taken}
+    first = [name for name in places if name not in keywords]
+    problems = []
+    if kinds.VAR_POSITIONAL not in starred and len(first) <= len(inputs):
+        lacking = [x for x in inputs if x not in first] or inputs[len(first) - 1 :]
+        problems.append(f"it takes no input {', '.join(lacking)}")
+    if any(name in keywords for name in places[: len(inputs) + 1]) and not problems:
+        problems.append("inputs come before slots and options")
+    if kinds.VAR_KEYWORD not in starred:
+        names = [x.name for x in taken if x.kind != kinds.POSITIONAL_ONLY]
+        lacking = [name for name in keywords if name not in names]
+        if lacking:
+            problems.append(f"it takes no slot or option {', '.join(lacking)}")
+    filled = {*first[: len(inputs) + 1], *keywords}
+    empty = [
+        x.name
+        for x in taken
+        if x.default is kinds.empty
+        and x.kind not in (kinds.VAR_POSITIONAL, kinds.VAR_KEYWORD)
+        and x.name not in filled
+    ]
+    if empty:
+        problems.append(f"nothing fills {', '.join(empty)}")
+    if problems:
+        name = getattr(solver.algorithm, "__name__", "algorithm")
+        raise SignatureError(
+            f"{solver.name}: the algorithm is called as {name}({call})"
+            f" for {solver.signature.name}, but {'; '.join(problems)}"
+        )

@@ -1,0 +1,249 @@
+"""Single rigid bodies: inertias of simple shapes, and the equation of motion.
+
+For floats; an inertia that no body can have is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from dyn_core.errors import ModelError
+from dyn_core.spatial.guide.se3 import finite
+from dyn_core.spatial.inertia import MotionSubspace, RigidInertia, cross_matrix
+from dyn_core.spatial.vectors import (
+    Force,
+    Motion,
+    Vector,
+    cross3,
+    cross_force,
+    cross_motion,
+)
+
+SLACK = 1e-9  # relative slack of symmetry, sign and triangle inequality
+_ORIGIN = (0.0, 0.0, 0.0)
+
+
+def checked(I: RigidInertia) -> RigidInertia:
+    """Return an inertia back if a body can have it; else a ValueError says why not.
+
+    The mass must be >= 0; the principal moments must be >= 0, and each at most the sum
+    of the other two.
+
+    Source: GUIDE, section 6.5; SV-7.1; KIM-1.6.
+    """
+    finite("inertia", I.parameters, 10)
+    if I.m < 0:
+        raise ModelError(f"mass {I.m} is negative; it must be >= 0")
+    small, middle, large = np.linalg.eigvalsh(np.asarray(I.Ic, float))
+    shown = f"principal moments {small:.6g}, {middle:.6g}, {large:.6g} kg·m²"
+    slack = SLACK * float(np.abs(I.I.entries).max())
+    if small < -slack:
+        raise ModelError(f"inertia is not positive definite: {shown}; none may be < 0")
+    if small + middle < large - slack:
+        raise ModelError(
+            f"inertia breaks the triangle inequality: {shown}; each must be at most the"
+            " sum of the others"
+        )
+    return I
+
+
+def rigid_body(m: float, c: Iterable[float], Ic: Any) -> RigidInertia:
+    """Return the inertia of a body, checked.
+
+    Args:
+        m: Mass [kg], >= 0.
+        c: Centre of mass, 3 [m].
+        Ic: Inertia about c along the frame's axes, symmetric 3x3 [kg·m²].
+
+    Source: GUIDE (25); SV-7.1; KIM-1.6.
+    """
+    c, Ic = finite("c", c, 3), finite("Ic", Ic, 3, 3)
+    off = float(np.abs(Ic - Ic.T).max())
+    if off > SLACK * float(np.abs(Ic).max()):
+        raise ModelError(f"Ic is not symmetric: Ic - Ic.T reaches {off:.3g}")
+    (mass,) = finite("m", [m], 1).tolist()
+    return checked(RigidInertia.of(mass, c.tolist(), Ic.tolist()))
+
+
+def body_of_matrix(M: Any) -> RigidInertia:
+    """Return the inertia of a body by its 6x6 matrix, checked.
+
+    Source: GUIDE (25); SV-7.1; KIM-1.6.
+    """
+    return checked(RigidInertia.of_matrix(finite("M", M, 6, 6)))
+
+
+def point_mass(m: float, c: Iterable[float] = _ORIGIN) -> RigidInertia:
+    """Return the inertia of a mass m [kg] at the point c, 3 [m].
+
+    Source: GUIDE (25); SV-7.1; KIM-1.6.
+    """
+    return rigid_body(m, c, np.zeros((3, 3)))
+
+
+def cuboid(
+    m: float, sides: Iterable[float], c: Iterable[float] = _ORIGIN
+) -> RigidInertia:
+    """Return the inertia of a solid cuboid along the axes: Ixx = m (y² + z²)/12, ...
+
+    Args:
+        m: Mass [kg].
+        sides: Lengths along x, y, z, each >= 0 [m].
+        c: Its centre, 3 [m].
+
+    Source: GUIDE (25); SV-7.1; KIM-1.6.
+    """
+    square = _lengths("sides", sides, 3) ** 2
+    return rigid_body(m, c, np.diag((square.sum() - square) * m / 12))
+
+
+def cylinder(
+    m: float, radius: float, length: float, c: Iterable[float] = _ORIGIN
+) -> RigidInertia:
+    """Return the inertia of a solid cylinder along z: Izz = m r²/2.
+
+    Args:
+        m: Mass [kg].
+        radius: Its radius [m].
+        length: Its length along z [m].
+        c: Its centre, 3 [m].
+
+    Source: GUIDE (25); SV-7.1; KIM-1.6.
+    """
+    rr, ll = _lengths("radius and length", (radius, length), 2) ** 2
+    across = rr / 4 + ll / 12
+    return rigid_body(m, c, np.diag((across, across, rr / 2)) * m)
+
+
+def sphere(m: float, radius: float, c: Iterable[float] = _ORIGIN) -> RigidInertia:
+    """Return the inertia of a solid sphere: 2 m r²/5 about each axis through c.
+
+    Source: GUIDE (25); SV-7.1; KIM-1.6.
+    """
+    (rr,) = _lengths("radius", (radius,), 1) ** 2
+    return rigid_body(m, c, np.eye(3) * (0.4 * m * rr))
+
+
+def _lengths(name: str, x: Any, n: int) -> np.ndarray:
+    lengths = finite(name, tuple(x), n)
+    if (lengths < 0).any():
+        raise ModelError(f"{name}: {lengths.tolist()} m; lengths must be >= 0")
+    return lengths
+
+
+def inertia_rate(I: RigidInertia, v: Motion) -> np.ndarray:
+    """Return dI/dt = v x* I - I v x of a body that moves with v, 6x6.
+
+    Source: GUIDE (27); SV-7.4.
+    """
+    M, V = np.asarray(I, float), cross_matrix(v)
+    return -V.T @ M - M @ V
+
+
+def momentum(I: RigidInertia, v: Motion) -> Force:
+    """Return the spatial momentum h = I v [N·m·s; N·s].
+
+    Source: GUIDE (23); SV-3.9, SV-7.1; KIM-1.7.
+    """
+    return I @ v
+
+
+def kinetic_energy(I: RigidInertia, v: Motion) -> float:
+    """Return v . I v / 2 [J], the same in every frame.
+
+    Source: GUIDE (28); SV-7.5; KIM-1.6.
+    """
+    return 0.5 * (v @ (I @ v))
+
+
+def bias_force(I: RigidInertia, v: Motion, f_known: Force | None = None) -> Force:
+    """Return p = v x* I v - f_known, so that f = I a + p.
+
+    Source: GUIDE (30); SV-8.3.
+    """
+    p = cross_force(v, I @ v)
+    return p if f_known is None else p - f_known
+
+
+def force_at_point(f: Iterable[float], x: Iterable[float]) -> Force:
+    """Return the wrench of a force at a point: [x x f; f], about the origin.
+
+    `X @ force_at_point(f, x)` is what a body with the transform X from the base feels
+    of a force and a point in base axes.
+
+    Args:
+        f: Force, 3 [N].
+        x: Point it acts at, 3 [m].
+
+    Source: KIM-1.5.
+    """
+    f, x = (Vector(finite(n, v, 3).tolist()) for n, v in (("f", f), ("x", x)))
+    return Force(cross3(x, f), f)
+
+
+def gravity_force(I: RigidInertia, g: Any) -> Force:
+    """Return the weight I a_g of a body in a uniform field g, 3 [m/s²].
+
+    Source: GUIDE, section 6.6; SV-8.4.
+    """
+    return I @ Motion(_ORIGIN, finite("g", g, 3).tolist())
+
+
+def equation_of_motion(I: RigidInertia, v: Motion, a: Motion) -> Force:
+    """Return the force that a motion takes: f = I a + v x* I v = d(I v)/dt.
+
+    Source: GUIDE (29); SV-3.10, SV-8.1, SV-8.2; KIM-1.9.
+    """
+    return I @ a + cross_force(v, I @ v)
+
+
+def acceleration(I: RigidInertia, v: Motion, f: Force) -> Motion:
+    """Return the acceleration that a force causes; undoes equation_of_motion.
+
+    A body without mass, or without extent across some axis, is numpy's LinAlgError.
+
+    Source: GUIDE (29); SV-8.1; KIM-1.9.
+    """
+    least = np.linalg.eigvalsh(np.asarray(I.Ic, float))[0]
+    if I.m <= 0 or least <= 1e-14 * float(np.abs(I.I.entries).max()):
+        raise np.linalg.LinAlgError(
+            f"the inertia is singular (mass {I.m} kg, least principal moment"
+            f" {least:.3g} kg·m²): no force fixes its acceleration"
+        )
+    left = np.array(list(f - cross_force(v, I @ v)), float)
+    return Motion.of(np.linalg.solve(np.asarray(I, float), left).tolist())
+
+
+def joint_acceleration(
+    v: Motion, S: MotionSubspace, qd: Any, qdd: Any, ring: Motion | None = None
+) -> Motion:
+    """The acceleration across a joint whose S is fixed in a body, but for `ring`.
+
+        a2 - a1 = v x S qd + ring + S qdd
+
+    With one coordinate v may be that of either body: v x s qd = v1 x v2.
+
+    Args:
+        v: Velocity of the body in which S is fixed [rad/s; m/s].
+        S: Motion subspace, 6xr.
+        qd: Joint velocities, r.
+        qdd: Joint accelerations, r.
+        ring: Apparent derivative of S as seen from that body, times qd.
+
+    Source: GUIDE (32); SV-3.7, SV-6.3, SV-6.4, SV-9.2.
+    """
+    across = cross_motion(v, S @ qd) + S @ qdd
+    return across if ring is None else across + ring
+
+
+def joint_force(S: MotionSubspace, f: Force) -> np.ndarray:
+    """Return tau = S.T f of the force f that a joint passes on, r [N·m | N].
+
+    tau . qd is the power of the joint; the part of f in the complement of S does none.
+
+    Source: GUIDE (34); SV-9.4.
+    """
+    return np.array(list(S.T @ f), float)

@@ -1,0 +1,261 @@
+"""Poses, twists and wrenches as arrays, one or a batch: checked, floats only.
+
+Algorithms use the types of dyn_core.spatial; these functions are for arrays of data.
+A bad array is refused: ShapeError, NonFiniteError or ValueError. No input is changed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dyn_core.errors import NonFiniteError, ShapeError
+from dyn_core.spatial.conventions.common import quaternion
+from dyn_core.spatial.lie import dexp3, dexp3_inverse, exp3, quat_log
+from dyn_core.spatial.vectors import Vector
+
+ROTATION = 1e-8  # how far E.T E may be from 1
+
+
+def finite(name: str, x: Any, *tail: int) -> np.ndarray:
+    """Return an array (..., *tail) of finite floats, or say what is wrong with it.
+
+    Args:
+        name: What the error calls it.
+        x: Anything numpy reads.
+        tail: The last sizes of the shape.
+    """
+    try:
+        array = np.asarray(x, float)
+    except (TypeError, ValueError) as error:
+        wanted = f"numbers of shape (..., {', '.join(map(str, tail))})"
+        raise ShapeError(name, wanted, type(x).__name__) from error
+    if array.shape[array.ndim - len(tail) :] != tail or array.ndim < len(tail):
+        wanted = f"shape (..., {', '.join(map(str, tail))})"
+        raise ShapeError(name, wanted, f"shape {array.shape}")
+    bad = ~np.isfinite(array)
+    if bad.any():
+        index = tuple(int(k) for k in np.argwhere(bad)[0])
+        raise NonFiniteError(
+            f"{name}{list(index)} is {array[index]}; must be finite", name
+        )
+    return array
+
+
+def rotation(name: str, E: Any) -> np.ndarray:
+    """Return rotation matrices (..., 3, 3); any other matrix is a ValueError."""
+    E = finite(name, E, 3, 3)
+    off = np.abs(np.swapaxes(E, -1, -2) @ E - np.eye(3)).max(initial=0.0)
+    turned = np.linalg.det(E).min(initial=1.0)
+    if off > ROTATION or turned < 0:
+        raise ValueError(
+            f"{name} is not a rotation: E.T E is off by {off:.3g} (at most {ROTATION}"
+            f" is let pass) and det E is {turned:.3g} (must be 1)"
+        )
+    return E
+
+
+def skews(r: Any) -> np.ndarray:
+    """Return r x as matrices (..., 3, 3) of arrays (..., 3).
+
+    Source: GUIDE (13); SV-4.4.
+    """
+    r = finite("r", r, 3)
+    out = np.zeros((*r.shape, 3))
+    x, y, z = np.moveaxis(r, -1, 0)
+    out[..., 0, 1], out[..., 0, 2], out[..., 1, 2] = -z, y, -x
+    return out - np.swapaxes(out, -1, -2)
+
+
+def unskew(M: Any) -> np.ndarray:
+    """Return r of a matrix r x; one that is not antisymmetric is a ValueError.
+
+    Source: GUIDE (13); SV-4.4; KIM-1.2.
+    """
+    M = finite("M", M, 3, 3)
+    off = np.abs(M + np.swapaxes(M, -1, -2)).max(initial=0.0)
+    if off > 1e-12 * max(1.0, float(np.abs(M).max(initial=0.0))):
+        raise ValueError(f"M is not an antisymmetric matrix: M + M.T reaches {off:.3g}")
+    return np.stack([M[..., 2, 1], M[..., 0, 2], M[..., 1, 0]], axis=-1)
+
+
+def crm(v: Any) -> np.ndarray:
+    """Return v x as matrices (..., 6, 6) of arrays (..., 6): also ad_v of se(3).
+
+    Source: GUIDE (17); SV-5.3, SV-11.4; KIM-1.8.
+    """
+    v = finite("v", v, 6)
+    out = np.zeros((*v.shape, 6))
+    out[..., :3, :3] = out[..., 3:, 3:] = skews(v[..., :3])
+    out[..., 3:, :3] = skews(v[..., 3:])
+    return out
+
+
+def crf(v: Any) -> np.ndarray:
+    """Return v x* = -(v x).T as matrices (..., 6, 6).
+
+    Source: GUIDE (18); SV-5.3; KIM-1.8.
+    """
+    return -np.swapaxes(crm(v), -1, -2)
+
+
+def cross_motions(v: Any, m: Any) -> np.ndarray:
+    """Return v x m of arrays (..., 6): [w x m_w; w x m_v + v x m_w].
+
+    Source: GUIDE (17); SV-5.3; KIM-1.8.
+    """
+    v, m = finite("v", v, 6), finite("m", m, 6)
+    w, lin = v[..., :3], v[..., 3:]
+    shifted = np.cross(w, m[..., 3:]) + np.cross(lin, m[..., :3])
+    return _joined(np.cross(w, m[..., :3]), shifted)
+
+
+def cross_forces(v: Any, f: Any) -> np.ndarray:
+    """Return v x* f of arrays (..., 6): [w x n + v x f; w x f].
+
+    Source: GUIDE (18); SV-5.3; KIM-1.8.
+    """
+    v, f = finite("v", v, 6), finite("f", f, 6)
+    w, lin = v[..., :3], v[..., 3:]
+    moment = np.cross(w, f[..., :3]) + np.cross(lin, f[..., 3:])
+    return _joined(moment, np.cross(w, f[..., 3:]))
+
+
+def motion_transform(E: Any, r: Any) -> np.ndarray:
+    """Return the transform of motions X = [[E, 0], [-E r x, E]], (..., 6, 6).
+
+    Args:
+        E: Rotation of coordinates, A to B, (..., 3, 3).
+        r: Origin of B in A coordinates, (..., 3) [m].
+
+    Source: GUIDE (11); SV-4.2; KIM-1.3.
+    """
+    E, rx = rotation("E", E), skews(r)
+    shift = -E @ rx
+    E = np.broadcast_to(E, shift.shape)
+    return _blocks(E, np.zeros_like(E), shift, E)
+
+
+def force_transform(E: Any, r: Any) -> np.ndarray:
+    """Return the transform of forces X* = [[E, -E r x], [0, E]], (..., 6, 6).
+
+    Source: GUIDE (12); SV-4.3; KIM-1.3.
+    """
+    E, rx = rotation("E", E), skews(r)
+    shift = -E @ rx
+    E = np.broadcast_to(E, shift.shape)
+    return _blocks(E, shift, np.zeros_like(E), E)
+
+
+def _blocks(a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) -> np.ndarray:
+    top, bottom = np.concatenate([a, b], axis=-1), np.concatenate([c, d], axis=-1)
+    return np.concatenate([top, bottom], axis=-2)
+
+
+def apply_motion(E: Any, r: Any, m: Any) -> np.ndarray:
+    """Return X m = [E w; E (v - r x w)] of arrays (..., 6), without the 6x6 matrix.
+
+    Source: GUIDE (11); SV-4.2, SV-11.3; KIM-1.3, KIM-1.4.
+    """
+    E, r, m = rotation("E", E), finite("r", r, 3), finite("m", m, 6)
+    w = m[..., :3]
+    return _turn(E, w, m[..., 3:] - np.cross(r, w))
+
+
+def apply_force(E: Any, r: Any, f: Any) -> np.ndarray:
+    """Return X* f = [E (n - r x f); E f] of arrays (..., 6).
+
+    Source: GUIDE (12); SV-4.3; KIM-1.3, KIM-1.5.
+    """
+    E, r, f = rotation("E", E), finite("r", r, 3), finite("f", f, 6)
+    lin = f[..., 3:]
+    return _turn(E, f[..., :3] - np.cross(r, lin), lin)
+
+
+def unapply_motion(E: Any, r: Any, m: Any) -> np.ndarray:
+    """Undo apply_motion: [E.T w; E.T v + r x E.T w].
+
+    Source: GUIDE (11); SV-4.2; KIM-1.3.
+    """
+    m = finite("m", m, 6)
+    back = _turn(np.swapaxes(rotation("E", E), -1, -2), m[..., :3], m[..., 3:])
+    shift = np.cross(finite("r", r, 3), back[..., :3])
+    return _joined(back[..., :3], back[..., 3:] + shift)
+
+
+def unapply_force(E: Any, r: Any, f: Any) -> np.ndarray:
+    """Undo apply_force: [E.T n + r x E.T f; E.T f].
+
+    Source: GUIDE (12); SV-4.3; KIM-1.3.
+    """
+    f = finite("f", f, 6)
+    back = _turn(np.swapaxes(rotation("E", E), -1, -2), f[..., :3], f[..., 3:])
+    shift = np.cross(finite("r", r, 3), back[..., 3:])
+    return _joined(back[..., :3] + shift, back[..., 3:])
+
+
+def _joined(ang: np.ndarray, lin: np.ndarray) -> np.ndarray:
+    return np.concatenate(np.broadcast_arrays(ang, lin), axis=-1)
+
+
+def _turn(E: np.ndarray, ang: np.ndarray, lin: np.ndarray) -> np.ndarray:
+    return _joined((E @ ang[..., None])[..., 0], (E @ lin[..., None])[..., 0])
+
+
+def hat(x: Any) -> np.ndarray:
+    """Return the element [[w x, v], [0, 0]] of se(3), (..., 4, 4), of twists (..., 6).
+
+    Source: GUIDE, section 8; SV-11.4; KIM-1.2.
+    """
+    x = finite("x", x, 6)
+    out = np.zeros((*x.shape[:-1], 4, 4))
+    out[..., :3, :3], out[..., :3, 3] = skews(x[..., :3]), x[..., 3:]
+    return out
+
+
+def vee(M: Any) -> np.ndarray:
+    """Undo hat; a matrix that is not in se(3) is a ValueError.
+
+    Source: GUIDE, section 8; SV-11.4; KIM-1.2.
+    """
+    M = finite("M", M, 4, 4)
+    if np.any(M[..., 3, :] != 0):
+        raise ValueError("M is not in se(3): its last row must be zero")
+    return np.concatenate([unskew(M[..., :3, :3]), M[..., :3, 3]], axis=-1)
+
+
+def exp(x: Any) -> np.ndarray:
+    """Return the pose T = exp(hat x), (..., 4, 4), of twists times time (..., 6).
+
+        T = [[exp3(w), dexp3(w) v], [0, 1]]
+
+    Source: GUIDE, section 8; SV-11.4; KIM-S1.
+    """
+    x = finite("x", x, 6)
+    out = np.zeros((x.size // 6, 4, 4))
+    for T, row in zip(out, x.reshape(-1, 6).tolist(), strict=True):
+        w = Vector(row[:3])
+        T[:3, :3] = exp3(w)
+        T[:3, 3] = dexp3(w) @ Vector(row[3:])
+        T[3, 3] = 1.0
+    return out.reshape(*x.shape[:-1], 4, 4)
+
+
+def log(T: Any) -> np.ndarray:
+    """Undo exp, for poses (..., 4, 4); the angle is at most pi.
+
+    Source: GUIDE, section 8; SV-11.4; KIM-S1.
+    """
+    T = finite("T", T, 4, 4)
+    rotation("T[:3, :3]", T[..., :3, :3])
+    if np.any(T[..., 3, :] != (0, 0, 0, 1)):
+        raise ValueError("T is not a pose: its last row must be 0 0 0 1")
+    turns = quaternion(T[..., :3, :3]).reshape(-1, 4).tolist()
+    shifts = T[..., :3, 3].reshape(-1, 3).tolist()
+    out = np.zeros((len(turns), 6))
+    for row, q, p in zip(out, turns, shifts, strict=True):
+        w = quat_log(Vector(q))
+        row[:3] = w
+        row[3:] = dexp3_inverse(w) @ Vector(p)
+    return out.reshape(*T.shape[:-2], 6)

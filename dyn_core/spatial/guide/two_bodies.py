@@ -1,0 +1,301 @@
+"""Two bodies and a hinge, solved four ways: the worked example of the guide.
+
+A force acts on body 1; a revolute joint connects it to body 2; nothing else holds them.
+What are the accelerations, and what passes through the joint?
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dyn_core.spatial import (
+    Force,
+    Motion,
+    MotionSubspace,
+    RigidInertia,
+    Transform,
+    Vector,
+    conventions,
+    cross,
+    skew,
+)
+from dyn_core.spatial.guide import bodies, geometry
+
+
+@dataclass(frozen=True)
+class Body:
+    """One body, in the words of 3-D mechanics.
+
+    Attributes:
+        m: Mass [kg].
+        C: Centre of mass, 3 [m].
+        I: Rotational inertia about it, 3x3 [kg·m²].
+    """
+
+    m: float
+    C: np.ndarray
+    I: np.ndarray
+
+    def spatial(self) -> RigidInertia:
+        """Return the same body as a spatial inertia at the origin."""
+        return bodies.rigid_body(self.m, self.C, self.I)
+
+
+@dataclass(frozen=True)
+class HingedPair:
+    """Two bodies, the hinge between them and the load on body 1.
+
+    Attributes:
+        body1, body2: The bodies.
+        P, s: A point of the hinge's axis, 3 [m]; its direction, 3.
+        f, n: Force through C1 [N] and couple [N·m] on body 1, 3 each.
+    """
+
+    body1: Body
+    body2: Body
+    P: np.ndarray
+    s: np.ndarray
+    f: np.ndarray
+    n: np.ndarray
+
+    def axis(self) -> Motion:
+        """Return the hinge's axis as a motion."""
+        return geometry.screw_axis(self.s, self.P)
+
+    def load(self) -> Force:
+        """Return the load as one spatial force at the origin."""
+        moment = np.cross(self.body1.C, self.f) + self.n
+        return Force(moment.tolist(), self.f.tolist())
+
+
+@dataclass(frozen=True)
+class Answer3D:
+    """Solution by 3-D vectors.
+
+    Attributes:
+        a1: Acceleration of C1, 3 [m/s²].
+        wd1: Angular acceleration of body 1, 3 [rad/s²].
+        alpha: Acceleration of the hinge [rad/s²].
+        matrix: [[A, B], [C, D]], 6x6: [f; n] = matrix [a1; wd1].
+    """
+
+    a1: np.ndarray
+    wd1: np.ndarray
+    alpha: float
+    matrix: np.ndarray
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Solution by spatial vectors, all at the origin.
+
+    Attributes:
+        a1, a2: Accelerations of the bodies.
+        qdd: Acceleration of the hinge [rad/s²].
+        f_J: Force that body 1 passes to body 2 through the hinge.
+        IA: Inertia that the load feels, 6x6 (articulated-body inertia); None where it
+            was not needed.
+    """
+
+    a1: Motion
+    a2: Motion
+    qdd: float
+    f_J: Force
+    IA: np.ndarray | None = None
+
+
+K7 = HingedPair(
+    Body(2.0, np.array((0.3, -0.1, 0.2)), np.diag((0.10, 0.12, 0.08))),
+    Body(
+        1.5,
+        np.array((0.9, 0.4, -0.3)),
+        np.array(((0.05, 0.01, 0.0), (0.01, 0.06, -0.005), (0.0, -0.005, 0.04))),
+    ),
+    P=np.array((0.55, 0.15, 0.05)),
+    s=np.array((1.0, 2.0, 2.0)) / 3,
+    f=np.array((1.0, -2.0, 3.0)),
+    n=np.array((0.4, 0.3, -0.2)),
+)
+
+
+def _tilde(r: np.ndarray) -> np.ndarray:
+    return np.asarray(skew(r.tolist()), float)
+
+
+def _inertia_along_joint(inertia: float) -> float:
+    """Return s . I2 s, or refuse a hinge along which body 2 has no inertia."""
+    if not inertia > 0:
+        raise ValueError(
+            f"the inertia of body 2 along the joint is {inertia}; it must be positive:"
+            " give the axis a direction and body 2 a mass"
+        )
+    return inertia
+
+
+def two_body_3d(case: HingedPair) -> Answer3D:
+    """Return the accelerations of two bodies at rest, by 3-D vectors.
+
+        alpha = -s.T (K.T wd1 - m2 r2~ a1) / (s.T J s)
+        J = I2 - m2 r2~ r2~,  K = J + m2 r1~ r2~,  [f; n] = [[A, B], [B.T, D]] [a1; wd1]
+
+    Args:
+        case: The problem; r1 and r2 go from the centres of mass to P.
+
+    Source: GUIDE appendix A (S1)-(S32); SV-10.1.
+    """
+    one, two, s = case.body1, case.body2, case.s
+    r1, r2 = _tilde(case.P - one.C), _tilde(case.P - two.C)
+    m1, m2 = one.m, two.m
+    J = two.I - m2 * r2 @ r2
+    K = J + m2 * r1 @ r2
+    d = _inertia_along_joint(float(s @ J @ s))
+    A = (m1 + m2) * np.eye(3) + m2**2 * r2 @ np.outer(s, s) @ r2 / d
+    B = m2 * (r2 - r1) - m2 * r2 @ np.outer(s, s) @ K.T / d
+    D = one.I + two.I - m2 * (r1 - r2) @ (r1 - r2) - K @ np.outer(s, s) @ K.T / d
+    matrix = np.block([[A, B], [B.T, D]])
+    solution = np.linalg.solve(matrix, np.concatenate([case.f, case.n]))
+    a1, wd1 = solution[:3], solution[3:]
+    alpha = -float(s @ (K.T @ wd1 - m2 * r2 @ a1)) / d
+    return Answer3D(a1, wd1, alpha, matrix)
+
+
+def two_body_spatial(I1: RigidInertia, I2: RigidInertia, s: Motion, f: Force) -> Answer:
+    """Return the accelerations of two bodies at rest, by spatial vectors.
+
+        IA = I1 + I2 - I2 s s.T I2 / (s.T I2 s),   a1 = IA^-1 f
+        alpha = -s.T I2 a1 / (s.T I2 s),           f_J = I2 (a1 + s alpha)
+
+    Args:
+        I1, I2: Inertias of the bodies.
+        s: Axis of the joint.
+        f: Force on body 1.
+
+    Source: GUIDE appendix B (S33)-(S39); SV-10.2, SV-10.3.
+    """
+    U = I2 @ s
+    d = _inertia_along_joint(s @ U)
+    IA = np.asarray(I1) + np.asarray(I2) - np.outer(list(U), list(U)) / d
+    a1 = Motion.of(np.linalg.solve(IA, list(f)).tolist())
+    alpha = -(U @ a1) / d
+    a2 = a1 + s * alpha
+    return Answer(a1, a2, alpha, I2 @ a2, IA)
+
+
+@dataclass(frozen=True)
+class Moving:
+    """Motion of two bodies, and the other forces on them.
+
+    Attributes:
+        v1: Velocity of body 1 at the origin.
+        qd: Velocity of the hinge [rad/s].
+        tau: Torque of the hinge [N·m].
+        g: Field of gravity, 3 [m/s²].
+    """
+
+    v1: Motion
+    qd: float
+    tau: float
+    g: tuple[float, float, float] = (0.0, 0.0, -9.81)
+
+
+K8 = Moving(Motion.of((0.2, -0.3, 0.5, 0.4, 0.1, -0.2)), qd=0.8, tau=0.35)
+
+
+def _biases(
+    I1: RigidInertia, I2: RigidInertia, s: Motion, state: Moving
+) -> tuple[Force, Force, Motion]:
+    """Return the bias forces p1, p2 and c = v1 x v2, the acceleration that s adds."""
+    v2 = state.v1 + s * state.qd
+    p1 = bodies.bias_force(I1, state.v1, bodies.gravity_force(I1, state.g))
+    p2 = bodies.bias_force(I2, v2, bodies.gravity_force(I2, state.g))
+    return p1, p2, cross(state.v1, v2)
+
+
+def two_body_moving(
+    I1: RigidInertia, I2: RigidInertia, s: Motion, f: Force, state: Moving
+) -> Answer:
+    """Return the accelerations of two bodies that move: the joint is eliminated with s.
+
+        pA = p1 + p2 + I2 c + I2 s (tau - s.T (I2 c + p2)) / (s.T I2 s)
+        a1 = IA^-1 (f - pA),   qdd = (tau - s.T (I2 (a1 + c) + p2)) / (s.T I2 s)
+
+    Args:
+        I1, I2: Inertias of the bodies.
+        s: Axis of the joint.
+        f: Force on body 1 besides gravity.
+        state: Velocities, torque, gravity.
+
+    Source: GUIDE appendix B, carried on; SV-10.5, SV-6.4.
+    """
+    p1, p2, c = _biases(I1, I2, s, state)
+    U = I2 @ s
+    d = _inertia_along_joint(s @ U)
+    IA = np.asarray(I1) + np.asarray(I2) - np.outer(list(U), list(U)) / d
+    pA = p1 + p2 + I2 @ c + U * ((state.tau - s @ (I2 @ c + p2)) / d)
+    a1 = Motion.of(np.linalg.solve(IA, list(f - pA)).tolist())
+    qdd = (state.tau - s @ (I2 @ (a1 + c) + p2)) / d
+    a2 = a1 + c + s * qdd
+    return Answer(a1, a2, qdd, I2 @ a2 + p2, IA)
+
+
+def two_body_kkt(
+    I1: RigidInertia, I2: RigidInertia, s: Motion, f: Force, state: Moving
+) -> Answer:
+    """Return the same accelerations with the joint as a constraint, by its T.
+
+        I1 a1 + T l = f - p1 - e,   I2 a2 - T l = e - p2,   T.T (a2 - a1) = T.T c
+
+    e is any force with s.T e = tau; f_J = e + T l. The lines of a1, a2 and of the
+    multipliers l form one symmetric system.
+
+    Args:
+        I1, I2: Inertias of the bodies.
+        s: Axis of the joint.
+        f: Force on body 1 besides gravity.
+        state: Velocities, torque, gravity.
+
+    Source: GUIDE (31)-(34); SV-9.7.
+    """
+    p1, p2, c = _biases(I1, I2, s, state)
+    axis = np.array(list(s))
+    T = geometry.complement(np.asarray(MotionSubspace([s])))
+    e = Force.of((axis * (state.tau / (axis @ axis))).tolist())
+    O = np.zeros((6, 6))
+    left = np.block(
+        [
+            [np.asarray(I1), O, T],
+            [O, np.asarray(I2), -T],
+            [T.T, -T.T, np.zeros((5, 5))],
+        ]
+    )
+    right = [*(f - p1 - e), *(e - p2), *(-T.T @ list(c))]
+    x = np.linalg.solve(left, right)
+    a1, a2 = Motion.of(x[:6].tolist()), Motion.of(x[6:12].tolist())
+    qdd = float(axis @ list(a2 - a1 - c)) / float(axis @ axis)
+    return Answer(a1, a2, qdd, e + Force.of((T @ x[12:]).tolist()))
+
+
+def same_inertia(case: HingedPair, IA: np.ndarray) -> np.ndarray:
+    """Return the 6x6 matrix of the 3-D solution from IA: shift to C1, swap the blocks.
+
+    A congruence: where IA is symmetric positive definite, so is the other.
+
+    Source: GUIDE (S27); SV-10.3.
+    """
+    to_C1 = Transform.of_pose(np.eye(3), Vector(case.body1.C.tolist()))
+    back = np.asarray(to_C1.inverse, float)
+    return conventions.swap_matrix(back.T @ IA @ back)
+
+
+def same_answer(case: HingedPair, answer: Answer) -> Answer3D:
+    """Return a spatial answer at rest in the words of 3-D mechanics.
+
+    At rest the classical acceleration of C1 is the linear part about C1.
+
+    Source: GUIDE appendix B; SV-10.4.
+    """
+    a1 = np.array(list(geometry.shifted(answer.a1, case.body1.C)))
+    matrix = same_inertia(case, np.asarray(answer.IA))
+    return Answer3D(a1[3:], a1[:3], answer.qdd, matrix)

@@ -1,0 +1,85 @@
+"""Spatial values with their derivative along a direction.
+
+A spatial value made of Taylor numbers has a value and a derivative, each of its kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from dyn_core.numbers.taylor import DIRECTION, Taylor, derivatives, taylor
+from dyn_core.spatial import (
+    Force,
+    Matrix,
+    Motion,
+    MotionSubspace,
+    RigidInertia,
+    Symmetric,
+    Transform,
+    Vector,
+)
+
+
+def with_slopes(x: Iterable[Any], d: Iterable[Any]) -> Vector:
+    """Return numbers with their derivatives along a direction, entry by entry."""
+    return Vector(taylor(a, b) for a, b in zip(x, d, strict=True))
+
+
+def value_of(thing: Any) -> Any:
+    """Return a number or spatial value without its derivative."""
+    return _each(lambda x: derivatives(x)[0], thing)
+
+
+def slope_of(thing: Any) -> Any:
+    """Return the derivative of a number or spatial value, as a value of its kind.
+
+    That of an inertia has the ten numbers' derivatives. A Transform has none of its
+    kind: see variation_of.
+    """
+    return _each(lambda x: derivatives(x)[1], thing)
+
+
+def variation_of(X: Transform) -> Motion:
+    """Return vee(T^-1 dT) of the pose T that X belongs to, in the frame X goes to.
+
+        dX = -(h x) X
+
+    Source: KIM-4.1.
+    """
+    E, dE, dr = value_of(X.E), slope_of(X.E), slope_of(X.r)
+    W = E @ dE.T
+    pairs = ((2, 1), (0, 2), (1, 0))
+    return Motion([(W[i, j] - W[j, i]) * 0.5 for i, j in pairs], E @ dr)
+
+
+def has_slope(thing: Any) -> bool:
+    """Return whether some entry of a spatial value has a derivative."""
+    flags: list[bool] = []
+
+    def note(x: Any) -> Any:
+        flags.append(isinstance(x, Taylor) and x.rank == DIRECTION)
+        return x
+
+    _each(note, thing)
+    return any(flags)
+
+
+def _each(function: Callable[[Any], Any], thing: Any) -> Any:
+    """Apply a function to each number of a spatial value."""
+    if isinstance(thing, (Motion, Force)):
+        return type(thing).of(map(function, thing))
+    if isinstance(thing, Vector):
+        return Vector(map(function, thing))
+    if isinstance(thing, Matrix):
+        return Matrix(map(function, row) for row in thing.rows)
+    if isinstance(thing, MotionSubspace):
+        return MotionSubspace(_each(function, column) for column in thing)
+    if isinstance(thing, Symmetric):
+        return Symmetric(map(function, thing.entries))
+    if isinstance(thing, RigidInertia):
+        parts = (_each(function, part) for part in (thing.m, thing.h, thing.I))
+        return RigidInertia(*parts)
+    if isinstance(thing, Transform):
+        return Transform(_each(function, thing.E), _each(function, thing.r))
+    return function(thing)

@@ -1,0 +1,75 @@
+"""The factor of velocity-product forces: how v x* I v changes with v."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dyn_core.spatial.inertia import ForceSubspace, MotionSubspace, RigidInertia
+from dyn_core.spatial.vectors import Force, Matrix, Motion, Vector, cross3
+
+
+class VelocityProduct:
+    """Twice the factor B of the velocity-product forces of bodies with inertia.
+
+        d(v x* I v) = B dv + ... ;   B m = -2 [G w; p x w],   m = [w; .]
+        G = [w_i] P + [h] [v_i],   p = m v_i + w_i x h
+
+    Twelve numbers: a rigid body's B acts on angular velocities only. They add up over
+    bodies in one frame.
+
+    Source: S. Singh, R. Russell and P. Wensing 2022, (29), for I with second moments P.
+    """
+
+    __slots__ = ("G", "p")
+
+    def __init__(self, G: Matrix, p: Vector) -> None:
+        self.G, self.p = G, p
+
+    @classmethod
+    def of(cls, I: RigidInertia, v: Motion) -> VelocityProduct:
+        """Make that of one body moving at v."""
+        w, o = v.ang, v.lin
+        columns = [cross3(w, Vector(row)) for row in I.second_moments.full().rows]
+        inner = I.h @ o
+        G = [[columns[j][i] + o[i] * I.h[j] for j in range(3)] for i in range(3)]
+        for i in range(3):
+            G[i][i] = G[i][i] - inner
+        return cls(Matrix(G), o * I.m + cross3(w, I.h))
+
+    def __add__(self, other: VelocityProduct) -> VelocityProduct:
+        return VelocityProduct(self.G + other.G, self.p + other.p)
+
+    def __matmul__(self, m: Motion | MotionSubspace) -> Any:
+        if isinstance(m, MotionSubspace):
+            return ForceSubspace(self @ column for column in m)
+        return Force((self.G @ m.ang) * -2.0, cross3(self.p, m.ang) * -2.0)
+
+    @property
+    def T(self) -> _ProductTransposed:
+        """Transpose: B.T m is a pure moment."""
+        return _ProductTransposed(self)
+
+    def seen_from(self, E: Matrix, r: Vector) -> VelocityProduct:
+        """Return X.T B X for the transform (E, r)."""
+        p = E.T @ self.p
+        turned = E.T @ self.G @ E
+        inner = r @ p
+        G = [[turned[i, j] + p[i] * r[j] for j in range(3)] for i in range(3)]
+        for i in range(3):
+            G[i][i] = G[i][i] - inner
+        return VelocityProduct(Matrix(G), p)
+
+
+class _ProductTransposed:
+    """B.T of a VelocityProduct."""
+
+    __slots__ = ("B",)
+
+    def __init__(self, B: VelocityProduct) -> None:
+        self.B = B
+
+    def __matmul__(self, m: Motion | MotionSubspace) -> Any:
+        if isinstance(m, MotionSubspace):
+            return ForceSubspace(self @ column for column in m)
+        moment = self.B.G.T @ m.ang - cross3(self.B.p, m.lin)
+        return Force(moment * -2.0, Vector.zeros(3))

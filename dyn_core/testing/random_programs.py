@@ -1,0 +1,123 @@
+"""Random algorithms over every operation, to compare engines with each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dyn_core.numbers import scalar
+from dyn_core.numbers.operations import OPERATIONS
+from dyn_core.problems import Port, Signature
+from dyn_core.solving.solver import TracedSolver
+from dyn_core.spatial import Vector
+from dyn_core.testing.models import chain
+
+ALGEBRA = ("add", "sub", "mul", "div", "neg", "abs", "sqrt", "floor")
+CONDITIONS = ("lt", "le", "eq", "where")
+SPECIAL = (0.0, -0.0, 1.0, -1.0, float("inf"), float("-inf"), float("nan"), 1e300,
+           -1e-310, 5e-324, 2.0**52 + 0.5, 1e16)  # fmt: skip
+TINY = 5e-324  # smallest positive number
+WIDTH = 4  # number of inputs of a random algorithm
+
+
+def random_algorithm(
+    seed: int, size: int = 40, functions: bool = True, everything: bool = False
+) -> Callable[[Sequence[Any]], list[Any]]:
+    """Return a random function of four numbers.
+
+    Args:
+        seed: Seed of the algorithm.
+        size: Number of operations.
+        functions: Whether sin, exp and the like occur, besides algebra and choices.
+        everything: Whether all values are returned, or the last eight.
+    """
+    others = [op for op in OPERATIONS if op not in ("and", "or", "not")]
+    ops = others if functions else [*ALGEBRA, *CONDITIONS]
+
+    def algorithm(x: Sequence[Any]) -> list[Any]:
+        rng = np.random.default_rng(seed)
+        values = [*x, 0.0, 1.0, -1.0, 0.5]
+        for _ in range(size):
+            op = ops[rng.integers(len(ops))]
+            a, b, c = (values[rng.integers(len(values))] for _ in range(3))
+            if op in CONDITIONS:
+                values.append(_choice(op, a, b, c))
+            else:
+                operands = (a, b)[: OPERATIONS[op].arity]
+                values.append(apply(op, *operands))
+        return values[WIDTH + 4 :] if everything else values[-8:]
+
+    return algorithm
+
+
+def _choice(op: str, a: Any, b: Any, c: Any) -> Any:
+    """Return a choice by comparisons and logical operations."""
+    condition = {"le": lambda: a <= b, "eq": lambda: scalar.equal(a, b)}
+    first = condition.get(op, lambda: a < b)()
+    other = scalar.logical_or(scalar.logical_not(first), b < c)
+    return scalar.where(scalar.logical_and(other, a <= c), b, c)
+
+
+def flat_program(
+    algorithm: Callable[[list[Any]], Sequence[Any]],
+    width: int,
+    outputs: int,
+    **choices: Any,
+) -> Any:
+    """Return a Program of a function of flat numbers.
+
+    Args:
+        algorithm: Function of a list of `width` numbers that returns `outputs` numbers.
+        width, outputs: Numbers of inputs and outputs.
+        choices: Options of build.
+    """
+    ports = (Port("x", (width,)),), (Port("y", (outputs,)),)
+
+    def of_vectors(model: Any, x: Vector) -> Vector:
+        return Vector(algorithm(list(x)))
+
+    solver = TracedSolver("flat", Signature("flat", *ports), of_vectors, by_joint=False)
+    return solver.build(chain(1), **choices)
+
+
+def ulps(values: np.ndarray, expected: Any) -> np.ndarray:
+    """Return the error in units of the last place; 0 where both are NaN."""
+    rounded = np.asarray(expected).astype(float)
+    with np.errstate(all="ignore"):
+        same = (values == expected) | (np.isnan(values) & np.isnan(rounded))
+        space = np.maximum(np.spacing(np.abs(rounded)), TINY)
+        return np.where(same, 0.0, np.abs(values - expected) / space)
+
+
+def newton_root(x: Sequence[Any]) -> list[Any]:
+    """Return the square root of x[0] by Newton's method, and the iterations."""
+    a = x[0]
+
+    def body(state: tuple) -> tuple:
+        y, n = state
+        return (y + a / y) * 0.5, n + 1.0
+
+    def cond(state: tuple) -> Any:
+        y, _ = state
+        return scalar.absolute(y * y - a) > 1e-12 * a
+
+    return list(scalar.loop((a, 0.0), body, cond, max=60))
+
+
+def apply(op: str, *operands: Any) -> Any:
+    """Apply an operation to floats or traced numbers."""
+    number = next((x for x in operands if isinstance(x, scalar.Number)), None)
+    if number is not None:
+        return number.apply(op, *operands)
+    return OPERATIONS[op].on_float(*operands)
+
+
+def random_rows(seed: int, rows: int) -> np.ndarray:
+    """Return inputs of random algorithms: normal numbers and some special values."""
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=(rows, WIDTH)) * 10.0 ** rng.integers(-3, 4, (rows, WIDTH))
+    special = rng.random((rows, WIDTH)) < 0.15
+    values[special] = rng.choice(SPECIAL, special.sum())
+    return values

@@ -1,0 +1,130 @@
+"""Laws of responses of accelerations to forces, against dense algebra."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dyn_core.model.coordinates import split_q, split_v
+from dyn_core.spatial import Motion, Vector
+from dyn_core.testing.case import Case, Pairs
+
+
+def response_is_dense_algebra(case: Case) -> Pairs:
+    """dqdd = H^-1 (tau + sum_i J_i.T f_ext_i),  da_i = J_i dqdd"""
+    tau, f = case.qdd, case.f_ext
+    qdd, a = case.program()(case.q, tau, f)
+    J = body_jacobians(case)
+    H = case.other("crba")(case.q)
+    pull = sum((J[i].T @ f[i] for i in range(case.model.nb)), np.zeros(case.model.nv))
+    yield H @ qdd, tau + pull
+    yield a, np.array([M @ qdd for M in J]).reshape(a.shape)
+
+
+def body_jacobians(case: Case) -> list[np.ndarray]:
+    """Return J_i of each body in its frame, from unit velocities."""
+    model, columns = case.model, []
+    q = split_q(model, Vector(case.q.tolist()))
+    X: list[Any] = [None]
+    for i in model.bodies:
+        X.append(model.joint[i].X(q[i]) @ model.Xtree[i])
+    for unit in np.eye(model.nv):
+        rates, v = split_v(model, Vector(unit.tolist())), [Motion.zero()]
+        for i in model.bodies:
+            S = model.joint[i].S(q[i])
+            v.append(X[i] @ v[model.parent[i]] + S @ rates[i])
+        columns.append([list(m) for m in v[1:]])
+    stack = np.array(columns, float).reshape(model.nv, model.nb, 6)
+    return [stack[:, i, :].T for i in range(model.nb)]
+
+
+def self_responses_are_dense_algebra(case: Case) -> Pairs:
+    """Omega_ii = J_i H^-1 J_i.T"""
+    omega = case.program()(case.q)
+    H = case.other("crba")(case.q)
+    for i, J in enumerate(body_jacobians(case)):
+        yield omega[i], J @ np.linalg.solve(H, J.T)
+
+
+def cross_response_is_dense_algebra(case: Case) -> Pairs:
+    """Omega = J_moved H^-1 J_pushed.T;  exchanged, it is transposed"""
+    options = case.options(case.solver)
+    names = options["moved"], options["pushed"]
+    J = [case.other("jacobian", frame=name)(case.q) for name in names]
+    H = case.other("crba")(case.q)
+    omega = case.program()(case.q)
+    yield omega, J[0] @ np.linalg.solve(H, J[1].T)
+    yield case.program(moved=names[1], pushed=names[0])(case.q), omega.T
+
+
+def a_virtual_force_moves_what_omega_says(case: Case) -> Pairs:
+    """FD(f_ext + df) - FD(f_ext) = H^-1 J.T df;  its motion is Omega df"""
+    to, pushed_link = (case.options(case.solver)[key] for key in ("moved", "pushed"))
+    frame = case.model.frame(pushed_link)
+    if frame.body == 0:
+        return
+    fd = case.other("aba", inputs=["f_ext"])
+    df, f = case.rng.normal(size=6), np.zeros((case.model.nb, 6))
+    f[frame.body - 1] = np.asarray(frame.X, float).T @ df
+    pushed = fd(case.q, case.qd, case.qdd, f) - fd(case.q, case.qd, case.qdd, 0 * f)
+    J = case.other("jacobian", frame=to)(case.q)
+    yield case.program()(case.q) @ df, J @ pushed
+
+
+def delassus_is_dense_algebra(case: Case) -> Pairs:
+    """G = J H^-1 J.T, symmetric and positive semidefinite"""
+    W = case.rng.normal(size=(4, 6))
+    G = case.program()(case.q, W)
+    J = case.other("constraint_jacobian")(case.q, W)
+    H = case.other("crba")(case.q)
+    yield G, J @ np.linalg.solve(H, J.T)
+    yield G, G.T
+    yield min(0.0, float(np.linalg.eigvalsh(G).min())), 0.0
+
+
+def points_respond_as_dense_algebra_says(case: Case) -> Pairs:
+    """G = J H^-1 J.T for the velocities of points, v + w x p in base axes"""
+    poses = case.other("forward_kinematics")(case.q)
+    rows = []
+    for link, point in case.options(case.solver)["points"]:
+        R = poses[case.model.frame_names.index(link)][:3, :3]
+        J = case.other("jacobian", frame=link, reference="aligned")(case.q)
+        arm = R @ np.asarray(point)
+        rows.append(J[3:] - np.cross(arm, J[:3], axisb=0, axisc=0))
+    J = np.concatenate(rows)
+    G, H = case.program()(case.q), case.other("crba")(case.q)
+    yield G, J @ np.linalg.solve(H, J.T)
+    yield min(0.0, float(np.linalg.eigvalsh(G).min())), 0.0
+
+
+def rows_move_as_their_jacobian_says(case: Case) -> Pairs:
+    """sigma_k = W_k . (v_link - v_other) = (J qd)_k"""
+    W = case.rng.normal(size=(4, 6))
+    options = case.options(case.solver)
+    sigma = case.program()(case.q, W) @ case.qd
+    for k, (link, other) in enumerate(options["rows"]):
+        v = _world_velocity(case, link)
+        if other is not None:
+            v = v - _world_velocity(case, other)
+        yield sigma[k], W[k] @ v
+    for k, name in enumerate(options["joint_rows"], len(W)):
+        rate = case.qd[case.model.v_slice(name)][0]
+        rule = case.model.followers.get(name)
+        yield sigma[k], rate if rule is None else rate * rule.multiplier
+
+
+def _world_velocity(case: Case, link: str) -> np.ndarray:
+    program = case.other("frame_velocity", frame=link, reference="world")
+    return np.asarray(program(case.q, case.qd))
+
+
+def lambda_inverts_the_response(case: Case) -> Pairs:
+    """Lambda (J H^-1 J.T + damping) = 1, in every reference and part"""
+    H = case.other("crba")(case.q)
+    for reference in ("local", "world", "aligned"):
+        J = case.other("jacobian", reference=reference)(case.q)
+        for part, rows in (("full", J), ("angular", J[:3]), ("linear", J[3:])):
+            inertia = case.program(reference=reference, part=part)(case.q)
+            response = rows @ np.linalg.solve(H, rows.T) + 0.1 * np.eye(len(rows))
+            yield inertia @ response, np.eye(len(rows))

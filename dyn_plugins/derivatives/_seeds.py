@@ -1,0 +1,258 @@
+"""What each joint, body and external force contributes to a derivative by a scalar.
+
+Joints and the Model run on Taylor numbers here, once; the recursions get values and
+slopes.
+"""
+
+from dataclasses import dataclass
+
+from dyn_core.authoring import (
+    Force,
+    Motion,
+    Vector,
+    cross,
+    cross3,
+    has_slope,
+    position_rate,
+    resistance,
+    slope_of,
+    split_q,
+    split_v,
+    value_of,
+    variation_of,
+    with_slopes,
+)
+from dyn_core.errors import UnsupportedError
+from dyn_core.model import parameter_paths
+
+FIXED = ("body", "base", "point")  # where an external force stays as the body moves
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """Values and slopes by body; entry 0 is unused.
+
+    Attributes:
+        X: Transform from the parent; dX = -(dh x) X.
+        dh: vee(T^-1 dT) of the body's pose in its parent.
+        S, vJ, cJ: Of its joint: motion subspace, velocity, bias; and their slopes.
+        I, armature, f_ext: Inertia, rotors, force from outside; and their slopes.
+        a_0: Acceleration of the base that stands for gravity; and its slope.
+        taken: What friction and springs take, nv; and its slope.
+
+    Source: KIM-4.5.
+    """
+
+    X: list
+    dh: list
+    S: list
+    dS: list
+    vJ: list
+    dvJ: list
+    cJ: list
+    dcJ: list
+    I: tuple
+    dI: list
+    armature: tuple
+    darmature: list
+    f_ext: list
+    df_ext: list
+    a_0: Motion
+    da_0: Motion
+    taken: Vector
+    dtaken: Vector
+
+
+@dataclass(frozen=True)
+class Direction:
+    """A direction of change, besides that of accelerations and joint forces.
+
+    Attributes:
+        dq, dqd: Displacement and change of velocity, nv.
+        f_ext, df_ext: Forces on bodies and their own change, body coordinates.
+        dp: Change of the parameter's numbers.
+        parameter: Path of a parameter, or None.
+        f_ext_fixed: body, base or point: see forces_along.
+        f_ext_points: By link: point of action, in the link's frame.
+    """
+
+    dq: Vector
+    dqd: Vector
+    f_ext: list
+    df_ext: list
+    dp: Vector | None = None
+    parameter: str | None = None
+    f_ext_fixed: str = "body"
+    f_ext_points: dict | None = None
+
+
+def parameter_along(model, parameter, dp):
+    """Return a parameter's numbers with their derivatives, or nothing."""
+    if parameter is None:
+        return {}
+    rates = dp if hasattr(dp, "__iter__") else [dp]
+    return {parameter: with_slopes(parameter_paths.numbers(model, parameter), rates)}
+
+
+def moved_model(model, changed):
+    """Return the Model with derivatives in some numbers."""
+    return parameter_paths.with_values(model, changed) if changed else model
+
+
+def moved_position(model, q, dq):
+    """Return the position that moves along a displacement: T -> T exp(S dq)."""
+    return with_slopes(q, position_rate(model, q, dq))
+
+
+def seeds(model, q, qd, along):
+    """Return what a recursion needs for a derivative along a direction.
+
+        dh = XJ h_tree + S dq,   dS, dvJ, dcJ: the joint on q + eps dq, qd + eps dqd
+
+    Args:
+        model: Robot.
+        q, qd: Joint positions and velocities, nq and nv.
+        along: The Direction.
+
+    Source: KIM-4.1, KIM-4.5.
+    """
+    moved = moved_model(model, parameter_along(model, along.parameter, along.dp))
+    q_moved, qd_moved = moved_position(model, q, along.dq), with_slopes(qd, along.dqd)
+    q_joint, q_moved_joint = split_q(model, q), split_q(model, q_moved)
+    rate_moved, turn = split_v(model, qd_moved), split_v(model, along.dq)
+    X, dh, S, vJ, cJ = [None], [None], [None], [None], [None]
+    for i in model.bodies:
+        joint = moved.joint[i]
+        XJ = model.joint[i].X(q_joint[i])
+        X.append(XJ @ model.Xtree[i])
+        S.append(joint.S(q_moved_joint[i]))
+        vJ.append(joint.vJ(q_moved_joint[i], rate_moved[i]))
+        cJ.append(joint.cJ(q_moved_joint[i], rate_moved[i]))
+        h = value_of(S[i]) @ turn[i]
+        if moved.Xtree[i] is not model.Xtree[i]:
+            h = h + XJ @ variation_of(moved.Xtree[i])
+        if joint is not model.joint[i] and has_slope(joint.X(q_joint[i])):
+            h = h + variation_of(joint.X(q_joint[i]))
+        dh.append(h)
+    taken = resistance(moved, q_moved, qd_moved)
+    return Seeds(
+        X,
+        dh,
+        *(side(part) for part in (S, vJ, cJ) for side in (_values, _slopes)),
+        model.I,
+        _slopes(moved.I),
+        model.armature,
+        _slopes(moved.armature),
+        along.f_ext,
+        forces_along(model, X, dh, along),
+        -model.a_grav,
+        slope_of(-moved.a_grav),
+        value_of(taken),
+        slope_of(taken),
+    )
+
+
+def _values(parts):
+    return [None, *map(value_of, parts[1:])]
+
+
+def _slopes(parts):
+    return [None, *map(slope_of, parts[1:])]
+
+
+def forces_along(model, X, dh, along):
+    """Return how external forces change in body coordinates as the bodies move.
+
+        body:   df = df_ext                    constant in the body
+        base:   df = df_ext - h x* f           constant in the base, about its origin
+        point:  df = df_ext + (r x f' + n'; f'),   f' = -w x f,   n' = -w x (n - r x f)
+                constant in the base's axes, acting at the body's point r
+
+        h_i = X h_p + dh_i,   w its angular part; r is the body's origin unless given
+
+    Source: KIM-4.5.
+    """
+    if along.f_ext_fixed == "body":
+        return along.df_ext
+    points = points_by_body(model, along.f_ext_points)
+    h, changes = [Motion.zero()], [Force.zero()]
+    for i in model.bodies:
+        h.append(X[i] @ h[model.parent[i]] + dh[i])
+        f, w = along.f_ext[i], h[i].ang
+        if along.f_ext_fixed == "base":
+            changes.append(along.df_ext[i] - cross(h[i], f))
+            continue
+        push = -cross3(w, f.lin)
+        couple = -cross3(w, f.ang - cross3(points[i], f.lin))
+        change = Force(cross3(points[i], push) + couple, push)
+        changes.append(along.df_ext[i] + change)
+    return changes
+
+
+def points_by_body(model, points):
+    """Return where the force on each body acts, body coordinates."""
+    by_body = [Vector.zeros(3)] * (model.nb + 1)
+    taken = set()
+    for link, point in (points or {}).items():
+        frame = model.frame(link)
+        point = tuple(float(x) for x in point)
+        if len(point) != 3:
+            raise UnsupportedError(
+                f"f_ext_points: '{link}' needs a point of 3 numbers, got {point}"
+            )
+        if frame.body in taken:
+            raise UnsupportedError(
+                f"f_ext_points: '{link}' is fixed to a link that has a point already;"
+                " valid: one for each moving body"
+            )
+        taken.add(frame.body)
+        by_body[frame.body] = frame.X.r + frame.X.E.T @ Vector(point)
+    return by_body
+
+
+def check_choices(name, model, choices):
+    """Return the choices of a build, with dp an input where there is a parameter."""
+    fixed, path = choices.get("f_ext_fixed", "body"), choices.get("parameter")
+    if fixed not in FIXED:
+        valid = ", ".join(FIXED)
+        raise UnsupportedError(f"{name}: f_ext_fixed {fixed!r}; valid: {valid}")
+    points_by_body(model, choices.get("f_ext_points"))
+    inputs = choices.get("inputs", ())
+    inputs = (inputs,) if isinstance(inputs, str) else tuple(inputs)
+    if path is None and "dp" in inputs:
+        raise UnsupportedError(
+            f"{name}: dp is the change of a parameter; valid: parameter='LINK.mass'"
+        )
+    if path is None:
+        return {**choices, "inputs": inputs}
+    check_path(name, model, path, choices.get("joint_friction", False), inputs)
+    more = () if "dp" in inputs else ("dp",)
+    return {**choices, "inputs": (*inputs, *more)}
+
+
+def check_path(name, model, path, rough, inputs):
+    """Refuse a parameter by which there is no derivative in this build."""
+    parameter_paths.numbers(model, path)
+    link, _, what = path.rpartition(".")
+    if what in ("damping", "friction") and not rough:
+        raise UnsupportedError(
+            f"{name}: {path} acts only where joint friction does; valid:"
+            " joint_friction=True"
+        )
+    if path == "time" and not model.driven:
+        raise UnsupportedError(
+            f"{name}: no joint is driven, so nothing depends on the time; valid:"
+            " parameters of links and joints"
+        )
+    clash = [x for x in inputs if link and x.rpartition(".")[0] == link]
+    if clash and what in (*parameter_paths.LINK, "origin"):
+        raise UnsupportedError(
+            f"{name}: {clash[0]} is an input of what {path} belongs to; valid: a"
+            " derivative by it, or another parameter of it as an input, not both"
+        )
+
+
+def sizes(model, options):
+    """Return the size of dp."""
+    path = options["parameter"]
+    return {"np": 0 if path is None else parameter_paths.size(model, path)}

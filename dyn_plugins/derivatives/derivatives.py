@@ -1,0 +1,221 @@
+"""First derivatives of inverse and forward dynamics, in closed form."""
+
+from dyn_core.authoring import (
+    Force,
+    ForceSubspace,
+    Matrix,
+    Motion,
+    MotionSubspace,
+    TracedSolver,
+    Vector,
+    VelocityProduct,
+    cross,
+    cross3,
+    hookimpl,
+    joint_factors,
+    rotation_rates,
+)
+from dyn_core.problems import (
+    FD_DERIVATIVES,
+    FORWARD_DYNAMICS,
+    ID_DERIVATIVES,
+    MASS_MATRIX,
+    MASS_MATRIX_INVERSE,
+)
+
+
+def id_derivatives(model, q, qd, qdd, f_ext):
+    """Return the derivatives of inverse dynamics, and H on the way.
+
+        d tau = dtau_dq dq + dtau_dqd dqd + H dqdd
+
+    dq is a displacement in the tangent space: q (+) dq, so dtau_dq is nv x nv for
+    quaternion joints too. Forces from outside stay fixed to their bodies.
+
+    Inputs and outputs: those of ID_DERIVATIVES.
+
+    Source: S. Singh, R. Russell and P. Wensing, Efficient analytical derivatives of
+    rigid-body dynamics using spatial vector algebra, 2022, Algorithm 1; here in body
+    coordinates, where S and what is crossed with it are mostly zeros; for joints whose
+    coordinates act together with the derivatives of S of KIM-2.4.
+    """
+    X, S, dS, Psi_dot, Psi_ddot, Psi_S_dot = ([None] * (model.nb + 1) for _ in range(6))
+    v, a = [Motion.zero()], [-model.a_grav]
+    IC, BC, fC = list(model.I), [None], [Force.zero()]
+    for i in model.bodies:
+        p, joint, I = model.parent[i], model.joint[i], model.I[i]
+        S[i], vJ, cJ = joint.S(q[i]), joint.vJ(q[i], qd[i]), joint.cJ(q[i], qd[i])
+        X[i] = joint.X(q[i]) @ model.Xtree[i]
+        v_p, a_p = X[i] @ v[p], X[i] @ a[p]
+        v.append(v_p + vJ)
+        a.append(a_p + S[i] @ qdd[i] + cJ + cross(v_p, vJ))
+        dS[i] = joint.S_slopes(q[i]) if joint.series is None else ()
+        rates = _subspace_rates(joint, S[i], dS[i], v_p, a_p, q[i], qd[i], qdd[i])
+        Psi_dot[i], Psi_ddot[i], Psi_S_dot[i] = rates
+        BC.append(VelocityProduct.of(I, v[i]))
+        fC.append(_inertial_force(I, v[i], a[i]) - f_ext[i])
+    dtau_dq, dtau_dqd, H = {}, {}, {}
+    for i in reversed(model.bodies):
+        t1 = BC[i] @ S[i] + IC[i] @ Psi_S_dot[i]
+        t2 = BC[i] @ Psi_dot[i] + IC[i] @ Psi_ddot[i] + _cross_force(S[i], fC[i])
+        t3 = BC[i].T @ S[i]
+        t4 = IC[i] @ S[i]
+        above = S[i].T @ t2, S[i].T @ t1
+        j = i
+        while j > 0:
+            dtau_dq[j, i] = S[j].T @ t2
+            dtau_dqd[j, i] = S[j].T @ t1
+            dtau_dq[i, j] = t3.T @ Psi_dot[j] + t4.T @ Psi_ddot[j]
+            dtau_dqd[i, j] = t3.T @ S[j] + t4.T @ Psi_S_dot[j]
+            H[i, j] = t4.T @ S[j]
+            t1, t2, t3, t4 = (X[j].T @ t for t in (t1, t2, t3, t4))
+            j = model.parent[j]
+        _complete_own_blocks(model, i, dS[i], fC[i], above, (dtau_dq, dtau_dqd, H))
+        p = model.parent[i]
+        if p > 0:
+            IC[p] = IC[p] + X[i].T @ IC[i] @ X[i]
+            BC[p] = BC[p] + X[i].T @ BC[i] @ X[i]
+            fC[p] = fC[p] + X[i].T @ fC[i]
+    return dtau_dq, dtau_dqd, H
+
+
+def _cross_force(S, f):
+    """Return S x* f, by columns."""
+    return ForceSubspace(cross(s, f) for s in S)
+
+
+def _inertial_force(I, v, a):
+    """Return I a + v x* I v, from the motion of points: fewer operations."""
+    U = rotation_rates(v.ang, a.ang)
+    return I.force_of(a.lin + cross3(v.ang, v.lin), U)
+
+
+def _subspace_rates(joint, S, dS, v_p, a_p, q, qd, qdd):
+    """Return Psi_dot, Psi_ddot and Psi_dot + S_dot of a joint.
+
+    Psi_dot and Psi_ddot say how velocity and acceleration change with its coordinates,
+    Psi_dot + S_dot how the acceleration changes with their rates.
+    """
+    if joint.series is None:
+        return _rates_together(S, dS, joint.cJ_slopes(q, qd), v_p, a_p, qd, qdd)
+    return _rates_in_series(joint, S, v_p, a_p, qd, qdd)
+
+
+def _rates_in_series(joint, S, v_p, a_p, qd, qdd):
+    """Return the rates of coordinates that act one after another, each of constant s.
+
+    Psi_dot = S_dot = v_p x s,   Psi_ddot = a_p x s + v_p x Psi_dot
+    """
+    Psi_dot, Psi_ddot = [None] * joint.nv, [None] * joint.nv
+    for k in joint.series:
+        Psi_dot[k] = cross(v_p, S[k])
+        Psi_ddot[k] = cross(a_p, S[k]) + cross(v_p, Psi_dot[k])
+        a_p = a_p + S[k] * qdd[k] + Psi_dot[k] * qd[k]
+        v_p = v_p + S[k] * qd[k]
+    Psi_dot = MotionSubspace(Psi_dot)
+    return Psi_dot, MotionSubspace(Psi_ddot), Psi_dot + Psi_dot
+
+
+def _rates_together(S, dS, dcJ, v_p, a_p, qd, qdd):
+    """Return the rates of coordinates that act together, with dS_k = dS/dq_k.
+
+    Psi_dot_k = v_p x s_k + dS_k qd,   S_dot = v x S + sum_k dS_k qd_k
+    Psi_ddot_k = a_p x s_k + v_p x Psi_dot_k + v x dS_k qd + dS_k qdd + dcJ/dq_k
+    """
+    v = v_p + S @ qd
+    moved = MotionSubspace(dS_k @ qd for dS_k in dS)
+    turned = cross(v_p, S)
+    Psi_dot = turned + moved
+    Psi_ddot = cross(a_p, S) + cross(v_p, turned) + cross(v_p, moved) + cross(v, moved)
+    Psi_ddot = Psi_ddot + MotionSubspace(dS_k @ qdd for dS_k in dS) + dcJ
+    by_column = zip(*dS, strict=True)
+    S_dot = cross(v, S) + MotionSubspace(MotionSubspace(s) @ qd for s in by_column)
+    return Psi_dot, Psi_ddot, Psi_dot + S_dot
+
+
+def _complete_own_blocks(model, i, dS, fC, above, blocks):
+    """Complete the blocks of a joint with itself.
+
+    Of coordinates in series, those before another are its ancestors: their entries are
+    those `above` the diagonal. Of coordinates that act together, S changes under fC.
+    """
+    dtau_dq, dtau_dqd, H = blocks
+    joint = model.joint[i]
+    dtau_dq[i, i] = _by_order(joint.series, above[0], dtau_dq[i, i])
+    dtau_dqd[i, i] = _by_order(joint.series, above[1], dtau_dqd[i, i])
+    if dS:
+        dS_f = Matrix(dS_k.T @ fC for dS_k in dS).T
+        dtau_dq[i, i] = dtau_dq[i, i] + dS_f
+    H[i, i] = _by_order(range(joint.nv), H[i, i].T, H[i, i])
+    H[i, i] = H[i, i] + Matrix.diagonal(model.armature[i])
+
+
+def _by_order(order, above, below):
+    """Return `above` where the coordinate of the row comes first, else `below`."""
+    place = {k: n for n, k in enumerate(order or ())}
+    n = range(len(below.rows))
+    return Matrix(
+        [(above if place.get(k, 0) < place.get(l, 0) else below)[k, l] for l in n]
+        for k in n
+    )
+
+
+def mass_matrix_inverse(model, q, mass_matrix):
+    """Return the inverse of the joint-space inertia.
+
+        Hinv H = 1
+
+    Inputs and outputs: those of MASS_MATRIX_INVERSE.
+
+    Source: RBDA, section 6.5: H = L.T D L has no fill-in on a tree.
+    """
+    return joint_factors(model, mass_matrix(q)).inverse()
+
+
+def fd_derivatives(model, q, qd, tau, f_ext, forward_dynamics, derivatives):
+    """Return the derivatives of forward dynamics, from those of inverse dynamics.
+
+        d qdd = dqdd_dq dq + dqdd_dqd dqd + Hinv dtau
+        dqdd_dq = -Hinv dtau_dq,   dqdd_dqd = -Hinv dtau_dqd   at qdd = FD(q, qd, tau)
+
+    Inputs and outputs: those of FD_DERIVATIVES.
+
+    Source: J. Carpentier and N. Mansard, Analytical derivatives of rigid body dynamics
+    algorithms, 2018, section V.
+    """
+    qdd = forward_dynamics(q, qd, tau, f_ext[1:])
+    dq, dqd, H = derivatives(q, qd, qdd, f_ext[1:])
+    factors = joint_factors(model, H)
+    inverse = factors.inverse()
+    slopes = []
+    for M in (dq, dqd):
+        columns = [factors.solve(Vector(c)) for c in zip(*M.rows, strict=True)]
+        slopes.append(-Matrix(columns).T if columns else M)
+    return qdd, slopes[0], slopes[1], inverse
+
+
+ID = TracedSolver("id_derivatives", ID_DERIVATIVES, id_derivatives, regrouped=True)
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solvers of this file."""
+    return [
+        ID,
+        TracedSolver(
+            "mass_matrix_inverse",
+            MASS_MATRIX_INVERSE,
+            mass_matrix_inverse,
+            slots={"mass_matrix": MASS_MATRIX},
+            fills={"mass_matrix": "crba"},
+            by_joint=False,
+        ),
+        TracedSolver(
+            "fd_derivatives",
+            FD_DERIVATIVES,
+            fd_derivatives,
+            slots={"forward_dynamics": FORWARD_DYNAMICS, "derivatives": ID_DERIVATIVES},
+            fills={"forward_dynamics": "aba", "derivatives": ID},
+            by_joint=False,
+        ),
+    ]

@@ -1,0 +1,272 @@
+"""Derivatives along a direction: of inverse, forward and hybrid dynamics, O(n) each.
+
+A direction is a displacement dq, changes dqd, dqdd or dtau, a change of external forces
+(inputs=["df_ext"]), and a change dp of a parameter of the Model (parameter=PATH).
+Joints and Models give their part of it by running on Taylor numbers (_seeds.py); the
+recursions are those of the book.
+"""
+
+from dataclasses import replace
+
+from dyn_core.authoring import (
+    Force,
+    Motion,
+    TracedSolver,
+    Vector,
+    cross,
+    cross3,
+    hookimpl,
+    join_force,
+    join_v,
+    rotation_rates,
+    slope_of,
+    split_q,
+    split_v,
+    value_of,
+    with_slopes,
+    without_springs,
+)
+from dyn_core.model import parameter_paths
+from dyn_core.problems import FD_DIRECTIONAL, HD_DIRECTIONAL, ID_DIRECTIONAL
+from dyn_plugins.derivatives._seeds import Direction, check_choices, seeds, sizes
+from dyn_plugins.dynamics._articulated import (
+    accelerations_from_forces,
+    articulated_joints,
+    transmitted_forces,
+)
+from dyn_plugins.dynamics.hybrid import (
+    hybrid_from_mask,
+    part_where,
+    prescribed_coordinates,
+    rotor_forces,
+    spread,
+)
+from dyn_plugins.dynamics.rnea import body_forces
+
+
+def inverse_along(model, seed, qdd, dqdd):
+    """Return the joint forces of a motion and their derivative along the seeds.
+
+        dV_i = X dV_p - dh x X V_p + dvJ,   dvJ = dS qd + S dqd
+        da_i = X da_p - dh x X a_p + dS qdd + S dqdd + dcJ + dV x vJ + V x dvJ
+        (V x vJ = X V_p x vJ: that is what stands below)
+        dF_i = dI a + I da + dV x* I V + V x* (dI V + I dV) - df_ext
+               + sum_children X.T (dF_k + dh_k x* F_k)
+        dtau_i = dS.T F + S.T dF
+
+    Args:
+        model: Robot.
+        seed: Seeds of its joints, bodies and external forces.
+        qdd, dqdd: Joint accelerations, nv, and how they change.
+
+    Returns:
+        tau and dtau, nv each, without what friction and springs take.
+
+    Source: KIM-4.2 (Table 5); ad_V is V x, and -ad_V^* is V x*.
+    """
+    qdd, dqdd = split_v(model, qdd), split_v(model, dqdd)
+    V, dV, a, da = [Motion.zero()], [Motion.zero()], [seed.a_0], [seed.da_0]
+    F, dF = [Force.zero()], [Force.zero()]
+    for i in model.bodies:
+        p, X, dh, S, dS = model.parent[i], seed.X[i], seed.dh[i], seed.S[i], seed.dS[i]
+        vJ, dvJ, I, dI = seed.vJ[i], seed.dvJ[i], seed.I[i], seed.dI[i]
+        V_p, a_p = X @ V[p], X @ a[p]
+        dV_p, da_p = X @ dV[p] - cross(dh, V_p), X @ da[p] - cross(dh, a_p)
+        V.append(V_p + vJ)
+        dV.append(dV_p + dvJ)
+        a.append(a_p + S @ qdd[i] + seed.cJ[i] + cross(V_p, vJ))
+        along = dS @ qdd[i] + S @ dqdd[i] + seed.dcJ[i]
+        da.append(da_p + along + cross(dV_p, vJ) + cross(V_p, dvJ))
+        force, change = body_force(I, dI, V[i], dV[i], a[i], da[i])
+        F.append(force - seed.f_ext[i])
+        dF.append(change - seed.df_ext[i])
+    tau, dtau = [None] * len(F), [None] * len(F)
+    for i in reversed(model.bodies):
+        p, X, S, dS = model.parent[i], seed.X[i], seed.S[i], seed.dS[i]
+        rotor, drotor = seed.armature[i], seed.darmature[i]
+        tau[i] = S.T @ F[i] + rotor * qdd[i]
+        dtau[i] = dS.T @ F[i] + S.T @ dF[i] + drotor * qdd[i] + rotor * dqdd[i]
+        F[p] = F[p] + X.T @ F[i]
+        dF[p] = dF[p] + X.T @ (dF[i] + cross(seed.dh[i], F[i]))
+    return join_force(model, tau), join_force(model, dtau)
+
+
+def body_force(I, dI, V, dV, a, da):
+    """Return I a + V x* I V and its derivative, from the motion of points.
+
+        F = I(a', U),   dF = dI(a', U) + I(da', dU)
+        a' = a_lin + w x v,   U = [alpha] + [w][w]
+
+    The force is linear in the classical acceleration a' of the origin and in U, and
+    linear in the ten numbers of I: nothing is a product of both sides' derivatives.
+
+    Args:
+        I, dI: Inertia, and how its ten numbers change.
+        V, dV, a, da: Spatial velocity and acceleration, and how they change.
+
+    Source: KIM-4.2, its line of dF_i, in the form of RBD5-4.1.
+    """
+    velocity = Motion(with_slopes(V.ang, dV.ang), with_slopes(V.lin, dV.lin))
+    turning = rotation_rates(velocity.ang, with_slopes(a.ang, da.ang))
+    point = with_slopes(a.lin, da.lin) + cross3(velocity.ang, velocity.lin)
+    here, along = value_of(point), value_of(turning)
+    change = I.force_of(slope_of(point), slope_of(turning))
+    return I.force_of(here, along), dI.force_of(here, along) + change
+
+
+def id_directional(
+    model, q, qd, qdd, dq, dqd, dqdd, f_ext, df_ext, dp, parameter, **fixed
+):
+    """Return the joint forces of a motion, and their derivative along a direction.
+
+        dtau = dtau_dq dq + dtau_dqd dqd + H dqdd + dtau_dp dp - sum_i J_i.T df_ext_i
+
+    dq is a displacement in the tangent space: T -> T exp(eps S dq) for every joint.
+
+    Inputs and outputs: those of ID_DIRECTIONAL.
+
+    Args:
+        parameter: Path of the parameter (model/parameter_paths.py), or None.
+        fixed: f_ext_fixed: what f_ext stays fixed to as bodies move: body, base (as a
+            wrench about the base's origin) or point (in the base's axes, at a point of
+            the body); f_ext_points: these points by link, in its frame [m].
+
+    Source: KIM-4.2 (Table 5), KIM-4.5; joints by Taylor numbers, KIM-4.1.
+    """
+    along = Direction(dq, dqd, f_ext, df_ext, dp, parameter, **fixed)
+    seed = seeds(model, q, qd, along)
+    tau, dtau = inverse_along(model, seed, qdd, dqdd)
+    return tau + seed.taken, dtau + seed.dtaken
+
+
+def fd_directional(
+    model, q, qd, tau, dq, dqd, dtau, f_ext, df_ext, dp, parameter, **fixed
+):
+    """Return the accelerations that joint forces cause, and their derivative.
+
+        H dqdd = dtau - dID(dq, dqd, dqdd = 0),   dID at qdd = FD(q, qd, tau)
+
+    Inputs and outputs: those of FD_DIRECTIONAL.
+
+    Args:
+        parameter: Path of the parameter (model/parameter_paths.py), or None.
+        fixed: f_ext_fixed, f_ext_points: see id_directional.
+
+    Source: KIM-4.6 (dqdd/dx = -H^-1 dID/dx) with KIM-4.2; H^-1 by the articulated
+    bodies of the state itself, so that couplings are served. KIM-4.3 is the other way,
+    fd_directional_table.
+    """
+    along = Direction(dq, dqd, f_ext, df_ext, dp, parameter, **fixed)
+    seed = seeds(model, q, qd, along)
+    still = Vector.zeros(model.nv)
+    motion = split_q(model, q), split_v(model, qd), split_v(model, still)
+    _, _, p = body_forces(model, *motion, f_ext)
+    joints, _ = articulated_joints(model, seed.X, seed.S)
+    push = tau - seed.taken
+    qdd = join_v(model, accelerations_from_forces(model, joints, push, p).qdd)
+    _, taken = inverse_along(model, seed, qdd, still)
+    free = [Force.zero()] * len(f_ext)
+    push = dtau - taken - seed.dtaken
+    dqdd = accelerations_from_forces(model, joints, push, free).qdd
+    return qdd, join_v(model, dqdd)
+
+
+def hd_directional(
+    model, q, qd, qdd_u, tau_v, dq, dqd, dqdd_u, dtau_v, f_ext, df_ext, dp,
+    prescribed, parameter, **fixed,
+):  # fmt: skip
+    """Return the results of hybrid dynamics, and their derivative along a direction.
+
+        H_vv dqdd_v = dtau_v - dID_v,   dtau_u = dID_u + H_uv dqdd_v
+
+    dID is along dq, dqd and dqdd_u, with dqdd_v = 0, at the hybrid motion.
+
+    Inputs and outputs: those of HD_DIRECTIONAL.
+
+    Args:
+        prescribed: As in `hybrid`.
+        parameter: Path of the parameter (model/parameter_paths.py), or None.
+        fixed: f_ext_fixed, f_ext_points: see id_directional.
+
+    Source: KIM-4.6 (hybrid blocks from those of inverse dynamics) with KIM-4.2.
+    KIM-4.4 is the other way, hd_directional_table.
+    """
+    mask = prescribed_coordinates(model, prescribed)
+    qdd, tau = spread(mask, qdd_u, tau_v)
+    dqdd, dtau = spread(mask, dqdd_u, dtau_v)
+    along = Direction(dq, dqd, f_ext, df_ext, dp, parameter, **fixed)
+    seed = seeds(model, q, qd, along)
+    smooth = without_springs(model.without_friction())
+    tau, qdd = hybrid_from_mask(smooth, q, qd, mask, qdd, tau - seed.taken, f_ext)
+    _, taken = inverse_along(model, seed, qdd, dqdd)
+    taken = taken + seed.dtaken
+    joints, IA = articulated_joints(model, seed.X, seed.S, mask)
+    free, push = [Force.zero()] * len(f_ext), dtau - taken
+    dqdd, a, p = accelerations_from_forces(model, joints, push, free)
+    carried = transmitted_forces(model, joints, IA, a, p)
+    dtau = taken + carried + rotor_forces(model, dqdd)
+    return (
+        part_where(mask, True, tau + seed.taken),
+        part_where(mask, False, qdd),
+        part_where(mask, True, dtau),
+        part_where(mask, False, join_v(model, dqdd)),
+    )
+
+
+def hybrid_sizes(model, options):
+    """Return the sizes of dp and of both sides of a partition."""
+    mask = prescribed_coordinates(model, options["prescribed"])
+    nu = sum(mask)
+    return {**sizes(model, options), "nu": nu, "nf": len(mask) - nu}
+
+
+def _of_a_number(signature):
+    """Return the Signature whose parameter is one number."""
+    inputs = (replace(p, shape=()) if p.name == "dp" else p for p in signature.inputs)
+    return replace(signature, inputs=tuple(inputs))
+
+
+class Directional(TracedSolver):
+    """A derivative along a direction; the parameter's change becomes an input."""
+
+    def build(self, model, **choices):
+        """Return a Program; parameter=PATH adds the input dp, shaped like its value."""
+        choices = check_choices(self.name, model, choices)
+        path = choices.get("parameter")
+        if path is None or parameter_paths.size(model, path) > 1:
+            return super().build(model, **choices)
+        number = replace(self, signature=_of_a_number(self.signature))
+        return TracedSolver.build(number, model, **choices)
+
+    def _adapter(self, model, common, rest):
+        """Move inertia between bodies only where no parameter changes it."""
+        adapter = super()._adapter(model, common, rest)
+        fixed = self.regrouped and adapter.options["parameter"] is None
+        return replace(adapter, regrouped=fixed)
+
+
+OPTIONS = {"parameter": None, "f_ext_fixed": "body", "f_ext_points": None}
+
+
+def directional(name, signature, algorithm, **more):
+    """Make a solver of derivatives along a direction."""
+    hybrid = signature == HD_DIRECTIONAL
+    return Directional(
+        name,
+        signature,
+        algorithm,
+        options={**({"prescribed": ()} if hybrid else {}), **OPTIONS},
+        sizes=hybrid_sizes if hybrid else sizes,
+        by_joint=False,
+        **more,
+    )
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solvers of this file."""
+    return [
+        directional("id_directional", ID_DIRECTIONAL, id_directional, regrouped=True),
+        directional("fd_directional", FD_DIRECTIONAL, fd_directional, regrouped=True),
+        directional("hd_directional", HD_DIRECTIONAL, hd_directional, regrouped=True),
+    ]

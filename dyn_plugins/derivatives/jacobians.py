@@ -1,0 +1,241 @@
+"""Assembled derivatives: of hybrid dynamics, and of dynamics by parameters."""
+
+from dyn_core.authoring import (
+    Factored,
+    Force,
+    Matrix,
+    TracedSolver,
+    Vector,
+    hookimpl,
+    join_v,
+    split_q,
+    split_v,
+)
+from dyn_core.errors import UnsupportedError
+from dyn_core.model import parameter_paths
+from dyn_core.problems import (
+    FD_PARAMETER_JACOBIAN,
+    HD_DERIVATIVES,
+    HYBRID_DYNAMICS_MASKED,
+    ID_DERIVATIVES,
+    PARAMETER_JACOBIAN,
+)
+from dyn_plugins.derivatives._seeds import Direction, check_path, seeds
+from dyn_plugins.derivatives.directional import inverse_along
+from dyn_plugins.dynamics._articulated import (
+    accelerations_from_forces,
+    articulated_joints,
+)
+from dyn_plugins.dynamics.hybrid import prescribed_coordinates, spread
+from dyn_plugins.dynamics.rnea import body_forces
+
+
+def hd_derivatives(
+    model, q, qd, qdd_u, tau_v, f_ext, hybrid_dynamics, derivatives, prescribed
+):
+    """Return the derivatives of hybrid dynamics, from those of inverse dynamics.
+
+        dqdd_v/dx = -H_vv^-1 Z_v,   dtau_u/dx = Z_u - H_uv H_vv^-1 Z_v
+        dqdd_v/dtau_v = H_vv^-1,   dtau_u/dtau_v = H_uv H_vv^-1 = -(dqdd_v/dqdd_u).T
+        dtau_u/dqdd_u = H_uu - H_uv H_vv^-1 H_vu
+
+    with Z = dID/dx for x = q and x = qd, at the hybrid motion.
+
+    Inputs and outputs: those of HD_DERIVATIVES.
+
+    Args:
+        prescribed: As in `hybrid`.
+
+    Source: KIM-4.6 (consistency identities).
+    """
+    mask = prescribed_coordinates(model, prescribed)
+    qdd, push = spread(mask, qdd_u, tau_v)
+    flags = Vector(float(flag) for flag in mask)
+    tau, qdd = hybrid_dynamics(q, qd, flags, qdd, push, f_ext[1:])
+    dq, dqd, H = derivatives(q, qd, qdd, f_ext[1:])
+    u, v = (
+        [k for k, flag in enumerate(mask) if flag == side] for side in (True, False)
+    )
+    every = range(model.nv)
+    factors = _factors(model, _part(H, v, v), v)
+    H_uv, inverse = _part(H, u, v), factors.inverse()
+    across = [factors.solve(row) for row in H_uv.rows]  # H_uv H_vv^-1, by rows
+    force_u, move_u = [], []
+    for Z in (dq, dqd, _part(H, every, u)):
+        columns = list(zip(*_part(Z, v, range(_width(Z))).rows, strict=True))
+        moved = [-factors.solve(c) for c in columns] if v else []
+        move_u.append(_of_columns(moved, len(v), _width(Z)))
+        rows = [
+            Vector(Z.rows[k]) - _through(row, Z, v)
+            for k, row in zip(u, across, strict=True)
+        ]
+        force_u.append(Matrix(rows))
+    move_u[2] = -Matrix(across).T if across and v else _of_columns([], len(v), len(u))
+    taken = Vector(tau[k] for k in u), Vector(qdd[k] for k in v)
+    return (*taken, *force_u, Matrix(across), *move_u, inverse)
+
+
+def _part(M, rows, columns):
+    """Return some rows and columns of a matrix."""
+    return Matrix([M[i, j] for j in columns] for i in rows)
+
+
+def _width(M):
+    return len(M.rows[0]) if M.rows else 0
+
+
+def _of_columns(columns, height, width):
+    """Return a matrix of columns, also where it has no entries."""
+    return Matrix(columns).T if columns and height else Matrix.zeros(height, width)
+
+
+def _through(row, Z, v):
+    """Return a row of H_uv H_vv^-1 times the rows v of Z."""
+    result = Vector.zeros(_width(Z))
+    for x, k in zip(row, v, strict=True):
+        result = result + Vector(Z.rows[k]) * x
+    return result
+
+
+def _factors(model, H, indices):
+    """Factor a part of the joint-space inertia; a singular pivot names its joint."""
+    pivot_tolerances, items = {}, {}
+    for i in model.independent:
+        spots = range(model.v_slices[i].start, model.v_slices[i].stop)
+        for k, floor in zip(spots, model.pivot_tolerances[i], strict=True):
+            pivot_tolerances[k], items[k] = floor, f"joint {model.names[i]}"
+    return Factored(
+        H, [pivot_tolerances[k] for k in indices], [items[k] for k in indices]
+    )
+
+
+def parameter_jacobian(model, q, qd, qdd, f_ext, paths):
+    """Return the derivative of the joint forces by parameters of the Model.
+
+        dtau = dtau_dp dp,   dp the changes of the paths' numbers, path after path
+
+    One sweep of inverse dynamics' derivative for each number; what it cannot influence
+    is zero and costs nothing.
+
+    Inputs and outputs: those of PARAMETER_JACOBIAN.
+
+    Args:
+        paths: Parameter paths (model/parameter_paths.py).
+
+    Source: KIM-4.6 (lists of parameters), each column by KIM-4.2 with the zeros of
+    KIM-4.5.
+    """
+    seed = seeds(model, q, qd, _still(model, f_ext))
+    tau, _ = inverse_along(model, seed, qdd, Vector.zeros(model.nv))
+    return tau + seed.taken, _stacked(model, _columns(model, q, qd, qdd, f_ext, paths))
+
+
+def fd_parameter_jacobian(model, q, qd, tau, f_ext, paths):
+    """Return the derivative of the accelerations by parameters of the Model.
+
+        dqdd_dp = -H^-1 dtau_dp   at qdd = FD(q, qd, tau)
+
+    Inputs and outputs: those of FD_PARAMETER_JACOBIAN.
+
+    Args:
+        paths: Parameter paths (model/parameter_paths.py).
+
+    Source: KIM-4.6.
+    """
+    seed = seeds(model, q, qd, _still(model, f_ext))
+    still, free = Vector.zeros(model.nv), [Force.zero()] * len(f_ext)
+    motion = split_q(model, q), split_v(model, qd), split_v(model, still)
+    _, _, p = body_forces(model, *motion, f_ext)
+    joints, _ = articulated_joints(model, seed.X, seed.S)
+    push = tau - seed.taken
+    qdd = join_v(model, accelerations_from_forces(model, joints, push, p).qdd)
+    columns = [
+        join_v(model, accelerations_from_forces(model, joints, -column, free).qdd)
+        for column in _columns(model, q, qd, qdd, f_ext, paths)
+    ]
+    return qdd, _stacked(model, columns)
+
+
+def _still(model, f_ext, **change):
+    """Return the Direction in which only a parameter changes."""
+    still, same = Vector.zeros(model.nv), [Force.zero()] * len(f_ext)
+    return Direction(still, still, f_ext, same, **change)
+
+
+def _columns(model, q, qd, qdd, f_ext, paths):
+    """Return dtau by each number of the paths, at constant motion."""
+    columns, still = [], Vector.zeros(model.nv)
+    for path in paths:
+        for unit in Matrix.identity(parameter_paths.size(model, path)).rows:
+            along = _still(model, f_ext, dp=Vector(unit), parameter=path)
+            seed = seeds(model, q, qd, along)
+            _, taken = inverse_along(model, seed, qdd, still)
+            columns.append(taken + seed.dtaken)
+    return columns
+
+
+def _stacked(model, columns):
+    """Return a matrix of columns, nv x n, also where there is none."""
+    return Matrix(zip(*columns, strict=True)) if columns else Matrix([[]] * model.nv)
+
+
+def _hybrid_sizes(model, options):
+    mask = prescribed_coordinates(model, options["prescribed"])
+    return {"nu": sum(mask), "nf": len(mask) - sum(mask)}
+
+
+def _path_sizes(model, options):
+    return {"np": sum(parameter_paths.size(model, path) for path in options["paths"])}
+
+
+class ByParameters(TracedSolver):
+    """Derivatives by a list of parameter paths."""
+
+    def build(self, model, **choices):
+        """Return a Program; a path without a derivative in it is refused."""
+        paths, inputs = choices.get("paths", ()), choices.get("inputs", ())
+        if isinstance(paths, str):
+            raise UnsupportedError(
+                f"{self.name}: paths is a list of parameter paths, got '{paths}';"
+                f" valid: paths=['{paths}']"
+            )
+        inputs = (inputs,) if isinstance(inputs, str) else inputs
+        rough = choices.get("joint_friction", False)
+        for path in paths:
+            check_path(self.name, model, path, rough, inputs)
+        return super().build(model, **{**choices, "paths": tuple(paths)})
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solvers of this file."""
+    rows = (
+        (PARAMETER_JACOBIAN, parameter_jacobian),
+        (FD_PARAMETER_JACOBIAN, fd_parameter_jacobian),
+    )
+    by_parameters = [
+        ByParameters(
+            algorithm.__name__,
+            kind,
+            algorithm,
+            options={"paths": ()},
+            sizes=_path_sizes,
+            by_joint=False,
+        )
+        for kind, algorithm in rows
+    ]
+    slots = {
+        "hybrid_dynamics": HYBRID_DYNAMICS_MASKED,
+        "derivatives": ID_DERIVATIVES,
+    }
+    hybrid = TracedSolver(
+        "hd_derivatives",
+        HD_DERIVATIVES,
+        hd_derivatives,
+        slots=slots,
+        fills={"hybrid_dynamics": "hybrid_mask", "derivatives": "id_derivatives"},
+        options={"prescribed": ()},
+        sizes=_hybrid_sizes,
+        by_joint=False,
+    )
+    return [hybrid, *by_parameters]

@@ -1,0 +1,233 @@
+"""Responses of constraint rows: Delassus matrices and operational-space inertia.
+
+G = J H^-1 J.T without H: see response.py
+"""
+
+from dyn_core.authoring import (
+    Factored,
+    Force,
+    Matrix,
+    TracedSolver,
+    Vector,
+    cross3,
+    hookimpl,
+)
+from dyn_core.errors import UnsupportedError
+from dyn_core.problems import (
+    CONSTRAINT_JACOBIAN,
+    DELASSUS,
+    OPERATIONAL_INERTIA,
+    POINT_DELASSUS,
+)
+from dyn_plugins.dynamics._articulated import (
+    add_rows,
+    articulated_joints,
+    delassus_matrix,
+    joint_row,
+    joint_transforms,
+    propagate_to_base,
+)
+from dyn_plugins.kinematics.kinematics import to_reference, transforms
+
+
+def _row_forces(model, q, W, rows):
+    """Return for each row what it pushes: pairs (body, force in body coordinates)."""
+    X = transforms(model, q)
+    pushes = []
+    for (link, other), row in zip(rows, W.rows, strict=True):
+        force = Force.of(row)
+        ends = [(model.body_of(link), force)]
+        if other is not None:
+            ends.append((model.body_of(other), -force))
+        pushes.append([(i, X[i] @ f) for i, f in ends if i])
+    return pushes
+
+
+def delassus(model, q, W, rows, joint_rows):
+    """Return the Delassus matrix of constraint rows, without H.
+
+        G = J H^-1 J.T
+
+    A row k of links moves at W_k . (v_link - v_other), all in base coordinates about
+    the base's origin: W_k is the unit force that acts on the link, and in reverse on
+    the other one. A row of a joint is the joint's velocity.
+
+    Inputs and outputs: those of DELASSUS.
+
+    Args:
+        rows: Pairs (link, other link or None for the base), one for each of the m rows.
+        joint_rows: Names of joints of one coordinate whose rows come after them.
+
+    Source: TAZZ-6.5; LCP-3.
+    """
+    X, S = joint_transforms(model, q)
+    joints, _ = articulated_joints(model, X, S)
+    responses = [
+        add_rows(propagate_to_base(model, joints, i, f) for i, f in push)
+        for push in _row_forces(model, q, W, rows)
+    ]
+    for name in joint_rows:
+        responses.append(joint_row(model, joints, _single(model, name)))
+    return delassus_matrix(joints, responses)
+
+
+def point_delassus(model, q, points):
+    """Return the Delassus matrix of points of links, without H: three rows each.
+
+        G = J H^-1 J.T,   J qd = velocities of the points, base axes
+
+    Inputs and outputs: those of POINT_DELASSUS.
+
+    Args:
+        points: Pairs (link, point in the link's frame [m]).
+
+    Source: TAZZ-6.5; LCP-3.
+    """
+    X, S = joint_transforms(model, q)
+    joints, _ = articulated_joints(model, X, S)
+    X_0, responses = transforms(model, q), []
+    for link, point in points:
+        frame = model.frame(link)
+        E = (frame.X @ X_0[frame.body]).E
+        for axis in E.T.rows:
+            e = Vector(axis)
+            force = frame.X.T @ Force(cross3(Vector(map(float, point)), e), e)
+            responses.append(propagate_to_base(model, joints, frame.body, force))
+    return delassus_matrix(joints, responses)
+
+
+def _single(model, name):
+    """Return the body of a joint of one coordinate."""
+    i = model.body_of_joint(name)
+    if model.joint[i].nv != 1:
+        raise UnsupportedError(
+            f"joint row '{name}': the joint is {model.joint[i].kind}; rows of joints"
+            " take those of one coordinate"
+        )
+    return i
+
+
+def constraint_jacobian(model, q, W, rows, joint_rows):
+    """Return the Jacobian of constraint rows.
+
+        sigma = J qd,   sigma_k = W_k . (v_link - v_other)
+
+    Inputs and outputs: those of CONSTRAINT_JACOBIAN.
+
+    Args:
+        rows: Pairs (link, other link or None for the base), one for each of the m rows.
+        joint_rows: Names of joints of one coordinate whose rows come after them.
+
+    Source: TAZZ-6.5; LCP-2.
+    """
+    table = []
+    for push in _row_forces(model, q, W, rows):
+        line = [0.0] * model.nv
+        for body, force in push:
+            i, f = body, force
+            while i:
+                _add_row(model, line, i, model.joint[i].S(q[i]).T @ f)
+                f = (model.joint[i].X(q[i]) @ model.Xtree[i]).T @ f
+                i = model.parent[i]
+        table.append(line)
+    for name in joint_rows:
+        line = [0.0] * model.nv
+        _add_row(model, line, _single(model, name), Vector((1.0,)))
+        table.append(line)
+    return Matrix(table)
+
+
+def _add_row(model, line, i, values):
+    """Add what joint i has to a row over the independent coordinates."""
+    ratio, start = model.leader[i].ratio, model.v_slices[i].start
+    led = values if ratio is None else ratio.T @ values
+    for k, x in enumerate(led):
+        line[start + k] = line[start + k] + x
+
+
+_PARTS = {"full": range(6), "angular": range(3), "linear": range(3, 6)}
+
+
+def operational_inertia(model, q, frame, reference, part, damping):
+    """Return the inertia that a frame shows to forces: the operational-space inertia.
+
+        Lambda = (J H^-1 J.T + damping)^-1
+
+    Without damping a frame that cannot move in some direction is a SingularError.
+
+    Inputs and outputs: those of OPERATIONAL_INERTIA.
+
+    Args:
+        frame: Name of the link.
+        reference: Axes and point: local, world or aligned.
+        part: full, angular or linear: which rows of the Jacobian J.
+        damping: Added to the diagonal before inversion [1/(kg·m²) | 1/kg].
+
+    Returns:
+        Lambda, symmetric positive definite, 6 x 6 or 3 x 3, [angular; linear].
+
+    Source: TAZZ-6.2 (its inverse is -Theta); O. Khatib 1987.
+    """
+    if part not in _PARTS:
+        raise UnsupportedError(f"part {part!r}; valid: {', '.join(_PARTS)}")
+    X, S = joint_transforms(model, q)
+    joints, _ = articulated_joints(model, X, S)
+    target = model.frame(frame)
+    X_frame = target.X @ transforms(model, q)[target.body]
+    X_out = to_reference(X_frame, reference)
+    unit = Matrix.identity(6).rows
+    forces = [target.X.T @ (X_out.T @ Force.of(unit[k])) for k in _PARTS[part]]
+    rows = [propagate_to_base(model, joints, target.body, f) for f in forces]
+    n = range(len(rows))
+    inverse = delassus_matrix(joints, rows) + Matrix.diagonal([damping] * len(rows))
+    names = [f"frame {frame}, direction {k}" for k in _PARTS[part]]
+    return Factored(inverse, [inverse[k, k] * 1e-12 for k in n], names).inverse()
+
+
+def _row_count(model, options):
+    return {"m": len(options["rows"]), "mj": _all_rows(options)}
+
+
+def _all_rows(options):
+    return len(options["rows"]) + len(options["joint_rows"])
+
+
+def _point_rows(model, options):
+    return {"m": 3 * len(options["points"])}
+
+
+def _part_size(model, options):
+    return {"k": len(_PARTS.get(options["part"], ()))}
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solvers of this file."""
+    table = {"options": {"rows": (), "joint_rows": ()}, "sizes": _row_count}
+    return [
+        TracedSolver("delassus", DELASSUS, delassus, regrouped=True, **table),
+        TracedSolver(
+            "point_delassus",
+            POINT_DELASSUS,
+            point_delassus,
+            options={"points": ()},
+            sizes=_point_rows,
+            regrouped=True,
+        ),
+        TracedSolver(
+            "constraint_jacobian", CONSTRAINT_JACOBIAN, constraint_jacobian, **table
+        ),
+        TracedSolver(
+            "operational_inertia",
+            OPERATIONAL_INERTIA,
+            operational_inertia,
+            options={
+                "frame": "",
+                "reference": "local",
+                "part": "full",
+                "damping": 0.0,
+            },
+            sizes=_part_size,
+            regrouped=True,
+        ),
+    ]

@@ -1,0 +1,43 @@
+"""Forward dynamics the textbook way: H and C, then a dense solve."""
+
+from dyn_core.authoring import TracedSolver, hookimpl, joint_factors
+from dyn_core.problems import BIAS_FORCE, FORWARD_DYNAMICS, MASS_MATRIX
+from dyn_plugins.dynamics.bias import bias
+from dyn_plugins.dynamics.crba import crba
+
+
+def dense(model, q, qd, tau, f_ext, mass_matrix, bias_force):
+    """Return the accelerations that joint forces cause, by H qdd = tau - C.
+
+        H(q) qdd + C(q, qd) = tau + sum_i J_i(q).T f_ext_i
+
+    Inputs and outputs: those of FORWARD_DYNAMICS.
+
+    Args:
+        mass_matrix: Slot for H.
+        bias_force: Slot for C.
+
+    Source: RBDA, section 6.1; KIM-2.0 (Table 1). Solved by L.T D L.
+    """
+    H = mass_matrix(q)
+    C = bias_force(q, qd, f_ext[1:])
+    return joint_factors(model, H).solve(tau - C)
+
+
+SOLVER = TracedSolver(
+    "dense",
+    FORWARD_DYNAMICS,
+    dense,
+    slots={"mass_matrix": MASS_MATRIX, "bias_force": BIAS_FORCE},
+    fills={
+        "mass_matrix": TracedSolver("crba", MASS_MATRIX, crba, regrouped=True),
+        "bias_force": TracedSolver("bias", BIAS_FORCE, bias, regrouped=True),
+    },
+    by_joint=False,
+)
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solvers of this file."""
+    return [SOLVER]

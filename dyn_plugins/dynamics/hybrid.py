@@ -1,0 +1,180 @@
+"""Hybrid dynamics: accelerations of some joints are given, forces of the others."""
+
+from dyn_core.authoring import (
+    TracedSolver,
+    Vector,
+    hookimpl,
+    join_force,
+    join_v,
+    resistance,
+    split_q,
+    split_v,
+    where,
+    with_parameters,
+)
+from dyn_core.errors import UnsupportedError
+from dyn_core.problems import HYBRID_DYNAMICS, HYBRID_DYNAMICS_MASKED
+from dyn_plugins.dynamics._articulated import (
+    accelerations_from_forces,
+    articulated_joints,
+    transmitted_forces,
+)
+from dyn_plugins.dynamics.rnea import body_forces
+
+
+def hybrid_from_mask(model, q, qd, prescribed, qdd, tau, f_ext, rotors=None):
+    """Return joint forces and accelerations, one of the two given by coordinate.
+
+        H qdd + C = tau
+
+    Body forces are taken about the motion with the prescribed accelerations and zeros
+    for the others; towards what is left to solve for, coordinates with a prescribed
+    acceleration are rigid.
+
+    Args:
+        model: Robot.
+        q: Joint positions, nq [rad | m].
+        qd: Joint velocities, nv [rad/s | m/s].
+        prescribed: By coordinate: condition that qdd is given, else tau is.
+        qdd: Joint accelerations, nv, used where prescribed [rad/s² | m/s²].
+        tau: Joint forces, nv, used elsewhere [N·m | N].
+        f_ext: Force on each body, body coordinates [N·m; N].
+        rotors: More armature by coordinate, where tau is given [kg·m² | kg]; a step
+            puts the slopes of stiff joint forces here.
+
+    Returns:
+        tau and qdd, nv each.
+
+    Source: KIM-2.3 (Table 4), with the couplings of TAZZ-5.1 and TAZZ-5.3.
+    """
+    if rotors is not None:
+        armature = Vector(x for i in model.independent for x in model.armature[i])
+        model = with_parameters(model, {"armature": armature + rotors})
+    pairs = zip(prescribed, qdd, strict=True)
+    qdd_u = Vector(where(rigid, x, 0.0) for rigid, x in pairs)
+    friction = resistance(model, q, qd)
+    motion = split_q(model, q), split_v(model, qd), split_v(model, qdd_u)
+    X, S, p = body_forces(model, *motion, f_ext)
+    joints, IA = articulated_joints(model, X, S, prescribed)
+    push = tau - friction - rotor_forces(model, motion[2])
+    free, a, pA = accelerations_from_forces(model, joints, push, p)
+    qdd = qdd_u + join_v(model, free)
+    forces = transmitted_forces(model, joints, IA, a, pA)
+    forces = forces + rotor_forces(model, split_v(model, qdd)) + friction
+    triples = zip(prescribed, forces, tau, strict=True)
+    return Vector(where(rigid, x, y) for rigid, x, y in triples), qdd
+
+
+def rotor_forces(model, qdd):
+    """Return the joint forces, nv, that accelerations of the rotors take."""
+    forces = [None, *(model.armature[i] * qdd[i] for i in model.bodies)]
+    return join_force(model, forces)
+
+
+def prescribed_coordinates(model, prescribed):
+    """Return by coordinate whether its acceleration is prescribed.
+
+    Args:
+        model: Robot.
+        prescribed: Names of joints, or pairs (joint, number of its coordinate).
+    """
+    chosen = [False] * model.nv
+    for entry in prescribed:
+        name, k = (entry, None) if isinstance(entry, str) else entry
+        place = model.v_slice(name)
+        if name not in model.joint_names:
+            raise UnsupportedError(
+                f"hybrid: joint '{name}' follows another; valid:"
+                f" {', '.join(model.joint_names)}"
+            )
+        coordinates = range(place.start, place.stop)
+        if k is not None and k not in range(len(coordinates)):
+            raise UnsupportedError(
+                f"hybrid: joint '{name}' has coordinates 0 to {len(coordinates) - 1},"
+                f" not {k}"
+            )
+        for number in coordinates if k is None else [coordinates[k]]:
+            if chosen[number]:
+                raise UnsupportedError(f"hybrid: joint '{name}' is prescribed twice")
+            chosen[number] = True
+    return chosen
+
+
+def hybrid(model, q, qd, qdd_u, tau_v, f_ext, prescribed):
+    """Return the forces of some joints and the accelerations of the others: O(n).
+
+        tau_u = H_uu qdd_u + H_uv qdd_v + C_u,   H_vv qdd_v = tau_v - C_v - H_vu qdd_u
+
+    Inputs and outputs: those of HYBRID_DYNAMICS.
+
+    Args:
+        prescribed: Names of joints whose acceleration is given, or pairs (joint, k) of
+            one of its coordinates; or "mask": see hybrid_mask.
+
+    Source: KIM-2.3 (Table 4).
+    """
+    mask = prescribed_coordinates(model, prescribed)
+    qdd, tau = spread(mask, qdd_u, tau_v)
+    tau, qdd = hybrid_from_mask(model, q, qd, mask, qdd, tau, f_ext)
+    return part_where(mask, True, tau), part_where(mask, False, qdd)
+
+
+def spread(mask, u, v):
+    """Return what is prescribed and what is not as two Vectors of all coordinates."""
+    u, v = iter(u), iter(v)
+    first = Vector(next(u) if rigid else 0.0 for rigid in mask)
+    return first, Vector(0.0 if rigid else next(v) for rigid in mask)
+
+
+def part_where(mask, wanted, values):
+    """Return the values of coordinates where the mask is as wanted."""
+    return Vector(x for rigid, x in zip(mask, values, strict=True) if rigid == wanted)
+
+
+def hybrid_mask(model, q, qd, mask, qdd, tau, f_ext):
+    """Return forces or accelerations by a mask that may change with every call.
+
+        mask_k = 1: qdd_k is given;   mask_k = 0: tau_k is given;   H qdd + C = tau
+
+    Inputs and outputs: those of HYBRID_DYNAMICS_MASKED.
+
+    Source: KIM-2.3 (Table 4).
+    """
+    prescribed = [m > 0.5 for m in mask]
+    return hybrid_from_mask(model, q, qd, prescribed, qdd, tau, f_ext)
+
+
+def _sizes(model, options):
+    nu = sum(prescribed_coordinates(model, options["prescribed"]))
+    return {"nu": nu, "nf": model.nv - nu}
+
+
+class Hybrid(TracedSolver):
+    """Hybrid dynamics of fixed joints, or by a mask that is an input."""
+
+    def build(self, model, **choices):
+        """Return a Program; prescribed="mask" gives that of hybrid_mask."""
+        if choices.get("prescribed") == "mask":
+            rest = {k: v for k, v in choices.items() if k != "prescribed"}
+            return MASK.bound(self.origin, self.lookup).build(model, **rest)
+        return super().build(model, **choices)
+
+
+MASK = TracedSolver("hybrid_mask", HYBRID_DYNAMICS_MASKED, hybrid_mask, by_joint=False)
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solvers of this file."""
+    return [
+        Hybrid(
+            "hybrid",
+            HYBRID_DYNAMICS,
+            hybrid,
+            options={"prescribed": ()},
+            sizes=_sizes,
+            by_joint=False,
+            regrouped=True,
+        ),
+        MASK,
+    ]

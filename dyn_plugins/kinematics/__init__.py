@@ -1,0 +1,1 @@
+"""Frames, motion of bodies, energy, momentum, regressors."""

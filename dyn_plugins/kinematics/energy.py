@@ -1,0 +1,67 @@
+"""Energy of the robot, and its momentum."""
+
+from dyn_core.authoring import Force, Motion, TracedSolver, Vector, hookimpl, total
+from dyn_core.problems import ENERGY, MOMENTUM
+from dyn_plugins.kinematics.kinematics import transforms
+
+
+def _velocities(model, q, qd):
+    """Return the velocity of each body, body coordinates."""
+    v = [Motion.zero()]
+    for i in model.bodies:
+        joint = model.joint[i]
+        X = joint.X(q[i]) @ model.Xtree[i]
+        v.append(X @ v[model.parent[i]] + joint.vJ(q[i], qd[i]))
+    return v
+
+
+def _first_moment(model, X):
+    """Return the sum of m_i c_i in base coordinates."""
+    mc = Vector.zeros(3)
+    for i in model.bodies:
+        mc = mc + X[i].E.T @ model.I[i].h + X[i].r * model.I[i].m
+    return mc
+
+
+def energy(model, q, qd):
+    """Return kinetic and potential energy.
+
+        kinetic = sum_i v_i . I_i v_i / 2 + sum_j armature_j qd_j² / 2
+        potential = - sum_i m_i g . c_i
+
+    Inputs and outputs: those of ENERGY. Potential energy is zero at the base origin.
+
+    Source: GUIDE (28); KIM-1.6.
+    """
+    v, X = _velocities(model, q, qd), transforms(model, q)
+    kinetic = total(v[i] @ (model.I[i] @ v[i]) * 0.5 for i in model.bodies)
+    rotors = total((model.armature[i] * qd[i]) @ qd[i] * 0.5 for i in model.bodies)
+    g = model.a_grav.lin
+    mc = _first_moment(model, X)
+    return kinetic + rotors, -(mc @ g)
+
+
+def momentum(model, q, qd):
+    """Return the spatial momentum about the base origin, and the centre of mass.
+
+        h = sum_i X_i_0.T I_i v_i
+
+    Inputs and outputs: those of MOMENTUM.
+
+    Source: GUIDE, section on inertia; KIM (23), (24); KIM-1.7.
+    """
+    v, X = _velocities(model, q, qd), transforms(model, q)
+    h = Force.zero()
+    for i in model.bodies:
+        h = h + X[i].T @ (model.I[i] @ v[i])
+    m = total(model.I[i].m for i in model.bodies)
+    return h, _first_moment(model, X) * (1 / m)
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solvers of this file."""
+    return [
+        TracedSolver("energy", ENERGY, energy),
+        TracedSolver("momentum", MOMENTUM, momentum),
+    ]

@@ -1,0 +1,170 @@
+"""Positions, velocities and Jacobians of frames."""
+
+from dyn_core.authoring import (
+    Motion,
+    MotionSubspace,
+    TracedSolver,
+    Transform,
+    Vector,
+    cross,
+    hookimpl,
+)
+from dyn_core.errors import UnsupportedError
+from dyn_core.problems import (
+    FORWARD_KINEMATICS,
+    FRAME_BIAS_ACCELERATION,
+    FRAME_VELOCITY,
+    JACOBIAN,
+)
+
+
+def transforms(model, q):
+    """Return the transform from the base to each body, X_i_0."""
+    X = [Transform.identity()]
+    for i in model.bodies:
+        X.append(model.joint[i].X(q[i]) @ model.Xtree[i] @ X[model.parent[i]])
+    return X
+
+
+def to_reference(X_frame, reference):
+    """Return the transform from a frame's own coordinates to those of a reference.
+
+    local: the frame's axes at its origin; world: base axes at the base origin; aligned:
+    base axes at the frame's origin.
+    """
+    if reference == "local":
+        return Transform.identity()
+    if reference == "world":
+        return X_frame.inverse
+    if reference == "aligned":
+        return Transform(X_frame.E.T, Vector.zeros(3))
+    raise UnsupportedError(f"reference {reference!r}; valid: local, world, aligned")
+
+
+def forward_kinematics(model, q, frames):
+    """Return the pose of frames in the base.
+
+        x_base = R x_frame + p,   pose = [[R, p], [0, 1]]
+
+    Inputs and outputs: those of FORWARD_KINEMATICS.
+
+    Args:
+        frames: Names of links; None for all, in the order of model.frame_names.
+
+    Source: RBDA, section 4.2; KIM (1)-(4); KIM-1.1.
+    """
+    X = transforms(model, q)
+    poses = []
+    for name in model.frame_names if frames is None else frames:
+        frame = model.frame(name)
+        R, p = (frame.X @ X[frame.body]).pose
+        rows = [(*row, x) for row, x in zip(R.rows, p, strict=True)]
+        poses.append([*rows, (0.0, 0.0, 0.0, 1.0)])
+    return poses
+
+
+def jacobian(model, q, frame, reference):
+    """Return the Jacobian of a frame's velocity.
+
+        v = J(q) qd
+
+    Inputs and outputs: those of JACOBIAN.
+
+    Args:
+        frame: Name of the link.
+        reference: Coordinates of v: local, world or aligned.
+
+    Source: RBDA, section 4.4; KIM (37).
+    """
+    X = transforms(model, q)
+    target = model.frame(frame)
+    X_frame = target.X @ X[target.body]
+    X_out = to_reference(X_frame, reference) @ X_frame
+    J, i = {}, target.body
+    while i > 0:
+        X_frame_i = X_out @ X[i].inverse
+        S = model.joint[i].S(q[i])
+        J[i] = MotionSubspace(X_frame_i @ column for column in S)
+        i = model.parent[i]
+    return J
+
+
+def _motion(model, q, qd, frame):
+    """Return velocity and bias acceleration of a frame, and its transform."""
+    X, v, a = [Transform.identity()], [Motion.zero()], [Motion.zero()]
+    for i in model.bodies:
+        p, joint = model.parent[i], model.joint[i]
+        X_p = joint.X(q[i]) @ model.Xtree[i]
+        vJ, cJ = joint.vJ(q[i], qd[i]), joint.cJ(q[i], qd[i])
+        X.append(X_p @ X[p])
+        v.append(X_p @ v[p] + vJ)
+        a.append(X_p @ a[p] + cJ + cross(v[i], vJ))
+    target = model.frame(frame)
+    i = target.body
+    return target.X @ v[i], target.X @ a[i], target.X @ X[i]
+
+
+def frame_velocity(model, q, qd, frame, reference):
+    """Return the velocity of a frame.
+
+        v = J(q) qd
+
+    Inputs and outputs: those of FRAME_VELOCITY.
+
+    Args:
+        frame: Name of the link.
+        reference: Coordinates of v: local, world or aligned.
+
+    Source: RBDA, section 4.4; KIM (9)-(11); KIM-1.4.
+    """
+    v, _, X_frame = _motion(model, q, qd, frame)
+    return to_reference(X_frame, reference) @ v
+
+
+def frame_bias_acceleration(model, q, qd, frame, reference):
+    """Return the acceleration of a frame that qdd = 0 leaves.
+
+        a = J(q) qdd + (dJ/dt) qd,   this is (dJ/dt) qd
+
+    Inputs and outputs: those of FRAME_BIAS_ACCELERATION. For local and world it is the
+    spatial acceleration; for aligned its linear part is the frame's own acceleration.
+
+    Args:
+        frame: Name of the link.
+        reference: Coordinates of a: local, world or aligned.
+
+    Source: RBDA, section 2.10; SV-6.1.
+    """
+    v, a, X_frame = _motion(model, q, qd, frame)
+    if reference == "aligned":
+        spin = Motion(v.ang, Vector.zeros(3))
+        a = a + cross(spin, v)
+    return to_reference(X_frame, reference) @ a
+
+
+def _frame_count(model, options):
+    frames = options["frames"]
+    return {"nf": len(model.frame_names) if frames is None else len(frames)}
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solvers of this file."""
+    one = {"frame": "", "reference": "local"}
+    return [
+        TracedSolver(
+            "forward_kinematics",
+            FORWARD_KINEMATICS,
+            forward_kinematics,
+            options={"frames": None},
+            sizes=_frame_count,
+        ),
+        TracedSolver("jacobian", JACOBIAN, jacobian, options=one),
+        TracedSolver("frame_velocity", FRAME_VELOCITY, frame_velocity, options=one),
+        TracedSolver(
+            "frame_bias_acceleration",
+            FRAME_BIAS_ACCELERATION,
+            frame_bias_acceleration,
+            options=one,
+        ),
+    ]

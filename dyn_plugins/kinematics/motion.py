@@ -1,0 +1,149 @@
+"""Motion of all bodies, and the forces that go through the joints."""
+
+from dyn_core.authoring import (
+    Factored,
+    Force,
+    Matrix,
+    Motion,
+    TracedSolver,
+    Transform,
+    cross,
+    cross3,
+    hookimpl,
+)
+from dyn_core.errors import UnsupportedError
+from dyn_core.problems import BODY_MOTION, JOINT_REACTIONS
+
+
+def _choose(what, value, valid):
+    """Refuse an option that has no meaning."""
+    if value not in valid:
+        raise UnsupportedError(f"{what} {value!r}; valid: {', '.join(valid)}")
+
+
+def outward(model, q, qd, qdd, a_base):
+    """Return X, S, and velocity and spatial acceleration of all bodies."""
+    X, S, v, a = [None], [None], [Motion.zero()], [a_base]
+    for i in model.bodies:
+        p, joint = model.parent[i], model.joint[i]
+        vJ, cJ = joint.vJ(q[i], qd[i]), joint.cJ(q[i], qd[i])
+        S.append(joint.S(q[i]))
+        X.append(joint.X(q[i]) @ model.Xtree[i])
+        v.append(X[i] @ v[p] + vJ)
+        a.append(X[i] @ a[p] + S[i] @ qdd[i] + cJ + cross(v[i], vJ))
+    return X, S, v, a
+
+
+def body_motion(model, q, qd, qdd, acceleration, gravity):
+    """Return velocity and acceleration of every body.
+
+        v_i = X v_p + vJ,   a_i = X a_p + S qdd + cJ + v_i x vJ
+        classical: the linear part is r'' = a_lin + w x v_lin
+
+    Inputs and outputs: those of BODY_MOTION.
+
+    Args:
+        acceleration: spatial, or classical: of the body frame's own origin.
+        gravity: true: accelerations as they are; offset: minus gravity, as algorithms
+            that put gravity in through the base have them.
+
+    Source: RBD5-3.3, RBD5-3.5; SV-6.1, SV-6.3.
+    """
+    _choose("acceleration", acceleration, ("spatial", "classical"))
+    _choose("gravity", gravity, ("true", "offset"))
+    base = Motion.zero() if gravity == "true" else -model.a_grav
+    _, _, v, a = outward(model, q, qd, qdd, base)
+    if acceleration == "classical":
+        a = [
+            Motion(x.ang, x.lin + cross3(y.ang, y.lin))
+            for x, y in zip(a, v, strict=True)
+        ]
+    return v[1:], a[1:]
+
+
+def joint_reactions(model, q, qd, qdd, f_ext, coordinates, part, gravity):
+    """Return the force that goes through each joint, and the net force on each body.
+
+        f_i = f_net_i - f_ext_i + sum_children X.T f
+        S_i.T f_i = tau_i - armature qdd_i
+        active part: S (S.T S)^-1 tau_i;  constraint part: the rest, S.T f_c = 0
+
+    The active part is the least force, in components at the joint, that does the work
+    of tau_i; for a revolute joint a couple on the axis, for a prismatic one a force.
+
+    Inputs and outputs: those of JOINT_REACTIONS.
+
+    Args:
+        coordinates: Of f: body (the plug: axes and origin of the body), socket (the
+            joint's place in the parent), link (the child link's frame), world (base
+            axes, about the base's origin).
+        part: whole, active or constraint.
+        gravity: true: f_net is what accelerates a body, weight being one of its forces;
+            offset: f_net carries the weight, as in algorithms with a moving base.
+
+    Source: RBD5-3.3, RBD5-3.5; TAZZ-3.7.
+    """
+    _choose("part", part, ("whole", "active", "constraint"))
+    _choose("coordinates", coordinates, ("body", "socket", "link", "world"))
+    _choose("gravity", gravity, ("true", "offset"))
+    X, S, v, a = outward(model, q, qd, qdd, -model.a_grav)
+    f, net, X0, g = [Force.zero()], [], [Transform.identity()], [model.a_grav]
+    for i in model.bodies:
+        I, p = model.I[i], model.parent[i]
+        X0.append(X[i] @ X0[p])
+        g.append(X[i] @ g[p])
+        with_weight = I @ a[i] + cross(v[i], I @ v[i])
+        f.append(with_weight - f_ext[i])
+        net.append(with_weight if gravity == "offset" else with_weight + I @ g[i])
+    for i in reversed(model.bodies):
+        f[model.parent[i]] = f[model.parent[i]] + X[i].T @ f[i]
+    through, carried = [], model.child_links
+    for i in model.bodies:
+        x = _part(S[i], f[i], part, model.names[i])
+        through.append(_seen(model, i, q, X0, x, coordinates, carried[i]))
+    return through, net
+
+
+def _part(S, f, part, name):
+    """Return the whole force, or its active or constraint part."""
+    if part == "whole":
+        return f
+    active = Force.zero()
+    if len(S):
+        n = range(len(S))
+        dots = Matrix([S[j].ang @ S[k].ang + S[j].lin @ S[k].lin for k in n] for j in n)
+        items = [f"joint {name}"] * len(S)
+        share = Factored(dots, [1e-12] * len(S), items).solve(S.T @ f)
+        for s, x in zip(S, share, strict=True):
+            active = active + Force(s.ang, s.lin) * x
+    return active if part == "active" else f - active
+
+
+def _seen(model, i, q, X0, f, coordinates, link):
+    """Return a force on body i in the coordinates asked for."""
+    if coordinates == "socket":
+        return model.joint[i].X(q[i]).T @ f
+    if coordinates == "link":
+        return model.frames[link].X @ f
+    if coordinates == "world":
+        return X0[i].T @ f
+    return f
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solvers of this file."""
+    return [
+        TracedSolver(
+            "body_motion",
+            BODY_MOTION,
+            body_motion,
+            options={"acceleration": "spatial", "gravity": "true"},
+        ),
+        TracedSolver(
+            "joint_reactions",
+            JOINT_REACTIONS,
+            joint_reactions,
+            options={"coordinates": "body", "part": "whole", "gravity": "true"},
+        ),
+    ]

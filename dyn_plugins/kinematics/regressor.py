@@ -1,0 +1,170 @@
+"""Joint forces and energies as linear functions of the numbers of bodies and joints.
+
+Ten numbers a body, as RigidInertia.parameters has them and in the order of the bodies:
+m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the body's origin. Then, if asked for,
+damping of every joint coordinate, dry friction of every one, and inertia of the rotor
+of every one: each joint has columns of its own, followers too. dyn_core's
+parameter_names, parameters_of and identify keep this order.
+"""
+
+from dyn_core.authoring import (
+    FRICTION_SPEED,
+    Force,
+    Matrix,
+    Motion,
+    RigidInertia,
+    TracedSolver,
+    Transform,
+    Vector,
+    cross3,
+    hookimpl,
+    join_force,
+    rotation_rates,
+    tanh,
+)
+from dyn_core.problems import ENERGY_REGRESSOR, REGRESSOR
+from dyn_plugins.kinematics.motion import outward
+
+AXES = tuple(Vector(row) for row in Matrix.identity(3).rows)
+# Ixx, Ixy, Iyy, Ixz, Iyz, Izz: each one, the others zero.
+ROTATIONAL = tuple(
+    RigidInertia.of_parameters(row).I for row in Matrix.identity(10).rows[4:]
+)
+
+
+def unit_forces(v, a):
+    """Return what a body's motion takes for each of its ten numbers being one.
+
+        f = A(v, a) pi:   m: [0; a_r],   m c_k: [e_k x a_r; U e_k],
+        I: [I alpha + w x I w; 0],   U = [alpha] + [w][w],   a_r = a_lin + w x v_lin
+
+    Args:
+        v: Velocity of the body, body coordinates [rad/s; m/s].
+        a: Its acceleration less gravity [rad/s²; m/s²].
+
+    Returns:
+        Ten forces, body coordinates.
+
+    Source: C. Atkeson, C. An and J. Hollerbach, Estimation of Inertial Parameters of
+    Manipulator Loads and Links, IJRR 5 (1986), for the origin of the body.
+    """
+    w, alpha, origin = v.ang, a.ang, a.lin + cross3(v.ang, v.lin)
+    U, nothing = rotation_rates(w, alpha), Vector.zeros(3)
+    forces = [Force(nothing, origin)]
+    forces += [Force(cross3(e, origin), U @ e) for e in AXES]
+    turns = [I @ alpha + cross3(w, I @ w) for I in ROTATIONAL]
+    return forces + [Force(turn, nothing) for turn in turns]
+
+
+def regressor(model, q, qd, qdd, friction, rotors):
+    """Return the regressor: joint forces are linear in inertia and friction.
+
+        tau = ID(q, qd, qdd) = Y(q, qd, qdd) pi
+        Y_ji = S_j.T X_ij.T A(v_i, a_i)   for the joints j that carry body i
+
+    Joint axes are propagated outward, one motion per coordinate; textbooks propagate
+    ten unit forces per body inward. The products are the same, and so is O(n depth).
+
+    Inputs and outputs: those of REGRESSOR.
+
+    Args:
+        friction: Whether there are columns qd for damping, and tanh(qd / v_s) for dry
+            friction, v_s being that of friction_force.
+        rotors: Whether there are columns qdd for the inertia of rotors.
+
+    Source: C. Atkeson, C. An and J. Hollerbach, IJRR 5 (1986); M. Gautier and W.
+    Khalil, IEEE Transactions on Robotics and Automation 6 (1990): columns of joints.
+    """
+    X, S, v, a = outward(model, q, qd, qdd, -model.a_grav)
+    J, columns = [{}], []
+    for i in model.bodies:
+        J.append({j: X[i] @ axes for j, axes in J[model.parent[i]].items()})
+        J[i][i] = S[i]
+        for f in unit_forces(v[i], a[i]):
+            columns.append({j: axes.T @ f for j, axes in J[i].items()})
+    if friction:
+        columns += _alone(model, qd)
+        columns += _alone(model, [[tanh(x / FRICTION_SPEED) for x in v] for v in qd])
+    if rotors:
+        columns += _alone(model, qdd)
+    return _joined(model, columns)
+
+
+def _alone(model, parts):
+    """Return a column for each joint coordinate: its number, at its own joint."""
+    columns = []
+    for i in model.bodies:
+        for k, x in enumerate(parts[i]):
+            column = [0.0] * len(parts[i])
+            column[k] = x
+            columns.append({i: Vector(column)})
+    return columns
+
+
+def _joined(model, columns):
+    """Collect columns, by joint, in independent coordinates."""
+    none = [Vector.zeros(joint.nv) for joint in model.joint]
+    bodies = range(model.nb + 1)
+    whole = [join_force(model, [c.get(i, none[i]) for i in bodies]) for c in columns]
+    return Matrix(zip(*whole, strict=True))
+
+
+def energy_regressor(model, q, qd, rotors):
+    """Return the rows that make kinetic and potential energy of the same numbers.
+
+        kinetic = m v.v / 2 + m c . (v x w) + w . I w / 2 + rotors qd² / 2
+        potential = - m g . r - (E g) . m c
+        [kinetic; potential] = Y(q, qd) pi
+
+    Inputs and outputs: those of ENERGY_REGRESSOR; rows: kinetic and potential energy,
+    the latter zero at the base origin.
+
+    Args:
+        rotors: Whether there are columns for the inertia of rotors.
+
+    Source: M. Gautier and W. Khalil, IEEE Transactions on Robotics and Automation 6
+    (1990): the energy model.
+    """
+    X, v, g = [Transform.identity()], [Motion.zero()], model.a_grav.lin
+    kinetic, potential = [], []
+    for i in model.bodies:
+        p, joint = model.parent[i], model.joint[i]
+        up = joint.X(q[i]) @ model.Xtree[i]
+        X.append(up @ X[p])
+        v.append(up @ v[p] + joint.vJ(q[i], qd[i]))
+        w, speed = v[i].ang, v[i].lin
+        kinetic += [speed @ speed * 0.5, *cross3(speed, w)]
+        kinetic += [w @ (I @ w) * 0.5 for I in ROTATIONAL]
+        potential += [-(g @ X[i].r), *(-(X[i].E @ g)), *[0.0] * len(ROTATIONAL)]
+    if rotors:
+        spins = [x * x * 0.5 for i in model.bodies for x in qd[i]]
+        kinetic, potential = kinetic + spins, potential + [0.0] * len(spins)
+    return Matrix((kinetic, potential))
+
+
+def _sizes(model, options):
+    """Return the number of columns."""
+    coordinates = sum(model.joint[i].nv for i in model.bodies)
+    groups = 2 * bool(options.get("friction")) + bool(options["rotors"])
+    return {"np": 10 * model.nb + groups * coordinates}
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solvers of this file."""
+    return [
+        TracedSolver(
+            "regressor",
+            REGRESSOR,
+            regressor,
+            options={"friction": False, "rotors": False},
+            sizes=_sizes,
+        ),
+        TracedSolver(
+            "energy_regressor",
+            ENERGY_REGRESSOR,
+            energy_regressor,
+            options={"rotors": False},
+            sizes=_sizes,
+        ),
+    ]

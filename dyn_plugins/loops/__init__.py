@@ -1,0 +1,1 @@
+"""Robots with closed loops."""

@@ -1,0 +1,157 @@
+"""Rows of loops in a state: residuals, rates, and the forces that close them.
+
+Not a solver: the algorithms of loops.py share it.
+"""
+
+from dyn_core.authoring import (
+    COORDINATE,
+    TIME,
+    Force,
+    Matrix,
+    Motion,
+    Taylor,
+    Transform,
+    Vector,
+    cross,
+    cross3,
+    derivatives,
+    join_force,
+    skew,
+    split_q,
+    split_v,
+    variables,
+)
+from dyn_plugins.kinematics.motion import outward
+
+
+class LoopRow:
+    """One constraint row in a state.
+
+    Attributes:
+        name: Loop and number, for errors.
+        body_forces: Pairs (body, force in its coordinates) of a unit multiplier.
+        joint_forces: Pairs (body, joint force) of a unit multiplier.
+        f, rate, acceleration: Residual and its derivatives by time.
+
+    Source: KIM-3.0.
+    """
+
+    def __init__(self, name, body_forces, joint_forces, f, rate, acceleration):
+        self.name, self.f, self.rate, self.acceleration = name, f, rate, acceleration
+        self.body_forces, self.joint_forces = body_forces, joint_forces
+
+
+def rows_of(model, q, qd, qdd):
+    """Return the rows of all loops with their residuals, rates and accelerations.
+
+        f = 0,   df/dt = A qd,   d²f/dt² = A qdd + (dA/dt) qd
+
+    Args:
+        model: Robot.
+        q: Joint positions, nq.
+        qd: Joint velocities, nv.
+        qdd: Joint accelerations, nv.
+
+    Source: KIM-3.0; derivatives of the loop's function by Taylor numbers.
+    """
+    parts = split_q(model, q), split_v(model, qd), split_v(model, qdd)
+    X, _, v, a = outward(model, *parts, Motion.zero())
+    X_0 = [Transform.identity()]
+    for i in model.bodies:
+        X_0.append(X[i] @ X_0[model.parent[i]])
+    rows = []
+    for loop in model.loops:
+        if hasattr(loop, "joints"):
+            rows += _coupling_rows(model, loop, parts)
+        else:
+            rows += _loop_rows(model, loop, X_0, v, a)
+    return rows
+
+
+def _loop_rows(model, loop, X_0, v, a):
+    """Return the rows of a loop between links."""
+    (i, X_A), (j, X_B) = (
+        _end(model, X_0, *end) for end in ((loop.a, loop.A), (loop.b, loop.B))
+    )
+    to_A = {k: X_A @ X_0[k].inverse for k in {i, j}}
+    pose = X_B @ X_A.inverse
+    R, p = pose.E.T, pose.r
+    v_A, rel = to_A[i] @ v[i], to_A[j] @ v[j] - to_A[i] @ v[i]
+    second = to_A[j] @ a[j] - to_A[i] @ a[i] - cross(v_A, rel)
+    moved = loop.function(*_moving(R, p, rel, second))
+    gradients = [_moving(R, p, unit, None) for unit in _UNITS]
+    slopes = [[derivatives(x, TIME)[1] for x in loop.function(*g)] for g in gradients]
+    rows = []
+    for k, x in enumerate(moved):
+        f, rate, second = derivatives(x, TIME)
+        force = Force.of(slope[k] for slope in slopes)
+        pushes = [
+            (body, to_A[body].T @ push)
+            for body, push in ((j, force), (i, -force))
+            if body
+        ]
+        rows.append(LoopRow(f"loop {loop.name}, row {k}", pushes, [], f, rate, second))
+    return rows
+
+
+_UNITS = [Motion.of(float(i == j) for j in range(6)) for i in range(6)]
+
+
+def _end(model, X_0, link, place):
+    """Return the body of a loop's end and the transform from the base to its frame."""
+    if link is None:
+        return 0, place
+    frame = model.frame(link)
+    return frame.body, place @ frame.X @ X_0[frame.body]
+
+
+def _moving(R, p, rate, second):
+    """Return R and p as they move in time with a relative motion, frame's axes."""
+    W = skew(rate.ang)
+    R1, p1 = W @ R, rate.lin + cross3(rate.ang, p)
+    if second is None:
+        R2, p2 = Matrix.zeros(3, 3), Vector.zeros(3)
+    else:
+        R2 = skew(second.ang) @ R + W @ R1
+        p2 = second.lin + cross3(second.ang, p) + cross3(rate.ang, p1)
+    n = range(3)
+    turned = Matrix([Taylor(R[i, j], R1[i, j], R2[i, j], TIME) for j in n] for i in n)
+    return turned, Vector(Taylor(p[k], p1[k], p2[k], TIME) for k in n)
+
+
+def _coupling_rows(model, loop, parts):
+    """Return the rows of a constraint between joint positions."""
+    bodies = [model.body_of_joint(name) for name in loop.joints]
+    moving = [Taylor(*(part[i][0] for part in parts), TIME) for i in bodies]
+    slopes = []
+    for k in range(len(bodies)):
+        varied = variables([x.x for x in moving], k)
+        slopes.append([derivatives(y, COORDINATE)[1] for y in loop.function(*varied)])
+    rows = []
+    for k, y in enumerate(loop.function(*moving)):
+        f, rate, second = derivatives(y, TIME)
+        pulls = [(i, slope[k]) for i, slope in zip(bodies, slopes, strict=True)]
+        rows.append(LoopRow(f"loop {loop.name}, row {k}", [], pulls, f, rate, second))
+    return rows
+
+
+def jacobian_of(model, q, rows):
+    """Return A, m x nv, from the forces of the rows.
+
+    Source: KIM-3.0.
+    """
+    parts = split_q(model, q)
+    lines = []
+    for row in rows:
+        pulls = [Vector.zeros(joint.nv) for joint in model.joint]
+        forces = [Force.zero()] * (model.nb + 1)
+        for i, f in row.body_forces:
+            forces[i] = forces[i] + f
+        for i, y in row.joint_forces:
+            pulls[i] = pulls[i] + Vector((y,))
+        for i in reversed(model.bodies):
+            joint, p = model.joint[i], model.parent[i]
+            pulls[i] = pulls[i] + joint.S(parts[i]).T @ forces[i]
+            forces[p] = forces[p] + (joint.X(parts[i]) @ model.Xtree[i]).T @ forces[i]
+        lines.append(join_force(model, pulls))
+    return Matrix(lines)

@@ -1,0 +1,110 @@
+"""Solvers of robots with loops that fit the slots of steps, control and nodes."""
+
+from dyn_core.authoring import TracedSolver, Vector, hookimpl, without_springs
+from dyn_core.errors import UnsupportedError
+from dyn_core.problems import FORWARD_DYNAMICS, HYBRID_DYNAMICS_MASKED, INVERSE_DYNAMICS
+from dyn_plugins.dynamics.hybrid import prescribed_coordinates
+from dyn_plugins.loops.loops import constrained_hybrid, loop_forward_dynamics
+
+DRIFT = 20.0  # Baumgarte's rates where a simulation asks for nothing else [1/s]
+
+
+def aba_loops(model, q, qd, tau, f_ext, alpha, beta):
+    """Return the accelerations of a robot with loops.
+
+        H(q) qdd + C(q, qd) = tau + sum_i J_i(q).T f_ext_i + A.T lambda
+
+    Inputs and outputs: those of FORWARD_DYNAMICS.
+
+    Args:
+        alpha, beta: Baumgarte's rates [1/s], against drift; 0: the source's equation.
+
+    Source: KIM-3.2 (67)-(69).
+    """
+    smooth = without_springs(model.without_friction())  # the adapter took them
+    return loop_forward_dynamics(smooth, q, qd, tau, f_ext, alpha, beta)[0]
+
+
+def rnea_loops(model, q, qd, qdd, f_ext, active):
+    """Return the joint forces of a motion of a robot with loops: motors only.
+
+        tau_u of loop_hybrid_dynamics for qdd_u of the active joints and tau_v = 0
+
+    What the passive joints do follows from the loops, so qdd of theirs is not read.
+
+    Inputs and outputs: those of INVERSE_DYNAMICS.
+
+    Args:
+        active: Names of the joints that have motors; None: all that are not `passive`.
+
+    Returns:
+        Joint forces tau, nv, zero for passive joints [N·m | N].
+
+    Source: KIM-3.3 (70)-(80).
+    """
+    names = _motors(model, active)
+    mask = prescribed_coordinates(model, names if model.loops else model.joint_names)
+    smooth, none = without_springs(model.without_friction()), Vector.zeros(model.nv)
+    return constrained_hybrid(smooth, q, qd, mask, qdd, none, f_ext, (0.0, 0.0))[0]
+
+
+def _motors(model, active):
+    """Return the names of the joints that have motors."""
+    return model.active_joints if active is None else active
+
+
+def _motor_sizes(model, options):
+    """Refuse more motors than freedoms: their forces would not be unique."""
+    m = sum(loop.rows for loop in model.loops)
+    motors = sum(prescribed_coordinates(model, _motors(model, options["active"])))
+    if m and motors > model.nv - m:
+        raise UnsupportedError(
+            f"rnea_loops: {motors} active coordinates for {model.nv - m} freedoms"
+            f" ({model.nv} coordinates, {m} rows); valid: `passive: true` in the"
+            " sidecar for joints without a motor, or loop_inverse_least"
+        )
+    return {}
+
+
+def hybrid_mask_loops(model, q, qd, mask, qdd, tau, f_ext):
+    """Return hybrid dynamics of a robot with loops by a mask: see hybrid_mask.
+
+        A qdd + dA/dt qd = 0,   H qdd + C = tau + A.T lambda
+
+    Inputs and outputs: those of HYBRID_DYNAMICS_MASKED.
+
+    Source: KIM-3.3 (70)-(80).
+    """
+    prescribed = [m > 0.5 for m in mask]
+    return constrained_hybrid(model, q, qd, prescribed, qdd, tau, f_ext, (0.0, 0.0))[:2]
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solvers of this file."""
+    return [
+        TracedSolver(
+            "aba_loops",
+            FORWARD_DYNAMICS,
+            aba_loops,
+            options={"alpha": DRIFT, "beta": DRIFT},
+            by_joint=False,
+            closes_loops=True,
+        ),
+        TracedSolver(
+            "rnea_loops",
+            INVERSE_DYNAMICS,
+            rnea_loops,
+            options={"active": None},
+            sizes=_motor_sizes,
+            by_joint=False,
+            closes_loops=True,
+        ),
+        TracedSolver(
+            "hybrid_mask_loops",
+            HYBRID_DYNAMICS_MASKED,
+            hybrid_mask_loops,
+            by_joint=False,
+            closes_loops=True,
+        ),
+    ]

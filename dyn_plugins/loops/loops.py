@@ -1,0 +1,281 @@
+"""Dynamics with loops: a spanning tree, and constraints that close it by multipliers.
+
+    H qdd + C = tau + A.T lambda,   A qdd + dA/dt qd = 0
+
+Nothing of size nv is factored: rows of A are forces on bodies, whose responses come
+from the articulated inertias of the tree; only A H^-1 A.T (m x m) is.
+"""
+
+from dyn_core.authoring import (
+    Factored,
+    Force,
+    Matrix,
+    Motion,
+    TracedSolver,
+    Vector,
+    hookimpl,
+    join_force,
+    join_v,
+    resistance,
+    split_q,
+    split_v,
+    where,
+)
+from dyn_core.errors import UnsupportedError
+from dyn_core.problems import (
+    LOOP_CONSTRAINTS,
+    LOOP_FORWARD_DYNAMICS,
+    LOOP_HYBRID_DYNAMICS,
+    LOOP_INVERSE_DYNAMICS,
+)
+from dyn_plugins.dynamics._articulated import (
+    accelerations_from_forces,
+    add_rows,
+    articulated_joints,
+    delassus_matrix,
+    joint_row,
+    propagate_to_base,
+    transmitted_forces,
+)
+from dyn_plugins.dynamics.hybrid import (
+    hybrid_from_mask,
+    part_where,
+    prescribed_coordinates,
+    rotor_forces,
+    spread,
+)
+from dyn_plugins.dynamics.rnea import rnea
+from dyn_plugins.kinematics.motion import outward
+from dyn_plugins.loops._loop_rows import jacobian_of, rows_of
+
+RANK = 1e-10  # a pivot of A H^-1 A.T below this part of its diagonal is zero
+
+
+def constraint_forces(model, rows, multipliers):
+    """Return the forces on bodies, and joint forces nv, that multipliers cause."""
+    forces = [Force.zero()] * (model.nb + 1)
+    pulls = [Vector.zeros(joint.nv) for joint in model.joint]
+    for row, x in zip(rows, multipliers, strict=True):
+        for i, f in row.body_forces:
+            forces[i] = forces[i] + f * x
+        for i, y in row.joint_forces:
+            pulls[i] = pulls[i] + Vector((y * x,))
+    return forces, join_force(model, pulls)
+
+
+def row_responses(model, joints, rows):
+    """Return the joint forces that a unit of each row causes on its way to the base."""
+    responses = []
+    for row in rows:
+        parts = [propagate_to_base(model, joints, i, f) for i, f in row.body_forces]
+        parts += [joint_row(model, joints, i, y) for i, y in row.joint_forces]
+        responses.append(add_rows(parts))
+    return responses
+
+
+def factored_delassus(model, joints, rows):
+    """Return A H^-1 A.T of rows, factored; a row that depends on others is named."""
+    G = delassus_matrix(joints, row_responses(model, joints, rows))
+    tolerances = [G[k, k] * RANK for k in range(len(rows))]
+    return Factored(G, tolerances, [row.name for row in rows])
+
+
+def constrained_hybrid(model, q, qd, prescribed, qdd, tau, f_ext, rates):
+    """Return joint forces and accelerations of a robot whose loops stay closed.
+
+        lambda = -(A_v H_vv^-1 A_v.T)^-1 (A qdd_r + dA/dt qd + 2 a A qd + b² f)
+
+    with qdd_r of the open tree. Rows that depend on each other are a SingularError that
+    names one of them.
+
+    Args:
+        model: Robot.
+        q: Joint positions, nq [rad | m].
+        qd: Joint velocities, nv [rad/s | m/s].
+        prescribed: By coordinate: whether qdd is given, else tau is.
+        qdd: Joint accelerations, nv, used where prescribed.
+        tau: Joint forces, nv, used elsewhere.
+        f_ext: Force on each body, body coordinates [N·m; N].
+        rates: a and b of Baumgarte's terms [1/s]; zeros for the source's equation.
+
+    Returns:
+        tau, qdd (nv each), lambda, and the rows.
+
+    Source: KIM-3.2 (67)-(69), KIM-3.3 (70)-(80).
+    """
+    tau, qdd = hybrid_from_mask(model, q, qd, prescribed, qdd, tau, f_ext)
+    rows = rows_of(model, q, qd, qdd)
+    motion = split_q(model, q), split_v(model, qd), split_v(model, qdd)
+    X, S, _, _ = outward(model, *motion, Motion.zero())
+    no_joint = all(rigid is False for rigid in prescribed)
+    joints, IA = articulated_joints(model, X, S, None if no_joint else prescribed)
+    factors = factored_delassus(model, joints, rows)
+    a, b = rates
+    x = factors.solve(
+        [-(row.acceleration + row.rate * (2.0 * a) + row.f * (b * b)) for row in rows]
+    )
+    forces, pulls = constraint_forces(model, rows, x)
+    change = accelerations_from_forces(model, joints, pulls, [-f for f in forces])
+    dqdd = join_v(model, change.qdd)
+    extra = transmitted_forces(model, joints, IA, change.a, change.pA)
+    rotors = rotor_forces(model, split_v(model, dqdd))
+    force = Vector(
+        where(rigid, y + z + r - w, y)
+        for rigid, y, z, r, w in zip(prescribed, tau, extra, rotors, pulls, strict=True)
+    )
+    return force, qdd + dqdd, x, rows
+
+
+def loop_forward_dynamics(model, q, qd, tau, f_ext, alpha, beta):
+    """Return the accelerations of a robot with loops, and the multipliers.
+
+        H qdd + C = tau + A.T lambda,   A qdd + dA/dt qd = -2 alpha A qd - beta² f
+
+    Inputs and outputs: those of LOOP_FORWARD_DYNAMICS.
+
+    Args:
+        alpha, beta: Baumgarte's rates [1/s]; 0: none.
+
+    Source: KIM-3.2 (67)-(69).
+    """
+    no_joint, none = [False] * model.nv, Vector.zeros(model.nv)
+    _, qdd, x, rows = constrained_hybrid(
+        model, q, qd, no_joint, none, tau, f_ext, (alpha, beta)
+    )
+    return qdd, x, Vector(r.f for r in rows), Vector(r.rate for r in rows)
+
+
+def loop_hybrid_dynamics(model, q, qd, qdd_u, tau_v, f_ext, prescribed, alpha, beta):
+    """Return hybrid dynamics of a robot with loops.
+
+        A_v qdd_v = -A_u qdd_u - dA/dt qd;   (tau_u, qdd_v) with A.T lambda added to tau
+
+    Unique where A_v has full row rank; else a SingularError names a row.
+
+    Inputs and outputs: those of LOOP_HYBRID_DYNAMICS.
+
+    Args:
+        prescribed: As hybrid takes them.
+        alpha, beta: Baumgarte's rates [1/s]; 0: none.
+
+    Source: KIM-3.3 (70)-(80).
+    """
+    mask = prescribed_coordinates(model, prescribed)
+    qdd, tau = spread(mask, qdd_u, tau_v)
+    tau, qdd, x, _ = constrained_hybrid(
+        model, q, qd, mask, qdd, tau, f_ext, (alpha, beta)
+    )
+    return part_where(mask, True, tau), part_where(mask, False, qdd), x
+
+
+def loop_constraints(model, q, qd):
+    """Return residuals, Jacobian and bias of the loops.
+
+        f(q) = 0,   A = df/dq,   A qdd + bias = 0
+
+    Inputs and outputs: those of LOOP_CONSTRAINTS.
+
+    Source: KIM-3.0 (54), (55).
+    """
+    rows = rows_of(model, q, qd, Vector.zeros(model.nv))
+    f, bias = (Vector(x) for x in ([r.f for r in rows], [r.acceleration for r in rows]))
+    return f, jacobian_of(model, q, rows), bias
+
+
+def loop_inverse_dynamics(model, q, qd, qdd, tau_p, f_ext, active):
+    """Return the forces of active joints that cause a motion of a robot with loops.
+
+        A_p.T lambda = tau_pr - tau_p,   tau_a = tau_ar - A_a.T lambda
+
+    with tau_r of the open tree: as many rows as passive coordinates, A_p regular. q, qd
+    and qdd must fulfil the constraints. A_p without full rank is a SingularError.
+
+    Inputs and outputs: those of LOOP_INVERSE_DYNAMICS.
+
+    Args:
+        active: Names of the joints that have motors.
+
+    Source: KIM-3.1 (56)-(62), case 1.
+    """
+    motors = prescribed_coordinates(model, active)
+    rows = rows_of(model, q, qd, qdd)
+    A = jacobian_of(model, q, rows)
+    motion = split_q(model, q), split_v(model, qd), split_v(model, qdd)
+    open_tau = join_force(model, rnea(model, *motion, f_ext))
+    open_tau = open_tau + resistance(model, q, qd)
+    passive = [k for k, motor in enumerate(motors) if not motor]
+    missing = Vector(open_tau[k] for k in passive) - Vector(tau_p)
+    A_p = Matrix([row[k] for k in passive] for row in A.rows)
+    square = A_p @ A_p.T
+    tolerances = [square[k, k] * RANK for k in range(len(rows))]
+    factors = Factored(square, tolerances, [row.name for row in rows])
+    x = factors.solve(A_p @ missing)
+    from_loops = A.T @ x if rows else Vector.zeros(model.nv)
+    return Vector(open_tau[k] - from_loops[k] for k, h in enumerate(motors) if h), x
+
+
+def reason_not_square(model, active):
+    """Return why the forces of active joints are not unique, or None."""
+    passive = model.nv - sum(prescribed_coordinates(model, active))
+    m = sum(loop.rows for loop in model.loops)
+    if m == passive:
+        return None
+    return (
+        f"{m} constraint rows and {passive} passive coordinates: this solver needs as"
+        " many of one as of the other; loop_inverse_least takes others"
+    )
+
+
+def _loop_sizes(model, options):
+    return {"m": sum(loop.rows for loop in model.loops)}
+
+
+def _hybrid_sizes(model, options):
+    nu = sum(prescribed_coordinates(model, options["prescribed"]))
+    return {"nu": nu, "nf": model.nv - nu, **_loop_sizes(model, options)}
+
+
+def inverse_sizes(model, options):
+    """Return the numbers of active and passive coordinates, and of rows."""
+    na = sum(prescribed_coordinates(model, options["active"]))
+    return {"na": na, "np": model.nv - na, **_loop_sizes(model, options)}
+
+
+def _square_sizes(model, options):
+    reason = reason_not_square(model, options["active"])
+    if reason is not None:
+        raise UnsupportedError(f"loop_inverse_dynamics: {reason}")
+    return inverse_sizes(model, options)
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solvers of this file."""
+    rates = {"alpha": 0.0, "beta": 0.0}
+    table = {"by_joint": False, "sizes": _loop_sizes}
+    return [
+        TracedSolver(
+            "loop_forward_dynamics",
+            LOOP_FORWARD_DYNAMICS,
+            loop_forward_dynamics,
+            options=rates,
+            **table,
+        ),
+        TracedSolver(
+            "loop_hybrid_dynamics",
+            LOOP_HYBRID_DYNAMICS,
+            loop_hybrid_dynamics,
+            options={"prescribed": (), **rates},
+            by_joint=False,
+            sizes=_hybrid_sizes,
+        ),
+        TracedSolver(
+            "loop_inverse_dynamics",
+            LOOP_INVERSE_DYNAMICS,
+            loop_inverse_dynamics,
+            options={"active": ()},
+            by_joint=False,
+            sizes=_square_sizes,
+        ),
+        TracedSolver("loop_constraints", LOOP_CONSTRAINTS, loop_constraints, **table),
+    ]

@@ -1,0 +1,1 @@
+"""What `dyn bench-planar` measures, and the peers beside it."""

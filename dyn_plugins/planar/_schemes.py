@@ -1,0 +1,59 @@
+"""Schemes of steps in time, over a function that returns accelerations.
+
+Positions and velocities are lists of Vectors; acceleration(q, qd) returns such a list.
+"""
+
+
+def moved(q, qd, dt):
+    """Return q + dt qd."""
+    return [a + b * dt for a, b in zip(q, qd, strict=True)]
+
+
+def euler(q, qd, dt, acceleration):
+    """Return the state one step later: q + dt qd, qd + dt qdd.
+
+    Source: L. Euler, 1768.
+    """
+    qdd = acceleration(q, qd)
+    return moved(q, qd, dt), moved(qd, qdd, dt)
+
+
+def quantum(q, qd, dt, acceleration):
+    """Return the state one step later: q + dt qd + dt² qdd / 2, qd + dt qdd.
+
+    Source: WAW-3.1.
+    """
+    qdd = acceleration(q, qd)
+    return moved(moved(q, qd, dt), qdd, dt * dt * 0.5), moved(qd, qdd, dt)
+
+
+def semi_implicit(q, qd, dt, acceleration):
+    """Return the state one step later: velocity first, then position with it.
+
+    Source: E. Hairer et al., Geometric Numerical Integration.
+    """
+    qd_next = moved(qd, acceleration(q, qd), dt)
+    return moved(q, qd_next, dt), qd_next
+
+
+def rk4(q, qd, dt, acceleration):
+    """Return the state one step later by the classical Runge-Kutta scheme.
+
+    Source: W. Kutta, 1901; E. Hairer et al., Solving Ordinary Differential Equations I.
+    """
+    half, sixth = dt * 0.5, dt * (1.0 / 6.0)
+    a1 = acceleration(q, qd)
+    v2 = moved(qd, a1, half)
+    a2 = acceleration(moved(q, qd, half), v2)
+    v3 = moved(qd, a2, half)
+    a3 = acceleration(moved(q, v2, half), v3)
+    v4 = moved(qd, a3, dt)
+    a4 = acceleration(moved(q, v3, dt), v4)
+    q_next = _weighted(q, sixth, qd, v2, v3, v4)
+    return q_next, _weighted(qd, sixth, a1, a2, a3, a4)
+
+
+def _weighted(q, sixth, k1, k2, k3, k4):
+    """Return q + (k1 + 2 k2 + 2 k3 + k4) sixth."""
+    rates = zip(q, k1, k2, k3, k4, strict=True)
+    return [x + (a + (b + c) * 2.0 + d) * sixth for x, a, b, c, d in rates]

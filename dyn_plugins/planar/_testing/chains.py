@@ -1,0 +1,256 @@
+"""Planar chains for tests: a dense oracle, forces, random chains, the source's cases.
+
+Nothing here knows of recursions: all equations of a chain are solved at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dyn_core.planar import FREE, GUIDED, LINE, ChainModel, from_angles, make_chain
+
+
+class ChainCase(NamedTuple):
+    """A chain in a state, with forces at its joints, (n, 2).
+
+    Attributes:
+        chain: Planar chain; its constraints say what joints do.
+        x, v: Places and velocities [m], [m/s].
+        F: Forces other than those of links and supports [N].
+        answer: Known outputs by name, where there are any.
+    """
+
+    chain: ChainModel
+    x: np.ndarray
+    v: np.ndarray
+    F: np.ndarray
+    answer: dict[str, np.ndarray]
+
+
+class DenseAnswer(NamedTuple):
+    """Solution of the dense solver.
+
+    Attributes:
+        a: Accelerations, (n, 2) [m/s²].
+        phi: Push of links along r, n-1 [N].
+        support: Forces of guides and lines, (n, 2) [N].
+        tau: Torques that active joints need, n [N·m].
+        compatible: Whether all constraints can hold at once.
+        independent: Whether none follows from others, so that forces are unique.
+    """
+
+    a: np.ndarray
+    phi: np.ndarray
+    support: np.ndarray
+    tau: np.ndarray
+    compatible: bool
+    independent: bool
+
+
+def link_directions(chain: ChainModel, x: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return r and L = r turned by +90 degrees / l of the links, (n-1, 2).
+
+    Source: WAW-2.1.
+    """
+    c = np.diff(x, axis=0)
+    r = c / np.hypot(c[:, 0], c[:, 1])[:, None]
+    lengths = np.array(chain.lengths).reshape(-1, 1)
+    return r, np.column_stack([-r[:, 1], r[:, 0]]) / lengths
+
+
+def angle_rows(chain: ChainModel, x: Any) -> np.ndarray:
+    """Return how angles follow the joints: alpha = rows @ a, (n, n, 2); last row zero.
+
+    Source: WAW-2.1, eq. 12 and 13.
+    """
+    _, L = link_directions(chain, x)
+    rows = np.zeros((chain.n, chain.n, 2))
+    for i in range(chain.n - 1):
+        rows[i, i] -= L[i]
+        rows[i, i + 1] += L[i]
+        if i:
+            rows[i, i - 1] += L[i - 1]
+            rows[i, i] -= L[i - 1]
+    return rows
+
+
+def mass_matrix(chain: ChainModel) -> np.ndarray:
+    """Return the masses of joints and links, (n, n), the same for x and y.
+
+    Source: WAW-13.4.
+    """
+    M = np.diag(chain.masses)
+    parts = chain.lengths, chain.link_masses, chain.link_coms, chain.link_inertias
+    for i, (L, m, com, I) in enumerate(zip(*parts, strict=True)):
+        ends, turn = np.array([1 - com / L, com / L]), np.array([-1.0, 1.0]) / L
+        M[i : i + 2, i : i + 2] += m * np.outer(ends, ends) + I * np.outer(turn, turn)
+    return M
+
+
+def forces(chain: ChainModel, x: Any, v: Any, tau: Any = None) -> np.ndarray:
+    """Return gravity, torques of joints, rolling resistance and drag, (n, 2) [N].
+
+    Source: WAW-4.1 to WAW-4.5.
+    """
+    x, v = np.asarray(x, float), np.asarray(v, float)
+    F = np.outer(chain.masses, chain.gravity)
+    for i, m in enumerate(chain.link_masses):
+        far = chain.link_coms[i] / chain.lengths[i]
+        F[i] += m * (1 - far) * np.array(chain.gravity)
+        F[i + 1] += m * far * np.array(chain.gravity)
+    rows = angle_rows(chain, x)
+    torque = np.zeros(chain.n) if tau is None else np.array(tau, float)
+    torque -= np.array(chain.k_omega) * np.einsum("ijk,jk->i", rows, v)
+    F += np.einsum("ijk,i->jk", rows, torque)
+    return F - np.array(chain.k_v)[:, None] * v * np.linalg.norm(v, axis=1)[:, None]
+
+
+def dense_accelerations(
+    chain: ChainModel,
+    x: Any,
+    v: Any,
+    F: Any,
+    kind: Any = None,
+    s: Any = None,
+    a_w: Any = None,
+    active: Any = None,
+    alpha_w: Any = None,
+    e: Any = None,
+) -> DenseAnswer:
+    """Solve the equations of all joints at once, by least squares.
+
+        [M  -C.T] [a     ]   [F]
+        [C     0] [lambda] = [c]
+
+    Rows of C are those of links, lines and guides, and angles of active joints; they
+    may depend on each other.
+
+    Args:
+        chain: Planar chain.
+        x, v, F: Places, velocities and forces, (n, 2).
+        kind, s, a_w, active, alpha_w: What joints do; None as the chain has it.
+        e: Right sides of the links instead of |v'-v|²/l, n-1 [m/s²]; NaN for a link
+            that is given up.
+
+    Source: WAW-5.1, WAW-5.4 (CHECK), WAW-9.3.
+    """
+    constraints = chain.constraints
+    pairs = (kind, constraints.kind), (s, constraints.s), (a_w, constraints.a_w)
+    kind, s, a_w = (np.array(b if a is None else a, float) for a, b in pairs)
+    active = np.array(constraints.active if active is None else active, float)
+    alpha_w = np.array(constraints.alpha_w if alpha_w is None else alpha_w, float)
+    n, (r, _) = chain.n, link_directions(chain, x)
+    if e is None:
+        e = (np.diff(v, axis=0) ** 2).sum(axis=1) / np.array(chain.lengths)
+    rows: list[tuple[np.ndarray, float]] = []
+    kept = np.flatnonzero(np.isfinite(e))
+    for i in kept.tolist():
+        row = np.zeros((n, 2))
+        row[i], row[i + 1] = r[i], -r[i]
+        rows.append((row, e[i]))
+    supported = []
+    for i in range(n):
+        for d in {FREE: [], LINE: [s[i]], GUIDED: [*np.eye(2)]}[float(kind[i])]:
+            row = np.zeros((n, 2))
+            row[i] = d
+            rows.append((row, d @ a_w[i]))
+            supported.append(i)
+    turned = np.flatnonzero(active)
+    angles = angle_rows(chain, x)
+    rows += [(angles[i], alpha_w[i]) for i in turned]
+    C = np.array([row.ravel() for row, _ in rows]).reshape(-1, 2 * n)
+    c = np.array([right for _, right in rows])
+    a, pull, compatible, independent = _least_squares(mass_matrix(chain), F, C, c)
+    phi, support, tau = np.zeros(n - 1), np.zeros((n, 2)), np.zeros(n)
+    phi[kept] = -pull[: len(kept)]  # its row pulls joint i along r
+    for k, i in enumerate(supported, len(kept)):
+        support[i] += pull[k] * rows[k][0][i]
+    tau[turned] = pull[len(kept) + len(supported) :]
+    return DenseAnswer(a, phi, support, tau, compatible, independent)
+
+
+def _least_squares(
+    mass: np.ndarray, F: Any, C: np.ndarray, c: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, bool, bool]:
+    """Solve the KKT equations; say whether C a = c can hold and has full rank."""
+    M, scale = np.kron(mass, np.eye(2)), np.linalg.norm(C, axis=1)
+    C, c = C / scale[:, None], c / scale
+    K = np.block([[M, -C.T], [C, np.zeros((len(C), len(C)))]])
+    right = np.concatenate([np.ravel(F), c])
+    solution = np.linalg.lstsq(K, right, rcond=1e-13)[0]
+    U, sizes, _ = np.linalg.svd(C)
+    rank = int((sizes > 1e-9).sum())
+    off = float(np.abs(U[:, rank:].T @ c).max(initial=0.0))
+    compatible = off <= 1e-9 * (1 + float(np.abs(c).max(initial=0.0)))
+    a = solution[: len(M)].reshape(-1, 2)
+    return a, solution[len(M) :] / scale, compatible, rank == len(C)
+
+
+def random_chain(
+    seed: int,
+    n: int | None = None,
+    kinds: tuple[str, ...] = ("free", "line", "guided"),
+    active: float = 0.3,
+    massive: float = 0.0,
+    still: bool = False,
+) -> ChainCase:
+    """Return a random chain whose velocities fit its links and lines.
+
+    Args:
+        seed: Of the random numbers.
+        n: Number of joints; None for one of 2..8.
+        kinds: Of which each joint has one; free is four times as likely as another.
+        active: Chance of an angle to be given; that of joint 0 if something holds it.
+        massive: Chance of a link to have mass.
+        still: Whether guides and lines rest.
+
+    Source: WAW-5.4 (CHECK).
+    """
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 9)) if n is None else n
+    odds = np.array([4.0 if kind == "free" else 1.0 for kind in kinds])
+    kind = [str(k) for k in rng.choice(kinds, n, p=odds / odds.sum())]
+    turn = rng.uniform(-np.pi, np.pi, n)
+    on = [i for i in range(n - 1) if rng.uniform() < active]
+    lengths = rng.uniform(0.3, 1.2, n - 1)
+    heavy = rng.uniform(size=n - 1) < massive
+    chain = make_chain(
+        lengths,
+        rng.uniform(0.3, 2.0, n),
+        k_omega=rng.uniform(0, 0.1, n),
+        k_v=rng.uniform(0, 0.2, n),
+        link_masses=heavy * rng.uniform(0.2, 2.0, n - 1),
+        link_coms=heavy * rng.uniform(0.2, 0.8, n - 1) * lengths,
+        link_inertias=heavy * rng.uniform(0.01, 0.3, n - 1),
+        constraints={
+            "kind": kind,
+            "s": np.column_stack([np.cos(turn), np.sin(turn)]),
+            "a_w": None if still else rng.normal(size=(n, 2)),
+            "active": [i for i in on if i or kind[0] != "free"],
+            "alpha_w": rng.normal(size=n),
+        },
+    )
+    theta = rng.uniform(-2.8, 2.8, n - 1)
+    x, _ = from_angles(chain, rng.normal(size=2), np.zeros(2), theta, 0 * theta)
+    v = fitting_velocities(chain, x, rng.normal(size=(n, 2)), still)
+    F = forces(chain, x, v, [*rng.normal(size=n - 1), 0.0]) + rng.normal(size=(n, 2))
+    return ChainCase(chain, x, v, F, {})
+
+
+def fitting_velocities(
+    chain: ChainModel, x: Any, v: np.ndarray, still: bool = False
+) -> np.ndarray:
+    """Return the nearest velocities at which links, lines and resting guides stay."""
+    rows, (r, _) = [], link_directions(chain, x)
+    for i, along in enumerate(r):
+        rows.append(np.zeros((chain.n, 2)))
+        rows[-1][i], rows[-1][i + 1] = along, -along
+    for i, kind in enumerate(chain.constraints.kind):
+        fixed = [*np.eye(2)] if kind == GUIDED and still else []
+        for d in [chain.constraints.s[i]] if kind == LINE else fixed:
+            rows.append(np.zeros((chain.n, 2)))
+            rows[-1][i] = d
+    J = np.array(rows).reshape(-1, v.size)
+    return v - (np.linalg.pinv(J) @ (J @ v.ravel())).reshape(v.shape)

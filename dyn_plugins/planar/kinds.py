@@ -1,0 +1,26 @@
+"""Kinds of problem of chains, objects and tasks, their laws and systems."""
+
+from dyn_core.authoring import hookimpl
+from dyn_core.planar.problems import PROBLEMS
+
+
+@hookimpl
+def dyn_problems():
+    """Offer the problems of planar chains, planar objects and tasks."""
+    return PROBLEMS
+
+
+@hookimpl
+def dyn_laws():
+    """Offer their laws."""
+    from dyn_plugins.planar._testing.laws import LAWS
+
+    return LAWS
+
+
+@hookimpl
+def dyn_systems():
+    """Offer planar chains, planar objects and tasks."""
+    from dyn_plugins.planar._testing.cases import SYSTEMS
+
+    return SYSTEMS

@@ -1,0 +1,1 @@
+"""Reference solvers: the sources' own forms and independent oracles."""

@@ -1,0 +1,26 @@
+"""Forward dynamics by classical accelerations: the T-convention of tazz."""
+
+from dyn_core.authoring import TracedSolver, hookimpl
+from dyn_core.problems import FORWARD_DYNAMICS
+from dyn_plugins.dynamics.articulated_bodies import articulated_bodies
+
+
+def aba_classical(model, q, qd, tau, f_ext):
+    """Return the accelerations that joint forces cause, by classical accelerations.
+
+        H(q) qdd + C(q, qd) = tau + sum_i J_i(q).T f_ext_i
+
+    Inputs and outputs: those of FORWARD_DYNAMICS.
+
+    Source: TAZZ-3.6; see articulated_bodies. Gravity acts as a force here, not as an
+    acceleration of the base.
+    """
+    return articulated_bodies(model, q, qd, tau, f_ext)[0]
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solvers of this file."""
+    return [
+        TracedSolver("aba_classical", FORWARD_DYNAMICS, aba_classical, reference=True)
+    ]

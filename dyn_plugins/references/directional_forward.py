@@ -1,0 +1,166 @@
+"""Derivatives along a direction by forward mode: the algorithms on Taylor numbers.
+
+Nothing here knows how joints or bodies change: the algorithms of inverse, forward and
+hybrid dynamics run unchanged, through the adapter, on numbers that carry a derivative.
+"""
+
+from dyn_core.authoring import (
+    Force,
+    Transform,
+    Vector,
+    cross3,
+    hookimpl,
+    slope_of,
+    split_q,
+    value_of,
+    with_slopes,
+)
+from dyn_core.problems import (
+    FD_DIRECTIONAL,
+    FORWARD_DYNAMICS,
+    HD_DIRECTIONAL,
+    HYBRID_DYNAMICS_MASKED,
+    ID_DIRECTIONAL,
+    INVERSE_DYNAMICS,
+)
+from dyn_plugins.derivatives._seeds import (
+    moved_model,
+    moved_position,
+    parameter_along,
+    points_by_body,
+)
+from dyn_plugins.derivatives.directional import directional
+from dyn_plugins.dynamics.hybrid import part_where, prescribed_coordinates, spread
+
+
+def _moved_forces(model, q, dq, f_ext, df_ext, changed, f_ext_fixed, f_ext_points):
+    """Return external forces with derivatives, moving with what they are fixed to."""
+    f = [Force.of(with_slopes(x, dx)) for x, dx in zip(f_ext, df_ext, strict=True)]
+    if f_ext_fixed == "body":
+        return f[1:]
+    place = points_by_body(model, f_ext_points)
+    start = _from_base(model, q)
+    end = _from_base(moved_model(model, changed), moved_position(model, q, dq))
+    for i in model.bodies:
+        if f_ext_fixed == "base":
+            f[i] = f[i] + end[i] @ (start[i].T @ f_ext[i]) - f_ext[i]
+            continue
+        turn, couple = end[i].E @ start[i].E.T, f_ext[i].ang
+        push = turn @ f_ext[i].lin
+        couple = turn @ (couple - cross3(place[i], f_ext[i].lin))
+        f[i] = f[i] + Force(cross3(place[i], push) + couple, push) - f_ext[i]
+    return f[1:]
+
+
+def _from_base(model, q):
+    """Return the transform from the base to each body."""
+    parts, X = split_q(model, q), [Transform.identity()]
+    for i in model.bodies:
+        XJ = model.joint[i].X(parts[i])
+        X.append(XJ @ model.Xtree[i] @ X[model.parent[i]])
+    return X
+
+
+def id_directional_forward_mode(
+    model, q, qd, qdd, dq, dqd, dqdd, f_ext, df_ext, dp,
+    inverse_dynamics, parameter, **fixed,
+):  # fmt: skip
+    """Return joint forces and their derivative: inverse dynamics on Taylor numbers.
+
+        ID(x + eps dx) = tau + eps dtau
+
+    Inputs and outputs: those of ID_DIRECTIONAL.
+
+    Args:
+        inverse_dynamics: Slot for ID.
+        parameter: Path of the parameter, or None.
+        fixed: f_ext_fixed, f_ext_points: see id_directional.
+
+    Source: KIM-4.2 by forward mode, KIM-4.1 number by number.
+    """
+    changed = parameter_along(model, parameter, dp)
+    f = _moved_forces(model, q, dq, f_ext, df_ext, changed, **fixed)
+    state = moved_position(model, q, dq), with_slopes(qd, dqd), with_slopes(qdd, dqdd)
+    tau = inverse_dynamics(*state, f, **changed)
+    return value_of(tau), slope_of(tau)
+
+
+def fd_directional_forward_mode(
+    model, q, qd, tau, dq, dqd, dtau, f_ext, df_ext, dp,
+    forward_dynamics, parameter, **fixed,
+):  # fmt: skip
+    """Return accelerations and their derivative: forward dynamics on Taylor numbers.
+
+        FD(x + eps dx) = qdd + eps dqdd
+
+    Inputs and outputs: those of FD_DIRECTIONAL.
+
+    Args:
+        forward_dynamics: Slot for FD.
+        parameter: Path of the parameter, or None.
+        fixed: f_ext_fixed, f_ext_points: see id_directional.
+
+    Source: KIM-4.3 by forward mode, KIM-4.1 number by number.
+    """
+    changed = parameter_along(model, parameter, dp)
+    f = _moved_forces(model, q, dq, f_ext, df_ext, changed, **fixed)
+    state = moved_position(model, q, dq), with_slopes(qd, dqd), with_slopes(tau, dtau)
+    qdd = forward_dynamics(*state, f, **changed)
+    return value_of(qdd), slope_of(qdd)
+
+
+def hd_directional_forward_mode(
+    model, q, qd, qdd_u, tau_v, dq, dqd, dqdd_u, dtau_v, f_ext, df_ext, dp,
+    hybrid_dynamics, prescribed, parameter, **fixed,
+):  # fmt: skip
+    """Return the results of hybrid dynamics and their derivative: on Taylor numbers.
+
+        HD(x + eps dx) = (tau_u, qdd_v) + eps (dtau_u, dqdd_v)
+
+    Inputs and outputs: those of HD_DIRECTIONAL.
+
+    Args:
+        hybrid_dynamics: Slot for hybrid dynamics by a mask.
+        prescribed: As in `hybrid`.
+        parameter: Path of the parameter, or None.
+        fixed: f_ext_fixed, f_ext_points: see id_directional.
+
+    Source: KIM-4.4 by forward mode, KIM-4.1 number by number.
+    """
+    changed = parameter_along(model, parameter, dp)
+    f = _moved_forces(model, q, dq, f_ext, df_ext, changed, **fixed)
+    rigid = prescribed_coordinates(model, prescribed)
+    values, changes = spread(rigid, qdd_u, tau_v), spread(rigid, dqdd_u, dtau_v)
+    qdd, tau = (with_slopes(x, dx) for x, dx in zip(values, changes, strict=True))
+    mask = Vector(float(x) for x in rigid)
+    q, qd = moved_position(model, q, dq), with_slopes(qd, dqd)
+    tau, qdd = hybrid_dynamics(q, qd, mask, qdd, tau, f, **changed)
+    tau, qdd = part_where(rigid, True, tau), part_where(rigid, False, qdd)
+    return value_of(tau), value_of(qdd), slope_of(tau), slope_of(qdd)
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solvers of this file."""
+    rows = (
+        (ID_DIRECTIONAL, id_directional_forward_mode, INVERSE_DYNAMICS, "rnea"),
+        (FD_DIRECTIONAL, fd_directional_forward_mode, FORWARD_DYNAMICS, "aba"),
+        (HD_DIRECTIONAL, hd_directional_forward_mode, HYBRID_DYNAMICS_MASKED,
+         "hybrid_mask"),
+    )  # fmt: skip
+    slot = {
+        INVERSE_DYNAMICS: "inverse_dynamics",
+        FORWARD_DYNAMICS: "forward_dynamics",
+        HYBRID_DYNAMICS_MASKED: "hybrid_dynamics",
+    }
+    return [
+        directional(
+            algorithm.__name__,
+            kind,
+            algorithm,
+            slots={slot[of]: of},
+            fills={slot[of]: name},
+            reference=True,
+        )
+        for kind, algorithm, of, name in rows
+    ]

@@ -1,0 +1,233 @@
+"""Small problems by trying every combination of modes: a reference solver."""
+
+import numpy as np
+
+from dyn_core.authoring import NumpySolver, hookimpl
+from dyn_core.contact import (
+    CONVERGED,
+    INFEASIBLE,
+    MAX_ITERATIONS,
+    NOT_UNIQUE,
+    ProblemArrays,
+)
+from dyn_core.errors import UnsupportedError
+from dyn_core.problems import CONTACT_SOLVE
+
+LAW = 1e-8  # of a candidate, relative
+STARTS = 6  # directions from which a sliding contact's direction is sought
+
+
+def solutions(arrays, unique=False, limit=20_000):
+    """Return impulses of every combination of modes that obeys the exact laws.
+
+    A row is off, at a bound or active (u = 0); a contact is off, sticks (u = 0) or
+    slides (u_n = 0, lambda_T against u_T on the cone), its direction by Newton steps
+    from several starts. Each combination is a square system, solved by least squares.
+
+    Args:
+        arrays: A problem without free rows.
+        unique: Whether to look for all; else the first is enough.
+        limit: Most combinations.
+
+    Returns:
+        Impulses in circular cones, one array a solution that differs in velocity; and
+        how many candidates were tried.
+
+    Source: LCP-5 (enumeration), LCP-12.
+    """
+    blocks, choices = _modes(arrays)
+    count = int(np.prod([len(c) for c in choices], dtype=float))
+    if count > limit:
+        raise UnsupportedError(
+            f"enumeration: {count} combinations of modes; valid: at most {limit}, a"
+            " smaller problem or another solver"
+        )
+    T = arrays.scale
+    A, b = arrays.A * T[:, None] * T, T * arrays.b
+    results, tried = [], 0
+    for thorough in (False, True):
+        for modes in _product(choices):
+            for x in _candidates(arrays, blocks, modes, A, b, thorough):
+                tried += 1
+                if not np.isfinite(x).all() or arrays.step(T * x) > LAW:
+                    continue
+                u = arrays.A @ (T * x)
+                if all(_differ(u, arrays.A @ (T * y), arrays.speed) for y in results):
+                    results.append(x)
+                if not unique:
+                    return results, tried
+    return results, tried
+
+
+def _product(choices):
+    """Return every way to choose one of each."""
+    for index in np.ndindex(*(len(modes) for modes in choices)):
+        yield [modes[k] for modes, k in zip(choices, index, strict=True)]
+
+
+def _differ(u, v, speed):
+    """Whether two velocities are not the same."""
+    return np.abs(u - v).max(initial=0.0) > 1e-6 * max(speed, 1e-300)
+
+
+def _modes(arrays):
+    """Return rows of each block (a row, or a whole cone), and its modes."""
+    lower, upper = arrays.bounds
+    blocks, choices = [], []
+    for block in arrays.layout.blocks:
+        if block.kind == "contact" and block.rows > 1:
+            blocks.append(list(block.all))
+            choices.append(("stick", "slip", "off"))
+            continue
+        for row in block.all:
+            modes = ["active"]
+            modes += [lower[row]] if np.isfinite(lower[row]) else []
+            modes += [upper[row]] if np.isfinite(upper[row]) else []
+            blocks.append([row])
+            choices.append(tuple(modes))
+    return blocks, choices
+
+
+def _candidates(arrays, blocks, modes, A, b, thorough):
+    """Return what may be impulses of a combination of modes.
+
+    Sliding directions begin at that of the velocity without friction, or thorough: at
+    several all around.
+    """
+    x, active, sliding = np.zeros(len(b)), [], []
+    normals = {int(row): k for k, row in enumerate(arrays.contact_rows[0])}
+    for rows, mode in zip(blocks, modes, strict=True):
+        if mode in ("active", "stick"):
+            active += rows
+        elif mode == "slip":
+            sliding.append((rows, float(arrays.coefficients[normals[rows[0]]])))
+        elif mode != "off":
+            x[rows] = mode
+    if thorough and not any(len(rows) > 2 for rows, _ in sliding):
+        return
+    if not sliding:
+        yield _solved(A, b, x, active, [], [])
+        return
+    starts = [_starts(A, b, x, active, rows, thorough) for rows, _ in sliding]
+    for ways in _product(starts):
+        yield _slid(A, b, x, active, sliding, ways)
+
+
+def _starts(A, b, x, active, rows, thorough):
+    """Return directions of sliding to begin from."""
+    t = len(rows) - 1
+    if t == 1:
+        return [np.array([1.0]), np.array([-1.0])]
+    free = (A @ _solved(A, b, x, active, [], []) + b)[rows[1:]]
+    angles = 2 * np.pi * np.arange(STARTS) / STARTS
+    around = [np.eye(t)[0] * np.cos(a) + np.eye(t)[1] * np.sin(a) for a in angles]
+    size = float(np.sqrt(free @ free))
+    around += [sign * e for e in np.eye(t)[2:] for sign in (1.0, -1.0)]
+    if size == 0:
+        return around
+    return [free / size, *(around if thorough else ())]
+
+
+def _solved(A, b, x, active, sliding, ways):
+    """Return impulses for modes and directions: a linear system."""
+    rows = active + [r[0] for r, _ in sliding]
+    columns = np.zeros((len(b), len(rows)))
+    columns[active, range(len(active))] = 1.0
+    for k, ((block, c), way) in enumerate(zip(sliding, ways, strict=True)):
+        columns[block, len(active) + k] = np.append(1.0, -c * way)
+    right = -(A @ x + b)[rows]
+    size = np.sqrt(np.where(np.diag(A) > 0, np.diag(A), 1.0))[rows]
+    square = (A @ columns)[rows] / size[:, None] / size
+    return x + columns @ (np.linalg.lstsq(square, right / size, rcond=1e-11)[0] / size)
+
+
+def _slid(A, b, x, active, sliding, ways, rounds=60):
+    """Return impulses whose sliding directions are those of the velocity.
+
+    Newton steps, by differences, on what of the velocity is across the direction; the
+    square systems are tiny. Against the direction is a root, too: the law tells.
+    """
+    sizes = [len(way) for way in ways]
+    if max(sizes) == 1:
+        return _solved(A, b, x, active, sliding, ways)
+    cuts = np.cumsum(sizes)[:-1]
+    scales = [1 / (np.abs(b[rows]).max() or 1.0) for rows, _ in sliding]
+
+    def off(flat):
+        parts = np.split(flat, cuts)
+        units = [way / (np.sqrt(way @ way) or 1.0) for way in parts]
+        impulses = _solved(A, b, x, active, sliding, units)
+        u = A @ impulses + b
+        across = []
+        for (rows, _), way, unit, scale in zip(
+            sliding, parts, units, scales, strict=True
+        ):
+            v = scale * u[rows[1:]]
+            across.append(v - (v @ unit) * unit + (way @ way - 1) * unit)
+        return np.concatenate(across), impulses
+
+    flat = np.concatenate(ways)
+    wrong, impulses = off(flat)
+    for _ in range(rounds):
+        size = np.abs(wrong).max()
+        if size < 1e-14:
+            break
+        J = np.array(
+            [(off(flat + 1e-7 * e)[0] - wrong) / 1e-7 for e in np.eye(len(flat))]
+        ).T
+        step = np.linalg.lstsq(J, -wrong, rcond=1e-12)[0]
+        step = step / max(1.0, np.abs(step).max())  # a direction is of length one
+        for scale in (1.0, 0.5, 0.25, 0.1, 0.03, 0.01):
+            after, value = off(flat + scale * step)
+            if np.abs(after).max() < size:
+                break
+        else:
+            break
+        flat, wrong, impulses = flat + scale * step, after, value
+    return impulses
+
+
+class Enumeration(NumpySolver):
+    """Impulses of small problems by trying every combination of modes.
+
+        K_mu contains lambda, orthogonal to u + s in K_mu*,  s = (mu |u_T|, 0)
+
+    Exact: what it gives obeys all laws to 1e-8. With unique=True it tries all
+    combinations and says not_unique where velocities differ. Infeasible is said only of
+    problems without round cones, where the search is complete.
+
+    Source: LCP-5, LCP-12.
+    """
+
+    name = "enumeration"
+    signature = CONTACT_SOLVE
+    source = "LCP-5"
+    reference = True
+    options = {"unique": False, "limit": 20_000}
+
+    def solve(self, layout, G, b, mu, lo, hi, compliance, warm, unique, limit):
+        """Return one problem's impulses.
+
+        Inputs and outputs: those of CONTACT_SOLVE; `iterations` counts the candidates
+        tried, `warm` is not used.
+
+        Args:
+            unique: Whether to look whether others exist.
+            limit: Most combinations of modes.
+        """
+        problem = ProblemArrays(layout, G, b, mu, lo, hi, compliance, warm)
+        reduction = problem.without_free_rows()
+        inner = reduction.reduced
+        results, tried = solutions(inner, unique, limit)
+        if not results:
+            complete = not any(block.rows > 2 for block in layout.contacts)
+            status = INFEASIBLE if complete else MAX_ITERATIONS
+            return reduction.outputs(np.zeros(len(inner.b)), tried, status)
+        status = NOT_UNIQUE if len(results) > 1 else CONVERGED
+        return reduction.outputs(inner.scale * results[0], tried, status)
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solvers of this file."""
+    return [Enumeration()]

@@ -1,0 +1,1 @@
+"""Steps in time, and control laws."""

@@ -1,0 +1,76 @@
+"""Control laws: computed torque, and gravity compensation."""
+
+import math
+
+from dyn_core.authoring import TracedSolver, Vector, floor, hookimpl
+from dyn_core.errors import ModelError
+from dyn_core.problems import GRAVITY_CONTROL, INVERSE_DYNAMICS, TRACKING_CONTROL
+
+
+def wrapped(angle):
+    """Return the angle in [-pi, pi)."""
+    return angle - floor((angle + math.pi) / (2 * math.pi)) * (2 * math.pi)
+
+
+def computed_torque(
+    model, q, qd, q_ref, qd_ref, qdd_ref, kp, kd, inverse_dynamics, wrap
+):
+    """Return the joint forces that make the error die out like a linear system.
+
+        tau = ID(q, qd, qdd_ref + kd (qd_ref - qd) + kp (q_ref (-) q))
+        then  e'' + kd e' + kp e = 0,  e = q_ref (-) q
+
+    Joint friction is compensated at qd_ref.
+
+    Inputs and outputs: those of TRACKING_CONTROL.
+
+    Args:
+        inverse_dynamics: Slot.
+        wrap: Names of joints whose error is wrapped to [-pi, pi).
+
+    Source: KIM-2.1 for ID; M. Spong et al., Robot Modeling and Control, section 8.3.
+    """
+    e = list(model.difference(q, q_ref))
+    for name in wrap:
+        if model.joint_kind(name) not in ("revolute", "continuous"):
+            raise ModelError(f"wrap: joint '{name}' does not turn about one axis", name)
+        index = model.v_slice(name).start
+        e[index] = wrapped(e[index])
+    return inverse_dynamics(q, qd, qdd_ref + kd * (qd_ref - qd) + kp * Vector(e), None)
+
+
+def gravity_compensation(model, q, qd, kd, inverse_dynamics):
+    """Return the joint forces that carry the weight and damp the motion.
+
+        tau = ID(q, 0, -kd qd)
+
+    Inputs and outputs: those of GRAVITY_CONTROL.
+
+    Args:
+        inverse_dynamics: Slot.
+
+    Source: RBD5-3.6 (gravity compensation).
+    """
+    return inverse_dynamics(q, Vector.zeros(model.nv), -(kd * qd), None)
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solvers of this file."""
+    common = {
+        "slots": {"inverse_dynamics": INVERSE_DYNAMICS},
+        "fills": {"inverse_dynamics": "rnea"},
+        "by_joint": False,
+    }
+    return [
+        TracedSolver(
+            "computed_torque",
+            TRACKING_CONTROL,
+            computed_torque,
+            options={"wrap": ()},
+            **common,
+        ),
+        TracedSolver(
+            "gravity_compensation", GRAVITY_CONTROL, gravity_compensation, **common
+        ),
+    ]

@@ -1,0 +1,67 @@
+"""A step in time with given accelerations of some joints."""
+
+from dyn_core.authoring import (
+    TracedSolver,
+    Vector,
+    advance,
+    friction_slope,
+    hookimpl,
+    rate_in_initial_axes,
+    where,
+)
+from dyn_core.problems import HYBRID_STEP
+from dyn_plugins.dynamics.hybrid import hybrid_from_mask, prescribed_coordinates, spread
+from dyn_plugins.steps.integration import stop_force
+
+
+def hybrid_euler(model, q, qd, qdd_u, tau, dt, f_ext, prescribed, limit_stops):
+    """Return the state one step later where some joints follow given accelerations.
+
+        (tau_u, qdd_v) = HD(q, qd, qdd_u, tau_v),   qd_next = qd + dt qdd
+        q_next = q (+) dt qd_next
+
+    The slopes of friction and stops are left to the size of the step for joints that
+    are given; the others' friction counts at the end of the step, to first order.
+
+    Inputs and outputs: those of HYBRID_STEP.
+
+    Args:
+        prescribed: As hybrid takes them.
+        limit_stops: Whether spring-dampers act at the limits of the other joints.
+
+    Source: KIM-2.3, KIM-2.5.
+    """
+    mask = prescribed_coordinates(model, prescribed)
+    qdd, _ = spread(mask, qdd_u, [0.0] * (model.nv - sum(mask)))
+    K, B = Vector.zeros(model.nv), friction_slope(model, qd)
+    push = tau
+    if limit_stops:
+        force, K, damping = stop_force(model, q, qd)
+        push, B = tau + force, B + damping
+    push = push - K * qd * dt
+    slopes = (B + K * dt) * dt
+    rotors = Vector(where(rigid, 0.0, x) for rigid, x in zip(mask, slopes, strict=True))
+    forces, qdd = hybrid_from_mask(model, q, qd, mask, qdd, push, f_ext, rotors)
+    qd_end = qd + rate_in_initial_axes(model, qd, qdd) * dt
+    q_next, qd_next = advance(model, q, qd_end, dt)
+    triples = zip(mask, forces, tau, strict=True)
+    return q_next, qd_next, Vector(where(rigid, x, y) for rigid, x, y in triples)
+
+
+def _sizes(model, options):
+    return {"nu": sum(prescribed_coordinates(model, options["prescribed"]))}
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solvers of this file."""
+    return [
+        TracedSolver(
+            "hybrid_euler",
+            HYBRID_STEP,
+            hybrid_euler,
+            options={"prescribed": (), "limit_stops": False},
+            sizes=_sizes,
+            by_joint=False,
+        )
+    ]

@@ -1,0 +1,181 @@
+"""Steps in time: semi-implicit Euler, and RK4 on the configuration manifold."""
+
+from dyn_core.authoring import (
+    TracedSolver,
+    Vector,
+    advance,
+    friction_slope,
+    hookimpl,
+    rate_in_initial_axes,
+    where,
+)
+from dyn_core.problems import FORWARD_DYNAMICS, STEP
+from dyn_core.spatial import swing_twist, swing_twist_rows
+
+STOP_RATE = 100.0  # natural frequency of a limit stop [rad/s]
+
+
+def stop_force(model, q, qd):
+    """Return the force of spring-damper stops at the position limits, and its slopes.
+
+        force = -k (q - limit) - d qd beyond a limit, k = D w², d = 2 D w, D = diag H
+
+    D is a typical inertia along the joint, so that every stop has the rate w. Limits on
+    swing and twist of a ball act in their direction alone, through the rows that take
+    qd to their rates.
+
+    Args:
+        model: Robot.
+        q: Joint positions, nq [rad | m].
+        qd: Joint velocities, nv [rad/s | m/s].
+
+    Returns:
+        Force on the joints, nv [N·m | N]; stiffness and damping that act, nv.
+    """
+    force, stiffness, damping = [0.0] * model.nv, [0.0] * model.nv, [0.0] * model.nv
+    for i in model.independent:
+        index = model.v_slices[i].start
+        if model.joint[i].nv != 1:
+            continue
+        x, v = q[model.q_slices[i].start], qd[index]
+        D = model.inertia_scale[i][0]
+        k, d = D * STOP_RATE**2, 2 * D * STOP_RATE
+        for limit, sign in ((model.upper[index], 1.0), (model.lower[index], -1.0)):
+            if abs(limit) == float("inf"):
+                continue
+            beyond = (x - float(limit)) * sign > 0
+            force[index] -= where(beyond, (x - float(limit)) * k + v * d, 0.0)
+            stiffness[index] += where(beyond, k, 0.0)
+            damping[index] += where(beyond, d, 0.0)
+    for i in model.ball_limits:
+        if model.leader[i].body != i:
+            continue
+        index = model.v_slices[i].start
+        for row, push, k, d in _ball_stops(model, i, q, qd):
+            for n, x in enumerate(row):
+                force[index + n] -= x * push
+                stiffness[index + n] += x * x * k
+                damping[index + n] += x * x * d
+    return Vector(force), Vector(stiffness), Vector(damping)
+
+
+def _ball_stops(model, i, q, qd):
+    """Return the stops on a ball's swing and twist: row, push, stiffness, damping.
+
+    Source: TAZZ-4.7.
+    """
+    joint, q_i = model.joint[i], q[model.q_slices[i]]
+    R = joint.X(q_i).E.T
+    item = f"joint {model.names[i]}: twist, where the swing is pi"
+    swing, twist = swing_twist(R, item)
+    turns = [R @ column.ang for column in joint.S(q_i)]
+    rows = [
+        Vector(Vector(row) @ w for w in turns) for row in swing_twist_rows(R, item).rows
+    ]
+    most, (low, high) = model.ball_limits[i]
+    D = max(model.inertia_scale[i])
+    k, d = D * STOP_RATE**2, 2 * D * STOP_RATE
+    stops = []
+    for row, x, limit, sign in (
+        (rows[0], swing, most, 1.0),
+        (rows[1], twist, high, 1.0),
+        (rows[1], twist, low, -1.0),
+    ):
+        if abs(limit) == float("inf"):
+            continue
+        beyond = (x - float(limit)) * sign > 0
+        v = row @ qd[model.v_slices[i]]
+        push = where(beyond, (x - float(limit)) * k + v * d, 0.0)
+        stops.append((row, push, where(beyond, k, 0.0), where(beyond, d, 0.0)))
+    return stops
+
+
+def semi_implicit_euler(
+    model, q, qd, tau, dt, f_ext, forward_dynamics, limit_stops, implicit
+):
+    """Return the state one step later: velocity first, then position with it.
+
+        qd_next = qd + dt qdd,   q_next = q (+) dt qd_next
+
+    A floating body goes straight in the step: its velocity changes in the axes of the
+    start, v + dt (v' + w x v), and is then seen in the axes of the end.
+
+    With `implicit`, the stiff joint forces are taken at the end of the step, to first
+    order: their slopes count as inertia, (H + dt B + dt² K) qdd = tau - C - dt K qd.
+
+    Inputs and outputs: those of STEP.
+
+    Args:
+        forward_dynamics: Slot.
+        limit_stops: Whether spring-dampers act at the position limits.
+        implicit: Whether friction and stops are taken at the end of the step.
+
+    Source: KIM-2.5 names no scheme; E. Hairer et al., Geometric Numerical Integration.
+    """
+    K = Vector.zeros(model.nv)
+    B = friction_slope(model, qd)
+    if limit_stops:
+        force, K, damping = stop_force(model, q, qd)
+        tau, B = tau + force, B + damping
+    if implicit:
+        tau = tau - K * qd * dt
+        armature = (
+            Vector(x for i in model.independent for x in model.armature[i])
+            + (B + K * dt) * dt
+        )
+        qdd = forward_dynamics(q, qd, tau, f_ext[1:], armature=armature)
+    else:
+        qdd = forward_dynamics(q, qd, tau, f_ext[1:])
+    return advance(model, q, qd + rate_in_initial_axes(model, qd, qdd) * dt, dt)
+
+
+def rk4(model, q, qd, tau, dt, f_ext, forward_dynamics, limit_stops):
+    """Return the state one step later by the classical Runge-Kutta scheme.
+
+        du/dt = dexp^-1(u) qd,  dqd/dt = FD(q (+) u, qd, tau),  q_next = q (+) u(dt)
+
+    The displacement u from the start of the step is integrated in the tangent space, so
+    that quaternions keep their length and the order is four for every joint.
+
+    Inputs and outputs: those of STEP.
+
+    Args:
+        forward_dynamics: Slot.
+        limit_stops: Whether spring-dampers act at the position limits.
+
+    Source: KIM-2.5; H. Munthe-Kaas, High order Runge-Kutta methods on manifolds, 1999.
+    """
+
+    def rates(u, v):
+        q_stage = model.integrate(q, u)
+        push = tau + stop_force(model, q_stage, v)[0] if limit_stops else tau
+        return model.tangent_rate(u, v), forward_dynamics(q_stage, v, push, f_ext[1:])
+
+    half = dt * 0.5
+    u1, a1 = rates(Vector.zeros(model.nv), qd)
+    u2, a2 = rates(u1 * half, qd + a1 * half)
+    u3, a3 = rates(u2 * half, qd + a2 * half)
+    u4, a4 = rates(u3 * dt, qd + a3 * dt)
+    u = (u1 + (u2 + u3) * 2.0 + u4) * (dt / 6)
+    q_next = model.normalize(model.integrate(q, u))
+    return q_next, qd + (a1 + (a2 + a3) * 2.0 + a4) * (dt / 6)
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solvers of this file."""
+    common = {
+        "slots": {"forward_dynamics": FORWARD_DYNAMICS},
+        "fills": {"forward_dynamics": "aba"},
+        "by_joint": False,
+    }
+    return [
+        TracedSolver(
+            "semi_implicit_euler",
+            STEP,
+            semi_implicit_euler,
+            options={"limit_stops": False, "implicit": True},
+            **common,
+        ),
+        TracedSolver("rk4", STEP, rk4, options={"limit_stops": False}, **common),
+    ]
