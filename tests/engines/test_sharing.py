@@ -141,7 +141,9 @@ def test_wrong_settings_are_refused(arm, monkeypatch):
         patch.setenv("DYN_CACHE_LIMIT", "-1")
         with pytest.raises(dyn.SettingError, match="DYN_CACHE_LIMIT must be megabytes"):
             cache.limit()
-    with pytest.raises(dyn.UnsupportedError, match="threads 0; valid: a whole number >= 1"):
+    with pytest.raises(
+        dyn.UnsupportedError, match="threads 0; valid: a whole number >= 1"
+    ):
         dyn.solver("rnea").build(arm, threads=0)
 
 
