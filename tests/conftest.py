@@ -28,8 +28,6 @@ NOT_QUICK = (
     "test_laws_on_random_trees", "test_laws_on_other_systems", "installed_by_pip",
     "test_blocks_of_python_run", "test_standard_deviations",
     "base_parameters[quadruped", "base_parameters[every_joint",
-    # Which of two equal pivots comes, and so the base, depends on engine and LAPACK.
-    "test_base_parameters_in_words", "test_weights_count",
 )  # fmt: skip
 
 

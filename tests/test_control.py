@@ -5,7 +5,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.control.controller import Controller, Rules
-from dyn_core.control.trajectory import make_trajectory
+from dyn_core.control.trajectory import Reference, make_trajectory
 from dyn_core.simulation.simulator import simulate
 
 Q0 = np.array([0, -0.6, 0, -2.2, 0, 1.6, 0.8])
@@ -249,6 +249,123 @@ def test_bad_settings_are_refused_with_a_reason(arm, settings, expected):
     """Each setting error says what would be valid."""
     with pytest.raises(dyn.SettingError, match=expected):
         Controller(arm, **settings)
+
+
+def test_the_defaults_are_those_of_the_documentation(arm):
+    """Gains, mode, solver and rules: a change of a default is a change of behaviour."""
+    assert Rules() == Rules(
+        state_timeout=0.1, max_jump=0.5, good_samples=3, on_stale="zero",
+        stale_time=2.0, differentiate=False, filter_time=0.01,
+    )  # fmt: skip
+    controller = Controller(arm)
+    assert (controller.mode, controller.inverse_dynamics) == ("computed_torque", "rnea")
+    np.testing.assert_array_equal(controller.kp, np.full(7, 100.0))
+    np.testing.assert_array_equal(controller.kd, np.full(7, 20.0))
+
+
+def test_the_error_is_the_way_to_the_reference(arm):
+    """Zero before a torque and after a reset; in gravity mode there is no reference."""
+    controller = Controller(arm, rules=Rules(state_timeout=1.0))
+    assert not controller.error.any()
+    _warm(controller)
+    controller.follow(_trajectory(arm, Q0), 0.01)
+    controller.update(0.26, Q0, 0 * Q0)
+    np.testing.assert_allclose(controller.error, controller.reference.q - Q0)
+    assert (controller.error > 0.1).all()
+    controller.reset()
+    assert not controller.error.any()
+    floating = Controller(arm, mode="gravity")
+    _warm(floating)
+    assert not floating.error.any()
+
+
+@pytest.mark.parametrize("mode", ["computed_torque", "gravity"])
+def test_the_engine_is_that_of_the_program_in_use(arm, mode):
+    """What was asked for is what runs."""
+    assert Controller(arm, mode=mode, engine="graph").engine_used == "graph"
+
+
+def test_springs_and_friction_are_compensated_once(shipped):
+    """The law adds damping at the reference velocity; gravity mode adds none."""
+    arm = shipped["arm7"]
+    rest, moving = Controller(arm), Controller(arm)
+    _warm(rest)
+    _warm(moving)
+    qd = np.full(7, 0.3)
+    moving.reference = Reference(Q0, qd, 0 * qd)
+    rest.reference = Reference(Q0, 0 * qd, 0 * qd)
+    law = dyn.solver("rnea").build(arm, joint_friction=True)
+    H = dyn.solver("crba").build(arm)(Q0)
+    plain = dyn.solver("rnea").build(arm)
+    friction = law(Q0, qd, 0 * qd) - plain(Q0, qd, 0 * qd)
+    tau = moving.update(0.02, Q0, qd)
+    np.testing.assert_allclose(tau, plain(Q0, qd, 0 * qd) + friction, atol=1e-9)
+    assert np.abs(friction).max() > 0.1
+    tau = rest.update(0.02, Q0, qd)
+    wanted = plain(Q0, qd, H @ (0 * qd)) + H @ (-20.0 * qd)
+    np.testing.assert_allclose(tau, wanted, atol=1e-9)
+
+
+def test_a_state_on_the_edge_of_its_rules(arm):
+    """As old as the timeout is in time; one step beyond is not; so for jumps."""
+    rules = Rules(state_timeout=0.25, max_jump=0.5)
+    controller = Controller(arm, rules=rules)
+    _warm(controller)
+    seen = controller.seen
+    assert controller.watch(seen + 0.25) is None
+    assert controller.update(seen + 0.25, Q0, 0 * Q0).any()
+    assert not controller.counters
+    seen = controller.seen
+    jump = np.zeros(7)
+    jump[3] = 0.5
+    assert controller.update(seen + 0.01, Q0 + jump, 0 * Q0).any()
+    assert not controller.counters
+    assert controller.watch(controller.seen + 0.26) is not None
+    assert controller.good == 0
+
+
+def test_damping_ends_with_its_time_and_when_disabled(arm):
+    """Carried up to stale_time, with kd against the last velocity."""
+    rules = Rules(state_timeout=0.25, on_stale="gravity_damping", stale_time=1.0)
+    controller = Controller(arm, rules=rules)
+    _warm(controller)
+    qd = np.full(7, 0.1)
+    controller.update(0.25, Q0, qd)
+    damped = controller.watch(0.25 + 0.25 + 1.0)
+    braking = dyn.solver("rnea").build(arm)(Q0, 0 * qd, -20.0 * qd)
+    np.testing.assert_allclose(damped, braking)
+    assert not controller.watch(0.25 + 0.25 + 1.01).any()
+    controller.enabled = False
+    assert not controller.watch(1.0).any()
+
+
+def test_velocity_is_filtered_with_its_time_constant(arm):
+    """The first step of a ramp is weighed by dt / (dt + filter_time)."""
+    controller = Controller(arm, rules=Rules(differentiate=True, filter_time=0.03))
+    controller.update(1.0, Q0, None)
+    np.testing.assert_array_equal(controller.qd, 0 * Q0)
+    controller.update(1.01, Q0 + 0.01, None)
+    np.testing.assert_allclose(controller.qd, np.full(7, 0.25))
+    controller.update(1.01, Q0 + 0.02, None)
+    assert not controller.qd.any()  # no time has passed: no difference
+
+
+def test_follow_needs_a_state_and_ends_by_itself(arm):
+    """Refused in words before; afterwards the last point stays the reference."""
+    controller = Controller(arm)
+    with pytest.raises(dyn.SettingError, match="no state has been received"):
+        controller.follow(_trajectory(arm, Q0), 0.0)
+    _warm(controller)
+    controller.follow(_trajectory(arm, Q0), 1.0)
+    controller.update(0.02, Q0, 0 * Q0)
+    assert controller.trajectory is not None
+    for t in (0.08, 0.16, 0.24):
+        controller.update(t, Q0, 0 * Q0)
+    np.testing.assert_array_equal(controller.reference.q, Q0)
+    for k in range(23):
+        controller.update(0.3 + 0.08 * k, Q0, 0 * Q0)
+    assert controller.trajectory is None
+    np.testing.assert_array_equal(controller.reference.q, Q0)
 
 
 def test_bad_rules_and_robots_are_refused(shipped):

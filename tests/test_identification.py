@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
+from dyn_core.identification.parameter_vector import Layout
 from dyn_core.identification.pseudo_inertia import (
     is_consistent,
     least_eigenvalue,
@@ -12,6 +13,7 @@ from dyn_core.identification.pseudo_inertia import (
     parameters_of_pseudo,
     pseudo_inertia,
 )
+from dyn_core.identification.regressor_rank import base_of
 from dyn_core.model import Build, Description, JointSpec, LinkSpec, assemble
 from dyn_core.testing.models import chain, random_inertia, random_model
 
@@ -123,6 +125,23 @@ def test_base_parameters_in_words(shipped):
     words = [base.expression(k) for k in range(base.rank)]
     assert set(words[1:]) == {"joint2:mcx", "joint2:mcy", "joint2:Izz"}
     assert words[0] == "joint1:Izz + 0.64 joint2:m"
+
+
+def test_the_first_of_equal_columns_is_kept(shipped):
+    """Rounding does not choose the base: data that differ by it give the same one."""
+    model = shipped["arm7"]
+    q, qd, qdd, _ = _data(model, 60)
+    Y = dyn.solver("regressor").build(model)(q, qd, qdd)
+    rows = np.asarray(Y).reshape(-1, Y.shape[-1])
+    layout = Layout.of(model, False, False)
+    rng = np.random.default_rng(0)
+    bases = {
+        base_of(
+            layout, rows * (1 + e * rng.normal(size=rows.shape)), layout.values, 1e-9
+        ).independent
+        for e in (0.0, 1e-15, 1e-14, 1e-13)
+    }
+    assert len(bases) == 1
 
 
 @pytest.mark.parametrize("name", ["arm7", "every_joint", "quadruped"])

@@ -48,6 +48,42 @@ def test_splines_pass_through_the_points(drop, order):
         np.testing.assert_allclose((high.qd - low.qd) / (2 * h), at.qdd, atol=1e-7)
 
 
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_a_polynomial_is_met_between_uneven_points(order):
+    """Of degree 1, 3 or 5: interpolation is exact, whatever the lengths of the pieces."""
+    times = np.array([0.0, 0.5, 2.0, 2.25])
+    rng = np.random.default_rng(order)
+    motion = [np.polynomial.Polynomial(rng.normal(size=2 * order + 2)) for _ in JOINTS]
+    rows = [
+        np.array([[p.deriv(k)(t) if k else p(t) for p in motion] for t in times])
+        for k in range(3)
+    ]
+    trajectory = make_trajectory(
+        JOINTS, JOINTS, times, *rows[: order + 1], moving_end=True
+    )
+    for t in (0.0, 0.2, 1.1, 2.0, 2.2):
+        reference = trajectory.sample(t)
+        for k in range(3):
+            exact = [p.deriv(k)(t) if k else p(t) for p in motion]
+            np.testing.assert_allclose(reference[k], exact, atol=1e-9)
+
+
+def test_times_and_limits_are_edges():
+    """At the last time the end counts; a point on a limit is inside; one row will do."""
+    trajectory = make_trajectory(JOINTS, JOINTS, [1.0], [[1.0, 2.0]])
+    assert trajectory.duration == 1.0
+    np.testing.assert_array_equal(trajectory.sample(0.5).q, [1.0, 2.0])
+    still = _make(upper=np.array([3.0, 4.0]), lower=np.array([1.0, 2.0]))
+    assert not still.sample(2.0).qdd.any()
+    assert still.sample(1.0).qdd.any()
+    at_zero = _make(times=[0.0, 2.0])
+    assert at_zero.starting_from(NOW) is at_zero
+    with pytest.raises(dyn.TrajectoryError, match="point 0: joint 'b' at 2 is outside"):
+        _make(lower=np.array([-9.0, 2.1]))
+    with pytest.raises(dyn.TrajectoryError, match="the last point has a velocity"):
+        _make(velocities=[[0.0, 0.0], [-1e-6, 0.0]])
+
+
 def test_the_end_is_held_at_rest():
     """After the last point: its position, no velocity, no acceleration."""
     reference = _make().sample(99.0)

@@ -12,6 +12,7 @@ from dyn_core.model import Model
 from dyn_core.solving.registry import solver
 
 TOLERANCE = 1e-9  # singular values below this part of the largest count as zero
+TIE = 1e-7  # how much shorter each column counts than the one before it
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +126,9 @@ def base_of(
     for kind in set(layout.kinds):
         alike = kinds == kind
         lengths[alike & (lengths <= tolerance * lengths[alike].max())] = 0.0
-    scale = np.where(lengths > 0, lengths, 1.0)
+    # All scaled columns have one length: the first of equals becomes the pivot, on each
+    # engine and with each LAPACK, since later ones are shorter by more than rounding.
+    scale = np.where(lengths > 0, lengths, 1.0) * (1 + TIE * np.arange(n))
     A = A * (lengths > 0)  # a column of rounding errors alone is none
     R = np.linalg.qr(A / scale, mode="r") if len(A) > n else A / scale
     _, s, Vt = np.linalg.svd(R)
