@@ -189,7 +189,7 @@ def _own_commands(subparsers: argparse._SubParsersAction) -> None:
     derivative_check.add(subparsers)
     check = subparsers.add_parser("check-plugin", help="put a solver through the laws")
     check.add_argument("name", help="a solver, or a distribution or module")
-    check.add_argument("--engine", default="graph")
+    check.add_argument("--engine", default="graph", help="default: %(default)s")
     check.add_argument("--robot", action="append", help="shipped robots (default: all)")
     check.set_defaults(run=_check)
 

@@ -10,7 +10,11 @@ SHOWN = 12  # names of a list of valid ones
 
 
 def unknown_name(
-    kind: str, name: object, valid: Iterable[str], purpose: str = ""
+    kind: str,
+    name: object,
+    valid: Iterable[str],
+    purpose: str = "",
+    limit: int | None = SHOWN,
 ) -> str:
     """Return the sentence for an unknown name: the nearest valid ones, then all.
 
@@ -19,12 +23,14 @@ def unknown_name(
         name: The unknown name.
         valid: Every name that would do.
         purpose: For what the valid ones are valid, if only for that.
+        limit: Most names that are listed; None for all.
     """
     names = list(valid)
     near = nearest(str(name), names)
     guess = f"; did you mean {' or '.join(map(repr, near))}?" if near else ";"
-    shown = ", ".join(names[:SHOWN]) or "none"
-    more = f", ... ({len(names)} in all)" if len(names) > SHOWN else ""
+    shown = ", ".join(names[:limit]) or "none"
+    cut = limit is not None and len(names) > limit
+    more = f", ... ({len(names)} in all)" if cut else ""
     what = f" for {purpose}" if purpose else ""
     return f"no {kind} is called '{name}'{guess} valid{what}: {shown}{more}"
 
@@ -202,6 +208,9 @@ class InfeasibleError(RequireError):
     ) -> None:
         super().__init__(item, rows)
         self.residual = residual
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.item, self.rows, self.residual)
 
 
 class SettingError(DynError, ValueError):

@@ -1,7 +1,7 @@
 """What authors of algorithms and solvers import, by topic.
 
-Solvers and hooks: TracedSolver, NumpySolver, Solver, hookimpl, Signature, Port, System,
-    SystemKind.
+Solvers and hooks: TracedSolver, NumpySolver, Solver, Required, hookimpl, Signature,
+    Port, System, SystemKind.
 Functions of values: sqrt, sin, cos, tanh, exp, log, asin, acos, atan2, absolute, floor,
     minimum, maximum.
 Choices and conditions: where, loop, require, equal, logical_and, logical_or,
@@ -67,6 +67,7 @@ from dyn_core.numbers.scalar import (
 from dyn_core.numbers.taylor import COORDINATE, TIME, Taylor, derivatives, variables
 from dyn_core.problems import Port, Signature, System
 from dyn_core.problems.system import SystemKind
+from dyn_core.solving.build_options import Required
 from dyn_core.solving.hookspecs import hookimpl
 from dyn_core.solving.numpy_solver import NumpySolver
 from dyn_core.solving.solver import Solver, TracedSolver
@@ -115,6 +116,7 @@ __all__ = [
     "Number",
     "NumpySolver",
     "Port",
+    "Required",
     "RigidInertia",
     "Signature",
     "Solver",

@@ -25,6 +25,7 @@ from dyn_core.engines.graph.passes import prune
 from dyn_core.engines.graph.trace import Tracer
 from dyn_core.engines.llvm import compiler
 from dyn_core.errors import UnsupportedError
+from dyn_core.solving.build_options import Required
 from dyn_core.solving.registry import solver
 
 COST = {
@@ -192,7 +193,14 @@ def run(arguments: argparse.Namespace) -> int:
     choices = {"inputs": list(filter(None, arguments.inputs.split(",")))}
     if arguments.frame:
         choices["frame"] = arguments.frame
-    program: Any = solver(arguments.solver).build(model, **choices)
+    which: Any = solver(arguments.solver)
+    frame = getattr(which, "options", {}).get("frame")
+    if isinstance(frame, Required) and not arguments.frame:
+        links = ", ".join(model.frame_names)
+        raise UnsupportedError(
+            f"{which.name}: give --frame, {frame.meaning}; valid: {links}"
+        )
+    program: Any = which.build(model, **choices)
     if not hasattr(program, "graph"):
         raise UnsupportedError(
             f"{arguments.solver} is not a traced algorithm and has no graph"

@@ -81,8 +81,13 @@ class Model(Tree, System):
         """Return the unit of a parameter path."""
         return parameter_paths.UNITS[path.rpartition(".")[2]]
 
-    def with_values(self, values: Mapping[str, Sequence[Scalar]]) -> Model:
-        """Return the robot with some parameters replaced, unchecked."""
+    def with_values(self, values: Mapping[str, Sequence[Scalar] | Scalar]) -> Model:
+        """Return the robot with some parameters replaced, their values unchecked.
+
+        Args:
+            values: Numbers by parameter path (model/parameter_paths.py); of a path of
+                one number, such as `elbow.damping`, the number will do.
+        """
         return parameter_paths.with_values(self, values)
 
     def resisting(self, friction: bool, springs: bool) -> Model:
@@ -186,9 +191,13 @@ class Model(Tree, System):
         """Return the position (nq,) with every joint at zero (unit quaternions)."""
         return space.neutral(self)
 
-    def random(self, rng: np.random.Generator) -> np.ndarray:
-        """Return a position (nq,) drawn within the limits, or a joint's whole range."""
-        return space.random(self, rng)
+    def random(self, rng: np.random.Generator | int | None = None) -> np.ndarray:
+        """Return a position (nq,) drawn within the limits, or a joint's whole range.
+
+        Args:
+            rng: Generator, or the seed of one; None: another position at each call.
+        """
+        return space.random(self, np.random.default_rng(rng))
 
     def integrate(self, q: Values, dv: Values) -> Values:
         """Return the position after the displacement dv: (nq,), (nv,); batches too.

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from numbers import Complex
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,7 +24,7 @@ from dyn_core.errors import ModelError, nearest
 from dyn_core.model.frames import Frame, gravity, origin, sum_inertias
 from dyn_core.model.joints import Driven
 from dyn_core.model.tree import Tree
-from dyn_core.numbers.scalar import Scalar
+from dyn_core.numbers.scalar import Number, Scalar
 from dyn_core.spatial import RigidInertia, Symmetric, Vector
 
 AnyTree = TypeVar("AnyTree", bound=Tree)
@@ -100,12 +101,15 @@ def _link_numbers(I: RigidInertia, what: str) -> list[Scalar]:
     return list(Symmetric.of(I.Ic).entries) if what == "inertia" else [0.0] * 10
 
 
-def with_values(tree: AnyTree, values: Mapping[str, Values]) -> AnyTree:
-    """Return the robot with parameters replaced by numbers or symbols, unchecked."""
+def with_values(tree: AnyTree, values: Mapping[str, Values | Scalar]) -> AnyTree:
+    """Return the robot with parameters replaced by numbers or symbols.
+
+    How many there are is checked, not whether they make sense.
+    """
     changes: dict[str, Any] = {}
     links: dict[str, dict[str, Values]] = {}
     for path, sequence in values.items():
-        entries = tuple(sequence)
+        entries = _entries(path, sequence)
         if len(entries) != size(tree, path):
             wanted = size(tree, path)
             raise ModelError(f"{path} takes {wanted} numbers, got {len(entries)}", path)
@@ -123,6 +127,17 @@ def with_values(tree: AnyTree, values: Mapping[str, Values]) -> AnyTree:
         changes["frames"] = frames
         changes["I"] = sum_inertias(frames, tree.nb + 1)
     return replace(tree, **changes)
+
+
+def _entries(path: str, value: Any) -> tuple[Scalar, ...]:
+    """Return the numbers of a value for a path; a single one may stand alone."""
+    try:
+        entries = tuple(value)
+    except TypeError:  # also of an array without axes
+        entries = (value,)
+    if not all(isinstance(x, (Complex, Number, np.ndarray)) for x in entries):
+        raise ModelError(f"{path} takes numbers, got {value!r}", path)
+    return entries
 
 
 def _change_robot(

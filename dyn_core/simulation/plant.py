@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections import Counter
+from dataclasses import fields
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -46,10 +48,23 @@ class SimulatedPlant(ABC):
         """
         for name in ("period", "command_timeout", *times):
             value = getattr(self, name)
-            if not (math.isfinite(value) and value > 0):
-                raise SettingError(f"{name} must be > 0 and finite, got {value}", name)
-        if self.substeps < 1:
-            raise SettingError("substeps must be >= 1", "substeps")
+            if not (
+                isinstance(value, Real) and float(value) > 0 and math.isfinite(value)
+            ):
+                raise SettingError(
+                    f"{name} must be > 0 and finite, got {value!r}", name
+                )
+        count = self.substeps
+        if isinstance(count, bool) or not isinstance(count, Integral) or count < 1:
+            raise SettingError(
+                f"substeps must be >= 1 and whole, got {count!r}", "substeps"
+            )
+        for item in fields(self):  # type: ignore[arg-type]  # leaves are dataclasses
+            value = getattr(self, item.name)
+            if isinstance(item.default, bool) and not isinstance(value, bool):
+                raise SettingError(
+                    f"{item.name} is {value!r}; valid: True, False", item.name
+                )
 
     def reset(self) -> None:
         """Forget commands; a leaf goes back to the start, too."""

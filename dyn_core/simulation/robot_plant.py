@@ -35,15 +35,14 @@ class RobotPlant(SimulatedPlant):
     def _check_settings(self, *times: str) -> None:
         """Refuse settings that make no sense."""
         super()._check_settings(*times)
-        self.prescribed = tuple(self.prescribed)
+        joints = self.prescribed
+        self.prescribed = (joints,) if isinstance(joints, str) else tuple(joints)
 
     def _prepare(self) -> None:
         """Check the start, and go there."""
         self.q0 = self._start(self.q0)
         nv = self.model.nv
-        self.qd0 = np.zeros(nv) if self.qd0 is None else np.asarray(self.qd0, float)
-        if self.qd0.shape != (nv,) or not np.isfinite(self.qd0).all():
-            raise SettingError(f"qd0 needs {nv} finite numbers, got {self.qd0}", "qd0")
+        self.qd0 = np.zeros(nv) if self.qd0 is None else _state("qd0", self.qd0, nv)
         limit = self.model.effort_limit
         self.effort_limit = np.where(limit > 0, limit, np.inf)
         self.reset()
@@ -52,10 +51,7 @@ class RobotPlant(SimulatedPlant):
         """Check the start, or make one: neutral, in the limits; loops closed."""
         model = self.model
         if q0 is not None:
-            q = np.asarray(q0, float)
-            if q.shape != (model.nq,) or not np.isfinite(q).all():
-                raise SettingError(f"q0 needs {model.nq} finite numbers, got {q}", "q0")
-            q = model.normalize(q)
+            q = model.normalize(_state("q0", q0, model.nq))
             return close_loops(model, q) if model.loops else q
         q = model.neutral()
         for i in model.independent:
@@ -119,3 +115,14 @@ class RobotPlant(SimulatedPlant):
         self, t: float, q: np.ndarray, qd: np.ndarray, dt: float
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the state one step later."""
+
+
+def _state(name: str, values: Any, size: int) -> np.ndarray:
+    """Return the numbers of a start, checked."""
+    try:
+        array = np.asarray(values, float)
+    except (TypeError, ValueError):
+        array = np.full(1, np.nan)
+    if array.shape != (size,) or not np.isfinite(array).all():
+        raise SettingError(f"{name} needs {size} finite numbers, got {values!r}", name)
+    return array

@@ -17,6 +17,7 @@ from dyn_core.model import Model
 from dyn_core.problems import ENERGY
 from dyn_core.simulation.contacts import ContactSimulator
 from dyn_core.simulation.robot_plant import RobotPlant
+from dyn_core.simulation.run_arguments import check_settings, control_law, row_count
 from dyn_core.solving.registry import solver, solvers
 
 
@@ -137,7 +138,8 @@ def simulate(
 
     Args:
         model: Robot.
-        controller: Something with update(t, q, qd) -> tau or None; None for no force.
+        controller: A function (t, q, qd) -> tau or None, or something with such a
+            method `update`; None for no force.
         world: A World (or a mapping of its fields) to touch; None: nothing touches.
         duration: Simulated time [s].
         begin: Called once with the time of the second period, to start a trajectory.
@@ -145,18 +147,20 @@ def simulate(
         settings: For the Simulator, with a world for the ContactSimulator.
     """
     robot: Any
+    check_settings(Simulator if world is None else ContactSimulator, settings)
+    law = control_law(controller)
     if world is None:
         robot = Simulator(model, **settings)
     else:
         robot = ContactSimulator(model, world, **settings)
-    count = round(duration / robot.period)
+    count = row_count(duration, robot.period)
     rows = _Rows(model, count)
     bar = _Progress(duration, progress)
     for k in range(count):
         t = k * robot.period
         if k == 1 and begin is not None:
             begin(t)
-        tau = None if controller is None else controller.update(t, robot.q, robot.qd)
+        tau = law(t, robot.q, robot.qd)
         if tau is not None:
             robot.command(t, tau)
         rows.put(k, t, robot, getattr(controller, "reference", None))

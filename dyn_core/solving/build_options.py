@@ -14,6 +14,34 @@ from dyn_core.model.coordinates.matrix_forms import FORMS, kept_places
 from dyn_core.problems import Port, Signature
 
 
+@dataclass(frozen=True, repr=False)
+class Required:
+    """The default of an option of a solver that must be given: there is none.
+
+    Attributes:
+        meaning: What to give, such as "the name of a link".
+    """
+
+    meaning: str
+
+    def __repr__(self) -> str:
+        return f"<{self.meaning}>"
+
+
+def option_values(
+    name: str, model: Any, defaults: Mapping[str, Any], chosen: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the value of each option of a solver; refuse one that is not given."""
+    values = {key: chosen.get(key, value) for key, value in defaults.items()}
+    for key, value in values.items():
+        if isinstance(value, Required):
+            known = ", ".join(getattr(model, "frame_names", ())) or "see its help page"
+            raise UnsupportedError(
+                f"{name}: give {key}=, {value.meaning}; valid: {known}"
+            )
+    return values
+
+
 def _option(default: Any, meaning: str) -> Any:
     """Return a field with the sentence that help pages print."""
     return field(default=default, metadata={"meaning": meaning})
@@ -62,8 +90,7 @@ class BuildOptions:
         common = {key: value for key, value in options.items() if key in names}
         rest = {key: value for key, value in options.items() if key not in common}
         check_names(f"{solver.name}: unknown option", rest, [*names, *solver_names])
-        inputs = common.get("inputs", ())
-        common["inputs"] = (inputs,) if isinstance(inputs, str) else tuple(inputs)
+        common["inputs"] = _input_names(solver.name, common.get("inputs", ()))
         result = cls(**common)
         result._check(solver.name)
         return result, rest
@@ -111,6 +138,23 @@ class BuildOptions:
             shape = port.shape if kept is None else (len(kept[0]),)
             outputs.append(replace(port, shape=shape, places=kept).sized(sizes))
         return inputs, outputs, paths
+
+
+def _input_names(solver: str, inputs: Any) -> tuple[str, ...]:
+    """Return the names of optional inputs, each of which stands there once."""
+    names = (inputs,) if isinstance(inputs, str) else inputs
+    listed = isinstance(names, (list, tuple, set, frozenset))
+    if not listed or not all(isinstance(name, str) for name in names):
+        raise UnsupportedError(
+            f"{solver}: inputs {inputs!r}; valid: names of optional inputs and"
+            " parameter paths"
+        )
+    twice = sorted({name for name in names if list(names).count(name) > 1})
+    if twice:
+        raise UnsupportedError(
+            f"{solver}: inputs name {', '.join(twice)} twice; valid: each name once"
+        )
+    return tuple(names)
 
 
 def _parameter_port(

@@ -192,6 +192,7 @@ class Registry:
             owners = " and ".join(self._taken[name])
             raise PluginError(f"the solver name '{name}' is offered by {owners}")
         if name not in self._solvers:
+            signature = signature or self._problems.get(name)
             known = self._of_signature(signature, references=True)
             failures = [str(error) for error in self.failures]
             what = "" if signature is None else signature.name

@@ -15,7 +15,7 @@ from dyn_core.model import Model
 from dyn_core.problems import InstanceDoc, Port, Signature
 from dyn_core.problems.system import System
 from dyn_core.solving.adapter import Adapter, Deferred
-from dyn_core.solving.build_options import BuildOptions
+from dyn_core.solving.build_options import BuildOptions, option_values
 from dyn_core.solving.describe import describe_solver
 
 Lookup = Callable[..., "Solver"]
@@ -224,9 +224,7 @@ class TracedSolver(Solver):
             signature=self.signature,
             by_joint=self.by_joint,
             slots=slots,
-            options={
-                key: chosen.get(key, value) for key, value in self.options.items()
-            },
+            options=option_values(self.name, model, self.options, chosen),
             joint_friction=common.joint_friction and resists,
             joint_springs=common.joint_springs and resists,
             f_ext_frame=common.f_ext_frame,

@@ -7,6 +7,7 @@ from dyn_core.authoring import (
     Factored,
     Force,
     Matrix,
+    Required,
     TracedSolver,
     Vector,
     cross3,
@@ -222,7 +223,7 @@ def dyn_solvers():
             OPERATIONAL_INERTIA,
             operational_inertia,
             options={
-                "frame": "",
+                "frame": Required("the name of a link"),
                 "reference": "local",
                 "part": "full",
                 "damping": 0.0,

@@ -5,7 +5,14 @@ All start from articulated joints. An increment of force on a body changes accel
 spatial acceleration are the same.
 """
 
-from dyn_core.authoring import Force, Matrix, TracedSolver, hookimpl, join_v
+from dyn_core.authoring import (
+    Force,
+    Matrix,
+    Required,
+    TracedSolver,
+    hookimpl,
+    join_v,
+)
 from dyn_core.problems import CROSS_RESPONSE, RESPONSE, SELF_RESPONSES
 from dyn_plugins.dynamics._articulated import (
     accelerations_from_forces,
@@ -104,7 +111,10 @@ def cross_response(model, q, moved, pushed):
 @hookimpl
 def dyn_solvers():
     """Offer the solvers of this file."""
-    pair = {"moved": "", "pushed": ""}
+    pair = {
+        "moved": Required("the name of a link"),
+        "pushed": Required("the name of a link"),
+    }
     return [
         TracedSolver("response", RESPONSE, response, regrouped=True),
         TracedSolver("self_responses", SELF_RESPONSES, self_responses, regrouped=True),

@@ -3,6 +3,7 @@
 from dyn_core.authoring import (
     Motion,
     MotionSubspace,
+    Required,
     TracedSolver,
     Transform,
     Vector,
@@ -150,7 +151,7 @@ def _frame_count(model, options):
 @hookimpl
 def dyn_solvers():
     """Offer the solvers of this file."""
-    one = {"frame": "", "reference": "local"}
+    one = {"frame": Required("the name of a link"), "reference": "local"}
     return [
         TracedSolver(
             "forward_kinematics",

@@ -45,13 +45,7 @@ def solve(
 
     Source: LCP-5 to LCP-14, LCP-19.
     """
-    chosen = find(solver)
-    if chosen.signature != CONTACT_SOLVE:
-        valid = ", ".join(solvers(CONTACT_SOLVE))
-        raise SignatureError(
-            f"'{chosen.name}' solves {chosen.signature.name}, not"
-            f" {CONTACT_SOLVE.name}; valid: {valid}"
-        )
+    chosen = contact_solver(solver)
     start = problem.warm(warm)
     relaxes = getattr(chosen, "relaxes", None)
     relaxed_part = "" if relaxes is None else relaxes(problem.layout)
@@ -85,6 +79,18 @@ def solve(
         chosen.name,
         relaxed_part,
     )
+
+
+def contact_solver(name: str | Solver) -> Solver:
+    """Return the solver of CONTACT_SOLVE of a name; see `solve`."""
+    chosen = find(name, CONTACT_SOLVE)
+    if chosen.signature != CONTACT_SOLVE:
+        valid = ", ".join(solvers(CONTACT_SOLVE))
+        raise SignatureError(
+            f"'{chosen.name}' solves {chosen.signature.name}, not"
+            f" {CONTACT_SOLVE.name}; valid: {valid}"
+        )
+    return chosen
 
 
 def _finite(*bounds: np.ndarray) -> list[np.ndarray]:

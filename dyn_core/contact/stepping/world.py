@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from dyn_core.contact.collision.halfspaces import HalfSpace
+from dyn_core.contact.problem.solving import contact_solver
 from dyn_core.errors import ModelError
 from dyn_core.model.shapes import Material
 from dyn_core.validation import finite_number, known_keys
@@ -53,6 +54,8 @@ class World:
     Raises:
         ModelError: A setting is unknown or out of range; the message lists the valid
             ones.
+        SolverNotFound: No solver has this name; names the nearest.
+        SignatureError: The solver is of another kind.
 
     Source: LCP-4, LCP-10, LCP-11, LCP-17, LCP-23.
     """
@@ -81,6 +84,8 @@ class World:
         set_field = object.__setattr__
         set_field(self, "half_spaces", tuple(self.half_spaces))
         set_field(self, "gears", tuple(tuple(gear) for gear in self.gears))
+        if self.solver != type(self).solver:  # the default needs no look-up
+            contact_solver(self.solver)
         for key, valid in CHOICES.items():
             if getattr(self, key) not in valid:
                 _refuse(key, getattr(self, key), ", ".join(valid))

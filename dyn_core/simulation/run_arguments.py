@@ -1,0 +1,67 @@
+"""Arguments of `simulate`, checked: settings, duration, controller."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import fields
+from numbers import Real
+from typing import Any
+
+from dyn_core.errors import SettingError, unknown_name
+
+ControlLaw = Callable[..., Any]  # of t, q, qd; returns joint forces, or None
+NEITHER = ("model", "world", "counters")  # fields that are no settings
+
+
+def check_settings(kind: Any, names: Iterable[str]) -> None:
+    """Refuse settings that a simulator does not have; list those it has.
+
+    Args:
+        kind: Class of the simulator, a dataclass.
+        names: Settings that are given.
+    """
+    valid = [item.name for item in fields(kind) if item.name not in NEITHER]
+    for name in names:
+        if name not in valid:
+            raise SettingError(unknown_name("setting", name, valid, limit=None), name)
+
+
+def row_count(duration: Any, period: float) -> int:
+    """Return how many periods a duration has."""
+    number = isinstance(duration, Real) and not isinstance(duration, bool)
+    if not number or not math.isfinite(duration) or duration < 0:
+        raise SettingError(
+            f"duration is {duration!r}; valid: a finite number of seconds, 0 or more",
+            "duration",
+        )
+    return round(float(duration) / period)
+
+
+def control_law(controller: Any) -> ControlLaw:
+    """Return a controller as a function of time, position and velocity.
+
+    Args:
+        controller: A function (t, q, qd) -> tau or None, an object with such a method
+            `update`, or None for no force.
+    """
+    if controller is None:
+        return lambda t, q, qd: None
+    law = getattr(controller, "update", controller)
+    valid = "a function (t, q, qd) -> tau, an object with such an update, or None"
+    if not callable(law) or isinstance(law, type):
+        raise SettingError(
+            f"controller is {controller!r}; valid: {valid}", "controller"
+        )
+    try:
+        inspect.signature(law).bind(0.0, None, None)
+    except TypeError as error:
+        raise SettingError(
+            f"controller {law!r} cannot be called with t, q, qd ({error});"
+            f" valid: {valid}",
+            "controller",
+        ) from error
+    except ValueError:
+        pass  # a builtin that does not say what it takes
+    return law

@@ -1,0 +1,174 @@
+"""Wrong arguments of the library: each error is ours and says what would be valid."""
+
+import inspect
+import pickle
+
+import numpy as np
+import pytest
+
+import dyn_core as dyn
+
+
+def _run(model, controller=None, duration=0.004, **settings):
+    return dyn.simulate(
+        model, controller, duration=duration, progress=False, engine="graph", **settings
+    )
+
+
+SETTINGS = [  # settings of simulate, what is said
+    ({"duration": -1}, "duration is -1; valid: a finite number of seconds, 0 or more"),
+    ({"duration": np.nan}, "duration is nan; valid"),
+    ({"duration": np.inf}, "duration is inf; valid"),
+    ({"duration": "x"}, "duration is 'x'; valid"),
+    ({"period": "a"}, "period must be > 0 and finite, got 'a'"),
+    ({"command_timeout": None}, "command_timeout must be > 0 and finite, got None"),
+    ({"substeps": 1.5}, "substeps must be >= 1 and whole, got 1.5"),
+    ({"substeps": True}, "substeps must be >= 1 and whole, got True"),
+    ({"dt": 1e-3}, "no setting is called 'dt'; .*valid: period, step, .*engine$"),
+    ({"perid": 1e-3}, "did you mean 'period'"),
+    (
+        {"world": {}, "step": "rk4"},
+        "no setting is called 'step'; .*valid: period, subst",
+    ),
+    ({"q0": "abc"}, "q0 needs 2 finite numbers, got 'abc'"),
+    ({"qd0": ["a", 1]}, "qd0 needs 2 finite numbers"),
+    ({"limit_stops": "no"}, "limit_stops is 'no'; valid: True, False"),
+]
+
+
+@pytest.mark.parametrize(("settings", "words"), SETTINGS, ids=str)
+def test_bad_settings_of_a_simulation(shipped, settings, words):
+    """Unknown names list the valid ones; values of the wrong kind are shown."""
+    with pytest.raises(dyn.SettingError, match=words):
+        _run(shipped["two_link"], **settings)
+
+
+def test_no_time_is_no_rows(shipped):
+    """A duration of zero is a run without rows."""
+    assert len(_run(shipped["two_link"], duration=0).t) == 0
+
+
+def test_a_controller_is_a_function_or_has_update(shipped):
+    """Both drive the robot alike; anything else is refused, also wrong arguments."""
+    model = shipped["two_link"]
+
+    class Object:
+        def update(self, t, q, qd):
+            return [1.0, -2.0 * t]
+
+    runs = [
+        _run(model, controller) for controller in (Object(), Object().update, _constant)
+    ]
+    np.testing.assert_array_equal(runs[0].tau, runs[1].tau)
+    np.testing.assert_array_equal(runs[2].tau, np.full((2, 2), 0.5))
+    assert not _run(model, lambda t, q, qd: None).tau.any()
+    for wrong in (3, "pd", Object, lambda t: 0.0):
+        with pytest.raises(dyn.SettingError, match=r"valid: a function \(t, q, qd\)"):
+            _run(model, wrong)
+
+
+def _constant(t, q, qd):
+    return np.full(2, 0.5)
+
+
+def test_parameters_of_one_number(shipped):
+    """A number, an array of it and a list are the same; no strings, no wrong count."""
+    model = shipped["two_link"]
+    for damping in (0.25, np.float64(0.25), np.array(0.25), [0.25], 1 / 4):
+        changed = model.with_values({"joint1.damping": damping})
+        assert list(changed.damping[1]) == [0.25]
+    for path, given, words in (
+        ("joint1.damping", "a", "joint1.damping takes numbers, got 'a'"),
+        ("joint1.damping", None, "joint1.damping takes numbers, got None"),
+        ("gravity", 9.81, "gravity takes 3 numbers, got 1"),
+        ("joint1.dampng", 1.0, "did you mean 'joint1.damping'"),
+    ):
+        with pytest.raises(dyn.ModelError, match=words):
+            model.with_values({path: given})
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [
+        ("jacobian", "frame"), ("frame_velocity", "frame"),
+        ("frame_bias_acceleration", "frame"), ("operational_inertia", "frame"),
+        ("cross_response", "moved"),
+    ],
+)  # fmt: skip
+def test_an_option_that_must_be_given(shipped, name, option):
+    """The error names the option and the links, when it is built."""
+    words = rf"{name}: give {option}=, the name of a link; valid: base, link1, link2"
+    with pytest.raises(dyn.UnsupportedError, match=words):
+        dyn.solver(name).build(shipped["two_link"])
+    assert f"{option}=<the name of a link>" in dyn.solver(name).describe()
+
+
+@pytest.mark.parametrize(
+    ("inputs", "words"),
+    [
+        (["gravity", "gravity"], "inputs name gravity twice"),
+        (["f_ext", "gravity", "f_ext"], "inputs name f_ext twice"),
+        (3, "inputs 3; valid: names of optional inputs"),
+        ([3], r"inputs \[3\]; valid: names of optional inputs"),
+    ],
+)
+def test_inputs_of_a_build_are_names_each_once(shipped, inputs, words):
+    """Refused when it is built."""
+    with pytest.raises(dyn.UnsupportedError, match=words):
+        dyn.solver("rnea").build(shipped["two_link"], inputs=inputs)
+
+
+def test_the_name_of_a_problem_points_to_its_solvers():
+    """A problem is no solver: its solvers are listed."""
+    words = "no solver is called 'forward_dynamics'; valid for forward_dynamics: aba, "
+    with pytest.raises(dyn.SolverNotFound, match=words):
+        dyn.solver("forward_dynamics")
+
+
+def test_random_positions_need_no_generator(shipped):
+    """Another one at each call; a seed repeats it."""
+    model = shipped["arm7"]
+    assert np.any(model.random() != model.random())
+    np.testing.assert_array_equal(model.random(3), model.random(3))
+    inside = model.random()
+    assert ((model.lower <= inside) & (inside <= model.upper)).all()
+
+
+def test_a_world_refuses_a_solver_at_once():
+    """When it is made, not in the first step."""
+    with pytest.raises(dyn.SolverNotFound, match="did you mean 'admm'"):
+        dyn.World(solver="adm")
+    with pytest.raises(dyn.SignatureError, match="'rnea' solves inverse_dynamics"):
+        dyn.World(solver="rnea")
+    with pytest.raises(dyn.SignatureError, match=r"a name or a Solver, got \[\]"):
+        dyn.World.of({"solver": []})
+    assert dyn.World(solver="lemke").solver == "lemke"
+
+
+ARGUMENTS = {"message": "words", "element": "joint1", "name": "q", "wanted": "shape (2,)",
+             "got": "shape (3,)", "known": ("aba", "dense"), "failures": ("x failed",),
+             "problem": "forward_dynamics", "plugin": "p", "solver": "s (p)", "item": "j1",
+             "rows": (3, 4), "residual": 1e-3, "setting": "period", "args": "words"}  # fmt: skip
+ERRORS = [
+    kind
+    for kind in vars(dyn.errors).values()
+    if isinstance(kind, type) and issubclass(kind, dyn.DynError)
+]
+
+
+@pytest.mark.parametrize("kind", ERRORS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("protocol", [2, pickle.HIGHEST_PROTOCOL])
+def test_errors_keep_all_their_data_in_a_pickle(kind, protocol):
+    """Another process raises the same error: words, type and attributes."""
+    names = list(inspect.signature(kind.__init__).parameters)[1:]
+    error = kind(*(ARGUMENTS[name] for name in names if name != "kwargs"))
+    again = pickle.loads(pickle.dumps(error, protocol))
+    assert type(again) is kind
+    assert str(again) == str(error)
+    assert vars(again) == vars(error)
+
+
+def test_an_infeasible_problem_keeps_its_residual():
+    """The error of a solver in another process says how far off it was."""
+    error = pickle.loads(pickle.dumps(dyn.InfeasibleError("row 3", None, 0.25)))
+    assert error.residual == 0.25
