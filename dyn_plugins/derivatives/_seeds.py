@@ -24,8 +24,7 @@ from dyn_core.authoring import (
 )
 from dyn_core.errors import UnsupportedError
 from dyn_core.model import parameter_paths
-
-FIXED = ("body", "base", "point")  # where an external force stays as the body moves
+from dyn_plugins.derivatives._fixed_forces import points_by_body
 
 
 @dataclass(frozen=True)
@@ -189,34 +188,9 @@ def forces_along(model, X, dh, along):
     return changes
 
 
-def points_by_body(model, points):
-    """Return where the force on each body acts, body coordinates."""
-    by_body = [Vector.zeros(3)] * (model.nb + 1)
-    taken = set()
-    for link, point in (points or {}).items():
-        frame = model.frame(link)
-        point = tuple(float(x) for x in point)
-        if len(point) != 3:
-            raise UnsupportedError(
-                f"f_ext_points: '{link}' needs a point of 3 numbers, got {point}"
-            )
-        if frame.body in taken:
-            raise UnsupportedError(
-                f"f_ext_points: '{link}' is fixed to a link that has a point already;"
-                " valid: one for each moving body"
-            )
-        taken.add(frame.body)
-        by_body[frame.body] = frame.X.r + frame.X.E.T @ Vector(point)
-    return by_body
-
-
 def check_choices(name, model, choices):
     """Return the choices of a build, with dp an input where there is a parameter."""
-    fixed, path = choices.get("f_ext_fixed", "body"), choices.get("parameter")
-    if fixed not in FIXED:
-        valid = ", ".join(FIXED)
-        raise UnsupportedError(f"{name}: f_ext_fixed {fixed!r}; valid: {valid}")
-    points_by_body(model, choices.get("f_ext_points"))
+    path = choices.get("parameter")
     inputs = choices.get("inputs", ())
     inputs = (inputs,) if isinstance(inputs, str) else tuple(inputs)
     if path is None and "dp" in inputs:

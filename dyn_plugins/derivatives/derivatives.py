@@ -22,17 +22,27 @@ from dyn_core.problems import (
     MASS_MATRIX,
     MASS_MATRIX_INVERSE,
 )
+from dyn_plugins.derivatives._fixed_forces import (
+    OPTIONS,
+    FixedForces,
+    fixed_force_slopes,
+    with_fixed_forces,
+)
 
 
-def id_derivatives(model, q, qd, qdd, f_ext):
+def id_derivatives(model, q, qd, qdd, f_ext, f_ext_fixed, f_ext_points):
     """Return the derivatives of inverse dynamics, and H on the way.
 
         d tau = dtau_dq dq + dtau_dqd dqd + H dqdd
 
     dq is a displacement in the tangent space: q (+) dq, so dtau_dq is nv x nv for
-    quaternion joints too. Forces from outside stay fixed to their bodies.
+    quaternion joints too.
 
     Inputs and outputs: those of ID_DERIVATIVES.
+
+    Args:
+        f_ext_fixed, f_ext_points: What forces from outside stay fixed to as bodies
+            move, and where they act: see id_directional.
 
     Source: S. Singh, R. Russell and P. Wensing, Efficient analytical derivatives of
     rigid-body dynamics using spatial vector algebra, 2022, Algorithm 1; here in body
@@ -76,6 +86,9 @@ def id_derivatives(model, q, qd, qdd, f_ext):
             IC[p] = IC[p] + X[i].T @ IC[i] @ X[i]
             BC[p] = BC[p] + X[i].T @ BC[i] @ X[i]
             fC[p] = fC[p] + X[i].T @ fC[i]
+    turned = fixed_force_slopes(model, q, f_ext, f_ext_fixed, f_ext_points)
+    for place, block in turned.items():
+        dtau_dq[place] = dtau_dq[place] + block
     return dtau_dq, dtau_dqd, H
 
 
@@ -172,7 +185,9 @@ def mass_matrix_inverse(model, q, mass_matrix):
     return joint_factors(model, mass_matrix(q)).inverse()
 
 
-def fd_derivatives(model, q, qd, tau, f_ext, forward_dynamics, derivatives):
+def fd_derivatives(
+    model, q, qd, tau, f_ext, forward_dynamics, derivatives, f_ext_fixed, f_ext_points
+):
     """Return the derivatives of forward dynamics, from those of inverse dynamics.
 
         d qdd = dqdd_dq dq + dqdd_dqd dqd + Hinv dtau
@@ -180,11 +195,16 @@ def fd_derivatives(model, q, qd, tau, f_ext, forward_dynamics, derivatives):
 
     Inputs and outputs: those of FD_DERIVATIVES.
 
+    Args:
+        forward_dynamics, derivatives: Slots.
+        f_ext_fixed, f_ext_points: As id_derivatives takes them.
+
     Source: J. Carpentier and N. Mansard, Analytical derivatives of rigid body dynamics
     algorithms, 2018, section V.
     """
     qdd = forward_dynamics(q, qd, tau, f_ext[1:])
     dq, dqd, H = derivatives(q, qd, qdd, f_ext[1:])
+    dq = with_fixed_forces(model, dq, q, f_ext, f_ext_fixed, f_ext_points)
     factors = joint_factors(model, H)
     inverse = factors.inverse()
     slopes = []
@@ -194,7 +214,9 @@ def fd_derivatives(model, q, qd, tau, f_ext, forward_dynamics, derivatives):
     return qdd, slopes[0], slopes[1], inverse
 
 
-ID = TracedSolver("id_derivatives", ID_DERIVATIVES, id_derivatives, regrouped=True)
+ID = FixedForces(
+    "id_derivatives", ID_DERIVATIVES, id_derivatives, options=OPTIONS, regrouped=True
+)
 
 
 @hookimpl
@@ -210,12 +232,13 @@ def dyn_solvers():
             fills={"mass_matrix": "crba"},
             by_joint=False,
         ),
-        TracedSolver(
+        FixedForces(
             "fd_derivatives",
             FD_DERIVATIVES,
             fd_derivatives,
             slots={"forward_dynamics": FORWARD_DYNAMICS, "derivatives": ID_DERIVATIVES},
             fills={"forward_dynamics": "aba", "derivatives": ID},
+            options=OPTIONS,
             by_joint=False,
         ),
     ]

@@ -11,7 +11,6 @@ from dataclasses import replace
 from dyn_core.authoring import (
     Force,
     Motion,
-    TracedSolver,
     Vector,
     cross,
     cross3,
@@ -28,6 +27,7 @@ from dyn_core.authoring import (
 )
 from dyn_core.model import parameter_paths
 from dyn_core.problems import FD_DIRECTIONAL, HD_DIRECTIONAL, ID_DIRECTIONAL
+from dyn_plugins.derivatives._fixed_forces import OPTIONS, FixedForces
 from dyn_plugins.derivatives._seeds import Direction, check_choices, seeds, sizes
 from dyn_plugins.dynamics._articulated import (
     accelerations_from_forces,
@@ -129,7 +129,8 @@ def id_directional(
         parameter: Path of the parameter (model/parameter_paths.py), or None.
         fixed: f_ext_fixed: what f_ext stays fixed to as bodies move: body, base (as a
             wrench about the base's origin) or point (in the base's axes, at a point of
-            the body); f_ext_points: these points by link, in its frame [m].
+            the body), None: as f_ext_frame says; f_ext_points: these points by link, in
+            its frame [m].
 
     Source: KIM-4.2 (Table 5), KIM-4.5; joints by Taylor numbers, KIM-4.1.
     """
@@ -226,7 +227,7 @@ def _of_a_number(signature):
     return replace(signature, inputs=tuple(inputs))
 
 
-class Directional(TracedSolver):
+class Directional(FixedForces):
     """A derivative along a direction; the parameter's change becomes an input."""
 
     def build(self, model, **choices):
@@ -236,7 +237,7 @@ class Directional(TracedSolver):
         if path is None or parameter_paths.size(model, path) > 1:
             return super().build(model, **choices)
         number = replace(self, signature=_of_a_number(self.signature))
-        return TracedSolver.build(number, model, **choices)
+        return FixedForces.build(number, model, **choices)
 
     def _adapter(self, model, common, rest):
         """Move inertia between bodies only where no parameter changes it."""
@@ -245,17 +246,15 @@ class Directional(TracedSolver):
         return replace(adapter, regrouped=fixed)
 
 
-OPTIONS = {"parameter": None, "f_ext_fixed": "body", "f_ext_points": None}
-
-
 def directional(name, signature, algorithm, **more):
     """Make a solver of derivatives along a direction."""
     hybrid = signature == HD_DIRECTIONAL
+    options = {"prescribed": ()} if hybrid else {}
     return Directional(
         name,
         signature,
         algorithm,
-        options={**({"prescribed": ()} if hybrid else {}), **OPTIONS},
+        options={**options, "parameter": None, **OPTIONS},
         sizes=hybrid_sizes if hybrid else sizes,
         by_joint=False,
         **more,

@@ -4,7 +4,6 @@ from dyn_core.authoring import (
     Factored,
     Force,
     Matrix,
-    TracedSolver,
     Vector,
     hookimpl,
     join_v,
@@ -20,6 +19,11 @@ from dyn_core.problems import (
     ID_DERIVATIVES,
     PARAMETER_JACOBIAN,
 )
+from dyn_plugins.derivatives._fixed_forces import (
+    OPTIONS,
+    FixedForces,
+    with_fixed_forces,
+)
 from dyn_plugins.derivatives._seeds import Direction, check_path, seeds
 from dyn_plugins.derivatives.directional import inverse_along
 from dyn_plugins.dynamics._articulated import (
@@ -31,8 +35,9 @@ from dyn_plugins.dynamics.rnea import body_forces
 
 
 def hd_derivatives(
-    model, q, qd, qdd_u, tau_v, f_ext, hybrid_dynamics, derivatives, prescribed
-):
+    model, q, qd, qdd_u, tau_v, f_ext, hybrid_dynamics, derivatives,
+    prescribed, **fixed,
+):  # fmt: skip
     """Return the derivatives of hybrid dynamics, from those of inverse dynamics.
 
         dqdd_v/dx = -H_vv^-1 Z_v,   dtau_u/dx = Z_u - H_uv H_vv^-1 Z_v
@@ -44,7 +49,9 @@ def hd_derivatives(
     Inputs and outputs: those of HD_DERIVATIVES.
 
     Args:
+        hybrid_dynamics, derivatives: Slots.
         prescribed: As in `hybrid`.
+        fixed: f_ext_fixed, f_ext_points: see id_directional.
 
     Source: KIM-4.6 (consistency identities).
     """
@@ -53,6 +60,7 @@ def hd_derivatives(
     flags = Vector(float(flag) for flag in mask)
     tau, qdd = hybrid_dynamics(q, qd, flags, qdd, push, f_ext[1:])
     dq, dqd, H = derivatives(q, qd, qdd, f_ext[1:])
+    dq = with_fixed_forces(model, dq, q, f_ext, **fixed)
     u, v = (
         [k for k, flag in enumerate(mask) if flag == side] for side in (True, False)
     )
@@ -109,7 +117,7 @@ def _factors(model, H, indices):
     )
 
 
-def parameter_jacobian(model, q, qd, qdd, f_ext, paths):
+def parameter_jacobian(model, q, qd, qdd, f_ext, paths, **fixed):
     """Return the derivative of the joint forces by parameters of the Model.
 
         dtau = dtau_dp dp,   dp the changes of the paths' numbers, path after path
@@ -121,16 +129,19 @@ def parameter_jacobian(model, q, qd, qdd, f_ext, paths):
 
     Args:
         paths: Parameter paths (model/parameter_paths.py).
+        fixed: f_ext_fixed, f_ext_points: see id_directional; a joint's origin moves
+            the bodies behind it.
 
     Source: KIM-4.6 (lists of parameters), each column by KIM-4.2 with the zeros of
     KIM-4.5.
     """
     seed = seeds(model, q, qd, _still(model, f_ext))
     tau, _ = inverse_along(model, seed, qdd, Vector.zeros(model.nv))
-    return tau + seed.taken, _stacked(model, _columns(model, q, qd, qdd, f_ext, paths))
+    columns = _columns(model, q, qd, qdd, f_ext, paths, fixed)
+    return tau + seed.taken, _stacked(model, columns)
 
 
-def fd_parameter_jacobian(model, q, qd, tau, f_ext, paths):
+def fd_parameter_jacobian(model, q, qd, tau, f_ext, paths, **fixed):
     """Return the derivative of the accelerations by parameters of the Model.
 
         dqdd_dp = -H^-1 dtau_dp   at qdd = FD(q, qd, tau)
@@ -139,6 +150,8 @@ def fd_parameter_jacobian(model, q, qd, tau, f_ext, paths):
 
     Args:
         paths: Parameter paths (model/parameter_paths.py).
+        fixed: f_ext_fixed, f_ext_points: see id_directional; a joint's origin moves
+            the bodies behind it.
 
     Source: KIM-4.6.
     """
@@ -151,7 +164,7 @@ def fd_parameter_jacobian(model, q, qd, tau, f_ext, paths):
     qdd = join_v(model, accelerations_from_forces(model, joints, push, p).qdd)
     columns = [
         join_v(model, accelerations_from_forces(model, joints, -column, free).qdd)
-        for column in _columns(model, q, qd, qdd, f_ext, paths)
+        for column in _columns(model, q, qd, qdd, f_ext, paths, fixed)
     ]
     return qdd, _stacked(model, columns)
 
@@ -162,12 +175,13 @@ def _still(model, f_ext, **change):
     return Direction(still, still, f_ext, same, **change)
 
 
-def _columns(model, q, qd, qdd, f_ext, paths):
+def _columns(model, q, qd, qdd, f_ext, paths, fixed):
     """Return dtau by each number of the paths, at constant motion."""
     columns, still = [], Vector.zeros(model.nv)
     for path in paths:
         for unit in Matrix.identity(parameter_paths.size(model, path)).rows:
-            along = _still(model, f_ext, dp=Vector(unit), parameter=path)
+            change = {"dp": Vector(unit), "parameter": path, **fixed}
+            along = _still(model, f_ext, **change)
             seed = seeds(model, q, qd, along)
             _, taken = inverse_along(model, seed, qdd, still)
             columns.append(taken + seed.dtaken)
@@ -188,7 +202,7 @@ def _path_sizes(model, options):
     return {"np": sum(parameter_paths.size(model, path) for path in options["paths"])}
 
 
-class ByParameters(TracedSolver):
+class ByParameters(FixedForces):
     """Derivatives by a list of parameter paths."""
 
     def build(self, model, **choices):
@@ -218,7 +232,7 @@ def dyn_solvers():
             algorithm.__name__,
             kind,
             algorithm,
-            options={"paths": ()},
+            options={"paths": (), **OPTIONS},
             sizes=_path_sizes,
             by_joint=False,
         )
@@ -228,13 +242,13 @@ def dyn_solvers():
         "hybrid_dynamics": HYBRID_DYNAMICS_MASKED,
         "derivatives": ID_DERIVATIVES,
     }
-    hybrid = TracedSolver(
+    hybrid = FixedForces(
         "hd_derivatives",
         HD_DERIVATIVES,
         hd_derivatives,
         slots=slots,
         fills={"hybrid_dynamics": "hybrid_mask", "derivatives": "id_derivatives"},
-        options={"prescribed": ()},
+        options={"prescribed": (), **OPTIONS},
         sizes=_hybrid_sizes,
         by_joint=False,
     )

@@ -23,11 +23,11 @@ from dyn_core.problems import (
     ID_DIRECTIONAL,
     INVERSE_DYNAMICS,
 )
+from dyn_plugins.derivatives._fixed_forces import points_by_body
 from dyn_plugins.derivatives._seeds import (
     moved_model,
     moved_position,
     parameter_along,
-    points_by_body,
 )
 from dyn_plugins.derivatives.directional import directional
 from dyn_plugins.dynamics.hybrid import part_where, prescribed_coordinates, spread

@@ -1,0 +1,154 @@
+"""What forces from outside stay fixed to as bodies move, and what derivatives gain.
+
+Not a solver: options that every solver of derivatives with f_ext has.
+"""
+
+from dataclasses import dataclass
+
+from dyn_core.authoring import (
+    Force,
+    ForceSubspace,
+    Matrix,
+    Motion,
+    MotionSubspace,
+    TracedSolver,
+    Transform,
+    Vector,
+    cross,
+    join_slopes,
+    split_q,
+)
+from dyn_core.errors import UnsupportedError
+
+FIXED = ("body", "base", "point")
+OPTIONS = {"f_ext_fixed": None, "f_ext_points": None}
+
+
+def points_by_body(model, points):
+    """Return where the force on each body acts, body coordinates."""
+    by_body = [Vector.zeros(3)] * (model.nb + 1)
+    taken = set()
+    for link, point in (points or {}).items():
+        frame = model.frame(link)
+        point = tuple(float(x) for x in point)
+        if len(point) != 3:
+            raise UnsupportedError(
+                f"f_ext_points: '{link}' needs a point of 3 numbers, got {point}"
+            )
+        if frame.body in taken:
+            raise UnsupportedError(
+                f"f_ext_points: '{link}' is fixed to a link that has a point already;"
+                " valid: one for each moving body"
+            )
+        taken.add(frame.body)
+        by_body[frame.body] = frame.X.r + frame.X.E.T @ Vector(point)
+    return by_body
+
+
+@dataclass(frozen=True)
+class _Load:
+    """Sum of forces on bodies, base coordinates, and how it changes with a motion.
+
+    Attributes:
+        f: Their sum, about the base's origin [N·m; N].
+        B: Sum of p f.T - (p . f) 1 over points p of action, for which f stays fixed in
+            the base's axes at p; None for wrenches fixed to the base.
+    """
+
+    f: Force
+    B: Matrix | None
+
+    def __add__(self, other):
+        B = None if self.B is None or other.B is None else self.B + other.B
+        return _Load(self.f + other.f, B)
+
+    def seen_from(self, h):
+        """Return minus the change of f, seen from bodies that move by h.
+
+        base: h x* f;   point: h x* f - ((v + w x p) x f; 0) = (w x n - B w; w x f)
+        """
+        if self.B is None:
+            return cross(h, self.f)
+        turned = cross(Motion(h.ang, Vector.zeros(3)), self.f)
+        return turned - Force(self.B @ h.ang, Vector.zeros(3))
+
+
+def _load(X, f, fixed, point):
+    """Return the load of a force on a body, X from the base to it."""
+    f = X.T @ f
+    if fixed == "base":
+        return _Load(f, None)
+    p, push = X.r + X.E.T @ point, f.lin
+    dot = p @ push
+    rows = [[p[i] * push[j] for j in range(3)] for i in range(3)]
+    for i in range(3):
+        rows[i][i] = rows[i][i] - dot
+    return _Load(f, Matrix(rows))
+
+
+def fixed_force_slopes(model, q, f_ext, fixed, points):
+    """Return what dtau_dq gains where forces do not move with their bodies, by blocks.
+
+        sum_i J_i.T D_i J_i,   D_i h = -df_i for a body that moves by h
+
+    Base coordinates throughout, so that what acts on a subtree is a sum.
+
+    Args:
+        model: Robot.
+        q: Joint positions, by joint.
+        f_ext: Force on each body, body coordinates [N·m; N].
+        fixed, points: As the option f_ext_fixed and f_ext_points.
+
+    Returns:
+        Blocks (i, j) of joint forces of i by displacements of j; none for "body".
+
+    Source: KIM-4.5 (external forces fixed to the base or in direction), assembled.
+    """
+    if fixed == "body":
+        return {}
+    X, S, places = [Transform.identity()], [None], points_by_body(model, points)
+    loads = [_load(X[0], Force.zero(), fixed, places[0])]
+    for i in model.bodies:
+        joint = model.joint[i]
+        X.append(joint.X(q[i]) @ model.Xtree[i] @ X[model.parent[i]])
+        S.append(MotionSubspace(X[i].inverse @ s for s in joint.S(q[i])))
+        loads.append(_load(X[i], f_ext[i], fixed, places[i]))
+    blocks = {}
+    for i in reversed(model.bodies):
+        load, j = loads[i], i
+        here = ForceSubspace(load.seen_from(s) for s in S[i])
+        while j:
+            blocks[j, i] = S[j].T @ here
+            blocks[i, j] = S[i].T @ ForceSubspace(load.seen_from(s) for s in S[j])
+            j = model.parent[j]
+        loads[model.parent[i]] = loads[model.parent[i]] + load
+    return blocks
+
+
+def with_fixed_forces(model, dtau_dq, q, f_ext, f_ext_fixed, f_ext_points):
+    """Return dtau_dq, that of forces fixed to their bodies, for others."""
+    blocks = fixed_force_slopes(
+        model, split_q(model, q), f_ext, f_ext_fixed, f_ext_points
+    )
+    return dtau_dq + join_slopes(model, blocks) if blocks else dtau_dq
+
+
+class FixedForces(TracedSolver):
+    """Derivatives that know what forces from outside stay fixed to.
+
+    f_ext_fixed is body, base (as a wrench about the base's origin) or point (in the
+    base's axes, at a point of the body: its origin, or that of f_ext_points); None: as
+    f_ext_frame says, so that derivatives are those of what the same options compute.
+    """
+
+    def _adapter(self, model, common, chosen):
+        """Settle what forces are fixed to."""
+        fixed = chosen.get("f_ext_fixed")
+        fixed = common.f_ext_frame if fixed is None else fixed
+        if fixed not in FIXED:
+            valid = ", ".join(FIXED)
+            raise UnsupportedError(
+                f"{self.name}: f_ext_fixed {fixed!r}; valid: {valid}"
+            )
+        points_by_body(model, chosen.get("f_ext_points"))
+        return super()._adapter(model, common, {**chosen, "f_ext_fixed": fixed})
