@@ -23,6 +23,7 @@ from dyn_core.model import Model, load_urdf
 from dyn_core.model.coordinates import split_q
 from dyn_core.problems import Signature
 from dyn_core.problems import describe as describe_problem
+from dyn_core.simulation.loop_report import describe_loops
 from dyn_core.solving.describe import summary
 from dyn_core.solving.offers import isolated
 from dyn_core.solving.registry import LEFT_OUT, default_registry
@@ -237,26 +238,13 @@ def describe(model: Model) -> list[str]:
     lines.append(f"  principal moments about it ({moments}) kg·m²")
     merged = [name for name, frame in model.frames.items() if frame.body == 0]
     lines.append(f"fixed to the base: {', '.join(merged) or 'nothing'}")
-    lines += _loops(model)
+    lines += describe_loops(model)
     lines += [f"warning: {warning}" for warning in model.warnings]
     for name in _unlimited(model):
         lines.append(
             f"warning: joint '{name}' has no effort limit; nodes will ask for one"
         )
     return lines
-
-
-def _loops(model: Model) -> list[str]:
-    """Return the loops, their constraint rows, and what can still move."""
-    if not model.loops:
-        return []
-    shown = ", ".join(f"{loop.name} ({loop.rows} rows)" for loop in model.loops)
-    rows = sum(loop.rows for loop in model.loops)
-    mobility = max(model.nv - rows, 0)
-    return [
-        f"loops: {shown}; {rows} constraint rows for nv {model.nv}:",
-        f"  mobility {mobility} where no row is redundant",
-    ]
 
 
 def _joint_row(model: Model, i: int) -> tuple[str, ...]:

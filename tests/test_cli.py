@@ -33,7 +33,7 @@ def test_info_shows_loops(shipped):
     loop = dyn.make_loop("rim", "point", None, model.frame_names[-1])
     lines = cli.describe(model.with_loops(loop))
     (line,) = [x for x in lines if x.startswith("loops: ")]
-    assert line == "loops: rim (3 rows); 3 constraint rows for nv 3:"
+    assert line == "loops: rim (point, 3 rows); 3 constraint rows for nv 3:"
 
 
 def test_info_of_a_bad_file_is_an_error_in_words(tmp_path, capsys):

@@ -14,9 +14,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from dyn_core.errors import ModelError
+from dyn_core.errors import ModelError, SingularError
 from dyn_core.model.frames import origin
-from dyn_core.numbers.scalar import Scalar, atan2, sqrt
+from dyn_core.numbers.scalar import Scalar, atan2, logical_not, require, sqrt
 from dyn_core.spatial import Matrix, Transform, Vector
 from dyn_core.spatial.lie import log3
 
@@ -35,6 +35,7 @@ class Loop:
         A, B: Transforms from each link's frame (the base's) to A and to B.
         function: Gives the residuals of R, p: m numbers [m | rad].
         rows: How many residuals there are.
+        kind: As make_loop names it; empty for a function of the user.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Loop:
     B: Transform
     function: PoseResidual
     rows: int
+    kind: str = ""
 
 
 @dataclass(frozen=True)
@@ -65,11 +67,24 @@ class Coupling:
 
 LoopConstraint = Loop | Coupling
 _AXES = ("x", "y", "z", "rx", "ry", "rz")
+_SMALL = 1e-9  # distances below this part of a rod's length have no direction
 
 
-def _turned(R: Matrix) -> tuple[Scalar, Scalar]:
-    """Return the tilt of B's z axis about A's x and y; zero where the axes agree."""
-    return -R[1, 2], R[0, 2]
+def row_names(loops: Sequence[LoopConstraint]) -> list[str]:
+    """Return how errors and reports call the rows of loops."""
+    return [f"loop {loop.name}, row {k}" for loop in loops for k in range(loop.rows)]
+
+
+def _tilt(name: str, R: Matrix) -> tuple[Scalar, Scalar]:
+    """Return the tilt of B's z axis about A's x and y: 2 tan(angle / 2), two parts.
+
+    Zero where the axes agree, infinite where they are opposite: a hinge that is put in
+    the wrong way round is not closed.
+    """
+    item = f"loop {name}: its axes are opposite, the hinge is flipped"
+    require(logical_not(R[2, 2] <= _SMALL - 1.0), SingularError, item)
+    scale = 2.0 / (1.0 + R[2, 2])
+    return -R[1, 2] * scale, R[0, 2] * scale
 
 
 def _axes(names: Sequence[str]) -> PoseResidual:
@@ -82,16 +97,32 @@ def _axes(names: Sequence[str]) -> PoseResidual:
     return function
 
 
-def _distance(length: float) -> PoseResidual:
-    return lambda R, p: [sqrt(p @ p) - length]
+def _distance(name: str, length: float) -> PoseResidual:
+    """Return the residual of a rod between the origins."""
+    item = f"loop {name}: its ends coincide, the rod has no direction"
+
+    def function(R: Matrix, p: Vector) -> list[Scalar]:
+        square = p @ p
+        require(logical_not(square <= (_SMALL * length) ** 2), SingularError, item)
+        return [sqrt(square) - length]
+
+    return function
 
 
-KINDS: dict[str, tuple[int, PoseResidual]] = {
-    "point": (3, lambda R, p: list(p)),
-    "pin": (2, lambda R, p: [p[0], p[1]]),
-    "planar_weld": (3, lambda R, p: [p[0], p[1], atan2(R[1, 0], R[0, 0])]),
-    "revolute": (5, lambda R, p: [*p, *_turned(R)]),
-    "weld": (6, lambda R, p: [*p, *log3(R)]),
+def _revolute(name: str) -> PoseResidual:
+    """Return the residual of a hinge about the frames' z."""
+    return lambda R, p: [*p, *_tilt(name, R)]
+
+
+KINDS: dict[str, tuple[int, Callable[[str], PoseResidual]]] = {
+    "point": (3, lambda name: lambda R, p: list(p)),
+    "pin": (2, lambda name: lambda R, p: [p[0], p[1]]),
+    "planar_weld": (
+        3,
+        lambda name: lambda R, p: [p[0], p[1], atan2(R[1, 0], R[0, 0])],
+    ),
+    "revolute": (5, _revolute),
+    "weld": (6, lambda name: lambda R, p: [*p, *log3(R)]),
 }
 
 
@@ -126,18 +157,18 @@ def make_loop(
             raise ModelError(
                 f"loop '{name}': axes {list(axes)}; valid: {', '.join(_AXES)}", name
             )
-        return Loop(name, a, b, *frames, _axes(tuple(axes)), len(axes))
+        return Loop(name, a, b, *frames, _axes(tuple(axes)), len(axes), kind)
     if kind == "distance":
         if length is None or not math.isfinite(length) or length <= 0:
             raise ModelError(
                 f"loop '{name}': a distance needs a length > 0 [m], got {length}", name
             )
-        return Loop(name, a, b, *frames, _distance(float(length)), 1)
+        return Loop(name, a, b, *frames, _distance(name, float(length)), 1, kind)
     if kind not in KINDS:
         valid = ", ".join([*KINDS, "axes", "distance"])
         raise ModelError(f"loop '{name}': unknown kind '{kind}'; valid: {valid}", name)
     rows, function = KINDS[kind]
-    return Loop(name, a, b, *frames, function, rows)
+    return Loop(name, a, b, *frames, function(name), rows, kind)
 
 
 def user_loop(

@@ -2,17 +2,20 @@
 
 from dyn_core.simulation.contacts import ContactSimulator
 from dyn_core.simulation.loop_closure import close_loops, close_rates
+from dyn_core.simulation.loop_report import LoopReport, loop_report
 from dyn_core.simulation.plant import SimulatedPlant
 from dyn_core.simulation.robot_plant import RobotPlant
 from dyn_core.simulation.simulator import Recording, Simulator, simulate
 
 __all__ = [
     "ContactSimulator",
+    "LoopReport",
     "Recording",
     "RobotPlant",
     "SimulatedPlant",
     "Simulator",
     "close_loops",
     "close_rates",
+    "loop_report",
     "simulate",
 ]

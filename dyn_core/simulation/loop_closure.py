@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.errors import InfeasibleError
+from dyn_core.errors import InfeasibleError, NonFiniteError, SingularError
 from dyn_core.model import Model
+from dyn_core.model.loops import row_names
 from dyn_core.solving.registry import solver
 from dyn_core.validation import state_array
 
 RANK = 1e-9  # singular values below this part of the largest are zero
+MOVES = 8  # how often a position is moved that leaves a loop without a direction
 
 
 def close_loops(
@@ -26,6 +28,9 @@ def close_loops(
     """Return the position near q that closes the loops.
 
         q <- q (+) -A_free^+ f,   until |f| is at most the tolerance
+
+    A hinge with opposite axes is not closed; a rod whose ends coincide may part in any
+    direction.
 
     Args:
         model: Robot with loops.
@@ -52,18 +57,39 @@ def close_loops(
         if np.abs(f).max(initial=0.0) <= tolerance:
             return best
         if attempt == 0:
-            worst = int(np.abs(f).argmax())
-            left = float(f[worst])
+            first = f
         start = np.asarray(q, float).copy()
         drawn = model.random(rng)
         for i in model.independent:
             if model.v_slices[i].start in free:
                 start[model.q_slices[i]] = drawn[model.q_slices[i]]
+    worst = int(np.abs(first).argmax())
     raise InfeasibleError(
-        f"{_name(model, worst)} stays open by {left:.3g}; start nearer, or fix fewer"
-        " joints",
-        residual=abs(left),
+        f"{row_names(model.loops)[worst]}, stays open by {first[worst]:.3g}"
+        f"{_flips(model, first)}; start nearer, or fix fewer joints",
+        residual=abs(float(first[worst])),
     )
+
+
+def flipped_hinges(model: Model, f: np.ndarray) -> list[str]:
+    """Return the hinges whose axes point away from each other: beyond 90 degrees.
+
+    Args:
+        model: Robot with loops.
+        f: Residuals of all rows.
+    """
+    names, row = [], 0
+    for loop in model.loops:
+        tilt = f[row + 3 : row + 5] if getattr(loop, "kind", "") == "revolute" else ()
+        names += [loop.name] * bool(np.linalg.norm(tilt) > 2.0)
+        row += loop.rows
+    return names
+
+
+def _flips(model: Model, f: np.ndarray) -> str:
+    """Return what an error adds where hinges are flipped."""
+    names = flipped_hinges(model, f)
+    return f" (flipped: the axes of {', '.join(names)} are opposite)" if names else ""
 
 
 def _descend(
@@ -76,7 +102,7 @@ def _descend(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Take Gauss-Newton steps of at most 0.5 in a coordinate; give q and residuals."""
     still = np.zeros(model.nv)
-    f, A, _ = program(q, still)
+    q, f, A = _regular(model, program, q, free)
     for _ in range(rounds):
         if np.abs(f).max(initial=0.0) <= tolerance:
             break
@@ -85,8 +111,38 @@ def _descend(
         most = float(np.abs(step).max(initial=0.0))
         scale = min(1.0, 0.5 / max(most, 1e-300))
         q = model.normalize(model.integrate(q, step * scale))
-        f, A, _ = program(q, still)
+        q, f, A = _regular(model, program, q, free)
     return np.asarray(q), f
+
+
+def _regular(
+    model: Model, program: Any, q: np.ndarray, free: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return q, residuals and Jacobian; q moved a little where a loop has no direction.
+
+    Ends of a rod that coincide, or opposite axes of a hinge, can part in any direction.
+    """
+    still, rng = np.zeros(model.nv), np.random.default_rng(1)
+    for _ in range(MOVES):
+        try:
+            f, A, _ = program(q, still)
+        except SingularError as error:
+            singular = error
+        else:
+            return np.asarray(q), *_finite(model, f, A)
+        shift = still.copy()
+        shift[free] = 1e-3 * rng.normal(size=len(free))
+        q = model.normalize(model.integrate(q, shift))
+    raise singular
+
+
+def _finite(model: Model, f: np.ndarray, A: np.ndarray) -> tuple[Any, Any]:
+    """Return residuals and Jacobian; a row that is no number is named."""
+    good = np.isfinite(f) & np.isfinite(A).all(1)
+    if not good.all():
+        name = row_names(model.loops)[int(np.argmin(good))]
+        raise NonFiniteError(f"{name}: its residual is not a finite number here", "f")
+    return f, A
 
 
 def close_rates(
@@ -109,13 +165,15 @@ def close_rates(
     program = solver("loop_constraints").build(model, engine="graph")
     free = _free(model, fixed)
     qd = state_array("qd", qd, model.nv).copy()
-    _, A, _ = program(q, qd)
+    f, A, _ = program(q, qd)
+    _finite(model, f, A)
     qd[free] -= np.linalg.pinv(A[:, free], rcond=RANK) @ (A @ qd)
     rate = A @ qd
     worst = int(np.abs(rate).argmax()) if len(rate) else 0
     if len(rate) and abs(rate[worst]) > tolerance:
         raise InfeasibleError(
-            f"{_name(model, worst)} opens at {rate[worst]:.3g}; fix fewer joints",
+            f"{row_names(model.loops)[worst]}, opens at {rate[worst]:.3g}; fix fewer"
+            " joints",
             residual=float(abs(rate[worst])),
         )
     return np.asarray(qd)
@@ -127,12 +185,3 @@ def _free(model: Model, fixed: Sequence[str]) -> np.ndarray:
     for name in fixed:
         free[model.v_slice(name)] = False
     return np.flatnonzero(free)
-
-
-def _name(model: Model, row: int) -> str:
-    """Name the loop of a row."""
-    for loop in model.loops:
-        if row < loop.rows:
-            return f"loop {loop.name}, row {row},"
-        row -= loop.rows
-    return "a loop"

@@ -28,7 +28,8 @@ class Simulator(RobotPlant):
     Attributes:
         model: Robot.
         period: Time that `advance` covers [s].
-        step, forward_dynamics: Solvers, by name or as objects.
+        step, forward_dynamics: Solvers, by name or as objects; without a choice aba,
+            for a robot with loops aba_loops.
         substeps: Steps in a period.
         command_timeout: Age at which a command counts as stale: then zero [s].
         q0, qd0: Start; None for neutral within the limits, at rest.
@@ -42,7 +43,7 @@ class Simulator(RobotPlant):
     model: Model
     period: float = 0.002
     step: Any = "semi_implicit_euler"
-    forward_dynamics: Any = "aba"
+    forward_dynamics: Any = None
     substeps: int = 1
     command_timeout: float = 0.1
     q0: Any = None
@@ -62,6 +63,8 @@ class Simulator(RobotPlant):
                 " valid: semi_implicit_euler (hybrid_euler is its form)",
                 "step",
             )
+        if self.forward_dynamics is None:
+            self.forward_dynamics = "aba_loops" if self.model.loops else "aba"
         kind: Any = {"forward_dynamics": self.forward_dynamics}
         if self.prescribed:
             kind = {"prescribed": self.prescribed}

@@ -3,6 +3,9 @@
 Not a solver: the algorithms of loops.py share it.
 """
 
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
 from dyn_core.authoring import (
     COORDINATE,
     TIME,
@@ -24,6 +27,13 @@ from dyn_core.authoring import (
 from dyn_plugins.kinematics.motion import outward
 
 
+class Pushes(NamedTuple):
+    """Forces on bodies, by pairs (body, force), and joint forces, by (body, force)."""
+
+    body_forces: Sequence[Any]
+    joint_forces: Sequence[Any]
+
+
 class LoopRow:
     """One constraint row in a state.
 
@@ -32,13 +42,18 @@ class LoopRow:
         body_forces: Pairs (body, force in its coordinates) of a unit multiplier.
         joint_forces: Pairs (body, joint force) of a unit multiplier.
         f, rate, acceleration: Residual and its derivatives by time.
+        slopes: Derivatives of f by turns and shifts of B against A, about B's origin,
+            A's axes: what the row would be with every pose within reach; empty for
+            couplings.
+        units: For each slope the pairs of body_forces of a unit force along it.
 
     Source: KIM-3.0.
     """
 
-    def __init__(self, name, body_forces, joint_forces, f, rate, acceleration):
-        self.name, self.f, self.rate, self.acceleration = name, f, rate, acceleration
+    def __init__(self, name, body_forces, joint_forces, residuals, slopes=(), units=()):
+        self.name, (self.f, self.rate, self.acceleration) = name, residuals
         self.body_forces, self.joint_forces = body_forces, joint_forces
+        self.slopes, self.units = slopes, units
 
 
 def rows_of(model, q, qd, qdd):
@@ -78,23 +93,41 @@ def _loop_rows(model, loop, X_0, v, a):
     R, p = pose.E.T, pose.r
     v_A, rel = to_A[i] @ v[i], to_A[j] @ v[j] - to_A[i] @ v[i]
     second = to_A[j] @ a[j] - to_A[i] @ a[i] - cross(v_A, rel)
+
+    def pushes(force):
+        ends = ((j, force), (i, -force))
+        return [(body, to_A[body].T @ push) for body, push in ends if body]
+
     moved = loop.function(*_moving(R, p, rel, second))
-    gradients = [_moving(R, p, unit, None) for unit in _UNITS]
-    slopes = [[derivatives(x, TIME)[1] for x in loop.function(*g)] for g in gradients]
+    slopes = _slopes(loop, R, p)
+    units = [pushes(force) for force in _unit_forces(p)]
     rows = []
     for k, x in enumerate(moved):
-        f, rate, second = derivatives(x, TIME)
-        force = Force.of(slope[k] for slope in slopes)
-        pushes = [
-            (body, to_A[body].T @ push)
-            for body, push in ((j, force), (i, -force))
-            if body
-        ]
-        rows.append(LoopRow(f"loop {loop.name}, row {k}", pushes, [], f, rate, second))
+        along = [slope[k] for slope in slopes]
+        turn, shift = Vector(along[:3]), Vector(along[3:])
+        force = Force(turn + cross3(p, shift), shift)
+        name = f"loop {loop.name}, row {k}"
+        residuals = derivatives(x, TIME)
+        rows.append(LoopRow(name, pushes(force), [], residuals, along, units))
     return rows
 
 
-_UNITS = [Motion.of(float(i == j) for j in range(6)) for i in range(6)]
+_AXES = [Vector(float(i == j) for j in range(3)) for i in range(3)]
+
+
+def _slopes(loop, R, p):
+    """Return the residuals' derivatives by turns and shifts of B at its origin."""
+    still, zero = Matrix.zeros(3, 3), Vector.zeros(3)
+    moving = [_with_rates(R, p, (skew(e) @ R, still), (zero, zero)) for e in _AXES]
+    moving += [_with_rates(R, p, (still, still), (e, zero)) for e in _AXES]
+    return [[derivatives(x, TIME)[1] for x in loop.function(*y)] for y in moving]
+
+
+def _unit_forces(p):
+    """Return unit couples and unit forces at B's origin, A's frame."""
+    zero = Vector.zeros(3)
+    couples = [Force(e, zero) for e in _AXES]
+    return couples + [Force(cross3(p, e), e) for e in _AXES]
 
 
 def _end(model, X_0, link, place):
@@ -109,12 +142,14 @@ def _moving(R, p, rate, second):
     """Return R and p as they move in time with a relative motion, frame's axes."""
     W = skew(rate.ang)
     R1, p1 = W @ R, rate.lin + cross3(rate.ang, p)
-    if second is None:
-        R2, p2 = Matrix.zeros(3, 3), Vector.zeros(3)
-    else:
-        R2 = skew(second.ang) @ R + W @ R1
-        p2 = second.lin + cross3(second.ang, p) + cross3(rate.ang, p1)
-    n = range(3)
+    R2 = skew(second.ang) @ R + W @ R1
+    p2 = second.lin + cross3(second.ang, p) + cross3(rate.ang, p1)
+    return _with_rates(R, p, (R1, R2), (p1, p2))
+
+
+def _with_rates(R, p, R_rates, p_rates):
+    """Return R and p with their first and second derivatives by time."""
+    (R1, R2), (p1, p2), n = R_rates, p_rates, range(3)
     turned = Matrix([Taylor(R[i, j], R1[i, j], R2[i, j], TIME) for j in n] for i in n)
     return turned, Vector(Taylor(p[k], p1[k], p2[k], TIME) for k in n)
 
@@ -129,9 +164,9 @@ def _coupling_rows(model, loop, parts):
         slopes.append([derivatives(y, COORDINATE)[1] for y in loop.function(*varied)])
     rows = []
     for k, y in enumerate(loop.function(*moving)):
-        f, rate, second = derivatives(y, TIME)
         pulls = [(i, slope[k]) for i, slope in zip(bodies, slopes, strict=True)]
-        rows.append(LoopRow(f"loop {loop.name}, row {k}", [], pulls, f, rate, second))
+        name = f"loop {loop.name}, row {k}"
+        rows.append(LoopRow(name, [], pulls, derivatives(y, TIME)))
     return rows
 
 

@@ -1,7 +1,9 @@
 """Loops whose multipliers or motors are not unique: least-norm answers, by NumPy.
 
-A rank is the number of singular values above `tolerance` times the largest. Least
-norms mix N and N·m; `weight` scales joint forces or multipliers before they are summed.
+A rank is the number of singular values above `tolerance` times the largest: of
+A H^-1/2 for motions. Where it drops in this position only (a dead point), no answer is
+near those around it, and a SingularError says so. Least norms mix N and N·m; `weight`
+scales joint forces or multipliers before they are summed.
 """
 
 from functools import lru_cache
@@ -11,12 +13,14 @@ import numpy as np
 from dyn_core import solver
 from dyn_core.authoring import NumpySolver, Vector, hookimpl, resistance
 from dyn_core.errors import InfeasibleError, UnsupportedError
+from dyn_core.model.loops import row_names
 from dyn_core.problems import (
     LOOP_FORWARD_DYNAMICS,
     LOOP_HYBRID_DYNAMICS,
     LOOP_INVERSE_DYNAMICS,
 )
 from dyn_plugins.dynamics.hybrid import prescribed_coordinates
+from dyn_plugins.loops._least_multipliers import LeastMultipliers
 from dyn_plugins.loops.loops import inverse_sizes
 
 
@@ -46,6 +50,8 @@ class MinNormForward(NumpySolver):
 
         lambda = -(A H^-1 A.T)^+ (A qdd_r + dA/dt qd + 2 alpha A qd + beta² f)
 
+    with the rank of A H^-1/2.
+
     Source: KIM-3.0 (redundant rows), KIM-3.2.
     """
 
@@ -70,17 +76,18 @@ class MinNormForward(NumpySolver):
         f, A, bias = _solve(model, "loop_constraints", f_ext, q, qd)
         H = _solve(model, "crba", f_ext, q)
         C = _solve(model, "bias", f_ext, q, qd) + _passive(model, q, qd)
-        free = np.linalg.solve(H, tau - C)
-        G = A @ np.linalg.solve(H, A.T)
-        wanted = -(A @ free + bias + 2 * alpha * (A @ qd) + beta**2 * f)
-        x = np.linalg.pinv(G, rcond=tolerance, hermitian=True) @ wanted
-        residual = float(np.abs(G @ x - wanted).max(initial=0.0))
+        wanted = -(bias + 2 * alpha * (A @ qd) + beta**2 * f)
+        kkt = LeastMultipliers(H, A, model, tolerance)
+        kkt.refuse_dead_points(
+            lambda t: _solve(model, "loop_constraints", None, q, t)[2]
+        )
+        qdd, x, residual = kkt.solve(tau - C, wanted)
         if residual > 1e-6 * max(1.0, float(np.abs(wanted).max(initial=0.0))):
             raise InfeasibleError(
                 f"the loops ask for accelerations that differ by {residual:.2g}",
                 residual=residual,
             )
-        return free + np.linalg.solve(H, A.T @ x), x, f, A @ qd
+        return qdd, x, f, A @ qd
 
 
 class MinNormInverse(NumpySolver):
@@ -103,6 +110,7 @@ class MinNormInverse(NumpySolver):
         "tolerance": 1e-9,
         "slack": 1e-6,
         "weight": None,
+        "residual": 1e-6,
     }
 
     def sizes(self, model, options):
@@ -123,6 +131,7 @@ class MinNormInverse(NumpySolver):
         tolerance,
         slack,
         weight,
+        residual,
     ):
         """Return tau_a and lambda of one state.
 
@@ -136,9 +145,12 @@ class MinNormInverse(NumpySolver):
             slack: How far the passive coordinates may be from balance [N·m | N].
             weight: Scales of the active joint forces (objective torque) or of the
                 multipliers (objective force) in the norm; None for ones.
+            residual: How far q, qd and qdd may leave a row open [m | rad, and by s,
+                s²]; None: not checked.
         """
         motor = np.array(prescribed_coordinates(model, active), bool)
-        _, A, _ = _solve(model, "loop_constraints", f_ext, q, qd)
+        f, A, bias = _solve(model, "loop_constraints", f_ext, q, qd)
+        _refuse_open(model, residual, f, A @ qd, A @ qdd + bias)
         open_tau = _solve(model, "rnea", f_ext, q, qd, qdd) + _passive(model, q, qd)
         A_a, A_p = A[:, motor], A[:, ~motor]
         missing = open_tau[~motor] - tau_p
@@ -146,13 +158,13 @@ class MinNormInverse(NumpySolver):
         scale = scale if weight is None else np.asarray(weight, float)
         inner = scale if objective == "force" else np.ones(len(A))
         x = (np.linalg.pinv(A_p.T / inner, rcond=tolerance) @ missing) / inner
-        residual = float(np.abs(A_p.T @ x - missing).max(initial=0.0))
-        if residual > slack:
+        off = float(np.abs(A_p.T @ x - missing).max(initial=0.0))
+        if off > slack:
             raise InfeasibleError(
                 f"the active joints {', '.join(map(str, active))} leave the passive"
-                f" ones {residual:.3g} off balance; make more active, or use"
+                f" ones {off:.3g} off balance; make more active, or use"
                 " loop_hybrid_dynamics",
-                residual=residual,
+                residual=off,
             )
         if objective == "torque":
             N = _null(A_p.T, tolerance)
@@ -182,6 +194,7 @@ class MinNormHybrid(NumpySolver):
         "objective": "torque",
         "tolerance": 1e-9,
         "slack": 1e-6,
+        "residual": 1e-6,
     }
 
     def sizes(self, model, options):
@@ -192,7 +205,18 @@ class MinNormHybrid(NumpySolver):
         return {"nu": nu, "nf": model.nv - nu, "m": rows}
 
     def solve(
-        self, model, q, qd, qdd_u, tau_v, f_ext, prescribed, objective, tolerance, slack
+        self,
+        model,
+        q,
+        qd,
+        qdd_u,
+        tau_v,
+        f_ext,
+        prescribed,
+        objective,
+        tolerance,
+        slack,
+        residual,
     ):
         """Return tau_u, qdd_v and lambda of one state.
 
@@ -204,38 +228,53 @@ class MinNormHybrid(NumpySolver):
             objective: torque or force.
             tolerance: Of ranks, relative.
             slack: How far the accelerations may be from fitting [m/s² | rad/s²].
+            residual: How far q and qd may leave a row open [m | rad, and by s]; None:
+                not checked.
         """
         rigid = np.array(prescribed_coordinates(model, prescribed), bool)
-        _, A, bias = _solve(model, "loop_constraints", f_ext, q, qd)
+        f, A, bias = _solve(model, "loop_constraints", f_ext, q, qd)
+        _refuse_open(model, residual, f, A @ qd)
         H = _solve(model, "crba", f_ext, q)
         C = _solve(model, "bias", f_ext, q, qd) + _passive(model, q, qd)
-        A_v, n = A[:, ~rigid], int((~rigid).sum())
-        K = np.block(
-            [[H[np.ix_(~rigid, ~rigid)], -A_v.T], [A_v, np.zeros((len(A),) * 2)]]
+        kkt = LeastMultipliers(H, A, model, tolerance, ~rigid)
+        kkt.refuse_dead_points(
+            lambda t: _solve(model, "loop_constraints", None, q, t)[2]
         )
-        right = np.concatenate(
-            [
-                tau_v - C[~rigid] - H[np.ix_(~rigid, rigid)] @ qdd_u,
-                -bias - A[:, rigid] @ qdd_u,
-            ]
-        )
-        solution = np.linalg.pinv(K, rcond=tolerance) @ right
-        residual = float(np.abs(K @ solution - right).max(initial=0.0))
-        if residual > slack:
+        push = tau_v - C[~rigid] - H[np.ix_(~rigid, rigid)] @ qdd_u
+        qdd_v, x, off = kkt.solve(push, -bias - A[:, rigid] @ qdd_u)
+        if off > slack:
             raise InfeasibleError(
                 f"the accelerations of {', '.join(map(str, prescribed))} do not fit the"
-                f" loops: {residual:.3g} off; prescribe fewer",
-                residual=residual,
+                f" loops: {off:.3g} off; prescribe fewer",
+                residual=off,
             )
         qdd = np.zeros(len(rigid))
-        qdd[rigid], qdd[~rigid] = qdd_u, solution[:n]
-        x, open_tau = solution[n:], (H @ qdd + C)[rigid]
+        qdd[rigid], qdd[~rigid] = qdd_u, qdd_v
+        open_tau = (H @ qdd + C)[rigid]
         if objective == "torque":
-            N = _null(A_v.T, tolerance)
+            N = _null(A[:, ~rigid].T, tolerance)
             W = A[:, rigid].T @ N
             left = open_tau - A[:, rigid].T @ x
             x = x + N @ (np.linalg.pinv(W, rcond=tolerance) @ left)
-        return open_tau - A[:, rigid].T @ x, solution[:n], x
+        return open_tau - A[:, rigid].T @ x, qdd_v, x
+
+
+def _refuse_open(model, limit, *residuals):
+    """Refuse a motion that leaves a row of a loop open by more than a limit."""
+    if limit is None:
+        return
+    parts = ("q", "qd", "qdd"), ("", "/s", "/s²")
+    for what, per, values in zip(*parts, residuals, strict=False):
+        sizes = np.abs(values)
+        if not (sizes <= limit).all():
+            worst = int(np.argmax(np.where(np.isnan(sizes), np.inf, sizes)))
+            raise InfeasibleError(
+                f"{row_names(model.loops)[worst]}: {what} opens it by"
+                f" {values[worst]:.3g} m{per} or rad{per}, residual={limit:g} is"
+                " allowed; valid: close_loops and close_rates make states that fit,"
+                " residual=None skips the check",
+                residual=float(sizes[worst]),
+            )
 
 
 def _objective(name, objective):

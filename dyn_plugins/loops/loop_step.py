@@ -16,7 +16,8 @@ from dyn_plugins.dynamics._articulated import (
 )
 from dyn_plugins.kinematics.motion import outward
 from dyn_plugins.loops._loop_rows import rows_of
-from dyn_plugins.loops.loops import constraint_forces, factored_delassus
+from dyn_plugins.loops._rank import factored_delassus
+from dyn_plugins.loops.loops import constraint_forces
 from dyn_plugins.steps.integration import semi_implicit_euler
 
 

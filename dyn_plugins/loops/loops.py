@@ -30,11 +30,7 @@ from dyn_core.problems import (
 )
 from dyn_plugins.dynamics._articulated import (
     accelerations_from_forces,
-    add_rows,
     articulated_joints,
-    delassus_matrix,
-    joint_row,
-    propagate_to_base,
     transmitted_forces,
 )
 from dyn_plugins.dynamics.hybrid import (
@@ -47,8 +43,12 @@ from dyn_plugins.dynamics.hybrid import (
 from dyn_plugins.dynamics.rnea import rnea
 from dyn_plugins.kinematics.motion import outward
 from dyn_plugins.loops._loop_rows import jacobian_of, rows_of
-
-RANK = 1e-10  # a pivot of A H^-1 A.T below this part of its diagonal is zero
+from dyn_plugins.loops._rank import (
+    RANK,
+    dependence_items,
+    factored_delassus,
+    gradient_slopes,
+)
 
 
 def constraint_forces(model, rows, multipliers):
@@ -61,23 +61,6 @@ def constraint_forces(model, rows, multipliers):
         for i, y in row.joint_forces:
             pulls[i] = pulls[i] + Vector((y * x,))
     return forces, join_force(model, pulls)
-
-
-def row_responses(model, joints, rows):
-    """Return the joint forces that a unit of each row causes on its way to the base."""
-    responses = []
-    for row in rows:
-        parts = [propagate_to_base(model, joints, i, f) for i, f in row.body_forces]
-        parts += [joint_row(model, joints, i, y) for i, y in row.joint_forces]
-        responses.append(add_rows(parts))
-    return responses
-
-
-def factored_delassus(model, joints, rows):
-    """Return A H^-1 A.T of rows, factored; a row that depends on others is named."""
-    G = delassus_matrix(joints, row_responses(model, joints, rows))
-    tolerances = [G[k, k] * RANK for k in range(len(rows))]
-    return Factored(G, tolerances, [row.name for row in rows])
 
 
 def constrained_hybrid(model, q, qd, prescribed, qdd, tau, f_ext, rates):
@@ -207,8 +190,8 @@ def loop_inverse_dynamics(model, q, qd, qdd, tau_p, f_ext, active):
     missing = Vector(open_tau[k] for k in passive) - Vector(tau_p)
     A_p = Matrix([row[k] for k in passive] for row in A.rows)
     square = A_p @ A_p.T
-    tolerances = [square[k, k] * RANK for k in range(len(rows))]
-    factors = Factored(square, tolerances, [row.name for row in rows])
+    floors = [RANK * slope for slope in gradient_slopes(model, q, rows, A)]
+    factors = Factored(square, floors, dependence_items(rows, "loop_inverse_least"))
     x = factors.solve(A_p @ missing)
     from_loops = A.T @ x if rows else Vector.zeros(model.nv)
     return Vector(open_tau[k] - from_loops[k] for k, h in enumerate(motors) if h), x

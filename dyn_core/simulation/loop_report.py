@@ -1,0 +1,135 @@
+"""What loops do in a state: residuals, rank, mobility, rows that depend on others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dyn_core.errors import DynError
+from dyn_core.model import Model
+from dyn_core.model.loops import row_names
+from dyn_core.simulation.loop_closure import close_loops, flipped_hinges
+from dyn_core.solving.registry import solver
+from dyn_core.validation import state_array
+
+RANK = 1e-5  # singular values of A below this part of the largest count as zero
+
+
+@dataclass(frozen=True)
+class LoopReport:
+    """Loops of a robot in a state.
+
+    Attributes:
+        rows: Names of the constraint rows.
+        f: Residual of each row [m | rad].
+        rate: A qd; zeros without qd [m/s | rad/s].
+        acceleration: A qdd + dA/dt qd; only of qd without qdd [m/s² | rad/s²].
+        rank: Of A, by singular values down to RANK of the largest.
+        mobility: Coordinates that remain, nv - rank.
+        dependent: Groups of rows that depend on each other here; a group of one is a
+            row that no joint moves.
+        flipped: Hinges whose axes are opposite.
+    """
+
+    rows: tuple[str, ...]
+    f: np.ndarray
+    rate: np.ndarray
+    acceleration: np.ndarray
+    rank: int
+    mobility: int
+    dependent: tuple[tuple[str, ...], ...]
+    flipped: tuple[str, ...]
+
+    @property
+    def gap(self) -> float:
+        """Largest residual [m | rad]."""
+        return float(np.abs(self.f).max(initial=0.0))
+
+    def __str__(self) -> str:
+        lines = [f"{len(self.rows)} constraint rows, rank {self.rank}:"]
+        lines[0] += f" mobility {self.mobility}, gap {self.gap:.3g}"
+        columns = zip(self.rows, self.f, self.rate, self.acceleration, strict=True)
+        for name, f, rate, second in columns:
+            lines.append(f"  {name}: f {f:.3g}, rate {rate:.3g}, {second:.3g} per s²")
+        for group in self.dependent:
+            what = "depend on each other" if len(group) > 1 else "no joint moves it"
+            lines.append(f"  {'; '.join(group)}: {what}")
+        lines += [
+            f"  loop {name}: flipped, its axes are opposite" for name in self.flipped
+        ]
+        return "\n".join(lines)
+
+
+def loop_report(model: Model, q: Any, qd: Any = None, qdd: Any = None) -> LoopReport:
+    """Return what the loops of a robot do in a state.
+
+    Args:
+        model: Robot with loops.
+        q: Position, (nq,).
+        qd: Velocity, (nv,); None for rest.
+        qdd: Acceleration, (nv,); None for zeros.
+
+    Source: KIM-3.0 (checks of a state).
+    """
+    still = np.zeros(model.nv)
+    q = state_array("q", q, model.nq)
+    qd = still if qd is None else state_array("qd", qd, model.nv)
+    qdd = still if qdd is None else state_array("qdd", qdd, model.nv)
+    f, A, bias = solver("loop_constraints").build(model, engine="graph")(q, qd)
+    names = row_names(model.loops)
+    U, sizes, _ = np.linalg.svd(A)
+    rank = int((sizes > RANK * sizes.max(initial=0.0)).sum())
+    return LoopReport(
+        tuple(names),
+        f,
+        A @ qd,
+        A @ qdd + bias,
+        rank,
+        model.nv - rank,
+        _groups(names, U[:, rank:]),
+        tuple(flipped_hinges(model, f)),
+    )
+
+
+def _groups(names: list[str], dependent: np.ndarray) -> tuple[tuple[str, ...], ...]:
+    """Return groups of rows that combinations of rows tie together."""
+    tied = np.abs(dependent @ dependent.T) > 1e-6
+    left, groups = [k for k in range(len(names)) if tied[k, k]], []
+    while left:
+        group = {left[0]}
+        while True:
+            wider = {j for k in group for j in left if tied[k, j]} | group
+            if wider == group:
+                break
+            group = wider
+        groups.append(tuple(names[k] for k in sorted(group)))
+        left = [k for k in left if k not in group]
+    return tuple(groups)
+
+
+def describe_loops(model: Model) -> list[str]:
+    """Return lines about the loops of a robot: rows, mobility, gap; none without."""
+    if not model.loops:
+        return []
+    kinds = [getattr(loop, "kind", "coupling") or "user" for loop in model.loops]
+    pairs = zip(model.loops, kinds, strict=True)
+    shown = ", ".join(f"{x.name} ({kind}, {x.rows} rows)" for x, kind in pairs)
+    total = sum(loop.rows for loop in model.loops)
+    lines = [f"loops: {shown}; {total} constraint rows for nv {model.nv}:"]
+    q = model.neutral()
+    try:
+        gap = f"gap at zero {loop_report(model, q).gap:.3g}"
+    except DynError as error:
+        gap = f"at zero {error}"
+    try:
+        closed = loop_report(model, close_loops(model, q, tries=20))
+    except DynError as error:
+        return [*lines, f"  {gap}; no position that closes them was met: {error}"]
+    lines.append(f"  {gap}; closed: mobility {closed.mobility}, rank {closed.rank}")
+    for group in closed.dependent:
+        alone = "no joint moves it"
+        what = "depend on each other" if len(group) > 1 else alone
+        lines.append(f"  {'; '.join(group)}: {what}; see loop_forward_least")
+    return lines

@@ -1,0 +1,142 @@
+"""Ranks of the rows of loops: when a row counts as dependent on others.
+
+Not a solver: those of loops share it. A row is compared with what it would be if the
+joints could move its frames in every direction: the row of a dead point vanishes, so
+its own size says nothing.
+"""
+
+from dyn_core.authoring import Factored, Vector, where
+from dyn_plugins.dynamics._articulated import (
+    add_rows,
+    delassus_matrix,
+    joint_row,
+    propagate_to_base,
+)
+from dyn_plugins.loops._loop_rows import Pushes, jacobian_of
+
+RANK = 1e-10  # squares of gradients below this part of the whole slope's are zero
+TINY = 1e-290
+WAY_OUT = "loop_forward_least, or kinds with fewer rows (axes, pin)"
+
+
+def dependence_items(rows, way_out=WAY_OUT):
+    """Return by row what an error says where the row depends on later ones.
+
+    Args:
+        rows: LoopRows.
+        way_out: What is valid instead.
+    """
+    items = []
+    for k, row in enumerate(rows):
+        others = _named(rows[k + 1 :])
+        cause = f" except as {others} {'moves' if len(rows) == k + 2 else 'move'}"
+        cause = cause if others else ""
+        items.append(
+            f"{row.name}: no joint moves it here{cause}; valid: {way_out};"
+            " dyn_core.simulation.loop_report lists dependent rows"
+        )
+    return items
+
+
+def _named(rows, most=4):
+    """Return the names of some rows as an enumeration."""
+    names = [row.name for row in rows]
+    more = [f"{len(names) - most} more"] if len(names) > most else []
+    return "; ".join([*names[:most], *more])
+
+
+def row_responses(model, joints, rows):
+    """Return what a unit of each row causes on its way to the base, and its slope.
+
+    Returns:
+        By row: joint forces by articulated joint, as propagate_to_base has them; and
+        the sum of their squares if the row's gradient took all that a force of its
+        slope's length can cause, in any direction.
+    """
+    responses, slopes, known = [], [], {}
+    for row in rows:
+        if not row.slopes:
+            parts = [joint_row(model, joints, i, y) for i, y in row.joint_forces]
+            responses.append(add_rows(parts))
+            slopes.append(total_square(responses[-1].values()))
+            continue
+        parts, whole = [], 0.0
+        for group, length2 in _groups(row):
+            key = id(row.units), group.start
+            if key not in known:
+                known[key] = [
+                    add_rows(propagate_to_base(model, joints, i, f) for i, f in unit)
+                    for unit in row.units[group]
+                ]
+            for y, unit in zip(row.slopes[group], known[key], strict=True):
+                parts.append({k: u * y for k, u in unit.items()})
+                whole = whole + length2 * total_square(unit.values())
+        responses.append(add_rows(parts))
+        slopes.append(whole)
+    return responses, slopes
+
+
+def gradient_slopes(model, q, rows, A):
+    """Return the sums of squares that rows of A would have for their whole slopes.
+
+    Args:
+        model: Robot.
+        q: Joint positions, nq.
+        rows: LoopRows.
+        A: Their Jacobian.
+    """
+    slopes, known = [], {}
+    for row, gradient in zip(rows, A.rows, strict=True):
+        whole = 0.0 if row.slopes else total_square([Vector(gradient)])
+        for group, length2 in _groups(row):
+            key = id(row.units), group.start
+            if key not in known:
+                units = [Pushes(unit, ()) for unit in row.units[group]]
+                J = jacobian_of(model, q, units)
+                known[key] = total_square(Vector(x) for x in J.rows)
+            whole = whole + length2 * known[key]
+        slopes.append(whole)
+    return slopes
+
+
+def _groups(row):
+    """Yield turns and shifts with the square of the row's slope by them, where any."""
+    for group in (slice(0, 3), slice(3, 6)):
+        length2 = sum((x * x for x in row.slopes[group]), 0.0)
+        if not (isinstance(length2, (int, float)) and length2 == 0):
+            yield group, length2
+
+
+def total_square(parts):
+    """Return the sum of squares of the entries of some Vectors."""
+    return sum((u @ u for u in parts), 0.0)
+
+
+def pivot_floors(diagonal, squares, slopes):
+    """Return the pivots at or below which a row counts as dependent.
+
+        G_kk / |u_k|² * slope_k * RANK
+
+    Args:
+        diagonal: G_kk of each row.
+        squares: |u_k|² of each row.
+        slopes: What |u_k|² would be for the whole slope of the row.
+    """
+    floors = []
+    for g, u2, slope in zip(diagonal, squares, slopes, strict=True):
+        if isinstance(u2, float) and u2 == 0.0:
+            floors.append(0.0)  # dependent in every state: refused when built
+            continue
+        large = u2 > TINY
+        share = where(large, g / where(large, u2, 1.0), 1.0)
+        floors.append(share * slope * RANK)
+    return floors
+
+
+def factored_delassus(model, joints, rows, way_out=WAY_OUT):
+    """Return A H^-1 A.T of rows, factored; a dependent row is a SingularError."""
+    responses, slopes = row_responses(model, joints, rows)
+    G = delassus_matrix(joints, responses)
+    squares = [total_square(response.values()) for response in responses]
+    floors = pivot_floors([G[k, k] for k in range(len(rows))], squares, slopes)
+    return Factored(G, floors, dependence_items(rows, way_out))

@@ -1,0 +1,206 @@
+"""Loops in singular and open positions, in reports, and what goes through bearings."""
+
+import math
+
+import numpy as np
+import pytest
+
+import dyn_core as dyn
+from dyn_core import cli
+from dyn_core.model import Build, Description, JointSpec, LinkSpec, assemble
+from dyn_core.simulation import loop_report
+from dyn_core.spatial import RigidInertia
+from dyn_core.testing import scaled_error
+
+Z = (0.0, 0.0, 1.0)
+
+
+def bars(rows, *loops):
+    """Return planar bars, each (start in its parent, m, c, Izz), with loops."""
+    links, joints = [LinkSpec("b0", RigidInertia.zero())], []
+    for k, (x, m, c, Izz) in enumerate(rows, 1):
+        I = RigidInertia.of(m, (*c, 0.0), np.diag((Izz, Izz, Izz)).tolist())
+        links.append(LinkSpec(f"b{k}", I))
+        start = (x, 0.0, 0.0)
+        joints.append(
+            JointSpec(f"j{k}", "revolute", f"b{k - 1}", f"b{k}", start, axis=Z)
+        )
+    description = Description("bars", tuple(links), tuple(joints))
+    return assemble(Build(description, gravity=(0.0, -9.81, 0.0))).with_loops(*loops)
+
+
+def pin(name="D", b="b3", tip=1.02, xyz=(1.98, 0.0, 0.0), kind="pin", rpy=(0, 0, 0)):
+    """Return a loop that ties the tip of a bar to the base."""
+    return dyn.make_loop(
+        name, kind, b, at_b={"xyz": (tip, 0, 0)}, at_a={"xyz": xyz, "rpy": rpy}
+    )
+
+
+FOUR = (
+    (0.0, 1.2, (0.2, 0.03), 0.03), (0.5, 2.0, (0.6, -0.05), 0.3), (1.3, 0.9, (0.5, 0.04), 0.08)
+)  # fmt: skip
+QE = np.array((0.927295218001612, -0.532504098301851, -1.47563012024093))
+QDE = np.array((2, -2.7, 1.2))
+
+
+def parallelogram(turned=0.0):
+    """Return bars of 0.5, 1 and 0.5 m that lie on one line at q = (0, 0, pi)."""
+    rows = (0.0, 1.0, (0.25, 0.0), 0.06), (0.5, 1.3, (0.5, 0.01), 0.06)
+    rows = (*rows, (1.0, 1.6, (0.25, 0.02), 0.06))
+    return bars(rows, pin(tip=0.5, xyz=(1.0, 0.0, 0.0), rpy=(0.0, 0.0, turned)))
+
+
+def along(e):
+    """Return a state of the parallelogram, its cranks turned by e."""
+    return [e, -e, math.pi + e], [1.0, -1.0, 1.0]
+
+
+def independent_acceleration(model, e):
+    """Return qdd of the parallelogram by its one coordinate: q = (e, -e, pi + e).
+
+    Kinetic energy is that of the tree along the motion; no constraint enters.
+    """
+    t = np.array([1.0, -1.0, 1.0])
+    q, qd = along(e)
+    tree = model.without_loops()
+    H = dyn.solver("crba").build(tree, engine="graph")(q)
+    C = dyn.solver("bias").build(tree, engine="graph")(q, qd)
+    return t * (-(t @ C) / (t @ H @ t))
+
+
+@pytest.mark.parametrize("turned", [0.0, 0.3])
+def test_a_dead_point_is_refused_and_what_is_near_it_is_right(turned):
+    """Nothing is silently off: the motion by its one coordinate, or a SingularError."""
+    model = parallelogram(turned)
+    names = "loop_forward_dynamics", "loop_forward_least"
+    forward, least = (
+        dyn.solver(x).build(model, **({"engine": "graph"} if x == names[0] else {}))
+        for x in names
+    )
+    tau = np.zeros(3)
+    for program in (forward, least):
+        with pytest.raises(dyn.SingularError, match="loop D, row 0"):
+            program(*along(0.0), tau)
+    for e in (1e-9, 1e-7, 1e-5, 2e-5, 1e-4, 1e-2, 0.3):
+        wanted = independent_acceleration(model, e)
+        np.testing.assert_allclose(least(*along(e), tau).qdd, wanted, rtol=2e-6)
+        if e < 9e-6:
+            with pytest.raises(dyn.SingularError, match="valid: loop_forward_least"):
+                forward(*along(e), tau)
+        else:
+            np.testing.assert_allclose(forward(*along(e), tau).qdd, wanted, rtol=1e-5)
+
+
+def test_redundancy_everywhere_is_no_dead_point():
+    """Dependent rows that stay dependent get the least-norm answer, at rest, too."""
+    model = bars(FOUR, pin(kind="revolute"))
+    plain = bars(FOUR, pin())
+    for qd in (QDE, np.zeros(3)):
+        wanted = dyn.solver("aba_loops").build(plain, engine="graph", alpha=0, beta=0)
+        got = dyn.solver("loop_forward_least").build(model)(QE, qd, np.ones(3))
+        assert scaled_error(got.qdd, wanted(QE, qd, np.ones(3))) < 1e-9
+    report = loop_report(model, QE)
+    assert report.rank == 2 and report.mobility == 1
+    assert report.dependent == tuple((f"loop D, row {k}",) for k in (2, 3, 4))
+
+
+def test_reports_name_rows_that_depend_on_each_other():
+    """Two equal pins: each row with its like; errors name rows and a way out."""
+    model = bars(FOUR, pin(), pin("E"))
+    report = loop_report(model, QE, QDE)
+    groups = {frozenset(group) for group in report.dependent}
+    assert groups == {
+        frozenset((f"loop D, row {k}", f"loop E, row {k}")) for k in (0, 1)
+    }
+    assert report.gap < 1e-12 and np.abs(report.rate).max() < 1e-12
+    assert "loop D, row 0; loop E, row 0: depend on each other" in str(report)
+    with pytest.raises(dyn.SingularError) as caught:
+        dyn.solver("aba_loops").build(model, engine="graph")(QE, QDE, np.zeros(3))
+    for words in ("loop D, row 1", "loop E, row 1", "loop_forward_least", "axes, pin"):
+        assert words in str(caught.value)
+
+
+def floating(*loops):
+    """Return one free body."""
+    I = RigidInertia.of(1.0, (0.0, 0.0, 0.0), np.diag((0.1, 0.2, 0.3)).tolist())
+    links = LinkSpec("base", RigidInertia.zero()), LinkSpec("a", I)
+    joints = (JointSpec("free", "floating", "base", "a"),)
+    return assemble(Build(Description("body", links, joints))).with_loops(*loops)
+
+
+@pytest.mark.parametrize("half", [0.7, 1.45, math.pi / 2])
+def test_a_hinge_is_not_closed_the_wrong_way_round(half):
+    """From any tilt, half a turn too, the axes of a hinge end up alike."""
+    model = floating(dyn.make_loop("h", "revolute", "a"))
+    q = model.neutral()
+    q[3:] = [math.sin(half), 0.0, 0.0, math.cos(half)]
+    closed = dyn.close_loops(model, q)
+    assert closed[3] ** 2 + closed[4] ** 2 < 1e-20
+    if 1.0 < half < 1.5:
+        assert loop_report(model, q).flipped == ("h",)
+        with pytest.raises(
+            dyn.InfeasibleError, match="flipped.*axes of h are opposite"
+        ):
+            dyn.close_loops(model, q, fixed=["free"])
+    if half > 1.5:
+        with pytest.raises(dyn.SingularError, match="loop h: .* flipped"):
+            dyn.solver("loop_constraints").build(model, engine="graph")(q, np.zeros(6))
+    assert loop_report(model, closed).flipped == ()
+
+
+def test_the_tilt_of_a_hinge_is_twice_the_tangent_of_half_the_angle():
+    """What the rows of a hinge are, for any angle between the axes."""
+    model = floating(dyn.make_loop("h", "revolute", "a"))
+    rows = dyn.solver("loop_constraints").build(model, engine="graph")
+    for angle in (0.01, 1.0, 2.0, 3.0):
+        q = model.neutral()
+        q[3:] = [math.sin(angle / 2), 0.0, 0.0, math.cos(angle / 2)]
+        tilt = rows(q, np.zeros(6)).f[3:]
+        np.testing.assert_allclose(tilt, [2 * math.tan(angle / 2), 0.0], atol=1e-12)
+
+
+def test_a_rod_without_length_has_no_direction():
+    """Ends that coincide: a SingularError names the loop; closing parts them."""
+    model = floating(dyn.make_loop("rod", "distance", "a", length=0.5))
+    q, still = model.neutral(), np.zeros(6)
+    for name in ("aba_loops", "loop_constraints", "loop_forward_least"):
+        program = dyn.solver(name).build(model)
+        rest = () if name == "loop_constraints" else (still,)
+        with pytest.raises(dyn.SingularError, match="loop rod: its ends coincide"):
+            program(q, still, *rest)
+    closed = dyn.close_loops(model, q)
+    assert abs(np.linalg.norm(closed[:3]) - 0.5) < 1e-12
+
+
+def test_a_residual_that_is_no_number_is_named():
+    """No error of NumPy's algebra reaches the user."""
+    model = floating(dyn.user_loop("odd", lambda R, p: [1.0 / p[0]], "a"))
+    with pytest.raises(dyn.NonFiniteError, match="loop odd, row 0"):
+        dyn.close_loops(model, model.neutral())
+    with pytest.raises(dyn.NonFiniteError, match="loop odd, row 0"):
+        dyn.close_rates(model, model.neutral(), np.ones(6))
+
+
+def test_info_shows_rows_mobility_and_gap():
+    """`dyn info`: kinds, mobility of the closed robot, gap at the start."""
+    lines = cli.describe(bars(FOUR, pin()))
+    k = next(k for k, x in enumerate(lines) if x.startswith("loops: "))
+    assert lines[k] == "loops: D (pin, 2 rows); 2 constraint rows for nv 3:"
+    assert lines[k + 1] == "  gap at zero 0.84; closed: mobility 1, rank 2"
+    lines = cli.describe(bars(FOUR, pin(kind="point")))
+    assert any("loop D, row 2: no joint moves it" in x for x in lines)
+    lines = cli.describe(bars(FOUR, pin(xyz=(9.0, 0.0, 0.0))))
+    assert any("no position that closes them" in x for x in lines)
+
+
+def test_a_closed_robot_is_simulated_without_a_choice():
+    """dyn.simulate takes aba_loops for a robot with loops: energy is kept."""
+    model = bars(FOUR, pin())
+    run = dyn.simulate(
+        model, duration=0.1, q0=QE, engine="graph", step="rk4", limit_stops=False
+    )
+    assert np.ptp(run.energy) < 1e-4 * abs(run.energy[0])
+    assert np.abs(run.q[-1] - run.q[0]).max() > 1e-2
+    assert (
+        dyn.Simulator(model.without_loops(), engine="graph").forward_dynamics == "aba"
+    )
