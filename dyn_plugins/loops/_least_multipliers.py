@@ -1,4 +1,7 @@
-"""Equations of motion with dependent rows, one state at a time, by NumPy."""
+"""Equations of motion with dependent rows, one state at a time, by NumPy.
+
+Not a solver: the leaves in loop_min_norm.py (NumpySolver) share it.
+"""
 
 import numpy as np
 

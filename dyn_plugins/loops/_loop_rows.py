@@ -3,7 +3,6 @@
 Not a solver: the algorithms of loops.py share it.
 """
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from dyn_core.authoring import (
@@ -30,8 +29,8 @@ from dyn_plugins.kinematics.motion import outward
 class Pushes(NamedTuple):
     """Forces on bodies, by pairs (body, force), and joint forces, by (body, force)."""
 
-    body_forces: Sequence[Any]
-    joint_forces: Sequence[Any]
+    body_forces: list[Any]
+    joint_forces: list[Any]
 
 
 class LoopRow:

@@ -91,7 +91,7 @@ def gradient_slopes(model, q, rows, A):
         for group, length2 in _groups(row):
             key = id(row.units), group.start
             if key not in known:
-                units = [Pushes(unit, ()) for unit in row.units[group]]
+                units = [Pushes(unit, []) for unit in row.units[group]]
                 J = jacobian_of(model, q, units)
                 known[key] = total_square(Vector(x) for x in J.rows)
             whole = whole + length2 * known[key]
