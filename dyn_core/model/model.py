@@ -22,7 +22,7 @@ from dyn_core.model.coordinates import configuration_space as space
 from dyn_core.model.frames import Follower
 from dyn_core.model.joints import Joint
 from dyn_core.model.joints.moving_pose import Drive
-from dyn_core.model.loops import LoopConstraint
+from dyn_core.model.loops import LoopConstraint, row_names
 from dyn_core.model.shape_reader import place_shapes
 from dyn_core.model.shapes import Material, PlacedShape
 from dyn_core.model.tree import Tree
@@ -309,6 +309,11 @@ class Model(Tree, System):
     def loops(self) -> tuple[LoopConstraint, ...]:
         """Constraints that close the tree: Loops and Couplings (model/loops.py)."""
         return self.build.constraints
+
+    @property
+    def loop_rows(self) -> list[str]:
+        """Names of the constraint rows of all loops, for errors and reports."""
+        return row_names(self.loops)
 
     def without_loops(self) -> Model:
         """Return the open tree."""

@@ -9,7 +9,6 @@ import numpy as np
 
 from dyn_core.errors import InfeasibleError, NonFiniteError, SingularError
 from dyn_core.model import Model
-from dyn_core.model.loops import row_names
 from dyn_core.solving.registry import solver
 from dyn_core.validation import state_array
 
@@ -65,7 +64,7 @@ def close_loops(
                 start[model.q_slices[i]] = drawn[model.q_slices[i]]
     worst = int(np.abs(first).argmax())
     raise InfeasibleError(
-        f"{row_names(model.loops)[worst]}, stays open by {first[worst]:.3g}"
+        f"{model.loop_rows[worst]}, stays open by {first[worst]:.3g}"
         f"{_flips(model, first)}; start nearer, or fix fewer joints",
         residual=abs(float(first[worst])),
     )
@@ -140,7 +139,7 @@ def _finite(model: Model, f: np.ndarray, A: np.ndarray) -> tuple[Any, Any]:
     """Return residuals and Jacobian; a row that is no number is named."""
     good = np.isfinite(f) & np.isfinite(A).all(1)
     if not good.all():
-        name = row_names(model.loops)[int(np.argmin(good))]
+        name = model.loop_rows[int(np.argmin(good))]
         raise NonFiniteError(f"{name}: its residual is not a finite number here", "f")
     return f, A
 
@@ -172,8 +171,7 @@ def close_rates(
     worst = int(np.abs(rate).argmax()) if len(rate) else 0
     if len(rate) and abs(rate[worst]) > tolerance:
         raise InfeasibleError(
-            f"{row_names(model.loops)[worst]}, opens at {rate[worst]:.3g}; fix fewer"
-            " joints",
+            f"{model.loop_rows[worst]}, opens at {rate[worst]:.3g}; fix fewer joints",
             residual=float(abs(rate[worst])),
         )
     return np.asarray(qd)

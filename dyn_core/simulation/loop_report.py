@@ -9,7 +9,6 @@ import numpy as np
 
 from dyn_core.errors import DynError
 from dyn_core.model import Model
-from dyn_core.model.loops import row_names
 from dyn_core.simulation.loop_closure import close_loops, flipped_hinges
 from dyn_core.solving.registry import solver
 from dyn_core.validation import state_array
@@ -78,7 +77,7 @@ def loop_report(model: Model, q: Any, qd: Any = None, qdd: Any = None) -> LoopRe
     qd = still if qd is None else state_array("qd", qd, model.nv)
     qdd = still if qdd is None else state_array("qdd", qdd, model.nv)
     f, A, bias = solver("loop_constraints").build(model, engine="graph")(q, qd)
-    names = row_names(model.loops)
+    names = model.loop_rows
     U, sizes, _ = np.linalg.svd(A)
     rank = int((sizes > RANK * sizes.max(initial=0.0)).sum())
     return LoopReport(

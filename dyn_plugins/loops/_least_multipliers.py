@@ -6,7 +6,6 @@ Not a solver: the leaves in loop_min_norm.py (NumpySolver) share it.
 import numpy as np
 
 from dyn_core.errors import SingularError
-from dyn_core.model.loops import row_names
 
 PIVOT = 1e-13  # a pivot of H below this part of its diagonal is zero
 CURVED = 1e-4  # share of a row's curvature above which a rank drops here only
@@ -33,7 +32,7 @@ class LeastMultipliers:
 
     def __init__(self, H, A, model, tolerance, kept=None):
         self.kept = np.ones(len(H), bool) if kept is None else kept
-        self.A, self.names = A[:, self.kept], row_names(model.loops)
+        self.A, self.names = A[:, self.kept], model.loop_rows
         H, self.k = H[np.ix_(self.kept, self.kept)], 0.0
         self.L = _cholesky(H)
         if self.L is None:

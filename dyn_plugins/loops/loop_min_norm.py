@@ -13,7 +13,6 @@ import numpy as np
 from dyn_core import solver
 from dyn_core.authoring import NumpySolver, Vector, hookimpl, resistance
 from dyn_core.errors import InfeasibleError, UnsupportedError
-from dyn_core.model.loops import row_names
 from dyn_core.problems import (
     LOOP_FORWARD_DYNAMICS,
     LOOP_HYBRID_DYNAMICS,
@@ -269,7 +268,7 @@ def _refuse_open(model, limit, *residuals):
         if not (sizes <= limit).all():
             worst = int(np.argmax(np.where(np.isnan(sizes), np.inf, sizes)))
             raise InfeasibleError(
-                f"{row_names(model.loops)[worst]}: {what} opens it by"
+                f"{model.loop_rows[worst]}: {what} opens it by"
                 f" {values[worst]:.3g} m{per} or rad{per}, residual={limit:g} is"
                 " allowed; valid: close_loops and close_rates make states that fit,"
                 " residual=None skips the check",
