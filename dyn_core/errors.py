@@ -195,6 +195,12 @@ class SingularError(RequireError):
     what = "singular"
 
 
+class QuaternionError(RequireError, ValueError):
+    """A quaternion in a position is not of unit length; names the joint."""
+
+    what = "the quaternion's length is not 1 within 0.001; model.normalize(q) repairs"
+
+
 class InfeasibleError(RequireError):
     """No solution exists within the tolerance; keeps the residual."""
 

@@ -127,6 +127,17 @@ class Program(Generic[Result]):
         port = {port.name: port for port in self.outputs}[name]
         return dense(self.model, port.kind, port.places, values)
 
+    def require_positions(self, numbers: Sequence[Any]) -> None:
+        """Require of one state's flat inputs that positions are such.
+
+        Traced algorithms do so themselves (solving/adapter.py).
+        """
+        start = 0
+        for port in self.inputs:
+            if port.kind == "position":
+                self.model.require_position(numbers[start : start + port.size])
+            start += port.size
+
     def requirement(self, number: int) -> Requirement:
         """Return the requirement that a status names."""
         raise NotImplementedError

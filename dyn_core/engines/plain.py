@@ -107,6 +107,7 @@ class PlainProgram(RowProgram):
     def run_row(self, numbers: Sequence[Any]) -> tuple[Any, int]:
         """Run the algorithm; a requirement that fails is noted as a status."""
         try:
+            self.require_positions(numbers)
             return self.function(numbers), 0
         except RequireError as error:
             return self.note(error)

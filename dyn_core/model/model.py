@@ -95,6 +95,10 @@ class Model(Tree, System):
         robot = self if springs else passive_forces.without_springs(self)
         return robot if friction else robot.without_friction()
 
+    def require_position(self, q: Sequence[Scalar]) -> None:
+        """Require unit quaternions in a position."""
+        space.require_unit_quaternions(self, Vector(q))
+
     def missing(self, inputs: Sequence[str]) -> str | None:
         """Return why a robot with driven joints needs the time, or None."""
         if not self.driven or "time" in inputs:

@@ -54,6 +54,9 @@ class System(ABC):
         """Return it with only the passive joint forces that are asked for."""
         return self
 
+    def require_position(self, q: Sequence[Any]) -> None:
+        """Require what makes numbers a position: nothing, unless a system says so."""
+
     def missing(self, inputs: Sequence[str]) -> str | None:
         """Return which input a Program cannot do without, or None."""
         return None

@@ -74,6 +74,7 @@ class Adapter:
         inputs: Sequence[Port],
         outputs: Sequence[Port],
         paths: Sequence[str],
+        checked: bool = False,
     ) -> FlatFunction:
         """Return the function of flat numbers that an engine runs or traces.
 
@@ -81,8 +82,10 @@ class Adapter:
             model: Robot.
             inputs, outputs: Sized Ports of the Program, parameter paths last.
             paths: Which of the inputs are parameter paths.
+            checked: Whether positions are required to be such.
         """
-        return FlatFunction(self, model, tuple(inputs), tuple(outputs), tuple(paths))
+        ports = tuple(inputs), tuple(outputs)
+        return FlatFunction(self, model, *ports, tuple(paths), checked)
 
     def apply(self, model: Model, values: Mapping[str, Any]) -> tuple[Any, ...]:
         """Return the outputs, as Vectors, Matrices and numbers, for such inputs."""
@@ -215,6 +218,7 @@ class FlatFunction:
         adapter, model: What is applied, to which robot.
         inputs, outputs: Sized Ports, parameter paths last.
         paths: Which of the inputs are parameter paths.
+        checked: Whether positions are required to be such, as unit quaternions are.
     """
 
     adapter: Adapter
@@ -222,6 +226,7 @@ class FlatFunction:
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     paths: tuple[str, ...]
+    checked: bool = False
 
     def __call__(self, numbers: Sequence[Any]) -> list[Any]:
         """Return the flat outputs."""
@@ -233,6 +238,8 @@ class FlatFunction:
                 changed[port.name] = part
             else:
                 values[port.name] = _structured(port, part)
+            if self.checked and port.kind == "position":
+                self.model.require_position(part)
         model = self.model
         robot = model.with_values(changed) if changed else model
         results = self.adapter.apply(robot, values)

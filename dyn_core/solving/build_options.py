@@ -61,7 +61,9 @@ class BuildOptions:
     joint_springs: bool = _option(
         False, "whether springs and the forces of Model.with_forces act"
     )
-    finite: bool = _option(False, "whether NaN and infinity are refused")
+    finite: bool = _option(
+        False, "whether NaN, infinity and quaternions not of unit length are refused"
+    )
     f_ext_frame: str = _option("body", "coordinates of external forces: body or base")
     threads: int | None = _option(
         None, "maximum number of threads of a batch (default: DYN_THREADS, all cores)"

@@ -104,6 +104,8 @@ class _ArrayProgram(RowProgram):
         arrays = [values.get(port.name) for port in self.signature.inputs]
         solver: Any = self.recipe.solver  # a NumpySolver
         try:
+            if self.finite:
+                self.require_positions(numbers)
             results = solver.solve(self.robot, *arrays, **self.options)
         except RequireError as error:
             return self.note(error)

@@ -188,7 +188,7 @@ class TracedSolver(Solver):
         sizes = self.sizes(model, adapter.options)
         inputs, outputs, paths = common.ports(model, self.signature, sizes)
         return ENGINES[common.engine or default_engine()](
-            function=adapter.flat(robot, inputs, outputs, paths),
+            function=adapter.flat(robot, inputs, outputs, paths, common.finite),
             recipe=Recipe(self, model, dict(options)),
             signature=self.signature,
             inputs=inputs,

@@ -11,11 +11,13 @@ from typing import overload
 
 import numpy as np
 
+from dyn_core.errors import QuaternionError
 from dyn_core.model.tree import Tree
-from dyn_core.numbers.scalar import Column, Scalar
+from dyn_core.numbers.scalar import Column, Scalar, logical_and, require
 from dyn_core.spatial import Vector
 from dyn_core.validation import state_array
 
+UNIT_TOLERANCE = 1e-3  # by which a quaternion's length may differ from 1
 VectorFunction = Callable[..., Vector]  # of a Tree and Vectors
 
 
@@ -102,6 +104,16 @@ def normalize(tree: Tree, q: Vector) -> Vector:
     for i in tree.independent:
         values += tree.joint[i].normalize(q[tree.q_slices[i]])
     return Vector(values)
+
+
+def require_unit_quaternions(tree: Tree, q: Vector) -> None:
+    """Require unit quaternions, within UNIT_TOLERANCE, in a position."""
+    low, high = (1 - UNIT_TOLERANCE) ** 2, (1 + UNIT_TOLERANCE) ** 2
+    for i in tree.independent:
+        for part in tree.joint[i].quaternions(q[tree.q_slices[i]]):
+            square = part @ part
+            good = logical_and(square >= low, square <= high)
+            require(good, QuaternionError, f"joint {tree.names[i]}")
 
 
 @overload

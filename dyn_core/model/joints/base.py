@@ -122,6 +122,10 @@ class Joint(ABC):
         """Coordinates with unit quaternions."""
         return q
 
+    def quaternions(self, q: Vector) -> tuple[Vector, ...]:
+        """Parts of the coordinates that must have unit length."""
+        return ()
+
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.__dict__ == other.__dict__
 

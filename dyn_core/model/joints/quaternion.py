@@ -73,6 +73,10 @@ class Spherical(GroupJoint):
         """Quaternion of unit length."""
         return normalized(q)
 
+    def quaternions(self, q: Vector) -> tuple[Vector, ...]:
+        """All four coordinates."""
+        return (q,)
+
 
 class Floating(GroupJoint):
     """Free motion: q = (x, y, z, qx, qy, qz, qw), qd = body twist [angular; linear].
@@ -141,3 +145,7 @@ class Floating(GroupJoint):
     def normalize(self, q: Vector) -> Vector:
         """Position kept, quaternion of unit length."""
         return Vector((*q[:3], *normalized(q[3:])))
+
+    def quaternions(self, q: Vector) -> tuple[Vector, ...]:
+        """The last four coordinates."""
+        return (q[3:],)
