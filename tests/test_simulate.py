@@ -198,3 +198,37 @@ def test_runs_show_themselves_in_a_few_lines(arm):
     assert shown.startswith("<ContactSolution by admm: converged after ")
     assert "impulses [" in shown
     assert len(shown.splitlines()) <= 5
+
+
+def test_a_step_too_long_names_time_and_joint():
+    """What becomes NaN ends in an error with the time and the joint."""
+    model = dyn.load_urdf(dyn.robots.path("two_link"), gravity=(0, -9.81, 0))
+    with pytest.raises(dyn.NonFiniteError, match=r"t = \d.* s: .* at joint \w+"):
+        dyn.simulate(model, duration=400.0, period=4.0, step="rk4", q0=[1.0, 0.5],
+                     joint_friction=False, limit_stops=False, engine="graph")  # fmt: skip
+
+
+def test_a_start_deep_in_the_floor_is_reported():
+    """The Recording says which contact overlaps, and by how much."""
+    ball = """<robot name="ball"><link name="ball"><inertial><mass value="1"/>
+    <inertia ixx=".1" iyy=".1" izz=".1" ixy="0" ixz="0" iyz="0"/></inertial>
+    <collision><geometry><sphere radius="0.1"/></geometry></collision></link></robot>"""
+    model = dyn.load_urdf(ball, root_joint="floating")
+
+    def run(height):
+        q0 = [0.0, 0.0, height, 0.0, 0.0, 0.0, 1.0]
+        return dyn.simulate(model, world={}, q0=q0, duration=0.004, engine="graph")
+
+    (warning,) = run(-0.95).warnings
+    assert "overlaps by 1.05 m at ball" in warning
+    assert warning in repr(run(-0.95))
+    assert run(0.1).warnings == ()
+
+
+def test_a_start_with_a_zero_quaternion_is_refused():
+    """No scaling makes it one."""
+    model = dyn.load_urdf(dyn.robots.path("quadruped"), root_joint="floating")
+    with pytest.raises(
+        dyn.SettingError, match="quaternion of joint root_joint is zero"
+    ):
+        dyn.simulate(model, q0=np.zeros(model.nq))

@@ -338,7 +338,9 @@ class Program(Generic[Result]):
                 continue
             if array.ndim == len(port.shape):
                 if np.all(state == 0):
-                    raise NonFiniteError(f"{what} {port.name} is not finite", port.name)
+                    which = self._joint_of(port, good)
+                    message = f"{what} {port.name} is not finite{which}"
+                    raise NonFiniteError(message, port.name)
                 continue
             good = good.reshape(len(array), -1).all(axis=1)
             bad = np.flatnonzero(~good & (np.broadcast_to(state, good.shape) == 0))
@@ -346,6 +348,21 @@ class Program(Generic[Result]):
                 shown = ", ".join(map(str, bad[:8]))
                 message = f"{what} {port.name} is not finite in rows {shown}"
                 raise NonFiniteError(message, port.name, bad.tolist())
+
+    def _joint_of(self, port: Port, good: np.ndarray) -> str:
+        """Name the joint of the first number of a state that is not good."""
+        if self.model.kind != "robot" or good.ndim != 1:
+            return ""
+        sizes, first = self.model.sizes, int(np.flatnonzero(~good)[0])
+        slices = self.model.v_slices
+        if port.kind == "position":
+            slices = self.model.q_slices
+        elif port.size != sizes["nv"] or port.name in self.defaults:
+            return ""
+        for i in self.model.independent:
+            if slices[i].start <= first < slices[i].stop:
+                return f" at joint {self.model.names[i]}"
+        return ""
 
     def _complex(self, arrays: Sequence[np.ndarray], out: Any) -> Any:
         """Evaluate complex inputs (complex-step checks) on the plain engine."""

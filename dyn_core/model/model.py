@@ -95,9 +95,10 @@ class Model(Tree, System):
         robot = self if springs else passive_forces.without_springs(self)
         return robot if friction else robot.without_friction()
 
-    def require_position(self, q: Sequence[Scalar]) -> None:
-        """Require unit quaternions in a position."""
+    def require_position(self, q: Sequence[Scalar]) -> Sequence[Scalar]:
+        """Return a position; unit quaternions are required."""
         space.require_unit_quaternions(self, Vector(q))
+        return q
 
     def missing(self, inputs: Sequence[str]) -> str | None:
         """Return why a robot with driven joints needs the time, or None."""

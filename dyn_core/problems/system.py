@@ -54,8 +54,9 @@ class System(ABC):
         """Return it with only the passive joint forces that are asked for."""
         return self
 
-    def require_position(self, q: Sequence[Any]) -> None:
-        """Require what makes numbers a position: nothing, unless a system says so."""
+    def require_position(self, q: Sequence[Any]) -> Sequence[Any]:
+        """Return a position; what makes numbers one is required by leaves."""
+        return q
 
     def missing(self, inputs: Sequence[str]) -> str | None:
         """Return which input a Program cannot do without, or None."""

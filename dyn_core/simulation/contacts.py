@@ -20,6 +20,8 @@ from dyn_core.model import Model
 from dyn_core.simulation.robot_plant import RobotPlant
 from dyn_core.solving.registry import solver
 
+DEEP = 0.01  # overlap of a start that is worth a warning [m]
+
 
 @dataclass
 class ContactSimulator(RobotPlant):
@@ -41,6 +43,7 @@ class ContactSimulator(RobotPlant):
         counters: Number of refused, late and not converged events, by name.
         f_ext: Force on each body, body coordinates, (nb, 6) [N·m; N]; None: none.
         reports: Of the last period, a StepReport for each step and impact.
+        warnings: What is odd about the start, in sentences.
 
     Source: LCP-4, LCP-15, LCP-19, LCP-20.
     """
@@ -72,6 +75,19 @@ class ContactSimulator(RobotPlant):
         self.program = self.contact_model.kinematics
         self._reactions: dict[Any, Any] = {}
         self._prepare()
+        self.warnings = self._start_warnings()
+
+    def _start_warnings(self) -> tuple[str, ...]:
+        """Return a sentence on the deepest contact of a start that is in something."""
+        state = self.contact_model.state(self.q0, self.qd0)
+        contacts = [c for c in state.constraints if c.contact is not None]
+        worst = min(contacts, key=lambda c: float(c.gap), default=None)
+        if worst is None or worst.gap > -DEEP:
+            return ()
+        return (
+            f"the start overlaps by {-float(worst.gap):.3g} m at {worst.name}: the"
+            " first steps push it out, at high speed",
+        )
 
     def reset(self) -> None:
         """Reset the state to the start, and clear commands and impulses."""

@@ -12,6 +12,8 @@ from dyn_core.model import Model
 from dyn_core.solving.registry import solver
 from dyn_core.validation import state_array
 
+DIFFERENCES = (4 / 5, -1 / 5, 4 / 105, -1 / 280)
+INSTANT = 1e-3  # between points of differences in time [s]
 RANK = 1e-9  # singular values below this part of the largest are zero
 MOVES = 8  # how often a position is moved that leaves a loop without a direction
 
@@ -23,6 +25,7 @@ def close_loops(
     tolerance: float = 1e-12,
     rounds: int = 50,
     tries: int = 0,
+    time: float = 0.0,
 ) -> np.ndarray:
     """Return the position near q that closes the loops.
 
@@ -38,6 +41,7 @@ def close_loops(
         tolerance: Largest residual [m | rad].
         rounds: Most steps.
         tries: How many seeded random starts may follow where q leads nowhere.
+        time: Time at which driven places are where they are [s].
 
     Returns:
         q, (nq,).
@@ -48,7 +52,7 @@ def close_loops(
 
     Source: KIM-3.0 (consistent states), by Gauss-Newton steps of least norm.
     """
-    program = solver("loop_constraints").build(model, engine="graph")
+    program = _rows(model, time)
     start, free = state_array("q", q, model.nq), _free(model, fixed)
     rng, best = np.random.default_rng(0), start
     for attempt in range(tries + 1):
@@ -145,9 +149,16 @@ def _finite(model: Model, f: np.ndarray, A: np.ndarray) -> tuple[Any, Any]:
 
 
 def close_rates(
-    model: Model, q: Any, qd: Any, fixed: Sequence[str] = (), tolerance: float = 1e-9
+    model: Model,
+    q: Any,
+    qd: Any,
+    fixed: Sequence[str] = (),
+    tolerance: float = 1e-9,
+    time: float = 0.0,
 ) -> np.ndarray:
-    """Return the velocity nearest to qd that keeps the loops closed: A qd = 0.
+    """Return the velocity nearest to qd that keeps the loops closed.
+
+        A qd + df/dt = 0,   df/dt of driven places alone, zero where there are none
 
     Args:
         model: Robot with loops.
@@ -155,19 +166,21 @@ def close_rates(
         qd: Velocity, (nv,).
         fixed: Joints that keep their velocity.
         tolerance: Largest rate of a residual [m/s | rad/s].
+        time: Time at which driven places move as they do [s].
 
     Raises:
         InfeasibleError: The fixed joints' velocities contradict the loops.
 
     Source: KIM-3.0.
     """
-    program = solver("loop_constraints").build(model, engine="graph")
+    program = _rows(model, time)
     free = _free(model, fixed)
     qd = state_array("qd", qd, model.nv).copy()
     f, A, _ = program(q, qd)
     _finite(model, f, A)
-    qd[free] -= np.linalg.pinv(A[:, free], rcond=RANK) @ (A @ qd)
-    rate = A @ qd
+    driven = _driven_rate(model, q, time)
+    qd[free] -= np.linalg.pinv(A[:, free], rcond=RANK) @ (A @ qd + driven)
+    rate = A @ qd + driven
     worst = int(np.abs(rate).argmax()) if len(rate) else 0
     if len(rate) and abs(rate[worst]) > tolerance:
         raise InfeasibleError(
@@ -175,6 +188,27 @@ def close_rates(
             residual=float(abs(rate[worst])),
         )
     return np.asarray(qd)
+
+
+def _rows(model: Model, time: float) -> Any:
+    """Return residuals, Jacobian and bias of the loops as a function of q and qd."""
+    inputs, now = (["time"], (time,)) if model.driven else ([], ())
+    program = solver("loop_constraints").build(model, engine="graph", inputs=inputs)
+    return lambda q, qd: program(q, qd, *now)
+
+
+def _driven_rate(model: Model, q: Any, time: float) -> Any:
+    """Return df/dt at constant q, by eighth-order central differences in time."""
+    if not model.driven:
+        return 0.0
+    still = np.zeros(model.nv)
+    rate = np.zeros(sum(loop.rows for loop in model.loops))
+    for k, weight in enumerate(DIFFERENCES, 1):
+        after, before = (
+            _rows(model, time + sign * k * INSTANT)(q, still)[0] for sign in (1, -1)
+        )
+        rate += weight / INSTANT * (after - before)
+    return rate
 
 
 def _free(model: Model, fixed: Sequence[str]) -> np.ndarray:

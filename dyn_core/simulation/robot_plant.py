@@ -11,6 +11,7 @@ from dyn_core.errors import NonFiniteError, SettingError, ShapeError
 from dyn_core.model import Model
 from dyn_core.simulation.loop_closure import close_loops
 from dyn_core.simulation.plant import SimulatedPlant
+from dyn_core.spatial import Vector
 
 
 class RobotPlant(SimulatedPlant):
@@ -21,16 +22,19 @@ class RobotPlant(SimulatedPlant):
 
     Attributes:
         model: Robot.
-        q0, qd0: Start; None for neutral within the limits, at rest.
+        q0, qd0: Start; None for neutral within the limits, at rest. Loops are closed,
+            with driven places where they are at t = 0.
         prescribed: Joints with prescribed accelerations instead of forces.
         q, qd: State.
         applied_effort: Joint forces, those of prescribed motion included [N·m | N].
+        warnings: What is odd about the start, in sentences.
     """
 
     model: Model
     q0: Any
     qd0: Any
     prescribed: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
 
     def _check_settings(self, *times: str) -> None:
         """Refuse settings that make no sense."""
@@ -51,7 +55,9 @@ class RobotPlant(SimulatedPlant):
         """Check the start, or make one: neutral, in the limits; loops closed."""
         model = self.model
         if q0 is not None:
-            q = model.normalize(_state("q0", q0, model.nq))
+            q = _state("q0", q0, model.nq)
+            _refuse_zero_quaternions(model, q)
+            q = model.normalize(q)
             return close_loops(model, q) if model.loops else q
         q = model.neutral()
         for i in model.independent:
@@ -115,6 +121,15 @@ class RobotPlant(SimulatedPlant):
         self, t: float, q: np.ndarray, qd: np.ndarray, dt: float
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the state one step later."""
+
+
+def _refuse_zero_quaternions(model: Model, q: np.ndarray) -> None:
+    """Refuse a quaternion that no scaling makes one."""
+    for i in model.independent:
+        for part in model.joint[i].quaternions(Vector(q[model.q_slices[i]].tolist())):
+            if part @ part < 1e-18:
+                name = model.names[i]
+                raise SettingError(f"q0: the quaternion of joint {name} is zero", "q0")
 
 
 def _state(name: str, values: Any, size: int) -> np.ndarray:

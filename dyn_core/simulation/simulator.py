@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dyn_core.contact.stepping.reports import StepReport
-from dyn_core.errors import SettingError
+from dyn_core.errors import NonFiniteError, SettingError
 from dyn_core.model import Model
 from dyn_core.problems import ENERGY
 from dyn_core.simulation.contacts import ContactSimulator
@@ -25,6 +25,8 @@ from dyn_core.solving.registry import solver, solvers
 class Simulator(RobotPlant):
     """A robot in one process: takes joint forces, moves by a STEP solver.
 
+    Places that are driven follow the time given to `advance`.
+
     Attributes:
         model: Robot.
         period: Time that `advance` covers [s].
@@ -34,7 +36,8 @@ class Simulator(RobotPlant):
         command_timeout: Age at which a command counts as stale: then zero [s].
         q0, qd0: Start; None for neutral within the limits, at rest.
         prescribed: Joints with prescribed accelerations instead of forces, see
-            `accelerate`; the step is then hybrid_euler.
+            `accelerate`; the step is then hybrid_euler, with the hybrid
+            dynamics of loops where there are some.
         joint_friction, joint_springs, limit_stops: Whether they act.
         engine: Engine of the Program.
         counters: What was refused or late, by name.
@@ -68,6 +71,8 @@ class Simulator(RobotPlant):
         kind: Any = {"forward_dynamics": self.forward_dynamics}
         if self.prescribed:
             kind = {"prescribed": self.prescribed}
+            if self.model.loops:
+                kind["hybrid_dynamics"] = "hybrid_mask_loops"
         self.program = solver("hybrid_euler" if self.prescribed else self.step).build(
             self.model,
             **kind,
@@ -76,6 +81,7 @@ class Simulator(RobotPlant):
             limit_stops=self.limit_stops,
             engine=self.engine,
             finite=True,
+            inputs=["time"] if self.model.driven else (),
         )
         self.program.prepare()
         self._prepare()
@@ -84,9 +90,16 @@ class Simulator(RobotPlant):
         self, t: float, q: np.ndarray, qd: np.ndarray, dt: float
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the state one step later."""
-        if not self.prescribed:
-            return self.program(q, qd, self.tau, dt)
-        q, qd, self.applied_effort = self.program(q, qd, self.qdd_u, self.tau, dt)
+        time = (t,) if self.model.driven else ()
+        try:
+            if not self.prescribed:
+                return self.program(q, qd, self.tau, dt, *time)
+            q, qd, effort = self.program(q, qd, self.qdd_u, self.tau, dt, *time)
+        except NonFiniteError as error:
+            raise NonFiniteError(
+                f"step at t = {t:.6g} s: {error}; is it too long?", error.name
+            ) from error
+        self.applied_effort = effort
         return q, qd
 
 
@@ -102,6 +115,7 @@ class Recording:
         reports: By row, what each step of the period did at the contacts
             (dyn_core.contact.stepping.reports); empty without a world.
         counters: What was refused, late or not converged, by name.
+        warnings: What is odd about the run, in sentences.
     """
 
     t: np.ndarray
@@ -112,6 +126,7 @@ class Recording:
     energy: np.ndarray
     reports: tuple[tuple[StepReport, ...], ...] = ()
     counters: Mapping[str, int] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         lines = [f"<Recording of {len(self.t)} rows"]
@@ -124,6 +139,7 @@ class Recording:
         if self.counters:
             counts = ", ".join(f"{key} {n}" for key, n in self.counters.items())
             lines.append(f"  {counts}")
+        lines += [f"  warning: {sentence}" for sentence in self.warnings]
         return "\n".join(lines) + ">"
 
 
@@ -171,7 +187,7 @@ def simulate(
         rows.reports.append(getattr(robot, "reports", ()))
         bar.show(t)
     bar.end()
-    return rows.recording(robot.counters)
+    return rows.recording(robot.counters, robot.warnings)
 
 
 class _Rows:
@@ -183,7 +199,8 @@ class _Rows:
         self.qd, self.tau = np.full((2, count, model.nv), np.nan)
         self.reports: list[tuple[StepReport, ...]] = []
         name = solvers(ENERGY)[0]
-        self.program = solver(name).build(model)
+        inputs = ["time"] if model.driven else []
+        self.program = solver(name).build(model, inputs=inputs)
 
     def put(self, k: int, t: float, robot: RobotPlant, reference: Any) -> None:
         """Fill row k."""
@@ -191,15 +208,18 @@ class _Rows:
         if reference is not None:
             self.q_ref[k] = reference.q
 
-    def recording(self, counters: Mapping[str, int]) -> Recording:
+    def recording(
+        self, counters: Mapping[str, int], warnings: tuple[str, ...]
+    ) -> Recording:
         """Return the run, energies computed at once."""
         energy = np.zeros(0)
         if len(self.t):
-            kinetic, potential = self.program(self.q, self.qd)
+            time = (self.t,) if self.program.model.driven else ()
+            kinetic, potential = self.program(self.q, self.qd, *time)
             energy = kinetic + potential
         rows = self.t, self.q, self.qd, self.tau, self.q_ref, energy
         reports = tuple(self.reports) if any(self.reports) else ()
-        return Recording(*rows, reports, dict(counters))
+        return Recording(*rows, reports, dict(counters), warnings)
 
 
 class _Progress:

@@ -66,17 +66,21 @@ def _motor_sizes(model, options):
     return {}
 
 
-def hybrid_mask_loops(model, q, qd, mask, qdd, tau, f_ext):
+def hybrid_mask_loops(model, q, qd, mask, qdd, tau, f_ext, alpha, beta):
     """Return hybrid dynamics of a robot with loops by a mask: see hybrid_mask.
 
         A qdd + dA/dt qd = 0,   H qdd + C = tau + A.T lambda
 
     Inputs and outputs: those of HYBRID_DYNAMICS_MASKED.
 
+    Args:
+        alpha, beta: Baumgarte's rates [1/s], against drift; 0: the source's equation.
+
     Source: KIM-3.3 (70)-(80).
     """
     prescribed = [m > 0.5 for m in mask]
-    return constrained_hybrid(model, q, qd, prescribed, qdd, tau, f_ext, (0.0, 0.0))[:2]
+    rates = alpha, beta
+    return constrained_hybrid(model, q, qd, prescribed, qdd, tau, f_ext, rates)[:2]
 
 
 @hookimpl
@@ -104,6 +108,7 @@ def dyn_solvers():
             "hybrid_mask_loops",
             HYBRID_DYNAMICS_MASKED,
             hybrid_mask_loops,
+            options={"alpha": DRIFT, "beta": DRIFT},
             by_joint=False,
             closes_loops=True,
         ),

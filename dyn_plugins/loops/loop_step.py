@@ -8,6 +8,7 @@ from dyn_core.authoring import (
     join_v,
     split_q,
     split_v,
+    with_parameters,
 )
 from dyn_core.problems import FORWARD_DYNAMICS, STEP
 from dyn_plugins.dynamics._articulated import (
@@ -18,7 +19,7 @@ from dyn_plugins.kinematics.motion import outward
 from dyn_plugins.loops._loop_rows import rows_of
 from dyn_plugins.loops._rank import factored_delassus
 from dyn_plugins.loops.loops import constraint_forces
-from dyn_plugins.steps.integration import semi_implicit_euler
+from dyn_plugins.steps.integration import semi_implicit_euler, time_after
 
 
 def projected_euler(
@@ -44,6 +45,7 @@ def projected_euler(
     )
     if not model.loops:
         return q, qd
+    model = with_parameters(model, time_after(model, dt))  # the end's driven places
     still = Vector.zeros(model.nv)
     rows = rows_of(model, q, qd, still)
     motion = split_q(model, q), split_v(model, qd), split_v(model, still)

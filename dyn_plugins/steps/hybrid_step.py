@@ -9,12 +9,14 @@ from dyn_core.authoring import (
     rate_in_initial_axes,
     where,
 )
-from dyn_core.problems import HYBRID_STEP
-from dyn_plugins.dynamics.hybrid import hybrid_from_mask, prescribed_coordinates, spread
+from dyn_core.problems import HYBRID_DYNAMICS_MASKED, HYBRID_STEP
+from dyn_plugins.dynamics.hybrid import prescribed_coordinates, spread
 from dyn_plugins.steps.integration import stop_force
 
 
-def hybrid_euler(model, q, qd, qdd_u, tau, dt, f_ext, prescribed, limit_stops):
+def hybrid_euler(
+    model, q, qd, qdd_u, tau, dt, f_ext, hybrid_dynamics, prescribed, limit_stops
+):
     """Return the state one step later where some joints follow given accelerations.
 
         (tau_u, qdd_v) = HD(q, qd, qdd_u, tau_v),   qd_next = qd + dt qdd
@@ -26,6 +28,7 @@ def hybrid_euler(model, q, qd, qdd_u, tau, dt, f_ext, prescribed, limit_stops):
     Inputs and outputs: those of HYBRID_STEP.
 
     Args:
+        hybrid_dynamics: Slot; hybrid_mask_loops for robots with loops.
         prescribed: As hybrid takes them.
         limit_stops: Whether spring-dampers act at the limits of the other joints.
 
@@ -41,7 +44,9 @@ def hybrid_euler(model, q, qd, qdd_u, tau, dt, f_ext, prescribed, limit_stops):
     push = push - K * qd * dt
     slopes = (B + K * dt) * dt
     rotors = Vector(where(rigid, 0.0, x) for rigid, x in zip(mask, slopes, strict=True))
-    forces, qdd = hybrid_from_mask(model, q, qd, mask, qdd, push, f_ext, rotors)
+    armature = Vector(x for i in model.independent for x in model.armature[i]) + rotors
+    flags = Vector(float(rigid) for rigid in mask)
+    forces, qdd = hybrid_dynamics(q, qd, flags, qdd, push, f_ext[1:], armature=armature)
     qd_end = qd + rate_in_initial_axes(model, qd, qdd) * dt
     q_next, qd_next = advance(model, q, qd_end, dt)
     triples = zip(mask, forces, tau, strict=True)
@@ -60,6 +65,8 @@ def dyn_solvers():
             "hybrid_euler",
             HYBRID_STEP,
             hybrid_euler,
+            slots={"hybrid_dynamics": HYBRID_DYNAMICS_MASKED},
+            fills={"hybrid_dynamics": "hybrid_mask"},
             options={"prescribed": (), "limit_stops": False},
             sizes=_sizes,
             by_joint=False,

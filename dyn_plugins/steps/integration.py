@@ -129,13 +129,19 @@ def semi_implicit_euler(
     return advance(model, q, qd + rate_in_initial_axes(model, qd, qdd) * dt, dt)
 
 
+def time_after(model, delay):
+    """Return the parameter `time` after a delay; nothing where no joint is driven."""
+    return {"time": (model.parameter("time")[0] + delay,)} if model.driven else {}
+
+
 def rk4(model, q, qd, tau, dt, f_ext, forward_dynamics, limit_stops):
     """Return the state one step later by the classical Runge-Kutta scheme.
 
         du/dt = dexp^-1(u) qd,  dqd/dt = FD(q (+) u, qd, tau),  q_next = q (+) u(dt)
 
     The displacement u from the start of the step is integrated in the tangent space, so
-    that quaternions keep their length and the order is four for every joint.
+    that quaternions keep their length and the order is four for every joint. Driven
+    places are those of each stage's time: t, t + dt/2 twice, t + dt.
 
     Inputs and outputs: those of STEP.
 
@@ -146,16 +152,18 @@ def rk4(model, q, qd, tau, dt, f_ext, forward_dynamics, limit_stops):
     Source: KIM-2.5; H. Munthe-Kaas, High order Runge-Kutta methods on manifolds, 1999.
     """
 
-    def rates(u, v):
+    def rates(u, v, time):
         q_stage = model.integrate(q, u)
         push = tau + stop_force(model, q_stage, v)[0] if limit_stops else tau
-        return model.tangent_rate(u, v), forward_dynamics(q_stage, v, push, f_ext[1:])
+        qdd = forward_dynamics(q_stage, v, push, f_ext[1:], **time)
+        return model.tangent_rate(u, v), qdd
 
     half = dt * 0.5
-    u1, a1 = rates(Vector.zeros(model.nv), qd)
-    u2, a2 = rates(u1 * half, qd + a1 * half)
-    u3, a3 = rates(u2 * half, qd + a2 * half)
-    u4, a4 = rates(u3 * dt, qd + a3 * dt)
+    middle, end = time_after(model, half), time_after(model, dt)
+    u1, a1 = rates(Vector.zeros(model.nv), qd, {})
+    u2, a2 = rates(u1 * half, qd + a1 * half, middle)
+    u3, a3 = rates(u2 * half, qd + a2 * half, middle)
+    u4, a4 = rates(u3 * dt, qd + a3 * dt, end)
     u = (u1 + (u2 + u3) * 2.0 + u4) * (dt / 6)
     q_next = model.normalize(model.integrate(q, u))
     return q_next, qd + (a1 + (a2 + a3) * 2.0 + a4) * (dt / 6)

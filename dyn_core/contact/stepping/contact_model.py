@@ -19,7 +19,7 @@ from dyn_core.contact.stepping.constraints import (
 )
 from dyn_core.contact.stepping.integration import turning
 from dyn_core.contact.stepping.world import World
-from dyn_core.errors import SignatureError, SingularError
+from dyn_core.errors import SignatureError, SingularError, UnsupportedError
 from dyn_core.model import Model
 from dyn_core.model.passive_forces import friction_slopes
 from dyn_core.problems import CONTACT_SOLVE
@@ -60,6 +60,12 @@ class ContactModel:
             joint_springs: Whether springs act.
             engine: Of the Programs.
         """
+        if model.driven:
+            raise UnsupportedError(
+                f"contacts: the place of {', '.join(model.driven)} is driven, and the"
+                " speeds of contacts would lack that motion; valid: a Simulator without"
+                " world, or the joint as a prescribed one"
+            )
         self.model, self.world = model, World.of(world)
         kind = solver(self.world.solver).signature
         if kind != CONTACT_SOLVE:
