@@ -11,10 +11,10 @@ from typing import Any, Generic, Literal, TypeVar, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dyn_core.engines.arrays import as_array, check_finite, check_out
 from dyn_core.engines.describe import CallSignature, SolverDescription, page, summary
 from dyn_core.engines.graph.graph import Requirement
 from dyn_core.errors import (
-    NonFiniteError,
     ShapeError,
     UnsupportedError,
     nearest,
@@ -179,13 +179,13 @@ class Program(Generic[Result]):
     ) -> Any:
         """Evaluate; see the class."""
         arrays = [
-            _as_array(port, value)
+            as_array(port, value)
             for port, value in zip(self.inputs, self._bind(args, named), strict=True)
         ]
         if any(array.dtype.kind == "c" for array in arrays):
             return self._complex(arrays, out)
         if self.finite:
-            self._check_finite(arrays, self.inputs, "input")
+            check_finite(self.model, arrays, self.inputs, "input")
         rows = self._rows(arrays)
         targets = self._targets(out, rows)
         state: Any
@@ -196,7 +196,7 @@ class Program(Generic[Result]):
         if not status:
             self._raise(state, rows)
         if self.finite:
-            self._check_finite(results, self.outputs, "result", state)
+            check_finite(self.model, results, self.outputs, "result", state)
         if out is None:
             single = [x if x.ndim else float(x) for x in results]
             value = single[0] if len(single) == 1 else make_result(self._names, single)
@@ -318,51 +318,8 @@ class Program(Generic[Result]):
             raise ShapeError("out", wanted, str(len(targets)))
         lead = () if rows is None else (rows,)
         for port, target in zip(self.outputs, targets, strict=True):
-            _check_out(port, (*lead, *port.shape), target)
+            check_out(port, (*lead, *port.shape), target)
         return targets
-
-    def _check_finite(
-        self,
-        arrays: Sequence[np.ndarray],
-        ports: Sequence[Port],
-        what: str,
-        state: Any = 0,
-    ) -> None:
-        """Refuse NaN and infinity; rows that failed a requirement are known already.
-
-        The entry has the same rule: llvm/python_to_llvm.py.
-        """
-        for port, array in zip(ports, arrays, strict=True):
-            good = np.isfinite(array)
-            if good.all():
-                continue
-            if array.ndim == len(port.shape):
-                if np.all(state == 0):
-                    which = self._joint_of(port, good)
-                    message = f"{what} {port.name} is not finite{which}"
-                    raise NonFiniteError(message, port.name)
-                continue
-            good = good.reshape(len(array), -1).all(axis=1)
-            bad = np.flatnonzero(~good & (np.broadcast_to(state, good.shape) == 0))
-            if len(bad):
-                shown = ", ".join(map(str, bad[:8]))
-                message = f"{what} {port.name} is not finite in rows {shown}"
-                raise NonFiniteError(message, port.name, bad.tolist())
-
-    def _joint_of(self, port: Port, good: np.ndarray) -> str:
-        """Name the joint of the first number of a state that is not good."""
-        if self.model.kind != "robot" or good.ndim != 1:
-            return ""
-        sizes, first = self.model.sizes, int(np.flatnonzero(~good)[0])
-        slices = self.model.v_slices
-        if port.kind == "position":
-            slices = self.model.q_slices
-        elif port.size != sizes["nv"] or port.name in self.defaults:
-            return ""
-        for i in self.model.independent:
-            if slices[i].start <= first < slices[i].stop:
-                return f" at joint {self.model.names[i]}"
-        return ""
 
     def _complex(self, arrays: Sequence[np.ndarray], out: Any) -> Any:
         """Evaluate complex inputs (complex-step checks) on the plain engine."""
@@ -381,36 +338,3 @@ class Program(Generic[Result]):
 
 def _build_again(recipe: Recipe) -> Program[Any]:
     return recipe.solver.build(recipe.model, **recipe.choices)
-
-
-def _as_array(port: Port, value: Any) -> np.ndarray:
-    """Return a float64 (or complex) array of a Port's shape, with or without batch."""
-    try:
-        array = np.asarray(value)
-    except ValueError as error:
-        raise ShapeError(port.name, f"shape {port.shape}", "a ragged list") from error
-    if array.dtype.kind not in "fiubc":
-        raise ShapeError(port.name, "numbers", f"dtype {array.dtype}")
-    if array.dtype.kind != "c":
-        array = array.astype(np.float64, copy=False)
-    dims = len(port.shape)
-    if (
-        array.ndim not in (dims, dims + 1)
-        or array.shape[array.ndim - dims :] != port.shape
-    ):
-        batch = ", ".join(["batch", *map(str, port.shape)])
-        wanted = f"shape {port.shape} or ({batch})"
-        raise ShapeError(port.name, wanted, f"shape {array.shape}")
-    return array
-
-
-def _check_out(port: Port, shape: tuple[int, ...], target: Any) -> None:
-    """Refuse an `out` that does not fit exactly."""
-    wanted = f"a writeable float64 array of shape {shape}"
-    if not isinstance(target, np.ndarray):
-        raise ShapeError(f"out {port.name}", wanted, type(target).__name__)
-    if target.shape != shape or target.dtype != np.float64:
-        got = f"{target.dtype} of shape {target.shape}"
-        raise ShapeError(f"out {port.name}", wanted, got)
-    if not target.flags.writeable:
-        raise ShapeError(f"out {port.name}", wanted, "a read-only array")

@@ -28,7 +28,7 @@ Rules that stand in two places
     `out` may not overlap inputs or other outputs
         overlaps; NativeProgram._direct
     finite=True refuses NaN and infinity
-        all_finite; Program._check_finite
+        all_finite; check_finite (engines/arrays.py)
     fewer rows than lanes run one by one
         run_few; NativeProgram._one_by_one
 

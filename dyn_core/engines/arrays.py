@@ -1,0 +1,90 @@
+"""Arrays that go into Programs and come out: shape, dtype, finite numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dyn_core.errors import NonFiniteError, ShapeError
+from dyn_core.problems import Port
+
+
+def as_array(port: Port, value: Any) -> np.ndarray:
+    """Return a float64 (or complex) array of a Port's shape, with or without batch."""
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ShapeError(port.name, f"shape {port.shape}", "a ragged list") from error
+    if array.dtype.kind not in "fiubc":
+        raise ShapeError(port.name, "numbers", f"dtype {array.dtype}")
+    if array.dtype.kind != "c":
+        array = array.astype(np.float64, copy=False)
+    dims = len(port.shape)
+    if (
+        array.ndim not in (dims, dims + 1)
+        or array.shape[array.ndim - dims :] != port.shape
+    ):
+        batch = ", ".join(["batch", *map(str, port.shape)])
+        wanted = f"shape {port.shape} or ({batch})"
+        raise ShapeError(port.name, wanted, f"shape {array.shape}")
+    return array
+
+
+def check_out(port: Port, shape: tuple[int, ...], target: Any) -> None:
+    """Refuse an `out` that does not fit exactly."""
+    wanted = f"a writeable float64 array of shape {shape}"
+    if not isinstance(target, np.ndarray):
+        raise ShapeError(f"out {port.name}", wanted, type(target).__name__)
+    if target.shape != shape or target.dtype != np.float64:
+        got = f"{target.dtype} of shape {target.shape}"
+        raise ShapeError(f"out {port.name}", wanted, got)
+    if not target.flags.writeable:
+        raise ShapeError(f"out {port.name}", wanted, "a read-only array")
+
+
+def check_finite(
+    model: Any,
+    arrays: Sequence[np.ndarray],
+    ports: Sequence[Port],
+    what: str,
+    state: Any = 0,
+) -> None:
+    """Refuse NaN and infinity; rows that failed a requirement are known already.
+
+    The entry has the same rule: llvm/python_to_llvm.py.
+
+    Args:
+        model: System of the Program, whose joints are named.
+        arrays, ports: What is checked.
+        what: input or result.
+        state: Status of the state, or of each row.
+    """
+    for port, array in zip(ports, arrays, strict=True):
+        good = np.isfinite(array)
+        if good.all():
+            continue
+        if array.ndim == len(port.shape):
+            if np.all(state == 0):
+                message = f"{what} {port.name} is not finite"
+                raise NonFiniteError(message + _joint(model, port, good), port.name)
+            continue
+        good = good.reshape(len(array), -1).all(axis=1)
+        bad = np.flatnonzero(~good & (np.broadcast_to(state, good.shape) == 0))
+        if len(bad):
+            shown = ", ".join(map(str, bad[:8]))
+            message = f"{what} {port.name} is not finite in rows {shown}"
+            raise NonFiniteError(message, port.name, bad.tolist())
+
+
+def _joint(model: Any, port: Port, good: np.ndarray) -> str:
+    """Name the joint of the first number of a state that is not good, if it is one."""
+    slices = {"position": "q_slices", "velocity": "v_slices", "joint_force": "v_slices"}
+    if model.kind != "robot" or port.kind not in slices:
+        return ""
+    first, places = int(np.flatnonzero(~good)[0]), getattr(model, slices[port.kind])
+    for i in model.independent:
+        if places[i].start <= first < places[i].stop:
+            return f" at joint {model.names[i]}"
+    return ""
