@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
-import yaml
 from geometry_msgs.msg import Transform
 from geometry_msgs.msg import Wrench as WrenchMessage
 from rclpy.qos import QoSProfile
@@ -15,6 +14,7 @@ from sensor_msgs.msg import MultiDOFJointState
 
 import dyn_core as dyn
 from dyn_core.model.shapes import Material
+from dyn_core.validation import read_yaml
 from ros_nodes._node import RobotNode
 from ros_nodes.conversions import Wrench, contact_wrenches, joint_wrenches
 from ros_nodes.simulated import SimulatedRobot
@@ -144,14 +144,16 @@ def make_world(node: RobotNode) -> dyn.World:
             unknown; the message lists the valid ones.
     """
     value, path = node.value, node.value("contact.world_file")
-    data = _read(path, node) if path else _simple(node)
-    for name, key in (("plugin_name", "solver"), ("stepper", "stepper")):
-        if value(f"contact.{name}"):
-            data[key] = value(f"contact.{name}")
+    changes = {
+        key: value(f"contact.{name}")
+        for name, key in (("plugin_name", "solver"), ("stepper", "stepper"))
+        if value(f"contact.{name}")
+    }
     if not value("limit_stops"):
-        data["limits"] = False
+        changes["limits"] = False
     try:
-        world = dyn.World.of(data)
+        data = _read(path, node) if path else _simple(node)
+        world = replace(dyn.World.of(data), **changes)
     except dyn.ModelError as error:
         where = f"contact.world_file {path}: " if path else "contact: "
         raise dyn.SettingError(f"{where}{error}", "contact.world_file") from error
@@ -165,31 +167,17 @@ def make_world(node: RobotNode) -> dyn.World:
     return world
 
 
-def _read(path: str, node: RobotNode) -> dict[str, Any]:
-    """Return the mapping of the world file.
+def _read(path: str, node: RobotNode) -> Any:
+    """Return the content of the world file.
 
     Raises:
-        SettingError: The file is invalid, or a parameter that it replaces is set.
+        SettingError: A parameter that it replaces is set.
     """
     for name in WORLD_ONLY:
         if node.value(name) != node.specs[name].default:
             message = f"{name} belongs in contact.world_file: leave its default"
             raise dyn.SettingError(message, name)
-    try:
-        data = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise dyn.SettingError(
-            f"contact.world_file: cannot read {path}: {error}", "contact.world_file"
-        ) from error
-    except yaml.YAMLError as error:
-        raise dyn.SettingError(
-            f"contact.world_file {path}: not YAML: {error}", "contact.world_file"
-        ) from error
-    if data is not None and not isinstance(data, dict):
-        raise dyn.SettingError(
-            f"contact.world_file {path}: needs a mapping", "contact.world_file"
-        )
-    return data or {}
+    return read_yaml(path, "world file", "world")[0]
 
 
 def _simple(node: RobotNode) -> dict[str, Any]:

@@ -140,7 +140,7 @@ def test_a_world_refuses_a_solver_at_once():
         dyn.World(solver="adm")
     with pytest.raises(dyn.SignatureError, match="'rnea' solves inverse_dynamics"):
         dyn.World(solver="rnea")
-    with pytest.raises(dyn.SignatureError, match=r"a name or a Solver, got \[\]"):
+    with pytest.raises(dyn.ModelError, match=r"solver is \[\]; valid: a name"):
         dyn.World.of({"solver": []})
     assert dyn.World(solver="lemke").solver == "lemke"
 

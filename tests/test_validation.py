@@ -1,50 +1,237 @@
-"""Entries and arrays: what is valid comes back, the rest is refused in words."""
+"""Entries, tables, YAML: what is valid comes back, the rest is refused in words."""
 
 import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core import validation
+from dyn_core.validation import (
+    REQUIRED,
+    ByName,
+    Either,
+    Field,
+    ListOf,
+    Name,
+    Nothing,
+    Quantity,
+    Switch,
+    Table,
+    Tagged,
+    Whole,
+    finite_array,
+    numbers,
+    read_yaml,
+    state_array,
+    yaml_files,
+)
 
-
-def test_valid_entries_come_back():
-    """Numbers become floats, lists tuples, names strings."""
-    assert validation.finite_number("a", 3) == 3.0
-    assert validation.finite_numbers("a", [1, 2.5, 3]) == (1.0, 2.5, 3.0)
-    assert validation.number_or_numbers("a", 2) == 2.0
-    assert validation.number_or_numbers("a", [2, 3]) == (2.0, 3.0)
-    assert validation.finite_array("a", 2, 3) == (2.0, 2.0, 2.0)
-    assert validation.finite_array("a", (), 2) == (0.0, 0.0)
-    assert validation.known_name("file", "link", "arm", ["arm"]) == "arm"
-    validation.known_keys("file", {"a": 1}, ("a", "b"))
+POINT = Table(
+    Field("xyz", numbers(3), "place", "m", (0.0, 0.0, 0.0)),
+    Field("name", Name(), "of the point", "", REQUIRED),
+    Field("size", Either((Quantity(0.0), Nothing())), "radius", "m"),
+)
+SHAPES = Tagged(
+    "type", {"ball": Table(Field("type", Name(), ""), Field("r", Quantity(), ""))}
+)
 
 
 @pytest.mark.parametrize(
-    ("call", "words"),
+    ("kind", "value", "read"),
     [
-        (lambda: validation.finite_number("a", True), "a: needs a number, got True"),
-        (lambda: validation.finite_number("a", "1"), "a: needs a number, got '1'"),
-        (lambda: validation.finite_number("a", np.inf), "a: inf is not finite"),
-        (lambda: validation.finite_numbers("a", [1, 2]), "a needs 3 numbers"),
-        (lambda: validation.finite_array("a", ["x"]), "a: numbers wanted"),
-        (lambda: validation.finite_array("a", [1, 2], 3), "a: 3 numbers wanted"),
-        (lambda: validation.finite_array("a", [1, np.nan]), r"a\[1\] is not finite"),
-        (lambda: validation.known_keys("file", {"c": 1}, ("a", "b")), "valid: a, b"),
-        (lambda: validation.known_keys("file", [1], ("a",)), "needs a mapping with a"),
-        (lambda: validation.known_name("file", "link", "leg", ["arm"]), "links are: arm"),
+        (Quantity(), 3, 3.0),
+        (Quantity(), np.float32(0.5), 0.5),
+        (Quantity(0.0, 1.0), 1, 1.0),
+        (Whole(1, 9), np.int64(9), 9),
+        (Switch(), False, False),
+        (Name(("a", "b")), "b", "b"),
+        (numbers(3), [1, 2.5, 3], (1.0, 2.5, 3.0)),
+        (numbers(), np.array([1.0, 2.0]), (1.0, 2.0)),
+        (ByName(numbers(1), "joint"), {"j": [1]}, {"j": (1.0,)}),
+        (Either((Quantity(), numbers())), 2, 2.0),
+        (Either((Quantity(), numbers())), [2], (2.0,)),
+        (POINT, {"name": "p"}, {"name": "p", "xyz": (0.0, 0.0, 0.0)}),
+        (POINT, {"name": "p", "xyz": [1, 2, 3], "size": None},
+         {"name": "p", "xyz": (1.0, 2.0, 3.0)}),
+        (SHAPES, {"type": "ball", "r": 2}, {"type": "ball", "r": 2.0}),
     ],
 )  # fmt: skip
-def test_bad_entries_are_refused(call, words):
-    """Each error is a ModelError that says what would be valid."""
+def test_valid_values_come_back(kind, value, read):
+    """Numbers become floats, lists tuples; defaults are filled in."""
+    result = kind.read("a", value)
+    assert result == read
+    assert type(result) is type(read)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "words"),
+    [
+        (Quantity(), True, "a is True; valid: a number"),
+        (Quantity(), "1", "a is '1'; valid: a number"),
+        (Quantity(), np.inf, "a is inf; valid: a finite number"),
+        (Quantity(), 10**400, "a is inf; valid: a finite number"),
+        (Quantity(0.0), -1, "a is -1; valid: a number, 0 or more"),
+        (Quantity(0.0, 1.0), 2, "a is 2; valid: a number from 0 to 1"),
+        (Quantity(0.0, above=True), 0, "a is 0; valid: a number above 0"),
+        (Whole(1, 9), 2.0, "a is 2.0; valid: a whole number, 1 to 9"),
+        (Whole(1), True, "a is True; valid: a whole number, 1 or more"),
+        (Switch(), "no", "a is 'no'; valid: true or false"),
+        (Name(), [1], "a is .1.; valid: a name"),
+        (Name(("left", "right")), "rihgt", "valid: left, right; did you mean 'right'"),
+        (numbers(3), [1, 2], "a is .1, 2.; valid: a list of 3 numbers"),
+        (numbers(), [1, "x"], r"a\[1\] is 'x'; valid: a number"),
+        (ListOf(Name(), least=1), [], "valid: a list of 1 or more names"),
+        (ListOf(Either((Quantity(), Nothing())), 2), 1, "2 entries, each a number, or"),
+        (ListOf(Whole()), 1, "a list of whole numbers, 0 or more"),
+        (ByName(Quantity(), "joint"), [1], "a mapping from joint to: a number"),
+        (ByName(Quantity()), {"j" * 100: "x"}, "^a: j{60} is 'x'"),
+        (POINT, 3, "a is 3; valid: a mapping with xyz, name, size"),
+        (POINT, {"nmae": "p"}, "a: no key is called 'nmae'; did you mean 'name'"),
+        (POINT, {3: "p"}, "a: no key is called '3'"),
+        (POINT, {}, "a: name is missing; valid: a name"),
+        (POINT, {"name": None}, "a: name is empty; valid: a name"),
+        (SHAPES, {}, "a: type is missing; valid: a mapping with type: ball"),
+        (SHAPES, {"type": ["ball"]}, "a: type is .'ball'.; valid: ball"),
+    ],
+)
+def test_bad_values_are_refused(kind, value, words):
+    """Each error is a ModelError that says what is wrong, where, and what is valid."""
     with pytest.raises(dyn.ModelError, match=words):
-        call()
+        kind.read("a", value)
+
+
+def test_long_values_have_short_errors():
+    """A message never prints a whole file, nor fails on what Python cannot print."""
+    for value in ([0] * 10**6, "x" * 10**6, 10**5000, [[[[[0]] * 99]]], {"a": [{}]}):
+        with pytest.raises(dyn.ModelError) as caught:
+            Switch().read("a", value)
+        assert len(str(caught.value)) < 200
+
+
+def test_arrays_of_numbers():
+    """One number stands for all, none for zeros; what is no number is refused."""
+    assert finite_array("a", 2, 3) == (2.0, 2.0, 2.0)
+    assert finite_array("a", (), 2) == (0.0, 0.0)
+    for values, size, words in (
+        (["x"], None, "a is .'x'.; valid: numbers"),
+        ([10**400], None, "valid: numbers"),
+        ([1, 2], 3, "a: 3 numbers wanted"),
+        ([1, np.nan], None, r"a\[1\] is not finite"),
+    ):
+        with pytest.raises(dyn.ModelError, match=words):
+            finite_array("a", values, size)
 
 
 def test_arrays_of_states():
     """One state or a batch; complex numbers pass, other lengths and shapes do not."""
-    assert validation.state_array("q", [1, 2], 2).dtype == float
-    assert validation.state_array("q", np.ones((5, 2)), 2).shape == (5, 2)
-    assert validation.state_array("q", [1j, 2], 2).dtype == complex
+    assert state_array("q", [1, 2], 2).dtype == float
+    assert state_array("q", np.ones((5, 2)), 2).shape == (5, 2)
+    assert state_array("q", [1j, 2], 2).dtype == complex
     for bad in (np.ones(3), np.ones((2, 2, 2)), np.array(1.0)):
         with pytest.raises(dyn.ShapeError, match="q: wanted shape"):
-            validation.state_array("q", bad, 2)
+            state_array("q", bad, 2)
+
+
+def read(text):
+    """Return the content of YAML text."""
+    return read_yaml(text + "\n", "file", "text")[0]
+
+
+def test_yaml_is_plain_data():
+    """Strings, numbers with and without a point, booleans, null; aliases are copies."""
+    assert read("a: [1, -2.5, 2e-5, 1.e3, .5, yes, null, '1', x y]") == {
+        "a": [1, -2.5, 2e-5, 1e3, 0.5, True, None, "1", "x y"]
+    }
+    assert read("a: &b {c: 1}\nd: *b") == {"a": {"c": 1}, "d": {"c": 1}}
+    assert read("") is None
+    assert read("\ufeffa: é") == {"a": "é"}
+
+
+@pytest.mark.parametrize("text", ["1_0", "0x10", "010", "1:30", "2001-12-14", "1,5"])
+def test_what_looks_like_a_number_is_a_string(text):
+    """No digits are read that a reader would not read so: a number is then refused."""
+    assert read(f"a: {text}") == {"a": text}
+
+
+BOMB = "a0: &a0 [0, 0, 0, 0, 0, 0, 0, 0, 0]\n" + "".join(
+    f"a{k}: &a{k} [{', '.join([f'*a{k - 1}'] * 9)}]\n" for k in range(1, 9)
+)
+BAD_YAML = {
+    "aliases": (BOMB, "more than 20000 values, aliases expanded; valid: fewer"),
+    "cycle": ("a: &a [*a]", "nested more than 32 deep"),
+    "cycle of mappings": ("a: &a {b: *a}", "nested more than 32 deep"),
+    "deep": ("[" * 100 + "]" * 100, "nested more than 32 deep"),
+    "very deep": ("[" * 20000, "nested more than 32 deep"),
+    "deep blocks": ("- " * 2000, "nested more than 32 deep"),
+    "deep keys": ("? " * 2000, "nested more than 32 deep"),
+    "large": ("a: " + "x" * 1_000_000, "larger than 1000000 bytes"),
+    "date": ("a: !!timestamp 2001-13-45", "not YAML.*timestamp"),
+    "no int": ("a: !!int ''", "not YAML"),
+    "no bool": ("a: !!bool maybe", "not YAML"),
+    "no float": ("a: !!float x", "not YAML"),
+    "digits": ("a: " + "1" * 5000, "not YAML.*digits"),
+    "python": ("a: !!python/object/apply:os.getcwd []", "not YAML.*constructor"),
+    "binary": ("a: !!binary aGk=", "not YAML.*constructor"),
+    "set": ("a: !!set {x}", "not YAML.*constructor"),
+    "twice": ("a: 1\na: 2", "not YAML.*the key 'a' is there twice"),
+    "key": ("? [a]\n: 1", "not YAML.*unhashable"),
+    "two files": ("a: 1\n---\nb: 2", "not YAML.*another document"),
+    "no alias": ("a: *b", "not YAML.*undefined alias"),
+    "control": ("a: \x00", "not YAML"),
+    "syntax": ("a: [", "not YAML"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD_YAML)
+def test_yaml_that_is_none_or_too_much(case, tmp_path):
+    """Text and file: one ModelError, short, that names the file."""
+    text, words = BAD_YAML[case]
+    path = tmp_path / "x.yaml"
+    path.write_text(text)
+    for source, where in ((text + "\n", "text"), (path, "x.yaml")):
+        with pytest.raises(dyn.ModelError, match=f"(?s){where}: .*({words})") as caught:
+            read_yaml(source, "file", "text")
+        assert len(str(caught.value)) < 1000
+
+
+def test_values_are_counted_while_reading(monkeypatch):
+    """A long file ends the reading at the limit, not after it."""
+    monkeypatch.setattr(yaml_files, "VALUES", 50)
+    assert len(read("a: [" + "0," * 47 + "]")["a"]) == 47
+    with pytest.raises(dyn.ModelError, match="text: more than 50 values"):
+        read("a: [" + "0," * 48 + "]")
+
+
+def test_merged_mappings_are_no_keys_of_their_own():
+    """`<<` is a key as any other, so a table refuses it."""
+    assert read("a: &a {b: 1}\nc: {<<: *a}") == {"a": {"b": 1}, "c": {"<<": {"b": 1}}}
+
+
+def test_mappings_are_bounded_too():
+    """A mapping from Python may contain itself."""
+    loop = {}
+    loop["a"] = [loop]
+    with pytest.raises(dyn.ModelError, match="extras: .*32 deep"):
+        read_yaml(loop, "sidecar", "extras")
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("nowhere.yaml", "cannot read the file 'nowhere.yaml'"),
+        ("a\0b", "cannot read the file .*null"),
+        (3, "the file is 3; valid: a path, YAML text or a mapping"),
+        (None, "the file is empty; valid: a path"),
+        ("latin.yaml", "latin.yaml: not YAML: .*utf-8"),
+    ],
+)
+def test_files_that_cannot_be_read(path, words, tmp_path, monkeypatch):
+    """Missing, a path that is none, bytes that are no UTF-8."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "latin.yaml").write_bytes("name: é".encode("latin-1"))
+    with pytest.raises(dyn.ModelError, match=words):
+        read_yaml(path, "file", "text")
+
+
+def test_the_limits_leave_room():
+    """The shipped files are far below the limits."""
+    assert yaml_files.SIZE > 100_000
+    assert yaml_files.DEPTH > 10

@@ -11,6 +11,13 @@ import numpy as np
 
 from dyn_core.numbers.scalar import Scalar, cos, sin
 from dyn_core.spatial import Matrix, Motion, RigidInertia, Transform, Vector
+from dyn_core.validation import Field, numbers
+
+ZERO = (0.0, 0.0, 0.0)
+PLACE = (
+    Field("xyz", numbers(3), "position in the link's frame", "m", ZERO),
+    Field("rpy", numbers(3), "roll, pitch and yaw in the link's frame", "rad", ZERO),
+)
 
 
 @dataclass(frozen=True)

@@ -10,15 +10,16 @@ Source: KIM-3.0.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from dyn_core.errors import ModelError, SingularError
-from dyn_core.model.frames import origin
+from dyn_core.model.frames import PLACE, origin
 from dyn_core.numbers.scalar import Scalar, atan2, logical_not, require, sqrt
 from dyn_core.spatial import Matrix, Transform, Vector
 from dyn_core.spatial.lie import log3
+from dyn_core.validation import REQUIRED, Field, ListOf, Name, Quantity, Table
 
 PoseResidual = Callable[[Matrix, Vector], Sequence[Scalar]]  # of R and p
 JointResidual = Callable[..., Sequence[Scalar]]  # of one position of each joint
@@ -126,6 +127,34 @@ KINDS: dict[str, tuple[int, Callable[[str], PoseResidual]]] = {
 }
 
 
+FRAME = Table(*PLACE, make=lambda xyz, rpy: origin(xyz, rpy), made=Transform)
+LOOP = Table(
+    Field("name", Name(), "what errors and outputs call it; loop1, loop2, ..."),
+    Field(
+        "kind",
+        Name((*KINDS, "axes", "distance")),
+        "point (3 rows), pin (2, in the plane xy of a's frame), planar_weld (3),"
+        " revolute (5, about z), weld (6), axes (those listed), distance (1)",
+        default=REQUIRED,
+    ),
+    Field("a", Name(), "link with the first frame; the base where it is missing"),
+    Field("b", Name(), "link with the second frame", default=REQUIRED),
+    Field("at_a", FRAME, "first frame on its link"),
+    Field("at_b", FRAME, "second frame on its link"),
+    Field(
+        "axes",
+        ListOf(Name(_AXES), least=1),
+        "of kind axes: components of position and rotation that are zero",
+    ),
+    Field(
+        "length",
+        Quantity(0.0, above=True),
+        "of kind distance: between the origins",
+        "m",
+    ),
+)
+
+
 def make_loop(
     name: str,
     kind: str,
@@ -140,8 +169,7 @@ def make_loop(
 
     Args:
         name: What errors and outputs call it.
-        kind: point (3 rows), pin (2, in A's plane xy), planar_weld (3), revolute (5,
-            about the frames' z), weld (6), axes (those listed), distance (1).
+        kind: One of KINDS, axes or distance; LOOP says what each of them is.
         b: Link with frame B.
         a: Link with frame A; None is the base.
         at_b, at_a: Frames on the links: {xyz, rpy}, or a Transform from the link.
@@ -150,25 +178,30 @@ def make_loop(
 
     Source: KIM-3.0.
     """
-    frames = _placement(name, at_a), _placement(name, at_b)
+    entry: dict[str, Any] = {
+        "name": name,
+        "kind": kind,
+        "a": a,
+        "b": b,
+        "at_a": at_a,
+        "at_b": at_b,
+    }
+    entry |= {"axes": axes or None, "length": length}
+    where = f"loop '{name}'"
+    checked = LOOP.read(where, {k: x for k, x in entry.items() if x is not None})
+    for needs, key in (("axes", "axes"), ("distance", "length")):
+        if kind == needs and key not in checked:
+            valid = LOOP.fields[key].value_kind.valid
+            raise ModelError(f"{where}: {key} is missing; valid: {valid}", name)
+    A, B = (checked.get(key, Transform.identity()) for key in ("at_a", "at_b"))
     if kind == "axes":
-        unknown = [x for x in axes if x not in _AXES]
-        if unknown or not axes:
-            raise ModelError(
-                f"loop '{name}': axes {list(axes)}; valid: {', '.join(_AXES)}", name
-            )
-        return Loop(name, a, b, *frames, _axes(tuple(axes)), len(axes), kind)
-    if kind == "distance":
-        if length is None or not math.isfinite(length) or length <= 0:
-            raise ModelError(
-                f"loop '{name}': a distance needs a length > 0 [m], got {length}", name
-            )
-        return Loop(name, a, b, *frames, _distance(name, float(length)), 1, kind)
-    if kind not in KINDS:
-        valid = ", ".join([*KINDS, "axes", "distance"])
-        raise ModelError(f"loop '{name}': unknown kind '{kind}'; valid: {valid}", name)
-    rows, function = KINDS[kind]
-    return Loop(name, a, b, *frames, function(name), rows, kind)
+        rows, function = len(checked["axes"]), _axes(checked["axes"])
+    elif kind == "distance":
+        rows, function = 1, _distance(name, checked["length"])
+    else:
+        rows, make = KINDS[kind]
+        function = make(name)
+    return Loop(name, a, b, A, B, function, rows, kind)
 
 
 def user_loop(
@@ -181,9 +214,11 @@ def user_loop(
 ) -> Loop:
     """Return a loop of a function of the pose of B in A: (R, p) -> residuals."""
     rows = len(list(function(Matrix.identity(3), Vector((0.1, 0.2, 0.3)))))
-    return Loop(
-        name, a, b, _placement(name, at_a), _placement(name, at_b), function, rows
+    A, B = (
+        FRAME.read(f"loop '{name}': {key}", {} if frame is None else frame)
+        for key, frame in (("at_a", at_a), ("at_b", at_b))
     )
+    return Loop(name, a, b, A, B, function, rows)
 
 
 def coupling(name: str, joints: Sequence[str], function: JointResidual) -> Coupling:
@@ -193,19 +228,3 @@ def coupling(name: str, joints: Sequence[str], function: JointResidual) -> Coupl
     """
     rows = len(list(function(*[0.1 * (k + 1) for k in range(len(joints))])))
     return Coupling(name, tuple(joints), function, rows)
-
-
-def _placement(name: str, frame: FramePlacement) -> Transform:
-    """Return the transform from a link to a frame on it."""
-    if frame is None:
-        return Transform.identity()
-    if isinstance(frame, Transform):
-        return frame
-    if not isinstance(frame, Mapping) or set(frame) - {"xyz", "rpy"}:
-        raise ModelError(f"loop '{name}': a frame needs xyz and rpy, got {frame}", name)
-    parts = [frame.get(key, (0.0, 0.0, 0.0)) for key in ("xyz", "rpy")]
-    for part in parts:
-        if len(part) != 3 or not all(math.isfinite(x) for x in part):
-            raise ModelError(f"loop '{name}': needs three finite numbers, got {part}")
-    xyz, rpy = (tuple(float(x) for x in part) for part in parts)
-    return origin(xyz, rpy)

@@ -23,7 +23,7 @@ from typing import Any
 
 from dyn_core.errors import ModelError
 from dyn_core.model.description import Description, Geometry
-from dyn_core.model.frames import Frame, origin
+from dyn_core.model.frames import PLACE, Frame, origin
 from dyn_core.model.shapes import (
     ANY,
     WORLD,
@@ -38,22 +38,102 @@ from dyn_core.model.shapes import (
     Sphere,
 )
 from dyn_core.spatial import Transform
-from dyn_core.validation import finite_number, finite_numbers, known_keys, known_name
+from dyn_core.validation import (
+    REQUIRED,
+    ByName,
+    Either,
+    Field,
+    ListOf,
+    Name,
+    Quantity,
+    Table,
+    Tagged,
+    known_name,
+)
 
-Entry = Mapping[str, Any]  # of a file: any value until it is checked
-KEYS = ("collisions", "pairs", "materials")
+Entry = Mapping[str, Any]  # checked by a Table
 _SIZES = {
+    "radius": Field(
+        "radius", Quantity(0.0), "of the ball or the round side", "m", REQUIRED
+    ),
+    "length": Field("length", Quantity(0.0), "along z, of the cylinder", "m", REQUIRED),
+    "size": Field("size", ListOf(Quantity(0.0), 3), "sides", "m", REQUIRED),
+}
+_KEYS = {
     "sphere": ("radius",),
     "box": ("size",),
     "cylinder": ("radius", "length"),
     "capsule": ("radius", "length"),
 }
+SHAPE = Tagged(
+    "type",
+    {
+        kind: Table(
+            Field("type", Name(), "shape", "", REQUIRED),
+            *(_SIZES[key] for key in keys),
+            *PLACE,
+        )
+        for kind, keys in _KEYS.items()
+    },
+)
 _ROUND: dict[str, Callable[..., Shape]] = {
     "sphere": Sphere,
     "cylinder": Cylinder,
     "capsule": Capsule,
 }
-_MATERIAL = ("mu", "torsion", "rolling", "restitution")
+MATERIAL = Table(
+    Field("mu", Quantity(0.0), "Coulomb's coefficient of friction", "", 1.0),
+    Field(
+        "torsion",
+        Quantity(0.0),
+        "friction torque about the normal by its force",
+        "m",
+        0.0,
+    ),
+    Field("rolling", Quantity(0.0), "the same about the tangents", "m", 0.0),
+    Field(
+        "restitution",
+        Quantity(0.0, 1.0),
+        "normal speed after by that before an impact",
+        "",
+        0.0,
+    ),
+    make=Material,
+)
+_PAIRS = ListOf(ListOf(Name(), 2))
+FIELDS = (
+    Field(
+        "collisions",
+        ByName(
+            Either(
+                (
+                    ListOf(SHAPE),
+                    Table(
+                        Field("add", ListOf(SHAPE), "shapes besides the URDF's"),
+                        Field("replace", ListOf(SHAPE), "shapes instead of the URDF's"),
+                    ),
+                )
+            ),
+            "link",
+        ),
+        "shapes that touch; a list is the same as add",
+    ),
+    Field(
+        "pairs",
+        Table(
+            Field("allow", _PAIRS, "pairs of links that meet; neighbours do not else"),
+            Field(
+                "deny", _PAIRS, "pairs that do not; `*` is any link, `world` the ground"
+            ),
+        ),
+        "which links meet; named pairs go before those with `*`",
+    ),
+    Field(
+        "materials",
+        ByName(MATERIAL, "link or default"),
+        "surfaces; default is that of all other links",
+    ),
+)
 
 
 def from_geometry(link: str, geometry: Sequence[Geometry]) -> tuple[Shape, ...]:
@@ -87,43 +167,31 @@ def place_shapes(
 
 def apply(description: Description, data: Entry, source: str) -> Description:
     """Return the Description with a sidecar's collisions, pairs and materials."""
-    if not any(data.get(key) for key in KEYS):
-        return description
     names = [link.name for link in description.links]
     shapes = {link.name: link.collisions for link in description.links}
-    for name, entry in _section(data, source, "collisions").items():
+    for name, entry in data.get("collisions", {}).items():
         link = known_name(f"{source}: collisions", "link", name, names)
-        shapes[link] = _link(source, link, entry, shapes[link])
-    materials = dict(description.materials)
-    for name, entry in _section(data, source, "materials").items():
-        link = known_name(f"{source}: materials", "link", name, [*names, "default"])
-        materials[link] = _material(f"{source}: material of '{link}'", link, entry)
-    rules = _section(data, source, "pairs")
+        shapes[link] = _link(f"{source}: collisions: {link}", link, entry, shapes[link])
+    for name in data.get("materials", ()):
+        known_name(f"{source}: materials", "link", name, [*names, "default"])
+    rules = data.get("pairs", {})
     return replace(
         description,
         links=tuple(
             replace(link, collisions=shapes[link.name]) for link in description.links
         ),
-        materials=materials,
+        materials={**description.materials, **data.get("materials", {})},
         pairs=_pair_rules(f"{source}: pairs", rules, description.pairs, names),
     )
-
-
-def _section(data: Entry, source: str, key: str) -> Entry:
-    """Return a mapping of the file, empty where it is not there."""
-    section = data.get(key) or {}
-    if not isinstance(section, Mapping):
-        raise ModelError(f"{source}: {key} needs a mapping, got {section!r}")
-    return section
 
 
 def _pair_rules(
     where: str, rules: Entry, before: PairRules, names: list[str]
 ) -> PairRules:
     """Return the rules of the file, which go before those there were."""
-    known_keys(where, rules, ("allow", "deny"))
     allow, deny = (
-        _pairs(where, key, rules.get(key), names) for key in ("allow", "deny")
+        _pairs(f"{where}: {key}", rules.get(key, ()), names)
+        for key in ("allow", "deny")
     )
     both = allow & deny
     if both:
@@ -133,46 +201,21 @@ def _pair_rules(
 
 
 def _link(
-    source: str, link: str, entry: Entry | Sequence[Entry], before: tuple[Shape, ...]
+    where: str, link: str, entry: Any, before: tuple[Shape, ...]
 ) -> tuple[Shape, ...]:
     """Return a link's shapes with those of its entry added or in their place."""
-    where = f"{source}: collisions of link '{link}'"
     if isinstance(entry, Mapping):
-        known_keys(where, entry, ("add", "replace"))
         if len(entry) != 1:
             raise ModelError(f"{where}: needs add or replace, one of them", link)
-        if "replace" in entry:
-            before = ()
+        before = () if "replace" in entry else before
         entry = next(iter(entry.values()))
-    if not isinstance(entry, (list, tuple)):
-        raise ModelError(f"{where}: needs a list of shapes, got {entry!r}", link)
-    return (
-        *before,
-        *(_entry(f"{where}: shape {k}", link, x) for k, x in enumerate(entry, 1)),
-    )
-
-
-def _entry(where: str, link: str, entry: Entry) -> Shape:
-    """Return the shape of an entry."""
-    kind = entry.get("type") if isinstance(entry, Mapping) else None
-    if kind not in _SIZES:
-        valid = ", ".join(_SIZES)
-        got = repr(entry) if kind is None else f"unknown type '{kind}'"
-        raise ModelError(f"{where}: {got}; valid types: {valid}", link)
-    known_keys(f"{where}: {kind}", entry, ("type", *_SIZES[kind], "xyz", "rpy"))
-    size: tuple[float, ...]
-    if kind == "box":
-        size = finite_numbers(f"{where}: box: size", entry.get("size"))
-    else:
-        size = tuple(
-            finite_number(f"{where}: {kind}: {key}", entry.get(key))
-            for key in _SIZES[kind]
-        )
-    placement = [
-        finite_numbers(f"{where}: {kind}: {key}", entry.get(key, (0.0, 0.0, 0.0)))
-        for key in ("xyz", "rpy")
-    ]
-    return _shape(f"{where}: {kind}", link, kind, size, origin(*placement), None)
+    shapes = []
+    for k, x in enumerate(entry):
+        keys = _KEYS[x["type"]]
+        size = x["size"] if "size" in keys else tuple(x[key] for key in keys)
+        X = origin(x["xyz"], x["rpy"])
+        shapes.append(_shape(f"{where}[{k}]", link, x["type"], size, X, None))
+    return (*before, *shapes)
 
 
 def _shape(
@@ -207,36 +250,12 @@ def _shape(
     return _ROUND[kind](X, *size)
 
 
-def _material(where: str, link: str, entry: Entry) -> Material:
-    """Return the material of an entry."""
-    known_keys(where, entry, _MATERIAL)
-    values = {
-        key: finite_number(f"{where}: {key}", value) for key, value in entry.items()
-    }
-    for key, value in values.items():
-        if value < 0.0 or (key == "restitution" and value > 1.0):
-            valid = "0 to 1" if key == "restitution" else "0 or more"
-            raise ModelError(f"{where}: {key} {value}; valid: {valid}", link)
-    return Material(**values)
-
-
 def _pairs(
-    where: str, key: str, entries: object, names: list[str]
+    where: str, pairs: Sequence[Sequence[str]], names: list[str]
 ) -> frozenset[frozenset[str]]:
     """Return pairs of links, checked."""
-    rows = entries or []
-    if not isinstance(rows, (list, tuple)):
-        raise ModelError(
-            f"{where}: {key}: needs a list of pairs of links, got {entries!r}"
-        )
-    pairs = set()
-    for entry in rows:
-        if not isinstance(entry, (list, tuple)) or len(entry) != 2:
-            raise ModelError(f"{where}: {key}: needs pairs of two links, got {entry!r}")
-        a, b = (known_name(where, "link", x, [*names, ANY, WORLD]) for x in entry)
+    for pair in pairs:
+        a, b = (known_name(where, "link", x, [*names, ANY, WORLD]) for x in pair)
         if a == b != ANY:
-            raise ModelError(
-                f"{where}: {key}: '{a}' twice; a link does not meet itself"
-            )
-        pairs.add(frozenset((a, b)))
-    return frozenset(pairs)
+            raise ModelError(f"{where}: '{a}' twice; a link does not meet itself")
+    return frozenset(map(frozenset, pairs))

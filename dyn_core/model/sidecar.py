@@ -32,34 +32,93 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from dyn_core.errors import ModelError
 from dyn_core.model import shape_reader
 from dyn_core.model.description import Description, JointSpec, Mimic
+from dyn_core.model.frames import PLACE
 from dyn_core.model.joints import KINDS
-from dyn_core.model.loops import Loop, make_loop
+from dyn_core.model.loops import LOOP, make_loop
 from dyn_core.validation import (
-    finite_number,
-    finite_numbers,
-    known_keys,
+    REQUIRED,
+    ByName,
+    Either,
+    Field,
+    ListOf,
+    Name,
+    Quantity,
+    Switch,
+    Table,
     known_name,
-    number_or_numbers,
+    numbers,
+    read_yaml,
 )
 
-Entry = Mapping[str, Any]  # of a file: any value until it is checked
+Entry = Mapping[str, Any]  # checked by a Table
 Extras = Entry | str | os.PathLike[str]  # a mapping, YAML, a path
-_KEYS = (
-    "joints", "armature", "rotors", "gears", "loops", "springs",
-    *shape_reader.KEYS,
-)  # fmt: skip
-_JOINT_KEYS = (
-    "type", "damping", "friction", "armature", "effort", "axis", "plug", "passive",
-    "swing", "twist", "pitch", "axes", "factors",
-)  # fmt: skip
-_FACTOR_KEYS = ("type", "axis", "pitch", "axes", "factors")
-_LOOP_KEYS = ("name", "kind", "a", "b", "at_a", "at_b", "axes", "length")
-_GEAR_KEYS = ("joints", "ratio", "ratios", "offset", "offsets")
+_GEOMETRY = (
+    Field("axis", numbers(3), "direction of the axis in the joint's frame"),
+    Field("pitch", Quantity(), "of a helical joint: travel by turn", "m/rad"),
+    Field("axes", ListOf(numbers(3), 2), "of a universal joint: first, second axis"),
+    Field(
+        "factors",
+        lambda: ListOf(FACTOR, least=1),
+        "of a product: the joints behind each other, from the base on",
+    ),
+)
+FACTOR: Table = Table(
+    Field("type", Name(tuple(KINDS)), "kind of joint", default=REQUIRED), *_GEOMETRY
+)
+JOINT = Table(
+    Field("type", Name(("fixed", *KINDS)), "kind of joint instead of the URDF's"),
+    Field("damping", Quantity(0.0), "viscous friction", "N·m·s/rad, N·s/m"),
+    Field("friction", Quantity(0.0), "dry friction", "N·m, N"),
+    Field("armature", Quantity(0.0), "inertia of the drive", "kg·m², kg"),
+    Field("effort", Quantity(0.0), "effort limit; 0: none is given", "N·m, N"),
+    *_GEOMETRY,
+    Field("passive", Switch(), "whether it has no motor (robots with loops)"),
+    Field("swing", Quantity(0.0, above=True), "of a ball: largest tilt of z", "rad"),
+    Field("twist", numbers(2), "of a ball: lower and upper turn about z", "rad"),
+    Field("plug", Table(*PLACE), "joint in the child link; URDF has the link's frame"),
+)
+_RATIO = Either((Quantity(), ListOf(numbers())))
+_POSITION = Either((Quantity(), numbers()))
+GEAR = Table(
+    Field(
+        "joints", ListOf(Name(), least=2), "the leader and its followers", "", REQUIRED
+    ),
+    Field(
+        "ratio", _RATIO, "of all followers; rows between joints of several coordinates"
+    ),
+    Field("ratios", ListOf(_RATIO), "one for each follower, instead of ratio"),
+    Field(
+        "offset", _POSITION, "of all followers: q = ratio q_leader + offset", "rad, m"
+    ),
+    Field(
+        "offsets",
+        ListOf(_POSITION),
+        "one for each follower, instead of offset",
+        "rad, m",
+    ),
+)
+ROTOR = Table(
+    Field("inertia", Quantity(), "of the rotor about its axis", "kg·m²", REQUIRED),
+    Field(
+        "ratio", Quantity(), "of its gear: armature grows by inertia ratio²", "", 1.0
+    ),
+)
+SPRING = Table(
+    Field("stiffness", Quantity(0.0), "of the spring", "N·m/rad, N/m", REQUIRED),
+    Field("rest", _POSITION, "where it is slack, one number or all", "rad, m", 0.0),
+)
+SIDECAR = Table(
+    Field("joints", ByName(JOINT, "joint"), "joints that differ from the URDF"),
+    Field("armature", ByName(Quantity(0.0), "joint"), "drive inertias", "kg·m², kg"),
+    Field("rotors", ByName(ROTOR, "joint"), "rotors behind gears, added to armatures"),
+    Field("springs", ByName(SPRING, "joint"), "springs in joints"),
+    Field("gears", ListOf(GEAR), "joints that follow others; no followers of the URDF"),
+    Field("loops", ListOf(LOOP), "constraints that close the tree"),
+    *shape_reader.FIELDS,
+)
 
 
 def from_file(description: Description, path: Path) -> Description:
@@ -69,31 +128,33 @@ def from_file(description: Description, path: Path) -> Description:
 
 def apply(description: Description, extras: Extras) -> Description:
     """Return the Description with the extras of a file, YAML text or mapping."""
-    data, source = _read(extras)
-    known_keys("the sidecar", data, _KEYS)
-    for key in (*_KEYS[:3], "springs"):
-        if not isinstance(data.get(key) or {}, Mapping):
-            raise ModelError(f"{source}: {key} needs a mapping by joint name")
+    content, source = read_yaml(extras, "sidecar", "extras")
+    data = SIDECAR.read(source, {} if content is None else content)
     joints = _JointsByName(description, source)
-    for name, entry in (data.get("joints") or {}).items():
+    for section in ("joints", "armature", "rotors", "springs"):
+        for name in data.get(section, ()):
+            known_name(f"{source}: {section}", "joint", name, joints)
+    for name, entry in data.get("joints", {}).items():
         joints[name] = _joint(joints[name], entry)
-    for name, value in (data.get("armature") or {}).items():
-        armature = finite_number(f"armature of joint '{name}'", value)
-        joints[name] = replace(joints[name], armature=armature)
-    for name, entry in (data.get("rotors") or {}).items():
-        joints[name] = _rotor(joints[name], entry)
-    for name, entry in (data.get("springs") or {}).items():
-        joints[name] = _spring(joints[name], entry)
-    if not isinstance(data.get("gears") or [], list):
-        raise ModelError(f"{source}: gears needs a list of joints with a ratio")
-    for entry in data.get("gears") or []:
-        for name, rule in gear(entry):
+    for name, value in data.get("armature", {}).items():
+        joints[name] = replace(joints[name], armature=value)
+    for name, entry in data.get("rotors", {}).items():
+        added = entry["inertia"] * entry["ratio"] * entry["ratio"]
+        joints[name] = replace(joints[name], armature=joints[name].armature + added)
+    for name, entry in data.get("springs", {}).items():
+        joints[name] = replace(joints[name], **entry)
+    for k, entry in enumerate(data.get("gears", ())):
+        for name, rule in _gear(f"{source}: gears[{k}]", entry):
             joints.add_follower(name, rule)
+    loops = [
+        make_loop(**{"name": f"loop{k}", **entry})
+        for k, entry in enumerate(data.get("loops", ()), 1)
+    ]
     return replace(
         shape_reader.apply(description, data, source),
         joints=tuple(joints.values()),
         sources=(*description.sources, source),
-        loops=(*description.loops, *_loops(source, data.get("loops"))),
+        loops=(*description.loops, *loops),
     )
 
 
@@ -121,168 +182,46 @@ class _JointsByName(dict[str, JointSpec]):
         self[name] = replace(self[name], mimic=rule)
 
 
-def _loops(source: str, entries: list[Entry] | None) -> list[Loop]:
-    """Return the loops of a file."""
-    if not isinstance(entries or [], list):
-        raise ModelError(f"{source}: loops needs a list with kind, a and b")
-    loops = []
-    for k, entry in enumerate(entries or [], 1):
-        known_keys(f"loop {k}", entry, _LOOP_KEYS)
-        if "kind" not in entry or "b" not in entry:
-            raise ModelError(f"{source}: loop {k} needs kind and b (the link it holds)")
-        loops.append(make_loop(**{"name": f"loop{k}", **entry}))
-    return loops
-
-
-def gear(entry: Entry) -> list[tuple[str, Mimic]]:
+def _gear(where: str, entry: Entry) -> list[tuple[str, Mimic]]:
     """Return the followers of a gear with their rules; the first joint leads."""
-    known_keys("a gear", entry, _GEAR_KEYS)
-    names = entry.get("joints")
-    if not isinstance(names, list) or len(names) < 2 or len({*names}) < len(names):
-        raise ModelError(f"a gear needs a list of two or more joints, got {names!r}")
-    where = f"gear of {', '.join(map(str, names))}"
-    count = len(names) - 1
-    ratios = _one_each(where, entry, "ratio", "ratios", count, 1.0)
-    offsets = _one_each(where, entry, "offset", "offsets", count, 0.0)
+    leader, *names = entry["joints"]
+    if len({leader, *names}) <= len(names):
+        raise ModelError(f"{where}: joints: one is there twice; valid: different ones")
+    ratios = _one_each(where, entry, "ratio", len(names), 1.0)
+    offsets = _one_each(where, entry, "offset", len(names), 0.0)
     return [
-        (
-            name,
-            Mimic(names[0], _ratio(where, ratio), number_or_numbers(where, offset)),
-        )
-        for name, ratio, offset in zip(names[1:], ratios, offsets, strict=True)
+        (name, Mimic(leader, ratio, offset))
+        for name, ratio, offset in zip(names, ratios, offsets, strict=True)
     ]
 
 
-def _ratio(where: str, value: object) -> float | tuple[tuple[float, ...], ...]:
-    """Return a ratio: a number, or rows between joints of several coordinates."""
-    if not isinstance(value, (list, tuple)):
-        return finite_number(where, value)
-    if not all(isinstance(row, (list, tuple)) for row in value):
-        raise ModelError(f"{where}: a ratio is a number or rows of them, got {value!r}")
-    return tuple(tuple(finite_number(where, x) for x in row) for row in value)
-
-
 def _one_each(
-    where: str, entry: Entry, one: str, many: str, count: int, default: float
+    where: str, entry: Entry, one: str, count: int, default: float
 ) -> list[Any]:
     """Return a value for each follower: the one, those of a list, or the default."""
+    many = f"{one}s"
     if one in entry and many in entry:
-        raise ModelError(f"{where}: give {one} or {many}, not both")
-    if many in entry:
-        values = entry[many]
-        if not isinstance(values, list) or len(values) != count:
-            raise ModelError(f"{where}: {many} needs {count} values, got {values!r}")
-        return values
-    return [entry.get(one, default)] * count
+        raise ModelError(f"{where}: has {one} and {many}; valid: one of them")
+    values = entry.get(many, [entry.get(one, default)] * count)
+    if len(values) != count:
+        raise ModelError(
+            f"{where}: {many} has {len(values)} values; valid: one for each follower,"
+            f" {count}"
+        )
+    return list(values)
 
 
 def _joint(spec: JointSpec, entry: Entry) -> JointSpec:
     """Return a joint changed as its entry says."""
-    where = f"sidecar, joint '{spec.name}'"
-    known_keys(where, entry, _JOINT_KEYS)
-    changes: dict[str, Any] = {}
-    if "type" in entry:
-        changes |= _kind(where, spec, entry["type"])
-    for key in ("damping", "friction", "armature", "effort"):
-        if key in entry:
-            changes[key] = finite_number(f"{where}: {key}", entry[key])
-    changes |= _geometry(where, spec, entry)
-    if "passive" in entry:
-        if not isinstance(entry["passive"], bool):
-            raise ModelError(f"{where}: passive needs true or false", spec.name)
-        changes["passive"] = entry["passive"]
-    if "swing" in entry:
-        changes["swing"] = finite_number(f"{where}: swing", entry["swing"])
-    if "twist" in entry:
-        changes["twist"] = finite_numbers(f"{where}: twist", entry["twist"], 2)
-    if "plug" in entry:
-        known_keys(f"{where}: plug", entry["plug"], ("xyz", "rpy"))
-        for key, value in entry["plug"].items():
-            changes[f"plug_{key}"] = finite_numbers(f"{where}: plug {key}", value)
+    changes = dict(entry)
+    kind = changes.pop("type", None)
+    if kind is not None:
+        changes["kind"] = kind
+        if kind not in ("revolute", "prismatic", "helical"):
+            changes |= {"lower": -math.inf, "upper": math.inf}
+    if "factors" in changes:
+        bare = JointSpec(spec.name, "fixed", spec.parent, spec.child)
+        changes["factors"] = tuple(_joint(bare, row) for row in changes["factors"])
+    for key, value in changes.pop("plug", {}).items():
+        changes[f"plug_{key}"] = value
     return replace(spec, **changes)
-
-
-def _kind(where: str, spec: JointSpec, kind: str) -> dict[str, Any]:
-    """Return the changes that another type of joint brings."""
-    if kind != "fixed" and kind not in KINDS:
-        valid = ", ".join(["fixed", *KINDS])
-        raise ModelError(f"{where}: unknown type '{kind}'; valid: {valid}", spec.name)
-    if kind in ("revolute", "prismatic", "helical"):
-        return {"kind": kind}
-    return {"kind": kind, "lower": -math.inf, "upper": math.inf}
-
-
-def _geometry(where: str, spec: JointSpec, entry: Entry) -> dict[str, Any]:
-    """Return what an entry says of axes, pitch and factors."""
-    changes: dict[str, Any] = {}
-    if "axis" in entry:
-        changes["axis"] = finite_numbers(f"{where}: axis", entry["axis"])
-    if "pitch" in entry:
-        changes["pitch"] = finite_number(f"{where}: pitch", entry["pitch"])
-    if "axes" in entry:
-        axes = entry["axes"]
-        if not isinstance(axes, (list, tuple)) or len(axes) != 2:
-            raise ModelError(f"{where}: axes needs two axes, got {axes!r}", spec.name)
-        changes["axes"] = tuple(finite_numbers(f"{where}: axes", axis) for axis in axes)
-    if "factors" in entry:
-        rows = entry["factors"]
-        if not isinstance(rows, (list, tuple)) or not rows:
-            raise ModelError(
-                f"{where}: factors needs a list of one or more joints, such as"
-                f" [{{type: revolute, axis: [0, 0, 1]}}], got {rows!r}",
-                spec.name,
-            )
-        changes["factors"] = tuple(
-            _factor(f"{where}: factor {k}", spec, row) for k, row in enumerate(rows, 1)
-        )
-    return changes
-
-
-def _factor(where: str, spec: JointSpec, entry: Entry) -> JointSpec:
-    """Return the specification of one factor of a product."""
-    known_keys(where, entry, _FACTOR_KEYS)
-    kind = entry.get("type")
-    if kind not in KINDS:
-        valid = ", ".join(KINDS)
-        raise ModelError(f"{where}: unknown type '{kind}'; valid: {valid}", spec.name)
-    bare = JointSpec(spec.name, kind, spec.parent, spec.child)
-    return replace(bare, **_geometry(where, spec, entry))
-
-
-def _rotor(spec: JointSpec, entry: Entry) -> JointSpec:
-    """Return a joint with the inertia of a rotor behind a gear added."""
-    where = f"rotor of joint '{spec.name}'"
-    known_keys(where, entry, ("inertia", "ratio"))
-    J = finite_number(f"rotor inertia of joint '{spec.name}'", entry.get("inertia"))
-    n = finite_number(f"rotor ratio of joint '{spec.name}'", entry.get("ratio", 1.0))
-    return replace(spec, armature=spec.armature + J * n * n)
-
-
-def _spring(spec: JointSpec, entry: Entry) -> JointSpec:
-    """Return a joint with its spring."""
-    where = f"spring of joint '{spec.name}'"
-    known_keys(where, entry, ("stiffness", "rest"))
-    stiffness = finite_number(f"{where}: stiffness", entry.get("stiffness"))
-    rest = number_or_numbers(f"{where}: rest", entry.get("rest", 0.0))
-    return replace(spec, stiffness=stiffness, rest=rest)
-
-
-def _read(extras: Extras) -> tuple[Entry, str]:
-    """Return the mapping and what errors call it."""
-    if isinstance(extras, Mapping):
-        return extras, "extras"
-    if isinstance(extras, str) and (":" in extras and "\n" in extras):
-        content, source = extras, "extras"
-    else:
-        source = os.fspath(extras)
-        try:
-            content = Path(source).read_text(encoding="utf-8")
-        except OSError as error:
-            raise ModelError(f"cannot read the sidecar {source}: {error}") from error
-    try:
-        data = yaml.safe_load(content)
-    except yaml.YAMLError as error:
-        raise ModelError(f"{source}: not YAML: {error}") from error
-    if data is not None and not isinstance(data, Mapping):
-        raise ModelError(f"{source}: needs a mapping with {', '.join(_KEYS)}")
-    return data or {}, source

@@ -1,21 +1,45 @@
-"""Checks of what users write: entries of files, arguments, arrays of states."""
+"""Checks of what users write: files by tables, YAML within bounds, arrays."""
 
-from dyn_core.validation.arrays import state_array
-from dyn_core.validation.entries import (
-    finite_array,
-    finite_number,
-    finite_numbers,
-    known_keys,
+from dyn_core.validation.arrays import finite_array, state_array
+from dyn_core.validation.kinds import (
+    ByName,
+    Either,
+    Kind,
+    ListOf,
+    Name,
+    Nothing,
+    Quantity,
+    Switch,
+    Whole,
     known_name,
-    number_or_numbers,
+    label,
+    numbers,
+    refuse,
+    shown,
 )
+from dyn_core.validation.tables import REQUIRED, Field, Table, Tagged
+from dyn_core.validation.yaml_files import read_yaml
 
 __all__ = [
+    "REQUIRED",
+    "ByName",
+    "Either",
+    "Field",
+    "Kind",
+    "ListOf",
+    "Name",
+    "Nothing",
+    "Quantity",
+    "Switch",
+    "Table",
+    "Tagged",
+    "Whole",
     "finite_array",
-    "finite_number",
-    "finite_numbers",
-    "known_keys",
     "known_name",
-    "number_or_numbers",
+    "label",
+    "numbers",
+    "read_yaml",
+    "refuse",
+    "shown",
     "state_array",
 ]

@@ -1,11 +1,12 @@
-"""Arrays of states: the right length, as floats."""
+"""Arrays that users write: of states, of parameters; right length, as floats."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dyn_core.errors import ShapeError
+from dyn_core.errors import ModelError, ShapeError
+from dyn_core.validation.kinds import shown
 
 
 def state_array(name: str, values: ArrayLike, length: int) -> np.ndarray:
@@ -26,3 +27,30 @@ def state_array(name: str, values: ArrayLike, length: int) -> np.ndarray:
         wanted = f"shape ({length},) or (batch, {length})"
         raise ShapeError(name, wanted, f"shape {array.shape}")
     return array if array.dtype.kind == "c" else array.astype(float)
+
+
+def finite_array(
+    name: str, values: ArrayLike, size: int | None = None
+) -> tuple[float, ...]:
+    """Return finite floats of a list or an array; a single number stands for all.
+
+    Args:
+        name: What errors call it; an element is called name[i].
+        values: Numbers; none stand for zeros where the size is known.
+        size: How many there must be; None: any number of them.
+    """
+    try:
+        array = np.asarray(values, float)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ModelError(f"{name} is {shown(values)}; valid: numbers", name) from error
+    if size is not None and array.size == 0:
+        array = np.zeros(max(size, 0))
+    if array.ndim == 0 and size is not None:
+        array = np.full(size, float(array))
+    if array.ndim != 1 or (size is not None and len(array) != size):
+        wanted = "a list" if size is None else f"{size} numbers"
+        raise ModelError(f"{name}: {wanted} wanted, got shape {array.shape}", name)
+    for i, x in enumerate(array):
+        if not np.isfinite(x):
+            raise ModelError(f"{name}[{i}] is not finite: {x}", f"{name}[{i}]")
+    return tuple(array.tolist())

@@ -645,30 +645,42 @@ def test_bad_collision_elements_are_refused(shape, message):
 @pytest.mark.parametrize(
     ("extras", "message"),
     [
-        ({"collisions": {"nope": []}}, "no link is called 'nope'; links are: a, b"),
-        ({"collisions": {"a": [{"type": "cone"}]}}, "link 'a': shape 1.*'cone'; valid"),
-        ({"collisions": {"a": [3]}}, "link 'a': shape 1: 3; valid types"),
-        ({"collisions": {"a": 3}}, "link 'a'.*list of shapes"),
+        ({"collisions": {"nope": []}}, "no link is called 'nope'; valid: a, b"),
+        ({"collisions": {"a": [{"type": "cone"}]}}, "a\\[0\\]: type is 'cone'; valid"),
+        ({"collisions": {"a": [3]}}, "a\\[0\\] is 3; valid: a mapping with type"),
+        ({"collisions": {"a": 3}}, "a is 3; valid: a list of mappings"),
         ({"collisions": {"a": {"add": [], "replace": []}}}, "add or replace"),
-        ({"collisions": [1]}, "collisions needs a mapping"),
+        ({"collisions": [1]}, "collisions is .1.; valid: a mapping"),
         (
             {"collisions": {"a": [{"type": "sphere", "radius": -1}]}},
-            "link 'a': shape 1: sphere: size -1.0",
+            "a\\[0\\]: radius is -1; valid: a number, 0 or more",
         ),
-        ({"collisions": {"a": [{"type": "sphere"}]}}, "radius: needs a number"),
+        (
+            {"collisions": {"a": [{"type": "sphere"}]}},
+            "radius is missing; valid: a number",
+        ),
         (
             {"collisions": {"a": [{"type": "sphere", "radius": 1, "length": 1}]}},
-            "unknown key length; valid: type, radius, xyz, rpy",
+            "no key is called 'length'; valid: type, radius, xyz, rpy",
         ),
-        ({"collisions": {"a": [{"type": "box", "size": [1, 2]}]}}, "size needs 3"),
-        ({"materials": {"a": {"mu": -0.1}}}, "'a': mu -0.1; valid: 0 or more"),
-        ({"materials": {"a": {"restitution": 1.1}}}, "restitution 1.1; valid: 0 to 1"),
+        (
+            {"collisions": {"a": [{"type": "box", "size": [1, 2]}]}},
+            "valid: a list of 3 numbers, 0 or more",
+        ),
+        (
+            {"materials": {"a": {"mu": -0.1}}},
+            "a: mu is -0.1; valid: a number, 0 or more",
+        ),
+        (
+            {"materials": {"a": {"restitution": 1.1}}},
+            "restitution is 1.1; valid: a number from 0 to 1",
+        ),
         ({"materials": {"q": {"mu": 1}}}, "no link is called 'q'.*default"),
-        ({"materials": {"a": {"friction": 1}}}, "unknown key friction"),
-        ({"pairs": {"allow": [["a"]]}}, "pairs of two links"),
+        ({"materials": {"a": {"friction": 1}}}, "no key is called 'friction'"),
+        ({"pairs": {"allow": [["a"]]}}, "allow.0. is .*valid: a list of 2 names"),
         ({"pairs": {"allow": [["a", "z"]]}}, "no link is called 'z'"),
         ({"pairs": {"deny": [["a", "a"]]}}, "'a' twice"),
-        ({"pairs": {"forbid": []}}, "unknown key forbid"),
+        ({"pairs": {"forbid": []}}, "no key is called 'forbid'"),
         (
             {"pairs": {"deny": [["a", "b"]], "allow": [["b", "a"]]}},
             "a and b are allowed",
@@ -686,7 +698,9 @@ def test_bad_worlds_and_positions_are_refused():
     model = _free(BALL)
     with pytest.raises(ModelError, match="'g': normal .* is zero"):
         HalfSpace("g", normal=(0.0, 0.0, 0.0))
-    with pytest.raises(ModelError, match="'g': point needs 3 finite"):
+    with pytest.raises(
+        ModelError, match="'g': point.1. is nan; valid: a finite number"
+    ):
         HalfSpace("g", point=(0.0, math.nan, 0.0))
     with pytest.raises(ModelError, match="'l0': the name is taken"):
         ContactPairs(model, (HalfSpace("l0"),))

@@ -518,13 +518,16 @@ def test_bad_solutions_are_counted_and_stop():
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"groun": 1}, "unknown key groun; valid: half_spaces"),
+        ({"groun": 1}, "no key is called 'groun'; valid: half_spaces"),
         ({"stepper": "euler"}, "stewart_trinkle"),
-        ({"erp": 2.0}, "erp is 2.0; valid: 0 to 1"),
+        ({"erp": 2.0}, "erp is 2.0; valid: a number from 0 to 1"),
         ({"erp": float("nan")}, "erp is nan"),
-        ({"half_spaces": [{"material": {"mu": -1}}]}, "mu is -1.0; valid: 0 or more"),
+        (
+            {"half_spaces": [{"material": {"mu": -1}}]},
+            "mu is -1; valid: a number, 0 or more",
+        ),
         ({"half_spaces": [{"normal": [0, 0, 0]}]}, "is zero"),
-        ({"gears": [{"joints": ["a"]}]}, "two names"),
+        ({"gears": [{"joints": ["a"]}]}, "a list of 2 names"),
         ({"limits": 1}, "limits is 1; valid: true or false"),
     ],
 )

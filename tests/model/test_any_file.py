@@ -1,4 +1,4 @@
-"""Any URDF or sidecar that a slip of the hand can make: a Model, or an error in words."""
+"""Any URDF, sidecar, chain or world that a slip makes: read, or an error in words."""
 
 import copy
 import warnings
@@ -9,6 +9,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core import robots
+from dyn_core.planar.chain.files import load_chain
 
 pytest.importorskip("hypothesis", reason="hypothesis is not installed (extra test)")
 from hypothesis import assume, given, settings  # noqa: E402
@@ -137,8 +138,6 @@ ODD_VALUES = st.sampled_from(
     ("abc", "", None, True, [], {}, [1.0], [1, 2, 3], {"a": 1})
 )
 VALUE = st.one_of(NUMBER, NUMBER, ODD_VALUES)
-"""Values of the wrong type stand where a number may stand. Lists, mappings and numbers
-where names of kinds, links or joints are asked for are left out: see below."""
 
 
 def table(keys, values=VALUE):
@@ -189,3 +188,151 @@ def test_a_spoiled_sidecar_is_read_or_refused_in_words(extras):
             return
     tau = dyn.solver("gravity").build(model, engine="plain")(model.neutral())
     assert np.isfinite(tau).all()
+
+
+def _two_link(extras):
+    return dyn.load_urdf(robots.path("two_link"), extras=extras)
+
+
+CHAIN = {
+    "name": "c", "joint_names": ["a", "b", "c"], "lengths": [0.5, 0.4],
+    "masses": [1.0, 0.7, 0.5], "gravity": [0.0, -9.81], "base": "line",
+    "normal": [0.0, 1.0], "active": {"b": 0.0}, "limits": {"b": [-2.0, None]},
+    "constraints": {"c": {"kind": "line", "s": [0.0, 1.0], "a_w": [0.0, 0.0]}},
+    "k_omega": {"b": 0.1}, "k_v": 0.02, "link_masses": [0.0, 0.3],
+    "link_coms": [0.0, 0.2], "link_inertias": [0.0, 0.01], "dt": 0.001,
+    "ground": [{"z0": [0.0, 0.0], "z": [0.0, 1.0], "joints": ["c"], "mode": "stick"}],
+    "start": {"x0": [0.0, 1.0], "theta": [-1.2, 0.3]}, "window": 0.005,
+}  # fmt: skip
+WORLD = {
+    "half_spaces": [{"name": "floor", "point": [0, 0, 0], "normal": [0, 0, 1],
+                     "material": {"mu": 0.8, "restitution": 0.1}}],
+    "margin": 0.02, "packages": {"a": "b"}, "solver": "admm", "erp": 0.2,
+    "solver_options": {"iterations": 9, "tolerance": 1e-9}, "stepper": "moreau_jean",
+    "stabilisation": "none", "impacts": "sequential", "contacts": True,
+    "gears": [{"joints": ["a", "b"], "ratio": 2.0, "offset": 0.0}, ["a", "b", 1, 0]],
+    "max_impacts": 9,
+}  # fmt: skip
+SIDECAR_FILE = {
+    "joints": {"joint1": {"type": "product", "damping": 0.1, "passive": False,
+                          "factors": [{"type": "revolute", "axis": [0, 0, 1]}],
+                          "plug": {"xyz": [0, 0, 0.1], "rpy": [0, 0, 0]}}},
+    "springs": {"joint1": {"stiffness": 50.0, "rest": 0.1}},
+    "armature": {"joint1": 0.02}, "rotors": {"joint2": {"inertia": 2e-5, "ratio": 9}},
+    "gears": [{"joints": ["joint1", "joint2"], "ratio": -3.0, "offset": 0.0}],
+    "loops": [{"name": "D", "kind": "pin", "b": "link2", "a": "link1",
+               "at_b": {"xyz": [1, 0, 0]}, "at_a": {"xyz": [2, 0, 0]}}],
+    "collisions": {"link1": [{"type": "sphere", "radius": 0.02, "xyz": [0, 0, -0.2]}],
+                   "link2": {"replace": [{"type": "box", "size": [1, 1, 1]}]}},
+    "pairs": {"allow": [["link1", "link2"]], "deny": [["base", "*"]]},
+    "materials": {"default": {"mu": 0.8}},
+}  # fmt: skip
+LOOP = {}
+LOOP["loop"] = [LOOP]
+ANYTHING = st.one_of(
+    VALUE,
+    st.sampled_from(
+        (["x"], [[1.0]], [None], {"x": [1]}, {1: 2}, "joint1", "link2", "a", "line",
+         "pin", 10**400, 10**5000, True, [[["x"]]], LOOP)
+    ),
+)  # fmt: skip
+
+
+def places(data, path=()):
+    """Return the path of each entry of a file."""
+    entries = data.items() if isinstance(data, dict) else enumerate(data)
+    for key, value in entries:
+        yield (*path, key)
+        if isinstance(value, (dict, list)):
+            yield from places(value, (*path, key))
+
+
+@st.composite
+def changed(draw, data):
+    """Draw a file with one entry replaced, left out, or renamed."""
+    all_places = list(places(data))
+    data = copy.deepcopy(data)
+    *path, last = draw(st.sampled_from(all_places))
+    part = data
+    for key in path:
+        part = part[key]
+    what = draw(st.sampled_from(("put", "put", "put", "drop", "rename")))
+    if what == "put":
+        part[last] = draw(ANYTHING)
+    elif what == "drop" or isinstance(part, list):
+        del part[last]
+    else:
+        part[draw(st.sampled_from(("kidn", 3, "x" * 300, "joint1")))] = part.pop(last)
+    return data
+
+
+READERS = {
+    "sidecar": (_two_link, SIDECAR_FILE),
+    "chain": (load_chain, CHAIN),
+    "world": (dyn.World.of, WORLD),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_changed_file_is_read_or_refused_in_words(reader):
+    """Each entry replaced by anything: read, or a short error of ours."""
+    read, data = READERS[reader]
+
+    @settings(QUIET, max_examples=60)
+    @given(changed(data))
+    def check(file):
+        try:
+            read(file)
+        except dyn.DynError as error:  # a World looks for its solver, too
+            assert 10 < len(str(error)) < 1000
+
+    check()
+    if reader != "sidecar":  # its loop does not fit the two joints
+        read(data)
+
+
+DEEP = [0]
+for _ in range(4):
+    DEEP = [DEEP] * 9
+LOOPS = [{"kind": "pin", "b": "link2"}]
+GEARS = [{"joints": ["joint1", "joint2"]}]
+
+
+def _first(entries, **changes):
+    return [{**entries[0], **changes}]
+
+
+@pytest.mark.parametrize(
+    ("extras", "words"),
+    [
+        ({"loops": _first(LOOPS, at_a={"xyz": ["a", "b", "c"]})}, "at_a: xyz.0. is 'a'"),
+        ({"loops": _first(LOOPS, at_a={"xyz": 3})}, "xyz is 3; valid: a list of 3"),
+        ({"loops": _first(LOOPS, at_a={"xyz": None})}, "xyz is empty; valid: a list"),
+        ({"loops": _first(LOOPS, kind=["x"])}, "kind is .'x'.; valid: point, pin"),
+        ({"loops": _first(LOOPS, b=["x"])}, "b is .'x'.; valid: a name"),
+        ({"loops": _first(LOOPS, b="nose")}, "no link is called 'nose'; valid: base"),
+        ({"loops": [{"kind": "axes", "b": "link2"}]}, "axes is missing; valid: a list"),
+        ({"loops": [{"kind": "distance", "b": "link2"}]}, "length is missing"),
+        ({"joints": {"joint1": {"type": ["x"]}}}, "type is .'x'.; valid: fixed, rev"),
+        ({"joints": {"joint1": {"type": "product", "factors": [{"type": ["x"]}]}}},
+         "factors.0.: type is .'x'.; valid"),
+        ({"joints": {"joint1": {"damping": "2e-5"}}}, "damping is '2e-5'; valid: a num"),
+        ({"collisions": {"link1": [{"type": ["x"]}]}}, "type is .'x'.; valid: sphere"),
+        ({"gears": [{"joints": [["a"], "b"]}]}, "joints.0. is .'a'.; valid: a name"),
+        ({"gears": _first(GEARS, ratio=DEEP)}, "ratio.0..0. is .*; valid: a number"),
+        ({"gears": _first(GEARS, ratio=LOOP["loop"])}, "nested more than 32 deep"),
+        ({"gears": _first(GEARS, ratio=[[1, 2], [3]])}, "ratio needs 1 rows of 1"),
+        ({"armature": {"joint1": DEEP}}, "joint1 is ...*; valid: a number"),
+        ({"armature": {"joint1": 10**400}}, "joint1 is inf; valid: a finite number"),
+        ({"springs": {"joint1": {"stiffness": 1, "rest": DEEP}}}, "rest.0. is"),
+        ({"rotors": {"joint1": {"inertia": 1e300, "ratio": 1e300}}}, "not finite"),
+        ({"armature": {"joint1": [DEEP] * 9}}, "more than 20000 values, aliases expanded; valid: fewer"),
+        (3, "the sidecar is 3; valid: a path, YAML text or a mapping"),
+        ("a\0b", "cannot read the sidecar"),
+    ],
+)  # fmt: skip
+def test_files_of_others_do_no_harm(extras, words):
+    """What once raised a foreign exception, hung or filled the screen."""
+    with pytest.raises(dyn.ModelError, match=words) as caught:
+        _two_link(extras)
+    assert len(str(caught.value)) < 400

@@ -162,15 +162,24 @@ def test_gears_from_the_sidecar():
 @pytest.mark.parametrize(
     ("gears", "words"),
     [
-        ({"joints": ["A", "B"]}, "needs a list"),
-        ([{"joints": ["A"]}], "two or more joints"),
-        ([{"joints": ["A", "A"]}], "two or more joints"),
-        ([{"joints": ["A", "B"], "ratio": "x"}], "needs a number"),
-        ([{"joints": ["A", "B"], "ratio": math.nan}], "not finite"),
-        ([{"joints": ["A", "B"], "teeth": 3}], "unknown key teeth"),
+        ({"joints": ["A", "B"]}, "gears is {.*valid: a list of mappings"),
+        ([{"joints": ["A"]}], "valid: a list of 2 or more names"),
+        ([{"joints": ["A", "A"]}], "one is there twice; valid: different"),
+        (
+            [{"joints": ["A", "B"], "ratio": "x"}],
+            "ratio is 'x'; valid: a number, or a list",
+        ),
+        ([{"joints": ["A", "B"], "ratio": math.nan}], "is nan; valid: a finite number"),
+        ([{"joints": ["A", "B"], "teeth": 3}], "no key is called 'teeth'"),
         ([{"joints": ["A", "nobody"]}], "no joint is called 'nobody'"),
-        ([{"joints": ["A", "B"], "ratio": 1, "ratios": [1]}], "not both"),
-        ([{"joints": ["A", "B", "C"], "ratios": [1]}], "ratios needs 2 values"),
+        (
+            [{"joints": ["A", "B"], "ratio": 1, "ratios": [1]}],
+            "has ratio and ratios; valid: one",
+        ),
+        (
+            [{"joints": ["A", "B", "C"], "ratios": [1]}],
+            "ratios has 1 values; valid: one for each follower, 2",
+        ),
         ([{"joints": ["A", "B"]}, {"joints": ["B", "A"]}], "mimics itself"),
         ([{"joints": ["A", "C"]}, {"joints": ["B", "C"]}], "follows .* already"),
         ([{"joints": ["A", "B"], "ratio": [[1, 2]]}], "1 rows of 1 numbers"),
@@ -348,7 +357,10 @@ def test_bad_ball_limits_are_refused():
     names = dyn.load_urdf(ARM).joint_names
     for entry, words in (
         ({"swing": 0.5}, "for spherical and ball_rpy"),
-        ({"type": "spherical", "swing": -1.0}, "swing > 0"),
+        (
+            {"type": "spherical", "swing": -1.0},
+            "swing is -1.0; valid: a number above 0",
+        ),
         ({"type": "spherical", "twist": [1.0, -1.0]}, "lower <= upper"),
         ({"type": "spherical", "twist": [1.0]}, "needs 2 numbers"),
     ):

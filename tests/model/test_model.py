@@ -275,14 +275,23 @@ def test_sidecar(tmp_path):
 @pytest.mark.parametrize(
     ("extras", "words"),
     [
-        ({"wings": {}}, "unknown key wings; valid: joints, armature, rotors, gears"),
-        ({"armature": {"ghost": 1.0}}, "no joint is called 'ghost'; joints are"),
-        ({"armature": {"{}": "much"}}, "needs a number, got 'much'"),
-        ({"armature": {"{}": float("nan")}}, "nan is not finite"),
-        ({"joints": {"{}": {"type": "rubber"}}}, "unknown type 'rubber'; valid"),
-        ({"joints": {"{}": {"axis": [1, 2]}}}, "axis needs 3 numbers"),
-        ({"joints": {"{}": {"colour": 1}}}, "unknown key colour"),
-        ({"joints": 3}, "needs a mapping"),
+        ({"wings": {}}, "no key is called 'wings'; .*valid: joints, armature, rotors"),
+        (
+            {"armature": {"ghost": 1.0}},
+            "armature: no joint is called 'ghost'; valid: joint1",
+        ),
+        ({"armature": {"{}": "much"}}, "is 'much'; valid: a number, 0 or more"),
+        ({"armature": {"{}": float("nan")}}, "is nan; valid: a finite number"),
+        (
+            {"joints": {"{}": {"type": "rubber"}}},
+            "type is 'rubber'; valid: fixed, revolute",
+        ),
+        (
+            {"joints": {"{}": {"axis": [1, 2]}}},
+            "axis is .1, 2.; valid: a list of 3 numbers",
+        ),
+        ({"joints": {"{}": {"colour": 1}}}, "no key is called 'colour'"),
+        ({"joints": 3}, "joints is 3; valid: a mapping"),
         ("a: [", "cannot read"),
     ],
 )

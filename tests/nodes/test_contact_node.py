@@ -283,12 +283,12 @@ def test_configure_fails_with_a_reason(make, values, expected):
     ("text", "expected"),
     [
         ("solvers: admm\n", "bad.yaml: .*solvers.*"),
-        ("erp: 3.0\n", "bad.yaml: world: erp is 3.0; valid: 0 to 1"),
+        ("erp: 3.0\n", "bad.yaml: world: erp is 3.0; valid: a number from 0 to 1"),
         ("half_spaces: [{normal: [0, 0, 0]}]\n", "bad.yaml: .*is zero"),
         ("solver: lemkey\n", "no contact solver is called 'lemkey'; valid: admm"),
         ("solver_options: {speed: 3}\n", "unknown option speed"),
         ("half_spaces: [\n", "bad.yaml: not YAML"),
-        ("- admm\n", "bad.yaml: needs a mapping"),
+        ("- admm\n", "bad.yaml: world is .*valid: a mapping"),
     ],
 )
 def test_bad_world_files_are_refused_with_a_reason(make, tmp_path, text, expected):

@@ -390,12 +390,18 @@ def test_computed_torque_of_a_four_bar():
     ("entry", "words"),
     [
         ({"kind": "rope", "b": "b3"}, "valid: point, pin"),
-        ({"b": "b3"}, "needs kind and b"),
+        ({"b": "b3"}, "loops.0.: (kind|b) is missing; valid"),
         ({"kind": "pin", "b": "b9"}, "b9"),
-        ({"kind": "distance", "b": "b3", "length": -1}, "length > 0"),
+        (
+            {"kind": "distance", "b": "b3", "length": -1},
+            "length is -1; valid: a number above 0",
+        ),
         ({"kind": "axes", "b": "b3", "axes": ["w"]}, "valid: x, y"),
-        ({"kind": "pin", "b": "b3", "at_b": {"xzy": [0, 0, 0]}}, "xyz and rpy"),
-        ({"kind": "pin", "b": "b3", "where": 1}, "unknown key where"),
+        (
+            {"kind": "pin", "b": "b3", "at_b": {"xzy": [0, 0, 0]}},
+            "no key is called 'xzy'; did you mean 'xyz'",
+        ),
+        ({"kind": "pin", "b": "b3", "where": 1}, "no key is called 'where'"),
     ],
 )
 def test_bad_loops_are_refused(entry, words):

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from dyn_core.errors import ModelError, UnsupportedError
+from dyn_core.model.shape_reader import MATERIAL
 from dyn_core.model.shapes import (
     Box,
     Capsule,
@@ -37,6 +38,7 @@ from dyn_core.model.shapes import (
 )
 from dyn_core.numbers.scalar import sqrt, where
 from dyn_core.spatial import Vector
+from dyn_core.validation import Either, Field, Name, Nothing, Table, label, numbers
 
 UPRIGHT = 1e-12  # squared sine of the tilt below which a cylinder is upright
 
@@ -58,15 +60,9 @@ class HalfSpace:
     material: Material | None = None
 
     def __post_init__(self) -> None:
-        for key in ("point", "normal"):
-            values = tuple(float(x) for x in getattr(self, key))
-            if len(values) != 3 or not all(math.isfinite(x) for x in values):
-                raise ModelError(
-                    f"half-space '{self.name}': {key} needs 3 finite numbers,"
-                    f" got {getattr(self, key)!r}",
-                    self.name,
-                )
-            object.__setattr__(self, key, values)
+        for key, entry in HALF_SPACE.fields.items():
+            where = f"half-space '{label(self.name)}': {key}"
+            object.__setattr__(self, key, entry.read(where, getattr(self, key)))
         length = math.hypot(*self.normal)
         if length < 1e-9:
             raise ModelError(
@@ -75,6 +71,19 @@ class HalfSpace:
                 self.name,
             )
         object.__setattr__(self, "normal", tuple(x / length for x in self.normal))
+
+
+HALF_SPACE = Table(
+    Field("name", Name(), "name in the ids of contacts", "", "ground"),
+    Field("point", numbers(3), "a point of the plane", "m", (0.0, 0.0, 0.0)),
+    Field("normal", numbers(3), "out of the ground; any length", "", (0.0, 0.0, 1.0)),
+    Field(
+        "material",
+        Either((MATERIAL, Nothing())),
+        "of the surface; null: that of the shape that touches",
+    ),
+    make=HalfSpace,
+)
 
 
 def ball_points(shape: Shape) -> tuple[np.ndarray, float]:

@@ -17,12 +17,20 @@ from dyn_core.errors import ModelError
 from dyn_core.planar.chain.arguments import (
     angle_limits,
     by_joint,
-    finite_pair,
     joint_flags,
     pairs_by_joint,
 )
 from dyn_core.problems.system import System
-from dyn_core.validation import finite_array
+from dyn_core.validation import (
+    Field,
+    ListOf,
+    Name,
+    Table,
+    Whole,
+    finite_array,
+    known_name,
+    numbers,
+)
 
 FREE, LINE, GUIDED = 0.0, 1.0, 2.0  # what a joint may do, as a number
 KINDS = {"free": FREE, "line": LINE, "guided": GUIDED, "fixed": GUIDED}
@@ -49,6 +57,17 @@ class HalfPlane:
     def stops(self, joint: int) -> bool:
         """Whether it stops a joint."""
         return self.joints is None or joint in self.joints
+
+
+HALF_PLANE = Table(
+    Field("z0", numbers(2), "a point of the edge", "m", (0.0, 0.0)),
+    Field("z", numbers(2), "normal into the free side", "", (0.0, 1.0)),
+    Field("joints", ListOf(Whole()), "joints that it stops; all where it is missing"),
+    Field(
+        "mode", Name(("stick", "slide")), "what a joint does that touches", "", "stick"
+    ),
+    make=HalfPlane,
+)
 
 
 @dataclass(frozen=True)
@@ -264,15 +283,11 @@ def make_chain(lengths: Any, masses: Any, **parts: Any) -> ChainModel:
             f"lengths: {len(lengths)} links for {n} joints; valid: n joints, n-1 links",
             "lengths",
         )
-    unknown = [key for key in parts if key not in {f.name for f in fields(ChainModel)}]
-    if unknown:
-        valid = ", ".join(f.name for f in fields(ChainModel))
-        raise ModelError(
-            f"a chain has no {', '.join(unknown)}; valid: {valid}", unknown[0]
-        )
-    gravity = parts.pop("gravity", 9.81)
-    if np.ndim(gravity) == 0:
-        gravity = (0.0, -float(gravity))
+    for key in parts:
+        known_name("a chain", "attribute", key, [f.name for f in fields(ChainModel)])
+    gravity = finite_array("gravity", np.atleast_1d(parts.pop("gravity", 9.81)))
+    if len(gravity) == 1:
+        gravity = (0.0, -gravity[0])
     constraints = parts.pop("constraints", None)
     if constraints is None or isinstance(constraints, Mapping):
         constraints = Constraints.of(n, **(constraints or {}))
@@ -353,28 +368,17 @@ def _kind(value: Any, i: int) -> float:
 
 def _half_plane(plane: Any, k: int, n: int) -> HalfPlane:
     """Check a half-plane, or make one of a mapping."""
-    if isinstance(plane, Mapping):
-        unknown = set(plane) - {f.name for f in fields(HalfPlane)}
-        if unknown:
-            raise ModelError(
-                f"ground[{k}]: unknown {', '.join(sorted(unknown))}", f"ground[{k}]"
-            )
-        plane = HalfPlane(**plane)
-    z0, z = (
-        finite_pair(f"ground[{k}].z0", plane.z0),
-        finite_pair(f"ground[{k}].z", plane.z),
-    )
-    size = float(np.hypot(*z))
+    if isinstance(plane, HalfPlane):
+        plane = {key: x for key, x in vars(plane).items() if x is not None}
+    plane = HALF_PLANE.read(f"ground[{k}]", plane)
+    size = float(np.hypot(*plane.z))
     if size < 1e-12:
-        raise ModelError(f"ground[{k}].z has no direction: {z}", f"ground[{k}].z")
-    if plane.mode not in ("stick", "slide"):
         raise ModelError(
-            f"ground[{k}].mode {plane.mode!r}; valid: stick, slide", f"ground[{k}]"
+            f"ground[{k}]: z has no direction: {plane.z}", f"ground[{k}].z"
         )
-    joints = None if plane.joints is None else tuple(plane.joints)
-    for i in joints or ():
-        if not isinstance(i, int) or not 0 <= i < n:
+    for i in plane.joints or ():
+        if i >= n:
             raise ModelError(
-                f"ground[{k}].joints: {i!r} is not one of 0..{n - 1}", f"ground[{k}]"
+                f"ground[{k}]: joints: {i} is not one of 0..{n - 1}", f"ground[{k}]"
             )
-    return HalfPlane(z0, (z[0] / size, z[1] / size), joints, plane.mode)
+    return replace(plane, z=(plane.z[0] / size, plane.z[1] / size))

@@ -42,19 +42,95 @@ from typing import Any
 import yaml
 
 from dyn_core.errors import ModelError
-from dyn_core.planar.chain.chain import KINDS, LINE, ChainModel, make_chain
+from dyn_core.planar.chain.chain import HALF_PLANE, KINDS, LINE, ChainModel, make_chain
 from dyn_core.planar.chain.geometry import ChainState, from_angles
-from dyn_core.validation import finite_number, finite_numbers, known_keys
+from dyn_core.validation import (
+    REQUIRED,
+    ByName,
+    Either,
+    Field,
+    ListOf,
+    Name,
+    Nothing,
+    Quantity,
+    Table,
+    Whole,
+    label,
+    numbers,
+    read_yaml,
+)
 
-KEYS = (
-    "name", "joint_names", "lengths", "masses", "gravity", "base", "normal",
-    "constraints", "active", "limits", "k_omega", "k_v", "link_masses", "link_coms",
-    "link_inertias", "ground", "start", "dt", "window",
-)  # fmt: skip
 LINKS = ("link_masses", "link_coms", "link_inertias")
-START = ("x0", "v0", "theta", "theta_dot")
-GROUND = ("z0", "z", "joints", "mode")
-BASES = ("fixed", "free", "line")
+JOINT = Either((Name(), Whole()))
+_POSITIVE, _LIMIT = Quantity(0.0, above=True), Either((Quantity(), Nothing()))
+_BY_JOINT = Either(
+    (Quantity(0.0), ListOf(Quantity(0.0)), ByName(Quantity(0.0), "joint"))
+)
+CONSTRAINT = Table(
+    Field(
+        "kind", Name(tuple(KINDS)), "what the joint may do; free where it is missing"
+    ),
+    Field("s", numbers(2), "normal of the line"),
+    Field("a_w", numbers(2), "acceleration, of a line's joint along s", "m/s²"),
+)
+START = Table(
+    Field("x0", numbers(2), "position of joint 0", "m"),
+    Field("v0", numbers(2), "its velocity", "m/s"),
+    Field("theta", numbers(), "angles, one for each link", "rad"),
+    Field("theta_dot", numbers(), "their rates", "rad/s"),
+)
+GROUND = Table(
+    *(field for field in HALF_PLANE.fields.values() if field.name != "joints"),
+    Field("joints", ListOf(JOINT), "joints that it stops; all where it is missing"),
+)
+CHAIN = Table(
+    Field("name", Name(), "of the chain", "", "chain"),
+    Field("joint_names", ListOf(Name()), "joint0, joint1, ... where it is missing"),
+    Field(
+        "lengths",
+        ListOf(_POSITIVE),
+        "of the links, one less than masses",
+        "m",
+        REQUIRED,
+    ),
+    Field("masses", numbers(), "of the joints", "kg", REQUIRED),
+    Field(
+        "gravity",
+        Either((Quantity(), numbers(2))),
+        "one number: downwards",
+        "m/s²",
+        9.81,
+    ),
+    Field(
+        "base",
+        Name(("fixed", "free", "line")),
+        "what joint 0 may do; free where it is missing",
+    ),
+    Field("normal", numbers(2), "of the line of joint 0, for base: line"),
+    Field("constraints", ByName(CONSTRAINT, "joint"), "what joints may do"),
+    Field(
+        "active",
+        ByName(Quantity(), "joint"),
+        "prescribed accelerations of angles",
+        "rad/s²",
+    ),
+    Field(
+        "limits", ByName(ListOf(_LIMIT, 2), "joint"), "of angles: lower, upper", "rad"
+    ),
+    Field("k_omega", _BY_JOINT, "rolling resistance", "N·m·s"),
+    Field("k_v", _BY_JOINT, "drag by speed squared", "kg/m"),
+    Field(
+        "link_masses", ListOf(Quantity(0.0)), "of links with mass of their own", "kg"
+    ),
+    Field("link_coms", numbers(), "distance of their centres from the start", "m"),
+    Field(
+        "link_inertias", ListOf(Quantity(0.0)), "inertia about their centres", "kg·m²"
+    ),
+    Field("ground", ListOf(GROUND), "half-planes that stop joints"),
+    Field("start", START, "of a simulation; zero where it is missing"),
+    Field("dt", _POSITIVE, "step of a simulator", "s"),
+    Field("window", _POSITIVE, "time in which drift decays", "s"),
+)
 
 
 @dataclass(frozen=True)
@@ -99,9 +175,9 @@ def load_chain_file(source: Any) -> ChainFile:
 
     Source: WAW-1.1, WAW-2.1.
     """
-    data, where = _read(source)
+    data, where = read_yaml(source, "chain file", "chain")
     try:
-        return _Reader(where, data).file()
+        return _Reader(where, CHAIN.read(where, data)).file()
     except ModelError as error:
         if str(error).startswith(where):
             raise
@@ -177,216 +253,102 @@ def chain_data(chain: ChainModel) -> dict[str, Any]:
     return {key: x for key, x in data.items() if x not in (None, {}) and x != []}
 
 
-def _read(source: Any) -> tuple[Any, str]:
-    """Return what a source holds, and what to call it."""
-    if isinstance(source, Mapping):
-        return source, "chain"
-    if isinstance(source, str) and "\n" in source:
-        text, where = source, "chain"
-    else:
-        where = os.fspath(source)
-        try:
-            text = Path(where).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ModelError(f"cannot read the chain file {where}: {error}") from error
-    try:
-        return yaml.safe_load(text), where
-    except yaml.YAMLError as error:
-        raise ModelError(f"{where}: not YAML: {error}") from error
-
-
 class _Reader:
-    """One file: its keys, and the names of its joints."""
+    """One checked file, and the names of its joints."""
 
-    def __init__(self, where: str, data: Any) -> None:
-        known_keys(where, data, KEYS)
-        for key in ("lengths", "masses"):
-            if key not in data:
-                raise ModelError(f"{where}: {key} is missing; needs a list", key)
-        self.where, self.data = where, data
-        self.lengths, self.masses = self.row("lengths"), self.row("masses")
-        self.n = len(self.masses)
-        if len(self.lengths) != self.n - 1:
-            raise ModelError(
-                f"{where}: lengths has {len(self.lengths)} links for {self.n} masses;"
-                " valid: one less than masses",
-                "lengths",
-            )
-        names = data.get("joint_names")
-        if names is not None and (
-            not isinstance(names, list) or not all(isinstance(x, str) for x in names)
-        ):
-            raise ModelError(
-                f"{where}: joint_names needs a list of names, got {names!r}"
-            )
-        self.names = names or [f"joint{i}" for i in range(self.n)]
+    def __init__(self, where: str, data: Mapping[str, Any]) -> None:
+        self.where, self.data, self.n = where, data, len(data["masses"])
+        self.names = data.get("joint_names") or [f"joint{i}" for i in range(self.n)]
 
-    def row(self, key: str, length: int | None = None) -> list[float]:
-        """Return a list of finite numbers."""
-        what, value = f"{self.where}: {key}", self.data[key]
-        if not isinstance(value, (list, tuple)):
-            raise ModelError(f"{what} needs a list of numbers, got {value!r}", key)
-        if length is not None and len(value) != length:
-            raise ModelError(f"{what} needs {length} numbers, got {len(value)}", key)
-        return [finite_number(f"{what}[{i}]", x) for i, x in enumerate(value)]
-
-    def joint(self, key: str, name: Any) -> int:
+    def joint(self, where: str, name: str | int) -> int:
         """Return the number of a joint."""
-        if isinstance(name, str) and name in self.names:
+        if name in self.names:
             return self.names.index(name)
         if isinstance(name, int) and not isinstance(name, bool) and 0 <= name < self.n:
             return name
         valid = f"{', '.join(self.names)} or 0..{self.n - 1}"
         raise ModelError(
-            f"{self.where}: {key}: no joint is called {name!r}; valid: {valid}", key
+            f"{where}: no joint is called {label(name)!r}; valid: {valid}", label(name)
         )
 
-    def of_joints(self, key: str) -> list[tuple[int, Any, str]]:
-        """Return the entries of a mapping by joint: number, entry, what to call it."""
-        entries = self.data.get(key)
-        if entries is None:
-            return []
-        if not isinstance(entries, Mapping):
-            raise ModelError(
-                f"{self.where}: {key} needs a mapping by joint, got {entries!r}", key
-            )
-        by_joint = [
-            (self.joint(key, name), entry, f"{self.where}: {key} of {name}")
-            for name, entry in entries.items()
-        ]
-        numbers = [i for i, *_ in by_joint]
-        for i in numbers:
-            if numbers.count(i) > 1:
-                name = self.names[i]
-                raise ModelError(f"{self.where}: {key}: {name} is given twice", key)
-        return by_joint
-
-    def by_joint(self, key: str) -> list[float]:
-        """Return a number for each joint; zero where none is given."""
-        value = self.data.get(key)
-        if isinstance(value, list):
-            return self.row(key, self.n)
-        if value is not None and not isinstance(value, Mapping):
-            return [finite_number(f"{self.where}: {key}", value)] * self.n
-        values = [0.0] * self.n
-        for i, x, what in self.of_joints(key):
-            values[i] = finite_number(what, x)
-        return values
+    def by_joint(self, key: str) -> dict[int, Any]:
+        """Return the entries of a mapping by the numbers of joints."""
+        where, entries = f"{self.where}: {key}", {}
+        for name, entry in self.data.get(key, {}).items():
+            i = self.joint(where, name)
+            if i in entries:
+                raise ModelError(f"{where}: {self.names[i]} is given twice", key)
+            entries[i] = entry
+        return entries
 
     def file(self) -> ChainFile:
         """Return all of it."""
         data, parts = self.data, {}
         for key in LINKS:
-            if data.get(key) is not None:
-                parts[key] = self.row(key, self.n - 1)
-        lower, upper = self.limits()
-        gravity = data.get("gravity", 9.81)
+            if key in data:
+                parts[key] = data[key]
+        for key in ("k_omega", "k_v"):
+            parts[key] = data.get(key, ())
+            if isinstance(parts[key], Mapping):
+                values = self.by_joint(key)
+                parts[key] = [values.get(i, 0.0) for i in range(self.n)]
+        ends = self.by_joint("limits").items()
         chain = make_chain(
-            self.lengths,
-            self.masses,
-            gravity=(
-                self.row("gravity", 2)
-                if isinstance(gravity, list)
-                else finite_number(f"{self.where}: gravity", gravity)
-            ),
-            k_omega=self.by_joint("k_omega"),
-            k_v=self.by_joint("k_v"),
-            lower=lower,
-            upper=upper,
+            data["lengths"],
+            data["masses"],
+            gravity=data["gravity"],
+            lower={i: pair[0] for i, pair in ends if pair[0] is not None},
+            upper={i: pair[1] for i, pair in ends if pair[1] is not None},
             ground=self.ground(),
             constraints=self.constraints(),
             joint_names=self.names,
-            name=data.get("name", "chain"),
+            name=data["name"],
             **parts,
         )
-        times = {key: self.time(key) for key in ("dt", "window")}
-        return ChainFile(chain, self.start(chain), **times)
-
-    def time(self, key: str) -> float | None:
-        """Return a time > 0, or None."""
-        if self.data.get(key) is None:
-            return None
-        value = finite_number(f"{self.where}: {key}", self.data[key])
-        if value <= 0:
-            raise ModelError(f"{self.where}: {key} must be > 0, got {value}", key)
-        return value
-
-    def limits(self) -> tuple[dict[int, float], dict[int, float]]:
-        """Return lower and upper limits by joint."""
-        lower: dict[int, float] = {}
-        upper: dict[int, float] = {}
-        for i, pair, what in self.of_joints("limits"):
-            if not isinstance(pair, (list, tuple)) or len(pair) != 2:
-                raise ModelError(f"{what} needs [lower, upper], got {pair!r}", "limits")
-            for side, x in zip((lower, upper), pair, strict=True):
-                if x is not None:
-                    side[i] = finite_number(what, x)
-        return lower, upper
+        return ChainFile(chain, self.start(chain), data.get("dt"), data.get("window"))
 
     def constraints(self) -> dict[str, Any]:
         """Return the arguments of Constraints.of."""
-        base = self.data.get("base", "free")
-        if base not in BASES:
-            raise ModelError(
-                f"{self.where}: base {base!r}; valid: {', '.join(BASES)}", "base"
-            )
-        kind: dict[int, Any] = {0: base}
-        s: dict[int, Any] = {}
-        a_w: dict[int, Any] = {}
-        if (base == "line") != ("normal" in self.data):
+        base, normal = self.data.get("base", "free"), self.data.get("normal")
+        if (base == "line") != (normal is not None):
             raise ModelError(
                 f"{self.where}: base line needs a normal, others have none; base is"
                 f" {base}",
                 "normal",
             )
-        if base == "line":
-            s[0] = self.row("normal", 2)
-        for i, entry, what in self.of_joints("constraints"):
-            known_keys(what, entry, ("kind", "s", "a_w"))
-            if "kind" in entry:
-                if i == 0 and "base" in self.data:
-                    raise ModelError(f"{what}: base says its kind already", "base")
-                if entry["kind"] not in KINDS:
-                    valid = ", ".join(KINDS)
-                    raise ModelError(f"{what}: kind {entry['kind']!r}; valid: {valid}")
-                kind[i] = entry["kind"]
-            for key, values in (("s", s), ("a_w", a_w)):
-                if key in entry:
-                    values[i] = finite_numbers(f"{what}: {key}", entry[key], 2)
-        alpha = {i: finite_number(what, x) for i, x, what in self.of_joints("active")}
-        active = sorted(alpha)
-        return {"kind": kind, "s": s, "a_w": a_w, "active": active, "alpha_w": alpha}
+        parts: dict[str, dict[int, Any]] = {"kind": {0: base}, "s": {}, "a_w": {}}
+        if normal is not None:
+            parts["s"][0] = normal
+        for i, entry in self.by_joint("constraints").items():
+            if i == 0 and "kind" in entry and "base" in self.data:
+                raise ModelError(
+                    f"{self.where}: constraints: {self.names[0]}: base says its kind"
+                    " already; valid: one of them",
+                    "base",
+                )
+            for key, value in entry.items():
+                parts[key][i] = value
+        alpha = self.by_joint("active")
+        return {**parts, "active": sorted(alpha), "alpha_w": alpha}
 
     def ground(self) -> list[dict[str, Any]]:
         """Return the half-planes, their joints by number."""
-        entries = self.data.get("ground") or []
-        if not isinstance(entries, list):
-            raise ModelError(f"{self.where}: ground needs a list of half-planes")
-        planes = []
-        for k, entry in enumerate(entries):
-            what = f"{self.where}: ground[{k}]"
-            known_keys(what, entry, GROUND)
-            plane = dict(entry)
-            for key in ("z0", "z"):
-                if key in plane:
-                    plane[key] = finite_numbers(f"{what}: {key}", plane[key], 2)
-            if plane.get("joints") is not None:
-                if not isinstance(plane["joints"], list):
-                    raise ModelError(f"{what}: joints needs a list", "ground")
-                plane["joints"] = [self.joint(what, x) for x in plane["joints"]]
-            planes.append(plane)
+        planes = [dict(plane) for plane in self.data.get("ground", ())]
+        for k, plane in enumerate(planes):
+            if "joints" in plane:
+                where = f"{self.where}: ground[{k}]: joints"
+                plane["joints"] = [self.joint(where, x) for x in plane["joints"]]
         return planes
 
     def start(self, chain: ChainModel) -> ChainState:
         """Return the state at the start."""
-        entry = self.data.get("start") or {}
-        what = f"{self.where}: start"
-        known_keys(what, entry, START)
+        entry = self.data.get("start", {})
         sizes = {"x0": 2, "v0": 2, "theta": self.n - 1, "theta_dot": self.n - 1}
-        rows = [
-            finite_numbers(f"{what}: {key}", entry[key], size)
-            if key in entry
-            else [0.0] * size
-            for key, size in sizes.items()
-        ]
-        return from_angles(chain, *rows)
+        for key, size in sizes.items():
+            if len(entry.get(key, [0.0] * size)) != size:
+                raise ModelError(
+                    f"{self.where}: start: {key} has {len(entry[key])} numbers; valid:"
+                    f" {size}, one for each link",
+                    key,
+                )
+        return from_angles(chain, *(entry.get(k, [0.0] * n) for k, n in sizes.items()))
