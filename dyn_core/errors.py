@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any
@@ -41,6 +43,14 @@ def nearest(name: str, valid: Iterable[str], limit: int = 3) -> list[str]:
     for known in valid:
         folded.setdefault(known.lower(), known)
     return [folded[x] for x in get_close_matches(name.lower(), folded, limit)]
+
+
+def warn(message: str, stacklevel: int = 2) -> None:
+    """Warn of what was got round; where warnings are errors, print it instead."""
+    try:
+        warnings.warn(message, RuntimeWarning, stacklevel=stacklevel + 1)
+    except RuntimeWarning:
+        print(f"warning: {message}", file=sys.stderr)
 
 
 class DynError(Exception):

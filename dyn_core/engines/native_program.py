@@ -11,6 +11,7 @@ import ctypes
 import os
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from dyn_core.engines.graph.graph import Graph
 from dyn_core.engines.graph.trace import trace
 from dyn_core.engines.graph_program import GraphProgram
 from dyn_core.engines.llvm import compiler, entry, entry_code, kernel, trace_cache
+from dyn_core.engines.llvm.blocks import DEAF, STEP, Blocks
 from dyn_core.engines.llvm.kernel import Kernel, offsets, pointers
 from dyn_core.engines.llvm.kernel_ir import KernelIR
 from dyn_core.engines.llvm.threads import WORKERS, Lock, count
@@ -31,7 +33,6 @@ _HOLD = 100e-6  # work that keeps the GIL at most [s]
 _SPREAD = 400e-6  # work from which several threads pay [s]
 _STATES = 16384  # most rows with requirements that the entry takes at a time
 _MAKING = Lock()
-_STEP = {"scalar": 0.15e-9, "batch": 0.07e-9}  # rough time of an operation, per row [s]
 
 
 class NativeProgram(GraphProgram):
@@ -92,7 +93,8 @@ class NativeProgram(GraphProgram):
                 job = threading.Thread(
                     target=self._kernel, args=(variant, True), daemon=True
                 )
-                job.start()
+                with suppress(RuntimeError):  # no more threads: engine graph serves
+                    job.start()
         return None
 
     def _make(self, variant: str) -> Kernel:
@@ -134,15 +136,17 @@ class NativeProgram(GraphProgram):
             return
         made, checked = self._kernels[variant], self.facts.checked
         if variant == "batch":
-            seconds = (made.steps + 50) * _STEP["batch"]
-            max_rows = int(_SPREAD / seconds) if count(self.threads) > 1 else 2**62
+            seconds = (made.steps + 50) * STEP["batch"]
+            max_rows = max(int(DEAF / seconds / made.rounds), 8 * self.lanes)
+            if count(self.threads) > 1:
+                max_rows = min(max_rows, int(_SPREAD / seconds))
             if checked:
                 max_rows = min(max_rows, _STATES)
             table.buffer("batch_scratch", made.scratch)
             table.buffer("status", 8 * (_STATES if checked else self.lanes))
             table["max_rows"], table["hold_rows"] = max_rows, int(_HOLD / seconds)
             table["batch"] = made.addresses["batch"]
-        elif made.steps * _STEP["scalar"] < _HOLD:
+        elif made.steps * STEP["scalar"] < _HOLD:
             careful = checked or self.finite
             table["careful"] = careful
             if careful:
@@ -260,18 +264,19 @@ class NativeProgram(GraphProgram):
         inputs = pointers([array.ctypes.data for array in arrays])
         outputs = pointers([array.ctypes.data for array in results])
         steps = pointers(strides)
-        work = rows * made.steps * _STEP["batch"]
+        work = rows * made.steps * STEP["batch"]
         threads = min(count(self.threads), rows // self.lanes)
         if work < _SPREAD:
             threads = 1
         failed = [0] * threads
 
+        blocks = Blocks(made, self.lanes)
+
         def run(k: int, first: int, last: int) -> None:
-            memory = made.memory()
-            failed[k] = made.call["batch"](
-                inputs, steps, outputs, state.ctypes.data, first, last, memory[1]
-            )
-            made.give_back(memory)
+            for a, b, memory in blocks(first, last):
+                failed[k] += made.call["batch"](
+                    inputs, steps, outputs, state.ctypes.data, a, b, memory
+                )
 
         if threads == 1:
             run(0, 0, rows)
@@ -283,7 +288,7 @@ class NativeProgram(GraphProgram):
             lambda k=k, a=a, b=b: run(k, a, b)
             for k, (a, b) in enumerate(zip(starts, ends, strict=True))
         ]
-        WORKERS.run(tasks)
+        WORKERS.run(tasks, blocks.stop)
         return sum(failed)
 
     def to_blocks(self, array: Any, name: str) -> np.ndarray:
@@ -342,10 +347,10 @@ class NativeProgram(GraphProgram):
             return 0
         tables = pointers(addresses[: len(inputs)]), pointers(addresses[len(inputs) :])
         state = np.zeros(blocks * self.lanes, np.int64)
-        memory = made.memory()
         status_address = state.__array_interface__["data"][0]
-        failed = made.call["blocked"](*tables, status_address, 0, blocks, memory[1])
-        made.give_back(memory)
+        failed = 0
+        for a, b, memory in Blocks(made, 1)(0, blocks):
+            failed += made.call["blocked"](*tables, status_address, a, b, memory)
         return failed
 
 

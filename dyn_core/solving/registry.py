@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import threading
-import warnings
 from collections.abc import Callable, Iterator
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
@@ -13,7 +12,13 @@ from typing import Any
 
 import pluggy
 
-from dyn_core.errors import PluginError, SignatureError, SolverNotFound, unknown_name
+from dyn_core.errors import (
+    PluginError,
+    SignatureError,
+    SolverNotFound,
+    unknown_name,
+    warn,
+)
 from dyn_core.problems import Signature
 from dyn_core.problems.system import SystemKind
 from dyn_core.solving import hookspecs, offers
@@ -89,7 +94,7 @@ class Registry:
         """Keep what a plugin did wrong and warn of it, once."""
         if str(error) not in map(str, self.failures):
             self.failures.append(error)
-            warnings.warn(f"{LEFT_OUT}: {error}", RuntimeWarning, stacklevel=3)
+            warn(f"{LEFT_OUT}: {error}", stacklevel=3)
 
     def register(self, plugin: Any, who: str | None = None) -> None:
         """Take a module or object with hook implementations.

@@ -5,6 +5,7 @@ import functools
 import importlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -253,11 +254,14 @@ def test_a_store_that_fails_leaves_nothing(folder, monkeypatch, fault):
             raise error
 
         monkeypatch.setattr(os, "replace", fails)
-    wanted = pytest.raises(KeyboardInterrupt)
-    if fault != "interrupted":
-        wanted = pytest.warns(RuntimeWarning, match="a compiled kernel is not kept")
-    with wanted:
-        cache.store("key", {}, b"code")
+    if fault == "interrupted":
+        with pytest.raises(KeyboardInterrupt):
+            cache.store("key", {}, b"code")
+    else:
+        with pytest.warns(RuntimeWarning, match="kernels are not kept") as said:
+            for _ in range(3):
+                cache.store("key", {}, b"code")
+        assert len(said) == 1
     assert not [path for path in folder.iterdir() if path.suffix == ".new"]
 
 
@@ -271,6 +275,39 @@ def test_a_damaged_entry_that_cannot_be_removed_is_not_used(folder, monkeypatch)
 
     monkeypatch.setattr(Path, "unlink", refused)
     assert cache.load("key") is None
+
+
+def test_what_an_ended_process_left_is_removed(folder):
+    """A file that was being written an hour ago; one of another process stays."""
+    cache.store("first", {}, b"code")
+    for name, age in (("old.new", 4000.0), ("young.new", 10.0)):
+        (folder / name).write_bytes(b"half an entr")
+        os.utime(folder / name, (time.time() - age, time.time() - age))
+    (folder / "a folder.obj").mkdir()
+    cache._since.clear()
+    cache.store("second", {}, b"code")
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == ["a folder.obj", "first.obj", "second.obj", "young.new"]
+
+
+def test_a_folder_that_goes_away_costs_one_warning(folder):
+    """Programs are built all the same."""
+    cache.store("first", {}, b"code")
+    shutil.rmtree(folder)
+    with pytest.warns(RuntimeWarning, match="kernels are not kept") as said:
+        for name in ("gravity", "rnea"):
+            assert _build(name)._kernels["scalar"].compiled
+    assert len(said) == 1
+
+
+def test_where_warnings_are_errors_they_are_printed(homeless, capsys):
+    """`python -W error` ends no build because nothing can be kept."""
+    cache._warn_off.cache_clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for name in ("gravity", "rnea"):
+            assert _build(name)._kernels["scalar"].compiled
+    assert capsys.readouterr().err.count("warning: compiled kernels are not kept") == 1
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")

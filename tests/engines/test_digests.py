@@ -17,6 +17,7 @@ LLVM = "dyn_core.engines.llvm"
 
 # Modules of the llvm folder, and what the writers import, that shape no code.
 NOT_WRITERS = {
+    f"{LLVM}.blocks": "calls kernels, block by block",
     f"{LLVM}.cache": "keeps bytes as they are",
     f"{LLVM}.fingerprint": "digests code; a wrong digest is another key, not other code",
     f"{LLVM}.threads": "runs kernels, and locks",

@@ -229,7 +229,7 @@ def test_unknown_parameters_and_choices_are_refused(arm):
         dyn.solver("rnea").build(arm, speed="high")
     with pytest.raises(dyn.UnsupportedError, match="valid: plain, graph, native"):
         dyn.solver("rnea").build(arm, engine="steam")
-    with pytest.raises(dyn.ModelError, match="no link is called ''"):
+    with pytest.raises(dyn.UnsupportedError, match="give frame=, the name of a link"):
         dyn.solver("jacobian").build(arm)
 
 

@@ -120,7 +120,7 @@ def test_workers_hand_errors_back():
 
     done = []
     with pytest.raises(RuntimeError, match="from a worker"):
-        WORKERS.run([fail, lambda: done.append(1)])
+        WORKERS.run([fail, lambda: done.append(1)], lambda: None)
     assert done == [1]
 
 

@@ -13,18 +13,19 @@ import json
 import os
 import stat
 import tempfile
-import warnings
+import time
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from dyn_core.errors import SettingError
+from dyn_core.errors import SettingError, warn
 
 FOLDER = "DYN_CACHE_DIR"  # environment: where to keep entries; "off" for nowhere
 LIMIT = "DYN_CACHE_LIMIT"  # environment: bound on the folder [MB]
 _MAGIC = b"dyn object 2\n"
 _DIGEST_SIZE = 32
+_LEFT = 3600.0  # age at which an unfinished entry is a leftover [s]
 _since: dict[Path, int] = {}  # bytes written since a folder was looked through
 
 
@@ -51,11 +52,7 @@ def folder() -> Path | None:
 @cache
 def _warn_off(path: str, why: str) -> None:
     """Say once that nothing is kept, and why."""
-    warnings.warn(
-        f"compiled kernels are not kept: {path}: {why}; {FOLDER} names another folder",
-        RuntimeWarning,
-        stacklevel=2,
-    )
+    warn(f"compiled kernels are not kept: {path}: {why}; {FOLDER} names another folder")
 
 
 @cache
@@ -121,9 +118,7 @@ def store(key: str, note: dict[str, Any], code: bytes) -> None:
             _since[home] = 0
             _bound(home)
     except OSError as error:
-        warnings.warn(
-            f"a compiled kernel is not kept: {error}", RuntimeWarning, stacklevel=2
-        )
+        _warn_off(str(home), error.strerror or str(error))
 
 
 def _open_at_once(path: str, flags: int) -> int:
@@ -162,18 +157,20 @@ def limit() -> int:
 
 
 def _bound(home: Path) -> None:
-    """Remove the least recently used entries beyond the bound."""
-    entries = []
+    """Remove leftovers, and the least recently used entries beyond the bound."""
+    entries, old = [], time.time() - _LEFT
     for item in os.scandir(home):
         if item.name.endswith((".obj", ".new")):
             try:
                 state = item.stat()
             except FileNotFoundError:
                 continue  # another process removed it
-            entries.append((state.st_mtime, state.st_size, item.path))
-    total = sum(size for _, size, _ in entries)
-    for _, size, path in sorted(entries):
-        if total <= limit():
+            left = item.name.endswith(".new") and state.st_mtime < old
+            entries.append((not left, state.st_mtime, state.st_size, item.path))
+    total = sum(size for _, _, size, _ in entries)
+    for kept, _, size, path in sorted(entries):
+        if kept and total <= limit():
             break
-        Path(path).unlink(missing_ok=True)
-        total -= size
+        with suppress(OSError):  # another process removed it, or it is a folder
+            os.unlink(path)
+            total -= size

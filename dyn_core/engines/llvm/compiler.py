@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from sys import stderr
@@ -16,9 +15,11 @@ from typing import Any
 
 from dyn_core.engines.llvm.fingerprint import of_code
 from dyn_core.engines.llvm.threads import Lock
-from dyn_core.errors import CompileError
+from dyn_core.errors import CompileError, SettingError, warn
 
 SWITCH = "DYN_NATIVE"  # environment: off forbids machine code
+_OFF = ("off", "0", "no", "false")
+_ON = ("on", "1", "yes", "true", "")
 _PATIENCE = 1.0  # a build that takes longer reports so [s]
 # Modules that decide what code is written: all whose change makes other kernels. That
 # none is left out is tested in tests/engines/test_digests.py.
@@ -63,9 +64,17 @@ class Machine:
 
 @cache
 def missing() -> str:
-    """Return why there is no machine code here; empty where there is."""
-    if os.environ.get(SWITCH, "").lower() in ("off", "0", "no", "false"):
+    """Return why there is no machine code here; empty where there is.
+
+    Raises:
+        SettingError: DYN_NATIVE is neither on nor off.
+    """
+    setting = os.environ.get(SWITCH, "")
+    if setting.lower() in _OFF:
         return f"{SWITCH} is off"
+    if setting.lower() not in _ON:
+        message = f"{SWITCH} must be on or off, got '{setting}'"
+        raise SettingError(message, SWITCH)
     try:
         import llvmlite
         import llvmlite.binding as llvm
@@ -89,11 +98,7 @@ def missing() -> str:
 @cache
 def warn_missing() -> None:
     """Say once that Programs run without machine code."""
-    warnings.warn(
-        f"Programs run on engine 'graph', some hundred times slower: {missing()}",
-        RuntimeWarning,
-        stacklevel=2,
-    )
+    warn(f"Programs run on engine 'graph', some hundred times slower: {missing()}")
 
 
 @cache
@@ -203,11 +208,13 @@ def progress(
             report(f"\r{what} ... {monotonic() - start:.0f} s")
 
     thread = threading.Thread(target=watch, daemon=True)
-    thread.start()
+    with suppress(RuntimeError):  # no more threads here: then nothing is reported
+        thread.start()
     try:
         yield
     finally:
         ended.set()
-        thread.join()
+        if thread.ident is not None:
+            thread.join()
         if reported:
             report(f"\r{what}: {monotonic() - start:.1f} s\n")

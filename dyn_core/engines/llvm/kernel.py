@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from time import perf_counter
 from typing import Any
 from weakref import WeakValueDictionary
@@ -14,6 +15,7 @@ import numpy as np
 from dyn_core.engines.graph.graph import Graph
 from dyn_core.engines.llvm import cache, compiler
 from dyn_core.engines.llvm.kernel_ir import KernelIR, batch_kernel, scalar_kernel
+from dyn_core.engines.llvm.threads import LONG_TASKS
 
 VARIANTS = ("scalar", "batch")
 _P, _I = ctypes.c_void_p, ctypes.c_int64
@@ -32,7 +34,8 @@ class Kernel:
         addresses: Of its functions.
         call: Its functions, called without the GIL.
         scratch: Bytes of scratch memory a call needs.
-        steps: Operations a row takes.
+        steps: Operations of a row, those of a loop counted once.
+        rounds: How often a loop runs them at most.
         size: Bytes of object code.
         seconds: What it took to compile or load it.
         compiled: Whether it was compiled now, not found on disk.
@@ -40,7 +43,8 @@ class Kernel:
 
     def __init__(self, code: bytes, note: dict[str, Any]) -> None:
         self._loaded = compiler.Loaded(code)
-        self.scratch, self.steps = note["scratch"], note["steps"]
+        self.scratch = note["scratch"]
+        self.steps, self.rounds = note["steps"], note["rounds"]
         self.size, self.seconds, self.compiled = len(code), 0.0, False
         names = note["entries"]
         self.addresses = {name: self._loaded.address(name) for name in names}
@@ -101,11 +105,13 @@ def get(
     if entry is None:
         with compiler.progress(f"compiling {what}"):
             written = write(graph(), sizes, variant)
-            code = compiler.compile_ir(written.ir)
+            compile_it = partial(compiler.compile_ir, written.ir)
+            code = LONG_TASKS.result(full, compile_it)
         note = {
             "entries": written.entries,
             "scratch": written.scratch,
             "steps": written.steps,
+            "rounds": _most_rounds(graph()),
         }
         cache.store(full, note, code)
     else:
@@ -113,6 +119,12 @@ def get(
     kernel = _known[full] = Kernel(code, note)
     kernel.seconds, kernel.compiled = perf_counter() - start, entry is None
     return kernel
+
+
+def _most_rounds(graph: Graph) -> int:
+    """Return how often the loops of a Graph repeat what is in them, at most."""
+    loops = [node.data for node in graph.nodes if node.op == "loop"]
+    return max((x.max * _most_rounds(x.body) for x in loops), default=1)
 
 
 def forget() -> None:

@@ -6,14 +6,13 @@ plane is (x, y) with y upwards; angles turn from x to y. A link may have mass it
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 
-from dyn_core.errors import ModelError
+from dyn_core.errors import ModelError, warn
 from dyn_core.planar.chain.arguments import (
     angle_limits,
     by_joint,
@@ -131,7 +130,7 @@ class Constraints:
                 )
             if abs(size - 1) > 1e-9:
                 message = f"s[{i}] has length {size:.6g}; it was normalised"
-                warnings.warn(message, RuntimeWarning, stacklevel=3)
+                warn(message, stacklevel=3)
             normals[i] = (row[0] / size, row[1] / size)
         on = joint_flags(active, n)
         if n and on[-1]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import copy
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from dyn_core.errors import NonFiniteError, SettingError, ShapeError
+from dyn_core.errors import NonFiniteError, SettingError, ShapeError, warn
 from dyn_core.planar.chain.chain import ChainModel
 from dyn_core.planar.chain.geometry import (
     ChainState,
@@ -279,4 +278,4 @@ def check_times(dt: float, window: float | None) -> None:
         )
     if window < 5 * dt:
         message = f"window = {window} is below 5 dt = {5 * dt}: errors will ring"
-        warnings.warn(message, RuntimeWarning, stacklevel=3)
+        warn(message, stacklevel=3)
