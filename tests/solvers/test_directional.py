@@ -93,12 +93,12 @@ def test_parameters_cost_what_they_influence():
     bare = cost([])
     near, far = cost(["b2.mass"]) - bare, cost(["b12.mass"]) - bare
     assert 0 < near < far / 3
-    sizes = (4, 8, 16, 32)
+    sizes = (4, 8, 16)
     counts = []
     for n in sizes:
         paths = [f"b{k}.mass" for k in range(1, n + 1)]
         counts.append(_operations(_build("parameter_jacobian", chain(n), paths=paths)))
-    assert 1.5 < fit_order(sizes, counts) < 2.1
+    assert 1.4 < fit_order(sizes, counts) < 2.1
 
 
 def test_seeds_are_zero_where_the_source_says():
