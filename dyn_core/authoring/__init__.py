@@ -10,7 +10,7 @@ Vectors and matrices: Vector, Matrix, Symmetric, Factored, skew, cross3, total,
     rotation_rates.
 Spatial values: Motion, Force, Transform, MotionSubspace, ForceSubspace, RigidInertia,
     ArticulatedInertia, VelocityProduct, cross, cross_motion, cross_force.
-Coordinates of a robot: split_q, split_v, join_v, join_force, join_slopes,
+Coordinates of a robot: split_q, split_v, join_v, join_force, join_matrix, join_slopes,
     joint_factors, advance, position_rate, rate_in_initial_axes, with_parameters,
     ClusterJoint, cluster_joints.
 Passive joint forces: resistance, without_springs, friction_force, friction_slope,
@@ -26,6 +26,7 @@ from dyn_core.contact.stepping.contact_model import ContactModel
 from dyn_core.model.coordinates import (
     advance,
     join_force,
+    join_matrix,
     join_slopes,
     join_v,
     joint_factors,
@@ -150,6 +151,7 @@ __all__ = [
     "has_slope",
     "hookimpl",
     "join_force",
+    "join_matrix",
     "join_slopes",
     "join_v",
     "joint_factors",

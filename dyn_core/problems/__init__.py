@@ -4,6 +4,12 @@ Those of planar chains and tasks stand in dyn_core.planar.problems.
 """
 
 from dyn_core.errors import SignatureError, unknown_name
+from dyn_core.problems.closed_robots import (
+    INDEPENDENT_BIAS,
+    INDEPENDENT_GRAVITY,
+    INDEPENDENT_INERTIA,
+    LOOP_REACTIONS,
+)
 from dyn_core.problems.constraints import (
     CONSTRAINT_JACOBIAN,
     CROSS_RESPONSE,
@@ -92,6 +98,9 @@ PROBLEMS: tuple[Signature, ...] = (
     HYBRID_STEP,
     ID_DERIVATIVES,
     ID_DIRECTIONAL,
+    INDEPENDENT_BIAS,
+    INDEPENDENT_GRAVITY,
+    INDEPENDENT_INERTIA,
     INERTIAL_FORCE,
     INVERSE_DYNAMICS,
     JACOBIAN,
@@ -100,6 +109,7 @@ PROBLEMS: tuple[Signature, ...] = (
     LOOP_FORWARD_DYNAMICS,
     LOOP_HYBRID_DYNAMICS,
     LOOP_INVERSE_DYNAMICS,
+    LOOP_REACTIONS,
     MASS_MATRIX,
     MASS_MATRIX_INVERSE,
     MOMENTUM,
@@ -162,6 +172,9 @@ __all__ = [
     "HYBRID_STEP",
     "ID_DERIVATIVES",
     "ID_DIRECTIONAL",
+    "INDEPENDENT_BIAS",
+    "INDEPENDENT_GRAVITY",
+    "INDEPENDENT_INERTIA",
     "INERTIAL_FORCE",
     "INVERSE_DYNAMICS",
     "JACOBIAN",
@@ -171,6 +184,7 @@ __all__ = [
     "LOOP_FORWARD_DYNAMICS",
     "LOOP_HYBRID_DYNAMICS",
     "LOOP_INVERSE_DYNAMICS",
+    "LOOP_REACTIONS",
     "MASS_MATRIX",
     "MASS_MATRIX_INVERSE",
     "MOMENTUM",

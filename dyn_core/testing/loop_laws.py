@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -53,6 +54,13 @@ def _movable(A: np.ndarray) -> bool:
     return bool(np.abs(A).max(initial=0.0) > 1e-3)
 
 
+def _closed_rates(case: Case) -> Case:
+    """Return a case with a rod at a velocity that keeps the rod's length."""
+    A = case.other("loop_constraints")(case.q, case.qd)[1]
+    case.qd = case.qd - np.linalg.pinv(A) @ (A @ case.qd)
+    return case
+
+
 def constraints_have_their_rates(case: Case) -> Pairs:
     """A qd = df/dt,   bias = d(A qd)/dt at constant qd"""
     case = with_rod(case)
@@ -82,7 +90,7 @@ def loops_obey_the_kkt_system(case: Case) -> Pairs:
 
 def hybrid_loops_obey_the_kkt_system(case: Case) -> Pairs:
     """tau_u and lambda cause qdd_u; all of it fulfils H qdd + C = tau + A.T lambda"""
-    case = with_rod(case)
+    case = _closed_rates(with_rod(case))
     H, C, f, A, bias = _system(case)
     yield f, np.zeros(len(f))
     names = list(case.model.joint_names)[:-1]
@@ -102,7 +110,7 @@ def hybrid_loops_obey_the_kkt_system(case: Case) -> Pairs:
 
 def inverse_undoes_loops(case: Case) -> Pairs:
     """Forces of all joints but one reproduce the motion of forward dynamics"""
-    case = with_rod(case)
+    case = _closed_rates(with_rod(case))
     H, C, f, A, _ = _system(case)
     yield f, np.zeros(len(f))
     single = [n for n in case.model.joint_names if case.width(n) == 1]
@@ -120,7 +128,7 @@ def inverse_undoes_loops(case: Case) -> Pairs:
 
 def friction_enters_loops(case: Case) -> Pairs:
     """joint_friction=True takes damping and dry friction from tau, in every solver"""
-    case = with_rod(case)
+    case = _closed_rates(with_rod(case))
     H, C, _, A, _ = _system(case)
     if not _movable(A):
         yield C, C
@@ -149,7 +157,85 @@ def friction_enters_loops(case: Case) -> Pairs:
         yield H @ qdd + C + friction, tau + A.T @ x
 
 
+def forces_of_loops_and_joints_balance(case: Case) -> Pairs:
+    """qdd, lambda of forward dynamics;  f those of the tree pushed by the loops"""
+    case = _closed_rates(with_rod(case))
+    A = _system(case)[3]
+    if not _movable(A):
+        return
+    state = case.q, case.qd, case.qdd
+    result = case.program(inputs=["f_ext"])(*state, case.f_ext)
+    forward = case.other("loop_forward_dynamics", inputs=["f_ext"])
+    wanted = forward(*state, case.f_ext)
+    yield result.qdd, wanted.qdd
+    yield result.lambda_, wanted.lambda_
+    yield np.linalg.norm(result.f_loop[0, 3:]), abs(result.lambda_[0])
+    frame, pushed = case.model.frame(case.frame), case.f_ext.copy()
+    J = case.other("jacobian", frame=case.frame)(case.q)
+    link = np.linalg.lstsq(J.T, A[0] * result.lambda_[0], rcond=None)[0]
+    if np.abs(J.T @ link - A[0] * result.lambda_[0]).max() > 1e-9:
+        return
+    yield link.shape, (6,)
+    pushed[frame.body - 1] += np.asarray(frame.X).T @ link
+    open_tree = Case(case.solver, case.model.without_loops(), case.engine, case.rng)
+    tree = open_tree.other("rnea", inputs=["f_ext"])
+    yield tree(case.q, case.qd, result.qdd, pushed), case.qdd
+
+
+def _independent(case: Case) -> tuple[Case, dict[str, list[tuple[str, int]]], Any]:
+    """Return a case with a rod, all coordinates but one as independent ones, and A."""
+    case = _closed_rates(with_rod(case))
+    A = _system(case)[3]
+    model, left_out = case.model, int(np.abs(A[0]).argmax())
+    chosen = [
+        (name, k)
+        for name in model.joint_names
+        for k in range(case.width(name))
+        if model.v_slice(name).start + k != left_out
+    ]
+    return case, {"independent": chosen}, A
+
+
+def independent_inertia_is_projected(case: Case) -> Pairs:
+    """H_y = G.T H G,   A G = 0,   y of G yd is yd"""
+    case, chosen, A = _independent(case)
+    if not _movable(A):
+        return
+    H_y, G = case.program(**chosen)(case.q)
+    yield H_y, G.T @ case.other("crba")(case.q) @ G
+    yield A @ G, np.zeros((1, G.shape[1]))
+    yield np.delete(G, int(np.abs(A[0]).argmax()), axis=0), np.eye(G.shape[1])
+
+
+def independent_bias_agrees_with_forward_dynamics(case: Case) -> Pairs:
+    """H_y ydd + C_y = G.T tau"""
+    case, chosen, A = _independent(case)
+    if not _movable(A):
+        return
+    bias = case.program(inputs=["f_ext"], **chosen)(case.q, case.qd, case.f_ext)
+    H_y, G = case.other("loop_independent_inertia", **chosen)(case.q)
+    forward = case.other("loop_forward_dynamics", inputs=["f_ext"])
+    qdd = forward(case.q, case.qd, case.qdd, case.f_ext)[0]
+    y = np.delete(np.arange(case.model.nv), int(np.abs(A[0]).argmax()))
+    yield H_y @ qdd[y] + bias, G.T @ case.qdd
+
+
+def independent_gravity_is_projected(case: Case) -> Pairs:
+    """g_y = G.T gravity = C_y at rest"""
+    case, chosen, A = _independent(case)
+    if not _movable(A):
+        return
+    got = case.program(**chosen)(case.q)
+    _, G = case.other("loop_independent_inertia", **chosen)(case.q)
+    yield got, G.T @ case.other("gravity")(case.q)
+    yield got, case.other("loop_independent_bias", **chosen)(case.q, 0 * case.qd)
+
+
 LAWS: dict[Signature, tuple[Callable[[Case], Pairs], ...]] = {
+    kinds.LOOP_REACTIONS: (forces_of_loops_and_joints_balance,),
+    kinds.INDEPENDENT_INERTIA: (independent_inertia_is_projected,),
+    kinds.INDEPENDENT_BIAS: (independent_bias_agrees_with_forward_dynamics,),
+    kinds.INDEPENDENT_GRAVITY: (independent_gravity_is_projected,),
     kinds.LOOP_CONSTRAINTS: (constraints_have_their_rates,),
     kinds.LOOP_FORWARD_DYNAMICS: (
         loops_obey_the_kkt_system,

@@ -4,7 +4,11 @@ from dyn_core.authoring import TracedSolver, Vector, hookimpl, without_springs
 from dyn_core.errors import UnsupportedError
 from dyn_core.problems import FORWARD_DYNAMICS, HYBRID_DYNAMICS_MASKED, INVERSE_DYNAMICS
 from dyn_plugins.dynamics.hybrid import prescribed_coordinates
-from dyn_plugins.loops.loops import constrained_hybrid, loop_forward_dynamics
+from dyn_plugins.loops.loops import (
+    constrained_hybrid,
+    loop_forward_dynamics,
+    require_closed,
+)
 
 DRIFT = 20.0  # Baumgarte's rates where a simulation asks for nothing else [1/s]
 
@@ -25,7 +29,7 @@ def aba_loops(model, q, qd, tau, f_ext, alpha, beta):
     return loop_forward_dynamics(smooth, q, qd, tau, f_ext, alpha, beta)[0]
 
 
-def rnea_loops(model, q, qd, qdd, f_ext, active):
+def rnea_loops(model, q, qd, qdd, f_ext, active, residual):
     """Return the joint forces of a motion of a robot with loops: motors only.
 
         tau_u of loop_hybrid_dynamics for qdd_u of the active joints and tau_v = 0
@@ -36,30 +40,41 @@ def rnea_loops(model, q, qd, qdd, f_ext, active):
 
     Args:
         active: Names of the joints that have motors; None: all that are not `passive`.
+        residual: How far q and qd may leave a row open [m | rad, and by s]; None: not
+            checked, for measured states.
 
     Returns:
         Joint forces tau, nv, zero for passive joints [N·m | N].
 
     Source: KIM-3.3 (70)-(80).
     """
-    names = _motors(model, active)
-    mask = prescribed_coordinates(model, names if model.loops else model.joint_names)
+    mask = motor_coordinates(model, active)
     smooth, none = without_springs(model.without_friction()), Vector.zeros(model.nv)
-    return constrained_hybrid(smooth, q, qd, mask, qdd, none, f_ext, (0.0, 0.0))[0]
+    tau, _, _, rows = constrained_hybrid(
+        smooth, q, qd, mask, qdd, none, f_ext, (0.0, 0.0)
+    )
+    require_closed(rows, residual, ("q", "qd"))
+    return tau
 
 
-def _motors(model, active):
-    """Return the names of the joints that have motors."""
-    return model.active_joints if active is None else active
+def motor_coordinates(model, active):
+    """Return by coordinate whether it has a motor; all have without loops.
+
+    Args:
+        model: Robot.
+        active: Names of the joints that have motors; None: all that are not `passive`.
+    """
+    names = model.active_joints if active is None else active
+    return prescribed_coordinates(model, names if model.loops else model.joint_names)
 
 
-def _motor_sizes(model, options):
+def motor_sizes(model, options, name="rnea_loops"):
     """Refuse more motors than freedoms: their forces would not be unique."""
     m = sum(loop.rows for loop in model.loops)
-    motors = sum(prescribed_coordinates(model, _motors(model, options["active"])))
+    motors = sum(motor_coordinates(model, options["active"]))
     if m and motors > model.nv - m:
         raise UnsupportedError(
-            f"rnea_loops: {motors} active coordinates for {model.nv - m} freedoms"
+            f"{name}: {motors} active coordinates for {model.nv - m} freedoms"
             f" ({model.nv} coordinates, {m} rows); valid: `passive: true` in the"
             " sidecar for joints without a motor, or loop_inverse_least"
         )
@@ -99,8 +114,8 @@ def dyn_solvers():
             "rnea_loops",
             INVERSE_DYNAMICS,
             rnea_loops,
-            options={"active": None},
-            sizes=_motor_sizes,
+            options={"active": None, "residual": None},
+            sizes=motor_sizes,
             by_joint=False,
             closes_loops=True,
         ),

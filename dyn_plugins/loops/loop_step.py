@@ -16,6 +16,7 @@ from dyn_plugins.dynamics._articulated import (
     articulated_joints,
 )
 from dyn_plugins.kinematics.motion import outward
+from dyn_plugins.loops._dense import DenseLoops, needs_dense
 from dyn_plugins.loops._loop_rows import rows_of
 from dyn_plugins.loops._rank import factored_delassus
 from dyn_plugins.loops.loops import constraint_forces
@@ -46,10 +47,17 @@ def projected_euler(
     if not model.loops:
         return q, qd
     model = with_parameters(model, time_after(model, dt))  # the end's driven places
-    still = Vector.zeros(model.nv)
-    rows = rows_of(model, q, qd, still)
-    motion = split_q(model, q), split_v(model, qd), split_v(model, still)
-    X, S, _, _ = outward(model, *motion, Motion.zero())
+    rows = rows_of(model, q, qd, Vector.zeros(model.nv))
+    correction = _dense(model, q, rows) if needs_dense(model) else _tree(model, q, rows)
+    shift = correction([-row.f for row in rows])
+    rate = correction([-row.rate for row in rows])
+    return model.normalize(model.integrate(q, shift)), qd + rate
+
+
+def _tree(model, q, rows):
+    """Return the function of residuals that gives the change which makes them."""
+    still = split_v(model, Vector.zeros(model.nv))
+    X, S, _, _ = outward(model, split_q(model, q), still, still, Motion.zero())
     joints, _ = articulated_joints(model, X, S)
     factors = factored_delassus(model, joints, rows)
 
@@ -58,9 +66,14 @@ def projected_euler(
         push = [-f for f in forces]
         return join_v(model, accelerations_from_forces(model, joints, pulls, push).qdd)
 
-    shift = correction([-row.f for row in rows])
-    rate = correction([-row.rate for row in rows])
-    return model.normalize(model.integrate(q, shift)), qd + rate
+    return correction
+
+
+def _dense(model, q, rows):
+    """Return the same for a robot in which loops move a body without inertia."""
+    loops = DenseLoops(model, q, rows, [False] * model.nv)
+    none = Vector.zeros(model.nv)
+    return lambda residuals: loops.solve(none, Vector(residuals))[0]
 
 
 @hookimpl

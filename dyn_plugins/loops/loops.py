@@ -3,7 +3,8 @@
     H qdd + C = tau + A.T lambda,   A qdd + dA/dt qd = 0
 
 Nothing of size nv is factored: rows of A are forces on bodies, whose responses come
-from the articulated inertias of the tree; only A H^-1 A.T (m x m) is.
+from the articulated inertias of the tree; only A H^-1 A.T (m x m) is. Robots in which
+loops move a body without inertia take dense algebra (_dense.py).
 """
 
 from dyn_core.authoring import (
@@ -13,15 +14,18 @@ from dyn_core.authoring import (
     Motion,
     TracedSolver,
     Vector,
+    absolute,
     hookimpl,
     join_force,
     join_v,
+    logical_not,
+    require,
     resistance,
     split_q,
     split_v,
     where,
 )
-from dyn_core.errors import UnsupportedError
+from dyn_core.errors import InfeasibleError, UnsupportedError
 from dyn_core.problems import (
     LOOP_CONSTRAINTS,
     LOOP_FORWARD_DYNAMICS,
@@ -42,6 +46,7 @@ from dyn_plugins.dynamics.hybrid import (
 )
 from dyn_plugins.dynamics.rnea import rnea
 from dyn_plugins.kinematics.motion import outward
+from dyn_plugins.loops._dense import dense_hybrid, needs_dense
 from dyn_plugins.loops._loop_rows import jacobian_of, rows_of
 from dyn_plugins.loops._rank import (
     RANK,
@@ -86,6 +91,8 @@ def constrained_hybrid(model, q, qd, prescribed, qdd, tau, f_ext, rates):
 
     Source: KIM-3.2 (67)-(69), KIM-3.3 (70)-(80).
     """
+    if needs_dense(model):
+        return dense_hybrid(model, q, qd, prescribed, qdd, tau, f_ext, rates)
     tau, qdd = hybrid_from_mask(model, q, qd, prescribed, qdd, tau, f_ext)
     rows = rows_of(model, q, qd, qdd)
     motion = split_q(model, q), split_v(model, qd), split_v(model, qdd)
@@ -165,23 +172,48 @@ def loop_constraints(model, q, qd):
     return f, jacobian_of(model, q, rows), bias
 
 
-def loop_inverse_dynamics(model, q, qd, qdd, tau_p, f_ext, active):
+def require_closed(rows, residual, what=("q", "qd", "qdd")):
+    """Demand that a motion leaves no row open by more than a residual.
+
+    Args:
+        rows: LoopRows of the motion.
+        residual: What is allowed [m | rad, and by s, s²]; None: nothing is demanded.
+        what: Which of q, qd and qdd are looked at.
+    """
+    for row in rows if residual is not None else ():
+        sizes = {"q": row.f, "qd": row.rate, "qdd": row.acceleration}
+        for name in what:
+            item = (
+                f"{row.name}: {name} opens it by more than residual={residual:g};"
+                " dyn_core.simulation.loop_report says by how much; valid: close_loops"
+                " and close_rates make states that fit, residual=None skips the check"
+            )
+            require(
+                logical_not(absolute(sizes[name]) > residual), InfeasibleError, item
+            )
+
+
+def loop_inverse_dynamics(model, q, qd, qdd, tau_p, f_ext, active, residual):
     """Return the forces of active joints that cause a motion of a robot with loops.
 
         A_p.T lambda = tau_pr - tau_p,   tau_a = tau_ar - A_a.T lambda
 
     with tau_r of the open tree: as many rows as passive coordinates, A_p regular. q, qd
-    and qdd must fulfil the constraints. A_p without full rank is a SingularError.
+    and qdd must fulfil the constraints: a row that they open is an InfeasibleError. A_p
+    without full rank is a SingularError.
 
     Inputs and outputs: those of LOOP_INVERSE_DYNAMICS.
 
     Args:
         active: Names of the joints that have motors.
+        residual: How far q, qd and qdd may leave a row open [m | rad, and by s, s²];
+            None: not checked.
 
     Source: KIM-3.1 (56)-(62), case 1.
     """
     motors = prescribed_coordinates(model, active)
     rows = rows_of(model, q, qd, qdd)
+    require_closed(rows, residual)
     A = jacobian_of(model, q, rows)
     motion = split_q(model, q), split_v(model, qd), split_v(model, qdd)
     open_tau = join_force(model, rnea(model, *motion, f_ext))
@@ -256,7 +288,7 @@ def dyn_solvers():
             "loop_inverse_dynamics",
             LOOP_INVERSE_DYNAMICS,
             loop_inverse_dynamics,
-            options={"active": ()},
+            options={"active": (), "residual": 1e-6},
             by_joint=False,
             sizes=_square_sizes,
         ),

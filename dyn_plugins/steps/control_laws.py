@@ -30,13 +30,19 @@ def computed_torque(
 
     Source: KIM-2.1 for ID; M. Spong et al., Robot Modeling and Control, section 8.3.
     """
+    e = position_error(model, q, q_ref, wrap)
+    return inverse_dynamics(q, qd, qdd_ref + kd * (qd_ref - qd) + kp * e, None)
+
+
+def position_error(model, q, q_ref, wrap):
+    """Return q_ref (-) q, nv, wrapped to [-pi, pi) for the joints of some names."""
     e = list(model.difference(q, q_ref))
     for name in wrap:
         if model.joint_kind(name) not in ("revolute", "continuous"):
             raise ModelError(f"wrap: joint '{name}' does not turn about one axis", name)
         index = model.v_slice(name).start
         e[index] = wrapped(e[index])
-    return inverse_dynamics(q, qd, qdd_ref + kd * (qd_ref - qd) + kp * Vector(e), None)
+    return Vector(e)
 
 
 def gravity_compensation(model, q, qd, kd, inverse_dynamics):

@@ -1,0 +1,128 @@
+"""Equations of motion with loops where the tree's inertia is singular: dense algebra.
+
+Not a solver: those of loops share it, for robots in which a body without inertia is
+moved by loops alone. H of the tree is singular then, the equations with the loops are
+not: adding A.T k (A qdd - wanted) = 0 to the first makes H + A.T k A regular.
+"""
+
+from dyn_core.authoring import (
+    Factored,
+    Matrix,
+    Vector,
+    join_force,
+    join_matrix,
+    resistance,
+    split_q,
+    split_v,
+    where,
+)
+from dyn_plugins.dynamics.crba import crba
+from dyn_plugins.dynamics.rnea import rnea
+from dyn_plugins.loops._loop_rows import jacobian_of, rows_of
+from dyn_plugins.loops._rank import dependence_items, gradient_slopes, pivot_floors
+
+PIVOT = 1e-13  # a pivot of H + A.T k A below this part of its diagonal is zero
+
+
+def needs_dense(model):
+    """Return whether a joint of a robot with loops has no inertia along it."""
+    return bool(model.loops) and bool(getattr(model, "without_inertia", ()))
+
+
+class DenseLoops:
+    """H qdd - A.T lambda = push, A qdd = wanted, factored.
+
+        K = H + A.T k A,   p = push + A.T k wanted
+        lambda = (A K^-1 A.T)^-1 (wanted - A K^-1 p),   qdd = K^-1 (p + A.T lambda)
+
+    Coordinates with a prescribed acceleration have no part in it. A joint without
+    inertia that no loop moves, and a dependent row, are SingularErrors.
+
+    Args:
+        model: Robot.
+        q: Joint positions, nq.
+        rows: LoopRows.
+        prescribed: By coordinate: condition that its acceleration is prescribed.
+
+    Attributes:
+        H, A: Joint-space inertia, nv x nv, and Jacobian, m x nv, of the whole robot.
+
+    Source: KIM-3.2 (67)-(69), with the constraints added to the inertia.
+    """
+
+    def __init__(self, model, q, rows, prescribed):
+        self.H = join_matrix(model, crba(model, split_q(model, q)))
+        self.A, self.prescribed = jacobian_of(model, q, rows), prescribed
+        n, m = range(model.nv), range(len(rows))
+        self.free = Matrix(
+            [where(prescribed[j], 0.0, self.A[k, j]) for j in n] for k in m
+        )
+        slopes = gradient_slopes(model, q, rows, self.free)
+        size = sum((self.H[j, j] for j in n), 0.0)
+        self.k = Vector(_stiffness(size, slope) for slope in slopes)
+        K = Matrix([self._entry(i, j, m) for j in n] for i in n)
+        floors = [PIVOT * K[j, j] for j in n]
+        names = [""] * model.nv
+        for i in model.independent:
+            what = "nothing has inertia along it, and no loop moves it here"
+            for j in range(*model.v_slices[i].indices(model.nv)):
+                names[j] = f"joint {model.names[i]}: {what}"
+                if model.names[i] in model.without_inertia:
+                    floors[j] = floors[j] + PIVOT * size
+        self.K = Factored(K, floors, names)
+        answers = [self.K.solve(row) for row in self.free.rows]
+        G = Matrix(
+            [Vector(self.free.rows[a]) @ answers[max(a, b)] for b in m] for a in m
+        )
+        squares = [Vector(row) @ Vector(row) for row in self.free.rows]
+        floors = pivot_floors([G[a, a] for a in m], squares, slopes)
+        self.G = Factored(G, floors, dependence_items(rows))
+
+    def _entry(self, i, j, rows):
+        """Return an entry of H + A.T k A; 1 and 0 for prescribed coordinates."""
+        x = self.H[i, j]
+        for k in rows:
+            x = x + self.free[k, i] * self.k[k] * self.free[k, j]
+        same = 1.0 if i == j else 0.0
+        return where(self.prescribed[i], same, where(self.prescribed[j], same, x))
+
+    def solve(self, push, wanted):
+        """Return qdd, zero where prescribed, and lambda.
+
+        Args:
+            push: Joint forces, nv.
+            wanted: A qdd, m.
+        """
+        eased = push + self.free.T @ (self.k * wanted)
+        pairs = zip(self.prescribed, eased, strict=True)
+        start = self.K.solve([where(rigid, 0.0, x) for rigid, x in pairs])
+        x = self.G.solve(wanted - self.free @ start)
+        return start + self.K.solve(self.free.T @ x), x
+
+
+def _stiffness(size, slope):
+    """Return the weight of a row in K: that of the whole inertia."""
+    if isinstance(slope, float):
+        return size / slope if slope else 0.0
+    return where(slope > 0.0, size / where(slope > 0.0, slope, 1.0), 0.0)
+
+
+def dense_hybrid(model, q, qd, prescribed, qdd, tau, f_ext, rates):
+    """Return what constrained_hybrid does, by dense algebra.
+
+    Source: KIM-3.3 (70)-(80).
+    """
+    pairs = zip(prescribed, qdd, strict=True)
+    qdd_u = Vector(where(rigid, x, 0.0) for rigid, x in pairs)
+    rows = rows_of(model, q, qd, qdd_u)
+    motion = split_q(model, q), split_v(model, qd), split_v(model, qdd_u)
+    taken = join_force(model, rnea(model, *motion, f_ext)) + resistance(model, q, qd)
+    loops, (a, b) = DenseLoops(model, q, rows, prescribed), rates
+    wanted = Vector(
+        -(row.acceleration + row.rate * (2.0 * a) + row.f * (b * b)) for row in rows
+    )
+    change, x = loops.solve(tau - taken, wanted)
+    force = taken + loops.H @ change - loops.A.T @ x
+    triples = zip(prescribed, force, tau, strict=True)
+    tau = Vector(where(rigid, y, z) for rigid, y, z in triples)
+    return tau, qdd_u + change, x, rows

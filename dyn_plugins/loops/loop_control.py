@@ -1,0 +1,131 @@
+"""Control laws of robots with loops: errors of independent coordinates, any motors."""
+
+from dyn_core.authoring import (
+    Factored,
+    Matrix,
+    TracedSolver,
+    Vector,
+    hookimpl,
+    resistance,
+)
+from dyn_core.errors import UnsupportedError
+from dyn_core.problems import GRAVITY_CONTROL, TRACKING_CONTROL
+from dyn_plugins.dynamics.hybrid import prescribed_coordinates
+from dyn_plugins.loops._independent import independent_coordinates, independent_motion
+from dyn_plugins.loops._rank import RANK
+from dyn_plugins.loops.loop_independent import joint_forces
+from dyn_plugins.steps.control_laws import position_error
+
+
+def loop_computed_torque(
+    model, q, qd, q_ref, qd_ref, qdd_ref, kp, kd, independent, active, wrap
+):
+    """Return motor forces that make errors of independent coordinates die out.
+
+        ydd = ydd_ref + kd (yd_ref - yd) + kp (y_ref - y),   qdd = G ydd + g
+        G_a.T tau_a = G.T (H qdd + C),   tau_a of least norm, zero elsewhere
+
+    then  e'' + kd e' + kp e = 0  for e = y_ref - y. Motors may be other joints than the
+    independent ones, and more of them. References and gains of the other joints are not
+    read. Joint friction is compensated at qd_ref.
+
+    Inputs and outputs: those of TRACKING_CONTROL.
+
+    Args:
+        independent: Names of joints, or pairs (joint, number of its coordinate), of as
+            many coordinates as freedoms; None: the joints with motors.
+        active: Names of the joints with motors; None: all that are not `passive`.
+        wrap: Names of joints whose error is wrapped to [-pi, pi).
+
+    Source: KIM-3.1 (56)-(66), KIM-3.3 (70)-(80).
+    """
+    motion = independent_motion(model, q, qd, independent)
+    e = position_error(model, q, q_ref, wrap)
+    wanted = qdd_ref + kd * (qd_ref - qd) + kp * e
+    qdd = motion.accelerations(Vector(wanted[k] for k in motion.y))
+    friction = resistance(model, q, qd_ref)
+    smooth = joint_forces(model, q, qd, qdd, None) - resistance(model, q, qd)
+    tau = _by_motors(model, motion, smooth + friction, active)
+    return tau - friction  # the adapter adds what it knows of all joints
+
+
+def loop_gravity_compensation(model, q, qd, kd, independent, active):
+    """Return motor forces that carry the weight of a robot with loops and damp it.
+
+        G_a.T tau_a = g_y - H_y kd yd,   tau_a of least norm, zero elsewhere
+
+    Inputs and outputs: those of GRAVITY_CONTROL.
+
+    Args:
+        independent, active: As loop_computed_torque takes them.
+
+    Source: KIM-3.1 (56)-(66); RBD5-3.6 (gravity compensation).
+    """
+    still = Vector.zeros(model.nv)
+    motion = independent_motion(model, q, still, independent)
+    qdd = motion.accelerations(Vector(-(kd[k] * qd[k]) for k in motion.y))
+    forces = joint_forces(model, q, still, qdd, None)
+    return _by_motors(model, motion, forces, active)
+
+
+def _by_motors(model, motion, forces, active):
+    """Return joint forces of motors alone that do along y what the forces do."""
+    motors = _motors(model, active)
+    if motors == motion.y:
+        shares = motion.along(forces)
+    else:
+        G_a, n = Matrix([list(motion.G.rows[k]) for k in motors]), range(len(motion.y))
+        square, whole = G_a.T @ G_a, motion.G.T @ motion.G
+        names = [
+            f"coordinate {k} is independent and no motor moves it here; valid: other"
+            " active joints"
+            for k in motion.y
+        ]
+        floors = [RANK * whole[j, j] for j in n]
+        shares = G_a @ Factored(square, floors, names).solve(motion.along(forces))
+    tau = [0.0] * model.nv
+    for k, x in zip(motors, shares, strict=True):
+        tau[k] = x
+    return Vector(tau)
+
+
+def _motors(model, active):
+    """Return the numbers of the coordinates with motors; all have without loops."""
+    names = model.active_joints if active is None else active
+    mask = prescribed_coordinates(model, names if model.loops else model.joint_names)
+    return [k for k, motor in enumerate(mask) if motor]
+
+
+def _sizes(model, options):
+    """Refuse fewer motors than freedoms."""
+    y = independent_coordinates(model, options["independent"])
+    motors = _motors(model, options["active"])
+    if len(motors) < len(y):
+        raise UnsupportedError(
+            f"{len(motors)} motors for {len(y)} freedoms; valid: as many coordinates of"
+            " `active` joints as there are freedoms, or more"
+        )
+    return {}
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solvers of this file."""
+    options = {"independent": None, "active": None}
+    table = {"sizes": _sizes, "by_joint": False}
+    return [
+        TracedSolver(
+            "loop_computed_torque",
+            TRACKING_CONTROL,
+            loop_computed_torque,
+            options={**options, "wrap": ()},
+            **table,
+        ),
+        TracedSolver(
+            "loop_gravity_compensation",
+            GRAVITY_CONTROL,
+            loop_gravity_compensation,
+            options=options,
+            **table,
+        ),
+    ]

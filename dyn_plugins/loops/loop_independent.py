@@ -1,0 +1,116 @@
+"""Dynamics of robots with loops in their independent coordinates y.
+
+H_y ydd + C_y = G.T tau,   qd = G yd,   qdd = G ydd + g
+"""
+
+from dyn_core.authoring import (
+    Force,
+    Matrix,
+    TracedSolver,
+    Vector,
+    hookimpl,
+    join_force,
+    join_matrix,
+    resistance,
+    split_q,
+    split_v,
+)
+from dyn_core.problems import (
+    INDEPENDENT_BIAS,
+    INDEPENDENT_GRAVITY,
+    INDEPENDENT_INERTIA,
+)
+from dyn_plugins.dynamics.crba import crba
+from dyn_plugins.dynamics.rnea import rnea
+from dyn_plugins.loops._independent import independent_coordinates, independent_motion
+
+
+def loop_independent_inertia(model, q, independent):
+    """Return the inertia matrix of a robot with loops in independent coordinates.
+
+        H_y = G.T H G,   kinetic = yd.T H_y yd / 2
+
+    Inputs and outputs: those of INDEPENDENT_INERTIA.
+
+    Args:
+        independent: Names of joints, or pairs (joint, number of its coordinate), of as
+            many coordinates as freedoms; None: the joints with motors.
+
+    Source: KIM-3.0 (54), (55) solved for the other coordinates.
+    """
+    motion = independent_motion(model, q, Vector.zeros(model.nv), independent)
+    H = join_matrix(model, crba(model, split_q(model, q)))
+    columns = [Vector(column) for column in zip(*motion.G.rows, strict=True)]
+    pushed = [H @ column for column in columns]
+    n = range(len(columns))
+    entries = [[columns[max(i, j)] @ pushed[min(i, j)] for j in n] for i in n]
+    return Matrix(entries), motion.G
+
+
+def loop_independent_bias(model, q, qd, f_ext, independent):
+    """Return the bias force of a robot with loops in independent coordinates.
+
+        C_y = G.T (C + H g - sum_i J_i.T f_ext_i)
+
+    Joint friction and springs are in it where they act.
+
+    Inputs and outputs: those of INDEPENDENT_BIAS.
+
+    Args:
+        independent: As loop_independent_inertia takes it.
+
+    Source: KIM-3.0 (54), (55) solved for the other coordinates.
+    """
+    motion = independent_motion(model, q, qd, independent)
+    return motion.along(joint_forces(model, q, qd, motion.g, f_ext))
+
+
+def loop_independent_gravity(model, q, independent):
+    """Return the forces along independent coordinates that hold a robot still.
+
+        g_y = G.T gravity(q)
+
+    It is the derivative of the potential energy by y. Springs are in it where they act.
+
+    Inputs and outputs: those of INDEPENDENT_GRAVITY.
+
+    Args:
+        independent: As loop_independent_inertia takes it.
+
+    Source: KIM-3.0 (54), (55) solved for the other coordinates.
+    """
+    still = Vector.zeros(model.nv)
+    motion = independent_motion(model, q, still, independent)
+    return motion.along(joint_forces(model, q, still, still, None))
+
+
+def joint_forces(model, q, qd, qdd, f_ext):
+    """Return the joint forces, nv, of a motion of the open tree.
+
+    Args:
+        model: Robot, with the joint friction and springs that act.
+        q, qd, qdd: Motion.
+        f_ext: Force on each body, or None.
+    """
+    forces = [Force.zero()] * (model.nb + 1) if f_ext is None else f_ext
+    motion = split_q(model, q), split_v(model, qd), split_v(model, qdd)
+    return join_force(model, rnea(model, *motion, forces)) + resistance(model, q, qd)
+
+
+def _sizes(model, options):
+    """Return the number of independent coordinates."""
+    return {"ny": len(independent_coordinates(model, options["independent"]))}
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solvers of this file."""
+    table = {"options": {"independent": None}, "sizes": _sizes, "by_joint": False}
+    return [
+        TracedSolver(algorithm.__name__, signature, algorithm, **table)
+        for signature, algorithm in (
+            (INDEPENDENT_INERTIA, loop_independent_inertia),
+            (INDEPENDENT_BIAS, loop_independent_bias),
+            (INDEPENDENT_GRAVITY, loop_independent_gravity),
+        )
+    ]

@@ -1,0 +1,104 @@
+"""Forces through the joints and the loops of a robot with loops: bearing forces."""
+
+from dyn_core.authoring import Force, TracedSolver, Vector, hookimpl, split_q, split_v
+from dyn_core.problems import JOINT_REACTIONS, LOOP_REACTIONS
+from dyn_plugins.kinematics.motion import joint_reactions
+from dyn_plugins.loops.loop_drop_in import motor_coordinates, motor_sizes
+from dyn_plugins.loops.loops import constrained_hybrid, constraint_forces
+
+OPTIONS = {"coordinates": "body", "part": "whole", "gravity": "true"}
+
+
+def loop_reactions(model, q, qd, tau, f_ext, coordinates, part, gravity):
+    """Return the motion under joint forces, and the forces through joints and loops.
+
+        f_i = f_net_i - f_ext_i - f_loops_i + sum_children X.T f
+        f_loop = sum_rows lambda_k (slope of row k by the pose of B in A)
+
+    f_loop acts on link b, its opposite on link a; that of a coupling is zero: its
+    lambda acts along joints.
+
+    Inputs and outputs: those of LOOP_REACTIONS.
+
+    Args:
+        coordinates, part, gravity: As joint_reactions takes them, for f and f_net.
+
+    Source: KIM-3.2 (67)-(69); RBD5-3.3.
+    """
+    no_joint, none = [False] * model.nv, Vector.zeros(model.nv)
+    _, qdd, x, rows = constrained_hybrid(
+        model, q, qd, no_joint, none, tau, f_ext, (0.0, 0.0)
+    )
+    options = coordinates, part, gravity
+    f, net = _through_joints(model, q, qd, qdd, f_ext, rows, x, options)
+    ties, number = [], 0
+    for loop in model.loops:
+        tie = Force.zero()
+        for k in range(number, number + loop.rows):
+            if rows[k].slopes:
+                tie = tie + Force.of(rows[k].slopes) * x[k]
+        ties.append(tie)
+        number += loop.rows
+    return qdd, f, net, ties, x
+
+
+def _through_joints(model, q, qd, qdd, f_ext, rows, multipliers, options):
+    """Return the forces through the joints, those of loops being forces on bodies."""
+    forces, _ = constraint_forces(model, rows, multipliers)
+    pushed = [f + g for f, g in zip(f_ext, forces, strict=True)]
+    motion = split_q(model, q), split_v(model, qd), split_v(model, qdd)
+    return joint_reactions(model, *motion, pushed, *options)
+
+
+def joint_reactions_loops(model, q, qd, qdd, f_ext, active, coordinates, part, gravity):
+    """Return the forces through the joints of a robot with loops, driven by motors.
+
+        f_i = f_net_i - f_ext_i - f_loops_i + sum_children X.T f
+
+    What the passive joints do follows from the loops, so qdd of theirs is not read.
+
+    Inputs and outputs: those of JOINT_REACTIONS.
+
+    Args:
+        active: Names of the joints that have motors; None: all that are not `passive`.
+        coordinates, part, gravity: As joint_reactions takes them.
+
+    Source: KIM-3.3 (70)-(80); RBD5-3.3.
+    """
+    mask, none = motor_coordinates(model, active), Vector.zeros(model.nv)
+    _, qdd, x, rows = constrained_hybrid(
+        model, q, qd, mask, qdd, none, f_ext, (0.0, 0.0)
+    )
+    options = coordinates, part, gravity
+    return _through_joints(model, q, qd, qdd, f_ext, rows, x, options)
+
+
+def _sizes(model, options):
+    """Return the numbers of rows and loops."""
+    return {"m": sum(loop.rows for loop in model.loops), "nl": len(model.loops)}
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solvers of this file."""
+    return [
+        TracedSolver(
+            "loop_reactions",
+            LOOP_REACTIONS,
+            loop_reactions,
+            options=OPTIONS,
+            sizes=_sizes,
+            by_joint=False,
+        ),
+        TracedSolver(
+            "joint_reactions_loops",
+            JOINT_REACTIONS,
+            joint_reactions_loops,
+            options={"active": None, **OPTIONS},
+            sizes=lambda model, options: motor_sizes(
+                model, options, "joint_reactions_loops"
+            ),
+            by_joint=False,
+            closes_loops=True,
+        ),
+    ]
