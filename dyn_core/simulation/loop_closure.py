@@ -52,7 +52,7 @@ def close_loops(
 
     Source: KIM-3.0 (consistent states), by Gauss-Newton steps of least norm.
     """
-    program = _rows(model, time)
+    program = constraint_rows(model, time)
     start, free = state_array("q", q, model.nq), _free(model, fixed)
     rng, best = np.random.default_rng(0), start
     for attempt in range(tries + 1):
@@ -173,12 +173,12 @@ def close_rates(
 
     Source: KIM-3.0.
     """
-    program = _rows(model, time)
+    program = constraint_rows(model, time)
     free = _free(model, fixed)
     qd = state_array("qd", qd, model.nv).copy()
     f, A, _ = program(q, qd)
     _finite(model, f, A)
-    driven = _driven_rate(model, q, time)
+    driven = driven_rate(model, q, time)
     qd[free] -= np.linalg.pinv(A[:, free], rcond=RANK) @ (A @ qd + driven)
     rate = A @ qd + driven
     worst = int(np.abs(rate).argmax()) if len(rate) else 0
@@ -190,14 +190,14 @@ def close_rates(
     return np.asarray(qd)
 
 
-def _rows(model: Model, time: float) -> Any:
+def constraint_rows(model: Model, time: float) -> Any:
     """Return residuals, Jacobian and bias of the loops as a function of q and qd."""
     inputs, now = (["time"], (time,)) if model.driven else ([], ())
     program = solver("loop_constraints").build(model, engine="graph", inputs=inputs)
     return lambda q, qd: program(q, qd, *now)
 
 
-def _driven_rate(model: Model, q: Any, time: float) -> Any:
+def driven_rate(model: Model, q: Any, time: float) -> Any:
     """Return df/dt at constant q, by eighth-order central differences in time."""
     if not model.driven:
         return 0.0
@@ -205,7 +205,8 @@ def _driven_rate(model: Model, q: Any, time: float) -> Any:
     rate = np.zeros(sum(loop.rows for loop in model.loops))
     for k, weight in enumerate(DIFFERENCES, 1):
         after, before = (
-            _rows(model, time + sign * k * INSTANT)(q, still)[0] for sign in (1, -1)
+            constraint_rows(model, time + sign * k * INSTANT)(q, still)[0]
+            for sign in (1, -1)
         )
         rate += weight / INSTANT * (after - before)
     return rate

@@ -9,8 +9,12 @@ import numpy as np
 
 from dyn_core.errors import DynError
 from dyn_core.model import Model
-from dyn_core.simulation.loop_closure import close_loops, flipped_hinges
-from dyn_core.solving.registry import solver
+from dyn_core.simulation.loop_closure import (
+    close_loops,
+    constraint_rows,
+    driven_rate,
+    flipped_hinges,
+)
 from dyn_core.validation import state_array
 
 RANK = 1e-5  # singular values of A below this part of the largest count as zero
@@ -23,8 +27,8 @@ class LoopReport:
     Attributes:
         rows: Names of the constraint rows.
         f: Residual of each row [m | rad].
-        rate: A qd; zeros without qd [m/s | rad/s].
-        acceleration: A qdd + dA/dt qd; only of qd without qdd [m/s² | rad/s²].
+        rate: A qd and what driven places add [m/s | rad/s].
+        acceleration: A qdd + bias [m/s² | rad/s²].
         rank: Of A, by singular values down to RANK of the largest.
         mobility: Coordinates that remain, nv - rank.
         dependent: Groups of rows that depend on each other here; a group of one is a
@@ -61,7 +65,9 @@ class LoopReport:
         return "\n".join(lines)
 
 
-def loop_report(model: Model, q: Any, qd: Any = None, qdd: Any = None) -> LoopReport:
+def loop_report(
+    model: Model, q: Any, qd: Any = None, qdd: Any = None, time: float = 0.0
+) -> LoopReport:
     """Return what the loops of a robot do in a state.
 
     Args:
@@ -69,6 +75,7 @@ def loop_report(model: Model, q: Any, qd: Any = None, qdd: Any = None) -> LoopRe
         q: Position, (nq,).
         qd: Velocity, (nv,); None for rest.
         qdd: Acceleration, (nv,); None for zeros.
+        time: Time at which driven places are where they are [s].
 
     Source: KIM-3.0 (checks of a state).
     """
@@ -76,14 +83,14 @@ def loop_report(model: Model, q: Any, qd: Any = None, qdd: Any = None) -> LoopRe
     q = state_array("q", q, model.nq)
     qd = still if qd is None else state_array("qd", qd, model.nv)
     qdd = still if qdd is None else state_array("qdd", qdd, model.nv)
-    f, A, bias = solver("loop_constraints").build(model, engine="graph")(q, qd)
+    f, A, bias = constraint_rows(model, time)(q, qd)
     names = model.loop_rows
     U, sizes, _ = np.linalg.svd(A)
     rank = int((sizes > RANK * sizes.max(initial=0.0)).sum())
     return LoopReport(
         tuple(names),
         f,
-        A @ qd,
+        A @ qd + driven_rate(model, q, time),
         A @ qdd + bias,
         rank,
         model.nv - rank,

@@ -261,7 +261,8 @@ def _open(solver: TracedSolver, model: Model) -> str | None:
     names = ", ".join(loop.name for loop in model.loops)
     return (
         f"the robot has loops ({names}) and this is for trees; valid: aba_loops,"
-        " rnea_loops and the loop_... solvers; model.without_loops() is the open tree"
+        " rnea_loops, joint_reactions_loops and the loop_... solvers;"
+        " model.without_loops() is the open tree"
     )
 
 
