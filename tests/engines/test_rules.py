@@ -1,5 +1,6 @@
 """Each rewriting rule by itself, what a Graph prints, and what its check refuses."""
 
+import warnings
 from dataclasses import replace
 from operator import neg
 
@@ -9,6 +10,7 @@ import pytest
 import dyn_core as dyn
 from dyn_core.engines.graph.graph import Graph, Node, Region, run_loop
 from dyn_core.engines.graph.passes import Builder, prune
+from dyn_core.engines.graph.source import compile_graph
 from dyn_core.engines.graph.trace import Tracer, trace
 from dyn_core.numbers.scalar import (
     Number,
@@ -294,3 +296,52 @@ def test_without_folding_every_operation_is_kept():
     assert [builder.const(1.0), builder.const(1.0)] == [0, 1]
     graph = trace(lambda x: [x[0] * 0.0 + 1.0 * 1.0], 1, folding=False)
     assert graph.counts() == {"input": 1, "const": 2, "mul": 1, "add": 1}
+
+
+def test_source_runs_quietly_and_whole():
+    """Division by zero warns of nothing; constants, calls and requirements are there."""
+
+    def function(x):
+        require(x[0] < 3.0, dyn.SingularError, "first")
+        require(x[1] < 3.0, dyn.SingularError, "second")
+        return [x[0] / x[1], minimum(x[0], float("inf")), x[0] + float("nan")]
+
+    graph = trace(function, 2)
+    rows = [np.array([1.0, 4.0, 1.0]), np.array([0.0, 5.0, 4.0])]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for run in (graph.run, compile_graph(graph, columns=True)):
+            (ratio, same, none), status = run(rows)
+            np.testing.assert_array_equal(ratio, [np.inf, 0.8, 0.25])
+            np.testing.assert_array_equal(same, rows[0])
+            assert np.isnan(none).all()
+            np.testing.assert_array_equal(status, [0, 1, 2])
+    single = compile_graph(graph, columns=False)
+    assert single([1.0, 4.0])[1] == 2
+    assert single([4.0, 4.0])[1] == 1
+    assert single([1.0, 1.0])[1] == 0
+    tracer = Tracer(2)
+    called = tracer.finish(tracer.call(_Twice(), tracer.inputs))
+    assert compile_graph(called, columns=False)([1.0, 2.0]) == ([2.0, 4.0], 0)
+
+
+def test_constants_are_plain_numbers_to_an_algorithm():
+    """It may branch on what folding makes known."""
+
+    def function(x):
+        known = x[0] * 0.0 + 2.0
+        assert type(known) is float
+        return [x[0] if known > 1.0 else -x[0]]
+
+    assert str(trace(function, 1)) == f"{X}\nreturn %0"
+
+
+def test_two_loops_are_two():
+    """Each has its own body, also where they start alike."""
+
+    def function(x):
+        once = loop((x[0],), lambda s: (s[0] + 1.0,), lambda s: s[0] < 5.0, 9)
+        twice = loop((x[0],), lambda s: (s[0] + 2.0,), lambda s: s[0] < 5.0, 9)
+        return [*once, *twice]
+
+    assert trace(function, 1).run([0.0])[0] == [5.0, 6.0]
