@@ -14,7 +14,7 @@ Coordinates of a robot: split_q, split_v, join_v, join_force, join_matrix, join_
     joint_factors, advance, position_rate, rate_in_initial_axes, with_parameters,
     ClusterJoint, cluster_joints.
 Passive joint forces: resistance, without_springs, friction_force, friction_slope,
-    FRICTION_SPEED.
+    spring_energy, forces_without_potential, FRICTION_SPEED.
 Numbers that carry derivatives: Number, Taylor, derivatives, variables, COORDINATE,
     TIME.
 Spatial values along a direction: with_slopes, has_slope, value_of, slope_of,
@@ -39,9 +39,11 @@ from dyn_core.model.coordinates.clusters import ClusterJoint, cluster_joints
 from dyn_core.model.parameter_paths import with_values as with_parameters
 from dyn_core.model.passive_forces import (
     FRICTION_SPEED,
+    forces_without_potential,
     friction_force,
     friction_slope,
     resistance,
+    spring_energy,
     without_springs,
 )
 from dyn_core.numbers.scalar import (
@@ -146,6 +148,7 @@ __all__ = [
     "equal",
     "exp",
     "floor",
+    "forces_without_potential",
     "friction_force",
     "friction_slope",
     "has_slope",
@@ -172,6 +175,7 @@ __all__ = [
     "slope_of",
     "split_q",
     "split_v",
+    "spring_energy",
     "sqrt",
     "tanh",
     "total",

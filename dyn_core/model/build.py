@@ -17,6 +17,27 @@ ForceFunction = Callable[..., "list[Scalar]"]  # (model, q, qd) -> joint forces,
 
 
 @dataclass(frozen=True)
+class ForceOfPotential:
+    """A user's passive forces with their potential, callable as the forces alone.
+
+    Attributes:
+        force: (model, q, qd) -> joint forces, nv.
+        potential: (model, q) -> energy [J], with force = -d potential / dq.
+    """
+
+    force: ForceFunction
+    potential: Callable[..., Scalar]
+
+    @property
+    def __name__(self) -> str:
+        return getattr(self.force, "__name__", repr(self.force))
+
+    def __call__(self, *state: object) -> list[Scalar]:
+        """Return the joint forces."""
+        return self.force(*state)
+
+
+@dataclass(frozen=True)
 class Build:
     """What a Model is assembled from (model/assembly.py).
 

@@ -6,7 +6,7 @@ folder. Nothing else in this folder imports this file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from dyn_core.model import parameter_paths, passive_forces
 from dyn_core.model.assembly import assemble_tree
-from dyn_core.model.build import Build, ForceFunction
+from dyn_core.model.build import Build, ForceFunction, ForceOfPotential
 from dyn_core.model.checks.tree import check_loops
 from dyn_core.model.coordinates import by_name, clusters, order, pivots
 from dyn_core.model.coordinates import configuration_space as space
@@ -295,11 +295,20 @@ class Model(Tree, System):
         """
         return self.rebuilt(joints={**self.build.joints, name: joint})
 
-    def with_forces(self, function: ForceFunction) -> Model:
+    def with_forces(
+        self, function: ForceFunction, potential: Callable[..., Scalar] | None = None
+    ) -> Model:
         """Return the robot with more passive forces, see model/passive_forces.py.
+
+        Args:
+            function: (model, q, qd) -> joint forces, nv.
+            potential: (model, q) -> the energy that they store [J]; None: they have
+                none, and `energy` refuses to count them.
 
         Source: KIM-S2.
         """
+        if potential is not None:
+            function = ForceOfPotential(function, potential)
         return self.rebuilt(forces=(*self.build.forces, function))
 
     def reorder(self, names: Sequence[str]) -> Model:

@@ -3,7 +3,8 @@
 A function for Model.with_forces takes (model, q, qd), Vectors of independent
 coordinates, and returns the joint force that the robot exerts on itself, nv numbers
 made of the functions of dyn_core.authoring: a spring returns -k (q - rest). It acts
-where springs do: build(model, joint_springs=True).
+where springs do: build(model, joint_springs=True). Its potential, a function of
+(model, q), is for those who ask for the energy.
 """
 
 from __future__ import annotations
@@ -61,6 +62,12 @@ def without_springs(tree: AnyTree) -> AnyTree:
     return replace(tree, stiffness=slack, forces=())
 
 
+def with_potentials(tree: AnyTree) -> AnyTree:
+    """Return the same robot with those forces of the user that have a potential."""
+    kept = tuple(f for f in tree.forces if getattr(f, "potential", None) is not None)
+    return replace(tree, forces=kept)
+
+
 def without_friction(tree: AnyTree) -> AnyTree:
     """Return the same robot with damping and dry friction zero."""
     zeros = tuple(x * 0.0 for x in tree.damping)
@@ -112,6 +119,32 @@ def spring_force(tree: Tree, q: Vector) -> Vector:
         k = tree.stiffness[i]
         forces.append(k * (q_i - tree.rest[i]) if len(q_i) == len(k) else k * 0.0)
     return join_force(tree, forces)
+
+
+def spring_energy(tree: Tree, q: Vector) -> Scalar:
+    """Return what springs and the user's forces store.
+
+        sum of stiffness (q - rest)² / 2, and of the potentials of the user's forces
+
+    Source: KIM-S2.
+    """
+    energy: Scalar = 0.0
+    for i, q_i in zip(tree.bodies, split_q(tree, q)[1:], strict=True):
+        k = tree.stiffness[i]
+        if len(q_i) == len(k):
+            stretch = q_i - tree.rest[i]
+            energy = energy + (k * stretch) @ stretch * 0.5
+    for force in tree.forces:
+        potential = getattr(force, "potential", None)
+        if potential is not None:
+            energy = energy + potential(tree, q)
+    return energy
+
+
+def forces_without_potential(tree: Tree) -> tuple[str, ...]:
+    """Return the names of the user's forces that have no potential."""
+    bare = [f for f in tree.forces if getattr(f, "potential", None) is None]
+    return tuple(getattr(f, "__name__", repr(f)) for f in bare)
 
 
 def stiffness_matrix(tree: Tree, q: Vector, qd: Vector) -> Matrix:

@@ -68,7 +68,7 @@ from dyn_core.problems.kinematics import (
     JACOBIAN,
     MOMENTUM,
 )
-from dyn_core.problems.ports import KINDS, Port, Signature
+from dyn_core.problems.ports import KINDS, PASSIVE, REST, Port, Signature
 from dyn_core.problems.system import System
 
 PROBLEMS: tuple[Signature, ...] = (
@@ -190,10 +190,12 @@ __all__ = [
     "MOMENTUM",
     "OPERATIONAL_INERTIA",
     "PARAMETER_JACOBIAN",
+    "PASSIVE",
     "POINT_DELASSUS",
     "PROBLEMS",
     "REGRESSOR",
     "RESPONSE",
+    "REST",
     "SELF_RESPONSES",
     "STEP",
     "TRACKING_CONTROL",

@@ -14,7 +14,7 @@ from dyn_core.problems.joint_ports import (
     qdd,
     tau,
 )
-from dyn_core.problems.ports import Port, Signature
+from dyn_core.problems.ports import PASSIVE, Port, Signature
 
 RESPONSE = Signature(
     "response",
@@ -159,12 +159,14 @@ LOOP_FORWARD_DYNAMICS = Signature(
             meaning="velocity error A qd of each constraint row",
         ),
     ),
+    passive=PASSIVE,
     meaning="forward dynamics of a robot with loops, and its constraint forces",
 )
 LOOP_HYBRID_DYNAMICS = Signature(
     "loop_hybrid_dynamics",
     HYBRID_DYNAMICS.inputs,
     (*HYBRID_DYNAMICS.outputs, _multipliers),
+    passive=PASSIVE,
     meaning="hybrid dynamics of a robot with loops",
 )
 LOOP_INVERSE_DYNAMICS = Signature(
@@ -180,5 +182,6 @@ LOOP_INVERSE_DYNAMICS = Signature(
         Port("tau_a", ("na",), FORCE, meaning="forces of the active coordinates"),
         _multipliers,
     ),
+    passive=PASSIVE,
     meaning="forces of active joints that produce a motion of a robot with loops",
 )

@@ -5,7 +5,7 @@ A bound beyond 1e300 is none. `residuals` are RESIDUALS of contact/problem/resid
 """
 
 from dyn_core.problems.joint_ports import dt, f_ext, q, q_next, qd, qd_next, tau
-from dyn_core.problems.ports import Port, Signature
+from dyn_core.problems.ports import PASSIVE, Port, Signature
 
 LAYOUT = "constraint_layout"
 
@@ -61,6 +61,7 @@ CONTACT_STEP = Signature(
         Port("gap", ("c",), "m", meaning="signed distance of each contact"),
         *_report,
     ),
+    passive=PASSIVE,
     of_trees=True,
     meaning="state after a step in time with contacts",
 )

@@ -19,7 +19,7 @@ from dyn_core.problems.joint_ports import (
     tau,
     tau_v,
 )
-from dyn_core.problems.ports import Port, Signature
+from dyn_core.problems.ports import PASSIVE, Port, Signature
 
 
 def _slope(
@@ -68,6 +68,7 @@ FD_DERIVATIVES = Signature(
             meaning="inverse of the joint-space inertia, the derivative of qdd by tau",
         ),
     ),
+    passive=PASSIVE,
     meaning="joint accelerations and the derivatives of forward dynamics",
 )
 HD_DERIVATIVES = Signature(
@@ -84,6 +85,7 @@ HD_DERIVATIVES = Signature(
         _slope("qdd_v", "qdd_u", ("nf", "nu"), "1"),
         _slope("qdd_v", "tau_v", ("nf", "nf"), INVERSE_INERTIA),
     ),
+    passive=PASSIVE,
     of_trees=True,
     meaning="hybrid dynamics and its derivatives",
 )
@@ -112,6 +114,7 @@ ID_DIRECTIONAL = Signature(
     "id_directional",
     (q, qd, plain_qdd, _dq, _dqd, _dqdd, *_f_ext_and_directions),
     (plain_tau, _dtau),
+    passive=PASSIVE,
     of_trees=True,
     meaning="inverse dynamics and its derivative along a direction",
 )
@@ -119,6 +122,7 @@ FD_DIRECTIONAL = Signature(
     "fd_directional",
     (q, qd, plain_tau, _dq, _dqd, _dtau, *_f_ext_and_directions),
     (plain_qdd, _dqdd),
+    passive=PASSIVE,
     of_trees=True,
     meaning="forward dynamics and its derivative along a direction",
 )
@@ -140,6 +144,7 @@ HD_DIRECTIONAL = Signature(
         _along("tau_u", FORCE, "nu"),
         _along("qdd_v", ACCELERATION, "nf"),
     ),
+    passive=PASSIVE,
     of_trees=True,
     meaning="hybrid dynamics and its derivative along a direction",
 )
@@ -147,6 +152,7 @@ PARAMETER_JACOBIAN = Signature(
     "parameter_jacobian",
     (q, qd, plain_qdd, f_ext),
     (plain_tau, _slope("tau", "p", ("nv", "np"))),
+    passive=PASSIVE,
     of_trees=True,
     meaning="joint forces and their derivative by parameters p of the robot",
 )
@@ -154,6 +160,7 @@ FD_PARAMETER_JACOBIAN = Signature(
     "fd_parameter_jacobian",
     (q, qd, plain_tau, f_ext),
     (plain_qdd, _slope("qdd", "p", ("nv", "np"))),
+    passive=PASSIVE,
     of_trees=True,
     meaning="joint accelerations and their derivative by parameters p of the robot",
 )

@@ -21,7 +21,7 @@ from dyn_core.problems.joint_ports import (
     tau,
     tau_v,
 )
-from dyn_core.problems.ports import Port, Signature
+from dyn_core.problems.ports import PASSIVE, REST, Port, Signature
 
 INVERSE_DYNAMICS = Signature(
     "inverse_dynamics",
@@ -94,7 +94,9 @@ GRAVITY_FORCE = Signature(
             meaning="joint forces that balance gravity",
         ),
     ),
-    meaning="joint forces that hold the robot still against gravity",
+    friction_at=REST,
+    passive=("joint_springs",),
+    meaning="joint forces that hold the robot still against gravity, and its springs",
 )
 CORIOLIS_FORCE = Signature(
     "coriolis_force",
@@ -120,6 +122,7 @@ STEP = Signature(
     "step",
     (q, qd, tau, dt, f_ext),
     (q_next, qd_next),
+    passive=PASSIVE,
     meaning="state after a step in time under constant joint forces",
 )
 
@@ -149,6 +152,7 @@ GRAVITY_CONTROL = Signature(
     "gravity_control",
     (q, qd, _kd),
     (tau,),
+    passive=("joint_springs",),
     meaning="joint forces that balance gravity and damp the motion",
 )
 
@@ -169,6 +173,7 @@ HYBRID_DYNAMICS = Signature(
             meaning="accelerations of the free coordinates",
         ),
     ),
+    passive=PASSIVE,
     of_trees=True,
     meaning="forces of joints with prescribed accelerations, accelerations of the rest",
 )
@@ -183,6 +188,7 @@ HYBRID_DYNAMICS_MASKED = Signature(
         f_ext,
     ),
     (plain_tau, qdd),
+    passive=PASSIVE,
     of_trees=True,
     meaning="hybrid dynamics by a mask that may change with every call",
 )
@@ -194,6 +200,7 @@ HYBRID_STEP = Signature(
         qd_next,
         Port("taken", ("nv",), FORCE, meaning="joint forces that act in the step"),
     ),
+    passive=PASSIVE,
     of_trees=True,
     meaning="state after a step in time in which some joints follow accelerations",
 )

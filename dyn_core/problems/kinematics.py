@@ -70,7 +70,11 @@ _energies = (
     Port("potential", (), "J", meaning="potential energy, zero at the base origin"),
 )
 ENERGY = Signature(
-    "energy", (q, qd), _energies, meaning="kinetic and potential energy of the robot"
+    "energy",
+    (q, qd),
+    _energies,
+    passive=("joint_springs",),
+    meaning="kinetic and potential energy of the robot, that of springs if they act",
 )
 MOMENTUM = Signature(
     "momentum",

@@ -28,6 +28,9 @@ KINDS = (
     "plain",  # as it is
 )
 
+PASSIVE = ("joint_friction", "joint_springs")  # options of build
+REST = "rest"  # friction_at of what does not move
+
 
 @dataclass(frozen=True)
 class Port:
@@ -76,8 +79,11 @@ class Signature:
     Attributes:
         name: In plain words with underscores.
         inputs, outputs: Ports in the order of the call.
-        friction_at: Velocity input at which joint friction and springs act (springs at
-            q), or None: joint_friction and joint_springs go to the slots.
+        friction_at: Velocity input at which joint friction and springs are added to
+            joint forces (springs at q), "rest" for none; or None: joint_friction and
+            joint_springs go to the algorithm and its slots.
+        passive: Which of joint_friction and joint_springs change an answer; builds
+            with others are refused. None: both where friction_at is set, else none.
         of_trees: Whether loops of a robot change the answer, so that only solvers that
             close them may give it. H, bias, gravity, frames are those of the open tree.
         system: Kind of System that its solvers are built for.
@@ -88,9 +94,17 @@ class Signature:
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     friction_at: str | None = None
+    passive: tuple[str, ...] | None = None
     of_trees: bool = False
     system: str = "robot"
     meaning: str = ""
+
+    @property
+    def acting(self) -> tuple[str, ...]:
+        """Options of build about passive joint forces that change an answer."""
+        if self.passive is not None:
+            return self.passive
+        return () if self.friction_at is None else PASSIVE
 
     def __repr__(self) -> str:
         inputs = ", ".join(p.name + ("?" if p.optional else "") for p in self.inputs)

@@ -14,6 +14,7 @@ import numpy as np
 from dyn_core.contact.stepping.reports import StepReport
 from dyn_core.errors import NonFiniteError, SettingError
 from dyn_core.model import Model
+from dyn_core.model.passive_forces import forces_without_potential, with_potentials
 from dyn_core.problems import ENERGY
 from dyn_core.simulation.contacts import ContactSimulator
 from dyn_core.simulation.robot_plant import RobotPlant
@@ -111,7 +112,8 @@ class Recording:
         t: Times [s].
         q, qd, tau: States and joint forces.
         q_ref: References, or NaN where there was none.
-        energy: Kinetic plus potential energy [J].
+        energy: Kinetic plus potential energy, that of springs included where they act
+            [J].
         reports: By row, what each step of the period did at the contacts
             (dyn_core.contact.stepping.reports); empty without a world.
         counters: What was refused, late or not converged, by name.
@@ -173,7 +175,7 @@ def simulate(
     else:
         robot = ContactSimulator(model, world, **settings)
     count = row_count(duration, robot.period)
-    rows = _Rows(model, count)
+    rows = _Rows(model, count, robot.joint_springs)
     bar = _Progress(duration, progress)
     for k in range(count):
         t = k * robot.period
@@ -187,20 +189,28 @@ def simulate(
         rows.reports.append(getattr(robot, "reports", ()))
         bar.show(t)
     bar.end()
-    return rows.recording(robot.counters, robot.warnings)
+    return rows.recording(robot.counters, robot.warnings + rows.warnings)
 
 
 class _Rows:
     """Arrays that fill up."""
 
-    def __init__(self, model: Model, count: int) -> None:
+    def __init__(self, model: Model, count: int, joint_springs: bool) -> None:
         self.t = np.arange(count, dtype=float)
         self.q, self.q_ref = np.full((2, count, model.nq), np.nan)
         self.qd, self.tau = np.full((2, count, model.nv), np.nan)
         self.reports: list[tuple[StepReport, ...]] = []
         name = solvers(ENERGY)[0]
-        inputs = ["time"] if model.driven else []
-        self.program = solver(name).build(model, inputs=inputs)
+        bare = forces_without_potential(model) if joint_springs else ()
+        self.warnings = tuple(
+            f"energy is without that of the force '{force}', which has no potential"
+            for force in bare
+        )
+        self.program = solver(name).build(
+            with_potentials(model),
+            inputs=["time"] if model.driven else [],
+            joint_springs=joint_springs,
+        )
 
     def put(self, k: int, t: float, robot: RobotPlant, reference: Any) -> None:
         """Fill row k."""

@@ -23,7 +23,7 @@ from dyn_core.model.passive_forces import (
 )
 from dyn_core.model.regroup_inertia import regroup
 from dyn_core.numbers.scalar import Number
-from dyn_core.problems import Port, Signature
+from dyn_core.problems import REST, Port, Signature
 from dyn_core.spatial import Force, Matrix, Transform, Vector
 
 _JOIN: dict[str, Callable[..., Any]] = {
@@ -156,9 +156,11 @@ class Adapter:
             result = result + self._friction(model, values)
         qd, acts = self.signature.friction_at, (self.joint_friction, self.joint_springs)
         if qd is not None and port.kind == "joint_damping" and any(acts):
-            result = result + damping_matrix(model, values["q"], values[qd], *acts)
+            speed = self._speed(model, values)
+            result = result + damping_matrix(model, values["q"], speed, *acts)
         if qd is not None and port.kind == "joint_stiffness" and self.joint_springs:
-            result = result + stiffness_matrix(model, values["q"], values[qd])
+            speed = self._speed(model, values)
+            result = result + stiffness_matrix(model, values["q"], speed)
         kept = kept_places(model, port.kind, self.matrices)
         if kept is not None:
             result = Vector(result[i, j] for i, j in zip(*kept, strict=True))
@@ -169,7 +171,12 @@ class Adapter:
         qd, acts = self.signature.friction_at, (self.joint_friction, self.joint_springs)
         if qd is None or not any(acts):
             return Vector.zeros(model.nv)
-        return resistance(model, values["q"], values[qd], *acts)
+        return resistance(model, values["q"], self._speed(model, values), *acts)
+
+    def _speed(self, model: Model, values: Mapping[str, Any]) -> Vector:
+        """Return the velocity at which friction and springs act."""
+        name = self.signature.friction_at
+        return Vector.zeros(model.nv) if name in (None, REST) else values[name]
 
     def _check_parts(self, model: Model, port: Port, parts: Any) -> None:
         """Refuse an output by joint whose sizes are not those of the joints."""

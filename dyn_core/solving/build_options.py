@@ -10,8 +10,8 @@ import numpy as np
 
 from dyn_core.engines import ENGINES
 from dyn_core.errors import ModelError, UnsupportedError, nearest, unknown_name
-from dyn_core.model.coordinates.matrix_forms import FORMS, kept_places
-from dyn_core.problems import Port, Signature
+from dyn_core.model.coordinates.matrix_forms import FORMS, changes_some, kept_places
+from dyn_core.problems import PASSIVE, Port, Signature
 
 
 @dataclass(frozen=True, repr=False)
@@ -95,6 +95,7 @@ class BuildOptions:
         common["inputs"] = _input_names(solver.name, common.get("inputs", ()))
         result = cls(**common)
         result._check(solver.name)
+        result._check_acting(solver.name, solver.signature)
         return result, rest
 
     def _check(self, name: str) -> None:
@@ -120,6 +121,29 @@ class BuildOptions:
             )
         if self.engine is not None and self.engine not in ENGINES:
             raise UnsupportedError(unknown_name("engine", self.engine, ENGINES))
+
+    def _check_acting(self, name: str, signature: Signature) -> None:
+        """Refuse options that change nothing in a kind of problem."""
+        for option in PASSIVE:
+            if getattr(self, option) and option not in signature.acting:
+                valid = ", ".join(signature.acting) or "neither friction nor springs"
+                raise UnsupportedError(
+                    f"{name}: {option} changes nothing in {signature.name}; valid:"
+                    f" {valid}"
+                )
+        kinds = [port.kind for port in signature.inputs]
+        if self.f_ext_frame != "body" and "wrenches" not in kinds:
+            raise UnsupportedError(
+                f"{name}: f_ext_frame changes nothing in {signature.name}, which takes"
+                " no external forces; valid: body"
+            )
+        kinds = [port.kind for port in signature.outputs]
+        valid = ", ".join(form for form in FORMS if changes_some(form, kinds))
+        if self.matrices not in valid.split(", "):
+            raise UnsupportedError(
+                f"{name}: matrices {self.matrices!r} changes nothing in"
+                f" {signature.name}; valid: {valid}"
+            )
 
     def ports(
         self, model: Any, signature: Signature, sizes: Mapping[str, int]

@@ -14,6 +14,7 @@ from dyn_core.engines.row_program import RowProgram
 from dyn_core.errors import RequireError, ShapeError, UnsupportedError
 from dyn_core.model import Model
 from dyn_core.model.passive_forces import resistance
+from dyn_core.problems import REST
 from dyn_core.solving.adapter import flat_numbers
 from dyn_core.solving.solver import BuildOptions, Solver
 from dyn_core.spatial import Vector
@@ -134,5 +135,7 @@ class _ArrayProgram(RowProgram):
         velocity = self.signature.friction_at
         if not any(self.acts) or velocity is None:
             return 0.0
-        q, qd = (Vector(float(x) for x in values[name]) for name in ("q", velocity))
+        still = np.zeros(self.model.nv)
+        parts = values["q"], still if velocity == REST else values[velocity]
+        q, qd = (Vector(part.tolist()) for part in parts)
         return np.array(list(resistance(self.model, q, qd, *self.acts)), float)

@@ -279,7 +279,7 @@ def _slot_filling(
             f"slot solver '{solver.name}' is a NumpySolver; parameter inputs"
             f" {', '.join(common.inputs)} cannot reach it"
         )
-    keys = ("joint_friction", "joint_springs")
+    keys = solver.signature.acting
     options: dict[str, Any] = {key: getattr(common, key) for key in keys}
     if "f_ext" in common.inputs:
         options["inputs"] = ("f_ext",)

@@ -6,7 +6,7 @@ import numpy as np
 
 from dyn_core.model.coordinates import split_q
 from dyn_core.spatial import Vector
-from dyn_core.testing.case import Case, Pairs
+from dyn_core.testing.case import Case, Pairs, derivative
 
 
 def _stretch(case: Case) -> tuple[np.ndarray, np.ndarray]:
@@ -37,6 +37,21 @@ def joint_springs_pull(case: Case) -> Pairs:
     with_springs = case.program(joint_springs=True)(case.q, case.qd, case.qdd)
     without_springs = case.program()(case.q, case.qd, case.qdd - _stretch(case)[0])
     yield with_springs, without_springs
+
+
+def joint_springs_are_held(case: Case) -> Pairs:
+    """with springs g(q) = C(q, 0) + stiffness (q - rest)"""
+    with_springs = case.program(joint_springs=True)(case.q)
+    yield with_springs, case.program()(case.q) + _stretch(case)[0]
+
+
+def joint_springs_store_energy(case: Case) -> Pairs:
+    """with springs d/dt potential = g . qd, g with springs"""
+    program = case.program(joint_springs=True)
+    rate = derivative(lambda t: program(case.moved(t), case.qd)[1])
+    yield rate, case.other("gravity", joint_springs=True)(case.q) @ case.qd
+    kinetic = program(case.q, case.qd)[0]
+    yield kinetic, case.program()(case.q, case.qd)[0]
 
 
 def joint_springs_stiffen(case: Case) -> Pairs:

@@ -9,6 +9,8 @@ def gravity(model, q):
 
         g(q) = C(q, 0)
 
+    With joint_springs=True they hold the springs, too: the static balance.
+
     Inputs and outputs: those of GRAVITY_FORCE.
 
     Source: RBDA, (5.12), (5.13); RBD5-3.6.

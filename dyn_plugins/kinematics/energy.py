@@ -1,6 +1,17 @@
 """Energy of the robot, and its momentum."""
 
-from dyn_core.authoring import Force, Motion, TracedSolver, Vector, hookimpl, total
+from dyn_core.authoring import (
+    Force,
+    Motion,
+    TracedSolver,
+    Vector,
+    forces_without_potential,
+    hookimpl,
+    split_q,
+    split_v,
+    spring_energy,
+    total,
+)
 from dyn_core.problems import ENERGY, MOMENTUM
 from dyn_plugins.kinematics.kinematics import transforms
 
@@ -27,18 +38,32 @@ def energy(model, q, qd):
     """Return kinetic and potential energy.
 
         kinetic = sum_i v_i . I_i v_i / 2 + sum_j armature_j qd_j² / 2
-        potential = - sum_i m_i g . c_i
+        potential = - sum_i m_i g . c_i + energy of springs, if they act
 
-    Inputs and outputs: those of ENERGY. Potential energy is zero at the base origin.
+    Inputs and outputs: those of ENERGY. Potential energy is zero at the base origin,
+    that of springs at rest; forces of Model.with_forces count with their potential.
 
-    Source: GUIDE (28); KIM-1.6.
+    Source: GUIDE (28); KIM-1.6; KIM-S2.
     """
+    stored = spring_energy(model, q)
+    q, qd = split_q(model, q), split_v(model, qd)
     v, X = _velocities(model, q, qd), transforms(model, q)
     kinetic = total(v[i] @ (model.I[i] @ v[i]) * 0.5 for i in model.bodies)
     rotors = total((model.armature[i] * qd[i]) @ qd[i] * 0.5 for i in model.bodies)
     g = model.a_grav.lin
     mc = _first_moment(model, X)
-    return kinetic + rotors, -(mc @ g)
+    return kinetic + rotors, -(mc @ g) + stored
+
+
+def no_potential(model):
+    """Return why the energy of a robot is not known, or None."""
+    names = forces_without_potential(model)
+    if not names:
+        return None
+    return (
+        f"the force '{names[0]}' has no potential; valid: with_forces({names[0]},"
+        " potential=...), or joint_springs=False"
+    )
 
 
 def momentum(model, q, qd):
@@ -62,6 +87,6 @@ def momentum(model, q, qd):
 def dyn_solvers():
     """Offer the solvers of this file."""
     return [
-        TracedSolver("energy", ENERGY, energy),
+        TracedSolver("energy", ENERGY, energy, by_joint=False, supports=no_potential),
         TracedSolver("momentum", MOMENTUM, momentum),
     ]

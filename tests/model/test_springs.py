@@ -131,3 +131,77 @@ def test_bad_forces_are_refused_in_words():
             dyn.solver("rnea").build(
                 _pendulum().with_forces(wrong), joint_springs=True, engine="graph"
             )([0.0], [0.0], [0.0])
+
+
+STRETCH = 0.2  # rest of the springs below [rad]
+
+
+def _own(**more):
+    """Return a pendulum without damping whose spring is a function of the user."""
+    model = dyn.load_urdf(PENDULUM)
+    return model.with_forces(lambda model, q, qd: [(q[0] - STRETCH) * -K], **more)
+
+
+def _stored(model, q):
+    return (q[0] - STRETCH) * (q[0] - STRETCH) * (K / 2)
+
+
+def test_springs_store_energy():
+    """An undamped spring swings without changing the recorded energy."""
+    spring = {"springs": {"j": {"stiffness": K, "rest": STRETCH}}}
+    models = dyn.load_urdf(PENDULUM, extras=spring), _own(potential=_stored)
+    start = []
+    for model in models:
+        run = simulate(model, duration=0.5, q0=[0.9], step="rk4", engine="graph")
+        assert np.ptp(run.energy) < 1e-6
+        assert np.ptp(run.q) > 1.0
+        assert run.warnings == ()
+        start.append(run.energy[0])
+    weight = -2 * 9.81 * 0.5 * math.cos(0.9)
+    np.testing.assert_allclose(start, weight + K * 0.7**2 / 2)
+    run = simulate(models[0], duration=0.01, q0=[0.9], joint_springs=False)
+    np.testing.assert_allclose(run.energy[0], weight)
+
+
+def test_forces_without_a_potential_are_no_energy():
+    """energy refuses them by name; a Recording says what it leaves out."""
+    model = dyn.load_urdf(PENDULUM)
+
+    def wind(model, q, qd):
+        return [1.0]
+
+    blown = model.with_forces(wind)
+    with pytest.raises(dyn.UnsupportedError, match="force 'wind' has no potential"):
+        dyn.solver("energy").build(blown, joint_springs=True)
+    without = dyn.solver("energy").build(blown, engine="graph")
+    assert without([0.1], [0.0]).kinetic == 0.0
+    run = simulate(blown, duration=0.004, engine="graph")
+    assert "without that of the force 'wind'" in run.warnings[0]
+
+
+def test_the_static_balance_holds_springs():
+    """gravity with springs is the bias at rest; functions of the user are in it."""
+    q = [0.7]
+    held = dyn.solver("gravity").build(_own(), joint_springs=True, engine="graph")(q)
+    weight = 2 * 9.81 * 0.5 * math.sin(q[0])
+    np.testing.assert_allclose(held, weight + K * (q[0] - STRETCH))
+    with pytest.raises(dyn.UnsupportedError, match="joint_friction changes nothing"):
+        dyn.solver("gravity").build(_own(), joint_friction=True)
+
+
+def test_options_that_change_nothing_are_refused_in_words():
+    """The sentence names solver, option, kind of problem, and what is valid."""
+    model = _own()
+    for name, option, words in (
+        ("regressor", {"joint_friction": True}, "valid: neither friction nor springs"),
+        ("gravity_compensation", {"joint_friction": True}, "valid: joint_springs"),
+        (
+            "crba",
+            {"f_ext_frame": "base"},
+            "mass_matrix, which takes no external forces",
+        ),
+        ("fd_derivatives", {"matrices": "banded"}, "valid: dense, packed, sparse"),
+        ("jacobian", {"matrices": "packed"}, "in jacobian; valid: dense"),
+    ):
+        with pytest.raises(dyn.UnsupportedError, match=f"{name}: .*{words}"):
+            dyn.solver(name).build(model, **option)

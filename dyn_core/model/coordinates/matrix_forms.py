@@ -10,6 +10,8 @@ Source: RBDA, section 6.4, on which entries of H are zero.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -32,6 +34,12 @@ def kept_places(tree: Tree, kind: str, form: str) -> Places | None:
     if kind in _SYMMETRIC:
         pairs = [(i, j) for i, j in pairs if j <= i]
     return tuple(i for i, _ in pairs), tuple(j for _, j in pairs)
+
+
+def changes_some(form: str, kinds: Sequence[str]) -> bool:
+    """Return whether a form is dense, or leaves out entries of some kind of matrix."""
+    reached = {"packed": _SYMMETRIC, "sparse": (*_SYMMETRIC, *_OF_TREE)}
+    return form == "dense" or any(kind in reached[form] for kind in kinds)
 
 
 def dense(
