@@ -160,7 +160,8 @@ def friction_enters_loops(case: Case) -> Pairs:
 def forces_of_loops_and_joints_balance(case: Case) -> Pairs:
     """qdd, lambda of forward dynamics;  f those of the tree pushed by the loops"""
     case = _closed_rates(with_rod(case))
-    A = _system(case)[3]
+    _, _, f, A, _ = _system(case)
+    yield f, np.zeros(len(f))
     if not _movable(A):
         return
     state = case.q, case.qd, case.qdd
@@ -199,6 +200,7 @@ def _independent(case: Case) -> tuple[Case, dict[str, list[tuple[str, int]]], An
 def independent_inertia_is_projected(case: Case) -> Pairs:
     """H_y = G.T H G,   A G = 0,   y of G yd is yd"""
     case, chosen, A = _independent(case)
+    yield A @ case.qd, np.zeros(1)
     if not _movable(A):
         return
     H_y, G = case.program(**chosen)(case.q)
@@ -210,6 +212,7 @@ def independent_inertia_is_projected(case: Case) -> Pairs:
 def independent_bias_agrees_with_forward_dynamics(case: Case) -> Pairs:
     """H_y ydd + C_y = G.T tau"""
     case, chosen, A = _independent(case)
+    yield A @ case.qd, np.zeros(1)
     if not _movable(A):
         return
     bias = case.program(inputs=["f_ext"], **chosen)(case.q, case.qd, case.f_ext)
@@ -223,6 +226,7 @@ def independent_bias_agrees_with_forward_dynamics(case: Case) -> Pairs:
 def independent_gravity_is_projected(case: Case) -> Pairs:
     """g_y = G.T gravity = C_y at rest"""
     case, chosen, A = _independent(case)
+    yield A @ case.qd, np.zeros(1)
     if not _movable(A):
         return
     got = case.program(**chosen)(case.q)
