@@ -159,6 +159,56 @@ def test_begun_anew_nothing_is_sent_before_a_state(arm):
     assert not controller.counters
 
 
+def test_a_stamp_that_comes_twice_is_a_state(arm):
+    """Only an earlier one is a reset."""
+    controller = Controller(arm)
+    for k in range(4):
+        tau = controller.update(0.002 * k, Q0, 0 * Q0, stamp=5.0)
+    assert tau.any()
+    assert not controller.counters
+
+
+@pytest.mark.parametrize("good_samples", [1, 2, 4])
+def test_good_samples_are_counted_from_a_reset(arm, good_samples):
+    """Torque comes with the last of them, at first and after each reset."""
+    controller = Controller(arm, rules=Rules(good_samples=good_samples))
+    t = 0.0
+    for restart in (controller.begin, controller.reset, controller.reset):
+        restart()
+        for k in range(1, good_samples + 2):
+            t += 0.002
+            assert controller.update(t, Q0, 0 * Q0).any() == (k >= good_samples)
+
+
+def test_a_trajectory_ends_with_its_last_point(arm):
+    """At that time it is over; a step before it is not."""
+    controller = Controller(arm, rules=Rules(state_timeout=10.0))
+    controller.update(0.0, Q0, 0 * Q0)
+    controller.update(1.0, Q0, 0 * Q0)
+    controller.follow(_trajectory(arm, Q0), 2.0)
+    controller.update(2.75, Q0, 0 * Q0)
+    assert controller.trajectory is not None
+    assert (controller.reference.q > Q0 + 0.01).all()
+    controller.update(3.0, Q0, 0 * Q0)
+    assert controller.trajectory is None
+    np.testing.assert_array_equal(controller.reference.q, Q0)
+
+
+@pytest.mark.parametrize("mode", ["computed_torque", "gravity"])
+def test_nothing_is_compiled_while_torque_flows(arm, mode, monkeypatch, tmp_path):
+    """All kernels are there when the controller is: a first update takes no longer."""
+    from dyn_core.engines.llvm import kernel
+
+    if Controller(arm, mode=mode).engine_used != "native":
+        pytest.skip("machine code is not available: nothing is compiled")
+    monkeypatch.setenv("DYN_CACHE_DIR", str(tmp_path))
+    rules = Rules(state_timeout=0.05, on_stale="gravity_damping")
+    controller = Controller(arm, mode=mode, rules=rules)
+    monkeypatch.setattr(kernel, "get", None)
+    assert _warm(controller).any()
+    assert controller.watch(1.0).any()
+
+
 def test_a_jump_is_a_new_start(arm):
     """A simulator's reset does not make the controller pull back."""
     controller = Controller(arm)
@@ -203,7 +253,7 @@ def test_a_torque_that_is_not_finite_is_never_given(arm):
     controller = Controller(arm, inverse_dynamics=Broken())
     tau = _warm(controller)
     np.testing.assert_array_equal(tau, np.zeros(7))
-    assert controller.counters["torque not finite"] >= 1
+    assert controller.counters == {"torque not finite": 3}  # of 5 samples
 
 
 def test_velocity_can_be_made_when_asked(arm):

@@ -97,6 +97,12 @@ def test_none_jumps():
     trajectory = _make(method="none")
     np.testing.assert_array_equal(trajectory.sample(1.5).q, [3.0, 4.0])
     np.testing.assert_array_equal(trajectory.sample(0.5).q, [1.0, 2.0])
+    three = _make(
+        times=[1.0, 2.0, 3.0], positions=[[2.0, 1.0], [4.0, 3.0], [6.0, 5.0]],
+        velocities=(), accelerations=(), method="none",
+    )  # fmt: skip
+    np.testing.assert_array_equal(three.sample(1.5).q, [3.0, 4.0])
+    np.testing.assert_array_equal(three.sample(2.0).q, [5.0, 6.0])
 
 
 @pytest.mark.parametrize(

@@ -345,3 +345,29 @@ def test_two_loops_are_two():
         return [*once, *twice]
 
     assert trace(function, 1).run([0.0])[0] == [5.0, 6.0]
+
+
+def test_a_value_of_another_trace_is_refused_inside_a_loop():
+    """Of no Graph around it; a value of any Graph around it is captured."""
+    other = Tracer(1).inputs[0]
+    with pytest.raises(dyn.TraceError, match="a value of another trace was used"):
+        trace(
+            lambda x: loop((x[0],), lambda s: (s[0] + other,), lambda s: s[0] < 3.0, 2),
+            1,
+        )
+
+
+def test_equal_graphs_have_one_digest():
+    """Whether or not their parts are the same objects; folding is the default."""
+    shared = (0, 0)
+    nodes = [Node("input", (), 0), Node("add", shared), Node("mul", shared)]
+    apart = [
+        Node("input", (), 0), Node("add", (*shared,)), Node("mul", (*[0], *[0]))
+    ]  # fmt: skip
+    digests = {Graph(1, each, [1, 2]).digest() for each in (nodes, apart)}
+    assert len(digests) == 1
+    assert Graph(1, nodes, [2, 1]).digest() not in digests
+    assert Graph(2, nodes, [1, 2]).digest() not in digests
+    builder = Builder(1)
+    assert builder.const(1.0) == builder.const(1.0)
+    assert Tracer(1).folding
