@@ -61,12 +61,15 @@ from dyn_core.problems.dynamics import (
 from dyn_core.problems.kinematics import (
     BODY_JACOBIANS,
     BODY_MOTION,
+    CENTRE_OF_MASS,
+    CENTROIDAL_MATRIX,
     ENERGY,
     FORWARD_KINEMATICS,
     FRAME_BIAS_ACCELERATION,
     FRAME_VELOCITY,
     JACOBIAN,
     MOMENTUM,
+    ZERO_MOMENT_POINT,
 )
 from dyn_core.problems.ports import KINDS, PASSIVE, REST, Port, Signature
 from dyn_core.problems.system import System
@@ -76,6 +79,8 @@ PROBLEMS: tuple[Signature, ...] = (
     BIAS_FORCE,
     BODY_JACOBIANS,
     BODY_MOTION,
+    CENTRE_OF_MASS,
+    CENTROIDAL_MATRIX,
     CONSTRAINT_JACOBIAN,
     CORIOLIS_FORCE,
     CROSS_RESPONSE,
@@ -121,6 +126,7 @@ PROBLEMS: tuple[Signature, ...] = (
     SELF_RESPONSES,
     STEP,
     TRACKING_CONTROL,
+    ZERO_MOMENT_POINT,
     CONTACT_SOLVE,
     CONTACT_STEP,
 )
@@ -148,6 +154,8 @@ __all__ = [
     "BIAS_FORCE",
     "BODY_JACOBIANS",
     "BODY_MOTION",
+    "CENTRE_OF_MASS",
+    "CENTROIDAL_MATRIX",
     "CONSTRAINT_JACOBIAN",
     "CONTACT_SOLVE",
     "CONTACT_STEP",
@@ -199,6 +207,7 @@ __all__ = [
     "SELF_RESPONSES",
     "STEP",
     "TRACKING_CONTROL",
+    "ZERO_MOMENT_POINT",
     "InstanceDoc",
     "Port",
     "Signature",

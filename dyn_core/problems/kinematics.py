@@ -91,6 +91,41 @@ MOMENTUM = Signature(
     ),
     meaning="spatial momentum and centre of mass of the robot",
 )
+_com = Port("com", (3,), "m", meaning="centre of mass in the base")
+CENTROIDAL_MATRIX = Signature(
+    "centroidal_matrix",
+    (q,),
+    (
+        Port(
+            "A",
+            (6, "nv"),
+            "kg·m²; kg·m | kg·m; kg",
+            meaning="momentum about the centre of mass, base axes, per joint velocity,"
+            " [angular; linear]",
+        ),
+        _com,
+    ),
+    meaning="matrix that makes the momentum about the centre of mass: h = A qd",
+)
+CENTRE_OF_MASS = Signature(
+    "centre_of_mass",
+    (q, qd, qdd),
+    (
+        _com,
+        Port("velocity", (3,), "m/s", meaning="its velocity, base axes"),
+        Port("acceleration", (3,), "m/s²", meaning="its acceleration, base axes"),
+    ),
+    meaning="position, velocity and acceleration of the centre of mass",
+)
+ZERO_MOMENT_POINT = Signature(
+    "zero_moment_point",
+    (q, qd, qdd),
+    (
+        Port("p", (3,), "m", meaning="the point of the plane, base axes"),
+        Port("push", (), "N", meaning="force of the ground along the normal"),
+    ),
+    meaning="point where the ground's force has no moment but about the normal",
+)
 BODY_MOTION = Signature(
     "body_motion",
     (q, qd, qdd),

@@ -18,6 +18,7 @@ from dyn_core.problems import Signature
 from dyn_core.solving.offers import Law
 from dyn_core.spatial import Vector
 from dyn_core.testing import (
+    centroidal_laws,
     contact_laws,
     coriolis_laws,
     derivative_laws,
@@ -243,23 +244,6 @@ def _rate_of_velocity(case: Case, reference: str) -> Any:
     return derivative(lambda t: v(case.moved(t), case.qd))
 
 
-def energy_matches_H_and_g(case: Case) -> Pairs:
-    """kinetic = qd.T H qd / 2,  d/dt potential = g . qd"""
-    program = case.program()
-    H, g = case.other("crba")(case.q), case.other("gravity")(case.q)
-    yield program(case.q, case.qd)[0], case.qd @ H @ case.qd / 2
-    yield derivative(lambda t: program(case.moved(t), case.qd)[1]), g @ case.qd
-
-
-def momentum_moves_the_centre_of_mass(case: Case) -> Pairs:
-    """force part of h = m d/dt com;  h is linear in qd"""
-    program = case.program()
-    h, _ = program(case.q, case.qd)
-    rate = derivative(lambda t: program(case.moved(t), case.qd)[1])
-    yield h[3:], case.model.mass * rate
-    yield program(case.q, 2 * case.qd)[0], 2 * h
-
-
 def steps_start_as_the_equation_of_motion(case: Case) -> Pairs:
     """(q_next (-) q)/dt -> qd and (qd_next - qd)/dt -> FD(q, qd, tau) as dt -> 0"""
     program = case.program()
@@ -323,6 +307,7 @@ LAWS: dict[Signature, tuple[Law, ...]] = {
     kinds.HYBRID_DYNAMICS_MASKED: (hybrid_laws.the_mask_chooses,),
     **directional_laws.LAWS,
     **contact_laws.LAWS,
+    **centroidal_laws.LAWS,
     kinds.BODY_MOTION: (
         motion_laws.bodies_move_as_jacobians_say,
         motion_laws.frames_accelerate_with_their_bodies,
@@ -382,8 +367,6 @@ LAWS: dict[Signature, tuple[Law, ...]] = {
     kinds.JACOBIAN: (jacobian_gives_velocity,),
     kinds.FRAME_VELOCITY: (velocity_is_rate_of_pose,),
     kinds.FRAME_BIAS_ACCELERATION: (bias_acceleration_is_rate_of_velocity,),
-    kinds.ENERGY: (energy_matches_H_and_g, spring_laws.joint_springs_store_energy),
-    kinds.MOMENTUM: (momentum_moves_the_centre_of_mass,),
     kinds.STEP: (steps_start_as_the_equation_of_motion, steps_keep_quaternions),
     kinds.TRACKING_CONTROL: (error_obeys_the_gains,),
     kinds.GRAVITY_CONTROL: (weight_is_carried,),

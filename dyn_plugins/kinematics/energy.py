@@ -26,7 +26,7 @@ def _velocities(model, q, qd):
     return v
 
 
-def _first_moment(model, X):
+def first_moment(model, X):
     """Return the sum of m_i c_i in base coordinates."""
     mc = Vector.zeros(3)
     for i in model.bodies:
@@ -51,7 +51,7 @@ def energy(model, q, qd):
     kinetic = total(v[i] @ (model.I[i] @ v[i]) * 0.5 for i in model.bodies)
     rotors = total((model.armature[i] * qd[i]) @ qd[i] * 0.5 for i in model.bodies)
     g = model.a_grav.lin
-    mc = _first_moment(model, X)
+    mc = first_moment(model, X)
     return kinetic + rotors, -(mc @ g) + stored
 
 
@@ -80,7 +80,7 @@ def momentum(model, q, qd):
     for i in model.bodies:
         h = h + X[i].T @ (model.I[i] @ v[i])
     m = total(model.I[i].m for i in model.bodies)
-    return h, _first_moment(model, X) * (1 / m)
+    return h, first_moment(model, X) * (1 / m)
 
 
 @hookimpl

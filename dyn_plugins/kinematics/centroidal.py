@@ -1,0 +1,137 @@
+"""Motion of the centre of mass, momentum about it, and the zero-moment point."""
+
+from dyn_core.authoring import (
+    Force,
+    Matrix,
+    Motion,
+    TracedSolver,
+    Vector,
+    cross,
+    cross3,
+    equal,
+    hookimpl,
+    logical_not,
+    require,
+    total,
+)
+from dyn_core.errors import SingularError, UnsupportedError
+from dyn_core.problems import CENTRE_OF_MASS, CENTROIDAL_MATRIX, ZERO_MOMENT_POINT
+from dyn_plugins.kinematics.energy import first_moment
+from dyn_plugins.kinematics.kinematics import transforms
+from dyn_plugins.kinematics.motion import outward
+
+
+def mass_and_centre(model, X):
+    """Return the mass of the moving bodies, and their centre in the base."""
+    m = total(model.I[i].m for i in model.bodies)
+    return m, first_moment(model, X) * (1 / m)
+
+
+def centroidal_matrix(model, q):
+    """Return the matrix that makes the momentum about the centre of mass.
+
+        h_G = A_G(q) qd,   A_G e_k = X_G_i.T Icomp_i S_i e_k
+
+    Inputs and outputs: those of CENTROIDAL_MATRIX.
+
+    Source: D. Orin, A. Goswami and S.-H. Lee, Centroidal dynamics of a humanoid robot,
+    2013, by composite bodies as in RBDA, Table 6.2.
+    """
+    X, Icomp = transforms(model, q), list(model.I)
+    _, com = mass_and_centre(model, X)
+    columns = [Force.zero()] * model.nv
+    for i in reversed(model.bodies):
+        joint, p = model.joint[i], model.parent[i]
+        S, ratio = joint.S(q[i]), model.leader[i].ratio
+        for k, s in enumerate(S if ratio is None else S @ ratio):
+            f = X[i].T @ (Icomp[i] @ s)
+            about = Force(f.ang - cross3(com, f.lin), f.lin)
+            k += model.v_slices[i].start
+            columns[k] = columns[k] + about
+        up = joint.X(q[i]) @ model.Xtree[i]
+        Icomp[p] = Icomp[p] + up.T @ Icomp[i] @ up
+    rows = [(*f.ang, *f.lin) for f in columns]
+    return Matrix([row[k] for row in rows] for k in range(6)), com
+
+
+def _rate_of_momentum(model, q, qd, qdd, a_base):
+    """Return transforms, momentum and its rate about the base's origin, base axes."""
+    X = transforms(model, q)
+    _, _, v, a = outward(model, q, qd, qdd, a_base)
+    h, rate = Force.zero(), Force.zero()
+    for i in model.bodies:
+        p = model.I[i] @ v[i]
+        h = h + X[i].T @ p
+        rate = rate + X[i].T @ (model.I[i] @ a[i] + cross(v[i], p))
+    return X, h, rate
+
+
+def centre_of_mass(model, q, qd, qdd):
+    """Return position, velocity and acceleration of the centre of mass.
+
+        m com' = linear part of h,   m com'' = linear part of dh/dt
+
+    Inputs and outputs: those of CENTRE_OF_MASS.
+
+    Source: RBDA, section 2.8; KIM-1.7.
+    """
+    X, h, rate = _rate_of_momentum(model, q, qd, qdd, Motion.zero())
+    m, com = mass_and_centre(model, X)
+    return com, h.lin * (1 / m), rate.lin * (1 / m)
+
+
+def zero_moment_point(model, q, qd, qdd, normal, height):
+    """Return the point of a plane about which the ground has no moment but a twist.
+
+        p = (n x N + height F) / (n . F),   n . p = height
+
+    (N; F) is the wrench that a motion takes from the ground, about the base's origin.
+    Where push = n . F is negative the ground would have to pull.
+
+    Inputs and outputs: those of ZERO_MOMENT_POINT.
+
+    Args:
+        normal: Of the plane, base axes, 3 numbers; scaled to length one.
+        height: Of the plane above the base's origin, along it [m].
+
+    Source: M. Vukobratovic and B. Borovac, Zero-moment point: thirty-five years of its
+    life, 2004; P. Sardain and G. Bessonnet 2004, (5) for a plane in any place.
+    """
+    n = _unit(normal)
+    _, _, wrench = _rate_of_momentum(model, q, qd, qdd, -model.a_grav)
+    push = n @ wrench.lin
+    require(logical_not(equal(push, 0.0)), SingularError, "force along the normal")
+    p = (cross3(n, wrench.ang) + wrench.lin * float(height)) * (1 / push)
+    return p, push
+
+
+def _unit(normal):
+    """Return the normal of a plane, of length one."""
+    size = sum(float(x) ** 2 for x in normal) ** 0.5 if len(normal) == 3 else 0.0
+    if not 0.0 < size < float("inf"):
+        raise UnsupportedError(
+            f"zero_moment_point: normal {tuple(normal)}; valid: 3 numbers, not all zero"
+        )
+    return Vector(float(x) / size for x in normal)
+
+
+def _plane_sizes(model, options):
+    """Refuse a plane without a normal; there are no sizes."""
+    _unit(options["normal"])
+    return {}
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solvers of this file."""
+    return [
+        TracedSolver("centroidal_matrix", CENTROIDAL_MATRIX, centroidal_matrix),
+        TracedSolver("centre_of_mass", CENTRE_OF_MASS, centre_of_mass),
+        TracedSolver(
+            "zero_moment_point",
+            ZERO_MOMENT_POINT,
+            zero_moment_point,
+            options={"normal": (0.0, 0.0, 1.0), "height": 0.0},
+            sizes=_plane_sizes,
+        ),
+    ]
