@@ -20,6 +20,7 @@ from dyn_core.problems.constraints import (
     LOOP_INVERSE_DYNAMICS,
     OPERATIONAL_INERTIA,
     POINT_DELASSUS,
+    POINT_IMPULSE,
     RESPONSE,
     SELF_RESPONSES,
 )
@@ -121,6 +122,7 @@ PROBLEMS: tuple[Signature, ...] = (
     OPERATIONAL_INERTIA,
     PARAMETER_JACOBIAN,
     POINT_DELASSUS,
+    POINT_IMPULSE,
     REGRESSOR,
     RESPONSE,
     SELF_RESPONSES,
@@ -200,6 +202,7 @@ __all__ = [
     "PARAMETER_JACOBIAN",
     "PASSIVE",
     "POINT_DELASSUS",
+    "POINT_IMPULSE",
     "PROBLEMS",
     "REGRESSOR",
     "RESPONSE",

@@ -6,6 +6,7 @@ from dyn_core.problems.joint_ports import (
     FORCE,
     INERTIA,
     INVERSE_INERTIA,
+    VELOCITY,
     WRENCH,
     f_ext,
     plain_tau,
@@ -104,6 +105,20 @@ POINT_DELASSUS = Signature(
     ),
     of_trees=True,
     meaning="Delassus matrix of points of links",
+)
+POINT_IMPULSE = Signature(
+    "point_impulse",
+    (
+        q,
+        qd,
+        Port("velocity", ("m",), "m/s", meaning="of each point after it, base axes"),
+    ),
+    (
+        Port("qd_next", ("nv",), VELOCITY, "velocity", meaning="velocities after it"),
+        Port("impulse", ("m",), "N·s", meaning="impulse at each point, base axes"),
+    ),
+    of_trees=True,
+    meaning="impact that gives points of links a velocity",
 )
 CONSTRAINT_JACOBIAN = Signature(
     "constraint_jacobian",

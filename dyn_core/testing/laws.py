@@ -331,6 +331,7 @@ LAWS: dict[Signature, tuple[Law, ...]] = {
     ),
     kinds.DELASSUS: (response_laws.delassus_is_dense_algebra,),
     kinds.POINT_DELASSUS: (response_laws.points_respond_as_dense_algebra_says,),
+    kinds.POINT_IMPULSE: (response_laws.impulses_give_points_their_velocity,),
     kinds.CONSTRAINT_JACOBIAN: (response_laws.rows_move_as_their_jacobian_says,),
     kinds.OPERATIONAL_INERTIA: (response_laws.lambda_inverts_the_response,),
     kinds.INVERSE_DYNAMICS: (

@@ -83,8 +83,8 @@ def delassus_is_dense_algebra(case: Case) -> Pairs:
     yield min(0.0, float(np.linalg.eigvalsh(G).min())), 0.0
 
 
-def points_respond_as_dense_algebra_says(case: Case) -> Pairs:
-    """G = J H^-1 J.T for the velocities of points, v + w x p in base axes"""
+def _points_jacobian(case: Case) -> np.ndarray:
+    """Return the Jacobian of the velocities of points, v + w x p in base axes."""
     poses = case.other("forward_kinematics")(case.q)
     rows = []
     for link, point in case.options(case.solver)["points"]:
@@ -92,10 +92,24 @@ def points_respond_as_dense_algebra_says(case: Case) -> Pairs:
         J = case.other("jacobian", frame=link, reference="aligned")(case.q)
         arm = R @ np.asarray(point)
         rows.append(J[3:] - np.cross(arm, J[:3], axisb=0, axisc=0))
-    J = np.concatenate(rows)
+    return np.concatenate(rows)
+
+
+def points_respond_as_dense_algebra_says(case: Case) -> Pairs:
+    """G = J H^-1 J.T for the velocities of points"""
+    J = _points_jacobian(case)
     G, H = case.program()(case.q), case.other("crba")(case.q)
     yield G, J @ np.linalg.solve(H, J.T)
     yield min(0.0, float(np.linalg.eigvalsh(G).min())), 0.0
+
+
+def impulses_give_points_their_velocity(case: Case) -> Pairs:
+    """H (qd+ - qd) = J.T Lambda,   J qd+ + damping Lambda = velocity"""
+    J, velocity = _points_jacobian(case), case.rng.normal(size=6)
+    after, impulse = case.program()(case.q, case.qd, velocity)
+    H, damping = case.other("crba")(case.q), case.options(case.solver)["damping"]
+    yield H @ (after - case.qd), J.T @ impulse
+    yield J @ after + damping * impulse, velocity
 
 
 def rows_move_as_their_jacobian_says(case: Case) -> Pairs:

@@ -86,15 +86,28 @@ def point_delassus(model, q, points):
     """
     X, S = joint_transforms(model, q)
     joints, _ = articulated_joints(model, X, S)
-    X_0, responses = transforms(model, q), []
+    pushes = point_forces(model, q, points)
+    responses = [propagate_to_base(model, joints, i, f) for i, f in pushes]
+    return delassus_matrix(joints, responses)
+
+
+def point_forces(model, q, points):
+    """Return unit forces at points of links along base axes: (body, force) each.
+
+    Args:
+        model: Robot.
+        q: Joint positions, by joint.
+        points: Pairs (link, point in the link's frame [m]).
+    """
+    X_0, pushes = transforms(model, q), []
     for link, point in points:
         frame = model.frame(link)
         E = (frame.X @ X_0[frame.body]).E
         for axis in E.T.rows:
             e = Vector(axis)
             force = frame.X.T @ Force(cross3(Vector(map(float, point)), e), e)
-            responses.append(propagate_to_base(model, joints, frame.body, force))
-    return delassus_matrix(joints, responses)
+            pushes.append((frame.body, force))
+    return pushes
 
 
 def _single(model, name):
