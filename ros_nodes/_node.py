@@ -18,9 +18,13 @@ from std_msgs.msg import String
 
 import dyn_core as dyn
 from dyn_core import robots
+from dyn_core.validation import Field, kind_like
+from ros_nodes._descriptors import descriptor, ros_type
 from ros_nodes._runtime import age
-from ros_nodes.parameters import Spec, lock_specs
+from ros_nodes.controller_parameters import CONTROLLER
+from ros_nodes.parameters import OPTION, check_joint_names, foreign_names, lock_fields
 from ros_nodes.params import FOLDER
+from ros_nodes.simulator_parameters import SIMULATOR
 
 OK, WARN, ERROR, STALE = (bytes([level]) for level in range(4))
 LATCHED = QoSProfile(
@@ -41,12 +45,12 @@ class RobotNode(LifecycleNode):
         ready_after: Age of the process at its first activation [s].
     """
 
-    def __init__(self, name: str, specs: Sequence[Spec], **kwargs: Any) -> None:
+    def __init__(self, name: str, specs: Sequence[Field], **kwargs: Any) -> None:
         super().__init__(name, **kwargs)
         # Replaced before an executor uses the service.
         self._serve_transition = self._service_change_state.callback
         self._service_change_state.callback = self._on_change_state
-        self.specs: dict[str, Spec] = {}
+        self.specs: dict[str, Field] = {}
         self.model: Any = None  # a Model once configured
         self.active = False
         self.counters: Counter[str] = Counter()
@@ -56,11 +60,13 @@ class RobotNode(LifecycleNode):
         self._last_logged: dict[str, float] = {}
         self._level = OK
         self._resources: list[Any] = []
+        self._warned = False
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
         # Added before the first declaration, so that start-up values are checked, too.
         self.add_on_set_parameters_callback(self._on_set)
         try:
             self.declare(specs)
+            self._declare_options()
         except Exception:
             self.destroy_node()  # not left to the garbage collector
             raise
@@ -70,16 +76,14 @@ class RobotNode(LifecycleNode):
 
     # ---- parameters
 
-    def declare(self, specs: Sequence[Spec]) -> None:
+    def declare(self, specs: Sequence[Field]) -> None:
         """Declare parameters; those already declared keep their values."""
         for spec in specs:
             self.specs[spec.name] = spec
             if self.has_parameter(spec.name):
                 continue
-            if spec.default == []:
-                self.declare_parameter(spec.name, spec.kind(), spec.descriptor())
-            else:
-                self.declare_parameter(spec.name, spec.default, spec.descriptor())
+            default = ros_type(spec) if spec.default == [] else spec.default
+            self.declare_parameter(spec.name, default, descriptor(spec))
 
     def value(self, name: str) -> Any:
         """Return a parameter's value; an unset list is empty, arrays are lists."""
@@ -87,7 +91,46 @@ class RobotNode(LifecycleNode):
         if parameter.type_ == Parameter.Type.NOT_SET:
             return list(self.specs[name].default)
         value = parameter.value
-        return list(value) if hasattr(value, "typecode") else value
+        return list(value) if _is_array(value) else value
+
+    def options(self, slot: str) -> dict[str, Any]:
+        """Return the options of a slot's solver that the parameters give."""
+        head = f"{slot}.options."
+        names = [name for name in self.specs if name.startswith(head)]
+        return {name.removeprefix(head): self.value(name) for name in names}
+
+    def solver(self, slot: str) -> Any:
+        """Return the solver of a slot: its name, or with options the Solver.
+
+        Raises:
+            DynError: The solver is unknown, or an option is not valid.
+        """
+        name, options = self.value(f"{slot}.plugin_name"), self.options(slot)
+        return dyn.solver(name).with_options(**options) if options else name
+
+    def _given(self) -> list[str]:
+        """Return the names of parameters that are given and not declared."""
+        names = self._parameter_overrides
+        return [name for name in names if not self.has_parameter(name)]
+
+    def _declare_options(self) -> None:
+        """Declare the options of solvers that are given, by the type they have."""
+        for name in self._given():
+            if OPTION.fullmatch(name):
+                value = self._parameter_overrides[name].value
+                value = list(value) if _is_array(value) else value
+                doc = "option of the slot's solver; `dyn help SOLVER` lists them"
+                self.declare([Field(name, kind_like(value), doc, "", value)])
+
+    def _check_names(self) -> None:
+        """Refuse misspelt parameters; warn once of those of other nodes."""
+        every = {field.name for field in (*SIMULATOR, *CONTROLLER)}
+        foreign = foreign_names(self._given(), self.specs, every)
+        if foreign and not self._warned:
+            self._warned = True
+            self.get_logger().warning(
+                f"parameters that this node does not have: {', '.join(foreign)}"
+            )
 
     def _on_set(self, parameters: Sequence[Parameter]) -> SetParametersResult:
         """Accept a set of parameters, or refuse it with a reason."""
@@ -104,9 +147,11 @@ class RobotNode(LifecycleNode):
                     f"{spec.name} is structure: clean up first, then set and configure"
                 )
                 return SetParametersResult(successful=False, reason=reason)
-            fault = spec.fault(parameter.value)
-            if fault is not None:
-                return SetParametersResult(successful=False, reason=fault)
+            value = parameter.value
+            try:
+                spec.read(spec.name, list(value) if _is_array(value) else value)
+            except dyn.ModelError as error:
+                return SetParametersResult(successful=False, reason=str(error))
         try:
             self.changed({p.name: p.value for p in parameters})
         except dyn.DynError as error:
@@ -192,7 +237,7 @@ class RobotNode(LifecycleNode):
                 "joints",
             )
         if unlisted:
-            self.declare(lock_specs(unlisted))
+            self.declare(lock_fields(unlisted))
             lock = {name: self.value(f"lock.{name}") for name in unlisted}
             described = ", ".join(f"{n} at {x:g}" for n, x in lock.items())
             self.get_logger().warning(f"locked: {described}")
@@ -238,7 +283,9 @@ class RobotNode(LifecycleNode):
         """Build everything; on an error log the reason and stay unconfigured."""
         started = time.monotonic()
         try:
+            self._check_names()
             self.build()
+            check_joint_names(self._given(), self.specs)
         except (dyn.DynError, ParameterException) as error:
             self.failure = f"{type(error).__name__}: {error}"
             self.get_logger().error(f"cannot configure: {self.failure}")
@@ -361,3 +408,7 @@ class RobotNode(LifecycleNode):
 
 def _range(columns: slice) -> range:
     return range(columns.start, columns.stop)
+
+
+def _is_array(value: Any) -> bool:
+    return hasattr(value, "typecode")

@@ -14,7 +14,7 @@ from dyn_core.planar.chain.files import ChainFile, load_chain_file
 from dyn_core.simulation.chain import ChainRobot
 from ros_nodes._node import RobotNode
 from ros_nodes.conversions import AngleWriter, JointMotion, JointReader, chain_joints
-from ros_nodes.simulated import Simulated, is_set
+from ros_nodes.simulated import Simulated, is_set, refuse_options
 
 RECENT = 1.0  # duration of a warning in simulated time [s]
 DT = 1e-3  # default quantum [s]
@@ -72,6 +72,8 @@ class SimulatedChain(Simulated):
             else:
                 message = f"{name} is for robots: with chain_file leave it as it is"
             raise dyn.SettingError(message, name)
+        slots = ("step", "forward_dynamics", "contact")
+        refuse_options(node, slots, "a chain is simulated")
 
     @staticmethod
     def _read(source: str) -> ChainFile:

@@ -12,6 +12,7 @@ from dyn_core.errors import SettingError
 from ros_nodes import demo
 from ros_nodes._runtime import note_signals
 from ros_nodes.graphs import GRAPHS
+from ros_nodes.parameter_files import read_parameters
 from ros_nodes.processes import Processes, ros_fault
 
 
@@ -39,8 +40,7 @@ def _up(arguments: argparse.Namespace) -> int:
         return 1
     graph = GRAPHS[arguments.graph]
     params = arguments.params or str(graph.params_file)
-    if not Path(params).is_file():
-        raise SettingError(f"no parameter file {params}", "params")
+    read_parameters(params)
     robot = arguments.robot
     if robot.endswith((".urdf", ".xml", ".yaml", ".yml")):
         robot = os.path.abspath(robot)

@@ -20,7 +20,7 @@ from dyn_core.control.controller import Controller, Rules
 from dyn_core.control.trajectory import make_trajectory
 from ros_nodes import _runtime
 from ros_nodes._node import ERROR, OK, STALE, WARN, RobotNode
-from ros_nodes.controller_parameters import controller_specs, gain_specs, joint_specs
+from ros_nodes.controller_parameters import CONTROLLER, gain_fields, joint_fields
 from ros_nodes.conversions import JointReader, stamp_seconds, trajectory_arrays
 
 LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -32,14 +32,14 @@ class ComputedTorqueNode(RobotNode):
 
     def __init__(self, **kwargs: Any) -> None:
         self.controller: Any = None  # a Controller once configured
-        super().__init__("computed_torque", controller_specs(), **kwargs)
+        super().__init__("computed_torque", CONTROLLER, **kwargs)
 
     def build(self) -> None:
         """Build the robot, the controller and the communication."""
         model = self.load()
         names = model.joint_names
-        self.declare(gain_specs(names))
-        self.declare(joint_specs(names, [model.joint_kind(n) for n in names]))
+        self.declare(gain_fields(names))
+        self.declare(joint_fields(names, [model.joint_kind(n) for n in names]))
         limits = {n: self.value(f"effort_limits.{n}") for n in names}
         wrap = [n for n in names if self.value(f"gains.{n}.angle_wraparound")]
         kp, kd = self._gains(names, {})
@@ -48,7 +48,7 @@ class ComputedTorqueNode(RobotNode):
             kp,
             kd,
             mode=self.value("mode"),
-            inverse_dynamics=self.value("inverse_dynamics.plugin_name"),
+            inverse_dynamics=self.solver("inverse_dynamics"),
             effort_limits={n: x for n, x in limits.items() if x > 0},
             wrap=wrap,
             rules=Rules(

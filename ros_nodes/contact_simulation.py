@@ -17,7 +17,7 @@ from dyn_core.model.shapes import Material
 from dyn_core.validation import read_yaml
 from ros_nodes._node import RobotNode
 from ros_nodes.conversions import Wrench, contact_wrenches, joint_wrenches
-from ros_nodes.simulated import SimulatedRobot
+from ros_nodes.simulated import SimulatedRobot, refuse_options
 
 UNSOLVED = "contact not converged"  # the counter
 RECENT = 1.0  # duration of a warning after an unsolved problem [s]
@@ -67,6 +67,7 @@ class SimulatedContacts(SimulatedRobot):
                     " it as it is; steps are contact.stepper",
                     name,
                 )
+        refuse_options(node, ("step", "forward_dynamics"), "contact.enabled is true")
         robot = dyn.ContactSimulator(self.model, make_world(node), **settings)
         robot.advance(0.0)
         robot.reset()
@@ -144,7 +145,7 @@ def make_world(node: RobotNode) -> dyn.World:
             unknown; the message lists the valid ones.
     """
     value, path = node.value, node.value("contact.world_file")
-    changes = {
+    changes: dict[str, Any] = {
         key: value(f"contact.{name}")
         for name, key in (("plugin_name", "solver"), ("stepper", "stepper"))
         if value(f"contact.{name}")
@@ -154,6 +155,8 @@ def make_world(node: RobotNode) -> dyn.World:
     try:
         data = _read(path, node) if path else _simple(node)
         world = replace(dyn.World.of(data), **changes)
+        options = {**world.solver_options, **node.options("contact")}
+        world = replace(world, solver_options=options)
     except dyn.ModelError as error:
         where = f"contact.world_file {path}: " if path else "contact: "
         raise dyn.SettingError(f"{where}{error}", "contact.world_file") from error

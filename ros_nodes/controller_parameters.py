@@ -1,164 +1,64 @@
-"""Declared parameters of the computed-torque controller."""
+"""Parameters of the computed-torque controller."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ros_nodes.parameters import Spec, robot_specs
+from dyn_core.validation import Field, Name, Quantity, Switch, Whole
+from ros_nodes.parameters import ROBOT
+
+CONTROLLER = (
+    *ROBOT,
+    Field("inverse_dynamics.plugin_name", Name(), "solver of INVERSE_DYNAMICS", "",
+          "rnea"),
+    Field("mode", Name(("computed_torque", "gravity")), "control law: computed_torque,"
+          " or gravity compensation alone", "", "computed_torque"),
+    Field("state_timeout", Quantity(1e-3, 10.0), "age at which the last valid joint"
+          " state is stale", "s", 0.1),
+    Field("max_jump", Quantity(1e-3, 100.0), "change of position in one sample that"
+          " resets the controller", "rad, m", 0.5),
+    Field("good_samples", Whole(1, 1000), "consecutive valid states before torque is"
+          " enabled", "", 3),
+    Field("on_stale", Name(("zero", "gravity_damping")), "torque while the state is"
+          " stale: zero, or gravity compensation and damping for stale_time (arms"
+          " without brakes)", "", "zero"),
+    Field("stale_time", Quantity(1e-3, 60.0), "longest duration of gravity_damping",
+          "s", 2.0),
+    Field("differentiate_velocity", Switch(), "whether missing velocities are computed"
+          " from positions", "", False),
+    Field("velocity_filter_time", Quantity(1e-4, 1.0), "time constant of the velocity"
+          " filter", "s", 0.01),
+    Field("interpolation_method", Name(("splines", "none")), "interpolation between"
+          " trajectory points", "", "splines", structure=False),
+    Field("allow_nonzero_velocity_at_trajectory_end", Switch(), "whether the last point"
+          " may have a nonzero velocity", "", False, structure=False),
+    Field("publish_rate", Quantity(0.1, 1000.0), "rate of ~/reference and ~/error",
+          "Hz", 50.0),
+)  # fmt: skip
 
 
-def controller_specs() -> tuple[Spec, ...]:
-    """Return the parameters of the computed-torque controller."""
-    return (
-        *robot_specs(),
-        *_law_specs(),
-        *_state_specs(),
-        *_reference_specs(),
-    )
-
-
-def _law_specs() -> tuple[Spec, ...]:
-    """Return the parameters of the control law."""
-    return (
-        Spec(
-            "inverse_dynamics.plugin_name",
-            "rnea",
-            "solver of INVERSE_DYNAMICS",
-            structure=True,
-        ),
-        Spec(
-            "mode",
-            "computed_torque",
-            "control law: computed_torque, or gravity compensation alone",
-            choices=("computed_torque", "gravity"),
-            structure=True,
-        ),
-    )
-
-
-def _state_specs() -> tuple[Spec, ...]:
-    """Return the parameters of the checks of joint states."""
-    return (
-        Spec(
-            "state_timeout",
-            0.1,
-            "age at which the last valid joint state is stale [s]",
-            low=1e-3,
-            high=10.0,
-            structure=True,
-        ),
-        Spec(
-            "max_jump",
-            0.5,
-            "change of position in one sample that resets the controller [rad | m]",
-            low=1e-3,
-            high=100.0,
-            structure=True,
-        ),
-        Spec(
-            "good_samples",
-            3,
-            "consecutive valid states before torque is enabled",
-            low=1,
-            high=1000,
-            structure=True,
-        ),
-        Spec(
-            "on_stale",
-            "zero",
-            "torque while the state is stale: zero, or gravity compensation and damping"
-            " for stale_time (arms without brakes)",
-            choices=("zero", "gravity_damping"),
-            structure=True,
-        ),
-        Spec(
-            "stale_time",
-            2.0,
-            "longest duration of gravity_damping [s]",
-            low=1e-3,
-            high=60.0,
-            structure=True,
-        ),
-        Spec(
-            "differentiate_velocity",
-            False,
-            "whether missing velocities are computed from positions",
-            structure=True,
-        ),
-        Spec(
-            "velocity_filter_time",
-            0.01,
-            "time constant of the velocity filter [s]",
-            low=1e-4,
-            high=1.0,
-            structure=True,
-        ),
-    )
-
-
-def _reference_specs() -> tuple[Spec, ...]:
-    """Return the parameters of trajectories and of the published reference."""
-    return (
-        Spec(
-            "interpolation_method",
-            "splines",
-            "interpolation between trajectory points",
-            choices=("splines", "none"),
-        ),
-        Spec(
-            "allow_nonzero_velocity_at_trajectory_end",
-            False,
-            "whether the last point may have a nonzero velocity",
-        ),
-        Spec(
-            "publish_rate",
-            50.0,
-            "rate of ~/reference and ~/error [Hz]",
-            low=0.1,
-            high=1000.0,
-            structure=True,
-        ),
-    )
-
-
-def gain_specs(joints: Sequence[str]) -> tuple[Spec, ...]:
+def gain_fields(joints: Sequence[str]) -> tuple[Field, ...]:
     """Return the gains of each joint, which can be changed at any time."""
-    specs = []
-    for joint in joints:
-        specs += [
-            Spec(
-                f"gains.{joint}.p",
-                100.0,
-                "position gain before the inertia, 1/s², not N·m/rad",
-                low=0.0,
-            ),
-            Spec(
-                f"gains.{joint}.d",
-                20.0,
-                "velocity gain before the inertia, 1/s, not N·m·s/rad",
-                low=0.0,
-            ),
-        ]
-    return tuple(specs)
+    gain = Quantity(0.0)
+    rows = (
+        ("p", "position gain before the inertia, not N·m/rad", "1/s²", 100.0),
+        ("d", "velocity gain before the inertia, not N·m·s/rad", "1/s", 20.0),
+    )
+    return tuple(
+        Field(f"gains.{joint}.{key}", gain, doc, unit, default, structure=False)
+        for joint in joints
+        for key, doc, unit, default in rows
+    )
 
 
-def joint_specs(joints: Sequence[str], kinds: Sequence[str]) -> tuple[Spec, ...]:
+def joint_fields(joints: Sequence[str], kinds: Sequence[str]) -> tuple[Field, ...]:
     """Return the effort limit and the wrapping of each joint."""
-    specs = []
-    for joint, kind in zip(joints, kinds, strict=True):
-        specs += [
-            Spec(
-                f"effort_limits.{joint}",
-                0.0,
-                "effort limit [N·m | N]; 0: the limit of the model",
-                low=0.0,
-                structure=True,
-            ),
-            Spec(
-                f"gains.{joint}.angle_wraparound",
-                kind == "continuous",
-                "whether the position error is wrapped to [-pi, pi)",
-                structure=True,
-            ),
-        ]
-    return tuple(specs)
+    limit = "effort limit; 0: the limit of the model"
+    wrap = "whether the position error is wrapped to [-pi, pi)"
+    efforts = [
+        Field(f"effort_limits.{j}", Quantity(0.0), limit, "N·m, N", 0.0) for j in joints
+    ]
+    return *efforts, *(
+        Field(f"gains.{j}.angle_wraparound", Switch(), wrap, "", kind == "continuous")
+        for j, kind in zip(joints, kinds, strict=True)
+    )

@@ -12,7 +12,6 @@ import time
 from pathlib import Path
 
 import numpy as np
-import yaml
 
 import dyn_core as dyn
 from dyn_core import robots
@@ -21,7 +20,14 @@ from dyn_core.control.trajectory import make_trajectory
 from dyn_core.simulation.simulator import simulate
 from ros_nodes.demo_plan import GAINS, Outcome, Waypoints, plan_waypoints
 from ros_nodes.graphs import GRAPHS
+from ros_nodes.parameter_files import read_parameters
 from ros_nodes.processes import ros_fault
+
+SOLVERS = {
+    "step": "semi_implicit_euler",
+    "forward_dynamics": "aba",
+    "inverse_dynamics": "rnea",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,8 +63,6 @@ def run(arguments: argparse.Namespace) -> int:
         raise dyn.SettingError(
             f"--duration {arguments.duration:g} s; valid: more than 0", "duration"
         )
-    for name in ("forward_dynamics", "inverse_dynamics", "step"):
-        dyn.solver(settings[name])
     fault = None if arguments.one_process else ros_fault()
     if fault is not None:
         print(f"{fault}: running in one process without ROS", file=sys.stderr)
@@ -78,22 +82,17 @@ def run(arguments: argparse.Namespace) -> int:
 def _settings(arguments: argparse.Namespace) -> dict:
     """Return the settings of the parameter file and the command line."""
     path = arguments.params or GRAPHS["demo"].params_file
-    try:
-        data = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-        sim = data["simulator"]["ros__parameters"]
-        control = data["computed_torque"]["ros__parameters"]
-    except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
-        raise dyn.SettingError(f"{path} is not a parameter file: {error!r}") from error
-    return {
-        "params": str(path),
-        "robot": arguments.robot,
-        "rate": arguments.rate or sim.get("update_rate", 500),
-        "step": arguments.step or sim.get("step.plugin_name", "semi_implicit_euler"),
-        "forward_dynamics": arguments.forward_dynamics
-        or sim.get("forward_dynamics.plugin_name", "aba"),
-        "inverse_dynamics": arguments.inverse_dynamics
-        or control.get("inverse_dynamics.plugin_name", "rnea"),
-    }
+    nodes = read_parameters(path)
+    both = {**nodes["computed_torque"], **nodes["simulator"]}
+    settings = {"params": nodes, "robot": arguments.robot}
+    settings["rate"] = arguments.rate or both.get("update_rate", 500)
+    for slot, default in SOLVERS.items():
+        chosen = getattr(arguments, slot) or both.get(f"{slot}.plugin_name", default)
+        head = f"{slot}.options."
+        settings[slot] = dyn.solver(chosen).with_options(
+            **{k.removeprefix(head): x for k, x in both.items() if k.startswith(head)}
+        )
+    return settings
 
 
 def _in_one_process(model: dyn.Model, waypoints: Waypoints, settings: dict) -> Outcome:
@@ -130,7 +129,7 @@ def _in_one_process(model: dyn.Model, waypoints: Waypoints, settings: dict) -> O
         "loop": f"{len(record.t) / seconds:.0f} cycles/s,"
         f" {settings['rate']} Hz simulated",
         "solvers": ", ".join(
-            settings[k] for k in ("forward_dynamics", "step", "inverse_dynamics")
+            settings[k].name for k in ("forward_dynamics", "step", "inverse_dynamics")
         ),
     }
     return Outcome(model.joint_names, record.t, record.q, record.q_ref, facts)

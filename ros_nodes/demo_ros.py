@@ -52,10 +52,8 @@ def _parameters(
     model: dyn.Model, waypoints: Waypoints, settings: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the parameters of both nodes, from the file and the command line."""
-    with open(settings["params"], encoding="utf-8") as file:
-        data = yaml.safe_load(file)
-    sim = data["simulator"]["ros__parameters"]
-    control = data["computed_torque"]["ros__parameters"]
+    nodes = settings["params"]
+    sim, control = nodes["simulator"], nodes["computed_torque"]
     names = list(model.joint_names)
     robot = settings["robot"]
     robot = os.path.abspath(robot) if os.path.exists(robot) else robot
@@ -63,20 +61,20 @@ def _parameters(
         node |= {"robot_description_file": robot, "joints": list(names)}
     sim |= {
         "update_rate": settings["rate"],
-        "step.plugin_name": settings["step"],
-        "forward_dynamics.plugin_name": settings["forward_dynamics"],
+        "step.plugin_name": settings["step"].name,
+        "forward_dynamics.plugin_name": settings["forward_dynamics"].name,
         "initial_positions": [float(x) for x in waypoints.start],
         "diagnostic_updater.period": 0.2,
     }
     control |= {
-        "inverse_dynamics.plugin_name": settings["inverse_dynamics"],
+        "inverse_dynamics.plugin_name": settings["inverse_dynamics"].name,
         "diagnostic_updater.period": 0.2,
         "publish_rate": 100.0,
     }
     for name in names:
         for key, gain in zip(("p", "d"), GAINS, strict=True):
             control.setdefault(f"gains.{name}.{key}", gain)
-    return data
+    return {name: {"ros__parameters": values} for name, values in nodes.items()}
 
 
 class _DemoNode:

@@ -1,175 +1,102 @@
-"""Declared parameters: name, default, range, description, and when they may change."""
+"""Parameters of the nodes as tables, and names that no table has; without ROS."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+import re
+from collections.abc import Collection, Iterable, Sequence
+from difflib import SequenceMatcher
 
-from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
-from rclpy.parameter import Parameter
+from dyn_core.errors import SettingError, nearest, unknown_name
+from dyn_core.validation import Field, ListOf, Name, Quantity, Switch, numbers
 
-STRUCTURE = "structure: writable in state unconfigured only"
+PASSED = ("qos_overrides.", "use_sim_time")  # names that rclpy declares
+SLOTS = ("forward_dynamics", "inverse_dynamics", "step", "contact")
+OPTION = re.compile(rf"({'|'.join(SLOTS)})\.options\.(\w+)")
+BY_JOINT = re.compile(
+    r"gains\.(.+)\.(p|d|angle_wraparound)|effort_limits\.(.+)|lock\.(.+)"
+)
+CLOSE = 0.85  # likeness from which an unknown name counts as misspelt
+_FILE = Name(what="a path, a shipped name, or empty")
 
-
-@dataclass(frozen=True)
-class Spec:
-    """One parameter.
-
-    Attributes:
-        name: Name, with dots for nesting.
-        default: Default; it sets the type, an empty list that of a list of strings.
-        description: One sentence for `ros2 param describe`.
-        low, high: Range of a number.
-        choices: Valid strings.
-        structure: Whether it can be changed only in state unconfigured.
-    """
-
-    name: str
-    default: Any
-    description: str
-    low: float | None = None
-    high: float | None = None
-    choices: tuple[str, ...] = ()
-    structure: bool = False
-
-    def descriptor(self) -> ParameterDescriptor:
-        """Return the descriptor for ROS: description, range, constraints."""
-        description = self.description + (f" ({STRUCTURE})" if self.structure else "")
-        described = ParameterDescriptor(name=self.name, description=description)
-        if self.choices:
-            described.additional_constraints = f"one of {', '.join(self.choices)}"
-        if self.low is not None and isinstance(self.default, float):
-            high = float(self.high if self.high is not None else 1e12)
-            described.floating_point_range = [
-                FloatingPointRange(from_value=float(self.low), to_value=high, step=0.0)
-            ]
-        elif self.low is not None:
-            high = int(self.high if self.high is not None else 1 << 40)
-            described.integer_range = [
-                IntegerRange(from_value=int(self.low), to_value=high, step=1)
-            ]
-        return described
-
-    def fault(self, value: Any) -> str | None:
-        """Return what is wrong with a value, or None."""
-        if self.choices and value not in self.choices:
-            return f"{self.name}: '{value}' is not one of {', '.join(self.choices)}"
-        numbers = (
-            value if isinstance(value, (list, tuple)) or _is_array(value) else [value]
-        )
-        for x in numbers:
-            if isinstance(x, float) and not math.isfinite(x):
-                return f"{self.name}: {x} is not finite"
-            if self.low is not None and x < self.low:
-                return f"{self.name}: {x} is below {self.low}"
-            if self.high is not None and x > self.high:
-                return f"{self.name}: {x} is above {self.high}"
-        return None
-
-    def kind(self) -> Parameter.Type:
-        """Return the ROS type of the default."""
-        if isinstance(self.default, list):
-            if self.default and isinstance(self.default[0], float):
-                return Parameter.Type.DOUBLE_ARRAY
-            return Parameter.Type.STRING_ARRAY
-        return Parameter.Type.from_parameter_value(self.default)
+ROBOT = (
+    Field("autostart", Switch(), "configure and activate at startup", "", True),
+    Field("robot_description", Name(), "URDF as a string; empty: the file, or the topic"
+          " robot_description", "", ""),
+    Field("robot_description_file", _FILE, "URDF, or the name of a shipped robot", "",
+          ""),
+    Field("model_extras", _FILE, "the sidecar .dyn.yaml, or quadruped_stand; empty:"
+          " beside the file", "", ""),
+    Field("model_check", Name(("error", "warn")), "whether implausible inertias are an"
+          " error or a warning", "", "warn"),
+    Field("joints", ListOf(Name()), "controlled joints and their order; empty: all of"
+          " the model", "", []),
+    Field("unlisted_joints", Name(("refuse", "lock")), "joints that are not in"
+          " `joints`: lock them at lock.<joint>, or refuse the model", "", "refuse"),
+    Field("root", Name(), "first link of the chain; empty: the root", "", ""),
+    Field("tip", Name(), "last link of the chain; empty: the whole tree", "", ""),
+    Field("gravity", numbers(3), "gravity in the root frame", "m/s²",
+          [0.0, 0.0, -9.81]),
+    Field("engine", Name(), "engine of the Programs; empty: the default", "", ""),
+    Field("diagnostic_updater.period", Quantity(0.05, 60.0), "period of /diagnostics",
+          "s", 1.0),
+)  # fmt: skip
 
 
-def _is_array(value: Any) -> bool:
-    return hasattr(value, "typecode")
-
-
-def robot_specs() -> tuple[Spec, ...]:
-    """Return the parameters of every node with a robot."""
-    return (
-        *_description_specs(),
-        *_selection_specs(),
-    )
-
-
-def _description_specs() -> tuple[Spec, ...]:
-    """Return the parameters of the life cycle and of the robot's description."""
-    return (
-        Spec("autostart", True, "configure and activate at startup", structure=True),
-        Spec(
-            "robot_description",
-            "",
-            "URDF as a string; empty: the file, or the topic robot_description",
-            structure=True,
-        ),
-        Spec(
-            "robot_description_file",
-            "",
-            "path of a URDF, or the name of a shipped robot",
-            structure=True,
-        ),
-        Spec(
-            "model_extras",
-            "",
-            "path of the sidecar .dyn.yaml, or quadruped_stand; empty: beside the file",
-            structure=True,
-        ),
-        Spec(
-            "model_check",
-            "warn",
-            "whether implausible inertias are an error or a warning",
-            choices=("error", "warn"),
-            structure=True,
-        ),
-    )
-
-
-def _selection_specs() -> tuple[Spec, ...]:
-    """Return the parameters that select joints, links and engine of the model."""
-    return (
-        Spec(
-            "joints",
-            [],
-            "controlled joints and their order; empty: all of the model",
-            structure=True,
-        ),
-        Spec(
-            "unlisted_joints",
-            "refuse",
-            "joints that are not in `joints`: lock them at lock.<joint> (default 0), or"
-            " refuse the model",
-            choices=("refuse", "lock"),
-            structure=True,
-        ),
-        Spec("root", "", "first link of the chain; empty: the root", structure=True),
-        Spec(
-            "tip", "", "last link of the chain; empty: the whole tree", structure=True
-        ),
-        Spec(
-            "gravity",
-            [0.0, 0.0, -9.81],
-            "gravity in the root frame [m/s²]",
-            structure=True,
-        ),
-        Spec(
-            "engine", "", "engine of the Programs; empty: the default", structure=True
-        ),
-        Spec(
-            "diagnostic_updater.period",
-            1.0,
-            "period of /diagnostics [s]",
-            low=0.05,
-            high=60.0,
-            structure=True,
-        ),
-    )
-
-
-def lock_specs(joints: Sequence[str]) -> tuple[Spec, ...]:
+def lock_fields(joints: Sequence[str]) -> tuple[Field, ...]:
     """Return the positions of locked joints."""
-    return tuple(
-        Spec(
-            f"lock.{joint}",
-            0.0,
-            "position at which the joint is locked [rad | m]",
-            structure=True,
-        )
-        for joint in joints
-    )
+    doc = "position at which the joint is locked"
+    return tuple(Field(f"lock.{j}", Quantity(), doc, "rad, m", 0.0) for j in joints)
+
+
+def foreign_names(
+    names: Iterable[str], own: Collection[str], every: Collection[str]
+) -> list[str]:
+    """Return the names that are none of ours; refuse those that are ours misspelt.
+
+    A shared file gives the parameters of all nodes: names of the other node of ours are
+    neither refused nor returned, and a name of a joint is checked with the robot.
+
+    Args:
+        names: Names of parameters that are given and not declared.
+        own: Parameters of this node.
+        every: Parameters of all our nodes.
+
+    Raises:
+        SettingError: A name begins as ours do, ends with plugin_name, or is nearly one
+            of ours; the message has the nearest.
+    """
+    heads = {name.partition(".")[0] for name in every if "." in name}
+    heads |= {"gains", "effort_limits", "lock"}
+    heads.remove("diagnostic_updater")  # of a library that other nodes use, too
+    foreign = []
+    for name in names:
+        known = name in every or BY_JOINT.fullmatch(name) or OPTION.fullmatch(name)
+        if known or name.startswith(PASSED):
+            continue
+        near = nearest(name, [*own, *every], 1)
+        close = near and SequenceMatcher(None, name.lower(), near[0]).ratio() > CLOSE
+        begins = name.partition(".")[0] in heads and "." in name
+        if close or begins or name.endswith(".plugin_name"):
+            valid = own if not near or near[0] in own else every
+            raise SettingError(unknown_name("parameter", name, sorted(valid)), name)
+        foreign.append(name)
+    return foreign
+
+
+def check_joint_names(names: Iterable[str], own: Collection[str]) -> None:
+    """Refuse parameters of joints that this node has declared for none of its joints.
+
+    Args:
+        names: Names of parameters that are given and not declared.
+        own: Parameters of this node, those of its joints among them.
+
+    Raises:
+        SettingError: One is left: a joint is misspelt, or the parameter has no effect.
+    """
+    heads = {name.partition(".")[0] for name in own if BY_JOINT.fullmatch(name)}
+    for name in names:
+        head = name.partition(".")[0]
+        if BY_JOINT.fullmatch(name) and head in {*heads, "lock"}:
+            valid = [x for x in own if x.startswith(f"{head}.")]
+            reason = "; no joint is locked" if head == "lock" and not valid else ""
+            raise SettingError(unknown_name("parameter", name, valid) + reason, name)

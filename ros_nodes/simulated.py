@@ -89,10 +89,15 @@ class SimulatedRobot(Simulated):
 
     def _robot(self, node: RobotNode, **settings: Any) -> Any:
         """Return the plant."""
+        refuse_options(node, ("contact",), "contact.enabled is false")
+        if "limit_stops" in node.options("step"):
+            raise dyn.SettingError(
+                "step.options.limit_stops: set the parameter limit_stops", "limit_stops"
+            )
         return Simulator(
             self.model,
-            step=node.value("step.plugin_name"),
-            forward_dynamics=node.value("forward_dynamics.plugin_name"),
+            step=node.solver("step"),
+            forward_dynamics=node.solver("forward_dynamics"),
             limit_stops=node.value("limit_stops"),
             **settings,
         )
@@ -151,7 +156,16 @@ class SimulatedRobot(Simulated):
     def values(self) -> dict[str, Any]:
         """Return the names of the solvers."""
         robot = self.robot
-        return {"step": robot.step, "forward dynamics": robot.forward_dynamics}
+        solvers = {"step": robot.step, "forward dynamics": robot.forward_dynamics}
+        return {key: getattr(x, "name", x) for key, x in solvers.items()}
+
+
+def refuse_options(node: RobotNode, slots: Sequence[str], reason: str) -> None:
+    """Raise a SettingError if options are given for slots that are not used."""
+    for slot in slots:
+        for option in node.options(slot):
+            name = f"{slot}.options.{option}"
+            raise dyn.SettingError(f"{name} has no effect: {reason}", name)
 
 
 def is_set(name: str, values: Sequence[float], joints: Sequence[str]) -> bool:

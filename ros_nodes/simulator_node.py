@@ -25,8 +25,7 @@ from ros_nodes._node import ERROR, OK, WARN, RobotNode
 from ros_nodes.chain_simulation import SimulatedChain
 from ros_nodes.contact_simulation import SimulatedContacts
 from ros_nodes.simulated import Simulated, SimulatedRobot
-from ros_nodes.simulator_parameters import simulator_specs
-from ros_nodes.world_parameters import contact_specs, start_specs
+from ros_nodes.simulator_parameters import SIMULATOR
 
 COMMANDS = "effort_controller/commands"
 
@@ -38,8 +37,7 @@ class SimulatorNode(RobotNode):
     """
 
     def __init__(self, **kwargs: Any) -> None:
-        specs = *simulator_specs(), *start_specs(), *contact_specs()
-        super().__init__("simulator", specs, **kwargs)
+        super().__init__("simulator", SIMULATOR, **kwargs)
         self.robot: Any = None  # the plant, once configured
 
     def build(self) -> None:

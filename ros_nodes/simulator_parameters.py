@@ -1,123 +1,65 @@
-"""Declared parameters of the simulator."""
+"""Parameters of the simulator: plant, joints, topics, root, contacts."""
 
 from __future__ import annotations
 
-from ros_nodes.parameters import Spec, robot_specs
+from dyn_core.validation import Field, ListOf, Name, Quantity, Switch, Whole, numbers
+from ros_nodes.parameters import ROBOT
 
+NO_TURN = [0.0, 0.0, 0.0, 1.0]
+AS_TOUCHED = -1.0  # of contact.mu
+_FILE = Name(what="a path, a shipped name, or empty")
 
-def simulator_specs() -> tuple[Spec, ...]:
-    """Return the parameters of the simulator."""
-    return (
-        *robot_specs(),
-        *_plant_specs(),
-        *_joint_specs(),
-        *_topic_specs(),
-    )
-
-
-def _plant_specs() -> tuple[Spec, ...]:
-    """Return the parameters of the simulated plant and its solvers."""
-    return (
-        Spec(
-            "chain_file",
-            "",
-            "planar chain instead of a robot: path of its YAML, or a shipped chain",
-            structure=True,
-        ),
-        Spec(
-            "root_joint",
-            "fixed",
-            "joint of the root link to the world",
-            choices=("fixed", "floating"),
-            structure=True,
-        ),
-        Spec(
-            "step.plugin_name", "semi_implicit_euler", "solver of STEP", structure=True
-        ),
-        Spec(
-            "forward_dynamics.plugin_name",
-            "aba",
-            "solver of FORWARD_DYNAMICS",
-            structure=True,
-        ),
-        Spec(
-            "update_rate",
-            500,
-            "cycle rate [Hz]",
-            low=1,
-            high=10000,
-            structure=True,
-        ),
-        Spec(
-            "substeps",
-            1,
-            "integration steps per cycle",
-            low=1,
-            high=1000,
-            structure=True,
-        ),
-    )
-
-
-def _joint_specs() -> tuple[Spec, ...]:
-    """Return the parameters of the joints: initial state, friction, springs, limits."""
-    return (
-        Spec(
-            "initial_positions",
-            [0.0],
-            "initial positions of the listed joints [rad | m]; a single 0.0: neutral"
-            " within the limits, or the values of a chain's file",
-            structure=True,
-        ),
-        Spec(
-            "initial_velocities",
-            [0.0],
-            "initial velocities [rad/s | m/s]; a single 0.0: rest, or a chain's file",
-            structure=True,
-        ),
-        Spec(
-            "prescribed.joints",
-            [],
-            "joints driven by ~/accelerations (Float64MultiArray, [rad/s² | m/s²], in"
-            " the order of the model) instead of efforts",
-            structure=True,
-        ),
-        Spec(
-            "joint_friction",
-            True,
-            "whether joint damping and dry friction are simulated",
-            structure=True,
-        ),
-        Spec(
-            "joint_springs", True, "whether joint springs are simulated", structure=True
-        ),
-        Spec(
-            "limit_stops",
-            True,
-            "whether position limits are spring-damper stops",
-            structure=True,
-        ),
-    )
-
-
-def _topic_specs() -> tuple[Spec, ...]:
-    """Return the parameters of topics."""
-    return (
-        Spec(
-            "command_timeout",
-            0.1,
-            "age after which an effort command is replaced by zero [s]",
-            low=1e-4,
-            high=10.0,
-            structure=True,
-        ),
-        Spec(
-            "publish_clock",
-            False,
-            "whether simulated time is published on /clock",
-            structure=True,
-        ),
-        Spec(
-            "frame_id", "base_link", "header.frame_id of joint_states", structure=True
-        ),
-    )
+SIMULATOR = (
+    *ROBOT,
+    Field("chain_file", _FILE, "planar chain instead of a robot: its YAML, or a shipped"
+          " chain", "", ""),
+    Field("root_joint", Name(("fixed", "floating")), "joint of the root link to the"
+          " world", "", "fixed"),
+    Field("step.plugin_name", Name(), "solver of STEP", "", "semi_implicit_euler"),
+    Field("forward_dynamics.plugin_name", Name(), "solver of FORWARD_DYNAMICS", "",
+          "aba"),
+    Field("update_rate", Whole(1, 10000), "cycle rate", "Hz", 500),
+    Field("substeps", Whole(1, 1000), "integration steps per cycle", "", 1),
+    Field("initial_positions", numbers(), "initial positions of the listed joints; a"
+          " single 0.0: neutral within the limits, or the values of a chain's file",
+          "rad, m", [0.0]),
+    Field("initial_velocities", numbers(), "initial velocities; a single 0.0: rest, or"
+          " a chain's file", "rad/s, m/s", [0.0]),
+    Field("prescribed.joints", ListOf(Name()), "joints driven by ~/accelerations"
+          " (Float64MultiArray, in the order of the model) instead of efforts", "", []),
+    Field("joint_friction", Switch(), "whether joint damping and dry friction are"
+          " simulated", "", True),
+    Field("joint_springs", Switch(), "whether joint springs are simulated", "", True),
+    Field("limit_stops", Switch(), "whether position limits are spring-damper stops",
+          "", True),
+    Field("command_timeout", Quantity(1e-4, 10.0), "age after which an effort command"
+          " is replaced by zero", "s", 0.1),
+    Field("publish_clock", Switch(), "whether simulated time is published on /clock",
+          "", False),
+    Field("frame_id", Name(), "header.frame_id of joint_states", "", "base_link"),
+    Field("initial_root_position", numbers(3), "initial position of a floating root: x,"
+          " y, z", "m", [0.0, 0.0, 0.0]),
+    Field("initial_root_orientation", numbers(4), "initial orientation of a floating"
+          " root: quaternion x, y, z, w", "", NO_TURN),
+    Field("contact.enabled", Switch(), "whether contacts are simulated; contact.stepper"
+          " then replaces step.plugin_name", "", False),
+    Field("contact.plugin_name", Name(), "solver of CONTACT_SOLVE; empty: the world"
+          " file's, or admm", "", ""),
+    Field("contact.stepper", Name(), "stewart_trinkle, anitescu_potra, moreau_jean or"
+          " event_driven; empty: the world file's, or stewart_trinkle", "", ""),
+    Field("contact.world_file", _FILE, "YAML of the World (docs/world.md); empty: the"
+          " parameters below", "", ""),
+    Field("contact.ground", Switch(), "whether the plane z = 0 is a floor", "", True),
+    Field("contact.mu", Quantity(AS_TOUCHED, 1e6), "friction of the floor, combined"
+          " with the link's: sqrt(mu_a mu_b); -1: the link's alone", "", AS_TOUCHED),
+    Field("contact.restitution", Quantity(0.0, 1.0), "restitution of the floor (the"
+          " larger of floor and link acts); needs contact.mu", "", 0.0),
+    Field("contact.erp", Quantity(0.0, 1.0), "part of an overlap that is corrected in a"
+          " step", "", 0.2),
+    Field("contact.margin", Quantity(0.0, 1e3), "largest gap of a contact that takes"
+          " part in a step", "m", 0.02),
+    Field("contact.publish_rate", Quantity(0.1, 1000.0), "rate of ~/contact_wrenches"
+          " and ~/joint_reactions while there are subscribers", "Hz", 20.0),
+    Field("contact.frame_id", Name(), "header.frame_id of ~/contact_wrenches: the root"
+          " frame of the model", "", "world"),
+)  # fmt: skip

@@ -10,13 +10,19 @@ from typing import Any
 
 from dyn_core.engines import ENGINES, Program, default_engine
 from dyn_core.engines.base import Recipe
-from dyn_core.errors import SignatureError, SolverNotFound, UnsupportedError
+from dyn_core.errors import (
+    SignatureError,
+    SolverNotFound,
+    UnsupportedError,
+    unknown_name,
+)
 from dyn_core.model import Model
 from dyn_core.problems import InstanceDoc, Port, Signature
 from dyn_core.problems.system import System
 from dyn_core.solving.adapter import Adapter, Deferred
 from dyn_core.solving.build_options import BuildOptions, option_values
 from dyn_core.solving.describe import describe_solver
+from dyn_core.validation import Quantity, kind_like
 
 Lookup = Callable[..., "Solver"]
 _POSITIONAL = (
@@ -39,6 +45,7 @@ class Solver(ABC):
         reference: Whether it is there to compare other solvers with; lists of solvers
             leave it out unless they are asked for references.
         origin: Distribution and module that offered it; the registry notes it.
+        given: Options that with_options changed.
     """
 
     name: str
@@ -47,6 +54,7 @@ class Solver(ABC):
     reference: bool = False
     origin: str = ""
     lookup: Lookup | None = None
+    given: Mapping[str, Any] = {}
 
     def __init_subclass__(cls, **named: Any) -> None:
         super().__init_subclass__(**named)
@@ -95,17 +103,43 @@ class Solver(ABC):
         self.origin, self.lookup = origin, lookup
         return self
 
+    def with_options(self, **options: Any) -> Solver:
+        """Return the solver with other values where `build` is given none.
+
+        Args:
+            options: Values of its own options; each of the type of the default.
+
+        Raises:
+            UnsupportedError: It has no such option; the message lists those it has.
+            ModelError: A value is of another type than the default.
+        """
+        own = dict(getattr(self, "options", {}))
+        for key, value in options.items():
+            if key not in own:
+                raise UnsupportedError(
+                    f"{self.name}: {unknown_name('option', key, own)}"
+                )
+            if isinstance(own[key], (bool, int, float, str)):
+                kind = Quantity() if type(own[key]) is float else kind_like(own[key])
+                value = kind.read(f"{self.name}: option {key}", value)
+            own[key] = value
+        changed = object.__new__(type(self))  # a copy would be looked up again
+        changed.__dict__.update(
+            self.__dict__, options=own, given={**self.given, **options}
+        )
+        return changed
+
     def __reduce__(self) -> tuple[Any, ...]:
         if self.lookup is not None:
-            return _look_up, (self.lookup, self.name)
+            return _look_up, (self.lookup, self.name, dict(self.given))
         return super().__reduce__()  # type: ignore[return-value]
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}: {self.signature}>"
 
 
-def _look_up(lookup: Lookup, name: str) -> Solver:
-    return lookup(name)
+def _look_up(lookup: Lookup, name: str, given: Mapping[str, Any]) -> Solver:
+    return lookup(name).with_options(**given) if given else lookup(name)
 
 
 def _no_sizes(model: Model, options: Mapping[str, Any]) -> dict[str, int]:

@@ -269,6 +269,16 @@ class Either(Kind):
         return kind.convert(where, value)
 
 
+def kind_like(value: Any) -> Kind:
+    """Return the kind of values that can stand for this one: of its type."""
+    for kind in (Switch(), Whole(-(10**12), 10**12), Quantity(), Name()):
+        if kind.takes(value):
+            return kind
+    if isinstance(value, (list, tuple)):
+        return ListOf(kind_like(value[0]) if value else Name())
+    raise ModelError(f"{shown(value)}; valid: a switch, number, name or a list")
+
+
 def numbers(length: int | None = None) -> ListOf:
     """Return the kind of a list of finite numbers."""
     return ListOf(Quantity(), length)

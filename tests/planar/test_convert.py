@@ -647,7 +647,7 @@ def test_the_tip_is_a_choice():
     with pytest.raises(ModelError, match="no link 'nose' .* valid: b1, hand, eye"):
         from_model(model, tip="nose")
     assert from_model(model, k_v=[0.1, 0.2]).k_v == (0.1, 0.2)
-    with pytest.raises(ModelError, match="has no mood; valid"):
+    with pytest.raises(ModelError, match="no attribute is called 'mood'; valid"):
         from_model(model, mood=1)
     with pytest.raises(ModelError, match="has 1 links, robot 'r' is 2"):
         state_to_chain(model, from_model(model), [0.1], [0.2], tip="eye")

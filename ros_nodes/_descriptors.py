@@ -1,0 +1,61 @@
+"""ROS's view of a Field: type, range and description."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
+from rclpy.parameter import Parameter
+
+from dyn_core.validation import Field, ListOf, Name, Quantity, Switch, Whole
+
+STRUCTURE = "structure: writable in state unconfigured only"
+LARGEST = 1e12  # upper end of a range without one
+_TYPES = {
+    Quantity: Parameter.Type.DOUBLE,
+    Whole: Parameter.Type.INTEGER,
+    Switch: Parameter.Type.BOOL,
+    Name: Parameter.Type.STRING,
+}
+_LISTS = {
+    Quantity: Parameter.Type.DOUBLE_ARRAY,
+    Whole: Parameter.Type.INTEGER_ARRAY,
+    Switch: Parameter.Type.BOOL_ARRAY,
+    Name: Parameter.Type.STRING_ARRAY,
+}
+
+
+def ros_type(field: Field) -> Parameter.Type:
+    """Return the ROS type of a parameter."""
+    kind = field.value_kind
+    if isinstance(kind, ListOf):
+        return _LISTS[type(kind.kind)]
+    return _TYPES[type(kind)]
+
+
+def descriptor(field: Field) -> ParameterDescriptor:
+    """Return the descriptor of a parameter: type, range, choices, meaning and unit."""
+    kind: Any = field.value_kind
+    unit = f" [{field.unit}]" if field.unit else ""
+    structure = f" ({STRUCTURE})" if field.structure else ""
+    described = ParameterDescriptor(
+        name=field.name,
+        type=ros_type(field).value,
+        description=field.doc + unit + structure,
+    )
+    if isinstance(kind, Name) and kind.choices:
+        described.additional_constraints = f"one of {kind.valid}"
+    elif isinstance(kind, Whole):
+        high = int(LARGEST) if kind.high is None else kind.high
+        described.integer_range = [
+            IntegerRange(from_value=kind.low, to_value=high, step=1)
+        ]
+    elif isinstance(kind, Quantity) and kind.low > -LARGEST:
+        described.floating_point_range = [
+            FloatingPointRange(
+                from_value=kind.low, to_value=min(kind.high, LARGEST), step=0.0
+            )
+        ]
+    elif isinstance(kind, (ListOf, Quantity)):
+        described.additional_constraints = kind.valid
+    return described

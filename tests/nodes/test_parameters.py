@@ -1,0 +1,242 @@
+"""Parameters of the nodes: tables, misspelt names, options of solvers, files."""
+
+import re
+
+import pytest
+
+import dyn_core as dyn
+from ros_nodes.controller_parameters import CONTROLLER, gain_fields
+from ros_nodes.graphs import GRAPHS
+from ros_nodes.parameter_files import read_parameters
+from ros_nodes.parameters import check_joint_names, foreign_names
+from ros_nodes.simulator_parameters import SIMULATOR
+
+OWN = {field.name for field in SIMULATOR}
+EVERY = OWN | {field.name for field in CONTROLLER}
+
+
+def test_defaults_are_valid():
+    """Each parameter takes its own default."""
+    for field in (*SIMULATOR, *CONTROLLER, *gain_fields(["j"])):
+        read = field.read(field.name, field.default)
+        assert list(read) == list(field.default) if isinstance(read, tuple) else (
+            read == field.default
+        )  # fmt: skip
+        assert field.doc[0] != " "
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("update_rat", "did you mean 'update_rate'"),
+        ("updaterate", "did you mean 'update_rate'"),
+        ("Update_Rate", "did you mean 'update_rate'"),
+        ("forward_dynamics.plugin_nam", "did you mean 'forward_dynamics.plugin_name'"),
+        ("forward_dynamics.level", "no parameter is called 'forward_dynamics.level'"),
+        ("dynamics.plugin_name", "no parameter is called"),
+        ("contact.friction", "no parameter is called 'contact.friction'"),
+        ("gains.joint1", "no parameter is called"),
+        ("gains.joint1.i", "no parameter is called"),
+        ("state_timeou", "did you mean 'state_timeout'"),
+    ],
+)
+def test_misspelt_names_are_refused(name, words):
+    """What begins as ours do, or is nearly one of ours, is refused with the nearest."""
+    with pytest.raises(dyn.SettingError, match=words):
+        foreign_names([name], OWN, EVERY)
+
+
+def test_names_of_other_nodes_pass():
+    """Those of our other node and of ROS in silence, those of others for a warning."""
+    ours = ["state_timeout", "gains.j.p", "effort_limits.j", "step.options.x"]
+    passed = ["use_sim_time", "qos_overrides./clock.subscription.depth"]
+    others = ["nope", "publish_frequency", "robot_description_semantic",
+              "diagnostic_updater.use_fqn", "state_publish_rate"]  # fmt: skip
+    assert foreign_names([*ours, *passed, *others], OWN, EVERY) == others
+
+
+def test_names_of_joints_are_checked_with_the_robot():
+    """A joint that is misspelt, or not locked, is refused; other nodes' rows pass."""
+    own = {field.name for field in gain_fields(["joint1", "joint2"])}
+    check_joint_names(["effort_limits.joint1"], own)
+    with pytest.raises(dyn.SettingError, match="did you mean .*gains.joint1.p"):
+        check_joint_names(["gains.jiont1.p"], own)
+    with pytest.raises(dyn.SettingError, match="valid: none; no joint is locked"):
+        check_joint_names(["lock.joint1"], own)
+
+
+FILE = """
+/**: {ros__parameters: {engine: graph, contact: {mu: 0.5}}}
+simulator: {ros__parameters: {update_rate: 200, step.plugin_name: rk4, other: 1}}
+computed_torque: {ros__parameters: {gains: {joint1: {p: 30.0}}}}
+"""
+
+
+def test_parameter_files():
+    """Nested names get dots; the node's own section goes before that of all nodes."""
+    nodes = read_parameters(FILE)
+    assert nodes["simulator"] == {
+        "engine": "graph", "contact.mu": 0.5, "update_rate": 200, "other": 1,
+        "step.plugin_name": "rk4",
+    }  # fmt: skip
+    assert nodes["computed_torque"]["gains.joint1.p"] == 30.0
+    for graph in GRAPHS.values():
+        assert any(read_parameters(graph.params_file).values())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        (
+            "update_rate: 200",
+            "update_rate: fast",
+            "update_rate is 'fast'; valid: a whole",
+        ),
+        (
+            "update_rate: 200",
+            "update_rate: 0",
+            "update_rate is 0; valid: a whole number",
+        ),
+        ("update_rate", "update_rat", "did you mean 'update_rate'"),
+        (
+            "ros__parameters: {gains",
+            "parameters: {gains",
+            "valid: a mapping with ros__",
+        ),
+        ("{update_rate: 200", "[{update_rate: 200", "not YAML"),
+        ("mu: 0.5", "mu: .nan", "contact.mu is nan; valid: a finite number"),
+        ("mu: 0.5", "mu: &a [*a]", "nested more than 32 deep"),
+    ],
+)
+def test_bad_parameter_files(old, new, words):
+    """One SettingError in words."""
+    assert old in FILE
+    with pytest.raises(dyn.SettingError, match=words):
+        read_parameters(FILE.replace(old, new))
+
+
+def test_missing_parameter_files(tmp_path):
+    """A file that is not there, is no mapping, or is empty."""
+    path = tmp_path / "x.yaml"
+    with pytest.raises(dyn.SettingError, match="cannot read the parameter file"):
+        read_parameters(path)
+    for text in ("", "- a"):
+        path.write_text(text)
+        with pytest.raises(dyn.SettingError, match="valid: a mapping from node to"):
+            read_parameters(path)
+
+
+def test_solvers_with_options():
+    """Other defaults of a solver's own options, in slots and through a pickle, too."""
+    import pickle
+
+    solver = dyn.solver("aba_loops").with_options(alpha=3)
+    assert solver.options["alpha"] == 3.0
+    assert dyn.solver("aba_loops").options["alpha"] != 3.0
+    assert pickle.loads(pickle.dumps(solver)).options == solver.options
+    with pytest.raises(dyn.UnsupportedError, match="did you mean 'alpha'"):
+        solver.with_options(alhpa=3)
+    with pytest.raises(dyn.ModelError, match="alpha is 'x'; valid: a number"):
+        solver.with_options(alpha="x")
+    with pytest.raises(dyn.UnsupportedError, match="'level'; valid: none"):
+        dyn.solver("aba").with_options(level=2.0)
+
+
+@pytest.fixture
+def make(ros):
+    """Return a function that makes a node with parameters of a file."""
+    from rclpy.lifecycle import TransitionCallbackReturn
+    from rclpy.parameter import Parameter
+
+    made = []
+
+    def node(kind, values):
+        from ros_nodes.computed_torque_node import ComputedTorqueNode
+        from ros_nodes.simulator_node import SimulatorNode
+
+        given = {"robot_description_file": "two_link", "autostart": False}
+        given |= {"engine": "graph", **values}
+        overrides = [Parameter(k, value=v) for k, v in given.items() if v is not None]
+        kinds = {"simulator": SimulatorNode, "computed_torque": ComputedTorqueNode}
+        made.append(kinds[kind](parameter_overrides=overrides))
+        return made[-1], TransitionCallbackReturn.SUCCESS
+
+    yield node
+    for each in made:
+        each.destroy_node()
+
+
+@pytest.mark.ros
+@pytest.mark.parametrize(
+    ("kind", "values", "words"),
+    [
+        ("simulator", {"update_rat": 5}, "did you mean 'update_rate'"),
+        ("simulator", {"lock.joint1": float("nan")}, "no joint is locked"),
+        ("computed_torque", {"effort_limits.jiont1": 3.0}, "effort_limits.joint1"),
+        ("computed_torque", {"gains.joint_1.p": 3.0}, "gains.joint1.p"),
+        ("simulator", {"forward_dynamics.options.level": 2.0}, "'level'; valid: none"),
+        ("simulator", {"step.options.limit_stops": False}, "set the parameter limit_st"),
+        ("simulator", {"contact.options.iterations": 3}, "contact.enabled is false"),
+        ("simulator", {"forward_dynamics.plugin_name": "aba_loops",
+                       "forward_dynamics.options.alpha": "x"}, "valid: a number"),
+        ("simulator", {"robot_description_file": None, "chain_file": "hopper",
+                       "engine": None, "contact.options.x": 1}, "a chain is simulated"),
+    ],
+)  # fmt: skip
+def test_nodes_refuse_what_would_have_no_effect(make, kind, values, words):
+    """The node stays unconfigured and its failure says why."""
+    node, good = make(kind, values)
+    assert node.trigger_configure() != good
+    assert re.search(words, node.failure), node.failure
+
+
+@pytest.mark.ros
+def test_names_of_others_are_warned_of_once(make, capfd):
+    """A shared file configures every node; each says once what it does not have."""
+    values = {"nope": 3, "gains.joint1.p": 1.0, "state_timeout": 0.1}
+    node, good = make("simulator", values)
+    for _ in range(2):
+        assert node.trigger_configure() == good, node.failure
+        node.trigger_cleanup()
+    log = capfd.readouterr().err
+    assert log.count("parameters that this node does not have: nope\n") == 1
+
+
+@pytest.mark.ros
+def test_options_of_solvers_act(make):
+    """Each slot's solver gets its options, visible in what it computes."""
+    loops = {"forward_dynamics.plugin_name": "aba_loops",
+             "forward_dynamics.options.alpha": 3.5}  # fmt: skip
+    node, good = make("simulator", loops)
+    assert node.trigger_configure() == good, node.failure
+    assert node.robot.forward_dynamics.options["alpha"] == 3.5
+    assert node.simulated.values()["forward dynamics"] == "aba_loops"
+    assert (
+        "option"
+        in node.describe_parameter("forward_dynamics.options.alpha").description
+    )
+    node, good = make("computed_torque", {
+        "inverse_dynamics.plugin_name": "rnea", "inverse_dynamics.options.x": 1,
+    })  # fmt: skip
+    assert node.trigger_configure() != good
+    assert "no option is called 'x'" in node.failure
+
+
+@pytest.mark.ros
+def test_descriptors_have_type_range_and_unit(make):
+    """`ros2 param describe` shows what the table says."""
+    from rcl_interfaces.msg import ParameterType
+
+    node, good = make("computed_torque", {})
+    assert node.trigger_configure() == good, node.failure
+    timeout = node.describe_parameter("state_timeout")
+    assert timeout.type == ParameterType.PARAMETER_DOUBLE
+    assert timeout.floating_point_range[0].to_value == 10.0
+    assert "[s] (structure: writable in state unconfigured only)" in timeout.description
+    gain = node.describe_parameter("gains.joint1.p")
+    assert gain.floating_point_range[0].from_value == 0.0
+    assert "structure" not in gain.description
+    samples = node.describe_parameter("good_samples").integer_range[0]
+    assert (samples.from_value, samples.to_value) == (1, 1000)
+    mode = node.describe_parameter("mode")
+    assert mode.additional_constraints == "one of computed_torque, gravity"
