@@ -47,7 +47,7 @@ SIMULATOR = (
           " file's, or admm", "", ""),
     Field("contact.stepper", Name(), "stewart_trinkle, anitescu_potra, moreau_jean or"
           " event_driven; empty: the world file's, or stewart_trinkle", "", ""),
-    Field("contact.world_file", _FILE, "YAML of the World (docs/world.md); empty: the"
+    Field("contact.world_file", _FILE, "YAML of a World; empty: the"
           " parameters below", "", ""),
     Field("contact.ground", Switch(), "whether the plane z = 0 is a floor", "", True),
     Field("contact.mu", Quantity(AS_TOUCHED, 1e6), "friction of the floor, combined"

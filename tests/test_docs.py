@@ -74,6 +74,18 @@ def test_the_catalogue_of_solvers_is_as_generated():
     assert page == generator.page(), "run python docs/make_solvers.py"
 
 
+def test_reference_pages_are_those_of_the_tables():
+    """docs/reference has a page for each file, with each key, unit and range."""
+    pages = _generator("make_reference").pages()
+    folder = ROOT / "docs" / "reference"
+    assert {path.name for path in folder.iterdir()} == pages.keys()
+    for name, page in pages.items():
+        text = (folder / name).read_text(encoding="utf-8")
+        assert text == page, "run python docs/make_reference.py"
+    assert "| `damping` | a number, 0 or more |" in pages["sidecar.md"]
+    assert "`gains.<joint>.p`\\*" in pages["parameters.md"]
+
+
 def test_links_between_pages_lead_somewhere():
     """Every relative link of a page is a file or folder of this repository."""
     for page in [ROOT / name for name in (*PAGES, "CONTRIBUTING.md", "docs/design.md")]:

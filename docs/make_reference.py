@@ -1,0 +1,143 @@
+"""Writes docs/reference/*.md, the keys of each file, from the tables that check them.
+
+python docs/make_reference.py
+"""
+
+from pathlib import Path
+
+from dyn_core.contact.stepping.world import WORLD
+from dyn_core.model.sidecar import SIDECAR
+from dyn_core.planar.chain.files import CHAIN
+from dyn_core.validation import (
+    REQUIRED,
+    ByName,
+    Either,
+    Field,
+    ListOf,
+    Quantity,
+    Table,
+    Tagged,
+)
+from ros_nodes.controller_parameters import CONTROLLER, gain_fields, joint_fields
+from ros_nodes.parameters import lock_fields
+from ros_nodes.simulator_parameters import SIMULATOR
+
+FOLDER = Path(__file__).parent / "reference"
+MADE = "Made by `python docs/make_reference.py` from the tables that check the file."
+RULES = """YAML is read as plain data: no tags, dates or merged mappings; at most 1 MB,
+20 000 values (aliases expanded) and 32 levels. `2e-5` is a number; `1_0`, `0x10` and
+`010` are strings. Unknown keys are refused."""
+NAME = "<joint>"
+JOINTS = (
+    *gain_fields([NAME]),
+    *joint_fields([NAME], ["revolute"]),
+    *lock_fields([NAME]),
+)
+OPTIONS = Field(
+    "<slot>.options.<name>",
+    Either((Quantity(),)),
+    "option of the solver of a slot: forward_dynamics, inverse_dynamics, step, contact;"
+    " `dyn help SOLVER` lists its options, and each has the type of its default",
+)
+
+
+def pages():
+    """Return the content of each page by its name."""
+    simulator = [field for field in SIMULATOR if field not in CONTROLLER]
+    controller = [field for field in CONTROLLER if field not in SIMULATOR]
+    shared = [field for field in SIMULATOR if field in CONTROLLER]
+    return {
+        "sidecar.md": _page("Sidecar `NAME.dyn.yaml`", SIDECAR),
+        "chain.md": _page("Planar chain", CHAIN),
+        "world.md": _page("World of contacts", WORLD),
+        "parameters.md": "\n".join(
+            [
+                f"# Parameters of the nodes\n\n{MADE}\n",
+                "Those marked `*` can be set at any time, the others while a node is"
+                " unconfigured.\n",
+                "## Both nodes\n",
+                *_rows([*shared, OPTIONS, *JOINTS[-1:]], True),
+                "## simulator\n",
+                *_rows(simulator, True),
+                "## computed_torque\n",
+                *_rows([*controller, *JOINTS[:-1]], True),
+            ]
+        ),
+    }
+
+
+def _page(title, table):
+    """Return the page of a table and of those in it."""
+    parts = [f"# {title}\n\n{MADE}\n\n{RULES}\n"]
+    for path, part in _tables("", table, []):
+        parts += [f"## `{path}`\n"] if path else []
+        parts += _rows(part.fields.values())
+    return "\n".join(parts)
+
+
+def _rows(fields, parameters=False):
+    """Return the lines of a table of fields."""
+    lines = ["| key | valid | default | unit | meaning |", "|---|---|---|---|---|"]
+    for field in fields:
+        mark = "\\*" if parameters and not field.structure else ""
+        cells = (
+            f"`{field.name}`{mark}",
+            "an option" if field is OPTIONS else _valid(field.value_kind),
+            _default(field.default),
+            field.unit,
+            field.doc,
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    return [*lines, ""]
+
+
+def _default(default):
+    """Return a default as YAML would write it."""
+    if default is None:
+        return ""
+    if default is REQUIRED:
+        return "required"
+    if isinstance(default, bool):
+        return f"`{str(default).lower()}`"
+    return f"`{list(default) if isinstance(default, tuple) else default!r}`"
+
+
+def _valid(kind):
+    """Return what is valid; tables have a section of their own."""
+    if isinstance(kind, (Table, Tagged)):
+        return "a mapping, see below"
+    if isinstance(kind, ListOf) and isinstance(kind.kind, (Table, Tagged)):
+        return "a list of mappings, see below"
+    if isinstance(kind, ByName):
+        return f"by {kind.of}: {_valid(kind.kind)}"
+    if isinstance(kind, Either):
+        return ", or ".join(map(_valid, kind.kinds))
+    return kind.valid
+
+
+def _tables(path, kind, seen):
+    """Return the tables within a kind, each once, with the path to them."""
+    if isinstance(kind, ListOf):
+        return _tables(f"{path}[]", kind.kind, seen)
+    if isinstance(kind, ByName):
+        return _tables(f"{path}.{kind.of}", kind.kind, seen)
+    if isinstance(kind, Either):
+        return [row for part in kind.kinds for row in _tables(path, part, seen)]
+    if isinstance(kind, Tagged):
+        tables = kind.tables.items()
+        name = kind.tag.name
+        return [(f"{path}, {name}: {tag}", table) for tag, table in tables]
+    if not isinstance(kind, Table) or kind in seen:
+        return []
+    seen.append(kind)
+    rows = [(path, kind)]
+    for name, field in kind.fields.items():
+        rows += _tables(f"{path}.{name}".lstrip("."), field.value_kind, seen)
+    return rows
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    for name, content in pages().items():
+        (FOLDER / name).write_text(content, encoding="utf-8")
+        print(FOLDER / name)
