@@ -11,20 +11,18 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.clock import Clock, ClockType
 from rclpy.exceptions import ParameterException
-from rclpy.lifecycle import LifecycleNode, TransitionCallbackReturn
+from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from std_msgs.msg import String
 
 import dyn_core as dyn
 from dyn_core import robots
-from dyn_core.validation import Field, kind_like
-from ros_nodes._descriptors import descriptor, ros_type
+from dyn_core.validation import Field
+from ros_nodes._parameter_node import ParameterNode, is_array
 from ros_nodes._runtime import age
-from ros_nodes.controller_parameters import CONTROLLER
-from ros_nodes.parameters import OPTION, check_joint_names, foreign_names, lock_fields
+from ros_nodes.parameters import check_joint_names, lock_fields
 from ros_nodes.params import FOLDER
-from ros_nodes.simulator_parameters import SIMULATOR
 
 OK, WARN, ERROR, STALE = (bytes([level]) for level in range(4))
 LATCHED = QoSProfile(
@@ -35,7 +33,7 @@ LATCHED = QoSProfile(
 QUIET = 1.0  # shortest time between two equal log messages [s]
 
 
-class RobotNode(LifecycleNode):
+class RobotNode(ParameterNode):
     """A lifecycle node with a robot; subclasses implement `build` and `status`.
 
     Attributes:
@@ -50,7 +48,6 @@ class RobotNode(LifecycleNode):
         # Replaced before an executor uses the service.
         self._serve_transition = self._service_change_state.callback
         self._service_change_state.callback = self._on_change_state
-        self.specs: dict[str, Field] = {}
         self.model: Any = None  # a Model once configured
         self.active = False
         self.counters: Counter[str] = Counter()
@@ -60,7 +57,6 @@ class RobotNode(LifecycleNode):
         self._last_logged: dict[str, float] = {}
         self._level = OK
         self._resources: list[Any] = []
-        self._warned = False
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
         # Added before the first declaration, so that start-up values are checked, too.
         self.add_on_set_parameters_callback(self._on_set)
@@ -75,62 +71,6 @@ class RobotNode(LifecycleNode):
         )
 
     # ---- parameters
-
-    def declare(self, specs: Sequence[Field]) -> None:
-        """Declare parameters; those already declared keep their values."""
-        for spec in specs:
-            self.specs[spec.name] = spec
-            if self.has_parameter(spec.name):
-                continue
-            default = ros_type(spec) if spec.default == [] else spec.default
-            self.declare_parameter(spec.name, default, descriptor(spec))
-
-    def value(self, name: str) -> Any:
-        """Return a parameter's value; an unset list is empty, arrays are lists."""
-        parameter = self.get_parameter_or(name)
-        if parameter.type_ == Parameter.Type.NOT_SET:
-            return list(self.specs[name].default)
-        value = parameter.value
-        return list(value) if _is_array(value) else value
-
-    def options(self, slot: str) -> dict[str, Any]:
-        """Return the options of a slot's solver that the parameters give."""
-        head = f"{slot}.options."
-        names = [name for name in self.specs if name.startswith(head)]
-        return {name.removeprefix(head): self.value(name) for name in names}
-
-    def solver(self, slot: str) -> Any:
-        """Return the solver of a slot: its name, or with options the Solver.
-
-        Raises:
-            DynError: The solver is unknown, or an option is not valid.
-        """
-        name, options = self.value(f"{slot}.plugin_name"), self.options(slot)
-        return dyn.solver(name).with_options(**options) if options else name
-
-    def _given(self) -> list[str]:
-        """Return the names of parameters that are given and not declared."""
-        names = self._parameter_overrides
-        return [name for name in names if not self.has_parameter(name)]
-
-    def _declare_options(self) -> None:
-        """Declare the options of solvers that are given, by the type they have."""
-        for name in self._given():
-            if OPTION.fullmatch(name):
-                value = self._parameter_overrides[name].value
-                value = list(value) if _is_array(value) else value
-                doc = "option of the slot's solver; `dyn help SOLVER` lists them"
-                self.declare([Field(name, kind_like(value), doc, "", value)])
-
-    def _check_names(self) -> None:
-        """Refuse misspelt parameters; warn once of those of other nodes."""
-        every = {field.name for field in (*SIMULATOR, *CONTROLLER)}
-        foreign = foreign_names(self._given(), self.specs, every)
-        if foreign and not self._warned:
-            self._warned = True
-            self.get_logger().warning(
-                f"parameters that this node does not have: {', '.join(foreign)}"
-            )
 
     def _on_set(self, parameters: Sequence[Parameter]) -> SetParametersResult:
         """Accept a set of parameters, or refuse it with a reason."""
@@ -149,7 +89,7 @@ class RobotNode(LifecycleNode):
                 return SetParametersResult(successful=False, reason=reason)
             value = parameter.value
             try:
-                spec.read(spec.name, list(value) if _is_array(value) else value)
+                spec.read(spec.name, list(value) if is_array(value) else value)
             except dyn.ModelError as error:
                 return SetParametersResult(successful=False, reason=str(error))
         try:
@@ -408,7 +348,3 @@ class RobotNode(LifecycleNode):
 
 def _range(columns: slice) -> range:
     return range(columns.start, columns.stop)
-
-
-def _is_array(value: Any) -> bool:
-    return hasattr(value, "typecode")

@@ -145,28 +145,20 @@ def make_world(node: RobotNode) -> dyn.World:
             unknown; the message lists the valid ones.
     """
     value, path = node.value, node.value("contact.world_file")
-    changes: dict[str, Any] = {
-        key: value(f"contact.{name}")
-        for name, key in (("plugin_name", "solver"), ("stepper", "stepper"))
-        if value(f"contact.{name}")
-    }
-    if not value("limit_stops"):
-        changes["limits"] = False
+    where = f"contact.world_file {path}" if path else "contact"
     try:
-        data = _read(path, node) if path else _simple(node)
-        world = replace(dyn.World.of(data), **changes)
+        world = dyn.World.of(_read(path, node) if path else _simple(node))
         options = {**world.solver_options, **node.options("contact")}
-        world = replace(world, solver_options=options)
-    except dyn.ModelError as error:
-        where = f"contact.world_file {path}: " if path else "contact: "
-        raise dyn.SettingError(f"{where}{error}", "contact.world_file") from error
-    known = dyn.solvers(dyn.problems.CONTACT_SOLVE)
-    if world.solver not in known:
-        raise dyn.SettingError(
-            f"contact.plugin_name: no contact solver is called '{world.solver}';"
-            f" valid: {', '.join(known)}",
-            "contact.plugin_name",
-        )
+        limits = world.limits and value("limit_stops")
+        world = replace(world, solver_options=options, limits=limits)
+        for name, key in (("plugin_name", "solver"), ("stepper", "stepper")):
+            if value(f"contact.{name}"):
+                where = f"contact.{name}"
+                world = replace(world, **{key: value(where)})
+    except dyn.SettingError:
+        raise
+    except dyn.DynError as error:
+        raise dyn.SettingError(f"{where}: {error}", where.split()[0]) from error
     return world
 
 

@@ -30,7 +30,8 @@ from dyn_core.validation import (
 class World:
     """Half-spaces, and the solver and stepper for contacts and constraints.
 
-    WORLD says what each attribute is; docs/reference/world.md prints it, with units and ranges.
+    WORLD says what each attribute is; docs/reference/world.md prints it, with units and
+    ranges.
 
     Raises:
         ModelError: A setting is unknown or out of range; the message lists the valid
