@@ -225,7 +225,7 @@ class RobotNode(ParameterNode):
         try:
             self._check_names()
             self.build()
-            check_joint_names(self._given(), self.specs)
+            check_joint_names(self._undeclared(), self.specs)
         except (dyn.DynError, ParameterException) as error:
             self.failure = f"{type(error).__name__}: {error}"
             self.get_logger().error(f"cannot configure: {self.failure}")

@@ -60,14 +60,14 @@ class ParameterNode(LifecycleNode):
         name, options = self.value(f"{slot}.plugin_name"), self.options(slot)
         return dyn.solver(name).with_options(**options) if options else name
 
-    def _given(self) -> list[str]:
+    def _undeclared(self) -> list[str]:
         """Return the names of parameters that are given and not declared."""
         names = self._parameter_overrides
         return [name for name in names if not self.has_parameter(name)]
 
     def _declare_options(self) -> None:
         """Declare the options of solvers that are given, by the type they have."""
-        for name in self._given():
+        for name in self._undeclared():
             if OPTION.fullmatch(name):
                 value = self._parameter_overrides[name].value
                 value = list(value) if is_array(value) else value
@@ -77,7 +77,7 @@ class ParameterNode(LifecycleNode):
     def _check_names(self) -> None:
         """Refuse misspelt parameters; warn once of those of other nodes."""
         every = {field.name for field in (*SIMULATOR, *CONTROLLER)}
-        foreign = foreign_names(self._given(), self.specs, every)
+        foreign = foreign_names(self._undeclared(), self.specs, every)
         if foreign and not self._warned:
             self._warned = True
             self.get_logger().warning(

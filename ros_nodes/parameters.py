@@ -49,7 +49,7 @@ def lock_fields(joints: Sequence[str]) -> tuple[Field, ...]:
 
 
 def foreign_names(
-    names: Iterable[str], own: Collection[str], every: Collection[str]
+    names: Iterable[str], declared: Collection[str], every: Collection[str]
 ) -> list[str]:
     """Return the names that are none of ours; refuse those that are ours misspelt.
 
@@ -57,8 +57,8 @@ def foreign_names(
     neither refused nor returned, and a name of a joint is checked with the robot.
 
     Args:
-        names: Names of parameters that are given and not declared.
-        own: Parameters of this node.
+        names: Names of parameters that are set and not declared.
+        declared: Parameters of this node.
         every: Parameters of all our nodes.
 
     Raises:
@@ -73,30 +73,30 @@ def foreign_names(
         known = name in every or BY_JOINT.fullmatch(name) or OPTION.fullmatch(name)
         if known or name.startswith(PASSED):
             continue
-        near = nearest(name, [*own, *every], 1)
+        near = nearest(name, [*declared, *every], 1)
         close = near and SequenceMatcher(None, name.lower(), near[0]).ratio() > CLOSE
         begins = name.partition(".")[0] in heads and "." in name
         if close or begins or name.endswith(".plugin_name"):
-            valid = own if not near or near[0] in own else every
+            valid = declared if not near or near[0] in declared else every
             raise SettingError(unknown_name("parameter", name, sorted(valid)), name)
         foreign.append(name)
     return foreign
 
 
-def check_joint_names(names: Iterable[str], own: Collection[str]) -> None:
+def check_joint_names(names: Iterable[str], declared: Collection[str]) -> None:
     """Refuse parameters of joints that this node has declared for none of its joints.
 
     Args:
-        names: Names of parameters that are given and not declared.
-        own: Parameters of this node, those of its joints among them.
+        names: Names of parameters that are set and not declared.
+        declared: Parameters of this node, those of its joints among them.
 
     Raises:
         SettingError: One is left: a joint is misspelt, or the parameter has no effect.
     """
-    heads = {name.partition(".")[0] for name in own if BY_JOINT.fullmatch(name)}
+    heads = {name.partition(".")[0] for name in declared if BY_JOINT.fullmatch(name)}
     for name in names:
         head = name.partition(".")[0]
         if BY_JOINT.fullmatch(name) and head in {*heads, "lock"}:
-            valid = [x for x in own if x.startswith(f"{head}.")]
+            valid = [x for x in declared if x.startswith(f"{head}.")]
             reason = "; no joint is locked" if head == "lock" and not valid else ""
             raise SettingError(unknown_name("parameter", name, valid) + reason, name)

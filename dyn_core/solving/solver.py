@@ -45,7 +45,7 @@ class Solver(ABC):
         reference: Whether it is there to compare other solvers with; lists of solvers
             leave it out unless they are asked for references.
         origin: Distribution and module that offered it; the registry notes it.
-        given: Options that with_options changed.
+        changed_options: Options that with_options changed.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Solver(ABC):
     reference: bool = False
     origin: str = ""
     lookup: Lookup | None = None
-    given: Mapping[str, Any] = {}
+    changed_options: Mapping[str, Any] = {}
 
     def __init_subclass__(cls, **named: Any) -> None:
         super().__init_subclass__(**named)
@@ -113,33 +113,39 @@ class Solver(ABC):
             UnsupportedError: It has no such option; the message lists those it has.
             ModelError: A value is of another type than the default.
         """
-        own = dict(getattr(self, "options", {}))
+        defaults = dict(getattr(self, "options", {}))
         for key, value in options.items():
-            if key not in own:
+            if key not in defaults:
                 raise UnsupportedError(
-                    f"{self.name}: {unknown_name('option', key, own)}"
+                    f"{self.name}: {unknown_name('option', key, defaults)}"
                 )
-            if isinstance(own[key], (bool, int, float, str)):
-                kind = Quantity() if type(own[key]) is float else kind_like(own[key])
+            if isinstance(defaults[key], (bool, int, float, str)):
+                kind = (
+                    Quantity()
+                    if type(defaults[key]) is float
+                    else kind_like(defaults[key])
+                )
                 value = kind.read(f"{self.name}: option {key}", value)
-            own[key] = value
+            defaults[key] = value
         changed = object.__new__(type(self))  # a copy would be looked up again
         changed.__dict__.update(
-            self.__dict__, options=own, given={**self.given, **options}
+            self.__dict__,
+            options=defaults,
+            changed_options={**self.changed_options, **options},
         )
         return changed
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.lookup is not None:
-            return _look_up, (self.lookup, self.name, dict(self.given))
+            return _look_up, (self.lookup, self.name, dict(self.changed_options))
         return super().__reduce__()  # type: ignore[return-value]
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}: {self.signature}>"
 
 
-def _look_up(lookup: Lookup, name: str, given: Mapping[str, Any]) -> Solver:
-    return lookup(name).with_options(**given) if given else lookup(name)
+def _look_up(lookup: Lookup, name: str, options: Mapping[str, Any]) -> Solver:
+    return lookup(name).with_options(**options) if options else lookup(name)
 
 
 def _no_sizes(model: Model, options: Mapping[str, Any]) -> dict[str, int]:
