@@ -11,7 +11,7 @@ from dyn_core.problems.joint_ports import (
     qd,
     qdd,
 )
-from dyn_core.problems.ports import Port, Signature
+from dyn_core.problems.ports import PASSIVE, Port, Signature
 
 LOOP_REACTIONS = Signature(
     "loop_reactions",
@@ -30,6 +30,7 @@ LOOP_REACTIONS = Signature(
             "lambda_", ("m",), "N | N·m", meaning="constraint forces, one for each row"
         ),
     ),
+    passive=PASSIVE,
     meaning="forces through all joints and loops of a robot under joint forces",
 )
 INDEPENDENT_INERTIA = Signature(
@@ -62,11 +63,13 @@ INDEPENDENT_BIAS = Signature(
             meaning="forces along y of the motion without acceleration of y",
         ),
     ),
+    passive=PASSIVE,
     meaning="bias force of a robot with loops in its independent coordinates y",
 )
 INDEPENDENT_GRAVITY = Signature(
     "independent_gravity",
     (q,),
     (Port("g_y", ("ny",), FORCE, meaning="forces along y that balance gravity"),),
+    passive=("joint_springs",),
     meaning="weight of a robot with loops in its independent coordinates y",
 )

@@ -251,6 +251,21 @@ def test_passive_joints_get_no_torque_for_their_friction():
     np.testing.assert_allclose(forward(q, qd, tau)[[0, 3]], (1.0, -2.0), rtol=1e-9)
 
 
+def test_friction_goes_into_bearings_and_independent_coordinates():
+    """joint_friction acts in loop_reactions and C_y as in forward dynamics."""
+    model, q, qd = five_bar(damping=(0.3, 0.5, 0.7, 0.2))
+    choices, tau = {"engine": "graph", "joint_friction": True}, np.arange(4.0)
+    wanted = dyn.solver("loop_forward_dynamics").build(model, **choices)(q, qd, tau)
+    slow = tau - np.array((0.3, 0.5, 0.7, 0.2)) * qd
+    np.testing.assert_allclose(wanted.qdd, dense(model, q, qd, slow)[0], rtol=1e-9)
+    got = dyn.solver("loop_reactions").build(model, **choices)(q, qd, tau)
+    np.testing.assert_allclose(got.qdd, wanted.qdd, rtol=1e-9)
+    y = {"independent": ["j1", "j4"]}
+    C_y = dyn.solver("loop_independent_bias").build(model, **y, **choices)(q, qd)
+    H_y, G = dyn.solver("loop_independent_inertia").build(model, **y, engine="graph")(q)
+    np.testing.assert_allclose(H_y @ wanted.qdd[[0, 3]] + C_y, G.T @ tau, rtol=1e-9)
+
+
 def test_gravity_compensation_stops_a_linkage():
     """At rest nothing moves, whichever joint has the motor; gains damp y."""
     model, q, qd = four_bar()
