@@ -69,6 +69,10 @@ class ModelError(DynError, ValueError):
         self.element = element
 
 
+class ModelWarning(UserWarning):
+    """What is doubtful about a robot that was loaded; model.warnings has all of it."""
+
+
 class ShapeError(DynError, ValueError):
     """An array has the wrong size or dtype.
 

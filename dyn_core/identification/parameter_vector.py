@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from dyn_core.errors import ModelError, ShapeError
 from dyn_core.identification.pseudo_inertia import is_consistent
-from dyn_core.model.checks.tree import inertia_scales
+from dyn_core.model.checks.inertias import with_inertia_scales
 from dyn_core.model.description import Description
 from dyn_core.model.model import Model
 from dyn_core.spatial import RigidInertia, Vector
@@ -161,7 +161,7 @@ def with_linear_parameters(
     made = model.rebuilt(description=description)
     changes: dict[str, Any] = {group: tuple(rows) for group, rows in joints.items()}
     made = replace(made, **changes)
-    made = replace(made, inertia_scale=inertia_scales(made))
+    made = with_inertia_scales(made)
     return (
         made
         if made.joint_names == model.joint_names

@@ -11,14 +11,16 @@ from numpy.typing import ArrayLike
 
 from dyn_core.errors import ModelError, unknown_name
 from dyn_core.model.build import Build
-from dyn_core.model.checks.description import (
-    check_joint_names,
-    check_mimics,
-    check_tree,
-    inertia_warnings,
-)
+from dyn_core.model.checks.description import check_joint_names, check_tree
+from dyn_core.model.checks.findings import Findings
 from dyn_core.model.checks.follower_limits import bounded_range
-from dyn_core.model.checks.tree import check_loops, inertia_scales
+from dyn_core.model.checks.inertias import (
+    check_inertia_along,
+    check_inertias,
+    with_inertia_scales,
+)
+from dyn_core.model.checks.mimics import check_mimics
+from dyn_core.model.checks.tree import check_loops
 from dyn_core.model.coordinates.order import coordinate_slices
 from dyn_core.model.description import Description, JointSpec
 from dyn_core.model.frames import Frame, Lead, gravity, origin, sum_inertias
@@ -36,19 +38,20 @@ def assemble_tree(build: Build) -> Tree:
     joints are merged exactly; their links stay as frames.
     """
     description = build.description
+    findings = Findings(build.strict, description.warnings)
     root = check_tree(description)
-    inertial = inertia_warnings(description, build.strict)
-    warnings = [*description.warnings, *inertial]
+    check_inertias(description, findings)
     check_joint_names("with_joint", build.joints, description)
     check_mimics(description, build.joints)
     joints: Sequence[JointSpec] = description.joints
     if build.root is not None or build.tip is not None:
         root, joints = _chain(description, build.root or root, build.tip)
-    walk = _Walk(description, joints, build)
+    walk = _Walk(description, joints, build, findings)
     walk.start(root)
-    tree = walk.tree(warnings)
+    tree = with_inertia_scales(walk.tree())
     check_loops(tree)
-    return replace(tree, inertia_scale=inertia_scales(tree))
+    check_inertia_along(tree, findings)
+    return replace(tree, warnings=findings.warnings)
 
 
 def _chain(
@@ -62,11 +65,11 @@ def _chain(
     if tip is None:
         return root, description.joints
     above = {joint.child: joint for joint in description.joints}
-    chain, link = [], tip
+    chain, link = set(), tip
     while link != root:
         if link not in above:
             raise ModelError(f"link '{tip}' does not hang below link '{root}'", tip)
-        chain.append(above[link].name)
+        chain.add(above[link].name)
         link = above[link].parent
     return root, [joint for joint in description.joints if joint.name in chain]
 
@@ -75,9 +78,13 @@ class _Walk:
     """The walk over the tree: one growing list per attribute of the Tree."""
 
     def __init__(
-        self, description: Description, joints: Sequence[JointSpec], build: Build
+        self,
+        description: Description,
+        joints: Sequence[JointSpec],
+        build: Build,
+        findings: Findings,
     ) -> None:
-        self.description, self.build = description, build
+        self.description, self.build, self.findings = description, build, findings
         self.below: dict[str, list[JointSpec]] = {}
         for joint in joints:
             self.below.setdefault(joint.parent, []).append(joint)
@@ -97,7 +104,7 @@ class _Walk:
         if kind not in ("fixed", "floating"):
             raise ModelError(f"root_joint '{kind}': valid are fixed, floating", root)
         if kind == "floating":
-            spec = JointSpec(ROOT_JOINT, "floating", "", root)
+            spec = JointSpec(self.root_joint_name(), "floating", "", root)
             self.add(spec, 0, Transform.identity())
         else:
             self.place(root, 0, Transform.identity())
@@ -108,6 +115,16 @@ class _Walk:
             known = ", ".join(s.name for s in self.specs[1:])
             names = ", ".join(sorted(unknown))
             raise ModelError(f"lock: no moving joint is called {names}; known: {known}")
+
+    def root_joint_name(self) -> str:
+        """Return the name of a floating root's joint, which the file does not use."""
+        name = ROOT_JOINT
+        while name in self.joints:
+            name += "_"
+        if name != ROOT_JOINT:
+            what = f"is in the file; the joint of the floating root is called '{name}'"
+            self.findings.note("joint", ROOT_JOINT, what)
+        return name
 
     def place(self, link: str, body: int, X: Transform) -> None:
         """Fix a link to a body at X; the joints below it come next, in their order."""
@@ -128,15 +145,16 @@ class _Walk:
         """Return the joint transform of a fixed or locked joint, None if it moves."""
         if spec.kind == "fixed" and spec.name not in self.build.joints:
             return Transform.identity()
-        if spec.name in self.build.lock:
-            self.locked.add(spec.name)
-            value: ArrayLike | None = self.build.lock[spec.name]
-        else:
-            value = self.position_by_lock(spec)
+        ruled = self.position_by_lock(spec)
+        value: ArrayLike | None = self.build.lock.get(spec.name, ruled)
         if value is None:
             return None
         joint = self.joint_of(spec)
-        return joint.X(_lock_value(spec, joint, value))
+        position = _lock_value(spec, joint, value)
+        if spec.name in self.build.lock:
+            self.locked.add(spec.name)
+            _check_rule(spec, position, ruled)
+        return joint.X(position)
 
     def joint_of(self, spec: JointSpec) -> Joint:
         """Return the joint of a specification, or the one given in its place."""
@@ -147,8 +165,9 @@ class _Walk:
         """Return the position of a follower whose leader is locked, or None."""
         for leader, ratio, offset in self.rules(spec):
             if leader in self.build.lock:
-                lead = np.ravel(np.asarray(self.build.lock[leader], float))
-                return np.asarray(ratio @ Vector(lead.tolist()) + offset, float)
+                spec = self.joints[leader]
+                lead = _lock_value(spec, self.joint_of(spec), self.build.lock[leader])
+                return np.asarray(ratio @ lead + offset, float)
         return None
 
     def rules(self, spec: JointSpec) -> Iterator[tuple[str, Matrix, Vector]]:
@@ -187,13 +206,17 @@ class _Walk:
         self.X.append(X)
         self.specs.append(spec)
 
-    def tree(self, warnings: list[str]) -> Tree:
-        """Return the Tree, its inertia_scale still to come."""
+    def tree(self) -> Tree:
+        """Return the Tree, its inertia_scale and warnings still to come."""
         leader = self.leaders()
         specs = self.specs[1:]
         bodies = [i for i in range(1, len(self.parent)) if leader[i].body == i]
         q_slices, v_slices = coordinate_slices(self.joint, leader, bodies)
-        limits = [self.limits(i, leader, warnings) for i in bodies]
+        followers: dict[int, list[int]] = {}
+        for k, lead in enumerate(leader):
+            if lead.body != k:
+                followers.setdefault(lead.body, []).append(k)
+        limits = [self.limits(i, leader, followers.get(i, ())) for i in bodies]
         columns = np.array([x for rows in limits for x in rows], float).reshape(-1, 4)
 
         def spread(get: Callable[[JointSpec], float]) -> tuple[Vector, ...]:
@@ -224,7 +247,7 @@ class _Walk:
             velocity_limit=columns[:, 2],
             effort_limit=columns[:, 3],
             joint_mounts=tuple(self.joint_mounts),
-            warnings=tuple(warnings),
+            warnings=(),
             build=self.build,
             forces=self.build.forces,
         )
@@ -255,22 +278,24 @@ class _Walk:
         return tuple(leads)
 
     def limits(
-        self, i: int, leader: Sequence[Lead], warnings: list[str]
+        self, i: int, leader: Sequence[Lead], numbers: Sequence[int]
     ) -> list[tuple[float, float, float, float]]:
         """Return the limits of a joint, bounded by those of its followers."""
         spec, n = self.specs[i], self.joint[i].nv
         if n != 1:
             return [(-math.inf, math.inf, spec.velocity, spec.effort)] * n
         velocity, followers = spec.velocity, []
-        for k, (lead, ratio, offset) in enumerate(leader):
-            if lead == i != k and ratio is not None and len(offset) == 1:
+        for k in numbers:
+            _, ratio, offset = leader[k]
+            if ratio is not None and len(offset) == 1:
                 factor, f = ratio[0, 0], self.specs[k]
                 if factor:
                     ends = [(x - offset[0]) / factor for x in (f.lower, f.upper)]
                     followers.append((f, (min(ends), max(ends))))
                     velocity = min(velocity, f.velocity / abs(factor))
-        (low, high), new_warnings = bounded_range(spec, followers)
-        warnings += new_warnings
+        (low, high), warnings = bounded_range(spec, followers)
+        for warning in warnings:
+            self.findings.note("", "", warning)
         return [(low, high, velocity, spec.effort)]
 
 
@@ -286,8 +311,25 @@ def plug(spec: JointSpec) -> Transform:
 
 def _lock_value(spec: JointSpec, joint: Joint, value: ArrayLike) -> Vector:
     """Return a locked joint's position, checked."""
-    q = np.ravel(np.asarray(value, float))
+    try:
+        q = np.ravel(np.asarray(value, float))
+    except (TypeError, ValueError):
+        q = np.empty(0)
     if q.shape != (joint.nq,) or not np.isfinite(q).all():
-        wanted = f"{joint.nq} finite numbers"
-        raise ModelError(f"lock: joint '{spec.name}' needs {wanted}, got {value!r}")
+        wanted = f"{joint.nq} finite number{'s' * (joint.nq != 1)}"
+        raise ModelError(
+            f"lock: joint '{spec.name}' needs {wanted}, got {value!r}", spec.name
+        )
     return joint.normalize(Vector(float(x) for x in q))
+
+
+def _check_rule(spec: JointSpec, position: Vector, ruled: np.ndarray | None) -> None:
+    """Refuse a lock of a follower that its locked leader contradicts."""
+    if ruled is None or np.allclose(np.array(list(position)), ruled, 1e-6, 1e-6):
+        return
+    got, wanted = ([round(float(x), 9) for x in values] for values in (position, ruled))
+    raise ModelError(
+        f"lock: joint '{spec.name}' is given {got}, but its leader is locked, too, and"
+        f" puts it to {wanted}; leave it out or give that",
+        spec.name,
+    )

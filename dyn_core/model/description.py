@@ -82,6 +82,8 @@ class JointSpec:
         plug_xyz, plug_rpy: Placement in the child link, the plug; URDF knows none: its
             link frames are the plugs [m], [rad].
         effort: Effort limit; 0.0 where the file gives none [N·m | N].
+        acceleration, deceleration, jerk: Limits that URDF 1.2 added [rad/s² | m/s²],
+            [rad/s³ | m/s³].
         passive: Whether it has no motor (robots with loops).
         swing: Largest angle between a ball joint's z axes, socket and plug [rad].
         twist: Range of its turn about z [rad].
@@ -119,6 +121,9 @@ class JointSpec:
     factors: tuple[JointSpec, ...] = ()
     stiffness: float = 0.0
     rest: float | tuple[float, ...] = 0.0
+    acceleration: float = math.inf
+    deceleration: float = math.inf
+    jerk: float = math.inf
 
 
 @dataclass(frozen=True)

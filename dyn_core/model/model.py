@@ -133,6 +133,25 @@ class Model(Tree, System):
         return limits
 
     @property
+    def acceleration_limit(self) -> np.ndarray:
+        """Limits of acceleration and deceleration, (nv,), infinite where none."""
+        return np.minimum(self._limit("acceleration"), self._limit("deceleration"))
+
+    @property
+    def jerk_limit(self) -> np.ndarray:
+        """Limits of the rate of acceleration, (nv,), infinite where none."""
+        return self._limit("jerk")
+
+    def _limit(self, what: str) -> np.ndarray:
+        """Return a limit that the file gives by joint, (nv,)."""
+        specs = {joint.name: joint for joint in self.build.description.joints}
+        limits = np.full(self.nv, np.inf)
+        for i in self.independent:
+            if self.names[i] in specs:
+                limits[self.v_slices[i]] = getattr(specs[self.names[i]], what)
+        return limits
+
+    @property
     def active_joints(self) -> tuple[str, ...]:
         """Joints with independent coordinates that have a motor."""
         passive = {j.name for j in self.build.description.joints if j.passive}

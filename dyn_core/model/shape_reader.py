@@ -22,6 +22,7 @@ from dataclasses import replace
 from typing import Any
 
 from dyn_core.errors import ModelError
+from dyn_core.model.checks.findings import Findings
 from dyn_core.model.description import Description, Geometry
 from dyn_core.model.frames import PLACE, Frame, origin
 from dyn_core.model.shapes import (
@@ -136,20 +137,23 @@ FIELDS = (
 )
 
 
-def from_geometry(link: str, geometry: Sequence[Geometry]) -> tuple[Shape, ...]:
-    """Return the shapes a link touches with, of its <collision> elements; checked."""
+def from_geometry(
+    link: str, geometry: Sequence[Geometry], findings: Findings
+) -> tuple[Shape, ...]:
+    """Return the shapes a link touches with, of its <collision> elements.
+
+    One that is no shape is left out, or refused where the check is strict.
+    """
     collisions = [item for item in geometry if item.role == "collision"]
-    return tuple(
-        _shape(
-            f"link '{link}': <collision> {k}: <{item.shape}>",
-            link,
-            item.shape,
-            item.size,
-            Transform.of_pose(*item.pose),
-            item.mesh,
-        )
-        for k, item in enumerate(collisions, 1)
-    )
+    shapes = []
+    for k, item in enumerate(collisions, 1):
+        where = f"link '{link}': <collision> {k}: <{item.shape}>"
+        X = Transform.of_pose(*item.pose)
+        try:
+            shapes.append(_shape(where, link, item.shape, item.size, X, item.mesh))
+        except ModelError as error:
+            findings.doubtful(error, "it is left out")
+    return tuple(shapes)
 
 
 def place_shapes(

@@ -43,6 +43,7 @@ class Tree:
         warnings: What is doubtful about the robot, by link or joint.
         build: What it was assembled from.
         forces: Functions that give passive joint forces (model/passive_forces.py).
+        without_inertia: Joints along which nothing that they carry has inertia.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Tree:
     warnings: tuple[str, ...]
     build: Build
     forces: tuple[ForceFunction, ...] = ()
+    without_inertia: tuple[str, ...] = ()
 
     @property
     def nb(self) -> int:

@@ -41,6 +41,7 @@ RESPONSE = Signature(
         ),
     ),
     of_trees=True,
+    divides_by_inertia=True,
     meaning="changes of acceleration that changes of force cause",
 )
 SELF_RESPONSES = Signature(
@@ -55,6 +56,7 @@ SELF_RESPONSES = Signature(
         ),
     ),
     of_trees=True,
+    divides_by_inertia=True,
     meaning="acceleration of each body per unit force on it",
 )
 CROSS_RESPONSE = Signature(
@@ -69,6 +71,7 @@ CROSS_RESPONSE = Signature(
         ),
     ),
     of_trees=True,
+    divides_by_inertia=True,
     meaning="acceleration of one frame per unit force on another",
 )
 
@@ -90,6 +93,7 @@ DELASSUS = Signature(
         ),
     ),
     of_trees=True,
+    divides_by_inertia=True,
     meaning="Delassus matrix of constraint rows",
 )
 POINT_DELASSUS = Signature(
@@ -104,6 +108,7 @@ POINT_DELASSUS = Signature(
         ),
     ),
     of_trees=True,
+    divides_by_inertia=True,
     meaning="Delassus matrix of points of links",
 )
 POINT_IMPULSE = Signature(
@@ -138,6 +143,7 @@ OPERATIONAL_INERTIA = Signature(
     (q,),
     (Port("Lambda", ("k", "k"), INERTIA, meaning="operational-space inertia matrix"),),
     of_trees=True,
+    divides_by_inertia=True,
     meaning="inertia of a frame against forces on it",
 )
 
@@ -175,6 +181,7 @@ LOOP_FORWARD_DYNAMICS = Signature(
         ),
     ),
     passive=PASSIVE,
+    divides_by_inertia=True,
     meaning="forward dynamics of a robot with loops, and its constraint forces",
 )
 LOOP_HYBRID_DYNAMICS = Signature(
@@ -182,6 +189,7 @@ LOOP_HYBRID_DYNAMICS = Signature(
     HYBRID_DYNAMICS.inputs,
     (*HYBRID_DYNAMICS.outputs, _multipliers),
     passive=PASSIVE,
+    divides_by_inertia=True,
     meaning="hybrid dynamics of a robot with loops",
 )
 LOOP_INVERSE_DYNAMICS = Signature(

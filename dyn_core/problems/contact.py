@@ -63,5 +63,6 @@ CONTACT_STEP = Signature(
     ),
     passive=PASSIVE,
     of_trees=True,
+    divides_by_inertia=True,
     meaning="state after a step in time with contacts",
 )

@@ -69,6 +69,7 @@ FD_DERIVATIVES = Signature(
         ),
     ),
     passive=PASSIVE,
+    divides_by_inertia=True,
     meaning="joint accelerations and the derivatives of forward dynamics",
 )
 HD_DERIVATIVES = Signature(
@@ -87,6 +88,7 @@ HD_DERIVATIVES = Signature(
     ),
     passive=PASSIVE,
     of_trees=True,
+    divides_by_inertia=True,
     meaning="hybrid dynamics and its derivatives",
 )
 
@@ -124,6 +126,7 @@ FD_DIRECTIONAL = Signature(
     (plain_qdd, _dqdd),
     passive=PASSIVE,
     of_trees=True,
+    divides_by_inertia=True,
     meaning="forward dynamics and its derivative along a direction",
 )
 HD_DIRECTIONAL = Signature(
@@ -146,6 +149,7 @@ HD_DIRECTIONAL = Signature(
     ),
     passive=PASSIVE,
     of_trees=True,
+    divides_by_inertia=True,
     meaning="hybrid dynamics and its derivative along a direction",
 )
 PARAMETER_JACOBIAN = Signature(
@@ -162,5 +166,6 @@ FD_PARAMETER_JACOBIAN = Signature(
     (plain_qdd, _slope("qdd", "p", ("nv", "np"))),
     passive=PASSIVE,
     of_trees=True,
+    divides_by_inertia=True,
     meaning="joint accelerations and their derivative by parameters p of the robot",
 )

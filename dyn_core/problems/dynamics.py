@@ -37,6 +37,7 @@ FORWARD_DYNAMICS = Signature(
     (qdd,),
     friction_at="qd",
     of_trees=True,
+    divides_by_inertia=True,
     meaning="joint accelerations that joint forces cause",
 )
 MASS_MATRIX = Signature(
@@ -65,6 +66,7 @@ MASS_MATRIX_INVERSE = Signature(
             meaning="inverse of the joint-space inertia matrix",
         ),
     ),
+    divides_by_inertia=True,
     meaning="inverse of the joint-space inertia matrix",
 )
 BIAS_FORCE = Signature(
@@ -123,6 +125,7 @@ STEP = Signature(
     (q, qd, tau, dt, f_ext),
     (q_next, qd_next),
     passive=PASSIVE,
+    divides_by_inertia=True,
     meaning="state after a step in time under constant joint forces",
 )
 
@@ -175,6 +178,7 @@ HYBRID_DYNAMICS = Signature(
     ),
     passive=PASSIVE,
     of_trees=True,
+    divides_by_inertia=True,
     meaning="forces of joints with prescribed accelerations, accelerations of the rest",
 )
 HYBRID_DYNAMICS_MASKED = Signature(
@@ -202,6 +206,7 @@ HYBRID_STEP = Signature(
     ),
     passive=PASSIVE,
     of_trees=True,
+    divides_by_inertia=True,
     meaning="state after a step in time in which some joints follow accelerations",
 )
 
@@ -262,6 +267,7 @@ ARTICULATED_BODIES = Signature(
     ),
     friction_at="qd",
     of_trees=True,
+    divides_by_inertia=True,
     meaning="forward dynamics with the articulated-body quantities on the way",
 )
 

@@ -86,6 +86,8 @@ class Signature:
             with others are refused. None: both where friction_at is set, else none.
         of_trees: Whether loops of a robot change the answer, so that only solvers that
             close them may give it. H, bias, gravity, frames are those of the open tree.
+        divides_by_inertia: Whether there is no answer where nothing has inertia along a
+            joint that moves freely, so that building refuses such robots.
         system: Kind of System that its solvers are built for.
         meaning: What is computed, a short noun phrase.
     """
@@ -96,6 +98,7 @@ class Signature:
     friction_at: str | None = None
     passive: tuple[str, ...] | None = None
     of_trees: bool = False
+    divides_by_inertia: bool = False
     system: str = "robot"
     meaning: str = ""
 

@@ -46,12 +46,12 @@ class NumpySolver(Solver):
     def build(self, model: Any, **options: Any) -> Program[Any]:
         """Return a Program; parameter inputs are refused."""
         self.demand_kind(model)
-        reason = self.refusal(model)
+        common, chosen = BuildOptions.parse(self, options, tuple(self.options))
+        chosen = {**self.options, **chosen}
+        reason = self.refusal(model) or self.lack(model, chosen)
         if reason is not None:
             raise UnsupportedError(f"{self.name}: {reason}")
-        common, chosen = BuildOptions.parse(self, options, tuple(self.options))
         self._refuse_what_needs_tracing(common)
-        chosen = {**self.options, **chosen}
         around = self.signature.friction_at is not None
         robot = model.resisting(
             common.joint_friction and not around, common.joint_springs and not around

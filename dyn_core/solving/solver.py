@@ -17,6 +17,7 @@ from dyn_core.errors import (
     unknown_name,
 )
 from dyn_core.model import Model
+from dyn_core.model.checks.inertias import lack_of_inertia
 from dyn_core.problems import InstanceDoc, Port, Signature
 from dyn_core.problems.system import System
 from dyn_core.solving.adapter import Adapter, Deferred
@@ -85,6 +86,12 @@ class Solver(ABC):
     def refusal(self, model: Any) -> str | None:
         """Why this robot is not served and what would be valid; None if it is."""
         return None
+
+    def lack(self, model: Any, options: Mapping[str, Any]) -> str | None:
+        """Why there is no solution for this robot: inertia that it would divide by."""
+        if not self.signature.divides_by_inertia:
+            return None
+        return lack_of_inertia(model, options)
 
     def demand_kind(self, system: System) -> None:
         """Refuse a system of another kind than the Signature's."""
@@ -247,7 +254,11 @@ class TracedSolver(Solver):
         self, model: Model, common: BuildOptions, chosen: Mapping[str, Any]
     ) -> Adapter:
         """Return the Adapter of the algorithm with its slots filled for a robot."""
-        reason = self.refusal(model) or _open(self, model)
+        reason = (
+            self.refusal(model)
+            or _open(self, model)
+            or self.lack(model, {**self.options, **chosen})
+        )
         if reason is not None:
             raise UnsupportedError(f"{self.name}: {reason}")
         resists = self.signature.friction_at is not None

@@ -1,0 +1,167 @@
+"""Checks of inertias: of each link in its file, and along the joints of a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from dyn_core.errors import ModelError
+from dyn_core.model.checks.findings import Findings, short_list
+from dyn_core.model.coordinates.by_joint import split_q
+from dyn_core.model.coordinates.configuration_space import neutral, random
+from dyn_core.model.description import Description
+from dyn_core.model.tree import Tree
+from dyn_core.spatial import Transform, Vector
+
+TRIANGLE = 1e-9  # relative slack of the triangle inequality
+POSITIONS = 3  # in which inertias along joints are looked at
+REMEDY = "give a link below it mass, or the joint armature, or lock it"
+AnyTree = TypeVar("AnyTree", bound=Tree)
+
+
+def check_inertias(description: Description, findings: Findings) -> None:
+    """Check the inertia of every link: what no body can have is doubtful."""
+    links = description.links
+    parameters = [link.inertia.parameters for link in links]
+    table = np.array(parameters, float).reshape(-1, 10)
+    bad = ~np.isfinite(table).all(axis=1) | (table[:, 0] < 0)
+    for k in np.flatnonzero(bad).tolist():
+        name, m = links[k].name, table[k, 0]
+        what = f"mass {m} is negative; it must be >= 0"
+        if not np.isfinite(table[k]).all():
+            what = f"inertia holds a number that is not finite: {parameters[k]}"
+        raise ModelError(f"link '{name}': {what}", name)
+    for k, fault in _faults(table):
+        findings.doubt("link", links[k].name, fault)
+
+
+def _faults(table: np.ndarray) -> Iterator[tuple[int, str]]:
+    """Return by number the links whose inertia no body has, and what is wrong.
+
+    Args:
+        table: Rows m, m c (3), Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the frame's origin.
+    """
+    m, h = table[:, 0], table[:, 1:4]
+    c = np.divide(h, m[:, None], out=np.zeros_like(h), where=m[:, None] > 0)
+    far = m * (c * c).sum(axis=1)
+    I = table[:, [4, 5, 7, 5, 6, 8, 7, 8, 9]].reshape(-1, 3, 3)
+    outer = m[:, None, None] * c[:, :, None] * c[:, None, :]
+    moments = np.linalg.eigvalsh(I - far[:, None, None] * np.eye(3) + outer)
+    slack = TRIANGLE * np.maximum(np.abs(moments[:, 2]), np.maximum(1e-3 * far, 1e-300))
+    for k, (low, middle, high) in enumerate(moments):
+        shown = ", ".join(f"{x:.6g}" for x in moments[k])
+        if m[k] == 0:
+            if np.abs(moments[k]).max() > 0:
+                yield k, f"mass is 0 but principal moments are {shown}; they must be 0"
+        elif low < -slack[k]:
+            yield (
+                k,
+                f"inertia is not positive definite: principal moments {shown} kg·m²",
+            )
+        elif low + middle < high - slack[k]:
+            yield (
+                k,
+                f"inertia breaks the triangle inequality: principal moments {shown}"
+                " kg·m² (each must be at most the sum of the others)",
+            )
+
+
+def with_inertia_scales(tree: AnyTree) -> AnyTree:
+    """Return the tree with the largest inertia along each joint in a few positions.
+
+    Joints along which no body of their sub-tree has inertia, nor any of a follower, are
+    its `without_inertia`.
+    """
+    largest = [np.zeros(joint.nv) for joint in tree.joint]
+    reach = [0.0] * (tree.nb + 1)
+    for i, along, entries in _inertias_along(tree):
+        largest[i] = along + np.array(list(tree.armature[i]), float)
+        reach[i] = entries
+    followers: dict[int, list[int]] = {}
+    for k in tree.bodies:
+        followers.setdefault(tree.leader[k].body, []).append(k)
+    lacking = [
+        tree.names[i]
+        for i in tree.independent
+        if max(largest[k].min() for k in followers[i]) <= 1e-12 * max(reach[i], 1e-12)
+    ]
+    scales = tuple(tuple(row.tolist()) for row in largest)
+    return replace(tree, inertia_scale=scales, without_inertia=tuple(lacking))
+
+
+def _inertias_along(tree: Tree) -> Iterator[tuple[int, np.ndarray, float]]:
+    """Return for each body, from the tips: largest inertia along its joint, and of all.
+
+    The composite inertias of all positions are moved towards the base together.
+    """
+    rng = np.random.default_rng(0)
+    states = [neutral(tree), *(random(tree, rng) for _ in range(POSITIONS - 1))]
+    parts = [split_q(tree, Vector(q.tolist())) for q in states]
+    own = {i: np.array(tree.I[i], float) for i in tree.bodies}
+    composite = {i: np.repeat(own[i][None], POSITIONS, axis=0) for i in tree.bodies}
+    for i in reversed(tree.bodies):
+        joint, I = tree.joint[i], composite[i]
+        X = _matrices([joint.X(q[i]) for q in parts]) @ _matrices([tree.Xtree[i]])
+        S = np.array([[tuple(s) for s in joint.S(q[i])] for q in parts], float)
+        S = S.reshape(POSITIONS, joint.nv, 6)
+        yield i, np.einsum("pni,pij,pnj->pn", S, I, S).max(axis=0), _largest(I)
+        if tree.parent[i]:
+            composite[tree.parent[i]] += X.swapaxes(1, 2) @ I @ X
+
+
+def _largest(I: np.ndarray) -> float:
+    """Return the largest mass or moment of inertia in some positions."""
+    return float(max(I[:, 5, 5].max(), I[:, :3, :3].max()))
+
+
+def _matrices(transforms: list[Transform]) -> np.ndarray:
+    """Return 6x6 matrices of transforms that act on motions."""
+    E = np.array([X.E.rows for X in transforms], float)
+    r = np.array([tuple(X.r) for X in transforms], float)
+    skew = np.zeros_like(E)
+    skew[:, 2, 1], skew[:, 0, 2], skew[:, 1, 0] = r.T
+    skew -= skew.swapaxes(1, 2).copy()
+    X = np.zeros((len(E), 6, 6))
+    X[:, :3, :3] = X[:, 3:, 3:] = E
+    X[:, 3:, :3] = -E @ skew
+    return X
+
+
+def check_inertia_along(tree: Tree, findings: Findings) -> None:
+    """Check that something has inertia along each joint that moves."""
+    names = tree.without_inertia
+    if len(names) == 1:
+        what = f"nothing it carries has inertia along it; {REMEDY}"
+        findings.doubt(
+            "joint", names[0], what, "forward dynamics is refused until then"
+        )
+    elif names:
+        what = "nothing that they carry has inertia along them"
+        instead = "forward dynamics is refused, all that needs no inertia is not"
+        if findings.strict:
+            what = f"nothing it carries has inertia along it; {REMEDY}"
+            findings.doubt("joint", names[0], what)
+        shown = short_list(names, 12)
+        findings.note("", "", f"joints {shown}: {what}; {instead}")
+
+
+def lack_of_inertia(tree: Any, options: Mapping[str, Any]) -> str | None:
+    """Return why a robot has no forward dynamics, in words, or None.
+
+    Args:
+        tree: Robot, or a system of another kind, which is served.
+        options: Of the solver; joints that it prescribes need no inertia.
+    """
+    lacking = getattr(tree, "without_inertia", ())
+    if not lacking:
+        return None
+    chosen = options.get("prescribed") or ()
+    entries = [x if isinstance(x, str) else tuple(x) for x in chosen]
+    for name in lacking:
+        n = tree.joint[tree.body_of_joint(name)].nv
+        if name not in entries and any((name, k) not in entries for k in range(n)):
+            return f"joint '{name}': nothing it carries has inertia along it; {REMEDY}"
+    return None

@@ -1,0 +1,133 @@
+"""Attributes of URDF elements: which there are, and what counts as a number."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+from xml.etree.ElementTree import Element
+
+from dyn_core.errors import ModelError
+from dyn_core.model.checks.findings import Findings
+
+LARGEST = 1e100  # a larger number overflows in products
+XACRO = (
+    "the file holds xacro tags; expand them first: xacro robot.urdf.xacro > robot.urdf"
+)
+# By element: how many numbers each attribute has; 0: it is a name.
+ATTRIBUTES: Mapping[str, Mapping[str, int]] = {
+    "origin": {"xyz": 3, "rpy": 3, "quat_xyzw": 4},
+    "mass": {"value": 1},
+    "inertia": dict.fromkeys(("ixx", "ixy", "ixz", "iyy", "iyz", "izz"), 1),
+    "axis": {"xyz": 3},
+    "parent": {"link": 0},
+    "child": {"link": 0},
+    "dynamics": {"damping": 1, "friction": 1},
+    "limit": {
+        "lower": 1, "upper": 1, "effort": 1, "velocity": 1, "acceleration": 1,
+        "deceleration": 1, "jerk": 1,
+    },
+    "mimic": {"joint": 0, "multiplier": 1, "offset": 1},
+    "box": {"size": 3},
+    "sphere": {"radius": 1},
+    "cylinder": {"radius": 1, "length": 1},
+    "capsule": {"radius": 1, "length": 1},
+    "mesh": {"filename": 0, "scale": 3},
+}  # fmt: skip
+Values = dict[str, Any]  # tuples of numbers, and names
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.IGNORECASE)
+_SPACE = re.compile(r"[ \t\r\n]+")
+
+
+def attributes(findings: Findings, owner: tuple[str, str], element: Element) -> Values:
+    """Return the known attributes of an element: names, and tuples of numbers.
+
+    Args:
+        findings: Where unknown attributes are noted.
+        owner: link or joint, and its name.
+        element: One of ATTRIBUTES.
+    """
+    known, tag = ATTRIBUTES[element.tag], element.tag
+    values: Values = {}
+    for key, value in element.attrib.items():
+        if key not in known:
+            what = f"unknown attribute '{key}' of <{tag}> is left out"
+            findings.note(*owner, what)
+        elif known[key]:
+            where = f"{owner[0]} '{owner[1]}': <{tag}> {key}=\"{value}\""
+            limit = tag == "limit"
+            values[key] = numbers(where, value, known[key], limit, owner[1])
+            if limit and math.isinf(values[key][0]) and "inf" not in value.lower():
+                findings.note(*owner, f"{key} limit {value} is read as none")
+        else:
+            values[key] = plain_name(value, owner[1])
+    return values
+
+
+def plain_name(value: str, element: str | None = None) -> str:
+    """Return a name that is not an expression of xacro."""
+    if "${" in value:
+        raise ModelError(XACRO, element)
+    return value
+
+
+def numbers(
+    where: str, value: str, count: int, infinite: bool, element: str
+) -> tuple[float, ...]:
+    """Return the numbers of an attribute.
+
+    Args:
+        where: Element and attribute, for errors.
+        value: As the file has it.
+        count: How many numbers are needed.
+        infinite: Whether they may be infinite.
+        element: Name of the link or joint.
+    """
+    plain_name(value, element)
+    parts = [part for part in _SPACE.split(value) if part]
+    if len(parts) != count:
+        wanted = "one number is" if count == 1 else f"{count} numbers are"
+        raise ModelError(f"{where}: {wanted} needed", element)
+    return tuple(_number(where, part, infinite, element) for part in parts)
+
+
+def _number(where: str, part: str, infinite: bool, element: str) -> float:
+    """Return one number: decimal digits, finite, of a size that can be computed with.
+
+    A limit of more than LARGEST is none.
+    """
+    if _NUMBER.fullmatch(part):
+        number = float(part)
+        if abs(number) <= LARGEST:
+            return number
+        if infinite:
+            return math.copysign(math.inf, number)
+        raise ModelError(f"{where}: {part} is too large; valid: up to 1e100", element)
+    if infinite and _INFINITE.fullmatch(part):
+        return float(part)
+    if part.lower().lstrip("+-") in ("nan", "inf", "infinity"):
+        raise ModelError(f"{where}: '{part}' is not finite", element)
+    raise ModelError(
+        f"{where}: '{part}' is not a number; valid: such as 1, -0.5, 2e-3", element
+    )
+
+
+def rpy_of(quaternion: tuple[float, ...], where: str, element: str) -> tuple:
+    """Return roll, pitch and yaw of a quaternion (x, y, z, w) of any length.
+
+    R = Rz(yaw) Ry(pitch) Rx(roll), also where the pitch is a quarter turn: roll is what
+    is left after yaw.
+    """
+    length = math.hypot(*quaternion)
+    if length < 1e-9:
+        raise ModelError(f"{where}: a quaternion of length 0 is no rotation", element)
+    x, y, z, w = (value / length for value in quaternion)
+    r11, r21 = 1 - 2 * (y * y + z * z), 2 * (x * y + z * w)
+    r12, r22 = 2 * (x * y - z * w), 1 - 2 * (x * x + z * z)
+    r13, r23, r31 = 2 * (x * z + y * w), 2 * (y * z - x * w), 2 * (x * z - y * w)
+    yaw = math.atan2(r21, r11)
+    s, c = math.sin(yaw), math.cos(yaw)
+    roll = math.atan2(s * r13 - c * r23, c * r22 - s * r12)
+    return roll, math.atan2(-r31, math.hypot(r11, r21)), yaw

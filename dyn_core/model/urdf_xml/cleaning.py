@@ -1,0 +1,284 @@
+"""Cleaning of a URDF: only what the parser knows is left, checked; the rest is noted.
+
+After it the parser has nothing to report, so that its global hook for reports, which
+all threads share, is not needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from xml.etree.ElementTree import Element, SubElement
+
+from dyn_core.errors import ModelError
+from dyn_core.model.checks.findings import Findings
+from dyn_core.model.urdf_xml.attributes import (
+    ATTRIBUTES,
+    XACRO,
+    attributes,
+    plain_name,
+    rpy_of,
+)
+
+WORLD = "world"
+TYPES = ("fixed", "revolute", "continuous", "prismatic", "planar", "floating")
+_LIMITS = ("lower", "upper", "effort", "velocity")  # those that the parser knows
+_SILENT = ("transmission", "ros2_control", "material")
+_UNUSED = ("calibration", "safety_controller")
+_JOINT_PARTS = ("origin", "parent", "child", "axis", "dynamics", "limit", "mimic")
+_VERSIONS = ("1.0", "1.1", "1.2")
+
+
+@dataclass
+class CleanRobot:
+    """A URDF with only what the parser knows, and what the parser does not read.
+
+    Attributes:
+        element: The <robot> element.
+        shapes: The <visual> and <collision> elements of each link, in their order.
+        limits: By joint: the limits that URDF 1.2 added.
+    """
+
+    element: Element
+    shapes: dict[str, list[Element]] = field(default_factory=dict)
+    limits: dict[str, dict[str, float]] = field(default_factory=dict)
+
+
+def clean_robot(robot: Element, findings: Findings) -> CleanRobot:
+    """Return a robot with its known elements only, each checked."""
+    if robot.tag != "robot":
+        raise ModelError(f"the root element is <{robot.tag}>; a URDF has <robot>")
+    name = plain_name(robot.get("name", ""))
+    if not name:
+        findings.note("", "", "<robot> has no name; it is called 'robot'")
+    clean = CleanRobot(Element("robot", name=name or "robot"))
+    _check_robot_attributes(robot, findings)
+    for child in robot:
+        if child.tag == "link":
+            _link(child, clean, findings)
+        elif child.tag == "joint":
+            _joint(child, clean, findings)
+        elif child.tag not in _SILENT:
+            findings.note("", "", _left_out(child.tag))
+    if clean.element.find("link") is None and _has_xacro(robot):
+        raise ModelError(XACRO)
+    _add_world(clean.element, findings)
+    return clean
+
+
+def _check_robot_attributes(robot: Element, findings: Findings) -> None:
+    """Note what a <robot> has besides its name: a namespace, an unknown version."""
+    for key, value in robot.attrib.items():
+        if key == "xmlns":
+            what = f'the namespace of <robot xmlns="{value}"> is left out'
+        elif key == "version" and value not in _VERSIONS:
+            what = f"version '{value}' of URDF is read as {_VERSIONS[-1]}"
+        elif key in ("name", "version") or key.startswith("xmlns:"):
+            continue
+        else:
+            what = f"unknown attribute '{key}' of <robot> is left out"
+        findings.note("", "", what)
+
+
+def _left_out(tag: str) -> str:
+    """Return the warning about an element that is not read."""
+    if tag.startswith("xacro:"):
+        return f"left-over <{tag}> is left out; xacro replaces such elements"
+    if tag == "gazebo" or tag.startswith("drake:"):
+        return f"<{tag}> is for another program and is left out"
+    return f"unknown element <{tag}> is left out"
+
+
+def _has_xacro(robot: Element) -> bool:
+    return any(child.tag.startswith("xacro:") for child in robot)
+
+
+def _add_world(robot: Element, findings: Findings) -> None:
+    """Add the link `world` where joints are on it and the file has none."""
+    if any(link.get("name") == WORLD for link in robot.iter("link")):
+        return
+    if any(parent.get("link") == WORLD for parent in robot.iter("parent")):
+        SubElement(robot, "link", name=WORLD)
+        findings.note("link", WORLD, "the file has none; it is taken as the base")
+
+
+def _parts(
+    owner: tuple[str, str],
+    element: Element,
+    single: Iterable[str],
+    many: Iterable[str],
+    findings: Findings,
+) -> tuple[dict[str, Element], list[Element]]:
+    """Return the known children by tag, and those that may be there many times."""
+    parts: dict[str, Element] = {}
+    others = []
+    inside = "" if element.tag in ("link", "joint") else f" in <{element.tag}>"
+    for child in element:
+        if child.tag in many:
+            others.append(child)
+        elif child.tag not in single:
+            findings.note(*owner, _left_out(child.tag) + inside)
+        elif child.tag in parts:
+            what = f"another <{child.tag}>{inside} is left out; the first is taken"
+            findings.note(*owner, what)
+        else:
+            parts[child.tag] = child
+    return parts, others
+
+
+def _note_unknown(
+    owner: tuple[str, str], element: Element, known: Iterable[str], findings: Findings
+) -> None:
+    """Note attributes that an element should not have."""
+    for key in element.attrib:
+        if key not in known:
+            what = f"unknown attribute '{key}' of <{element.tag}> is left out"
+            findings.note(*owner, what)
+
+
+def _link(element: Element, clean: CleanRobot, findings: Findings) -> None:
+    """Add a link: its inertia for the parser, its shapes apart."""
+    name = plain_name(element.get("name", ""))
+    owner = ("link", name)
+    _note_unknown(owner, element, ("name", "type"), findings)
+    parts, shapes = _parts(
+        owner, element, ("inertial",), ("visual", "collision"), findings
+    )
+    link = SubElement(clean.element, "link", name=name)
+    if shapes:
+        clean.shapes[name] = shapes
+    if "inertial" not in parts:
+        return
+    inner, _ = _parts(
+        owner, parts["inertial"], ("origin", "mass", "inertia"), (), findings
+    )
+    inertial = SubElement(link, "inertial")
+    if "origin" in inner:
+        add_origin(inertial, owner, inner["origin"], findings)
+    mass = {"value": "0"}
+    if "mass" in inner:
+        mass = _texts(owner, inner["mass"], findings)
+        _demand(owner, inner["mass"], mass, "value", '<mass value="1.0"/>')
+    else:
+        findings.doubt(*owner, "<inertial> has no <mass>", "the mass is taken as 0")
+    SubElement(inertial, "mass", mass)
+    if "inertia" in inner:
+        _inertia(inertial, owner, inner["inertia"], findings)
+    else:
+        findings.note(*owner, "<inertial> has no <inertia>; it is taken as a point")
+
+
+def _inertia(
+    inertial: Element, owner: tuple[str, str], element: Element, findings: Findings
+) -> None:
+    """Add the six moments; those that are not there are zero, which is doubtful."""
+    moments = _texts(owner, element, findings)
+    lacking = [key for key in ATTRIBUTES["inertia"] if key not in moments]
+    if lacking:
+        what = f"<inertia> has no {', '.join(lacking)}"
+        findings.doubt(*owner, what, "taken as 0")
+    SubElement(inertial, "inertia", {**dict.fromkeys(lacking, "0"), **moments})
+
+
+def _joint(element: Element, clean: CleanRobot, findings: Findings) -> None:
+    """Add a joint with its parts."""
+    name, kind = plain_name(element.get("name", "")), element.get("type")
+    owner = ("joint", name)
+    if kind not in TYPES:
+        valid = ", ".join(TYPES)
+        raise ModelError(f"joint '{name}': unknown type '{kind}'; valid: {valid}", name)
+    _note_unknown(owner, element, ("name", "type"), findings)
+    joint = SubElement(clean.element, "joint", name=name, type=kind)
+    parts, _ = _parts(owner, element, _JOINT_PARTS, _UNUSED, findings)
+    for tag in ("parent", "child"):
+        if tag not in parts or not parts[tag].get("link"):
+            raise ModelError(f"joint '{name}' lacks <{tag} link=\"...\"/>", name)
+        SubElement(joint, tag, _texts(owner, parts[tag], findings))
+    if "origin" in parts:
+        add_origin(joint, owner, parts["origin"], findings)
+    for tag in ("axis", "dynamics", "limit", "mimic"):
+        if tag not in parts:
+            continue
+        if kind == "fixed" and tag == "mimic":
+            findings.note(*owner, "the <mimic> of a fixed joint is left out")
+            continue
+        try:
+            _add_part(joint, owner, parts[tag], clean, findings)
+        except ModelError as error:
+            if kind != "fixed":
+                raise
+            findings.doubtful(error, f"the <{tag}> of a fixed joint is left out")
+
+
+def _add_part(
+    joint: Element,
+    owner: tuple[str, str],
+    element: Element,
+    clean: CleanRobot,
+    findings: Findings,
+) -> None:
+    """Add one part of a joint that moves, checked."""
+    texts = _texts(owner, element, findings)
+    if element.tag == "axis":
+        _demand(owner, element, texts, "xyz", '<axis xyz="0 0 1"/>')
+    elif element.tag == "mimic":
+        _demand(owner, element, texts, "joint", '<mimic joint="leader"/>')
+    elif element.tag == "limit":
+        added = {key: texts.pop(key) for key in [*texts] if key not in _LIMITS}
+        clean.limits[owner[1]] = {key: float(x) for key, x in added.items()}
+        if joint.get("type") != "fixed":
+            _note_no_limits(owner, {**texts, **added}, findings)
+        if texts.get("effort") == "inf":
+            texts["effort"] = "0"
+        texts = {"effort": "0", "velocity": "0", **texts}
+    SubElement(joint, element.tag, texts)
+
+
+def _note_no_limits(
+    owner: tuple[str, str], texts: dict[str, str], findings: Findings
+) -> None:
+    """Note limits that are none: rates of zero, and an infinite effort."""
+    for key in ("velocity", "acceleration", "deceleration", "jerk"):
+        if key in texts and float(texts[key]) == 0.0:
+            findings.note(*owner, f"{key} limit 0 is read as none")
+    if texts.get("effort") == "inf":
+        findings.note(*owner, "effort limit inf is read as none given")
+
+
+def _texts(
+    owner: tuple[str, str], element: Element, findings: Findings
+) -> dict[str, str]:
+    """Return the known attributes of an element as the parser reads them."""
+    return {
+        key: value if isinstance(value, str) else " ".join(map(repr, value))
+        for key, value in attributes(findings, owner, element).items()
+    }
+
+
+def _demand(
+    owner: tuple[str, str],
+    element: Element,
+    texts: dict[str, str],
+    key: str,
+    valid: str,
+) -> None:
+    """Refuse an element without an attribute that it cannot do without."""
+    if not texts.get(key):
+        kind, name = owner
+        raise ModelError(
+            f"{kind} '{name}': <{element.tag}> has no {key}; valid: {valid}", name
+        )
+
+
+def add_origin(
+    parent: Element, owner: tuple[str, str], element: Element, findings: Findings
+) -> None:
+    """Add an <origin> by xyz and rpy, also where it has a quaternion."""
+    values = attributes(findings, owner, element)
+    if "quat_xyzw" in values:
+        where = f"{owner[0]} '{owner[1]}': <origin> quat_xyzw"
+        if "rpy" in values:
+            raise ModelError(f"{where}: rpy is there, too; give one of them", owner[1])
+        values["rpy"] = rpy_of(values.pop("quat_xyzw"), where, owner[1])
+    texts = {key: " ".join(map(repr, value)) for key, value in values.items()}
+    SubElement(parent, "origin", texts)

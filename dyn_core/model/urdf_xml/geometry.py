@@ -1,0 +1,74 @@
+"""Shapes of links: visuals and collisions, which dynamics never needs.
+
+What cannot be read is left out: no robot is refused for it but by a strict check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from xml.etree.ElementTree import Element
+
+from dyn_core.errors import ModelError
+from dyn_core.model.checks.findings import Findings
+from dyn_core.model.description import Geometry
+from dyn_core.model.frames import origin
+from dyn_core.model.urdf_xml.attributes import ATTRIBUTES, attributes, rpy_of
+
+SHAPES = ("box", "sphere", "cylinder", "capsule", "mesh")
+
+
+def read_shapes(
+    link: str, elements: Iterable[Element], findings: Findings
+) -> tuple[Geometry, ...]:
+    """Return the shapes of a link's <visual> and <collision> elements."""
+    shapes = []
+    for element in elements:
+        try:
+            shape = _shape(("link", link), element, findings)
+        except ModelError as error:
+            findings.doubtful(error, f"this <{element.tag}> is left out")
+        else:
+            shapes += [] if shape is None else [shape]
+    return tuple(shapes)
+
+
+def _shape(
+    owner: tuple[str, str], element: Element, findings: Findings
+) -> Geometry | None:
+    """Return a shape, None where there is none that is known."""
+    geometry = element.find("geometry")
+    inside = [] if geometry is None else list(geometry)
+    known = [child for child in inside if child.tag in SHAPES]
+    if not known:
+        tag = f"<{inside[0].tag}>" if inside else "nothing"
+        findings.note(*owner, f"<{element.tag}> with {tag} is left out")
+        return None
+    shape, kind = known[0], known[0].tag
+    if len(inside) > 1:
+        what = f"<{element.tag}> has {len(inside)} shapes in one <geometry>"
+        findings.note(*owner, f"{what}; <{kind}> is taken")
+    if kind == "mesh" and len((shape.get("scale") or "").split()) == 1:
+        findings.note(*owner, "one scale of a <mesh> is taken for x, y and z")
+        shape.set("scale", " ".join(shape.get("scale", "").split() * 3))
+    values = attributes(findings, owner, shape)
+    if kind == "mesh":
+        values.setdefault("scale", (1.0, 1.0, 1.0))
+    sizes = [key for key, count in ATTRIBUTES[kind].items() if count]
+    for key in sizes:
+        if key not in values:
+            raise ModelError(
+                f"link '{owner[1]}': <{element.tag}>: <{kind}> has no {key}", owner[1]
+            )
+    size = tuple(x for key in sizes for x in values[key])
+    pose = _pose(owner, element, findings)
+    return Geometry(element.tag, kind, size, values.get("filename"), pose)
+
+
+def _pose(owner: tuple[str, str], element: Element, findings: Findings) -> tuple:
+    """Return rotation and position of a shape in its link."""
+    part = element.find("origin")
+    values = {} if part is None else attributes(findings, owner, part)
+    rpy = values.get("rpy", (0.0, 0.0, 0.0))
+    if "quat_xyzw" in values:
+        rpy = rpy_of(values["quat_xyzw"], f"link '{owner[1]}': <origin>", owner[1])
+    return origin(values.get("xyz", (0.0, 0.0, 0.0)), rpy).pose

@@ -1,0 +1,89 @@
+"""Reading the XML of a URDF: any encoding that it declares, no entities, no files."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import re
+from pathlib import Path
+from typing import IO
+from xml.etree import ElementTree
+from xml.parsers import expat
+
+from dyn_core.errors import ModelError
+
+Source = str | bytes | os.PathLike[str] | IO[str] | IO[bytes]
+_DECLARED = re.compile(rb"\s*<\?xml[^>]*?encoding\s*=\s*[\"']([A-Za-z0-9._-]+)[\"']")
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+
+
+def read_source(source: Source) -> tuple[str, Path | None]:
+    """Return the text of a source and, where there is one, its path."""
+    if isinstance(source, bytes):
+        return decoded(source), None
+    if isinstance(source, str) and (not source.strip() or "<" in source):
+        return source, None
+    if not isinstance(source, (str, os.PathLike)):
+        if not hasattr(source, "read"):
+            raise ModelError(
+                f"a URDF is a path, XML or an open file, not {type(source).__name__}"
+            )
+        content = source.read()
+        return content if isinstance(content, str) else decoded(content), None
+    path = Path(os.fspath(source))
+    try:
+        content = path.read_bytes()
+    except (OSError, ValueError) as error:
+        raise ModelError(f"cannot read the URDF file {path}: {error}") from error
+    try:
+        return decoded(content), path
+    except ModelError as error:
+        raise ModelError(f"cannot read the URDF file {path}: {error}") from error
+
+
+def decoded(content: bytes) -> str:
+    """Return the text of bytes, in the encoding that they declare, else UTF-8."""
+    declared = _DECLARED.match(content)
+    encoding, start = declared[1].decode("ascii") if declared else "utf-8", 0
+    for mark, marked in _MARKS:
+        if content.startswith(mark):
+            encoding, start = marked, len(mark)
+    try:
+        return content[start:].decode(encoding)
+    except LookupError as error:
+        raise ModelError(
+            f"the URDF declares the encoding '{encoding}', which is not known; valid:"
+            " UTF-8 and the text encodings of Python"
+        ) from error
+    except UnicodeError as error:
+        raise ModelError(
+            f"the URDF is not in the encoding {encoding}, which it declares or has by"
+            f" default: {error}"
+        ) from error
+
+
+def parse_xml(text: str) -> ElementTree.Element:
+    """Return the root element of XML; names keep their prefixes, declared or not."""
+    if not text.strip():
+        raise ModelError("the URDF is empty; a <robot> element is needed")
+    builder = ElementTree.TreeBuilder()
+    parser = expat.ParserCreate("utf-8")
+    parser.buffer_text = True
+    parser.StartElementHandler = builder.start
+    parser.EndElementHandler = builder.end
+    parser.CharacterDataHandler = builder.data
+    parser.StartDoctypeDeclHandler = _refuse_entities
+    try:
+        parser.Parse(text.lstrip("\ufeff \t\r\n").rstrip().encode("utf-8"), True)
+    except (expat.ExpatError, UnicodeEncodeError) as error:
+        raise ModelError(f"the URDF is malformed XML: {error}") from error
+    return builder.close()
+
+
+def _refuse_entities(*_: object) -> None:
+    """Raise a ModelError: a document type can make text grow or read files."""
+    raise ModelError("the URDF declares XML entities (DOCTYPE); remove them")
