@@ -100,8 +100,8 @@ def _inertias_along(tree: Tree) -> Iterator[tuple[int, np.ndarray, float]]:
     rng = np.random.default_rng(0)
     states = [neutral(tree), *(random(tree, rng) for _ in range(POSITIONS - 1))]
     parts = [split_q(tree, Vector(q.tolist())) for q in states]
-    own = {i: np.array(tree.I[i], float) for i in tree.bodies}
-    composite = {i: np.repeat(own[i][None], POSITIONS, axis=0) for i in tree.bodies}
+    single = {i: np.array(tree.I[i], float) for i in tree.bodies}
+    composite = {i: np.repeat(single[i][None], POSITIONS, axis=0) for i in tree.bodies}
     for i in reversed(tree.bodies):
         joint, I = tree.joint[i], composite[i]
         X = _matrices([joint.X(q[i]) for q in parts]) @ _matrices([tree.Xtree[i]])
