@@ -18,7 +18,13 @@ import pluggy
 from dyn_core import robots
 from dyn_core.bench import command as bench
 from dyn_core.bench import counting, explain
-from dyn_core.errors import DynError, PluginError, UnsupportedError, unknown_name
+from dyn_core.errors import (
+    DynError,
+    ModelWarning,
+    PluginError,
+    UnsupportedError,
+    unknown_name,
+)
 from dyn_core.model import Model, load_urdf
 from dyn_core.model.coordinates import split_q
 from dyn_core.problems import Signature
@@ -173,7 +179,7 @@ def _own_commands(subparsers: argparse._SubParsersAction) -> None:
     info = subparsers.add_parser("info", help="joints, limits, masses of a URDF")
     info.add_argument("urdf", help="path, or the name of a shipped robot")
     info.add_argument("--root-joint", choices=("fixed", "floating"), default="fixed")
-    info.add_argument("--strict", action="store_true", help="refuse bad inertias")
+    info.add_argument("--strict", action="store_true", help="refuse a doubtful robot")
     info.set_defaults(run=_info)
     about = subparsers.add_parser("help", help="explain a command, solver or problem")
     about.add_argument("name", nargs="?", help="a command, a solver, a kind of problem")
@@ -198,7 +204,9 @@ def _own_commands(subparsers: argparse._SubParsersAction) -> None:
 def _info(arguments: argparse.Namespace) -> int:
     check = "error" if arguments.strict else "warn"
     path = robots.find(arguments.urdf)
-    model = load_urdf(path, root_joint=arguments.root_joint, check=check)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)  # all of them are printed below
+        model = load_urdf(path, root_joint=arguments.root_joint, check=check)
     for line in describe(model):
         print(line)
     return 0

@@ -48,7 +48,7 @@ class Build:
         root_joint: fixed or floating.
         lock: Joint positions at which joints are fixed.
         gravity: Gravity acceleration in the root frame, 3 [m/s²].
-        strict: Whether implausible inertias are errors rather than warnings.
+        strict: Whether what is doubtful is an error rather than a warning.
         drives: Functions of time that move where joints are placed (joints/driven.py).
         joints: Joints that stand for those of the description, by name.
         forces: Functions that give passive joint forces (model/passive_forces.py).

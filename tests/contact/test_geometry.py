@@ -638,7 +638,7 @@ def test_broad_phase_changes_nothing():
 def test_bad_collision_elements_are_refused(shape, message):
     """The error names the link and the element."""
     with pytest.raises(ModelError, match=message) as caught:
-        dyn.load_urdf(_robot(LINK.format("x", _collision(shape))))
+        dyn.load_urdf(_robot(LINK.format("x", _collision(shape))), check="error")
     assert caught.value.element == "x"
 
 
