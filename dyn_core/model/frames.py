@@ -20,6 +20,9 @@ PLACE = (
 )
 
 
+_UPRIGHT = Matrix.identity(3)
+
+
 @dataclass(frozen=True)
 class Frame:
     """A link's frame: fixed to a body.
@@ -70,11 +73,46 @@ def gravity(g: Sequence[Scalar]) -> Motion:
 
 def sum_inertias(frames: Mapping[str, Frame], count: int) -> tuple[RigidInertia, ...]:
     """Return by body the sum of the inertias of all links fixed to it."""
-    sums = [RigidInertia.zero()] * count
-    for frame in frames.values():
-        moved = frame.X.T @ frame.inertia @ frame.X
-        sums[frame.body] = sums[frame.body] + moved
-    return tuple(sums)
+    sums: list[RigidInertia | None] = [None] * count
+    fixed = [frame for frame in frames.values() if not _is_nothing(frame.inertia)]
+    for frame, moved in zip(fixed, _moved_to_bodies(fixed), strict=True):
+        other = sums[frame.body]
+        sums[frame.body] = moved if other is None else other + moved
+    return tuple(RigidInertia.zero() if x is None else x for x in sums)
+
+
+def _moved_to_bodies(frames: Sequence[Frame]) -> Sequence[RigidInertia]:
+    """Return each link's inertia in the frame of its body; plain numbers all at once.
+
+    h_body = R h + m r,   I_body = R I R.T - [r][Rh] - [Rh][r] - m [r][r]
+    """
+    identity = Transform.identity()
+    placed = [frame for frame in frames if frame.X is not identity]
+    numbers = [(*x.X.r, *(y for row in x.X.E.rows for y in row)) for x in placed]
+    inertias = [x.inertia.parameters for x in placed]
+    if not all(type(y) is float for row in (*numbers, *inertias) for y in row):
+        return [frame.X.T @ frame.inertia @ frame.X for frame in frames]
+    places = np.array(numbers, float).reshape(-1, 12)
+    ten = np.array(inertias, float).reshape(-1, 10)
+    r, R = places[:, :3], places[:, 3:].reshape(-1, 3, 3).swapaxes(1, 2)
+    I = ten[:, [4, 5, 7, 5, 6, 8, 7, 8, 9]].reshape(-1, 3, 3)
+    h = np.einsum("nij,nj->ni", R, ten[:, 1:4])
+    m, unit = ten[:, :1], np.eye(3)
+    both = np.einsum("ni,nj->nij", r, h + 0.5 * m * r)
+    both = both + both.swapaxes(1, 2)  # r h.T + h r.T + m r r.T
+    moved = R @ I @ R.swapaxes(1, 2) - both
+    moved += np.trace(both, axis1=1, axis2=2)[:, None, None] * unit
+    upper = moved[:, [0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]
+    rows = iter(np.hstack([m, h + m * r, upper]).tolist())
+    return [
+        frame.inertia if frame.X is identity else RigidInertia.of_parameters(next(rows))
+        for frame in frames
+    ]
+
+
+def _is_nothing(inertia: RigidInertia) -> bool:
+    """Return whether an inertia is that of no mass, in plain numbers."""
+    return all(isinstance(x, float) and x == 0.0 for x in inertia.parameters)
 
 
 def origin(xyz: Sequence[Scalar], rpy: Sequence[Scalar]) -> Transform:
@@ -82,6 +120,8 @@ def origin(xyz: Sequence[Scalar], rpy: Sequence[Scalar]) -> Transform:
 
     R = Rz(yaw) Ry(pitch) Rx(roll); exact for quarter turns of floats.
     """
+    if all(isinstance(angle, float) and angle == 0.0 for angle in rpy):
+        return Transform(_UPRIGHT, Vector(xyz))
     r, p, y = (_sine_cosine(angle) for angle in rpy)
     (sr, cr), (sp, cp), (sy, cy) = r, p, y
     R = Matrix(

@@ -25,7 +25,7 @@ from dyn_core.model.urdf_xml.attributes import XACRO
 from dyn_core.model.urdf_xml.cleaning import CleanRobot, clean_robot
 from dyn_core.model.urdf_xml.geometry import read_shapes
 from dyn_core.model.urdf_xml.source import Source, parse_xml, read_source
-from dyn_core.spatial import RigidInertia, Symmetric
+from dyn_core.spatial import RigidInertia, Symmetric, Vector
 
 Parsed = Any  # an object of urdf_parser_py, which has no types
 _SHOWN = 3  # warnings in the one that Python's warnings get
@@ -154,7 +154,11 @@ def _inertia(m: float, xyz: tuple, rpy: tuple, six: tuple) -> RigidInertia:
     """Return an inertia about a link's frame, given about and along another."""
     if any(rpy):
         six = Symmetric(six).rotated(origin(xyz, rpy).E.T).entries
-    return RigidInertia.of(m, xyz, six)
+    return (
+        RigidInertia.of(m, xyz, six)
+        if any(xyz)
+        else RigidInertia(m, Vector.zeros(3), Symmetric(six))
+    )
 
 
 def _joint(joint: Parsed, clean: CleanRobot, findings: Findings) -> JointSpec:

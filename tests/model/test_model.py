@@ -8,7 +8,9 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core import robots
+from dyn_core.model.frames import Frame, origin, sum_inertias
 from dyn_core.numbers.taylor import Taylor
+from dyn_core.spatial import RigidInertia, Transform
 
 
 @pytest.fixture(scope="module")
@@ -326,3 +328,22 @@ def test_names_that_are_not_there_are_refused(shipped):
         arm.body_of("x")
     with pytest.raises(dyn.ModelError, match="no moving joint is called 'x';"):
         arm.q_slice("x")
+
+
+def test_inertias_of_merged_links_add_up():
+    """All at once as one by one: the sum over links of X.T I X."""
+    rng = np.random.default_rng(4)
+    frames, wanted = {}, [np.zeros((6, 6))] * 3
+    for k in range(8):
+        numbers = rng.normal(size=(3, 3)).tolist()
+        inertia = RigidInertia.of(1.0 + k, numbers[0], (1.0, 0.1, 0.2, 1.2, 0.3, 0.9))
+        X = (
+            origin(tuple(numbers[1]), tuple(numbers[2]))
+            if k % 3
+            else Transform.identity()
+        )
+        frames[f"l{k}"] = Frame(k % 2, X, inertia if k % 4 else RigidInertia.zero())
+        moved = np.asarray(X).T @ np.asarray(frames[f"l{k}"].inertia) @ np.asarray(X)
+        wanted[k % 2] = wanted[k % 2] + moved
+    for got, sum_ in zip(sum_inertias(frames, 3), wanted, strict=True):
+        np.testing.assert_allclose(np.asarray(got), sum_, atol=1e-13)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -100,16 +100,19 @@ def _inertias_along(tree: Tree) -> Iterator[tuple[int, np.ndarray, float]]:
     rng = np.random.default_rng(0)
     states = [neutral(tree), *(random(tree, rng) for _ in range(POSITIONS - 1))]
     parts = [split_q(tree, Vector(q.tolist())) for q in states]
-    single = {i: np.array(tree.I[i], float) for i in tree.bodies}
-    composite = {i: np.repeat(single[i][None], POSITIONS, axis=0) for i in tree.bodies}
+    bodies = [(tree.joint[i], [q[i] for q in parts]) for i in tree.bodies]
+    X = _matrices([joint.X(q) for joint, places in bodies for q in places])
+    X = X.reshape(tree.nb, POSITIONS, 6, 6) @ _matrices(tree.Xtree[1:])[:, None]
+    I = np.array([np.array(body) for body in tree.I[1:]], float).reshape(-1, 6, 6)
+    composite = np.repeat(I[:, None], POSITIONS, axis=1)
     for i in reversed(tree.bodies):
-        joint, I = tree.joint[i], composite[i]
-        X = _matrices([joint.X(q[i]) for q in parts]) @ _matrices([tree.Xtree[i]])
-        S = np.array([[tuple(s) for s in joint.S(q[i])] for q in parts], float)
+        (joint, places), moved = bodies[i - 1], composite[i - 1]
+        S = np.array([[tuple(s) for s in joint.S(q)] for q in places], float)
         S = S.reshape(POSITIONS, joint.nv, 6)
-        yield i, np.einsum("pni,pij,pnj->pn", S, I, S).max(axis=0), _largest(I)
+        yield i, (S @ moved * S).sum(axis=2).max(axis=0), _largest(moved)
         if tree.parent[i]:
-            composite[tree.parent[i]] += X.swapaxes(1, 2) @ I @ X
+            Xi = X[i - 1]
+            composite[tree.parent[i] - 1] += Xi.swapaxes(1, 2) @ moved @ Xi
 
 
 def _largest(I: np.ndarray) -> float:
@@ -117,10 +120,10 @@ def _largest(I: np.ndarray) -> float:
     return float(max(I[:, 5, 5].max(), I[:, :3, :3].max()))
 
 
-def _matrices(transforms: list[Transform]) -> np.ndarray:
+def _matrices(transforms: Sequence[Transform]) -> np.ndarray:
     """Return 6x6 matrices of transforms that act on motions."""
-    E = np.array([X.E.rows for X in transforms], float)
-    r = np.array([tuple(X.r) for X in transforms], float)
+    E = np.array([X.E.rows for X in transforms], float).reshape(-1, 3, 3)
+    r = np.array([tuple(X.r) for X in transforms], float).reshape(-1, 3)
     skew = np.zeros_like(E)
     skew[:, 2, 1], skew[:, 0, 2], skew[:, 1, 0] = r.T
     skew -= skew.swapaxes(1, 2).copy()

@@ -17,12 +17,16 @@ _ZERO = Vector((0.0, 0.0, 0.0))
 
 def unit(axis: Iterable[float]) -> Vector:
     """Return the direction of an axis; what is 0 or ±1 but for rounding is snapped."""
-    x = np.array(tuple(axis), float)
-    x = x / np.linalg.norm(x)
-    x[np.abs(x) < 1e-15] = 0.0
-    near = np.abs(np.abs(x) - 1) < 1e-15
-    x[near] = np.sign(x[near])
-    return Vector(float(value) for value in x)
+    x, y, z = (float(value) for value in axis)
+    length = math.sqrt(x * x + y * y + z * z)
+    return Vector(_snapped(value / length) for value in (x, y, z))
+
+
+def _snapped(x: float) -> float:
+    """Return 0 or ±1 where a number is one of them but for rounding."""
+    if abs(x) < 1e-15:
+        return 0.0
+    return math.copysign(1.0, x) if abs(abs(x) - 1.0) < 1e-15 else x
 
 
 class _OneAxis(Joint):

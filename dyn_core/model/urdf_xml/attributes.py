@@ -86,7 +86,7 @@ def numbers(
         element: Name of the link or joint.
     """
     plain_name(value, element)
-    parts = [part for part in _SPACE.split(value) if part]
+    parts = value.split() if value.isascii() else _SPACE.split(value.strip(" \t\r\n"))
     if len(parts) != count:
         wanted = "one number is" if count == 1 else f"{count} numbers are"
         raise ModelError(f"{where}: {wanted} needed", element)
