@@ -105,7 +105,7 @@ LOADS = {
 def test_what_is_odd_loads_with_a_warning(case):
     """In model.warnings and, all in one, through Python's; `error` refuses some."""
     xml, words, refused = LOADS[case]
-    with pytest.warns(dyn.ModelWarning, match=words.split(":")[-1]) as caught:
+    with pytest.warns(dyn.errors.ModelWarning, match=words.split(":")[-1]) as caught:
         model = dyn.load_urdf(xml)
     assert len(caught) == 1
     assert Path(caught[0].filename).name == "test_oddities.py"
@@ -123,7 +123,7 @@ def test_what_is_odd_loads_with_a_warning(case):
 def _quiet(xml, **options):
     """Load without Python's warning."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dyn.ModelWarning)
+        warnings.simplefilter("ignore", dyn.errors.ModelWarning)
         return dyn.load_urdf(xml, **options)
 
 
@@ -384,7 +384,7 @@ def test_threads_do_not_mix_warnings():
                 counts.add((xml is odd, len(dyn.load_urdf(xml).warnings)))
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dyn.ModelWarning)
+        warnings.simplefilter("ignore", dyn.errors.ModelWarning)
         threads = [threading.Thread(target=load) for _ in range(8)]
         for thread in threads:
             thread.start()
@@ -397,7 +397,7 @@ def test_threads_do_not_mix_warnings():
 def test_one_warning_says_how_many_more_there_are():
     """Python's warning has the first three; the Model has all, the same ones in one."""
     more = "".join(f"<sensor{k}/>" for k in range(5)) + "<gazebo/>" * 4
-    with pytest.warns(dyn.ModelWarning, match="and 3 more in model.warnings"):
+    with pytest.warns(dyn.errors.ModelWarning, match="and 3 more in model.warnings"):
         model = dyn.load_urdf(robot(more=more))
     assert (
         model.warnings[-1] == "<gazebo> is for another program and is left out, 4 times"
