@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import argparse
 import codecs
-import math
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
 
-import numpy as np
 import pluggy
 
 from dyn_core import robots
 from dyn_core.bench import command as bench
 from dyn_core.bench import counting, explain
+from dyn_core.engines import ENGINES
 from dyn_core.errors import (
     DynError,
     ModelWarning,
@@ -26,14 +25,13 @@ from dyn_core.errors import (
     unknown_name,
 )
 from dyn_core.model import Model, load_urdf
-from dyn_core.model.coordinates import split_q
 from dyn_core.problems import Signature
 from dyn_core.problems import describe as describe_problem
-from dyn_core.simulation.loop_report import describe_loops
+from dyn_core.simulation.robot_overview import describe
 from dyn_core.solving.describe import summary
-from dyn_core.solving.offers import isolated
-from dyn_core.solving.registry import LEFT_OUT, default_registry
-from dyn_core.spatial import RigidInertia, Transform, Vector
+from dyn_core.solving.offers import isolated, shown
+from dyn_core.solving.registry import BUILT_IN, LEFT_OUT, default_registry
+from dyn_core.solving.solver import Solver
 from dyn_core.testing import conformance, derivative_check
 
 INTERRUPTED = 130  # exit status after Ctrl-C, that of a shell
@@ -44,9 +42,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a subcommand; return the exit status: 0 good, 1 failed, 2 wrong usage."""
     _show_every_character()
     try:
-        status = _run(sys.argv[1:] if argv is None else list(argv))
-        sys.stdout.flush()  # a full disk shows here, not when Python ends
-        return status
+        try:
+            return _run(sys.argv[1:] if argv is None else list(argv))
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()  # a full disk shows here, not when Python ends
     except DynError as error:
         return _failed(str(error))
     except BrokenPipeError:
@@ -73,12 +73,22 @@ def _run(argv: list[str]) -> int:
     if not hasattr(arguments, "run"):
         whole.print_help()
         return 0
-    return int(arguments.run(arguments) or 0)
+    try:
+        return int(arguments.run(arguments) or 0)
+    except (DynError, OSError):
+        raise
+    except Exception as error:
+        who = getattr(arguments, "offered_by", None)
+        if who is None:
+            raise
+        reason = f"{type(error).__name__}: {shown(error, str)}"
+        raise PluginError(f"{who}: '{argv[0]}' failed: {reason}", who) from error
 
 
 def _failed(message: str, status: int = 1) -> int:
     """Say what is wrong and return the exit status."""
-    print(f"dyn: {message}", file=sys.stderr)
+    with suppress(OSError):  # nobody reads it
+        print(f"dyn: {message}", file=sys.stderr)
     return status
 
 
@@ -152,6 +162,8 @@ def _add_commands(
     hook.function(*[added] * len(hook.argnames))
     who = hook.plugin_name
     for name, command in added.choices.items():
+        if not any(f"({package}" in who for package in BUILT_IN):
+            command.set_defaults(offered_by=who)
         if name in subparsers.choices:
             raise PluginError(f"{who} adds a command '{name}'; there is one", who)
         if not _runs(command):
@@ -210,95 +222,6 @@ def _info(arguments: argparse.Namespace) -> int:
     for line in describe(model):
         print(line)
     return 0
-
-
-def describe(model: Model) -> list[str]:
-    """Return what a robot is, line by line: joints, limits, masses, warnings."""
-    lines = [f"{model.name}: {model.nb} moving bodies, nq {model.nq}, nv {model.nv}"]
-    sources = ", ".join(model.build.description.sources)
-    lines += [f"read from {sources}"] if sources else []
-    header = (
-        "joint",
-        "kind",
-        "lower",
-        "upper",
-        "velocity",
-        "effort",
-        "damping",
-        "friction",
-        "armature",
-        "carries kg",
-    )
-    rows: list[tuple[str, ...]] = [header]
-    for i in model.bodies:
-        rows.append(_joint_row(model, i))
-    widths = [max(len(row[k]) for row in rows) for k in range(len(header))]
-    for row in rows:
-        cells = [
-            x.ljust(w) if k < 2 else x.rjust(w)
-            for k, (x, w) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append("  " + "  ".join(cells).rstrip())
-    total = _total(model)
-    c = ", ".join(f"{x:.4g}" for x in total.c)
-    moments = ", ".join(f"{x:.4g}" for x in np.linalg.eigvalsh(np.asarray(total.Ic)))
-    lines.append(f"at zero: mass {total.m:.6g} kg, centre of mass ({c}) m,")
-    lines.append(f"  principal moments about it ({moments}) kg·m²")
-    merged = [name for name, frame in model.frames.items() if frame.body == 0]
-    lines.append(f"fixed to the base: {', '.join(merged) or 'nothing'}")
-    lines += describe_loops(model)
-    lines += [f"warning: {warning}" for warning in model.warnings]
-    for name in _unlimited(model):
-        lines.append(
-            f"warning: joint '{name}' has no effort limit; nodes will ask for one"
-        )
-    return lines
-
-
-def _joint_row(model: Model, i: int) -> tuple[str, ...]:
-    """Return the cells of one joint."""
-    name, joint = model.names[i], model.joint[i]
-    lead = model.leader[i].body
-    kind = joint.kind
-    if lead != i:
-        rule = model.followers[name]
-        kind += f" = {_number(rule.multiplier)} {rule.leader} + {_number(rule.offset)}"
-    index = model.v_slices[i].start
-    limited = joint.nv == 1 and lead == i
-    limits = (
-        [model.lower[index], model.upper[index]] if limited else [-math.inf, math.inf]
-    )
-    limits += [model.velocity_limit[index] if lead == i else math.inf]
-    shown = [f"{x:.4g}" if math.isfinite(x) else "-" for x in limits]
-    effort = model.effort_limit[index] if lead == i else 0.0
-    shown.append(f"{effort:.4g}" if effort else "-")
-    for values in (model.damping[i], model.friction[i], model.armature[i]):
-        shown.append(f"{values[0]:.4g}" if any(values) else "-")
-    return (name, kind, *shown, f"{model.I[i].m:.4g}")
-
-
-def _number(x: Any) -> str:
-    """Show a number, or an array as rows."""
-    return str(x.tolist()) if isinstance(x, np.ndarray) else f"{x:g}"
-
-
-def _total(model: Model) -> RigidInertia:
-    """Add up the inertia of all moving bodies with every joint at zero."""
-    X, total = [Transform.identity()], RigidInertia.zero()
-    parts = split_q(model, Vector(model.neutral().tolist()))
-    for i in model.bodies:
-        XJ = model.joint[i].X(parts[i])
-        X.append(XJ @ model.Xtree[i] @ X[model.parent[i]])
-        total = total + X[i].T @ model.I[i] @ X[i]
-    return total
-
-
-def _unlimited(model: Model) -> list[str]:
-    return [
-        model.names[i]
-        for i in model.independent
-        if model.joint[i].nv == 1 and not model.effort_limit[model.v_slices[i].start]
-    ]
 
 
 def _help(arguments: argparse.Namespace) -> int:
@@ -364,14 +287,27 @@ def _check(arguments: argparse.Namespace) -> int:
         if failures:
             raise PluginError("; ".join(failures))
         registry.solver(arguments.name)
+    if arguments.engine not in ENGINES:
+        raise UnsupportedError(unknown_name("engine", arguments.engine, ENGINES))
     models = [load_urdf(robots.path(r)) for r in arguments.robot or robots.names()]
     bad = 0
     for name in wanted:
-        for line in conformance.report(registry.solver(name), models, arguments.engine):
+        for line in _tested(registry.solver(name), models, arguments.engine):
             print(line, flush=True)
             bad += line.startswith("  FAIL")
     print(f"{len(wanted)} solvers, {len(models)} robots: {bad} laws broken")
     return 1 if bad else 0
+
+
+def _tested(solver: Solver, models: list[Model], engine: str) -> Iterator[str]:
+    """Return the lines of a solver's report; what it or a law raises is a failure."""
+    try:
+        yield from conformance.report(solver, models, engine)
+    except (Exception, SystemExit) as error:
+        if isinstance(error, PluginError) and error.plugin is None:
+            raise  # nobody offers its problem, or a law of it
+        reason = f"{type(error).__name__}: {' '.join(shown(error, str).split())}"
+        yield f"  FAIL {solver.name} [{solver.origin}]: {reason}"
 
 
 def _owners(origin: str) -> tuple[str, ...]:

@@ -7,8 +7,9 @@ import os
 import sys
 from pathlib import Path
 
+from dyn_core import robots
 from dyn_core.authoring import hookimpl
-from dyn_core.errors import SettingError
+from dyn_core.errors import SettingError, unknown_name
 from ros_nodes import demo
 from ros_nodes._runtime import note_signals
 from ros_nodes.graphs import GRAPHS
@@ -46,6 +47,10 @@ def _up(arguments: argparse.Namespace) -> int:
         robot = os.path.abspath(robot)
         if not Path(robot).is_file():
             raise SettingError(f"no file {robot}", "robot")
+    elif robot:
+        known = robots.chains() if arguments.graph == "chain" else robots.names()
+        if robot not in known:
+            raise SettingError(unknown_name("robot", robot, known), "robot")
     stop = note_signals()
     with Processes(graph.nodes, params, os.environ, robot) as processes:
         status = processes.wait(stop)

@@ -85,7 +85,10 @@ def _settings(arguments: argparse.Namespace) -> dict:
     nodes = read_parameters(path)
     both = {**nodes["computed_torque"], **nodes["simulator"]}
     settings = {"params": nodes, "robot": arguments.robot}
-    settings["rate"] = arguments.rate or both.get("update_rate", 500)
+    rate = both.get("update_rate", 500) if arguments.rate is None else arguments.rate
+    if isinstance(rate, bool) or not isinstance(rate, (int, float)) or rate <= 0:
+        raise dyn.SettingError(f"--rate {rate!r} Hz; valid: more than 0", "rate")
+    settings["rate"] = rate
     for slot, default in SOLVERS.items():
         chosen = getattr(arguments, slot) or both.get(f"{slot}.plugin_name", default)
         head = f"{slot}.options."
@@ -165,5 +168,8 @@ def _plot(outcome: Outcome, path: Path) -> None:
     bottom.set_xlabel("time [s]")
     top.legend(fontsize=7, ncol=4)
     figure.tight_layout()
-    figure.savefig(path, dpi=110)
+    try:
+        figure.savefig(path, dpi=110)
+    except (OSError, ValueError) as error:
+        raise dyn.SettingError(f"--plot {path}: {error}", "plot") from error
     print(f"plot: {path}")

@@ -30,7 +30,7 @@ def test_info_shows_the_robot(capsys):
 def test_info_shows_loops(shipped):
     """How many constraint rows there are, and what can still move."""
     model = shipped["planar3"]
-    loop = dyn.make_loop("rim", "point", None, model.frame_names[-1])
+    loop = dyn.make_loop("rim", "point", model.frame_names[-1])
     lines = cli.describe(model.with_loops(loop))
     (line,) = [x for x in lines if x.startswith("loops: ")]
     assert line == "loops: rim (point, 3 rows); 3 constraint rows for nv 3:"

@@ -64,6 +64,8 @@ def run(arguments: argparse.Namespace) -> int:
             cases.named(path, bool(floating), lock)
             for path, floating, _ in (x.partition(":floating") for x in arguments.robot)
         ]
+    for robot in robots:
+        _ = robot.model  # a bad file is refused before anything is measured
     progress("measuring the machine")
     top = measure.peak()
     wrong = ", ".join(f"{k} {v:.2f}" for k, v in measure.errors().items())

@@ -24,7 +24,7 @@ from dyn_core.engines.graph.graph import Graph
 from dyn_core.engines.graph.passes import prune
 from dyn_core.engines.graph.trace import Tracer
 from dyn_core.engines.llvm import compiler
-from dyn_core.errors import UnsupportedError
+from dyn_core.errors import SettingError, UnsupportedError
 from dyn_core.solving.build_options import Required
 from dyn_core.solving.registry import solver
 
@@ -189,6 +189,8 @@ def add(subparsers: argparse._SubParsersAction) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Explain."""
+    if arguments.top < 1:
+        raise SettingError(f"--top {arguments.top}; valid: 1 or more", "top")
     model = named(arguments.urdf, arguments.root_joint == "floating").model
     choices = {"inputs": list(filter(None, arguments.inputs.split(",")))}
     if arguments.frame:

@@ -92,7 +92,7 @@ class Adapter:
         inputs = [self._input(model, port, values) for port in self.signature.inputs]
         slots = {name: _Slot(name, what, model) for name, what in self.slots.items()}
         robot = regroup(model) if self.regrouped else model
-        with self._named_errors():
+        with named_errors(self.name):
             results = self.algorithm(robot, *inputs, **slots, **self.options)
         ports = self.signature.outputs
         if len(ports) == 1:
@@ -103,31 +103,6 @@ class Adapter:
             raise ShapeError(self.name, wanted, _count(results))
         outputs = zip(ports, results, strict=True)
         return tuple(self._output(model, port, x, values) for port, x in outputs)
-
-    @contextmanager
-    def _named_errors(self) -> Iterator[None]:
-        """Turn what an algorithm did wrong into a TraceError: solver, file and line."""
-        try:
-            yield
-        except TraceError as error:
-            if error.solver is not None:
-                raise  # a solver in a slot is named already
-            raise TraceError(str(error), self.name) from error
-        except (DynError, MemoryError, RecursionError):
-            raise
-        except Exception as error:
-            frames = traceback.walk_tb(error.__traceback__)
-            places = [
-                (frame.f_code.co_filename, line, frame.f_code.co_name)
-                for frame, line in frames
-                if not frame.f_globals.get("__name__", "").startswith(_BELOW)
-            ]
-            place = ""
-            if places:
-                file, line, function = places[-1]
-                place = f" at {file}:{line}, in {function}"
-            what = f"{type(error).__name__}: {error}"
-            raise TraceError(f"{what}{place}", self.name) from error
 
     def _input(self, model: Model, port: Port, values: Mapping[str, Any]) -> Any:
         """Return an input as the algorithm wants it."""
@@ -150,7 +125,7 @@ class Adapter:
         """Return an output of the algorithm in independent coordinates."""
         if self.by_joint and port.kind in _JOIN:
             self._check_parts(model, port, result)
-            with self._named_errors():
+            with named_errors(self.name):
                 result = _JOIN[port.kind](model, result)
         if port.kind == "joint_force":
             result = result + self._friction(model, values)
@@ -322,6 +297,38 @@ class _Slot:
             results.append(_structured(port, flat[start : start + port.size]))
             start += port.size
         return tuple(results)
+
+
+@contextmanager
+def named_errors(
+    name: str, kind: Callable[[str, str], DynError] = TraceError
+) -> Iterator[None]:
+    """Turn what an algorithm did wrong into one of our errors: solver, file and line.
+
+    Args:
+        name: Solver and, in brackets, who offers it.
+        kind: Makes the error of a message and that name.
+    """
+    try:
+        yield
+    except TraceError as error:
+        if error.solver is not None:
+            raise  # a solver in a slot is named already
+        raise TraceError(str(error), name) from error
+    except (DynError, MemoryError, RecursionError):
+        raise
+    except (Exception, SystemExit) as error:
+        frames = traceback.walk_tb(error.__traceback__)
+        places = [
+            (frame.f_code.co_filename, line, frame.f_code.co_name)
+            for frame, line in frames
+            if not frame.f_globals.get("__name__", "").startswith(_BELOW)
+        ]
+        place = ""
+        if places:
+            file, line, function = places[-1]
+            place = f" at {file}:{line}, in {function}"
+        raise kind(f"{type(error).__name__}: {error}{place}", name) from error
 
 
 def _run(program: Any, values: Sequence[float]) -> list[float]:

@@ -11,11 +11,11 @@ import numpy as np
 from dyn_core.engines import Program
 from dyn_core.engines.base import Recipe
 from dyn_core.engines.row_program import RowProgram
-from dyn_core.errors import RequireError, ShapeError, UnsupportedError
+from dyn_core.errors import PluginError, RequireError, ShapeError, UnsupportedError
 from dyn_core.model import Model
 from dyn_core.model.passive_forces import resistance
 from dyn_core.problems import REST
-from dyn_core.solving.adapter import flat_numbers
+from dyn_core.solving.adapter import flat_numbers, named_errors
 from dyn_core.solving.solver import BuildOptions, Solver
 from dyn_core.spatial import Vector
 
@@ -107,7 +107,9 @@ class _ArrayProgram(RowProgram):
         try:
             if self.finite:
                 self.require_positions(numbers)
-            results = solver.solve(self.robot, *arrays, **self.options)
+            name = f"{solver.name} ({solver.origin})" if solver.origin else solver.name
+            with named_errors(name, _failed):
+                results = solver.solve(self.robot, *arrays, **self.options)
         except RequireError as error:
             return self.note(error)
         return self._flat(results, friction), 0
@@ -122,7 +124,12 @@ class _ArrayProgram(RowProgram):
             raise ShapeError(name, wanted, str(len(results)))
         flat: list[Any] = []
         for port, result in zip(self.outputs, results, strict=True):
-            array = np.asarray(result, float)
+            try:
+                array = np.asarray(result, float)
+            except (TypeError, ValueError) as error:
+                wanted = f"numbers of shape {port.shape}"
+                got = type(result).__name__
+                raise ShapeError(f"{name}: {port.name}", wanted, got) from error
             if array.shape != port.shape:
                 got = f"shape {array.shape}"
                 raise ShapeError(f"{name}: {port.name}", f"shape {port.shape}", got)
@@ -139,3 +146,8 @@ class _ArrayProgram(RowProgram):
         parts = values["q"], still if velocity == REST else values[velocity]
         q, qd = (Vector(part.tolist()) for part in parts)
         return np.array(list(resistance(self.model, q, qd, *self.acts)), float)
+
+
+def _failed(message: str, name: str) -> PluginError:
+    """Return the error of a solver whose `solve` raised."""
+    return PluginError(f"{name}: solve failed: {message}", name)

@@ -20,7 +20,7 @@ from dyn_core.model import Model
 from dyn_core.model.checks.inertias import lack_of_inertia
 from dyn_core.problems import InstanceDoc, Port, Signature
 from dyn_core.problems.system import System
-from dyn_core.solving.adapter import Adapter, Deferred
+from dyn_core.solving.adapter import Adapter, Deferred, named_errors
 from dyn_core.solving.build_options import BuildOptions, option_values
 from dyn_core.solving.describe import describe_solver
 from dyn_core.validation import Quantity, kind_like
@@ -210,7 +210,10 @@ class TracedSolver(Solver):
 
     def refusal(self, model: Model) -> str | None:
         """Why this robot is not served and what would be valid; None if it is."""
-        return None if self.supports is None else self.supports(model)
+        if self.supports is None:
+            return None
+        with named_errors(f"{self.name} ({self.origin})" if self.origin else self.name):
+            return self.supports(model)
 
     def build(self, model: Any, **options: Any) -> Program[Any]:
         """Return a Program for a robot.

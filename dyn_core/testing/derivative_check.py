@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from dyn_core import robots
+from dyn_core.errors import SettingError
 from dyn_core.model import Model, load_urdf
 from dyn_core.solving.registry import solver
 from dyn_core.testing.case import derivative
@@ -44,10 +45,12 @@ def add(subparsers: argparse._SubParsersAction) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    if arguments.states < 1 or arguments.seed < 0:
+        raise SettingError("--states: 1 or more, --seed: 0 or more", "states")
     name = arguments.urdf
     path = str(robots.path(name)) if name in robots.names() else name
     model = load_urdf(path, root_joint=arguments.root_joint, extras=arguments.extras)
-    errors = examine(model, max(1, arguments.states), arguments.seed)
+    errors = examine(model, arguments.states, arguments.seed)
     for line in report(model, errors):
         print(line)
     return 0 if _passes(errors) else 1

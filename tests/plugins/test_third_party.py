@@ -283,6 +283,63 @@ def test_a_bad_command_is_left_out_and_dyn_works(command, what):
     assert not re.search(r"^ +x\d", said.out, re.M)
 
 
+def test_a_command_that_fails_names_its_plugin(command):
+    """An error of Python in a plugin's command is one line, not a traceback."""
+    module = (
+        COMMAND.format("fail") + "    p.set_defaults(run=lambda arguments: 1 / 0)\n"
+    )
+    status, said = command("fail", failing_command=module)
+    assert status == 1
+    assert said.err == (
+        "dyn: failing_command (failing_command): 'fail' failed:"
+        " ZeroDivisionError: division by zero\n"
+    )
+
+
+RAISES = """
+from dyn_core.authoring import NumpySolver, TracedSolver
+from dyn_core.problems import BIAS_FORCE
+
+class Library(NumpySolver):
+    name, signature = "library", BIAS_FORCE
+    def solve(self, model, q, qd, f_ext):
+        raise {}
+
+def traced(model, q, qd, f_ext):
+    raise {}
+"""
+
+
+@pytest.mark.parametrize("error", ["OSError('no')", "SystemExit(3)"])
+def test_what_a_solver_raises_names_it(command, shipped, error):
+    """When it is built or called, and in check-plugin, which goes on."""
+    module = (
+        RAISES.format(error, error)
+        + HOOK
+        + (
+            "def dyn_solvers():\n    return [Library(), TracedSolver('traced', BIAS_FORCE, traced)]\n"
+        )
+    )
+    name = "raises_" + error[:2].lower()
+    status, said = command(
+        "check-plugin", name, "--robot", "two_link", **{name: module}
+    )
+    assert status == 1
+    assert said.err == ""
+    assert "FAIL library [" in said.out
+    assert "FAIL traced [" in said.out
+    assert "2 solvers, 1 robots: 2 laws broken" in said.out
+    for solver, kind in (("library", dyn.PluginError), ("traced", dyn.TraceError)):
+        words = rf"{solver} \({name} \({name}\)\).*{error[:5]}.*__init__.py:\d+"
+        with pytest.raises(kind, match=words):
+            program = (
+                dyn.solver(solver).build(shipped["two_link"], engine="graph")
+                if solver == "traced"
+                else dyn.solver(solver).build(shipped["two_link"])
+            )
+            program(*np.zeros((2, 2)))
+
+
 def test_commands_of_plugins(command):
     """Names, other names, and commands below a command all serve."""
     module = GOOD_COMMAND

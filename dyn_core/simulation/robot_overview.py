@@ -1,0 +1,102 @@
+"""A robot line by line, as `dyn info` prints it: joints, limits, masses, warnings."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dyn_core.model.coordinates import split_q
+from dyn_core.model.model import Model
+from dyn_core.simulation.loop_report import describe_loops
+from dyn_core.spatial import RigidInertia, Transform, Vector
+
+
+def describe(model: Model) -> list[str]:
+    """Return what a robot is, line by line: joints, limits, masses, warnings."""
+    lines = [f"{model.name}: {model.nb} moving bodies, nq {model.nq}, nv {model.nv}"]
+    sources = ", ".join(model.build.description.sources)
+    lines += [f"read from {sources}"] if sources else []
+    header = (
+        "joint",
+        "kind",
+        "lower",
+        "upper",
+        "velocity",
+        "effort",
+        "damping",
+        "friction",
+        "armature",
+        "carries kg",
+    )
+    rows: list[tuple[str, ...]] = [header]
+    for i in model.bodies:
+        rows.append(_joint_row(model, i))
+    widths = [max(len(row[k]) for row in rows) for k in range(len(header))]
+    for row in rows:
+        cells = [
+            x.ljust(w) if k < 2 else x.rjust(w)
+            for k, (x, w) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append("  " + "  ".join(cells).rstrip())
+    total = _total(model)
+    c = ", ".join(f"{x:.4g}" for x in total.c)
+    moments = ", ".join(f"{x:.4g}" for x in np.linalg.eigvalsh(np.asarray(total.Ic)))
+    lines.append(f"at zero: mass {total.m:.6g} kg, centre of mass ({c}) m,")
+    lines.append(f"  principal moments about it ({moments}) kg·m²")
+    merged = [name for name, frame in model.frames.items() if frame.body == 0]
+    lines.append(f"fixed to the base: {', '.join(merged) or 'nothing'}")
+    lines += describe_loops(model)
+    lines += [f"warning: {warning}" for warning in model.warnings]
+    for name in _unlimited(model):
+        lines.append(
+            f"warning: joint '{name}' has no effort limit; nodes will ask for one"
+        )
+    return lines
+
+
+def _joint_row(model: Model, i: int) -> tuple[str, ...]:
+    """Return the cells of one joint."""
+    name, joint = model.names[i], model.joint[i]
+    lead = model.leader[i].body
+    kind = joint.kind
+    if lead != i:
+        rule = model.followers[name]
+        kind += f" = {_number(rule.multiplier)} {rule.leader} + {_number(rule.offset)}"
+    index = model.v_slices[i].start
+    limited = joint.nv == 1 and lead == i
+    limits = (
+        [model.lower[index], model.upper[index]] if limited else [-math.inf, math.inf]
+    )
+    limits += [model.velocity_limit[index] if lead == i else math.inf]
+    shown = [f"{x:.4g}" if math.isfinite(x) else "-" for x in limits]
+    effort = model.effort_limit[index] if lead == i else 0.0
+    shown.append(f"{effort:.4g}" if effort else "-")
+    for values in (model.damping[i], model.friction[i], model.armature[i]):
+        shown.append(f"{values[0]:.4g}" if any(values) else "-")
+    return (name, kind, *shown, f"{model.I[i].m:.4g}")
+
+
+def _number(x: Any) -> str:
+    """Show a number, or an array as rows."""
+    return str(x.tolist()) if isinstance(x, np.ndarray) else f"{x:g}"
+
+
+def _total(model: Model) -> RigidInertia:
+    """Add up the inertia of all moving bodies with every joint at zero."""
+    X, total = [Transform.identity()], RigidInertia.zero()
+    parts = split_q(model, Vector(model.neutral().tolist()))
+    for i in model.bodies:
+        XJ = model.joint[i].X(parts[i])
+        X.append(XJ @ model.Xtree[i] @ X[model.parent[i]])
+        total = total + X[i].T @ model.I[i] @ X[i]
+    return total
+
+
+def _unlimited(model: Model) -> list[str]:
+    return [
+        model.names[i]
+        for i in model.independent
+        if model.joint[i].nv == 1 and not model.effort_limit[model.v_slices[i].start]
+    ]
