@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
+from dyn_core.identification import blas_threads
 from dyn_core.identification.parameter_vector import Layout
 from dyn_core.identification.pseudo_inertia import (
     is_consistent,
@@ -392,3 +393,15 @@ def test_pseudo_inertia():
     assert not is_consistent([1, 0, 0, 0, 1, 0, 1, 0, 0, 3])  # breaks the triangle
     assert not is_consistent([-1, 0, 0, 0, 1, 0, 1, 0, 0, 1])
     assert is_consistent([1, 0, 0, 0, 1, 0, 1, 0, 0, 2])  # a disc
+
+
+def test_one_thread_of_blas_and_as_many_as_before():
+    """Inside there is one, also after an error; outside nothing has changed."""
+    switches = blas_threads._switches()
+    if not switches:
+        pytest.skip("NumPy and SciPy bring no OpenBLAS here")
+    before = [read() for read, _ in switches]
+    with pytest.raises(KeyError), blas_threads.one_blas_thread():
+        assert [read() for read, _ in switches] == [1] * len(switches)
+        raise KeyError
+    assert [read() for read, _ in switches] == before

@@ -20,6 +20,7 @@ from dyn_core.errors import (
     NonFiniteError,
     ShapeError,
 )
+from dyn_core.identification.blas_threads import one_blas_thread
 from dyn_core.identification.consistent_fit import fit_consistent
 from dyn_core.identification.parameter_vector import Layout, with_linear_parameters
 from dyn_core.identification.pseudo_inertia import least_eigenvalue
@@ -118,6 +119,7 @@ class _Measurements:
         return np.sqrt((left * left).sum(axis=0) / count)
 
 
+@one_blas_thread()
 def identify(
     model: Model,
     q: ArrayLike,

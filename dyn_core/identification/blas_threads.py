@@ -1,0 +1,66 @@
+"""One thread of BLAS at a time: many small matrices are slower on several.
+
+The threads of OpenBLAS wait for each other by spinning. On a busy machine a fit of some
+hundred small factorisations takes a hundred times longer with them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+_NAMES = tuple(
+    (
+        f"{prefix}openblas_get_num_threads{suffix}",
+        f"{prefix}openblas_set_num_threads{suffix}",
+    )
+    for prefix in ("scipy_", "")
+    for suffix in ("64_", "")
+)
+Switch = tuple[Callable[[], int], Callable[[int], None]]  # reads, sets the threads
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Let the OpenBLAS of the wheels of NumPy and SciPy use one thread meanwhile.
+
+    Another BLAS keeps its threads. The number is that of the whole process.
+    """
+    before = [(switch, switch[0]()) for switch in _switches()]
+    try:
+        for (_, set_threads), _ in before:
+            set_threads(1)
+        yield
+    finally:
+        for (_, set_threads), count in before:
+            set_threads(count)
+
+
+@cache
+def _switches() -> tuple[Switch, ...]:
+    """Return the functions of each OpenBLAS that lies beside NumPy and SciPy."""
+    import scipy
+
+    switches: list[Switch | None] = []
+    for package in (np, scipy):
+        folder = Path(str(package.__file__)).parent
+        for libs in (folder.with_name(f"{folder.name}.libs"), folder / ".dylibs"):
+            switches += [_switch(path) for path in sorted(libs.glob("*openblas*"))]
+    return tuple(x for x in switches if x is not None)
+
+
+def _switch(path: Path) -> Switch | None:
+    """Return the functions of a library that is loaded; None where it has none."""
+    try:
+        library = ctypes.CDLL(str(path))
+    except OSError:
+        return None
+    for read, write in _NAMES:
+        if hasattr(library, read) and hasattr(library, write):
+            return getattr(library, read), getattr(library, write)
+    return None
