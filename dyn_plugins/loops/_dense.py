@@ -26,7 +26,7 @@ PIVOT = 1e-13  # a pivot of H + A.T k A below this part of its diagonal is zero
 
 def needs_dense(model):
     """Return whether a joint of a robot with loops has no inertia along it."""
-    return bool(model.loops) and bool(getattr(model, "without_inertia", ()))
+    return bool(model.loops) and bool(model.without_inertia)
 
 
 class DenseLoops:

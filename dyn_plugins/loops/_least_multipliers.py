@@ -8,6 +8,7 @@ import numpy as np
 from dyn_core.errors import SingularError
 
 PIVOT = 1e-13  # a pivot of H below this part of its diagonal is zero
+ROUNDING = 1e-24  # a pivot below this part of the largest inertia is zero
 CURVED = 1e-4  # share of a row's curvature above which a rank drops here only
 
 
@@ -94,5 +95,6 @@ def _cholesky(H):
         L = np.linalg.cholesky(H)
     except np.linalg.LinAlgError:
         return None
-    good = np.diag(L) ** 2 > PIVOT * np.abs(np.diag(H))
+    pivots, sizes = np.diag(L) ** 2, np.abs(np.diag(H))
+    good = pivots > np.maximum(PIVOT * sizes, ROUNDING * sizes.max(initial=0.0))
     return L if good.all() else None

@@ -24,7 +24,8 @@ def bars(rows, *loops, damping=()):
         d = damping[k - 1] if damping else 0.0
         joints.append(JointSpec(f"j{k}", "revolute", *ends, start, axis=Z, damping=d))
     description = Description("bars", tuple(links), tuple(joints))
-    return assemble(Build(description, gravity=(0.0, -9.81, 0.0))).with_loops(*loops)
+    build = Build(description, gravity=(0.0, -9.81, 0.0), loops=loops, strict=False)
+    return assemble(build)
 
 
 BARS = (
@@ -328,3 +329,106 @@ def test_inverse_dynamics_says_which_row_a_motion_opens():
     hybrid = dyn.solver("loop_hybrid_least").build(model, prescribed=["j1"])
     with pytest.raises(dyn.InfeasibleError, match="loop D, row .: q opens"):
         hybrid(*cases["q"][:2], [0.0], [0.0, 0.0])
+
+
+LIGHT = (*BARS[:2], (1.3, 0.9, (0.5, 0.04), 0.08), (1.02, 0.0, (0.0, 0.0), 0.0))
+
+
+def light_bar(*loops, **more):
+    """Return a four-bar whose last body has no mass: a weld ties it to the base."""
+    weld = dyn.make_loop("D", "planar_weld", "b4", at_a={"xyz": (1.98, 0, 0)})
+    model, (q, qd) = bars(LIGHT, weld, *loops, **more), four_bar()[1:]
+    return model, np.append(q, -q.sum()), np.append(qd, -qd.sum())
+
+
+@pytest.mark.parametrize("engine", ["graph", "native"])
+def test_a_body_without_mass_moves_with_its_loop(engine):
+    """The tree's inertia is singular, the equations with multipliers are not."""
+    model, q, qd = light_bar(damping=(0.1, 0.2, 0.3, 0.4))
+    assert model.without_inertia == ("j4",)
+    tau = np.array((1.5, -0.4, 0.3, 0.25))
+    qdd, x = dense(model, q, qd, tau)
+    got = dyn.solver("loop_forward_dynamics").build(model, engine=engine)(q, qd, tau)
+    np.testing.assert_allclose(got.qdd, qdd, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(got.lambda_, x, rtol=1e-9)
+    least = dyn.solver("loop_forward_least").build(model)(q, qd, tau)
+    np.testing.assert_allclose(least.qdd, qdd, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(least.lambda_, x, rtol=1e-9)
+    slim, _, _ = four_bar()
+    others = dyn.solver("aba_loops").build(slim, engine="graph", alpha=0, beta=0)
+    pull = tau - np.append(np.zeros(3), tau[3])  # tau_4 turns the three bars together
+    pull = pull[:3] - tau[3]
+    np.testing.assert_allclose(others(q[:3], qd[:3], pull), qdd[:3], rtol=1e-9)
+
+
+def test_prescribed_motion_of_a_robot_with_a_body_without_mass():
+    """Hybrid dynamics, motors, bearing forces: those of dense algebra."""
+    model, q, qd = light_bar()
+    tau = np.array((1.5, -0.4, 0.3, 0.25))
+    qdd, x = dense(model, q, qd, tau)
+    choices = {"engine": "graph", "prescribed": ["j1"]}
+    hybrid = dyn.solver("loop_hybrid_dynamics").build(model, **choices)
+    got = hybrid(q, qd, qdd[:1], tau[1:])
+    np.testing.assert_allclose(got.tau_u, tau[:1], rtol=1e-9)
+    np.testing.assert_allclose(got.qdd_v, qdd[1:], rtol=1e-9)
+    np.testing.assert_allclose(got.lambda_, x, rtol=1e-9)
+    motors = dyn.solver("rnea_loops").build(model, engine="graph", active=["j1"])
+    force = motors(q, qd, qdd)
+    assert not force[1:].any()
+    np.testing.assert_allclose(dense(model, q, qd, force)[0][0], qdd[0], rtol=1e-9)
+    reactions = dyn.solver("loop_reactions").build(model, engine="graph")(q, qd, tau)
+    np.testing.assert_allclose(reactions.f_net[3], 0.0, atol=1e-12)
+
+
+def test_a_step_of_a_robot_with_a_body_without_mass_stays_closed():
+    """Simulated as it is: energy is kept, the loop stays closed."""
+    model, q, qd = light_bar()
+    step = dyn.solver("projected_euler").build(model, engine="graph")
+    energy = dyn.solver("energy").build(model, engine="graph")
+    rows = dyn.solver("loop_constraints").build(model, engine="graph")
+    start = sum(energy(q, qd))
+    for _ in range(40):
+        q, qd = step(q, qd, np.zeros(4), 2e-4)
+    assert abs(sum(energy(q, qd)) - start) < 1e-2 * abs(start)
+    f, A, _ = rows(q, qd)
+    assert np.abs(f).max() < 1e-9 and np.abs(A @ qd).max() < 1e-6
+
+
+def test_dense_algebra_agrees_with_the_tree():
+    """What robots without inertia take gives the same where all have some."""
+    from dyn_core.spatial import Force, Vector
+    from dyn_plugins.loops._dense import dense_hybrid
+    from dyn_plugins.loops.loops import constrained_hybrid
+
+    model, q, qd, choices = _chosen(spatial, None)
+    rng = np.random.default_rng(0)
+    mask = [name in choices["independent"][:2] for name in model.joint_names]
+    numbers = (Vector(x.tolist()) for x in rng.normal(size=(2, model.nv)))
+    state = Vector(q.tolist()), Vector(qd.tolist()), mask, *numbers
+    rest = [Force.zero()] * (model.nb + 1), (2.0, 3.0)
+    pairs = zip(
+        dense_hybrid(model, *state, *rest)[:3],
+        constrained_hybrid(model, *state, *rest)[:3],
+        strict=True,
+    )
+    for one, other in pairs:
+        np.testing.assert_allclose(list(one), list(other), rtol=1e-7, atol=1e-9)
+
+
+def test_what_no_loop_moves_needs_inertia():
+    """Refused when built; where a loop lets go of it, when called; joint named."""
+    tail = bars(LIGHT, dyn.make_loop(
+        "D", "pin", "b3", at_b={"xyz": (1.02, 0, 0)}, at_a={"xyz": (1.98, 0, 0)}
+    ))  # fmt: skip
+    for name in ("aba_loops", "loop_forward_dynamics", "loop_forward_least"):
+        with pytest.raises(
+            dyn.UnsupportedError, match="joint 'j4': nothing it carries"
+        ):
+            dyn.solver(name).build(tail)
+    hold = dyn.make_loop("D", "pin", "b4", at_a={"xyz": (1.98, 0, 0)})
+    model, q, qd = bars(LIGHT, hold), *light_bar()[1:]
+    program = dyn.solver("aba_loops").build(model, engine="graph")
+    with pytest.raises(dyn.SingularError, match="joint j4: nothing has inertia"):
+        program(q, qd, np.zeros(4))
+    with pytest.raises(dyn.SingularError, match="no loop holds"):
+        dyn.solver("loop_forward_least").build(model)(q, qd, np.zeros(4))

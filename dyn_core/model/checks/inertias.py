@@ -13,6 +13,7 @@ from dyn_core.model.checks.findings import Findings, short_list
 from dyn_core.model.coordinates.by_joint import split_q
 from dyn_core.model.coordinates.configuration_space import neutral, random
 from dyn_core.model.description import Description
+from dyn_core.model.loops import Loop
 from dyn_core.model.tree import Tree
 from dyn_core.spatial import Transform, Vector
 
@@ -134,8 +135,9 @@ def _matrices(transforms: Sequence[Transform]) -> np.ndarray:
 
 
 def check_inertia_along(tree: Tree, findings: Findings) -> None:
-    """Check that something has inertia along each joint that moves."""
-    names = tree.without_inertia
+    """Check that something has inertia along each joint that no loop moves."""
+    moved = joints_in_loops(tree)
+    names = [name for name in tree.without_inertia if name not in moved]
     if len(names) == 1:
         what = f"nothing it carries has inertia along it; {REMEDY}"
         findings.doubt(
@@ -156,15 +158,40 @@ def lack_of_inertia(tree: Any, options: Mapping[str, Any]) -> str | None:
 
     Args:
         tree: Robot, or a system of another kind, which is served.
-        options: Of the solver; joints that it prescribes need no inertia.
+        options: Of the solver; joints that it prescribes need no inertia, nor do those
+            that loops move.
     """
     lacking = getattr(tree, "without_inertia", ())
     if not lacking:
         return None
     chosen = options.get("prescribed") or ()
     entries = [x if isinstance(x, str) else tuple(x) for x in chosen]
+    moved = joints_in_loops(tree)
     for name in lacking:
+        if name in moved:
+            continue  # whether the loops move it here shows in the call
         n = tree.joint[tree.body_of_joint(name)].nv
         if name not in entries and any((name, k) not in entries for k in range(n)):
             return f"joint '{name}': nothing it carries has inertia along it; {REMEDY}"
     return None
+
+
+def joints_in_loops(tree: Tree) -> set[str]:
+    """Return the joints that loops move: between a loop's links, or in a coupling."""
+    names: set[str] = set()
+    for loop in tree.build.constraints:
+        if isinstance(loop, Loop):
+            ends = [_supports(tree, link) for link in (loop.a, loop.b)]
+            names |= {tree.names[i] for i in ends[0] ^ ends[1]}
+        else:
+            names |= set(loop.joints)
+    return names
+
+
+def _supports(tree: Tree, link: str | None) -> set[int]:
+    """Return the bodies from a link to the base."""
+    i, bodies = 0 if link is None else tree.frame(link).body, set()
+    while i:
+        bodies.add(i)
+        i = tree.parent[i]
+    return bodies
