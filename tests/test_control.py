@@ -159,6 +159,30 @@ def test_begun_anew_nothing_is_sent_before_a_state(arm):
     assert not controller.counters
 
 
+def test_the_joint_that_is_not_finite_is_named(arm):
+    """It alone."""
+    controller = Controller(arm)
+    bad = Q0.copy()
+    bad[2] = np.nan
+    with pytest.raises(dyn.NonFiniteError, match="position of joint3 is not finite"):
+        controller.update(0.0, bad, 0 * Q0)
+
+
+def test_springs_are_carried_like_weight():
+    """In every mode: the torque of a robot at rest is that of gravity and springs."""
+    springs = {"springs": {"joint2": {"stiffness": 30.0, "rest": 0.4}}}
+    arm = dyn.load_urdf(dyn.robots.path("arm7"), extras=springs)
+    plain = dyn.load_urdf(dyn.robots.path("arm7"))
+    wanted = dyn.solver("gravity").build(plain)(Q0)
+    wanted[1] += 30.0 * (Q0[1] - 0.4)
+    for mode in ("computed_torque", "gravity"):
+        np.testing.assert_allclose(_warm(Controller(arm, mode=mode)), wanted, atol=1e-9)
+    rules = Rules(state_timeout=0.05, on_stale="gravity_damping")
+    controller = Controller(arm, rules=rules)
+    _warm(controller)
+    np.testing.assert_allclose(controller.watch(0.5), wanted, atol=1e-9)
+
+
 def test_a_stamp_that_comes_twice_is_a_state(arm):
     """Only an earlier one is a reset."""
     controller = Controller(arm)

@@ -103,6 +103,10 @@ def test_none_jumps():
     )  # fmt: skip
     np.testing.assert_array_equal(three.sample(1.5).q, [3.0, 4.0])
     np.testing.assert_array_equal(three.sample(2.0).q, [5.0, 6.0])
+    _make(
+        times=[1.0, 2.0, 3.0], positions=[[2.0, 1.0], [4.0, 3.0], [6.0, 5.0]],
+        velocities=[[0.0, 0.0], [0.5, 0.5], [0.0, 0.0]], accelerations=(),
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -108,20 +108,17 @@ class Controller:
         self.limit = self._limits()
         self.set_gains(self.kp, self.kd)
         choices = {"inverse_dynamics": self.inverse_dynamics, "finite": True}
-        choices |= {
-            "engine": self.engine,
-            "joint_friction": True,
-            "joint_springs": True,
-        }
+        choices |= {"engine": self.engine, "joint_springs": True}
         if self.mode == "computed_torque":
             wrap = self.wrap
             if wrap is None:
                 kinds = {n: self.model.joint_kind(n) for n in self.model.joint_names}
                 wrap = tuple(n for n, kind in kinds.items() if kind == "continuous")
+            choices |= {"joint_friction": True}
             law = solver("computed_torque")
             self.law = law.build(self.model, wrap=tuple(wrap), **choices)
             self.law.prepare()
-        choices |= {"joint_friction": False, "joint_springs": False}
+            choices |= {"joint_friction": False}
         self.weight = solver("gravity_compensation").build(self.model, **choices)
         self.weight.prepare()
         self.enabled = True

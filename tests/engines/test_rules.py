@@ -156,9 +156,11 @@ def test_prune_keeps_what_is_needed_as_it_is():
 class _Twice:
     """A Program that is called, not traced."""
 
-    inputs = outputs = (Port("x", (2,), "1", "Numbers."),)
+    inputs = Port("none", (0,)), Port("x", (2,))
+    outputs = (Port("y", (2,)),)
 
-    def __call__(self, x):
+    def __call__(self, none, x):
+        assert none.shape == (*x.shape[:-1], 0)
         return 2 * x
 
 

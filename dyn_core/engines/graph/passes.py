@@ -141,8 +141,6 @@ def _neg(b: Builder, x: tuple[int, ...], c: tuple[Any, ...]) -> int | None:
 
 
 def _where(b: Builder, x: tuple[int, ...], c: tuple[Any, ...]) -> int | None:
-    if c[0] is not None:
-        return x[1] if c[0] else x[2]  # where(true, x, y) -> x
     return x[1] if x[1] == x[2] else None  # where(c, x, x) -> x
 
 
