@@ -2,6 +2,7 @@
 
 from collections import Counter
 from importlib.metadata import PackageNotFoundError
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -123,6 +124,7 @@ def test_bench_of_planar_systems_prints_its_tables(hurried, capsys, monkeypatch)
     said, progress = capsys.readouterr()
     assert "| system | ns/call | M/s core |\n" in said
     assert "| classic_cart_pole | " in said
+    assert "steps (no peers)" in said
     for name in ("mujoco", "gymnasium"):
         assert f"{name} is not installed; its columns are left out" in progress
 
@@ -140,6 +142,23 @@ def test_bench_of_contacts_prints_its_tables(hurried, capsys, monkeypatch):
     assert " limit " in lines["C6 stack (1, 1000)"]  # Gauss-Seidel, as it must
     assert " - " in lines["C1 incline, sticks"]
     assert lines["random singular, 2"].count("ok ") >= 4
+
+
+def test_the_walker_is_measured_by_step_and_by_task(hurried, monkeypatch):
+    """One step of the integrator in a call, and the steps of the task."""
+    kernel = SimpleNamespace(build=lambda *_, **__: None)
+    monkeypatch.setattr(planar, "solver", lambda name: kernel)
+    monkeypatch.setattr(planar, "NAMES", ("walker",))
+    cases = {case.name: case.steps for case in planar.cases()}
+    assert cases == {planar.STEP: 1, "walker": planar_task("walker").substeps}
+
+
+def test_a_free_chain_for_mujoco_slides_at_its_first_body():
+    """Its first joint goes anywhere in the plane, the others turn."""
+    mjcf = planar_peers.chain_mjcf(planar_task("walker").system, 0.01)
+    first, *others = mjcf.split("<body ")[1:]
+    assert first.count('type="slide"') == 2
+    assert others and not any("slide" in body for body in others)
 
 
 @pytest.mark.parametrize("name", planar.NAMES)

@@ -1,6 +1,7 @@
 """Costs: what is counted, how it grows, and what the project's own texts take."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -485,3 +486,14 @@ def test_dyn_count_refuses_in_words(capsys):
     assert "starts a branch; valid: unbranched chains" in capsys.readouterr().err
     assert cli.main(["count", "rneaa", "arm7"]) == 1
     assert "no solver is called 'rneaa'" in capsys.readouterr().err
+
+
+def test_point_rows_cost_less_with_inertia_moved(shipped):
+    """Inertia that is moved between bodies before tracing saves operations."""
+    solver, choice = dyn.solver("point_delassus"), {"points": [("tool", (0, 0, 0.1))]}
+    moved, as_given = (
+        sum(replace(solver, regrouped=flag).build(
+            shipped["arm7"], engine="graph", **choice).graph.counts().values())
+        for flag in (solver.regrouped, False)
+    )  # fmt: skip
+    assert moved < as_given

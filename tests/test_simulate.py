@@ -7,6 +7,7 @@ import dyn_core as dyn
 from dyn_core.contact import solve
 from dyn_core.simulation.simulator import Simulator, simulate
 from dyn_core.testing import random_model
+from dyn_plugins.steps.integration import STOP_RATE, stop_force
 
 
 @pytest.fixture
@@ -54,6 +55,21 @@ def test_limits_stop_the_arm(arm):
     assert 0 < beyond < 0.15
     free = simulate(arm, duration=3.0, limit_stops=False)
     assert np.maximum(free.q - arm.upper, arm.lower - free.q).max() > 2 * beyond
+
+
+def test_the_force_of_a_stop_by_hand(shipped):
+    """-k (q - limit) - d qd beyond a limit, k = D w², d = 2 D w; else nothing."""
+    arm = shipped["two_link"]
+    D = [arm.inertia_scale[i][0] for i in arm.bodies]
+    upper, lower = arm.upper[0], arm.lower[1]
+    force, stiffness, damping = stop_force(arm, [upper + 0.1, 0.0], [2.0, 3.0])
+    k, d = D[0] * STOP_RATE**2, 2 * D[0] * STOP_RATE
+    np.testing.assert_allclose(force, [-0.1 * k - 2.0 * d, 0.0])
+    np.testing.assert_allclose([*stiffness, *damping], [k, 0.0, d, 0.0])
+    force, stiffness, damping = stop_force(arm, [0.0, lower - 0.1], [2.0, -3.0])
+    k, d = D[1] * STOP_RATE**2, 2 * D[1] * STOP_RATE
+    np.testing.assert_allclose(force, [0.0, 0.1 * k + 3.0 * d])
+    np.testing.assert_allclose([*stiffness, *damping], [0.0, k, 0.0, d])
 
 
 @pytest.mark.parametrize(("step", "order"), [("semi_implicit_euler", 1), ("rk4", 4)])

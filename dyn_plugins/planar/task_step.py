@@ -43,10 +43,10 @@ def task_step(model, state, action, unroll):
         for _ in range(model.substeps):
             after = step(model, after, efforts)
     else:
-        _, *after = loop(
-            (0.0, *state),
-            lambda now: (now[0] + 1.0, *step(model, Vector(now[1:]), efforts)),
-            lambda now: now[0] < model.substeps,
+        after = loop(
+            state,
+            lambda now: step(model, Vector(now), efforts),
+            lambda now: True,
             model.substeps,
         )
     after = model.settle(Vector(after))

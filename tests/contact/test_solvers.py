@@ -10,6 +10,8 @@ import dyn_core as dyn
 from dyn_core import contact
 from dyn_core.contact import ConstraintLayout, ConstraintProblem, residuals, solve
 from dyn_core.engines import available
+from dyn_plugins.contact.lemke import lemke
+from dyn_plugins.references.enumeration import solutions
 
 NAMES = dyn.solvers(dyn.problems.CONTACT_SOLVE, references=True)
 CONVEX = ("convex_newton", "interior_point")
@@ -468,3 +470,42 @@ def test_answers_do_not_change(name="admm"):
     problem = random_contacts("singular", 5)
     first, second = (solve(problem, name).impulses for _ in range(2))
     np.testing.assert_array_equal(first, second)
+
+
+def test_rows_that_cannot_move_are_as_soft_as_one():
+    """Soft: R = (1 - d) / d times G_ii, or times 1 where G_ii is zero."""
+    problem = ConstraintProblem(["unilateral"] * 2, np.diag([0.0, 2.0]), [-1.0, -1.0])
+    found = solve(problem, "soft_contact", impedance=0.5)
+    np.testing.assert_allclose(found.impulses, [1.0, 0.25], rtol=1e-9)
+
+
+def test_heavy_rows_are_pivots():
+    """Pivoting scales rows by their response: 1e12 kg are stopped, too."""
+    problem = ConstraintProblem(["unilateral"], [[1e-12]], [-1.0])
+    found = solve(problem, "principal_pivoting")
+    assert found.converged
+    np.testing.assert_allclose(found.impulses, 1e12)
+
+
+def test_the_artificial_variable_leaves_first():
+    """Where it ties with another row Lemke ends, with no further pivot and no ray."""
+    M, q = np.array([[2.0, 0.0], [0.0, 0.0]]), np.array([-2.0, 0.0])
+    z, pivots, status = lemke(M, q, 50)
+    assert (z.tolist(), pivots, status) == ([1.0, 0.0], 2, contact.CONVERGED)
+
+
+def test_two_motions_are_not_unique():
+    """A rod that may leave, or stick on the edge of its cone: two motions, no third."""
+    G = np.array([[1.75, -1.3], [-1.3, 3.25]])
+    rod = ConstraintProblem([("contact", 2)], G, -G @ [1.0, 2.0], mu=2.0)
+    results, _ = solutions(rod.arrays, unique=True)
+    assert len(results) == 2
+    assert solve(rod, "enumeration", unique=True).status == "not_unique"
+
+
+def test_enumeration_proves_planar_problems_infeasible():
+    """Where no cone is round every combination is tried: no answer, infeasible."""
+    for rows, status in ((2, "infeasible"), (3, "max_iterations")):
+        b = [-1.0, *[0.0] * (rows - 1)]
+        stuck = ConstraintProblem([("contact", rows)], np.zeros((rows, rows)), b)
+        assert solve(stuck, "enumeration").status == status

@@ -7,11 +7,14 @@ import subprocess
 import sys
 import textwrap
 import time
+from argparse import Namespace
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
 
+from ros_nodes import _runtime, commands
 from ros_nodes._runtime import note_signals
 from ros_nodes.graphs import COMPUTED_TORQUE, GRAPHS, SIMULATOR, NodeEntry
 from ros_nodes.processes import Process
@@ -247,8 +250,11 @@ def test_a_hangup_that_is_ignored_stays_ignored(ignored):
 def test_output_is_read_on_where_the_terminal_is_gone(monkeypatch):
     """Otherwise a process that says much would stand with its pipe full."""
 
+    tries = []
+
     class Gone:
         def write(self, text):
+            tries.append(text)
             raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(sys, "stdout", Gone())
@@ -256,7 +262,31 @@ def test_output_is_read_on_where_the_terminal_is_gone(monkeypatch):
     assert process.popen.wait(30) == 0
     process.reader.join(10)
     assert len(process.lines) > 20
+    assert len(tries) == 1
     assert process.end() == 0
+
+
+def test_a_node_without_ros_ends_with_status_one(monkeypatch, capsys):
+    """It says what to install; 2 would be a wrong command line."""
+    monkeypatch.setattr(_runtime, "note_signals", list)
+    monkeypatch.setitem(sys.modules, "rclpy", None)
+    assert _runtime.run(lambda: None) == 1
+    assert "pip install 'dyn_ros[ros]'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("status", "codes", "wanted"), [(0, [0, 0], 0), (0, [0, -6], 1), (1, [0, 0], 1)]
+)
+def test_the_status_of_dyn_up(monkeypatch, status, codes, wanted):
+    """0 where the nodes end well after a signal; 1 where one fails or ends before."""
+    nodes = MagicMock()
+    nodes.__enter__.return_value = nodes
+    nodes.wait.return_value, nodes.end.return_value = status, codes
+    monkeypatch.setattr(commands, "Processes", lambda *_: nodes)
+    monkeypatch.setattr(commands, "ros_fault", lambda: None)
+    monkeypatch.setattr(commands, "note_signals", list)
+    arguments = Namespace(graph="demo", params="", robot="")
+    assert commands._up(arguments) == wanted
 
 
 def test_bad_states_never_become_torque(start, probe, feed, until):

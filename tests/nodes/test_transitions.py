@@ -107,6 +107,43 @@ def test_a_robot_that_comes_after_the_end_changes_nothing(make):
     assert node._state_machine.current_state[1] == "finalized"
 
 
+@pytest.mark.parametrize("autostart", [True, False])
+def test_a_robot_that_comes_late_starts_the_node(make, autostart):
+    """Nothing is configured before; with autostart the message configures and starts."""
+    from std_msgs.msg import String
+
+    from dyn_core import robots
+
+    choice = {"robot_description_file": "", "autostart": autostart}
+    node = make("computed_torque", **choice)
+    assert node.start()
+    assert node._state_machine.current_state[1] == "unconfigured"
+    node._on_description(String(data=robots.path("two_link").read_text()))
+    state = "active" if autostart else "unconfigured"
+    assert node._state_machine.current_state[1] == state
+    assert node.active == autostart
+
+
+def test_what_makes_the_robot_is_structure(ros):
+    """The parameters of the robot are for state unconfigured; nodes start themselves."""
+    from ros_nodes.parameters import robot_specs
+
+    specs = {spec.name: spec for spec in robot_specs()}
+    assert [name for name, spec in specs.items() if not spec.structure] == []
+    assert specs["autostart"].default is True
+
+
+def test_simulated_time_stands_while_paused(make):
+    """A period moves it by a period, unless the robot is paused."""
+    node = make("simulator", robot_description_file="two_link")
+    assert node.trigger_configure() == node.good, node.failure
+    node._move(0.0)
+    assert node.elapsed == node.period > 0
+    node.robot.paused = True
+    node._move(0.0)
+    assert node.elapsed == node.period
+
+
 def test_a_request_by_label_still_works(make):
     """The label of a request decides; the number is for requests without one."""
     node = make("computed_torque")

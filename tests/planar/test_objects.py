@@ -720,6 +720,21 @@ def test_the_chain_has_the_rods(name, split):
         assert not any(chain.constraints.active)
 
 
+@pytest.mark.parametrize(("name", "split"), SPLIT)
+def test_the_chain_accelerates_as_the_object(name, split):
+    """The recursion of the chain gives what the closed form gives, efforts included.
+
+    Source: WAW-13.4.
+    """
+    model = varied(name, 0)
+    if model.parameters.get("mu_c"):
+        model = model.with_parameters(mu_c=0.0)
+    by_chain = build("object_chain", model, split=split)
+    closed = build("object_closed_form", model)
+    for q, qd, u in states(model, 2, 7):
+        np.testing.assert_allclose(by_chain(q, qd, u), closed(q, qd, u), rtol=1e-8)
+
+
 def test_a_split_cart_pole_and_the_point_masses_of_the_source():
     """m/6, 2m/3, m/6 of a uniform rod; the weight lifter is a chain of points.
 

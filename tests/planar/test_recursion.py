@@ -673,3 +673,10 @@ def test_complex_steps_are_derivatives(engine):
     )
     wanted = program(x, v, F + d).a - program(x, v, F).a
     _near(program(x, v, F + 1j * h * d).a.imag / h, wanted, 1e-12)
+
+
+def test_pivots_are_measured_by_the_lighter_end():
+    """Ends without mass do not count; without any it is the lightest joint."""
+    links = {"link_masses": [0.0, 0.0, 1.0], "link_coms": [0.5] * 3}
+    chain = make_chain([1.0] * 3, [0.5, 3.0, 0.0, 0.0], **links)
+    assert [passes._scale(chain, i) for i in range(3)] == [0.5, 3.0, 0.5]

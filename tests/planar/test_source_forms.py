@@ -164,6 +164,17 @@ def test_what_is_given_up_makes_the_rest_hold(solver, choices):
     assert dropped > 40
 
 
+def test_a_link_across_a_line_is_given_up():
+    """Joint 1 may not go along its link to a fixed joint: WAW-6.4 without a push."""
+    case = random_chain(3, n=4, kinds=("free",), active=0.0)
+    r, _ = link_directions(case.chain, case.x)
+    kind, s = {1: "line", 2: "fixed"}, {1: tuple(r[1])}
+    case = case._replace(chain=case.chain.with_constraints(kind=kind, s=s))
+    solved = _solve(Part1(), case)
+    assert solved["dropped"].tolist() == [[0, 0], [1, 0], [0, 0], [0, 0]]
+    _near(solved["a"], _without(case, solved).a, 1e-10)
+
+
 @pytest.mark.parametrize(
     ("kind", "next_kind", "active", "next_active"),
     [*product(("free", "guided"), ("free", "guided"), (False, True), (False, True))],

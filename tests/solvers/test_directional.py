@@ -164,6 +164,21 @@ def test_hybrid_identities_for_all_partitions():
                 assert scaled_error(a, b) < 1e-11
 
 
+def test_a_prescribed_coordinate_bears_the_rotors_of_followers():
+    """A free coordinate moves a follower, whose rotors load the prescribed one."""
+    model = random_model(0, size=2, mimic=1.0, massless=0.0, kinds=("planar",))
+    assert model.nv == 3 and model.nb == 2
+    programs = [
+        dyn.solver(f"hd_directional{way}").build(
+            model, engine="plain", prescribed=[(model.joint_names[0], 0)]
+        )
+        for way in ("", "_forward_mode")
+    ]
+    arguments = _draw(model, programs[0], np.random.default_rng(0))
+    for a, b in zip(*(program(*arguments) for program in programs), strict=True):
+        assert scaled_error(a, b) < 1e-11
+
+
 @pytest.mark.parametrize("problem", ["id", "fd"])
 @pytest.mark.parametrize("robot", ["every_joint", "arm7"])
 def test_forces_fixed_to_the_base(problem, robot, shipped):
@@ -352,6 +367,8 @@ def test_refusals_of_lists_shapes_and_couplings(shipped):
         dyn.solver("parameter_jacobian").build(_arm(), paths="gravity")
     with pytest.raises(dyn.ModelError, match="no parameter path 'x'"):
         dyn.solver("fd_parameter_jacobian").build(_arm(), paths=["x"])
+    with pytest.raises(dyn.UnsupportedError, match="valid: joint_friction=True"):
+        dyn.solver("parameter_jacobian").build(_arm(), paths=["joint1.friction"])
     program = _build("id_directional", _arm(), parameter="gravity")
     still = np.zeros(7)
     with pytest.raises(dyn.ShapeError, match="dp: wanted"):

@@ -298,6 +298,22 @@ def test_a_heavy_pendulum_hangs_still():
         _near(dyn.solver("coriolis").build(model)([q], [2.0]), [0.0])
 
 
+STILL = np.zeros((3, 2))
+
+
+@pytest.mark.parametrize(
+    ("name", "choice", "words"),
+    [
+        ("body_motion", {"acceleration": "own"}, "acceleration 'own'; valid: spatial"),
+        ("body_motion", {"gravity": "off"}, "gravity 'off'; valid: true, offset"),
+        ("joint_reactions", {"part": "half"}, "part 'half'; valid: whole, active"),
+    ],
+)
+def test_choices_without_a_meaning_are_refused(shipped, name, choice, words):
+    with pytest.raises(dyn.UnsupportedError, match=words):
+        dyn.solver(name).build(shipped["two_link"], engine="plain", **choice)(*STILL)
+
+
 @pytest.mark.parametrize(
     "gravity", [(0.0, 0.0, 0.0), (0.0, 0.0, -9.81), (3.0, -5.0, 2.0)]
 )
