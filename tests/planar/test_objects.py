@@ -727,8 +727,6 @@ def test_the_chain_accelerates_as_the_object(name, split):
     Source: WAW-13.4.
     """
     model = varied(name, 0)
-    if model.parameters.get("mu_c"):
-        model = model.with_parameters(mu_c=0.0)
     by_chain = build("object_chain", model, split=split)
     closed = build("object_closed_form", model)
     for q, qd, u in states(model, 2, 7):
