@@ -164,7 +164,7 @@ def test_configure_fails_with_a_reason(make, values, expected):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("lengths: [0.5]\nmasses: [1.0]\n", "bad.yaml: lengths has 1 links for 1"),
+        ("lengths: [0.5]\nmasses: [1.0]\n", "bad.yaml: lengths: 1 links for 1"),
         ("lengths: [0.5]\nmasses: [1.0, .nan]\n", r"bad.yaml: masses\[1\]"),
         ("lengths: [\n", "bad.yaml: not YAML"),
         ("lenghts: [0.5]\nmasses: [1, 1]\n", "bad.yaml: .*lenghts"),

@@ -453,7 +453,11 @@ def test_a_solver_is_swapped_on_a_running_node(start, probe, until):
     ("entry", "line", "expected"),
     [
         (SIMULATOR, "forward_dynamics.plugin_name: abba", "no solver is called 'abba'"),
-        (SIMULATOR, "gravity: [0.0, .nan, 0.0]", "not finite"),
+        (
+            SIMULATOR,
+            "gravity: [0.0, .nan, 0.0]",
+            "gravity.1. is nan; valid: a finite number",
+        ),
         (COMPUTED_TORQUE, "inverse_dynamics.plugin_name: aba", "slot inverse_dynamics"),
         (COMPUTED_TORQUE, "gains.joint2.p: -3.0", r"gains.joint2.p"),
         (COMPUTED_TORQUE, "gains.joint2.p: fast", r"gains.joint2.p"),
