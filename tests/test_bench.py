@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.bench import contact, contact_peers, timing
+from dyn_core.bench import contact, contact_peers, measure, timing
 from dyn_core.bench.cases import STATES, named
 from dyn_core.bench.explain import origins
 from dyn_core.bench.measure import count_flops
@@ -217,3 +217,48 @@ def test_peers_hold_the_same_quadruped():
         for k in range(4):
             normals = peer.impulses(kind, k)[2::3]
             np.testing.assert_allclose(normals, impulse[k, :, 0], rtol=1e-2, atol=1e-5)
+
+
+def test_the_peak_counts_what_it_runs(monkeypatch):
+    """Two operations for each multiply-add, whatever the clock says."""
+    counts = Counter()
+
+    class Counted:
+        def __mul__(self, other):
+            counts["mul"] += 1
+            return self
+
+        def __add__(self, other):
+            counts["add"] += 1
+            return self
+
+    monkeypatch.setattr(measure, "flat_program", lambda f, *_, **__: f([Counted()] * 3))
+    monkeypatch.setattr(measure, "per_call", lambda *_: 0.5)
+    peak = measure.peak()
+    assert peak == 2 * counts["add"] * measure.ROWS / 0.5
+    assert counts["mul"] - counts["add"] == 12  # to begin with
+
+
+def test_once_is_the_time_between_two_looks_at_the_clock(monkeypatch):
+    """In seconds, the function in between."""
+    ticks = iter((3.0, 5.5))
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: next(ticks))
+    assert timing.once(lambda: None) == 2.5
+
+
+def test_rows_of_contact_steps_are_compared_with_the_first():
+    """The first row has no peer; a peer's row says how much faster the first is."""
+    first = contact_peers.PeerTiming("here", 1e-6, 2e6, 4.0, 3.0)
+    peer = contact_peers.PeerTiming("there", 3e-6, 1e6, 4.0, 3.0)
+    assert contact._line(first) == ["here", "1.00", "2000.0", "4.0", "3.0", "", ""]
+    assert contact._line(peer, first)[5:] == ["3.0x", "2.0x"]
+
+
+def test_the_box_of_the_bench_stands_on_four_corners():
+    """Its contacts take the weight times h, mg cos(20 degrees) h, and it sticks."""
+    problem = contact.problems()["C1 incline, sticks"]
+    assert [block.rows for block in problem.layout.blocks] == [3] * 4
+    solution = contact.solve(problem, "projected_gauss_seidel")
+    weight = 2.0 * contact.GRAVITY * contact.H * np.cos(np.radians(20.0))
+    assert solution.impulses[::3].sum() == pytest.approx(weight, rel=1e-6)
+    np.testing.assert_allclose(solution.velocities, 0, atol=1e-6)

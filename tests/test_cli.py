@@ -262,3 +262,14 @@ def test_robots_are_listed():
     """An unknown shipped robot lists the known ones."""
     with pytest.raises(ValueError, match="valid: arm7, cart_pole"):
         robots.path("dog")
+
+
+def test_info_shows_the_limits_of_single_joints(capsys):
+    """Position limits of a joint of one coordinate; '-' where there are several."""
+    assert cli.main(["info", "arm7"]) == 0
+    model = dyn.load_urdf(dyn.robots.path("arm7"))
+    rows = {x.split()[0]: x.split() for x in capsys.readouterr().out.splitlines() if x}
+    for name, low, high in zip(
+        model.joint_names, model.lower, model.upper, strict=True
+    ):
+        assert rows[name][2:4] == [f"{low:.4g}", f"{high:.4g}"]

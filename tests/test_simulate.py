@@ -248,3 +248,15 @@ def test_a_start_with_a_zero_quaternion_is_refused():
         dyn.SettingError, match="quaternion of joint root_joint is zero"
     ):
         dyn.simulate(model, q0=np.zeros(model.nq))
+
+
+def test_limits_act_unless_they_are_left_out(arm):
+    """Beyond a limit, at rest, a joint is pushed back."""
+    start = np.where(np.arange(7) == 3, arm.upper + 0.05, 0.0)
+    pushed, free = (
+        Simulator(arm, q0=start, engine="graph", **choices)
+        for choices in ({}, {"limit_stops": False})
+    )
+    for robot in (pushed, free):
+        robot.advance(0.0)
+    assert pushed.qd[3] < free.qd[3] - 0.1

@@ -161,7 +161,7 @@ def stiffness_matrix(tree: Tree, q: Vector, qd: Vector) -> Matrix:
 
 
 def damping_matrix(
-    tree: Tree, q: Vector, qd: Vector, friction: bool = True, springs: bool = True
+    tree: Tree, q: Vector, qd: Vector, friction: bool, springs: bool
 ) -> Matrix:
     """Derivative of the resistance by qd, nv x nv.
 

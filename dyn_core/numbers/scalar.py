@@ -154,7 +154,7 @@ def require(
     Nothing is demanded where `when` does not hold. A comparison with NaN is false;
     write the condition so that NaN passes where NaN in shall mean NaN out.
     """
-    if isinstance(when, Number) or when is not True:
+    if when is not True:
         condition = logical_or(condition, logical_not(when))
     if isinstance(condition, Number):
         condition.apply("require", condition, error, item)

@@ -270,7 +270,8 @@ def test_capsules_touch_at_two_points_when_parallel():
     assert {t.feature for t in two} == {("b", 0), ("b", 1)}
     assert sorted(t.point[2] for t in two) == pytest.approx([-0.3, 0.3])
     np.testing.assert_allclose([t.gap for t in two], 0.0, atol=1e-15)
-    assert len(manifold(a, _at(0.2, 0, 0), a, _at(0, 0, 0))) == 2
+    for x in (0.0, 5.0):
+        assert len(manifold(a, _at(x + 0.2, 0, 0), a, _at(x, 0, 0), 1e-9)) == 2
     assert len(manifold(a, _at(0, 0, 1.1), a, _at(0, 0, 0), 0.2)) == 1
     cross = Rotation.from_euler("x", 30, degrees=True).as_matrix()
     assert len(manifold(a, _at(0.2, 0, 0, R=cross), b, _at(0, 0, 0), 1.0)) == 1

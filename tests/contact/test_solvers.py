@@ -509,3 +509,21 @@ def test_enumeration_proves_planar_problems_infeasible():
         b = [-1.0, *[0.0] * (rows - 1)]
         stuck = ConstraintProblem([("contact", rows)], np.zeros((rows, rows)), b)
         assert solve(stuck, "enumeration").status == status
+
+
+def test_layouts_of_equal_parts_are_equal():
+    """Lists and numbers of NumPy make the same layout as tuples; it may be a key."""
+    layout = ConstraintLayout([["contact", np.int64(3)], ["box", 2.0]])
+    wanted = ConstraintLayout.of("contact", ("box", 2))
+    assert layout == wanted
+    assert hash(layout) == hash(wanted)
+
+
+def test_rows_of_small_velocities_contradict_too():
+    """What contradicts is relative to the free velocities, however small they are."""
+    G = [[1.0, 1.0], [1.0, 1.0]]
+    for size in (1.0, 1e-9):
+        for b, wanted in (([-size, size], True), ([size, size], False)):
+            arrays = ConstraintProblem(["bilateral"] * 2, G, b).arrays
+            reduced = arrays.without_free_rows()
+            assert reduced.contradicts(reduced.widen(np.zeros(0))) == wanted

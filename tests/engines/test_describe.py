@@ -9,6 +9,8 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.engines import available
+from dyn_core.problems import Port, Signature
+from dyn_core.problems.describe import describe
 from dyn_core.testing.models import chain
 
 ENGINES = available()
@@ -107,3 +109,18 @@ def test_pages_are_made_when_asked_for(monkeypatch):
     program(*np.ones((3, 2)))
     with pytest.raises(AssertionError, match="asked for"):
         repr(program)
+
+
+def test_tables_of_ports_are_aligned():
+    """Inputs and outputs share their columns, whichever is wider."""
+    ports = (
+        Port("a_long_name", (3,), "m", meaning="in"),
+        Port("y", (), "", meaning="out"),
+    )
+    for first, last in (ports, ports[::-1]):
+        page = describe(Signature("s", (first,), (last,)))
+        rows = [line for line in page.splitlines() if line.startswith("    ")]
+        assert sorted(rows) == [
+            "    a_long_name  (3,)    m  in",
+            "    y            number     out",
+        ]

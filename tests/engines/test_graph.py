@@ -153,3 +153,19 @@ def test_check_refuses_a_malformed_graph():
     graph.nodes[0] = graph.nodes[0]._replace(op="neg", operands=(2,))
     with pytest.raises(ValueError, match="not before it"):
         graph.check()
+
+
+def test_every_function_makes_a_sound_graph():
+    """Each function of scalar.py has as many operands as its operation."""
+    for one in ("sqrt", "sin", "cos", "asin", "acos", "exp", "log", "tanh", "floor"):
+        trace(lambda x, one=one: [getattr(scalar, one)(x[0])], 1).check()
+    for two in ("atan2", "maximum", "minimum"):
+        trace(lambda x, two=two: [getattr(scalar, two)(x[0], x[1])], 2).check()
+
+
+def test_nothing_is_required_where_it_does_not_matter():
+    """Conditions known beforehand: `when` decides, as it does of traced ones."""
+    scalar.require(False, dyn.SingularError, "x", when=False)
+    scalar.require(True, dyn.SingularError, "x")
+    with pytest.raises(dyn.SingularError):
+        scalar.require(False, dyn.SingularError, "x", when=True)

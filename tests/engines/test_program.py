@@ -427,3 +427,16 @@ def test_an_unknown_argument_says_what_would_do(shipped):
         program(zero, zero, zero, f_ext=np.zeros((7, 6)))
     with pytest.raises(dyn.ShapeError, match="did you mean 'qdd'"):
         program(zero, zero, qddd=zero)
+
+
+def test_complex_numbers_come_one_state_at_a_time():
+    """Neither a batch nor `out` goes with them."""
+    from dyn_core.testing.models import chain
+
+    rnea = dyn.solver("rnea").build(chain(1), engine="graph")
+    state = np.array([0.1 + 1e-30j]), np.ones(1), np.ones(1)
+    assert rnea(*state).dtype == complex
+    with pytest.raises(dyn.UnsupportedError, match="one state at a time"):
+        rnea(*state, out=np.zeros(1, complex))
+    with pytest.raises(dyn.UnsupportedError, match="one state at a time"):
+        rnea(*(np.tile(x, (2, 1)) for x in state))

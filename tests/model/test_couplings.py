@@ -505,3 +505,17 @@ def test_a_drive_may_choose_by_time():
         v, a = motion([0.0], [0.0], [0.0], t)
         np.testing.assert_allclose(v[0][4], speed, atol=1e-13)
         np.testing.assert_allclose(a[0][4], rate, atol=1e-13)
+
+
+def test_a_robot_is_coupled_where_a_joint_follows_another():
+    """A chain of independent joints is not; one gear is enough."""
+    assert not _chain(3, {}).coupled
+    assert _chain(3, {2: Mimic("j1", 2.0, 0.1)}).coupled
+
+
+def test_an_unknown_entry_of_a_plug_is_refused():
+    """What moves the joint in its link is a place alone."""
+    name = dyn.load_urdf(ARM).joint_names[3]
+    extras = {"joints": {name: {"plug": {"xyz": [0, 0, 0.1], "axis": [0, 0, 1]}}}}
+    with pytest.raises(dyn.ModelError, match="plug.*axis"):
+        dyn.load_urdf(ARM, extras=extras)

@@ -502,3 +502,13 @@ def test_bad_custom_joints_are_refused_in_words(pose, nq, words):
         Product([Revolute(), Revolute()], (0, 2))
     with pytest.raises(dyn.ModelError, match="at least one factor"):
         Product([])
+
+
+@pytest.mark.parametrize(("kind", "entry"), [("ball_rpy", 1), ("free_rpy", 4)])
+def test_angles_are_drawn_up_to_near_their_singularity(kind, entry):
+    """The second angle lies on both sides, at least 0.2 rad from a quarter turn."""
+    joint, rng = KINDS[kind](), np.random.default_rng(0)
+    drawn = [joint.random(rng)[entry] for _ in range(200)]
+    most = math.pi / 2 - 0.2
+    assert -most <= min(drawn) < 0.1 - most
+    assert most - 0.1 < max(drawn) <= most

@@ -540,3 +540,16 @@ def test_step_of_many_is_quick():
         many.step(action)
         best = min(best, perf_counter() - begun)
     assert 65536 / best > 2e6
+
+
+def test_the_walker_is_as_it_is_described():
+    """Torques of the inner joints and their bounds; what is seen of its first stance."""
+    walker = planar_task("walker")
+    weak, strong = (-15.0, 15.0), (-40.0, 40.0)
+    assert walker.motors == (1, 2, 3, 4, 5, 6)
+    assert walker.action_bounds == (weak, strong, strong, strong, strong, weak)
+    assert walker.observation_bounds[6:12] == ((-np.pi, np.pi),) * 6
+    x = np.cumsum([[0.0, 0.0], *(0.6 * np.eye(2)[[1, 1, 0, 0, 0, 0, 0]])], axis=0)
+    x[4] = x[3] + 0.6 * np.array([0.8, -0.6])  # the trunk
+    seen = walker.observe([*x.ravel(), *np.zeros(32)])
+    np.testing.assert_allclose(seen[1:3], [0.8, -0.6], atol=1e-12)

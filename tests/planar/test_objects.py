@@ -837,3 +837,10 @@ def test_chains_of_symbols():
     found = program([0.0, 0.0], [0.0, 0.0], 0.3, 0.7)
     np.testing.assert_allclose(found, [0.2, 0.7 + 1 + 0.05], rtol=1e-14)
     assert isinstance(planar_object("cart_pole").rods, Rods)
+
+
+def test_efforts_without_known_bounds_are_open():
+    """From -inf to inf; as are coordinates without a track."""
+    open_pair = (-np.inf, np.inf)
+    acrobot = planar_object("acrobot")
+    assert acrobot.effort_bounds == acrobot.position_bounds == (open_pair, open_pair)

@@ -185,3 +185,12 @@ def test_a_wrong_solver_breaks_laws(signature, shipped):
     wrong = dyn.authoring.TracedSolver("wrong", signature, flipped)
     findings = check(wrong, shipped["arm7"], "graph")
     assert any(not finding.good for finding in findings)
+
+
+def test_a_case_runs_the_engine_that_is_asked_for():
+    """Laws of an engine are those of that engine; NumPy solvers have no choice."""
+    model, rng = random_model(0, size=2), np.random.default_rng(0)
+    for engine in ("plain", "graph"):
+        case = Case(dyn.solver("rnea"), model, engine, rng)
+        assert case.program().engine == engine
+        assert case.build(dyn.solver("aba"), engine=engine).engine == engine

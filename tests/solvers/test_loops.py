@@ -204,3 +204,9 @@ def test_a_closed_robot_is_simulated_without_a_choice():
     assert (
         dyn.Simulator(model.without_loops(), engine="graph").forward_dynamics == "aba"
     )
+
+
+def test_a_rod_has_a_length():
+    """Zero is none: such a rod would be a point."""
+    with pytest.raises(dyn.ModelError, match="length is 0.*above 0"):
+        dyn.make_loop("rod", "distance", "a", length=0)

@@ -294,6 +294,9 @@ def test_bad_poses():
     with pytest.raises(ShapeError):
         Pose((0, 0, 0), R[:2])
     Pose((0, 0, 0), R + 1e-10)
+    Pose((0, 0, 0), np.diag([1 + 0.25e-8, 1.0, 1.0]))  # R.T R is 0.5e-8 from 1
+    with pytest.raises(ValueError, match="not a rotation"):
+        Pose((0, 0, 0), np.diag([1 + 0.75e-8, 1.0, 1.0]))
     bent = R + 1e-3 * np.arange(9).reshape(3, 3)
     mended = Pose((0, 0, 0), bent, normalize=True).R
     np.testing.assert_allclose(_array(mended.T @ mended), np.eye(3), atol=1e-14)

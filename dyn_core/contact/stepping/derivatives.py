@@ -111,8 +111,8 @@ class _Active:
             return y
         if mode == "free":
             return y - bound
-        if c.role in ("friction", "prescribed"):
-            return s - c.target_velocity
+        if c.role == "friction":
+            return s
         gap = np.asarray(c.gap, float)
         bias = np.where(gap > 0, gap, self.erp * gap) if c.closing else self.erp * gap
         bias = bias / self.h
