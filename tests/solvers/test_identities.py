@@ -6,8 +6,10 @@ import pytest
 import dyn_core as dyn
 from dyn_core import robots
 from dyn_core.engines import ENGINES, available
+from dyn_core.testing import TOLERANCES, scaled_error
 from dyn_core.testing.case import Case
 from dyn_core.testing.conformance import check, refuses_in_words, served_model
+from dyn_core.testing.contact_laws import contact_steps_obey_newton
 from dyn_core.testing.models import random_model
 
 NAMES = dyn.solvers(references=True)
@@ -194,3 +196,13 @@ def test_a_case_runs_the_engine_that_is_asked_for():
         case = Case(dyn.solver("rnea"), model, engine, rng)
         assert case.program().engine == engine
         assert case.build(dyn.solver("aba"), engine=engine).engine == engine
+
+
+@pytest.mark.parametrize("name", dyn.solvers(dyn.problems.CONTACT_STEP))
+def test_the_law_of_contact_steps_sees_an_impulse(name):
+    """A step that loses a part of its impulse on the way breaks the law."""
+    model = dyn.load_urdf(robots.path("planar3"))
+    case = Case(dyn.solver(name), model, "graph", np.random.default_rng(0))
+    (moved, pushed), *_ = contact_steps_obey_newton(case)
+    assert scaled_error(moved, pushed) < TOLERANCES["law"]
+    assert np.abs(pushed).max() > 1e3 * TOLERANCES["law"]
