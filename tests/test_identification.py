@@ -284,6 +284,14 @@ def test_models_with_other_parameters(seed):
     made.lock({single[0]: 0.0}) if len(single) > 1 else made.lock({})
 
 
+def test_the_order_of_joints_stays(shipped):
+    """Also one that is not the file's."""
+    model = shipped["arm7"].reorder(shipped["arm7"].joint_names[::-1])
+    values = dyn.parameters_of(model, True, True)
+    made = dyn.with_linear_parameters(model, 2 * values, friction=True, rotors=True)
+    assert made.joint_names == model.joint_names
+
+
 def test_parameters_that_no_robot_has(shipped):
     """Refused in words: a negative number of a joint, a body without physical sense."""
     model = shipped["arm7"]

@@ -295,6 +295,20 @@ def test_reciprocity_of_responses():
         assert np.linalg.eigvalsh(own).min() > -1e-10
 
 
+def test_operational_inertia_is_not_damped_unless_asked(shipped):
+    """Its inverse is J H^-1 J.T, and damping adds to that diagonal."""
+    model = shipped["arm7"]
+    frame = model.frame_names[-1]
+    q = model.random(np.random.default_rng(0))
+    J = dyn.solver("jacobian").build(model, frame=frame, engine="plain")(q)
+    inverse = J @ np.linalg.solve(dyn.solver("crba").build(model)(q), J.T)
+    build = dyn.solver("operational_inertia").build
+    for damping, choice in ((0.0, {}), (0.3, {"damping": 0.3})):
+        Lambda = build(model, frame=frame, engine="plain", **choice)(q)
+        wanted = np.linalg.inv(inverse + damping * np.eye(6))
+        np.testing.assert_allclose(Lambda, wanted, rtol=1e-9, atol=1e-9)
+
+
 def test_ball_by_angles_reference_values():
     """Angular velocity in socket axes, and the rate of J times qd; singular at 90 deg."""
     from dyn_core.model.joints import BallRPY
@@ -362,7 +376,7 @@ def test_bad_ball_limits_are_refused():
             "swing is -1.0; valid: a number above 0",
         ),
         ({"type": "spherical", "twist": [1.0, -1.0]}, "lower <= upper"),
-        ({"type": "spherical", "twist": [1.0]}, "needs 2 numbers"),
+        ({"type": "spherical", "twist": [1.0]}, "valid: a list of 2 numbers"),
     ):
         with pytest.raises(dyn.ModelError, match=words):
             dyn.load_urdf(ARM, extras={"joints": {names[0]: entry}})

@@ -430,7 +430,7 @@ def test_a_package_installed_by_pip(tmp_path):
     assert "shell_dyn" in listed.stdout
     checked = dyn_command("check-plugin", "shell_dyn", "--robot", "two_link")
     assert checked.returncode == 0, checked.stdout + checked.stderr
-    assert "my_gravity on two_link (graph): 6 of 6 laws hold" in checked.stdout
+    assert "my_gravity on two_link (graph): 7 of 7 laws hold" in checked.stdout
     wrong = dyn_command("check-plugin", "nobody")
     assert wrong.returncode == 1
     assert "no solver is called 'nobody'" in wrong.stderr

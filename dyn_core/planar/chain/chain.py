@@ -372,9 +372,7 @@ def _half_plane(plane: Any, k: int, n: int) -> HalfPlane:
     plane = HALF_PLANE.read(f"ground[{k}]", plane)
     size = float(np.hypot(*plane.z))
     if size < 1e-12:
-        raise ModelError(
-            f"ground[{k}]: z has no direction: {plane.z}", f"ground[{k}].z"
-        )
+        raise ModelError(f"ground[{k}].z has no direction: {plane.z}", f"ground[{k}].z")
     for i in plane.joints or ():
         if i >= n:
             raise ModelError(
