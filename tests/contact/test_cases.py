@@ -5,7 +5,8 @@ import pytest
 from contact_problems import G_EARTH, box_on_plane, rigid_rows, stack
 
 from dyn_core import contact
-from dyn_core.contact import ConstraintProblem, solve
+from dyn_core.contact import ConstraintLayout, ConstraintProblem, solve
+from dyn_core.contact.problem.residuals import law_residuals
 
 EXACT = ("admm", "admm_compiled", "projected_gauss_seidel", "lemke", "enumeration")
 CLOSE = {"rtol": 1e-7, "atol": 1e-9}
@@ -15,6 +16,14 @@ def _sums(solution, h=0.01):
     """Return normal and friction force, and normal pair sums downhill and uphill."""
     N, F, _ = solution.impulses.reshape(4, 3).T / h
     return np.array([N.sum(), -F.sum(), N[:2].sum(), N[2:].sum()])
+
+
+@pytest.mark.parametrize("kind", ["bilateral", "box"])
+def test_a_large_impulse_may_be_rounded(kind):
+    """law = |u| / (speed + 1e-9 response |lambda|) where the step leaves no bound."""
+    layout, huge = ConstraintLayout.of((kind, 1)), 1e30
+    *_, law = law_residuals(layout, [2e9], [0.5], [], [-huge], [huge], [0.5], 1.0)
+    np.testing.assert_allclose(law, 0.5 / (1.0 + 1e-9 * 0.5 * 2e9), rtol=1e-6)
 
 
 @pytest.mark.parametrize("solver", EXACT[:3])

@@ -123,6 +123,8 @@ def test_what_does_not_fit_is_refused(build, arm):
     locked.flags.writeable = False
     wrong = [
         ((q[:6], qd, qdd), {}, "q: wanted shape"),
+        ((0.5, qd, qdd), {}, "q: wanted shape"),
+        ((q, np.float64(0.5), qdd), {}, "qd: wanted shape"),
         ((Q, Qd[:19], Qdd), {}, "qd: wanted a batch of 20"),
         ((q, qd), {}, "qdd: wanted an array, got nothing"),
         ((q, qd, qdd, q), {}, "arguments: wanted 3"),
