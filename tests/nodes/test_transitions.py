@@ -126,11 +126,11 @@ def test_a_robot_that_comes_late_starts_the_node(make, autostart):
 
 def test_what_makes_the_robot_is_structure(ros):
     """The parameters of the robot are for state unconfigured; nodes start themselves."""
-    from ros_nodes.parameters import robot_specs
+    from ros_nodes.parameters import ROBOT
 
-    specs = {spec.name: spec for spec in robot_specs()}
-    assert [name for name, spec in specs.items() if not spec.structure] == []
-    assert specs["autostart"].default is True
+    fields = {field.name: field for field in ROBOT}
+    assert [name for name, field in fields.items() if not field.structure] == []
+    assert fields["autostart"].default is True
 
 
 def test_simulated_time_stands_while_paused(make):
