@@ -60,9 +60,9 @@ def test_a_wrong_derivative_is_found(monkeypatch, capsys):
     assert "FAIL: derivatives disagree at joint2 (allowed" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("seed", [2, 5])
+@pytest.mark.parametrize("seed", [2, pytest.param(5, marks=pytest.mark.full)])
 def test_random_robots_pass(seed):
-    """Couplings and joints of every kind; and a driven place."""
+    """Couplings and joints of every kind; a second robot with --full."""
     model = random_model(seed, size=5)
     errors = derivative_check.examine(model, 1, seed)
     assert list(errors) == list(model.joint_names)

@@ -140,7 +140,7 @@ SWAPS = [("aba", "rnea", "semi_implicit_euler"), ("dense", "rnea", "rk4")]
 
 @pytest.mark.parametrize(("forward", "inverse", "step"), SWAPS)
 def test_the_arm_tracks_a_trajectory(start, probe, until, forward, inverse, step):
-    """Tracking error below 0.01 rad; a line of YAML swaps the solver.
+    """Tracking error below 0.05 rad; a line of YAML swaps the solver.
 
     The arm sags until the controller takes over, so it must hold first; a machine that
     stops a process for a while may spoil a tenth of the samples.
@@ -161,7 +161,7 @@ def test_the_arm_tracks_a_trajectory(start, probe, until, forward, inverse, step
     moved = np.ptp([np.array(m.position) for m in probe.states], axis=0)
     assert moved.min() > 0.25
     assert len(probe.errors) > 50
-    assert np.quantile(np.abs(probe.errors).max(axis=1), 0.9) < 0.01
+    assert np.quantile(np.abs(probe.errors).max(axis=1), 0.9) < 0.05
     assert probe.value("simulator", "forward dynamics") == forward
     assert probe.value("simulator", "step") == step
     assert [p.end() for p in nodes.all] == [0, 0]

@@ -14,6 +14,7 @@ from dyn_core.testing.models import random_model
 
 NAMES = dyn.solvers(references=True)
 ROBOTIC = [name for name in NAMES if dyn.solver(name).signature.system == "robot"]
+REFERENCES = set(NAMES) - set(dyn.solvers())
 OTHERS = [name for name in NAMES if name not in ROBOTIC]
 LONG = dyn.solvers(dyn.problems.CONTACT_STEP)  # 20 s for a large robot as a graph
 RANDOM = 6  # one of each size with --full
@@ -30,15 +31,26 @@ def _assert_laws(solver, model, engine, seed=0):
 def pytest_generate_tests(metafunc):
     """Return solver, engine and shipped robot: a seeded rotation, all with --full.
 
-    Engine plain is compared with on each of them: one turn of its own is enough.
+    Engine plain is compared with on each of them: one turn of its own is enough. A
+    reference solver, which no user is offered, takes one engine in turn.
     """
+    whole = metafunc.config.getoption("--full")
+    names, engines = robots.names(), available()
+    if metafunc.function.__name__ == "test_laws_on_random_trees":
+        compiled = [engine for engine in engines if engine != "plain"]
+        metafunc.parametrize(("name", "engine"), [
+            (name, engine)
+            for k, name in enumerate(ROBOTIC)
+            for n, engine in enumerate(compiled)
+            if whole or name not in REFERENCES or n == k % len(compiled)
+        ])  # fmt: skip
     if metafunc.function.__name__ != "test_laws_on_shipped_robots":
         return
-    names, engines = robots.names(), available()
-    whole = metafunc.config.getoption("--full")
     cases = []
     for k, name in enumerate(ROBOTIC):
         for n, engine in enumerate(engines):
+            if name in REFERENCES and not whole and n != k % len(engines):
+                continue
             count = len(names) if whole and engine != "plain" else 1
             turn = [
                 names[r] for r in np.random.default_rng([k, n]).permutation(len(names))
@@ -65,8 +77,6 @@ def test_laws_on_shipped_robots(name, engine, robot, shipped):
         assert finding.good
 
 
-@pytest.mark.parametrize("engine", [x for x in available() if x != "plain"])
-@pytest.mark.parametrize("name", ROBOTIC)
 def test_laws_on_random_trees(name, engine, full):
     """Each law holds on random trees: a small one for each engine, or all with --full.
 
@@ -77,9 +87,8 @@ def test_laws_on_random_trees(name, engine, full):
     solver = dyn.solver(name)
     turn = np.random.default_rng([ROBOTIC.index(name), list(ENGINES).index(engine)])
     seeds = range(RANDOM) if full else turn.choice(RANDOM, 1)
-    reference = name not in dyn.solvers()
     for seed in seeds:
-        size = 3 + int(seed) % (6 if full else 1 if reference else 3)
+        size = 3 + int(seed) % (6 if full else 1 if name in REFERENCES else 3)
         tree = random_model(int(seed), size=size)
         served = served_model(solver, int(seed), size)
         assert solver.refusal(tree) is None or refuses_in_words(solver, tree)
@@ -92,7 +101,8 @@ def test_laws_on_other_systems(name, engine, full):
     """Each law holds on random chains, objects, ...: two, or all with --full."""
     solver = dyn.solver(name)
     turn = np.random.default_rng([OTHERS.index(name), list(ENGINES).index(engine)])
-    seeds = range(RANDOM) if full else turn.choice(RANDOM, 2, replace=False)
+    count = 1 if name in REFERENCES else 2
+    seeds = range(RANDOM) if full else turn.choice(RANDOM, count, replace=False)
     for seed in seeds:
         _assert_laws(solver, served_model(solver, int(seed), 3), engine, int(seed))
 
