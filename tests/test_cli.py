@@ -212,7 +212,6 @@ def test_demo_without_rclpy_says_so(tmp_path):
 
 
 @pytest.mark.ros
-@pytest.mark.ros
 def test_demo_over_ros(tmp_path):
     """Two processes: errors, rate, latency, missed cycles, solver names, status 0."""
     pytest.importorskip("rclpy", reason="rclpy is not installed (extra ros)")
