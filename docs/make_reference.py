@@ -18,8 +18,16 @@ from dyn_core.validation import (
     Table,
     Tagged,
 )
-from ros_nodes.controller_parameters import CONTROLLER, gain_fields, joint_fields
-from ros_nodes.parameters import lock_fields
+from ros_nodes.controller_parameters import (
+    CONTROLLER,
+    collision_fields,
+    gain_fields,
+    wrap_fields,
+)
+from ros_nodes.feed_forward_parameters import FEED_FORWARD
+from ros_nodes.goal_parameters import constraint_fields
+from ros_nodes.guard_parameters import GUARD_FIELDS
+from ros_nodes.parameters import ROBOT, effort_fields, lock_fields
 from ros_nodes.simulator_parameters import SIMULATOR
 
 FOLDER = Path(__file__).parent / "reference"
@@ -30,7 +38,10 @@ RULES = """YAML is read as plain data: no tags, dates or merged mappings; at mos
 NAME = "<joint>"
 JOINTS = (
     *gain_fields([NAME]),
-    *joint_fields([NAME], ["revolute"]),
+    *wrap_fields([NAME], ["revolute"]),
+    *constraint_fields([NAME]),
+    *effort_fields([NAME]),
+    *collision_fields([NAME]),
     *lock_fields([NAME]),
 )
 OPTIONS = Field(
@@ -55,12 +66,18 @@ def pages():
                 f"# Parameters of the nodes\n\n{MADE}\n",
                 "Those marked `*` can be set at any time, the others while a node is"
                 " unconfigured.\n",
-                "## Both nodes\n",
-                *_rows([*shared, OPTIONS, *JOINTS[-1:]], True),
+                "## simulator and computed_torque\n",
+                *_rows([*shared, OPTIONS, *JOINTS[-2:]], True),
                 "## simulator\n",
                 *_rows(simulator, True),
                 "## computed_torque\n",
-                *_rows([*controller, *JOINTS[:-1]], True),
+                *_rows([*controller, *JOINTS[:-2]], True),
+                "## feed_forward\n",
+                "Besides those of the robot, from `autostart` to"
+                " `diagnostic_updater.period` above:\n",
+                *_rows([x for x in FEED_FORWARD if x not in ROBOT], True),
+                "## guard\n",
+                *_rows(GUARD_FIELDS, True),
             ]
         ),
     }

@@ -14,7 +14,7 @@ from dyn_core import authoring, errors, planar, problems, robots, spatial
 from dyn_core.contact import ConstraintLayout, ConstraintProblem, ContactSolution
 from dyn_core.contact.collision.halfspaces import HalfSpace
 from dyn_core.contact.stepping.world import World
-from dyn_core.engines import ENGINES, Program, default_engine
+from dyn_core.engines import ENGINES, Program, Results, default_engine
 from dyn_core.errors import (
     CompileError,
     DynError,
@@ -44,7 +44,7 @@ from dyn_core.identification import (
     parameters_of,
     with_linear_parameters,
 )
-from dyn_core.model import Model, load_urdf
+from dyn_core.model import Model, load, load_mjcf, load_urdf
 from dyn_core.model.loops import Coupling, Loop, coupling, make_loop, user_loop
 from dyn_core.planar import ChainModel, make_chain
 from dyn_core.simulation import (
@@ -85,6 +85,7 @@ __all__ = [
     "Recording",
     "Registry",
     "RequireError",
+    "Results",
     "SettingError",
     "ShapeError",
     "SignatureError",
@@ -106,6 +107,8 @@ __all__ = [
     "default_registry",
     "errors",
     "identify",
+    "load",
+    "load_mjcf",
     "load_urdf",
     "make_chain",
     "make_loop",

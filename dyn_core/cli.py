@@ -6,6 +6,7 @@ import argparse
 import codecs
 import os
 import sys
+import unicodedata
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -24,7 +25,8 @@ from dyn_core.errors import (
     UnsupportedError,
     unknown_name,
 )
-from dyn_core.model import Model, load_urdf
+from dyn_core.model import Model
+from dyn_core.model.sources.arguments import ROBOT, add_robot, add_search, load_robot
 from dyn_core.problems import Signature
 from dyn_core.problems import describe as describe_problem
 from dyn_core.simulation.robot_overview import describe
@@ -69,6 +71,9 @@ def _run(argv: list[str]) -> int:
     commands = _commands(whole)
     if argv and not argv[0].startswith("-") and argv[0] not in commands:
         return _failed(unknown_name("command", argv[0], commands), 2)
+    verbs = _commands(commands[argv[0]]) if argv and argv[0] in commands else {}
+    if verbs and len(argv) > 1 and argv[1][:1] != "-" and argv[1] not in verbs:
+        return _failed(unknown_name(f"verb of {argv[0]}", argv[1], verbs), 2)
     arguments = whole.parse_args(argv)
     if not hasattr(arguments, "run"):
         whole.print_help()
@@ -99,12 +104,18 @@ def _show_every_character() -> None:
         if not isinstance(error, UnicodeEncodeError):
             raise error
         part = error.object[error.start : error.end]
-        return "".join(_ASCII.get(x, "?") for x in part), error.end
+        return "".join(_ASCII.get(x) or _base(x) for x in part), error.end
 
     codecs.register_error("dyn_ascii", ascii_form)
     for stream in (sys.stdout, sys.stderr):
         if getattr(stream, "errors", None) in ("strict", "backslashreplace"):
             stream.reconfigure(errors="dyn_ascii")  # type: ignore[union-attr]
+
+
+def _base(letter: str) -> str:
+    """Return a letter without its marks, a question mark if it has no form in ASCII."""
+    parts = unicodedata.normalize("NFKD", letter)
+    return "".join(x for x in parts if x.isascii()) or "?"
 
 
 def _drop_output() -> None:
@@ -124,18 +135,16 @@ def _version() -> str:
 
 
 def _commands(whole: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    """Return the subcommands by name."""
-    (subparsers,) = (
-        x for x in whole._actions if isinstance(x, argparse._SubParsersAction)
-    )
-    return dict(subparsers.choices)
+    """Return the subcommands, or the verbs of a subcommand, by name."""
+    below = [x for x in whole._actions if isinstance(x, argparse._SubParsersAction)]
+    return {name: each for x in below for name, each in x.choices.items()}
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser with all subcommands, those of plugins too."""
     whole = argparse.ArgumentParser(
         "dyn",
-        description="Robot dynamics from a URDF.",
+        description="Robot dynamics from a robot's file.",
         epilog="dyn help NAME explains a command, a solver or a kind of problem.",
     )
     whole.add_argument("--version", action="version", version=f"dyn_ros {_version()}")
@@ -188,9 +197,8 @@ def _runs(command: argparse.ArgumentParser) -> bool:
 
 
 def _own_commands(subparsers: argparse._SubParsersAction) -> None:
-    info = subparsers.add_parser("info", help="joints, limits, masses of a URDF")
-    info.add_argument("urdf", help="path, or the name of a shipped robot")
-    info.add_argument("--root-joint", choices=("fixed", "floating"), default="fixed")
+    info = subparsers.add_parser("info", help="joints, limits, masses of a robot")
+    add_robot(info)
     info.add_argument("--strict", action="store_true", help="refuse a doubtful robot")
     info.set_defaults(run=_info)
     about = subparsers.add_parser("help", help="explain a command, solver or problem")
@@ -209,16 +217,18 @@ def _own_commands(subparsers: argparse._SubParsersAction) -> None:
     check = subparsers.add_parser("check-plugin", help="put a solver through the laws")
     check.add_argument("name", help="a solver, or a distribution or module")
     check.add_argument("--engine", default="graph", help="default: %(default)s")
-    check.add_argument("--robot", action="append", help="shipped robots (default: all)")
+    check.add_argument(
+        "--robot", action="append", help=f"{ROBOT} (default: all shipped robots)"
+    )
+    add_search(check)
     check.set_defaults(run=_check)
 
 
 def _info(arguments: argparse.Namespace) -> int:
     check = "error" if arguments.strict else "warn"
-    path = robots.find(arguments.urdf)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ModelWarning)  # all of them are printed below
-        model = load_urdf(path, root_joint=arguments.root_joint, check=check)
+        model = load_robot(arguments, check=check)
     for line in describe(model):
         print(line)
     return 0
@@ -289,7 +299,13 @@ def _check(arguments: argparse.Namespace) -> int:
         registry.solver(arguments.name)
     if arguments.engine not in ENGINES:
         raise UnsupportedError(unknown_name("engine", arguments.engine, ENGINES))
-    models = [load_urdf(robots.path(r)) for r in arguments.robot or robots.names()]
+    asked = arguments.robot or robots.names()
+    models = [load_robot(arguments, robot) for robot in asked]
+    systems = {registry.solver(name).signature.system for name in wanted}
+    if arguments.robot and "robot" not in systems:
+        raise UnsupportedError(
+            f"--robot changes nothing: {', '.join(wanted)} is for {', '.join(systems)}"
+        )
     bad = 0
     for name in wanted:
         for line in _tested(registry.solver(name), models, arguments.engine):

@@ -9,6 +9,23 @@ from difflib import get_close_matches
 from typing import Any
 
 SHOWN = 12  # names of a list of valid ones
+LONGEST = 600  # characters of a message about a file
+_RUN = 200  # characters without a space that a message shows
+
+
+def one_line(message: str) -> str:
+    """Return a message in one line: what files bring in cut, control characters shown.
+
+    Names and numbers of a file can have any length and hold line ends.
+    """
+    if len(message) <= _RUN and message.isprintable():
+        return message
+    runs = (
+        x if len(x) <= _RUN else f"{x[:150]}...{x[-40:]}" for x in message.split(" ")
+    )
+    text = " ".join(runs)[: 4 * LONGEST]
+    clean = "".join(x if x.isprintable() else ascii(x)[1:-1] for x in text)
+    return clean if len(clean) <= LONGEST else f"{clean[: LONGEST - 4]} ..."
 
 
 def unknown_name(
@@ -34,7 +51,13 @@ def unknown_name(
     cut = limit is not None and len(names) > limit
     more = f", ... ({len(names)} in all)" if cut else ""
     what = f" for {purpose}" if purpose else ""
-    return f"no {kind} is called '{name}'{guess} valid{what}: {shown}{more}"
+    called = one_line(str(name))
+    return f"no {kind} is called '{called}'{guess} valid{what}: {shown}{more}"
+
+
+def why_unread(error: Exception) -> str:
+    """Return why a file cannot be opened, without the words of the program."""
+    return getattr(error, "strerror", None) or "no path has such characters"
 
 
 def nearest(name: str, valid: Iterable[str], limit: int = 3) -> list[str]:
@@ -65,7 +88,7 @@ class ModelError(DynError, ValueError):
     """
 
     def __init__(self, message: str, element: str | None = None) -> None:
-        super().__init__(message)
+        super().__init__(one_line(message))
         self.element = element
 
 
@@ -199,6 +222,13 @@ class RequireError(DynError, ArithmeticError):
         self.item = item
         self.rows = None if rows is None else tuple(int(row) for row in rows)
 
+    def of_rows(self, rows: Sequence[int] | None) -> RequireError:
+        """Return the same error, with all that it keeps, for rows of a batch."""
+        kind, (item, _, *more) = self.__reduce__()
+        error: RequireError = kind(item, rows, *more)
+        error.__dict__.update({**self.__dict__, "rows": error.rows})
+        return error
+
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.item, self.rows)
 
@@ -251,6 +281,18 @@ class IdentificationError(DynError, ValueError):
 
 class TrajectoryError(DynError, ValueError):
     """A trajectory cannot be followed; names the point and joint."""
+
+
+class GoalError(TrajectoryError):
+    """A goal of a trajectory is refused; says what it lacks.
+
+    Attributes:
+        code: That of dyn_core.control.goals.GoalCode which tells the client.
+    """
+
+    def __init__(self, message: str, code: int = -1) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 def _first_rows(rows: Sequence[int], limit: int = 8) -> str:

@@ -114,7 +114,7 @@ def draw(path: Path, motion: MotionData, curves: dict[str, np.ndarray]) -> None:
 
 def main(picture: Path | None) -> dict[str, np.ndarray]:
     """Identify, print and draw; return the torque errors on another motion by name."""
-    model = dyn.load_urdf(dyn.robots.path("arm7"))
+    model = dyn.load("arm7")
     prior = blurred(model)
     result = dyn.identify(
         model, *excite(model, seed=0).data, prior=prior, consistent=True

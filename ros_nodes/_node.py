@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from io import StringIO
 from typing import Any
 
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
-from rcl_interfaces.msg import SetParametersResult
+from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.clock import Clock, ClockType
 from rclpy.exceptions import ParameterException
 from rclpy.lifecycle import TransitionCallbackReturn
-from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from std_msgs.msg import String
 
 import dyn_core as dyn
-from dyn_core import robots
 from dyn_core.validation import Field
-from ros_nodes._parameter_node import ParameterNode, is_array
+from ros_nodes import _robot_source as robot_source
+from ros_nodes._diagnostics import ERROR, OK, WARN, status_message
+from ros_nodes._parameter_node import ParameterNode
 from ros_nodes._runtime import age
-from ros_nodes.parameters import check_joint_names, lock_fields
-from ros_nodes.params import FOLDER
+from ros_nodes._transitions import misfit, reported
+from ros_nodes._worker import Worker
+from ros_nodes.parameters import check_joint_names
 
-OK, WARN, ERROR, STALE = (bytes([level]) for level in range(4))
 LATCHED = QoSProfile(
     depth=1,
     reliability=ReliabilityPolicy.RELIABLE,
     durability=DurabilityPolicy.TRANSIENT_LOCAL,
 )
 QUIET = 1.0  # shortest time between two equal log messages [s]
+DELIVERY = 0.05  # longest wait for what the worker has ready [s]
 
 
 class RobotNode(ParameterNode):
@@ -40,15 +42,15 @@ class RobotNode(ParameterNode):
         model: The robot in use; None in state unconfigured.
         counters: Number of refused messages, by reason.
         failure: Reason of the last failed configuration, or None.
+        worker: Prepares what would delay the executor.
         ready_after: Age of the process at its first activation [s].
     """
 
     def __init__(self, name: str, specs: Sequence[Field], **kwargs: Any) -> None:
-        super().__init__(name, **kwargs)
+        super().__init__(name, specs, **kwargs)
         # Replaced before an executor uses the service.
         self._serve_transition = self._service_change_state.callback
         self._service_change_state.callback = self._on_change_state
-        self.model: Any = None  # a Model once configured
         self.active = False
         self.counters: Counter[str] = Counter()
         self.failure: str | None = None
@@ -58,61 +60,44 @@ class RobotNode(ParameterNode):
         self._level = OK
         self._resources: list[Any] = []
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
-        # Added before the first declaration, so that start-up values are checked, too.
-        self.add_on_set_parameters_callback(self._on_set)
-        try:
-            self.declare(specs)
-            self._declare_options()
-        except Exception:
-            self.destroy_node()  # not left to the garbage collector
-            raise
+        self.worker = Worker()
+        self.diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
+        self._diagnosing: Any = None  # the timer of /diagnostics
+        self._diagnose_regularly()
         self.create_subscription(
             String, "robot_description", self._on_description, LATCHED
         )
 
-    # ---- parameters
-
-    def _on_set(self, parameters: Sequence[Parameter]) -> SetParametersResult:
-        """Accept a set of parameters, or refuse it with a reason."""
-        for parameter in parameters:
-            spec = self.specs.get(parameter.name)
-            if spec is None or parameter.type_ == Parameter.Type.NOT_SET:
-                continue
-            if (
-                spec.structure
-                and self.model is not None
-                and self.has_parameter(spec.name)
-            ):
-                reason = (
-                    f"{spec.name} is structure: clean up first, then set and configure"
-                )
-                return SetParametersResult(successful=False, reason=reason)
-            value = parameter.value
-            try:
-                spec.read(spec.name, list(value) if is_array(value) else value)
-            except dyn.ModelError as error:
-                return SetParametersResult(successful=False, reason=str(error))
-        try:
-            self.changed({p.name: p.value for p in parameters})
-        except dyn.DynError as error:
-            return SetParametersResult(successful=False, reason=str(error))
-        return SetParametersResult(successful=True)
-
-    def changed(self, values: dict[str, Any]) -> None:
-        """Apply live parameters; a DynError refuses them."""
-
     # ---- robot
 
     def _on_description(self, message: String) -> None:
-        """Accept a robot from the topic; refuse an invalid one and keep the old one."""
+        """Accept a robot from the topic; refuse an invalid one and keep the old one.
+
+        While there is a robot it is read by the worker: it is for later.
+        """
         if self.value("robot_description") or self.value("robot_description_file"):
             return
-        try:
-            dyn.load_urdf(message.data, check=self.value("model_check"))
-        except dyn.DynError as error:
-            self.refuse("robot_description refused", str(error))
+        check, text = self.value("model_check"), message.data
+
+        def make() -> dyn.Model:
+            return robot_source.read(self, StringIO(text), check=check)
+
+        if self.model is not None:
+            self.worker.submit("robot", make, lambda made: self._on_robot(text, made))
             return
-        self._urdf = message.data
+        try:
+            make()
+        except dyn.DynError as error:
+            self._on_robot(text, error)
+        else:
+            self._on_robot(text, None)
+
+    def _on_robot(self, text: str, made: Any) -> None:
+        """Keep a robot of the topic that could be read; start the node with it."""
+        if isinstance(made, dyn.DynError):
+            self.refuse("robot_description refused", str(made))
+            return
+        self._urdf = text
         unconfigured = self._state_machine.current_state[1] == "unconfigured"
         if unconfigured and self.value("autostart"):
             self.start()
@@ -130,60 +115,7 @@ class RobotNode(ParameterNode):
 
     def load(self, **choices: Any) -> dyn.Model:
         """Return the robot of the parameters, with joints in their order."""
-        extras = self.value("model_extras") or None
-        shipped = FOLDER / f"{extras}.dyn.yaml"
-        extras = str(shipped) if shipped.is_file() else extras
-        source: Any = self.value("robot_description") or self._urdf
-        if not source:
-            source = self.value("robot_description_file")
-            source = robots.path(source) if source in robots.names() else source
-        if not source:
-            raise dyn.SettingError(
-                "no robot: set robot_description or robot_description_file, or publish"
-                " the topic robot_description"
-            )
-        model = dyn.load_urdf(
-            source,
-            extras=extras,
-            check=self.value("model_check"),
-            root=self.value("root") or None,
-            tip=self.value("tip") or None,
-            gravity=tuple(self.value("gravity")),
-            **choices,
-        )
-        for warning in model.warnings:
-            self.get_logger().warning(warning)
-        for used in model.build.description.sources:
-            self.get_logger().info(f"robot read from {used}")
-        return self._select(model)
-
-    def _select(self, model: dyn.Model) -> dyn.Model:
-        """Return the model with unlisted joints locked and the listed ones in order."""
-        listed = list(self.value("joints"))
-        if not listed:
-            return model
-        single = [n for n in model.joint_names if len(_range(model.v_slice(n))) == 1]
-        for name in listed:
-            if name not in single or listed.count(name) > 1:
-                known = ", ".join(single)
-                raise dyn.SettingError(
-                    f"joints: '{name}' must be one of {known}, once", "joints"
-                )
-        unlisted = [name for name in single if name not in listed]
-        if unlisted and self.value("unlisted_joints") == "refuse":
-            raise dyn.SettingError(
-                f"joints leaves out {', '.join(unlisted)}; list them, or set"
-                " unlisted_joints to lock (at lock.<joint>)",
-                "joints",
-            )
-        if unlisted:
-            self.declare(lock_fields(unlisted))
-            lock = {name: self.value(f"lock.{name}") for name in unlisted}
-            described = ", ".join(f"{n} at {x:g}" for n, x in lock.items())
-            self.get_logger().warning(f"locked: {described}")
-            model = model.lock(lock)
-        others = [name for name in model.joint_names if name not in listed]
-        return model.reorder([*others, *listed])
+        return robot_source.load(self, self._urdf, **choices)
 
     # ---- life cycle
 
@@ -192,18 +124,10 @@ class RobotNode(ParameterNode):
 
         rclpy up to Jazzy raises instead, which would end the node of a moving robot.
         """
-        requested, machine = request.transition, self._state_machine
-        valid = {number: label for number, label, *_ in machine.available_transitions}
-        if requested.label in valid.values() or (
-            not requested.label and requested.id in valid
-        ):
+        reason = misfit(request.transition, self._state_machine)
+        if reason is None:
             return self._serve_transition(request, response)
-        choices = ", ".join(f"{number} ({label})" for number, label in valid.items())
-        self.refuse(
-            "transition refused",
-            f"transition {requested.label or requested.id} does not fit the state"
-            f" {machine.current_state[1]}; valid: {choices or 'none'}",
-        )
+        self.refuse("transition refused", reason)
         response.success = False
         return response
 
@@ -219,9 +143,20 @@ class RobotNode(ParameterNode):
             return False
         return self.trigger_activate() == TransitionCallbackReturn.SUCCESS
 
+    def autostart(self) -> bool:
+        """Configure and activate if the parameter says so; False if that failed."""
+        if self.value("autostart"):
+            return self.start()
+        self.get_logger().info(
+            "autostart is false: waiting for the transitions configure and activate"
+        )
+        return True
+
+    @reported
     def on_configure(self, state: Any) -> TransitionCallbackReturn:
         """Build everything; on an error log the reason and stay unconfigured."""
         started = time.monotonic()
+        self._diagnose_regularly()
         try:
             self._check_names()
             self.build()
@@ -230,38 +165,46 @@ class RobotNode(ParameterNode):
             self.failure = f"{type(error).__name__}: {error}"
             self.get_logger().error(f"cannot configure: {self.failure}")
             self._destroy()
+            self.diagnose()
             return TransitionCallbackReturn.FAILURE
         self.failure = None
-        self.diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
-        self.keep(self.diagnostics)
-        period = self.value("diagnostic_updater.period")
-        self.every(period, self.diagnose)
+        self.every(DELIVERY, self.worker.deliver)
+        _settle_memory()
         seconds = time.monotonic() - started
         self.get_logger().info(f"configured in {seconds:.3f} s")
         return TransitionCallbackReturn.SUCCESS
 
+    @reported
     def on_activate(self, state: Any) -> TransitionCallbackReturn:
         """Activate the node."""
         self.active = True
         self.activated()
-        self.ready_after = self.ready_after or age()
-        after = f" {self.ready_after:.2f} s after the start" if self.ready_after else ""
+        after = ""
+        if self.ready_after is None:
+            self.ready_after = age()
+            if self.ready_after is not None:
+                after = f" {self.ready_after:.2f} s after the start"
         self.get_logger().info(f"active{after}")
         return super().on_activate(state)
 
+    @reported
     def on_deactivate(self, state: Any) -> TransitionCallbackReturn:
-        """Send the final command."""
+        """Wind down, and send the final command."""
+        self.wind_down()
         self.send_final_command()
         self.active = False
         return super().on_deactivate(state)
 
+    @reported
     def on_cleanup(self, state: Any) -> TransitionCallbackReturn:
         """Undo configure."""
         self._destroy()
         return TransitionCallbackReturn.SUCCESS
 
+    @reported
     def on_shutdown(self, state: Any) -> TransitionCallbackReturn:
-        """Send the final command and undo configure."""
+        """Wind down, send the final command and undo configure."""
+        self.wind_down()
         self.send_final_command()
         self._destroy()
         return TransitionCallbackReturn.SUCCESS
@@ -293,8 +236,14 @@ class RobotNode(ParameterNode):
                 if resource in getattr(self, f"{kind}s"):
                     getattr(self, f"destroy_{kind}")(resource)
                     break
-        self._resources = []
+        self._resources, self.live = [], {}
         self.model = None
+        gc.unfreeze()
+
+    def destroy_node(self) -> None:
+        """End the threads and destroy the node."""
+        self.worker.stop()
+        super().destroy_node()
 
     def build(self) -> None:
         """Build the robot, its Programs and the communication."""
@@ -302,6 +251,13 @@ class RobotNode(ParameterNode):
 
     def activated(self) -> None:
         """Hook for subclasses: called on activation."""
+
+    def wind_down(self, interrupted: Callable[[], bool] = lambda: False) -> None:
+        """Come to rest before the final command, within a bounded time.
+
+        Args:
+            interrupted: Whether to end at once.
+        """
 
     def send_final_command(self) -> None:
         """Publish the last command of the node."""
@@ -325,20 +281,34 @@ class RobotNode(ParameterNode):
         """Return level, message and values for /diagnostics."""
         raise NotImplementedError
 
+    def _diagnose_regularly(self) -> None:
+        """Publish diagnostics at the period of the parameter, in every state."""
+        if self._diagnosing is not None:
+            self.destroy_timer(self._diagnosing)
+        period = self.value("diagnostic_updater.period")
+        self._diagnosing = self.create_timer(period, self.diagnose, clock=self._steady)
+
+    def _without_robot(self) -> tuple[bytes, str, dict[str, Any]]:
+        """Return level, message and values before the node is configured."""
+        if self.failure is not None:
+            return ERROR, f"cannot configure: {self.failure}", {}
+        if self.waits_for_robot():
+            return WARN, "waiting for a robot on the topic robot_description", {}
+        return OK, "unconfigured", {}
+
     def diagnose(self) -> None:
         """Publish diagnostics."""
-        level, message, values = self.status()
+        configured = self.model is not None
+        level, message, values = self.status() if configured else self._without_robot()
         self._level = level
-        status = DiagnosticStatus(level=level, message=message)
-        status.name = f"{self.get_name()}: {type(self).__name__}"
-        status.hardware_id = self.model.name if self.model else "none"
-        if self.ready_after is not None:
-            values["active after [s]"] = f"{self.ready_after:.2f}"
-        values = {**values, **{f"refused: {k}": n for k, n in self.counters.items()}}
-        status.values = [KeyValue(key=k, value=str(v)) for k, v in values.items()]
+        status = status_message(self, level, message, values)
         array = DiagnosticArray(status=[status])
-        array.header.stamp = self.get_clock().now().to_msg()
+        array.header.stamp = self.stamp()
         self.diagnostics.publish(array)
+
+    def stamp(self) -> Any:
+        """Return the time of a message's header."""
+        return self.get_clock().now().to_msg()
 
     def diagnose_change(self) -> None:
         """Publish diagnostics at once if the level has changed."""
@@ -346,5 +316,8 @@ class RobotNode(ParameterNode):
             self.diagnose()
 
 
-def _range(columns: slice) -> range:
-    return range(columns.start, columns.stop)
+def _settle_memory() -> None:
+    """Collect garbage now and leave out what stays: later it would outlast a cycle."""
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()

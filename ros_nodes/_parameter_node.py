@@ -3,30 +3,69 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
+from rcl_interfaces.msg import SetParametersResult
+from rclpy.exceptions import (
+    InvalidParameterTypeException,
+    ParameterNotDeclaredException,
+)
 from rclpy.lifecycle import LifecycleNode
+from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 import dyn_core as dyn
-from dyn_core.validation import Field, kind_like
+from dyn_core.errors import unknown_name
+from dyn_core.validation import Field, ListOf, Quantity, kind_like, shown
 from ros_nodes._descriptors import descriptor, ros_type
-from ros_nodes.controller_parameters import CONTROLLER
+from ros_nodes.parameter_files import NODES
 from ros_nodes.parameters import OPTION, foreign_names
-from ros_nodes.simulator_parameters import SIMULATOR
+
+NOT_SET = Parameter.Type.NOT_SET
 
 
-class ParameterNode(LifecycleNode):
-    """A lifecycle node with declared parameters.
+class LiveSettings(Protocol):
+    """A part of a configured node with live parameters of its own."""
+
+    def check(self, values: dict[str, Any]) -> object:
+        """Raise a DynError for parameters that cannot be applied."""
+
+    def change(self, values: dict[str, Any]) -> object:
+        """Apply parameters that were accepted."""
+
+
+class TableNode(Node):
+    """A node whose parameters come from tables.
 
     Attributes:
         specs: Declared parameters by name.
+        live: Parts with live parameters, by name; each configure sets them anew.
+        model: The robot in use; None in state unconfigured.
     """
 
-    def __init__(self, name: str, **kwargs: Any) -> None:
+    def __init__(self, name: str, specs: Sequence[Field], **kwargs: Any) -> None:
         super().__init__(name, **kwargs)
         self.specs: dict[str, Field] = {}
+        self.model: Any = None  # a Model once configured
+        self.live: dict[str, LiveSettings] = {}
         self._warned = False
+        # Added before the first declaration, so that start-up values are checked, too.
+        if hasattr(self, "add_pre_set_parameters_callback"):  # since Iron
+            self.add_pre_set_parameters_callback(self._declared)
+        self.add_on_set_parameters_callback(self._on_set)
+        self._has_post_set = hasattr(self, "add_post_set_parameters_callback")
+        if self._has_post_set:  # since Iron
+            self.add_post_set_parameters_callback(self._after_set)
+        try:
+            self.declare(specs)
+            self._declare_options()
+        except Exception:
+            super().destroy_node()  # not left to the garbage collector
+            raise
+
+    def autostart(self) -> bool:
+        """Start what is to be started with the process; return False if that failed."""
+        return True
 
     def declare(self, specs: Sequence[Field]) -> None:
         """Declare parameters; those already declared keep their values."""
@@ -34,16 +73,94 @@ class ParameterNode(LifecycleNode):
             self.specs[spec.name] = spec
             if self.has_parameter(spec.name):
                 continue
-            default = ros_type(spec) if spec.default == [] else spec.default
-            self.declare_parameter(spec.name, default, descriptor(spec))
+            unset = spec.default == []
+            default = ros_type(spec) if unset else spec.default
+            try:
+                self.declare_parameter(spec.name, default, descriptor(spec))
+            except InvalidParameterTypeException as error:
+                raise _wrong_type(spec, self._parameter_overrides) from error
+            if unset and self.get_parameter_or(spec.name).type_ == NOT_SET:
+                # A list without a value would hide every parameter from
+                # `ros2 param dump`.
+                self.set_parameters([Parameter(spec.name, ros_type(spec), [])])
+
+    def _declared(self, parameters: Sequence[Parameter]) -> list[Parameter]:
+        """Return parameters to set; `[]`, which ROS reads as booleans, as declared.
+
+        Raises:
+            ParameterNotDeclaredException: One is unknown; rclpy would leave out which.
+        """
+        for name in (p.name for p in parameters if not self.has_parameter(p.name)):
+            raise ParameterNotDeclaredException(
+                unknown_name("parameter", name, self._parameters)
+            )
+        return [self._retyped(p) if p.value == [] else p for p in parameters]
+
+    def _retyped(self, parameter: Parameter) -> Parameter:
+        """Return an empty list with the declared type, if that is a list."""
+        spec = self.specs.get(parameter.name)
+        if spec is None or not isinstance(spec.value_kind, ListOf):
+            return parameter
+        return Parameter(spec.name, ros_type(spec), [])
+
+    def _on_set(self, parameters: Sequence[Parameter]) -> SetParametersResult:
+        """Accept a set of parameters, or refuse it with a reason."""
+        for parameter in parameters:
+            spec = self.specs.get(parameter.name)
+            if spec is None or parameter.type_ == NOT_SET:
+                continue
+            value = plain(parameter.value)
+            if spec.structure and self.model is not None and self._differs(spec, value):
+                reason = (
+                    f"{spec.name} is structure: clean up first, then set and configure"
+                )
+                return SetParametersResult(successful=False, reason=reason)
+            try:
+                spec.read(spec.name, value)
+            except dyn.ModelError as error:
+                return SetParametersResult(successful=False, reason=str(error))
+        values = {p.name: p.value for p in parameters}
+        try:
+            self.check_change(values)
+            for part in self._live_parts():
+                part.check(values)
+        except dyn.DynError as error:
+            return SetParametersResult(successful=False, reason=str(error))
+        if not self._has_post_set:
+            self._apply(values)
+        return SetParametersResult(successful=True)
+
+    def _differs(self, spec: Field, value: Any) -> bool:
+        """Whether a value is another than that of a declared parameter."""
+        if not self.has_parameter(spec.name):
+            return False
+        return repr(self.value(spec.name)) != repr(value)  # NaN is NaN
+
+    def _after_set(self, parameters: Sequence[Parameter]) -> None:
+        """Apply a set of parameters that nobody has refused."""
+        self._apply({p.name: p.value for p in parameters})
+
+    def _apply(self, values: dict[str, Any]) -> None:
+        self.changed(values)
+        for part in self._live_parts():
+            part.change(values)
+
+    def _live_parts(self) -> list[LiveSettings]:
+        """Return the parts of a configured node that have live parameters."""
+        return [] if self.model is None else list(self.live.values())
+
+    def check_change(self, values: dict[str, Any]) -> None:
+        """Raise a DynError for live parameters that cannot be applied."""
+
+    def changed(self, values: dict[str, Any]) -> None:
+        """Apply live parameters that were accepted."""
 
     def value(self, name: str) -> Any:
         """Return a parameter's value; an unset list is empty, arrays are lists."""
         parameter = self.get_parameter_or(name)
-        if parameter.type_ == Parameter.Type.NOT_SET:
+        if parameter.type_ == NOT_SET:
             return list(self.specs[name].default)
-        value = parameter.value
-        return list(value) if is_array(value) else value
+        return plain(parameter.value)
 
     def options(self, slot: str) -> dict[str, Any]:
         """Return the options of a slot's solver that the parameters give."""
@@ -69,14 +186,13 @@ class ParameterNode(LifecycleNode):
         """Declare the options of solvers that are given, by the type they have."""
         for name in self._undeclared():
             if OPTION.fullmatch(name):
-                value = self._parameter_overrides[name].value
-                value = list(value) if is_array(value) else value
+                value = plain(self._parameter_overrides[name].value)
                 doc = "option of the slot's solver; `dyn help SOLVER` lists them"
                 self.declare([Field(name, kind_like(value), doc, "", value)])
 
     def _check_names(self) -> None:
         """Refuse misspelt parameters; warn once of those of other nodes."""
-        every = {field.name for field in (*SIMULATOR, *CONTROLLER)}
+        every = {name for fields in NODES.values() for name in fields}
         foreign = foreign_names(self._undeclared(), self.specs, every)
         if foreign and not self._warned:
             self._warned = True
@@ -85,6 +201,20 @@ class ParameterNode(LifecycleNode):
             )
 
 
-def is_array(value: Any) -> bool:
-    """Whether it is an array of numbers, as rclpy returns them."""
-    return hasattr(value, "typecode")
+class ParameterNode(TableNode, LifecycleNode):
+    """A lifecycle node with declared parameters."""
+
+
+def plain(value: Any) -> Any:
+    """Return a value; an array of numbers, as rclpy returns them, as a list."""
+    return list(value) if hasattr(value, "typecode") else value
+
+
+def _wrong_type(spec: Field, overrides: Any) -> dyn.SettingError:
+    """Return the error of a value of another type, with what to write."""
+    value = overrides[spec.name].value
+    valid = spec.value_kind.valid
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if whole and isinstance(spec.value_kind, Quantity):
+        valid = f"write {value}.0"
+    return dyn.SettingError(f"{spec.name} is {shown(value)}; valid: {valid}", spec.name)

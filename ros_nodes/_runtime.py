@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 SPIN = 0.1  # longest wait of the executor [s]
+SWITCH = 5e-4  # longest wait of the control thread for another one's Python code [s]
 LIFELINE = "DYN_ROS_LIFELINE"  # set: the process ends when its standard input closes
 
 
@@ -25,6 +26,7 @@ def run(make: Callable[[], Any], args: Sequence[str] | None = None) -> int:
     0 after SIGINT, SIGTERM or SIGHUP; 1 if the node cannot start or a callback raises.
     """
     stop = note_signals()
+    sys.setswitchinterval(SWITCH)
     if os.environ.pop(LIFELINE, ""):
         end_with_input()
     try:
@@ -45,7 +47,7 @@ def run(make: Callable[[], Any], args: Sequence[str] | None = None) -> int:
         node = make()
         executor = make_executor()
         executor.add_node(node)
-        if not stop and node.value("autostart") and not node.start():
+        if not stop and not node.autostart():
             return 1
         while not stop:
             executor.spin_once(timeout_sec=SPIN)
@@ -54,12 +56,25 @@ def run(make: Callable[[], Any], args: Sequence[str] | None = None) -> int:
         return _failed(node, error)
     finally:
         if node is not None:
-            node.send_final_command()
-            node.wait_for_delivery()
-            node.destroy_node()
+            _end(node, stop)
         if executor is not None:
             executor.shutdown(timeout_sec=1.0)
         rclpy.try_shutdown()
+
+
+def _end(node: Any, stop: Sequence[int]) -> None:
+    """Let a node come to rest, send its final command, and destroy it.
+
+    A second signal ends the way to rest.
+    """
+    before = len(stop)
+    try:
+        node.wind_down(lambda: len(stop) > before)
+    except Exception as error:
+        _failed(node, error)
+    node.send_final_command()
+    node.wait_for_delivery()
+    node.destroy_node()
 
 
 def note_signals() -> list[int]:

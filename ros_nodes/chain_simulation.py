@@ -14,16 +14,25 @@ from dyn_core.planar.chain.files import ChainFile, load_chain_file
 from dyn_core.simulation.chain import ChainRobot
 from ros_nodes._node import RobotNode
 from ros_nodes.conversions import AngleWriter, JointMotion, JointReader, chain_joints
-from ros_nodes.simulated import Simulated, is_set, refuse_options
+from ros_nodes.payload_parameters import PAYLOAD
+from ros_nodes.simulated import (
+    NO_COMMAND,
+    Simulated,
+    idle_contacts,
+    is_set,
+    refuse_options,
+)
 
 RECENT = 1.0  # duration of a warning in simulated time [s]
 DT = 1e-3  # default quantum [s]
 # Parameters that apply to robots only; a chain has them in its file.
 ROBOT_ONLY = (
-    "robot_description", "robot_description_file", "model_extras", "joints", "root",
-    "tip", "gravity", "root_joint", "step.plugin_name", "forward_dynamics.plugin_name",
+    "robot_description", "robot_description_file", "package_paths", "xacro_arguments",
+    "model_extras", "joints", "root", "tip", "gravity", "model_check",
+    "unlisted_joints", "root_joint", "step.plugin_name", "forward_dynamics.plugin_name",
     "substeps", "prescribed.joints", "joint_friction", "joint_springs", "limit_stops",
     "contact.enabled", "initial_root_position", "initial_root_orientation",
+    "robot_compensates_gravity", *(field.name for field in PAYLOAD),
 )  # fmt: skip
 KINDS = {
     "hit": "hits", "release": "releases", "mode_cycle": "mode cycles",
@@ -72,6 +81,8 @@ class SimulatedChain(Simulated):
             else:
                 message = f"{name} is for robots: with chain_file leave it as it is"
             raise dyn.SettingError(message, name)
+        for name in idle_contacts(node):
+            raise dyn.SettingError(f"{name} has no effect: a chain is simulated", name)
         slots = ("step", "forward_dynamics", "contact")
         refuse_options(node, slots, "a chain is simulated")
 
@@ -118,7 +129,7 @@ class SimulatedChain(Simulated):
             last = trouble[-1]
             return f"{KINDS[last.kind]}: {last.message} at {last.time:.3f} s"
         if robot.counters["command stale"] and robot.stale(now):
-            return "no effort command: effort is zero"
+            return NO_COMMAND
         return None
 
     def values(self) -> dict[str, Any]:

@@ -1,8 +1,9 @@
-"""The commands `dyn up` and `dyn demo`; importing them needs no ROS."""
+"""The commands that nodes bring; importing them needs no ROS."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from pathlib import Path
@@ -10,28 +11,41 @@ from pathlib import Path
 from dyn_core import robots
 from dyn_core.authoring import hookimpl
 from dyn_core.errors import SettingError, unknown_name
-from ros_nodes import demo
+from dyn_core.model.sources.arguments import ROBOT, add_search, robot_settings
+from dyn_core.model.sources.locate import locate
+from ros_nodes import demo, feed_forward_command
 from ros_nodes._runtime import note_signals
-from ros_nodes.graphs import GRAPHS
+from ros_nodes.graphs import COMMON, GRAPHS, SUPERVISE, absolute, start_arguments
 from ros_nodes.parameter_files import read_parameters
 from ros_nodes.processes import Processes, ros_fault
+from ros_nodes.tools import commands as tools
 
 
 @hookimpl
 def dyn_commands(subparsers: argparse._SubParsersAction) -> None:
-    """Add `up` and `demo`."""
+    """Add `up`, `demo`, `feed-forward` and the tools."""
     up = subparsers.add_parser("up", help="start the nodes of a graph")
     up.add_argument("graph", choices=sorted(GRAPHS))
     up.add_argument("--params", help="parameter file; default: the shipped one")
     up.add_argument(
         "--robot",
         default="",
-        help="path of a URDF (chain: of a YAML file), or the name of a shipped robot",
+        help=f"{ROBOT}; of the graph chain: its YAML file, or a shipped chain",
     )
+    add_search(up)
+    for name, (_, description) in {**COMMON, **SUPERVISE}.items():
+        option = f"--{name.replace('_', '-')}"
+        if name == "namespace":
+            up.add_argument(option, default="", help=description)
+        else:
+            act = argparse.BooleanOptionalAction
+            up.add_argument(option, action=act, default=None, help=description)
     up.set_defaults(run=_up)
     demo.add_arguments(
         subparsers.add_parser("demo", help="run an arm that tracks a trajectory")
     )
+    feed_forward_command.add(subparsers)
+    tools.add(subparsers)
 
 
 def _up(arguments: argparse.Namespace) -> int:
@@ -40,19 +54,49 @@ def _up(arguments: argparse.Namespace) -> int:
         print(f"dyn up: {fault}", file=sys.stderr)
         return 1
     graph = GRAPHS[arguments.graph]
+    entries = graph.entries(bool(arguments.supervise))
     params = arguments.params or str(graph.params_file)
-    read_parameters(params)
-    robot = arguments.robot
-    if robot.endswith((".urdf", ".xml", ".yaml", ".yml")):
-        robot = os.path.abspath(robot)
-        if not Path(robot).is_file():
-            raise SettingError(f"no file {robot}", "robot")
+    executables = [entry.executable for entry in graph.nodes]
+    read_parameters(params, executables, absolute(arguments.namespace))
+    robot, settings = arguments.robot, _settings(arguments)
+    if arguments.graph == "chain":
+        robot = _chain(robot) if robot else ""
+        if settings:
+            what = "--package-path and --xacro-argument change nothing for a chain"
+            raise SettingError(f"{what}; valid: --robot alone", "robot")
+    elif arguments.graph == "guard" and (robot or settings):
+        raise SettingError("a guard has no robot; valid: none", "robot")
     elif robot:
-        known = robots.chains() if arguments.graph == "chain" else robots.names()
-        if robot not in known:
-            raise SettingError(unknown_name("robot", robot, known), "robot")
+        place = locate(robot, arguments.package_path)
+        robot = place.name or str(place.file or robot)
     stop = note_signals()
-    with Processes(graph.nodes, params, os.environ, robot) as processes:
+    options = arguments.namespace, arguments.use_sim_time, arguments.autostart
+    more = {
+        entry.executable: [
+            *(settings if entry.robot else ()),
+            *start_arguments(entry, *options),
+        ]
+        for entry in entries
+    }
+    with Processes(entries, params, os.environ, robot, more) as processes:
         status = processes.wait(stop)
         failed = [code for code in processes.end() if code != 0]
     return status or int(bool(failed))
+
+
+def _chain(name: str) -> str:
+    """Return the absolute path of a chain's file, or the name of a shipped one."""
+    if name.endswith((".yaml", ".yml")):
+        path = os.path.abspath(name)
+        if not Path(path).is_file():
+            raise SettingError(f"no file {path}", "robot")
+        return path
+    if name not in robots.chains():
+        raise SettingError(unknown_name("robot", name, robots.chains()), "robot")
+    return name
+
+
+def _settings(arguments: argparse.Namespace) -> list[str]:
+    """Return the arguments of a node that say how its robot is read."""
+    lists = robot_settings(arguments)
+    return [x for k, v in lists.items() for x in ("-p", f"{k}:={json.dumps(v)}")]

@@ -3,218 +3,169 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 from rclpy.duration import Duration
 from rclpy.qos import QoSProfile, ReliabilityPolicy
-from sensor_msgs.msg import JointState
+from sensor_msgs.msg import JointState, MultiDOFJointState
 from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool, Trigger
-from trajectory_msgs.msg import JointTrajectory
 
 import dyn_core as dyn
-from dyn_core.control.controller import Controller, Rules
-from dyn_core.control.trajectory import make_trajectory
+from dyn_core.control import Controller
+from dyn_core.control.health import Health
+from dyn_core.control.samples import check_age
+from ros_nodes import _realtime as realtime
 from ros_nodes import _runtime
-from ros_nodes._node import ERROR, OK, STALE, WARN, RobotNode
-from ros_nodes.controller_parameters import CONTROLLER, gain_fields, joint_fields
-from ros_nodes.conversions import JointReader, stamp_seconds, trajectory_arrays
+from ros_nodes._controller_report import Report
+from ros_nodes._motion_topics import MotionTopics
+from ros_nodes._node import RobotNode
+from ros_nodes._supervised import GuardLatch
+from ros_nodes._trajectory_input import TrajectoryInput
+from ros_nodes._watchdog import Watchdog, period_of
+from ros_nodes.controller_parameters import (
+    CONTROLLER,
+    collision_fields,
+    gain_fields,
+    wrap_fields,
+)
+from ros_nodes.controller_settings import controller_settings, gains
+from ros_nodes.conversions import JointReader, stamp_seconds
+from ros_nodes.parameters import effort_fields
+from ros_nodes.payload import serve_payload
+from ros_nodes.trajectory_action import TrajectoryGoals
 
 LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 DELIVERY = 0.2  # longest wait for the arrival of the last zero [s]
+LOOK = 0.1  # period at which faults are looked for [s]
+POLL = 5e-4  # wait between two looks for a state while winding down [s]
 
 
 class ComputedTorqueNode(RobotNode):
-    """Computed-torque control of a robot, see dyn_core.control.controller."""
+    """Computed-torque control of a robot, see dyn_core.control.controller.
+
+    Three threads: the executor's computes and publishes; the watchdog's alone answers
+    silence, through the gate of the controller; the worker's converts messages.
+
+    What else is to run in the node is a function in `extensions`: it is called with the
+    node at the end of each configure. It may use `controller.observers` (each state
+    with its effort; a sentence stops the robot), `controller.listeners` (what became of
+    each trajectory), `trajectories.prepare` and `.follow`, `keep` for what it makes
+    with rclpy, and `conditions` for lines of /diagnostics.
+
+    Attributes:
+        controller: A Controller; None in state unconfigured.
+        extensions: Called with the node when it is configured.
+        conditions: Called with a time, each returns Conditions for /diagnostics.
+    """
+
+    extensions: ClassVar[list[Callable[[Any], object]]] = [GuardLatch, TrajectoryGoals]
 
     def __init__(self, **kwargs: Any) -> None:
         self.controller: Any = None  # a Controller once configured
+        self.goals: Any = None  # its TrajectoryGoals
+        self.watchdog: Watchdog | None = None
         super().__init__("computed_torque", CONTROLLER, **kwargs)
+
+    # ---- life cycle
 
     def build(self) -> None:
         """Build the robot, the controller and the communication."""
-        model = self.load()
+        model = self.load(root_joint="fixed")
         names = model.joint_names
         self.declare(gain_fields(names))
-        self.declare(joint_fields(names, [model.joint_kind(n) for n in names]))
-        limits = {n: self.value(f"effort_limits.{n}") for n in names}
-        wrap = [n for n in names if self.value(f"gains.{n}.angle_wraparound")]
-        kp, kd = self._gains(names, {})
-        self.controller = Controller(
-            model,
-            kp,
-            kd,
-            mode=self.value("mode"),
-            inverse_dynamics=self.solver("inverse_dynamics"),
-            effort_limits={n: x for n, x in limits.items() if x > 0},
-            wrap=wrap,
-            rules=Rules(
-                state_timeout=self.value("state_timeout"),
-                max_jump=self.value("max_jump"),
-                good_samples=self.value("good_samples"),
-                on_stale=self.value("on_stale"),
-                stale_time=self.value("stale_time"),
-                differentiate=self.value("differentiate_velocity"),
-                filter_time=self.value("velocity_filter_time"),
-            ),
-            engine=self.value("engine") or None,
-        )
+        self.declare(wrap_fields(names, [model.joint_kind(n) for n in names]))
+        self.declare((*effort_fields(names), *collision_fields(names)))
+        settings = controller_settings(self.value, names, self.solver)
+        self.controller = Controller(model, **settings)
+        self.health = Health(self.controller, self.value("large_error"))
+        self.longest_age = self.value("max_state_age")
         self.reader = JointReader(names)
         self.command = Float64MultiArray()
-        self.stopped = False
-        self.states = 0
-        self.longest = 0.0
+        self.conditions: list[Callable[[float], Any]] = []
+        self.report = Report(self)
         self._communicate()
+        serve_payload(self, self.controller)
+        for extend in self.extensions:
+            extend(self)
         self.model = model
 
-    def _gains(self, names: Sequence[str], values: dict[str, Any]) -> list[list[float]]:
-        """Return kp and kd, with values that are being set."""
-        return [
-            [
-                values.get(f"gains.{n}.{key}", self.value(f"gains.{n}.{key}"))
-                for n in names
-            ]
-            for key in ("p", "d")
-        ]
-
     def _communicate(self) -> None:
-        keep = self.keep
+        keep, listen = self.keep, self.create_subscription
         self.efforts = keep(
             self.create_publisher(Float64MultiArray, "~/commands", QoSProfile(depth=1))
         )
-        self.references = keep(self.create_publisher(JointState, "~/reference", 1))
-        self.errors = keep(self.create_publisher(JointState, "~/error", 1))
-        keep(
-            self.create_subscription(JointState, "joint_states", self._on_state, LATEST)
+        self.states_in = keep(
+            listen(JointState, "joint_states", self._on_state, LATEST)
         )
-        keep(
-            self.create_subscription(
-                JointTrajectory, "~/joint_trajectory", self._on_trajectory, 10
-            )
-        )
+        self.trajectories = TrajectoryInput(self)
+        poses = "multi_dof_joint_states"
+        self.poses_in = keep(listen(MultiDOFJointState, poses, self._on_poses, LATEST))
         keep(self.create_service(SetBool, "~/enable", self._on_enable))
         keep(self.create_service(Trigger, "~/estop", self._on_estop))
-        self.every(self.value("state_timeout") / 2, self._check_stale)
-        self.every(1.0 / self.value("publish_rate"), self._publish_reference)
-
-    def changed(self, values: dict[str, Any]) -> None:
-        """Apply changed gains."""
-        if self.controller is not None and any(n.startswith("gains.") for n in values):
-            self.controller.set_gains(
-                *self._gains(self.controller.model.joint_names, values)
-            )
+        self.every(LOOK, self._look)
+        self.motion_topics = MotionTopics(self)
 
     def activated(self) -> None:
-        """Hold the present position; earlier commands and references are cleared."""
+        """Hold the present position; stops, commands and references are cleared."""
+        self.controller.reset_stop()
         self.controller.begin()
+        self.controller.enabled = True
+        period = period_of(self.value("state_timeout"))
+        self.watchdog = Watchdog(period, self._watch, self.get_logger().error)
+        self.watchdog.start()
+        self._steady_the_process(self.watchdog)
 
-    def _on_state(self, message: JointState) -> None:
-        """Publish the effort for a joint state."""
-        if not self.active or self.controller is None:
-            return
-        started = time.monotonic()
-        try:
-            q, qd = self.reader.read(message)
-            stamp = stamp_seconds(message.header.stamp)
-            tau = self.controller.update(started, q, qd, stamp)
-        except dyn.DynError as error:
-            self.refuse("joint state refused", str(error))
-            self.diagnose_change()
-            return
-        self.states += 1
-        if tau is not None:
-            self._send(tau)
-        self.longest = max(self.longest, time.monotonic() - started)
+    def _steady_the_process(self, watchdog: Watchdog) -> None:
+        """Lock memory, choose CPUs and priorities as asked; warn of what is refused."""
+        refused = []
+        if self.value("memory_lock"):
+            refused.append(realtime.lock_memory())
+        if self.value("cpu_affinity"):
+            refused.append(realtime.use_cpus(self.value("cpu_affinity")))
+        if self.value("priority"):
+            threads = [threading.get_native_id(), watchdog.native_id or 0]
+            refused.append(realtime.raise_priority(self.value("priority"), threads))
+        for reason in filter(None, refused):
+            self.get_logger().warning(reason)
 
-    def _send(self, tau: np.ndarray) -> None:
-        """Publish a checked effort."""
-        self.command.data = tau.tolist()
-        self.efforts.publish(self.command)
-
-    def _check_stale(self) -> None:
-        """Publish the effort for a stale joint state."""
-        if not self.active or self.controller is None:
-            return
-        tau = self.controller.watch(time.monotonic())
-        if tau is not None:
-            self._send(tau)
-            self.diagnose_change()
-
-    def _on_trajectory(self, message: JointTrajectory) -> None:
-        """Accept a whole trajectory, or refuse it with a reason."""
-        if not self.active or self.controller is None:
-            self.refuse("trajectory refused", "the controller is not active")
-            return
-        model = self.controller.model
-        try:
-            start = stamp_seconds(message.header.stamp)
-            wait = 0.0
-            if start is not None:
-                wait = start - self.get_clock().now().nanoseconds * 1e-9
-            trajectory = make_trajectory(
-                model.joint_names,
-                *trajectory_arrays(message),
-                lower=model.lower,
-                upper=model.upper,
-                method=self.value("interpolation_method"),
-                moving_end=self.value("allow_nonzero_velocity_at_trajectory_end"),
-            )
-            if wait + trajectory.duration < 0:
-                raise dyn.TrajectoryError(f"the trajectory ended {-wait:.3f} s ago")
-            self.controller.follow(trajectory, time.monotonic() + wait)
-        except dyn.DynError as error:
-            self.refuse("trajectory refused", str(error))
-            return
-        self.get_logger().info(f"following a trajectory of {trajectory.duration:.3f} s")
-
-    def _publish_reference(self) -> None:
-        """Publish reference and error at publish_rate."""
+    def wind_down(self, interrupted: Callable[[], bool] = lambda: False) -> None:
+        """Stop as on_shutdown says, for stop_time; states are taken here meanwhile."""
         controller = self.controller
-        if not self.active or controller is None or controller.reference is None:
+        if not self.active or controller is None:
             return
-        reference = JointState(name=list(controller.model.joint_names))
-        reference.header.stamp = self.get_clock().now().to_msg()
-        reference.position = controller.reference.q.tolist()
-        reference.velocity = controller.reference.qd.tolist()
-        self.references.publish(reference)
-        error = JointState(name=reference.name, header=reference.header)
-        error.position = (-controller.error).tolist()
-        self.errors.publish(error)
-
-    def _on_enable(self, request: Any, response: Any) -> Any:
-        """Enable or disable torque; after ~/estop only a new activation enables it."""
-        if self.stopped and request.data:
-            response.success = False
-            response.message = "stopped by ~/estop: deactivate and activate to continue"
-            return response
-        if request.data and not self.controller.enabled:
-            self.controller.reset()
-        self.controller.enabled = request.data
-        response.success = True
-        response.message = "enabled" if request.data else "disabled: effort is zero"
-        return response
-
-    def _on_estop(self, _: Any, response: Any) -> Any:
-        """Send zero effort until the next activation."""
-        self.stopped, self.controller.enabled = True, False
-        self.send_final_command()
-        response.success, response.message = True, "stopped: effort is zero"
-        return response
-
-    def on_deactivate(self, state: Any) -> Any:
-        """Send zero effort, and end an emergency stop."""
-        result = super().on_deactivate(state)
-        if self.controller is not None:
-            self.stopped, self.controller.enabled = False, True
-        return result
+        rules = controller.rules
+        moved = controller.seen is not None and controller.enabled
+        if rules.on_shutdown == "zero" or not moved:
+            return
+        controller.shut_down(time.monotonic())
+        until, wait = time.monotonic() + rules.stop_time, threading.Event()
+        while time.monotonic() < until and controller.stopped.kind != "zero":
+            if interrupted():
+                return
+            with self.states_in.handle:
+                taken = self.states_in.handle.take_message(JointState, False)
+            if taken is None:
+                wait.wait(POLL)
+            else:
+                self._on_state(taken[0])
 
     def send_final_command(self) -> None:
-        """Publish zero effort."""
+        """Publish zero effort; whatever is still being computed is discarded."""
+        if self.watchdog is not None:
+            self.watchdog.stop()
         if self.model is not None and self.controller is not None:
-            self._send(self.controller.final_torque())
+            self.send_zero()
+            self.goals.end_all("the controller was deactivated")
+
+    def send_zero(self) -> None:
+        """Publish zero effort; what is still being computed is discarded."""
+        zero = self.controller.final_torque()
+        self.controller.safety.gate.close(lambda: self._send(zero))
 
     def wait_for_delivery(self) -> None:
         """Wait until reliable subscribers have the zero, or for DELIVERY.
@@ -224,28 +175,133 @@ class ComputedTorqueNode(RobotNode):
         if self.model is not None and self.controller is not None:
             self.efforts.wait_for_all_acked(Duration(seconds=DELIVERY))
 
+    def _destroy(self) -> None:
+        """End the watchdog before its publisher, then destroy all resources."""
+        if self.watchdog is not None:
+            self.watchdog.stop()
+        super()._destroy()
+
+    def destroy_node(self) -> None:
+        """End the threads and destroy the node."""
+        if self.watchdog is not None:
+            self.watchdog.stop()
+        super().destroy_node()
+
+    # ---- parameters
+
+    def check_change(self, values: dict[str, Any]) -> None:
+        """Refuse an integral without a limit."""
+        if self.model is None:
+            return
+        for name, gain in values.items():
+            joint = name.removesuffix(".i")
+            if name == f"{joint}.i" and name.startswith("gains.") and gain > 0:
+                clamp = f"{joint}.i_clamp"
+                if not values.get(clamp, self.value(clamp)) > 0:
+                    raise dyn.SettingError(f"{name} needs {clamp} > 0", name)
+
+    def changed(self, values: dict[str, Any]) -> None:
+        """Apply changed gains and thresholds; not those of a robot yet to be built."""
+        if self.controller is None or self.model is None:
+            return
+
+        def value(name: str) -> Any:
+            return values.get(name, self.value(name))
+
+        if any(name.startswith("gains.") for name in values):
+            joints = self.controller.model.joint_names
+            self.controller.set_gains(**gains(value, joints))
+        self.health.large_error = value("large_error")
+
+    # ---- states and silence
+
+    def reference_time(self, t: float) -> float:
+        """Return the time of trajectories: simulated time, else the steady time t [s].
+
+        The steady time does not jump where the system's time is set.
+        """
+        clock: Any = self.get_clock()
+        return clock.now().nanoseconds * 1e-9 if clock.ros_time_is_active else t
+
+    def _on_state(self, message: JointState) -> None:
+        """Publish the effort for a joint state."""
+        if not self.active or self.controller is None:
+            return
+        started = time.monotonic()
+        if self.worker.ready:
+            self.worker.deliver()
+        try:
+            q, qd = self.reader.read(message)
+            stamp = stamp_seconds(message.header.stamp)
+            if self.longest_age:
+                ros_now = self.get_clock().now().nanoseconds * 1e-9
+                check_age(stamp, ros_now, self.longest_age)
+            now = self.reference_time(started)
+            tau = self.controller.update(started, q, qd, stamp, now)
+            ticket = self.controller.safety.ticket
+        except dyn.DynError as error:
+            self.report.refused(started, str(error))
+            self.refuse("joint state refused", str(error))
+            return
+        fresh = time.monotonic() - started <= self.controller.rules.state_timeout
+        if tau is not None and fresh:  # else the process stood, and a guard may know
+            self.controller.safety.gate.send(ticket, self._send, tau)
+        self.report.answered(started, time.monotonic())
+
+    def _send(self, tau: np.ndarray) -> None:
+        """Publish a checked effort; called under the lock of the gate."""
+        self.command.data = tau.tolist()
+        self.efforts.publish(self.command)
+
+    def _watch(self, t: float) -> None:
+        """Answer silence; the watchdog's thread calls it."""
+        if self.active and self.controller is not None:
+            self.controller.guard(t, self._send)
+
+    def _on_poses(self, message: MultiDOFJointState) -> None:
+        """Note that the robot has joints that are not controlled: a root that moves."""
+        if message.joint_names:
+            self.report.unseen_joints = tuple(message.joint_names[:3])
+
+    def _look(self) -> None:
+        """Log what has begun and ended; publish diagnostics if the level changed."""
+        if self.active and self.controller is not None:
+            self.report.log_changes(time.monotonic())
+            self.diagnose_change()
+
+    # ---- services and diagnostics
+
+    def _on_enable(self, request: Any, response: Any) -> Any:
+        """Enable or disable torque; after a stop only a new activation enables it."""
+        stop = self.controller.stopped
+        if request.data and stop is not None:
+            response.success = False
+            response.message = (
+                f"stopped by {stop.reason}: deactivate and activate to continue"
+            )
+            return response
+        if request.data and not self.controller.enabled:
+            self.controller.reset("dropped: disabled")
+        self.controller.enabled = request.data
+        response.success = True
+        response.message = "enabled" if request.data else "disabled: effort is zero"
+        return response
+
+    def _on_estop(self, _: Any, response: Any) -> Any:
+        """Stop as on_estop says, until the next activation."""
+        controller = self.controller
+        controller.estop(time.monotonic(), "~/estop")
+        kind = controller.stopped.kind
+        if kind == "zero":
+            self.send_zero()
+        said = {"zero": "effort is zero", "ramp": "braking, then zero"}
+        response.success = True
+        response.message = f"stopped: {said.get(kind, 'holding the position')}"
+        return response
+
     def status(self) -> tuple[bytes, str, dict[str, Any]]:
         """Return level, message and values for /diagnostics."""
-        controller = self.controller
-        level, message = OK, "tracking"
-        now = time.monotonic()
-        if controller.seen is None:
-            level, message = STALE, "no joint state yet"
-        elif now - controller.seen > controller.rules.state_timeout:
-            level, message = ERROR, "joint state is stale"
-        elif not controller.enabled:
-            level, message = WARN, "disabled: effort is zero"
-        elif controller.good < controller.rules.good_samples:
-            level, message = WARN, "waiting for good joint states"
-        values = {
-            "inverse dynamics": self.value("inverse_dynamics.plugin_name"),
-            "engine": controller.engine_used,
-            "mode": controller.mode,
-            "joint states": self.states,
-            "longest update [us]": f"{self.longest * 1e6:.0f}",
-            "largest error": f"{np.abs(controller.error).max(initial=0.0):.6g}",
-        }
-        return level, message, values | dict(controller.counters)
+        return self.report.status(time.monotonic())
 
 
 def main(args: Sequence[str] | None = None) -> int:

@@ -17,7 +17,7 @@ from dyn_core.model.shapes import Material
 from dyn_core.validation import read_yaml
 from ros_nodes._node import RobotNode
 from ros_nodes.conversions import Wrench, contact_wrenches, joint_wrenches
-from ros_nodes.simulated import SimulatedRobot, refuse_options
+from ros_nodes.simulated import NO_COMMAND, SimulatedRobot, refuse_options
 
 UNSOLVED = "contact not converged"  # the counter
 RECENT = 1.0  # duration of a warning after an unsolved problem [s]
@@ -109,7 +109,7 @@ class SimulatedContacts(SimulatedRobot):
         if self.trouble is not None and now - self.trouble[0] < RECENT:
             return self.trouble[1]
         if self.robot.counters["command stale"] and self.robot.stale(now):
-            return "no effort command: effort is zero"
+            return NO_COMMAND
         return None
 
     def values(self) -> dict[str, Any]:
@@ -150,11 +150,12 @@ def make_world(node: RobotNode) -> dyn.World:
         world = dyn.World.of(_read(path, node) if path else _simple(node))
         options = {**world.solver_options, **node.options("contact")}
         limits = world.limits and value("limit_stops")
-        world = replace(world, solver_options=options, limits=limits)
+        changes: dict[str, Any] = {"solver_options": options, "limits": limits}
         for name, key in (("plugin_name", "solver"), ("stepper", "stepper")):
             if value(f"contact.{name}"):
                 where = f"contact.{name}"
-                world = replace(world, **{key: value(where)})
+                changes[key] = value(where)
+        world = replace(world, **changes)
     except dyn.SettingError:
         raise
     except dyn.DynError as error:
@@ -183,6 +184,10 @@ def _simple(node: RobotNode) -> dict[str, Any]:
         raise dyn.SettingError(
             "contact.restitution needs the floor's material: set contact.mu, too",
             "contact.restitution",
+        )
+    if not value("contact.ground") and mu >= 0:
+        raise dyn.SettingError(
+            "contact.mu is of the floor: set contact.ground, too", "contact.mu"
         )
     floor = dyn.HalfSpace(
         material=Material(mu=mu, restitution=restitution) if mu >= 0 else None

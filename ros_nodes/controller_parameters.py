@@ -4,26 +4,109 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dyn_core.validation import Field, Name, Quantity, Switch, Whole
+from dyn_core.control.rules import MODES, ON_STALE
+from dyn_core.control.stops import STOPS
+from dyn_core.validation import Field, ListOf, Name, Quantity, Switch, Whole, numbers
+from ros_nodes.goal_parameters import GOALS
 from ros_nodes.parameters import ROBOT
+from ros_nodes.payload_parameters import PAYLOAD
 
-CONTROLLER = (
-    *ROBOT,
-    Field("inverse_dynamics.plugin_name", Name(), "solver of INVERSE_DYNAMICS", "",
-          "rnea"),
-    Field("mode", Name(("computed_torque", "gravity")), "control law: computed_torque,"
-          " or gravity compensation alone", "", "computed_torque"),
+MOST_POINTS = 100_000  # of a trajectory
+_STOP = Name(STOPS)
+_BOUND = "; empty: none, one number: of every joint, else one a joint"
+
+_RULES = (
     Field("state_timeout", Quantity(1e-3, 10.0), "age at which the last valid joint"
           " state is stale", "s", 0.1),
+    Field("max_state_age", Quantity(0.0, 60.0), "largest difference between a joint"
+          " state's stamp and the clock of the node, into the past or the future; 0:"
+          " stamps are not compared with the clock", "s", 0.0),
     Field("max_jump", Quantity(1e-3, 100.0), "change of position in one sample that"
           " resets the controller", "rad, m", 0.5),
     Field("good_samples", Whole(1, 1000), "consecutive valid states before torque is"
           " enabled", "", 3),
-    Field("on_stale", Name(("zero", "gravity_damping")), "torque while the state is"
-          " stale: zero, or gravity compensation and damping for stale_time (arms"
+    Field("on_stale", Name(ON_STALE), "effort while the state is"
+          " stale: zero, or ramp: gravity compensation and damping for stop_time (arms"
           " without brakes)", "", "zero"),
-    Field("stale_time", Quantity(1e-3, 60.0), "longest duration of gravity_damping",
-          "s", 2.0),
+    Field("on_violation", _STOP, "effort after a fault (the envelope, a torque that is"
+          " not finite, the shadow): zero, ramp, or hold the position", "", "zero"),
+    Field("on_collision", _STOP, "effort after a collision, see collision.thresholds:"
+          " zero, ramp, or hold the position", "", "zero"),
+    Field("on_estop", _STOP, "effort after ~/estop: zero, ramp or hold", "", "zero"),
+    Field("on_shutdown", _STOP, "effort for stop_time before the node is deactivated or"
+          " ends: zero, ramp or hold; the last effort is zero", "", "zero"),
+    Field("stop_time", Quantity(1e-3, 60.0), "longest duration of a ramp; a position"
+          " that is held is checked again after it", "s", 2.0),
+    Field("last_good_cycles", Whole(0, 1000), "cycles in which the last good torque"
+          " replaces one that is not finite, before the stop of on_violation", "", 3),
+    Field("start_tolerance", Quantity(1e-6, 10.0), "largest distance between the robot"
+          " and a first point at time zero", "rad, m", 0.1),
+    Field("limit_tolerance", Quantity(1e-9, 1.0), "distance by which a trajectory may"
+          " be outside a position limit, from the robot if that is outside", "rad, m",
+          1e-3),
+    Field("blend_time", Quantity(1e-3, 10.0), "duration in which a trajectory takes"
+          " over from another one", "s", 0.2),
+    Field("deceleration", Quantity(1e-3, 1e4), "deceleration of the fastest joint at a"
+          " stop of the reference", "rad/s², m/s²", 10.0),
+)  # fmt: skip
+
+_ENVELOPE = (
+    Field("envelope.effort_rate", numbers(), f"largest change of the effort{_BOUND}",
+          "N·m/s, N/s", []),
+    Field("envelope.joint_power", numbers(), f"largest power{_BOUND}", "W", []),
+    Field("envelope.tracking_error", numbers(), "largest distance to the"
+          f" reference{_BOUND}", "rad, m", []),
+    Field("envelope.power", Quantity(0.0), "largest power of all joints; 0: none", "W",
+          0.0),
+    Field("envelope.kinetic_energy", Quantity(0.0), "largest kinetic energy; 0: none",
+          "J", 0.0),
+    Field("envelope.tool_speed", Quantity(0.0), "largest speed of envelope.frame; 0:"
+          " none", "m/s", 0.0),
+    Field("envelope.frame", Name(), "link whose speed is bounded", "", ""),
+)  # fmt: skip
+
+_SHADOW = (
+    Field("shadow.plugin_name", Name(), "second solver of INVERSE_DYNAMICS, which"
+          " computes each torque again; empty: none", "", ""),
+    Field("shadow.engine", Name(), "its engine; empty: the default", "", ""),
+    Field("shadow.tolerance", Quantity(0.0), "difference that is allowed: absolute, and"
+          " again times the largest effort", "N·m, N, 1", 1e-6),
+    Field("shadow.stop", Switch(), "whether a larger difference stops; else it is"
+          " counted", "", True),
+)  # fmt: skip
+
+_COLLISION = (
+    Field("collision.gain", Quantity(1.0, 1e4), "rate at which the estimate of external"
+          " efforts follows them", "1/s", 130.0),
+    Field("collision.release", Quantity(0.0, 1.0), "part of its threshold below which a"
+          " joint can collide again", "", 0.5),
+)  # fmt: skip
+
+_PROCESS = (
+    Field("memory_lock", Switch(), "whether memory is kept from being paged out; a"
+          " warning where the system refuses", "", False),
+    Field("cpu_affinity", ListOf(Whole(0, 4095)), "CPUs that the process may use;"
+          " empty: all", "", []),
+    Field("priority", Whole(0, 98), "real-time priority (SCHED_FIFO) of the control"
+          " thread, the watchdog's is one higher; 0: none", "", 0),
+)  # fmt: skip
+
+CONTROLLER = (
+    *ROBOT,
+    *PAYLOAD,
+    Field("inverse_dynamics.plugin_name", Name(), "solver of INVERSE_DYNAMICS", "",
+          "rnea"),
+    Field("mode", Name(MODES), "control law: computed_torque, impedance (gains are"
+          " stiffness and damping), or gravity compensation alone", "",
+          "computed_torque"),
+    Field("feed_forward", Switch(), "whether the efforts of a trajectory's points are"
+          " added to those of the law", "", False),
+    Field("robot_compensates_gravity", Switch(), "whether the robot carries its weight"
+          " itself: no effort then contains it", "", False),
+    *_RULES,
+    *_ENVELOPE,
+    *_SHADOW,
+    *_COLLISION,
     Field("differentiate_velocity", Switch(), "whether missing velocities are computed"
           " from positions", "", False),
     Field("velocity_filter_time", Quantity(1e-4, 1.0), "time constant of the velocity"
@@ -32,18 +115,30 @@ CONTROLLER = (
           " trajectory points", "", "splines", structure=False),
     Field("allow_nonzero_velocity_at_trajectory_end", Switch(), "whether the last point"
           " may have a nonzero velocity", "", False, structure=False),
+    *GOALS,
+    Field("max_trajectory_points", Whole(1, MOST_POINTS), "largest number of points of"
+          " a trajectory", "", 10_000, structure=False),
+    Field("large_error", Quantity(0.0), "distance to the reference that is a warning in"
+          " /diagnostics", "rad, m", 0.1, structure=False),
     Field("publish_rate", Quantity(0.1, 1000.0), "rate of ~/reference and ~/error",
           "Hz", 50.0),
+    *_PROCESS,
 )  # fmt: skip
 
 
 def gain_fields(joints: Sequence[str]) -> tuple[Field, ...]:
     """Return the gains of each joint, which can be changed at any time."""
-    gain = Quantity(0.0)
+    gain, stiff = Quantity(0.0), "mode impedance: "
     rows = (
-        ("p", "position gain before the inertia, not N·m/rad", "1/s²", 100.0),
-        ("d", "velocity gain before the inertia, not N·m·s/rad", "1/s", 20.0),
-    )
+        ("p", f"position gain before the inertia; {stiff}stiffness in N·m/rad, N/m",
+         "1/s²", 100.0),
+        ("d", f"velocity gain before the inertia; {stiff}damping in N·m·s/rad, N·s/m",
+         "1/s", 20.0),
+        ("i", f"gain of the integral of the error; {stiff}in N·m/(rad s), N/(m s)",
+         "1/s³", 0.0),
+        ("i_clamp", f"largest part of the integral; {stiff}in N·m, N", "rad/s², m/s²",
+         0.0),
+    )  # fmt: skip
     return tuple(
         Field(f"gains.{joint}.{key}", gain, doc, unit, default, structure=False)
         for joint in joints
@@ -51,14 +146,17 @@ def gain_fields(joints: Sequence[str]) -> tuple[Field, ...]:
     )
 
 
-def joint_fields(joints: Sequence[str], kinds: Sequence[str]) -> tuple[Field, ...]:
-    """Return the effort limit and the wrapping of each joint."""
-    limit = "effort limit; 0: the limit of the model"
+def collision_fields(joints: Sequence[str]) -> tuple[Field, ...]:
+    """Return the threshold of each joint."""
+    doc = "external effort that is a collision; 0: the joint is not watched"
+    names = (f"collision.thresholds.{joint}" for joint in joints)
+    return tuple(Field(name, Quantity(0.0), doc, "N·m, N", 0.0) for name in names)
+
+
+def wrap_fields(joints: Sequence[str], kinds: Sequence[str]) -> tuple[Field, ...]:
+    """Return the wrapping of each joint."""
     wrap = "whether the position error is wrapped to [-pi, pi)"
-    efforts = [
-        Field(f"effort_limits.{j}", Quantity(0.0), limit, "N·m, N", 0.0) for j in joints
-    ]
-    return *efforts, *(
+    return tuple(
         Field(f"gains.{j}.angle_wraparound", Switch(), wrap, "", kind == "continuous")
         for j, kind in zip(joints, kinds, strict=True)
     )

@@ -9,6 +9,7 @@ import numpy as np
 
 from dyn_core.contact.stepping.constraints import tangents
 from dyn_core.contact.stepping.reports import ContactForce, StepReport
+from dyn_core.control.trajectory import point_rows
 from dyn_core.errors import ShapeError
 from dyn_core.model import Model
 from dyn_core.planar import ChainModel, ChainState, joint_angles, joint_rates
@@ -85,22 +86,29 @@ class TrajectoryArrays(NamedTuple):
     """Arrays of a JointTrajectory message, the arguments of make_trajectory."""
 
     names: list[str]
-    times: list[float]
-    positions: list[Any]
-    velocities: list[Any]
-    accelerations: list[Any]
+    times: np.ndarray
+    positions: np.ndarray
+    velocities: np.ndarray
+    accelerations: np.ndarray
 
 
 def trajectory_arrays(message: Any) -> TrajectoryArrays:
-    """Return the arrays of a JointTrajectory message."""
+    """Return the arrays of a JointTrajectory message, one row per point.
+
+    Raises:
+        TrajectoryError: A point has not as many numbers as the first.
+    """
     points = message.points
-    times = [p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec for p in points]
+    stamps = [p.time_from_start for p in points]
+    rows = {
+        "positions": [p.positions for p in points],
+        "velocities": [p.velocities for p in points],
+        "accelerations": [p.accelerations for p in points],
+    }
     return TrajectoryArrays(
         list(message.joint_names),
-        times,
-        [np.asarray(p.positions, float) for p in points],
-        [np.asarray(p.velocities, float) for p in points],
-        [np.asarray(p.accelerations, float) for p in points],
+        np.array([x.sec + 1e-9 * x.nanosec for x in stamps], float),
+        *(point_rows(what, row) for what, row in rows.items()),
     )
 
 

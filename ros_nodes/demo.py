@@ -7,20 +7,28 @@ controller and simulator run in one process.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import dyn_core as dyn
-from dyn_core import robots
 from dyn_core.control.controller import Controller
 from dyn_core.control.trajectory import make_trajectory
+from dyn_core.model.sources.arguments import (
+    READING,
+    ROBOT,
+    add_search,
+    load_with,
+    robot_settings,
+)
 from dyn_core.simulation.simulator import simulate
 from ros_nodes.demo_plan import GAINS, Outcome, Waypoints, plan_waypoints
 from ros_nodes.graphs import GRAPHS
-from ros_nodes.parameter_files import read_parameters
+from ros_nodes.parameter_files import NODES, read_parameters
 from ros_nodes.processes import ros_fault
 
 SOLVERS = {
@@ -30,11 +38,23 @@ SOLVERS = {
 }
 
 
+# Parameters that the demo sets itself, and those that one process without ROS uses.
+SET_HERE = (
+    "joints", "initial_positions", "publish_rate", "diagnostic_updater.period",
+    "root_joint",
+)  # fmt: skip
+USED = re.compile(
+    r"robot_description_file|package_paths|xacro_arguments|update_rate|gains\..+\.[pd]"
+    rf"|({'|'.join(SOLVERS)})\.(plugin_name|options\..+)"
+)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `dyn demo`."""
     parser.add_argument(
-        "--robot", default="arm7", help="path of a URDF, or the name of a shipped robot"
+        "--robot", help=f"{ROBOT} (default: that of the parameter file)"
     )
+    add_search(parser)
     parser.add_argument("--forward-dynamics", default=None, metavar="NAME")
     parser.add_argument("--inverse-dynamics", default=None, metavar="NAME")
     parser.add_argument("--step", default=None, metavar="NAME")
@@ -56,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the demo, and return the exit status: 0 if all errors are finite."""
     settings = _settings(arguments)
     robot = settings["robot"]
-    model = dyn.load_urdf(robots.find(robot), check="warn")
+    model = load_with(settings["reading"], robot, root_joint="fixed")
     if not model.nv:
         raise dyn.ModelError(f"the robot '{model.name}' has no joint that can move")
     if not 0 < arguments.duration < np.inf:
@@ -67,7 +87,9 @@ def run(arguments: argparse.Namespace) -> int:
     if fault is not None:
         print(f"{fault}: running in one process without ROS", file=sys.stderr)
     waypoints = plan_waypoints(model, arguments.duration)
-    if fault is not None or arguments.one_process:
+    alone = fault is not None or arguments.one_process
+    _warn_of_unused(settings["params"], alone)
+    if alone:
         outcome = _in_one_process(model, waypoints, settings)
     else:
         from ros_nodes import demo_ros
@@ -82,9 +104,16 @@ def run(arguments: argparse.Namespace) -> int:
 def _settings(arguments: argparse.Namespace) -> dict:
     """Return the settings of the parameter file and the command line."""
     path = arguments.params or GRAPHS["demo"].params_file
-    nodes = read_parameters(path)
+    nodes = read_parameters(path, [node.executable for node in GRAPHS["demo"].nodes])
     both = {**nodes["computed_torque"], **nodes["simulator"]}
-    settings = {"params": nodes, "robot": arguments.robot}
+    robot = arguments.robot
+    if robot is None:
+        robot = both.get("robot_description_file") or "arm7"
+    settings = {"params": nodes, "robot": robot}
+    settings["reading"] = {
+        **{name: both[name] for name in READING if name in both},
+        **robot_settings(arguments),
+    }
     rate = both.get("update_rate", 500) if arguments.rate is None else arguments.rate
     if isinstance(rate, bool) or not isinstance(rate, (int, float)) or rate <= 0:
         raise dyn.SettingError(f"--rate {rate!r} Hz; valid: more than 0", "rate")
@@ -98,10 +127,29 @@ def _settings(arguments: argparse.Namespace) -> dict:
     return settings
 
 
+def _warn_of_unused(nodes: dict[str, dict[str, Any]], alone: bool) -> None:
+    """Name the parameters of the file that the demo sets itself or does not use."""
+    unused = []
+    for node, values in nodes.items():
+        for name, value in values.items():
+            field = NODES[node].get(name)
+            changed = field is None or value != field.default
+            used = bool(USED.fullmatch(name)) if alone else name not in SET_HERE
+            if changed and not used:
+                unused.append(f"{node}: {name}")
+    if unused:
+        print(f"dyn demo: not used: {', '.join(unused)}", file=sys.stderr)
+
+
 def _in_one_process(model: dyn.Model, waypoints: Waypoints, settings: dict) -> Outcome:
     """Run controller and simulator in this process, without ROS."""
+    control = settings["params"]["computed_torque"]
+    kp, kd = (
+        [control.get(f"gains.{name}.{key}", gain) for name in model.joint_names]
+        for key, gain in zip(("p", "d"), GAINS, strict=True)
+    )
     controller = Controller(
-        model, *GAINS, inverse_dynamics=settings["inverse_dynamics"]
+        model, kp, kd, inverse_dynamics=settings["inverse_dynamics"]
     )
     still = np.zeros_like(waypoints.positions)
     trajectory = make_trajectory(

@@ -56,6 +56,8 @@ def plan_waypoints(model: dyn.Model, duration: float) -> Waypoints:
     middle, span = (low + high) / 2, np.minimum((high - low) / 4, 0.4)
     sign = np.where(np.arange(model.nv) % 2, -1.0, 1.0)
     times = np.array([0.3, 0.7, 1.0]) * duration
+    # A quintic from rest to rest is at most 15/8 times as fast as its mean.
+    span = np.minimum(span, model.velocity_limit * 0.4 * duration / 2 / (15 / 8))
     if model.loops:
         return _closed_plan(model, middle, span, times)
     rows = np.array([middle + sign * span, middle - sign * span, middle])

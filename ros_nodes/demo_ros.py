@@ -56,10 +56,12 @@ def _parameters(
     sim, control = nodes["simulator"], nodes["computed_torque"]
     names = list(model.joint_names)
     robot = settings["robot"]
-    robot = os.path.abspath(robot) if os.path.exists(robot) else robot
+    robot = os.path.abspath(robot) if os.path.isfile(robot) else robot
     for node in (sim, control):
         node |= {"robot_description_file": robot, "joints": list(names)}
+        node |= settings["reading"]
     sim |= {
+        "root_joint": "fixed",
         "update_rate": settings["rate"],
         "step.plugin_name": settings["step"].name,
         "forward_dynamics.plugin_name": settings["forward_dynamics"].name,

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from dyn_core.errors import SettingError
 from ros_nodes.params import FOLDER
 
 PACKAGE = "dyn_ros"
@@ -19,13 +23,17 @@ class NodeEntry:
         executable: Name for `ros2 run`.
         module: Python module of the node.
         remappings: Pairs (from, to).
-        robot: Parameter that is set by the argument `robot`.
+        robot: Parameter that is set by the argument `robot`; empty: the node has
+            neither a robot nor a lifecycle.
+        clock: Parameter that is set by the argument `use_sim_time`; a simulator
+            publishes the time that the others follow.
     """
 
     executable: str
     module: str
     remappings: tuple[tuple[str, str], ...] = ()
     robot: str = "robot_description_file"
+    clock: str = "use_sim_time"
 
 
 @dataclass(frozen=True)
@@ -36,7 +44,7 @@ class NodeGraph:
         description: Purpose of the graph.
         nodes: Processes.
         params: Parameter file in ros_nodes/params.
-        arguments: Launch arguments with default and description.
+        arguments: Launch arguments with default and description, beside COMMON.
     """
 
     description: str
@@ -49,14 +57,46 @@ class NodeGraph:
         """Path of the parameter file."""
         return FOLDER / self.params
 
+    def entries(self, supervise: bool = False) -> tuple[NodeEntry, ...]:
+        """Return the processes, on request with a guard; it starts first, ends last.
 
-SIMULATOR = NodeEntry("simulator", "ros_nodes.simulator_node")
-CHAIN = NodeEntry("simulator", "ros_nodes.simulator_node", robot="chain_file")
+        Raises:
+            SettingError: There is no controller to supervise, or a guard already.
+        """
+        if not supervise:
+            return self.nodes
+        if COMPUTED_TORQUE not in self.nodes:
+            valid = [k for k, graph in GRAPHS.items() if "supervise" in graph.arguments]
+            raise SettingError(
+                "supervise: no controller in this graph; valid: the graphs"
+                f" {', '.join(valid)}",
+                "supervise",
+            )
+        return (GUARD, *self.nodes)
+
+
+_SIMULATOR = "ros_nodes.simulator_node"
+SIMULATOR = NodeEntry("simulator", _SIMULATOR, clock="publish_clock")
+CHAIN = NodeEntry("simulator", _SIMULATOR, robot="chain_file", clock="publish_clock")
 COMPUTED_TORQUE = NodeEntry(
     "computed_torque", "ros_nodes.computed_torque_node", (("~/commands", EFFORTS),)
 )
-_ROBOT = {"robot": ("", "path of a URDF; empty: that of the parameter file")}
+FEED_FORWARD = NodeEntry("feed_forward", "ros_nodes.feed_forward_node")
+GUARD = NodeEntry("guard", "ros_nodes.guard_node", robot="")
+_ROBOT = {
+    "robot": (
+        "",
+        "path of a URDF, xacro or MJCF, or the name of a robot, as dyn.load takes them;"
+        " empty: that of the parameter file",
+    )
+}
 _CHAIN = {"robot": ("", "YAML of a chain; empty: that of the parameter file")}
+COMMON = {
+    "namespace": ("", "namespace of the nodes and of their topics"),
+    "use_sim_time": ("", "true: simulators publish /clock, the others follow it"),
+    "autostart": ("", "false: the nodes wait for lifecycle transitions"),
+}
+SUPERVISE = {"supervise": ("false", "true: the node guard watches the controller")}
 
 GRAPHS: dict[str, NodeGraph] = {
     "simulator": NodeGraph(
@@ -81,13 +121,24 @@ GRAPHS: dict[str, NodeGraph] = {
         "control a robot by its joint states and effort commands",
         (COMPUTED_TORQUE,),
         "computed_torque.yaml",
+        _ROBOT | SUPERVISE,
+    ),
+    "feed_forward": NodeGraph(
+        "fill in the efforts of trajectories by inverse dynamics",
+        (FEED_FORWARD,),
+        "feed_forward.yaml",
         _ROBOT,
     ),
     "demo": NodeGraph(
         "a simulated arm under a computed-torque controller",
         (SIMULATOR, COMPUTED_TORQUE),
         "demo.yaml",
-        _ROBOT,
+        _ROBOT | SUPERVISE,
+    ),
+    "guard": NodeGraph(
+        "watch a controller's efforts, and send zero where it is silent",
+        (GUARD,),
+        "guard.yaml",
     ),
 }
 
@@ -97,6 +148,48 @@ def ros_arguments(entry: NodeEntry, params: str, robot: str = "") -> list[str]:
     arguments = ["--ros-args", "--params-file", params]
     for source, target in entry.remappings:
         arguments += ["-r", f"{source}:={target}"]
-    if robot:
+    if robot and entry.robot:
         arguments += ["-p", f"{entry.robot}:={robot}"]
     return arguments
+
+
+def start_parameters(
+    entry: NodeEntry, use_sim_time: bool | None = None, autostart: bool | None = None
+) -> dict[str, Any]:
+    """Return the parameters that start options set; None: those of the file."""
+    values: dict[str, Any] = {}
+    if use_sim_time is not None:
+        values[entry.clock] = use_sim_time
+    if autostart is not None and entry.robot:
+        values["autostart"] = autostart
+    return values
+
+
+def start_arguments(
+    entry: NodeEntry,
+    namespace: str = "",
+    use_sim_time: bool | None = None,
+    autostart: bool | None = None,
+) -> list[str]:
+    """Return the --ros-args of start options, beside those of ros_arguments."""
+    arguments = ["-r", f"__ns:={absolute(namespace)}"] if namespace else []
+    values = start_parameters(entry, use_sim_time, autostart)
+    for name, value in values.items():
+        arguments += ["-p", f"{name}:={json.dumps(value)}"]
+    return arguments
+
+
+def absolute(namespace: str) -> str:
+    """Return a namespace with its leading slash; empty without one.
+
+    Raises:
+        SettingError: It is none.
+    """
+    name = namespace.removeprefix("/")
+    if name and not re.fullmatch(r"[A-Za-z_]\w*(/[A-Za-z_]\w*)*", name, re.ASCII):
+        raise SettingError(
+            f"namespace '{namespace}'; valid: letters, digits and _, parts separated by"
+            " /, such as /robot1",
+            "namespace",
+        )
+    return f"/{name}" if name else ""

@@ -8,8 +8,10 @@ from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
+from dyn_core.errors import SettingError
 from launch import LaunchDescription
-from ros_nodes.graphs import GRAPHS, PACKAGE
+from ros_nodes._runtime import LIFELINE
+from ros_nodes.graphs import COMMON, GRAPHS, PACKAGE, NodeEntry, start_parameters
 
 
 def launch_description(name: str) -> LaunchDescription:
@@ -18,25 +20,46 @@ def launch_description(name: str) -> LaunchDescription:
     arguments = {
         "params": (str(graph.params_file), "parameter file"),
         **graph.arguments,
+        **COMMON,
     }
 
     def start(context: Any) -> list[Node]:
-        params = LaunchConfiguration("params").perform(context)
-        robot = LaunchConfiguration("robot").perform(context)
-        return [
-            Node(
-                package=PACKAGE,
-                executable=entry.executable,
-                name=entry.executable,
-                parameters=[params, *([{entry.robot: robot}] if robot else [])],
-                remappings=list(entry.remappings),
-                output="screen",
-            )
-            for entry in graph.nodes
-        ]
+        chosen = {key: LaunchConfiguration(key).perform(context) for key in arguments}
+        entries = graph.entries(_switch(chosen.get("supervise", "")) or False)
+        return [_node(entry, chosen) for entry in entries]
 
     declared = [
         DeclareLaunchArgument(key, default_value=default, description=description)
         for key, (default, description) in arguments.items()
     ]
     return LaunchDescription([*declared, OpaqueFunction(function=start)])
+
+
+def _node(entry: NodeEntry, chosen: dict[str, str]) -> Node:
+    """Return the launch action of one process."""
+    switches = _switch(chosen["use_sim_time"]), _switch(chosen["autostart"])
+    values = start_parameters(entry, *switches)
+    if entry.robot and chosen["robot"]:
+        values[entry.robot] = chosen["robot"]
+    return Node(
+        package=PACKAGE,
+        executable=entry.executable,
+        name=entry.executable,
+        namespace=chosen["namespace"],
+        parameters=[chosen["params"], *([values] if values else [])],
+        remappings=list(entry.remappings),
+        additional_env={LIFELINE: "1"},  # launch holds the other end of its input
+        output="screen",
+    )
+
+
+def _switch(value: str) -> bool | None:
+    """Return what a launch argument says; None where it is empty.
+
+    Raises:
+        SettingError: It is neither true nor false.
+    """
+    known = {"": None, "true": True, "false": False}
+    if value.lower() not in known:
+        raise SettingError(f"launch argument '{value}'; valid: true, false, or empty")
+    return known[value.lower()]

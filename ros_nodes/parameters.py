@@ -13,21 +13,29 @@ PASSED = ("qos_overrides.", "use_sim_time")  # names that rclpy declares
 SLOTS = ("forward_dynamics", "inverse_dynamics", "step", "contact")
 OPTION = re.compile(rf"({'|'.join(SLOTS)})\.options\.(\w+)")
 BY_JOINT = re.compile(
-    r"gains\.(.+)\.(p|d|angle_wraparound)|effort_limits\.(.+)|lock\.(.+)"
+    r"gains\.(.+)\.(p|d|i|i_clamp|angle_wraparound)|effort_limits\.(.+)|lock\.(.+)"
+    r"|collision\.thresholds\.(.+)"
+    r"|constraints\.(.+)\.(trajectory|goal)"
 )
 CLOSE = 0.85  # likeness from which an unknown name counts as misspelt
 _FILE = Name(what="a path, a shipped name, or empty")
 
 ROBOT = (
     Field("autostart", Switch(), "configure and activate at startup", "", True),
-    Field("robot_description", Name(), "URDF as a string; empty: the file, or the topic"
-          " robot_description", "", ""),
-    Field("robot_description_file", _FILE, "URDF, or the name of a shipped robot", "",
-          ""),
+    Field("robot_description", Name(), "URDF or MJCF as a string; empty: the file, or"
+          " the topic robot_description", "", ""),
+    Field("robot_description_file", Name(what="a path, a name, package://PKG/FILE, or"
+          " empty"), "all that dyn.load takes: URDF, xacro, MJCF, the name of a robot",
+          "", ""),
+    Field("package_paths", ListOf(Name()), "packages and folders of packages, searched"
+          " before AMENT_PREFIX_PATH and ROS_PACKAGE_PATH", "", []),
+    Field("xacro_arguments", ListOf(Name()), "values of <xacro:arg>, each as"
+          " NAME=VALUE", "", []),
     Field("model_extras", _FILE, "the sidecar .dyn.yaml, or quadruped_stand; empty:"
           " beside the file", "", ""),
-    Field("model_check", Name(("error", "warn")), "whether implausible inertias are an"
-          " error or a warning", "", "warn"),
+    Field("model_check", Name(("error", "warn")), "whether what is doubtful about the"
+          " robot is an error, or a warning in the log and in /diagnostics (WARN)", "",
+          "warn"),
     Field("joints", ListOf(Name()), "controlled joints and their order; empty: all of"
           " the model", "", []),
     Field("unlisted_joints", Name(("refuse", "lock")), "joints that are not in"
@@ -46,6 +54,13 @@ def lock_fields(joints: Sequence[str]) -> tuple[Field, ...]:
     """Return the positions of locked joints."""
     doc = "position at which the joint is locked"
     return tuple(Field(f"lock.{j}", Quantity(), doc, "rad, m", 0.0) for j in joints)
+
+
+def effort_fields(joints: Sequence[str]) -> tuple[Field, ...]:
+    """Return the effort limit of each joint."""
+    doc = "effort limit; 0: the limit of the model, which must have one"
+    names = (f"effort_limits.{joint}" for joint in joints)
+    return tuple(Field(name, Quantity(0.0), doc, "N·m, N", 0.0) for name in names)
 
 
 def foreign_names(
@@ -74,13 +89,18 @@ def foreign_names(
         if known or name.startswith(PASSED):
             continue
         near = nearest(name, [*declared, *every], 1)
-        close = near and SequenceMatcher(None, name.lower(), near[0]).ratio() > CLOSE
+        close = near and likeness(name, near[0]) > CLOSE
         begins = name.partition(".")[0] in heads and "." in name
         if close or begins or name.endswith(".plugin_name"):
             valid = declared if not near or near[0] in declared else every
             raise SettingError(unknown_name("parameter", name, sorted(valid)), name)
         foreign.append(name)
     return foreign
+
+
+def likeness(name: str, known: str) -> float:
+    """Return how much a name looks like a known one, from 0 to 1."""
+    return SequenceMatcher(None, name.lower(), known.lower()).ratio()
 
 
 def check_joint_names(names: Iterable[str], declared: Collection[str]) -> None:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from io import StringIO
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 import dyn_core as dyn
+from dyn_core.model.sources.arguments import READING, urdf_with
 from dyn_core.simulation.simulator import Simulator
 from ros_nodes._node import RobotNode
 from ros_nodes.conversions import JointMotion, JointWriter, multi_dof_joints, root_pose
+from ros_nodes.parameters import effort_fields
+
+NO_COMMAND = "no effort command: effort is zero"
 
 
 class Simulated(ABC):
@@ -29,6 +35,10 @@ class Simulated(ABC):
     Attributes:
         model: Model with a name.
         accepts_state: Whether `place` is supported.
+        carries_payload: Whether `robot` has `attach`, of a Payload.
+        description: URDF of the robot, if the node's parameters have one; else empty.
+        unlimited: By index in `joints`: those without an effort limit, whose commands
+            are refused.
     """
 
     model: Any
@@ -36,7 +46,9 @@ class Simulated(ABC):
     writer: Any
     joints: Sequence[str]
     effort_indices: np.ndarray
-    accepts_state = False
+    accepts_state = carries_payload = False
+    description = ""
+    unlimited: Mapping[int, str] = MappingProxyType({})
 
     @abstractmethod
     def joint_motions(self) -> list[JointMotion]:
@@ -65,9 +77,13 @@ class Simulated(ABC):
 class SimulatedRobot(Simulated):
     """A robot from the node's parameters."""
 
+    carries_payload = True
+
     def __init__(self, node: RobotNode, period: float) -> None:
         value = node.value
-        model = self.model = node.load(root_joint=value("root_joint"))
+        root_joint = value("root_joint")
+        declared = None if root_joint == "declared" else root_joint
+        model = self.model = node.load(root_joint=declared)
         single = [n for n in model.joint_names if len(_columns(model, n)) == 1]
         self.joints = value("joints") or single
         self.effort_indices = np.array(
@@ -81,14 +97,37 @@ class SimulatedRobot(Simulated):
             prescribed=_prescribed_joints(model, value("prescribed.joints")),
             joint_friction=value("joint_friction"),
             joint_springs=value("joint_springs"),
+            compensates_gravity=value("robot_compensates_gravity"),
+            payload_link=value("payload.link"),
             engine=value("engine") or None,
             q0=self._initial(value("initial_positions"), self._root(node)),
             qd0=self._rates(value("initial_velocities")),
         )
         self.writer = JointWriter(model)
+        self.unlimited = self._limit_efforts(node)
+        self.robot.compensated[self.effort_indices[list(self.unlimited)]] = False
+        self.description = _urdf(node)
+
+    def _limit_efforts(self, node: RobotNode) -> dict[int, str]:
+        """Set the effort limits of the parameters; return joints without any limit."""
+        node.declare(effort_fields(self.joints))
+        lacking = {}
+        for k, (name, column) in enumerate(
+            zip(self.joints, self.effort_indices, strict=True)
+        ):
+            limit = node.value(f"effort_limits.{name}")
+            if limit > 0:
+                self.robot.effort_limit[column] = limit
+            elif not self.model.effort_limit[column]:
+                lacking[k] = name
+        return lacking
 
     def _robot(self, node: RobotNode, **settings: Any) -> Any:
         """Return the plant."""
+        idle = idle_contacts(node)
+        if idle:
+            names = ", ".join(idle)
+            node.get_logger().warning(f"contact.enabled is false; no effect: {names}")
         refuse_options(node, ("contact",), "contact.enabled is false")
         if "limit_stops" in node.options("step"):
             raise dyn.SettingError(
@@ -97,7 +136,7 @@ class SimulatedRobot(Simulated):
         return Simulator(
             self.model,
             step=node.solver("step"),
-            forward_dynamics=node.solver("forward_dynamics"),
+            forward_dynamics=_forward_dynamics(node, self.model),
             limit_stops=node.value("limit_stops"),
             **settings,
         )
@@ -108,7 +147,8 @@ class SimulatedRobot(Simulated):
         changed = [
             name for name in names if node.value(name) != node.specs[name].default
         ]
-        if changed and node.value("root_joint") != "floating":
+        first = self.model.joint[1:2]  # that of a floating root, if there is one
+        if changed and [joint.kind for joint in first] != ["floating"]:
             raise dyn.SettingError(
                 f"{changed[0]} is for a floating root: set root_joint to floating",
                 changed[0],
@@ -151,13 +191,24 @@ class SimulatedRobot(Simulated):
 
     def warning(self, now: float) -> str | None:
         """Return a warning if the effort command is stale."""
-        return "no effort command: effort is zero" if self.robot.stale(now) else None
+        return NO_COMMAND if self.robot.stale(now) else None
 
     def values(self) -> dict[str, Any]:
         """Return the names of the solvers."""
         robot = self.robot
-        solvers = {"step": robot.step, "forward dynamics": robot.forward_dynamics}
+        solvers = {"step": robot.step}
+        if robot.forward_dynamics is not None:
+            solvers["forward dynamics"] = robot.forward_dynamics
         return {key: getattr(x, "name", x) for key, x in solvers.items()}
+
+
+def _urdf(node: RobotNode) -> str:
+    """Return the URDF of the node's parameters; empty for MJCF, and for the topic's."""
+    text, file = node.value("robot_description"), node.value("robot_description_file")
+    if not text and not file:
+        return ""
+    settings = {name: node.value(name) for name in READING}
+    return urdf_with(settings, StringIO(text) if text else file)
 
 
 def refuse_options(node: RobotNode, slots: Sequence[str], reason: str) -> None:
@@ -166,6 +217,27 @@ def refuse_options(node: RobotNode, slots: Sequence[str], reason: str) -> None:
         for option in node.options(slot):
             name = f"{slot}.options.{option}"
             raise dyn.SettingError(f"{name} has no effect: {reason}", name)
+
+
+def idle_contacts(node: RobotNode) -> list[str]:
+    """Return the parameters of contacts, options aside, with other values."""
+    return [
+        name
+        for name, spec in node.specs.items()
+        if name.startswith("contact.")
+        and name != "contact.enabled"
+        and ".options." not in name
+        and node.value(name) != spec.default
+    ]
+
+
+def _forward_dynamics(node: RobotNode, model: dyn.Model) -> Any:
+    """Return the solver; None where it is not set: the Simulator takes what serves."""
+    if node.value("forward_dynamics.plugin_name"):
+        return node.solver("forward_dynamics")
+    options = node.options("forward_dynamics")
+    name = "aba_loops" if model.loops else "aba"
+    return dyn.solver(name).with_options(**options) if options else None
 
 
 def is_set(name: str, values: Sequence[float], joints: Sequence[str]) -> bool:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,14 +19,22 @@ from std_msgs.msg import Float64MultiArray, String
 from std_srvs.srv import SetBool, Trigger
 
 import dyn_core as dyn
+from dyn_core.simulation.pacing import Pace
 from ros_nodes import _runtime
-from ros_nodes._node import ERROR, OK, WARN, RobotNode
+from ros_nodes._diagnostics import ERROR, OK, WARN
+from ros_nodes._node import LATCHED, RobotNode
 from ros_nodes.chain_simulation import SimulatedChain
 from ros_nodes.contact_simulation import SimulatedContacts
-from ros_nodes.simulated import Simulated, SimulatedRobot
+from ros_nodes.payload import serve_payload
+from ros_nodes.simulated import NO_COMMAND, Simulated, SimulatedRobot
+from ros_nodes.simulator_commands import LATEST, CommandInput
 from ros_nodes.simulator_parameters import SIMULATOR
+from ros_nodes.simulator_status import Notices, pace_values, pace_warnings
 
-COMMANDS = "effort_controller/commands"
+NO_CLOCK = (
+    "use_sim_time is set and no /clock comes: stamps are zero; set publish_clock, or"
+    " start the source of /clock"
+)
 
 
 class SimulatorNode(RobotNode):
@@ -37,8 +44,11 @@ class SimulatorNode(RobotNode):
     """
 
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__("simulator", SIMULATOR, **kwargs)
         self.robot: Any = None  # the plant, once configured
+        super().__init__("simulator", SIMULATOR, **kwargs)
+        log = self.get_logger()
+        self.notices = Notices(log.warning, log.info)
+        self.recent_warnings: dict[str, str] = {}  # of the last status
 
     def build(self) -> None:
         """Build the robot, the step, publishers, services and the timer."""
@@ -50,21 +60,36 @@ class SimulatorNode(RobotNode):
             kind = SimulatedContacts
         self.simulated: Simulated = kind(self, self.period)
         self.robot, self.writer = self.simulated.robot, self.simulated.writer
-        self.joints, self.effort_indices = (
-            list(self.simulated.joints),
-            self.simulated.effort_indices,
-        )
+        self.joints = list(self.simulated.joints)
         self.robot.counters = self.counters
         self.has_multi_dof = bool(self.simulated.joint_motions())
         self._communicate()
         self.model = self.simulated.model
         self.message = JointState(name=self.writer.names)
         self.message.header.frame_id = self.value("frame_id")
-        self.round_trips: deque[float] = deque(maxlen=2000)
-        self.cycles = self.missed = self.answered = 0
-        self.published: float | None = None
+        # Who follows /clock has no other time: nothing is caught up, nothing skipped.
+        most = 0 if self.value("publish_clock") else self.value("max_catch_up")
+        self.pace = Pace(self.period, most)
         self.fault = ""  # reason of the last failed step
-        self.elapsed = 0.0  # simulated time, monotonic across resets [s]
+        self.steps = 0  # simulated periods, monotonic across resets
+
+    @property
+    def elapsed(self) -> float:
+        """Simulated time, monotonic across resets [s]."""
+        return self.steps * self.period
+
+    def stamp(self) -> Any:
+        """Return the time of a message's header: simulated where that is published."""
+        stamp = super().stamp()
+        if self.model is not None and self.value_of_clock:
+            stamp.sec, stamp.nanosec = divmod(round(self.elapsed * 1e9), 10**9)
+        return stamp
+
+    def ros_time(self) -> float:
+        """Return the time of stamps [s]: simulated where that is published."""
+        if self.value_of_clock:
+            return self.elapsed
+        return float(self.get_clock().now().nanoseconds * 1e-9)
 
     def waits_for_robot(self) -> bool:
         """Whether there is neither a chain nor a robot, and the topic may bring one."""
@@ -96,11 +121,10 @@ class SimulatorNode(RobotNode):
         if self.value("publish_clock"):
             self.clock = keep(self.create_publisher(Clock, "/clock", 1))
         latest = QoSProfile(depth=1)
-        keep(
-            self.create_subscription(
-                Float64MultiArray, COMMANDS, self._on_command, latest
-            )
-        )
+        self.commands = CommandInput(self, self.simulated, self.ros_time)
+        self._publish_description()
+        if self.simulated.carries_payload:
+            serve_payload(self, self.robot)
         if self.simulated.accepts_state:
             keep(
                 self.create_subscription(JointState, "~/state", self._on_state, latest)
@@ -108,7 +132,7 @@ class SimulatorNode(RobotNode):
         if getattr(self.robot, "prescribed", ()):
             keep(
                 self.create_subscription(
-                    Float64MultiArray, "~/accelerations", self._on_accelerations, latest
+                    Float64MultiArray, "~/accelerations", self._on_accelerations, LATEST
                 )
             )
         keep(self.create_service(Trigger, "~/reset", self._on_reset))
@@ -116,45 +140,26 @@ class SimulatorNode(RobotNode):
         keep(self.create_service(Trigger, "~/step", self._on_step))
         self.every(self.period, self._cycle)
 
+    def _publish_description(self) -> None:
+        """Publish the URDF of the parameters, for tools that need it."""
+        urdf = self.simulated.description
+        if urdf and self.value("publish_description"):
+            topic = self.create_publisher(String, "robot_description", LATCHED)
+            self.keep(topic).publish(String(data=urdf))
+
     def activated(self) -> None:
         """Start counting missed cycles."""
-        self.due = time.monotonic() + self.period
-
-    def _on_command(self, message: Float64MultiArray) -> None:
-        """Accept an effort command; the first one after a state ends its round trip."""
-        if not self.active or self.robot is None:
-            return
-        now = time.monotonic()
-        data = np.asarray(message.data, float)
-        if data.shape != self.effort_indices.shape:
-            names = ", ".join(self.joints)
-            self.refuse("command of wrong size", f"{data.size} efforts for {names}")
-            return
-        tau = np.zeros_like(self.robot.tau)
-        tau[self.effort_indices] = data
-        try:
-            self.robot.command(now, tau)
-        except dyn.DynError as error:
-            self.counters["command not finite"] -= 1
-            self.refuse("command not finite", str(error))
-            return
-        if self.published is not None:
-            self.round_trips.append(now - self.published)
-            self.answered += 1
-            self.published = None
+        self.pace.restart()
+        self.commands.restart()
 
     def _cycle(self) -> None:
-        """Advance by one period and publish."""
+        """Advance by the periods that are due, and publish."""
         if not self.active or self.robot is None:
             return
         now = time.monotonic()
-        late = int((now - self.due) / self.period)
-        if late > 0:
-            self.missed += late
-        self.due += self.period * (1 + max(late, 0))
-        self.cycles += 1
+        self.commands.check_gap(now)
         try:
-            self._move(now)
+            self._catch_up(now)
         except dyn.DynError as error:
             self.get_logger().error(
                 f"step failed, paused at the last good state: {error}"
@@ -162,28 +167,38 @@ class SimulatorNode(RobotNode):
             self.diagnose()
         self._publish()
 
+    def _catch_up(self, now: float) -> None:
+        """Advance by one period, and by missed ones while a period lasts."""
+        if self.robot.paused:
+            self.pace.restart()
+            return
+        for k in range(self.pace.owed(now)):
+            if k and time.monotonic() - now > self.period:
+                break
+            self._move(now)
+            self.pace.moved()
+
     def _move(self, now: float) -> None:
-        """Advance by one period, unless paused."""
+        """Advance by one period, unless paused; efforts are as old as they are now."""
+        paused = self.robot.paused
         try:
-            self.robot.advance(now)
+            self.robot.advance(self.elapsed, now)
         except dyn.DynError as error:
             self.fault = f": {error}"
             raise
-        self.elapsed += 0.0 if self.robot.paused else self.period
+        self.steps += not paused
 
     def _publish(self) -> None:
         """Publish the state, and simulated time if enabled."""
         robot, message = self.robot, self.message
         joints = self.writer.write(robot.q, robot.qd, robot.effort)
-        stamp = self.get_clock().now().to_msg()
+        stamp = self.stamp()
         if self.value_of_clock:
-            stamp.sec = int(self.elapsed)
-            stamp.nanosec = int((self.elapsed - int(self.elapsed)) * 1e9)
             self.clock.publish(Clock(clock=stamp))
         message.header.stamp = stamp
         message.position, message.velocity = joints.position, joints.velocity
         message.effort = joints.effort
-        self.published = time.monotonic()
+        self.commands.published = time.monotonic()
         self.states.publish(message)
         if self.has_multi_dof:
             self.poses.publish(self._joint_motions_message(stamp))
@@ -252,18 +267,32 @@ class SimulatorNode(RobotNode):
         except dyn.DynError as error:
             self.refuse("state refused", str(error))
 
+    def warnings(self) -> dict[str, str]:
+        """Return what is odd, in sentences by kind."""
+        share = self.value("warning_share")
+        plant = self.simulated.warning(time.monotonic())
+        sim_time = self.get_parameter("use_sim_time").value
+        unset = sim_time and not self.get_clock().now().nanoseconds
+        return {
+            **({} if plant is None else {plant.partition(":")[0]: plant}),
+            **self.commands.warnings(share),
+            **pace_warnings(self.pace, self.value("warning_real_time_factor"), share),
+            **({"no /clock": NO_CLOCK} if unset and not self.value_of_clock else {}),
+        }
+
     def status(self) -> tuple[bytes, str, dict[str, Any]]:
         """Return level, message and values for /diagnostics."""
         robot = self.robot
+        warnings = self.recent_warnings = self.warnings()
         if self.counters["step failed"]:
             level = ERROR
             message = f"a step failed: paused at the last good state{self.fault}"
         elif robot.paused:
             level, message = WARN, "paused"
         else:
-            warning = self.simulated.warning(time.monotonic())
-            level, message = (OK, "running") if warning is None else (WARN, warning)
-        trips = np.array(self.round_trips) if self.round_trips else np.array([np.nan])
+            level = WARN if warnings else OK
+            message = "; ".join(warnings.values()) or "running"
+        payload = getattr(getattr(robot, "carried", None), "payload", None)
         return (
             level,
             message,
@@ -271,13 +300,21 @@ class SimulatorNode(RobotNode):
                 **self.simulated.values(),
                 "engine": robot.program.engine,
                 "rate [Hz]": self.value("update_rate"),
-                "cycles": self.cycles,
-                "missed cycles": self.missed,
-                "answered": self.answered,
-                "round trip p50 [us]": f"{np.percentile(trips, 50) * 1e6:.0f}",
-                "round trip p99 [us]": f"{np.percentile(trips, 99) * 1e6:.0f}",
+                **pace_values(self.pace),
+                "payload [kg]": 0.0 if payload is None else payload.mass,
+                **self.commands.values(),
             },
         )
+
+    def diagnose(self) -> None:
+        """Publish diagnostics; log what begins and what ends."""
+        super().diagnose()
+        if self.model is None:
+            return
+        warnings = dict(self.recent_warnings) if self.active else {}
+        if not self.commands.count:  # before the first command nothing is wrong
+            warnings.pop(NO_COMMAND.partition(":")[0], None)
+        self.notices.update(warnings)
 
 
 def main(args: Sequence[str] | None = None) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dyn_core.validation import Field, ListOf, Name, Quantity, Switch, Whole, numbers
 from ros_nodes.parameters import ROBOT
+from ros_nodes.payload_parameters import PAYLOAD
 
 NO_TURN = [0.0, 0.0, 0.0, 1.0]
 AS_TOUCHED = -1.0  # of contact.mu
@@ -11,13 +12,15 @@ _FILE = Name(what="a path, a shipped name, or empty")
 
 SIMULATOR = (
     *ROBOT,
+    *PAYLOAD,
     Field("chain_file", _FILE, "planar chain instead of a robot: its YAML, or a shipped"
           " chain", "", ""),
-    Field("root_joint", Name(("fixed", "floating")), "joint of the root link to the"
-          " world", "", "fixed"),
+    Field("root_joint", Name(("declared", "fixed", "floating")), "joint of the root"
+          " link to the world; declared: as the source says, fixed for a URDF", "",
+          "declared"),
     Field("step.plugin_name", Name(), "solver of STEP", "", "semi_implicit_euler"),
-    Field("forward_dynamics.plugin_name", Name(), "solver of FORWARD_DYNAMICS", "",
-          "aba"),
+    Field("forward_dynamics.plugin_name", Name(), "solver of FORWARD_DYNAMICS; empty:"
+          " aba, for a robot with loops aba_loops", "", ""),
     Field("update_rate", Whole(1, 10000), "cycle rate", "Hz", 500),
     Field("substeps", Whole(1, 1000), "integration steps per cycle", "", 1),
     Field("initial_positions", numbers(), "initial positions of the listed joints; a"
@@ -33,10 +36,24 @@ SIMULATOR = (
     Field("limit_stops", Switch(), "whether position limits are spring-damper stops",
           "", True),
     Field("command_timeout", Quantity(1e-4, 10.0), "age after which an effort command"
-          " is replaced by zero", "s", 0.1),
-    Field("publish_clock", Switch(), "whether simulated time is published on /clock",
-          "", False),
-    Field("frame_id", Name(), "header.frame_id of joint_states", "", "base_link"),
+          " is replaced by zero, or its stamp refused", "s", 0.1),
+    Field("max_catch_up", Whole(0, 1000), "missed cycles that are caught up; what is"
+          " beyond is lost, and simulated time lags; with publish_clock all are", "",
+          5),
+    Field("warning_real_time_factor", Quantity(0.0, 1.0), "real-time factor of the last"
+          " 2 s below which /diagnostics warns", "", 0.95, structure=False),
+    Field("warning_share", Quantity(0.0, 1.0), "share of missed cycles in the last 2 s,"
+          " or of the last 500 commands that are limited, above which /diagnostics"
+          " warns", "", 0.1, structure=False),
+    Field("robot_compensates_gravity", Switch(), "whether the robot carries its own"
+          " weight and payload, so that commands are without it; joint_states have all"
+          " of the effort", "", False),
+    Field("publish_clock", Switch(), "whether simulated time is published on /clock;"
+          " stamps are then of it", "", False),
+    Field("publish_description", Switch(), "whether the URDF of the parameters is"
+          " published on robot_description", "", True),
+    Field("frame_id", Name(what="a frame, or empty"), "header.frame_id of joint_states,"
+          " which belong to no frame", "", ""),
     Field("initial_root_position", numbers(3), "initial position of a floating root: x,"
           " y, z", "m", [0.0, 0.0, 0.0]),
     Field("initial_root_orientation", numbers(4), "initial orientation of a floating"

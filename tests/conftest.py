@@ -1,12 +1,15 @@
 """How the suite is run (workers, --full, markers), and the robots that all tests share."""
 
+import gc
 import os
+import zlib
 from pathlib import Path
 
 import pytest
 
 import dyn_core as dyn
 from dyn_core import robots
+from dyn_core.engines import ENGINES
 
 FOLDER = Path(__file__).parent
 MOST_WORKERS = 4
@@ -14,7 +17,7 @@ MOST_WORKERS = 4
 # The quick choice: something of every folder, where little is compiled.
 QUICK = (
     "spatial", "model/test_any_file.py", "model/test_follower_limits.py",
-    "model/test_model.py", "model/test_springs.py", "model/test_urdf.py",
+    "model/test_model.py", "model/test_sources.py", "model/test_springs.py", "model/test_urdf.py",
     "engines/test_any_array.py", "engines/test_entry.py", "engines/test_functions.py",
     "solvers/test_identities.py", "contact/test_cases.py", "contact/test_robots.py",
     "planar/test_files.py", "planar/test_states.py", "oracles/test_kim_derivatives.py",
@@ -29,6 +32,8 @@ NOT_QUICK = (
     "test_blocks_of_python_run", "test_standard_deviations",
     "base_parameters[quadruped", "base_parameters[every_joint",
 )  # fmt: skip
+# Folders whose tests take one engine in turn; all with --full.
+TURNS = ("contact/", "model/", "oracles/", "planar/")
 
 
 def pytest_addoption(parser):
@@ -67,6 +72,29 @@ def _is_quick(item):
     )
 
 
+def _other_turns(items):
+    """Return the tests whose like on another engine has its turn.
+
+    Of a test that is parametrised by the engine, one engine each, in a seeded rotation
+    over its other parameters. Tests of the engines themselves run on all.
+    """
+    likes = {}
+    for item in items:
+        if item.path.is_relative_to(FOLDER):
+            engine = getattr(getattr(item, "callspec", None), "params", {}).get(
+                "engine"
+            )
+            place = item.path.relative_to(FOLDER).as_posix()
+            if engine in ENGINES and place.startswith(TURNS):
+                name = item.nodeid.replace(engine, "")
+                likes.setdefault(name, []).append(item)
+    others = []
+    for name, alike in likes.items():
+        others += alike
+        others.remove(alike[zlib.crc32(name.encode()) % len(alike)])
+    return others
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(config, items):
     """Mark the quick choice, leave out what needs --full, begin with tests over DDS.
@@ -77,12 +105,20 @@ def pytest_collection_modifyitems(config, items):
     """
     if not config.getoption("--full"):
         left_out = [item for item in items if item.get_closest_marker("full")]
+        left_out += _other_turns([item for item in items if item not in left_out])
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in left_out]
+        away = set(map(id, left_out))
+        items[:] = [item for item in items if id(item) not in away]
     for item in items:
         if _is_quick(item):
             item.add_marker("quick")
     items.sort(key=lambda item: item.get_closest_marker("ros") is None)
+
+
+def pytest_collection_finish(session):
+    """Look for cycles seldom: tracing makes many objects, and collecting keeps many."""
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -115,5 +151,4 @@ def shipped():
 
 def load(name):
     """Load a shipped robot as its header says it is used."""
-    root = "floating" if name == "quadruped" else "fixed"
-    return dyn.load_urdf(robots.path(name), root_joint=root)
+    return dyn.load(name)

@@ -228,10 +228,12 @@ def chosen(paths):
             if not paths or name.startswith(tuple(paths)):
                 every[name] = mutants_of(name, path.read_text("utf-8"))
     if paths:
-        return [m for found in every.values() for m in found]
-    inside = [m for n, found in every.items() if n.startswith(ALL_OF) for m in found]
+        return [m for mutants in every.values() for m in mutants]
+    inside = [
+        m for n, mutants in every.items() if n.startswith(ALL_OF) for m in mutants
+    ]
     outside = [
-        m for n, found in every.items() if not n.startswith(ALL_OF) for m in found
+        m for n, mutants in every.items() if not n.startswith(ALL_OF) for m in mutants
     ]
     return inside + random.Random(SEED).sample(outside, ELSEWHERE)
 
@@ -316,8 +318,8 @@ class Tests:
             ranks[test.split("::")[0]].append(test)
         order = [
             (rank, self.times[test], test)
-            for found in ranks.values()
-            for rank, test in enumerate(found)
+            for ranked in ranks.values()
+            for rank, test in enumerate(ranked)
         ]
         kept, total = [], 0.0
         for _, seconds, test in sorted(order):
@@ -401,7 +403,7 @@ def tested(folder, tests, limit):
 def run_one(folder, mutant, tests):
     """Return the result of one mutant as a mapping."""
     wanted, seconds = tests.of(mutant)
-    begun = time.perf_counter()
+    start = time.perf_counter()
     target = folder / mutant.path
     text, times = target.read_text("utf-8"), target.stat()
     if hashlib.sha256(text.encode()).hexdigest()[:12] != mutant.digest:
@@ -421,7 +423,7 @@ def run_one(folder, mutant, tests):
         shutil.rmtree(folder / "kernels", ignore_errors=True)
     else:
         state = "no tests"
-    took = round(time.perf_counter() - begun, 1)
+    took = round(time.perf_counter() - start, 1)
     return {"key": mutant.key, "state": state, "tests": len(wanted), "took": took}
 
 
@@ -453,13 +455,13 @@ def work(mutants, tests, share):
 def results():
     """Return the last result of each mutant that the files of today have."""
     lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
-    found = {entry["key"]: entry for entry in map(json.loads, lines)}
+    entries = {entry["key"]: entry for entry in map(json.loads, lines)}
     today = {}
-    for name in {entry["path"] for entry in found.values()}:
+    for name in {entry["path"] for entry in entries.values()}:
         path = ROOT / name
         data = path.read_bytes() if path.exists() else b""
         today[name] = hashlib.sha256(data).hexdigest()[:12]
-    return {k: x for k, x in found.items() if x["digest"] == today[x["path"]]}
+    return {k: x for k, x in entries.items() if x["digest"] == today[x["path"]]}
 
 
 def report():

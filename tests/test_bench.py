@@ -2,13 +2,14 @@
 
 from collections import Counter
 from importlib.metadata import PackageNotFoundError
+from importlib.util import find_spec
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.bench import contact, contact_peers, measure, timing
+from dyn_core.bench import contact, contact_peers, loading, measure, timing
 from dyn_core.bench.cases import STATES, named
 from dyn_core.bench.explain import origins
 from dyn_core.bench.measure import count_flops
@@ -20,6 +21,7 @@ from dyn_core.tasks import planar_task
 from dyn_plugins.planar._bench import peers as planar_peers
 from dyn_plugins.planar._bench import tables as planar
 
+XACRO = "http://www.ros.org/wiki/xacro"
 NATIVE = pytest.mark.skipif(bool(compiler.missing()), reason=compiler.missing())
 
 
@@ -46,13 +48,13 @@ def test_every_operation_has_an_origin(shipped):
     """The shares add up to the Graph that is run, for each line and function."""
     for name, robot in (("rnea", "arm7"), ("aba", "quadruped")):
         program = dyn.solver(name).build(shipped[robot], engine="graph")
-        found = origins(program.function, sum(port.size for port in program.inputs))
+        breakdown = origins(program.function, sum(port.size for port in program.inputs))
         kinds = Counter(node.op for node in program.graph.nodes)
-        for op, n in found.kinds.items():
+        for op, n in breakdown.kinds.items():
             assert kinds[op] == n
-        assert found.flops == count_flops(program.graph)
-        assert sum(found.lines.values()) == pytest.approx(found.cost)
-        assert not [place for place in found.functions if place.startswith("?")]
+        assert breakdown.flops == count_flops(program.graph)
+        assert sum(breakdown.lines.values()) == pytest.approx(breakdown.cost)
+        assert not [place for place in breakdown.functions if place.startswith("?")]
 
 
 @NATIVE
@@ -72,6 +74,27 @@ def test_bench_prints_a_table(capsys):
     assert "no benchmark of 'nothing'; known: rnea" in capsys.readouterr().err
     assert main(["bench", "--peers", "nobody"]) == 1
     assert "no peer 'nobody'; known: pinocchio" in capsys.readouterr().err
+
+
+def test_bench_measures_loading(capsys, monkeypatch, tmp_path):
+    """Robots, also those that need packages and xacro arguments, and what grows."""
+    monkeypatch.setattr(loading, "SIZES", (4,))
+    monkeypatch.setattr(loading, "REPEATS", 1)
+    assert main(["bench", "--loading", "--robot", "two_link", "--markdown"]) == 0
+    said = capsys.readouterr().out
+    assert "| two_link | 3 | " in said and "| chain of equal links | 4 | " in said
+    for children, bodies in ((1, (0, 0, 1, 2)), (3, (0, 0, 0, 0))):
+        model = dyn.load(loading.grown(4, children))
+        assert model.parent == bodies and not model.warnings
+    folder = tmp_path / "arm_pkg"
+    folder.mkdir()
+    text = loading.grown(3).replace("<robot", f'<robot xmlns:xacro="{XACRO}"')
+    text = text.replace("<link", '<xacro:arg name="mass" default="1"/><link', 1)
+    (folder / "a.urdf.xacro").write_text(text, encoding="utf-8")
+    robot = named("package://arm_pkg/a.urdf.xacro", False, (), [str(folder)],
+                  {"mass": "2"})  # fmt: skip
+    if find_spec("xacro"):
+        assert robot.model.nb == 2
 
 
 @NATIVE
@@ -130,8 +153,12 @@ def test_bench_of_planar_systems_prints_its_tables(hurried, capsys, monkeypatch)
 
 
 @NATIVE
+@pytest.mark.full
 def test_bench_of_contacts_prints_its_tables(hurried, capsys, monkeypatch):
-    """Steps of a quadruped, solvers x problems; a missing peer is said and left out."""
+    """Steps of a quadruped, solvers x problems; a missing peer is said and left out.
+
+    With --full only: 7 s, most of it compiling.
+    """
     monkeypatch.setattr(contact, "version", lambda name: None)
     assert main(["bench", "--contact"]) == 0
     said, progress = capsys.readouterr()
@@ -204,9 +231,9 @@ def test_peers_hold_the_same_quadruped():
     states = contact.standing(step, robot.model, 4, 400)
     impulse = step(*states[:3], states.dt, states.warm)[2].reshape(4, 4, 3)
     if planar.version("mujoco"):
-        found = contact_peers.mujoco(robot, states, 20)
-        assert found.contacts == 4
-        assert found.call > 0 and found.rate > 0
+        measured = contact_peers.mujoco(robot, states, 20)
+        assert measured.contacts == 4
+        assert measured.call > 0 and measured.rate > 0
         model = contact_peers.mujoco_model(robot, 1.0, states.dt)
         np.testing.assert_allclose(model.body_mass.sum(), robot.model.mass)
     pinocchio = pytest.importorskip("pinocchio", reason="pin is not installed")

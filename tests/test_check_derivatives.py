@@ -9,14 +9,22 @@ from dyn_core.testing import derivative_check, random_model
 
 
 @pytest.mark.parametrize(
-    "arguments", [["arm7"], ["every_joint"], ["quadruped", "--root-joint", "floating"]]
+    "arguments",
+    [
+        ["planar3", "--engine", "native"],
+        ["planar3", "--root-joint", "floating"],
+        *(
+            pytest.param([name], marks=pytest.mark.full)
+            for name in ("arm7", "every_joint", "quadruped")
+        ),
+    ],
 )
 def test_shipped_robots_pass(arguments, capsys):
-    """A line for each joint, a verdict, status 0."""
+    """A line for each joint, a verdict, status 0; large robots with --full."""
     assert cli.main(["check-derivatives", *arguments, "--states", "1"]) == 0
     out = capsys.readouterr().out
-    root = "floating" if "floating" in arguments else "fixed"
-    model = dyn.load_urdf(robots.path(arguments[0]), root_joint=root)
+    root = "floating" if "floating" in arguments else None
+    model = dyn.load(arguments[0], root_joint=root)
     for name in model.joint_names:
         assert f"  {name} " in out
     assert "ok: largest error" in out
@@ -60,10 +68,12 @@ def test_a_wrong_derivative_is_found(monkeypatch, capsys):
     assert "FAIL: derivatives disagree at joint2 (allowed" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("seed", [2, pytest.param(5, marks=pytest.mark.full)])
-def test_random_robots_pass(seed):
-    """Couplings and joints of every kind; a second robot with --full."""
-    model = random_model(seed, size=5)
+@pytest.mark.parametrize(
+    ("seed", "size"), [(2, 3), pytest.param(5, 5, marks=pytest.mark.full)]
+)
+def test_random_robots_pass(seed, size):
+    """Couplings and joints of several kinds; a larger robot with --full."""
+    model = random_model(seed, size=size)
     errors = derivative_check.examine(model, 1, seed)
     assert list(errors) == list(model.joint_names)
     assert max(max(row.values()) for row in errors.values()) < 1e-9

@@ -21,10 +21,10 @@ def test_info_shows_the_robot(capsys):
     """Joints, limits, masses, total inertia, warnings."""
     assert cli.main(["info", "every_joint"]) == 0
     out = capsys.readouterr().out
-    for words in ("shoulder", "revolute", "finger_a_joint", "-0.5 shoulder + 0.1",
+    for phrase in ("shoulder", "revolute", "finger_a_joint", "-0.5 shoulder + 0.1",
                   "spherical", "mass 8.47 kg", "principal moments", "every_joint.dyn.yaml",
                   "warning: joint 'turn' has no effort limit"):  # fmt: skip
-        assert words in out, words
+        assert phrase in out, phrase
 
 
 def test_info_shows_loops(shipped):
@@ -77,11 +77,11 @@ def test_help_of_a_solver_is_its_help_page(capsys):
     assert cli.main(["help", "semi_implicit_euler"]) == 0
     out = capsys.readouterr().out
     assert out.strip() == dyn.solver("semi_implicit_euler").__doc__
-    for words in ("qd_next = qd + dt qdd", "Problem step: state after a step",
+    for phrase in ("qd_next = qd + dt qdd", "Problem step: state after a step",
                   "rad/s | m/s  joint velocities", "forward_dynamics='aba'",
                   "limit_stops=False", "matrices='dense'", "Source: ",
                   "Offered by: dyn_ros (dyn_plugins.steps.integration)"):  # fmt: skip
-        assert words in out, words
+        assert phrase in out, phrase
 
 
 def test_help_of_problems_commands_and_unknown_names(capsys):
@@ -140,9 +140,9 @@ BAD_ROBOTS = {  # arguments, what is said
 @pytest.mark.parametrize("case", BAD_ROBOTS)
 def test_wrong_arguments_are_refused_in_words(capsys, case):
     """One line and status 1, whatever the command."""
-    arguments, words = BAD_ROBOTS[case]
+    arguments, message = BAD_ROBOTS[case]
     assert cli.main(arguments) == 1
-    assert words in capsys.readouterr().err.splitlines()[-1]
+    assert message in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_a_robot_without_joints_is_refused_by_the_demo(tmp_path, capsys):
@@ -182,7 +182,42 @@ def test_an_interrupt_is_no_traceback(monkeypatch, capsys):
     assert capsys.readouterr().err == "dyn: interrupted\n"
 
 
-@pytest.mark.parametrize("robot", ["arm7", "planar3"])
+def test_up_gives_the_nodes_what_load_takes(tmp_path, monkeypatch, capsys):
+    """A package, its search path and arguments; a path becomes absolute."""
+    (tmp_path / "p").mkdir()
+    path = tmp_path / "p" / "r.urdf"
+    path.write_text(robots.path("two_link").read_text())
+    started = []
+
+    class Ended(Exception):
+        pass
+
+    def processes(nodes, params, environment, robot, more):
+        started.append((robot, more))
+        raise Ended
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("ros_nodes.commands.Processes", processes)
+    monkeypatch.setattr("ros_nodes.commands.ros_fault", lambda: None)
+    search = ["--package-path", ".", "--xacro-argument", "a:=1"]
+    for robot, options, wanted in (
+        ("package://p/r.urdf", search, "package://p/r.urdf"),
+        ("p/r.urdf", [], str(path)), ("quadruped", [], "quadruped"),
+    ):  # fmt: skip
+        with pytest.raises(Ended):
+            cli.main(["up", "simulator", "--robot", robot, *options])
+        assert started[-1][0] == wanted
+    arguments = [f'package_paths:=["{tmp_path}"]', 'xacro_arguments:=["a=1"]']
+    assert started[0][1] == {"simulator": ["-p", arguments[0], "-p", arguments[1]]}
+    assert cli.main(["up", "simulator", "--robot", "package://q/r.urdf", *search]) == 1
+    assert "searched: package_paths" in capsys.readouterr().err
+    assert cli.main(["up", "chain", *search]) == 1
+    assert "change nothing for a chain" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "robot", ["planar3", pytest.param("arm7", marks=pytest.mark.full)]
+)
 def test_demo_in_one_process(tmp_path, robot):
     """Errors below 0.01, solver names, a picture, status 0; the swap shows."""
     picture = tmp_path / "demo.png"
@@ -212,14 +247,14 @@ def test_demo_without_rclpy_says_so(tmp_path):
 
 
 @pytest.mark.ros
-def test_demo_over_ros(tmp_path):
+def test_demo_over_ros():
     """Two processes: errors, rate, latency, missed cycles, solver names, status 0."""
     pytest.importorskip("rclpy", reason="rclpy is not installed (extra ros)")
-    done = _run("demo", "--duration", "2", "--plot", str(tmp_path / "demo.png"))
+    done = _run("demo", "--duration", "1", "--plot", "")
     assert done.returncode == 0, done.stdout + done.stderr
-    for words in ("two processes over ROS 2", "state to effort: p50", "cycles missed",
+    for phrase in ("two processes over ROS 2", "state to effort: p50", "cycles missed",
                   "solvers: aba, semi_implicit_euler, rnea", "exit statuses: [0, 0]"):  # fmt: skip
-        assert words in done.stdout, words
+        assert phrase in done.stdout, phrase
     lines = [x for x in done.stdout.splitlines() if x.startswith("  joint")]
     assert len(lines) == 7
     assert max(float(x.split()[1]) for x in lines) < 0.15  # a machine that is busy

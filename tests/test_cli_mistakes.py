@@ -2,17 +2,21 @@
 
 import argparse
 import io
+import json
 import os
 import sys
 
+import numpy as np
 import pytest
 
 from dyn_core import cli, robots
 from dyn_core.bench import measure
+from ros_nodes import demo
 
 # Each command with arguments that are right, BAD where a mistake is put.
 COMMANDS = {
-    "info": [["BAD"], ["BAD", "--strict"], ["two_link", "--root-joint", "BAD"]],
+    "info": [["BAD"], ["BAD", "--strict"], ["two_link", "--root-joint", "BAD"],
+             ["two_link", "--package-path", "BAD"], ["two_link", "--xacro-argument", "BAD"]],
     "help": [["BAD"]],
     "plugins": [["--problem", "BAD"], ["BAD"]],
     "count": [["BAD", "two_link"], ["rnea", "BAD"]],
@@ -34,6 +38,22 @@ COMMANDS = {
              ["--one-process", "--plot", "", "--duration", "BAD"],
              ["--one-process", "--plot", "", "--rate", "BAD"]],
     "up": [["BAD"], ["simulator", "--params", "BAD"], ["simulator", "--robot", "BAD"]],
+    "feed-forward": [["BAD", "--robot", "two_link"], ["move.json", "--robot", "BAD"],
+                     ["move.json", "--robot", "two_link", "--hold", "BAD"],
+                     ["move.json", "--robot", "two_link", "--inverse-dynamics", "BAD"],
+                     ["move.json", "--robot", "two_link", "--period", "BAD"],
+                     ["move.json", "--robot", "two_link", "-o", "folder"]],
+    "param": [["BAD"], ["get", "BAD", "mode"], ["list", "/simulator", "--timeout", "BAD"],
+              ["set", "/simulator", "mode"]],
+    "lifecycle": [["BAD"], ["get", "BAD"], ["set", "/simulator"]],
+    "record": [["-o", "BAD"], ["-o", "new", "--topics", "BAD"], ["-o", "new", "--duration", "BAD"]],
+    "evaluate": [["BAD", "--robot", "two_link"],
+                 ["run.npz", "--robot", "two_link", "--cutoff", "BAD"],
+                 ["run.npz", "--robot", "two_link", "--lock", "BAD"],
+                 ["run.npz", "--robot", "two_link", "--parameters", "BAD"],
+                 ["run.npz", "--robot", "two_link", "--identify", "missing/BAD"]],
+    "check-node": [["--only", "BAD"], ["--seed", "BAD"]],
+    "plot": [["BAD"], ["run.npz", "-o", "BAD"]],
 }  # fmt: skip
 MISTAKES = ("missing.urdf", "folder", "binary.urdf", "empty.urdf", "words.yaml", "tow_link",
             "", "-1", "nan", "two\nlines")  # fmt: skip
@@ -54,6 +74,13 @@ def files(tmp_path, monkeypatch):
     monkeypatch.setattr(measure, "peak", measured)
     monkeypatch.setattr("ros_nodes.commands.Processes", measured)
     monkeypatch.setattr("ros_nodes.commands.ros_fault", lambda: None)
+    # No node is asked: the tools stop where ROS would begin.
+    monkeypatch.setattr("ros_nodes.tools.commands.ros_fault", lambda: "no ROS here")
+    point = {"positions": [0.1, 0.2], "time_from_start": {"sec": 1}}
+    message = {"joint_names": ["joint1", "joint2"], "points": [point]}
+    (tmp_path / "move.json").write_text(json.dumps(message))
+    t, rows = np.arange(300) / 100, np.zeros((300, 2))
+    np.savez(tmp_path / "run.npz", t=t, q=rows, qd=rows, tau=rows)
 
 
 def _status(arguments):
@@ -73,7 +100,10 @@ def _is_right(pattern, mistake):
             "empty.urdf",
             "words.yaml",
         )  # the node reads
-    if pattern[-2] == "--extras" and mistake == "empty.urdf":
+    if (pattern[-2], mistake) in (
+        ("--extras", "empty.urdf"),
+        ("--package-path", "folder"),
+    ):
         return True
     right = (
         "--params",
@@ -82,6 +112,7 @@ def _is_right(pattern, mistake):
         "--forward-dynamics",
         "--extras",
         "--peers",
+        "--parameters",
     )
     return mistake == "" and pattern[-2] in right
 
@@ -107,6 +138,65 @@ def test_a_mistake_is_answered_in_words(files, capsys, command):
             assert last.startswith("dyn") or mistake == "two\nlines", (arguments, said)
 
 
+IDLE = {  # arguments that change nothing beside others, what is said
+    "bench lock": (["bench", "--lock", "joint1"], "--lock needs --robot"),
+    "bench contact": (["bench", "--contact", "--solvers", "rnea"], "--solvers changes nothing beside --contact"),
+    "bench loading": (["bench", "--loading", "--solvers", "rnea"], "--solvers changes nothing beside --loading"),
+    "bench two": (["bench", "--loading", "--contact"], "--loading changes nothing beside --contact"),
+    "bench packages": (["bench", "--package-path", "."], "--package-path needs --robot"),
+    "bench chains": (["bench", "--contact", "--chains"], "--chains changes nothing"),
+    "explain top": (["explain", "rnea", "two_link", "--graph", "--top", "3"], "--top changes nothing beside --graph"),
+    "explain both": (["explain", "rnea", "two_link", "--graph", "--ir", "batch"], "not allowed with argument --graph"),
+    "explain ir": (["explain", "rnea", "two_link", "--ir", "batch", "--assembly", "batch"], "not allowed with argument --ir"),
+    "check-plugin": (["check-plugin", "task_step", "--robot", "two_link"], "--robot changes nothing: task_step is for task"),
+    "up": (["up", "simulator", "--params", "other.yaml"], "parameters of rviz; valid: sections for simulator, or"),
+    "verb": (["param", "lst"], "no verb of param is called 'lst'; did you mean 'list'"),
+    "topics": (["plot", "run.npz", "--commands", "x"], "change nothing; valid: a bag"),
+    "demo": (["demo", "--one-process", "--params", "other.yaml"], "valid: sections for simulator, computed_torque, or"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", IDLE)
+def test_arguments_that_change_nothing_are_refused(files, capsys, case):
+    """Beside others, in one line, before anything is begun; a file for other nodes."""
+    with open("other.yaml", "w", encoding="utf-8") as file:
+        file.write("rviz: {ros__parameters: {update_rate: 5}}")
+    arguments, message = IDLE[case]
+    assert _status(arguments) in (1, 2)
+    assert message in capsys.readouterr().err.splitlines()[-1]
+
+
+PARAMETERS = """
+simulator: {ros__parameters: {robot_description_file: two_link, update_rate: 100,
+    gravity: [0.0, 0.0, 0.0], joints: [joint1]}}
+computed_torque: {ros__parameters: {robot_description_file: two_link, publish_rate: 20.0,
+    gains: {joint1: {p: 900.0}}, state_timeout: 0.1}}
+"""
+
+
+def test_demo_says_what_it_does_not_use(files, monkeypatch, capsys):
+    """The robot of the file serves; what is not used in this run is named in one line."""
+    seen = {}
+
+    def outcome(model, waypoints, settings):
+        seen.update(settings, model=model.name)
+        return demo.Outcome(
+            model.joint_names, np.zeros(1), np.zeros((1, 2)), np.zeros((1, 2))
+        )
+
+    monkeypatch.setattr(demo, "_in_one_process", outcome)
+    with open("mine.yaml", "w", encoding="utf-8") as file:
+        file.write(PARAMETERS)
+    command = ["demo", "--plot", "", "--params", "mine.yaml"]
+    assert cli.main([*command, "--one-process"]) == 0
+    assert (seen["model"], seen["rate"]) == ("two_link", 100)
+    unused = "simulator: gravity, simulator: joints, computed_torque: publish_rate"
+    assert capsys.readouterr().err == f"dyn demo: not used: {unused}\n"
+    demo._warn_of_unused(seen["params"], alone=False)
+    unused = "simulator: joints, computed_torque: publish_rate"
+    assert capsys.readouterr().err == f"dyn demo: not used: {unused}\n"
+
+
 @pytest.fixture
 def stubbed(monkeypatch):
     """Return a function that lets every command run `action` instead of its own."""
@@ -125,7 +215,10 @@ def stubbed(monkeypatch):
 
 
 RIGHT = {"count": ["rnea", "two_link"], "explain": ["rnea", "two_link"], "info": ["two_link"],
-         "up": ["simulator"], "check-plugin": ["rnea"], "check-derivatives": ["two_link"]}  # fmt: skip
+         "up": ["simulator"], "check-plugin": ["rnea"], "check-derivatives": ["two_link"],
+         "param": ["list"], "lifecycle": ["get"], "record": ["-o", "new"], "plot": ["run.npz"],
+         "feed-forward": ["move.json", "--robot", "two_link"],
+         "evaluate": ["run.npz", "--robot", "two_link"]}  # fmt: skip
 
 
 def test_ctrl_c_in_every_command(stubbed, capsys):
@@ -161,8 +254,8 @@ def test_output_that_nobody_takes(stubbed, monkeypatch, capsys, stream, status, 
         with stream() as output, monkeypatch.context() as patch:
             patch.setattr(sys, "stdout", output)
             assert _status([command, *RIGHT.get(command, [])]) == status, command
-        words = capsys.readouterr().err
-        assert (words == "") if status == 0 else ("No space left" in words), words
+        printed = capsys.readouterr().err
+        assert (printed == "") if status == 0 else ("No space left" in printed), printed
 
 
 def test_without_standard_output(monkeypatch):

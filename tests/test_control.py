@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.control.controller import Controller, Rules
+from dyn_core.control import Controller, Rules
 from dyn_core.control.trajectory import Reference, make_trajectory
 from dyn_core.simulation.simulator import simulate
 
@@ -98,9 +98,9 @@ def test_silence_is_answered_by_zero_then_good_samples(arm):
     assert controller.counters["stale"] == 1
 
 
-def test_gravity_damping_is_bounded_in_time(arm):
-    """An arm without brakes is carried for stale_time, then let go."""
-    rules = Rules(state_timeout=0.05, on_stale="gravity_damping", stale_time=1.0)
+def test_a_ramp_is_bounded_in_time(arm):
+    """An arm without brakes is carried for stop_time, then let go."""
+    rules = Rules(state_timeout=0.05, on_stale="ramp", stop_time=1.0)
     controller = Controller(arm, rules=rules)
     _warm(controller)
     carried = controller.watch(0.5)
@@ -137,7 +137,7 @@ def test_silence_after_time_went_back_is_answered_by_zero(arm, stamps):
         np.testing.assert_array_equal(controller.watch(t), np.zeros(7))
 
 
-@pytest.mark.parametrize("on_stale", ["zero", "gravity_damping"])
+@pytest.mark.parametrize("on_stale", ["zero", "ramp"])
 def test_silence_after_a_reset_is_answered_by_zero(arm, on_stale):
     """Enabled again with no state between: the last torque must not stand."""
     controller = Controller(arm, rules=Rules(state_timeout=0.1, on_stale=on_stale))
@@ -177,7 +177,7 @@ def test_springs_are_carried_like_weight():
     wanted[1] += 30.0 * (Q0[1] - 0.4)
     for mode in ("computed_torque", "gravity"):
         np.testing.assert_allclose(_warm(Controller(arm, mode=mode)), wanted, atol=1e-9)
-    rules = Rules(state_timeout=0.05, on_stale="gravity_damping")
+    rules = Rules(state_timeout=0.05, on_stale="ramp")
     controller = Controller(arm, rules=rules)
     _warm(controller)
     np.testing.assert_allclose(controller.watch(0.5), wanted, atol=1e-9)
@@ -226,7 +226,7 @@ def test_nothing_is_compiled_while_torque_flows(arm, mode, monkeypatch, tmp_path
     if Controller(arm, mode=mode).engine_used != "native":
         pytest.skip("machine code is not available: nothing is compiled")
     monkeypatch.setenv("DYN_CACHE_DIR", str(tmp_path))
-    rules = Rules(state_timeout=0.05, on_stale="gravity_damping")
+    rules = Rules(state_timeout=0.05, on_stale="ramp")
     controller = Controller(arm, mode=mode, rules=rules)
     monkeypatch.setattr(kernel, "get", None)
     assert _warm(controller).any()
@@ -316,7 +316,12 @@ def test_continuous_joints_wrap(shipped):
     [
         ({"kp": -1.0}, "kp must be finite and >= 0"),
         ({"kd": float("nan")}, "kd must be finite"),
-        ({"mode": "magic"}, "mode 'magic'; valid: computed_torque, gravity"),
+        ({"mode": "magic"}, "mode 'magic'; valid: computed_torque, impedance, gravity"),
+        ({"kp": "x"}, "kp is 'x'; valid: a number, or 7"),
+        ({"kd": [1.0, 2.0]}, r"kd is \[1.0, 2.0\]; valid: a number, or 7"),
+        ({"rules": 3}, r"rules is 3; valid: Rules\(...\)"),
+        ({"effort_limits": 3}, "effort_limits is 3; valid: a mapping"),
+        ({"effort_limits": {"joint1": "x"}}, "'joint1' has no effort limit"),
     ],
 )
 def test_bad_settings_are_refused_with_a_reason(arm, settings, expected):
@@ -329,7 +334,9 @@ def test_the_defaults_are_those_of_the_documentation(arm):
     """Gains, mode, solver and rules: a change of a default is a change of behaviour."""
     assert Rules() == Rules(
         state_timeout=0.1, max_jump=0.5, good_samples=3, on_stale="zero",
-        stale_time=2.0, differentiate=False, filter_time=0.01,
+        on_violation="zero", on_estop="zero", on_shutdown="zero", stop_time=2.0,
+        last_good_cycles=3, differentiate=False, filter_time=0.01, start_tolerance=0.1,
+        limit_tolerance=1e-3, blend_time=0.2, deceleration=10.0,
     )  # fmt: skip
     controller = Controller(arm)
     assert (controller.mode, controller.inverse_dynamics) == ("computed_torque", "rnea")
@@ -366,8 +373,8 @@ def test_springs_and_friction_are_compensated_once(shipped):
     _warm(rest)
     _warm(moving)
     qd = np.full(7, 0.3)
-    moving.reference = Reference(Q0, qd, 0 * qd)
-    rest.reference = Reference(Q0, 0 * qd, 0 * qd)
+    moving.follower.reference = Reference(Q0, qd, 0 * qd)
+    rest.follower.reference = Reference(Q0, 0 * qd, 0 * qd)
     law = dyn.solver("rnea").build(arm, joint_friction=True)
     H = dyn.solver("crba").build(arm)(Q0)
     plain = dyn.solver("rnea").build(arm)
@@ -399,8 +406,8 @@ def test_a_state_on_the_edge_of_its_rules(arm):
 
 
 def test_damping_ends_with_its_time_and_when_disabled(arm):
-    """Carried up to stale_time, with kd against the last velocity."""
-    rules = Rules(state_timeout=0.25, on_stale="gravity_damping", stale_time=1.0)
+    """Carried up to stop_time, with kd against the last velocity."""
+    rules = Rules(state_timeout=0.25, on_stale="ramp", stop_time=1.0)
     controller = Controller(arm, rules=rules)
     _warm(controller)
     qd = np.full(7, 0.1)
@@ -444,8 +451,16 @@ def test_follow_needs_a_state_and_ends_by_itself(arm):
 
 def test_bad_rules_and_robots_are_refused(shipped):
     """Rules have ranges; floating bases are not driven."""
-    for bad in ({"state_timeout": 0}, {"good_samples": 0}, {"on_stale": "panic"}):
-        with pytest.raises(dyn.SettingError):
+    for bad, message in (
+        ({"state_timeout": 0}, "state_timeout is 0; valid: a number above 0"),
+        ({"max_jump": "x"}, "max_jump is 'x'"),
+        ({"good_samples": 0}, "good_samples is 0; valid: a whole number"),
+        ({"differentiate": "no"}, "differentiate is 'no'; valid: true or false"),
+        ({"on_stale": "panic"}, "on_stale is 'panic'; valid: zero, ramp"),
+        ({"stop_time": 5.0}, "stop_time changes nothing; valid: a stop"),
+        ({"filter_time": 0.5}, "filter_time changes nothing; valid: velocities"),
+    ):
+        with pytest.raises(dyn.SettingError, match=message):
             Rules(**bad)
     with pytest.raises(dyn.SettingError, match="joint 'root_joint' is floating"):
         Controller(shipped["quadruped"])

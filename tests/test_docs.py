@@ -3,12 +3,16 @@
 import importlib.util
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+import dyn_core as dyn
+from dyn_core.solving import shipped_names
+
 ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", "dyn_plugins/README.md", *(f"docs/{name}.md" for name in (
-    "library", "loops", "identification", "contacts", "planar", "nodes"))]  # fmt: skip
+    "library", "loading", "loops", "identification", "contacts", "planar", "mjcf", "nodes", "tools"))]  # fmt: skip
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if "nodes" not in page])
@@ -18,6 +22,8 @@ def test_blocks_of_python_run(page, capsys):
         pytest.importorskip(
             "gymnasium", reason="gymnasium is not installed (extra env)"
         )
+    if "mjcf" in page:
+        pytest.importorskip("mujoco", reason="mujoco is not installed (extra mjcf)")
     text = (ROOT / page).read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     assert blocks
@@ -72,6 +78,21 @@ def test_the_catalogue_of_solvers_is_as_generated():
     generator = _generator("make_solvers")
     page = generator.PAGE.read_text(encoding="utf-8")
     assert page == generator.page(), "run python docs/make_solvers.py"
+
+
+def test_names_that_type_checkers_know_are_those_of_the_solvers():
+    """Each solver of the library stands once in the module of names, in its group."""
+    generator = _generator("make_solvers")
+    module = generator.MODULE.read_text(encoding="utf-8")
+    assert module == generator.names_module(), "run python docs/make_solvers.py"
+    groups = [getattr(shipped_names, name) for name in generator.GROUPS]
+    listed = [name for group in groups for name in get_args(group)]
+    shipped = [name for name in dyn.solvers(references=True) if _is_own(name)]
+    assert sorted(listed) == shipped
+
+
+def _is_own(name):
+    return dyn.solver(name).origin.startswith("dyn_ros ")
 
 
 def test_reference_pages_are_those_of_the_tables():

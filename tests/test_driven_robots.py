@@ -7,6 +7,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.authoring import cos, sin
+from dyn_core.control import Controller, Rules
 from dyn_core.simulation import close_loops, close_rates
 
 LINK = """<link name="{0}"><inertial><origin xyz="{1} 0 0"/><mass value="1"/>
@@ -49,6 +50,20 @@ def _exact(qdd, q, qd, duration, n=4000):
         k4 = rate(t + h, state + h * k3)
         state = state + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
     return state
+
+
+@pytest.mark.parametrize("mode", ["computed_torque", "gravity"])
+def test_a_controller_passes_the_time_on(mode):
+    """A pivot that is driven: the law compensates it at the time of the update."""
+    model, _ = _shaken()
+    rules = Rules(good_samples=1)
+    controller = Controller(
+        model, mode=mode, effort_limits={"j": 1e3}, rules=rules, engine="graph"
+    )
+    rnea = dyn.solver("rnea").build(model, inputs=["time"], engine="graph")
+    for t in (0.1, 0.15, 0.19):
+        tau = controller.update(t, [0.3], [0.0])
+        np.testing.assert_allclose(tau, rnea([0.3], [0.0], [0.0], t), rtol=1e-12)
 
 
 @pytest.mark.parametrize(("step", "order"), [("rk4", 4), ("semi_implicit_euler", 1),
@@ -153,3 +168,17 @@ def test_prescribed_joints_of_robots_with_loops():
     assert abs(robot.effort[0]) > 0.1
     with pytest.raises(dyn.UnsupportedError, match="the robot has loops"):
         dyn.solver("hybrid_euler").build(model, prescribed=["j1"])
+
+
+def test_contacts_name_what_serves_driven_places_and_loops():
+    """What contacts cannot do is refused with what can."""
+    model, _ = _shaken()
+    with pytest.raises(dyn.UnsupportedError, match="valid: a Simulator without"):
+        dyn.ContactSimulator(model, {"contacts": False}, engine="graph")
+    crank = dyn.load_urdf(CRANK, gravity=DOWN)
+    place = {"at_b": {"xyz": (0.6, 0, 0)}, "at_a": {"xyz": (1.0, 0.3, 0)}}
+    closed = crank.with_loops(dyn.make_loop("D", "pin", "b3", **place))
+    robot = dyn.ContactSimulator(closed, {"contacts": False}, engine="graph")
+    robot.advance(0.0)
+    with pytest.raises(dyn.UnsupportedError, match="the solver joint_reactions_loops"):
+        robot.reactions()

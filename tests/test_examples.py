@@ -32,30 +32,30 @@ def guide(monkeypatch):
 def test_two_bodies_runs_and_agrees(capsys):
     """Run as a script; both ways print the same numbers."""
     runpy.run_path(str(EXAMPLES / "two_bodies.py"), run_name="__main__")
-    text = capsys.readouterr().out
-    left, right = re.search(r"a1 +\[(.*?)\] +\[(.*?)\]", text).groups()
+    printed = capsys.readouterr().out
+    left, right = re.search(r"a1 +\[(.*?)\] +\[(.*?)\]", printed).groups()
     assert np.allclose(*(np.array(x.split(), float) for x in (left, right)))
-    apart = [float(x) for x in re.findall(r"differ by (\S+)", text)]
+    apart = [float(x) for x in re.findall(r"differ by (\S+)", printed)]
     assert len(apart) == 4
     assert max(apart) < 1e-10
-    assert re.search(r"spatial, all together +8\n", text)
+    assert re.search(r"spatial, all together +8\n", printed)
 
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", FACTS)
 def test_claims_of_the_guide(guide, name, seed):
     """Each claim that the script prints holds for other numbers too."""
-    found = getattr(guide, name)(np.random.default_rng(seed))
-    assert found
-    for claim, off in found.items():
+    deviations = getattr(guide, name)(np.random.default_rng(seed))
+    assert deviations
+    for claim, off in deviations.items():
         assert off < 1e-6, claim
 
 
 def test_frames_and_questions_in_words(guide, capsys):
     """The refusal names both frames; the three questions are answered."""
-    text = guide.named_frames()
-    assert "'camera'" in text
-    assert "'hand'" in text
+    answer = guide.named_frames()
+    assert "'camera'" in answer
+    assert "'hand'" in answer
     answers = guide.reader_questions()
     for mark in ("(a)", "(b)", "(c)", "v1 x v2", "v x* I v", "reference point"):
         assert mark in answers
@@ -79,8 +79,8 @@ def test_the_guide_runs_and_draws(guide, tmp_path, capsys):
     """Every cell, and the five pictures."""
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     importlib.import_module("walk").main(tmp_path / "pictures")
-    text = capsys.readouterr().out
-    assert "negative first at 6.06 s" in text
+    printed = capsys.readouterr().out
+    assert "negative first at 6.06 s" in printed
     drawn = {path.name for path in (tmp_path / "pictures").iterdir()}
     assert drawn == {
         "twist.png", "wrench.png", "moving_frame.png", "steady_rotation.png", "flip.png"
@@ -98,9 +98,9 @@ def test_the_arm_is_identified(monkeypatch, tmp_path, capsys):
     errors = script.main(tmp_path / "torques.png")
     assert (errors["identified"] < 1.1 * script.NOISE).all()
     assert (errors["prior"] > 1.1 * script.NOISE).all()
-    text = capsys.readouterr().out
-    assert "62 base parameters of 91 numbers" in text
-    assert "(all bodies physical)" in text
+    printed = capsys.readouterr().out
+    assert "62 base parameters of 91 numbers" in printed
+    assert "(all bodies physical)" in printed
     assert (tmp_path / "torques.png").read_bytes()[:4] == b"\x89PNG"
     assert (tmp_path / "torques.png").stat().st_size > 10_000
 
@@ -134,8 +134,8 @@ def test_contacts_meet_their_formulas(contacts, part, checked, relative, tmp_pat
     (figures,) = contacts.main(tmp_path, [part], short=True).values()
     closed = [figure for figure in figures if figure.expected is not None]
     assert len(closed) == checked
-    for words, found, expected in closed:
-        assert found == pytest.approx(expected, rel=relative, abs=1e-9), words
+    for case, computed, expected in closed:
+        assert computed == pytest.approx(expected, rel=relative, abs=1e-9), case
 
 
 def test_the_quadruped_stands_and_is_pushed(contacts, tmp_path):
@@ -179,8 +179,8 @@ def test_the_planar_chain_falls(monkeypatch, tmp_path, capsys):
     both = run.energy + run.lost
     assert abs(both - both[0]).max() < 0.01 * both[0]
     assert run.x[:, :, 1].min() > -1e-6
-    text = capsys.readouterr().out
-    assert "mode_cycle: no set is consistent" in text
-    assert "joint 0 may slide: nothing happens" in text
+    printed = capsys.readouterr().out
+    assert "mode_cycle: no set is consistent" in printed
+    assert "joint 0 may slide: nothing happens" in printed
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     assert (tmp_path / "planar_chain.png").stat().st_size > 10_000

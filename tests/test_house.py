@@ -53,8 +53,10 @@ def _vague_names(path):
 
 
 def test_names_say_what_a_thing_is():
-    """No variable, argument, function or class of the product has a vague name."""
-    assert not _faults(_vague_names, MODULES)
+    """No variable, argument, function or class has a vague name, in tests as well."""
+    tests = [p for name in ("tests", "examples") for p in (ROOT / name).rglob("*.py")]
+    assert len(tests) > 100
+    assert not _faults(_vague_names, MODULES + sorted(tests))
 
 
 def test_a_class_name_stands_for_one_class():
@@ -102,7 +104,8 @@ def _size_and_documents(path):
         yield "no docstring"
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name[0] != "_":
-            if not ast.get_docstring(node):
+            marks = [ast.unparse(mark) for mark in node.decorator_list]
+            if not ast.get_docstring(node) and "overload" not in marks:
                 yield f"{node.name} has no docstring"
 
 
@@ -177,8 +180,8 @@ def test_no_module_imports_itself_by_way_of_others():
             front += new
         if start in reached:
             circles.add(start)
-    # A loop's code is emitted by the module that emits the code around it.
-    assert circles <= {"dyn_core.engines.llvm.emit", "dyn_core.engines.llvm.loops"}
+    assert len(graph) > 200
+    assert circles == set()
 
 
 def test_the_core_knows_no_planar_world():
@@ -188,6 +191,9 @@ def test_the_core_knows_no_planar_world():
         ROOT / "dyn_core" / "simulation" / "chain.py",
         ROOT / "dyn_core" / "__init__.py",
     }
+    inside |= {
+        *(ROOT / "dyn_core" / "testing" / "fuzz").glob("*.py")
+    }  # it reads chains
     for path in [p for p in MODULES if "dyn_core" in p.parts]:
         if _part(path) in world or path in inside:
             continue
@@ -223,7 +229,10 @@ def test_only_nodes_import_ros():
     """ROS is imported in ros_nodes, nowhere else; some files without it even there."""
     free = ("__init__.py", "graphs.py", "conversions.py", "commands.py", "demo.py", "demo_plan.py",
             "processes.py", "parameters.py", "parameter_files.py", "controller_parameters.py",
-            "simulator_parameters.py")  # fmt: skip
+            "simulator_parameters.py", "goal_parameters.py", "goal_messages.py", "goal_service.py",
+            "trajectory_files.py", "feed_forward_command.py", "feed_forward_parameters.py",
+            "controller_settings.py", "_watchdog.py", "_worker.py", "_realtime.py",
+            "_trajectory_messages.py")  # fmt: skip
     for path in (ROOT / "ros_nodes").glob("*.py"):
         if path.name in free:
             tops = {(n or "").split(".")[0] for n in _imports(path, top_only=True)}
@@ -335,9 +344,19 @@ def test_the_version_stands_in_one_place():
     assert f"<version>{version}</version>" in (ROOT / "package.xml").read_text()
 
 
+def test_the_distribution_describes_itself():
+    """Authors, keywords and a classifier of each Python that the README names."""
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    for key in ("authors", "maintainers", "keywords", "readme", "license"):
+        assert re.search(rf"^{key} = \S", project, re.MULTILINE), key
+    for minor in range(10, 14):
+        assert f'"Programming Language :: Python :: 3.{minor}"' in project
+    assert "<license>Apache-2.0</license>" in (ROOT / "package.xml").read_text()
+
+
 def test_the_face_is_narrow():
     """`dyn.*` lists what a user needs, each name once and with a docstring."""
-    assert len(dyn.__all__) <= 60
+    assert len(dyn.__all__) <= 63
     assert sorted(set(dyn.__all__)) == sorted(dyn.__all__)
     for name in dyn.__all__:
         value = getattr(dyn, name)
@@ -358,6 +377,7 @@ OFFERED = (
     "spatial.lie", "spatial.classical", "contact", "contact.stepping",
     "contact.stepping.constraints", "contact.collision.halfspaces", "planar",
     "planar.problems", "planar.objects.objects", "tasks", "bench.rollout",
+    "validation",
 )  # fmt: skip
 
 

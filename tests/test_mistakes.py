@@ -10,9 +10,8 @@ import dyn_core as dyn
 
 
 def _run(model, controller=None, duration=0.004, **settings):
-    return dyn.simulate(
-        model, controller, duration=duration, progress=False, engine="graph", **settings
-    )
+    settings = {"progress": False, "engine": "graph", **settings}
+    return dyn.simulate(model, controller, duration=duration, **settings)
 
 
 SETTINGS = [  # settings of simulate, what is said
@@ -24,7 +23,7 @@ SETTINGS = [  # settings of simulate, what is said
     ({"command_timeout": None}, "command_timeout must be > 0 and finite, got None"),
     ({"substeps": 1.5}, "substeps must be >= 1 and whole, got 1.5"),
     ({"substeps": True}, "substeps must be >= 1 and whole, got True"),
-    ({"dt": 1e-3}, "no setting is called 'dt'; .*valid: period, step, .*engine$"),
+    ({"dt": 1e-3}, "no setting is called 'dt'; .*valid: period, step, .*engine, "),
     ({"perid": 1e-3}, "did you mean 'period'"),
     (
         {"world": {}, "step": "rk4"},
@@ -33,14 +32,73 @@ SETTINGS = [  # settings of simulate, what is said
     ({"q0": "abc"}, "q0 needs 2 finite numbers, got 'abc'"),
     ({"qd0": ["a", 1]}, "qd0 needs 2 finite numbers"),
     ({"limit_stops": "no"}, "limit_stops is 'no'; valid: True, False"),
+    ({"period": 1.0}, "duration is 0.004, less than half a period of 1 s; valid: 0"),
+    (
+        {"begin": print, "period": 4e-3},
+        "begin is called with the second period, and the run has 1",
+    ),
+    ({"begin": 3}, "begin is 3; valid: a function of the time, or None"),
+    ({"progress": "no"}, "progress is 'no'; valid: True, False"),
+    (
+        {"prescribed": ("joint1",), "forward_dynamics": "dense"},
+        "forward_dynamics changes nothing where accelerations are prescribed",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("settings", "words"), SETTINGS, ids=str)
-def test_bad_settings_of_a_simulation(shipped, settings, words):
+@pytest.mark.parametrize(("settings", "message"), SETTINGS, ids=str)
+def test_bad_settings_of_a_simulation(shipped, settings, message):
     """Unknown names list the valid ones; values of the wrong kind are shown."""
-    with pytest.raises(dyn.SettingError, match=words):
+    with pytest.raises(dyn.SettingError, match=message):
         _run(shipped["two_link"], **settings)
+
+
+@pytest.mark.parametrize("world", [None, {}])
+def test_a_start_beyond_a_limit_is_reported(shipped, world):
+    """With the joint and how far; not where limits do not act."""
+    model = shipped["two_link"]
+    q0 = [model.upper[0] + 0.5, 0.0]
+    (warning,) = _run(model, world=world, q0=q0).warnings
+    assert "start is beyond the limits of joint joint1 by 0.5: the first" in warning
+    free = {"limit_stops": False} if world is None else {"world": {"limits": False}}
+    assert _run(model, q0=q0, **free).warnings == ()
+    assert _run(model, world=world).warnings == ()
+
+
+def test_forces_on_bodies_are_numbers(shipped):
+    """When they act, what is none is refused in words."""
+    robot = dyn.ContactSimulator(shipped["two_link"], {}, engine="graph", f_ext="abc")
+    with pytest.raises(
+        dyn.ShapeError, match=r"f_ext: wanted shape \(2, 6\), got 'abc'"
+    ):
+        robot.advance(0.0)
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        ({"kind": "pin", "length": 1.0}, "length changes nothing of kind pin; valid: without it, or kind distance"),
+        ({"kind": "distance", "length": 1.0, "axes": ["x"]}, "axes changes nothing of kind distance"),
+        ({"kind": "pin", "a": "link2"}, "both frames are on 'link2'; valid: two links"),
+    ],
+)  # fmt: skip
+def test_entries_of_a_loop_that_change_nothing(shipped, entries, message):
+    """Those of another kind, and a loop of one link."""
+    with pytest.raises(dyn.ModelError, match=f"loop 'D': .*{message}"):
+        shipped["two_link"].with_loops(dyn.make_loop("D", b="link2", **entries))
+
+
+@pytest.mark.parametrize("option", [{"threads": 2}, {"wait": False}], ids=str)
+def test_options_of_machine_code_are_refused_elsewhere(shipped, option):
+    """Another engine was asked for, or the solver has none."""
+    (name,) = option
+    for engine in ("graph", "plain"):
+        with pytest.raises(
+            dyn.UnsupportedError, match=f"{name}=.*on engine '{engine}'"
+        ):
+            dyn.solver("rnea").build(shipped["two_link"], engine=engine, **option)
+    with pytest.raises(dyn.UnsupportedError, match=f"{name}=.*in a NumpySolver; valid"):
+        dyn.solver("loop_forward_least").build(shipped["two_link"], **option)
 
 
 def test_no_time_is_no_rows(shipped):
@@ -77,14 +135,14 @@ def test_parameters_of_one_number(shipped):
     for damping in (0.25, np.float64(0.25), np.array(0.25), [0.25], 1 / 4):
         changed = model.with_values({"joint1.damping": damping})
         assert list(changed.damping[1]) == [0.25]
-    for path, given, words in (
+    for path, value, message in (
         ("joint1.damping", "a", "joint1.damping takes numbers, got 'a'"),
         ("joint1.damping", None, "joint1.damping takes numbers, got None"),
         ("gravity", 9.81, "gravity takes 3 numbers, got 1"),
         ("joint1.dampng", 1.0, "did you mean 'joint1.damping'"),
     ):
-        with pytest.raises(dyn.ModelError, match=words):
-            model.with_values({path: given})
+        with pytest.raises(dyn.ModelError, match=message):
+            model.with_values({path: value})
 
 
 @pytest.mark.parametrize(
@@ -97,14 +155,14 @@ def test_parameters_of_one_number(shipped):
 )  # fmt: skip
 def test_an_option_that_must_be_given(shipped, name, option):
     """The error names the option and the links, when it is built."""
-    words = rf"{name}: give {option}=, the name of a link; valid: base, link1, link2"
-    with pytest.raises(dyn.UnsupportedError, match=words):
+    message = rf"{name}: give {option}=, the name of a link; valid: base, link1, link2"
+    with pytest.raises(dyn.UnsupportedError, match=message):
         dyn.solver(name).build(shipped["two_link"])
     assert f"{option}=<the name of a link>" in dyn.solver(name).describe()
 
 
 @pytest.mark.parametrize(
-    ("inputs", "words"),
+    ("inputs", "message"),
     [
         (["gravity", "gravity"], "inputs name gravity twice"),
         (["f_ext", "gravity", "f_ext"], "inputs name f_ext twice"),
@@ -112,16 +170,18 @@ def test_an_option_that_must_be_given(shipped, name, option):
         ([3], r"inputs \[3\]; valid: names of optional inputs"),
     ],
 )
-def test_inputs_of_a_build_are_names_each_once(shipped, inputs, words):
+def test_inputs_of_a_build_are_names_each_once(shipped, inputs, message):
     """Refused when it is built."""
-    with pytest.raises(dyn.UnsupportedError, match=words):
+    with pytest.raises(dyn.UnsupportedError, match=message):
         dyn.solver("rnea").build(shipped["two_link"], inputs=inputs)
 
 
 def test_the_name_of_a_problem_points_to_its_solvers():
     """A problem is no solver: its solvers are listed."""
-    words = "no solver is called 'forward_dynamics'; valid for forward_dynamics: aba, "
-    with pytest.raises(dyn.SolverNotFound, match=words):
+    message = (
+        "no solver is called 'forward_dynamics'; valid for forward_dynamics: aba, "
+    )
+    with pytest.raises(dyn.SolverNotFound, match=message):
         dyn.solver("forward_dynamics")
 
 
@@ -148,7 +208,7 @@ def test_a_world_refuses_a_solver_at_once():
 ARGUMENTS = {"message": "words", "element": "joint1", "name": "q", "wanted": "shape (2,)",
              "got": "shape (3,)", "known": ("aba", "dense"), "failures": ("x failed",),
              "problem": "forward_dynamics", "plugin": "p", "solver": "s (p)", "item": "j1",
-             "rows": (3, 4), "residual": 1e-3, "setting": "period", "args": "words"}  # fmt: skip
+             "rows": (3, 4), "residual": 1e-3, "setting": "period", "code": -2, "args": "words"}  # fmt: skip
 ERRORS = [
     kind
     for kind in vars(dyn.errors).values()

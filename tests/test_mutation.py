@@ -19,9 +19,9 @@ def law(a: "1 < 2", b=3, *, c=True) -> int:
 '''
 
 
-def _tool():
-    path = Path(__file__).with_name("mutation.py")
-    spec = importlib.util.spec_from_file_location("mutation", path)
+def _tool(name="mutation"):
+    path = Path(__file__).with_name(f"{name}.py")
+    spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -30,16 +30,16 @@ def _tool():
 def test_each_operator_number_condition_and_statement_is_changed():
     """One change a mutant; words, annotations and docstrings stay as they are."""
     tool = _tool()
-    found = tool.mutants_of("law.py", SOURCE)
-    assert all(tool.another_program(mutant, SOURCE) for mutant in found)
-    assert {(m.before, m.after) for m in found} == {
+    mutants = tool.mutants_of("law.py", SOURCE)
+    assert all(tool.another_program(mutant, SOURCE) for mutant in mutants)
+    assert {(m.before, m.after) for m in mutants} == {
         ("3", "4"), ("True", "False"), ("a <= b and not c", "(a <= b or not c)"),
         ("a <= b", "(a < b)"), ("not c", "(c)"),
         ('raise ValueError(f"{a + b} is 7")', "pass"), ("k", "(not (k))"),
         ("continue", "break"), ("show(k)", "pass"), ("-a + 2.0 * b", "(-a - 2.0 * b)"),
         ("-a", "(a)"), ("2.0 * b", "(2.0 / b)"), ("2.0", "4.0"),
     }  # fmt: skip
-    assert {m.function for m in found} == {"law"}
+    assert {m.function for m in mutants} == {"law"}
 
 
 def test_a_change_is_made_where_it_was_found():
@@ -48,3 +48,19 @@ def test_a_change_is_made_where_it_was_found():
     text = 'def law(x):\n    """μ."""\n    return "μ", x - 1\n'
     changed = [tool.changed_text(m, text) for m in tool.mutants_of("law.py", text)]
     assert changed == [text.replace("x - 1", "(x + 1)"), text.replace("1", "2")]
+
+
+def test_each_check_stands_in_the_product_and_has_its_test():
+    """As the list removes it, once; the page names the test that falls, which exists."""
+    removed, folder = _tool("removed_checks"), Path(__file__).parent
+    page = (folder / "mutation_survivors.md").read_text("utf-8")
+    tests = "".join(path.read_text("utf-8") for path in folder.rglob("test_*.py"))
+    rows = [
+        (n, x, removed.row(n, x)) for n in removed.CHECKS for x in removed.CHECKS[n]
+    ]
+    assert len(rows) > 130
+    for name, check, row in rows:
+        compile(removed.without(name, check), name, "exec")
+        assert page.count(row) == 1, row
+        named = page.split(row)[1].split("\n")[0].strip(" `|").split("[")[0]
+        assert f"def {named}(" in tests or named.startswith("equivalent: "), row

@@ -167,7 +167,7 @@ def test_a_step_that_fails_keeps_the_last_good_state(arm):
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"),
+    ("settings", "message"),
     [
         ({"period": 0.0}, "period must be > 0"),
         ({"substeps": 0}, "substeps must be >= 1"),
@@ -175,9 +175,9 @@ def test_a_step_that_fails_keeps_the_last_good_state(arm):
         ({"qd0": np.full(7, np.nan)}, "qd0 needs 7 finite numbers"),
     ],
 )
-def test_bad_settings_are_refused_in_words(arm, settings, words):
+def test_bad_settings_are_refused_in_words(arm, settings, message):
     """Each setting error names the setting."""
-    with pytest.raises(dyn.SettingError, match=words):
+    with pytest.raises(dyn.SettingError, match=message):
         Simulator(arm, **settings)
 
 

@@ -11,14 +11,14 @@ NOW = Reference(np.array([0.5, -0.5]), np.zeros(2), np.zeros(2))
 
 
 def _make(**changes):
-    given = {
+    settings = {
         "names": ["b", "a"],
         "times": [1.0, 2.0],
         "positions": [[2.0, 1.0], [4.0, 3.0]],
         "velocities": [[0.2, 0.1], [0.0, 0.0]],
         "accelerations": [[0.4, 0.3], [0.0, 0.0]],
     } | changes
-    return make_trajectory(JOINTS, **given)
+    return make_trajectory(JOINTS, **settings)
 
 
 def test_columns_come_in_our_order():
@@ -43,9 +43,9 @@ def test_splines_pass_through_the_points(drop, order):
         np.testing.assert_allclose(before[k], after[k], atol=1e-6)
     h = 1e-5
     for t in (0.3, 1.7):
-        low, at, high = (trajectory.sample(t + d) for d in (-h, 0, h))
-        np.testing.assert_allclose((high.q - low.q) / (2 * h), at.qd, atol=1e-8)
-        np.testing.assert_allclose((high.qd - low.qd) / (2 * h), at.qdd, atol=1e-7)
+        low, middle, high = (trajectory.sample(t + d) for d in (-h, 0, h))
+        np.testing.assert_allclose((high.q - low.q) / (2 * h), middle.qd, atol=1e-8)
+        np.testing.assert_allclose((high.qd - low.qd) / (2 * h), middle.qdd, atol=1e-7)
 
 
 @pytest.mark.parametrize("order", [0, 1, 2])

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("mypy", reason="mypy is not installed (test extra)")
 
 RIGHT = """
-from typing import NamedTuple, assert_type
+from typing import Any, NamedTuple, assert_type
 
 import numpy as np
 
@@ -31,9 +31,32 @@ assert_type(model.neutral(), np.ndarray)
 q: np.ndarray = np.zeros(model.nv)
 qd, qdd, tau = q.copy(), q.copy(), q.copy()
 
-anything = dyn.solver("rnea").build(model)
-assert_type(anything.engine, str)
-assert_type(anything.inputs[0], dyn.problems.Port)
+known = dyn.solver("rnea").build(model)
+assert_type(known, dyn.Program[np.ndarray])
+assert_type(known.engine, str)
+assert_type(known.inputs[0], dyn.problems.Port)
+assert_type(known(q, qd, qdd), np.ndarray)
+assert_type(known(q, qd, qdd, status=True)[0], np.ndarray)
+assert_type(dyn.solver("gravity").with_options().build(model)(q), np.ndarray)
+for name in ("aba", "dense"):
+    assert_type(dyn.solver(name).build(model)(q, qd, tau), np.ndarray)
+several = dyn.solver("id_derivatives").build(model)(q, qd, qdd)
+assert_type(several, dyn.Results)
+assert_type(several.dtau_dq, np.ndarray)
+assert_type(several[0], np.ndarray)
+_, dtau_dqd, _ = several
+assert_type(dtau_dqd, np.ndarray)
+assert_type(dyn.solver("energy").build(model)(q, qd), dyn.Results[Any])
+assert_type(dyn.solver("energy").build(model)(q, qd).kinetic, Any)
+assert_type(dyn.solver("mine").build(model), dyn.Program[Any])
+assert_type(dyn.solver("mine").build(model)(q, qd), Any)
+
+
+def of_a_solver(solver: dyn.Solver) -> dyn.Program[np.ndarray]:
+    assert_type(dyn.solver(solver).build(model)(q), Any)
+    return solver.build(model)
+
+
 
 rnea: dyn.Program[np.ndarray] = dyn.solver("rnea").build(model, engine="graph")
 assert_type(rnea(q, qd, qdd), np.ndarray)
@@ -58,6 +81,8 @@ WRONG = {
     "model.nvv": 'has no attribute "nvv"',
     "rnea(q, status='yes')": "No overload variant",
     "dyn.load_urdf(3)": "incompatible type",
+    "known(q, qd, qdd).q_next": 'has no attribute "q_next"',
+    "wrong: dyn.Program[Step] = dyn.solver('rnea').build(model)": "Incompatible types",
     "euler(q, qd, tau, 1e-3).qd": 'has no attribute "qd"',
 }
 
@@ -83,7 +108,7 @@ def check(tmp_path_factory):
 
 def test_types_of_user_code(check):
     """Models, Programs and what calls return have the types that they have."""
-    lines = RIGHT if sys.version_info >= (3, 11) else RIGHT.replace("from typing import NamedTuple, assert_type", "from typing import NamedTuple\nfrom typing_extensions import assert_type")  # fmt: skip
+    lines = RIGHT if sys.version_info >= (3, 11) else RIGHT.replace("from typing import Any, NamedTuple, assert_type", "from typing import Any, NamedTuple\nfrom typing_extensions import assert_type")  # fmt: skip
     assert check(lines) == ""
 
 
@@ -113,3 +138,9 @@ def test_what_is_annotated_is_what_comes():
     assert type(rnea(rows, qd, tau, status=True)[1]) is np.ndarray
     assert type(euler(q, qd, tau, 1e-3).q_next) is np.ndarray
     assert dyn.Program[np.ndarray].__origin__ is dyn.Program
+    assert dyn.Solver[np.ndarray].__origin__ is dyn.Solver
+    step, energy = euler(q, qd, tau, 1e-3), dyn.solver("energy").build(model)(q, qd)
+    assert isinstance(step, dyn.Results)
+    assert {type(part) for part in step} == {np.ndarray}
+    assert isinstance(energy, dyn.Results)
+    assert {type(part) for part in energy} == {float}

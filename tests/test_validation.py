@@ -41,6 +41,7 @@ SHAPES = Tagged(
         (Quantity(), np.float32(0.5), 0.5),
         (Quantity(0.0, 1.0), 1, 1.0),
         (Whole(1, 9), np.int64(9), 9),
+        (Whole(-3, 0), 0, 0),
         (Switch(), False, False),
         (Name(("a", "b")), "b", "b"),
         (numbers(3), [1, 2.5, 3], (1.0, 2.5, 3.0)),
@@ -62,7 +63,7 @@ def test_valid_values_come_back(kind, value, read):
 
 
 @pytest.mark.parametrize(
-    ("kind", "value", "words"),
+    ("kind", "value", "message"),
     [
         (Quantity(), True, "a is True; valid: a number"),
         (Quantity(), "1", "a is '1'; valid: a number"),
@@ -72,6 +73,7 @@ def test_valid_values_come_back(kind, value, read):
         (Quantity(0.0, 1.0), 2, "a is 2; valid: a number from 0 to 1"),
         (Quantity(0.0, above=True), 0, "a is 0; valid: a number above 0"),
         (Whole(1, 9), 2.0, "a is 2.0; valid: a whole number, 1 to 9"),
+        (Whole(-3, 0), 1, "a is 1; valid: a whole number, -3 to 0"),
         (Whole(1), True, "a is True; valid: a whole number, 1 or more"),
         (Switch(), "no", "a is 'no'; valid: true or false"),
         (Name(), [1], "a is .1.; valid: a name"),
@@ -92,9 +94,9 @@ def test_valid_values_come_back(kind, value, read):
         (SHAPES, {"type": ["ball"]}, "a: type is .'ball'.; valid: ball"),
     ],
 )
-def test_bad_values_are_refused(kind, value, words):
+def test_bad_values_are_refused(kind, value, message):
     """Each error is a ModelError that says what is wrong, where, and what is valid."""
-    with pytest.raises(dyn.ModelError, match=words):
+    with pytest.raises(dyn.ModelError, match=message):
         kind.read("a", value)
 
 
@@ -110,13 +112,13 @@ def test_arrays_of_numbers():
     """One number stands for all, none for zeros; what is no number is refused."""
     assert finite_array("a", 2, 3) == (2.0, 2.0, 2.0)
     assert finite_array("a", (), 2) == (0.0, 0.0)
-    for values, size, words in (
+    for values, size, message in (
         (["x"], None, "a is .'x'.; valid: numbers"),
         ([10**400], None, "valid: numbers"),
         ([1, 2], 3, "a: 3 numbers wanted"),
         ([1, np.nan], None, r"a\[1\] is not finite"),
     ):
-        with pytest.raises(dyn.ModelError, match=words):
+        with pytest.raises(dyn.ModelError, match=message):
             finite_array("a", values, size)
 
 
@@ -163,16 +165,16 @@ BAD_YAML = {
     "deep blocks": ("- " * 2000, "nested more than 32 deep"),
     "deep keys": ("? " * 2000, "nested more than 32 deep"),
     "large": ("a: " + "x" * 1_000_000, "larger than 1000000 bytes"),
-    "date": ("a: !!timestamp 2001-13-45", "not YAML.*timestamp"),
+    "date": ("a: !!timestamp 2001-13-45", "not YAML: line 1, column 4: unknown tag .*timestamp"),
     "no int": ("a: !!int ''", "not YAML"),
     "no bool": ("a: !!bool maybe", "not YAML"),
     "no float": ("a: !!float x", "not YAML"),
     "digits": ("a: " + "1" * 5000, "not YAML.*digits"),
-    "python": ("a: !!python/object/apply:os.getcwd []", "not YAML.*constructor"),
-    "binary": ("a: !!binary aGk=", "not YAML.*constructor"),
-    "set": ("a: !!set {x}", "not YAML.*constructor"),
+    "python": ("a: !!python/object/apply:os.getcwd []", "not YAML.*unknown tag"),
+    "binary": ("a: !!binary aGk=", "not YAML.*unknown tag"),
+    "set": ("a: !!set {x}", "not YAML.*unknown tag"),
     "twice": ("a: 1\na: 2", "not YAML.*the key 'a' is there twice"),
-    "key": ("? [a]\n: 1", "not YAML.*unhashable"),
+    "key": ("? [a]\n: 1", "not YAML.*a key is a list"),
     "two files": ("a: 1\n---\nb: 2", "not YAML.*another document"),
     "no alias": ("a: *b", "not YAML.*undefined alias"),
     "control": ("a: \x00", "not YAML"),
@@ -183,11 +185,13 @@ BAD_YAML = {
 @pytest.mark.parametrize("case", BAD_YAML)
 def test_yaml_that_is_none_or_too_much(case, tmp_path):
     """Text and file: one ModelError, short, that names the file."""
-    text, words = BAD_YAML[case]
+    text, message = BAD_YAML[case]
     path = tmp_path / "x.yaml"
     path.write_text(text)
     for source, where in ((text + "\n", "text"), (path, "x.yaml")):
-        with pytest.raises(dyn.ModelError, match=f"(?s){where}: .*({words})") as caught:
+        with pytest.raises(
+            dyn.ModelError, match=f"(?s){where}: .*({message})"
+        ) as caught:
             read_yaml(source, "file", "text")
         assert len(str(caught.value)) < 1000
 
@@ -214,20 +218,20 @@ def test_mappings_are_bounded_too():
 
 
 @pytest.mark.parametrize(
-    ("path", "words"),
+    ("path", "message"),
     [
         ("nowhere.yaml", "cannot read the file 'nowhere.yaml'"),
-        ("a\0b", "cannot read the file .*null"),
+        ("a\0b", "cannot read the file .*no path has such"),
         (3, "the file is 3; valid: a path, YAML text or a mapping"),
         (None, "the file is empty; valid: a path"),
-        ("latin.yaml", "latin.yaml: not YAML: .*utf-8"),
+        ("latin.yaml", "latin.yaml: not YAML: byte 7 is not UTF-8"),
     ],
 )
-def test_files_that_cannot_be_read(path, words, tmp_path, monkeypatch):
+def test_files_that_cannot_be_read(path, message, tmp_path, monkeypatch):
     """Missing, a path that is none, bytes that are no UTF-8."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "latin.yaml").write_bytes("name: é".encode("latin-1"))
-    with pytest.raises(dyn.ModelError, match=words):
+    with pytest.raises(dyn.ModelError, match=message):
         read_yaml(path, "file", "text")
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,9 @@ import numpy as np
 from dyn_core import robots
 from dyn_core.errors import ModelError
 from dyn_core.model import Model, load_urdf
+from dyn_core.model.sources import example_robots
+from dyn_core.model.sources.loading import read_robot
+from dyn_core.model.sources.locate import Located, locate
 
 STATES = 64  # single calls go through so many, one after the other
 # Solvers with their inputs; behind a colon the form of their matrices.
@@ -32,27 +34,28 @@ class Robot:
     """A robot as every peer gets it: one URDF without shapes, locked joints fixed.
 
     Attributes:
-        name, path: Of the URDF.
+        name, path: Of its file.
         floating: Whether its root link floats.
         locked: Joints that are fixed at zero.
+        located: What the path was looked up as, where it was.
+        xacro_arguments: Values of <xacro:arg>, by name.
     """
 
     name: str
     path: Path
     floating: bool = False
     locked: tuple[str, ...] = ()
+    located: Located | None = None
+    xacro_arguments: Mapping[str, str] = field(default_factory=dict)
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(7))
 
     @cached_property
     def urdf(self) -> str:
         """The URDF."""
-        try:
-            tree = ElementTree.parse(self.path)
-        except (OSError, ElementTree.ParseError) as error:
-            raise ModelError(
-                f"cannot read the URDF file {self.path}: {error}"
-            ) from error
-        root = tree.getroot()
+        located = self.located or locate(self.path)
+        _, root, origin = read_robot(located, self.xacro_arguments or None)
+        if origin.kind == "mjcf":
+            raise ModelError(f"{self.path} is MJCF; valid for peers: URDF and xacro")
         for link in root.iter("link"):
             for shape in [*link.findall("visual"), *link.findall("collision")]:
                 link.remove(shape)
@@ -108,28 +111,32 @@ class Robot:
         return {"q": np.array(q), "v": v, "a": a, "tau": tau}
 
 
-def named(path: str, floating: bool, locked: Sequence[str] = ()) -> Robot:
-    """Return a robot from a path or the name of a shipped one."""
-    file = robots.find(path)
-    return Robot(file.stem, file, floating, tuple(locked))
+def named(
+    source: str,
+    floating: bool,
+    locked: Sequence[str] = (),
+    package_paths: Sequence[str] = (),
+    xacro_arguments: Mapping[str, str] | None = None,
+) -> Robot:
+    """Return the robot of a path or name; it floats, too, where its source says so.
+
+    Args:
+        source: Path or name.
+        floating: Whether its root link floats.
+        locked: Joints that are fixed at zero.
+        package_paths, xacro_arguments: Those of dyn.load.
+    """
+    located = locate(source, package_paths)
+    path = located.file or Path("robot.urdf")
+    floats = floating or robots.root_joint(located.file) == "floating"
+    arguments = xacro_arguments or {}
+    return Robot(path.stem, path, floats, tuple(locked), located, arguments)
 
 
 def usual() -> list[Robot]:
     """Return arm, quadruped and humanoid of example-robot-data, or shipped robots."""
-    home = _example_robots()
-    if home is None:
+    if example_robots.home() is None:
         return [named("arm7", False), named("quadruped", True)]
     fingers = ("panda_finger_joint1", "panda_finger_joint2")
-    return [
-        Robot("panda", home / "panda_description/urdf/panda.urdf", False, fingers),
-        Robot("go2", home / "go2_description/urdf/go2.urdf", True),
-        Robot("g1", home / "g1_description/urdf/g1_29dof_rev_1_0.urdf", True),
-    ]
-
-
-def _example_robots() -> Path | None:
-    for folder in map(Path, sys.path):
-        home = folder / "cmeel.prefix/share/example-robot-data/robots"
-        if home.is_dir():
-            return home
-    return None
+    g1 = replace(named("g1_29dof_rev_1_0", True), name="g1")
+    return [named("panda", False, fingers), named("go2", True), g1]

@@ -6,14 +6,17 @@ import argparse
 import gc
 from collections.abc import Sequence
 
-from dyn_core.bench import cases, contact, measure
+from dyn_core.bench import cases, contact, loading, measure
 from dyn_core.bench.measure import BLOCKED, MANY, ROWS, Figures
 from dyn_core.bench.peers import Peer, find
 from dyn_core.bench.tables import markdown, plain, print_tables, progress
 from dyn_core.bench.timing import per_call
-from dyn_core.errors import UnsupportedError
+from dyn_core.errors import SettingError, UnsupportedError
+from dyn_core.model.sources.arguments import add_search, named_values
 
 ALGORITHMS = tuple(cases.INPUTS)
+_OF_SOLVERS = ("lock", "peers", "solvers", "chains")
+PEERS = "pinocchio,mujoco,dynibo,casadi"
 CHAINS = (10, 30, 100, 300, 1000)
 LEGEND = f"""\
 ns/call: one state from Python, out given, {cases.STATES} states in turn; M/s: million
@@ -29,41 +32,69 @@ def add(subparsers: argparse._SubParsersAction) -> None:
     parser = subparsers.add_parser("bench", help="measure solvers beside their peers")
     parser.add_argument(
         "--robot", action="append", metavar="URDF",
-        help="path or shipped robot; ':floating' behind it frees its root"
+        help="path, name or package:// address; ':floating' behind it frees its root"
         " (default: panda, go2, g1 of example-robot-data, else shipped ones)",
     )  # fmt: skip
-    parser.add_argument("--lock", default="", help="joints to fix at zero, by commas")
-    parser.add_argument("--peers", default="pinocchio,mujoco,dynibo,casadi")
-    parser.add_argument("--solvers", default=",".join(ALGORITHMS))
+    add_search(parser)
+    parser.add_argument(
+        "--lock", metavar="JOINTS",
+        help="joints of --robot to fix at zero, by commas",
+    )  # fmt: skip
+    parser.add_argument("--peers", help=f"by commas (default: {PEERS})")
+    parser.add_argument("--solvers", help="by commas (default: all that have a case)")
     parser.add_argument("--chains", action="store_true", help="growth to 1000 joints")
     parser.add_argument(
-        "--contact", action="store_true", help="steps with contacts, solvers instead"
+        "--contact",
+        action="store_true",
+        help="steps with contacts and their solvers instead, of robots of its own",
+    )
+    parser.add_argument(
+        "--loading",
+        action="store_true",
+        help="loading of robots instead, also of chains and trees of 5000 links",
     )
     parser.add_argument("--markdown", action="store_true", help="tables for a document")
     parser.set_defaults(run=run)
 
 
+def _refuse_what_changes_nothing(arguments: argparse.Namespace) -> None:
+    """Refuse arguments that the tables asked for do not depend on."""
+    if arguments.lock and not arguments.robot:
+        raise SettingError("--lock needs --robot: its joints are fixed", "lock")
+    search = ("package_path", "xacro_argument")
+    for name in search:
+        if getattr(arguments, name) and not arguments.robot:
+            option = f"--{name.replace('_', '-')}"
+            raise SettingError(f"{option} needs --robot: it is read with it", option)
+    for table, names, valid in (
+        ("contact", ("loading", "robot", *_OF_SOLVERS), "--markdown"),
+        ("loading", _OF_SOLVERS, "--robot, --markdown"),
+    ):
+        for name in names if getattr(arguments, table) else ():
+            if getattr(arguments, name) not in (None, False):
+                message = f"--{name} changes nothing beside --{table}; valid: {valid}"
+                raise SettingError(message, name)
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Measure and print."""
-    measure.require_native()
+    _refuse_what_changes_nothing(arguments)
     show = markdown if arguments.markdown else plain
+    if arguments.loading:
+        print_tables(loading.LEGEND, loading.tables(_robots(arguments), progress), show)
+        return 0
+    measure.require_native()
     if arguments.contact:
         print(measure.machine())
         print_tables(contact.LEGEND, contact.tables(progress), show)
         return 0
-    chosen = arguments.solvers.split(",")
+    chosen = ALGORITHMS if arguments.solvers is None else arguments.solvers.split(",")
     for name in chosen:
         if name not in ALGORITHMS:
             known = ", ".join(ALGORITHMS)
             raise UnsupportedError(f"no benchmark of '{name}'; known: {known}")
-    peers = find(arguments.peers, progress)
-    robots = cases.usual()
-    if arguments.robot:
-        lock = tuple(filter(None, arguments.lock.split(",")))
-        robots = [
-            cases.named(path, bool(floating), lock)
-            for path, floating, _ in (x.partition(":floating") for x in arguments.robot)
-        ]
+    peers = find(PEERS if arguments.peers is None else arguments.peers, progress)
+    robots = _robots(arguments)
     for robot in robots:
         _ = robot.model  # a bad file is refused before anything is measured
     progress("measuring the machine")
@@ -89,6 +120,18 @@ def run(arguments: argparse.Namespace) -> int:
         for line in show([head, *lines]):
             print(line)
     return 0
+
+
+def _robots(arguments: argparse.Namespace) -> list[cases.Robot]:
+    """Return the robots that are asked for, or the usual ones."""
+    lock = tuple(filter(None, (arguments.lock or "").split(",")))
+    pairs = named_values(arguments.xacro_argument, "--xacro-argument")
+    return [
+        cases.named(path, bool(floating), lock, arguments.package_path, pairs)
+        for path, floating, _ in (
+            x.partition(":floating") for x in arguments.robot or ()
+        )
+    ] or cases.usual()
 
 
 def _measured(

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dyn_core.bench.cases import named
 from dyn_core.model import Model
+from dyn_core.model.sources.arguments import add_robot, load_robot
 from dyn_core.solving.operation_counts import count, fit_order, polynomial_degree
 from dyn_core.solving.registry import solver
 from dyn_core.solving.solver import Solver
@@ -79,8 +79,7 @@ def add(subparsers: argparse._SubParsersAction) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser("count", help="operations of a solver's algorithm")
     parser.add_argument("solver")
-    parser.add_argument("urdf", help="path or shipped robot")
-    parser.add_argument("--root-joint", choices=("fixed", "floating"), default="fixed")
+    add_robot(parser)
     parser.add_argument(
         "--literal", action="store_true", help="count zeros and ones of the robot, too"
     )
@@ -94,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Count and print."""
     how = "literal" if arguments.literal else "folded"
     which = solver(arguments.solver)
-    model = named(arguments.urdf, arguments.root_joint == "floating").model
+    model = load_robot(arguments)
     counts = operations(which, model, how)
     print(f"{which.name} for {model.name}, {model.nv} dof: {_HOW[how]}")
     print("\n".join(_table([(*OPERATIONS, "total"), _cells(counts)])))

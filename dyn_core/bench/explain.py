@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.bench.cases import named
 from dyn_core.bench.timing import per_call
 from dyn_core.engines import NativeProgram
 from dyn_core.engines.graph.graph import Graph
@@ -25,6 +24,7 @@ from dyn_core.engines.graph.passes import prune
 from dyn_core.engines.graph.trace import Tracer
 from dyn_core.engines.llvm import compiler
 from dyn_core.errors import SettingError, UnsupportedError
+from dyn_core.model.sources.arguments import add_robot, load_robot
 from dyn_core.solving.build_options import Required
 from dyn_core.solving.registry import solver
 
@@ -174,24 +174,30 @@ def add(subparsers: argparse._SubParsersAction) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser("explain", help="what a solver costs, and where")
     parser.add_argument("solver")
-    parser.add_argument("urdf", help="path or shipped robot")
-    parser.add_argument("--root-joint", choices=("fixed", "floating"), default="fixed")
+    add_robot(parser)
     parser.add_argument("--inputs", default="", help="optional inputs, by commas")
     parser.add_argument("--frame", help="the link, where the solver has one")
-    parser.add_argument("--top", type=int, default=12, help="places to show")
-    parser.add_argument("--graph", action="store_true", help="print the Graph")
-    parser.add_argument("--ir", choices=("scalar", "batch"), help="print LLVM IR")
-    parser.add_argument(
-        "--assembly", choices=("scalar", "batch"), help="print machine instructions"
+    parser.add_argument("--top", type=int, help="places to show (default: 12)")
+    instead = parser.add_mutually_exclusive_group()
+    instead.add_argument("--graph", action="store_true", help="print the Graph instead")
+    kernels = ("scalar", "batch")
+    instead.add_argument("--ir", choices=kernels, help="print LLVM IR instead")
+    instead.add_argument(
+        "--assembly", choices=kernels, help="print machine instructions instead"
     )
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Explain."""
-    if arguments.top < 1:
-        raise SettingError(f"--top {arguments.top}; valid: 1 or more", "top")
-    model = named(arguments.urdf, arguments.root_joint == "floating").model
+    variant = arguments.ir or arguments.assembly
+    top = 12 if arguments.top is None else arguments.top
+    if top < 1:
+        raise SettingError(f"--top {top}; valid: 1 or more", "top")
+    if arguments.top is not None and (arguments.graph or variant):
+        message = "--top changes nothing beside --graph, --ir and --assembly"
+        raise SettingError(f"{message}; valid: one of them", "top")
+    model = load_robot(arguments)
     choices = {"inputs": list(filter(None, arguments.inputs.split(",")))}
     if arguments.frame:
         choices["frame"] = arguments.frame
@@ -207,7 +213,6 @@ def run(arguments: argparse.Namespace) -> int:
         raise UnsupportedError(
             f"{arguments.solver} is not a traced algorithm and has no graph"
         )
-    variant = arguments.ir or arguments.assembly
     if variant and not isinstance(program, NativeProgram):
         raise UnsupportedError(f"no machine code: {compiler.missing()}")
     if arguments.graph:
@@ -216,5 +221,5 @@ def run(arguments: argparse.Namespace) -> int:
         ir = program.kernel_ir(variant).ir
         print(ir if arguments.ir else compiler.assembly(ir))
     if not (arguments.graph or variant):
-        print("\n".join(report(program, arguments.top)))
+        print("\n".join(report(program, top)))
     return 0

@@ -28,7 +28,7 @@ from dyn_core.contact.problem.softness import (
     soft_rows,
 )
 from dyn_core.contact.problem.solution import ContactSolution, Residuals, residuals
-from dyn_core.contact.problem.solving import solve
+from dyn_core.contact.problem.solving import check_options, solve
 
 __all__ = [
     "CONVERGED",
@@ -47,6 +47,7 @@ __all__ = [
     "ProblemArrays",
     "ReducedProblem",
     "Residuals",
+    "check_options",
     "cone_projection",
     "conic_libraries",
     "disc_projection",

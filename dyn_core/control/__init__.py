@@ -1,10 +1,45 @@
-"""Controllers and trajectories, without ROS."""
+"""Controllers, trajectories and what makes their torque safe, without ROS."""
 
+from dyn_core.control.collision import (
+    Collision,
+    CollisionDetector,
+    CollisionSettings,
+    ExternalEffort,
+    noise_thresholds,
+)
 from dyn_core.control.controller import Controller
+from dyn_core.control.envelope import Bounds, Envelope, Violation
+from dyn_core.control.goal_requests import GoalCode
+from dyn_core.control.goal_tolerances import JointTolerance, Tolerances
+from dyn_core.control.goals import GoalTracker
+from dyn_core.control.rules import Rules
+from dyn_core.control.shadow import ShadowSettings
+from dyn_core.control.stops import Gate, Stop
+from dyn_core.control.supervision import Supervisor
 from dyn_core.control.trajectory import Trajectory, make_trajectory
+from dyn_core.model.payload import Payload, PayloadInput
 
 __all__ = [
+    "Bounds",
+    "Collision",
+    "CollisionDetector",
+    "CollisionSettings",
     "Controller",
+    "Envelope",
+    "ExternalEffort",
+    "Gate",
+    "GoalCode",
+    "GoalTracker",
+    "JointTolerance",
+    "Payload",
+    "PayloadInput",
+    "Rules",
+    "ShadowSettings",
+    "Stop",
+    "Supervisor",
+    "Tolerances",
     "Trajectory",
+    "Violation",
     "make_trajectory",
+    "noise_thresholds",
 ]

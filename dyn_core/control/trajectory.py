@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from array import array
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from math import comb
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dyn_core.errors import TrajectoryError
+from dyn_core.control.joint_limits import JointLimits
+from dyn_core.errors import SHOWN, TrajectoryError
 
 METHODS = ("splines", "none")
+MOST_POINTS = 100_000
+BLOCK = 1000  # pieces that are computed together, within a processor's cache
 
 
 class Reference(NamedTuple):
@@ -33,6 +39,9 @@ class Trajectory:
         times: Seconds from the start, strictly increasing, (k,).
         q, qd, qdd: (k, n); qd and qdd may be None.
         method: splines, or none (steps to the position of the next point).
+        limits: What it was checked against; None if it was not.
+        effort: Efforts to be added at the points, (k, n), linear between them and kept
+            before the first and after the last; None for none.
     """
 
     times: np.ndarray
@@ -40,20 +49,34 @@ class Trajectory:
     qd: np.ndarray | None
     qdd: np.ndarray | None
     method: str = "splines"
+    limits: JointLimits | None = None
+    effort: np.ndarray | None = None
 
     @property
     def duration(self) -> float:
         """Time of the last point [s]."""
         return float(self.times[-1])
 
-    def starting_from(self, now: Reference) -> Trajectory:
-        """Return the trajectory with the present reference as point at time zero."""
-        if self.times[0] <= 0:
+    def starting_from(self, now: Reference, t: float = 0.0) -> Trajectory:
+        """Return the trajectory with a reference as its point at a time before all."""
+        if self.times[0] <= t:
             return self
         qd = None if self.qd is None else np.vstack([now.qd, self.qd])
         qdd = None if self.qdd is None else np.vstack([now.qdd, self.qdd])
-        times, q = np.concatenate([[0.0], self.times]), np.vstack([now.q, self.q])
-        return Trajectory(times, q, qd, qdd, self.method)
+        times, q = np.concatenate([[t], self.times]), np.vstack([now.q, self.q])
+        effort = (
+            None if self.effort is None else np.vstack([self.effort[:1], self.effort])
+        )
+        joined = replace(self, times=times, q=q, qd=qd, qdd=qdd, effort=effort)
+        rates = [x if x is None else x[:2] for x in (qd, qdd)]
+        first = replace(self, times=times[:2], q=q[:2], qd=rates[0], qdd=rates[1])
+        # The pieces that are known are not computed again: a trajectory may be long.
+        joined.__dict__["pieces"] = np.concatenate([first.pieces, self.pieces])
+        return joined
+
+    def moved(self, shift: np.ndarray) -> Trajectory:
+        """Return the trajectory with other positions, (n,), such as whole turns."""
+        return replace(self, q=self.q + shift) if shift.any() else self
 
     def sample(self, t: float) -> Reference:
         """Return the reference at a time since the start [s]."""
@@ -72,31 +95,94 @@ class Trajectory:
             (0.0, 1.0, 2 * s, 3 * s2, 4 * s3, 5 * s4),
             (0.0, 0.0, 2.0, 6 * s, 12 * s2, 20 * s3),
         )
-        return Reference(*(np.array(powers) @ self._pieces[k]))
+        return Reference(*(np.array(powers) @ self.pieces[k]))
+
+    def sample_effort(self, t: float) -> np.ndarray:
+        """Return the effort to be added at a time since the start, (n,) [N·m | N]."""
+        if self.effort is None:
+            return np.zeros(self.q.shape[1])
+        k = int(np.clip(np.searchsorted(self.times, t), 1, max(len(self.times) - 1, 1)))
+        if len(self.times) == 1:
+            return self.effort[0].copy()
+        first, last = self.times[k - 1], self.times[k]
+        share = min(max((t - first) / (last - first), 0.0), 1.0)
+        return (1 - share) * self.effort[k - 1] + share * self.effort[k]
+
+    def window(self, start: float, end: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return the polynomials from one time to another: starts, coefficients.
+
+        Before the first and after the last point the position is constant.
+        """
+        inner = self.times[(self.times > start) & (self.times < end)]
+        starts = np.concatenate([[start], inner])
+        c = np.zeros((len(starts), 6, self.q.shape[1]))
+        k = np.searchsorted(self.times, starts, side="right") - 1
+        before, after = k < 0, k >= len(self.times) - 1
+        c[before, 0], c[after, 0] = self.q[0], self.q[-1]
+        inside = ~(before | after)
+        s = (starts - self.times[k])[inside, None]
+        pieces = self.pieces[k[inside]]
+        for i in range(6):
+            for j in range(i, 6):
+                c[inside, i] += comb(j, i) * s ** (j - i) * pieces[:, j]
+        return starts, c
+
+    @property
+    def order(self) -> int:
+        """Number of coefficients of a piece that differ from zero."""
+        if self.method == "none":
+            return 1
+        return 2 if self.qd is None else 4 if self.qdd is None else 6
+
+    def check(self, limits: JointLimits, first: int = 0) -> None:
+        """Raise a TrajectoryError where the motion between points leaves the limits.
+
+        Args:
+            limits: Those of the joints.
+            first: Number of the first point for messages; -1 for the present reference.
+        """
+
+        def where(k: int) -> str:
+            k += first
+            return f"between points {k} and {k + 1}" if k >= 0 else "before point 0"
+
+        c = self.pieces[:, : self.order]
+        limits.check_pieces(np.diff(self.times), c, where)
 
     @cached_property
-    def _pieces(self) -> np.ndarray:
+    def pieces(self) -> np.ndarray:
         """Coefficients of the polynomial of each piece, (pieces, 6, n)."""
-        T = np.diff(self.times)[:, None]
-        p0, d = self.q[:-1], np.diff(self.q, axis=0)
-        c = np.zeros((len(d), 6, d.shape[1]))
-        c[:, 0] = p0
+        count = len(self.times) - 1
+        c = np.zeros((6, count, self.q.shape[1]))
+        with np.errstate(all="ignore"):  # what overflows is refused by the checks
+            for k in range(0, count, BLOCK):
+                end = min(k + BLOCK, count)
+                self._fill(c[:, k:end], slice(k, end), slice(k + 1, end + 1))
+        return c.transpose(1, 0, 2)
+
+    def _fill(self, c: np.ndarray, first: slice, last: slice) -> None:
+        """Fill in the coefficients of pieces from their first and last points."""
+        T = (self.times[last] - self.times[first])[:, None]
+        c[0] = p0 = self.q[first]
+        d = self.q[last] - p0
+        if self.method == "none":
+            c[0] = self.q[last]
+            return
         if self.qd is None:
-            c[:, 1] = d / T
-            return c
-        c[:, 1] = v0 = self.qd[:-1]
-        v1 = self.qd[1:]
+            c[1] = d / T
+            return
+        c[1] = v0 = self.qd[first]
+        v1 = self.qd[last]
         if self.qdd is None:
-            c[:, 2] = (3 * d - (2 * v0 + v1) * T) / T**2
-            c[:, 3] = (-2 * d + (v0 + v1) * T) / T**3
-            return c
-        a0, a1 = self.qdd[:-1], self.qdd[1:]
-        c[:, 2] = a0 / 2
-        c[:, 3] = (20 * d - (8 * v1 + 12 * v0) * T - (3 * a0 - a1) * T**2) / (2 * T**3)
-        c[:, 4] = -30 * d + (14 * v1 + 16 * v0) * T + (3 * a0 - 2 * a1) * T**2
-        c[:, 4] /= 2 * T**4
-        c[:, 5] = (12 * d - 6 * (v1 + v0) * T - (a0 - a1) * T**2) / (2 * T**5)
-        return c
+            c[2] = (3 * d - (2 * v0 + v1) * T) / T**2
+            c[3] = (-2 * d + (v0 + v1) * T) / T**3
+            return
+        a0, a1 = self.qdd[first], self.qdd[last]
+        c[2] = a0 / 2
+        c[3] = (20 * d - (8 * v1 + 12 * v0) * T - (3 * a0 - a1) * T**2) / (2 * T**3)
+        c[4] = -30 * d + (14 * v1 + 16 * v0) * T + (3 * a0 - 2 * a1) * T**2
+        c[4] /= 2 * T**4
+        c[5] = (12 * d - 6 * (v1 + v0) * T - (a0 - a1) * T**2) / (2 * T**5)
 
 
 def make_trajectory(
@@ -107,8 +193,10 @@ def make_trajectory(
     velocities: Any = (),
     accelerations: Any = (),
     *,
+    effort: Any = (),
     lower: np.ndarray | None = None,
     upper: np.ndarray | None = None,
+    velocity: np.ndarray | None = None,
     method: str = "splines",
     moving_end: bool = False,
 ) -> Trajectory:
@@ -120,7 +208,10 @@ def make_trajectory(
         times: Seconds from the start of each point, strictly increasing, >= 0.
         positions, velocities, accelerations: One row per point; the last two may be
             empty.
-        lower, upper: Position limits in the controller's order [rad | m].
+        effort: Efforts to be added, one row per point, or empty [N·m | N].
+        lower, upper: Position limits in the controller's order, kept by the points and
+            between them [rad | m].
+        velocity: Velocity limits in the same order [rad/s | m/s].
         method: splines or none.
         moving_end: Whether the last point may have a velocity.
 
@@ -131,18 +222,12 @@ def make_trajectory(
     if method not in METHODS:
         raise TrajectoryError(f"interpolation '{method}'; valid: {', '.join(METHODS)}")
     order = _order(joints, names)
-    t = np.asarray(times, float)
-    if t.ndim != 1 or len(t) == 0:
-        raise TrajectoryError("the trajectory has no points")
-    if not np.isfinite(t).all() or t[0] < 0 or (np.diff(t) <= 0).any():
-        raise TrajectoryError(
-            f"times must be finite, >= 0 and increase, got {t.tolist()}"
-        )
-    q = _rows("positions", positions, t, order, joints)
+    t = _times(times)
+    q = _ordered("positions", positions, t, order, joints)
     if q is None:
         raise TrajectoryError("every point needs positions")
-    qd = _rows("velocities", velocities, t, order, joints)
-    qdd = _rows("accelerations", accelerations, t, order, joints)
+    qd = _ordered("velocities", velocities, t, order, joints)
+    qdd = _ordered("accelerations", accelerations, t, order, joints)
     if qdd is not None and qd is None:
         raise TrajectoryError("accelerations without velocities")
     if qd is not None and not moving_end and np.abs(qd[-1]).max(initial=0) > 1e-9:
@@ -150,64 +235,105 @@ def make_trajectory(
             "the last point has a velocity; end at rest or set"
             " allow_nonzero_velocity_at_trajectory_end"
         )
-    _check_limits(q, joints, lower, upper)
-    return Trajectory(t, q, qd, qdd, method)
+    limits = JointLimits.of_arrays(joints, lower, upper, velocity)
+    limits.check_points(q)
+    added = _ordered("efforts", effort, t, order, joints)
+    trajectory = Trajectory(t, q, qd, qdd, method, effort=added)
+    trajectory.check(limits)
+    return trajectory
+
+
+def point_rows(what: str, rows: Any, width: int | None = None) -> np.ndarray:
+    """Return one row per point as one array, (k, width); (k, 0) if all are empty.
+
+    Args:
+        what: Name of the numbers for messages.
+        rows: Sequences of numbers, such as the fields of a message.
+        width: Numbers of a row; None for as many as the first has.
+    """
+    if isinstance(rows, np.ndarray) and rows.ndim == 2:
+        sizes = np.full(len(rows), rows.shape[1])
+        flat = np.asarray(rows, float).ravel()
+    else:
+        k, numbers = 0, array("d")
+        try:
+            sizes = np.array([len(row) for row in rows], int)
+            for row in rows:
+                numbers.extend(row)
+                k += 1
+        except (TypeError, ValueError, OverflowError) as error:
+            message = f"point {k}: {what} are not rows of numbers"
+            raise TrajectoryError(message) from error
+        flat = np.frombuffer(numbers) if numbers else np.zeros(0)
+    if not sizes.any():
+        return np.zeros((len(sizes), 0))
+    width = int(sizes[0]) if width is None else width
+    wrong = np.flatnonzero(sizes != width)
+    if wrong.size:
+        k = wrong[0]
+        raise TrajectoryError(
+            f"point {k} has {sizes[k]} {what}; needs {width} (all alike)"
+        )
+    return flat.reshape(-1, width)
+
+
+def _times(times: Any) -> np.ndarray:
+    """Return the times of the points, checked."""
+    t = np.array(times, float)
+    if t.ndim != 1 or len(t) == 0:
+        raise TrajectoryError("the trajectory has no points")
+    if len(t) > MOST_POINTS:
+        raise TrajectoryError(f"{len(t)} points; valid: at most {MOST_POINTS}")
+    before = np.concatenate([[-np.inf], t[:-1]])
+    bad = np.flatnonzero(~(np.isfinite(t) & (t >= 0) & (t > before)))
+    if bad.size:
+        k = bad[0]
+        after = f" after {t[k - 1]:.9g} s" if k else ""
+        raise TrajectoryError(
+            "times must be finite, >= 0 and increase:"
+            f" point {k} is due at {t[k]:.9g} s{after}"
+        )
+    return t
 
 
 def _order(joints: Sequence[str], names: Sequence[str]) -> list[int]:
     """Return the column of each joint."""
     names = list(names)
-    unknown = [name for name in names if name not in joints]
-    missing = [name for name in joints if name not in names]
-    double = sorted({name for name in names if names.count(name) > 1})
+    known, named = set(joints), set(names)
+    unknown = [name for name in names if name not in known]
+    missing = [name for name in joints if name not in named]
+    double = sorted(name for name, count in Counter(names).items() if count > 1)
     for what, faulty in (
         ("unknown", unknown),
         ("missing", missing),
         ("double", double),
     ):
         if faulty:
-            valid = ", ".join(joints)
-            raise TrajectoryError(f"{what} joints {', '.join(faulty)}; needs {valid}")
+            shown, valid = _listed(faulty), _listed(joints)
+            raise TrajectoryError(f"{what} joints {shown}; needs {valid}")
     return [names.index(name) for name in joints]
 
 
-def _rows(
-    what: str,
-    rows: Sequence[Any],
-    t: np.ndarray,
-    order: list[int],
-    joints: Sequence[str],
+def _listed(names: Sequence[str]) -> str:
+    """Return the first of some names, and their number where there are more."""
+    more = f", ... ({len(names)} in all)" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
+
+
+def _ordered(
+    what: str, rows: Any, t: np.ndarray, order: list[int], joints: Sequence[str]
 ) -> np.ndarray | None:
     """Return rows in the order of the controller, or None if all are empty."""
-    rows = [np.asarray(row, float) for row in rows]
-    if all(row.size == 0 for row in rows):
+    checked = point_rows(what, rows, len(order))
+    if not checked.size:
         return None
-    if len(rows) != len(t):
-        raise TrajectoryError(f"{len(t)} times but {len(rows)} rows of {what}")
-    for k, row in enumerate(rows):
-        if row.shape != (len(order),):
-            raise TrajectoryError(
-                f"point {k} has {row.size} {what}; needs {len(order)} (all alike)"
-            )
-        if not np.isfinite(row).all():
-            raise TrajectoryError(f"point {k}: {what} are not finite: {row.tolist()}")
-    return np.array(rows)[:, order]
-
-
-def _check_limits(
-    q: np.ndarray,
-    joints: Sequence[str],
-    lower: np.ndarray | None,
-    upper: np.ndarray | None,
-) -> None:
-    """Raise a TrajectoryError for points outside the position limits."""
-    n = q.shape[1]
-    low = np.full(n, -np.inf) if lower is None else lower
-    high = np.full(n, np.inf) if upper is None else upper
-    bad = np.argwhere((q < low - 1e-9) | (q > high + 1e-9))
-    if len(bad):
+    if len(checked) != len(t):
+        raise TrajectoryError(f"{len(t)} times but {len(checked)} rows of {what}")
+    checked = checked[:, order]
+    bad = np.argwhere(~np.isfinite(checked))
+    if bad.size:
         k, j = bad[0]
         raise TrajectoryError(
-            f"point {k}: joint '{joints[j]}' at {q[k, j]:.6g} is outside its limits"
-            f" [{low[j]:.6g}, {high[j]:.6g}]"
+            f"point {k}: {what} are not finite: {checked[k, j]} for '{joints[j]}'"
         )
+    return checked

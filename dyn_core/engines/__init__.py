@@ -10,6 +10,7 @@ from dyn_core.engines.graph_program import GraphProgram
 from dyn_core.engines.llvm import compiler
 from dyn_core.engines.native_program import NativeProgram, build
 from dyn_core.engines.plain import PlainProgram
+from dyn_core.engines.results import Results
 
 ENGINES: dict[str, Callable[..., Program[Any]]] = {
     "plain": PlainProgram,
@@ -36,6 +37,7 @@ __all__ = [
     "NativeProgram",
     "PlainProgram",
     "Program",
+    "Results",
     "available",
     "default_engine",
 ]

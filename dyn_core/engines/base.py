@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, Generic, Literal, TypeVar, overload
 
 import numpy as np
@@ -14,7 +12,9 @@ from numpy.typing import ArrayLike
 from dyn_core.engines.arrays import as_array, check_finite, check_out
 from dyn_core.engines.describe import CallSignature, SolverDescription, page, summary
 from dyn_core.engines.graph.graph import Requirement
+from dyn_core.engines.results import make_result
 from dyn_core.errors import (
+    RequireError,
     ShapeError,
     UnsupportedError,
     nearest,
@@ -45,22 +45,6 @@ class Recipe:
     choices: Mapping[str, Any] = field(default_factory=dict)
 
 
-@cache
-def result_type(names: tuple[str, ...]) -> Any:
-    """Make the named tuple of several outputs; it pickles by its names."""
-    base: Any = namedtuple("Result", list(names))  # type: ignore[misc]
-
-    def reduce(self: Any) -> tuple[Any, ...]:
-        return make_result, (names, tuple(self))
-
-    return type("Result", (base,), {"__slots__": (), "__reduce__": reduce})
-
-
-def make_result(names: tuple[str, ...], values: Sequence[Any]) -> Any:
-    """Return several outputs as a named tuple."""
-    return result_type(names)(*values)
-
-
 class Program(Generic[Result]):
     """A solver built for a robot: call it with arrays.
 
@@ -75,8 +59,10 @@ class Program(Generic[Result]):
     a batch with `.rows`); with status=True the outputs of such rows are NaN, and status
     is the number of the requirement, counted from 1, or 0.
 
-    For type checkers a Program is generic in what a call returns: annotate it as
-    Program[np.ndarray] where there is one output, or with a NamedTuple of arrays.
+    For type checkers a Program is generic in what a call returns: np.ndarray where
+    there is one output, else Results. They know it of the solvers that come with the
+    library; annotate Programs of others, or where fields should be known by name, as
+    Program[a NamedTuple of arrays].
 
     Attributes:
         signature, model: What is solved, for which robot.
@@ -141,6 +127,11 @@ class Program(Generic[Result]):
     def requirement(self, number: int) -> Requirement:
         """Return the requirement that a status names."""
         raise NotImplementedError
+
+    def failure(self, number: int, rows: Sequence[int] | None = None) -> RequireError:
+        """Return the error of a status, for rows of a batch or a single state."""
+        requirement = self.requirement(number)
+        return requirement.error(requirement.item, rows)
 
     @overload
     def __call__(
@@ -300,13 +291,11 @@ class Program(Generic[Result]):
         """Raise what the status names, for the first requirement that failed."""
         if rows is None:
             if state:
-                requirement = self.requirement(state)
-                raise requirement.error(requirement.item)
+                raise self.failure(state)
             return
         failed = np.flatnonzero(state)
         if len(failed):
-            requirement = self.requirement(int(state[failed[0]]))
-            raise requirement.error(requirement.item, failed.tolist())
+            raise self.failure(int(state[failed[0]]), failed.tolist())
 
     def _targets(self, out: Any, rows: int | None) -> list[np.ndarray] | None:
         """Return the arrays of `out`, checked."""

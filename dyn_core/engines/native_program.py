@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.engines.base import Function, result_type
+from dyn_core.engines.base import Function
 from dyn_core.engines.graph.graph import Graph
 from dyn_core.engines.graph.trace import trace
 from dyn_core.engines.graph_program import GraphProgram
@@ -26,6 +26,7 @@ from dyn_core.engines.llvm.kernel import Kernel, offsets, pointers
 from dyn_core.engines.llvm.kernel_ir import KernelIR
 from dyn_core.engines.llvm.threads import WORKERS, Lock, count
 from dyn_core.engines.llvm.trace_cache import GraphFacts
+from dyn_core.engines.results import result_type
 from dyn_core.errors import ShapeError, UnsupportedError
 from dyn_core.problems import Port
 

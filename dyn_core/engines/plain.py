@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.engines.base import Function, make_result
+from dyn_core.engines.base import Function
+from dyn_core.engines.results import make_result
 from dyn_core.engines.row_program import RowProgram
 from dyn_core.errors import (
     NonFiniteError,

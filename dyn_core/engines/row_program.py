@@ -46,3 +46,7 @@ class RowProgram(Program[Any]):
         """Return what was noted under this number."""
         error = self._noted[number - 1]
         return Requirement(0, type(error), error.item)
+
+    def failure(self, number: int, rows: Sequence[int] | None = None) -> RequireError:
+        """Return the error that was noted, with what it keeps, such as a residual."""
+        return self._noted[number - 1].of_rows(rows)

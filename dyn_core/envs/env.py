@@ -21,6 +21,8 @@ except ImportError as error:
     ) from error
 
 RENDER_MODES = ("rgb_array",)
+DIVERGENCE = ("terminate", "raise")
+LARGEST = 1e9  # observations beyond it are those of a motion that diverged [SI]
 
 
 def observation_space(task: Task) -> gymnasium.spaces.Box:
@@ -57,6 +59,25 @@ def checked_mode(render_mode: str | None) -> str | None:
     return render_mode
 
 
+def checked_divergence(divergence: str) -> str:
+    """Refuse a way to end a motion that diverged which is not offered."""
+    if divergence not in DIVERGENCE:
+        valid = ", ".join(DIVERGENCE)
+        raise SettingError(f"divergence {divergence!r}; valid: {valid}", "divergence")
+    return divergence
+
+
+def diverged_rows(observations: np.ndarray) -> np.ndarray:
+    """Return the rows with an observation that is not finite or beyond LARGEST.
+
+    Where there are none, the largest and the least entry tell; NaN is both.
+    """
+    flat = observations.reshape(-1)
+    if np.maximum.reduce(flat) <= LARGEST and np.minimum.reduce(flat) >= -LARGEST:
+        return np.empty(0, int)
+    return np.flatnonzero(~(np.abs(observations) <= LARGEST).all(axis=-1))
+
+
 def checked_limit(task: Task, max_episode_steps: int | None) -> int:
     """Return the steps after which an episode is cut off."""
     limit = task.max_steps if max_episode_steps is None else max_episode_steps
@@ -91,22 +112,23 @@ def checked_states(values: Any, shape: tuple[int, ...]) -> np.ndarray:
     return states
 
 
-def not_finite(task: Task, states: np.ndarray, steps: np.ndarray) -> NonFiniteError:
+def divergence_error(
+    task: Task, states: np.ndarray, steps: np.ndarray, rows: np.ndarray
+) -> NonFiniteError:
     """Return the error that names step and coordinate of the first row at fault.
 
     Args:
         task: Task.
-        states: After the step, (rows, ns).
+        states: After the step, (environments, ns).
         steps: Number of that step in its episode, by row.
+        rows: Rows that diverged.
     """
-    rows = np.flatnonzero(~np.isfinite(states).all(axis=1))
-    if len(rows) == 0:
-        return NonFiniteError(f"{task.name}: an observation is not finite")
     first = rows[0]
-    entry = task.entries[int(np.flatnonzero(~np.isfinite(states[first]))[0])]
+    large = np.flatnonzero(~(np.abs(states[first]) <= LARGEST))
+    entry = task.entries[int(large[0])] if len(large) else "an observation"
     return NonFiniteError(
-        f"{task.name}: {entry} is not finite at step {int(steps[first])} of environment"
-        f" {first} ({len(rows)} in all)",
+        f"{task.name}: {entry} is not finite, or beyond {LARGEST:g}, at step"
+        f" {int(steps[first])} of environment {first} ({len(rows)} in all)",
         entry,
         rows.tolist(),
     )
@@ -116,7 +138,9 @@ class PlanarEnv(gymnasium.Env[np.ndarray, Any]):
     """A task as an environment of gymnasium.
 
     A finite action beyond its bounds is taken for the bound. Made by gymnasium.make,
-    its wrapper TimeLimit ends episodes; made directly, max_episode_steps does.
+    its wrapper TimeLimit ends episodes; made directly, max_episode_steps does. A motion
+    that diverged ends the episode: what is seen is that of the last good state, the
+    reward is 0 and info["diverged"] is True.
 
     Attributes:
         task: What is done.
@@ -126,6 +150,8 @@ class PlanarEnv(gymnasium.Env[np.ndarray, Any]):
         render_mode: rgb_array or None.
         max_episode_steps: Steps after which an episode is cut off; None: as the task.
         engine: Of the Programs; None: the default.
+        divergence: What happens where a motion diverges, so that an observation is not
+            finite or beyond 1e9: terminate, or raise a NonFiniteError.
         changes: Attributes of the task (planar_task).
 
     Raises:
@@ -143,9 +169,11 @@ class PlanarEnv(gymnasium.Env[np.ndarray, Any]):
         render_mode: str | None = None,
         max_episode_steps: int | None = None,
         engine: str | None = None,
+        divergence: str = "terminate",
         **changes: Any,
     ) -> None:
         self.task = planar_task(task, **changes)
+        self._divergence = checked_divergence(divergence)
         self.metadata = metadata_of(self.task)
         self.render_mode = checked_mode(render_mode)
         self._limit = checked_limit(self.task, max_episode_steps)
@@ -176,19 +204,24 @@ class PlanarEnv(gymnasium.Env[np.ndarray, Any]):
         return self._seen(state), {}
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        """Return observation, reward, terminated, truncated, {} after one step.
+        """Return observation, reward, terminated, truncated, info after one step.
 
         Raises:
             ShapeError, NonFiniteError: The action makes no sense.
+            NonFiniteError: The motion diverged, and divergence is "raise".
             SettingError: There was no reset yet.
         """
         state = self.get_state()
         after, seen, reward, over = self._program(state, self._acted(action))
         self._steps += 1
-        if not np.isfinite(after).all():
-            raise not_finite(self.task, after[None], np.array([self._steps]))
-        self._state = after
         late = self.spec is None and self._steps >= self._limit
+        rows = diverged_rows(seen[None])
+        if len(rows):
+            if self._divergence == "raise":
+                steps = np.array([self._steps])
+                raise divergence_error(self.task, after[None], steps, rows)
+            return self._seen(state), 0.0, True, late, {"diverged": True}
+        self._state = after
         return seen, reward, over != 0.0, late, {}
 
     def _acted(self, action: Any) -> np.ndarray:

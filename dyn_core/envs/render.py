@@ -97,6 +97,8 @@ def record(
     """
     if not (np.isfinite(fps) and fps > 0):
         raise SettingError(f"fps must be finite and > 0, got {fps}", "fps")
+    if steps is not None and (not isinstance(steps, int) or steps < 1):
+        raise SettingError(f"steps is {steps!r}; valid: 1 or more, or None", "steps")
     bare = env.unwrapped
     every = max(1, round(1.0 / (fps * bare.task.interval)))
     writer = _writer(Path(path), 1.0 / (every * bare.task.interval))

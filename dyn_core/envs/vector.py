@@ -9,13 +9,15 @@ import numpy as np
 from dyn_core.envs.env import (
     RENDER_MODES,
     action_space,
+    checked_divergence,
     checked_limit,
     checked_mode,
     checked_options,
     checked_states,
+    diverged_rows,
+    divergence_error,
     gymnasium,
     metadata_of,
-    not_finite,
     observation_space,
 )
 from dyn_core.errors import NonFiniteError, SettingError, ShapeError
@@ -38,6 +40,9 @@ class PlanarVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
     was seen last is in info["final_obs"], for the rows of info["_final_obs"]), DISABLED
     (reset(options={"reset_mask": rows}) begins anew).
 
+    A row whose motion diverged is terminated, the others go on: what is seen of it is
+    that of its last good state, its reward is 0, and info["diverged"] is True there.
+
     Attributes:
         task: What is done.
 
@@ -51,6 +56,8 @@ class PlanarVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
         copy: Whether each step gives arrays of its own; else the next step overwrites
             what this one gave.
         engine: Of the Programs; None: the default.
+        divergence: What happens where a motion diverges, so that an observation is not
+            finite or beyond 1e9: terminate, or raise a NonFiniteError.
         changes: Attributes of the task (planar_task).
 
     Raises:
@@ -76,13 +83,17 @@ class PlanarVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
         threads: int | None = None,
         copy: bool = True,
         engine: str | None = None,
+        divergence: str = "terminate",
         **changes: Any,
     ) -> None:
         if not isinstance(num_envs, int) or num_envs < 1:
             message = f"num_envs must be a whole number >= 1, got {num_envs!r}"
             raise SettingError(message, "num_envs")
+        if not isinstance(copy, bool):
+            raise SettingError(f"copy is {copy!r}; valid: True, False", "copy")
         self.task, self.num_envs = planar_task(task, **changes), num_envs
         self._mode = _autoreset(autoreset_mode)
+        self._divergence = checked_divergence(divergence)
         self.metadata = metadata_of(self.task, autoreset_mode=self._mode)
         self.render_mode = checked_mode(render_mode)
         self._limit = checked_limit(self.task, max_episode_steps)
@@ -146,18 +157,17 @@ class PlanarVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
 
         Raises:
             ShapeError, NonFiniteError: An action makes no sense.
+            NonFiniteError: A motion diverged, and divergence is "raise".
             SettingError: There was no reset yet.
         """
         self._demand_reset()
         seen, reward = self._fresh() if self._given is None else self._given
         out = (self._next, seen, reward, self._over)
         self._program(self._state, self._acted(actions), out=out)
-        if not _finite_sum(seen):
-            self._demand_finite(seen)
+        info = self._without_divergence(seen, reward)
         self._state, self._next = self._next, self._state
         self._steps += 1
         terminated, truncated = self._over != 0.0, self._steps >= self._limit
-        info: dict[str, Any] = {}
         if self._mode is AutoresetMode.NEXT_STEP:
             rows = np.flatnonzero(self._done)
             if len(rows):
@@ -167,9 +177,26 @@ class PlanarVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
         if self._mode is AutoresetMode.SAME_STEP:
             rows = np.flatnonzero(self._done)
             if len(rows):
-                info = {"final_obs": seen.copy(), "_final_obs": self._done.copy()}
+                info |= {"final_obs": seen.copy(), "_final_obs": self._done.copy()}
                 seen[rows] = self._begin(rows)
         return seen, reward, terminated, truncated, info
+
+    def _without_divergence(
+        self, seen: np.ndarray, reward: np.ndarray
+    ) -> dict[str, Any]:
+        """Let rows that diverged keep their last good state; return info about them."""
+        rows = diverged_rows(seen)
+        if self._mode is AutoresetMode.NEXT_STEP:
+            rows = rows[~self._done[rows]]  # the others begin anew, whatever came out
+        if not len(rows):
+            return {}
+        if self._divergence == "raise":
+            raise divergence_error(self.task, self._next, self._steps + 1, rows)
+        self._next[rows], self._over[rows] = self._state[rows], 1.0
+        seen[rows], reward[rows] = self._seen(self._state[rows]), 0.0
+        diverged = np.zeros(self.num_envs, bool)
+        diverged[rows] = True
+        return {"diverged": diverged, "_diverged": diverged.copy()}
 
     def _begin(self, rows: np.ndarray) -> np.ndarray:
         """Let some environments begin anew; give what is seen of them."""
@@ -205,11 +232,6 @@ class PlanarVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
     def _demand_reset(self) -> None:
         if not self._started:
             raise SettingError("there is no state yet: call reset first", "reset")
-
-    def _demand_finite(self, seen: np.ndarray) -> None:
-        """Refuse what is not finite; a sum may overflow without."""
-        if not np.isfinite(seen).all():
-            raise not_finite(self.task, self._next, self._steps + 1)
 
     def get_state(self) -> np.ndarray:
         """Return a copy of the states, (rows, ns) [SI]."""

@@ -1,6 +1,13 @@
 """Parameters from measured motion."""
 
 from dyn_core.identification.estimation import Identification, identify
+from dyn_core.identification.evaluation import Evaluation, evaluate
+from dyn_core.identification.joint_record import JointRecord, read_record
+from dyn_core.identification.parameter_tables import (
+    with_table,
+    write_sidecar,
+    write_table,
+)
 from dyn_core.identification.parameter_vector import (
     parameter_names,
     parameters_of,
@@ -10,10 +17,17 @@ from dyn_core.identification.regressor_rank import BaseParameters, base_paramete
 
 __all__ = [
     "BaseParameters",
+    "Evaluation",
     "Identification",
+    "JointRecord",
     "base_parameters",
+    "evaluate",
     "identify",
     "parameter_names",
     "parameters_of",
+    "read_record",
     "with_linear_parameters",
+    "with_table",
+    "write_sidecar",
+    "write_table",
 ]

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
 
 import numpy as np
 
+from dyn_core.errors import SettingError
 from dyn_core.identification.pseudo_inertia import (
     log_cholesky,
     of_log_cholesky,
@@ -20,7 +23,31 @@ PRECISION = 1e-8  # relative change of the cost at which the fit ends
 LARGEST_CHANGE = (
     12.0  # largest change of theta's logarithms: a factor of e^24 of the mass
 )
+EVALUATIONS = 200  # of the fit, unless another number is asked for
 MARGIN = 1e-8  # least eigenvalue of a start, as part of its largest
+
+
+def check_fit(consistent: bool, most_evaluations: Any, progress: Any) -> None:
+    """Refuse arguments of this fit that make no sense, or are given without it."""
+    whole = isinstance(most_evaluations, Integral)
+    if not whole or isinstance(most_evaluations, bool) or most_evaluations < 1:
+        raise SettingError(
+            f"most_evaluations is {most_evaluations!r}; valid: 1 or more",
+            "most_evaluations",
+        )
+    if progress is not None and not callable(progress):
+        raise SettingError(
+            f"progress is {progress!r}; valid: a function (evaluations, cost), or None",
+            "progress",
+        )
+    idle = {
+        "most_evaluations": most_evaluations != EVALUATIONS,
+        "progress": progress is not None,
+    }
+    for name in idle:
+        if idle[name] and not consistent:
+            message = f"{name} changes nothing without a fit; valid: consistent=True"
+            raise SettingError(message, name)
 
 
 def fit_consistent(

@@ -9,11 +9,13 @@ not say stays as near to a prior as it can.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dyn_core.engines.llvm.compiler import progress as shown
 from dyn_core.errors import (
     IdentificationError,
     ModelError,
@@ -21,14 +23,23 @@ from dyn_core.errors import (
     ShapeError,
 )
 from dyn_core.identification.blas_threads import one_blas_thread
-from dyn_core.identification.consistent_fit import fit_consistent
-from dyn_core.identification.parameter_vector import Layout, with_linear_parameters
+from dyn_core.identification.consistent_fit import (
+    EVALUATIONS,
+    check_fit,
+    fit_consistent,
+)
+from dyn_core.identification.parameter_vector import (
+    Layout,
+    check_switch,
+    with_linear_parameters,
+)
 from dyn_core.identification.pseudo_inertia import least_eigenvalue
 from dyn_core.identification.regressor_rank import (
     TOLERANCE,
     BaseParameters,
     base_of,
     base_parameters,
+    check_tolerance,
     stack,
 )
 from dyn_core.model import Model
@@ -134,7 +145,7 @@ def identify(
     *,
     partial: bool = False,
     tolerance: float = TOLERANCE,
-    most_evaluations: int = 200,
+    most_evaluations: int = EVALUATIONS,
     progress: Callable[[int, float], None] | None = None,
 ) -> Identification:
     """Return the parameters of a robot that fit measured joint forces best.
@@ -164,7 +175,8 @@ def identify(
         tolerance: Singular values below this part of the largest count as zero; larger
             ones leave more to the prior.
         most_evaluations: Bound of the fit with physical consistency.
-        progress: Called by that fit as progress(evaluations, cost).
+        progress: Called by that fit as progress(evaluations, cost); None: a line on
+            the terminal, where there is one, once it takes long.
 
     Returns:
         An Identification.
@@ -173,12 +185,17 @@ def identify(
         ShapeError: An array of the wrong size, or too few samples.
         NonFiniteError: NaN or infinity in the data; names array and rows.
         IdentificationError: The data do not show what they should, or a weight is bad.
+        SettingError: A choice makes no sense.
 
     Source: C. Atkeson, C. An and J. Hollerbach, IJRR 5 (1986); M. Gautier, Dynamic
     identification of robots with power model, ICRA 1997 (weights of the rows); P.
     Wensing, S. Kim and J.-J. Slotine, IEEE RA-L 3 (2017); C. Rucker and P. Wensing,
     IEEE RA-L 7 (2022).
     """
+    check_switch("consistent", consistent)
+    check_switch("partial", partial)
+    check_tolerance(tolerance)
+    check_fit(consistent, most_evaluations, progress)
     layout = Layout.of(model, friction, rotors)
     start = layout.values if prior is None else layout.checked("prior", prior)
     if not np.isfinite(start).all():
@@ -195,10 +212,20 @@ def identify(
     A, b = data.weighted()
     values, evaluations, converged = _nearest(A, b, start, base, scale), 0, True
     if consistent:
-        values, evaluations, converged = fit_consistent(
-            A, b, start, scale, layout.inertial, most_evaluations, progress
-        )
+        what = f"fitting {len(start)} parameters"
+        with shown(what) if progress is None else nullcontext():
+            values, evaluations, converged = fit_consistent(
+                A, b, start, scale, layout.inertial, most_evaluations, progress
+            )
     return _result(data, base, start, values, evaluations, converged)
+
+
+def _numbers(name: str, values: ArrayLike, wanted: str) -> np.ndarray:
+    """Return an array of floats; what is none is refused."""
+    try:
+        return np.asarray(values, float)
+    except (TypeError, ValueError) as error:
+        raise ShapeError(name, f"numbers of {wanted}", type(values).__name__) from error
 
 
 def _checked(model: Model, measured: dict[str, ArrayLike]) -> list[np.ndarray]:
@@ -206,7 +233,7 @@ def _checked(model: Model, measured: dict[str, ArrayLike]) -> list[np.ndarray]:
     arrays: list[np.ndarray] = []
     for name, values in measured.items():
         width = model.nq if name == "q" else model.nv
-        array = np.asarray(values, float)
+        array = _numbers(name, values, f"shape (samples, {width})")
         if array.ndim != 2 or array.shape[1] != width:
             raise ShapeError(name, f"shape (samples, {width})", f"shape {array.shape}")
         if arrays and len(array) != len(arrays[0]):
@@ -240,7 +267,7 @@ def _measured(layout: Layout, arrays: list[np.ndarray], rank: int) -> _Measureme
 
 def _weights(model: Model, weight: ArrayLike) -> np.ndarray:
     """Return one over the noise of each coordinate."""
-    array = np.asarray(weight, float)
+    array = _numbers("weight", weight, f"shape ({model.nv},)")
     if array.shape != (model.nv,):
         raise ShapeError("weight", f"shape ({model.nv},)", f"shape {array.shape}")
     if not (np.isfinite(array).all() and (array > 0).all()):

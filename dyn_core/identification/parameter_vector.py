@@ -2,7 +2,8 @@
 
 Ten a body, as RigidInertia.parameters, bodies in order (links fixed together are one
 body); then damping of every joint coordinate, dry friction of every one, inertia of the
-rotor of every one. Followers have their own. Solvers of REGRESSOR keep this order.
+rotor of every one. Followers have their own. Solvers of REGRESSOR keep this order. Dry
+friction is the mean of both directions; how much they differ stays as it is.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dyn_core.errors import ModelError, ShapeError
+from dyn_core.errors import ModelError, SettingError, ShapeError
 from dyn_core.identification.pseudo_inertia import is_consistent
 from dyn_core.model.checks.inertias import with_inertia_scales
 from dyn_core.model.description import Description
@@ -24,6 +25,12 @@ from dyn_core.spatial import RigidInertia, Vector
 INERTIAL = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 FRICTION = ("damping", "friction")
 ROTORS = ("armature",)
+
+
+def check_switch(name: str, value: object) -> None:
+    """Refuse what is no truth value: "no" would count as True."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise SettingError(f"{name} is {value!r}; valid: True, False", name)
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,8 @@ class Layout:
     @classmethod
     def of(cls, model: Model, friction: bool, rotors: bool) -> Layout:
         """Return that of a robot, with or without numbers of its joints."""
+        for name, value in (("friction", friction), ("rotors", rotors)):
+            check_switch(name, value)
         return cls(model, FRICTION * bool(friction) + ROTORS * bool(rotors))
 
     @property

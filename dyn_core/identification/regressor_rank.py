@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 
-from dyn_core.errors import ShapeError
+from dyn_core.errors import SettingError, ShapeError
 from dyn_core.identification.parameter_vector import Layout
 from dyn_core.model import Model
 from dyn_core.solving.registry import solver
@@ -94,6 +95,7 @@ def base_parameters(
     Source: M. Gautier and W. Khalil, IEEE Transactions on Robotics and Automation 6
     (1990); numerically: M. Gautier, Journal of Robotic Systems 8 (1991).
     """
+    check_tolerance(tolerance)
     layout, rng = Layout.of(model, friction, rotors), np.random.default_rng(seed)
     if samples is None:
         samples = 8 + 4 * len(layout.kinds) // max(model.nv, 1)
@@ -104,6 +106,14 @@ def base_parameters(
     Y = stack(layout, q, qd, qdd)
     rows = Y.reshape(samples * model.nv, len(layout.kinds))
     return base_of(layout, rows, layout.values, tolerance)
+
+
+def check_tolerance(tolerance: float) -> None:
+    """Refuse a tolerance that keeps all or nothing."""
+    if not (isinstance(tolerance, Real) and 0 < tolerance < 1):
+        raise SettingError(
+            f"tolerance is {tolerance!r}; valid: a number between 0 and 1", "tolerance"
+        )
 
 
 def stack(layout: Layout, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:

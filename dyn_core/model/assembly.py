@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -20,11 +20,19 @@ from dyn_core.model.checks.inertias import (
     with_inertia_scales,
 )
 from dyn_core.model.checks.mimics import check_mimics
-from dyn_core.model.checks.tree import check_loops
+from dyn_core.model.checks.tree import check_loops, check_point_springs
 from dyn_core.model.coordinates.order import coordinate_slices
-from dyn_core.model.description import Description, JointSpec
-from dyn_core.model.frames import Frame, Lead, gravity, origin, sum_inertias
+from dyn_core.model.description import Description, JointSpec, Mimic
+from dyn_core.model.frames import (
+    Frame,
+    Lead,
+    gravity,
+    on_links,
+    origin,
+    sum_inertias,
+)
 from dyn_core.model.joints import Driven, Floating, Joint, make_joint
+from dyn_core.model.point_springs import spring_forces
 from dyn_core.model.tree import Tree
 from dyn_core.spatial import Matrix, Transform, Vector
 
@@ -39,17 +47,18 @@ def assemble_tree(build: Build) -> Tree:
     """
     description = build.description
     findings = Findings(build.strict, description.warnings)
-    root = check_tree(description)
+    root, made = check_tree(description)
     check_inertias(description, findings)
     check_joint_names("with_joint", build.joints, description)
     check_mimics(description, build.joints)
     joints: Sequence[JointSpec] = description.joints
     if build.root is not None or build.tip is not None:
         root, joints = _chain(description, build.root or root, build.tip)
-    walk = _Walk(description, joints, build, findings)
+    walk = _Walk(description, joints, made, build, findings)
     walk.start(root)
     tree = with_inertia_scales(walk.tree())
     check_loops(tree)
+    check_point_springs(tree)
     check_inertia_along(tree, findings)
     return replace(tree, warnings=findings.warnings)
 
@@ -81,6 +90,7 @@ class _Walk:
         self,
         description: Description,
         joints: Sequence[JointSpec],
+        made: Mapping[str, Joint],
         build: Build,
         findings: Findings,
     ) -> None:
@@ -93,6 +103,7 @@ class _Walk:
         self.parent, self.X = [0], [Transform.identity()]
         self.joint: list[Joint] = [Floating()]
         self.specs = [JointSpec("base", "fixed", "", "")]
+        self.made, self.placed = made, _placed(joints)
         self.frames: dict[str, Frame] = {}
         self.joint_mounts: list[Transform] = [Transform.identity()]
         self.locked: set[str] = set()
@@ -136,7 +147,10 @@ class _Walk:
         """Merge or add a joint on a link that is fixed to a body at X."""
         XJ = self.fixed_transform(spec)
         if XJ is not None:
-            X_plug = XJ @ origin(spec.xyz, spec.rpy) @ X
+            if XJ is Transform.identity():
+                X_plug = self.placement(spec, X)
+            else:
+                X_plug = XJ @ origin(spec.xyz, spec.rpy) @ X
             self.place(spec.child, body, plug(spec).inverse @ X_plug)
         else:
             self.add(spec, body, X)
@@ -147,7 +161,7 @@ class _Walk:
             return Transform.identity()
         ruled = self.position_by_lock(spec)
         value: ArrayLike | None = self.build.lock.get(spec.name, ruled)
-        if value is None:
+        if value is None and spec.name not in self.build.lock:
             return None
         joint = self.joint_of(spec)
         position = _lock_value(spec, joint, value)
@@ -159,11 +173,24 @@ class _Walk:
     def joint_of(self, spec: JointSpec) -> Joint:
         """Return the joint of a specification, or the one given in its place."""
         replacement = self.build.joints.get(spec.name)
-        return make_joint(spec) if replacement is None else replacement
+        if replacement is not None:
+            return replacement
+        return self.made.get(spec.name) or make_joint(spec)
+
+    def placement(self, spec: JointSpec, mount: Transform) -> Transform:
+        """Return the transform from a body to where a joint on its link is placed.
+
+        Args:
+            spec: Joint.
+            mount: Transform from the body to the link.
+        """
+        if mount is Transform.identity() and spec.name in self.placed:
+            return self.placed[spec.name]
+        return origin(spec.xyz, spec.rpy) @ mount
 
     def position_by_lock(self, spec: JointSpec) -> np.ndarray | None:
         """Return the position of a follower whose leader is locked, or None."""
-        for leader, ratio, offset in self.rules(spec):
+        for leader, ratio, offset in self.rules(spec) if self.build.lock else ():
             if leader in self.build.lock:
                 spec = self.joints[leader]
                 lead = _lock_value(spec, self.joint_of(spec), self.build.lock[leader])
@@ -186,7 +213,7 @@ class _Walk:
 
     def add(self, spec: JointSpec, parent: int, mount: Transform) -> None:
         """Add the body of a moving joint, then place the link it carries."""
-        X = origin(spec.xyz, spec.rpy) @ mount
+        X = self.placement(spec, mount)
         pose = self.build.drives.get(spec.name)
         if pose is not None:
             drive = JointSpec(f"{spec.name}.drive", "driven", spec.parent, spec.child)
@@ -233,6 +260,7 @@ class _Walk:
             armature=spread(lambda s: s.armature),
             damping=spread(lambda s: s.damping),
             friction=spread(lambda s: s.friction),
+            friction_asymmetry=spread(lambda s: s.friction_asymmetry),
             stiffness=spread(lambda s: s.stiffness),
             rest=self.rests(),
             a_grav=gravity(self.build.gravity),
@@ -249,7 +277,7 @@ class _Walk:
             joint_mounts=tuple(self.joint_mounts),
             warnings=(),
             build=self.build,
-            forces=self.build.forces,
+            forces=(*spring_forces(self.description), *self.build.forces),
         )
 
     def rests(self) -> tuple[Vector, ...]:
@@ -263,19 +291,23 @@ class _Walk:
     def leaders(self) -> tuple[Lead, ...]:
         """Return by body the joint that its coordinates finally depend on."""
         number = {spec.name: i for i, spec in enumerate(self.specs)}
-        leads = [Lead(0)]
-        for i, spec in enumerate(self.specs[1:], 1):
-            lead = Lead(i)
-            for leader, ratio, offset in self.rules(spec):
+        leads: dict[str, Lead] = {}
+        for spec in self.specs[1:]:
+            last, behind = spec, list[tuple[str, Mimic]]()
+            while last.name not in leads and last.mimic is not None:
+                leader = last.mimic.joint
                 if leader not in number:
                     raise ModelError(
                         f"joint '{spec.name}' mimics '{leader}', which is not in"
                         " this sub-chain or is fixed; lock the follower too",
                         spec.name,
                     )
-                lead = Lead(number[leader], ratio, offset)
-            leads.append(lead)
-        return tuple(leads)
+                behind.append((last.name, last.mimic))
+                last = self.joints[leader]
+            leads.setdefault(last.name, Lead(number[last.name]))
+            for name, rule in reversed(behind):
+                leads[name] = _lead_behind(rule, leads[rule.joint])
+        return (Lead(0), *(leads[spec.name] for spec in self.specs[1:]))
 
     def limits(
         self, i: int, leader: Sequence[Lead], numbers: Sequence[int]
@@ -299,6 +331,22 @@ class _Walk:
         return [(low, high, velocity, spec.effort)]
 
 
+def _placed(joints: Sequence[JointSpec]) -> dict[str, Transform]:
+    """Return by name where joints are placed in their parent links."""
+    numbers = {joint.name: (*joint.xyz, *joint.rpy) for joint in joints}
+    plain = {k: x for k, x in numbers.items() if all(type(y) is float for y in x)}
+    table = np.array([*plain.values()], float).reshape(-1, 6)
+    return dict(zip(plain, on_links(table[:, :3], table[:, 3:]), strict=True))
+
+
+def _lead_behind(rule: Mimic, lead: Lead) -> Lead:
+    """Return whom a follower of a joint finally follows."""
+    if lead.ratio is None:
+        return Lead(lead.body, rule.ratio, rule.shift)
+    offset = rule.ratio @ lead.offset + rule.shift
+    return Lead(lead.body, rule.ratio @ lead.ratio, offset)
+
+
 def plug(spec: JointSpec) -> Transform:
     """Return the transform from a child link's frame to where the joint holds it.
 
@@ -309,7 +357,7 @@ def plug(spec: JointSpec) -> Transform:
     return origin(spec.plug_xyz, spec.plug_rpy)
 
 
-def _lock_value(spec: JointSpec, joint: Joint, value: ArrayLike) -> Vector:
+def _lock_value(spec: JointSpec, joint: Joint, value: ArrayLike | None) -> Vector:
     """Return a locked joint's position, checked."""
     try:
         q = np.ravel(np.asarray(value, float))

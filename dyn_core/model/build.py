@@ -11,6 +11,7 @@ from dyn_core.model.description import Description
 from dyn_core.model.joints import Joint
 from dyn_core.model.joints.moving_pose import Drive
 from dyn_core.model.loops import LoopConstraint
+from dyn_core.model.sources.origin import Origin
 from dyn_core.numbers.scalar import Scalar
 
 ForceFunction = Callable[..., "list[Scalar]"]  # (model, q, qd) -> joint forces, nv
@@ -53,6 +54,7 @@ class Build:
         joints: Joints that stand for those of the description, by name.
         forces: Functions that give passive joint forces (model/passive_forces.py).
         loops: Constraints besides those of the description (model/loops.py).
+        origin: What the description was read from.
     """
 
     description: Description
@@ -66,6 +68,7 @@ class Build:
     joints: Mapping[str, Joint] = field(default_factory=dict)
     forces: tuple[ForceFunction, ...] = ()
     loops: tuple[LoopConstraint, ...] = ()
+    origin: Origin = Origin()
 
     @property
     def constraints(self) -> tuple[LoopConstraint, ...]:

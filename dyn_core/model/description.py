@@ -84,6 +84,8 @@ class JointSpec:
         effort: Effort limit; 0.0 where the file gives none [N·m | N].
         acceleration, deceleration, jerk: Limits that URDF 1.2 added [rad/s² | m/s²],
             [rad/s³ | m/s³].
+        friction: Dry friction, the mean of both directions of motion [N·m | N].
+        friction_asymmetry: Half of what it is more in the positive direction [N·m | N].
         passive: Whether it has no motor (robots with loops).
         swing: Largest angle between a ball joint's z axes, socket and plug [rad].
         twist: Range of its turn about z [rad].
@@ -109,6 +111,7 @@ class JointSpec:
     effort: float = 0.0
     damping: float = 0.0
     friction: float = 0.0
+    friction_asymmetry: float = 0.0
     armature: float = 0.0
     mimic: Mimic | None = None
     plug_xyz: tuple[float, float, float] = (0.0, 0.0, 0.0)
@@ -127,6 +130,29 @@ class JointSpec:
 
 
 @dataclass(frozen=True)
+class PointSpring:
+    """A spring, with a damper, between points of two links.
+
+    Attributes:
+        name: Of the spring; errors have it.
+        b, a: Links; a None is the base.
+        at_b, at_a: Points on them, in the links' frames [m].
+        stiffness: Of the spring [N/m].
+        rest_length: Distance of the points at which it is slack [m].
+        damping: Of the damper along the same line [N·s/m].
+    """
+
+    name: str
+    b: str
+    a: str | None = None
+    at_b: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    at_a: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    stiffness: float = 0.0
+    rest_length: float = 0.0
+    damping: float = 0.0
+
+
+@dataclass(frozen=True)
 class Description:
     """All links and joints of a robot, in the order of the file.
 
@@ -134,6 +160,7 @@ class Description:
         warnings: What is doubtful about the file, by link or joint.
         sources: Files that it was read from.
         loops: Constraints that close the tree (model/loops.py).
+        point_springs: Springs between points of two links (model/point_springs.py).
         materials: Surfaces by link; `default` is that of all others.
         pairs: Which links are tested for contact.
     """
@@ -144,6 +171,7 @@ class Description:
     warnings: tuple[str, ...] = ()
     sources: tuple[str, ...] = field(default=())
     loops: tuple[LoopConstraint, ...] = ()
+    point_springs: tuple[PointSpring, ...] = ()
     materials: Mapping[str, Material] = field(default_factory=dict)
     pairs: PairRules = PairRules()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,7 @@ PLACE = (
 
 
 _UPRIGHT = Matrix.identity(3)
+SineCosine = tuple[Any, Any]  # of an angle: numbers, or columns of many
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,8 @@ def _moved_to_bodies(frames: Sequence[Frame]) -> Sequence[RigidInertia]:
 
 def _is_nothing(inertia: RigidInertia) -> bool:
     """Return whether an inertia is that of no mass, in plain numbers."""
+    if isinstance(inertia.m, float) and inertia.m != 0.0:
+        return False
     return all(isinstance(x, float) and x == 0.0 for x in inertia.parameters)
 
 
@@ -122,16 +125,51 @@ def origin(xyz: Sequence[Scalar], rpy: Sequence[Scalar]) -> Transform:
     """
     if all(isinstance(angle, float) and angle == 0.0 for angle in rpy):
         return Transform(_UPRIGHT, Vector(xyz))
-    r, p, y = (_sine_cosine(angle) for angle in rpy)
-    (sr, cr), (sp, cp), (sy, cy) = r, p, y
-    R = Matrix(
+    R = _rotation(*(_sine_cosine(angle) for angle in rpy))
+    return Transform(R.T, Vector(xyz))
+
+
+def rotations(rpy: np.ndarray) -> Matrix:
+    """Return the rotations of many frames, of columns: R of `origin`.
+
+    Args:
+        rpy: Roll, pitch and yaw of each, (n, 3) [rad].
+    """
+    pairs = [_sine_cosine(angle) for angle in rpy.ravel().tolist()]
+    columns = np.array(pairs, float).reshape(-1, 3, 2)
+    return _rotation(*((columns[:, k, 0], columns[:, k, 1]) for k in range(3)))
+
+
+def on_links(xyz: np.ndarray, rpy: np.ndarray) -> list[Transform]:
+    """Return many `origin(xyz, rpy) @ Transform.identity()`, to the last bit.
+
+    Args:
+        xyz: Positions, (n, 3) [m].
+        rpy: Roll, pitch and yaw, (n, 3) [rad].
+    """
+    turned = np.any(rpy, axis=1)
+    X = Transform(rotations(rpy[turned]).T, Vector(xyz[turned].T))
+    X = X @ Transform.identity()
+    E = np.array(X.E.rows).transpose(2, 0, 1).tolist()
+    rotated = iter([Matrix(rows) for rows in E])
+    shift = Transform(_UPRIGHT, Vector(xyz.T)) @ Transform.identity()
+    r = np.array(shift.r.entries).T.tolist()
+    return [
+        Transform(next(rotated) if turns else _UPRIGHT, Vector(place))
+        for turns, place in zip(turned.tolist(), r, strict=True)
+    ]
+
+
+def _rotation(roll: SineCosine, pitch: SineCosine, yaw: SineCosine) -> Matrix:
+    """Return R = Rz(yaw) Ry(pitch) Rx(roll) of sines and cosines."""
+    (sr, cr), (sp, cp), (sy, cy) = roll, pitch, yaw
+    return Matrix(
         (
             (cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr),
             (sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr),
             (-sp, cp * sr, cp * cr),
         )
     )
-    return Transform(R.T, Vector(xyz))
 
 
 def _sine_cosine(angle: Scalar) -> tuple[Scalar, Scalar]:

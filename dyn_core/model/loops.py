@@ -193,6 +193,12 @@ def make_loop(
         if kind == needs and key not in checked:
             valid = LOOP.fields[key].value_kind.valid
             raise ModelError(f"{where}: {key} is missing; valid: {valid}", name)
+        if kind != needs and key in checked:
+            raise ModelError(
+                f"{where}: {key} changes nothing of kind {kind}; valid: without it, or"
+                f" kind {needs}",
+                name,
+            )
     A, B = (checked.get(key, Transform.identity()) for key in ("at_a", "at_b"))
     if kind == "axes":
         rows, function = len(checked["axes"]), _axes(checked["axes"])

@@ -25,10 +25,12 @@ from dyn_core.model.joints.moving_pose import Drive
 from dyn_core.model.loops import LoopConstraint, row_names
 from dyn_core.model.shape_reader import place_shapes
 from dyn_core.model.shapes import Material, PlacedShape
+from dyn_core.model.sources.origin import Origin
 from dyn_core.model.tree import Tree
 from dyn_core.numbers.scalar import Scalar
 from dyn_core.problems.system import System
 from dyn_core.spatial import Vector
+from dyn_core.validation import state_array
 
 Values = TypeVar("Values", Vector, np.ndarray)
 
@@ -45,7 +47,7 @@ class Model(Tree, System):
     A Model never changes; methods such as `lock` and `reorder` return another one. Its
     data are the attributes of Tree: bodies 1..nb, parents first, body 0 the base.
 
-        model = dyn.load_urdf("robot.urdf")
+        model = dyn.load("robot.urdf")
         q = model.position({"elbow": 0.5})
         arm = model.lock({"gripper": 0.0})
     """
@@ -108,6 +110,11 @@ class Model(Tree, System):
             f"the place of {', '.join(self.driven)} is driven; give the time:"
             " build(model, inputs=['time'])"
         )
+
+    @property
+    def source(self) -> Origin:
+        """What the robot was read from: file, collection, sidecar, packages."""
+        return self.build.origin
 
     # Joints, links and their surfaces.
 
@@ -235,7 +242,13 @@ class Model(Tree, System):
         return space.on_arrays(self, space.difference, "v", q0=q0, q1=q1)
 
     def normalize(self, q: Values) -> Values:
-        """Return the position with quaternions scaled to unit length; batches too."""
+        """Return the position with quaternions scaled to unit length; batches too.
+
+        Raises:
+            NonFiniteError: A quaternion is zero.
+        """
+        if not isinstance(q, Vector):
+            space.refuse_zero_quaternions(self, state_array("q", q, self.nq))
         return space.on_arrays(self, space.normalize, "q", q=q)
 
     def position_rate(self, q: Values, qd: Values) -> Values:

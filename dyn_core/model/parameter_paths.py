@@ -7,7 +7,9 @@ LINK.mass                   1      [kg]
 LINK.com                    3      in the link's frame [m]
 LINK.inertia                6      xx xy xz yy yz zz about the com [kg·m²]
 LINK.payload                10     m, m c, Ixx Ixy Iyy Ixz Iyz Izz, added, link frame
-JOINT.damping .friction .armature  1
+JOINT.damping .armature     1
+JOINT.friction              1      dry friction, the mean of both directions
+JOINT.friction_asymmetry    1      half of what it is more in positive direction
 JOINT.origin                6      x y z roll pitch yaw in the parent link [m, rad]
 """
 
@@ -31,11 +33,12 @@ AnyTree = TypeVar("AnyTree", bound=Tree)
 Values = Sequence[Scalar]
 
 LINK = {"mass": 1, "com": 3, "inertia": 6, "payload": 10}
-JOINT = {"damping": 1, "friction": 1, "armature": 1, "origin": 6}
+FRICTION = ("damping", "friction", "friction_asymmetry")  # act with joint_friction
+JOINT = {**dict.fromkeys(FRICTION, 1), "armature": 1, "origin": 6}
 UNITS = {
     "gravity": "m/s²", "time": "s", "mass": "kg", "com": "m", "inertia": "kg·m²",
-    "payload": "SI", "damping": "SI", "friction": "SI", "armature": "SI",
-    "origin": "m; rad",
+    "payload": "SI", "damping": "SI", "friction": "SI", "friction_asymmetry": "SI",
+    "armature": "SI", "origin": "m; rad",
 }  # fmt: skip
 
 
@@ -172,7 +175,7 @@ def _changed_link(frame: Frame, values: Mapping[str, Values]) -> Frame:
 def _change_joint(
     tree: Tree, changes: dict[str, Any], name: str, what: str, values: Values
 ) -> None:
-    """Add the change of one joint: its origin, damping, friction or armature."""
+    """Add the change of one joint: its origin, friction or armature."""
     i = tree.body_of_joint(name)
     if what == "origin":
         if tree.joint[tree.parent[i]].kind == "driven":

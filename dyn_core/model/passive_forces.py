@@ -37,7 +37,7 @@ def resistance(
 ) -> Vector:
     """Joint force that passive joint forces take, (nv,).
 
-        damping qd + friction tanh(qd / v_s) + stiffness (q - rest) - sum of forces
+        friction_force + stiffness (q - rest) - sum of forces
 
     Args:
         tree: Robot.
@@ -71,22 +71,30 @@ def with_potentials(tree: AnyTree) -> AnyTree:
 def without_friction(tree: AnyTree) -> AnyTree:
     """Return the same robot with damping and dry friction zero."""
     zeros = tuple(x * 0.0 for x in tree.damping)
-    return replace(tree, damping=zeros, friction=zeros)
+    return replace(tree, damping=zeros, friction=zeros, friction_asymmetry=zeros)
+
+
+def without_dry_friction(tree: AnyTree) -> AnyTree:
+    """Return the same robot with dry friction zero."""
+    zeros = tuple(x * 0.0 for x in tree.friction)
+    return replace(tree, friction=zeros, friction_asymmetry=zeros)
 
 
 def friction_force(tree: Tree, qd: Vector) -> Vector:
     """Joint force against damping and dry friction, (nv,).
 
-        damping qd + friction tanh(qd / v_s)
+        damping qd + t (friction + friction_asymmetry t),   t = tanh(qd / v_s)
+
+    Far from rest dry friction is friction + friction_asymmetry in positive direction,
+    friction - friction_asymmetry in negative one. It is smooth, and never drives a
+    joint: its power is qd t (friction + friction_asymmetry t) >= 0.
 
     Source: design of this project; v_s is FRICTION_SPEED.
     """
     forces = [NOTHING]
     for i, v in zip(tree.bodies, split_v(tree, qd)[1:], strict=True):
-        dry = Vector(
-            f * tanh(x / FRICTION_SPEED)
-            for f, x in zip(tree.friction[i], v, strict=True)
-        )
+        t = Vector(tanh(x / FRICTION_SPEED) for x in v)
+        dry = t * (tree.friction[i] + tree.friction_asymmetry[i] * t)
         forces.append(tree.damping[i] * v + dry)
     return join_force(tree, forces)
 
@@ -96,17 +104,27 @@ def friction_slopes(tree: Tree, qd: Vector) -> Matrix:
     blocks = {}
     for i, v in zip(tree.bodies, split_v(tree, qd)[1:], strict=True):
         slopes = []
-        for viscous, dry, x in zip(tree.damping[i], tree.friction[i], v, strict=True):
+        dry = zip(tree.friction[i], tree.friction_asymmetry[i], strict=True)
+        for viscous, (mean, more), x in zip(tree.damping[i], dry, v, strict=True):
             t = tanh(x / FRICTION_SPEED)
-            slopes.append(viscous + dry * ((1 - t * t) / FRICTION_SPEED))
+            rate = (1 - t * t) / FRICTION_SPEED
+            slopes.append(viscous + (mean + more * t * 2.0) * rate)
         blocks[i, i] = Matrix.diagonal(slopes)
     return join_slopes(tree, blocks)
 
 
 def friction_slope(tree: Tree, qd: Vector) -> Vector:
-    """Return the diagonal of friction_slopes."""
-    slopes = friction_slopes(tree, qd)
+    """Return the diagonal of friction_slopes, for equal directions, nv.
+
+    Never negative, so that implicit steps may add it to the inertia.
+    """
+    slopes = friction_slopes(with_equal_directions(tree), qd)
     return Vector(slopes[k, k] for k in range(tree.nv))
+
+
+def with_equal_directions(tree: AnyTree) -> AnyTree:
+    """Return the same robot with the mean of dry friction in both directions."""
+    return replace(tree, friction_asymmetry=tuple(x * 0.0 for x in tree.friction))
 
 
 def spring_force(tree: Tree, q: Vector) -> Vector:

@@ -1,14 +1,19 @@
 """The sidecar NAME.dyn.yaml: what URDF cannot say, added to a Description.
 
-joints:   {NAME: {type: spherical, damping: 0.1, friction: 0.0, armature: 0.0,
+joints:   {NAME: {type: spherical, damping: 0.1, friction: [0.4, 0.3], armature: 0.0,
                   effort: 10.0, axis: [0, 0, 1], swing: 0.9, twist: [-1.0, 1.0],
                   plug: {xyz: [0, 0, 0.1], rpy: [0, 0, 0]}}}
+                                                # friction: one number, or that in
+                                                # positive and negative direction
                                                 # swing, twist: limits of a ball [rad]
                                                 # plug: the joint in the child link
           # other types: helical (pitch: 0.01 [m/rad]), cylindrical, free_rpy, ball_exp,
           # universal (axes: [[1, 0, 0], [0, 1, 0]]), and joints behind each other:
           {type: product, factors: [{type: revolute, axis: [0, 0, 1]}, ...]}
 springs:  {NAME: {stiffness: 50.0, rest: 0.1}}  # [N·m/rad | N/m], [rad | m]
+point_springs:                                  # between two links; no a: on the base
+  - {a: bar1, b: bar3, at_a: [0, 0, 0.1], at_b: [1, 0, 0], stiffness: 4530.0,
+     rest_length: 0.078, damping: 0.0}          # [m], [N/m], [m], [N·s/m]
 armature: {NAME: 0.02}                          # [kg·m² | kg]
 rotors:   {NAME: {inertia: 2e-5, ratio: 100}}   # armature += inertia ratio²
 gears:                                          # any two joints; no followers of URDF
@@ -34,7 +39,7 @@ from typing import Any
 
 from dyn_core.errors import ModelError
 from dyn_core.model import shape_reader
-from dyn_core.model.description import Description, JointSpec, Mimic
+from dyn_core.model.description import Description, JointSpec, Mimic, PointSpring
 from dyn_core.model.frames import PLACE
 from dyn_core.model.joints import KINDS
 from dyn_core.model.loops import LOOP, make_loop
@@ -71,7 +76,13 @@ FACTOR: Table = Table(
 JOINT = Table(
     Field("type", Name(("fixed", *KINDS)), "kind of joint instead of the URDF's"),
     Field("damping", Quantity(0.0), "viscous friction", "N·m·s/rad, N·s/m"),
-    Field("friction", Quantity(0.0), "dry friction", "N·m, N"),
+    Field(
+        "friction",
+        Either((Quantity(0.0), ListOf(Quantity(0.0), 2))),
+        "dry friction; two numbers: against motion in positive and in negative"
+        " direction",
+        "N·m, N",
+    ),
     Field("armature", Quantity(0.0), "inertia of the drive", "kg·m², kg"),
     Field("effort", Quantity(0.0), "effort limit; 0: none is given", "N·m, N"),
     *_GEOMETRY,
@@ -110,15 +121,50 @@ SPRING = Table(
     Field("stiffness", Quantity(0.0), "of the spring", "N·m/rad, N/m", REQUIRED),
     Field("rest", _POSITION, "where it is slack, one number or all", "rad, m", 0.0),
 )
+POINT_SPRING = Table(
+    Field("name", Name(), "what errors call it; spring1, spring2, ..."),
+    Field("a", Name(), "link with the first point; the base where it is missing"),
+    Field("b", Name(), "link with the second point", default=REQUIRED),
+    Field("at_a", numbers(3), "first point, in its link's frame", "m"),
+    Field("at_b", numbers(3), "second point, in its link's frame", "m"),
+    Field("stiffness", Quantity(0.0), "of the spring", "N/m", 0.0),
+    Field("rest_length", Quantity(0.0), "distance at which it is slack", "m", 0.0),
+    Field("damping", Quantity(0.0), "of a damper along the same line", "N·s/m", 0.0),
+)
 SIDECAR = Table(
     Field("joints", ByName(JOINT, "joint"), "joints that differ from the URDF"),
     Field("armature", ByName(Quantity(0.0), "joint"), "drive inertias", "kg·m², kg"),
     Field("rotors", ByName(ROTOR, "joint"), "rotors behind gears, added to armatures"),
     Field("springs", ByName(SPRING, "joint"), "springs in joints"),
+    Field("point_springs", ListOf(POINT_SPRING), "springs between points of two links"),
     Field("gears", ListOf(GEAR), "joints that follow others; no followers of the URDF"),
     Field("loops", ListOf(LOOP), "constraints that close the tree"),
     *shape_reader.FIELDS,
 )
+
+
+def choose(
+    beside: Path | None, extras: Extras | None, sidecar: bool
+) -> tuple[Extras | None, tuple[str, ...]]:
+    """Return the extras that act, and a warning where they replace a file.
+
+    Args:
+        beside: Where the sidecar of the robot's file would be; None: nowhere.
+        extras: Those that are given, or None.
+        sidecar: Whether the file beside the robot's is read where none are given.
+    """
+    if not isinstance(sidecar, bool):  # "no" would count as True
+        raise ModelError(f"sidecar is {sidecar!r}; valid: True, False")
+    if not sidecar or beside is None or not beside.exists():
+        return extras, ()
+    if extras is None:
+        return beside, ()
+    try:
+        same = os.path.samefile(extras, beside)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OSError):
+        same = False  # a mapping, or YAML text
+    idle = f"{beside.name} beside the file is not read: extras are given"
+    return extras, () if same else (idle,)
 
 
 def from_file(description: Description, path: Path) -> Description:
@@ -135,7 +181,10 @@ def apply(description: Description, extras: Extras) -> Description:
         for name in data.get(section, ()):
             known_name(f"{source}: {section}", "joint", name, joints)
     for name, entry in data.get("joints", {}).items():
-        joints[name] = _joint(joints[name], entry)
+        joints[name] = _joint(f"{source}: joints: {name}", joints[name], entry)
+    for section in ("armature", "rotors", "springs"):
+        for name in data.get(section, ()):
+            _refuse_fixed(f"{source}: {section}", joints[name])
     for name, value in data.get("armature", {}).items():
         joints[name] = replace(joints[name], armature=value)
     for name, entry in data.get("rotors", {}).items():
@@ -150,11 +199,16 @@ def apply(description: Description, extras: Extras) -> Description:
         make_loop(**{"name": f"loop{k}", **entry})
         for k, entry in enumerate(data.get("loops", ()), 1)
     ]
+    springs = [
+        _point_spring(f"{source}: point_springs[{k}]", f"spring{k + 1}", entry)
+        for k, entry in enumerate(data.get("point_springs", ()))
+    ]
     return replace(
         shape_reader.apply(description, data, source),
         joints=tuple(joints.values()),
         sources=(*description.sources, source),
         loops=(*description.loops, *loops),
+        point_springs=(*description.point_springs, *springs),
     )
 
 
@@ -180,6 +234,23 @@ class _JointsByName(dict[str, JointSpec]):
                 name,
             )
         self[name] = replace(self[name], mimic=rule)
+
+
+def _point_spring(where: str, name: str, entry: Entry) -> PointSpring:
+    """Return a spring between points; one that changes nothing is refused."""
+    spring = PointSpring(**{"name": name, **entry})
+    if not spring.stiffness and not spring.damping:
+        raise ModelError(
+            f"{where}: stiffness and damping are 0; valid: one of them above 0",
+            spring.name,
+        )
+    if spring.rest_length and not spring.stiffness:
+        raise ModelError(
+            f"{where}: rest_length changes nothing without stiffness; valid: a"
+            " stiffness above 0 with it",
+            spring.name,
+        )
+    return spring
 
 
 def _gear(where: str, entry: Entry) -> list[tuple[str, Mimic]]:
@@ -211,17 +282,53 @@ def _one_each(
     return list(values)
 
 
-def _joint(spec: JointSpec, entry: Entry) -> JointSpec:
+def _refuse_fixed(where: str, spec: JointSpec) -> None:
+    """Refuse what would change nothing of a joint that does not move."""
+    if spec.kind == "fixed":
+        raise ModelError(
+            f"{where}: joint '{spec.name}' is fixed, which this does not change;"
+            " valid: joints that move",
+            spec.name,
+        )
+
+
+def _refuse_geometry(where: str, spec: JointSpec, entry: Entry) -> None:
+    """Refuse entries that would change nothing of a joint of this kind."""
+    kind = entry.get("type", spec.kind)
+    if kind == "fixed":
+        if [*entry] != ["type"]:
+            _refuse_fixed(where, replace(spec, kind=kind))
+        return
+    taken = KINDS[kind].entries
+    for field in _GEOMETRY:
+        if field.name in entry and field.name not in taken:
+            raise ModelError(
+                f"{where}: {field.name} changes nothing of a joint of type {kind};"
+                f" valid: {', '.join(taken) or 'none'}",
+                spec.name,
+            )
+
+
+def _joint(where: str, spec: JointSpec, entry: Entry) -> JointSpec:
     """Return a joint changed as its entry says."""
+    _refuse_geometry(where, spec, entry)
     changes = dict(entry)
     kind = changes.pop("type", None)
     if kind is not None:
         changes["kind"] = kind
         if kind not in ("revolute", "prismatic", "helical"):
             changes |= {"lower": -math.inf, "upper": math.inf}
+    if "friction" in changes:
+        pair = changes["friction"]
+        ahead, back = pair if isinstance(pair, tuple) else (pair, pair)
+        changes["friction"] = (ahead + back) / 2
+        changes["friction_asymmetry"] = (ahead - back) / 2
     if "factors" in changes:
         bare = JointSpec(spec.name, "fixed", spec.parent, spec.child)
-        changes["factors"] = tuple(_joint(bare, row) for row in changes["factors"])
+        changes["factors"] = tuple(
+            _joint(f"{where}: factors[{k}]", bare, row)
+            for k, row in enumerate(changes["factors"])
+        )
     for key, value in changes.pop("plug", {}).items():
         changes[f"plug_{key}"] = value
     return replace(spec, **changes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -29,6 +30,8 @@ class Tree:
         I: Inertia of each body, with all links fixed to it.
         armature, damping, friction: By body and coordinate
             [kg·m² | kg], [N·m·s | N·s/m], [N·m | N].
+        friction_asymmetry: Alike, half of what dry friction is more in the positive
+            direction than in the negative one; friction is the mean of both [N·m | N].
         stiffness, rest: Of the springs, alike [N·m/rad | N/m], [rad | m].
         a_grav: Gravity as a spatial acceleration of the base frame [m/s²].
         names: Name of the joint that carries each body.
@@ -42,7 +45,8 @@ class Tree:
         joint_mounts: By body: transform from the parent to the link its joint is on.
         warnings: What is doubtful about the robot, by link or joint.
         build: What it was assembled from.
-        forces: Functions that give passive joint forces (model/passive_forces.py).
+        forces: Functions that give passive joint forces (model/passive_forces.py),
+            those of springs between points among them (model/point_springs.py).
         without_inertia: Joints along which nothing that they carry has inertia.
     """
 
@@ -54,6 +58,7 @@ class Tree:
     armature: tuple[Vector, ...]
     damping: tuple[Vector, ...]
     friction: tuple[Vector, ...]
+    friction_asymmetry: tuple[Vector, ...]
     stiffness: tuple[Vector, ...]
     rest: tuple[Vector, ...]
     a_grav: Motion
@@ -93,7 +98,7 @@ class Tree:
         """Numbers of the moving bodies, parents first."""
         return range(1, self.nb + 1)
 
-    @property
+    @cached_property
     def independent(self) -> tuple[int, ...]:
         """Bodies whose joints have independent coordinates, in coordinate order."""
         bodies = [

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import math
+import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
+from xml.etree.ElementTree import Element
 
+import numpy as np
 from numpy.typing import ArrayLike
 from urdf_parser_py import urdf as parser
 from urdf_parser_py.xml_reflection import core as reflection
@@ -15,20 +20,23 @@ from dyn_core.errors import ModelError, ModelWarning
 from dyn_core.model import shape_reader
 from dyn_core.model import sidecar as sidecar_file
 from dyn_core.model.build import Build
-from dyn_core.model.checks.findings import Findings
+from dyn_core.model.checks.description import check_gravity
+from dyn_core.model.checks.findings import Findings, in_short
 from dyn_core.model.checks.mimics import without_lost_rules
 from dyn_core.model.description import Description, JointSpec, LinkSpec, Mimic
-from dyn_core.model.frames import origin
+from dyn_core.model.frames import rotations
+from dyn_core.model.garbage import seldom_collected
 from dyn_core.model.joints.one_axis import unit
 from dyn_core.model.model import Model, assemble
+from dyn_core.model.sources.origin import Origin
 from dyn_core.model.urdf_xml.attributes import XACRO
-from dyn_core.model.urdf_xml.cleaning import CleanRobot, clean_robot
+from dyn_core.model.urdf_xml.clean import CleanRobot, complete
+from dyn_core.model.urdf_xml.cleaning import clean_robot
 from dyn_core.model.urdf_xml.geometry import read_shapes
 from dyn_core.model.urdf_xml.source import Source, parse_xml, read_source
 from dyn_core.spatial import RigidInertia, Symmetric, Vector
 
 Parsed = Any  # an object of urdf_parser_py, which has no types
-_SHOWN = 3  # warnings in the one that Python's warnings get
 reflection.get_type(parser.URDF)  # registered once, before threads could race for it
 
 
@@ -62,70 +70,110 @@ def load_urdf(
     Raises:
         ModelError: The file is unusable; names the element and what would be valid.
     """
-    if check not in ("error", "warn"):
-        raise ModelError(f"check '{check}': valid are error, warn")
-    g = _gravity(gravity)
-    strict = check == "error"
     text, path = read_source(source)
     if path is not None and path.suffix == ".xacro" and "<xacro:" in text:
         raise ModelError(XACRO)
-    description = describe(text, strict)
-    if extras is None and sidecar and path is not None:
-        beside = path.with_name(path.stem + ".dyn.yaml")
-        extras = beside if beside.exists() else None
+    return read_urdf(
+        parse_xml(text),
+        Origin("urdf", None if path is None else os.path.abspath(path)),
+        root_joint=root_joint,
+        lock=lock,
+        root=root,
+        tip=tip,
+        extras=extras,
+        sidecar=sidecar,
+        check=check,
+        gravity=gravity,
+    )
+
+
+def read_urdf(
+    robot: Element,
+    origin: Origin,
+    *,
+    root_joint: str,
+    lock: Mapping[str, ArrayLike] | None,
+    root: str | None,
+    tip: str | None,
+    extras: sidecar_file.Extras | None,
+    sidecar: bool,
+    check: str,
+    gravity: tuple[float, ...],
+) -> Model:
+    """Return the Model of a <robot>; the arguments are those of load_urdf.
+
+    The caller is called by the user, to whose line the ModelWarning points.
+
+    Args:
+        robot: Element of the XML, which is emptied.
+        origin: Where it was read from.
+    """
+    if check not in ("error", "warn"):
+        raise ModelError(f"check '{check}': valid are error, warn")
+    if lock is not None and not isinstance(lock, Mapping):
+        raise ModelError(f"lock is {lock!r}; valid: a mapping from joint to position")
+    g = check_gravity(gravity)
+    strict = check == "error"
+    with seldom_collected():
+        description = describe(robot, strict)
+    path = None if origin.file is None else Path(origin.file)
+    beside = None if path is None else path.with_name(_stem(path) + ".dyn.yaml")
+    extras, unread = sidecar_file.choose(beside, extras, sidecar)
+    description = replace(description, warnings=(*description.warnings, *unread))
     if path is not None:
         description = sidecar_file.from_file(description, path)
     if extras is not None:
         description = sidecar_file.apply(description, extras)
-    model = assemble(
-        Build(description, root, tip, root_joint, dict(lock or {}), g, strict)
-    )
+        origin = replace(origin, sidecar=description.sources[-1])
+    build = Build(description, root, tip, root_joint, dict(lock or {}), g, strict)
+    with seldom_collected():
+        model = assemble(replace(build, origin=origin))
     if model.warnings:
-        warnings.warn(_summary(model), ModelWarning, stacklevel=2)
+        warnings.warn(in_short(model.name, model.warnings), ModelWarning, stacklevel=3)
     return model
 
 
-def _gravity(gravity: Any) -> tuple[float, ...]:
-    """Return the gravity acceleration, checked."""
-    try:
-        g = () if isinstance(gravity, str) else tuple(float(x) for x in gravity)
-    except (TypeError, ValueError):
-        g = ()
-    if len(g) != 3 or not all(math.isfinite(x) for x in g):
-        raise ModelError(f"gravity needs three finite numbers, got {gravity!r}")
-    return g
+def _stem(path: Path) -> str:
+    """Return the name of a robot's file without .urdf, .xacro or .urdf.xacro."""
+    inner = Path(path.stem)
+    whole = path.suffix == ".xacro" and inner.suffix in (".urdf", ".xml")
+    return inner.stem if whole else path.stem
 
 
-def _summary(model: Model) -> str:
-    """Return the first warnings about a robot, and how many more there are."""
-    more = len(model.warnings) - _SHOWN
-    shown = "; ".join(model.warnings[:_SHOWN])
-    rest = f"; and {more} more in model.warnings" if more > 0 else ""
-    return f"robot '{model.name}': {shown}{rest}"
-
-
-def describe(text: str, strict: bool = False) -> Description:
-    """Return the Description of URDF text.
+def describe(element: Element, strict: bool = False) -> Description:
+    """Return the Description of a <robot>.
 
     Args:
-        text: XML.
+        element: Of the XML, which is emptied.
         strict: Whether what is doubtful is an error.
     """
     findings = Findings(strict)
-    clean = clean_robot(parse_xml(text), findings)
-    try:
-        path = reflection.Path("robot")
-        robot = parser.URDF.from_xml(clean.element, path)
-    except Exception as error:  # the parser raises bare Exceptions and AssertionErrors
-        raise ModelError(f"the URDF cannot be read: {error}") from error
-    links = tuple(_link(link, clean, findings) for link in robot.links)
+    clean = clean_robot(element, findings)
+    element.clear()  # it is large, and nothing needs it from here on
+    robot = parsed(clean)
+    clean.element.clear()
+    inertias = _inertias([link.inertial for link in robot.links])
+    links = tuple(
+        _link(link.name, inertia, clean, findings)
+        for link, inertia in zip(robot.links, inertias, strict=True)
+    )
     joints = [_joint(joint, clean, findings) for joint in robot.joints]
     followers = without_lost_rules(joints, findings)
     return Description(robot.name, links, followers, findings.warnings)
 
 
+def parsed(clean: CleanRobot) -> Parsed:
+    """Return the robot that the parser reads."""
+    try:
+        robot = parser.URDF.from_xml(clean.element, reflection.Path("robot"))
+    except Exception as error:  # the parser raises bare Exceptions and AssertionErrors
+        raise ModelError(f"the URDF cannot be read: {error}") from error
+    complete(robot, clean)
+    return robot
+
+
 def _triple(values: Parsed) -> tuple[float, float, float]:
-    numbers = (0.0, 0.0, 0.0) if values is None else tuple(float(x) for x in values)
+    numbers = (0.0, 0.0, 0.0) if values is None else tuple(map(float, values))
     return numbers  # type: ignore[return-value]
 
 
@@ -136,29 +184,54 @@ def _pose(element: Parsed) -> tuple[tuple, tuple]:
     return _triple(element.xyz), _triple(element.rpy)
 
 
-def _link(link: Parsed, clean: CleanRobot, findings: Findings) -> LinkSpec:
+def _link(
+    name: str, inertia: RigidInertia, clean: CleanRobot, findings: Findings
+) -> LinkSpec:
     """Return a link; what is omitted gets its default."""
-    inertia = RigidInertia.zero()
-    if link.inertial is not None:
-        part = link.inertial
-        I, six = part.inertia, (0.0,) * 6
-        if I is not None:
-            six = (I.ixx, I.ixy, I.ixz, I.iyy, I.iyz, I.izz)
-        inertia = _inertia(part.mass, *_pose(part.origin), six)
-    geometry = read_shapes(link.name, clean.shapes.get(link.name, ()), findings)
-    collisions = shape_reader.from_geometry(link.name, geometry, findings)
-    return LinkSpec(link.name, inertia, geometry, collisions)
+    geometry = read_shapes(name, clean.shapes.get(name, ()), findings)
+    collisions = shape_reader.from_geometry(name, geometry, findings)
+    return LinkSpec(name, inertia, geometry, collisions)
 
 
-def _inertia(m: float, xyz: tuple, rpy: tuple, six: tuple) -> RigidInertia:
-    """Return an inertia about a link's frame, given about and along another."""
-    if any(rpy):
-        six = Symmetric(six).rotated(origin(xyz, rpy).E.T).entries
-    return (
-        RigidInertia.of(m, xyz, six)
-        if any(xyz)
-        else RigidInertia(m, Vector.zeros(3), Symmetric(six))
-    )
+def _inertias(parts: Sequence[Parsed]) -> list[RigidInertia]:
+    """Return the inertias of all links; equal ones, read once, are one object.
+
+    Args:
+        parts: Their <inertial>, which may be absent.
+    """
+    distinct = {id(part): part for part in parts if part is not None}
+    rows = [_inertia_row(part) for part in distinct.values()]
+    about_links = _about_links(np.array(rows, float).reshape(-1, 13))
+    made = dict(zip(distinct, about_links, strict=True))
+    return [made.get(id(part), RigidInertia.zero()) for part in parts]
+
+
+def _inertia_row(part: Parsed) -> tuple[float, ...]:
+    """Return mass, xyz, rpy, and the six moments of an <inertial>."""
+    xyz, rpy = _pose(part.origin)
+    I, six = part.inertia, (0.0,) * 6
+    if I is not None:
+        six = (I.ixx, I.ixy, I.ixz, I.iyy, I.iyz, I.izz)
+    return (part.mass, *xyz, *rpy, *six)
+
+
+def _about_links(rows: np.ndarray) -> list[RigidInertia]:
+    """Return inertias about links' frames, given about and along others.
+
+    Args:
+        rows: Mass, xyz, rpy, and six moments of each.
+    """
+    m, xyz, rpy = rows[:, 0], rows[:, 1:4], rows[:, 4:7]
+    six, h = rows[:, 7:].copy(), np.zeros_like(xyz)
+    with np.errstate(all="ignore"):
+        k = rpy.any(axis=1)
+        turned = Symmetric(six[k].T).rotated(rotations(rpy[k]))
+        six[k] = np.array(turned.entries).T
+        k = xyz.any(axis=1)
+        moved = RigidInertia.of(m[k], Vector(xyz[k].T), six[k].T)
+        h[k], six[k] = np.array(moved.h.entries).T, np.array(moved.I.entries).T
+    numbers = zip(m.tolist(), h.tolist(), six.tolist(), strict=True)
+    return [RigidInertia(m, Vector(h), Symmetric(I)) for m, h, I in numbers]
 
 
 def _joint(joint: Parsed, clean: CleanRobot, findings: Findings) -> JointSpec:

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-import numpy as np
-
 from dyn_core.errors import RequireError
 from dyn_core.numbers.operations import OPERATIONS
 
@@ -39,13 +37,13 @@ class Number:
 
     # fmt: off
     def __add__(self, other: Any) -> Any: return _apply("add", self, other)
-    def __radd__(self, other: Any) -> Any: return _apply("add", other, self)
+    def __radd__(self, other: Any) -> Any: return self.apply("add", other, self)
     def __sub__(self, other: Any) -> Any: return _apply("sub", self, other)
-    def __rsub__(self, other: Any) -> Any: return _apply("sub", other, self)
+    def __rsub__(self, other: Any) -> Any: return self.apply("sub", other, self)
     def __mul__(self, other: Any) -> Any: return _apply("mul", self, other)
-    def __rmul__(self, other: Any) -> Any: return _apply("mul", other, self)
+    def __rmul__(self, other: Any) -> Any: return self.apply("mul", other, self)
     def __truediv__(self, other: Any) -> Any: return _apply("div", self, other)
-    def __rtruediv__(self, other: Any) -> Any: return _apply("div", other, self)
+    def __rtruediv__(self, other: Any) -> Any: return self.apply("div", other, self)
     def __neg__(self) -> Any: return self.apply("neg", self)
     def __pos__(self) -> Any: return self
     def __abs__(self) -> Any: return self.apply("abs", self)
@@ -70,7 +68,7 @@ def _apply(op: str, a: Any, b: Any) -> Any:
     """Let the operand of the higher rank compute."""
     if not isinstance(a, Number):
         return b.apply(op, a, b)
-    if isinstance(b, Number) and b.rank > a.rank:
+    if type(b) is not float and isinstance(b, Number) and b.rank > a.rank:
         return b.apply(op, a, b)
     return a.apply(op, a, b)
 
@@ -207,7 +205,10 @@ def _dispatch(op: str, *operands: Any) -> Any:
 
 
 class Column(Number):
-    """One entry for each of many states: a NumPy array that computes at once."""
+    """One entry for each of many states: a NumPy array that computes at once.
+
+    What is not a number follows IEEE arithmetic; np.errstate says whether NumPy warns.
+    """
 
     __slots__ = ("values",)
 
@@ -219,8 +220,7 @@ class Column(Number):
         if op not in OPERATIONS:
             raise TypeError(f"'{op}' is not offered on columns; trace the algorithm")
         arrays = (x.values if isinstance(x, Column) else x for x in operands)
-        with np.errstate(all="ignore"):
-            return Column(OPERATIONS[op].on_column(*arrays))
+        return Column(OPERATIONS[op].on_column(*arrays))
 
     def truth(self) -> NoReturn:
         """Refuse: the rows may differ."""

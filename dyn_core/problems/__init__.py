@@ -50,6 +50,7 @@ from dyn_core.problems.dynamics import (
     HYBRID_DYNAMICS,
     HYBRID_DYNAMICS_MASKED,
     HYBRID_STEP,
+    IMPEDANCE_CONTROL,
     INERTIAL_FORCE,
     INVERSE_DYNAMICS,
     JOINT_REACTIONS,
@@ -59,6 +60,7 @@ from dyn_core.problems.dynamics import (
     STEP,
     TRACKING_CONTROL,
 )
+from dyn_core.problems.estimation import MOMENTUM_OBSERVER
 from dyn_core.problems.kinematics import (
     BODY_JACOBIANS,
     BODY_MOTION,
@@ -104,6 +106,7 @@ PROBLEMS: tuple[Signature, ...] = (
     HYBRID_STEP,
     ID_DERIVATIVES,
     ID_DIRECTIONAL,
+    IMPEDANCE_CONTROL,
     INDEPENDENT_BIAS,
     INDEPENDENT_GRAVITY,
     INDEPENDENT_INERTIA,
@@ -119,6 +122,7 @@ PROBLEMS: tuple[Signature, ...] = (
     MASS_MATRIX,
     MASS_MATRIX_INVERSE,
     MOMENTUM,
+    MOMENTUM_OBSERVER,
     OPERATIONAL_INERTIA,
     PARAMETER_JACOBIAN,
     POINT_DELASSUS,
@@ -182,6 +186,7 @@ __all__ = [
     "HYBRID_STEP",
     "ID_DERIVATIVES",
     "ID_DIRECTIONAL",
+    "IMPEDANCE_CONTROL",
     "INDEPENDENT_BIAS",
     "INDEPENDENT_GRAVITY",
     "INDEPENDENT_INERTIA",
@@ -198,6 +203,7 @@ __all__ = [
     "MASS_MATRIX",
     "MASS_MATRIX_INVERSE",
     "MOMENTUM",
+    "MOMENTUM_OBSERVER",
     "OPERATIONAL_INERTIA",
     "PARAMETER_JACOBIAN",
     "PASSIVE",

@@ -15,7 +15,7 @@ from dyn_core.problems.joint_ports import (
     qdd,
     tau,
 )
-from dyn_core.problems.ports import PASSIVE, Port, Signature
+from dyn_core.problems.ports import DYNAMICS, PASSIVE, Port, Signature
 
 RESPONSE = Signature(
     "response",
@@ -137,6 +137,7 @@ CONSTRAINT_JACOBIAN = Signature(
         ),
     ),
     meaning="Jacobian of constraint rows",
+    ignores=DYNAMICS,
 )
 OPERATIONAL_INERTIA = Signature(
     "operational_inertia",
@@ -165,6 +166,7 @@ LOOP_CONSTRAINTS = Signature(
         ),
     ),
     meaning="position errors of loop-closure constraints and their derivatives",
+    ignores=DYNAMICS,
 )
 LOOP_FORWARD_DYNAMICS = Signature(
     "loop_forward_dynamics",

@@ -21,7 +21,7 @@ from dyn_core.problems.joint_ports import (
     tau,
     tau_v,
 )
-from dyn_core.problems.ports import PASSIVE, REST, Port, Signature
+from dyn_core.problems.ports import OF_INERTIA, PASSIVE, REST, Port, Signature
 
 INVERSE_DYNAMICS = Signature(
     "inverse_dynamics",
@@ -150,6 +150,27 @@ TRACKING_CONTROL = Signature(
     (tau,),
     friction_at="qd_ref",
     meaning="joint forces that follow a reference motion",
+)
+IMPEDANCE_CONTROL = Signature(
+    "impedance_control",
+    (
+        *TRACKING_CONTROL.inputs[:5],
+        Port(
+            "stiffness",
+            ("nv",),
+            "N·m/rad | N/m",
+            meaning="joint force by displacement from the reference",
+        ),
+        Port(
+            "damping",
+            ("nv",),
+            "N·m·s/rad | N·s/m",
+            meaning="joint force by velocity relative to the reference",
+        ),
+    ),
+    (tau,),
+    friction_at="qd_ref",
+    meaning="joint forces of springs and dampers between robot and reference motion",
 )
 GRAVITY_CONTROL = Signature(
     "gravity_control",
@@ -284,6 +305,7 @@ REGRESSOR = Signature(
     ),
     of_trees=True,
     meaning="matrix that joint forces are linear in: tau = Y parameters",
+    ignores=OF_INERTIA,
 )
 ENERGY_REGRESSOR = Signature(
     "energy_regressor",
@@ -297,4 +319,5 @@ ENERGY_REGRESSOR = Signature(
         ),
     ),
     meaning="matrix that energies are linear in: [kinetic; potential] = Y parameters",
+    ignores=OF_INERTIA,
 )

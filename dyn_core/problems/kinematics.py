@@ -7,7 +7,7 @@ from dyn_core.problems.joint_ports import (
     qd,
     qdd,
 )
-from dyn_core.problems.ports import Port, Signature
+from dyn_core.problems.ports import DYNAMICS, Port, Signature
 
 FORWARD_KINEMATICS = Signature(
     "forward_kinematics",
@@ -22,6 +22,7 @@ FORWARD_KINEMATICS = Signature(
         ),
     ),
     meaning="poses of frames in the base",
+    ignores=DYNAMICS,
 )
 JACOBIAN = Signature(
     "jacobian",
@@ -36,6 +37,7 @@ JACOBIAN = Signature(
         ),
     ),
     meaning="Jacobian of a frame's velocity",
+    ignores=DYNAMICS,
 )
 FRAME_VELOCITY = Signature(
     "frame_velocity",
@@ -50,6 +52,7 @@ FRAME_VELOCITY = Signature(
         ),
     ),
     meaning="velocity of a frame",
+    ignores=DYNAMICS,
 )
 FRAME_BIAS_ACCELERATION = Signature(
     "frame_bias_acceleration",
@@ -64,6 +67,7 @@ FRAME_BIAS_ACCELERATION = Signature(
         ),
     ),
     meaning="acceleration of a frame without joint accelerations: dJ/dt qd",
+    ignores=DYNAMICS,
 )
 _energies = (
     Port("kinetic", (), "J", meaning="kinetic energy"),
@@ -146,6 +150,7 @@ BODY_MOTION = Signature(
         ),
     ),
     meaning="velocity and acceleration of every body",
+    ignores=DYNAMICS,
 )
 BODY_JACOBIANS = Signature(
     "body_jacobians",
@@ -166,4 +171,5 @@ BODY_JACOBIANS = Signature(
         ),
     ),
     meaning="pose of every body, and the Jacobian of its velocity",
+    ignores=DYNAMICS,
 )

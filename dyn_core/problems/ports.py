@@ -29,6 +29,9 @@ KINDS = (
 )
 
 PASSIVE = ("joint_friction", "joint_springs")  # options of build
+# Last parts of parameter paths: inertia, and all but geometry.
+OF_INERTIA = ("mass", "com", "inertia", "payload", "armature")
+DYNAMICS = ("gravity", *OF_INERTIA)
 REST = "rest"  # friction_at of what does not move
 
 
@@ -90,6 +93,8 @@ class Signature:
             joint that moves freely, so that building refuses such robots.
         system: Kind of System that its solvers are built for.
         meaning: What is computed, a short noun phrase.
+        ignores: Last parts of parameter paths on which no answer depends, so that
+            builds with such an input are refused.
     """
 
     name: str
@@ -101,6 +106,7 @@ class Signature:
     divides_by_inertia: bool = False
     system: str = "robot"
     meaning: str = ""
+    ignores: tuple[str, ...] = ()
 
     @property
     def acting(self) -> tuple[str, ...]:

@@ -25,17 +25,16 @@ def path(name: str) -> Path:
     return _FOLDER / f"{name}.urdf"
 
 
-def find(name: str) -> Path:
-    """Return the URDF file of a shipped robot, or the path that the name is.
+def root_joint(path: Path | None) -> str:
+    """Return how a robot's root is held: of a shipped one as its header says.
 
-    Raises:
-        ModelError: It is neither; says the nearest names.
+    A header says `root_joint="floating"` where the robot is to float; all other files
+    have a fixed root.
     """
-    if name in names():
-        return path(name)
-    if Path(name).exists() or Path(name).suffix or Path(name).name != name:
-        return Path(name)  # reading it says what is wrong with it
-    raise ModelError(unknown_name("robot", name, names()) + ", or a path", name)
+    if path is None or path.parent != _FOLDER:
+        return "fixed"
+    header = path.read_text(encoding="utf-8").partition("<robot")[0]
+    return "floating" if 'root_joint="floating"' in header else "fixed"
 
 
 def chains() -> list[str]:

@@ -17,10 +17,8 @@ from dyn_core.contact.stepping.time_stepping import StepInput, StepResult
 from dyn_core.contact.stepping.world import World
 from dyn_core.errors import ShapeError, UnsupportedError
 from dyn_core.model import Model
-from dyn_core.simulation.robot_plant import RobotPlant
+from dyn_core.simulation.robot_plant import DEEP, RobotPlant
 from dyn_core.solving.registry import solver
-
-DEEP = 0.01  # overlap of a start that is worth a warning [m]
 
 
 @dataclass
@@ -42,6 +40,9 @@ class ContactSimulator(RobotPlant):
         engine: Engine of the Programs.
         counters: Number of refused, late and not converged events, by name.
         f_ext: Force on each body, body coordinates, (nb, 6) [N·m; N]; None: none.
+        compensates_gravity: Whether the robot carries its own weight and payload, so
+            that commands are without it; for a fixed root, without loops.
+        payload_link: Link that may carry a payload, see `attach`; empty: none.
         reports: Of the last period, a StepReport for each step and impact.
         warnings: What is odd about the start, in sentences.
 
@@ -61,6 +62,8 @@ class ContactSimulator(RobotPlant):
     engine: str | None = None
     counters: Counter = field(default_factory=Counter)
     f_ext: np.ndarray | None = None
+    compensates_gravity: bool = False
+    payload_link: str = ""
 
     def __post_init__(self) -> None:
         self._check_settings()
@@ -71,13 +74,16 @@ class ContactSimulator(RobotPlant):
             self.joint_friction,
             self.joint_springs,
             self.engine,
+            self.carried,
         )
         self.program = self.contact_model.kinematics
         self._reactions: dict[Any, Any] = {}
         self._prepare()
-        self.warnings = self._start_warnings()
+        self.warnings = self._overlap()
+        if self.world.limits:
+            self.warnings += self._beyond_limits()
 
-    def _start_warnings(self) -> tuple[str, ...]:
+    def _overlap(self) -> tuple[str, ...]:
         """Return a sentence on the deepest contact of a start that is in something."""
         state = self.contact_model.state(self.q0, self.qd0)
         contacts = [c for c in state.constraints if c.contact is not None]
@@ -101,8 +107,12 @@ class ContactSimulator(RobotPlant):
         """The last report of the last period."""
         return self.reports[-1] if self.reports else None
 
-    def advance(self, t: float) -> None:
+    def advance(self, t: float, now: float | None = None) -> None:
         """Advance by one period from the time t.
+
+        Args:
+            t: Time of the motion [s].
+            now: Time by which the age of commands counts; None: t.
 
         Raises:
             DynError: The step failed; the last good state is kept and it pauses.
@@ -110,7 +120,7 @@ class ContactSimulator(RobotPlant):
         if not self.paused:
             self._reports: list[StepReport] = []
         self.step_solver.counters = self.counters
-        super().advance(t)
+        super().advance(t, now)
         if not self.paused:
             self.reports = tuple(self._reports)
 
@@ -118,20 +128,25 @@ class ContactSimulator(RobotPlant):
         self, t: float, q: np.ndarray, qd: np.ndarray, dt: float
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the state one step later."""
-        inputs = StepInput(self.tau, self._applied_forces(), self._accelerations())
+        tau = self._acting(t, q)
+        inputs = StepInput(tau, self._applied_forces(), self._accelerations())
         stepper = STEPPERS[self.world.stepper]
         step = stepper(self.contact_model, self.step_solver, t, q, qd, inputs, dt)
         self._reports += step.reports
         self.last = step, dt
         if self.prescribed:
-            self.applied_effort = self.tau + self._prescribed_forces(step, dt)
+            self.applied_effort = tau + self._prescribed_forces(step, dt)
         return step.q, step.qd
 
     def _applied_forces(self) -> np.ndarray | None:
         """Return the forces on bodies, checked."""
         if self.f_ext is None:
             return None
-        f_ext, shape = np.asarray(self.f_ext, float), (self.model.nb, 6)
+        shape = (self.model.nb, 6)
+        try:
+            f_ext = np.asarray(self.f_ext, float)
+        except (TypeError, ValueError) as error:
+            raise ShapeError("f_ext", f"shape {shape}", repr(self.f_ext)) from error
         if f_ext.shape != shape:
             raise ShapeError("f_ext", f"shape {shape}", f"shape {f_ext.shape}")
         return f_ext
@@ -177,12 +192,18 @@ class ContactSimulator(RobotPlant):
             raise UnsupportedError("reactions: no step has been made; call advance")
         if self.model.loops:
             names = ", ".join(loop.name for loop in self.model.loops)
-            raise UnsupportedError(f"reactions: the robot has loops ({names})")
+            raise UnsupportedError(
+                f"reactions: the robot has loops ({names}), whose forces are not among"
+                " those of contacts; valid: the solver joint_reactions_loops"
+            )
         step, h = self.last
         key = tuple(sorted(options.items()))
         if key not in self._reactions:
             self._reactions[key] = solver("joint_reactions").build(
-                self.model, inputs=["f_ext"], engine=self.engine, **options
+                self.model,
+                inputs=["f_ext", *self.carried.paths],
+                engine=self.engine,
+                **options,
             )
         program = self._reactions[key]
         state = step.solved.state
@@ -191,4 +212,5 @@ class ContactSimulator(RobotPlant):
         if applied is not None:
             f_ext = f_ext + applied
         rate = (step.solved.velocity - state.qd) / h - turning(self.model, state.qd)
-        return np.asarray(program(state.q, state.qd, rate, f_ext)[0])
+        carried = self.carried.values
+        return np.asarray(program(state.q, state.qd, rate, f_ext, *carried)[0])

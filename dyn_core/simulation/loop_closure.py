@@ -10,7 +10,7 @@ import numpy as np
 from dyn_core.errors import InfeasibleError, NonFiniteError, SingularError
 from dyn_core.model import Model
 from dyn_core.solving.registry import solver
-from dyn_core.validation import state_array
+from dyn_core.validation import Quantity, Whole, state_array
 
 DIFFERENCES = (4 / 5, -1 / 5, 4 / 105, -1 / 280)
 INSTANT = 1e-3  # between points of differences in time [s]
@@ -49,9 +49,16 @@ def close_loops(
     Raises:
         InfeasibleError: The loops cannot be closed from here; names the worst one and
             keeps its residual.
+        ModelError: A number that bounds the search makes no sense.
 
     Source: KIM-3.0 (consistent states), by Gauss-Newton steps of least norm.
     """
+    for name, kind, value in (
+        ("tolerance", Quantity(0.0, above=True), tolerance),
+        ("rounds", Whole(1), rounds),
+        ("tries", Whole(), tries),
+    ):
+        kind.read(f"close_loops: {name}", value)
     program = constraint_rows(model, time)
     start, free = state_array("q", q, model.nq), _free(model, fixed)
     rng, best = np.random.default_rng(0), start

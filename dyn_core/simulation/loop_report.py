@@ -17,6 +17,7 @@ from dyn_core.simulation.loop_closure import (
 )
 from dyn_core.validation import state_array
 
+TRIES = 8  # random starts from which the loops of an overview may be closed
 RANK = 1e-5  # singular values of A below this part of the largest count as zero
 
 
@@ -130,7 +131,7 @@ def describe_loops(model: Model) -> list[str]:
     except DynError as error:
         gap = f"at zero {error}"
     try:
-        closed = loop_report(model, close_loops(model, q, tries=20))
+        closed = loop_report(model, close_loops(model, q, tries=TRIES))
     except DynError as error:
         return [*lines, f"  {gap}; no position that closes them was met: {error}"]
     lines.append(f"  {gap}; closed: mobility {closed.mobility}, rank {closed.rank}")

@@ -95,8 +95,12 @@ class SimulatedPlant(ABC):
         """Whether there is no command young enough at t."""
         return self.commanded is None or t - self.commanded > self.command_timeout
 
-    def advance(self, t: float) -> None:
+    def advance(self, t: float, now: float | None = None) -> None:
         """Move by one period from the time t.
+
+        Args:
+            t: Time of the motion; driven places are where they are then [s].
+            now: Time by which the age of commands counts, as for `command`; None: t.
 
         Raises:
             DynError: The step failed; the state before the period is kept and it
@@ -104,7 +108,7 @@ class SimulatedPlant(ABC):
         """
         if self.paused:
             return
-        self._forget_stale(t)
+        self._forget_stale(t if now is None else now)
         before, dt = self._state(), self.period / self.substeps
         try:
             for k in range(self.substeps):

@@ -1,4 +1,4 @@
-"""A robot line by line, as `dyn info` prints it: joints, limits, masses, warnings."""
+"""A robot line by line, as `dyn info` prints it: warnings, origin, loops, joints."""
 
 from __future__ import annotations
 
@@ -14,10 +14,33 @@ from dyn_core.spatial import RigidInertia, Transform, Vector
 
 
 def describe(model: Model) -> list[str]:
-    """Return what a robot is, line by line: joints, limits, masses, warnings."""
+    """Return what a robot is, line by line.
+
+    First what is doubtful, then what came from where, loops, joints, masses.
+    """
     lines = [f"{model.name}: {model.nb} moving bodies, nq {model.nq}, nv {model.nv}"]
-    sources = ", ".join(model.build.description.sources)
-    lines += [f"read from {sources}"] if sources else []
+    lines += [f"warning: {warning}" for warning in model.warnings]
+    lines += model.source.describe()
+    lines += describe_loops(model)
+    springs = [spring.name for spring in model.build.description.point_springs]
+    lines += [f"springs between points: {', '.join(springs)}"] if springs else []
+    lines += _joints(model)
+    total = _total(model)
+    c = ", ".join(f"{x:.4g}" for x in total.c)
+    moments = ", ".join(f"{x:.4g}" for x in np.linalg.eigvalsh(np.asarray(total.Ic)))
+    lines.append(f"at zero: mass {total.m:.6g} kg, centre of mass ({c}) m,")
+    lines.append(f"  principal moments about it ({moments}) kg·m²")
+    merged = [name for name, frame in model.frames.items() if frame.body == 0]
+    lines.append(f"fixed to the base: {', '.join(merged) or 'nothing'}")
+    for name in _unlimited(model):
+        lines.append(
+            f"warning: joint '{name}' has no effort limit; nodes will ask for one"
+        )
+    return lines
+
+
+def _joints(model: Model) -> list[str]:
+    """Return a table of the joints."""
     header = (
         "joint",
         "kind",
@@ -34,25 +57,13 @@ def describe(model: Model) -> list[str]:
     for i in model.bodies:
         rows.append(_joint_row(model, i))
     widths = [max(len(row[k]) for row in rows) for k in range(len(header))]
+    lines = []
     for row in rows:
         cells = [
             x.ljust(w) if k < 2 else x.rjust(w)
             for k, (x, w) in enumerate(zip(row, widths, strict=True))
         ]
         lines.append("  " + "  ".join(cells).rstrip())
-    total = _total(model)
-    c = ", ".join(f"{x:.4g}" for x in total.c)
-    moments = ", ".join(f"{x:.4g}" for x in np.linalg.eigvalsh(np.asarray(total.Ic)))
-    lines.append(f"at zero: mass {total.m:.6g} kg, centre of mass ({c}) m,")
-    lines.append(f"  principal moments about it ({moments}) kg·m²")
-    merged = [name for name, frame in model.frames.items() if frame.body == 0]
-    lines.append(f"fixed to the base: {', '.join(merged) or 'nothing'}")
-    lines += describe_loops(model)
-    lines += [f"warning: {warning}" for warning in model.warnings]
-    for name in _unlimited(model):
-        lines.append(
-            f"warning: joint '{name}' has no effort limit; nodes will ask for one"
-        )
     return lines
 
 
@@ -75,6 +86,9 @@ def _joint_row(model: Model, i: int) -> tuple[str, ...]:
     shown.append(f"{effort:.4g}" if effort else "-")
     for values in (model.damping[i], model.friction[i], model.armature[i]):
         shown.append(f"{values[0]:.4g}" if any(values) else "-")
+    if any(model.friction_asymmetry[i]):
+        mean, more = model.friction[i][0], model.friction_asymmetry[i][0]
+        shown[-2] = f"{mean + more:.4g}/{mean - more:.4g}"
     return (name, kind, *shown, f"{model.I[i].m:.4g}")
 
 

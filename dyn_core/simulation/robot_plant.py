@@ -9,22 +9,31 @@ import numpy as np
 
 from dyn_core.errors import NonFiniteError, SettingError, ShapeError
 from dyn_core.model import Model
+from dyn_core.model.payload import Payload, PayloadInput
 from dyn_core.simulation.loop_closure import close_loops
 from dyn_core.simulation.plant import SimulatedPlant
+from dyn_core.solving.registry import solver
 from dyn_core.spatial import Vector
+
+DEEP = 0.01  # of a start in something or beyond a limit: worth a warning [m | rad]
 
 
 class RobotPlant(SimulatedPlant):
     """A robot that takes joint forces and moves by periods.
 
     A leaf has the settings as attributes, calls `_check_settings` and `_prepare`, and
-    writes `_move`.
+    writes `_move`; its Programs take `carried.values` last.
 
     Attributes:
         model: Robot.
         q0, qd0: Start; None for neutral within the limits, at rest. Loops are closed,
             with driven places where they are at t = 0.
         prescribed: Joints with prescribed accelerations instead of forces.
+        compensates_gravity: Whether the robot carries its own weight: commands are
+            without it.
+        payload_link: Link that may carry a payload, or empty.
+        carried: The payload, see `attach`.
+        compensated: Joints whose motors carry weight, nv; all unless changed.
         q, qd: State.
         applied_effort: Joint forces, those of prescribed motion included [N·m | N].
         warnings: What is odd about the start, in sentences.
@@ -34,6 +43,9 @@ class RobotPlant(SimulatedPlant):
     q0: Any
     qd0: Any
     prescribed: tuple[str, ...]
+    compensates_gravity: bool
+    payload_link: str
+    engine: str | None
     warnings: tuple[str, ...] = ()
 
     def _check_settings(self, *times: str) -> None:
@@ -41,6 +53,17 @@ class RobotPlant(SimulatedPlant):
         super()._check_settings(*times)
         joints = self.prescribed
         self.prescribed = (joints,) if isinstance(joints, str) else tuple(joints)
+        if self.payload_link:
+            self.model.frame(self.payload_link)  # a ModelError lists the links
+        self.carried = PayloadInput(self.payload_link)
+        kinds = [joint.kind for joint in self.model.joint[1:]]
+        if self.compensates_gravity and (self.model.loops or "floating" in kinds):
+            what = "loops" if self.model.loops else "a floating root"
+            raise SettingError(
+                f"compensates_gravity: the robot has {what}, so that its motors alone"
+                " do not carry it; valid: False",
+                "compensates_gravity",
+            )
 
     def _prepare(self) -> None:
         """Check the start, and go there."""
@@ -49,7 +72,44 @@ class RobotPlant(SimulatedPlant):
         self.qd0 = np.zeros(nv) if self.qd0 is None else _state("qd0", self.qd0, nv)
         limit = self.model.effort_limit
         self.effort_limit = np.where(limit > 0, limit, np.inf)
+        self.compensated = np.ones(nv, bool)
+        for name in self.prescribed:
+            self.compensated[self.model.v_slice(name)] = False
+        if self.compensates_gravity:
+            self._weight = solver("gravity").build(
+                self.model, engine=self.engine, inputs=self._more_inputs
+            )
+            self._weight.prepare()
         self.reset()
+
+    @property
+    def _more_inputs(self) -> list[str]:
+        """Names of the further inputs of a Program, see `_more`."""
+        return [*(["time"] if self.model.driven else []), *self.carried.paths]
+
+    def _more(self, t: float) -> tuple[Any, ...]:
+        """Return the further inputs of a Program: time of driven places, payload."""
+        return (*((t,) if self.model.driven else ()), *self.carried.values)
+
+    def attach(self, payload: Payload | None) -> None:
+        """Carry a payload at payload_link from now on; None: nothing.
+
+        Raises:
+            SettingError: There is no payload_link.
+        """
+        self.carried.attach(payload)
+
+    def _acting(self, t: float, q: np.ndarray) -> np.ndarray:
+        """Return the joint forces of the motors: commands and, if chosen, the weight.
+
+        tau + g(q), within the effort limits
+        """
+        if not self.compensates_gravity:
+            return self.tau
+        weight = np.where(self.compensated, self._weight(q, *self._more(t)), 0.0)
+        limit = self.effort_limit
+        self.applied_effort = np.clip(self.tau + weight, -limit, limit)
+        return self.applied_effort
 
     def _start(self, q0: Any) -> np.ndarray:
         """Check the start, or make one: neutral, in the limits; loops closed."""
@@ -65,6 +125,21 @@ class RobotPlant(SimulatedPlant):
                 place, v = model.q_slices[i], model.v_slices[i]
                 q[place] = np.clip(q[place], model.lower[v], model.upper[v])
         return close_loops(model, q, tries=20) if model.loops else q
+
+    def _beyond_limits(self) -> tuple[str, ...]:
+        """Return a sentence on the joint whose start is farthest beyond its limits."""
+        model, beyond = self.model, {}
+        for i in model.independent:
+            if model.joint[i].nv == 1:
+                q, v = float(self.q0[model.q_slices[i]][0]), model.v_slices[i].start
+                beyond[model.names[i]] = max(model.lower[v] - q, q - model.upper[v])
+        worst = max(beyond, key=lambda name: beyond[name], default="")
+        if not worst or beyond[worst] <= DEEP:
+            return ()
+        return (
+            f"the start is beyond the limits of joint {worst} by {beyond[worst]:.3g}:"
+            " the first steps push it back, at high speed",
+        )
 
     def reset(self) -> None:
         """Go back to the start; commands are forgotten, the time goes on."""
@@ -93,8 +168,9 @@ class RobotPlant(SimulatedPlant):
 
     @property
     def effort(self) -> np.ndarray:
-        """Joint forces: commanded ones, and those that prescribed motion takes."""
-        return self.applied_effort if self.prescribed else self.tau
+        """Joint forces: commanded ones, the weight, and those of prescribed motion."""
+        more = self.prescribed or self.compensates_gravity
+        return self.applied_effort if more else self.tau
 
     def _forget_stale(self, t: float) -> None:
         """Let a command and accelerations that have grown stale become zero."""

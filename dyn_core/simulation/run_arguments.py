@@ -28,6 +28,22 @@ def check_settings(kind: Any, names: Iterable[str]) -> None:
             raise SettingError(unknown_name("setting", name, valid, limit=None), name)
 
 
+def check_begin(begin: Any, progress: Any, count: int) -> None:
+    """Refuse what cannot be called, or never is in so few periods; and no switch."""
+    if begin is not None and callable(begin) and count < 2:
+        raise SettingError(
+            f"begin is called with the second period, and the run has {count}; valid:"
+            " two periods or more",
+            "begin",
+        )
+    if begin is not None and not callable(begin):
+        raise SettingError(
+            f"begin is {begin!r}; valid: a function of the time, or None", "begin"
+        )
+    if not isinstance(progress, bool):
+        raise SettingError(f"progress is {progress!r}; valid: True, False", "progress")
+
+
 def row_count(duration: Any, period: float) -> int:
     """Return how many periods a duration has."""
     number = isinstance(duration, Real) and not isinstance(duration, bool)
@@ -36,7 +52,14 @@ def row_count(duration: Any, period: float) -> int:
             f"duration is {duration!r}; valid: a finite number of seconds, 0 or more",
             "duration",
         )
-    return round(float(duration) / period)
+    count = round(float(duration) / period)
+    if duration > 0 and count == 0:
+        raise SettingError(
+            f"duration is {duration!r}, less than half a period of {period:g} s; valid:"
+            " 0, or a period and more",
+            "duration",
+        )
+    return count
 
 
 def control_law(controller: Any) -> ControlLaw:

@@ -18,7 +18,12 @@ from dyn_core.model.passive_forces import forces_without_potential, with_potenti
 from dyn_core.problems import ENERGY
 from dyn_core.simulation.contacts import ContactSimulator
 from dyn_core.simulation.robot_plant import RobotPlant
-from dyn_core.simulation.run_arguments import check_settings, control_law, row_count
+from dyn_core.simulation.run_arguments import (
+    check_begin,
+    check_settings,
+    control_law,
+    row_count,
+)
 from dyn_core.solving.registry import solver, solvers
 
 
@@ -32,7 +37,7 @@ class Simulator(RobotPlant):
         model: Robot.
         period: Time that `advance` covers [s].
         step, forward_dynamics: Solvers, by name or as objects; without a choice aba,
-            for a robot with loops aba_loops.
+            for a robot with loops aba_loops; None where joints are prescribed.
         substeps: Steps in a period.
         command_timeout: Age at which a command counts as stale: then zero [s].
         q0, qd0: Start; None for neutral within the limits, at rest.
@@ -42,6 +47,9 @@ class Simulator(RobotPlant):
         joint_friction, joint_springs, limit_stops: Whether they act.
         engine: Engine of the Program.
         counters: What was refused or late, by name.
+        compensates_gravity: Whether the robot carries its own weight and payload, so
+            that commands are without it; for a fixed root, without loops.
+        payload_link: Link that may carry a payload, see `attach`; empty: none.
     """
 
     model: Model
@@ -58,6 +66,8 @@ class Simulator(RobotPlant):
     limit_stops: bool = True
     engine: str | None = None
     counters: Counter = field(default_factory=Counter)
+    compensates_gravity: bool = False
+    payload_link: str = ""
 
     def __post_init__(self) -> None:
         self._check_settings()
@@ -67,7 +77,13 @@ class Simulator(RobotPlant):
                 " valid: semi_implicit_euler (hybrid_euler is its form)",
                 "step",
             )
-        if self.forward_dynamics is None:
+        if self.prescribed and self.forward_dynamics is not None:
+            raise SettingError(
+                "forward_dynamics changes nothing where accelerations are prescribed:"
+                " hybrid dynamics take its place; valid: None",
+                "forward_dynamics",
+            )
+        if self.forward_dynamics is None and not self.prescribed:
             self.forward_dynamics = "aba_loops" if self.model.loops else "aba"
         kind: Any = {"forward_dynamics": self.forward_dynamics}
         if self.prescribed:
@@ -82,20 +98,21 @@ class Simulator(RobotPlant):
             limit_stops=self.limit_stops,
             engine=self.engine,
             finite=True,
-            inputs=["time"] if self.model.driven else (),
+            inputs=self._more_inputs,
         )
         self.program.prepare()
         self._prepare()
+        self.warnings = self._beyond_limits() if self.limit_stops else ()
 
     def _move(
         self, t: float, q: np.ndarray, qd: np.ndarray, dt: float
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the state one step later."""
-        time = (t,) if self.model.driven else ()
+        tau, more = self._acting(t, q), self._more(t)
         try:
             if not self.prescribed:
-                return self.program(q, qd, self.tau, dt, *time)
-            q, qd, effort = self.program(q, qd, self.qdd_u, self.tau, dt, *time)
+                return self.program(q, qd, tau, dt, *more)
+            q, qd, effort = self.program(q, qd, self.qdd_u, tau, dt, *more)
         except NonFiniteError as error:
             raise NonFiniteError(
                 f"step at t = {t:.6g} s: {error}; is it too long?", error.name
@@ -175,6 +192,7 @@ def simulate(
     else:
         robot = ContactSimulator(model, world, **settings)
     count = row_count(duration, robot.period)
+    check_begin(begin, progress, count)
     rows = _Rows(model, count, robot.joint_springs)
     bar = _Progress(duration, progress)
     for k in range(count):

@@ -335,8 +335,7 @@ def _run(program: Any, values: Sequence[float]) -> list[float]:
     """Call a Program with flat floats."""
     results, state = program.run_row(values)
     if state:
-        requirement = program.requirement(state)
-        raise requirement.error(requirement.item)
+        raise program.failure(state)
     return list(results)
 
 

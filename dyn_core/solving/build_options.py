@@ -11,7 +11,10 @@ import numpy as np
 from dyn_core.engines import ENGINES
 from dyn_core.errors import ModelError, UnsupportedError, nearest, unknown_name
 from dyn_core.model.coordinates.matrix_forms import FORMS, changes_some, kept_places
+from dyn_core.model.parameter_paths import FRICTION
+from dyn_core.numbers.scalar import Number
 from dyn_core.problems import PASSIVE, Port, Signature
+from dyn_core.validation import Quantity, kind_like
 
 
 @dataclass(frozen=True, repr=False)
@@ -28,18 +31,59 @@ class Required:
         return f"<{self.meaning}>"
 
 
-def option_values(
-    name: str, model: Any, defaults: Mapping[str, Any], chosen: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return the value of each option of a solver; refuse one that is not given."""
-    values = {key: chosen.get(key, value) for key, value in defaults.items()}
-    for key, value in values.items():
+def option_values(solver: Any, model: Any, chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the value of each option of a solver; refuse what it does not take.
+
+    Args:
+        solver: Its `options` have the defaults, its `valid` what else is asked of some.
+        model: System that it is built for; None where that is not known yet.
+        chosen: Options that are given.
+    """
+    values = {}
+    for key, default in solver.options.items():
+        value = chosen.get(key, default)
         if isinstance(value, Required):
+            if model is None:
+                continue
             known = ", ".join(getattr(model, "frame_names", ())) or "see its help page"
             raise UnsupportedError(
-                f"{name}: give {key}=, {value.meaning}; valid: {known}"
+                f"{solver.name}: give {key}=, {value.meaning}; valid: {known}"
             )
+        if key in chosen or key in solver.changed_options:
+            value = read_option(solver, model, key, value)
+        values[key] = value
     return values
+
+
+def read_option(solver: Any, model: Any, key: str, value: Any) -> Any:
+    """Return the value of an option that was given, checked.
+
+    It is of the type of the default, and what the solver's `valid` says.
+    """
+    default, rule = solver.options[key], solver.valid.get(key)
+    where = f"{solver.name}: option {key}"
+    if isinstance(value, Number):
+        return value  # of an algorithm that fills a slot as it runs
+    for kind, taken, valid in _COLLECTIONS:
+        if isinstance(default, kind) and not isinstance(value, taken):
+            raise UnsupportedError(f"{where} is {value!r}; valid: {valid}")
+    if callable(rule):
+        rule(model, value)
+        return value
+    if rule is None:
+        if not isinstance(default, (bool, int, float, str)):
+            return value
+        rule = Quantity() if type(default) is float else kind_like(default)
+    try:
+        return rule.read(where, value)
+    except ModelError as error:
+        raise UnsupportedError(str(error)) from error
+
+
+_COLLECTIONS: tuple[tuple[type, tuple[type, ...], str], ...] = (
+    (tuple, (tuple, list, set, frozenset, np.ndarray), "a list"),
+    (dict, (Mapping,), "a mapping"),
+)
 
 
 def _option(default: Any, meaning: str) -> Any:
@@ -121,6 +165,18 @@ class BuildOptions:
             )
         if self.engine is not None and self.engine not in ENGINES:
             raise UnsupportedError(unknown_name("engine", self.engine, ENGINES))
+        if self.engine in ("graph", "plain"):
+            self.refuse_native(name, f"on engine '{self.engine}'")
+
+    def refuse_native(self, name: str, where: str) -> None:
+        """Refuse options that only machine code follows."""
+        for option, default in (("threads", None), ("wait", True)):
+            value = getattr(self, option)
+            if value != default:
+                raise UnsupportedError(
+                    f"{name}: {option}={value!r} changes nothing {where}; valid:"
+                    f" {default!r}, or engine='native' of a TracedSolver"
+                )
 
     def _check_acting(self, name: str, signature: Signature) -> None:
         """Refuse options that change nothing in a kind of problem."""
@@ -136,6 +192,13 @@ class BuildOptions:
             raise UnsupportedError(
                 f"{name}: f_ext_frame changes nothing in {signature.name}, which takes"
                 " no external forces; valid: body"
+            )
+        wrenches = [port for port in signature.inputs if port.kind == "wrenches"]
+        taken = [p for p in wrenches if not p.optional or p.name in self.inputs]
+        if self.f_ext_frame != "body" and not taken:
+            raise UnsupportedError(
+                f"{name}: f_ext_frame changes nothing without external forces; valid:"
+                " inputs=['f_ext'] with it"
             )
         kinds = [port.kind for port in signature.outputs]
         valid = ", ".join(form for form in FORMS if changes_some(form, kinds))
@@ -158,12 +221,40 @@ class BuildOptions:
             if not port.optional or port.name in self.inputs
         ]
         inputs += [_parameter_port(model, path, signature, optional) for path in paths]
+        for path in paths:
+            self._check_influence(model, path, signature)
         outputs = []
         for port in signature.outputs:
             kept = kept_places(model, port.kind, self.matrices)
             shape = port.shape if kept is None else (len(kept[0]),)
             outputs.append(replace(port, shape=shape, places=kept).sized(sizes))
         return inputs, outputs, paths
+
+    def _check_influence(self, model: Any, path: str, signature: Signature) -> None:
+        """Refuse a parameter of a robot on which nothing in this build depends."""
+        what = path.rpartition(".")[2]
+        if model.kind != "robot":
+            return
+        if what in signature.ignores:
+            raise UnsupportedError(
+                f"inputs: {path} changes nothing in {signature.name}; valid: other"
+                " parameters, such as JOINT.origin"
+            )
+        if what in FRICTION and "joint_friction" not in signature.acting:
+            raise UnsupportedError(
+                f"inputs: {path} changes nothing in {signature.name}, which has no"
+                " joint friction; valid: other parameters"
+            )
+        if what in FRICTION and not self.joint_friction:
+            raise UnsupportedError(
+                f"inputs: {path} acts only where joint friction does; valid:"
+                " joint_friction=True"
+            )
+        if path == "time" and not model.driven:
+            raise UnsupportedError(
+                "inputs: no joint is driven, so nothing depends on the time; valid:"
+                " parameters of links and joints"
+            )
 
 
 def _input_names(solver: str, inputs: Any) -> tuple[str, ...]:

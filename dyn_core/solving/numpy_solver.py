@@ -16,6 +16,7 @@ from dyn_core.model import Model
 from dyn_core.model.passive_forces import resistance
 from dyn_core.problems import REST
 from dyn_core.solving.adapter import flat_numbers, named_errors
+from dyn_core.solving.build_options import option_values
 from dyn_core.solving.solver import BuildOptions, Solver
 from dyn_core.spatial import Vector
 
@@ -47,7 +48,7 @@ class NumpySolver(Solver):
         """Return a Program; parameter inputs are refused."""
         self.demand_kind(model)
         common, chosen = BuildOptions.parse(self, options, tuple(self.options))
-        chosen = {**self.options, **chosen}
+        chosen = option_values(self, model, chosen)
         reason = self.refusal(model) or self.lack(model, chosen)
         if reason is not None:
             raise UnsupportedError(f"{self.name}: {reason}")
@@ -70,6 +71,7 @@ class NumpySolver(Solver):
 
     def _refuse_what_needs_tracing(self, common: BuildOptions) -> None:
         """Refuse options that only a TracedSolver can follow."""
+        common.refuse_native(self.name, "in a NumpySolver")
         optional = {port.name for port in self.signature.inputs if port.optional}
         refused = sorted({*common.inputs} - optional)
         if common.matrices != "dense":
@@ -98,15 +100,15 @@ class _ArrayProgram(RowProgram):
             part = np.array(numbers[start : start + port.size], float)
             values[port.name] = part.reshape(port.shape)
             start += port.size
-        friction = self._friction(values)
-        for port in self.inputs:
-            if port.kind == "joint_force":
-                values[port.name] = values[port.name] - friction
-        arrays = [values.get(port.name) for port in self.signature.inputs]
         solver: Any = self.recipe.solver  # a NumpySolver
         try:
             if self.finite:
                 self.require_positions(numbers)
+            friction = self._friction(values)
+            for port in self.inputs:
+                if port.kind == "joint_force":
+                    values[port.name] = values[port.name] - friction
+            arrays = [values.get(port.name) for port in self.signature.inputs]
             name = f"{solver.name} ({solver.origin})" if solver.origin else solver.name
             with named_errors(name, _failed):
                 results = solver.solve(self.robot, *arrays, **self.options)

@@ -8,10 +8,12 @@ import threading
 from collections.abc import Callable, Iterator
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
-from typing import Any
+from typing import Any, overload
 
+import numpy as np
 import pluggy
 
+from dyn_core.engines import Results
 from dyn_core.errors import (
     PluginError,
     SignatureError,
@@ -23,6 +25,7 @@ from dyn_core.problems import Signature
 from dyn_core.problems.system import SystemKind
 from dyn_core.solving import hookspecs, offers
 from dyn_core.solving.offers import Law, isolated
+from dyn_core.solving.shipped_names import OneArray, SeveralArrays, WithNumbers
 from dyn_core.solving.solver import Solver
 
 GROUP = "dyn_core"
@@ -347,6 +350,22 @@ def default_registry() -> Registry:
     return _registry
 
 
+# A name of the project's own serves its own solver or, offered twice, none; so it is
+# known what calls return. Another Registry may have other solvers by these names.
+@overload
+def solver(
+    name: OneArray, signature: Signature | None = None
+) -> Solver[np.ndarray]: ...
+@overload
+def solver(
+    name: SeveralArrays, signature: Signature | None = None
+) -> Solver[Results]: ...
+@overload
+def solver(
+    name: WithNumbers, signature: Signature | None = None
+) -> Solver[Results[Any]]: ...
+@overload
+def solver(name: str | Solver, signature: Signature | None = None) -> Solver: ...
 def solver(name: str | Solver, signature: Signature | None = None) -> Solver:
     """Return the installed solver of a name; see Registry.solver."""
     return default_registry().solver(name, signature)

@@ -6,10 +6,11 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Generic
 
 from dyn_core.engines import ENGINES, Program, default_engine
 from dyn_core.engines.base import Recipe
+from dyn_core.engines.results import Built
 from dyn_core.errors import (
     SignatureError,
     SolverNotFound,
@@ -21,9 +22,8 @@ from dyn_core.model.checks.inertias import lack_of_inertia
 from dyn_core.problems import InstanceDoc, Port, Signature
 from dyn_core.problems.system import System
 from dyn_core.solving.adapter import Adapter, Deferred, named_errors
-from dyn_core.solving.build_options import BuildOptions, option_values
+from dyn_core.solving.build_options import BuildOptions, option_values, read_option
 from dyn_core.solving.describe import describe_solver
-from dyn_core.validation import Quantity, kind_like
 
 Lookup = Callable[..., "Solver"]
 _POSITIONAL = (
@@ -32,12 +32,12 @@ _POSITIONAL = (
 )
 
 
-class Solver(ABC):
+class Solver(ABC, Generic[Built]):
     """Something that solves the problem of its Signature for any robot it supports.
 
     A leaf states `name` and `signature` and writes `build`. Most are TracedSolvers; one
     that calls a library for each state derives from NumpySolver. `help(solver)` prints
-    what `describe` returns.
+    what `describe` returns. Type checkers see what its Programs return as Solver[...].
 
     Attributes:
         name: By which it is asked for.
@@ -47,6 +47,9 @@ class Solver(ABC):
             leave it out unless they are asked for references.
         origin: Distribution and module that offered it; the registry notes it.
         changed_options: Options that with_options changed.
+        valid: By option: a Kind of dyn_core.validation, or a function (model, value)
+            that raises what is wrong, its model None where that is not known yet; other
+            options take what has the type of the default, if that is no None or tuple.
     """
 
     name: str
@@ -56,13 +59,14 @@ class Solver(ABC):
     origin: str = ""
     lookup: Lookup | None = None
     changed_options: Mapping[str, Any] = {}
+    valid: Mapping[str, Any] = {}
 
     def __init_subclass__(cls, **named: Any) -> None:
         super().__init_subclass__(**named)
         cls.__doc__ = InstanceDoc(cls.__dict__.get("__doc__"))  # type: ignore[assignment]
 
     @abstractmethod
-    def build(self, model: Any, **options: Any) -> Program[Any]:
+    def build(self, model: Any, **options: Any) -> Program[Built]:
         """Return a Program for a robot or another System.
 
         Args:
@@ -105,20 +109,20 @@ class Solver(ABC):
                 f"{self.name} is for a {wanted}, not for {other}; valid: {valid}"
             )
 
-    def bound(self, origin: str, lookup: Lookup) -> Solver:
+    def bound(self, origin: str, lookup: Lookup) -> Solver[Built]:
         """Return the Solver with what the registry knows."""
         self.origin, self.lookup = origin, lookup
         return self
 
-    def with_options(self, **options: Any) -> Solver:
+    def with_options(self, **options: Any) -> Solver[Built]:
         """Return the solver with other values where `build` is given none.
 
         Args:
             options: Values of its own options; each of the type of the default.
 
         Raises:
-            UnsupportedError: It has no such option; the message lists those it has.
-            ModelError: A value is of another type than the default.
+            UnsupportedError: It has no such option, or does not take the value; the
+                message says what is valid.
         """
         defaults = dict(getattr(self, "options", {}))
         for key, value in options.items():
@@ -126,13 +130,7 @@ class Solver(ABC):
                 raise UnsupportedError(
                     f"{self.name}: {unknown_name('option', key, defaults)}"
                 )
-            if isinstance(defaults[key], (bool, int, float, str)):
-                kind = (
-                    Quantity()
-                    if type(defaults[key]) is float
-                    else kind_like(defaults[key])
-                )
-                value = kind.read(f"{self.name}: option {key}", value)
+            value = read_option(self, None, key, value)
             defaults[key] = value
         changed = object.__new__(type(self))  # a copy would be looked up again
         changed.__dict__.update(
@@ -170,6 +168,7 @@ class TracedSolver(Solver):
         fills: What fills a slot unless build says otherwise: a name or a Solver.
         options: Options of the algorithm with their defaults.
         sizes: Returns named sizes of Ports that depend on options.
+        valid: What is asked of options, see Solver.
         by_joint: Whether the algorithm takes coordinates split by joint; else it takes
             Vectors of independent coordinates.
         regrouped: Whether the algorithm may get a Model whose inertia was moved towards
@@ -190,6 +189,7 @@ class TracedSolver(Solver):
     slots: Mapping[str, Signature] = field(default_factory=dict)
     fills: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
+    valid: Mapping[str, Any] = field(default_factory=dict)
     sizes: Callable[[Model, Mapping[str, Any]], Mapping[str, int]] = _no_sizes
     by_joint: bool = True
     regrouped: bool = False
@@ -264,6 +264,7 @@ class TracedSolver(Solver):
         )
         if reason is not None:
             raise UnsupportedError(f"{self.name}: {reason}")
+        values = option_values(self, model, chosen)
         resists = self.signature.friction_at is not None
         passed = replace(common, f_ext_frame="body", matrices="dense")
         if resists:
@@ -278,7 +279,7 @@ class TracedSolver(Solver):
             signature=self.signature,
             by_joint=self.by_joint,
             slots=slots,
-            options=option_values(self.name, model, self.options, chosen),
+            options=values,
             joint_friction=common.joint_friction and resists,
             joint_springs=common.joint_springs and resists,
             f_ext_frame=common.f_ext_frame,

@@ -6,7 +6,8 @@ live in dual spaces: only what has a meaning is defined, the rest is a TypeError
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import add, mul, neg, sub, truediv
 from typing import Any
 
 import numpy as np
@@ -40,35 +41,36 @@ class Vector:
 
     def _with(self, other: Any, op: Callable[[Any, Any], Any]) -> Vector:
         if isinstance(other, Vector):
-            if len(other) != len(self):
-                raise TypeError(f"lengths differ: {len(self)} and {len(other)}")
-            return Vector(map(op, self.entries, other.entries))
+            a, b = self.entries, other.entries
+            if len(a) != len(b):
+                raise TypeError(f"lengths differ: {len(a)} and {len(b)}")
+            return Vector(map(op, a, b))
         if isinstance(other, (Spatial, Matrix)):
             raise TypeError(f"a Vector and a {type(other).__name__} do not combine")
-        return Vector(op(x, other) for x in self.entries)
+        return Vector([op(x, other) for x in self.entries])
 
     def __add__(self, other: Any) -> Vector:
-        return self._with(_vector(other), lambda a, b: a + b)
+        return self._with(_vector(other), add)
 
     def __sub__(self, other: Any) -> Vector:
-        return self._with(_vector(other), lambda a, b: a - b)
+        return self._with(_vector(other), sub)
 
     def __mul__(self, other: Any) -> Vector:
-        return self._with(other, lambda a, b: a * b)
+        return self._with(other, mul)
 
     def __rmul__(self, other: Any) -> Vector:
         return self._with(other, lambda a, b: b * a)
 
     def __truediv__(self, other: Any) -> Vector:
-        return self._with(other, lambda a, b: a / b)
+        return self._with(other, truediv)
 
     def __neg__(self) -> Vector:
-        return Vector(-x for x in self.entries)
+        return Vector(map(neg, self.entries))
 
     def __matmul__(self, other: Vector) -> Any:
         if not isinstance(other, Vector):
             return NotImplemented
-        return total(a * b for a, b in zip(self.entries, other.entries, strict=True))
+        return _inner(self.entries, other.entries)
 
     def map_with(self, function: Callable[[Any, Any], Any], other: Vector) -> Vector:
         """Apply a function of two numbers entry by entry."""
@@ -86,7 +88,7 @@ class Matrix:
     __slots__ = ("rows",)
 
     def __init__(self, rows: Iterable[Iterable[Any]]) -> None:
-        self.rows = tuple(tuple(row) for row in rows)
+        self.rows = tuple(map(tuple, rows))
 
     def __getitem__(self, index: tuple[int, int]) -> Any:
         return self.rows[index[0]][index[1]]
@@ -109,10 +111,11 @@ class Matrix:
 
     def __matmul__(self, other: Any) -> Any:
         if isinstance(other, Vector):
-            return Vector(Vector(row) @ other for row in self.rows)
+            entries = other.entries
+            return Vector([_inner(row, entries) for row in self.rows])
         if isinstance(other, Matrix):
-            columns = [Vector(column) for column in zip(*other.rows, strict=True)]
-            return Matrix([Vector(row) @ c for c in columns] for row in self.rows)
+            columns = tuple(zip(*other.rows, strict=True))
+            return Matrix([[_inner(row, c) for c in columns] for row in self.rows])
         return NotImplemented
 
     def _with(self, other: Matrix, op: Callable[[Any, Any], Any]) -> Matrix:
@@ -122,18 +125,18 @@ class Matrix:
         return Matrix(map(op, a, b) for a, b in pairs)
 
     def __add__(self, other: Matrix) -> Matrix:
-        return self._with(other, lambda a, b: a + b)
+        return self._with(other, add)
 
     def __sub__(self, other: Matrix) -> Matrix:
-        return self._with(other, lambda a, b: a - b)
+        return self._with(other, sub)
 
     def __mul__(self, s: Any) -> Matrix:
-        return Matrix([x * s for x in r] for r in self.rows)
+        return Matrix([[x * s for x in row] for row in self.rows])
 
     __rmul__ = __mul__
 
     def __neg__(self) -> Matrix:
-        return Matrix([-x for x in row] for row in self.rows)
+        return Matrix([[-x for x in row] for row in self.rows])
 
     def map_with(self, function: Callable[[Any, Any], Any], other: Matrix) -> Matrix:
         """Apply a function of two numbers entry by entry."""
@@ -174,7 +177,7 @@ class Spatial:
     ) -> None:
         self.ang, self.lin = _vector(ang), _vector(lin)
         self.frame = frame
-        if len(self.ang) != 3 or len(self.lin) != 3:
+        if len(self.ang.entries) != 3 or len(self.lin.entries) != 3:
             raise TypeError(f"{type(self).__name__} takes two columns of three numbers")
 
     @classmethod
@@ -260,6 +263,16 @@ class Force(Spatial):
         return motion @ self
 
 
+def _inner(a: Sequence[Any], b: Sequence[Any]) -> Any:
+    """Return a[0]*b[0] + a[1]*b[1] + ..., in this order; 0.0 for empty columns."""
+    if len(a) != len(b):
+        raise TypeError(f"lengths differ: {len(a)} and {len(b)}")
+    result: Any = None
+    for x, y in zip(a, b):  # noqa: B905
+        result = x * y if result is None else result + x * y
+    return 0.0 if result is None else result
+
+
 def _vector(x: Any) -> Vector:
     return x if isinstance(x, Vector) else Vector(x)
 
@@ -282,7 +295,7 @@ def common_frame(a: Spatial, b: Spatial) -> Any:
 
 def cross3(a: Vector, b: Vector) -> Vector:
     """Cross product of two 3-vectors."""
-    (a1, a2, a3), (b1, b2, b3) = a, b
+    (a1, a2, a3), (b1, b2, b3) = a.entries, b.entries
     return Vector((a2 * b3 - a3 * b2, a3 * b1 - a1 * b3, a1 * b2 - a2 * b1))
 
 

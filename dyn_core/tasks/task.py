@@ -6,6 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -61,9 +62,9 @@ class Task(System):
     choices: Bounds | tuple[tuple[float, ...], ...] | None = None
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.dt) and self.dt > 0):
+        if not (isinstance(self.dt, Real) and math.isfinite(self.dt) and self.dt > 0):
             raise ModelError(
-                f"{self.name}: dt must be finite and > 0, got {self.dt}", "dt"
+                f"{self.name}: dt must be finite and > 0, got {self.dt!r}", "dt"
             )
         for key in ("substeps", "max_steps"):
             value = getattr(self, key)
@@ -77,12 +78,27 @@ class Task(System):
             raise ModelError(
                 f"{self.name}: scheme {self.scheme!r}; valid: {valid}", "scheme"
             )
-        for low, high in self.action_bounds:
-            if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        self._check_actions()
+
+    def _check_actions(self) -> None:
+        """Refuse bounds that are none, and choices beyond them."""
+        try:
+            low, high = np.array(self.action_bounds, float).reshape(-1, 2).T
+            good = bool(np.isfinite([low, high]).all() and (low < high).all())
+        except (TypeError, ValueError):
+            good = False
+        if not good:
+            raise ModelError(
+                f"{self.name}: action_bounds must be finite pairs (least, most),"
+                f" got {self.action_bounds}",
+                "action_bounds",
+            )
+        for choice in self.choices or ():
+            if len(choice) != self.na or any(choice < low) or any(choice > high):
                 raise ModelError(
-                    f"{self.name}: action_bounds must be finite pairs (least, most),"
-                    f" got {self.action_bounds}",
-                    "action_bounds",
+                    f"{self.name}: choice {choice} is not within action_bounds"
+                    f" {self.action_bounds}",
+                    "choices",
                 )
 
     @property

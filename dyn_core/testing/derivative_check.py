@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core import robots
 from dyn_core.errors import SettingError
-from dyn_core.model import Model, load_urdf
+from dyn_core.model import Model
+from dyn_core.model.sources.arguments import add_robot, load_robot
 from dyn_core.solving.registry import solver
 from dyn_core.testing.case import derivative
 from dyn_core.testing.tolerances import TOLERANCES
@@ -36,28 +36,25 @@ def add(subparsers: argparse._SubParsersAction) -> None:
     parser = subparsers.add_parser(
         "check-derivatives", help="check the derivatives of a robot by several methods"
     )
-    parser.add_argument("urdf", help="path, or the name of a shipped robot")
-    parser.add_argument("--root-joint", choices=("fixed", "floating"), default="fixed")
-    parser.add_argument("--extras", help="sidecar YAML file")
+    add_robot(parser)
     parser.add_argument("--states", type=int, default=STATES, help="random states")
     parser.add_argument("--seed", type=int, default=0, help="seed of the random states")
+    parser.add_argument("--engine", default="graph", help="default: %(default)s")
     parser.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
     if arguments.states < 1 or arguments.seed < 0:
         raise SettingError("--states: 1 or more, --seed: 0 or more", "states")
-    name = arguments.urdf
-    path = str(robots.path(name)) if name in robots.names() else name
-    model = load_urdf(path, root_joint=arguments.root_joint, extras=arguments.extras)
-    errors = examine(model, arguments.states, arguments.seed)
+    model = load_robot(arguments)
+    errors = examine(model, arguments.states, arguments.seed, arguments.engine)
     for line in report(model, errors):
         print(line)
     return 0 if _passes(errors) else 1
 
 
 def examine(
-    model: Model, states: int = STATES, seed: int = 0
+    model: Model, states: int = STATES, seed: int = 0, engine: str = "graph"
 ) -> dict[str, dict[str, float]]:
     """Return the largest errors by joint and column of COLUMNS, over random states.
 
@@ -68,11 +65,13 @@ def examine(
         model: Robot.
         states: Number of random states.
         seed: Of the random numbers.
+        engine: That computes the derivatives; for a few states "graph" answers before
+            machine code is compiled.
 
     Source: KIM-4.6.
     """
     rng = np.random.default_rng(seed)
-    methods = _Methods(model.without_loops() if model.loops else model)
+    methods = _Methods(model.without_loops() if model.loops else model, engine)
     names = model.joint_names
     worst = {name: dict.fromkeys(COLUMNS, 0.0) for name in names}
     for _ in range(states):
@@ -86,8 +85,8 @@ def examine(
 class _Methods:
     """Programs that compute the same derivatives by different methods."""
 
-    def __init__(self, model: Model) -> None:
-        self.model = model
+    def __init__(self, model: Model, engine: str) -> None:
+        self.model, self.engine = model, engine
         self.inputs = ["time"] if model.driven else []
         names = (*COLUMNS[:4], "rnea", "aba", "crba")
         forward_modes = [f"{name}_forward_mode" for name in COLUMNS[2:4]]
@@ -97,7 +96,8 @@ class _Methods:
         }
 
     def _build(self, name: str, **choices: Any) -> Any:
-        return solver(name).build(self.model, inputs=self.inputs, **choices)
+        choices = {"engine": self.engine, "inputs": self.inputs, **choices}
+        return solver(name).build(self.model, **choices)
 
     def errors(self, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Return the error of each coordinate by column, at one random state."""

@@ -36,7 +36,7 @@ def slopes_of_inverse_dynamics(case: Case) -> Pairs:
 
 
 def friction_steepens_inverse_dynamics(case: Case) -> Pairs:
-    """joint_friction=True adds d/dqd (damping qd + friction tanh(qd / v_s))"""
+    """joint_friction=True adds d/dqd friction_force"""
     with_friction = case.program(joint_friction=True)(case.q, case.qd, case.qdd)
     without_friction = case.program()(case.q, case.qd, case.qdd)
     yield with_friction.dtau_dq, without_friction.dtau_dq

@@ -32,7 +32,7 @@ def is_forward_mode_by_parameters(case: Case) -> Pairs:
     paths = [path for path in _drawn_paths(case) if path != "gravity"]
     for path, fixed in zip(paths, ("base", "point"), strict=False):
         choices = {"parameter": path, "joint_friction": True, "inputs": ["f_ext"]}
-        points = {case.frame: (0.1, -0.2, 0.3)}
+        points = {case.frame: (0.1, -0.2, 0.3)} if fixed == "point" else None
         yield from _agree_with_forward_mode(
             case, {**choices, "f_ext_fixed": fixed, "f_ext_points": points}
         )

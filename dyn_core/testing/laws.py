@@ -26,6 +26,7 @@ from dyn_core.testing import (
     hybrid_laws,
     loop_laws,
     motion_laws,
+    observer_laws,
     regressor_laws,
     response_laws,
     spring_laws,
@@ -111,7 +112,7 @@ def _body_velocity(model: Model, u: np.ndarray, rate: np.ndarray) -> np.ndarray:
 
 
 def joint_friction_adds(case: Case) -> Pairs:
-    """joint_friction=True adds damping qd + friction tanh(qd / v_s)"""
+    """joint_friction=True adds friction_force: that of damping and dry friction"""
     rough = case.program(joint_friction=True)(case.q, case.qd, case.qdd)
     smooth = case.program()(case.q, case.qd, case.qdd)
     yield rough, smooth + _friction(case)
@@ -281,6 +282,19 @@ def error_obeys_the_gains(case: Case) -> Pairs:
     yield tau, case.other("rnea")(case.q, case.qd, wanted)
 
 
+def displacement_meets_stiffness(case: Case) -> Pairs:
+    """tau = ID(q, qd, qdd_ref) + stiffness (q_ref (-) q) + damping (qd_ref - qd)"""
+    model, rng = case.model, case.rng
+    stiffness, damping = rng.uniform(1, 50, (2, model.nv))
+    q_ref = model.integrate(case.q, 0.1 * rng.normal(size=model.nv))
+    qd_ref = rng.normal(size=model.nv)
+    gains = stiffness, damping
+    tau = case.program()(case.q, case.qd, q_ref, qd_ref, case.qdd, *gains)
+    spring = stiffness * model.difference(case.q, q_ref)
+    spring = spring + damping * (qd_ref - case.qd)
+    yield tau, case.other("rnea")(case.q, case.qd, case.qdd) + spring
+
+
 def weight_is_carried(case: Case) -> Pairs:
     """without gains tau = g(q);  tau = g(q) - H kd qd"""
     program, g = case.program(), case.other("gravity")(case.q)
@@ -364,12 +378,14 @@ LAWS: dict[Signature, tuple[Law, ...]] = {
     ),
     kinds.CORIOLIS_FORCE: coriolis_laws.CORIOLIS_LAWS,
     kinds.INERTIAL_FORCE: coriolis_laws.INERTIAL_LAWS,
+    kinds.MOMENTUM_OBSERVER: observer_laws.OBSERVER_LAWS,
     kinds.FORWARD_KINEMATICS: (poses_are_rigid, poses_move_with_frame_velocity),
     kinds.JACOBIAN: (jacobian_gives_velocity,),
     kinds.FRAME_VELOCITY: (velocity_is_rate_of_pose,),
     kinds.FRAME_BIAS_ACCELERATION: (bias_acceleration_is_rate_of_velocity,),
     kinds.STEP: (steps_start_as_the_equation_of_motion, steps_keep_quaternions),
     kinds.TRACKING_CONTROL: (error_obeys_the_gains,),
+    kinds.IMPEDANCE_CONTROL: (displacement_meets_stiffness,),
     kinds.GRAVITY_CONTROL: (weight_is_carried,),
     kinds.ID_DERIVATIVES: (
         derivative_laws.slopes_of_inverse_dynamics,

@@ -36,6 +36,7 @@ def random_model(
     kinds: tuple[str, ...] = tuple(KINDS),
     mimic: float = 0.2,
     massless: float = 0.1,
+    asymmetry: float = 0.25,
 ) -> Model:
     """Return a random tree, the same for the same arguments.
 
@@ -46,6 +47,7 @@ def random_model(
         kinds: Joint kinds to draw from.
         mimic: Probability that a joint follows an earlier joint.
         massless: Probability that an inner link has no mass.
+        asymmetry: Part of dry friction by which its directions differ from the mean.
     """
     rng = np.random.default_rng((seed, size))
     links = [LinkSpec("base", random_inertia(rng))]
@@ -55,6 +57,8 @@ def random_model(
         if rng.uniform() < branching:
             parent = links[rng.integers(len(links))].name
         joints.append(_joint(rng, f"j{n}", parent, f"b{n}", kinds, joints, mimic))
+        even = joints[-1]
+        joints[-1] = replace(even, friction_asymmetry=asymmetry * even.friction)
         links.append(LinkSpec(f"b{n}", random_inertia(rng)))
         if rng.uniform() < 0.3:
             weld = JointSpec(f"w{n}", "fixed", f"b{n}", f"f{n}", *_placement(rng))

@@ -14,7 +14,17 @@ import numpy as np
 
 from dyn_core.errors import ModelError, nearest, unknown_name
 
-_LIMITS = reprlib.Repr()
+
+class _Short(reprlib.Repr):
+    """Short representations of plain values; of other objects only what they are."""
+
+    def repr_instance(self, x: Any, level: int) -> str:
+        """Represent an object without its address, in one line."""
+        text = super().repr_instance(x, level)
+        return f"a {type(x).__name__}" if text[:1] == "<" else " ".join(text.split())
+
+
+_LIMITS = _Short()
 _LIMITS.maxlevel, _LIMITS.maxstring, _LIMITS.maxother = 3, 60, 60
 LONGEST = 60  # characters of a name in an error
 
@@ -133,7 +143,7 @@ class Whole(Kind):
         """Integers in the range."""
         if not isinstance(value, Integral) or isinstance(value, (bool, np.bool_)):
             return False
-        return self.low <= int(value) <= (self.high or math.inf)
+        return self.low <= int(value) <= (math.inf if self.high is None else self.high)
 
     def convert(self, where: str, value: Any) -> int:
         """Return an int."""

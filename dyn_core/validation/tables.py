@@ -103,10 +103,7 @@ class Tagged(Kind):
     """A mapping whose keys depend on one of them, such as the type of a shape."""
 
     def __init__(self, tag: str, tables: Mapping[str, Table]) -> None:
-        self.tag, self.tables = (
-            Field(tag, Name(tuple(tables)), ""),
-            tables,
-        )
+        self.tag, self.tables = Field(tag, Name(tuple(tables)), ""), tables
         self.valid = f"a mapping with {tag}: {', '.join(tables)}"
 
     def takes(self, value: Any) -> bool:

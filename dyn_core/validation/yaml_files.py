@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from dyn_core.errors import ModelError
+from dyn_core.errors import ModelError, why_unread
 from dyn_core.validation.kinds import shown
 
 SIZE = 1_000_000  # bytes of a file
@@ -101,7 +101,7 @@ def read_yaml(source: Any, what: str, inline: str) -> tuple[Any, str]:
         try:
             data = yaml.load(content.decode("utf-8-sig"), Loader=_Loader)  # noqa: S506
         except _FAULTS as error:
-            raise ModelError(f"{where}: not YAML: {error}", where) from error
+            raise ModelError(f"{where}: not YAML: {_reason(error)}", where) from error
         except _TooMuch as error:
             raise ModelError(f"{where}: {error}", where) from error
     try:
@@ -109,6 +109,30 @@ def read_yaml(source: Any, what: str, inline: str) -> tuple[Any, str]:
     except _TooMuch as error:
         raise ModelError(f"{where}: {error}", where) from error
     return data, where
+
+
+def _reason(error: Exception) -> str:
+    """Return what is wrong with YAML and where, in one line."""
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem:
+        mark = error.problem_mark
+        place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        return place + " ".join(_plain(error.problem).split())
+    if isinstance(error, yaml.reader.ReaderError):
+        return f"character {error.position + 1} is none that YAML may have"
+    if isinstance(error, UnicodeDecodeError):
+        return f"byte {error.start + 1} is not UTF-8 ({error.reason})"
+    if isinstance(error, (yaml.YAMLError, UnicodeError)):
+        return " ".join(str(error).split())
+    long = "a number has too many digits"
+    return long if "digits" in str(error) else "a value is not of the type of its tag"
+
+
+def _plain(problem: str) -> str:
+    """Return a problem that PyYAML reports without words of programs."""
+    problem = problem.replace("found unhashable key", "a key is a list or a mapping")
+    return re.sub(
+        "could not determine a constructor for the tag", "unknown tag", problem
+    )
 
 
 def _content(path: Any, what: str) -> tuple[bytes, str]:
@@ -121,7 +145,8 @@ def _content(path: Any, what: str) -> tuple[bytes, str]:
         valid = "a path, YAML text or a mapping"
         raise ModelError(f"the {what} is {shown(path)}; valid: {valid}") from error
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL
-        raise ModelError(f"cannot read the {what} {shown(path)}: {error}") from error
+        reason = why_unread(error)
+        raise ModelError(f"cannot read the {what} {shown(path)}: {reason}") from error
 
 
 class _TooMuch(Exception):

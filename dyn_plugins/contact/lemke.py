@@ -158,6 +158,14 @@ def _directions(block, mu, m, facets):
     return directions
 
 
+def _even(layout, facets):
+    """Refuse a number of friction directions that makes no pyramid."""
+    if not isinstance(facets, int) or facets < 4 or facets % 2:
+        raise UnsupportedError(
+            f"lemke: facets {facets!r}; valid: an even number, 4 or more"
+        )
+
+
 class Lemke(NumpySolver):
     """Impulses by Lemke's pivoting, with friction cones as pyramids.
 
@@ -177,6 +185,7 @@ class Lemke(NumpySolver):
     signature = CONTACT_SOLVE
     source = "LCP-5"
     options = {"facets": 8, "max_iterations": 10_000}
+    valid = {"facets": _even}
 
     def relaxes(self, layout):
         """Return which part of the law is not solved exactly."""
@@ -199,10 +208,6 @@ class Lemke(NumpySolver):
         Returns:
             The outputs of CONTACT_SOLVE.
         """
-        if facets < 4 or facets % 2:
-            raise UnsupportedError(
-                f"lemke: facets {facets}; valid: an even number, 4 or more"
-            )
         problem = ProblemArrays(layout, G, b, mu, lo, hi, compliance, warm)
         reduction = problem.without_free_rows()
         M, q, T, start = polyhedral(reduction.reduced, facets)

@@ -66,10 +66,6 @@ def projected_gauss_seidel(
 
     Source: LCP-9.
     """
-    if not 0 < relaxation < 2:
-        raise UnsupportedError(
-            f"projected_gauss_seidel: relaxation {relaxation}; valid: between 0 and 2"
-        )
     rows = range(layout.m)
     A = [[G[i, j] + compliance[i] if i == j else G[i, j] for j in rows] for i in rows]
     diagonal = [A[i][i] for i in rows]
@@ -96,6 +92,14 @@ def projected_gauss_seidel(
     quality = law_residuals(layout, x, u, mu, lo, hi, diagonal, largest(b))
     status = where(quality[4] <= 1e-6, status, MAX_ITERATIONS)
     return Vector(x), Vector(velocity), Vector(quality), count, status
+
+
+def _between(layout, relaxation):
+    """Refuse a relaxation with which sweeps cannot converge."""
+    if not isinstance(relaxation, (int, float)) or not 0 < relaxation < 2:
+        raise UnsupportedError(
+            f"projected_gauss_seidel: relaxation {relaxation!r}; valid: between 0 and 2"
+        )
 
 
 def _rates(layout, A, mu, relaxation):
@@ -183,5 +187,6 @@ def dyn_solvers():
             CONTACT_SOLVE,
             projected_gauss_seidel,
             options=options,
+            valid={"relaxation": _between},
         )
     ]

@@ -11,6 +11,14 @@ from dyn_core.problems import CONTACT_SOLVE
 from dyn_plugins.contact.convex_newton import Softened
 
 
+def _between(layout, impedance):
+    """Refuse an impedance that is no part of a force."""
+    if not isinstance(impedance, (int, float)) or not 0 < impedance < 1:
+        raise UnsupportedError(
+            f"soft_contact: impedance {impedance!r}; valid: between 0 and 1"
+        )
+
+
 class SoftContact(NumpySolver):
     """Impulses of soft rows, with compliance from an impedance.
 
@@ -34,6 +42,7 @@ class SoftContact(NumpySolver):
         "max_iterations": 100,
         "tolerance": 1e-10,
     }
+    valid = {"impedance": _between}
 
     def relaxes(self, layout):
         """Return which part of the law is not solved exactly."""
@@ -71,10 +80,6 @@ class SoftContact(NumpySolver):
         Returns:
             The outputs of CONTACT_SOLVE.
         """
-        if not 0 < impedance < 1:
-            raise UnsupportedError(
-                f"soft_contact: impedance {impedance}; valid: between 0 and 1"
-            )
         problem = ProblemArrays(layout, G, b, mu, lo, hi, compliance, warm)
         default = (
             (1 - impedance) / impedance * np.where(np.diag(G) > 0, np.diag(G), 1.0)

@@ -15,7 +15,7 @@ from dyn_core.authoring import (
     split_v,
     where,
 )
-from dyn_core.contact import ConstraintLayout
+from dyn_core.contact import ConstraintLayout, check_options
 from dyn_core.contact.collision.halfspaces import HalfSpace, candidate_points
 from dyn_core.contact.stepping import gap_rules
 from dyn_core.contact.stepping.constraints import tangents
@@ -263,8 +263,19 @@ def contacts(model, X, world, links):
     return points
 
 
-def pairs(model, world, links):
-    """Return the pairs (half-space, placed shape) in the order of the contacts."""
+def half_spaces(model, world):
+    """Refuse a world that is no list of half-spaces."""
+    for half in world:
+        if not isinstance(half, HalfSpace):
+            raise UnsupportedError(f"world: {half!r}; valid: a list of HalfSpace")
+
+
+def linked_shapes(model, links):
+    """Refuse links without a shape, and what is no list of links."""
+    if links is not None and not isinstance(links, (list, tuple, set, frozenset)):
+        raise UnsupportedError(f"links {links!r}; valid: a list of links, or None")
+    if model is None:
+        return
     known = [placed.link for placed in model.shapes]
     for name in links or ():
         if name not in known:
@@ -272,6 +283,10 @@ def pairs(model, world, links):
                 f"contact_euler: link '{name}' has no shape; valid:"
                 f" {', '.join(dict.fromkeys(known)) or 'none has'}"
             )
+
+
+def pairs(model, world, links):
+    """Return the pairs (half-space, placed shape) in the order of the contacts."""
     return [
         (half, placed)
         for half in world
@@ -288,12 +303,23 @@ def _sizes(model, options):
     return {"m": 3 * count, "c": count}
 
 
+class ContactStep(TracedSolver):
+    """A step whose slot contact_solver is built as the algorithm runs."""
+
+    def _adapter(self, model, common, chosen):
+        """Check the options of the slot's solver when the step is built."""
+        adapter = super()._adapter(model, common, chosen)
+        solver = adapter.slots["contact_solver"].solver
+        check_options(solver, adapter.options["solver_options"])
+        return adapter
+
+
 @hookimpl
 def dyn_solvers():
     """Offer the solvers of this file."""
     steps = {contact_euler: 0.2, contact_anitescu_potra: 0.2, contact_moreau_jean: 0.0}
     return [
-        TracedSolver(
+        ContactStep(
             algorithm.__name__,
             CONTACT_STEP,
             algorithm,
@@ -312,6 +338,7 @@ def dyn_solvers():
                 "restitution_threshold": 0.05,
                 "solver_options": {},
             },
+            valid={"world": half_spaces, "links": linked_shapes},
             sizes=_sizes,
             by_joint=False,
         )

@@ -19,9 +19,11 @@ from dyn_core.authoring import (
     split_q,
 )
 from dyn_core.errors import UnsupportedError
+from dyn_plugins._options import NAME, POINTS
 
 FIXED = ("body", "base", "point")
 OPTIONS = {"f_ext_fixed": None, "f_ext_points": None}
+VALID = {"f_ext_fixed": NAME, "f_ext_points": POINTS}
 
 
 def points_by_body(model, points):
@@ -141,6 +143,17 @@ class FixedForces(TracedSolver):
     f_ext_frame says, so that derivatives are those of what the same options compute.
     """
 
+    def build(self, model, **choices):
+        """Return a Program; f_ext_fixed without f_ext is refused."""
+        inputs = choices.get("inputs", ())
+        inputs = (inputs,) if isinstance(inputs, str) else inputs
+        if choices.get("f_ext_fixed") in FIXED[1:] and "f_ext" not in inputs:
+            raise UnsupportedError(
+                f"{self.name}: f_ext_fixed changes nothing without external forces;"
+                " valid: inputs=['f_ext'] with it"
+            )
+        return super().build(model, **choices)
+
     def _adapter(self, model, common, chosen):
         """Settle what forces are fixed to."""
         fixed = chosen.get("f_ext_fixed")
@@ -150,5 +163,12 @@ class FixedForces(TracedSolver):
             raise UnsupportedError(
                 f"{self.name}: f_ext_fixed {fixed!r}; valid: {valid}"
             )
-        points_by_body(model, chosen.get("f_ext_points"))
+        points = chosen.get("f_ext_points")
+        read_points = VALID["f_ext_points"].read
+        points_by_body(model, read_points(f"{self.name}: f_ext_points", points))
+        if points and fixed != "point":
+            raise UnsupportedError(
+                f"{self.name}: f_ext_points changes nothing with f_ext_fixed"
+                f" {fixed!r}; valid: f_ext_fixed='point' with it"
+            )
         return super()._adapter(model, common, {**chosen, "f_ext_fixed": fixed})

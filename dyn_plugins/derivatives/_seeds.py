@@ -199,6 +199,10 @@ def check_choices(name, model, choices):
         )
     if path is None:
         return {**choices, "inputs": inputs}
+    if not isinstance(path, str):
+        raise UnsupportedError(
+            f"{name}: parameter {path!r}; valid: a parameter path, or None"
+        )
     check_path(name, model, path, choices.get("joint_friction", False), inputs)
     more = () if "dp" in inputs else ("dp",)
     return {**choices, "inputs": (*inputs, *more)}
@@ -208,7 +212,7 @@ def check_path(name, model, path, rough, inputs):
     """Refuse a parameter by which there is no derivative in this build."""
     parameter_paths.numbers(model, path)
     link, _, what = path.rpartition(".")
-    if what in ("damping", "friction") and not rough:
+    if what in parameter_paths.FRICTION and not rough:
         raise UnsupportedError(
             f"{name}: {path} acts only where joint friction does; valid:"
             " joint_friction=True"

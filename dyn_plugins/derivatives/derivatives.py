@@ -24,6 +24,7 @@ from dyn_core.problems import (
 )
 from dyn_plugins.derivatives._fixed_forces import (
     OPTIONS,
+    VALID,
     FixedForces,
     fixed_force_slopes,
     with_fixed_forces,
@@ -215,7 +216,12 @@ def fd_derivatives(
 
 
 ID = FixedForces(
-    "id_derivatives", ID_DERIVATIVES, id_derivatives, options=OPTIONS, regrouped=True
+    "id_derivatives",
+    ID_DERIVATIVES,
+    id_derivatives,
+    options=OPTIONS,
+    valid=VALID,
+    regrouped=True,
 )
 
 
@@ -239,6 +245,7 @@ def dyn_solvers():
             slots={"forward_dynamics": FORWARD_DYNAMICS, "derivatives": ID_DERIVATIVES},
             fills={"forward_dynamics": "aba", "derivatives": ID},
             options=OPTIONS,
+            valid=VALID,
             by_joint=False,
         ),
     ]

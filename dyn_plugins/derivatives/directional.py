@@ -27,7 +27,8 @@ from dyn_core.authoring import (
 )
 from dyn_core.model import parameter_paths
 from dyn_core.problems import FD_DIRECTIONAL, HD_DIRECTIONAL, ID_DIRECTIONAL
-from dyn_plugins.derivatives._fixed_forces import OPTIONS, FixedForces
+from dyn_plugins._options import NAME
+from dyn_plugins.derivatives._fixed_forces import OPTIONS, VALID, FixedForces
 from dyn_plugins.derivatives._seeds import Direction, check_choices, seeds, sizes
 from dyn_plugins.dynamics._articulated import (
     accelerations_from_forces,
@@ -255,6 +256,7 @@ def directional(name, signature, algorithm, **more):
         signature,
         algorithm,
         options={**options, "parameter": None, **OPTIONS},
+        valid={"parameter": NAME, **VALID},
         sizes=hybrid_sizes if hybrid else sizes,
         by_joint=False,
         **more,

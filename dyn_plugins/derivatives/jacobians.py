@@ -21,6 +21,7 @@ from dyn_core.problems import (
 )
 from dyn_plugins.derivatives._fixed_forces import (
     OPTIONS,
+    VALID,
     FixedForces,
     with_fixed_forces,
 )
@@ -208,9 +209,9 @@ class ByParameters(FixedForces):
     def build(self, model, **choices):
         """Return a Program; a path without a derivative in it is refused."""
         paths, inputs = choices.get("paths", ()), choices.get("inputs", ())
-        if isinstance(paths, str):
+        if isinstance(paths, str) or not hasattr(paths, "__iter__"):
             raise UnsupportedError(
-                f"{self.name}: paths is a list of parameter paths, got '{paths}';"
+                f"{self.name}: paths is a list of parameter paths, got {paths!r};"
                 f" valid: paths=['{paths}']"
             )
         inputs = (inputs,) if isinstance(inputs, str) else inputs
@@ -233,6 +234,7 @@ def dyn_solvers():
             kind,
             algorithm,
             options={"paths": (), **OPTIONS},
+            valid=VALID,
             sizes=_path_sizes,
             by_joint=False,
         )
@@ -249,6 +251,7 @@ def dyn_solvers():
         slots=slots,
         fills={"hybrid_dynamics": "hybrid_mask", "derivatives": "id_derivatives"},
         options={"prescribed": (), **OPTIONS},
+        valid=VALID,
         sizes=_hybrid_sizes,
         by_joint=False,
     )

@@ -20,6 +20,8 @@ from dyn_core.problems import (
     OPERATIONAL_INERTIA,
     POINT_DELASSUS,
 )
+from dyn_core.validation import Name
+from dyn_plugins._options import OF_FRAME, known_pairs, known_points
 from dyn_plugins.dynamics._articulated import (
     add_rows,
     articulated_joints,
@@ -182,8 +184,6 @@ def operational_inertia(model, q, frame, reference, part, damping):
 
     Source: TAZZ-6.2 (its inverse is -Theta); O. Khatib 1987.
     """
-    if part not in _PARTS:
-        raise UnsupportedError(f"part {part!r}; valid: {', '.join(_PARTS)}")
     X, S = joint_transforms(model, q)
     joints, _ = articulated_joints(model, X, S)
     target = model.frame(frame)
@@ -211,13 +211,14 @@ def _point_rows(model, options):
 
 
 def _part_size(model, options):
-    return {"k": len(_PARTS.get(options["part"], ()))}
+    return {"k": len(_PARTS[options["part"]])}
 
 
 @hookimpl
 def dyn_solvers():
     """Offer the solvers of this file."""
     table = {"options": {"rows": (), "joint_rows": ()}, "sizes": _row_count}
+    table["valid"] = {"rows": known_pairs}
     return [
         TracedSolver("delassus", DELASSUS, delassus, regrouped=True, **table),
         TracedSolver(
@@ -225,6 +226,7 @@ def dyn_solvers():
             POINT_DELASSUS,
             point_delassus,
             options={"points": ()},
+            valid={"points": known_points},
             sizes=_point_rows,
             regrouped=True,
         ),
@@ -241,6 +243,7 @@ def dyn_solvers():
                 "part": "full",
                 "damping": 0.0,
             },
+            valid={**OF_FRAME, "part": Name(tuple(_PARTS))},
             sizes=_part_size,
             regrouped=True,
         ),

@@ -80,7 +80,13 @@ def prescribed_coordinates(model, prescribed):
     """
     chosen = [False] * model.nv
     for entry in prescribed:
-        name, k = (entry, None) if isinstance(entry, str) else entry
+        pair = isinstance(entry, (list, tuple)) and len(entry) == 2
+        if not pair and not isinstance(entry, str):
+            raise UnsupportedError(
+                f"hybrid: {entry!r} is no joint; valid: its name, or (name, number of"
+                " its coordinate)"
+            )
+        name, k = entry if pair else (entry, None)
         place = model.v_slice(name)
         if name not in model.joint_names:
             raise UnsupportedError(
@@ -98,6 +104,16 @@ def prescribed_coordinates(model, prescribed):
                 raise UnsupportedError(f"hybrid: joint '{name}' is prescribed twice")
             chosen[number] = True
     return chosen
+
+
+def known_coordinates(model, entries):
+    """Refuse what is neither None nor a list as prescribed_coordinates takes it."""
+    if entries is None:
+        return
+    if not isinstance(entries, (list, tuple)):
+        raise UnsupportedError(f"{entries!r} is no list of joints; valid: a list, None")
+    if model is not None:
+        prescribed_coordinates(model, entries)
 
 
 def hybrid(model, q, qd, qdd_u, tau_v, f_ext, prescribed):

@@ -10,6 +10,7 @@ from dyn_core.authoring import (
     hookimpl,
 )
 from dyn_core.problems import POINT_IMPULSE
+from dyn_plugins._options import known_points
 from dyn_plugins.dynamics._articulated import (
     accelerations_from_forces,
     articulated_joints,
@@ -43,10 +44,10 @@ def point_impulse(model, q, qd, velocity, points, damping):
     rows = [propagate_to_base(model, joints, i, f) for i, f in pushes]
     G = delassus_matrix(joints, rows) + Matrix.diagonal([damping] * len(rows))
     names = [f"point {k // 3} ({points[k // 3][0]})" for k in range(len(rows))]
-    floors = [G[k, k] * RANK for k in range(len(rows))]
+    tolerances = [G[k, k] * RANK for k in range(len(rows))]
     v = _velocities(model, X, q, qd)
     missing = [x - v[i] @ f for x, (i, f) in zip(velocity, pushes, strict=True)]
-    impulse = Factored(G, floors, names).solve(Vector(missing))
+    impulse = Factored(G, tolerances, names).solve(Vector(missing))
     forces = [Force.zero()] * (model.nb + 1)
     for (i, f), x in zip(pushes, impulse, strict=True):
         forces[i] = forces[i] - f * x
@@ -77,6 +78,7 @@ def dyn_solvers():
             POINT_IMPULSE,
             point_impulse,
             options={"points": (), "damping": 0.0},
+            valid={"points": known_points},
             sizes=_sizes,
             regrouped=True,
         )

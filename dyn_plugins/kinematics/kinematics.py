@@ -10,13 +10,13 @@ from dyn_core.authoring import (
     cross,
     hookimpl,
 )
-from dyn_core.errors import UnsupportedError
 from dyn_core.problems import (
     FORWARD_KINEMATICS,
     FRAME_BIAS_ACCELERATION,
     FRAME_VELOCITY,
     JACOBIAN,
 )
+from dyn_plugins._options import OF_FRAME, known_links
 
 
 def transforms(model, q):
@@ -37,9 +37,7 @@ def to_reference(X_frame, reference):
         return Transform.identity()
     if reference == "world":
         return X_frame.inverse
-    if reference == "aligned":
-        return Transform(X_frame.E.T, Vector.zeros(3))
-    raise UnsupportedError(f"reference {reference!r}; valid: local, world, aligned")
+    return Transform(X_frame.E.T, Vector.zeros(3))
 
 
 def forward_kinematics(model, q, frames):
@@ -151,21 +149,25 @@ def _frame_count(model, options):
 @hookimpl
 def dyn_solvers():
     """Offer the solvers of this file."""
-    one = {"frame": Required("the name of a link"), "reference": "local"}
+    one = {
+        "options": {"frame": Required("the name of a link"), "reference": "local"},
+        "valid": OF_FRAME,
+    }
     return [
         TracedSolver(
             "forward_kinematics",
             FORWARD_KINEMATICS,
             forward_kinematics,
             options={"frames": None},
+            valid={"frames": known_links},
             sizes=_frame_count,
         ),
-        TracedSolver("jacobian", JACOBIAN, jacobian, options=one),
-        TracedSolver("frame_velocity", FRAME_VELOCITY, frame_velocity, options=one),
+        TracedSolver("jacobian", JACOBIAN, jacobian, **one),
+        TracedSolver("frame_velocity", FRAME_VELOCITY, frame_velocity, **one),
         TracedSolver(
             "frame_bias_acceleration",
             FRAME_BIAS_ACCELERATION,
             frame_bias_acceleration,
-            options=one,
+            **one,
         ),
     ]

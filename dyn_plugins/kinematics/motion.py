@@ -11,14 +11,16 @@ from dyn_core.authoring import (
     cross3,
     hookimpl,
 )
-from dyn_core.errors import UnsupportedError
 from dyn_core.problems import BODY_MOTION, JOINT_REACTIONS
+from dyn_core.validation import Name
 
-
-def _choose(what, value, valid):
-    """Refuse an option that has no meaning."""
-    if value not in valid:
-        raise UnsupportedError(f"{what} {value!r}; valid: {', '.join(valid)}")
+ACCELERATION = {"acceleration": Name(("spatial", "classical"))}
+GRAVITY = {"gravity": Name(("true", "offset"))}
+REACTIONS = {
+    **GRAVITY,
+    "part": Name(("whole", "active", "constraint")),
+    "coordinates": Name(("body", "socket", "link", "world")),
+}
 
 
 def outward(model, q, qd, qdd, a_base):
@@ -49,8 +51,6 @@ def body_motion(model, q, qd, qdd, acceleration, gravity):
 
     Source: RBD5-3.3, RBD5-3.5; SV-6.1, SV-6.3.
     """
-    _choose("acceleration", acceleration, ("spatial", "classical"))
-    _choose("gravity", gravity, ("true", "offset"))
     base = Motion.zero() if gravity == "true" else -model.a_grav
     _, _, v, a = outward(model, q, qd, qdd, base)
     if acceleration == "classical":
@@ -83,9 +83,6 @@ def joint_reactions(model, q, qd, qdd, f_ext, coordinates, part, gravity):
 
     Source: RBD5-3.3, RBD5-3.5; TAZZ-3.7.
     """
-    _choose("part", part, ("whole", "active", "constraint"))
-    _choose("coordinates", coordinates, ("body", "socket", "link", "world"))
-    _choose("gravity", gravity, ("true", "offset"))
     X, S, v, a = outward(model, q, qd, qdd, -model.a_grav)
     f, net, X0, g = [Force.zero()], [], [Transform.identity()], [model.a_grav]
     for i in model.bodies:
@@ -139,11 +136,13 @@ def dyn_solvers():
             BODY_MOTION,
             body_motion,
             options={"acceleration": "spatial", "gravity": "true"},
+            valid={**ACCELERATION, **GRAVITY},
         ),
         TracedSolver(
             "joint_reactions",
             JOINT_REACTIONS,
             joint_reactions,
             options={"coordinates": "body", "part": "whole", "gravity": "true"},
+            valid=REACTIONS,
         ),
     ]

@@ -19,7 +19,7 @@ from dyn_core.authoring import (
 from dyn_plugins.dynamics.crba import crba
 from dyn_plugins.dynamics.rnea import rnea
 from dyn_plugins.loops._loop_rows import jacobian_of, rows_of
-from dyn_plugins.loops._rank import dependence_items, gradient_slopes, pivot_floors
+from dyn_plugins.loops._rank import dependence_items, gradient_slopes, pivot_tolerances
 
 PIVOT = 1e-13  # a pivot of H + A.T k A below this part of its diagonal is zero
 
@@ -61,22 +61,22 @@ class DenseLoops:
         size = sum((self.H[j, j] for j in n), 0.0)
         self.k = Vector(_stiffness(size, slope) for slope in slopes)
         K = Matrix([self._entry(i, j, m) for j in n] for i in n)
-        floors = [PIVOT * K[j, j] for j in n]
+        tolerances = [PIVOT * K[j, j] for j in n]
         names = [""] * model.nv
         for i in model.independent:
             what = "nothing has inertia along it, and no loop moves it here"
             for j in range(*model.v_slices[i].indices(model.nv)):
                 names[j] = f"joint {model.names[i]}: {what}"
                 if model.names[i] in model.without_inertia:
-                    floors[j] = floors[j] + PIVOT * size
-        self.K = Factored(K, floors, names)
+                    tolerances[j] = tolerances[j] + PIVOT * size
+        self.K = Factored(K, tolerances, names)
         answers = [self.K.solve(row) for row in self.free.rows]
         G = Matrix(
             [Vector(self.free.rows[a]) @ answers[max(a, b)] for b in m] for a in m
         )
         squares = [Vector(row) @ Vector(row) for row in self.free.rows]
-        floors = pivot_floors([G[a, a] for a in m], squares, slopes)
-        self.G = Factored(G, floors, dependence_items(rows))
+        tolerances = pivot_tolerances([G[a, a] for a in m], squares, slopes)
+        self.G = Factored(G, tolerances, dependence_items(rows))
 
     def _entry(self, i, j, rows):
         """Return an entry of H + A.T k A; 1 and 0 for prescribed coordinates."""

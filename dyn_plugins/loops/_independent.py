@@ -83,8 +83,8 @@ def independent_motion(model, q, qd, independent):
     if rows:
         A = jacobian_of(model, q, rows)
         A_v = Matrix([row[k] for k in others] for row in A.rows)
-        floors = [RANK * slope for slope in gradient_slopes(model, q, rows, A)]
-        square = Factored(A_v @ A_v.T, floors, dependence_items(rows, WAY_OUT))
+        tolerances = [RANK * slope for slope in gradient_slopes(model, q, rows, A)]
+        square = Factored(A_v @ A_v.T, tolerances, dependence_items(rows, WAY_OUT))
         columns = [A_v.T @ square.solve([-row[k] for row in A.rows]) for k in y]
         rest = A_v.T @ square.solve([-row.acceleration for row in rows])
         for j, k in enumerate(others):

@@ -112,7 +112,7 @@ def total_square(parts):
     return sum((u @ u for u in parts), 0.0)
 
 
-def pivot_floors(diagonal, squares, slopes):
+def pivot_tolerances(diagonal, squares, slopes):
     """Return the pivots at or below which a row counts as dependent.
 
         G_kk / |u_k|² * slope_k * RANK
@@ -122,15 +122,15 @@ def pivot_floors(diagonal, squares, slopes):
         squares: |u_k|² of each row.
         slopes: What |u_k|² would be for the whole slope of the row.
     """
-    floors = []
+    tolerances = []
     for g, u2, slope in zip(diagonal, squares, slopes, strict=True):
         if isinstance(u2, float) and u2 == 0.0:
-            floors.append(0.0)  # dependent in every state: refused when built
+            tolerances.append(0.0)  # dependent in every state: refused when built
             continue
         large = u2 > TINY
         share = where(large, g / where(large, u2, 1.0), 1.0)
-        floors.append(share * slope * RANK)
-    return floors
+        tolerances.append(share * slope * RANK)
+    return tolerances
 
 
 def factored_delassus(model, joints, rows, way_out=WAY_OUT):
@@ -138,5 +138,5 @@ def factored_delassus(model, joints, rows, way_out=WAY_OUT):
     responses, slopes = row_responses(model, joints, rows)
     G = delassus_matrix(joints, responses)
     squares = [total_square(response.values()) for response in responses]
-    floors = pivot_floors([G[k, k] for k in range(len(rows))], squares, slopes)
-    return Factored(G, floors, dependence_items(rows, way_out))
+    tolerances = pivot_tolerances([G[k, k] for k in range(len(rows))], squares, slopes)
+    return Factored(G, tolerances, dependence_items(rows, way_out))

@@ -10,11 +10,11 @@ from dyn_core.authoring import (
 )
 from dyn_core.errors import UnsupportedError
 from dyn_core.problems import GRAVITY_CONTROL, TRACKING_CONTROL
-from dyn_plugins.dynamics.hybrid import prescribed_coordinates
+from dyn_plugins.dynamics.hybrid import known_coordinates, prescribed_coordinates
 from dyn_plugins.loops._independent import independent_coordinates, independent_motion
 from dyn_plugins.loops._rank import RANK
 from dyn_plugins.loops.loop_independent import joint_forces
-from dyn_plugins.steps.control_laws import position_error
+from dyn_plugins.steps.control_laws import position_error, turning_joints
 
 
 def loop_computed_torque(
@@ -81,8 +81,8 @@ def _by_motors(model, motion, forces, active):
             " active joints"
             for k in motion.y
         ]
-        floors = [RANK * whole[j, j] for j in n]
-        shares = G_a @ Factored(square, floors, names).solve(motion.along(forces))
+        tolerances = [RANK * whole[j, j] for j in n]
+        shares = G_a @ Factored(square, tolerances, names).solve(motion.along(forces))
     tau = [0.0] * model.nv
     for k, x in zip(motors, shares, strict=True):
         tau[k] = x
@@ -112,6 +112,7 @@ def _sizes(model, options):
 def dyn_solvers():
     """Offer the solvers of this file."""
     options = {"independent": None, "active": None}
+    valid = {"independent": known_coordinates, "active": known_coordinates}
     table = {"sizes": _sizes, "by_joint": False}
     return [
         TracedSolver(
@@ -119,6 +120,7 @@ def dyn_solvers():
             TRACKING_CONTROL,
             loop_computed_torque,
             options={**options, "wrap": ()},
+            valid={**valid, "wrap": turning_joints},
             **table,
         ),
         TracedSolver(
@@ -126,6 +128,7 @@ def dyn_solvers():
             GRAVITY_CONTROL,
             loop_gravity_compensation,
             options=options,
+            valid=valid,
             **table,
         ),
     ]

@@ -3,7 +3,8 @@
 from dyn_core.authoring import TracedSolver, Vector, hookimpl, without_springs
 from dyn_core.errors import UnsupportedError
 from dyn_core.problems import FORWARD_DYNAMICS, HYBRID_DYNAMICS_MASKED, INVERSE_DYNAMICS
-from dyn_plugins.dynamics.hybrid import prescribed_coordinates
+from dyn_plugins._options import NUMBER
+from dyn_plugins.dynamics.hybrid import known_coordinates, prescribed_coordinates
 from dyn_plugins.loops.loops import (
     constrained_hybrid,
     loop_forward_dynamics,
@@ -115,6 +116,7 @@ def dyn_solvers():
             INVERSE_DYNAMICS,
             rnea_loops,
             options={"active": None, "residual": None},
+            valid={"active": known_coordinates, "residual": NUMBER},
             sizes=motor_sizes,
             by_joint=False,
             closes_loops=True,

@@ -21,6 +21,7 @@ from dyn_core.problems import (
     INDEPENDENT_INERTIA,
 )
 from dyn_plugins.dynamics.crba import crba
+from dyn_plugins.dynamics.hybrid import known_coordinates
 from dyn_plugins.dynamics.rnea import rnea
 from dyn_plugins.loops._independent import independent_coordinates, independent_motion
 
@@ -106,6 +107,7 @@ def _sizes(model, options):
 def dyn_solvers():
     """Offer the solvers of this file."""
     table = {"options": {"independent": None}, "sizes": _sizes, "by_joint": False}
+    table["valid"] = {"independent": known_coordinates}
     return [
         TracedSolver(algorithm.__name__, signature, algorithm, **table)
         for signature, algorithm in (

@@ -12,15 +12,22 @@ import numpy as np
 
 from dyn_core import solver
 from dyn_core.authoring import NumpySolver, Vector, hookimpl, resistance
-from dyn_core.errors import InfeasibleError, UnsupportedError
+from dyn_core.errors import InfeasibleError
 from dyn_core.problems import (
     LOOP_FORWARD_DYNAMICS,
     LOOP_HYBRID_DYNAMICS,
     LOOP_INVERSE_DYNAMICS,
 )
+from dyn_core.validation import Either, Name, Nothing, numbers
+from dyn_plugins._options import NUMBER
 from dyn_plugins.dynamics.hybrid import prescribed_coordinates
 from dyn_plugins.loops._least_multipliers import LeastMultipliers
 from dyn_plugins.loops.loops import inverse_sizes
+
+VALID = {
+    "objective": Name(("torque", "force")),
+    "residual": NUMBER,
+}
 
 
 @lru_cache(maxsize=64)
@@ -111,10 +118,10 @@ class MinNormInverse(NumpySolver):
         "weight": None,
         "residual": 1e-6,
     }
+    valid = {**VALID, "weight": Either((Nothing(), numbers()))}
 
     def sizes(self, model, options):
         """Return the numbers of active and passive coordinates, and of rows."""
-        _objective(self.name, options["objective"])
         return inverse_sizes(model, options)
 
     def solve(
@@ -195,10 +202,10 @@ class MinNormHybrid(NumpySolver):
         "slack": 1e-6,
         "residual": 1e-6,
     }
+    valid = VALID
 
     def sizes(self, model, options):
         """Return the numbers of given and other coordinates, and of rows."""
-        _objective(self.name, options["objective"])
         nu = sum(prescribed_coordinates(model, options["prescribed"]))
         rows = sum(loop.rows for loop in model.loops)
         return {"nu": nu, "nf": model.nv - nu, "m": rows}
@@ -274,12 +281,6 @@ def _refuse_open(model, limit, *residuals):
                 " residual=None skips the check",
                 residual=float(sizes[worst]),
             )
-
-
-def _objective(name, objective):
-    """Refuse an objective that has no meaning."""
-    if objective not in ("torque", "force"):
-        raise UnsupportedError(f"{name}: objective {objective!r}; valid: torque, force")
 
 
 def _null(M, tolerance):

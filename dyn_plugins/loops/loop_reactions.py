@@ -2,7 +2,8 @@
 
 from dyn_core.authoring import Force, TracedSolver, Vector, hookimpl, split_q, split_v
 from dyn_core.problems import JOINT_REACTIONS, LOOP_REACTIONS
-from dyn_plugins.kinematics.motion import joint_reactions
+from dyn_plugins.dynamics.hybrid import known_coordinates
+from dyn_plugins.kinematics.motion import REACTIONS, joint_reactions
 from dyn_plugins.loops.loop_drop_in import motor_coordinates, motor_sizes
 from dyn_plugins.loops.loops import constrained_hybrid, constraint_forces
 
@@ -87,6 +88,7 @@ def dyn_solvers():
             LOOP_REACTIONS,
             loop_reactions,
             options=OPTIONS,
+            valid=REACTIONS,
             sizes=_sizes,
             by_joint=False,
         ),
@@ -95,6 +97,7 @@ def dyn_solvers():
             JOINT_REACTIONS,
             joint_reactions_loops,
             options={"active": None, **OPTIONS},
+            valid={"active": known_coordinates, **REACTIONS},
             sizes=lambda model, options: motor_sizes(
                 model, options, "joint_reactions_loops"
             ),

@@ -32,6 +32,7 @@ from dyn_core.problems import (
     LOOP_HYBRID_DYNAMICS,
     LOOP_INVERSE_DYNAMICS,
 )
+from dyn_plugins._options import NUMBER
 from dyn_plugins.dynamics._articulated import (
     accelerations_from_forces,
     articulated_joints,
@@ -222,8 +223,8 @@ def loop_inverse_dynamics(model, q, qd, qdd, tau_p, f_ext, active, residual):
     missing = Vector(open_tau[k] for k in passive) - Vector(tau_p)
     A_p = Matrix([row[k] for k in passive] for row in A.rows)
     square = A_p @ A_p.T
-    floors = [RANK * slope for slope in gradient_slopes(model, q, rows, A)]
-    factors = Factored(square, floors, dependence_items(rows, "loop_inverse_least"))
+    tolerances = [RANK * slope for slope in gradient_slopes(model, q, rows, A)]
+    factors = Factored(square, tolerances, dependence_items(rows, "loop_inverse_least"))
     x = factors.solve(A_p @ missing)
     from_loops = A.T @ x if rows else Vector.zeros(model.nv)
     return Vector(open_tau[k] - from_loops[k] for k, h in enumerate(motors) if h), x
@@ -289,6 +290,7 @@ def dyn_solvers():
             LOOP_INVERSE_DYNAMICS,
             loop_inverse_dynamics,
             options={"active": (), "residual": 1e-6},
+            valid={"residual": NUMBER},
             by_joint=False,
             sizes=_square_sizes,
         ),

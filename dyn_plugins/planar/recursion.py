@@ -2,6 +2,7 @@
 
 from dyn_core.authoring import TracedSolver, Vector, hookimpl
 from dyn_core.planar.problems import CHAIN_ACCELERATIONS
+from dyn_plugins._options import WINDOW
 from dyn_plugins.planar._passes import (
     base_is_stuck,
     links,
@@ -78,6 +79,7 @@ def dyn_solvers():
             CHAIN_ACCELERATIONS,
             chain_recursion,
             options={"window": None},
+            valid=WINDOW,
             by_joint=False,
         )
     ]

@@ -9,6 +9,7 @@ from dyn_core.planar.problems import (
     CHAIN_TORQUE_RESPONSE,
     CHAIN_TORQUES,
 )
+from dyn_plugins._options import NUMBERED, WINDOW
 from dyn_plugins.planar._passes import (
     ZERO,
     links,
@@ -112,6 +113,7 @@ class ChainTorquesDense(NumpySolver):
     signature = CHAIN_TORQUES
     source = "WAW-8.3"
     options = {"window": None}
+    valid = WINDOW
 
     def solve(self, model, x, v, F, kind, s, a_w, active, alpha_w, window):
         """Solve one state; where S is singular, by least squares of least norm.
@@ -146,6 +148,7 @@ def dyn_solvers():
             CHAIN_FORCE_JACOBIAN,
             chain_force_jacobian,
             options={"joint": None},
+            valid={"joint": NUMBERED},
             by_joint=False,
         ),
         TracedSolver(
@@ -159,6 +162,7 @@ def dyn_solvers():
             CHAIN_TORQUES,
             chain_torques,
             options={"window": None},
+            valid=WINDOW,
             by_joint=False,
         ),
         ChainTorquesDense(),

@@ -2,6 +2,7 @@
 
 from dyn_core.authoring import TracedSolver, hookimpl
 from dyn_core.planar.problems import CHAIN_STEP
+from dyn_plugins._options import WINDOW
 from dyn_plugins.planar._passes import (
     links,
     modes_of,
@@ -85,7 +86,12 @@ def dyn_solvers():
     """Offer the solvers of this file."""
     return [
         TracedSolver(
-            step.__name__, CHAIN_STEP, step, options={"window": None}, by_joint=False
+            step.__name__,
+            CHAIN_STEP,
+            step,
+            options={"window": None},
+            valid=WINDOW,
+            by_joint=False,
         )
         for step in (chain_quantum, chain_semi_implicit, chain_rk4)
     ]

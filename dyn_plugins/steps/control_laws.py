@@ -1,10 +1,15 @@
-"""Control laws: computed torque, and gravity compensation."""
+"""Control laws: computed torque, joint impedance, gravity compensation."""
 
 import math
 
 from dyn_core.authoring import TracedSolver, Vector, floor, hookimpl
-from dyn_core.errors import ModelError
-from dyn_core.problems import GRAVITY_CONTROL, INVERSE_DYNAMICS, TRACKING_CONTROL
+from dyn_core.errors import ModelError, UnsupportedError
+from dyn_core.problems import (
+    GRAVITY_CONTROL,
+    IMPEDANCE_CONTROL,
+    INVERSE_DYNAMICS,
+    TRACKING_CONTROL,
+)
 
 
 def wrapped(angle):
@@ -34,15 +39,56 @@ def computed_torque(
     return inverse_dynamics(q, qd, qdd_ref + kd * (qd_ref - qd) + kp * e, None)
 
 
+def joint_impedance(
+    model,
+    q,
+    qd,
+    q_ref,
+    qd_ref,
+    qdd_ref,
+    stiffness,
+    damping,
+    inverse_dynamics,
+    wrap,
+):
+    """Return the joint forces of springs and dampers that act on a weightless robot.
+
+        tau = ID(q, qd, qdd_ref) + K (q_ref (-) q) + D (qd_ref - qd)
+        then  H e'' + D e' + K e = -tau_ext,  e = q_ref (-) q
+
+    Inertia stays what it is: no force needs to be measured. Joint friction is
+    compensated at qd_ref.
+
+    Inputs and outputs: those of IMPEDANCE_CONTROL.
+
+    Args:
+        inverse_dynamics: Slot.
+        wrap: Names of joints whose error is wrapped to [-pi, pi).
+
+    Source: KIM-2.1 for ID; N. Hogan, Impedance Control, J. Dyn. Sys. Meas. Control 107
+        (1985), part I.
+    """
+    e = position_error(model, q, q_ref, wrap)
+    spring = stiffness * e + damping * (qd_ref - qd)
+    return inverse_dynamics(q, qd, qdd_ref, None) + spring
+
+
 def position_error(model, q, q_ref, wrap):
     """Return q_ref (-) q, nv, wrapped to [-pi, pi) for the joints of some names."""
     e = list(model.difference(q, q_ref))
     for name in wrap:
-        if model.joint_kind(name) not in ("revolute", "continuous"):
-            raise ModelError(f"wrap: joint '{name}' does not turn about one axis", name)
         index = model.v_slice(name).start
         e[index] = wrapped(e[index])
     return Vector(e)
+
+
+def turning_joints(model, names):
+    """Refuse names of joints that do not turn about one axis."""
+    if isinstance(names, str):
+        raise UnsupportedError(f"wrap is '{names}'; valid: wrap=['{names}'], a list")
+    for name in names if model is not None else ():
+        if model.joint_kind(name) not in ("revolute", "continuous"):
+            raise ModelError(f"wrap: joint '{name}' does not turn about one axis", name)
 
 
 def gravity_compensation(model, q, qd, kd, inverse_dynamics):
@@ -74,6 +120,15 @@ def dyn_solvers():
             TRACKING_CONTROL,
             computed_torque,
             options={"wrap": ()},
+            valid={"wrap": turning_joints},
+            **common,
+        ),
+        TracedSolver(
+            "joint_impedance",
+            IMPEDANCE_CONTROL,
+            joint_impedance,
+            options={"wrap": ()},
+            valid={"wrap": turning_joints},
             **common,
         ),
         TracedSolver(

@@ -35,11 +35,11 @@ def duality(rng: np.random.Generator) -> dict[str, float]:
     Source: GUIDE (1)-(3); SV-1.1, SV-1.2, SV-1.3.
     """
     m, f = random_motion(rng), random_force(rng)
-    for text, meaningless in (("m + f", lambda: m + f), ("m . m", lambda: m @ m)):
+    for label, meaningless in (("m + f", lambda: m + f), ("m . m", lambda: m @ m)):
         try:
             meaningless()
         except TypeError as error:
-            print(f"  {text}: {error}")
+            print(f"  {label}: {error}")
     D = rng.normal(size=(6, 6))
     m_D = np.linalg.solve(D, array(m))
     f_D = np.linalg.solve(geometry.dual_basis(D), array(f))
@@ -133,7 +133,7 @@ def _rings(screw: geometry.Screw) -> np.ndarray:
     angles = np.linspace(0, 2 * np.pi, 12, endpoint=False)[:, None]
     ring = np.cos(angles) * e + np.sin(angles) * np.cross(d, e)
     shifts = [screw.point + along * d for along in (-0.6, 0.0, 0.6)]
-    return np.concatenate([at + size * ring for at in shifts for size in (0.3, 0.7)])
+    return np.concatenate([x + size * ring for x in shifts for size in (0.3, 0.7)])
 
 
 def draw_screw(s: Motion | Force, path: Path) -> None:
@@ -165,7 +165,7 @@ def main(folder: Path) -> None:
     rng = np.random.default_rng(0)
     tell("1. Two spaces", duality(rng))
     print(f"  {named_frames()}")
-    arm = dyn.load_urdf(dyn.robots.path("arm7"))
+    arm = dyn.load("arm7")
     J = stacked_jacobian(arm, arm.neutral())
     print(f"  stacked: J of the {len(arm.frame_names)} links of an arm is {J.shape}")
     tell("2. Twists and wrenches", screws(rng))

@@ -7,10 +7,10 @@ import dyn_core as dyn
 G_EARTH = 9.81
 
 
-def link(name, m, inertia, shape="", xyz=(0, 0, 0), at=(0, 0, 0)):
+def link(name, m, inertia, shape="", xyz=(0, 0, 0), origin=(0, 0, 0)):
     """Return a link: mass at xyz, principal inertia about it, a collision shape at `at`."""
     ixx, iyy, izz = inertia
-    place, centre = " ".join(map(str, at)), " ".join(map(str, xyz))
+    place, centre = " ".join(map(str, origin)), " ".join(map(str, xyz))
     collision = (
         f'<collision><origin xyz="{place}"/><geometry>{shape}</geometry></collision>'
     )
@@ -90,10 +90,10 @@ def point_mass(m=1.0, axes="xz", radius=0.0, **extras):
 
 def pendulum(m=1.5, L=0.8, lower=-0.25, upper=10.0, gravity=(0, 0, -G_EARTH), **extras):
     """Return C4's rod: it hangs at q = 0 and turns about y."""
-    own = m * L * L / 12
+    about_centre = m * L * L / 12
     stops = f'<limit lower="{lower}" upper="{upper}" effort="0" velocity="100"/>'
     return robot(
-        link("rod", m, (own, own, 0.0), xyz=(0, 0, -L / 2)),
+        link("rod", m, (about_centre, about_centre, 0.0), xyz=(0, 0, -L / 2)),
         joint("pivot", "revolute", "base", "rod", (0, 1, 0), more=stops),
         gravity=gravity,
         **extras,
@@ -102,29 +102,35 @@ def pendulum(m=1.5, L=0.8, lower=-0.25, upper=10.0, gravity=(0, 0, -G_EARTH), **
 
 def two_link(tip=0.0, limits=((-9, 9), (-9, 9)), **extras):
     """Return C11's planar arm in the plane xy, gravity along -y, a ball at its tip."""
-    parts, parent, at = [], "base", 0.0
+    parts, parent, offset = [], "base", 0.0
     for k, (m, length, (low, high)) in enumerate(
         zip((1.5, 1.0), (1.0, 0.8), limits, strict=True), 1
     ):
-        own = m * length**2 / 12
+        about_centre = m * length**2 / 12
         shape = sphere(tip) if k == 2 else ""
         half, end = (length / 2, 0, 0), (length, 0, 0)
         stops = f'<limit lower="{low}" upper="{high}" effort="0" velocity="100"/>'
-        parts.append(link(f"rod{k}", m, (0, own, own), shape, half, end))
         parts.append(
-            joint(f"j{k}", "revolute", parent, f"rod{k}", xyz=(at, 0, 0), more=stops)
+            link(f"rod{k}", m, (0, about_centre, about_centre), shape, half, end)
         )
-        parent, at = f"rod{k}", length
+        parts.append(
+            joint(
+                f"j{k}", "revolute", parent, f"rod{k}", xyz=(offset, 0, 0), more=stops
+            )
+        )
+        parent, offset = f"rod{k}", length
     return robot(*parts, gravity=(0, -G_EARTH, 0), **extras)
 
 
 def planar_rod(m=1.0, half=1.0, **extras):
     """Return C5's rod in the plane xz: x, z of its centre, its angle to the ground."""
-    own = m * half * half / 3
+    about_centre = m * half * half / 3
     return robot(
         link("sx", 0.0, (0, 0, 0)),
         link("sz", 0.0, (0, 0, 0)),
-        link("rod", m, (0, own, own), sphere(0.0), at=(-half, 0, 0)),
+        link(
+            "rod", m, (0, about_centre, about_centre), sphere(0.0), origin=(-half, 0, 0)
+        ),
         joint("x", "prismatic", "base", "sx", (1, 0, 0)),
         joint("z", "prismatic", "sx", "sz", (0, 0, 1)),
         joint("angle", "continuous", "sz", "rod", (0, -1, 0)),

@@ -31,26 +31,26 @@ def test_c1_box_on_an_incline(solver):
     """It sticks at 20 degrees and slides at 35; pair sums are unique."""
     options = {"facets": 4} if solver == "lemke" else {}
     problem, J, H, free = box_on_plane(np.radians(20), 0.5)
-    found = solve(problem, solver, **options)
-    assert found.converged
+    solution = solve(problem, solver, **options)
+    assert solution.converged
     np.testing.assert_allclose(
-        _sums(found),
+        _sums(solution),
         [18.4367692198, 6.71043521205, 10.8959934129, 7.5407758069],
         rtol=1e-6,
     )
-    np.testing.assert_allclose(found.velocities, 0, atol=1e-9)
+    np.testing.assert_allclose(solution.velocities, 0, atol=1e-9)
     problem, J, H, free = box_on_plane(np.radians(35), 0.4)
-    found = solve(problem, solver, **options)
+    solution = solve(problem, solver, **options)
     np.testing.assert_allclose(
-        _sums(found),
+        _sums(solution),
         [16.071763109, 6.42870524358, 9.64305786537, 6.42870524358],
         rtol=1e-6,
     )
-    v = free + np.linalg.solve(H, J.T @ found.impulses)
+    v = free + np.linalg.solve(H, J.T @ solution.impulses)
     np.testing.assert_allclose(v[0], 0.0241243221881, rtol=1e-7)
-    assert found.rank == 6
-    assert found.condition == np.inf
-    assert found.energy_change <= 1e-12
+    assert solution.rank == 6
+    assert solution.condition == np.inf
+    assert solution.energy_change <= 1e-12
 
 
 def test_c2_bouncing_ball():
@@ -62,10 +62,10 @@ def test_c2_bouncing_ball():
         v = v - h * G_EARTH
         if middle <= 0:
             ball = ConstraintProblem(["unilateral"], [[1.0]], [v], bias=e * before)
-            found = solve(ball, "principal_pivoting")
-            if found.impulses[0] > 1e-9:
-                log.append((step, before, found.velocities[0], found.impulses[0]))
-            v = found.velocities[0]
+            solution = solve(ball, "principal_pivoting")
+            if solution.impulses[0] > 1e-9:
+                log.append((step, before, solution.velocities[0], solution.impulses[0]))
+            v = solution.velocities[0]
         q = middle + h * v / 2
     np.testing.assert_allclose(log[0], (453, -4.43412, 3.547296, 7.991226), rtol=1e-10)
     assert log[1][0] == 1176
@@ -91,22 +91,22 @@ def test_c3_box_at_rest():
     ):
         problem, J, *_ = box_on_plane(0.0, 0.0, shift=shift)
         G = problem.matrix[np.ix_(rows, rows)]
-        held = ConstraintProblem(["bilateral"] * 4, G, problem.b[rows])
-        found = solve(held, "enumeration")
-        assert found.rank == 3
+        bilateral = ConstraintProblem(["bilateral"] * 4, G, problem.b[rows])
+        solution = solve(bilateral, "enumeration")
+        assert solution.rank == 3
         least = np.linalg.pinv(G) @ -problem.b[rows]
         np.testing.assert_allclose(least, wanted, rtol=1e-9)
         np.testing.assert_allclose(
-            J[rows].T @ found.impulses, J[rows].T @ np.array(wanted), atol=1e-10
+            J[rows].T @ solution.impulses, J[rows].T @ np.array(wanted), atol=1e-10
         )
         free = ConstraintProblem(["unilateral"] * 4, G, problem.b[rows])
         for solver in (*EXACT, "principal_pivoting", "convex_newton"):
-            found = solve(free, solver)
-            assert found.converged, solver
-            assert found.exact
-            wrench = J[rows].T @ found.impulses
+            solution = solve(free, solver)
+            assert solution.converged, solver
+            assert solution.exact
+            wrench = J[rows].T @ solution.impulses
             np.testing.assert_allclose(wrench, [0, 0, 0.1962, 0, 0, 0], atol=1e-8)
-            np.testing.assert_allclose(found.velocities, 0, atol=1e-9)
+            np.testing.assert_allclose(solution.velocities, 0, atol=1e-9)
 
 
 def test_c4_rod_at_a_stop():
@@ -115,9 +115,9 @@ def test_c4_rod_at_a_stop():
     impact = ConstraintProblem(
         ["unilateral"], [[1 / inertia]], [-4.72373049833], bias=-0.5 * 4.72373049833
     )
-    found = solve(impact, "principal_pivoting")
-    np.testing.assert_allclose(found.impulses, 2.2673906392, rtol=1e-10)
-    np.testing.assert_allclose(found.velocities, 2.36186524917, rtol=1e-10)
+    outcome = solve(impact, "principal_pivoting")
+    np.testing.assert_allclose(outcome.impulses, 2.2673906392, rtol=1e-10)
+    np.testing.assert_allclose(outcome.velocities, 2.36186524917, rtol=1e-10)
     weight = 1.5 * G_EARTH * 0.4 * np.sin(0.4)
     rest = solve(
         ConstraintProblem(["unilateral"], [[1 / inertia]], [-h * weight / inertia]),
@@ -128,9 +128,9 @@ def test_c4_rod_at_a_stop():
         ["unilateral"], [[1 / inertia]], [-0.454582249594], bias=(-0.2495 + 0.25) / h
     )
     for solver in (*EXACT, "principal_pivoting"):
-        found = solve(step, solver)
-        np.testing.assert_allclose(found.impulses, 0.12946631987, rtol=1e-8)
-        np.testing.assert_allclose(found.velocities, -0.05, rtol=1e-8)
+        outcome = solve(step, solver)
+        np.testing.assert_allclose(outcome.impulses, 0.12946631987, rtol=1e-8)
+        np.testing.assert_allclose(outcome.velocities, -0.05, rtol=1e-8)
 
 
 PAINLEVE = np.array([[1.75, -1.29903810568], [-1.29903810568, 3.25]])
@@ -140,11 +140,11 @@ PAINLEVE = np.array([[1.75, -1.29903810568], [-1.29903810568, 3.25]])
 def test_c5_painleve_rod(solver):
     """The inconsistent case sticks, the indeterminate one gives one of three."""
     rod = ConstraintProblem([("contact", 2)], PAINLEVE, [-0.0981, -1.0], mu=2.0)
-    found = solve(rod, solver)
-    assert found.converged
-    assert found.exact
+    solution = solve(rod, solver)
+    assert solution.converged
+    assert solution.exact
     np.testing.assert_allclose(
-        found.impulses, [0.404465776419, 0.469358909542], rtol=1e-8
+        solution.impulses, [0.404465776419, 0.469358909542], rtol=1e-8
     )
     three = np.array(
         [[0, 0], [0.187959425473, 0.344358909542], [0.139617583138, 0.279235166276]]
@@ -152,15 +152,15 @@ def test_c5_painleve_rod(solver):
     many = ConstraintProblem(
         [("contact", 2)], PAINLEVE, [0.118406350946, -0.875], mu=2.0
     )
-    found = solve(many, solver)
-    if found.converged:
-        assert np.abs(three - found.impulses).max(axis=1).min() < 1e-8
+    solution = solve(many, solver)
+    if solution.converged:
+        assert np.abs(three - solution.impulses).max(axis=1).min() < 1e-8
     slip = ConstraintProblem([("contact", 2)], PAINLEVE, [-0.0981, -1.0], mu=0.5)
-    found = solve(slip, solver)
+    solution = solve(slip, solver)
     np.testing.assert_allclose(
-        found.impulses, [0.0891428427298, 0.0445714213649], rtol=1e-8
+        solution.impulses, [0.0891428427298, 0.0445714213649], rtol=1e-8
     )
-    np.testing.assert_allclose(found.velocities[1], -0.970942830118, rtol=1e-8)
+    np.testing.assert_allclose(solution.velocities[1], -0.970942830118, rtol=1e-8)
 
 
 def test_c5_several_solutions_are_said_when_asked():
@@ -201,11 +201,11 @@ def test_c6_gauss_seidel_contracts_as_it_must():
 )
 def test_c6_heavy_on_light(solver):
     """Direct, ADMM and Newton solvers take a mass ratio of 1000 in their stride."""
-    found = solve(stack(1, 1000), solver)
-    assert found.converged
-    assert found.iterations < 100
-    np.testing.assert_allclose(found.impulses, [98.1981, 98.1], rtol=1e-6)
-    np.testing.assert_allclose(found.condition, 4002.00075013, rtol=1e-8)
+    solution = solve(stack(1, 1000), solver)
+    assert solution.converged
+    assert solution.iterations < 100
+    np.testing.assert_allclose(solution.impulses, [98.1981, 98.1], rtol=1e-6)
+    np.testing.assert_allclose(solution.condition, 4002.00075013, rtol=1e-8)
 
 
 def _ball(v, omega, mu, push, h=0.01, rows=3, mus=None):
@@ -230,15 +230,15 @@ def test_c7_ball_slides_then_rolls(solver):
     while step < 60:
         step += 1
         J, H, free, problem = _ball(nu[:3], nu[3:], 0.2, (0, 0, -G_EARTH))
-        found = solve(problem, solver)
-        nu = free + np.linalg.solve(H, J.T @ found.impulses)
-        if abs(found.velocities[1]) < 1e-6:
+        solution = solve(problem, solver)
+        nu = free + np.linalg.solve(H, J.T @ solution.impulses)
+        if abs(solution.velocities[1]) < 1e-6:
             break
     assert step == 44
     np.testing.assert_allclose(
         [nu[0], nu[4]], [2.14285714286, 21.4285714286], rtol=1e-7
     )
-    np.testing.assert_allclose(found.impulses[1], -0.0134828571429, rtol=1e-6)
+    np.testing.assert_allclose(solution.impulses[1], -0.0134828571429, rtol=1e-6)
     slope = G_EARTH * np.array([0.5, 0, -np.sqrt(0.75)])
     for mu, a, alpha in (
         (0.17, 3.50357142857, 35.0357142857),
@@ -265,10 +265,10 @@ def test_c8_dry_joint_friction(solver):
             lo=-h * 1.1,
             hi=h * 1.1,
         )
-        found = solve(joint, solver)
-        assert found.exact
-        np.testing.assert_allclose(found.impulses, wanted, rtol=1e-8)
-        np.testing.assert_allclose(found.velocities, after, rtol=1e-8, atol=1e-9)
+        solution = solve(joint, solver)
+        assert solution.exact
+        np.testing.assert_allclose(solution.impulses, wanted, rtol=1e-8)
+        np.testing.assert_allclose(solution.velocities, after, rtol=1e-8, atol=1e-9)
 
 
 def test_c8_the_joint_stops_and_stays():
@@ -294,9 +294,9 @@ def test_c9_geared_rotors():
         "principal_pivoting",
         "convex_newton",
     ):
-        found = solve(gear, solver)
-        np.testing.assert_allclose(found.impulses, -0.24, rtol=1e-8)
-        qdd = free + np.linalg.solve(H, J.T @ found.impulses)
+        solution = solve(gear, solver)
+        np.testing.assert_allclose(solution.impulses, -0.24, rtol=1e-8)
+        qdd = free + np.linalg.solve(H, J.T @ solution.impulses)
         np.testing.assert_allclose(qdd, [0.933333333333, 2.8], rtol=1e-8)
 
 
@@ -306,28 +306,28 @@ def test_c10_convex_artefact(solver):
     if solver == "interior_point":
         pytest.importorskip("clarabel", reason="extra qp is not installed")
     point = ConstraintProblem(["contact"], np.eye(3), [-0.0981, 1.0, 0.0], mu=0.5)
-    found = solve(point, solver)
-    n, t = found.impulses[0], found.velocities[1]
+    solution = solve(point, solver)
+    n, t = solution.impulses[0], solution.velocities[1]
     if solver in EXACT:
         np.testing.assert_allclose(
-            [n, t, found.velocities[0]], [0.0981, 0.95095, 0], **CLOSE
+            [n, t, solution.velocities[0]], [0.0981, 0.95095, 0], **CLOSE
         )
-        assert found.residuals.complementarity < 1e-8
+        assert solution.residuals.complementarity < 1e-8
     else:
         np.testing.assert_allclose(
-            [n, t, found.velocities[0]], [0.47848, 0.76076, 0.38038], rtol=1e-6
+            [n, t, solution.velocities[0]], [0.47848, 0.76076, 0.38038], rtol=1e-6
         )
-        assert "separate" in found.relaxes
-        assert found.residuals.complementarity > 0.1
-    assert found.exact == (solver in EXACT and solver != "lemke")
+        assert "separate" in solution.relaxes
+        assert solution.residuals.complementarity > 0.1
+    assert solution.exact == (solver in EXACT and solver != "lemke")
 
 
 def test_c11_planar_arm():
     """Tip held on a line, pinned, and thrown at a ceiling."""
     G = np.array([[1.26766137316, 1.1911622577], [1.1911622577, 2.31918404457]])
     b = np.array([2.14769712632, -11.3146835035])
-    held = solve(ConstraintProblem(["bilateral"], G[:1, :1], b[:1]), "lemke")
-    np.testing.assert_allclose(held.impulses, -1.69421990115, rtol=1e-9)
+    bilateral = solve(ConstraintProblem(["bilateral"], G[:1, :1], b[:1]), "lemke")
+    np.testing.assert_allclose(bilateral.impulses, -1.69421990115, rtol=1e-9)
     pinned = solve(ConstraintProblem([("bilateral", 2)], G, b), "admm")
     np.testing.assert_allclose(
         pinned.impulses, [-12.1352064268, 11.1115301301], rtol=1e-9
@@ -363,10 +363,10 @@ def test_c13_three_balls(solver):
         balls = ConstraintProblem(
             ["unilateral"] * 2, [[2.0, -1], [-1, 2]], before, bias=e * before
         )
-        found = solve(balls, solver)
-        np.testing.assert_allclose(found.impulses, impulses, rtol=1e-7)
+        solution = solve(balls, solver)
+        np.testing.assert_allclose(solution.impulses, impulses, rtol=1e-7)
         if energy is not None:
-            np.testing.assert_allclose(found.energy_change, energy, atol=1e-8)
+            np.testing.assert_allclose(solution.energy_change, energy, atol=1e-8)
 
 
 @pytest.mark.parametrize("solver", EXACT)
@@ -375,9 +375,11 @@ def test_c14_oblique_impact(solver):
     point = ConstraintProblem(
         ["contact"], np.eye(3), [-3.0, 2, 0], mu=0.3, bias=[-1.5, 0, 0]
     )
-    found = solve(point, solver)
-    np.testing.assert_allclose(found.impulses, [4.5, -1.35, 0], rtol=1e-8, atol=1e-8)
-    np.testing.assert_allclose(found.velocities, [1.5, 0.65, 0], rtol=1e-8, atol=1e-8)
+    solution = solve(point, solver)
+    np.testing.assert_allclose(solution.impulses, [4.5, -1.35, 0], rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(
+        solution.velocities, [1.5, 0.65, 0], rtol=1e-8, atol=1e-8
+    )
 
 
 @pytest.mark.parametrize("solver", ("admm", "projected_gauss_seidel"))
@@ -388,9 +390,9 @@ def test_c15_torsional_friction(solver):
         J, H, free, problem = _ball(
             nu[:3], nu[3:], 0, (0, 0, -G_EARTH), rows=4, mus=[0.5, 0.005]
         )
-        found = solve(problem, solver)
-        np.testing.assert_allclose(found.impulses[0], G_EARTH * h, rtol=1e-7)
-        nu = free + np.linalg.solve(H, J.T @ found.impulses)
+        solution = solve(problem, solver)
+        np.testing.assert_allclose(solution.impulses[0], G_EARTH * h, rtol=1e-7)
+        nu = free + np.linalg.solve(H, J.T @ solution.impulses)
         speeds.append(nu[5])
     np.testing.assert_allclose((5 - speeds[0]) / h, 12.2625, rtol=1e-7)
     assert speeds[39] > 1e-3
@@ -405,9 +407,9 @@ def test_soft_rows_rest_where_they_must():
         rest = ConstraintProblem(
             ["unilateral"], [[1 / m]], [-G_EARTH * h], compliance=R, bias=bias
         )
-        found = solve(rest, "convex_newton")
-        np.testing.assert_allclose(found.impulses, m * G_EARTH * h, rtol=1e-8)
-        np.testing.assert_allclose(found.velocities, 0, atol=1e-9)
+        solution = solve(rest, "convex_newton")
+        np.testing.assert_allclose(solution.impulses, m * G_EARTH * h, rtol=1e-8)
+        np.testing.assert_allclose(solution.velocities, 0, atol=1e-9)
     default = (0.9, 0.95, 0.001, 0.5, 2)
     np.testing.assert_allclose(
         contact.impedance(default, -0.00036718184246), 0.913482250543, rtol=1e-10
@@ -420,9 +422,9 @@ def test_soft_rows_rest_where_they_must():
         rest = ConstraintProblem(
             ["unilateral"], [[1 / m]], [-G_EARTH * h], compliance=R, bias=bias
         )
-        found = solve(rest, "soft_contact")
-        np.testing.assert_allclose(found.impulses, m * G_EARTH * h, rtol=1e-8)
-        assert not found.exact
+        solution = solve(rest, "soft_contact")
+        np.testing.assert_allclose(solution.impulses, m * G_EARTH * h, rtol=1e-8)
+        assert not solution.exact
 
 
 def test_erp_and_cfm_are_an_implicit_spring():

@@ -51,18 +51,18 @@ def test_one_contact_pushes_or_rests(name, state, mu):
         loose = name == "interior_point"  # at rest it only comes near to the adapter
         if loose and not problem.b.any():
             continue  # nothing to measure how near
-        found = solve(problem, name)
-        assert found.converged, rows
+        solution = solve(problem, name)
+        assert solution.converged, rows
         if name == "soft_contact":
-            assert 0 <= found.impulses[0] <= wanted[0] + mu
-            bound = mu * found.impulses[0] + 1e-15
-            assert np.linalg.norm(found.impulses[1:]) <= bound
+            assert 0 <= solution.impulses[0] <= wanted[0] + mu
+            bound = mu * solution.impulses[0] + 1e-15
+            assert np.linalg.norm(solution.impulses[1:]) <= bound
             continue
         np.testing.assert_allclose(
-            found.impulses, wanted, atol=2 * mu + (1e-6 if loose else 1e-7)
+            solution.impulses, wanted, atol=2 * mu + (1e-6 if loose else 1e-7)
         )
-        assert found.residuals.law < (1e-5 if loose else 1e-6)
-        assert found.residuals.primal < 1e-7
+        assert solution.residuals.law < (1e-5 if loose else 1e-6)
+        assert solution.residuals.primal < 1e-7
 
 
 @pytest.mark.parametrize("approach", (0.1, -1.0))
@@ -73,11 +73,11 @@ def test_a_contact_without_sliding_does_not_pull(name, approach):
         b = np.append(approach, np.zeros(rows - 1))
         problem = ConstraintProblem([("contact", rows)], np.eye(rows), b)
         if _serves(name, problem):
-            found = solve(problem, name)
-            assert found.converged, rows
+            solution = solve(problem, name)
+            assert solution.converged, rows
             soft = 0.1 if name == "soft_contact" else 0.0
             wanted = np.append(max(-approach, 0.0) * (1 - soft), np.zeros(rows - 1))
-            np.testing.assert_allclose(found.impulses, wanted, atol=1e-7)
+            np.testing.assert_allclose(solution.impulses, wanted, atol=1e-7)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -96,9 +96,9 @@ def test_coupled_contacts_push_as_unilateral_rows(name):
         )
         wanted = np.zeros(9)
         wanted[normals] = solve(rows, "enumeration").impulses
-        found = solve(problem, name)
-        assert found.converged
-        np.testing.assert_allclose(found.impulses, wanted, atol=1e-5)
+        solution = solve(problem, name)
+        assert solution.converged
+        np.testing.assert_allclose(solution.impulses, wanted, atol=1e-5)
 
 
 @pytest.mark.parametrize("mu", TINY)
@@ -119,9 +119,9 @@ def test_residuals_refuse_an_impulse_that_has_no_coefficient(rows):
     b = np.append(-1.0, np.zeros(rows - 1))
     problem = ConstraintProblem([("contact", rows)], np.eye(rows), b, mu=mu)
     twist = np.append([1.0, 0.0, 0.0], np.full(rows - 3, 0.1))
-    found = residuals(problem, twist)
-    assert found.primal == pytest.approx(0.1 * np.sqrt(rows - 3))
-    assert found.law > 0.05
+    residual = residuals(problem, twist)
+    assert residual.primal == pytest.approx(0.1 * np.sqrt(rows - 3))
+    assert residual.law > 0.05
     assert max(residuals(problem, np.append(1.0, np.zeros(rows - 1)))) < 1e-12
 
 
@@ -164,9 +164,11 @@ def test_every_engine_knows_the_degenerate_cone(name, engine):
     """An open and a closed contact without friction, by each engine."""
     for normal in APPROACH.values():
         problem = ConstraintProblem(["contact"], np.eye(3), [normal, 0.0, 0.0])
-        found = solve(problem, name, engine=engine)
-        assert found.converged
-        np.testing.assert_allclose(found.impulses, [max(-normal, 0), 0, 0], atol=1e-7)
+        solution = solve(problem, name, engine=engine)
+        assert solution.converged
+        np.testing.assert_allclose(
+            solution.impulses, [max(-normal, 0), 0, 0], atol=1e-7
+        )
 
 
 @pytest.mark.parametrize("solver", ("admm", "projected_gauss_seidel"))
@@ -189,7 +191,7 @@ def test_the_compiled_step_without_friction_is_solved(solver):
     step = dyn.solver("contact_euler").build(model, contact_solver=solver)
     for height in (0.1, 0.5):
         q = np.array([0, 0, height, 0, 0, 0, 1.0])
-        found = step(q, np.zeros(6), np.zeros(6), 1e-3, np.zeros(3))
-        assert found.status == 0
-        assert found.iterations < 100
-        np.testing.assert_allclose(found.impulse[1:], 0, atol=1e-9)
+        result = step(q, np.zeros(6), np.zeros(6), 1e-3, np.zeros(3))
+        assert result.status == 0
+        assert result.iterations < 100
+        np.testing.assert_allclose(result.impulse[1:], 0, atol=1e-9)

@@ -48,7 +48,7 @@ def _pose(rng, size=1.5):
     return ShapePose(R, rng.uniform(-size, size, 3))
 
 
-def _at(*xyz, R=None):
+def _pose_at(*xyz, R=None):
     return ShapePose(np.eye(3) if R is None else R, np.array(xyz, float))
 
 
@@ -91,15 +91,15 @@ def test_random_pairs_are_exact_symmetric_and_on_both_surfaces(kinds):
     for _ in range(120):
         a, b = (_shape(kind, rng) for kind in kinds)
         pose_a, pose_b = _pose(rng), _pose(rng)
-        found = manifold(a, pose_a, b, pose_b, FAR)
+        contacts = manifold(a, pose_a, b, pose_b, FAR)
         wanted, core = _qp(a, pose_a, b, pose_b)
-        gap = min(touch.gap for touch in found)
+        gap = min(touch.gap for touch in contacts)
         if core > 1e-6:
             apart += 1
             assert gap == pytest.approx(wanted, abs=1e-9)
         else:
             assert gap <= 1e-9
-        for touch in found:
+        for touch in contacts:
             assert np.linalg.norm(touch.normal) == pytest.approx(1.0, abs=1e-12)
             x_a = touch.point + touch.normal * touch.gap / 2
             x_b = touch.point - touch.normal * touch.gap / 2
@@ -107,8 +107,8 @@ def test_random_pairs_are_exact_symmetric_and_on_both_surfaces(kinds):
                 assert _inside(a, pose_a, x_a, 1e-8)
                 assert _inside(b, pose_b, x_b, 1e-8)
         back = manifold(b, pose_b, a, pose_a, FAR)
-        assert len(back) == len(found)
-        for touch in found:
+        assert len(back) == len(contacts)
+        for touch in contacts:
             assert min(
                 np.abs(touch.point - other.point).max()
                 + np.abs(touch.normal + other.normal).max()
@@ -210,9 +210,9 @@ def test_closest_points_of_segments_against_samples():
         x, y = between_segments(a, b, c, d)
         one, two = a + t[:, None] * (b - a), c + t[:, None] * (d - c)
         sampled = np.linalg.norm(one[:, None] - two[None], axis=-1).min()
-        found = np.linalg.norm(x - y)
-        assert found <= sampled + 1e-12
-        assert sampled - found < 0.1
+        distance = np.linalg.norm(x - y)
+        assert distance <= sampled + 1e-12
+        assert sampled - distance < 0.1
         assert np.linalg.norm(x - to_segment(x, a, b)) < 1e-12
         assert np.linalg.norm(y - to_segment(y, c, d)) < 1e-12
 
@@ -220,21 +220,26 @@ def test_closest_points_of_segments_against_samples():
 def test_stacked_boxes_touch_at_four_points():
     """Small on large, equal, turned (8), shifted; also when a little apart or tilted."""
     small, large = Box(HERE, (0.5, 0.4, 0.3)), Box(HERE, (2.0, 2.0, 1.0))
-    found = manifold(small, _at(0.1, 0.2, 0.65), large, _at(0, 0, 0))
-    assert {t.feature for t in found} == {("a", k) for k in range(4)}
-    for touch in found:
+    contacts = manifold(small, _pose_at(0.1, 0.2, 0.65), large, _pose_at(0, 0, 0))
+    assert {t.feature for t in contacts} == {("a", k) for k in range(4)}
+    for touch in contacts:
         np.testing.assert_allclose(touch.normal, UP, atol=1e-15)
         assert touch.gap == pytest.approx(0.0, abs=1e-15)
         assert touch.point[2] == pytest.approx(0.5)
     for z in (1.0 - 1e-3, 1.0 - 1e-12, 1.0, 1.0 + 1e-12, 1.0 + 1e-3):
         for dx in (0.0, 1e-17, 1e-9, 0.3):
-            assert len(manifold(large, _at(dx, 0, z), large, _at(0, 0, 0), 0.01)) == 4
+            assert (
+                len(manifold(large, _pose_at(dx, 0, z), large, _pose_at(0, 0, 0), 0.01))
+                == 4
+            )
     turned = Rotation.from_rotvec(UP * math.pi / 4).as_matrix()
-    eight = manifold(large, _at(0, 0, 0.99, R=turned), large, _at(0, 0, 0))
+    eight = manifold(large, _pose_at(0, 0, 0.99, R=turned), large, _pose_at(0, 0, 0))
     assert len({t.feature for t in eight}) == len(eight) == 8
     np.testing.assert_allclose([t.gap for t in eight], -0.01, atol=1e-14)
     tilt = Rotation.from_rotvec((0.01, 0.005, 0)).as_matrix()
-    four = manifold(small, _at(0, 0, 0.652, R=tilt), large, _at(0, 0, 0), 0.02)
+    four = manifold(
+        small, _pose_at(0, 0, 0.652, R=tilt), large, _pose_at(0, 0, 0), 0.02
+    )
     assert {t.feature for t in four} == {("a", k) for k in range(4)}
     corners = np.array(list(itertools.product((-1, 1), repeat=3))) * np.array(
         small.size
@@ -250,7 +255,11 @@ def test_edges_touch_at_one_point_and_parallel_edges_at_two():
     y = Rotation.from_euler("y", 45, degrees=True).as_matrix()
     for gap in (1e-3, 0.0, -1e-3):
         (touch,) = manifold(
-            box, _at(0, 0, math.sqrt(2) + gap, R=x), box, _at(0, 0, 0, R=y), 0.01
+            box,
+            _pose_at(0, 0, math.sqrt(2) + gap, R=x),
+            box,
+            _pose_at(0, 0, 0, R=y),
+            0.01,
         )
         assert touch.feature[0] == "edges"
         assert touch.gap == pytest.approx(gap, abs=1e-12)
@@ -258,26 +267,30 @@ def test_edges_touch_at_one_point_and_parallel_edges_at_two():
         np.testing.assert_allclose(
             touch.point, (0, 0, math.sqrt(0.5) + gap / 2), atol=1e-12
         )
-    high = _at(0.2, 0, math.sqrt(2) + 1e-3, R=x)
-    two = manifold(box, high, box, _at(0, 0, 0, R=x), 0.01)
+    high = _pose_at(0.2, 0, math.sqrt(2) + 1e-3, R=x)
+    two = manifold(box, high, box, _pose_at(0, 0, 0, R=x), 0.01)
     assert sorted(t.point[0] for t in two) == pytest.approx([-0.3, 0.5])
 
 
 def test_capsules_touch_at_two_points_when_parallel():
     """Overlap of the axes; crossed ones once; nearly parallel ones stay steady."""
     a, b = Capsule(HERE, 0.1, 1.0), Capsule(HERE, 0.2, 0.6)
-    two = manifold(a, _at(0.3, 0, 0.1), b, _at(0, 0, 0))
+    two = manifold(a, _pose_at(0.3, 0, 0.1), b, _pose_at(0, 0, 0))
     assert {t.feature for t in two} == {("b", 0), ("b", 1)}
     assert sorted(t.point[2] for t in two) == pytest.approx([-0.3, 0.3])
     np.testing.assert_allclose([t.gap for t in two], 0.0, atol=1e-15)
     for x in (0.0, 5.0):
-        assert len(manifold(a, _at(x + 0.2, 0, 0), a, _at(x, 0, 0), 1e-9)) == 2
-    assert len(manifold(a, _at(0, 0, 1.1), a, _at(0, 0, 0), 0.2)) == 1
+        assert (
+            len(manifold(a, _pose_at(x + 0.2, 0, 0), a, _pose_at(x, 0, 0), 1e-9)) == 2
+        )
+    assert len(manifold(a, _pose_at(0, 0, 1.1), a, _pose_at(0, 0, 0), 0.2)) == 1
     cross = Rotation.from_euler("x", 30, degrees=True).as_matrix()
-    assert len(manifold(a, _at(0.2, 0, 0, R=cross), b, _at(0, 0, 0), 1.0)) == 1
+    assert (
+        len(manifold(a, _pose_at(0.2, 0, 0, R=cross), b, _pose_at(0, 0, 0), 1.0)) == 1
+    )
     for angle in (1e-12, 1e-7, 1e-4):
         R = Rotation.from_euler("y", angle).as_matrix()
-        near = manifold(a, _at(0.3, 0, 0.1, R=R), b, _at(0, 0, 0), 0.01)
+        near = manifold(a, _pose_at(0.3, 0, 0.1, R=R), b, _pose_at(0, 0, 0), 0.01)
         assert {t.feature for t in near} == {("b", 0), ("b", 1)}
 
 
@@ -286,18 +299,20 @@ def test_capsule_on_box_and_sphere_inside_box():
     box = Box(HERE, (2.0, 1.0, 0.5))
     lying = Rotation.from_euler("y", 90, degrees=True).as_matrix()
     two = manifold(
-        Capsule(HERE, 0.1, 0.8), _at(0.9, 0, 0.34, R=lying), box, _at(0, 0, 0)
+        Capsule(HERE, 0.1, 0.8), _pose_at(0.9, 0, 0.34, R=lying), box, _pose_at(0, 0, 0)
     )
     assert {t.feature for t in two} == {("end", 0), ("end", 1)}
     assert sorted(t.point[0] for t in two) == pytest.approx(
         [0.5, 1.0]
     )  # cut at the rim
     np.testing.assert_allclose([t.gap for t in two], -0.01, atol=1e-15)
-    (touch,) = manifold(Sphere(HERE, 0.1), _at(0.1, 0.45, 0.1), box, _at(0, 0, 0))
+    (touch,) = manifold(
+        Sphere(HERE, 0.1), _pose_at(0.1, 0.45, 0.1), box, _pose_at(0, 0, 0)
+    )
     np.testing.assert_allclose(touch.normal, (0, 1, 0))
     assert touch.gap == pytest.approx(-0.15)
     (touch,) = manifold(
-        Sphere(HERE, 0.2), _at(0, 0, 0), Sphere(HERE, 0.3), _at(0, 0, 0)
+        Sphere(HERE, 0.2), _pose_at(0, 0, 0), Sphere(HERE, 0.3), _pose_at(0, 0, 0)
     )
     assert touch.gap == pytest.approx(-0.5)
 
@@ -312,10 +327,12 @@ def test_features_persist_under_small_motion():
         for size in (0.0, 1e-14, 1e-10, 1e-8):
             for _ in range(10):
                 turn = Rotation.from_rotvec(rng.normal(size=3) * size).as_matrix()
-                at = ShapePose(turn, np.array((0, 0, z)) + rng.normal(size=3) * size)
-                found = {t.feature for t in manifold(one, at, two, _at(0, 0, 0), 1e-3)}
-                assert names is None or found == names
-                names = found
+                pose = ShapePose(turn, np.array((0, 0, z)) + rng.normal(size=3) * size)
+                features = {
+                    t.feature for t in manifold(one, pose, two, _pose_at(0, 0, 0), 1e-3)
+                }
+                assert names is None or features == names
+                names = features
         assert len(names) == 4
 
 
@@ -362,7 +379,7 @@ def _free(*shapes, **options):
 
 def _placed(model, *poses):
     """Return rotations and positions of all bodies: the base, then those given."""
-    poses = (_at(0, 0, 0), *poses)
+    poses = (_pose_at(0, 0, 0), *poses)
     return np.stack([x.R for x in poses]), np.stack([x.p for x in poses])
 
 
@@ -434,7 +451,7 @@ def test_materials_by_link_and_how_they_combine():
     ice = HalfSpace("ice", material=Material(0.0, restitution=0.2))
     pairs = ContactPairs(model, (HalfSpace("floor2"), ice))
     materials = {(c.id.link_a, c.id.link_b): c.material for c in pairs.contacts_from_poses(
-        *_placed(model, _at(0, 0, 0), _at(0.1, 0, 0)))}  # fmt: skip
+        *_placed(model, _pose_at(0, 0, 0), _pose_at(0.1, 0, 0)))}  # fmt: skip
     assert materials["l1", "ice"] == Material(0.0, 0.0, 0.0, 0.5)
     assert materials["l0", "l1"] == Material(pytest.approx(0.6), 0.0, 0.0, 0.5)
     assert materials["l0", "floor2"].mu == 0.4  # no material: the link's
@@ -447,9 +464,11 @@ def test_a_surface_without_a_material_has_friction_of_one():
     default = Material(mu=1.0, torsion=0.0, rolling=0.0, restitution=0.0)
     assert Material() == model.material("l0") == default
     pairs = ContactPairs(model, (HalfSpace("ground"),))
-    found = pairs.contacts_from_poses(*_placed(model, _at(0, 0, 0), _at(0.1, 0, 0)))
-    assert {c.id.link_b for c in found} == {"l1", "ground"}
-    assert all(c.material == default for c in found)
+    contacts = pairs.contacts_from_poses(
+        *_placed(model, _pose_at(0, 0, 0), _pose_at(0.1, 0, 0))
+    )
+    assert {c.id.link_b for c in contacts} == {"l1", "ground"}
+    assert all(c.material == default for c in contacts)
 
 
 def test_pair_filters():
@@ -493,9 +512,9 @@ def test_box_on_a_plane_touches_with_four_corners_and_with_eight_when_deep():
     pairs = ContactPairs(model, (slope,), margin=1e-6)
     R = Rotation.from_euler("y", theta).as_matrix()
     rest = n * 0.25 + (0, 0, 0.1)
-    found = pairs.contacts_from_poses(*_placed(model, ShapePose(R, rest)))
-    assert [c.id.feature for c in found] == [0, 1, 2, 3]
-    for contact in found:
+    contacts = pairs.contacts_from_poses(*_placed(model, ShapePose(R, rest)))
+    assert [c.id.feature for c in contacts] == [0, 1, 2, 3]
+    for contact in contacts:
         assert contact.gap == pytest.approx(0.0, abs=1e-15)
         assert (contact.body_a, contact.body_b) == (1, 0)
         np.testing.assert_allclose(contact.normal, n, atol=1e-15)
@@ -538,26 +557,26 @@ def test_half_space_gaps_against_samples_and_text(kind):
             model = _free("", extras={"collisions": {"l0": [entry]}})
         else:
             model = _free(_collision(text, *offset))
-        at = _pose(rng)
+        pose = _pose(rng)
         if k == 0:  # upright
-            at = ShapePose(np.asarray(model.shapes[0].X.E, float), at.p)
+            pose = ShapePose(np.asarray(model.shapes[0].X.E, float), pose.p)
         plane = HalfSpace("plane", tuple(rng.normal(size=3)), tuple(rng.normal(size=3)))
         if k == 0:
             plane = HalfSpace("plane", (0.0, 0.1, 0.2))
         n, origin = np.array(plane.normal), np.array(plane.point)
-        found = ContactPairs(model, (plane,), margin=FAR).contacts_from_poses(
-            *_placed(model, at)
+        contacts = ContactPairs(model, (plane,), margin=FAR).contacts_from_poses(
+            *_placed(model, pose)
         )
         R, p = (np.asarray(x, float) for x in model.shapes[0].X.pose)
-        world = (surface @ R.T + p) @ at.R.T + at.p
+        world = (surface @ R.T + p) @ pose.R.T + pose.p
         sampled = ((world - origin) @ n).min()
-        least = min(c.gap for c in found)
+        least = min(c.gap for c in contacts)
         assert least == pytest.approx(sampled, abs=3e-3)
         assert least <= sampled + 1e-12
-        points = candidate_points(model.shapes[0], tuple(at.R.T @ n))
-        assert [c.id.feature for c in found] == list(range(len(points)))
-        for contact, (x, radius) in zip(found, points, strict=True):
-            gap = n @ (at.R @ np.asarray(x, float) + at.p - origin) - radius
+        points = candidate_points(model.shapes[0], tuple(pose.R.T @ n))
+        assert [c.id.feature for c in contacts] == list(range(len(points)))
+        for contact, (x, radius) in zip(contacts, points, strict=True):
+            gap = n @ (pose.R @ np.asarray(x, float) + pose.p - origin) - radius
             assert contact.gap == pytest.approx(gap, abs=1e-12)
             surface_point = contact.point - n * contact.gap / 2
             assert n @ (surface_point - origin) == pytest.approx(0.0, abs=1e-12)
@@ -591,7 +610,7 @@ def test_contact_ids_persist_and_name_both_links():
     model = _free(box, box)
     pairs = ContactPairs(model, margin=1e-3)
     first = pairs.contacts_from_poses(
-        *_placed(model, _at(0, 0, 0.1), _at(0.02, 0.01, 0.3))
+        *_placed(model, _pose_at(0, 0, 0.1), _pose_at(0.02, 0.01, 0.3))
     )
     assert [(c.id.link_a, c.id.link_b) for c in first] == (
         [("l0", "ground")] * 4 + [("l0", "l1")] * 4
@@ -601,7 +620,7 @@ def test_contact_ids_persist_and_name_both_links():
     assert (last.body_a, last.body_b) == (1, 2)
     np.testing.assert_allclose(last.normal, -UP, atol=1e-14)  # from l1 into l0
     turn = Rotation.from_rotvec((1e-4, -2e-4, 1e-4)).as_matrix()
-    moved = _at(0, 0, 0.1001, R=turn), _at(0.0201, 0.01, 0.3003, R=turn)
+    moved = _pose_at(0, 0, 0.1001, R=turn), _pose_at(0.0201, 0.01, 0.3003, R=turn)
     assert [c.id for c in pairs.contacts_from_poses(*_placed(model, *moved))] == [
         c.id for c in first
     ]
@@ -616,14 +635,14 @@ def test_broad_phase_changes_nothing():
     pairs = ContactPairs(model, world=(), margin=0.05)
     for _ in range(10):
         poses = [_pose(rng, 0.6) for _ in range(6)]
-        found = {c.id for c in pairs.contacts_from_poses(*_placed(model, *poses))}
+        identifiers = {c.id for c in pairs.contacts_from_poses(*_placed(model, *poses))}
         box = model.shapes[0].shape
         wanted = {
             (f"l{i}", 0, f"l{j}", 0, t.feature)
             for i, j in itertools.combinations(range(6), 2)
             for t in manifold(box, poses[i], box, poses[j], 0.05)
         }
-        assert {tuple(x) for x in found} == wanted
+        assert {tuple(x) for x in identifiers} == wanted
         assert wanted
 
 
@@ -708,7 +727,7 @@ def test_bad_worlds_and_positions_are_refused():
     with pytest.raises(ModelError, match="margin -1"):
         ContactPairs(model, margin=-1)
     pairs = ContactPairs(model)
-    R, p = _placed(model, _at(0, 0, 0))
+    R, p = _placed(model, _pose_at(0, 0, 0))
     with pytest.raises(NonFiniteError, match="p: a body's pose"):
         pairs.contacts_from_poses(R, p * math.nan)
     with pytest.raises(ShapeError, match="R: wanted"):
@@ -729,11 +748,13 @@ def test_without_the_extra_the_error_names_both_links(monkeypatch):
         ContactPairs(_free(_collision('<mesh filename="m.stl"/>')))
     denied = _free(*shapes, extras={"pairs": {"deny": [["l0", "l1"]]}})
     pairs = ContactPairs(denied)
-    upright = pairs.contacts_from_poses(*_placed(denied, _at(0, 0, 0.5), _at(0, 0, 9)))
+    upright = pairs.contacts_from_poses(
+        *_placed(denied, _pose_at(0, 0, 0.5), _pose_at(0, 0, 9))
+    )
     assert len(upright) == 5
     lying = Rotation.from_euler("y", 90, degrees=True).as_matrix()
     two = pairs.contacts_from_poses(
-        *_placed(denied, _at(0, 0, 0.1 - 1e-9, R=lying), _at(0, 0, 9))
+        *_placed(denied, _pose_at(0, 0, 0.1 - 1e-9, R=lying), _pose_at(0, 0, 9))
     )
     assert {8, 9} <= {c.id.feature for c in two}
 
@@ -774,13 +795,17 @@ def test_meshes_and_other_pairs_by_coal(tmp_path):
     cylinder = _collision('<cylinder radius="0.5" length="2"/>')
     model = _free(mesh, cylinder)
     pairs = ContactPairs(model, margin=0.2, packages={"cubes": tmp_path})
-    found = pairs.contacts_from_poses(*_placed(model, _at(0, 0, 2.1), _at(0, 0, 1.0)))
-    on_ground = [c for c in found if c.id.link_b == "ground"]
+    contacts = pairs.contacts_from_poses(
+        *_placed(model, _pose_at(0, 0, 2.1), _pose_at(0, 0, 1.0))
+    )
+    on_ground = [c for c in contacts if c.id.link_b == "ground"]
     assert {c.id.link_a for c in on_ground} == {"l1"}
-    (between,) = (c for c in found if c.id.link_b == "l1")
+    (between,) = (c for c in contacts if c.id.link_b == "l1")
     assert between.gap == pytest.approx(0.1, abs=1e-6)
     np.testing.assert_allclose(between.normal, UP, atol=1e-6)
-    low = pairs.contacts_from_poses(*_placed(model, _at(0, 0, 0), _at(9, 0, 9)))
+    low = pairs.contacts_from_poses(
+        *_placed(model, _pose_at(0, 0, 0), _pose_at(9, 0, 9))
+    )
     assert len(low) == 4
     assert {tuple(np.round(c.point, 9)) for c in low} == set(
         itertools.product((0.0, 1.0), (0.0, 2.0), (0.0,))

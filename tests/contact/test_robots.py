@@ -29,9 +29,11 @@ def _mu(value, **more):
     return {"materials": {"default": {"mu": value, **more}}}
 
 
-def _scene(model, q, qd=None, h=H, world=None, **given):
+def _scene(model, q, qd=None, h=H, world=None, **options):
     contact_model = ContactModel(model, world)
-    return contact_model.state(q, np.zeros(model.nv) if qd is None else qd, h, **given)
+    return contact_model.state(
+        q, np.zeros(model.nv) if qd is None else qd, h, **options
+    )
 
 
 def _slope(theta):
@@ -62,16 +64,16 @@ def test_c1_box_on_an_incline(solver, degrees, mu, wanted):
     assert len(state.constraints) == 4
     free = state.free(np.zeros(6), H)
     problem = state.problem(free, H)
-    found = solve(problem, solver, **({"facets": 4} if solver == "lemke" else {}))
-    assert found.converged
+    solution = solve(problem, solver, **({"facets": 4} if solver == "lemke" else {}))
+    assert solution.converged
     total, edges = np.zeros(3), [0.0, 0.0]
     for c in state.constraints:
-        x = found.of(c.name)
+        x = solution.of(c.name)
         total += c.W[:, 3:].T @ x / H
         edges[int(c.contact.point @ down < 0)] += x[0] / H
     got = [total @ up, -total @ down, *edges]
     np.testing.assert_allclose(got, wanted, rtol=1e-6)
-    after = state.moved(free, found.impulses)
+    after = state.moved(free, solution.impulses)
     if degrees == 35:
         R = state.poses[0][:3, :3]
         np.testing.assert_allclose(R @ after[3:] @ down, 0.0241243221881, rtol=1e-6)
@@ -94,19 +96,19 @@ def test_c3_box_at_rest():
     np.testing.assert_allclose(
         np.linalg.eigvalsh(G), [0, 2, 4.31460674157, 4.8], atol=1e-9
     )
-    found = solve(state.problem(state.free(np.zeros(6), H), H))
-    assert found.rank == 6
-    np.testing.assert_allclose(found.impulses[normals].sum(), 0.1962, rtol=1e-8)
-    np.testing.assert_allclose(found.velocities, 0, atol=1e-9)
+    solution = solve(state.problem(state.free(np.zeros(6), H), H))
+    assert solution.rank == 6
+    np.testing.assert_allclose(solution.impulses[normals].sum(), 0.1962, rtol=1e-8)
+    np.testing.assert_allclose(solution.velocities, 0, atol=1e-9)
     moved = free_box(shift=(0.1, -0.08, 0), **_mu(0.0))
     state = _scene(moved, q)
-    found = solve(
+    solution = solve(
         state.problem(state.free(np.zeros(6), H), H), "projected_gauss_seidel"
     )
     points = np.array([c.contact.point for c in state.constraints])
-    np.testing.assert_allclose(found.impulses.sum(), 0.1962, rtol=1e-7)
+    np.testing.assert_allclose(solution.impulses.sum(), 0.1962, rtol=1e-7)
     np.testing.assert_allclose(
-        found.impulses @ (points[:, :2] - [0.1, -0.08]), 0, atol=1e-8
+        solution.impulses @ (points[:, :2] - [0.1, -0.08]), 0, atol=1e-8
     )
 
 
@@ -146,15 +148,17 @@ def test_c5_painleve(solver):
             rtol=1e-10,
         )
         free = state.free(np.zeros(3), H)
-        found = solve(state.problem(free, H), solver)
-        assert found.converged
-        np.testing.assert_allclose(found.impulses[:2], wanted, rtol=1e-7)
+        solution = solve(state.problem(free, H), solver)
+        assert solution.converged
+        np.testing.assert_allclose(solution.impulses[:2], wanted, rtol=1e-7)
         if after:
             np.testing.assert_allclose(
-                state.moved(free, found.impulses), after, rtol=1e-7
+                state.moved(free, solution.impulses), after, rtol=1e-7
             )
         else:
-            np.testing.assert_allclose(found.velocities[1], -0.970942830118, rtol=1e-7)
+            np.testing.assert_allclose(
+                solution.velocities[1], -0.970942830118, rtol=1e-7
+            )
 
 
 def test_c5_three_answers():
@@ -173,10 +177,10 @@ def test_c5_three_answers():
         (0.139617583138, 0.279235166276),
     ]
     for solver in ("lemke", "admm", "enumeration"):
-        found = solve(problem, solver)
-        gaps = [np.abs(found.impulses[:2] - x).max() for x in answers]
+        solution = solve(problem, solver)
+        gaps = [np.abs(solution.impulses[:2] - x).max() for x in answers]
         assert min(gaps) < 1e-6
-        assert found.residuals.law < 1e-6
+        assert solution.residuals.law < 1e-6
     assert solve(problem, "enumeration", unique=True).status == "not_unique"
 
 
@@ -197,10 +201,10 @@ def test_c6_stack_of_two():
         np.testing.assert_allclose(
             G, [[1 / m1, -1 / m1], [-1 / m1, 1 / m1 + 1 / m2]], rtol=1e-10
         )
-        found = solve(state.problem(state.free(np.zeros(2), H), H))
-        assert found.iterations < 100
+        solution = solve(state.problem(state.free(np.zeros(2), H), H))
+        assert solution.iterations < 100
         np.testing.assert_allclose(
-            found.impulses[order],
+            solution.impulses[order],
             [(m1 + m2) * G_EARTH * H, m2 * G_EARTH * H],
             rtol=1e-6,
         )
@@ -255,14 +259,14 @@ def test_c10_only_convex_solvers_lift():
     state = _scene(model, np.zeros(2), np.array([1.0, 0.0]))
     problem = state.problem(state.free(np.zeros(2), H), H)
     for solver in EXACT:
-        found = solve(problem, solver)
-        np.testing.assert_allclose(found.impulses[0], 0.0981, rtol=1e-7)
-        np.testing.assert_allclose(found.velocities[:2], [0, 0.95095], atol=1e-8)
-        assert found.exact or solver == "lemke"  # its cones are pyramids
-    found = solve(problem, "convex_newton")
-    np.testing.assert_allclose(found.impulses[0], 0.47848, rtol=1e-4)
-    np.testing.assert_allclose(found.velocities[:2], [0.38038, 0.76076], rtol=1e-4)
-    assert not found.exact
+        solution = solve(problem, solver)
+        np.testing.assert_allclose(solution.impulses[0], 0.0981, rtol=1e-7)
+        np.testing.assert_allclose(solution.velocities[:2], [0, 0.95095], atol=1e-8)
+        assert solution.exact or solver == "lemke"  # its cones are pyramids
+    solution = solve(problem, "convex_newton")
+    np.testing.assert_allclose(solution.impulses[0], 0.47848, rtol=1e-4)
+    np.testing.assert_allclose(solution.velocities[:2], [0.38038, 0.76076], rtol=1e-4)
+    assert not solution.exact
 
 
 def test_c11_planar_arm():
@@ -286,7 +290,7 @@ def test_c11_planar_arm():
         [[-0.00587791142529, 0.383540430883], [1.62312704352, 0.702066049512]],
         rtol=1e-9,
     )
-    held = [
+    rows = [
         Constraint(f"tip {axis}", axis, "loop", "bilateral", tip[[k]])
         for k, axis in enumerate("xy")
     ]
@@ -299,16 +303,16 @@ def test_c11_planar_arm():
         (1, [-1.69421990115], [-8.71240513161, 1.33607741989]),
         (2, [-12.1352064268, 11.1115301301], [-0.552245657765, 1.46113514716]),
     ):
-        part = replace(state, constraints=tuple(held[:count]))
+        part = replace(state, constraints=tuple(rows[:count]))
         drift = (free - tip @ qdd)[:count]
         for solver in ("admm", "principal_pivoting", "lemke"):
-            found = solve(part.problem(qdd, 1.0, drift), solver)
-            np.testing.assert_allclose(found.impulses, wanted, rtol=1e-8)
+            solution = solve(part.problem(qdd, 1.0, drift), solver)
+            np.testing.assert_allclose(solution.impulses, wanted, rtol=1e-8)
             np.testing.assert_allclose(
-                part.moved(qdd, found.impulses), after, rtol=1e-8
+                part.moved(qdd, solution.impulses), after, rtol=1e-8
             )
     np.testing.assert_allclose(
-        replace(state, constraints=tuple(held)).G,
+        replace(state, constraints=tuple(rows)).G,
         [[1.26766137316, 1.1911622577], [1.1911622577, 2.31918404457]], rtol=1e-9,
     )  # fmt: skip
 

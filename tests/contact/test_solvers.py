@@ -30,17 +30,20 @@ def serving(problem, names=NAMES):
 def proof(problem, x):
     """Return the worst breach of the exact laws, independent of the library [m/s]."""
     u = problem.matrix @ x + problem.b + problem.bias + problem.compliance * x
-    worst, at = 0.0, 0
+    worst, row = 0.0, 0
     r = np.diag(problem.matrix) + problem.compliance
     for kind, rows in problem.layout.parts:
-        part = slice(at, at + rows)
+        part = slice(row, row + rows)
         if kind == "contact":
-            mu = problem.mu[[b.start for b in problem.layout.contacts].index(at)]
+            mu = problem.mu[[b.start for b in problem.layout.contacts].index(row)]
             n, t = x[part][0], x[part][1:]
             slide = np.linalg.norm(u[part][1:])
-            gaps = [min(n * r[at], u[at]), max(np.linalg.norm(t) - mu * n, 0) * r[at]]
+            gaps = [
+                min(n * r[row], u[row]),
+                max(np.linalg.norm(t) - mu * n, 0) * r[row],
+            ]
             if slide > 1e-6 * np.abs(problem.b).max():
-                gaps += list((t + mu * n * u[part][1:] / slide) * r[at])
+                gaps += list((t + mu * n * u[part][1:] / slide) * r[row])
             worst = max(worst, np.abs(gaps).max())
         elif kind in ("bilateral", "prescribed"):
             worst = max(worst, np.abs(u[part]).max())
@@ -50,7 +53,7 @@ def proof(problem, x):
             )
             stay = np.clip(x[part] - u[part] / r[part], lo, hi) - x[part]
             worst = max(worst, np.abs(stay * r[part]).max())
-        at += rows
+        row += rows
     return worst
 
 
@@ -63,20 +66,24 @@ def test_contacts_by_every_solver(kind, rows):
     for seed in range(seeds):
         problem = random_contacts(kind, seed, rows, most=2 if rows == 3 else 3)
         size = np.abs(problem.b).max()
-        judge = solve(problem, "enumeration", unique=rows == 2)
-        assert not judge.converged or proof(problem, judge.impulses) < 1e-6 * size
+        reference = solve(problem, "enumeration", unique=rows == 2)
+        assert (
+            not reference.converged or proof(problem, reference.impulses) < 1e-6 * size
+        )
         for name in serving(problem):
             options = {"engine": "graph"} if name.startswith("projected") else {}
-            found = solve(problem, name, **options)
-            claims[name] += found.converged
-            if not found.converged or not found.exact:
+            solution = solve(problem, name, **options)
+            claims[name] += solution.converged
+            if not solution.converged or not solution.exact:
                 continue
-            assert proof(problem, found.impulses) < 3e-6 * size, (name, seed)
-            assert found.residuals.law < 1e-6
-            assert found.energy_change <= 1e-9 * size**2 / np.diag(problem.matrix).min()
-            if judge.status == "converged" and kind != "singular":
+            assert proof(problem, solution.impulses) < 3e-6 * size, (name, seed)
+            assert solution.residuals.law < 1e-6
+            assert (
+                solution.energy_change <= 1e-9 * size**2 / np.diag(problem.matrix).min()
+            )
+            if reference.status == "converged" and kind != "singular":
                 np.testing.assert_allclose(
-                    found.velocities, judge.velocities, atol=3e-6 * size
+                    solution.velocities, reference.velocities, atol=3e-6 * size
                 )
     for name in ("admm", "convex_newton", "lemke", "enumeration"):
         assert claims[name] == seeds, (name, claims)
@@ -108,10 +115,14 @@ def test_friction_from_none_to_ten(mu):
             size = np.abs(problem.b).max()
             for name in ("admm", "admm_compiled", "projected_gauss_seidel"):
                 options = {"engine": "graph"} if name[0] == "p" else {}
-                found = solve(problem, name, **options)
-                solved += found.converged
-                breach = proof(problem, found.impulses)
-                assert not found.converged or breach < 3e-6 * size, (name, seed, kind)
+                solution = solve(problem, name, **options)
+                solved += solution.converged
+                breach = proof(problem, solution.impulses)
+                assert not solution.converged or breach < 3e-6 * size, (
+                    name,
+                    seed,
+                    kind,
+                )
     assert solved >= (36 if mu < 0.5 else 24)
 
 
@@ -121,20 +132,20 @@ def test_boxes_by_every_solver(kind):
     for seed in range(8):
         problem = random_boxes(kind, seed)
         size = np.abs(problem.b).max()
-        judge = solve(problem, "enumeration")
-        assert judge.converged, seed
+        reference = solve(problem, "enumeration")
+        assert reference.converged, seed
         for name in serving(problem):
             if name == "soft_contact":
                 continue
             options = {"engine": "graph"} if name.startswith("projected") else {}
-            found = solve(problem, name, **options)
-            assert found.exact
+            solution = solve(problem, name, **options)
+            assert solution.exact
             if name != "projected_gauss_seidel" or kind == "pd":
-                assert found.converged, (name, seed)
-            if found.converged:
-                assert proof(problem, found.impulses) < 3e-5 * size, (name, seed)
+                assert solution.converged, (name, seed)
+            if solution.converged:
+                assert proof(problem, solution.impulses) < 3e-5 * size, (name, seed)
                 np.testing.assert_allclose(
-                    found.velocities, judge.velocities, atol=3e-5 * size
+                    solution.velocities, reference.velocities, atol=3e-5 * size
                 )
 
 
@@ -147,11 +158,13 @@ def test_all_active_sets_of_small_problems():
         problem = ConstraintProblem(
             ["unilateral"] * m, J @ J.T, J @ rng.normal(size=J.shape[1])
         )
-        judge = solve(problem, "enumeration")
+        reference = solve(problem, "enumeration")
         for name in ("principal_pivoting", "lemke", "admm"):
-            found = solve(problem, name)
-            assert found.converged, (name, trial)
-            np.testing.assert_allclose(found.velocities, judge.velocities, atol=1e-8)
+            solution = solve(problem, name)
+            assert solution.converged, (name, trial)
+            np.testing.assert_allclose(
+                solution.velocities, reference.velocities, atol=1e-8
+            )
 
 
 def test_polyhedral_friction_approaches_the_cone():
@@ -159,12 +172,14 @@ def test_polyhedral_friction_approaches_the_cone():
     problem = ConstraintProblem(["contact"], np.eye(3), [-1.0, 2.0, 0.7], mu=0.5)
     exact = solve(problem, "enumeration").impulses
     for facets in (4, 8, 32, 128):
-        found = solve(problem, "lemke", facets=facets)
-        assert not found.exact
+        solution = solve(problem, "lemke", facets=facets)
+        assert not solution.exact
         power = (
-            found.impulses[1:] @ found.velocities[1:] / (exact[1:] @ exact[1:]) ** 0.5
+            solution.impulses[1:]
+            @ solution.velocities[1:]
+            / (exact[1:] @ exact[1:]) ** 0.5
         )
-        most = -np.linalg.norm(found.velocities[1:])
+        most = -np.linalg.norm(solution.velocities[1:])
         assert most * (1 + 1e-9) <= power <= most * np.cos(np.pi / facets) * (1 - 1e-9)
 
 
@@ -178,13 +193,15 @@ def test_torsion_and_rolling_stand_in_one_ellipsoid(rows):
         problem = ConstraintProblem(
             [("contact", rows)], J @ J.T, J @ rng.normal(size=rows + 2), mu=mu
         )
-        found = [
+        minima = [
             solve(problem, n) for n in ("admm", "projected_gauss_seidel", "enumeration")
         ]
-        assert all(s.converged and s.exact for s in found)
-        assert max(found[0].residuals[:4]) < 1e-7
-        for other in found[1:]:
-            np.testing.assert_allclose(found[0].velocities, other.velocities, atol=1e-6)
+        assert all(s.converged and s.exact for s in minima)
+        assert max(minima[0].residuals[:4]) < 1e-7
+        for other in minima[1:]:
+            np.testing.assert_allclose(
+                minima[0].velocities, other.velocities, atol=1e-6
+            )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -196,15 +213,15 @@ def test_no_solution_is_no_answer(name):
     against = ConstraintProblem(["bilateral"] * 2, [[1.0, 1], [1, 1]], [-1.0, 1.0])
     squeezed = ConstraintProblem(["unilateral"] * 2, [[1.0, -1], [-1, 1]], [-1.0, -1.0])
     for problem in (stuck, against, squeezed):
-        found = solve(problem, name)
+        solution = solve(problem, name)
         if name == "soft_contact":
-            assert found.converged
-            assert not found.exact  # what yields always gives way
-            assert max(found.residuals[1:3]) > 1e-3
+            assert solution.converged
+            assert not solution.exact  # what yields always gives way
+            assert max(solution.residuals[1:3]) > 1e-3
         else:
-            assert not found.converged, problem
+            assert not solution.converged, problem
             if name not in ("projected_gauss_seidel", "admm_compiled"):
-                assert found.status in ("infeasible", "ray")
+                assert solution.status in ("infeasible", "ray")
 
 
 @pytest.mark.parametrize("kind", ("unilateral", "contact"))
@@ -242,9 +259,9 @@ def test_texts_run_on_every_engine(engine, name):
         1e-3 * np.ones(m),
         np.zeros(m),
     )
-    text = dyn.solver(name)
-    wanted = text.build(layout, engine="plain")
-    program = text.build(layout, engine=engine)
+    solver = dyn.solver(name)
+    wanted = solver.build(layout, engine="plain")
+    program = solver.build(layout, engine=engine)
     batch = program(G, b, *rest)
     assert len(set(batch.iterations)) > 1
     for k in range(5):
@@ -268,11 +285,11 @@ def test_a_function_serves_where_a_matrix_would():
         problem.layout, sweep, problem.b, mu=0.4, diagonal=np.diag(G)
     )
     dense = solve(problem, "projected_gauss_seidel")
-    found = solve(free, "projected_gauss_seidel")
-    assert found.converged
+    solution = solve(free, "projected_gauss_seidel")
+    assert solution.converged
     assert calls
     assert "matrix" not in vars(free)
-    np.testing.assert_allclose(found.velocities, dense.velocities, atol=1e-8)
+    np.testing.assert_allclose(solution.velocities, dense.velocities, atol=1e-8)
     np.testing.assert_allclose(
         solve(free, "admm").velocities, dense.velocities, atol=1e-8
     )
@@ -285,9 +302,9 @@ def test_a_function_serves_where_a_matrix_would():
         hi=mixed.hi,
         diagonal=np.diag(mixed.matrix),
     )
-    found = solve(sweeps, "projected_gauss_seidel")
+    solution = solve(sweeps, "projected_gauss_seidel")
     np.testing.assert_allclose(
-        found.velocities, solve(mixed, "lemke").velocities, atol=1e-7
+        solution.velocities, solve(mixed, "lemke").velocities, atol=1e-7
     )
 
 
@@ -314,13 +331,13 @@ def test_inverse_contact_dynamics():
         soft = ConstraintProblem(
             rigid.layout, rigid.G, rigid.b, mu=rigid.mu, compliance=0.1
         )
-        found = solve(soft, "admm", tolerance=1e-13)
-        back = contact.impulse_of_velocity(soft, found.velocities)
-        np.testing.assert_allclose(back, found.impulses, atol=1e-8)
+        solution = solve(soft, "admm", tolerance=1e-13)
+        back = contact.impulse_of_velocity(soft, solution.velocities)
+        np.testing.assert_allclose(back, solution.impulses, atol=1e-8)
     with pytest.raises(
         dyn.ModelError, match=r"compliance\[0\] of block 0 \(contact\) is zero"
     ):
-        contact.impulse_of_velocity(rigid, found.velocities)
+        contact.impulse_of_velocity(rigid, solution.velocities)
 
 
 def test_sap_projection_by_hand():
@@ -364,17 +381,17 @@ def test_reports():
         ["contact", "unilateral"], np.diag([1.0, 1, 1, 2]), [-1.0, 2, 0, -1], mu=0.5,
         names=("foot", "knee"), ids=(7, "k"),
     )  # fmt: skip
-    found = solve(problem, "admm")
-    np.testing.assert_allclose(found.of("knee"), 0.5, rtol=1e-8)
-    assert set(found.by_id) == {7, "k"}
-    assert found.rank == 4
-    assert found.condition == pytest.approx(2)
-    kinetic = np.sum((found.velocities**2 - problem.b**2) / [1, 1, 1, 2]) / 2
-    assert found.energy_change == pytest.approx(kinetic)
+    solution = solve(problem, "admm")
+    np.testing.assert_allclose(solution.of("knee"), 0.5, rtol=1e-8)
+    assert set(solution.by_id) == {7, "k"}
+    assert solution.rank == 4
+    assert solution.condition == pytest.approx(2)
+    kinetic = np.sum((solution.velocities**2 - problem.b**2) / [1, 1, 1, 2]) / 2
+    assert solution.energy_change == pytest.approx(kinetic)
     with pytest.raises(
         dyn.ModelError, match="no block is called 'hip'; valid: foot, knee"
     ):
-        found.of("hip")
+        solution.of("hip")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -382,9 +399,9 @@ def test_nothing_to_solve(name):
     """A layout without rows has an empty answer, of every solver."""
     if name == "interior_point":
         pytest.importorskip("clarabel", reason="extra qp is not installed")
-    found = solve(ConstraintProblem([], np.zeros((0, 0)), []), name)
-    assert found.impulses.shape == (0,)
-    assert found.converged
+    solution = solve(ConstraintProblem([], np.zeros((0, 0)), []), name)
+    assert solution.impulses.shape == (0,)
+    assert solution.converged
 
 
 ONE = {"layout": ["contact"], "G": np.eye(3), "b": np.zeros(3)}
@@ -426,11 +443,11 @@ def test_given_arrays_are_left_alone():
     G = np.asfortranarray(np.eye(6)[::2, ::2])
     b = np.array([-1, 2, 0])
     b.flags.writeable = False
-    found = solve(ConstraintProblem(["contact"], G, b, mu=1), "admm")
-    assert found.converged
-    assert not found.problem.G.flags.writeable
+    solution = solve(ConstraintProblem(["contact"], G, b, mu=1), "admm")
+    assert solution.converged
+    assert not solution.problem.G.flags.writeable
     G[0, 0] = 5.0
-    assert found.problem.G[0, 0] == 1
+    assert solution.problem.G[0, 0] == 1
 
 
 def test_wrong_solvers_and_options_are_refused(monkeypatch):
@@ -475,16 +492,16 @@ def test_answers_do_not_change(name="admm"):
 def test_rows_that_cannot_move_are_as_soft_as_one():
     """Soft: R = (1 - d) / d times G_ii, or times 1 where G_ii is zero."""
     problem = ConstraintProblem(["unilateral"] * 2, np.diag([0.0, 2.0]), [-1.0, -1.0])
-    found = solve(problem, "soft_contact", impedance=0.5)
-    np.testing.assert_allclose(found.impulses, [1.0, 0.25], rtol=1e-9)
+    solution = solve(problem, "soft_contact", impedance=0.5)
+    np.testing.assert_allclose(solution.impulses, [1.0, 0.25], rtol=1e-9)
 
 
 def test_heavy_rows_are_pivots():
     """Pivoting scales rows by their response: 1e12 kg are stopped, too."""
     problem = ConstraintProblem(["unilateral"], [[1e-12]], [-1.0])
-    found = solve(problem, "principal_pivoting")
-    assert found.converged
-    np.testing.assert_allclose(found.impulses, 1e12)
+    solution = solve(problem, "principal_pivoting")
+    assert solution.converged
+    np.testing.assert_allclose(solution.impulses, 1e12)
 
 
 def test_the_artificial_variable_leaves_first():

@@ -78,9 +78,9 @@ def test_c2_event_driven_to_rest():
     for k in range(208):
         sim.advance(k * 0.02)
         energy.append(sim.qd[0] ** 2 / 2 + G_EARTH * sim.q[0])
-        for told in sim.reports:
-            if told.h == 0:
-                times.append(told.t)
+        for report in sim.reports:
+            if report.h == 0:
+                times.append(report.t)
         speeds.append(sim.qd[0])
     np.testing.assert_allclose(
         times[:3], [0.451523640986, 1.17396146656, 1.75191172702], rtol=1e-8
@@ -98,11 +98,11 @@ def test_c4_pendulum_bounces():
     world = {"stepper": "event_driven", "limit_restitution": 0.5, "contacts": False}
     sim = dyn.ContactSimulator(model, world, period=0.002, q0=[1.2])
     k = 0
-    while not any(told.h == 0 for told in sim.reports):
+    while not any(report.h == 0 for report in sim.reports):
         before = sim.qd.copy()
         sim.advance(k * 0.002)
         k += 1
-    hit = next(told for told in sim.reports if told.h == 0)
+    hit = next(report for report in sim.reports if report.h == 0)
     stop = hit.impulses["lower limit of pivot"][0]
     np.testing.assert_allclose(stop, 2.2673906392, rtol=1e-8)
     np.testing.assert_allclose(stop / 0.32 / 1.5, 4.72373049833, rtol=1e-8)
@@ -284,17 +284,17 @@ def test_rolling_friction_brakes():
 def test_impacts_without_restitution_take_energy(stepper):
     """A box falls on a corner: no step adds kinetic energy through contacts."""
     model = free_box(**_mu(0.5))
-    q = np.array([0, 0, 0.6, 0.2, 0.1, 0.0, 1.0])
+    q = np.array([0, 0, 0.45, 0.2, 0.1, 0.0, 1.0])
     sim = dyn.ContactSimulator(model, {"stepper": stepper, "stabilisation": "none"},
                                period=0.005, q0=model.normalize(q))  # fmt: skip
-    told = []
-    for k in range(62):
+    reports = []
+    for k in range(42):
         sim.advance(k * 0.005)
-        told += sim.reports
-    assert any(sum(c.impulse[0] for c in x.contacts) > 0 for x in told)
-    assert max(x.energy_change for x in told) <= 1e-9
-    assert all(x.converged for x in told)
-    assert max(x.residuals.primal for x in told) < 1e-8
+        reports += sim.reports
+    assert any(sum(c.impulse[0] for c in x.contacts) > 0 for x in reports)
+    assert max(x.energy_change for x in reports) <= 1e-9
+    assert all(x.converged for x in reports)
+    assert max(x.residuals.primal for x in reports) < 1e-8
 
 
 def test_two_boxes_stand_on_each_other():
@@ -322,11 +322,11 @@ def test_momentum_is_that_of_the_forces():
     momentum = dyn.solver("momentum").build(model)
     before = momentum(sim.q, sim.qd)[0]
     sim.advance(0.0)
-    told, after = sim.report, momentum(q, sim.qd)[0]
-    force = told.total_force + [0, 0, -2.0 * G_EARTH]
+    report, after = sim.report, momentum(q, sim.qd)[0]
+    force = report.total_force + [0, 0, -2.0 * G_EARTH]
     np.testing.assert_allclose((after - before)[3:] / 1e-3, force, atol=1e-6)
-    assert told.kinetic_change < 0
-    assert told.energy_change < 0
+    assert report.kinetic_change < 0
+    assert report.energy_change < 0
 
 
 def test_base_reaction_is_the_weight():
@@ -381,10 +381,10 @@ def test_gaps_change_as_rows_say(kind):
     for k, unit in enumerate(np.eye(model.nv)):
         gaps = []
         for sign in (1, -1):
-            at = contact_model.state(
+            contact_state = contact_model.state(
                 model.integrate(q, sign * d * unit), np.zeros(model.nv)
             )
-            gaps.append({c.id: c.gap for c in at.constraints})
+            gaps.append({c.id: c.gap for c in contact_state.constraints})
         for c in state.constraints:
             slope = (gaps[0][c.id] - gaps[1][c.id]) / (2 * d)
             np.testing.assert_allclose(slope, c.J[0, k], atol=1e-7)
@@ -440,12 +440,12 @@ def test_all_blocks_in_one_problem(solver):
     for _ in range(3):
         free = state.free(rng.normal(size=4), 0.01) + 0.3 * rng.normal(size=4)
         problem = state.problem(free, 0.01)
-        found = dyn.contact.solve(problem, solver)
+        solution = dyn.contact.solve(problem, solver)
         wanted = dyn.contact.solve(problem, "enumeration")
-        assert found.converged
+        assert solution.converged
         assert wanted.converged
         np.testing.assert_allclose(
-            state.moved(free, found.impulses),
+            state.moved(free, solution.impulses),
             state.moved(free, wanted.impulses),
             atol=1e-6,
         )
@@ -530,6 +530,20 @@ def test_bad_solutions_are_counted_and_stop():
         ({"half_spaces": [{"normal": [0, 0, 0]}]}, "is zero"),
         ({"gears": [{"joints": ["a"]}]}, "a list of 2 names"),
         ({"limits": 1}, "limits is 1; valid: true or false"),
+        (
+            {"half_spaces": [{}, {"point": [0, 0, 1]}]},
+            "two half_spaces are called 'ground'",
+        ),
+        (
+            {"stiffness": 2e5},
+            "stiffness changes nothing with the stabilisation baumgarte; valid: erp_cfm",
+        ),
+        ({"damping": 10.0, "stabilisation": "none"}, "damping changes nothing"),
+        ({"erp": 0.3, "stabilisation": "erp_cfm"}, "valid: baumgarte or split_impulse"),
+        (
+            {"max_impacts": 5},
+            "nothing with the stepper stewart_trinkle; valid: event_driven",
+        ),
     ],
 )
 def test_bad_worlds_are_refused(data, message):
@@ -628,8 +642,8 @@ def test_a_misspelt_option_of_the_contact_solver_is_refused(solver):
         ({"toleranc": 1e-3}, "toleranc"),
         ({"facets": 4}, "facets"),
     ):
-        with pytest.raises(dyn.UnsupportedError, match=f"unknown option {message}"):
+        with pytest.raises(dyn.UnsupportedError, match=f"option .*{message}"):
             step.build(model, contact_solver=solver, solver_options=options)(*state)
     loose = {"max_iterations": 1}
-    found = step.build(model, contact_solver=solver, solver_options=loose)(*state)
-    assert found.iterations <= 1
+    result = step.build(model, contact_solver=solver, solver_options=loose)(*state)
+    assert result.iterations <= 1

@@ -316,13 +316,13 @@ def test_what_is_no_file_is_not_waited_for(folder):
     cache.store("key", {}, b"code")
     (folder / "key.obj").unlink()
     os.mkfifo(folder / "key.obj")
-    found = ["nothing yet"]
+    entries = ["nothing yet"]
     reader = threading.Thread(
-        target=lambda: found.append(cache.load("key")), daemon=True
+        target=lambda: entries.append(cache.load("key")), daemon=True
     )
     reader.start()
     reader.join(30)
-    assert found[-1] is None
+    assert entries[-1] is None
     cache.store("key", {}, b"code")
     assert cache.load("key") == ({}, b"code")
 
@@ -546,12 +546,33 @@ def test_long_builds_report_themselves(monkeypatch):
         reports.append(message)
         go_on.set()
 
-    with compiler.progress("compiling rnea for arm", report):
+    with compiler.progress("compiling rnea for arm", report) as expect:
+        expect(500_000)
         assert go_on.wait(30)
-    assert reports[0].startswith("\rcompiling rnea for arm ... ")
-    assert reports[-1].endswith(" s\n")
+    assert re.fullmatch(r"\rcompiling rnea for arm ... \d+ of about 5\d s", reports[0])
+    assert re.search(r"\d s +\n$", reports[-1])
     reports.clear()
     monkeypatch.setattr(compiler, "_PATIENCE", 60.0)
     with compiler.progress("compiling", report):
         pass
     assert not reports
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_only_a_terminal_shows_long_builds(monkeypatch, terminal):
+    """In a log, where each report would be a line more, there is none."""
+    said, go_on = [], threading.Event()
+
+    class Stream:
+        def isatty(self):
+            return terminal
+
+        def write(self, message):
+            said.append(message)
+            go_on.set()
+
+    monkeypatch.setattr(compiler, "_PATIENCE", 0.01)
+    monkeypatch.setattr("sys.stderr", Stream())
+    with compiler.progress("compiling rnea for arm"):
+        go_on.wait(30 if terminal else 0.05)
+    assert bool(said) == terminal

@@ -38,6 +38,7 @@ NOT_TRACED = {
     "dyn_core.solving.registry": "finds solvers; what they compute is in the pickle",
     "dyn_core.solving.numpy_solver": "never traced",
     "dyn_core.solving.operation_counts": "counts, after the build",
+    "dyn_core.solving.shipped_names": "names for type checkers",
     "dyn_core.identification": "fits models; algorithms get the Model that results",
     "dyn_core.simulation": "calls Programs",
     "dyn_core.robots": "data",
@@ -60,14 +61,14 @@ FILES = {
 
 def _imports(module):
     """Return the modules that one imports, also inside functions."""
-    found = set()
+    modules = set()
     for node in ast.walk(ast.parse(FILES[module].read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            modules |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             inside = {f"{node.module}.{alias.name}" for alias in node.names}
-            found |= inside & FILES.keys() or {node.module}
-    return found & FILES.keys()
+            modules |= inside & FILES.keys() or {node.module}
+    return modules & FILES.keys()
 
 
 def _covered(module, names):

@@ -13,7 +13,10 @@ from dyn_core.numbers import scalar
 from dyn_core.testing.random_programs import newton_root, random_algorithm
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize(
+    "seed",
+    [*range(50), *(pytest.param(k, marks=pytest.mark.full) for k in range(50, 150))],
+)
 def test_rewriting_and_every_runner_keep_the_meaning(seed):
     """Graphs as written, rewritten and pruned, on floats, columns and as source, agree."""
     function = random_algorithm(seed, everything=True)

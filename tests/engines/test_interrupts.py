@@ -92,10 +92,14 @@ print(before, np.isnan(out).sum(), flush=True)
 """
 
 
+# A run in the background of a shell, whose children inherit it, ignores the signal.
+LISTENING = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+
+
 def _interrupted(code, first):
     """Run code, press Ctrl-C when its first line comes; return process and next line."""
     process = subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", LISTENING + code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )  # fmt: skip
     assert process.stdout.readline() == first
     os.kill(process.pid, signal.SIGINT)
@@ -177,6 +181,7 @@ def test_without_threads_everything_is_done_here(no_threads, tmp_path, monkeypat
     monkeypatch.setenv("DYN_CACHE_DIR", str(tmp_path / "kernels"))
     monkeypatch.setattr("dyn_core.engines.native_program._SPREAD", 0.0)
     monkeypatch.setattr("dyn_core.engines.native_program.WORKERS", Workers())
+    monkeypatch.setattr(compiler, "_terminal", lambda: print)  # progress is watched
     kernel.forget()
     program = dyn.solver("gravity").build(chain(3), engine="native", threads=2)
     q = np.random.default_rng(0).normal(size=(64, 3))

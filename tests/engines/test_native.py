@@ -28,6 +28,14 @@ from dyn_core.testing.random_programs import (
 pytestmark = pytest.mark.skipif(bool(compiler.missing()), reason=compiler.missing())
 
 
+def blocks(count):
+    """Return the numbers of blocks of random Graphs: one in four without --full."""
+    return [
+        k if k % 4 == 0 else pytest.param(k, marks=pytest.mark.full)
+        for k in range(count)
+    ]
+
+
 def of_graph(graph):
     """Return a Program of a Graph made by hand."""
     count = len(graph.outputs)
@@ -37,7 +45,7 @@ def of_graph(graph):
     return program
 
 
-@pytest.mark.parametrize("block", range(40))
+@pytest.mark.parametrize("block", blocks(40))
 def test_each_operation_of_random_graphs(block):
     """Every value of 25 random algorithms follows from its operands; scalar = each lane."""
     seeds = range(25 * block, 25 * block + 25)
@@ -54,9 +62,9 @@ def test_each_operation_of_random_graphs(block):
     program = of_graph(graph)
     rows = random_rows(block, 24)
     batch = program(rows)
-    for row, given in zip(rows, batch, strict=True):
-        np.testing.assert_array_equal(program(row), given)
-    values = {k: batch[:, at] for at, k in enumerate(wanted_nodes)}
+    for row, outputs in zip(rows, batch, strict=True):
+        np.testing.assert_array_equal(program(row), outputs)
+    values = {k: batch[:, column] for column, k in enumerate(wanted_nodes)}
     for k, node in enumerate(graph.nodes):
         if node.op == "const":
             values[k] = np.full(len(rows), float(node.data))
@@ -75,7 +83,7 @@ def test_each_operation_of_random_graphs(block):
         assert error.max() <= (0 if exact else 4), (op, k, error.max())
 
 
-@pytest.mark.parametrize("block", range(20))
+@pytest.mark.parametrize("block", blocks(20))
 def test_multiply_adds_round_once(block):
     """Algebra without exception gives the bits that the Schedule's steps have."""
     seeds = range(50 * block, 50 * block + 50)
@@ -88,10 +96,10 @@ def test_multiply_adds_round_once(block):
     program = of_graph(graph)
     rows = random_rows(1000 + block, 19)
     batch = program(rows)
-    for row, given in zip(rows, batch, strict=True):
-        np.testing.assert_array_equal(program(row), given)
+    for row, outputs in zip(rows, batch, strict=True):
+        np.testing.assert_array_equal(program(row), outputs)
         wanted = np.array(_by_steps(graph, row.tolist()), float)
-        assert ulps(given, wanted).max() == 0
+        assert ulps(outputs, wanted).max() == 0
 
 
 def _by_steps(graph, inputs):
@@ -135,10 +143,10 @@ def test_loops_stop_lane_by_lane(rows):
     program = flat_program(newton_root, 1, 2, engine="native")
     x = np.logspace(-3, 8, rows)
     got = program(x[:, None])
-    for value, given in zip(x, got, strict=True):
-        np.testing.assert_array_equal(program([value]), given)
+    for value, output in zip(x, got, strict=True):
+        np.testing.assert_array_equal(program([value]), output)
         wanted = program.graph.run([float(value)])[0]
-        np.testing.assert_allclose(given, wanted, rtol=1e-14)
+        np.testing.assert_allclose(output, wanted, rtol=1e-14)
     if rows > 7:
         assert len(set(got[:, 1])) > 3
 
@@ -169,8 +177,8 @@ def test_loops_nest_capture_and_feed():
     got = program(rows)
     wanted = np.array([program.graph.run(row.tolist())[0] for row in rows])
     np.testing.assert_allclose(got, wanted, rtol=1e-13, atol=1e-13)
-    for row, given in zip(rows, got, strict=True):
-        np.testing.assert_array_equal(program(row), given)
+    for row, outputs in zip(rows, got, strict=True):
+        np.testing.assert_array_equal(program(row), outputs)
     with pytest.raises(dyn.InfeasibleError, match="sum"):
         program([1.0, 2.0, 1e7])
     rows[4, 2] = 1e7
@@ -249,12 +257,12 @@ def test_lesser_machines_are_served(cpu, width, fused, shipped, monkeypatch):
         graph = dyn.solver(name).build(model, engine="graph")
         q = np.array([model.random(rng) for _ in range(21)])
         inputs = [q, *rng.normal(size=(2, 21, model.nv))][: len(program.inputs)]
-        given, wanted = program(*inputs), graph(*inputs)
+        outputs, wanted = program(*inputs), graph(*inputs)
         scale = np.abs(wanted).max()
-        np.testing.assert_allclose(given, wanted, rtol=0, atol=1e-11 * scale)
+        np.testing.assert_allclose(outputs, wanted, rtol=0, atol=1e-11 * scale)
         for row in range(21):
             np.testing.assert_array_equal(
-                program(*[x[row] for x in inputs]), given[row]
+                program(*[x[row] for x in inputs]), outputs[row]
             )
 
 
@@ -282,9 +290,9 @@ def test_blocks_are_batches(shipped):
 def test_long_chains(full):
     """Chains up to 1000 joints compile, and forward dynamics undoes inverse.
 
-    40 joints without --full.
+    25 joints without --full.
     """
-    n = 1000 if full else 40
+    n = 1000 if full else 25
     model = chain(n)
     rng = np.random.default_rng(4)
     q, qd, qdd = rng.uniform(-0.5, 0.5, (3, n))

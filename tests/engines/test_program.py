@@ -30,18 +30,18 @@ def test_lists_ints_and_float32_are_converted(arm, engine):
     zeros = np.zeros(7)
     wanted = rnea(zeros, zeros, zeros)
     assert wanted.shape == (7,)
-    for given in (
+    for argument in (
         [0] * 7,
         np.zeros(7, int),
         np.zeros(7, np.float32),
         np.zeros(14)[::2],
     ):
-        np.testing.assert_array_equal(rnea(given, given, given), wanted)
+        np.testing.assert_array_equal(rnea(argument, argument, argument), wanted)
 
 
 @ENGINE
 @pytest.mark.parametrize(
-    ("bad", "words"),
+    ("bad", "message"),
     [
         (np.zeros(6), r"q: wanted shape \(7,\) or \(batch, 7\), got shape \(6,\)"),
         (np.zeros((2, 3, 7)), "q: wanted"),
@@ -50,10 +50,10 @@ def test_lists_ints_and_float32_are_converted(arm, engine):
         (3.0, "q: wanted"),
     ],
 )
-def test_wrong_inputs_are_named(arm, engine, bad, words):
+def test_wrong_inputs_are_named(arm, engine, bad, message):
     """A ShapeError says which input, what was wanted and what came."""
     rnea = dyn.solver("rnea").build(arm, engine=engine)
-    with pytest.raises(dyn.ShapeError, match=words):
+    with pytest.raises(dyn.ShapeError, match=message):
         rnea(bad, np.zeros(7), np.zeros(7))
 
 
@@ -269,10 +269,10 @@ def test_a_slot_takes_a_solver_that_is_no_text(shipped, engine):
     Q, Qd, Tau = rng.normal(size=(3, 4, model.nv))
     rk4 = dyn.solver("rk4")
     foreign = rk4.build(model, forward_dynamics=_ByNumpy(), **choices)
-    own = rk4.build(model, forward_dynamics="aba", **choices)
-    for a, b in zip(foreign(Q, Qd, Tau, 1e-3), own(Q, Qd, Tau, 1e-3), strict=True):
+    by_name = rk4.build(model, forward_dynamics="aba", **choices)
+    for a, b in zip(foreign(Q, Qd, Tau, 1e-3), by_name(Q, Qd, Tau, 1e-3), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-10)
-    for a, b in zip(foreign(Q[0], Qd[0], Tau[0], 1e-3), own(Q[0], Qd[0], Tau[0], 1e-3),
+    for a, b in zip(foreign(Q[0], Qd[0], Tau[0], 1e-3), by_name(Q[0], Qd[0], Tau[0], 1e-3),
                     strict=True):  # fmt: skip
         np.testing.assert_allclose(a, b, rtol=1e-10)
 
@@ -345,9 +345,9 @@ def test_numbers_give_the_same_bits_counted_or_not(shipped):
 def test_matrices_come_dense_packed_or_sparse(shipped, engine, robot, full):
     """Each form holds what the dense one does; what sparse leaves out is zero.
 
-    Large robots on one engine each, all with --full: 12 Programs take long to make.
+    One large robot on one engine, all with --full: 12 Programs take long to make.
     """
-    once = {"quadruped": "plain", "every_joint": "graph"}
+    once = {"quadruped": "none of them", "every_joint": "graph"}
     if once.get(robot, engine) != engine and not full:
         pytest.skip("takes long: with --full")
     model = shipped[robot]
@@ -365,29 +365,57 @@ def test_matrices_come_dense_packed_or_sparse(shipped, engine, robot, full):
         for form in ("packed", "sparse"):
             program = solver.build(model, engine=engine, matrices=form)
             assert "dense" not in [p.name for p in program.inputs]
-            for port, given in zip(
+            for port, output in zip(
                 program.outputs, _tuple(program(*args)), strict=True
             ):
-                assert given.shape == port.shape
-                again, wanted = program.dense(port.name, given), whole[port.name]
+                assert output.shape == port.shape
+                again, wanted = program.dense(port.name, output), whole[port.name]
                 scale = np.abs(wanted).max()
                 np.testing.assert_allclose(again, wanted, rtol=0, atol=1e-13 * scale)
                 if port.places:
                     zero = program.dense(port.name, np.ones(port.shape)) == 0
                     assert not wanted[zero].any()
             rows = [np.stack([x, x]) for x in args]
-            for port, given in zip(
+            for port, output in zip(
                 program.outputs, _tuple(program(*rows)), strict=True
             ):
-                again = program.dense(port.name, given[1])
-                np.testing.assert_array_equal(program.dense(port.name, given)[1], again)
+                again = program.dense(port.name, output[1])
+                np.testing.assert_array_equal(
+                    program.dense(port.name, output)[1], again
+                )
                 np.testing.assert_allclose(
                     again, whole[port.name], rtol=1e-9, atol=1e-9
                 )
 
 
-def _tuple(given):
-    return given if isinstance(given, tuple) else (given,)
+@pytest.mark.parametrize("name", [
+    "forward_kinematics", "jacobian", "frame_velocity", "frame_bias_acceleration",
+    "body_motion", "body_jacobians", "regressor", "energy_regressor",
+])  # fmt: skip
+def test_parameters_that_no_answer_depends_on_are_refused(name, shipped):
+    """Inertia changes nothing in kinematics; what is refused is truly not used."""
+    model, solver = shipped["two_link"], dyn.solver(name)
+    options = {"engine": "graph"}
+    if name in ("jacobian", "frame_velocity", "frame_bias_acceleration"):
+        options["frame"] = "link2"
+    assert solver.signature.ignores
+    for what in solver.signature.ignores:
+        path = what if what in ("gravity", "armature") else f"link2.{what}"
+        with pytest.raises(dyn.UnsupportedError, match=f"{path} changes nothing in"):
+            solver.build(model, inputs=[path], **options)
+        changed = model.with_values(
+            {path: [2.0 * x + 1 for x in model.parameter(path)]}
+        )
+        programs = [solver.build(robot, **options) for robot in (model, changed)]
+        state = [np.full(port.shape, 0.3) for port in programs[0].inputs]
+        a, b = (_tuple(program(*state)) for program in programs)
+        for x, y in zip(a, b, strict=True):
+            np.testing.assert_array_equal(x, y)
+    solver.build(model, inputs=["joint2.origin"], **options)
+
+
+def _tuple(value):
+    return value if isinstance(value, tuple) else (value,)
 
 
 def test_sparse_matrices_are_as_large_as_the_tree_asks(shipped):

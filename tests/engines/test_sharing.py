@@ -3,10 +3,12 @@
 import multiprocessing
 import os
 import pickle
+import re
 import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -35,8 +37,8 @@ def test_eight_threads_give_the_serial_bits(build, arm):
 
     serial = [work(job) for job in jobs]
     with ThreadPoolExecutor(8) as pool:
-        for wanted, given in zip(serial, pool.map(work, jobs * 3), strict=False):
-            np.testing.assert_array_equal(given, wanted)
+        for wanted, result in zip(serial, pool.map(work, jobs * 3), strict=False):
+            np.testing.assert_array_equal(result, wanted)
 
 
 def test_work_that_takes_long_lets_others_run(arm):
@@ -72,9 +74,14 @@ def test_programs_pickle_and_live_on(build, arm):
     np.testing.assert_array_equal(H, kept)
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize(
+    "method", ["fork", "spawn", pytest.param("forkserver", marks=pytest.mark.full)]
+)
 def test_environments_in_other_processes(arm, method):
-    """Like a vector of environments: processes step their own copies of a Program."""
+    """Like a vector of environments: processes step their own copies of a Program.
+
+    The third way, which starts like spawn and goes on like fork, with --full.
+    """
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"no {method} here")
     program = dyn.solver("semi_implicit_euler").build(arm, engine="native", threads=2)
@@ -82,12 +89,12 @@ def test_environments_in_other_processes(arm, method):
     program(*large)  # worker threads run in this process
     states = _inputs(12, seed=9)
     wanted = program(*states, 1e-3)
-    with multiprocessing.get_context(method).Pool(3) as pool:
+    with multiprocessing.get_context(method).Pool(2) as pool:
         jobs = [(*[x[k] for x in states], 1e-3) for k in range(12)]
-        for k, given in enumerate(pool.starmap(program, jobs)):
-            np.testing.assert_array_equal(given.q_next, wanted.q_next[k])
-        given = pool.apply_async(program, large).get(60)
-    np.testing.assert_array_equal(given.q_next, program(*large).q_next)
+        for k, result in enumerate(pool.starmap(program, jobs)):
+            np.testing.assert_array_equal(result.q_next, wanted.q_next[k])
+        result = pool.apply_async(program, large).get(60)
+    np.testing.assert_array_equal(result.q_next, program(*large).q_next)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
@@ -147,21 +154,48 @@ def test_wrong_settings_are_refused(arm, monkeypatch):
         dyn.solver("rnea").build(arm, threads=0)
 
 
+@pytest.mark.parametrize("name", ["DYN_THREADS", "DYN_CACHE_LIMIT", "DYN_NATIVE"])
+def test_bad_variables_are_refused_by_the_first_build(name, monkeypatch):
+    """Not only where they act: by a batch of many rows, or a full folder."""
+    monkeypatch.setenv(name, "-3")
+    with pytest.raises(dyn.SettingError, match=f"{name} must be .*got '-3'"):
+        compiler.missing.__wrapped__()
+
+
+def test_a_misspelt_variable_is_named(monkeypatch):
+    """Once, with the nearest; every variable that the code reads is known."""
+    read = {
+        name
+        for path in Path(dyn.__file__).parent.rglob("*.py")
+        for name in re.findall(r'"(DYN_[A-Z_]+)"', path.read_text(encoding="utf-8"))
+    }
+    assert read == {*compiler.VARIABLES}
+    for name in read:
+        monkeypatch.setenv(name, "")
+    monkeypatch.setenv("DYN_NATVE", "off")
+    compiler._warn_of_unknown_variables.cache_clear()
+    message = "no environment variable is called 'DYN_NATVE'; did you mean 'DYN_NATIVE'"
+    with pytest.warns(RuntimeWarning, match=message) as caught:
+        compiler._warn_of_unknown_variables()
+        compiler._warn_of_unknown_variables()
+    assert len(caught) == 1
+
+
 def test_small_stacks_are_enough(build, shipped):
     """A thread of 64 KiB stack runs the largest shipped kernels."""
     model = shipped["quadruped"]
     program = build("rnea", model)
     rng = np.random.default_rng(0)
     q, v = model.random(rng), rng.normal(size=model.nv)
-    wanted, found = program(q, v, v), []
+    wanted, results = program(q, v, v), []
     before = threading.stack_size(64 * 1024)
     try:
-        thread = threading.Thread(target=lambda: found.append(program(q, v, v)))
+        thread = threading.Thread(target=lambda: results.append(program(q, v, v)))
         thread.start()
         thread.join()
     finally:
         threading.stack_size(before)
-    np.testing.assert_array_equal(found[0], wanted)
+    np.testing.assert_array_equal(results[0], wanted)
 
 
 def test_a_quick_form_serves_until_the_kernel_comes(arm):
@@ -198,7 +232,7 @@ except dyn.UnsupportedError as error:
 
 
 @pytest.mark.parametrize(
-    ("before", "words"),
+    ("before", "message"),
     [
         ("import os; os.environ['DYN_NATIVE'] = 'off'", "DYN_NATIVE is off"),
         ("sys.modules['llvmlite'] = None", "llvmlite cannot be loaded"),
@@ -212,7 +246,7 @@ except dyn.UnsupportedError as error:
         ),
     ],
 )
-def test_without_llvm_other_engines_serve(before, words):
+def test_without_llvm_other_engines_serve(before, message):
     """One warning that says why, then engine graph; asking for native is refused."""
     script = _SCRIPT.format(before=before)
     done = subprocess.run(
@@ -221,7 +255,7 @@ def test_without_llvm_other_engines_serve(before, words):
     assert done.returncode == 0, done.stderr
     first, equal, refused = done.stdout.splitlines()
     assert first.startswith("graph 1 Programs run on engine 'graph'")
-    assert words in first and words in refused
+    assert message in first and message in refused
     assert equal == "True"
 
 

@@ -43,6 +43,14 @@ def test_repaired_positions_pass():
     np.testing.assert_allclose(program(model.normalize(3 * q)), program(q))
 
 
+def test_no_scaling_makes_zero_a_rotation():
+    """One position or a row of a batch: refused, with the joint."""
+    model, q = _ball()
+    for bad in (0.0 * q, np.stack([q, 0.0 * q])):
+        with pytest.raises(dyn.NonFiniteError, match="of joint j1 is zero"):
+            model.normalize(bad)
+
+
 def test_silent_builds_stay_as_they_are():
     """finite=False computes with what it gets; its Graph requires nothing."""
     model, q = _ball()

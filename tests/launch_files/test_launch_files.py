@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ros_nodes.graphs import GRAPHS, ros_arguments
+from ros_nodes._runtime import LIFELINE
+from ros_nodes.graphs import COMMON, GRAPHS, ros_arguments
+from ros_nodes.parameter_files import sections
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "launch").glob("*.launch.py"))
@@ -34,10 +36,13 @@ def test_graphs_name_what_exists(name):
     """Executables have scripts and modules, parameter files have a section each."""
     graph = GRAPHS[name]
     data = yaml.safe_load(graph.params_file.read_text(encoding="utf-8"))
+    names = [entry.executable for entry in graph.nodes]
+    assert all("ros__parameters" in section for section in data.values())
     for entry in graph.nodes:
         assert (ROOT / "scripts" / entry.executable).is_file()
         assert importlib.util.find_spec(entry.module) is not None
-        assert "ros__parameters" in data[entry.executable]
+        assert sections(data, entry.executable)
+    assert len(set(names)) == len(names)
     assert graph.description
 
 
@@ -72,6 +77,13 @@ def test_files_load_in_ros_launch(path):
         result = action.visit(context)
         if isinstance(action, OpaqueFunction):
             nodes = result
-    wanted = GRAPHS[path.name.removesuffix(".launch.py")].nodes
-    assert len(nodes) == len(wanted)
+    graph = GRAPHS[path.name.removesuffix(".launch.py")]
+    assert len(nodes) == len(graph.nodes)
     assert all(isinstance(node, Node) for node in nodes)
+    for node in nodes:  # each ends with launch, also where that is killed
+        environment = {
+            name[0].text: value[0].text for name, value in node.additional_env
+        }
+        assert environment == {LIFELINE: "1"}
+    names = {action.name for action in description.entities if hasattr(action, "name")}
+    assert {*COMMON, *graph.arguments, "params"} <= names

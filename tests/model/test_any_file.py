@@ -123,8 +123,8 @@ def test_what_is_no_number_is_never_read_as_one(place, value):
     tree = copy.deepcopy(TREES[name])
     element = list(tree.iter())[k]
     assume(element.tag != "limit" or value not in INFINITE)
-    words = element.get(key).split()
-    element.set(key, " ".join([*words[:-1], value]) if len(words) > 1 else value)
+    fields = element.get(key).split()
+    element.set(key, " ".join([*fields[:-1], value]) if len(fields) > 1 else value)
     with pytest.raises(dyn.ModelError) as caught:
         dyn.load_urdf(ET.tostring(tree, encoding="unicode"), check="warn")
     assert len(str(caught.value)) > 10
@@ -208,16 +208,19 @@ WORLD = {
     "half_spaces": [{"name": "floor", "point": [0, 0, 0], "normal": [0, 0, 1],
                      "material": {"mu": 0.8, "restitution": 0.1}}],
     "margin": 0.02, "packages": {"a": "b"}, "solver": "admm", "erp": 0.2,
-    "solver_options": {"iterations": 9, "tolerance": 1e-9}, "stepper": "moreau_jean",
+    "solver_options": {"max_iterations": 9, "tolerance": 1e-9}, "stepper": "event_driven",
     "stabilisation": "none", "impacts": "sequential", "contacts": True,
     "gears": [{"joints": ["a", "b"], "ratio": 2.0, "offset": 0.0}, ["a", "b", 1, 0]],
     "max_impacts": 9,
 }  # fmt: skip
 SIDECAR_FILE = {
     "joints": {"joint1": {"type": "product", "damping": 0.1, "passive": False,
+                          "friction": [0.2, 0.1],
                           "factors": [{"type": "revolute", "axis": [0, 0, 1]}],
                           "plug": {"xyz": [0, 0, 0.1], "rpy": [0, 0, 0]}}},
     "springs": {"joint1": {"stiffness": 50.0, "rest": 0.1}},
+    "point_springs": [{"name": "s", "a": "link1", "b": "link2", "at_a": [0, 0, 0.1],
+                       "at_b": [1, 0, 0], "stiffness": 9.0, "rest_length": 0.1}],
     "armature": {"joint1": 0.02}, "rotors": {"joint2": {"inertia": 2e-5, "ratio": 9}},
     "gears": [{"joints": ["joint1", "joint2"], "ratio": -3.0, "offset": 0.0}],
     "loops": [{"name": "D", "kind": "pin", "b": "link2", "a": "link1",
@@ -303,7 +306,7 @@ def _first(entries, **changes):
 
 
 @pytest.mark.parametrize(
-    ("extras", "words"),
+    ("extras", "message"),
     [
         ({"loops": _first(LOOPS, at_a={"xyz": ["a", "b", "c"]})}, "at_a: xyz.0. is 'a'"),
         ({"loops": _first(LOOPS, at_a={"xyz": 3})}, "xyz is 3; valid: a list of 3"),
@@ -331,8 +334,8 @@ def _first(entries, **changes):
         ("a\0b", "cannot read the sidecar"),
     ],
 )  # fmt: skip
-def test_files_of_others_do_no_harm(extras, words):
+def test_files_of_others_do_no_harm(extras, message):
     """What once raised a foreign exception, hung or filled the screen."""
-    with pytest.raises(dyn.ModelError, match=words) as caught:
+    with pytest.raises(dyn.ModelError, match=message) as caught:
         _two_link(extras)
     assert len(str(caught.value)) < 400

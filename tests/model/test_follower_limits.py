@@ -50,8 +50,8 @@ BOUNDED = {
 @pytest.mark.parametrize("case", BOUNDED)
 def test_limits_of_followers_bound_their_leader(case):
     """The leader's range is what leaves every follower within its own."""
-    own, followers, wanted = BOUNDED[case]
-    model = dyn.load_urdf(_robot(own, *followers))
+    leader, followers, wanted = BOUNDED[case]
+    model = dyn.load_urdf(_robot(leader, *followers))
     assert _range(model) == pytest.approx(wanted, abs=1e-15)
     assert model.warnings == ()
     for q in np.linspace(*_range(model), 5):
@@ -74,20 +74,20 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_a_leader_without_a_range_keeps_its_own(case, check):
     """It loads, says whose limits are left out, and moves."""
-    own, follower = REFUSED[case]
-    model = dyn.load_urdf(_robot(own, follower), check=check)
-    assert _range(model) == own
+    leader, follower = REFUSED[case]
+    model = dyn.load_urdf(_robot(leader, follower), check=check)
+    assert _range(model) == leader
     (warning,) = model.warnings
     (low, high), _, _ = follower
-    for words in (
+    for phrase in (
         "'leader'",
         "'f0'",
-        f"[{own[0]:g}, {own[1]:g}]",
+        f"[{leader[0]:g}, {leader[1]:g}]",
         f"[{low:g}, {high:g}]",
     ):
-        assert words in warning
+        assert phrase in warning
     drawn = [model.random(np.random.default_rng(k))[0] for k in range(20)]
-    assert own[0] <= min(drawn) < max(drawn) <= own[1]
+    assert leader[0] <= min(drawn) < max(drawn) <= leader[1]
     assert np.isfinite(dyn.solver("aba").build(model)([0.1], [0.0], [1.0])).all()
 
 
@@ -108,23 +108,23 @@ def test_followers_that_only_together_leave_no_range():
         model = dyn.load_urdf(_robot((0.0, 1.0), *followers))
         assert _range(model) == (0.0, 1.0)
         (warning,) = model.warnings
-        for words in ("'leader'", "'f0'", "'f1'", "[0, 1]", "[0, 0.4]", "[0.6, 1]"):
-            assert words in warning
+        for phrase in ("'leader'", "'f0'", "'f1'", "[0, 1]", "[0, 0.4]", "[0.6, 1]"):
+            assert phrase in warning
 
 
 def test_any_limits_leave_a_range():
     """Random leaders and followers: never empty, never reversed, a point only its own."""
     rng = np.random.default_rng(3)
     for _ in range(60):
-        own = sorted(rng.normal(size=2).round(2).tolist())
+        leader_range = sorted(rng.normal(size=2).round(2).tolist())
         followers = [
             (sorted(rng.normal(size=2).round(2).tolist()), *rng.normal(size=2).round(1).tolist())
             for _ in range(int(rng.integers(1, 4)))
         ]  # fmt: skip
-        model = dyn.load_urdf(_robot(own, *followers))
+        model = dyn.load_urdf(_robot(leader_range, *followers))
         low, high = _range(model)
-        assert own[0] <= low <= high <= own[1]
-        assert low < high or own[0] == own[1]
+        assert leader_range[0] <= low <= high <= leader_range[1]
+        assert low < high or leader_range[0] == leader_range[1]
 
 
 def test_a_leader_that_keeps_its_range_moves_in_a_simulation():
@@ -157,8 +157,8 @@ def test_the_pr2_loads():
     said = [w for w in model.warnings if "follower" in w]
     for side, warning in zip("rl", sorted(said, reverse=True), strict=True):
         leader = f"{side}_gripper_l_finger_joint"
-        at = model.v_slice(leader)
-        assert (model.lower[at], model.upper[at]) == (0.0, 0.548)
+        index = model.v_slice(leader)
+        assert (model.lower[index], model.upper[index]) == (0.0, 0.548)
         assert leader in warning
         assert f"{side}_gripper_r_parallel_root_joint" in warning
     assert math.isfinite(model.mass)

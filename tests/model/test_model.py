@@ -43,11 +43,11 @@ def test_repr_says_what_robot_it_is(shipped, name):
     assert len(lines) == 5
     assert max(map(len, lines)) < 89
     assert lines[0] == f"Model '{model.name}'"
-    for words in (f"{len(model.joint_names)} independent", f"nq={model.nq}, nv={model.nv}",
+    for phrase in (f"{len(model.joint_names)} independent", f"nq={model.nq}, nv={model.nv}",
                   f"bodies: {model.nb}", f"mass {model.mass:.6g} kg",
                   f"{len(model.frames)} frames", f"root: link '{model.frame_names[0]}'",
                   "loops: 0", f"warnings: {len(model.warnings)}"):  # fmt: skip
-        assert words in repr(model), words
+        assert phrase in repr(model), phrase
 
 
 def test_repr_of_a_robot_with_symbols(shipped):
@@ -109,10 +109,10 @@ def test_neutral_and_normalize(tree):
     """Neutral has unit quaternions; normalize mends scaled ones only."""
     q = tree.neutral()
     np.testing.assert_array_equal(tree.normalize(q), q)
-    at = tree.q_slice(next(n for n in tree.joint_names
+    part = tree.q_slice(next(n for n in tree.joint_names
                            if tree.joint_kind(n) == "spherical"))  # fmt: skip
     scaled = q.copy()
-    scaled[at] *= 3
+    scaled[part] *= 3
     np.testing.assert_allclose(tree.normalize(scaled), q, atol=1e-15)
 
 
@@ -270,12 +270,12 @@ def test_sidecar(tmp_path):
     assert model.flat("armature")[0] == pytest.approx(0.25 + 0.25)
     assert str(beside) in model.build.description.sources
     assert dyn.load_urdf(path, sidecar=False).flat("armature")[0] == 0
-    given = dyn.load_urdf(path, extras={"armature": {name: 0.5}})
-    assert given.flat("armature")[0] == 0.5
+    changed = dyn.load_urdf(path, extras={"armature": {name: 0.5}})
+    assert changed.flat("armature")[0] == 0.5
 
 
 @pytest.mark.parametrize(
-    ("extras", "words"),
+    ("extras", "message"),
     [
         ({"wings": {}}, "no key is called 'wings'; .*valid: joints, armature, rotors"),
         (
@@ -295,16 +295,24 @@ def test_sidecar(tmp_path):
         ({"joints": {"{}": {"colour": 1}}}, "no key is called 'colour'"),
         ({"joints": 3}, "joints is 3; valid: a mapping"),
         ("a: [", "cannot read"),
+        (
+            {"joints": {"{}": {"type": "fixed"}}, "springs": {"{}": {"stiffness": 1}}},
+            "springs: joint 'joint1' is fixed, which this does not change",
+        ),
+        (
+            {"joints": {"{}": {"type": "fixed"}}, "armature": {"{}": 1.0}},
+            "armature: joint 'joint1' is fixed",
+        ),
     ],
 )
-def test_bad_sidecars_are_refused_in_words(extras, words):
+def test_bad_sidecars_are_refused_in_words(extras, message):
     """Each error says where and what would be valid."""
     path = robots.path("two_link")
     name = dyn.load_urdf(path).joint_names[0]
     if isinstance(extras, dict):
         extras = {k: {n.replace("{}", name): v for n, v in e.items()}
                   if isinstance(e, dict) else e for k, e in extras.items()}  # fmt: skip
-    with pytest.raises(dyn.ModelError, match=words):
+    with pytest.raises(dyn.ModelError, match=message):
         dyn.load_urdf(path, extras=extras)
 
 

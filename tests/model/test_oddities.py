@@ -104,12 +104,12 @@ LOADS = {
 @pytest.mark.parametrize("case", LOADS)
 def test_what_is_odd_loads_with_a_warning(case):
     """In model.warnings and, all in one, through Python's; `error` refuses some."""
-    xml, words, refused = LOADS[case]
-    with pytest.warns(dyn.errors.ModelWarning, match=words.split(":")[-1]) as caught:
+    xml, message, refused = LOADS[case]
+    with pytest.warns(dyn.errors.ModelWarning, match=message.split(":")[-1]) as caught:
         model = dyn.load_urdf(xml)
     assert len(caught) == 1
     assert Path(caught[0].filename).name == "test_oddities.py"
-    assert any(re.search(words, warning) for warning in model.warnings)
+    assert any(re.search(message, warning) for warning in model.warnings)
     assert not any("check=" in warning for warning in model.warnings)
     tau = dyn.solver("rnea").build(model, engine="plain")(*_state(model))
     assert np.isfinite(tau).all()
@@ -153,7 +153,7 @@ BAD_NUMBERS = {
 @pytest.mark.parametrize("case", BAD_NUMBERS)
 def test_what_is_no_number_is_refused_whatever_the_check(case):
     """Masses, moments, places and rules: the error names link or joint and attribute."""
-    value, words = BAD_NUMBERS[case]
+    value, message = BAD_NUMBERS[case]
     follower = '<mimic joint="j" multiplier="{}"/>'
     for xml, where, name in (
         (robot(b=BODY.replace('value="2"', f'value="{value}"')), "link 'b': <mass> value=", "b"),
@@ -161,13 +161,13 @@ def test_what_is_no_number_is_refused_whatever_the_check(case):
         (robot(k=AXIS + LIMIT + follower.format(value)), "joint 'k': <mimic> multiplier=", "k"),
         (robot(k=AXIS + LIMIT + f'<dynamics damping="{value}"/>'), "joint 'k': <dynamics> damping=", "k"),
     ):  # fmt: skip
-        with pytest.raises(dyn.ModelError, match=words) as caught:
+        with pytest.raises(dyn.ModelError, match=message) as caught:
             dyn.load_urdf(xml)
         assert where in str(caught.value)
         assert caught.value.element == name
-    three = words.replace("one number is", "3 numbers are")
+    three = message.replace("one number is", "3 numbers are")
     with pytest.raises(dyn.ModelError, match=three.replace("1e999", value)):
-        dyn.load_urdf(robot(b=BODY.replace('xyz="0.1 0.2 0.3"', f'xyz="{value}"' if "needed" in words else f'xyz="0 0 {value}"')))  # fmt: skip
+        dyn.load_urdf(robot(b=BODY.replace('xyz="0.1 0.2 0.3"', f'xyz="{value}"' if "needed" in message else f'xyz="0 0 {value}"')))  # fmt: skip
 
 
 REFUSED = {
@@ -195,9 +195,9 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_is_wrong_is_refused_whatever_the_check(case):
     """The error says what and where, not that another check would let it pass."""
-    source, words = REFUSED[case]
+    source, message = REFUSED[case]
     for check in ("warn", "error"):
-        with pytest.raises(dyn.ModelError, match=words) as caught:
+        with pytest.raises(dyn.ModelError, match=message) as caught:
             dyn.load_urdf(source, check=check)
         assert "check=" not in str(caught.value)
 
@@ -326,9 +326,9 @@ def test_solvers_that_divide_by_inertia_refuse_when_built():
     assert model.without_inertia == ("k",)
     names = _divisions()
     assert {"aba", "dense", "rk4", "hybrid", "mass_matrix_inverse"} <= {*names}
-    words = "joint 'k': nothing it carries has inertia along it; give a link below"
+    message = "joint 'k': nothing it carries has inertia along it; give a link below"
     for name in names:
-        with pytest.raises(dyn.UnsupportedError, match=words):
+        with pytest.raises(dyn.UnsupportedError, match=message):
             dyn.solver(name).build(model, engine="plain", **OPTIONS.get(name, {}))
     for good in (
         model.lock({"k": 0.1}),

@@ -46,13 +46,13 @@ def test_a_robot_rests_where_its_spring_is_slack():
     def spring(model, q, qd):
         return [(q[0] - 0.2) * -K]
 
-    own = _pendulum().with_forces(spring)
+    sprung = _pendulum().with_forces(spring)
     for name, args in (("rnea", ([0.5], [0.3], [0.1])), ("aba", ([0.5], [0.3], [0.1])),
                        ("bias", ([0.5], [0.3]))):  # fmt: skip
         solver = dyn.solver(name)
         plain = solver.build(model)(*args)
         stiff = solver.build(model, joint_springs=True)(*args)
-        same = solver.build(own, joint_springs=True)(*args)
+        same = solver.build(sprung, joint_springs=True)(*args)
         assert scaled_error(same, stiff) < 1e-14
         wanted = -K * 0.3 / 0.6 if name == "aba" else K * 0.3
         np.testing.assert_allclose(stiff - plain, wanted)
@@ -65,9 +65,9 @@ def test_functions_of_the_user_have_slopes():
     model = random_model(5, size=5, mimic=0.0)
 
     def magnet(model, q, qd):
-        held = model.v_slice(model.joint_names[0]).start
+        first = model.v_slice(model.joint_names[0]).start
         return [
-            sin(q[0] * 2 + k) * 3 - qd[k] * q[1] * (k == held) + qd[k] * qd[0] * 0.1
+            sin(q[0] * 2 + k) * 3 - qd[k] * q[1] * (k == first) + qd[k] * qd[0] * 0.1
             for k in range(model.nv)
         ]
 
@@ -77,18 +77,18 @@ def test_functions_of_the_user_have_slopes():
     choices = {"joint_springs": True, "joint_friction": True, "engine": "graph"}
     for name, of in (("id_derivatives", "rnea"), ("fd_derivatives", "aba")):
         got = dyn.solver(name).build(model, **choices)(q, qd, third)
-        text = dyn.solver(of).build(model, **choices)
+        program = dyn.solver(of).build(model, **choices)
         by_q, by_qd = got[:2] if of == "rnea" else got[1:3]
         for k, e in enumerate(np.eye(model.nv)):
 
-            def along(t, e=e, text=text):
-                return text(model.integrate(q, e * t), qd, third)
+            def along(t, e=e, program=program):
+                return program(model.integrate(q, e * t), qd, third)
 
             scale = max(1.0, np.abs(by_q).max())
             assert np.abs(by_q[:, k] - derivative(along)).max() < 1e-8 * scale
 
-            def faster(t, e=e, text=text):
-                return text(q, qd + e * t, third)
+            def faster(t, e=e, program=program):
+                return program(q, qd + e * t, third)
 
             scale = max(1.0, np.abs(by_qd).max())
             assert np.abs(by_qd[:, k] - derivative(faster, 2e-5)).max() < 1e-6 * scale
@@ -98,22 +98,22 @@ def test_springs_reach_hybrid_dynamics_and_controllers():
     """A prescribed joint pays for its spring; computed torque compensates it."""
     model = _pendulum(stiffness=K, rest=0.2)
     hybrid = dyn.solver("hybrid")
-    held = hybrid.build(model, prescribed=["j"], joint_springs=True)
+    prescribed = hybrid.build(model, prescribed=["j"], joint_springs=True)
     rnea = dyn.solver("rnea").build(model, joint_springs=True)
-    (tau, _) = held([0.5], [0.3], [0.1], [])
+    (tau, _) = prescribed([0.5], [0.3], [0.1], [])
     np.testing.assert_allclose(tau, rnea([0.5], [0.3], [0.1]))
 
 
 @pytest.mark.parametrize(
-    ("entry", "words"),
+    ("entry", "message"),
     [({"stiffness": -1.0}, "stiffness is -1.0; valid: a number, 0 or more"),
      ({"stiffness": math.inf}, "is inf; valid: a finite number"),
      ({"stiffness": 1.0, "rest": [0.0, 0.0]}, "rest needs 1 finite numbers"),
      ({"rest": 1.0}, "stiffness is missing; valid: a number"), ({"k": 1.0}, "no key is called 'k'"), (3.0, "mapping")],
 )  # fmt: skip
-def test_bad_springs_are_refused_in_words(entry, words):
+def test_bad_springs_are_refused_in_words(entry, message):
     """The error names the joint and what is wanted."""
-    with pytest.raises(dyn.ModelError, match=words) as caught:
+    with pytest.raises(dyn.ModelError, match=message) as caught:
         dyn.load_urdf(PENDULUM, extras={"springs": {"j": entry}})
     assert re.search(r"springs: j\b|'j'", str(caught.value))
 
@@ -136,7 +136,7 @@ def test_bad_forces_are_refused_in_words():
 STRETCH = 0.2  # rest of the springs below [rad]
 
 
-def _own(**more):
+def _custom_spring(**more):
     """Return a pendulum without damping whose spring is a function of the user."""
     model = dyn.load_urdf(PENDULUM)
     return model.with_forces(lambda model, q, qd: [(q[0] - STRETCH) * -K], **more)
@@ -149,7 +149,7 @@ def _stored(model, q):
 def test_springs_store_energy():
     """An undamped spring swings without changing the recorded energy."""
     spring = {"springs": {"j": {"stiffness": K, "rest": STRETCH}}}
-    models = dyn.load_urdf(PENDULUM, extras=spring), _own(potential=_stored)
+    models = dyn.load_urdf(PENDULUM, extras=spring), _custom_spring(potential=_stored)
     start = []
     for model in models:
         run = simulate(model, duration=0.5, q0=[0.9], step="rk4", engine="graph")
@@ -182,17 +182,19 @@ def test_forces_without_a_potential_are_no_energy():
 def test_the_static_balance_holds_springs():
     """gravity with springs is the bias at rest; functions of the user are in it."""
     q = [0.7]
-    held = dyn.solver("gravity").build(_own(), joint_springs=True, engine="graph")(q)
+    balance = dyn.solver("gravity").build(
+        _custom_spring(), joint_springs=True, engine="graph"
+    )(q)
     weight = 2 * 9.81 * 0.5 * math.sin(q[0])
-    np.testing.assert_allclose(held, weight + K * (q[0] - STRETCH))
+    np.testing.assert_allclose(balance, weight + K * (q[0] - STRETCH))
     with pytest.raises(dyn.UnsupportedError, match="joint_friction changes nothing"):
-        dyn.solver("gravity").build(_own(), joint_friction=True)
+        dyn.solver("gravity").build(_custom_spring(), joint_friction=True)
 
 
 def test_options_that_change_nothing_are_refused_in_words():
     """The sentence names solver, option, kind of problem, and what is valid."""
-    model = _own()
-    for name, option, words in (
+    model = _custom_spring()
+    for name, option, message in (
         ("regressor", {"joint_friction": True}, "valid: neither friction nor springs"),
         ("gravity_compensation", {"joint_friction": True}, "valid: joint_springs"),
         (
@@ -203,5 +205,5 @@ def test_options_that_change_nothing_are_refused_in_words():
         ("fd_derivatives", {"matrices": "banded"}, "valid: dense, packed, sparse"),
         ("jacobian", {"matrices": "packed"}, "in jacobian; valid: dense"),
     ):
-        with pytest.raises(dyn.UnsupportedError, match=f"{name}: .*{words}"):
+        with pytest.raises(dyn.UnsupportedError, match=f"{name}: .*{message}"):
             dyn.solver(name).build(model, **option)

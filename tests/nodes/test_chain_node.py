@@ -24,9 +24,9 @@ def test_points_stand_upright_in_the_frame_of_ros():
 
     chain = make_chain([0.5, 0.4], [1.0, 1.0, 1.0], joint_names=("a", "b", "c"))
     state = from_angles(chain, (0.1, 0.2), (0.3, -0.4), [0.7, 1.1], [2.0, -0.5])
-    found = chain_joints(chain, state)
-    assert [p.name for p in found] == ["a", "b", "c"]
-    for i, place in enumerate(found):
+    joint_poses = chain_joints(chain, state)
+    assert [p.name for p in joint_poses] == ["a", "b", "c"]
+    for i, place in enumerate(joint_poses):
         R = rotation(place.rotation)
         k = min(i, 1)
         link = (state.x[k + 1] - state.x[k]) / chain.lengths[k]
@@ -35,9 +35,11 @@ def test_points_stand_upright_in_the_frame_of_ros():
         v = R @ place.linear
         np.testing.assert_allclose(v, [state.v[i, 0], 0, state.v[i, 1]], atol=1e-12)
     for k in range(2):  # v_next - v = omega x r, in the frame's axes
-        R, place = rotation(found[k].rotation), found[k]
-        r = found[k + 1].translation - place.translation
-        relative = R.T @ (rotation(found[k + 1].rotation) @ found[k + 1].linear)
+        R, place = rotation(joint_poses[k].rotation), joint_poses[k]
+        r = joint_poses[k + 1].translation - place.translation
+        relative = R.T @ (
+            rotation(joint_poses[k + 1].rotation) @ joint_poses[k + 1].linear
+        )
         np.testing.assert_allclose(
             relative - place.linear, np.cross(place.angular, R.T @ r), atol=1e-12
         )
@@ -50,7 +52,7 @@ def test_the_graph_gives_its_robot_as_chain_file():
     assert GRAPHS["chain"].nodes == (CHAIN,)
     assert ros_arguments(CHAIN, "p.yaml", "my.yaml")[-1] == "chain_file:=my.yaml"
     data = yaml.safe_load(GRAPHS["chain"].params_file.read_text(encoding="utf-8"))
-    assert data["simulator"]["ros__parameters"]["chain_file"] in robots.chains()
+    assert data["/**"]["ros__parameters"]["chain_file"] in robots.chains()
 
 
 # ---- driven directly, without communication
@@ -67,9 +69,11 @@ def make(ros):
     made = []
 
     def node(**values):
-        given = {"chain_file": "hopper", "autostart": False, "update_rate": 200}
-        given |= {k.replace("__", "."): v for k, v in values.items()}
-        overrides = [Parameter(k, value=v) for k, v in given.items() if v is not None]
+        settings = {"chain_file": "hopper", "autostart": False, "update_rate": 200}
+        settings |= {k.replace("__", "."): v for k, v in values.items()}
+        overrides = [
+            Parameter(k, value=v) for k, v in settings.items() if v is not None
+        ]
         made.append(SimulatorNode(parameter_overrides=overrides))
         made[-1].good = TransitionCallbackReturn.SUCCESS
         made[-1].bad = TransitionCallbackReturn.FAILURE
@@ -189,8 +193,8 @@ def test_a_chain_becomes_a_robot_and_back(make):
     node = make()
 
     def assign(**values):
-        given = [Parameter(name, value=value) for name, value in values.items()]
-        return node.set_parameters_atomically(given)
+        parameters = [Parameter(name, value=value) for name, value in values.items()]
+        return node.set_parameters_atomically(parameters)
 
     assert node.trigger_configure() == node.good
     refused = assign(chain_file="")
@@ -264,10 +268,10 @@ def test_efforts_by_command(active):
     from std_msgs.msg import Float64MultiArray
 
     node = active(chain_file="double_pendulum", command_timeout=0.05)
-    node._on_command(Float64MultiArray(data=[1.0, -2.0]))
+    node.commands.on_array(Float64MultiArray(data=[1.0, -2.0]))
     np.testing.assert_array_equal(node.robot.effort, [1.0, -2.0])
-    node._on_command(Float64MultiArray(data=[1.0]))
-    node._on_command(Float64MultiArray(data=[1.0, float("nan")]))
+    node.commands.on_array(Float64MultiArray(data=[1.0]))
+    node.commands.on_array(Float64MultiArray(data=[1.0, float("nan")]))
     np.testing.assert_array_equal(node.robot.effort, [1.0, -2.0])
     assert node.counters["command of wrong size"] == 1
     assert node.counters["command not finite"] == 1
@@ -413,9 +417,13 @@ def probe(ros, until):
 
 
 def _params(**values):
-    own = {"chain_file": "hopper", "update_rate": 200, "diagnostic_updater.period": 0.1}
-    own |= {"publish_clock": True, **values}
-    return yaml.safe_dump({"simulator": {"ros__parameters": own}})
+    settings = {
+        "chain_file": "hopper",
+        "update_rate": 200,
+        "diagnostic_updater.period": 0.1,
+    }
+    settings |= {"publish_clock": True, **values}
+    return yaml.safe_dump({"simulator": {"ros__parameters": settings}})
 
 
 @ros_only
@@ -434,7 +442,10 @@ def test_a_falling_chain_reports_its_impacts(start, probe):
     probe.until(lambda: any(said[0] == b"\x01" for said in probe.said), "a warning")
     heights = [t.translation.z for p in probe.points for t in p.transforms]
     assert min(heights) > -1e-3
-    assert probe.points[-1].transforms[0].translation.z < 1e-3
+    probe.until(  # it may bounce before it rests
+        lambda: probe.points[-1].transforms[0].translation.z < 1e-3,
+        "rest on the ground",
+    )
     probe.until(lambda: len(probe.times) > 20, "/clock")
     stamps = [t.clock.sec + 1e-9 * t.clock.nanosec for t in probe.times]
     assert np.diff(stamps).min() > 0.004

@@ -59,16 +59,16 @@ def test_contacts_of_a_period_are_means():
         SimpleNamespace(h=0.006, contacts=[_force(up, [1.0, 0, 20.0]),
                                            _force(up, [0, 0, 0], (1, 2))]),
     ]  # fmt: skip
-    (found,) = contact_wrenches(reports, 0.01)
-    assert found.name == "foot|ground|0:0:0"
-    np.testing.assert_allclose(found.force, [0.6, 20.0, 4.0 + 50.0 + 12.0])
-    np.testing.assert_allclose(found.torque, [0.0, 0.0, 10.0])
+    (wrench,) = contact_wrenches(reports, 0.01)
+    assert wrench.name == "foot|ground|0:0:0"
+    np.testing.assert_allclose(wrench.force, [0.6, 20.0, 4.0 + 50.0 + 12.0])
+    np.testing.assert_allclose(wrench.torque, [0.0, 0.0, 10.0])
     assert contact_wrenches([], 0.01) == []
     tilted = np.array([0.6, 0.0, 0.8])
     report = SimpleNamespace(h=0.01, contacts=[_force(tilted, [1, 2, 3], (1, 2))])
-    (found,) = contact_wrenches([report], 0.01)
-    assert found.name == "foot|ground|0:0:(1,2)"
-    R = rotation(found.rotation)
+    (wrench,) = contact_wrenches([report], 0.01)
+    assert wrench.name == "foot|ground|0:0:(1,2)"
+    R = rotation(wrench.rotation)
     np.testing.assert_allclose(R[:, 0], tilted, atol=1e-12)
     assert np.linalg.det(R) == pytest.approx(1.0)
 
@@ -76,10 +76,10 @@ def test_contacts_of_a_period_are_means():
 def test_reactions_are_named_by_joint():
     """Force first, as ROS has it; one for each joint."""
     model = dyn.load_urdf(robots.path("two_link"))
-    found = joint_wrenches(model, np.arange(12.0).reshape(2, 6))
-    assert [f.name for f in found] == list(model.joint_names)
-    np.testing.assert_array_equal(found[1].force, [9, 10, 11])
-    np.testing.assert_array_equal(found[1].torque, [6, 7, 8])
+    wrenches = joint_wrenches(model, np.arange(12.0).reshape(2, 6))
+    assert [f.name for f in wrenches] == list(model.joint_names)
+    np.testing.assert_array_equal(wrenches[1].force, [9, 10, 11])
+    np.testing.assert_array_equal(wrenches[1].torque, [6, 7, 8])
 
 
 def test_root_poses():
@@ -96,11 +96,11 @@ def test_root_poses():
 def test_the_graph_stands_on_its_parameters():
     """`dyn up contact` simulates a shipped robot with a shipped sidecar."""
     data = yaml.safe_load(GRAPHS["contact"].params_file.read_text(encoding="utf-8"))
-    given = data["simulator"]["ros__parameters"]
-    assert given["robot_description_file"] in robots.names()
-    assert given["contact.enabled"] is True
+    settings = data["/**"]["ros__parameters"]
+    assert settings["robot_description_file"] in robots.names()
+    assert settings["contact.enabled"] is True
     folder = GRAPHS["contact"].params_file.parent
-    assert (folder / f"{given['model_extras']}.dyn.yaml").is_file()
+    assert (folder / f"{settings['model_extras']}.dyn.yaml").is_file()
 
 
 # ---- driven directly, without communication
@@ -129,13 +129,15 @@ def make(ros):
     made = []
 
     def node(**values):
-        given = {
+        settings = {
             "robot_description": SLAB, "root_joint": "floating", "autostart": False,
             "update_rate": 100, "contact.enabled": True,
             "initial_root_position": [0.0, 0.0, 0.26],
         }  # fmt: skip
-        given |= {k.replace("__", "."): v for k, v in values.items()}
-        overrides = [Parameter(k, value=v) for k, v in given.items() if v is not None]
+        settings |= {k.replace("__", "."): v for k, v in values.items()}
+        overrides = [
+            Parameter(k, value=v) for k, v in settings.items() if v is not None
+        ]
         made.append(SimulatorNode(parameter_overrides=overrides))
         made[-1].good = TransitionCallbackReturn.SUCCESS
         made[-1].bad = TransitionCallbackReturn.FAILURE
@@ -151,7 +153,8 @@ def active(make):
     """Return a function that makes an active simulator whose timer does not run."""
 
     def node(**values):
-        one = make(**values)
+        quiet = {"warning_share": 1.0, "warning_real_time_factor": 0.0}
+        one = make(max_catch_up=0, **quiet, **values)  # on a machine of any speed
         assert one.trigger_configure() == one.good, one.failure
         assert one.trigger_activate() == one.good
         one.simulated.every = 0.0
@@ -285,7 +288,7 @@ def test_configure_fails_with_a_reason(make, values, expected):
         ("erp: 3.0\n", "bad.yaml: world: erp is 3.0; valid: a number from 0 to 1"),
         ("half_spaces: [{normal: [0, 0, 0]}]\n", "bad.yaml: .*is zero"),
         ("solver: lemkey\n", "no solver is called 'lemkey'; did you mean 'lemke'"),
-        ("solver_options: {speed: 3}\n", "unknown option speed"),
+        ("solver_options: {speed: 3}\n", "no option is called .speed"),
         ("half_spaces: [\n", "bad.yaml: not YAML"),
         ("- admm\n", "bad.yaml: world is .*valid: a mapping"),
     ],
@@ -396,9 +399,9 @@ def test_a_step_without_an_answer_is_an_error(active):
 def test_a_robot_with_loops_has_no_reactions(active):
     """It moves, and publishes contacts alone."""
     path = Path(__file__).parents[2] / "examples" / "four_bar" / "four_bar.urdf"
-    given = {"robot_description_file": str(path), "robot_description": ""}
-    given |= {"root_joint": "fixed", "initial_root_position": None}
-    node = active(**given, contact__ground=False)
+    settings = {"robot_description_file": str(path), "robot_description": ""}
+    settings |= {"root_joint": "fixed", "initial_root_position": None}
+    node = active(**settings, contact__ground=False)
     assert "simulator/joint_reactions" not in [p.topic for p in node.publishers]
     node.simulated.reactions = None
     _run(node, 3)
@@ -411,9 +414,9 @@ def test_efforts_and_stale_commands(active):
     """Without any command it is well; one that stopped is a warning."""
     from std_msgs.msg import Float64MultiArray
 
-    node = active(command_timeout=0.05)
+    node = active(command_timeout=0.05, effort_limits__turn=0.5)
     assert node.status()[0] == b"\x00"
-    node._on_command(Float64MultiArray(data=[0.5]))
+    node.commands.on_array(Float64MultiArray(data=[0.7]))
     node._move(time.monotonic())
     assert node.robot.effort[-1] == 0.5
     assert node.robot.qd[-1] > 0
@@ -501,7 +504,8 @@ def probe(ros, until):
 def _params(**values):
     path = GRAPHS["contact"].params_file
     data = yaml.safe_load(path.read_text(encoding="utf-8"))
-    data["simulator"]["ros__parameters"] |= {"diagnostic_updater.period": 0.1, **values}
+    (section,) = data.values()
+    section["ros__parameters"] |= {"diagnostic_updater.period": 0.1, **values}
     return yaml.safe_dump(data)
 
 
@@ -513,7 +517,9 @@ def test_a_quadruped_lands_and_stands_and_its_solver_is_swapped(start, probe):
     from rcl_interfaces.srv import SetParameters
     from rclpy.parameter import Parameter
 
-    nodes = start(GRAPHS["contact"].nodes, _params())
+    # From 3 cm above its stand, in steps that a busy machine can keep up with.
+    low = {"initial_root_position": [0.0, 0.0, 0.36], "update_rate": 40}
+    nodes = start(GRAPHS["contact"].nodes, _params(**low))
     model = dyn.load_urdf(robots.path("quadruped"), root_joint="floating")
     weight = G * sum(float(I.m) for I in model.I[1:])
     probe.until(lambda: probe.contacts, "contacts")

@@ -94,10 +94,10 @@ def test_joints_with_several_coordinates_have_poses(shipped):
     q, qd = model.random(rng), rng.normal(size=model.nv)
     joint_motions = {joint.name: joint for joint in multi_dof_joints(model, q, qd)}
     assert set(joint_motions) == {"flight", "wrist_ball", "sheet"}
-    flight, at = joint_motions["flight"], model.q_slice("flight")
-    np.testing.assert_allclose(flight.translation, q[at][:3])
-    sign = np.sign(q[at][6]) or 1.0
-    np.testing.assert_allclose(flight.rotation, sign * q[at][3:], atol=1e-12)
+    flight, part = joint_motions["flight"], model.q_slice("flight")
+    np.testing.assert_allclose(flight.translation, q[part][:3])
+    sign = np.sign(q[part][6]) or 1.0
+    np.testing.assert_allclose(flight.rotation, sign * q[part][3:], atol=1e-12)
     v = qd[model.v_slice("flight")]
     np.testing.assert_array_equal(flight.angular, v[:3])
     np.testing.assert_array_equal(flight.linear, v[3:])

@@ -1,23 +1,25 @@
 """Parameters of the nodes: tables, misspelt names, options of solvers, files."""
 
 import re
+from pathlib import Path
 
 import pytest
 
 import dyn_core as dyn
-from ros_nodes.controller_parameters import CONTROLLER, gain_fields
-from ros_nodes.graphs import GRAPHS
-from ros_nodes.parameter_files import read_parameters
-from ros_nodes.parameters import check_joint_names, foreign_names
+from ros_nodes.controller_parameters import CONTROLLER, gain_fields, wrap_fields
+from ros_nodes.graphs import GRAPHS, GUARD, start_arguments, start_parameters
+from ros_nodes.guard_parameters import GUARD_FIELDS
+from ros_nodes.parameter_files import read_parameters, sections
+from ros_nodes.parameters import check_joint_names, effort_fields, foreign_names
 from ros_nodes.simulator_parameters import SIMULATOR
 
-OWN = {field.name for field in SIMULATOR}
-EVERY = OWN | {field.name for field in CONTROLLER}
+SIMULATOR_NAMES = {field.name for field in SIMULATOR}
+EVERY = SIMULATOR_NAMES | {field.name for field in (*CONTROLLER, *GUARD_FIELDS)}
 
 
 def test_defaults_are_valid():
     """Each parameter takes its own default."""
-    for field in (*SIMULATOR, *CONTROLLER, *gain_fields(["j"])):
+    for field in (*SIMULATOR, *CONTROLLER, *GUARD_FIELDS, *gain_fields(["j"])):
         read = field.read(field.name, field.default)
         assert list(read) == list(field.default) if isinstance(read, tuple) else (
             read == field.default
@@ -26,7 +28,7 @@ def test_defaults_are_valid():
 
 
 @pytest.mark.parametrize(
-    ("name", "words"),
+    ("name", "message"),
     [
         ("update_rat", "did you mean 'update_rate'"),
         ("updaterate", "did you mean 'update_rate'"),
@@ -36,14 +38,14 @@ def test_defaults_are_valid():
         ("dynamics.plugin_name", "no parameter is called"),
         ("contact.friction", "no parameter is called 'contact.friction'"),
         ("gains.joint1", "no parameter is called"),
-        ("gains.joint1.i", "no parameter is called"),
+        ("gains.joint1.q", "no parameter is called"),
         ("state_timeou", "did you mean 'state_timeout'"),
     ],
 )
-def test_misspelt_names_are_refused(name, words):
+def test_misspelt_names_are_refused(name, message):
     """What begins as ours do, or is nearly one of ours, is refused with the nearest."""
-    with pytest.raises(dyn.SettingError, match=words):
-        foreign_names([name], OWN, EVERY)
+    with pytest.raises(dyn.SettingError, match=message):
+        foreign_names([name], SIMULATOR_NAMES, EVERY)
 
 
 def test_names_of_other_nodes_pass():
@@ -52,17 +54,30 @@ def test_names_of_other_nodes_pass():
     passed = ["use_sim_time", "qos_overrides./clock.subscription.depth"]
     others = ["nope", "publish_frequency", "robot_description_semantic",
               "diagnostic_updater.use_fqn", "state_publish_rate"]  # fmt: skip
-    assert foreign_names([*ours, *passed, *others], OWN, EVERY) == others
+    assert foreign_names([*ours, *passed, *others], SIMULATOR_NAMES, EVERY) == others
+
+
+def test_what_can_be_set_at_any_time_is_documented():
+    """docs/nodes.md names the parameters that are no structure, and no others."""
+    page = (Path(__file__).parents[2] / "docs" / "nodes.md").read_text(encoding="utf-8")
+    sentences = re.findall(r"`gains\.<joint>\.p`.*? any time\.", page, re.DOTALL)
+    (sentence,) = sentences
+    of_joints = (*wrap_fields(["j"], ["revolute"]), *effort_fields(["j"]))
+    tables = (*SIMULATOR, *CONTROLLER, *of_joints)
+    live = {field.name for field in tables if not field.structure}
+    of_joint = {".i_clamp"}
+    assert live == set(re.findall(r"`([\w.]{4,})`", sentence)) - of_joint
+    assert not any(field.structure for field in gain_fields(["j"]))
 
 
 def test_names_of_joints_are_checked_with_the_robot():
     """A joint that is misspelt, or not locked, is refused; other nodes' rows pass."""
-    own = {field.name for field in gain_fields(["joint1", "joint2"])}
-    check_joint_names(["effort_limits.joint1"], own)
+    names = {field.name for field in gain_fields(["joint1", "joint2"])}
+    check_joint_names(["effort_limits.joint1"], names)
     with pytest.raises(dyn.SettingError, match="did you mean .*gains.joint1.p"):
-        check_joint_names(["gains.jiont1.p"], own)
+        check_joint_names(["gains.jiont1.p"], names)
     with pytest.raises(dyn.SettingError, match="valid: none; no joint is locked"):
-        check_joint_names(["lock.joint1"], own)
+        check_joint_names(["lock.joint1"], names)
 
 
 FILE = """
@@ -80,12 +95,67 @@ def test_parameter_files():
         "step.plugin_name": "rk4",
     }  # fmt: skip
     assert nodes["computed_torque"]["gains.joint1.p"] == 30.0
+
+
+@pytest.mark.parametrize("namespace", ["", "/r1", "/site/r1"])
+def test_shipped_files_match_in_every_namespace(namespace):
+    """Whatever the namespace; the robot's section matches another node name, too."""
     for graph in GRAPHS.values():
-        assert any(read_parameters(graph.params_file).values())
+        executables = [entry.executable for entry in graph.nodes]
+        by_node = read_parameters(graph.params_file, executables, namespace)
+        assert all(by_node[name] for name in executables)
+    demo = read_parameters(GRAPHS["demo"].params_file, [], namespace)
+    assert demo["simulator"]["step.plugin_name"] == "semi_implicit_euler"
+    assert demo["computed_torque"]["inverse_dynamics.plugin_name"] == "rnea"
+
+
+KEYS = ["simulator", "/**/simulator", "/**", "/*/simulator", "/r1/**", "r1/simulator"]
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "words"),
+    ("namespace", "wanted"),
+    [("", KEYS[:3]), ("/r1", KEYS[1:]), ("/r1/x", [KEYS[1], KEYS[2], KEYS[4]])],
+)
+def test_sections_of_a_file_match_as_in_ros(namespace, wanted):
+    """By the full name; where several match, the last one in the file goes first."""
+    assert sections(KEYS, "simulator", namespace) == wanted
+    text = """
+/r1/**: {ros__parameters: {update_rate: 100, substeps: 2}}
+r1: {simulator: {ros__parameters: {update_rate: 200}}}
+"""
+    read = read_parameters(text, ["simulator"], "/r1")["simulator"]
+    assert read == {"update_rate": 200, "substeps": 2}
+    with pytest.raises(dyn.SettingError, match="valid: sections for /r2/simulator, or"):
+        read_parameters(text, ["simulator"], "/r2")
+
+
+@pytest.mark.ros
+def test_ros_reads_the_sections_alike(environment, tmp_path):
+    """The overrides of a node in a namespace are those that read_parameters returns."""
+    pytest.importorskip("rclpy", reason="rclpy is not installed (extra ros)")
+    from rclpy.context import Context
+    from rclpy.node import Node
+
+    rows = [
+        f"{k}: {{ros__parameters: {{a{n}: {n}, b: {n}}}}}" for n, k in enumerate(KEYS)
+    ]
+    path = tmp_path / "sections.yaml"
+    path.write_text("\n".join(rows))
+    for namespace in ("", "/r1", "/r1/x"):
+        context = Context()
+        names = ["-r", f"__ns:={namespace or '/'}", "--params-file", str(path)]
+        context.init(args=["--ros-args", *names])
+        node = Node("simulator", context=context)
+        overrides = {
+            k: parameter.value for k, parameter in node._parameter_overrides.items()
+        }
+        node.destroy_node()
+        context.shutdown()
+        assert overrides == read_parameters(path, [], namespace)["simulator"], namespace
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
     [
         (
             "update_rate: 200",
@@ -108,11 +178,31 @@ def test_parameter_files():
         ("mu: 0.5", "mu: &a [*a]", "nested more than 32 deep"),
     ],
 )
-def test_bad_parameter_files(old, new, words):
+def test_bad_parameter_files(old, new, message):
     """One SettingError in words."""
     assert old in FILE
-    with pytest.raises(dyn.SettingError, match=words):
+    with pytest.raises(dyn.SettingError, match=message):
         read_parameters(FILE.replace(old, new))
+
+
+def test_files_for_other_nodes():
+    """A node that is misspelt, and a file for none of those that are started."""
+    misspelt = FILE.replace("\nsimulator", "\nsimulater")
+    with pytest.raises(
+        dyn.SettingError,
+        match="no node is called 'simulater'; did you mean 'simulator'",
+    ):
+        read_parameters(misspelt)
+    two = misspelt + FILE.splitlines()[2] + "\n"  # the file of two simulators
+    read_parameters(two)
+    alone = FILE.splitlines()[2] + "\n"
+    assert read_parameters(alone, ["simulator"])["computed_torque"] == {}
+    with pytest.raises(
+        dyn.SettingError,
+        match="parameters of simulator; valid: sections for computed_torque, or",
+    ):
+        read_parameters(alone, ["computed_torque"])
+    read_parameters(FILE.splitlines()[1] + "\n", ["computed_torque"])
 
 
 def test_missing_parameter_files(tmp_path):
@@ -136,10 +226,40 @@ def test_solvers_with_options():
     assert pickle.loads(pickle.dumps(solver)).options == solver.options
     with pytest.raises(dyn.UnsupportedError, match="did you mean 'alpha'"):
         solver.with_options(alhpa=3)
-    with pytest.raises(dyn.ModelError, match="alpha is 'x'; valid: a number"):
+    with pytest.raises(dyn.UnsupportedError, match="alpha is 'x'; valid: a number"):
         solver.with_options(alpha="x")
     with pytest.raises(dyn.UnsupportedError, match="'level'; valid: none"):
         dyn.solver("aba").with_options(level=2.0)
+
+
+@pytest.mark.parametrize("good", ["r1", "/r1", "/site_2/arm"])
+def test_namespaces(good):
+    """With or without the leading slash; what ROS would refuse is refused before."""
+    entry = GRAPHS["demo"].nodes[0]
+    assert start_arguments(entry, good) == ["-r", f"__ns:=/{good.removeprefix('/')}"]
+    assert start_arguments(entry) == []
+    for bad in ("a b", "//r", "r/", "2r", "r-1", "r:=x", "r1\n"):
+        with pytest.raises(dyn.SettingError, match="valid: letters, digits and _"):
+            start_arguments(entry, bad)
+
+
+def test_options_of_a_start():
+    """A simulator is the clock that the others follow; a guard has no lifecycle."""
+    simulator, controller = GRAPHS["demo"].nodes
+    assert start_parameters(simulator, True, False) == {
+        "publish_clock": True, "autostart": False,
+    }  # fmt: skip
+    assert start_parameters(controller, True) == {"use_sim_time": True}
+    assert start_parameters(GUARD, True, False) == {"use_sim_time": True}
+    assert start_arguments(controller, "", False, True)[1::2] == [
+        "use_sim_time:=false", "autostart:=true",
+    ]  # fmt: skip
+    assert GRAPHS["demo"].entries(True) == (GUARD, simulator, controller)
+    assert GRAPHS["demo"].entries() == (simulator, controller)
+    with pytest.raises(
+        dyn.SettingError, match="valid: the graphs computed_torque, dem"
+    ):
+        GRAPHS["chain"].entries(True)
 
 
 @pytest.fixture
@@ -154,9 +274,11 @@ def make(ros):
         from ros_nodes.computed_torque_node import ComputedTorqueNode
         from ros_nodes.simulator_node import SimulatorNode
 
-        given = {"robot_description_file": "two_link", "autostart": False}
-        given |= {"engine": "graph", **values}
-        overrides = [Parameter(k, value=v) for k, v in given.items() if v is not None]
+        settings = {"robot_description_file": "two_link", "autostart": False}
+        settings |= {"engine": "graph", **values}
+        overrides = [
+            Parameter(k, value=v) for k, v in settings.items() if v is not None
+        ]
         kinds = {"simulator": SimulatorNode, "computed_torque": ComputedTorqueNode}
         made.append(kinds[kind](parameter_overrides=overrides))
         return made[-1], TransitionCallbackReturn.SUCCESS
@@ -168,12 +290,16 @@ def make(ros):
 
 @pytest.mark.ros
 @pytest.mark.parametrize(
-    ("kind", "values", "words"),
+    ("kind", "values", "message"),
     [
         ("simulator", {"update_rat": 5}, "did you mean 'update_rate'"),
         ("simulator", {"lock.joint1": float("nan")}, "no joint is locked"),
         ("computed_torque", {"effort_limits.jiont1": 3.0}, "effort_limits.joint1"),
         ("computed_torque", {"gains.joint_1.p": 3.0}, "gains.joint1.p"),
+        ("computed_torque", {"gains.joint2.p": -3.0}, "gains.joint2.p"),
+        ("computed_torque", {"inverse_dynamics.plugin_name": "aba"}, "slot inverse_dyn"),
+        ("computed_torque", {"robot_description": "<robot><link/></robot>"},
+         "ModelError: .*name"),
         ("simulator", {"forward_dynamics.options.level": 2.0}, "'level'; valid: none"),
         ("simulator", {"step.options.limit_stops": False}, "set the parameter limit_st"),
         ("simulator", {"contact.options.iterations": 3}, "contact.enabled is false"),
@@ -181,13 +307,28 @@ def make(ros):
                        "forward_dynamics.options.alpha": "x"}, "valid: a number"),
         ("simulator", {"robot_description_file": None, "chain_file": "hopper",
                        "engine": None, "contact.options.x": 1}, "a chain is simulated"),
+        ("simulator", {"robot_description_file": None, "chain_file": "hopper", "engine": None,
+                       "contact.mu": 0.5}, "contact.mu has no effect: a chain is simu"),
+        ("simulator", {"robot_description_file": None, "chain_file": "hopper", "engine": None,
+                       "unlisted_joints": "lock"}, "unlisted_joints is for robots"),
+        ("simulator", {"prescribed.joints": ["joint1"], "forward_dynamics.plugin_name": "dense"},
+         "forward_dynamics changes nothing where accelerations are prescribed"),
+        ("simulator", {"contact.enabled": True, "contact.ground": False, "contact.mu": 0.5},
+         "contact.mu is of the floor: set contact.ground"),
     ],
 )  # fmt: skip
-def test_nodes_refuse_what_would_have_no_effect(make, kind, values, words):
+def test_nodes_refuse_what_would_have_no_effect(make, kind, values, message):
     """The node stays unconfigured and its failure says why."""
     node, good = make(kind, values)
     assert node.trigger_configure() != good
-    assert re.search(words, node.failure), node.failure
+    assert re.search(message, node.failure), node.failure
+
+
+@pytest.mark.ros
+def test_values_that_are_none_end_the_constructor(make):
+    """Before anything is sent."""
+    with pytest.raises(Exception, match="gravity.1. is nan; valid: a finite number"):
+        make("simulator", {"gravity": [0.0, float("nan"), 0.0]})
 
 
 @pytest.mark.ros
@@ -200,6 +341,17 @@ def test_names_of_others_are_warned_of_once(make, capfd):
         node.trigger_cleanup()
     log = capfd.readouterr().err
     assert log.count("parameters that this node does not have: nope\n") == 1
+
+
+@pytest.mark.ros
+def test_parameters_of_contacts_are_warned_of_without_contact(make, capfd):
+    """They stay where contact is switched off, and the log says that nothing acts."""
+    node, good = make(
+        "simulator", {"contact.mu": 0.5, "contact.stepper": "moreau_jean"}
+    )
+    assert node.trigger_configure() == good, node.failure
+    said = "contact.enabled is false; no effect: contact.stepper, contact.mu"
+    assert said in capfd.readouterr().err
 
 
 @pytest.mark.ros
@@ -239,4 +391,4 @@ def test_descriptors_have_type_range_and_unit(make):
     samples = node.describe_parameter("good_samples").integer_range[0]
     assert (samples.from_value, samples.to_value) == (1, 1000)
     mode = node.describe_parameter("mode")
-    assert mode.additional_constraints == "one of computed_torque, gravity"
+    assert mode.additional_constraints == "one of computed_torque, impedance, gravity"

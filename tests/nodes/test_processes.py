@@ -1,5 +1,6 @@
 """Two real processes over DDS on loopback: each fault gets its words, no wrong torque."""
 
+import argparse
 import os
 import select
 import signal
@@ -7,7 +8,6 @@ import subprocess
 import sys
 import textwrap
 import time
-from argparse import Namespace
 from pathlib import Path
 from unittest.mock import MagicMock
 
@@ -135,21 +135,23 @@ def _send_trajectory(probe, until, offset=0.3, duration=1.5):
     sender.publish(message)
 
 
-SWAPS = [("aba", "rnea", "semi_implicit_euler"), ("dense", "rnea", "rk4")]
-
-
-@pytest.mark.parametrize(("forward", "inverse", "step"), SWAPS)
-def test_the_arm_tracks_a_trajectory(start, probe, until, forward, inverse, step):
+def test_the_arm_tracks_a_trajectory_with_other_solvers(start, probe, until):
     """Tracking error below 0.05 rad; a line of YAML swaps the solver.
 
-    The arm sags until the controller takes over, so it must hold first; a machine that
-    stops a process for a while may spoil a tenth of the samples.
+    tests/test_cli.py::test_demo_over_ros tracks with the solvers of the shipped file.
+    The arm sags until the controller takes over, so it is put back and must hold first;
+    a machine that stops a process for a while may spoil a tenth of the samples.
     """
-    sim = f"forward_dynamics.plugin_name: {forward}\nstep.plugin_name: {step}"
-    params = _params(sim, f"inverse_dynamics.plugin_name: {inverse}")
+    from std_srvs.srv import Trigger
+
+    sim = "forward_dynamics.plugin_name: dense\nstep.plugin_name: rk4"
+    params = _params(sim, "inverse_dynamics.plugin_name: rnea_spatial")
     nodes = start(GRAPHS["demo"].nodes, params)
     until(lambda: int(probe.value("simulator", "answered")) > 20, probe.node,
           expected="the loop", detail=lambda: [p.output for p in nodes.all])  # fmt: skip
+    reset = probe.node.create_client(Trigger, "simulator/reset")
+    until(reset.service_is_ready, probe.node, expected="the service")
+    until(reset.call_async(Trigger.Request()).done, probe.node, expected="reset")
     probe.errors.clear()
     until(lambda: probe.errors and np.abs(probe.errors[-1]).max() < 5e-3,
           probe.node, expected="the arm to hold")  # fmt: skip
@@ -162,26 +164,30 @@ def test_the_arm_tracks_a_trajectory(start, probe, until, forward, inverse, step
     assert moved.min() > 0.25
     assert len(probe.errors) > 50
     assert np.quantile(np.abs(probe.errors).max(axis=1), 0.9) < 0.05
-    assert probe.value("simulator", "forward dynamics") == forward
-    assert probe.value("simulator", "step") == step
+    assert probe.value("simulator", "forward dynamics") == "dense"
+    assert probe.value("simulator", "step") == "rk4"
+    assert probe.value("computed_torque", "inverse dynamics") == "rnea_spatial"
     assert [p.end() for p in nodes.all] == [0, 0]
 
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
 
-@pytest.mark.parametrize("number", SIGNALS)
-def test_signals_end_with_zero_torque_and_status_zero(
-    start, probe, feed, until, number
-):
-    """The last command is zero, and the process ends by itself with 0."""
-    nodes = start([COMPUTED_TORQUE], _params())
-    feed(probe.state, lambda: len(probe.efforts) > 10, "torque")
-    assert np.abs(probe.efforts[-1][1]).max() > 1
-    nodes["computed_torque"].popen.send_signal(number)
-    until(lambda: nodes["computed_torque"].popen.poll() is not None, probe.node)
-    until(lambda: not probe.efforts[-1][1].any(), probe.node, expected="the last zero")
-    assert nodes["computed_torque"].popen.returncode == 0
+@pytest.fixture
+def ends_with_zero(probe, feed, until):
+    """Return a function that ends a controller under torque by a signal.
+
+    The last command is zero, and the process ends by itself with 0.
+    """
+
+    def end(controller, number):
+        feed(probe.state, lambda: np.abs(probe.efforts[-1][1]).max() > 1, "torque")
+        controller.popen.send_signal(number)
+        until(lambda: controller.popen.poll() is not None, probe.node)
+        until(lambda: not probe.efforts[-1][1].any(), probe.node, expected="a zero")
+        assert controller.popen.returncode == 0
+
+    return end
 
 
 @pytest.fixture
@@ -216,9 +222,12 @@ def _ended(node):
     return bool(select.select([node], [], [], 0)[0])
 
 
-@pytest.mark.parametrize("number", [*SIGNALS, signal.SIGKILL])
-def test_the_nodes_end_with_dyn_up(up, probe, until, number):
-    """However it ends, its nodes end, and the last effort is zero."""
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGKILL])
+def test_the_nodes_end_with_dyn_up(up, probe, until, number, tmp_path):
+    """However it ends, its nodes end, and the last effort is zero.
+
+    SIGINT ends it in test_guard.py; SIGTERM is noted like the others, see below.
+    """
     until(lambda: len(probe.efforts) > 20 and probe.efforts[-1][1].any(), probe.node,
           expected="torque")  # fmt: skip
     parent, nodes = up()
@@ -229,7 +238,7 @@ def test_the_nodes_end_with_dyn_up(up, probe, until, number):
           expected="the end of the nodes")  # fmt: skip
     until(lambda: not probe.efforts[-1][1].any(), probe.node, expected="the last zero")
     wanted = -signal.SIGKILL if number == signal.SIGKILL else 0
-    assert parent.wait(10) == wanted
+    assert parent.wait(10) == wanted, (tmp_path / "up.log").read_text()
 
 
 @pytest.mark.parametrize("ignored", [False, True])
@@ -285,14 +294,48 @@ def test_the_status_of_dyn_up(monkeypatch, status, codes, wanted):
     monkeypatch.setattr(commands, "Processes", lambda *_: nodes)
     monkeypatch.setattr(commands, "ros_fault", lambda: None)
     monkeypatch.setattr(commands, "note_signals", list)
-    arguments = Namespace(graph="demo", params="", robot="")
-    assert commands._up(arguments) == wanted
+    parser = argparse.ArgumentParser()
+    commands.dyn_commands(parser.add_subparsers())
+    assert commands._up(parser.parse_args(["up", "demo"])) == wanted
 
 
-def test_bad_states_never_become_torque(start, probe, feed, until):
-    """Shuffled and extra joints serve; NaN, empty, short and missing are refused."""
-    nodes = start([COMPUTED_TORQUE], _params())
-    feed(probe.state, lambda: len(probe.efforts) > 10, "torque")
+PLUGIN = '''"""A foreign solver for a node's YAML."""
+from dyn_core.problems import INVERSE_DYNAMICS
+from dyn_core.authoring import TracedSolver, hookimpl
+from dyn_plugins.dynamics.rnea import rnea
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer it."""
+    return [TracedSolver("foreign_rnea", INVERSE_DYNAMICS, rnea)]
+'''
+
+
+@pytest.fixture
+def foreign(tmp_path):
+    """Return the PYTHONPATH of a package with one entry point, the solver above."""
+    (tmp_path / "foreign_dyn.py").write_text(PLUGIN)
+    info = tmp_path / "foreign_dyn-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: foreign_dyn\nVersion: 1\n"
+    )
+    (info / "entry_points.txt").write_text("[dyn_core]\nforeign = foreign_dyn\n")
+    return os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+
+
+def test_bad_states_never_become_torque(
+    start, probe, feed, until, foreign, ends_with_zero
+):
+    """Shuffled and extra joints serve; NaN, empty, short and missing are refused.
+
+    The solver is that of a foreign package, used by a line of YAML.
+    """
+    params = _params(control="inverse_dynamics.plugin_name: foreign_rnea")
+    nodes = start([COMPUTED_TORQUE], params, extra={"PYTHONPATH": foreign})
+    feed(probe.state, lambda: len(probe.efforts) > 10 and probe.value(
+        "computed_torque", "inverse dynamics") == "foreign_rnea", "torque")  # fmt: skip
     wanted = probe.efforts[-1][1]
 
     def shuffled():
@@ -324,54 +367,35 @@ def test_bad_states_never_become_torque(start, probe, feed, until):
         feed(probe.state, lambda: probe.efforts[-1][1].any(), "torque again")
     until(lambda: all(w in output.output for w in bad), probe.node, patience=10,
           expected="all words", detail=lambda: output.output)  # fmt: skip
-
-
-def test_stale_states_become_zero_torque(start, probe, feed, until):
-    """When states stop, zero is sent within the timeout and diagnostics say why."""
-    start([COMPUTED_TORQUE], _params(control="state_timeout: 0.1"))
-    feed(probe.state, lambda: len(probe.efforts) > 10, "torque")
-    stopped = time.monotonic()
-    until(lambda: not probe.efforts[-1][1].any(), probe.node, expected="zero")
-    zero = next(t for t, tau in probe.efforts if t > stopped and not tau.any())
-    assert zero - stopped < 0.4
-    until(
-        lambda: probe.said["computed_torque"][1] == "joint state is stale", probe.node
-    )
-    assert probe.said["computed_torque"][0] == b"\x02"
+    ends_with_zero(output, signal.SIGTERM)
 
 
 def test_silence_becomes_zero_torque_without_a_clock(start, probe, feed, until):
-    """The watchdog and the diagnostics do not wait for a /clock that stands."""
-    start([COMPUTED_TORQUE], _params(control="use_sim_time: true"))
+    """When states stop, zero is sent within the timeout, and diagnostics say why.
+
+    The watchdog and the diagnostics do not wait for a /clock that stands.
+    """
+    start([COMPUTED_TORQUE], _params(control="use_sim_time: true\nstate_timeout: 0.1"))
     feed(probe.state, lambda: len(probe.efforts) > 10, "torque")
+    stopped = time.monotonic()
     assert probe.efforts[-1][1].any()
-    until(
-        lambda: not probe.efforts[-1][1].any(), probe.node, expected="zero", patience=5
-    )
-    until(lambda: probe.said.get("computed_torque", (b"", ""))[1]
-          == "joint state is stale", probe.node, expected="the diagnostics", patience=5)  # fmt: skip
-
-
-def test_the_simulator_zeroes_old_efforts_without_a_clock(start, probe, until):
-    """It moves by its own time, so that old commands become zero effort."""
-    from std_msgs.msg import Float64MultiArray
-
-    start([SIMULATOR], _params(sim="use_sim_time: true"))
-    until(lambda: probe.states, probe.node, expected="joint states", patience=10)
-    probe.to_simulator.publish(Float64MultiArray(data=[3.0] * 7))
-    until(
-        lambda: np.array(probe.states[-1].effort).any(), probe.node, expected="effort"
-    )
-    until(
-        lambda: not np.array(probe.states[-1].effort).any(), probe.node, expected="zero"
-    )
+    until(lambda: not probe.efforts[-1][1].any(), probe.node, expected="zero")
+    zero = next(t for t, tau in probe.efforts if t > stopped and not tau.any())
+    assert zero - stopped < 0.4
+    said = "joint state is stale"
+    until(lambda: probe.said.get("computed_torque", (b"", ""))[1].startswith(said),
+          probe.node, expected="the diagnostics", patience=5)  # fmt: skip
+    assert probe.said["computed_torque"][0] == b"\x02"
 
 
 def test_the_simulator_zeroes_stale_and_refuses_bad_efforts(start, probe, until):
-    """Wrong size and NaN are refused with a reason; old commands become zero effort."""
+    """Wrong size and NaN are refused with a reason; old commands become zero effort.
+
+    It moves by its own time, also where /clock stands.
+    """
     from std_msgs.msg import Float64MultiArray
 
-    nodes = start([SIMULATOR], _params(sim="command_timeout: 0.2"))
+    nodes = start([SIMULATOR], _params(sim="command_timeout: 0.2\nuse_sim_time: true"))
     until(lambda: len(probe.states) > 10, probe.node, expected="joint states")
     assert list(probe.states[-1].name) == NAMES
     for data, key in (([1.0] * 6, "command of wrong size"),
@@ -392,11 +416,10 @@ def test_the_simulator_zeroes_stale_and_refuses_bad_efforts(start, probe, until)
     assert "not finite" in nodes["simulator"].output
 
 
-def test_services_reset_and_pause(start, probe, until):
+def _check_reset_and_pause(probe, until):
     """reset goes back to the start; paused it stands."""
     from std_srvs.srv import SetBool, Trigger
 
-    start([SIMULATOR], _params())
     until(lambda: probe.states and abs(probe.states[-1].position[1] - START[1]) > 0.3,
           probe.node, expected="falling")  # fmt: skip
     reset = probe.node.create_client(Trigger, "simulator/reset")
@@ -412,15 +435,39 @@ def test_services_reset_and_pause(start, probe, until):
     np.testing.assert_array_equal(probe.states[-1].position, START)
 
 
+def _check_addresses(pid):
+    """No socket of a node listens on an address of another interface."""
+    with open(f"/proc/{pid}/net/udp", encoding="ascii") as file:
+        rows = [line.split() for line in file.readlines()[1:]]
+    inodes = set()
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            target = os.readlink(f"/proc/{pid}/fd/{fd}")
+        except OSError:
+            continue
+        if target.startswith("socket:["):
+            inodes.add(target[8:-1])
+    addresses = [row[1].split(":")[0] for row in rows if row[9] in inodes]
+    assert addresses
+    assert set(addresses) <= {"0100007F", "0101FFEF", "0100FFEF"}, (
+        addresses
+    )  # 127.0.0.1, 239.255.0.1
+
+
 def test_a_solver_is_swapped_on_a_running_node(start, probe, until):
-    """deactivate, cleanup, set, configure, activate through the node's services."""
+    """deactivate, cleanup, set, configure, activate through the node's services.
+
+    Before, that node falls, stands and is put back; DDS stays on this machine.
+    """
     from lifecycle_msgs.msg import Transition
     from lifecycle_msgs.srv import ChangeState
     from rcl_interfaces.srv import SetParameters
     from rclpy.parameter import Parameter
 
-    start([SIMULATOR], _params())
+    nodes = start([SIMULATOR], _params())
     until(lambda: probe.value("simulator", "forward dynamics") == "aba", probe.node)
+    _check_reset_and_pause(probe, until)
+    _check_addresses(nodes["simulator"].popen.pid)
     change = probe.node.create_client(ChangeState, "simulator/change_state")
     assign = probe.node.create_client(SetParameters, "simulator/set_parameters")
     until(lambda: change.service_is_ready() and assign.service_is_ready(), probe.node)
@@ -453,19 +500,7 @@ def test_a_solver_is_swapped_on_a_running_node(start, probe, until):
     ("entry", "line", "expected"),
     [
         (SIMULATOR, "forward_dynamics.plugin_name: abba", "no solver is called 'abba'"),
-        (
-            SIMULATOR,
-            "gravity: [0.0, .nan, 0.0]",
-            "gravity.1. is nan; valid: a finite number",
-        ),
-        (COMPUTED_TORQUE, "inverse_dynamics.plugin_name: aba", "slot inverse_dynamics"),
-        (COMPUTED_TORQUE, "gains.joint2.p: -3.0", r"gains.joint2.p"),
         (COMPUTED_TORQUE, "gains.joint2.p: fast", r"gains.joint2.p"),
-        (
-            COMPUTED_TORQUE,
-            "robot_description: '<robot><link/></robot>'",
-            "ModelError: .*name",
-        ),
     ],
 )
 def test_bad_parameters_end_a_node_with_a_reason(start, entry, line, expected):
@@ -501,62 +536,6 @@ def test_a_robot_may_come_by_topic(start, probe, until):
     assert list(probe.states[-1].name) == ["joint1", "joint2", "joint3"]
 
 
-PLUGIN = '''"""A foreign solver for a node's YAML."""
-from dyn_core.problems import INVERSE_DYNAMICS
-from dyn_core.authoring import TracedSolver, hookimpl
-from dyn_plugins.dynamics.rnea import rnea
-
-
-@hookimpl
-def dyn_solvers():
-    """Offer it."""
-    return [TracedSolver("foreign_rnea", INVERSE_DYNAMICS, rnea)]
-'''
-
-
-def test_a_third_party_solver_by_name_from_yaml(start, probe, feed, until, tmp_path):
-    """A package with one entry point is used by a line of YAML."""
-    import os
-
-    (tmp_path / "foreign_dyn.py").write_text(PLUGIN)
-    info = tmp_path / "foreign_dyn-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(
-        "Metadata-Version: 2.1\nName: foreign_dyn\nVersion: 1\n"
-    )
-    (info / "entry_points.txt").write_text("[dyn_core]\nforeign = foreign_dyn\n")
-    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
-    params = _params(control="inverse_dynamics.plugin_name: foreign_rnea")
-    start([COMPUTED_TORQUE], params, extra={"PYTHONPATH": path})
-    feed(probe.state, lambda: len(probe.efforts) > 10 and probe.value(
-        "computed_torque", "inverse dynamics") == "foreign_rnea", "torque")  # fmt: skip
-    assert np.abs(probe.efforts[-1][1]).max() > 1
-
-
-def test_the_loopback_profile_binds_to_this_machine(start, probe, until):
-    """No socket of a node listens on an address of another interface."""
-    nodes = start([SIMULATOR], _params())
-    until(lambda: len(probe.states) > 3, probe.node)
-    pid = nodes["simulator"].popen.pid
-    with open(f"/proc/{pid}/net/udp", encoding="ascii") as file:
-        rows = [line.split() for line in file.readlines()[1:]]
-    import os
-
-    inodes = set()
-    for fd in os.listdir(f"/proc/{pid}/fd"):
-        try:
-            target = os.readlink(f"/proc/{pid}/fd/{fd}")
-        except OSError:
-            continue
-        if target.startswith("socket:["):
-            inodes.add(target[8:-1])
-    own = [row[1].split(":")[0] for row in rows if row[9] in inodes]
-    assert own
-    assert set(own) <= {"0100007F", "0101FFEF", "0100FFEF"}, (
-        own
-    )  # 127.0.0.1, 239.255.0.1
-
-
 def test_a_floating_robot_publishes_poses_and_time(start, probe, until):
     """MultiDOFJointState beside joint_states, /clock when asked, 12 efforts taken."""
     from rosgraph_msgs.msg import Clock
@@ -587,67 +566,65 @@ def test_a_floating_robot_publishes_poses_and_time(start, probe, until):
     )
 
 
-def test_enable_and_estop(start, probe, feed, until):
-    """Disabled and stopped mean zero effort; after a stop only a restart helps."""
+def test_transitions_enable_and_estop(start, probe, feed, until):
+    """A transition that does not fit is refused in words in the log; torque goes on.
+
+    Disabled and stopped mean zero effort; after a stop only a restart helps.
+    """
+    from lifecycle_msgs.msg import Transition
+    from lifecycle_msgs.srv import ChangeState
     from std_srvs.srv import SetBool, Trigger
 
-    start([COMPUTED_TORQUE], _params())
+    nodes = start([COMPUTED_TORQUE], _params())
     feed(probe.state, lambda: len(probe.efforts) > 10, "torque")
-    enable = probe.node.create_client(SetBool, "computed_torque/enable")
-    estop = probe.node.create_client(Trigger, "computed_torque/estop")
-    until(lambda: enable.service_is_ready() and estop.service_is_ready(), probe.node)
+    client = probe.node.create_client
+    change = client(ChangeState, "computed_torque/change_state")
+    enable = client(SetBool, "computed_torque/enable")
+    estop = client(Trigger, "computed_torque/estop")
+    until(lambda: all(x.service_is_ready() for x in (change, enable, estop)),
+          probe.node, expected="the services")  # fmt: skip
 
-    def ask(client, request):
-        future = client.call_async(request)
-        until(future.done, probe.node, expected="an answer")
+    def ask(service, request):
+        future = service.call_async(request)
+        feed(probe.state, future.done, "an answer")
         return future.result()
 
+    def step(number):
+        request = ChangeState.Request(transition=Transition(id=number))
+        return ask(change, request).success
+
+    def goes_on(torque):
+        probe.efforts.clear()
+        feed(probe.state, lambda: len(probe.efforts) > 10, "efforts")
+        assert [bool(tau.any()) for _, tau in probe.efforts] == [torque] * len(
+            probe.efforts
+        )
+
+    for number in (0, 1, 2, 3, 99):
+        assert not step(number), number
+    goes_on(True)
     assert ask(enable, SetBool.Request(data=False)).success
-    probe.efforts.clear()
-    feed(probe.state, lambda: len(probe.efforts) > 10, "zeros")
-    assert not any(tau.any() for _, tau in probe.efforts)
+    goes_on(False)
     assert ask(enable, SetBool.Request(data=True)).success
     feed(probe.state, lambda: probe.efforts[-1][1].any(), "torque again")
     assert ask(estop, Trigger.Request()).success
     refused = ask(enable, SetBool.Request(data=True))
     assert not refused.success
     assert "deactivate and activate" in refused.message
-    probe.efforts.clear()
-    feed(probe.state, lambda: len(probe.efforts) > 10, "zeros")
-    assert not any(tau.any() for _, tau in probe.efforts)
-
-
-def test_a_transition_that_does_not_fit_leaves_the_robot_held(
-    start, probe, feed, until
-):
-    """The service answers no, in words in the log, and torque goes on."""
-    from lifecycle_msgs.msg import Transition
-    from lifecycle_msgs.srv import ChangeState
-
-    nodes = start([COMPUTED_TORQUE], _params())
-    feed(probe.state, lambda: len(probe.efforts) > 10, "torque")
-    change = probe.node.create_client(ChangeState, "computed_torque/change_state")
-    until(change.service_is_ready, probe.node, expected="the service")
-
-    def ask(number):
-        request = ChangeState.Request(transition=Transition(id=number))
-        future = change.call_async(request)
-        feed(probe.state, future.done, "an answer")
-        return future.result().success
-
-    for number in (0, 1, 2, 3, 99):
-        assert not ask(number), number
-    probe.efforts.clear()
-    feed(probe.state, lambda: len(probe.efforts) > 10, "torque still")
-    assert all(tau.any() for _, tau in probe.efforts)
-    assert ask(4)
+    goes_on(False)
+    assert step(Transition.TRANSITION_DEACTIVATE)
+    assert step(Transition.TRANSITION_ACTIVATE)
+    feed(probe.state, lambda: probe.efforts[-1][1].any(), "torque after a restart")
+    assert step(Transition.TRANSITION_DEACTIVATE)
     until(lambda: not probe.efforts[-1][1].any(), probe.node, expected="the last zero")
     controller = nodes["computed_torque"]
-    assert controller.end() == 0
+    assert controller.end(signal.SIGHUP) == 0
     assert "transition 2 does not fit the state active" in controller.output
 
 
-def test_bad_trajectories_are_refused_and_the_arm_holds(start, probe, feed, until):
+def test_bad_trajectories_are_refused_and_the_arm_holds(
+    start, probe, feed, until, ends_with_zero
+):
     """A trajectory with NaN or a wrong joint changes nothing and is counted."""
     from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
@@ -660,10 +637,12 @@ def test_bad_trajectories_are_refused_and_the_arm_holds(start, probe, feed, unti
     until(lambda: sender.get_subscription_count() > 0, probe.node)
     point = JointTrajectoryPoint(positions=[float("nan")] * 7)
     point.time_from_start.sec = 1
-    sender.publish(JointTrajectory(joint_names=NAMES, points=[point]))
-    sender.publish(JointTrajectory(joint_names=["elbow"], points=[point]))
     key = "refused: trajectory refused"
-    feed(probe.state, lambda: int(probe.value("computed_torque", key)) == 2, "refusals")
+    for k, names in enumerate((NAMES, ["elbow"]), 1):
+        sender.publish(JointTrajectory(joint_names=names, points=[point]))
+        feed(probe.state, lambda k=k: int(probe.value("computed_torque", key)) == k,
+             "refusals")  # fmt: skip
     assert "positions are not finite" in nodes["computed_torque"].output
     assert "unknown joints elbow" in nodes["computed_torque"].output
     np.testing.assert_allclose(probe.efforts[-1][1], wanted, atol=1e-9)
+    ends_with_zero(nodes["computed_torque"], signal.SIGINT)

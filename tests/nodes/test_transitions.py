@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,8 +25,10 @@ def make(ros):
             from ros_nodes.simulator_node import SimulatorNode as Kind
         else:
             from ros_nodes.computed_torque_node import ComputedTorqueNode as Kind
-        given = {"robot_description_file": "arm7", "autostart": False, **values}
-        overrides = [Parameter(k.replace("__", "."), value=v) for k, v in given.items()]
+        settings = {"robot_description_file": "arm7", "autostart": False, **values}
+        overrides = [
+            Parameter(k.replace("__", "."), value=v) for k, v in settings.items()
+        ]
         made.append(Kind(parameter_overrides=overrides))
         made[-1].good = TransitionCallbackReturn.SUCCESS
         made[-1].bad = TransitionCallbackReturn.FAILURE
@@ -40,6 +43,50 @@ def _set(node, name, value):
     from rclpy.parameter import Parameter
 
     return node.set_parameters([Parameter(name, value=value)])[0]
+
+
+def test_a_robot_is_all_that_load_takes(make, tmp_path, monkeypatch):
+    """A package:// address with its folders; the root as the source says."""
+    (tmp_path / "p").mkdir()
+    text = dyn.robots.path("two_link").read_text(encoding="utf-8")
+    (tmp_path / "p" / "r.urdf").write_text(text)
+    place = {"robot_description_file": "package://p/r.urdf", "engine": "graph"}
+    node = make("simulator", package_paths=[str(tmp_path)], **place)
+    assert node.trigger_configure() == node.good
+    assert node.model.source.file == str(tmp_path / "p" / "r.urdf")
+    node = make("simulator", **place)
+    assert node.trigger_configure() == node.bad
+    assert "searched: package_paths (none)" in node.failure
+    monkeypatch.setattr("dyn_core.robots.root_joint", lambda path: "floating")
+    for root, nv in (("declared", 8), ("fixed", 2)):
+        choice = {"robot_description_file": "two_link", "engine": "graph"}
+        node = make("simulator", root_joint=root, **choice)
+        assert node.trigger_configure() == node.good, node.failure
+        assert node.model.nv == nv
+    node = make("computed_torque", robot_description="arm7")  # is text, no name
+    assert node.trigger_configure() == node.bad
+    assert "malformed XML" in node.failure
+    node = make("computed_torque", xacro_arguments=["mass"])
+    assert node.trigger_configure() == node.bad
+    assert "xacro_arguments 'mass'; valid: NAME=VALUE" in node.failure
+
+
+def test_a_free_body_of_mjcf_has_an_initial_pose(make):
+    """As a floating root has; a robot on a hinge has none."""
+    pytest.importorskip("mujoco", reason="mujoco is not installed")
+    body = (
+        '<mujoco><worldbody><body><{}/><geom size="0.1"/></body></worldbody></mujoco>'
+    )
+    choice = {"robot_description_file": "", "engine": "graph"}
+    pose = {"initial_root_position": [0.0, 0.0, 2.0]}
+    node = make(
+        "simulator", robot_description=body.format("freejoint"), **choice, **pose
+    )
+    assert node.trigger_configure() == node.good, node.failure
+    assert list(node.robot.q[:3]) == [0.0, 0.0, 2.0]
+    node = make("simulator", robot_description=body.format("joint"), **choice, **pose)
+    assert node.trigger_configure() == node.bad
+    assert "is for a floating root" in node.failure
 
 
 @pytest.mark.parametrize("kind", ["simulator", "computed_torque"])
@@ -210,6 +257,28 @@ def test_configure_fails_with_a_reason(make, kind, values, expected):
     assert re.search(expected, node.failure), node.failure
 
 
+@pytest.mark.parametrize("kind", ["simulator", "computed_torque"])
+def test_errors_of_any_kind_in_a_transition_are_logged(make, kind, capfd, monkeypatch):
+    """With their trace; the node then is unconfigured, and can be configured again."""
+    node = make(kind, engine="graph")
+
+    def fails(*_):
+        raise TypeError("my_rnea() takes 4 positional arguments")
+
+    for step, name in (("configure", "build"), ("activate", "activated")):
+        with monkeypatch.context() as patch:
+            patch.setattr(node, name, fails)
+            if step == "activate":
+                assert node.trigger_configure() == node.good
+            assert getattr(node, f"trigger_{step}")() not in (node.good, None)
+        assert node.failure == "TypeError: my_rnea() takes 4 positional arguments"
+        assert node._state_machine.current_state[1] == "unconfigured"
+        assert node.model is None
+        logged = capfd.readouterr().err
+        assert f"cannot {step}: Traceback" in logged and "my_rnea()" in logged
+    assert node.start()
+
+
 def test_gears_of_a_sidecar_reach_the_nodes(make, tmp_path):
     """The simulator simulates a geared robot; the geared joint is published as well."""
     extras = tmp_path / "gears.yaml"
@@ -301,7 +370,7 @@ def test_any_message_without_a_state_gives_no_torque(make):
     sent = []
     node._send = lambda tau: sent.append(tau)
     node.trigger_activate()
-    node._check_stale()
+    node._watch(time.monotonic() + 1.0)
     assert sent == []
     node.trigger_deactivate()
     assert len(sent) == 1
@@ -328,13 +397,57 @@ def test_silence_after_enabling_again_is_answered_by_zero(make):
     node.controller.rules = replace(node.controller.rules, state_timeout=0.01)
     for data in (False, True):
         assert node._on_enable(SetBool.Request(data=data), SetBool.Response()).success
-    time.sleep(0.02)
-    node._check_stale()
+    count = len(sent)
+    node._watch(time.monotonic() + 1.0)
+    assert len(sent) > count
     assert not sent[-1].any()
     node.trigger_deactivate()
     node.trigger_activate()
     sent.clear()
-    node._check_stale()
+    node._watch(time.monotonic() + 1.0)
+    assert sent == []
+
+
+def test_a_stop_of_the_controller_lasts_until_the_next_activation(make):
+    """Diagnostics name its reason, torque stays zero, enabling is refused."""
+    from sensor_msgs.msg import JointState
+    from std_srvs.srv import SetBool
+
+    node = make("computed_torque", state_timeout=10.0)
+    node.trigger_configure()
+    node.trigger_activate()
+    sent = []
+    node._send = lambda tau: sent.append(tau)
+    names = list(node.model.joint_names)
+    q = [0.0, -0.6, 0.0, -2.2, 0.0, 1.6, 0.8]
+    state = JointState(name=names, position=q, velocity=[0.0] * 7)
+
+    def feed():
+        for _ in range(5):
+            node._on_state(state)
+        return sent[-1].any()
+
+    assert feed()
+    node.controller.safety.stop(0.0, "violation", "zero", "torque not finite")
+    assert not feed()
+    level, message, _ = node.status()
+    assert (level, message) == (b"\x02", "stopped: torque not finite")
+    answer = node._on_enable(SetBool.Request(data=True), SetBool.Response())
+    assert not answer.success
+    assert "stopped by torque not finite: deactivate" in answer.message
+    node.trigger_deactivate()
+    node.trigger_activate()
+    assert feed()
+    update = node.controller.update
+
+    def stopped_meanwhile(*state):
+        tau = update(*state)
+        node.controller.safety.gate.close()
+        return tau
+
+    node.controller.update = stopped_meanwhile
+    sent.clear()
+    node._on_state(state)
     assert sent == []
 
 
@@ -374,9 +487,9 @@ def test_hybrid_mode_follows_accelerations(make):
     for _ in range(50):
         robot.advance(now)
     t = 50 * robot.period
-    at = node.model.v_slice("joint2").start
-    np.testing.assert_allclose(robot.qd[at], 0.5 * t, rtol=1e-9)
-    assert robot.q[at] > start[at]
+    index = node.model.v_slice("joint2").start
+    np.testing.assert_allclose(robot.qd[index], 0.5 * t, rtol=1e-9)
+    assert robot.q[index] > start[index]
     node._on_accelerations(Float64MultiArray(data=[1.0, 2.0]))
     node._on_accelerations(Float64MultiArray(data=[float("nan")]))
     assert robot.counters["acceleration of wrong size"] == 1
@@ -394,8 +507,11 @@ def test_loops_reach_the_nodes(make):
     linkage = Path(__file__).parents[2] / "examples" / "four_bar" / "four_bar.urdf"
     choice = {"robot_description_file": str(linkage)}
     node = make("simulator", **choice)
-    assert node.trigger_configure() == node.bad
-    assert "has loops (D)" in node.failure
+    assert node.trigger_configure() == node.good, node.failure
+    assert node.robot.forward_dynamics == "aba_loops"
+    trees = make("simulator", **choice, **{"forward_dynamics.plugin_name": "aba"})
+    assert trees.trigger_configure() == trees.bad
+    assert "has loops (D)" in trees.failure
     solvers = {
         "forward_dynamics.plugin_name": "aba_loops",
         "step.plugin_name": "projected_euler",
@@ -412,3 +528,87 @@ def test_loops_reach_the_nodes(make):
         "computed_torque", **choice, **{"inverse_dynamics.plugin_name": "rnea_loops"}
     )
     assert law.trigger_configure() == law.good, law.failure
+
+
+FLAT = """<robot name="flat"><link name="a"/><link name="b"><inertial><mass value="2"/>
+<inertia ixx="0.1" iyy="0.1" izz="0.9" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="j" type="revolute"><parent link="a"/><child link="b"/><axis xyz="1 0 0"/>
+<limit lower="-3" upper="3" effort="9" velocity="9"/></joint></robot>"""
+
+
+def test_diagnostics_of_two_robots_are_two_entries(ros):
+    """The name has the namespace, and no slash before it."""
+    from rclpy.parameter import Parameter
+
+    from ros_nodes.computed_torque_node import ComputedTorqueNode
+
+    values = {"robot_description_file": "two_link", "engine": "graph"}
+    overrides = [Parameter(k, value=v) for k, v in values.items()]
+    names = []
+    for namespace in ("", "left", "right/hand"):
+        node = ComputedTorqueNode(parameter_overrides=overrides, namespace=namespace)
+        assert node.trigger_configure() == node.trigger_cleanup(), node.failure
+        node.diagnostics = SimpleNamespace(publish=lambda x: names.append(x.status[0]))
+        node.status = lambda: (b"\x00", "fine", {})
+        node.diagnose()
+        node.destroy_node()
+    kind = ": ComputedTorqueNode"
+    expected = [f"{x}computed_torque{kind}" for x in ("", "left/", "right/hand/")]
+    assert [status.name for status in names] == expected
+
+
+@pytest.mark.parametrize("kind", ["simulator", "computed_torque"])
+def test_findings_are_warnings_in_diagnostics(make, kind):
+    """What is doubtful about the robot is a WARN with the finding; strict refuses it."""
+    levels = {}
+    for name, robot in (("flat", FLAT), ("arm", "")):
+        node = make(kind, robot_description=robot, mode="gravity")
+        assert node.trigger_configure() == node.good, node.failure
+        sent = []
+        node.status = lambda: (b"\x00", "fine", {})
+        node.diagnostics = SimpleNamespace(publish=sent.append)
+        node.diagnose()
+        levels[name] = sent[0].status[0]
+        assert node._level == b"\x00"
+        node._destroy()
+    assert levels["arm"].level == b"\x00"
+    assert levels["flat"].level == b"\x01"
+    assert "link 'b'" in levels["flat"].message
+    values = {pair.key: pair.value for pair in levels["flat"].values}
+    assert "link 'b'" in values["finding 1"]
+    strict = make(kind, robot_description=FLAT, model_check="error")
+    assert strict.trigger_configure() == strict.bad
+    node = make(kind)
+    described = node.describe_parameter("model_check").description
+    assert "/diagnostics (WARN)" in described
+
+
+def test_the_simulator_asks_for_effort_limits(make):
+    """A joint without one takes no command; the parameter is the limit of another."""
+    from std_msgs.msg import Float64MultiArray
+
+    node = make("simulator", robot_description_file="cart_pole")
+    assert node.trigger_configure() == node.good, node.failure
+    assert node.trigger_activate() == node.good
+    limited, loose = node.joints.index("slide"), node.joints.index("hinge")
+    data = [0.0, 0.0]
+    data[limited] = 0.25
+    node.commands.on_array(Float64MultiArray(data=data))
+    assert node.robot.tau.tolist() == data
+    data[loose] = 1e-3
+    node.commands.on_array(Float64MultiArray(data=data))
+    assert not node.robot.tau[loose]
+    assert node.counters["command without limit"] == 1
+    chosen = make(
+        "simulator", robot_description_file="cart_pole", effort_limits__hinge=0.5
+    )
+    assert chosen.trigger_configure() == chosen.good, chosen.failure
+    assert chosen.trigger_activate() == chosen.good
+    data[loose] = 3.0
+    chosen.commands.on_array(Float64MultiArray(data=data))
+    assert chosen.robot.tau[loose] == 0.5
+    wrong = make(
+        "simulator", robot_description_file="cart_pole", effort_limits__hing=0.5
+    )
+    assert wrong.trigger_configure() == wrong.bad
+    assert "'effort_limits.hinge'" in wrong.failure

@@ -57,9 +57,9 @@ class Along:
 
     def _mine(self, values):
         """Return values of the source's order in the model's."""
-        found = np.zeros(self.model.nv)
-        found[self.order] = values
-        return found
+        ordered = np.zeros(self.model.nv)
+        ordered[self.order] = values
+        return ordered
 
     def by(self, problem, name=None, k=None, prescribed=None, **choices):
         """Return the derivative by each solver; by number k of an input, or by dp."""
@@ -79,12 +79,12 @@ class Along:
         elif problem == "fd":
             states, changes = (q, qd, tau), [seeds[x] for x in ("q", "qd", "tau")]
         else:
-            held = np.zeros(self.model.nv, bool)
+            mask = np.zeros(self.model.nv, bool)
             for joint in prescribed:
-                held[self.model.v_slice(joint)] = True
+                mask[self.model.v_slice(joint)] = True
             choices = {**choices, "prescribed": list(prescribed)}
-            states = q, qd, qdd[held], tau[~held]
-            changes = seeds["q"], seeds["qd"], seeds["qdd"][held], seeds["tau"][~held]
+            states = q, qd, qdd[mask], tau[~mask]
+            changes = seeds["q"], seeds["qd"], seeds["qdd"][mask], seeds["tau"][~mask]
         if "parameter" in choices:
             size = dyn.model.parameter_paths.size(self.model, choices["parameter"])
             tail = [*tail, np.eye(size)[k] if size > 1 else 1.0]
@@ -95,7 +95,7 @@ class Along:
         if problem != "hd":
             return got[1][self.order]
         both = np.zeros(self.model.nv)
-        both[held], both[~held] = got[2], got[3]
+        both[mask], both[~mask] = got[2], got[3]
         return both[self.order]
 
     def columns(self, problem, name, wanted, **choices):
@@ -134,13 +134,13 @@ def test_case_a(case_a):
                                 [5.08488497024602, 0.851303664001413]])  # fmt: skip
     case_a.columns("fd", "tau", [[1.25196362063011, -2.28699399622165],
                                  [-2.28699399622165, 7.53623273042454]])  # fmt: skip
-    held = {"prescribed": ["j1"]}
+    partition = {"prescribed": ["j1"]}
     case_a.columns("hd", "q", [[-7.55945818680446, -7.80861560390569],
-                               [-7.81886295276265, -9.84111225215123]], **held)  # fmt: skip
+                               [-7.81886295276265, -9.84111225215123]], **partition)  # fmt: skip
     case_a.columns("hd", "qd", [[1.0390022106252, 0.37223694745498],
-                                [2.70869315248516, 0]], **held)  # fmt: skip
-    case_a.column("hd", "qdd", 0, [0.798745253873033, -1.82672560011816], **held)
-    case_a.column("hd", "tau", 1, [1.82672560011816, 3.35852225020991], **held)
+                                [2.70869315248516, 0]], **partition)  # fmt: skip
+    case_a.column("hd", "qdd", 0, [0.798745253873033, -1.82672560011816], **partition)
+    case_a.column("hd", "tau", 1, [1.82672560011816, 3.35852225020991], **partition)
 
 
 def test_case_a_by_parameters(case_a):
@@ -217,7 +217,7 @@ def test_case_b(case_b):
 
 def test_case_b_hybrid(case_b):
     """Rows (qdd1, tau2, qdd3) of hybrid dynamics; blocks too."""
-    held = {"prescribed": ["j2"]}
+    partition = {"prescribed": ["j2"]}
     by_q = [[0, 1.82409999778383, 5.29186548698934],
             [0, 3.92061556949829, -0.550363691793326],
             [0, 13.4508564571763, 30.4957055672528]]  # fmt: skip
@@ -228,10 +228,10 @@ def test_case_b_hybrid(case_b):
         [[0.976597839536345, -0.450643147954965, 1.25987659462901],
          [0.450643147954965, 0.212770233089174, -0.553430115978514],
          [1.25987659462901, 0.553430115978514, 25.0506244770167]])  # fmt: skip
-    case_b.columns("hd", "q", by_q, **held)
-    case_b.columns("hd", "qd", by_qd, **held)
+    case_b.columns("hd", "q", by_q, **partition)
+    case_b.columns("hd", "qd", by_qd, **partition)
     for k, name in enumerate(("tau", "qdd", "tau")):
-        case_b.column("hd", name, k, by_given[:, k], **held)
+        case_b.column("hd", name, k, by_given[:, k], **partition)
     q, qd, qdd, tau = case_b.state
     program = dyn.solver("hd_derivatives").build(
         case_b.model, prescribed=["j2"], inputs=["f_ext"]
@@ -370,8 +370,8 @@ def test_case_c_inverse(case_c, name):
 def test_case_c_forward_and_hybrid(case_c, row):
     """Forward dynamics, and hybrid dynamics with the ball joint prescribed."""
     problem, name, k, wanted = row
-    held = {"prescribed": ["j2"]} if problem == "hd" else {}
-    case_c.column(problem, name, k, wanted, **held)
+    partition = {"prescribed": ["j2"]} if problem == "hd" else {}
+    case_c.column(problem, name, k, wanted, **partition)
 
 
 def test_case_c_by_mass(case_c):
@@ -387,8 +387,8 @@ def test_misprints_would_show(case_c):
     wanted = np.array(next(r[3] for r in COLUMNS_C if r[:3] == ("hd", "q", 3)))
     right = tables.outward
 
-    def printed(robot, at, sides, qdd, dqdd):
-        x = right(robot, at, sides, qdd, dqdd)
+    def printed(robot, state, sides, qdd, dqdd):
+        x = right(robot, state, sides, qdd, dqdd)
         qd = case_c._mine(case_c.state[1])
         for i in robot.bodies:
             side = sides[i]

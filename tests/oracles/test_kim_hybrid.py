@@ -63,14 +63,14 @@ def test_every_partition_of_a_tree():
     C = dyn.solver("bias").build(model)(q, qd)
     tau = H @ qdd + C
     mask = dyn.solver("hybrid").build(model, prescribed="mask", engine="graph")
-    for held in itertools.product((False, True), repeat=4):
-        held = np.array(held)
-        names = [n for n, h in zip(model.joint_names, held, strict=True) if h]
+    for prescribed in itertools.product((False, True), repeat=4):
+        prescribed = np.array(prescribed)
+        names = [n for n, h in zip(model.joint_names, prescribed, strict=True) if h]
         hd = dyn.solver("hybrid").build(model, prescribed=names, engine="graph")
-        got = hd(q, qd, qdd[held], tau[~held])
-        _near(got.tau_u, tau[held], 1e-11)
-        _near(got.qdd_v, qdd[~held], 1e-10)
-        both = mask(q, qd, held.astype(float), qdd, tau)
+        got = hd(q, qd, qdd[prescribed], tau[~prescribed])
+        _near(got.tau_u, tau[prescribed], 1e-11)
+        _near(got.qdd_v, qdd[~prescribed], 1e-10)
+        both = mask(q, qd, prescribed.astype(float), qdd, tau)
         _near(both[0], tau, 1e-11)
         _near(both[1], qdd, 1e-10)
     every = dyn.solver("hybrid").build(model, prescribed=list(model.joint_names))
@@ -112,17 +112,17 @@ def test_cost_is_linear():
 
 
 @pytest.mark.parametrize(
-    ("prescribed", "words"),
+    ("prescribed", "message"),
     [
         (["nobody"], "valid: joint1"),
         (["joint1", "joint1"], "prescribed twice"),
         ([("joint1", 3)], "coordinates 0 to 0"),
     ],
 )
-def test_bad_partitions_are_refused(prescribed, words):
+def test_bad_partitions_are_refused(prescribed, message):
     """Names, doubles, numbers."""
     model = dyn.load_urdf(dyn.robots.path("arm7"))
-    with pytest.raises(dyn.DynError, match=words):
+    with pytest.raises(dyn.DynError, match=message):
         dyn.solver("hybrid").build(model, prescribed=prescribed)
 
 

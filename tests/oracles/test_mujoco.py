@@ -12,7 +12,7 @@ mujoco = pytest.importorskip("mujoco", reason="mujoco is not installed")
 TOL = TOLERANCES["mujoco"]
 
 
-class Twin:
+class MujocoPeer:
     """The same robot as MJCF, and maps of coordinates."""
 
     def __init__(self, model):
@@ -39,17 +39,17 @@ class Twin:
         full = conventions.mujoco_full_inertia(np.asarray(I, float))
         kind = {"revolute": "hinge", "continuous": "hinge", "prismatic": "slide",
                 "spherical": "ball", "floating": "free"}[joint.kind]  # fmt: skip
-        axis = f' axis="{_words(joint.axis)}"' if kind in ("hinge", "slide") else ""
+        axis = f' axis="{_numbers(joint.axis)}"' if kind in ("hinge", "slide") else ""
         inner = "".join(self._body(k) for k in self.children.get(i, ()))
         rotor = f' armature="{float(model.armature[i][0])!r}"' if kind != "free" else ""
         return (
-            f'<body name="b{i}" pos="{_words(p)}" quat="{_words(quat)}">'
+            f'<body name="b{i}" pos="{_numbers(p)}" quat="{_numbers(quat)}">'
             f'<joint name="{model.names[i]}" type="{kind}"{axis}{rotor}/>'
-            f'<inertial pos="{_words(c)}" mass="{m!r}" fullinertia="{_words(full)}"/>'
+            f'<inertial pos="{_numbers(c)}" mass="{m!r}" fullinertia="{_numbers(full)}"/>'
             f"{inner}</body>"
         )
 
-    def _at(self, i):
+    def _addresses(self, i):
         k = mujoco.mj_name2id(self.model, mujoco.mjtObj.mjOBJ_JOINT, self.ours.names[i])
         return self.model.jnt_qposadr[k], self.model.jnt_dofadr[k]
 
@@ -59,19 +59,19 @@ class Twin:
         B = np.zeros((self.model.nv, model.nv))
         bias = np.zeros(self.model.nv)
         for i in model.bodies:
-            joint, (p, v) = model.joint[i], self._at(i)
-            x, at = q[model.q_slices[i]], model.v_slices[i]
+            joint, (p, v) = model.joint[i], self._addresses(i)
+            x, part = q[model.q_slices[i]], model.v_slices[i]
             block, add = np.eye(joint.nv), np.zeros(joint.nv)
             if joint.kind == "floating":
                 R, place = pose(model.Xtree[i])
                 world = _compose(R, place, x)
                 x = conventions.mujoco_free_position(world)
                 block = conventions.mujoco_free_columns(world)
-                add = conventions.mujoco_free_acceleration(world, qd[at], np.zeros(6))
+                add = conventions.mujoco_free_acceleration(world, qd[part], np.zeros(6))
             elif joint.kind == "spherical":
                 x = conventions.quaternion_to_wxyz(x)
             self.data.qpos[p : p + len(x)] = x
-            B[v : v + joint.nv, at] = block
+            B[v : v + joint.nv, part] = block
             bias[v : v + joint.nv] = add
         self.data.qvel[:] = B @ qd
         if qdd is not None:
@@ -85,31 +85,31 @@ def _compose(R, p, x):
     return conventions.pose_of_parts(R @ turn, p + R @ shift)
 
 
-def _words(numbers):
+def _numbers(numbers):
     return " ".join(repr(float(x)) for x in numbers)
 
 
 def _compare(model, seed):
-    twin = Twin(model)
+    peer = MujocoPeer(model)
     rng = np.random.default_rng(seed)
     q, qd, qdd = model.random(rng), *rng.normal(size=(2, model.nv))
-    B, bias = twin.set(q, qd, qdd)
-    mujoco.mj_inverse(twin.model, twin.data)
-    tau = B.T @ twin.data.qfrc_inverse
+    B, bias = peer.set(q, qd, qdd)
+    mujoco.mj_inverse(peer.model, peer.data)
+    tau = B.T @ peer.data.qfrc_inverse
     got = dyn.solver("rnea").build(model)(q, qd, qdd)
     assert scaled_error(got, tau) <= TOL
-    M = np.zeros((twin.model.nv, twin.model.nv))
+    M = np.zeros((peer.model.nv, peer.model.nv))
     for row, unit in zip(M, np.eye(len(M)), strict=True):
-        mujoco.mj_mulM(twin.model, twin.data, row, unit)
+        mujoco.mj_mulM(peer.model, peer.data, row, unit)
     H = dyn.solver("crba").build(model)(q)
     assert scaled_error(H, B.T @ M @ B) <= TOL
-    B, bias = twin.set(q, qd)
-    twin.data.qfrc_applied[:] = np.linalg.solve(B.T, tau)
-    mujoco.mj_forward(twin.model, twin.data)
-    wanted = np.linalg.solve(B, twin.data.qacc - bias)
+    B, bias = peer.set(q, qd)
+    peer.data.qfrc_applied[:] = np.linalg.solve(B.T, tau)
+    mujoco.mj_forward(peer.model, peer.data)
+    wanted = np.linalg.solve(B, peer.data.qacc - bias)
     for name in ("aba", "dense"):
-        found = dyn.solver(name).build(model)(q, qd, tau)
-        assert scaled_error(H @ (found - wanted), np.zeros(model.nv)) <= TOL
+        computed = dyn.solver(name).build(model)(q, qd, tau)
+        assert scaled_error(H @ (computed - wanted), np.zeros(model.nv)) <= TOL
     return got
 
 
@@ -122,9 +122,15 @@ def test_shipped_robots(name, shipped):
         assert np.abs(_compare(shipped[name], seed)).max() > 0 or name == "two_link"
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize(
+    "seed",
+    [*range(4), *(pytest.param(k, marks=pytest.mark.full) for k in range(4, 20))],
+)
 def test_random_trees(seed):
-    """Random trees of the joint kinds that both have; free joints at the root only."""
+    """Random trees of the joint kinds that both have; free joints at the root only.
+
+    Those of 3 to 6 joints; more and larger ones with --full.
+    """
     kinds = ("revolute", "continuous", "prismatic", "spherical")
     model = random_model(seed, size=3 + seed % 8, kinds=kinds, mimic=0, massless=0)
     assert np.abs(_compare(model, seed)).max() > 0

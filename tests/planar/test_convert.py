@@ -28,13 +28,15 @@ PLANE = (0, 2)  # X and Z
 NORMAL = (0.6, 0.8)
 
 
-def run(name, model, *args, engine="native", **given):
+def run(name, model, *args, engine="native", **arguments):
     """Run a solver once; keyword arguments are its optional inputs."""
     solver = dyn.solver(name)
-    inputs = tuple(k for k in given if k in {p.name for p in solver.signature.inputs})
-    choices = {k: x for k, x in given.items() if k not in inputs}
+    inputs = tuple(
+        k for k in arguments if k in {p.name for p in solver.signature.inputs}
+    )
+    choices = {k: x for k, x in arguments.items() if k not in inputs}
     program = solver.build(model, engine=engine, inputs=inputs, **choices)
-    return program(*args, **{k: given[k] for k in inputs})
+    return program(*args, **{k: arguments[k] for k in inputs})
 
 
 def near(got, wanted, tolerance=EXACT):
@@ -43,7 +45,7 @@ def near(got, wanted, tolerance=EXACT):
 
 def based(seed, base, n=None, massive=0.4, **parts):
     """Return a random chain on a base, its robot, a state of both, and torques."""
-    found = random_chain(seed, n, ("free",), active=0.0, massive=massive).chain
+    drawn = random_chain(seed, n, ("free",), active=0.0, massive=massive).chain
     rng = np.random.default_rng(seed + 1000)
     constraints = {"kind": {0: base}, "s": {0: NORMAL}}
     parts = {
@@ -51,7 +53,7 @@ def based(seed, base, n=None, massive=0.4, **parts):
         "constraints": constraints,
         "gravity": rng.normal(size=2) * 6,
     } | parts
-    chain = make_chain_like(found, **parts)
+    chain = make_chain_like(drawn, **parts)
     model = to_model(chain)
     q, qd = rng.uniform(-2, 2, model.nq), rng.normal(size=model.nv)
     state = state_to_chain(model, chain, q, qd)
@@ -84,18 +86,18 @@ def point_rows(chain, model, q):
     return np.concatenate([J[[3 + k for k in PLANE]] for J in rows])
 
 
-def held(model, chain, state, how):
+def closed_robot(model, chain, state, how):
     """Return the robot with loops: {joint: None for guided, else the line's normal}."""
     loops = []
     for i, s in how.items():
         name, (x, z) = chain.joint_names[i], state.x[i]
-        at = {"xyz": (float(x), 0.0, float(z))}
+        point = {"xyz": (float(x), 0.0, float(z))}
         if s is None:
             loops.append(
-                dyn.make_loop(f"at {name}", "axes", name, at_a=at, axes=["x", "z"])
+                dyn.make_loop(f"at {name}", "axes", name, at_a=point, axes=["x", "z"])
             )
         else:
-            loops.append(dyn.user_loop(f"at {name}", _across(s), name, at_a=at))
+            loops.append(dyn.user_loop(f"at {name}", _across(s), name, at_a=point))
     return model.with_loops(*loops)
 
 
@@ -128,9 +130,9 @@ def test_forward_dynamics_is_that_of_the_general_engine(base, seed):
 
 def _bias(chain, model, q, qd):
     """Return the joints' accelerations at qdd = 0, (2n,)."""
-    at = {"reference": "aligned", "engine": "plain"}
+    choices = {"reference": "aligned", "engine": "plain"}
     rows = [
-        run("frame_bias_acceleration", model, q, qd, frame=name, **at)
+        run("frame_bias_acceleration", model, q, qd, frame=name, **choices)
         for name in chain.joint_names
     ]
     return np.concatenate([a[[3 + k for k in PLANE]] for a in rows])
@@ -191,20 +193,20 @@ def qdd_of(got, chain):
     return [*base[chain.constraints.kind[0]], *got.alpha[:-1]]
 
 
-def _all(hybrid, others, model, given):
+def _all(hybrid, others, model, prescribed):
     qdd = np.zeros(model.nv)
     qdd[others] = hybrid.qdd_v
-    qdd[[k for k in range(model.nv) if k not in others]] = given
+    qdd[[k for k in range(model.nv) if k not in others]] = prescribed
     return qdd
 
 
-HELD = [  # base, guided joints, joints on a line
+CLOSED = [  # base, guided joints, joints on a line
     ("fixed", [4], []), ("fixed", [3], [5]), ("line", [2], []), ("line", [], [5]),
     ("free", [2], []), ("free", [0, 3], []), ("free", [1], [4]), ("fixed", [], [3]),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("base, guided, lines", HELD)
+@pytest.mark.parametrize("base, guided, lines", CLOSED)
 def test_guided_joints_are_loops(base, guided, lines):
     """Joints held inside the chain move like loops of the general engine."""
     seed = len(guided) + 2 * len(lines) + 10
@@ -236,7 +238,7 @@ def test_guided_joints_are_loops(base, guided, lines):
 def _consistent(chain, model, q, how):
     """Return the robot with loops, and a velocity at which they hold."""
     zero = np.zeros(model.nv)
-    closed = held(model, chain, state_to_chain(model, chain, q, zero), how)
+    closed = closed_robot(model, chain, state_to_chain(model, chain, q, zero), how)
     f, A, _ = run("loop_constraints", closed, q, zero)
     near(f, np.zeros(len(f)), 1e-14)
     qd = np.random.default_rng(7).normal(size=model.nv)
@@ -332,12 +334,12 @@ def test_chain_to_urdf_and_back(base):
     for seed in range(6):
         rng = np.random.default_rng(seed)
         chain = random_chain(seed, 5, massive=0.5).chain
-        n, own = chain.n, chain.constraints
-        own = {"kind": [base, *own.kind[1:]], "s": [(0, 1), *own.s[1:]], "a_w": own.a_w,
-               "active": [i for i in range(1, n - 1) if own.active[i]], "alpha_w": own.alpha_w}  # fmt: skip
+        n, constraints = chain.n, chain.constraints
+        constraints = {"kind": [base, *constraints.kind[1:]], "s": [(0, 1), *constraints.s[1:]], "a_w": constraints.a_w,
+               "active": [i for i in range(1, n - 1) if constraints.active[i]], "alpha_w": constraints.alpha_w}  # fmt: skip
         chain = make_chain_like(
             chain,
-            constraints=own,
+            constraints=constraints,
             gravity=rng.normal(size=2),
             lower={1: -1.5, 2: -2.0},
             upper={1: 0.25, 3: 1.0},
@@ -362,15 +364,15 @@ def test_what_urdf_can_say_needs_no_side_file(base):
         link_masses=[0.3, 0, 0.1], link_coms=[0.2, 0, 0.4], link_inertias=[0.1, 0, 0],
         lower={0: -1.0, 1: 3.0}, upper={0: 2.0, 1: 9.0}, constraints=constraints,
     )  # fmt: skip
-    found = to_urdf(chain)
-    assert found.left_out == ()
-    assert found.side == {}
-    back = from_model(dyn.load_urdf(found.urdf))
+    converted = to_urdf(chain)
+    assert converted.left_out == ()
+    assert converted.side == {}
+    back = from_model(dyn.load_urdf(converted.urdf))
     same(back, chain)
     exact = {"link_coms": chain.link_coms, "link_inertias": chain.link_inertias}
     assert (
         to_urdf(make_chain_like(back, constraints=chain.constraints, **exact)).urdf
-        == found.urdf
+        == converted.urdf
     )
 
 
@@ -396,13 +398,13 @@ def test_what_is_left_out_is_said():
         ground=[{}], constraints={"kind": {0: "fixed", 2: "guided"}, "active": [1], "a_w": {2: (1, 0)}},
     )  # fmt: skip
     beyond = make_chain([1], [1, 1], link_masses=[0.5], link_coms=[1.5])
-    found = to_urdf(beyond)
-    assert found.left_out == ("that joint1 is the tip, and not the mass beyond it",)
-    same(from_model(dyn.load_urdf(found.urdf), **found.side), beyond)
-    words = "; ".join(to_urdf(chain).left_out)
+    converted = to_urdf(beyond)
+    assert converted.left_out == ("that joint1 is the tip, and not the mass beyond it",)
+    same(from_model(dyn.load_urdf(converted.urdf), **converted.side), beyond)
+    omissions = "; ".join(to_urdf(chain).left_out)
     for part in ("gravity", "k_v", "k_omega of the last", "joint1, which are on one side",
                  "ground: 1", "guided or on a line", "prescribed accelerations of joint2", "active joints"):  # fmt: skip
-        assert part in words, part
+        assert part in omissions, part
     bare = make_chain([1], [1, 1], link_inertias=[0.1])
     with pytest.raises(ModelError, match="link 0 has inertia and no mass"):
         to_urdf(bare)
@@ -487,7 +489,7 @@ def as_chain(model, q, qd, tau):
     chain = from_model(model)
     state = state_to_chain(model, chain, q, qd)
     row = read(model)
-    at = [k for k, s in enumerate(row.segments) if s.turns]
+    turning = [k for k, s in enumerate(row.segments) if s.turns]
     torques, F0 = np.zeros(chain.n), np.zeros(2)
     push = tau.copy()
     if row.free and model.joint[1].kind == "floating":
@@ -503,21 +505,21 @@ def as_chain(model, q, qd, tau):
         F0, push = np.linalg.pinv(D).T @ tau[: D.shape[1]], push[D.shape[1] :]
         torques[0] = push[0] * row.sense(model, row.root)
         push = push[1:]
-    for k, x in zip(at[1:], push, strict=True):
+    for k, x in zip(turning[1:], push, strict=True):
         torques[k] = x * row.sense(model, row.segments[k].body)
     F = run("chain_forces", chain, *state, torques, engine="plain")
     F[0] += F0
     got = run("chain_recursion", chain, *state, F, engine="plain")
-    return chain, row, at, got
+    return chain, row, turning, got
 
 
 def _columns(model, row):
     """Return what each sliding coordinate moves in the plane, (2, count)."""
-    found = []
+    columns = []
     for i in [1] if row.free else row.slides:
         S = model.joint[i].S(model.neutral()[model.q_slices[i]])
-        found += [row.flat(row.poses[i][0] @ np.array(s.lin)) for s in S]
-    return np.array(found).reshape(-1, 2).T
+        columns += [row.flat(row.poses[i][0] @ np.array(s.lin)) for s in S]
+    return np.array(columns).reshape(-1, 2).T
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -533,11 +535,13 @@ def test_robots_in_any_plane_are_chains(base, seed):
         q[2:7] = 0.4, 0.0, 0.0, math.sin(half), math.cos(half)
         qd[[0, 1, 5]] = tau[[0, 1, 5]] = 0.0
     qdd = run("aba", model, q, qd, tau, joint_friction=True, engine="plain")
-    chain, row, at, got = as_chain(model, q, qd, tau)
+    chain, row, turning, got = as_chain(model, q, qd, tau)
     first = {"line": 1, "free": 2, "planar": 2, "floating": 5}.get(base, 0)
-    sense = [row.sense(model, row.segments[k].body) for k in at[base == "floating" :]]
+    sense = [
+        row.sense(model, row.segments[k].body) for k in turning[base == "floating" :]
+    ]
     alpha = qdd[first + (base == "floating") :] * sense
-    near(got.alpha[at[base == "floating" :]], alpha, 1e-11)
+    near(got.alpha[turning[base == "floating" :]], alpha, 1e-11)
     if base == "floating":
         near(got.alpha[0], row.axes[2] @ [0, 0, qdd[2]], 1e-11)
         R = _spun(2 * half)
@@ -617,10 +621,10 @@ def test_shipped_robots():
         model = load(name, gravity=gravity).without_friction()
         rng = np.random.default_rng(1)
         q, qd, tau = rng.normal(size=(3, model.nv))
-        chain, row, at, got = as_chain(model, q, qd, tau)
-        sense = [row.sense(model, row.segments[k].body) for k in at]
+        chain, row, turning, got = as_chain(model, q, qd, tau)
+        sense = [row.sense(model, row.segments[k].body) for k in turning]
         qdd = run("aba", model, q, qd, tau)
-        near(got.alpha[at], qdd[model.nv - len(at) :] * sense)
+        near(got.alpha[turning], qdd[model.nv - len(turning) :] * sense)
     for name, why in (("arm7", "not parallel"), ("quadruped", "no branches")):
         with pytest.raises(ModelError, match=why):
             from_model(load(name).without_friction())
@@ -667,13 +671,13 @@ def row_of(*joints, inertia=ROD):
     """Return a robot of joints behind each other about y, each with changes."""
     links, specs = [_bare("b0")], []
     for k, changes in enumerate(joints, 1):
-        own = dict(changes)
-        links.append(LinkSpec(f"b{k}", own.pop("inertia", inertia)))
+        changed = dict(changes)
+        links.append(LinkSpec(f"b{k}", changed.pop("inertia", inertia)))
         spec = JointSpec(
-            f"j{k}", own.pop("kind", "continuous"), f"b{k - 1}", f"b{k}",
+            f"j{k}", changed.pop("kind", "continuous"), f"b{k - 1}", f"b{k}",
             (1.0, 0.0, 0.0), axis=(0.0, 1.0, 0.0),
         )  # fmt: skip
-        specs.append(replace(spec, **own))
+        specs.append(replace(spec, **changed))
     return assemble(Build(Description("r", tuple(links), tuple(specs))))
 
 
@@ -724,9 +728,9 @@ def test_harmless_inertias_and_offsets():
     for inertia in (SKEW, ASIDE):
         model = row_of({}, {"inertia": inertia, "xyz": (1.0, 0.4, 0.0)})
         q, qd, tau = np.random.default_rng(2).normal(size=(3, 2))
-        _, row, at, got = as_chain(model, q, qd, tau)
+        _, row, turning, got = as_chain(model, q, qd, tau)
         assert row.sense(model, 1) == -1.0
-        near(-got.alpha[at], run("aba", model, q, qd, tau))
+        near(-got.alpha[turning], run("aba", model, q, qd, tau))
 
 
 def test_a_hub_and_free_roots():

@@ -25,8 +25,8 @@ def example():
 
 def test_the_file_of_the_docstring():
     """Each key does what it says."""
-    found = load_chain_file(example())
-    chain, own = found.chain, found.chain.constraints
+    loaded = load_chain_file(example())
+    chain, constraints = loaded.chain, loaded.chain.constraints
     assert chain.joint_names == ("hip", "knee", "foot")
     assert (chain.lengths, chain.masses) == ((0.5, 0.4), (1.0, 0.7, 0.5))
     assert chain.gravity == (0.0, -9.81)
@@ -36,11 +36,11 @@ def test_the_file_of_the_docstring():
     assert chain.link_masses == (0.0, 0.3)
     plane = chain.ground[0]
     assert (plane.z, plane.joints, plane.mode) == ((0.0, 1.0), (2,), "stick")
-    assert own.active == (False, True, False)
-    assert own.s[2] == (0.0, 1.0)
-    assert (found.dt, found.window) == (0.001, 0.005)
+    assert constraints.active == (False, True, False)
+    assert constraints.s[2] == (0.0, 1.0)
+    assert (loaded.dt, loaded.window) == (0.001, 0.005)
     wanted = from_angles(chain, (0.0, 1.0), (0.0, 0.0), (-1.2, 0.3), (0.0, 0.0))
-    np.testing.assert_array_equal(found.start, wanted)
+    np.testing.assert_array_equal(loaded.start, wanted)
     line = example().replace("base: fixed", "normal: [0, 1]\nbase: line")
     assert "base: line" in line
     assert load_chain(line).constraints.s[0] == (0.0, 1.0)
@@ -51,13 +51,13 @@ def test_there_and_back(seed, tmp_path):
     """A file gives every number of a chain back, exactly."""
     chain = random_chain(seed, massive=0.5).chain
     last = chain.n - 1
-    own = {
+    fields = {
         key: getattr(chain.constraints, key) for key in ("kind", "a_w", "s", "active")
     }
-    own["alpha_w"] = np.multiply(own["active"], chain.constraints.alpha_w)
+    fields["alpha_w"] = np.multiply(fields["active"], chain.constraints.alpha_w)
     chain = make_chain_like(
         chain,
-        constraints=own,
+        constraints=fields,
         gravity=(0.5, -1 / 3),
         upper={0: 1 / 7} if last else {},
         ground=[{"z": (0.6, 0.8), "joints": [last], "mode": "slide"}, {}],
@@ -67,15 +67,15 @@ def test_there_and_back(seed, tmp_path):
     angles = np.linspace(0, 1, last)
     start = {"x0": (1, 2), "theta": angles}
     save_chain(chain, path, start, dt=0.01)
-    found = load_chain_file(path)
-    assert found.dt == 0.01
-    assert found.window is None
+    loaded = load_chain_file(path)
+    assert loaded.dt == 0.01
+    assert loaded.window is None
     zero = np.zeros(last)
     np.testing.assert_array_equal(
-        found.start, from_angles(chain, (1, 2), (0, 0), angles, zero)
+        loaded.start, from_angles(chain, (1, 2), (0, 0), angles, zero)
     )
     for one in (
-        found.chain,
+        loaded.chain,
         load_chain(path.read_text()),
         load_chain(chain_data(chain)),
     ):

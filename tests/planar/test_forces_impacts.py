@@ -178,18 +178,18 @@ def _struck(chain, x, v, target=None, rate=None, engine="plain", **inputs):
 def test_impacts_are_the_reference_values(name, engine):
     modes, v_next, rates, loss, impulse, couple = IMPACTS[name]
     chain, (x, v) = HIT.with_constraints(**modes), HIT_STATE
-    own = chain.constraints
-    given = {key: np.array(getattr(own, key), float) for key in MODES}
+    constraints = chain.constraints
+    mode_inputs = {key: np.array(getattr(constraints, key), float) for key in MODES}
     still = np.zeros((4, 2)), np.zeros(3)
-    for found in (
+    for impact in (
         _struck(chain, x, v, *still, engine),
-        _struck(HIT, x, v, *still, engine, **given),
+        _struck(HIT, x, v, *still, engine, **mode_inputs),
     ):
-        _near(found.v_next, v_next, 1e-11)
-        _near(joint_rates(chain, ChainState(x, found.v_next)), rates, 1e-11)
-        _near(found.loss, loss, 1e-11)
-        _near(found.impulse, [impulse, [0, 0], [0, 0], [0, 0]], 1e-11)
-        _near(found.torque_impulse, [0, couple, 0, 0], 1e-11)
+        _near(impact.v_next, v_next, 1e-11)
+        _near(joint_rates(chain, ChainState(x, impact.v_next)), rates, 1e-11)
+        _near(impact.loss, loss, 1e-11)
+        _near(impact.impulse, [impulse, [0, 0], [0, 0], [0, 0]], 1e-11)
+        _near(impact.torque_impulse, [0, couple, 0, 0], 1e-11)
 
 
 # Impacts: laws
@@ -217,8 +217,8 @@ def _hits(count=60, **choices):
     """Return random chains that hit something, with what is wanted after it."""
     for seed in range(count):
         case = random_chain(seed, massive=0.4, still=True, **choices)
-        own, rng = case.chain.constraints, np.random.default_rng(seed)
-        kind, s, active = (np.array(getattr(own, key), float) for key in MODES)
+        constraints, rng = case.chain.constraints, np.random.default_rng(seed)
+        kind, s, active = (np.array(getattr(constraints, key), float) for key in MODES)
         J = _rows(case.chain, case.x, kind, s, active)
         if np.linalg.matrix_rank(J, tol=1e-3) < len(J) or len(J) == case.chain.n - 1:
             continue
@@ -245,16 +245,16 @@ def test_impacts_are_projections():
             inverse = np.linalg.inv(np.kron(mass_matrix(chain), np.eye(2)))
             p = np.linalg.solve(J @ inverse @ J.T, wanted - J @ v.ravel())
             v_next = v + (inverse @ J.T @ p).reshape(v.shape)
-            found = _struck(chain, x, v, target, rate)
+            impact = _struck(chain, x, v, target, rate)
             size = max(1.0, np.abs(p).max())
-            _near(found.v_next, v_next, 1e-10 * size)
-            _near(found.torque_impulse[on], p[k:], 1e-10 * size)
+            _near(impact.v_next, v_next, 1e-10 * size)
+            _near(impact.torque_impulse[on], p[k:], 1e-10 * size)
             u = v - v_next
-            _near(found.loss, 0.5 * (u * (mass_matrix(chain) @ u)).sum(), 1e-9 * size)
-            gap = J @ found.v_next.ravel() - wanted
+            _near(impact.loss, 0.5 * (u * (mass_matrix(chain) @ u)).sum(), 1e-9 * size)
+            gap = J @ impact.v_next.ravel() - wanted
             assert np.abs(gap).max() <= EXACT * size
-            again = _struck(chain, x, found.v_next, target, rate)
-            _near(again.v_next, found.v_next, 1e-11 * size)
+            again = _struck(chain, x, impact.v_next, target, rate)
+            _near(again.v_next, impact.v_next, 1e-11 * size)
             _near(again.loss, 0.0, 1e-11 * size)
             count += 1
     assert count >= 60
@@ -267,15 +267,15 @@ def test_impacts_keep_momentum_and_lose_energy():
         chain, x, v = case.chain, case.x, case.v
         i = seed % chain.n
         hit = chain.with_constraints(kind={i: "guided"})
-        found = _struck(hit, x, v, np.zeros_like(v))
-        M, after = mass_matrix(chain), found.v_next
+        impact = _struck(hit, x, v, np.zeros_like(v))
+        M, after = mass_matrix(chain), impact.v_next
         assert np.abs(after[i]).max() <= 1e-13
         gained = M @ (after - v)
-        _near(gained.sum(axis=0), found.impulse[i])
+        _near(gained.sum(axis=0), impact.impulse[i])
         _near(_moment(x - x[i], gained), 0.0)
         lost = _kinetic(chain, v) - _kinetic(chain, after)
         assert lost >= -1e-13
-        _near(found.loss, lost, 1e-13)
+        _near(impact.loss, lost, 1e-13)
         r, _ = link_directions(chain, x)
         _near((r * np.diff(after, axis=0)).sum(axis=1), np.zeros(len(r)), 1e-13)
 
@@ -308,17 +308,17 @@ def test_limits_stop_angles():
         i = 1 + seed % (chain.n - 2)
         rate = joint_rates(chain, ChainState(x, v))[i]
         stop = chain.with_constraints(active=(i,), alpha_w={i: 5.0})
-        found = _struck(stop, x, v, rate=np.zeros(chain.n - 1))
-        after = joint_rates(chain, ChainState(x, found.v_next))
+        impact = _struck(stop, x, v, rate=np.zeros(chain.n - 1))
+        after = joint_rates(chain, ChainState(x, impact.v_next))
         assert abs(after[i]) <= EXACT * max(1.0, np.abs(after).max())
-        gained = mass_matrix(chain) @ (found.v_next - v)
+        gained = mass_matrix(chain) @ (impact.v_next - v)
         _near(gained.sum(axis=0), [0, 0])
         _near(_moment(x, gained), 0.0)
-        assert not found.impulse.round(12).any()
-        lost = _kinetic(chain, v) - _kinetic(chain, found.v_next)
-        _near(found.loss, lost)
-        _near(found.loss, -0.5 * found.torque_impulse[i] * rate)
-        assert np.sign(found.torque_impulse[i]) == -np.sign(rate)
+        assert not impact.impulse.round(12).any()
+        lost = _kinetic(chain, v) - _kinetic(chain, impact.v_next)
+        _near(impact.loss, lost)
+        _near(impact.loss, -0.5 * impact.torque_impulse[i] * rate)
+        assert np.sign(impact.torque_impulse[i]) == -np.sign(rate)
 
 
 # Wrong-sign impulses
@@ -356,8 +356,8 @@ def test_one_step_lets_it_go_too():
 
 
 def _without_active(case):
-    own = case.chain.constraints
-    chain = case.chain.with_constraints(kind=own.kind, s=own.s)
+    constraints = case.chain.constraints
+    chain = case.chain.with_constraints(kind=constraints.kind, s=constraints.s)
     return case._replace(chain=chain)
 
 
@@ -425,9 +425,9 @@ def test_torques_for_accelerations():
     reached = 0
     for seed in range(60):
         case = random_chain(seed, active=0.5, massive=0.3 * (seed % 2))
-        found = _build("chain_recursion", case.chain)(*case[1:4])
+        solution = _build("chain_recursion", case.chain)(*case[1:4])
         on = np.array(case.chain.constraints.active)
-        if found.dropped.any() or not on.any() or (on[0] and not found.tau_w[0]):
+        if solution.dropped.any() or not on.any() or (on[0] and not solution.tau_w[0]):
             continue
         S = _build("chain_torque_response", _without_active(case).chain)(case.x)
         sizes = np.linalg.svd(S[np.ix_(on, on)], compute_uv=False)
@@ -436,7 +436,7 @@ def test_torques_for_accelerations():
         tau = _build("chain_torques", case.chain)(*case[1:4])
         dense = _build("chain_torques_dense", case.chain)(*case[1:4])
         scale = max(1.0, np.abs(tau).max())
-        _near(tau, found.tau_w, 0)
+        _near(tau, solution.tau_w, 0)
         assert np.abs(tau - dense).max() <= 1e-9 * scale
         rows = angle_rows(case.chain, case.x)
         loose = np.zeros(case.chain.n)

@@ -60,11 +60,11 @@ def build(name, model, engine="plain", **choices):
 
 def varied(name, seed):
     """Return an object with its own parameters (seed 0), or with others near them."""
-    found, rng = planar_object(name), np.random.default_rng(seed)
+    model, rng = planar_object(name), np.random.default_rng(seed)
     if not seed:
-        return found
-    return found.with_parameters(
-        **{key: x * rng.uniform(0.7, 1.3) for key, x in found.parameters.items()}
+        return model
+    return model.with_parameters(
+        **{key: x * rng.uniform(0.7, 1.3) for key, x in model.parameters.items()}
     )
 
 
@@ -201,10 +201,10 @@ def urdf(model):
     """Return the object as a URDF: plane x-z, angles relative; and how angles relate."""
     rows, cart = rods(model)
     axis, along = ("0 1 0", 2) if is_upright(model) else ("0 -1 0", 0)
-    links, joints, parent, at = ['<link name="base"/>'], [], "base", [0, 0, 0]
+    links, joints, parent, origin = ['<link name="base"/>'], [], "base", [0, 0, 0]
     if cart:
         links.append(_link("cart", cart, [0, 0, 0], 1.0))
-        joints.append(_joint("x", "prismatic", "base", "cart", at, "1 0 0"))
+        joints.append(_joint("x", "prismatic", "base", "cart", origin, "1 0 0"))
         parent = "cart"
     for i, (L, m, c, I, tip) in enumerate(rows):
         mass = m + tip
@@ -213,8 +213,10 @@ def urdf(model):
         place, end = [0.0] * 3, [0.0] * 3
         place[along], end[along] = centre, L
         links.append(_link(f"rod{i}", mass, place, about))
-        joints.append(_joint(f"theta{i}", "continuous", parent, f"rod{i}", at, axis))
-        parent, at = f"rod{i}", end
+        joints.append(
+            _joint(f"theta{i}", "continuous", parent, f"rod{i}", origin, axis)
+        )
+        parent, origin = f"rod{i}", end
     change = np.eye(model.nq)
     if is_upright(model):
         for i in range(2 if cart else 1, model.nq):
@@ -233,7 +235,7 @@ def _link(name, mass, place, I):
     )
 
 
-def _joint(name, kind, parent, child, at, axis):
+def _joint(name, kind, parent, child, origin, axis):
     limit = (
         '<limit lower="-9" upper="9" effort="99" velocity="99"/>'
         if kind == "prismatic"
@@ -241,7 +243,7 @@ def _joint(name, kind, parent, child, at, axis):
     )
     return (
         f'<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>'
-        f'<origin xyz="{_text(at)}"/><axis xyz="{axis}"/>{limit}</joint>'
+        f'<origin xyz="{_text(origin)}"/><axis xyz="{axis}"/>{limit}</joint>'
     )
 
 
@@ -366,12 +368,12 @@ def test_engines_agree_on_batches(name, engine):
     model = varied(name, 5)
     q, qd, u = (np.array(x) for x in zip(*states(model, 9, 5), strict=True))
     program = build("object_closed_form", model, engine)
-    found = program(q, qd, u)
+    outputs = program(q, qd, u)
     np.testing.assert_allclose(
-        found, build("object_closed_form", model)(q, qd, u), rtol=1e-11, atol=1e-11
+        outputs, build("object_closed_form", model)(q, qd, u), rtol=1e-11, atol=1e-11
     )
     rows = [program(*row) for row in zip(q, qd, u, strict=True)]
-    np.testing.assert_allclose(found, rows, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(outputs, rows, rtol=1e-12, atol=1e-12)
 
 
 def test_friction_is_zero_at_rest():
@@ -395,10 +397,10 @@ def test_energies_are_those_of_the_masses(name, engine):
     model = varied(name, 2)
     program = build("object_energy", model, engine)
     for q, qd, _ in states(model, 10, 2):
-        found = program(q, qd)
-        np.testing.assert_allclose(found.kinetic, kinetic(model, q, qd), rtol=1e-12)
+        energies = program(q, qd)
+        np.testing.assert_allclose(energies.kinetic, kinetic(model, q, qd), rtol=1e-12)
         np.testing.assert_allclose(
-            found.potential, potential(model, q), rtol=1e-12, atol=1e-12
+            energies.potential, potential(model, q), rtol=1e-12, atol=1e-12
         )
 
 
@@ -478,9 +480,9 @@ def test_small_motion_is_that_of_the_lagrangian(name, seed):
         K = [(8 * (slope(q + h * e) - slope(q - h * e)) - slope(q + 2 * h * e) + slope(q - 2 * h * e)) / (12 * h)
              for e in np.eye(model.nq)]  # fmt: skip
         wanted = np.sort(np.linalg.eigvals(-np.linalg.solve(inertia(model, q), K)).real)
-        found = growth(model, q)
-        np.testing.assert_allclose(found, wanted, rtol=1e-8, atol=1e-8)
-        assert (sign * found > -1e-9).all()
+        growths = growth(model, q)
+        np.testing.assert_allclose(growths, wanted, rtol=1e-8, atol=1e-8)
+        assert (sign * growths > -1e-9).all()
 
 
 # --- steps -----------------------------------------------------------------------------
@@ -501,8 +503,8 @@ def test_steps_are_their_equations(name, engine):
         ("object_euler", (q + dt * qd, qd + dt * a)),
         ("object_semi_implicit", (q + dt * (qd + dt * a), qd + dt * a)),
     ):
-        found = build(solver, model, engine)(q, qd, u, dt)
-        np.testing.assert_allclose(np.array(found), wanted, rtol=1e-12)
+        stepped = build(solver, model, engine)(q, qd, u, dt)
+        np.testing.assert_allclose(np.array(stepped), wanted, rtol=1e-12)
 
     def rate(y):
         return np.concatenate(
@@ -514,9 +516,9 @@ def test_steps_are_their_equations(name, engine):
     k2 = rate(y + dt / 2 * k1)
     k3 = rate(y + dt / 2 * k2)
     k4 = rate(y + dt * k3)
-    found = build("object_rk4", model, engine)(q, qd, u, dt)
+    stepped = build("object_rk4", model, engine)(q, qd, u, dt)
     np.testing.assert_allclose(
-        np.concatenate(found), y + dt / 6 * (k1 + 2 * k2 + 2 * k3 + k4), rtol=1e-11
+        np.concatenate(stepped), y + dt / 6 * (k1 + 2 * k2 + 2 * k3 + k4), rtol=1e-11
     )
 
 
@@ -566,9 +568,9 @@ def test_parameters_may_be_inputs(name, engine):
     first, other = planar_object(name), varied(name, 4)
     program = build("object_closed_form", first, engine, inputs=list(first.parameters))
     q, qd, u = next(states(first, 1, 3))
-    found = program(q, qd, u, *other.parameters.values())
+    outputs = program(q, qd, u, *other.parameters.values())
     np.testing.assert_allclose(
-        found, build("object_closed_form", other)(q, qd, u), rtol=1e-10
+        outputs, build("object_closed_form", other)(q, qd, u), rtol=1e-10
     )
     np.testing.assert_allclose(
         program(q, qd, u), build("object_closed_form", first)(q, qd, u), rtol=1e-10
@@ -593,7 +595,7 @@ def test_bad_input_is_named():
     with pytest.raises(ModelError, match=r"no parameter 'mass'; valid: l, m, g"):
         planar_object("pendulum", mass=2.0)
     pole = planar_object("cart_pole")
-    for parameters, words in (
+    for parameters, message in (
         ({"mp": 0.0}, r"mp \[kg\] must be finite and > 0, got 0.0"),
         ({"l": -1.0}, r"l \[m\] must be finite and > 0"),
         ({"mu_p": -1e-6}, r"mu_p \[N·m·s\] must be finite and >= 0"),
@@ -602,7 +604,7 @@ def test_bad_input_is_named():
         ({"mc": "heavy"}, "mc must be a number, got 'heavy'"),
         ({"mc": [1.0, 2.0]}, "mc must be a number"),
     ):
-        with pytest.raises(ModelError, match=words) as caught:
+        with pytest.raises(ModelError, match=message) as caught:
             pole.with_parameters(**parameters)
         assert caught.value.element == next(iter(parameters))
     assert pole.with_parameters(g=-1.0, mu_c=0).parameters["mu_c"] == 0.0
@@ -642,8 +644,10 @@ def test_objects_describe_themselves(name):
     assert OBJECTS[name].parameters["g"] != 3.0 == heavier.parameters["g"]
     again = pickle.loads(pickle.dumps(heavier))
     q, qd, u = next(states(model, 1, 0))
-    found = build("object_closed_form", again)(q, qd, u)
-    np.testing.assert_array_equal(found, build("object_closed_form", heavier)(q, qd, u))
+    result = build("object_closed_form", again)(q, qd, u)
+    np.testing.assert_array_equal(
+        result, build("object_closed_form", heavier)(q, qd, u)
+    )
     assert planar_object("pendulum").effort_bounds == ((-0.225, 0.225),)
     assert planar_object("cart_pole").effort_bounds == ((-10.0, 10.0),)
     assert planar_object("cart_pole").position_bounds[0] == (-2.4, 2.4)
@@ -780,8 +784,10 @@ def test_the_chain_has_the_energy_and_the_power(name, split):
             rtol=1e-11,
             atol=1e-12,
         )
-        found = model.from_chain(model.chain_state(q, qd, split)[3] + [0.0], v0, split)
-        np.testing.assert_allclose(found, qd, rtol=1e-12)
+        velocity = model.from_chain(
+            model.chain_state(q, qd, split)[3] + [0.0], v0, split
+        )
+        np.testing.assert_allclose(velocity, qd, rtol=1e-12)
 
 
 def test_the_tip_of_the_pole():
@@ -824,18 +830,18 @@ def test_chains_of_symbols():
     Source: WAW-13.4.
     """
 
-    def text(model, q, qd):
+    def algorithm(model, q, qd):
         chain = model.to_chain(split=True)
         return chain.masses[1], chain.lengths[0] + chain.weights[0]
 
     solver = dyn.authoring.TracedSolver(
-        "chain_masses", dyn.planar.problems.OBJECT_ENERGY, text, by_joint=False
+        "chain_masses", dyn.planar.problems.OBJECT_ENERGY, algorithm, by_joint=False
     )
     program = solver.build(
         planar_object("cart_pole"), engine="graph", inputs=["mp", "l"]
     )
-    found = program([0.0, 0.0], [0.0, 0.0], 0.3, 0.7)
-    np.testing.assert_allclose(found, [0.2, 0.7 + 1 + 0.05], rtol=1e-14)
+    outputs = program([0.0, 0.0], [0.0, 0.0], 0.3, 0.7)
+    np.testing.assert_allclose(outputs, [0.2, 0.7 + 1 + 0.05], rtol=1e-14)
     assert isinstance(planar_object("cart_pole").rods, Rods)
 
 

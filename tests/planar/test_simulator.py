@@ -411,16 +411,16 @@ def _under(sim, *keys):
 def test_modes_that_cycle():
     """No set of modes is consistent: the largest is kept, and reported (WAW-12.8)."""
     sim = _cycling()
-    found = _under(sim)
-    assert found.a[0, 1] == pytest.approx(-2.14374605922, rel=PRINTED)
-    found = _under(sim, GROUND)
-    assert found.alpha[1] == pytest.approx(3.06807666482, rel=PRINTED)
-    assert -found.reaction[0, 1] == pytest.approx(2.57355816187, rel=PRINTED)
-    found = _under(sim, GROUND, UPPER)
-    assert -found.reaction[0, 1] == pytest.approx(1.45524471028, rel=PRINTED)
-    assert found.tau_w[1] == pytest.approx(-1.15004557941, rel=PRINTED)
-    found = _under(sim, UPPER)
-    assert found.tau_w[1] == pytest.approx(0.390818961076, rel=PRINTED)
+    solution = _under(sim)
+    assert solution.a[0, 1] == pytest.approx(-2.14374605922, rel=PRINTED)
+    solution = _under(sim, GROUND)
+    assert solution.alpha[1] == pytest.approx(3.06807666482, rel=PRINTED)
+    assert -solution.reaction[0, 1] == pytest.approx(2.57355816187, rel=PRINTED)
+    solution = _under(sim, GROUND, UPPER)
+    assert -solution.reaction[0, 1] == pytest.approx(1.45524471028, rel=PRINTED)
+    assert solution.tau_w[1] == pytest.approx(-1.15004557941, rel=PRINTED)
+    solution = _under(sim, UPPER)
+    assert solution.tau_w[1] == pytest.approx(0.390818961076, rel=PRINTED)
     for start in ((), (GROUND,), (UPPER,), (GROUND, UPPER)):
         sim = _cycling()
         _under(sim, *start)
@@ -444,11 +444,11 @@ def test_cycling_ends_where_it_may_slide():
     for start in ((), (GROUND,), (UPPER,), (GROUND, UPPER)):
         sim = _cycling("slide")
         _under(sim, *start)
-        found = sim._consistent_modes()
+        solution = sim._consistent_modes()
         assert sim.modes.on == {GROUND, UPPER}
-        _near(found.a[0], [1.86473386543, 0], PRINTED)
-        assert found.reaction[0, 1] == pytest.approx(4.09778375391, rel=PRINTED)
-        assert found.tau_w[1] == pytest.approx(-0.663475330352, rel=PRINTED)
+        _near(solution.a[0], [1.86473386543, 0], PRINTED)
+        assert solution.reaction[0, 1] == pytest.approx(4.09778375391, rel=PRINTED)
+        assert solution.tau_w[1] == pytest.approx(-0.663475330352, rel=PRINTED)
         assert "mode_cycle" not in _kinds(sim)
 
 
@@ -476,15 +476,15 @@ def _touching(seed):
 
 def _by_enumeration(sim, F):
     """Return all sets of modes that fit: gaps do not close, nothing pulls (an LCP)."""
-    chain, keys, found = sim.chain, sim.modes.keys, []
-    own, still = chain.constraints, np.zeros((chain.n, 2))
+    chain, keys, consistent_sets = sim.chain, sim.modes.keys, []
+    constraints, still = chain.constraints, np.zeros((chain.n, 2))
     for on in product((False, True), repeat=len(keys)):
-        kind, active = np.array(own.kind), np.zeros(chain.n)
-        s = np.array(own.s)
-        for key, held in zip(keys, on, strict=True):
-            if held and key.rank:
+        kind, active = np.array(constraints.kind), np.zeros(chain.n)
+        s = np.array(constraints.s)
+        for key, engaged in zip(keys, on, strict=True):
+            if engaged and key.rank:
                 kind[key.joint], s[key.joint] = 1.0, sim.modes.plane(key)[1]
-            elif held:
+            elif engaged:
                 active[key.joint] = 1.0
         dense = dense_accelerations(
             chain, sim.x, still, F, kind, s, still, active, np.zeros(chain.n)
@@ -494,13 +494,15 @@ def _by_enumeration(sim, F):
         alpha = np.einsum("ijk,jk->i", angle_rows(chain, sim.x), dense.a)
         sizes = [
             sim.modes.push(key, dense.support, dense.tau)
-            if held
+            if engaged
             else sim.modes.rate(key, dense.a, alpha)
-            for key, held in zip(keys, on, strict=True)
+            for key, engaged in zip(keys, on, strict=True)
         ]
         if min(sizes, default=1.0) > 1e-9:
-            found.append({key for key, held in zip(keys, on, strict=True) if held})
-    return found
+            consistent_sets.append(
+                {key for key, engaged in zip(keys, on, strict=True) if engaged}
+            )
+    return consistent_sets
 
 
 def test_slide_modes_are_those_of_an_lcp():
@@ -565,8 +567,8 @@ def test_the_chain_of_figure_5_falls_and_rests():
     assert all(event.loss >= 0 for event in sim.events)
     assert max(per_step) <= 30
     assert 3 <= len(sim.events) <= 100
-    words = {event.message for event in sim.events}
-    assert {"angle 2 at its lower limit", "joint 0 on ground 0"} <= words
+    messages = {event.message for event in sim.events}
+    assert {"angle 2 at its lower limit", "joint 0 on ground 0"} <= messages
     assert np.abs(_stretch(chain, sim.x)).max() <= 1e-5
     assert sum(sim.energy) < start
 
@@ -671,8 +673,8 @@ def test_halving():
     ):
         sim = _almost_straight(height, halve_above=None)
         sim._tau = np.zeros(3)
-        found = sim._accelerations(sim.x, sim.v, sim.theta)
-        assert found.a[1, 1] == pytest.approx(wanted, rel=1e-9)
+        solution = sim._accelerations(sim.x, sim.v, sim.theta)
+        assert solution.a[1, 1] == pytest.approx(wanted, rel=1e-9)
     for halve_above, wanted, error in (
         (None, 1.5978, 5e-5),
         (1.0, 0.0927, 5e-5),
@@ -701,8 +703,8 @@ def test_halving():
 def test_a_motion_that_diverges_keeps_the_last_good_state():
     """What is not finite names step and joint; the state before stays (WAW-12.11)."""
     sim, states = _almost_straight(0.0005, halve_above=None), []
-    words = r"step \d+: the acceleration of joint \d"
-    with pytest.raises(dyn.NonFiniteError, match=words):
+    message = r"step \d+: the acceleration of joint \d"
+    with pytest.raises(dyn.NonFiniteError, match=message):
         for _ in range(50):
             states.append((sim.x, sim.v, sim.t, sim.steps))
             sim.step()
@@ -788,20 +790,20 @@ def test_snapshots_reproduce_bits():
 
 def test_events_are_told():
     """Each once, in order, as they are kept; only the latest are kept."""
-    told = []
-    sim = _eventful(on_event=told.append)
+    events = []
+    sim = _eventful(on_event=events.append)
     for _ in range(150):
         sim.step((0.1, 0.2, -0.3))
-    assert told == sim.events and len(told) >= 3
-    assert [event.time for event in told] == sorted(event.time for event in told)
-    hits = [event for event in told if event.kind == "hit"]
+    assert events == sim.events and len(events) >= 3
+    assert [event.time for event in events] == sorted(event.time for event in events)
+    hits = [event for event in events if event.kind == "hit"]
     # Hits at one instant share their loss.
     losses = {event.time: event.loss for event in hits}
     assert sim.lost == pytest.approx(sum(losses.values()), rel=1e-9)
     short = _eventful(keep=2)
     for _ in range(150):
         short.step((0.1, 0.2, -0.3))
-    assert short.events == told[-2:]
+    assert short.events == events[-2:]
 
 
 def test_user_forces():
@@ -886,8 +888,8 @@ def test_a_corner_holds_what_slides_into_it():
     for _ in range(1500):
         sim.step()
         assert (sim.x @ normals.T).min() >= -1e-6
-        held = [key.joint for key in sim.modes.on if key.rank]
-        both |= len(held) > len(set(held))
+        joints = [key.joint for key in sim.modes.on if key.rank]
+        both |= len(joints) > len(set(joints))
     assert both
     assert np.abs(sim.v).max() <= 1e-2
     assert len(sim.events) < 1000

@@ -331,9 +331,12 @@ def test_locked_chain_is_a_rigid_body():
         m, x, w = np.array(chain.masses), case.x, 0.8
         v = w * np.column_stack([-x[:, 1], x[:, 0]])
         centre = m @ x / m.sum()
-        at = x - centre
-        turn = _moment(at, case.F) / (m @ (at**2).sum(axis=1))
-        a = turn * np.column_stack([-at[:, 1], at[:, 0]]) - w * w * at
+        from_centre = x - centre
+        turn = _moment(from_centre, case.F) / (m @ (from_centre**2).sum(axis=1))
+        a = (
+            turn * np.column_stack([-from_centre[:, 1], from_centre[:, 0]])
+            - w * w * from_centre
+        )
         solved = _solve(Part2(), case._replace(chain=chain, v=v))
         _near(solved["a"], a + case.F.sum(axis=0) / m.sum(), 1e-10)
 
@@ -445,9 +448,9 @@ def _urdf(chain):
     return "".join([*parts, "</robot>"])
 
 
-def _inertial(at, m, I):
+def _inertial(centre, m, I):
     return (
-        f"<inertial><origin xyz='{at!r} 0 0'/><mass value='{m!r}'/><inertia ixx='{I}'"
+        f"<inertial><origin xyz='{centre!r} 0 0'/><mass value='{m!r}'/><inertia ixx='{I}'"
         f" iyy='{I}' izz='{I}' ixy='0' ixz='0' iyz='0'/></inertial>"
     )
 
@@ -481,9 +484,9 @@ def test_three_dimensional_engine(massive):
 def test_modes_as_inputs_are_the_chains_own():
     """What joints do may come with the call, and as a batch."""
     case = random_chain(3, n=6, **TIGHT)
-    own = case.chain.constraints
+    constraints = case.chain.constraints
     fields = ("kind", "s", "a_w", "active", "alpha_w")
-    modes = {name: np.array(getattr(own, name), float) for name in fields}
+    modes = {name: np.array(getattr(constraints, name), float) for name in fields}
     bare = case._replace(chain=case.chain.with_constraints())
     wanted = _solve(Part2(), case)
     for key, value in _solve(Part2(), bare, **modes).items():

@@ -49,7 +49,10 @@ BAD = [
     ({"ground": [{"joints": (5,)}]}, "ground[0]"),
     ({"ground": [{"slope": 1}]}, "ground[0]"),
     ({"joint_names": ("a", "a", "b")}, "joint_names"),
+    ({"joint_names": "abc"}, "joint_names"),
     ({"colour": "red"}, "colour"),
+    ({"constraints": 3}, "constraints"),
+    ({"constraints": {"knd": "free"}}, "knd"),
     ({"constraints": dyn.planar.Constraints.of(2)}, "constraints"),
 ]
 BAD_MODES = [
@@ -98,8 +101,8 @@ def test_what_is_not_bad():
         modes = {"kind": {1: "line"}, "s": {1: (3, 4)}}
         chain = make_chain(**THREE, constraints=modes)
     assert chain.constraints.s[1] == pytest.approx((0.6, 0.8))
-    held = make_chain(**THREE, constraints={"kind": {0: "fixed"}, "active": (0,)})
-    assert held.constraints.active == (True, False, False)
+    fixed = make_chain(**THREE, constraints={"kind": {0: "fixed"}, "active": (0,)})
+    assert fixed.constraints.active == (True, False, False)
 
 
 # Angles
@@ -160,8 +163,8 @@ def test_alpha_is_the_second_derivative():
         a = np.cumsum([(0.5, -0.6), *np.array(chain.lengths)[:, None] * steps], axis=0)
         _near(np.einsum("ijk,jk->i", angle_rows(chain, x), a)[:-1], alpha)
         _near(joint_rates(chain, ChainState(x, v)), rates)
-        given = Part1().build(chain, inputs=["a_w"])(x, v, 0 * x, a)[3]
-        _near(given[:-1], alpha)
+        result = Part1().build(chain, inputs=["a_w"])(x, v, 0 * x, a)[3]
+        _near(result[:-1], alpha)
 
 
 # Cheap repair

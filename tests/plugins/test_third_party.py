@@ -97,9 +97,9 @@ def test_a_misspelt_hook_is_an_error(fresh):
 
 def test_a_duplicate_name_serves_neither(fresh):
     """Two plugins of one name: asking for it is an error that names both."""
-    twin = GOOD.replace('"my_gravity"', '"rnea"')
+    duplicate = GOOD.replace('"my_gravity"', '"rnea"')
     with pytest.warns(RuntimeWarning, match="'rnea' that dyn.*offers too"):
-        registry = fresh(twin_dyn=twin)
+        registry = fresh(twin_dyn=duplicate)
     with pytest.raises(dyn.PluginError, match="'rnea' is offered by .* and twin_dyn"):
         registry.solver("rnea")
     assert registry.solver("aba").name == "aba"
@@ -172,12 +172,12 @@ BAD = {  # what a plugin does, its module, what is said of it
 def test_a_bad_plugin_is_left_out_and_the_rest_serves(fresh, what):
     """Whatever it does, it is named with its distribution, and hurts nobody else."""
     name = "bad_" + what.replace(" ", "_")
-    module, words = BAD[what]
+    module, message = BAD[what]
     with pytest.warns(RuntimeWarning, match=f"plugin left out: {name}"):
         registry = fresh(**{name: module, name + "_after": GOOD})
     assert {"my_gravity", "rnea"} <= set(registry.names())
     (failure,) = registry.failures
-    assert re.search(words, str(failure)), failure
+    assert re.search(message, str(failure)), failure
     assert failure.plugin.startswith(name)
     with pytest.raises(dyn.SolverNotFound, match=f"failed to load: {name}"):
         registry.solver("nobody")
@@ -261,7 +261,7 @@ def command(monkeypatch, tmp_path, capsys):
 @pytest.mark.parametrize("what", BAD_COMMANDS)
 def test_a_bad_command_is_left_out_and_dyn_works(command, what):
     """Every `dyn` command works, with one line that names the distribution."""
-    module, words = BAD_COMMANDS[what]
+    module, message = BAD_COMMANDS[what]
     name = f"bad_command_{what}"
     status, said = command(
         "info", "two_link", **{name: module, "z" + name: GOOD_COMMAND}
@@ -270,7 +270,7 @@ def test_a_bad_command_is_left_out_and_dyn_works(command, what):
     assert "moving bodies" in said.out
     (line,) = said.err.splitlines()
     assert line.startswith(f"dyn: warning: plugin left out: {name} ")
-    assert re.search(words, line), line
+    assert re.search(message, line), line
     status, said = command("plugins")
     assert status == 1
     assert "rnea " in said.out
@@ -330,8 +330,8 @@ def test_what_a_solver_raises_names_it(command, shipped, error):
     assert "FAIL traced [" in said.out
     assert "2 solvers, 1 robots: 2 laws broken" in said.out
     for solver, kind in (("library", dyn.PluginError), ("traced", dyn.TraceError)):
-        words = rf"{solver} \({name} \({name}\)\).*{error[:5]}.*__init__.py:\d+"
-        with pytest.raises(kind, match=words):
+        message = rf"{solver} \({name} \({name}\)\).*{error[:5]}.*__init__.py:\d+"
+        with pytest.raises(kind, match=message):
             program = (
                 dyn.solver(solver).build(shipped["two_link"], engine="graph")
                 if solver == "traced"
@@ -344,8 +344,8 @@ def test_commands_of_plugins(command):
     """Names, other names, and commands below a command all serve."""
     module = GOOD_COMMAND
     assert command("greet", good_command=module)[0] == 0
-    for words, wanted in ((["hello"], "hello\n"), (["deep", "er"], "deeper\n")):
-        status, said = command(*words)
+    for arguments, wanted in ((["hello"], "hello\n"), (["deep", "er"], "deeper\n")):
+        status, said = command(*arguments)
         assert (status, said.out, said.err) == (0, wanted, "")
 
 
@@ -379,14 +379,14 @@ def test_a_solver_object_does_where_a_name_does(shipped):
     """`dyn.solver` gives a Solver back; an unregistered one fills a slot."""
     rnea = dyn.solver("rnea")
     assert dyn.solver(rnea) is rnea
-    own = dyn.authoring.TracedSolver(
+    solver = dyn.authoring.TracedSolver(
         "own", dyn.problems.INVERSE_DYNAMICS, rnea.algorithm
     )
     model = shipped["two_link"]
     law = dyn.solver("computed_torque")
     rng = np.random.default_rng(0)
     x = [rng.normal(size=model.nv) for _ in range(7)]
-    tau = law.build(model, inverse_dynamics=own)(*x)
+    tau = law.build(model, inverse_dynamics=solver)(*x)
     np.testing.assert_array_equal(tau, law.build(model)(*x))
 
 
@@ -518,8 +518,8 @@ def dyn_solvers():
 def test_a_foreign_world_is_put_to_its_own_laws(command, sign, status):
     """Problem, law, kind of system and solver of a plugin; a wrong solver fails."""
     module = TANKS.replace("SIGN", sign)
-    found, said = command("check-plugin", "tank_rates", **{f"tanks_{status}": module})
-    assert (found, said.err) == (status, "")
+    code, said = command("check-plugin", "tank_rates", **{f"tanks_{status}": module})
+    assert (code, said.err) == (status, "")
     count = 5 - status
     for k in range(3):
         assert f"tank_rates on tanks {k} (graph): {count} of 5 laws hold" in said.out
@@ -543,9 +543,9 @@ def test_what_nobody_offers_is_refused_in_words(command, hook):
         f"@hookimpl\ndef {hook}", f"def _{hook}"
     )
     status, said = command("check-plugin", "tank_rates", **{f"lacks_{hook}": module})
-    words = LACKS[hook].replace("rnea", "inverse_dynamics")
+    message = LACKS[hook].replace("rnea", "inverse_dynamics")
     assert status == 1
-    assert re.search(words, said.err), said.err
+    assert re.search(message, said.err), said.err
 
 
 BAD_OFFERS = {  # hook, what it does, what is said of it
@@ -580,7 +580,7 @@ BAD_OFFERS = {  # hook, what it does, what is said of it
 @pytest.mark.parametrize("what", BAD_OFFERS)
 def test_a_bad_offer_is_left_out_and_the_rest_is_tested(fresh, what):
     """Whatever a plugin's problems, laws and systems are, it is named; others serve."""
-    hook, does, words = BAD_OFFERS[what]
+    hook, does, message = BAD_OFFERS[what]
     module = (
         "from dyn_core.problems import BIAS_FORCE\n"
         "from dyn_core.authoring import SystemKind\n"
@@ -591,7 +591,7 @@ def test_a_bad_offer_is_left_out_and_the_rest_is_tested(fresh, what):
         laws = registry.laws(dyn.problems.BIAS_FORCE)
         kind = registry.system("robot")
     (failure,) = registry.failures
-    assert re.search(words, str(failure)), failure
+    assert re.search(message, str(failure)), failure
     assert [law.__name__ for law in laws] == ["bias_is_inverse_dynamics_at_rest"]
     assert kind.sample is random_model
 
@@ -611,13 +611,13 @@ def test_a_solver_refuses_what_it_is_not_for():
     """A solver for robots takes no chain, one for chains no robot, and none a name."""
     chain = dyn.make_chain([1.0], [1.0, 1.0], name="two points")
     arm = dyn.load_urdf(dyn.robots.path("two_link"))
-    for name, system, words in (
+    for name, system, message in (
         ("rnea", chain, "for a robot, not for ChainModel.*'planar_chain'"),
         ("chain_recursion", arm, "for a planar_chain, not for Model.*'robot'"),
         ("admm", arm, "for a constraint_layout, not for Model"),
         ("rnea", "two_link", "for a robot, not for 'two_link'.*kind 'robot'"),
     ):
-        with pytest.raises(dyn.UnsupportedError, match=words):
+        with pytest.raises(dyn.UnsupportedError, match=message):
             dyn.solver(name).build(system)
 
 
@@ -651,8 +651,8 @@ TAKES = {  # what the algorithm does not take, the algorithm, slots, what is sai
 @pytest.mark.parametrize("what", TAKES)
 def test_an_algorithm_with_wrong_parameters_is_refused_when_it_is_offered(what):
     """The message shows the call and names what is missing."""
-    algorithm, slots, words = TAKES[what]
-    with pytest.raises(dyn.SignatureError, match=words):
+    algorithm, slots, message = TAKES[what]
+    with pytest.raises(dyn.SignatureError, match=message):
         _solver(algorithm, slots=slots)
 
 
@@ -723,8 +723,8 @@ def test_what_an_algorithm_raises_names_solver_plugin_file_and_line(shipped, alg
     registry.register(plugin)
     solver = registry.solver("mine")
     line = algorithm.__code__.co_firstlineno + 1
-    words = rf"mine \(leaky\): .*test_third_party.py:{line}"
-    with pytest.raises(dyn.TraceError, match=words) as caught:
+    message = rf"mine \(leaky\): .*test_third_party.py:{line}"
+    with pytest.raises(dyn.TraceError, match=message) as caught:
         solver.build(shipped["two_link"], engine="graph")(*np.zeros((3, 2)))
     assert caught.value.__cause__ is not None
 
@@ -761,13 +761,13 @@ def test_a_plugin_can_be_unregistered_and_registered_anew():
 def test_unknown_inputs_of_a_build_name_what_is_valid(shipped):
     """The nearest optional input or parameter path; no input twice."""
     rnea, model = dyn.solver("rnea"), shipped["two_link"]
-    for inputs, words in (
+    for inputs, message in (
         ("f_ex", "did you mean 'f_ext'"),
         ("joint1.dampng", "did you mean 'joint1.damping'"),
         ("joint.damping", "no moving joint is called 'joint'; did you mean 'joint"),
         ("lnk1.mass", "no link is called 'lnk1'; did you mean 'link1'"),
     ):
-        with pytest.raises(dyn.ModelError, match=words):
+        with pytest.raises(dyn.ModelError, match=message):
             rnea.build(model, inputs=[inputs])
     with pytest.raises(dyn.UnsupportedError, match="'q' is an input .* already"):
         rnea.build(model, inputs=["q"])
@@ -776,7 +776,7 @@ def test_unknown_inputs_of_a_build_name_what_is_valid(shipped):
 def test_unknown_names_name_the_nearest(shipped):
     """Solvers, problems, options, slots, engines, links, joints, robots."""
     model, step = shipped["two_link"], dyn.solver("semi_implicit_euler")
-    for ask, words in (
+    for ask, message in (
         (lambda: dyn.solver("RNEA"), "did you mean 'rnea'"),
         (lambda: dyn.solvers("step_"), "did you mean 'step'"),
         (lambda: dyn.problems.find("jacobean"), "did you mean 'jacobian'"),
@@ -789,5 +789,5 @@ def test_unknown_names_name_the_nearest(shipped):
         (lambda: step.build(model, forward_dynamics="abba"),
          "no solver is called 'abba'; did you mean 'aba'. valid for forward_dynamics:"),
     ):  # fmt: skip
-        with pytest.raises(dyn.DynError, match=words):
+        with pytest.raises(dyn.DynError, match=message):
             ask()

@@ -150,10 +150,10 @@ def test_hybrid_identities_for_all_partitions():
     rng = np.random.default_rng(1)
     names = model.joint_names
     for mask in itertools.product((False, True), repeat=len(names)):
-        held = [n for n, h in zip(names, mask, strict=True) if h]
+        prescribed = [n for n, h in zip(names, mask, strict=True) if h]
         programs = [
             dyn.solver(f"hd_directional{way}").build(
-                model, engine="plain", prescribed=held
+                model, engine="plain", prescribed=prescribed
             )
             for way in ("", "_table", "_forward_mode")
         ]
@@ -210,16 +210,16 @@ def test_forces_that_keep_their_direction_at_a_point(shipped):
     rnea = _build("rnea", model, inputs=["f_ext"])
     q, qd, x, dq, dqd, dx, _ = _draw(model, program, rng)
 
-    def hung(at):
-        force = poses(at)[0][:3, :3].T @ weight
+    def hung(position):
+        force = poses(position)[0][:3, :3].T @ weight
         wrench = np.concatenate([np.cross(point, force), force])
         f = np.zeros((model.nb, 6))
         f[frame.body - 1] = np.asarray(frame.X, float).T @ wrench
         return f
 
     def tau(t):
-        at = model.integrate(q, t * dq)
-        return rnea(at, qd + t * dqd, x + t * dx, hung(at))
+        position = model.integrate(q, t * dq)
+        return rnea(position, qd + t * dqd, x + t * dx, hung(position))
 
     got = program(q, qd, x, dq, dqd, dx, hung(q))[1]
     assert scaled_error(got, derivative(tau, 1e-3)) < 1e-9
@@ -315,24 +315,24 @@ def test_against_pinocchio():
     """J d of computeRNEADerivatives and computeABADerivatives."""
     pin = pytest.importorskip("pinocchio")
     path = str(robots.path("arm7"))
-    model, twin = _arm(), pin.buildModelFromUrdf(path)
-    data, rng = twin.createData(), np.random.default_rng(8)
-    order = [twin.joints[twin.getJointId(n)].idx_v for n in model.joint_names]
+    model, peer = _arm(), pin.buildModelFromUrdf(path)
+    data, rng = peer.createData(), np.random.default_rng(8)
+    order = [peer.joints[peer.getJointId(n)].idx_v for n in model.joint_names]
     program = _build("id_directional", model)
     q, qd, x, dq, dqd, dx = _draw(model, program, rng)
 
     def theirs(values):
-        found = np.zeros(7)
-        found[order] = values
-        return found
+        ordered = np.zeros(7)
+        ordered[order] = values
+        return ordered
 
     state = [theirs(v) for v in (q, qd, x)]
-    by_q, by_qd, M = pin.computeRNEADerivatives(twin, data, *state)
+    by_q, by_qd, M = pin.computeRNEADerivatives(peer, data, *state)
     M = np.triu(M) + np.triu(M, 1).T
     wanted = by_q @ theirs(dq) + by_qd @ theirs(dqd) + M @ theirs(dx)
     assert scaled_error(program(q, qd, x, dq, dqd, dx)[1], wanted[order]) < 1e-10
     program = _build("fd_directional", model)
-    by_q, by_qd, Minv = pin.computeABADerivatives(twin, data, *state)
+    by_q, by_qd, Minv = pin.computeABADerivatives(peer, data, *state)
     Minv = np.triu(Minv) + np.triu(Minv, 1).T
     wanted = by_q @ theirs(dq) + by_qd @ theirs(dqd) + Minv @ theirs(dx)
     assert scaled_error(program(q, qd, x, dq, dqd, dx)[1], wanted[order]) < 1e-10
@@ -353,12 +353,12 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("words", REFUSED)
-def test_refusals_in_words(words):
+@pytest.mark.parametrize("message", REFUSED)
+def test_refusals_in_words(message):
     """What has no derivative is refused when building, for each problem."""
     for name in ("id_directional", "fd_directional", "hd_directional_forward_mode"):
-        with pytest.raises((dyn.ModelError, dyn.UnsupportedError), match=words):
-            dyn.solver(name).build(_arm(), **REFUSED[words])
+        with pytest.raises((dyn.ModelError, dyn.UnsupportedError), match=message):
+            dyn.solver(name).build(_arm(), **REFUSED[message])
 
 
 def test_refusals_of_lists_shapes_and_couplings(shipped):

@@ -116,8 +116,8 @@ def test_reports_name_rows_that_depend_on_each_other():
     assert "loop D, row 0; loop E, row 0: depend on each other" in str(report)
     with pytest.raises(dyn.SingularError) as caught:
         dyn.solver("aba_loops").build(model, engine="graph")(QE, QDE, np.zeros(3))
-    for words in ("loop D, row 1", "loop E, row 1", "loop_forward_least", "axes, pin"):
-        assert words in str(caught.value)
+    for phrase in ("loop D, row 1", "loop E, row 1", "loop_forward_least", "axes, pin"):
+        assert phrase in str(caught.value)
 
 
 def floating(*loops):

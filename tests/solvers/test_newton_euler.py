@@ -118,10 +118,10 @@ def test_parameters_may_be_inputs(name):
         np.zeros(10),
         np.array([2.0, 0.2, -0.1, 0.4, 0.5, 0, 0.5, 0, 0, 0.6]),
     ):
-        given = {inputs[0]: payload, "gravity": np.array([1.0, -2.0, 3.0])}
+        parameters = {inputs[0]: payload, "gravity": np.array([1.0, -2.0, 3.0])}
         answers = [
             dyn.solver(n).build(model, engine="graph", inputs=inputs)(
-                q, qd, qdd, **given
+                q, qd, qdd, **parameters
             )
             for n in (name, "rnea_spatial")
         ]
@@ -178,11 +178,11 @@ def test_followers_are_served(name):
 
 def test_vectors_refuse_joints_by_name_and_kind():
     """The 3-D form has a case for each kind of joint."""
-    words = (
+    message = (
         "rnea_vectors: joint '.*' is floating.*valid: revolute, continuous, prismatic"
     )
     model = dyn.load_urdf(dyn.robots.path("quadruped"), root_joint="floating")
-    with pytest.raises(dyn.UnsupportedError, match=words):
+    with pytest.raises(dyn.UnsupportedError, match=message):
         dyn.solver("rnea_vectors").build(model)
     with pytest.raises(dyn.UnsupportedError, match="joint '.*' is spherical"):
         dyn.solver("rnea_vectors").build(random_model(0, size=2, kinds=("spherical",)))
@@ -192,8 +192,8 @@ def test_the_closed_form_refuses_branches_and_joints():
     """One freedom a joint, each joint on the body before it."""
     solver = dyn.solver("closed_form")
     model = dyn.load_urdf(dyn.robots.path("quadruped"))
-    words = "closed_form: joint '.*' starts a branch; valid: unbranched chains"
-    with pytest.raises(dyn.UnsupportedError, match=words):
+    message = "closed_form: joint '.*' starts a branch; valid: unbranched chains"
+    with pytest.raises(dyn.UnsupportedError, match=message):
         solver.build(model)
     with pytest.raises(
         dyn.UnsupportedError, match="joint '.*' is planar; valid: chains"
@@ -292,9 +292,9 @@ def test_a_heavy_pendulum_hangs_still():
         Build(Description("p", links, (joint,)), gravity=(0.0, -9.81, 0.0))
     )
     for q in (0.0, 0.6, -1.5, 3.0):
-        held = dyn.solver("gravity").build(model)([q])
-        _near(held, [m * 9.81 * c * np.cos(q)])
-        _near(dyn.solver("aba").build(model)([q], [0.0], held), [0.0])
+        torque = dyn.solver("gravity").build(model)([q])
+        _near(torque, [m * 9.81 * c * np.cos(q)])
+        _near(dyn.solver("aba").build(model)([q], [0.0], torque), [0.0])
         _near(dyn.solver("coriolis").build(model)([q], [2.0]), [0.0])
 
 
@@ -302,15 +302,19 @@ STILL = np.zeros((3, 2))
 
 
 @pytest.mark.parametrize(
-    ("name", "choice", "words"),
+    ("name", "choice", "message"),
     [
-        ("body_motion", {"acceleration": "own"}, "acceleration 'own'; valid: spatial"),
-        ("body_motion", {"gravity": "off"}, "gravity 'off'; valid: true, offset"),
-        ("joint_reactions", {"part": "half"}, "part 'half'; valid: whole, active"),
+        (
+            "body_motion",
+            {"acceleration": "own"},
+            "acceleration is 'own'; valid: spatial",
+        ),
+        ("body_motion", {"gravity": "off"}, "gravity is 'off'; valid: true, offset"),
+        ("joint_reactions", {"part": "half"}, "part is 'half'; valid: whole, active"),
     ],
 )
-def test_choices_without_a_meaning_are_refused(shipped, name, choice, words):
-    with pytest.raises(dyn.UnsupportedError, match=words):
+def test_choices_without_a_meaning_are_refused(shipped, name, choice, message):
+    with pytest.raises(dyn.UnsupportedError, match=message):
         dyn.solver(name).build(shipped["two_link"], engine="plain", **choice)(*STILL)
 
 
@@ -346,11 +350,11 @@ def test_gravity_by_offset_or_by_forces_gives_the_same_joint_forces(gravity):
 
 def _path(model, i):
     """Return a body and its ancestors."""
-    found = set()
+    bodies = set()
     while i:
-        found.add(i)
+        bodies.add(i)
         i = model.parent[i]
-    return found
+    return bodies
 
 
 def _branched():
@@ -361,18 +365,18 @@ def _branched():
 
 def test_two_passes():
     """Velocities, accelerations and body forces outwards, joint forces inwards."""
-    found = dataflow(rnea_spatial, _branched(), dyn.problems.INVERSE_DYNAMICS)
-    table = {number: set(names) for number, names in passes(found).items()}
+    flow = dataflow(rnea_spatial, _branched(), dyn.problems.INVERSE_DYNAMICS)
+    table = {number: set(names) for number, names in passes(flow).items()}
     assert table == {1: {"S", "X", "v", "a", "f"}, 2: {"tau", "f"}}
 
 
 def test_pass_one_never_reads_a_child_and_pass_two_no_motion():
     """Each quantity is made of what the equations say, and of nothing else."""
     model = _branched()
-    found = dataflow(rnea_spatial, model, dyn.problems.INVERSE_DYNAMICS)
+    flow = dataflow(rnea_spatial, model, dyn.problems.INVERSE_DYNAMICS)
     allowed = {"X": {"q"}, "S": set(), "v": {"X", "v", "qd"}, "a": {"X", "a", "v", "qd", "qdd"},
                "f": {"a", "v", "f_ext"}}  # fmt: skip
-    for one in found:
+    for one in flow:
         i, p = one.body, model.parent[one.body]
         names = {name for name, _ in one.reads}
         if one.number == 1:
@@ -393,8 +397,8 @@ def test_pass_one_never_reads_a_child_and_pass_two_no_motion():
 def test_what_joint_forces_and_velocities_depend_on():
     """tau_i: joints of ancestors, itself and descendants; v_i: ancestors and itself."""
     model = _branched()
-    found = dataflow(rnea_spatial, model, dyn.problems.INVERSE_DYNAMICS)
-    for one in found:
+    flow = dataflow(rnea_spatial, model, dyn.problems.INVERSE_DYNAMICS)
+    for one in flow:
         joints = {body for name, body in one.inputs if name in ("q", "qd", "qdd")}
         above = _path(model, one.body)
         below = {k for k in model.bodies if one.body in _path(model, k)}
@@ -416,8 +420,8 @@ def test_a_text_that_reads_a_child_is_noticed():
             v[i] = qd[i] + qd[min(i + 1, model.nb)]
         return v
 
-    found = dataflow(wrong, chain(3), dyn.problems.INVERSE_DYNAMICS)
-    assert [sorted(one.read_bodies()) for one in found] == [[1, 2], [2, 3], [3]]
+    flow = dataflow(wrong, chain(3), dyn.problems.INVERSE_DYNAMICS)
+    assert [sorted(one.read_bodies()) for one in flow] == [[1, 2], [2, 3], [3]]
     coupled = random_model(3, size=6, kinds=ONE, mimic=1.0)
     with pytest.raises(dyn.UnsupportedError, match="followers"):
         dataflow(wrong, coupled, dyn.problems.INVERSE_DYNAMICS)
@@ -461,9 +465,9 @@ def test_children_may_also_be_asked_for_their_forces():
     )
     for seed in range(3):
         model = random_model(seed, size=6)
-        given = _drawn(model, seed)
+        inputs = _drawn(model, seed)
         answers = [
-            solver.build(model, engine="plain")(*given)
+            solver.build(model, engine="plain")(*inputs)
             for solver in (mine, dyn.solver("rnea_spatial"))
         ]
         _near(*answers, 1e-14)

@@ -1,12 +1,15 @@
 """Options of build act, or are refused in words: no solver takes one and ignores it."""
 
 import copy
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import dyn_core as dyn
+from dyn_core.contact.problem.layout import ConstraintLayout
+from dyn_core.planar.chain.files import load_chain_file
 from dyn_core.problems import PASSIVE
 from dyn_core.testing import random_model
 from dyn_core.testing.case import Case
@@ -66,6 +69,82 @@ def test_options_act_or_are_refused(solver, robot):
             continue
         same = results.shape == without.shape and np.array_equal(results, without)
         assert not same, f"{solver.name} takes {option} and ignores it"
+
+
+NONSENSE = ("no such thing", 3.5j)
+
+
+CHOOSING = [solver for solver in SOLVERS if solver.options]
+
+
+@pytest.mark.parametrize("solver", CHOOSING, ids=lambda solver: solver.name)
+def test_no_option_takes_nonsense(solver, robot):
+    """What an option does not take is refused when building, whatever the engine."""
+    systems = {
+        "robot": robot,
+        "constraint_layout": ConstraintLayout.of("box", "unilateral"),
+        "planar_chain": load_chain_file(dyn.robots.chain_path("double_pendulum")).chain,
+    }
+    system = systems.get(solver.signature.system)
+    if system is None or solver.refusal(system) is not None:
+        pytest.skip("for another system than those of this test")
+    for key in solver.options:
+        for engine in ("graph", "plain"):
+            for value in NONSENSE:
+                with pytest.raises(dyn.DynError):
+                    solver.build(system, engine=engine, **{key: value})
+
+
+def test_options_without_effect_are_refused_at_build(robot):
+    """Values that mean nothing, parameters and frames on which nothing depends."""
+    joint, link = robot.joint_names[0], robot.frame_names[-1]
+    one = {"inputs": ["f_ext"]}
+    for name, choices, message in (
+        ("joint_reactions", {"gravity": "off"}, "gravity is 'off'; valid: true, off"),
+        ("jacobian", {"frame": link, "reference": "up"}, "valid: local, world, align"),
+        ("rnea", {"f_ext_frame": "base"}, "valid: inputs=..f_ext.. with it"),
+        ("rnea", {"inputs": [f"{joint}.damping"]}, "valid: joint_friction=True"),
+        ("aba", {"inputs": [f"{joint}.friction"]}, "valid: joint_friction=True"),
+        ("crba", {"inputs": [f"{joint}.damping"]}, "mass_matrix, which has no joint"),
+        ("rnea", {"inputs": ["time"]}, "no joint is driven"),
+        (
+            "contact_euler",
+            {"solver_options": {"speed": 3}},
+            "no option is called .speed",
+        ),
+        ("id_derivatives", {"f_ext_fixed": "base"}, "without external forces"),
+        ("id_derivatives", {**one, "f_ext_points": {link: (0, 0, 0)}}, "changes noth"),
+    ):
+        for engine in ("native", "graph", "plain"):
+            with pytest.raises(dyn.UnsupportedError, match=message):
+                dyn.solver(name).build(robot, engine=engine, **choices)
+    kept = dyn.solver("rnea").build(
+        robot, engine="graph", joint_friction=True, inputs=[f"{joint}.damping"]
+    )
+    assert kept.inputs[-1].name == f"{joint}.damping"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [({"solver_options": {"speed": 3}}, "admm: no option is called .speed"),
+     ({"solver_options": {"tolerance": "x"}}, "option tolerance is 'x'"),
+     ({"solver": "lemke", "solver_options": {"facets": 3}}, "valid: an even number"),
+     ({"solver": "projected_gauss_seidel", "solver_options": {"relaxation": 2.0}},
+      "valid: between 0 and 2")],
+)  # fmt: skip
+def test_options_of_a_worlds_solver_are_checked_when_it_is_made(settings, message):
+    """Not at the first step, where a simulation would be lost."""
+    with pytest.raises(dyn.UnsupportedError, match=message):
+        dyn.World(**settings)
+    with pytest.raises(dyn.UnsupportedError, match=message):
+        dyn.World.of(settings)
+
+
+@pytest.mark.parametrize("value", [None, "a", math.nan, [0.0, 0.0]])
+def test_a_lock_is_a_position(value):
+    """A joint cannot be locked at nothing."""
+    with pytest.raises(dyn.ModelError, match="joint 'joint1' needs 1 finite number"):
+        dyn.load_urdf(dyn.robots.path("two_link"), lock={"joint1": value})
 
 
 def test_other_systems_have_no_joint_friction():

@@ -107,10 +107,10 @@ def test_rates_are_differences(seed):
     rng = np.random.default_rng(seed)
     R, w, h = _exp(rng.normal(size=3)), rng.normal(size=3), 1e-3
 
-    def at(t):
+    def moved(t):
         return np.array(swing_twist(Matrix((_exp(w * t) @ R).tolist())))
 
-    slope = (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h)
+    slope = (8 * (moved(h) - moved(-h)) - (moved(2 * h) - moved(-2 * h))) / (12 * h)
     got = swing_twist_rates(Matrix(R.tolist()), Vector(w.tolist()))
     np.testing.assert_allclose(got, slope, atol=1e-8)
     rows = np.array(swing_twist_rows(Matrix(R.tolist())).rows)
@@ -180,16 +180,16 @@ def test_derivatives_are_numbers(start, w):
 def test_texts_can_be_traced():
     """The same numbers by a Graph, which refuses opposite axes too."""
 
-    def text(x):
+    def algorithm(x):
         R = Matrix([x[:3], x[3:6], x[6:9]])
         both = (aligning_rotation(R), swing_twist_rows(R))
         rows = [v for M in both for row in M.rows for v in row]
         return [*swing_twist(R), *swing_twist_rates(R, Vector(x[9:])), *rows]
 
     x = [*(v for row in R0.rows for v in row), 0.2, -0.4, 0.7]
-    graph = trace(text, 12)
+    graph = trace(algorithm, 12)
     got, status = graph.run(x)
     assert status == 0
-    np.testing.assert_allclose(got, text(x), rtol=1e-14, atol=1e-15)
+    np.testing.assert_allclose(got, algorithm(x), rtol=1e-14, atol=1e-15)
     assert graph.run([1.0, 0, 0, 0, -1.0, 0, 0, 0, -1.0, 0, 0, 0])[1] == 1
     assert graph.requirements[0].error is SingularError

@@ -111,13 +111,13 @@ def _path(numbers):
     """Return t -> Pose with polynomials of rational numbers."""
     p, c = numbers
 
-    def at(t):
+    def pose(t):
         r = [x + t * y + t * t * z for x, y, z in p]
         return Pose(
             r, _cayley(np.array([x + t * y + t * t * z for x, y, z in c], object))
         )
 
-    return at
+    return pose
 
 
 def _rates(path, h=Fraction(1, 10**12)):
@@ -218,8 +218,8 @@ def test_equivalent_to_spatial_acceleration(seed):
     pose, V_a, a_a, V_ab, A_ab = (_random(rng), *(_any(rng) for _ in range(4)))
     V_b = propagate_velocity(pose, V_a, V_ab)
     across = pose.turn @ V_ab
-    own = pose.turn @ (A_ab - Motion(Vector.zeros(3), cross3(V_ab.ang, V_ab.lin)))
-    a_b = pose.transform @ a_a + own + cross(V_b, across)
+    relative = pose.turn @ (A_ab - Motion(Vector.zeros(3), cross3(V_ab.ang, V_ab.lin)))
+    a_b = pose.transform @ a_a + relative + cross(V_b, across)
     A_a = Motion.of(to.classical_from_spatial(_array(a_a), _array(V_a)).tolist())
     A_b = propagate_acceleration(pose, V_a, A_a, V_ab, A_ab)
     _near(to.classical_from_spatial(_array(a_b), _array(V_b)), A_b, 1e-12)
@@ -318,7 +318,7 @@ def test_frames_by_name():
 def test_texts_can_be_traced():
     """The same numbers by a Graph."""
 
-    def text(x):
+    def algorithm(x):
         pose = Pose(x[:3], [x[3:6], x[6:9], x[9:12]])
         V_a, A_a, V_ab, A_ab = (Motion.of(x[k : k + 6]) for k in (12, 18, 24, 30))
         R_a = (pose * pose.inverse()).R
@@ -331,6 +331,6 @@ def test_texts_can_be_traced():
 
     x = [*AB.r, *_array(AB.R).ravel(), *V_A, *A_A, *V_AB, *A_AB]
     x = [float(value) for value in x]
-    graph = trace(text, len(x))
-    np.testing.assert_allclose(graph.run(x)[0], text(x), rtol=1e-13, atol=1e-14)
+    graph = trace(algorithm, len(x))
+    np.testing.assert_allclose(graph.run(x)[0], algorithm(x), rtol=1e-13, atol=1e-14)
     assert isinstance(AB.R, Matrix)

@@ -363,19 +363,21 @@ def test_pinocchio_tree():
 def _mujoco(inertias):
     mujoco = pytest.importorskip("mujoco", reason="mujoco is not installed")
 
-    def words(x):
+    def numbers(x):
         return " ".join(repr(float(value)) for value in x)
 
     def inertial(I):
         m, c, _ = to.inertia_parts(I)
-        full = words(to.mujoco_full_inertia(I))
-        return f'<inertial pos="{words(c)}" mass="{float(m)!r}" fullinertia="{full}"/>'
+        full = numbers(to.mujoco_full_inertia(I))
+        return (
+            f'<inertial pos="{numbers(c)}" mass="{float(m)!r}" fullinertia="{full}"/>'
+        )
 
     place = to.mujoco_pose(PLACE)
-    xml = f"""<mujoco><option gravity="{words(G)}"/><worldbody>
+    xml = f"""<mujoco><option gravity="{numbers(G)}"/><worldbody>
         <body name="one"><freejoint/>{inertial(inertias[0])}
-        <body name="two" pos="{words(place[:3])}" quat="{words(place[3:])}">
-        <joint type="hinge" axis="{words(AXIS)}"/>{inertial(inertias[1])}
+        <body name="two" pos="{numbers(place[:3])}" quat="{numbers(place[3:])}">
+        <joint type="hinge" axis="{numbers(AXIS)}"/>{inertial(inertias[1])}
         </body></body></worldbody></mujoco>"""
     model = mujoco.MjModel.from_xml_string(xml)
     return mujoco, model, mujoco.MjData(model)

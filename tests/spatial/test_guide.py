@@ -392,9 +392,11 @@ def test_exp_is_the_same_traced():
 
     for function in (exp3, dexp3, dexp3_inverse):
 
-        def text(x, function=function):
+        def algorithm(x, function=function):
             return [e for row in function(Vector(x)).rows for e in row]
 
-        graph = trace(text, 3)
+        graph = trace(algorithm, 3)
         for point in ([0.4, -0.7, 1.1], [1e-6, 0.0, 2e-6], [0.0, 0.0, 0.0]):
-            np.testing.assert_allclose(graph.run(point)[0], text(point), atol=1e-15)
+            np.testing.assert_allclose(
+                graph.run(point)[0], algorithm(point), atol=1e-15
+            )

@@ -232,11 +232,11 @@ def test_empty_batches_and_inputs_kept():
         == (0, 6)
     )
     assert conventions.classical_from_spatial(none, none).shape == (0, 6)
-    given = _batch(3)
-    kept = [x.copy() for x in given]
-    for x in given:
+    inputs = _batch(3)
+    kept = [x.copy() for x in inputs]
+    for x in inputs:
         x.flags.writeable = False
-    E_, r_, m_, f_ = given
+    E_, r_, m_, f_ = inputs
     for function in (
         se3.apply_motion,
         se3.apply_force,
@@ -247,12 +247,12 @@ def test_empty_batches_and_inputs_kept():
     se3.motion_transform(E_, r_), se3.force_transform(E_, r_), se3.crm(m_), se3.crf(f_)
     se3.log(se3.exp(m_)), se3.cross_motions(m_, f_), se3.cross_forces(m_, f_)
     geometry.complement(m_.T)
-    for x, before in zip(given, kept, strict=True):
+    for x, before in zip(inputs, kept, strict=True):
         np.testing.assert_array_equal(x, before)
 
 
 @pytest.mark.parametrize(
-    ("call", "words"),
+    ("call", "message"),
     [
         (lambda: se3.apply_motion(np.diag((1, 1, -1)), r, m), "E is not a rotation.*det E is -1"),
         (lambda: se3.motion_transform(2 * np.eye(3), r), "E.T E is off by 3"),
@@ -282,9 +282,9 @@ def test_empty_batches_and_inputs_kept():
         (lambda: bodies.gravity_force(K3, (0, 0)), r"g: wanted shape"),
     ],
 )  # fmt: skip
-def test_bad_input_is_refused_in_words(call, words):
+def test_bad_input_is_refused_in_words(call, message):
     """What, where, and what would be valid; always a ValueError of the project's kind."""
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(ValueError, match=message):
         call()
 
 

@@ -62,7 +62,7 @@ def body_twist(path, t=0.0):
 def test_subspace_is_what_the_poses_do(kind, seed):
     """Each rate of the coordinates gives S times something, and all of S occurs."""
     rng = np.random.default_rng(seed)
-    subspace, at, r = JOINTS[kind]
+    subspace, pose_of, r = JOINTS[kind]
     q = rng.uniform(-1, 1, r)
     S = np.asarray(subspace(q), float)
     assert S.shape == (6, r)
@@ -70,7 +70,7 @@ def test_subspace_is_what_the_poses_do(kind, seed):
     assert rows.shape == (6 - r, 6)
     twists = []
     for qd in np.eye(r):
-        v = body_twist(lambda t, qd=qd: at(q + qd * t))
+        v = body_twist(lambda t, qd=qd: pose_of(q + qd * t))
         np.testing.assert_allclose(rows @ v, 0, atol=1e-9)
         twists.append(v)
         if kind in ARE_RATES:
@@ -82,7 +82,7 @@ def test_subspace_is_what_the_poses_do(kind, seed):
 def test_constraint_forces_do_no_work_along_a_path(kind):
     """f_c . v_rel = 0 at each moment; dim S + dim T = 6; f_c has no joint force."""
     rng = np.random.default_rng(7)
-    subspace, at, r = JOINTS[kind]
+    subspace, pose_of, r = JOINTS[kind]
     start, rate, bend = rng.uniform(-0.5, 0.5, (3, r))
 
     def q(t):
@@ -94,7 +94,7 @@ def test_constraint_forces_do_no_work_along_a_path(kind):
         assert T.shape[1] + r == 6
         assert not T.size or np.linalg.matrix_rank(T) == 6 - r
         f_c = T @ rng.normal(size=6 - r)
-        v_rel = body_twist(lambda t: at(q(t)), t)
+        v_rel = body_twist(lambda t: pose_of(q(t)), t)
         assert abs(f_c @ v_rel) < 1e-9
         force = Force.of(f_c.tolist())
         np.testing.assert_allclose(bodies.joint_force(S, force), 0, atol=1e-14)
@@ -108,15 +108,19 @@ def test_axis_through_a_point(seed):
     s = geometry.screw_axis(u, P, pitch)
     d = u / np.linalg.norm(u)
 
-    def at(q):
+    def pose_of(q):
         R = turn(d, q)
         return pose(R, P - R @ P + pitch * q * d)
 
-    rate = (at(0.4 + h * qd) - at(0.4 - h * qd)) / (2 * h) @ np.linalg.inv(at(0.4))
+    rate = (
+        (pose_of(0.4 + h * qd) - pose_of(0.4 - h * qd))
+        / (2 * h)
+        @ np.linalg.inv(pose_of(0.4))
+    )
     world = [rate[2, 1], rate[0, 2], rate[1, 0], *rate[:3, 3]]
     np.testing.assert_allclose(world, list(s * qd), atol=1e-9)
     np.testing.assert_allclose(
-        body_twist(lambda t: at(0.4 + qd * t)), list(s * qd), atol=1e-9
+        body_twist(lambda t: pose_of(0.4 + qd * t)), list(s * qd), atol=1e-9
     )
     line = geometry.to_screw(s)
     np.testing.assert_allclose(line.direction, d, atol=1e-14)
@@ -129,7 +133,7 @@ def test_acceleration_across_a_universal_joint(seed):
     """v x S qd + ring + S qdd against second differences, in fixed coordinates."""
     rng = np.random.default_rng(seed)
     q, qd, qdd = rng.uniform(-1, 1, (3, 2))
-    v1, at = rng.normal(size=6), JOINTS["universal"][1]
+    v1, pose_of = rng.normal(size=6), JOINTS["universal"][1]
     v1[3:] = 0.0
 
     def carrier(t):
@@ -138,12 +142,12 @@ def test_acceleration_across_a_universal_joint(seed):
     def relative(t):
         """v2 - v1 along the axes of the world, about its origin: rotations only."""
         now = q + qd * t + qdd * t * t / 2
-        R = (carrier(t) @ at(now))[:3, :3]
+        R = (carrier(t) @ pose_of(now))[:3, :3]
         S = np.asarray(geometry.universal(now), float)[:3]
         return R @ S @ (qd + qdd * t)
 
     rate = (relative(h) - relative(-h)) / (2 * h)
-    R = at(q)[:3, :3]
+    R = pose_of(q)[:3, :3]
     S = geometry.universal(q)
     v2 = Motion.of([*(R.T @ v1[:3]), 0.0, 0.0, 0.0]) + S @ qd
     ring = geometry.universal_ring(q, qd)

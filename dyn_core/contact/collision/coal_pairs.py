@@ -7,7 +7,6 @@ convex hull; its file is read here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,8 @@ import numpy as np
 from dyn_core.contact.collision.geometry import ContactPoint, ShapePose
 from dyn_core.errors import ModelError, UnsupportedError
 from dyn_core.model.shapes import Box, Capsule, Cylinder, Mesh, Shape, Sphere
+from dyn_core.model.sources.meshes import mesh_file
+from dyn_core.model.sources.origin import Origin
 
 ACCURACY = 1e-9  # coal's tolerance [m]
 NEEDS = (
@@ -129,12 +130,12 @@ class Hulls:
     """Convex hulls of mesh files, each read once.
 
     Attributes:
-        folder: Base of relative paths, or None.
+        origin: What the robot was read from.
         packages: Folders of package:// addresses, by name.
     """
 
-    def __init__(self, folder: Path | None, packages: Mapping[str, Any]) -> None:
-        self.folder, self.packages = folder, packages
+    def __init__(self, origin: Origin, packages: Mapping[str, Any]) -> None:
+        self.origin, self.packages = origin, packages
         self._hulls: dict[tuple[str, tuple[float, ...]], Hull] = {}
 
     def __call__(self, mesh: Mesh, link: str) -> Hull:
@@ -142,7 +143,7 @@ class Hulls:
         key = mesh.file, mesh.scale
         if key not in self._hulls:
             coal = coal_module(f"link '{link}' (mesh {mesh.file}): contact")
-            path = self.resolve(mesh.file, link)
+            path = mesh_file(mesh.file, link, self.origin, self.packages)
             try:
                 model = coal.MeshLoader().load(str(path), np.array(mesh.scale))
                 model.buildConvexHull(True, "Qt")
@@ -152,27 +153,3 @@ class Hulls:
                 ) from error
             self._hulls[key] = Hull(model.convex)
         return self._hulls[key]
-
-    def resolve(self, file: str, link: str) -> Path:
-        """Return the path of a mesh file."""
-        tried: list[Path] = []
-        if file.startswith("package://"):
-            name, _, rest = file.removeprefix("package://").partition("/")
-            if name in self.packages:
-                tried = [Path(self.packages[name]) / rest]
-            elif self.folder is not None:
-                ancestors = [self.folder, *self.folder.parents]
-                tried = [folder / rest for folder in ancestors if folder.name == name]
-            hint = f"give packages={{'{name}': FOLDER}}"
-        else:
-            path = Path(file.removeprefix("file://"))
-            tried = [path if self.folder is None else self.folder / path]
-            hint = "relative paths start at the robot's file"
-        for path in tried:
-            if path.is_file():
-                return path
-        candidates = ", ".join(map(str, tried)) or "nowhere"
-        raise ModelError(
-            f"link '{link}': no mesh {file}; tried: {candidates}; {hint}",
-            link,
-        )

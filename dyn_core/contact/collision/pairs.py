@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,7 +97,8 @@ class ContactPairs:
             model: Robot; boxes that move freely are links with floating joints.
             world: Half-spaces; may be empty.
             margin: Largest gap of a contact [m].
-            packages: Folders of package:// addresses of meshes, by name.
+            packages: Folders of package:// addresses of meshes, by name; they go
+                before those that dyn.load searches.
 
         Raises:
             UnsupportedError: A pair needs the extra `collision`; names the links.
@@ -108,10 +108,7 @@ class ContactPairs:
         self.model, self.shapes = model, model.shapes
         self.world, self.margin = tuple(world), float(margin)
         _check_names(model, self.world)
-        source = next(iter(model.build.description.sources), "")
-        path = Path(source)
-        folder = path.parent if source and path.is_file() else None
-        self._hulls = Hulls(folder, packages or {})
+        self._hulls = Hulls(model.source, packages or {})
         self._against = self._with_world()
         self._pairs = self._with_each_other()
         self._prepare()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
+from dataclasses import fields
 from functools import lru_cache
 from typing import Any
 
@@ -15,6 +16,7 @@ from dyn_core.contact.problem.solution import ContactSolution, Residuals, residu
 from dyn_core.engines import Program
 from dyn_core.errors import SignatureError
 from dyn_core.problems import CONTACT_SOLVE
+from dyn_core.solving.build_options import BuildOptions
 from dyn_core.solving.registry import solver as find
 from dyn_core.solving.registry import solvers
 from dyn_core.solving.solver import Solver
@@ -57,7 +59,8 @@ def solve(
         )
     sweep = getattr(chosen, "sweep", None)
     if problem.matrix_free and sweep is not None:
-        impulse, iterations, status = sweep(problem, start, **options)
+        settings = check_options(chosen, options)
+        impulse, iterations, status = sweep(problem, start, **settings)
         velocity = problem.apply(impulse) + problem.b
         quality = residuals(problem, impulse)
     else:
@@ -91,6 +94,19 @@ def contact_solver(name: str | Solver) -> Solver:
             f" {CONTACT_SOLVE.name}; valid: {valid}"
         )
     return chosen
+
+
+def check_options(chosen: Solver, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a solver itself, those of `build` left out.
+
+    Raises:
+        UnsupportedError: An option is unknown, or does not take the value; the message
+            says what is valid.
+    """
+    common = {field.name for field in fields(BuildOptions)}
+    settings = {key: value for key, value in options.items() if key not in common}
+    chosen.with_options(**settings)
+    return settings
 
 
 def _finite(*bounds: np.ndarray) -> list[np.ndarray]:

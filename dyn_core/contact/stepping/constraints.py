@@ -33,7 +33,10 @@ class Constraint:
             row for a loop [m | rad].
         mu: Friction coefficients of a contact: tangents [1], torsion [m], rolling [m].
         restitution: Ratio of speeds after and before an impact.
-        max_force: Largest force of dry friction [N·m | N].
+        max_force: Largest force of dry friction, against motion in negative direction
+            [N·m | N].
+        min_force: Least force of it, against motion in positive direction; None: the
+            opposite of max_force [N·m | N].
         target_velocity: Velocity of a prescribed row [m/s | rad/s].
         contact: Contact of the block, if it is one.
         W: Unit forces of a contact's rows on body a, world axes about the world's
@@ -54,6 +57,7 @@ class Constraint:
     mu: tuple[float, ...] = ()
     restitution: float = 0.0
     max_force: float = np.inf
+    min_force: float | None = None
     target_velocity: float = 0.0
     contact: Contact | None = None
     W: np.ndarray | None = None
@@ -89,11 +93,19 @@ class Constraint:
             refuse("restitution", self.restitution, "0 to 1")
         if not self.max_force >= 0:
             refuse("max_force", self.max_force, "0 or more")
+        if not self.force_range[0] <= 0:
+            refuse("min_force", self.min_force, "0 or less")
 
     @property
     def rows(self) -> int:
         """Number of rows."""
         return len(self.J)
+
+    @property
+    def force_range(self) -> tuple[float, float]:
+        """Least and largest force of a box [N·m | N]."""
+        least = -self.max_force if self.min_force is None else self.min_force
+        return least, self.max_force
 
     @property
     def closing(self) -> bool:
@@ -212,11 +224,14 @@ class JointConstraints:
                 "friction",
                 "box",
                 _rate_row(model, i, k)[None],
-                max_force=float(max_force),
+                max_force=float(mean - more),
+                min_force=-float(mean + more),
             )
             for i in model.bodies
-            for k, max_force in enumerate(model.friction[i])
-            if max_force > 0
+            for k, (mean, more) in enumerate(
+                zip(model.friction[i], model.friction_asymmetry[i], strict=True)
+            )
+            if mean > 0
         ]
         self._gears = [self._gear(*gear) for gear in gears]
 

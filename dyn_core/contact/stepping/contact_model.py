@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,12 @@ from dyn_core.contact.stepping.integration import turning
 from dyn_core.contact.stepping.world import World
 from dyn_core.errors import SignatureError, SingularError, UnsupportedError
 from dyn_core.model import Model
-from dyn_core.model.passive_forces import friction_slopes
+from dyn_core.model.passive_forces import (
+    friction_slopes,
+    with_equal_directions,
+    without_dry_friction,
+)
+from dyn_core.model.payload import PayloadInput
 from dyn_core.problems import CONTACT_SOLVE
 from dyn_core.solving.registry import solver, solvers
 from dyn_core.spatial import Vector
@@ -50,6 +55,7 @@ class ContactModel:
         joint_friction: bool = True,
         joint_springs: bool = True,
         engine: str | None = None,
+        carried: PayloadInput | None = None,
     ) -> None:
         """Build the Programs.
 
@@ -59,6 +65,7 @@ class ContactModel:
             joint_friction: Whether damping and dry friction act in the joints.
             joint_springs: Whether springs act.
             engine: Of the Programs.
+            carried: A payload that may change; None: none.
         """
         if model.driven:
             raise UnsupportedError(
@@ -76,19 +83,23 @@ class ContactModel:
             )
         self._dry = joint_friction and self.world.friction
         if self._dry:
-            model = replace(model, friction=tuple(x * 0.0 for x in model.friction))
+            model = without_dry_friction(model)
         self._slipping = model if joint_friction else model.without_friction()
         self._smooth = any(x for part in self._slipping.friction for x in part)
         acts = {"joint_friction": joint_friction, "joint_springs": joint_springs}
         self.kinematics = solver("body_jacobians").build(model, engine=engine)
-        self._inertia = solver("crba").build(model, engine=engine)
+        self.carried = carried or PayloadInput()
+        paths = self.carried.paths
+        self._inertia = solver("crba").build(model, engine=engine, inputs=paths)
         self._bias = solver("bias").build(
-            model, inputs=["f_ext"], engine=engine, **acts
+            model, inputs=["f_ext", *paths], engine=engine, **acts
         )
         self._loops = None
         if model.loops:
             self._loops = solver("loop_constraints").build(model, engine=engine)
-        self._sweep = solver("response").build(model.without_loops(), engine=engine)
+        self._sweep = solver("response").build(
+            model.without_loops(), engine=engine, inputs=paths
+        )
         self.pairs = None
         if self.world.contacts:
             world = self.world
@@ -120,18 +131,23 @@ class ContactModel:
         J_bodies = np.concatenate([np.zeros((1, 6, len(qd))), J])
         applied = np.zeros((self.model.nb, 6)) if f_ext is None else f_ext
         slopes = self._slopes(qd) if self._smooth else self._damping
+        carried = self.carried.values
         return ConstrainedState(
             self.model,
             q,
             qd,
             poses,
             J_bodies,
-            self._inertia(q),
-            self._bias(q, qd, applied),
+            self._inertia(q, *carried),
+            self._bias(q, qd, applied, *carried),
             h * slopes,
             tuple(self._constraints(q, qd, poses, J_bodies, h, speeds or {})),
-            self._sweep,
+            partial(self._sweep_carried, carried),
         )
+
+    def _sweep_carried(self, carried: tuple[np.ndarray, ...], *inputs: Any) -> Any:
+        """Return the response to joint forces, with a payload."""
+        return self._sweep(*inputs, *carried)
 
     def _constraints(
         self,
@@ -177,7 +193,8 @@ class ContactModel:
 
     def _slopes(self, qd: np.ndarray) -> np.ndarray:
         """Return the derivative of joint friction by the speed, (nv, nv)."""
-        slopes = friction_slopes(self._slipping, Vector(qd.tolist()))
+        robot = with_equal_directions(self._slipping)  # slopes >= 0
+        slopes = friction_slopes(robot, Vector(qd.tolist()))
         return np.asarray(slopes, float).reshape(len(qd), len(qd))
 
 
@@ -196,7 +213,7 @@ class ConstrainedState:
         C: Bias force with damping, external forces and springs, (nv,).
         B: h times the derivative of damping, (nv, nv).
         constraints: Blocks of rows.
-        sweep: Program of RESPONSE.
+        sweep: Program of RESPONSE, with the payload of the state.
 
     Source: LCP-1, LCP-3, LCP-4.
     """
@@ -292,9 +309,10 @@ class ConstrainedState:
         Source: LCP-1, LCP-3, LCP-8.
         """
         blocks = list(zip(self.layout.blocks, self.constraints, strict=True))
-        max_impulse, targets = np.full(self.layout.m, np.inf), np.zeros(self.layout.m)
+        bounds = np.full((2, self.layout.m), [[-np.inf], [np.inf]])
+        targets = np.zeros(self.layout.m)
         for block, c in blocks:
-            max_impulse[block.start] = h * c.max_force
+            bounds[:, block.start] = h * np.array(c.force_range)
             targets[block.start] = c.target_velocity
         G: Any = self.G
         if matrix_free:
@@ -304,8 +322,8 @@ class ConstrainedState:
             G,
             self.J @ free,
             [x for _, c in blocks for x in c.mu],
-            -max_impulse,
-            max_impulse,
+            bounds[0],
+            bounds[1],
             compliance,
             np.asarray(bias, float) - targets,
             tuple(c.id for c in self.constraints),

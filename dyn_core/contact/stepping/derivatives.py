@@ -238,7 +238,8 @@ def _modes(
         k, tangent = block.start, list(block.all)[1:]
         tiny = BOUNDARY * speed
         if c.role == "friction":
-            at_bound = abs(x[k]) >= h * c.max_force - tiny / response[k]
+            low, high = h * np.array(c.force_range)
+            at_bound = min(x[k] - low, high - x[k]) <= tiny / response[k]
             modes.append("free" if at_bound and abs(sigma[k]) > tiny else "stick")
             at_boundary |= at_bound and abs(sigma[k]) <= tiny
             continue

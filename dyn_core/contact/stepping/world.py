@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dyn_core.contact.collision.halfspaces import HALF_SPACE, HalfSpace
-from dyn_core.contact.problem.solving import contact_solver
+from dyn_core.contact.problem.solving import check_options, contact_solver
 from dyn_core.errors import ModelError
 from dyn_core.solving.solver import Solver
 from dyn_core.validation import (
@@ -25,6 +25,14 @@ from dyn_core.validation import (
     Whole,
 )
 
+# Settings that act beside some values of another only.
+_NEEDS = (
+    ("erp", "stabilisation", ("baumgarte", "split_impulse")),
+    ("stiffness", "stabilisation", ("erp_cfm",)),
+    ("damping", "stabilisation", ("erp_cfm",)),
+    ("max_impacts", "stepper", ("event_driven",)),
+)
+
 
 @dataclass(frozen=True)
 class World:
@@ -34,8 +42,8 @@ class World:
     ranges.
 
     Raises:
-        ModelError: A setting is unknown or out of range; the message lists the valid
-            ones.
+        ModelError: A setting is unknown or out of range, or changes nothing beside
+            another; the message lists the valid ones.
         SolverNotFound: No solver has this name; names the nearest.
         SignatureError: The solver is of another kind.
 
@@ -66,8 +74,25 @@ class World:
         for key, entry in WORLD.fields.items():
             value = entry.read(f"world: {key}", getattr(self, key))
             object.__setattr__(self, key, value)
+        names = [half_space.name for half_space in self.half_spaces]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ModelError(
+                f"world: two half_spaces are called '{twice[0]}'; valid: a name each",
+                "half_spaces",
+            )
+        for key, other, values in _NEEDS:
+            changed = getattr(self, key) != WORLD.fields[key].default
+            if changed and getattr(self, other) not in values:
+                raise ModelError(
+                    f"world: {key} changes nothing with the {other}"
+                    f" {getattr(self, other)}; valid: {' or '.join(values)}",
+                    key,
+                )
         if self.solver != type(self).solver:  # the default needs no look-up
             contact_solver(self.solver)
+        if self.solver_options:
+            check_options(contact_solver(self.solver), self.solver_options)
         if self.stiffness + self.damping <= 0:
             raise ModelError(
                 "world: stiffness and damping are 0; valid: one of them above 0",

@@ -24,54 +24,79 @@ class Builder:
         width: Number of flat inputs.
         folding: Whether rules apply and equal nodes are shared; if not, the Graph has
             every operation as it was asked for.
+
+    Attributes:
+        graph: The Graph so far.
+        values: Value of each node that is a constant, None for the others.
+        has_zero: Whether rules apply and the constant 0.0 has a node.
     """
 
     def __init__(self, width: int, folding: bool = True) -> None:
         self.graph = Graph(width)
         self.folding = folding
-        self.known: dict[Any, int] = {}
+        self.values: list[Any] = []
+        self.has_zero = False
+        self._known: dict[Any, int] = {}
 
     def const(self, value: Any) -> int:
         """Return the node of a constant."""
         value = value if isinstance(value, bool) else float(value)
-        return self._append(Node("const", (), value), ("const", repr(value)))
+        # True equals 1.0, zeros of either sign are equal, NaN does not equal itself.
+        alike = value in (0.0, 1.0) or value != value
+        key = repr(value) if alike else value
+        known = self._known.get(key) if self.folding else None
+        if known is not None:
+            return known
+        self.has_zero = self.has_zero or (self.folding and key == "0.0")
+        return self._append(Node("const", (), value), key)
 
     def node(self, op: str, operands: tuple[int, ...], data: Any = None) -> int:
         """Return the node of an operation, simplified where a rule applies."""
-        if self.folding and op in OPERATIONS:
-            simpler = self._simplify(op, operands)
-            if simpler is not None:
-                return simpler
-        if op in COMMUTES and operands[0] > operands[1]:
-            operands = (operands[1], operands[0])
-        unique = op in ("loop", "call")
-        key = None if unique else (op, operands, data)
-        return self._append(Node(op, operands, data), key)
+        if not self.folding or op in ("loop", "call"):
+            return self._append(Node(op, _ordered(op, operands), data), None)
+        key = (op, operands, data)
+        known = self._known
+        result = known.get(key)
+        if result is not None:
+            return result
+        result = self._simplify(op, operands) if op in OPERATIONS else None
+        if result is None:
+            ordered = _ordered(op, operands)
+            if ordered is operands:
+                return self._append(Node(op, operands, data), key)
+            unique = (op, ordered, data)
+            result = known.get(unique)
+            if result is None:
+                result = self._append(Node(op, ordered, data), unique)
+        known[key] = result
+        return result
 
     def require(self, condition: int, error: Any, item: str) -> None:
         """Note a condition that must hold."""
         self.graph.requirements.append(Requirement(condition, error, item))
 
-    def constant(self, k: int) -> Any:
-        """Return the value of a constant node, or None."""
-        node = self.graph.nodes[k]
-        return node.data if node.op == "const" else None
-
     def _append(self, node: Node, key: Any) -> int:
+        number = len(self.values)
         if self.folding and key is not None:
-            equal = self.known.get(key)
-            if equal is not None:
-                return equal
-            self.known[key] = len(self.graph.nodes)
+            self._known[key] = number
         self.graph.nodes.append(node)
-        return len(self.graph.nodes) - 1
+        self.values.append(node.data if node.op == "const" else None)
+        return number
 
     def _simplify(self, op: str, operands: tuple[int, ...]) -> int | None:
-        constants = tuple(self.constant(k) for k in operands)
-        if all(c is not None for c in constants):
+        values = self.values
+        constants = tuple([values[k] for k in operands])
+        if None not in constants:
             return self.const(OPERATIONS[op].on_float(*constants))
         rule = RULES.get(op)
         return None if rule is None else rule(self, operands, constants)
+
+
+def _ordered(op: str, operands: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the operands in one order where that does not matter."""
+    if op in COMMUTES and operands[0] > operands[1]:
+        return operands[::-1]
+    return operands
 
 
 Rule = Callable[[Builder, tuple[int, ...], tuple[Any, ...]], "int | None"]
@@ -182,19 +207,18 @@ def prune(graph: Graph) -> Graph:
     for k in reversed(range(len(graph.nodes))):
         if k in needed:
             needed.update(graph.nodes[k].operands)
-    builder = Builder(graph.width, folding=False)
-    place: dict[int, int] = {}
+    kept, place = Graph(graph.width), [-1] * len(graph.nodes)
     for k, (op, operands, data) in enumerate(graph.nodes):
         if k not in needed:
-            continue
-        if op == "const":
-            place[k] = builder.const(data)
             continue
         if op == "loop":
             body, cond = prune(data.body), prune(data.cond)
             data = Region(data.width, body, cond, data.max)
-        place[k] = builder.node(op, tuple(place[x] for x in operands), data)
-    for condition, error, item in graph.requirements:
-        builder.require(place[condition], error, item)
-    builder.graph.outputs = [place[k] for k in graph.outputs]
-    return builder.graph
+        place[k] = len(kept.nodes)
+        kept.nodes.append(Node(op, tuple([place[x] for x in operands]), data))
+    kept.outputs = [place[k] for k in graph.outputs]
+    kept.requirements = [
+        requirement._replace(condition=place[requirement.condition])
+        for requirement in graph.requirements
+    ]
+    return kept

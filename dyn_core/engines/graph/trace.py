@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from math import copysign
 from typing import Any, NoReturn
 
 from dyn_core.engines.graph.graph import Call, Callee, Graph, Region
 from dyn_core.engines.graph.passes import Builder, prune
 from dyn_core.errors import RequireError, TraceError
+from dyn_core.numbers.operations import OPERATIONS
 from dyn_core.numbers.scalar import Number
 
 
@@ -20,9 +22,18 @@ class Symbol(Number):
     def __init__(self, tracer: Tracer, node: int) -> None:
         self.tracer, self.node = tracer, node
 
+    # fmt: off
+    def __add__(self, other: Any) -> Any: return _record("add", self, other)
+    def __sub__(self, other: Any) -> Any: return _record("sub", self, other)
+    def __mul__(self, other: Any) -> Any: return _record("mul", self, other)
+    # fmt: on
+
     def apply(self, op: str, *operands: Any) -> Any:
         """Record an operation in the innermost Graph being traced."""
-        return self.tracer.innermost().record(op, operands)
+        tracer = self.tracer
+        while tracer.inner is not None:
+            tracer = tracer.inner
+        return tracer.record(op, operands)
 
     def truth(self) -> NoReturn:
         """Refuse: an algorithm may not branch on a value."""
@@ -44,6 +55,16 @@ class Symbol(Number):
         return f"%{self.node}"
 
 
+def _record(op: str, a: Symbol, b: Any) -> Any:
+    """Record an operation of a Symbol: the way of most, and therefore a short one."""
+    if type(b) is not float and isinstance(b, Number) and b.rank > a.rank:
+        return b.apply(op, a, b)
+    tracer = a.tracer
+    while tracer.inner is not None:
+        tracer = tracer.inner
+    return tracer.record(op, (a, b))
+
+
 class Tracer:
     """Makes one Graph, and the Graphs of the loops within."""
 
@@ -56,33 +77,42 @@ class Tracer:
         self.captured: list[Symbol] = []
         self.inputs = [self._input(k) for k in range(width)]
 
-    def innermost(self) -> Tracer:
-        """Return the Tracer of the loop being traced, or this one."""
-        tracer = self
-        while tracer.inner is not None:
-            tracer = tracer.inner
-        return tracer
-
     def record(self, op: str, operands: Sequence[Any]) -> Any:
         """Record an operation; return its Symbol."""
+        if op in OPERATIONS:
+            if (op == "mul" or op == "add") and self.builder.has_zero:
+                result = self._with_zero(op, *operands)
+                if result is not None:
+                    return result
+            nodes = tuple([self.lift(x) for x in operands])
+            return self.symbol(self.builder.node(op, nodes))
         if op == "loop":
             return self._loop(*operands)
         if op == "call":
-            program, flat = operands
-            return self.call(program, flat)
-        if op == "require":
-            condition, error, item = operands
-            return self._require(condition, error, item)
-        nodes = tuple(self.lift(x) for x in operands)
-        return self.symbol(self.builder.node(op, nodes))
+            return self.call(*operands)
+        return self._require(*operands)
+
+    def _with_zero(self, op: str, a: Any, b: Any) -> Any:
+        """Return a sum or product with 0.0 at once: most of spatial algebra are such.
+
+        The rules of the Builder say the same, later; None leaves it to them, as for
+        -0.0, whose node then stands where it stood.
+        """
+        if type(b) is float:
+            a, b = b, a
+        if type(a) is not float or a or copysign(1.0, a) < 0 or b.tracer is not self:
+            return None
+        return 0.0 if op == "mul" else b
 
     def symbol(self, node: int) -> Any:
         """Return a node as the algorithm sees it: constants as plain floats."""
-        constant = self.builder.constant(node) if self.folding else None
+        constant = self.builder.values[node] if self.folding else None
         return Symbol(self, node) if constant is None else constant
 
     def lift(self, x: Any) -> int:
         """Return the node of a number or of a Symbol of this or an outer Graph."""
+        if type(x) is float:
+            return self.builder.const(x)
         if not isinstance(x, Symbol):
             if isinstance(x, Number) or not isinstance(x, (int, float)):
                 try:

@@ -4,23 +4,33 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
-from sys import stderr
 from time import monotonic
 from typing import Any
 
+from dyn_core.engines.llvm.cache import limit as cache_limit
 from dyn_core.engines.llvm.fingerprint import of_code
 from dyn_core.engines.llvm.threads import Lock
-from dyn_core.errors import CompileError, SettingError, warn
+from dyn_core.engines.llvm.threads import count as count_threads
+from dyn_core.errors import CompileError, SettingError, unknown_name, warn
 
 SWITCH = "DYN_NATIVE"  # environment: off forbids machine code
+VARIABLES = (  # every setting of the environment; others that begin so are warned of
+    SWITCH,
+    "DYN_THREADS",
+    "DYN_CACHE_DIR",
+    "DYN_CACHE_LIMIT",
+    "DYN_ENTRY",
+)
 _OFF = ("off", "0", "no", "false")
 _ON = ("on", "1", "yes", "true", "")
 _PATIENCE = 1.0  # a build that takes longer reports so [s]
+_BY_STEP = 1e-4  # what LLVM takes for a step of a kernel, on a machine of 2024 [s]
 # Modules that decide what code is written: all whose change makes other kernels. That
 # none is left out is tested in tests/engines/test_digests.py.
 _WRITERS = tuple(
@@ -67,8 +77,10 @@ def missing() -> str:
     """Return why there is no machine code here; empty where there is.
 
     Raises:
-        SettingError: DYN_NATIVE is neither on nor off.
+        SettingError: DYN_NATIVE is neither on nor off, or another setting is bad.
     """
+    _warn_of_unknown_variables()
+    count_threads(), cache_limit()  # bad settings are refused now, not when they act
     setting = os.environ.get(SWITCH, "")
     if setting.lower() in _OFF:
         return f"{SWITCH} is off"
@@ -93,6 +105,14 @@ def missing() -> str:
     if not triple.startswith(("x86_64", "aarch64", "arm64")) or "windows" in triple:
         return f"machine code is not made for {triple}"
     return ""
+
+
+@cache
+def _warn_of_unknown_variables() -> None:
+    """Say once which settings of the environment are none: they change nothing."""
+    for name in sorted(os.environ):
+        if name.startswith("DYN_") and name not in VARIABLES:
+            warn(f"{unknown_name('environment variable', name, VARIABLES)}; ignored")
 
 
 @cache
@@ -193,28 +213,46 @@ class Loaded:
         return address
 
 
+def _terminal() -> Callable[[str], object] | None:
+    """Return what writes to the terminal; None where errors go to a file or nowhere."""
+    stream = sys.stderr
+    return stream.write if stream is not None and stream.isatty() else None
+
+
 @contextmanager
 def progress(
-    what: str, report: Callable[[str], object] = stderr.write
-) -> Iterator[None]:
-    """Report on the error stream how long something has taken, once it takes long."""
+    what: str, report: Callable[[str], object] | None = None
+) -> Iterator[Callable[[int], None]]:
+    """Report on a terminal how long something has taken, once it takes long.
+
+    Yields a function that takes the number of steps of a kernel: the report then says
+    how long it will take, about.
+    """
+    write = _terminal() if report is None else report
+    if write is None:
+        yield lambda steps: None
+        return
     start, ended = monotonic(), threading.Event()
-    reported = False
+    reported, expected = False, ""
 
     def watch() -> None:
         nonlocal reported
         while not ended.wait(_PATIENCE):
             reported = True
-            report(f"\r{what} ... {monotonic() - start:.0f} s")
+            write(f"\r{what} ... {monotonic() - start:.0f}{expected} s")
+
+    def expect(steps: int) -> None:
+        nonlocal expected
+        expected = f" of about {monotonic() - start + steps * _BY_STEP:.0f}"
 
     thread = threading.Thread(target=watch, daemon=True)
     with suppress(RuntimeError):  # no more threads here: then nothing is reported
         thread.start()
     try:
-        yield
+        yield expect
     finally:
         ended.set()
         if thread.ident is not None:
             thread.join()
         if reported:
-            report(f"\r{what}: {monotonic() - start:.1f} s\n")
+            write(f"\r{what}: {monotonic() - start:.1f} s{' ' * 12}\n")

@@ -103,8 +103,9 @@ def get(
     start = perf_counter()
     entry = cache.load(full)
     if entry is None:
-        with compiler.progress(f"compiling {what}"):
+        with compiler.progress(f"compiling {what}") as expect:
             written = write(graph(), sizes, variant)
+            expect(written.steps)
             compile_it = partial(compiler.compile_ir, written.ir)
             code = LONG_TASKS.result(full, compile_it)
         note = {

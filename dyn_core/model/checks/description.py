@@ -5,24 +5,26 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
 from dyn_core.errors import ModelError, unknown_name
 from dyn_core.model.description import Description, JointSpec
-from dyn_core.model.joints import KINDS, make_joint
+from dyn_core.model.joints import KINDS, Joint, make_joint
 
 _SHOWN = 12  # names of a list in an error
 
 
-def check_tree(description: Description) -> str:
-    """Check that links and joints form one tree; return its root."""
+def check_tree(description: Description) -> tuple[str, dict[str, Joint]]:
+    """Check that links and joints form one tree; return its root, and its joints."""
     links = [link.name for link in description.links]
     check_unique("link", links)
     check_unique("joint", [joint.name for joint in description.joints])
     if not links:
         raise ModelError("the robot has no <link>; at least one is needed")
     above: dict[str, str] = {}
+    made: dict[str, Joint | None] = {}
     known = set(links)
     for joint in description.joints:
         for role, link in (("parent", joint.parent), ("child", joint.child)):
@@ -39,7 +41,7 @@ def check_tree(description: Description) -> str:
                 joint.child,
             )
         above[joint.child] = joint.name
-        _check_joint(joint)
+        made[joint.name] = _check_joint(joint)
     roots = [link for link in links if link not in above]
     if len(roots) > 1:
         raise ModelError(
@@ -48,7 +50,7 @@ def check_tree(description: Description) -> str:
             roots[1],
         )
     _no_cycle(description, roots)
-    return roots[0]
+    return roots[0], {name: joint for name, joint in made.items() if joint}
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -87,28 +89,15 @@ def _no_cycle(description: Description, roots: Sequence[str]) -> None:
         )
 
 
-def _check_joint(joint: JointSpec) -> None:
-    """Check the numbers of one joint."""
+def _check_joint(joint: JointSpec) -> Joint | None:
+    """Check the numbers of one joint; return it, None if it is fixed."""
     name, kind = joint.name, joint.kind
     if kind != "fixed" and kind not in KINDS:
         valid = ", ".join(["fixed", *KINDS])
         raise ModelError(f"joint '{name}': unknown type '{kind}'; valid: {valid}", name)
-    numbers = {
-        "origin xyz": joint.xyz,
-        "origin rpy": joint.rpy,
-        "plug xyz": joint.plug_xyz,
-        "plug rpy": joint.plug_rpy,
-        "axis": joint.axis,
-        "pitch": (joint.pitch,),
-        "axes": tuple(x for axis in joint.axes for x in axis),
-        "damping": (joint.damping,),
-        "friction": (joint.friction,),
-        "armature": (joint.armature,),
-        "effort limit": (joint.effort,),
-    }
-    for what, values in numbers.items():
-        if not all(math.isfinite(x) for x in values):
-            raise ModelError(f"joint '{name}': {what} is not finite: {values}", name)
+    numbers = _numbers(joint)
+    if not math.isfinite(sum(map(sum, numbers))):  # an overflow is looked at, too
+        _refuse_infinite(joint, numbers)
     _check_limits(joint)
     _check_axes(joint)
     if kind == "product":
@@ -118,8 +107,38 @@ def _check_joint(joint: JointSpec) -> None:
             )
         for factor in joint.factors:
             _check_joint(factor)
-    if kind != "fixed":
-        _check_numbers(joint)
+    return None if kind == "fixed" else _check_numbers(joint)
+
+
+_NUMBERS = (
+    "origin xyz", "origin rpy", "plug xyz", "plug rpy", "axis", "pitch", "axes",
+    "damping", "friction", "armature", "effort limit",
+)  # fmt: skip
+
+
+def _numbers(joint: JointSpec) -> tuple[tuple[float, ...], ...]:
+    """Return the numbers of a joint that must be finite, in the order of _NUMBERS."""
+    return (
+        joint.xyz,
+        joint.rpy,
+        joint.plug_xyz,
+        joint.plug_rpy,
+        joint.axis,
+        (joint.pitch,),
+        tuple(x for axis in joint.axes for x in axis),
+        (joint.damping,),
+        (joint.friction, joint.friction_asymmetry),
+        (joint.armature,),
+        (joint.effort,),
+    )
+
+
+def _refuse_infinite(joint: JointSpec, numbers: Sequence[tuple[float, ...]]) -> None:
+    """Raise a ModelError where a number is not finite."""
+    for what, values in zip(_NUMBERS, numbers, strict=True):
+        if not all(math.isfinite(x) for x in values):
+            name = joint.name
+            raise ModelError(f"joint '{name}': {what} is not finite: {values}", name)
 
 
 def _check_limits(joint: JointSpec) -> None:
@@ -132,6 +151,11 @@ def _check_limits(joint: JointSpec) -> None:
         value = getattr(joint, what)
         if not value >= 0:
             raise ModelError(f"joint '{name}': {what} {value} must be >= 0", name)
+    if not abs(joint.friction_asymmetry) <= joint.friction:
+        both = [joint.friction + x * joint.friction_asymmetry for x in (1.0, -1.0)]
+        raise ModelError(
+            f"joint '{name}': friction {both} must be >= 0 in both directions", name
+        )
     if math.isnan(joint.lower) or math.isnan(joint.upper) or joint.lower > joint.upper:
         raise ModelError(
             f"joint '{name}': limits need lower <= upper, got {joint.lower} and"
@@ -182,8 +206,8 @@ def _check_axes(joint: JointSpec) -> None:
         )
 
 
-def _check_numbers(joint: JointSpec) -> None:
-    """Check that the joint can be made, and its spring fits it."""
+def _check_numbers(joint: JointSpec) -> Joint:
+    """Check that the joint can be made, and its spring fits it; return it."""
     name = joint.name
     try:
         made = make_joint(joint)
@@ -205,6 +229,7 @@ def _check_numbers(joint: JointSpec) -> None:
             " valid: joints whose positions are numbers, or model.with_forces",
             name,
         )
+    return made
 
 
 def check_joint_names(
@@ -215,3 +240,14 @@ def check_joint_names(
     for name in names:
         if name not in known:
             raise ModelError(f"{what}: {unknown_name('joint', name, known)}", name)
+
+
+def check_gravity(gravity: Any) -> tuple[float, ...]:
+    """Return a gravity acceleration of three finite numbers."""
+    try:
+        g = () if isinstance(gravity, str) else tuple(float(x) for x in gravity)
+    except (TypeError, ValueError):
+        g = ()
+    if len(g) != 3 or not all(math.isfinite(x) for x in g):
+        raise ModelError(f"gravity needs three finite numbers, got {gravity!r}")
+    return g

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from dyn_core.errors import ModelError
+from dyn_core.errors import ModelError, one_line
 
-SHOWN = 3  # names in a warning about many links or joints
+SHOWN = 3  # names in a warning about many links or joints; warnings in one of Python's
 PASS = "check='warn' lets it pass"
 
 
@@ -55,7 +55,8 @@ class Findings:
     def warnings(self) -> tuple[str, ...]:
         """All warnings; one for those that are the same for many links or joints."""
         return tuple(
-            _sentence(kind, what, names) for (kind, what), names in self._owners.items()
+            one_line(_sentence(kind, what, names))
+            for (kind, what), names in self._owners.items()
         )
 
 
@@ -72,3 +73,10 @@ def short_list(names: Iterable[str], shown: int = SHOWN) -> str:
     quoted = [f"'{name}'" for name in names]
     more = len(quoted) - shown
     return ", ".join(quoted[:shown]) + (f" and {more} more" if more > 0 else "")
+
+
+def in_short(robot: str, warnings: Sequence[str]) -> str:
+    """Return the first warnings about a robot, and how many more there are."""
+    more = len(warnings) - SHOWN
+    rest = f"; and {more} more in model.warnings" if more > 0 else ""
+    return f"robot '{robot}': {'; '.join(warnings[:SHOWN])}{rest}"

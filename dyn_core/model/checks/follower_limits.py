@@ -24,7 +24,9 @@ def bounded_range(
         leader: Joint that is followed.
         followers: Each follower, and where its limits let the leader go [rad | m].
     """
-    limits, warnings = (leader.lower, leader.upper), []
+    limits, warnings = (leader.lower, leader.upper), list[str]()
+    if not followers:
+        return limits, warnings
     fitting = []
     for joint, allowed in followers:
         if _leaves_range(_common([limits, allowed]), limits):

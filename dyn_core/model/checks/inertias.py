@@ -13,9 +13,10 @@ from dyn_core.model.checks.findings import Findings, short_list
 from dyn_core.model.coordinates.by_joint import split_q
 from dyn_core.model.coordinates.configuration_space import neutral, random
 from dyn_core.model.description import Description
+from dyn_core.model.joints.many import joint_transforms, motion_rows
 from dyn_core.model.loops import Loop
 from dyn_core.model.tree import Tree
-from dyn_core.spatial import Transform, Vector
+from dyn_core.spatial import RigidInertia, Vector
 
 TRIANGLE = 1e-9  # relative slack of the triangle inequality
 POSITIONS = 3  # in which inertias along joints are looked at
@@ -52,17 +53,21 @@ def _faults(table: np.ndarray) -> Iterator[tuple[int, str]]:
     outer = m[:, None, None] * c[:, :, None] * c[:, None, :]
     moments = np.linalg.eigvalsh(I - far[:, None, None] * np.eye(3) + outer)
     slack = TRIANGLE * np.maximum(np.abs(moments[:, 2]), np.maximum(1e-3 * far, 1e-300))
-    for k, (low, middle, high) in enumerate(moments):
+    low, middle, high = moments.T
+    empty, negative = m == 0, low < -slack
+    broken = np.where(
+        empty, np.abs(moments).max(axis=1) > 0, low + middle < high - slack
+    )
+    for k in np.flatnonzero(broken | (negative & ~empty)).tolist():
         shown = ", ".join(f"{x:.6g}" for x in moments[k])
-        if m[k] == 0:
-            if np.abs(moments[k]).max() > 0:
-                yield k, f"mass is 0 but principal moments are {shown}; they must be 0"
-        elif low < -slack[k]:
+        if empty[k]:
+            yield k, f"mass is 0 but principal moments are {shown}; they must be 0"
+        elif negative[k]:
             yield (
                 k,
                 f"inertia is not positive definite: principal moments {shown} kg·m²",
             )
-        elif low + middle < high - slack[k]:
+        else:
             yield (
                 k,
                 f"inertia breaks the triangle inequality: principal moments {shown}"
@@ -76,62 +81,83 @@ def with_inertia_scales(tree: AnyTree) -> AnyTree:
     Joints along which no body of their sub-tree has inertia, nor any of a follower, are
     its `without_inertia`.
     """
-    largest = [np.zeros(joint.nv) for joint in tree.joint]
-    reach = [0.0] * (tree.nb + 1)
-    for i, along, entries in _inertias_along(tree):
-        largest[i] = along + np.array(list(tree.armature[i]), float)
-        reach[i] = entries
+    along, reach = _inertias_along(tree)
+    largest = [[0.0] * joint.nv for joint in tree.joint]
+    for i in tree.bodies:
+        pairs = zip(along[i], tree.armature[i], strict=True)
+        largest[i] = [x + float(more) for x, more in pairs]
     followers: dict[int, list[int]] = {}
     for k in tree.bodies:
         followers.setdefault(tree.leader[k].body, []).append(k)
     lacking = [
         tree.names[i]
         for i in tree.independent
-        if max(largest[k].min() for k in followers[i]) <= 1e-12 * max(reach[i], 1e-12)
+        if max(min(largest[k]) for k in followers[i]) <= 1e-12 * max(reach[i], 1e-12)
     ]
-    scales = tuple(tuple(row.tolist()) for row in largest)
+    scales = tuple(map(tuple, largest))
     return replace(tree, inertia_scale=scales, without_inertia=tuple(lacking))
 
 
-def _inertias_along(tree: Tree) -> Iterator[tuple[int, np.ndarray, float]]:
-    """Return for each body, from the tips: largest inertia along its joint, and of all.
+def _inertias_along(tree: Tree) -> tuple[list[list[float]], list[float]]:
+    """Return by body the largest inertias along its joint, and of all that it carries.
 
     The composite inertias of all positions are moved towards the base together.
     """
     rng = np.random.default_rng(0)
     states = [neutral(tree), *(random(tree, rng) for _ in range(POSITIONS - 1))]
     parts = [split_q(tree, Vector(q.tolist())) for q in states]
-    bodies = [(tree.joint[i], [q[i] for q in parts]) for i in tree.bodies]
-    X = _matrices([joint.X(q) for joint, places in bodies for q in places])
-    X = X.reshape(tree.nb, POSITIONS, 6, 6) @ _matrices(tree.Xtree[1:])[:, None]
-    I = np.array([np.array(body) for body in tree.I[1:]], float).reshape(-1, 6, 6)
-    composite = np.repeat(I[:, None], POSITIONS, axis=1)
+    places = list(zip(*(q[1:] for q in parts), strict=True))
+    composite = np.repeat(_inertia_matrices(tree.I[1:])[:, None], POSITIONS, axis=1)
+    E, r = joint_transforms(tree.joint[1:], places)
+    X = _matrices(E, r).reshape(-1, POSITIONS, 6, 6)
+    E = np.array([X.E.rows for X in tree.Xtree[1:]], float).reshape(-1, 3, 3)
+    r = np.array([X.r.entries for X in tree.Xtree[1:]], float).reshape(-1, 3)
+    X = X @ _matrices(E, r)[:, None]
+    forces = X.swapaxes(2, 3)
     for i in reversed(tree.bodies):
-        (joint, places), moved = bodies[i - 1], composite[i - 1]
-        S = np.array([[tuple(s) for s in joint.S(q)] for q in places], float)
-        S = S.reshape(POSITIONS, joint.nv, 6)
-        yield i, (S @ moved * S).sum(axis=2).max(axis=0), _largest(moved)
         if tree.parent[i]:
-            Xi = X[i - 1]
-            composite[tree.parent[i] - 1] += Xi.swapaxes(1, 2) @ moved @ Xi
+            k = i - 1
+            composite[tree.parent[i] - 1] += forces[k] @ composite[k] @ X[k]
+    along: list[list[float]] = [[]] * (tree.nb + 1)
+    numbers: dict[int, list[int]] = {}
+    for i in tree.bodies:
+        numbers.setdefault(tree.joint[i].nv, []).append(i)
+    for n, bodies in numbers.items():
+        rows = [motion_rows(tree.joint[i], places[i - 1]) for i in bodies]
+        S = np.array(rows, float).reshape(len(bodies), POSITIONS, n, 6)
+        moved = composite[np.array(bodies) - 1]
+        largest = (S @ moved * S).sum(axis=3).max(axis=1).tolist()
+        for i, row in zip(bodies, largest, strict=True):
+            along[i] = row
+    reach = composite[:, :, [0, 0, 0, 1, 1, 1, 2, 2, 2, 5], [0, 1, 2] * 3 + [5]]
+    return along, [0.0, *reach.max(axis=(1, 2)).tolist()]
 
 
-def _largest(I: np.ndarray) -> float:
-    """Return the largest mass or moment of inertia in some positions."""
-    return float(max(I[:, 5, 5].max(), I[:, :3, :3].max()))
+def _inertia_matrices(inertias: Sequence[RigidInertia]) -> np.ndarray:
+    """Return 6x6 matrices of inertias: [[I, [h]], [[h].T, m]]."""
+    ten = np.array([body.parameters for body in inertias], float).reshape(-1, 10)
+    M = np.zeros((len(ten), 6, 6))
+    M[:, :3, :3] = ten[:, [4, 5, 7, 5, 6, 8, 7, 8, 9]].reshape(-1, 3, 3)
+    M[:, :3, 3:] = _skew(ten[:, 1:4])
+    M[:, 3:, :3] = M[:, :3, 3:].swapaxes(1, 2)
+    M[:, [3, 4, 5], [3, 4, 5]] = ten[:, :1]
+    return M
 
 
-def _matrices(transforms: Sequence[Transform]) -> np.ndarray:
+def _matrices(E: np.ndarray, r: np.ndarray) -> np.ndarray:
     """Return 6x6 matrices of transforms that act on motions."""
-    E = np.array([X.E.rows for X in transforms], float).reshape(-1, 3, 3)
-    r = np.array([tuple(X.r) for X in transforms], float).reshape(-1, 3)
-    skew = np.zeros_like(E)
-    skew[:, 2, 1], skew[:, 0, 2], skew[:, 1, 0] = r.T
-    skew -= skew.swapaxes(1, 2).copy()
     X = np.zeros((len(E), 6, 6))
     X[:, :3, :3] = X[:, 3:, 3:] = E
-    X[:, 3:, :3] = -E @ skew
+    X[:, 3:, :3] = -E @ _skew(r)
     return X
+
+
+def _skew(r: np.ndarray) -> np.ndarray:
+    """Return matrices [r] with [r] b = r x b."""
+    skew = np.zeros((len(r), 3, 3))
+    skew[:, 2, 1], skew[:, 0, 2], skew[:, 1, 0] = r.T
+    skew -= skew.swapaxes(1, 2).copy()
+    return skew
 
 
 def check_inertia_along(tree: Tree, findings: Findings) -> None:

@@ -37,9 +37,9 @@ def _lost(name: str, specs: Mapping[str, JointSpec]) -> str | None:
         return f"'{rule.joint}', which does not exist"
     if specs[rule.joint].kind == "fixed":
         return f"'{rule.joint}', which is fixed"
-    path = [name]
+    path = {name: None}
     while rule is not None and rule.joint in specs and rule.joint not in path:
-        path.append(rule.joint)
+        path[rule.joint] = None
         rule = specs[rule.joint].mimic
     if rule is None or rule.joint != name:
         return None
@@ -55,20 +55,22 @@ def check_mimics(description: Description, replaced: Mapping[str, Joint]) -> Non
         replaced: Joints given as objects, by name (Model.with_joint).
     """
     joints = {joint.name: joint for joint in description.joints}
+    good: set[str] = set()  # joints that lead to an independent one
     for joint in description.joints:
-        follower, path = joint, [joint.name]
-        while follower.mimic is not None:
+        follower, path = joint, {joint.name: None}
+        while follower.mimic is not None and follower.name not in good:
             leader = _check_rule(follower, follower.mimic, joints)
-            path.append(leader.name)
-            if leader.name in path[:-1]:
-                circle = " -> ".join(path)
+            if leader.name in path:
+                circle = " -> ".join([*path, leader.name])
                 what = "itself" if leader.name == joint.name else "in a circle"
                 raise ModelError(
                     f"joint '{joint.name}' mimics {what} ({circle}); a follower must"
                     " lead to an independent joint",
                     joint.name,
                 )
+            path[leader.name] = None
             follower = leader
+        good.update(path)
         if joint.mimic is not None:
             leader = joints[joint.mimic.joint]
             _check_ratio(joint, joint.mimic, leader, replaced)

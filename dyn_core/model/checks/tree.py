@@ -1,4 +1,4 @@
-"""Checks of a Tree: loops that fit it."""
+"""Checks of a Tree: loops and springs between points that fit it."""
 
 from __future__ import annotations
 
@@ -17,6 +17,12 @@ def check_loops(tree: Tree) -> None:
             for link in (loop.a, loop.b):
                 if link is not None:
                     tree.frame(link)
+            if loop.a == loop.b:
+                raise ModelError(
+                    f"loop '{loop.name}': both frames are on '{loop.a}'; valid: two"
+                    " links",
+                    loop.name,
+                )
             continue
         for joint in loop.joints:
             i = tree.body_of_joint(joint)
@@ -26,3 +32,13 @@ def check_loops(tree: Tree) -> None:
                     " a coupling takes joints of one coordinate",
                     joint,
                 )
+
+
+def check_point_springs(tree: Tree) -> None:
+    """Check that the links of springs between points are there, and names differ."""
+    springs = tree.build.description.point_springs
+    check_unique("point spring", [spring.name for spring in springs])
+    for spring in springs:
+        for link in (spring.a, spring.b):
+            if link is not None:
+                tree.frame(link)

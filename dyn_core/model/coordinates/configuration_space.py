@@ -6,12 +6,13 @@ q1 - q0 become integrate and difference.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import overload
 
 import numpy as np
 
-from dyn_core.errors import QuaternionError
+from dyn_core.errors import NonFiniteError, QuaternionError
 from dyn_core.model.tree import Tree
 from dyn_core.numbers.scalar import Column, Scalar, logical_and, require
 from dyn_core.spatial import Vector
@@ -32,11 +33,13 @@ def neutral(tree: Tree) -> np.ndarray:
 def random(tree: Tree, rng: np.random.Generator) -> np.ndarray:
     """Return a position (nq,) drawn within the limits, or a joint's whole range."""
     q = np.zeros(tree.nq)
+    lower, upper = tree.lower.tolist(), tree.upper.tolist()
     for i in tree.independent:
         position = tree.joint[i].random(rng)
-        low, high = tree.lower[tree.v_slices[i]], tree.upper[tree.v_slices[i]]
-        if tree.joint[i].nv == 1 and np.isfinite(low[0]) and np.isfinite(high[0]):
-            position = (rng.uniform(low[0], high[0]),)
+        if tree.joint[i].nv == 1:
+            low, high = (limits[tree.v_slices[i].start] for limits in (lower, upper))
+            if math.isfinite(low) and math.isfinite(high):
+                position = (rng.uniform(low, high),)
         q[tree.q_slices[i]] = position
     return q
 
@@ -106,6 +109,19 @@ def normalize(tree: Tree, q: Vector) -> Vector:
     return Vector(values)
 
 
+def refuse_zero_quaternions(tree: Tree, q: np.ndarray) -> None:
+    """Refuse positions with a quaternion that no scaling makes one."""
+    for i in tree.independent:
+        part = q[..., tree.q_slices[i]]
+        for places in tree.joint[i].quaternions(Vector(range(part.shape[-1]))):
+            if not part[..., [int(k) for k in places]].any(axis=-1).all():
+                raise NonFiniteError(
+                    f"q: the quaternion of joint {tree.names[i]} is zero and has no"
+                    " direction; valid: any other",
+                    "q",
+                )
+
+
 def require_unit_quaternions(tree: Tree, q: Vector) -> None:
     """Require unit quaternions, within UNIT_TOLERANCE, in a position."""
     low, high = (1 - UNIT_TOLERANCE) ** 2, (1 + UNIT_TOLERANCE) ** 2
@@ -148,11 +164,19 @@ def on_arrays(
         state_array(name, x, tree.nq if name.startswith("q") else tree.nv)
         for name, x in inputs.items()
     ]
+    if all(x.ndim == 1 and x.dtype == float for x in arrays):
+        try:  # quicker; where a division by zero is chosen from, columns serve
+            return np.array(
+                [*function(tree, *(Vector(x.tolist()) for x in arrays))], float
+            )
+        except (ArithmeticError, ValueError):
+            pass
     columns = [
         Vector(Column(np.ascontiguousarray(x[..., k])) for k in range(x.shape[-1]))
         for x in arrays
     ]
-    values = function(tree, *columns)
+    with np.errstate(all="ignore"):
+        values = function(tree, *columns)
     width = tree.nq if kind == "q" else tree.nv
     batch = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
     result = np.empty((*batch, width), np.result_type(*arrays))

@@ -35,6 +35,7 @@ class Joint(ABC):
     """
 
     kind: ClassVar[str]
+    entries: ClassVar[tuple[str, ...]] = ()  # of its geometry in a JointSpec
     nq: int
     nv: int
 

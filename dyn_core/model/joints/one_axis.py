@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,9 +18,9 @@ _ZERO = Vector((0.0, 0.0, 0.0))
 
 def unit(axis: Iterable[float]) -> Vector:
     """Return the direction of an axis; what is 0 or ±1 but for rounding is snapped."""
-    x, y, z = (float(value) for value in axis)
+    x, y, z = map(float, axis)
     length = math.sqrt(x * x + y * y + z * z)
-    return Vector(_snapped(value / length) for value in (x, y, z))
+    return Vector((_snapped(x / length), _snapped(y / length), _snapped(z / length)))
 
 
 def _snapped(x: float) -> float:
@@ -29,9 +30,28 @@ def _snapped(x: float) -> float:
     return math.copysign(1.0, x) if abs(abs(x) - 1.0) < 1e-15 else x
 
 
+def turned(a: Sequence[Any], s: Any, c: Any) -> Matrix:
+    """Return E of a turn by an angle about an axis: numbers, or columns of many.
+
+    Args:
+        a: Axis, 3.
+        s, c: Sine and cosine of the angle.
+    """
+    x, y, z = a
+    turn = ((0.0, z, -y), (-z, 0.0, x), (y, -x, 0.0))
+    return Matrix(
+        [
+            a[i] * a[j] + (float(i == j) - a[i] * a[j]) * c + turn[i][j] * s
+            for j in range(3)
+        ]
+        for i in range(3)
+    )
+
+
 class _OneAxis(Joint):
     """A joint with a unit axis, the same in both frames."""
 
+    entries: ClassVar[tuple[str, ...]] = ("axis",)
     nq = nv = 1
 
     def __init__(self, axis: Iterable[float] = (0.0, 0.0, 1.0)) -> None:
@@ -61,18 +81,7 @@ class Revolute(_OneAxis):
 
     def X(self, q: Vector) -> Transform:
         """Rotate: E = R.T, R by Rodrigues' formula."""
-        s, c = sin(q[0]), cos(q[0])
-        a = self.axis
-        x, y, z = a
-        turn = ((0.0, z, -y), (-z, 0.0, x), (y, -x, 0.0))
-        E = Matrix(
-            [
-                a[i] * a[j] + (float(i == j) - a[i] * a[j]) * c + turn[i][j] * s
-                for j in range(3)
-            ]
-            for i in range(3)
-        )
-        return Transform(E, _ZERO)
+        return Transform(turned(self.axis, sin(q[0]), cos(q[0])), _ZERO)
 
     def S(self, q: Vector) -> MotionSubspace:
         """Motion subspace (a; 0)."""
@@ -115,6 +124,7 @@ class Helical(_OneAxis):
     """
 
     kind = "helical"
+    entries: ClassVar[tuple[str, ...]] = ("axis", "pitch")
 
     def __init__(
         self, axis: Iterable[float] = (0.0, 0.0, 1.0), pitch: float = 0.0

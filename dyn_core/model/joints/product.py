@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -29,6 +30,7 @@ class Product(Joint):
     """
 
     kind = "product"
+    entries: ClassVar[tuple[str, ...]] = ("factors",)
 
     def __init__(
         self, factors: Iterable[Joint], places: Iterable[int] | None = None
@@ -136,6 +138,8 @@ def plane_axes(normal: Iterable[float]) -> tuple[Vector, Vector]:
 class _OfAxis(Product):
     """A product whose factors follow from one axis."""
 
+    entries: ClassVar[tuple[str, ...]] = ("axis",)
+
     def __init__(self, axis: Iterable[float], factors: Iterable[Joint]) -> None:
         super().__init__(factors)
         self.axis = tuple(unit(axis))
@@ -199,6 +203,7 @@ class Universal(Product):
     """
 
     kind = "universal"
+    entries: ClassVar[tuple[str, ...]] = ("axes",)
     nq = nv = 2
 
     def __init__(
@@ -230,6 +235,7 @@ class BallRPY(Product):
     """
 
     kind = "ball_rpy"
+    entries: ClassVar[tuple[str, ...]] = ()
     nq = nv = 3
 
     def __init__(self) -> None:
@@ -256,6 +262,7 @@ class FreeRPY(Product):
     """
 
     kind = "free_rpy"
+    entries: ClassVar[tuple[str, ...]] = ()
     nq = nv = 6
 
     def __init__(self) -> None:

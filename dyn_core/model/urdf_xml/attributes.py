@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 from xml.etree.ElementTree import Element
 
@@ -12,8 +13,10 @@ from dyn_core.errors import ModelError
 from dyn_core.model.checks.findings import Findings
 
 LARGEST = 1e100  # a larger number overflows in products
+EXTRA = 'pip install "dyn_ros[xacro]"'
 XACRO = (
-    "the file holds xacro tags; expand them first: xacro robot.urdf.xacro > robot.urdf"
+    "the file holds xacro tags, which dyn.load expands in a *.xacro file, with"
+    f" {EXTRA}; or expand them first: xacro robot.urdf.xacro > robot.urdf"
 )
 # By element: how many numbers each attribute has; 0: it is a name.
 ATTRIBUTES: Mapping[str, Mapping[str, int]] = {
@@ -36,7 +39,10 @@ ATTRIBUTES: Mapping[str, Mapping[str, int]] = {
     "mesh": {"filename": 0, "scale": 3},
 }  # fmt: skip
 Values = dict[str, Any]  # tuples of numbers, and names
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_SPACES = r"[ \t\r\n]*"
+_USUAL = r"[-+]?(?:[0-9]{1,9}(?:\.[0-9]*)?|\.[0-9]+)(?:[eE](?:-[0-9]{1,3}|\+?[0-9]))?"
+_PLAIN = re.compile(r"[-+.0-9eE \t\r\n]+")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.IGNORECASE)
 _SPACE = re.compile(r"[ \t\r\n]+")
 
@@ -56,13 +62,77 @@ def attributes(findings: Findings, owner: tuple[str, str], element: Element) -> 
             what = f"unknown attribute '{key}' of <{tag}> is left out"
             findings.note(*owner, what)
         elif known[key]:
-            where = f"{owner[0]} '{owner[1]}': <{tag}> {key}=\"{value}\""
-            limit = tag == "limit"
-            values[key] = numbers(where, value, known[key], limit, owner[1])
-            if limit and math.isinf(values[key][0]) and "inf" not in value.lower():
-                findings.note(*owner, f"{key} limit {value} is read as none")
+            values[key] = _plain_numbers(value, known[key]) or _all_numbers(
+                findings, owner, (tag, key, value)
+            )
         else:
             values[key] = plain_name(value, owner[1])
+    return values
+
+
+def texts(
+    findings: Findings, owner: tuple[str, str], element: Element
+) -> dict[str, str]:
+    """Return the known attributes of an element, checked, as the parser reads them."""
+    usual = _usual(element.tag, tuple(element.attrib))
+    if usual is not None and usual.fullmatch("|".join(element.attrib.values())):
+        return dict(element.attrib)
+    return {
+        key: value
+        if isinstance(value, str)
+        else repr(value[0])
+        if math.isinf(value[0])
+        else element.attrib[key]
+        for key, value in attributes(findings, owner, element).items()
+    }
+
+
+@lru_cache(maxsize=256)
+def _usual(tag: str, keys: tuple[str, ...]) -> re.Pattern[str] | None:
+    """Return what attributes usually are, by |; other ones need a closer look.
+
+    Args:
+        tag: Of the element.
+        keys: Its attributes; if one is unknown there is no pattern.
+    """
+    counts = [ATTRIBUTES[tag].get(key) for key in keys]
+    if None in counts:
+        return None
+    shapes = (
+        _SPACES + r"[ \t\r\n]+".join([_USUAL] * n) + _SPACES if n else r"[^|$]*"
+        for n in counts
+    )
+    return re.compile(r"\|".join(shapes))
+
+
+def _plain_numbers(value: str, count: int) -> tuple[float, ...] | None:
+    """Return the numbers of an attribute; None where one needs a closer look."""
+    if not _PLAIN.fullmatch(value):
+        return None
+    try:
+        values = tuple(map(float, value.split() if count > 1 else (value,)))
+    except ValueError:
+        return None
+    if len(values) == count and -LARGEST <= min(values) <= max(values) <= LARGEST:
+        return values
+    return None
+
+
+def _all_numbers(
+    findings: Findings, owner: tuple[str, str], attribute: tuple[str, str, str]
+) -> tuple[float, ...]:
+    """Return the numbers of an attribute, or say what is wrong with it.
+
+    Args:
+        findings: Where limits are noted that are none.
+        owner: link or joint, and its name.
+        attribute: Tag of its element, its name, its value.
+    """
+    tag, key, value = attribute
+    where, limit = f"{owner[0]} '{owner[1]}': <{tag}> {key}=\"{value}\"", tag == "limit"
+    values = numbers(where, value, ATTRIBUTES[tag][key], limit, owner[1])
+    if limit and math.isinf(values[0]) and "inf" not in value.lower():
+        findings.note(*owner, f"{key} limit {value} is read as none")
     return values
 
 

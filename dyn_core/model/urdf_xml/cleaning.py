@@ -6,8 +6,8 @@ all threads share, is not needed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from xml.etree.ElementTree import Element, SubElement
 
 from dyn_core.errors import ModelError
@@ -18,7 +18,9 @@ from dyn_core.model.urdf_xml.attributes import (
     attributes,
     plain_name,
     rpy_of,
+    texts,
 )
+from dyn_core.model.urdf_xml.clean import CleanPart, CleanRobot, Inside, Texts
 
 WORLD = "world"
 TYPES = ("fixed", "revolute", "continuous", "prismatic", "planar", "floating")
@@ -27,21 +29,7 @@ _SILENT = ("transmission", "ros2_control", "material")
 _UNUSED = ("calibration", "safety_controller")
 _JOINT_PARTS = ("origin", "parent", "child", "axis", "dynamics", "limit", "mimic")
 _VERSIONS = ("1.0", "1.1", "1.2")
-
-
-@dataclass
-class CleanRobot:
-    """A URDF with only what the parser knows, and what the parser does not read.
-
-    Attributes:
-        element: The <robot> element.
-        shapes: The <visual> and <collision> elements of each link, in their order.
-        limits: By joint: the limits that URDF 1.2 added.
-    """
-
-    element: Element
-    shapes: dict[str, list[Element]] = field(default_factory=dict)
-    limits: dict[str, dict[str, float]] = field(default_factory=dict)
+_ZEROS = re.compile(r"[0. \t\r\n]*")
 
 
 def clean_robot(robot: Element, findings: Findings) -> CleanRobot:
@@ -144,7 +132,7 @@ def _link(element: Element, clean: CleanRobot, findings: Findings) -> None:
     parts, shapes = _parts(
         owner, element, ("inertial",), ("visual", "collision"), findings
     )
-    link = SubElement(clean.element, "link", name=name)
+    link = clean.new("link", name=name)
     if shapes:
         clean.shapes[name] = shapes
     if "inertial" not in parts:
@@ -152,32 +140,32 @@ def _link(element: Element, clean: CleanRobot, findings: Findings) -> None:
     inner, _ = _parts(
         owner, parts["inertial"], ("origin", "mass", "inertia"), (), findings
     )
-    inertial = SubElement(link, "inertial")
+    inside: list[Inside] = []
     if "origin" in inner:
-        add_origin(inertial, owner, inner["origin"], findings)
+        inside += _origin(owner, inner["origin"], findings)
     mass = {"value": "0"}
     if "mass" in inner:
-        mass = _texts(owner, inner["mass"], findings)
+        mass = texts(findings, owner, inner["mass"])
         _demand(owner, inner["mass"], mass, "value", '<mass value="1.0"/>')
     else:
         findings.doubt(*owner, "<inertial> has no <mass>", "the mass is taken as 0")
-    SubElement(inertial, "mass", mass)
+    inside.append(("mass", mass))
     if "inertia" in inner:
-        _inertia(inertial, owner, inner["inertia"], findings)
+        inside.append(("inertia", _moments(owner, inner["inertia"], findings)))
     else:
         findings.note(*owner, "<inertial> has no <inertia>; it is taken as a point")
+    link.add("inertial", {}, inside)
 
 
-def _inertia(
-    inertial: Element, owner: tuple[str, str], element: Element, findings: Findings
-) -> None:
-    """Add the six moments; those that are not there are zero, which is doubtful."""
-    moments = _texts(owner, element, findings)
+def _moments(owner: tuple[str, str], element: Element, findings: Findings) -> Texts:
+    """Return the six moments; those that are not there are zero, which is doubtful."""
+    moments = texts(findings, owner, element)
     lacking = [key for key in ATTRIBUTES["inertia"] if key not in moments]
     if lacking:
         what = f"<inertia> has no {', '.join(lacking)}"
         findings.doubt(*owner, what, "taken as 0")
-    SubElement(inertial, "inertia", {**dict.fromkeys(lacking, "0"), **moments})
+        moments = {**dict.fromkeys(lacking, "0"), **moments}
+    return moments
 
 
 def _joint(element: Element, clean: CleanRobot, findings: Findings) -> None:
@@ -188,14 +176,15 @@ def _joint(element: Element, clean: CleanRobot, findings: Findings) -> None:
         valid = ", ".join(TYPES)
         raise ModelError(f"joint '{name}': unknown type '{kind}'; valid: {valid}", name)
     _note_unknown(owner, element, ("name", "type"), findings)
-    joint = SubElement(clean.element, "joint", name=name, type=kind)
+    joint = clean.new("joint", name=name, type=kind)
     parts, _ = _parts(owner, element, _JOINT_PARTS, _UNUSED, findings)
     for tag in ("parent", "child"):
         if tag not in parts or not parts[tag].get("link"):
             raise ModelError(f"joint '{name}' lacks <{tag} link=\"...\"/>", name)
-        SubElement(joint, tag, _texts(owner, parts[tag], findings))
+        SubElement(joint.element, tag, texts(findings, owner, parts[tag]))
     if "origin" in parts:
-        add_origin(joint, owner, parts["origin"], findings)
+        for tag, values in _origin(owner, parts["origin"], findings):
+            joint.add(tag, values)
     for tag in ("axis", "dynamics", "limit", "mimic"):
         if tag not in parts:
             continue
@@ -203,7 +192,7 @@ def _joint(element: Element, clean: CleanRobot, findings: Findings) -> None:
             findings.note(*owner, "the <mimic> of a fixed joint is left out")
             continue
         try:
-            _add_part(joint, owner, parts[tag], clean, findings)
+            _add_part(joint, owner, parts[tag], findings)
         except ModelError as error:
             if kind != "fixed":
                 raise
@@ -211,74 +200,64 @@ def _joint(element: Element, clean: CleanRobot, findings: Findings) -> None:
 
 
 def _add_part(
-    joint: Element,
-    owner: tuple[str, str],
-    element: Element,
-    clean: CleanRobot,
-    findings: Findings,
+    joint: CleanPart, owner: tuple[str, str], element: Element, findings: Findings
 ) -> None:
     """Add one part of a joint that moves, checked."""
-    texts = _texts(owner, element, findings)
+    values = texts(findings, owner, element)
     if element.tag == "axis":
-        _demand(owner, element, texts, "xyz", '<axis xyz="0 0 1"/>')
+        _demand(owner, element, values, "xyz", '<axis xyz="0 0 1"/>')
     elif element.tag == "mimic":
-        _demand(owner, element, texts, "joint", '<mimic joint="leader"/>')
+        _demand(owner, element, values, "joint", '<mimic joint="leader"/>')
     elif element.tag == "limit":
-        added = {key: texts.pop(key) for key in [*texts] if key not in _LIMITS}
-        clean.limits[owner[1]] = {key: float(x) for key, x in added.items()}
-        if joint.get("type") != "fixed":
-            _note_no_limits(owner, {**texts, **added}, findings)
-        if texts.get("effort") == "inf":
-            texts["effort"] = "0"
-        texts = {"effort": "0", "velocity": "0", **texts}
-    SubElement(joint, element.tag, texts)
+        added = {key: values.pop(key) for key in [*values] if key not in _LIMITS}
+        joint.robot.limits[owner[1]] = {key: float(x) for key, x in added.items()}
+        if joint.element.get("type") != "fixed":
+            _note_no_limits(owner, {**values, **added}, findings)
+        if values.get("effort") == "inf":
+            values["effort"] = "0"
+        values = {"effort": "0", "velocity": "0", **values}
+    joint.add(element.tag, values)
 
 
-def _note_no_limits(
-    owner: tuple[str, str], texts: dict[str, str], findings: Findings
-) -> None:
+def _note_no_limits(owner: tuple[str, str], values: Texts, findings: Findings) -> None:
     """Note limits that are none: rates of zero, and an infinite effort."""
     for key in ("velocity", "acceleration", "deceleration", "jerk"):
-        if key in texts and float(texts[key]) == 0.0:
+        if key in values and float(values[key]) == 0.0:
             findings.note(*owner, f"{key} limit 0 is read as none")
-    if texts.get("effort") == "inf":
+    if values.get("effort") == "inf":
         findings.note(*owner, "effort limit inf is read as none given")
-
-
-def _texts(
-    owner: tuple[str, str], element: Element, findings: Findings
-) -> dict[str, str]:
-    """Return the known attributes of an element as the parser reads them."""
-    return {
-        key: value if isinstance(value, str) else " ".join(map(repr, value))
-        for key, value in attributes(findings, owner, element).items()
-    }
 
 
 def _demand(
     owner: tuple[str, str],
     element: Element,
-    texts: dict[str, str],
+    values: Texts,
     key: str,
     valid: str,
 ) -> None:
     """Refuse an element without an attribute that it cannot do without."""
-    if not texts.get(key):
+    if not values.get(key):
         kind, name = owner
         raise ModelError(
             f"{kind} '{name}': <{element.tag}> has no {key}; valid: {valid}", name
         )
 
 
-def add_origin(
-    parent: Element, owner: tuple[str, str], element: Element, findings: Findings
-) -> None:
-    """Add an <origin> by xyz and rpy, also where it has a quaternion."""
-    values = attributes(findings, owner, element)
-    if "quat_xyzw" in values:
+def _origin(
+    owner: tuple[str, str], element: Element, findings: Findings
+) -> list[Inside]:
+    """Return an <origin> by xyz and rpy, also where it has a quaternion.
+
+    Zeros are left out, which the parser takes by itself.
+    """
+    if "quat_xyzw" in element.attrib:
+        values = attributes(findings, owner, element)
         where = f"{owner[0]} '{owner[1]}': <origin> quat_xyzw"
         if "rpy" in values:
             raise ModelError(f"{where}: rpy is there, too; give one of them", owner[1])
         values["rpy"] = rpy_of(values.pop("quat_xyzw"), where, owner[1])
-    texts = {key: " ".join(map(repr, value)) for key, value in values.items()}
-    SubElement(parent, "origin", texts)
+        read = {key: " ".join(map(repr, value)) for key, value in values.items()}
+    else:
+        read = texts(findings, owner, element)
+    read = {key: value for key, value in read.items() if not _ZEROS.fullmatch(value)}
+    return [("origin", read)] if read else []

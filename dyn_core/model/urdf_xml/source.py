@@ -10,7 +10,7 @@ from typing import IO
 from xml.etree import ElementTree
 from xml.parsers import expat
 
-from dyn_core.errors import ModelError
+from dyn_core.errors import ModelError, why_unread
 
 Source = str | bytes | os.PathLike[str] | IO[str] | IO[bytes]
 _DECLARED = re.compile(rb"\s*<\?xml[^>]*?encoding\s*=\s*[\"']([A-Za-z0-9._-]+)[\"']")
@@ -38,21 +38,37 @@ def read_source(source: Source) -> tuple[str, Path | None]:
     try:
         content = path.read_bytes()
     except (OSError, ValueError) as error:
-        raise ModelError(f"cannot read the URDF file {path}: {error}") from error
+        reason = why_unread(error)
+        raise ModelError(f"cannot read the URDF file {path}: {reason}") from error
     try:
         return decoded(content), path
     except ModelError as error:
         raise ModelError(f"cannot read the URDF file {path}: {error}") from error
 
 
+def declared_encoding(content: bytes) -> str:
+    """Return the encoding that XML declares, UTF-8 where it declares none."""
+    declared = _DECLARED.match(content)
+    return declared[1].decode("ascii") if declared else "utf-8"
+
+
+def escapes(encoding: str) -> bool:
+    """Check whether an encoding is that of strings in Python, of which it warns."""
+    try:
+        return "escape" in codecs.lookup(encoding).name
+    except LookupError:
+        return False
+
+
 def decoded(content: bytes) -> str:
     """Return the text of bytes, in the encoding that they declare, else UTF-8."""
-    declared = _DECLARED.match(content)
-    encoding, start = declared[1].decode("ascii") if declared else "utf-8", 0
+    encoding, start = declared_encoding(content), 0
     for mark, marked in _MARKS:
         if content.startswith(mark):
             encoding, start = marked, len(mark)
     try:
+        if escapes(encoding):
+            raise LookupError
         return content[start:].decode(encoding)
     except LookupError as error:
         raise ModelError(
@@ -60,26 +76,33 @@ def decoded(content: bytes) -> str:
             " UTF-8 and the text encodings of Python"
         ) from error
     except UnicodeError as error:
+        reason = "its bytes are not valid there"
+        if isinstance(error, UnicodeDecodeError):
+            reason = f"byte {error.start + 1} is not valid there ({error.reason})"
         raise ModelError(
             f"the URDF is not in the encoding {encoding}, which it declares or has by"
-            f" default: {error}"
+            f" default: {reason}"
         ) from error
 
 
 def parse_xml(text: str) -> ElementTree.Element:
-    """Return the root element of XML; names keep their prefixes, declared or not."""
+    """Return the root element of XML, without the text between its elements.
+
+    Names keep their prefixes, declared or not.
+    """
     if not text.strip():
         raise ModelError("the URDF is empty; a <robot> element is needed")
     builder = ElementTree.TreeBuilder()
     parser = expat.ParserCreate("utf-8")
-    parser.buffer_text = True
     parser.StartElementHandler = builder.start
     parser.EndElementHandler = builder.end
-    parser.CharacterDataHandler = builder.data
     parser.StartDoctypeDeclHandler = _refuse_entities
     try:
         parser.Parse(text.lstrip("\ufeff \t\r\n").rstrip().encode("utf-8"), True)
-    except (expat.ExpatError, UnicodeEncodeError) as error:
+    except UnicodeEncodeError as error:
+        what = f"character {error.start + 1} is none that UTF-8 can have"
+        raise ModelError(f"the URDF is malformed XML: {what}") from error
+    except expat.ExpatError as error:
         raise ModelError(f"the URDF is malformed XML: {error}") from error
     return builder.close()
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from dyn_core.errors import ModelError
-from dyn_core.validation import finite_array
+from dyn_core.validation import finite_array, known_name
 
 
 def angle_limits(name: str, values: Any, n: int, none: float) -> tuple[float, ...]:
@@ -22,6 +23,27 @@ def angle_limits(name: str, values: Any, n: int, none: float) -> tuple[float, ..
                 f"{name}[{i}]: the last joint has no angle", f"{name}[{i}]"
             )
     return tuple(limits)
+
+
+def constraints_of(kind: Any, n: int, constraints: Any) -> Any:
+    """Return the constraints of n joints, made of a mapping if need be.
+
+    Args:
+        kind: The class, whose `of` makes them.
+        n: Number of joints.
+        constraints: Of the class, a mapping of arguments of `of`, or None.
+    """
+    if isinstance(constraints, kind):
+        return constraints
+    if constraints is not None and not isinstance(constraints, Mapping):
+        raise ModelError(
+            f"constraints is {constraints!r}; valid: Constraints, or a mapping",
+            "constraints",
+        )
+    keys = list(inspect.signature(kind.of).parameters)[1:]
+    for key in constraints or {}:
+        known_name("constraints", "key", key, keys)
+    return kind.of(n, **(constraints or {}))
 
 
 def by_joint(name: str, values: Any, n: int, default: Any) -> list[Any]:

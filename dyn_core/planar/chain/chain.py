@@ -16,6 +16,7 @@ from dyn_core.errors import ModelError, warn
 from dyn_core.planar.chain.arguments import (
     angle_limits,
     by_joint,
+    constraints_of,
     joint_flags,
     pairs_by_joint,
 )
@@ -58,6 +59,7 @@ class HalfPlane:
         return self.joints is None or joint in self.joints
 
 
+SHORTEST = 1e-100  # a shorter link has no square [m]
 HALF_PLANE = Table(
     Field("z0", numbers(2), "a point of the edge", "m", (0.0, 0.0)),
     Field("z", numbers(2), "normal into the free side", "", (0.0, 1.0)),
@@ -131,7 +133,7 @@ class Constraints:
             if abs(size - 1) > 1e-9:
                 message = f"s[{i}] has length {size:.6g}; it was normalised"
                 warn(message, stacklevel=3)
-            normals[i] = (row[0] / size, row[1] / size)
+            normals[i] = _direction(row)
         on = joint_flags(active, n)
         if n and on[-1]:
             raise ModelError(f"active[{n - 1}]: the last joint has no angle", "active")
@@ -288,11 +290,14 @@ def make_chain(lengths: Any, masses: Any, **parts: Any) -> ChainModel:
     if len(gravity) == 1:
         gravity = (0.0, -gravity[0])
     constraints = parts.pop("constraints", None)
-    if constraints is None or isinstance(constraints, Mapping):
-        constraints = Constraints.of(n, **(constraints or {}))
-    names = tuple(parts.pop("joint_names", ())) or tuple(f"joint{i}" for i in range(n))
+    constraints = constraints_of(Constraints, n, constraints)
+    joint_names = parts.pop("joint_names", ())
+    names = () if isinstance(joint_names, str) else tuple(joint_names)
+    names = names if joint_names else tuple(f"joint{i}" for i in range(n))
     if len(names) != n or len(set(names)) != n:
-        raise ModelError(f"joint_names: {n} different names wanted, got {names}")
+        raise ModelError(
+            f"joint_names: {n} different names wanted, got {joint_names!r}"
+        )
     chain = ChainModel(
         lengths,
         masses,
@@ -328,6 +333,9 @@ def _check(chain: ChainModel) -> None:
     for i, length in enumerate(chain.lengths):
         if length <= 0:
             raise ModelError(f"lengths[{i}] must be > 0, got {length}", f"lengths[{i}]")
+        if length < SHORTEST:
+            what = f"lengths[{i}] must be at least {SHORTEST} m, got {length}"
+            raise ModelError(what, f"lengths[{i}]")
     for name in ("k_omega", "k_v", "link_masses", "link_inertias"):
         for i, x in enumerate(getattr(chain, name)):
             if x < 0:
@@ -370,12 +378,18 @@ def _half_plane(plane: Any, k: int, n: int) -> HalfPlane:
     if isinstance(plane, HalfPlane):
         plane = {key: x for key, x in vars(plane).items() if x is not None}
     plane = HALF_PLANE.read(f"ground[{k}]", plane)
-    size = float(np.hypot(*plane.z))
-    if size < 1e-12:
+    if float(np.hypot(*plane.z)) < 1e-12:
         raise ModelError(f"ground[{k}].z has no direction: {plane.z}", f"ground[{k}].z")
     for i in plane.joints or ():
         if i >= n:
             raise ModelError(
                 f"ground[{k}]: joints: {i} is not one of 0..{n - 1}", f"ground[{k}]"
             )
-    return replace(plane, z=(plane.z[0] / size, plane.z[1] / size))
+    return replace(plane, z=_direction(plane.z))
+
+
+def _direction(row: Any) -> tuple[float, float]:
+    """Return a direction with length one; one that has it keeps its bits."""
+    x, y = row
+    size = float(np.hypot(x, y))
+    return (x, y) if abs(size - 1.0) <= 1e-15 else (x / size, y / size)

@@ -250,7 +250,10 @@ def chain_data(chain: ChainModel) -> dict[str, Any]:
         | ({} if g.joints is None else {"joints": [names[i] for i in g.joints]})
         for g in chain.ground
     ]
-    return {key: x for key, x in data.items() if x not in (None, {}) and x != []}
+    needed = [key for key, field in CHAIN.fields.items() if field.default is REQUIRED]
+    return {
+        key: x for key, x in data.items() if key in needed or x not in (None, {}, [])
+    }
 
 
 class _Reader:

@@ -1,0 +1,243 @@
+"""The envelope of a controller: what is checked of every effort, after all else.
+
+Its numbers come from a Program of its own, compiled apart from the law it watches, and
+from the effort as it is sent. A number that is not finite is outside every bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dyn_core.errors import SettingError, unknown_name
+from dyn_core.model import Model
+from dyn_core.model.coordinates import split_q, split_v
+from dyn_core.model.payload import PayloadInput
+from dyn_core.numbers.scalar import sqrt
+from dyn_core.problems.joint_ports import FORCE, plain_tau, q, qd
+from dyn_core.problems.ports import Port, Signature
+from dyn_core.solving.solver import TracedSolver
+from dyn_core.spatial import Motion, Vector, total
+
+JOINT = ("effort", "effort_rate", "joint_power", "tracking_error")
+WHOLE = ("power", "kinetic_energy", "tool_speed")
+UNITS = {
+    "effort": "N·m | N",
+    "effort_rate": "N·m/s | N/s",
+    "joint_power": "W",
+    "tracking_error": "rad | m",
+    "power": "W",
+    "kinetic_energy": "J",
+    "tool_speed": "m/s",
+}
+SHORTEST = 1e-6  # time between two efforts that counts for the rate [s]
+ENVELOPE = Signature(
+    "envelope",
+    (
+        q,
+        qd,
+        plain_tau,
+        Port("tau_before", ("nv",), FORCE, meaning="joint forces sent before"),
+        Port("error", ("nv",), "rad | m", meaning="tracking error"),
+        Port("dt", (), "s", meaning="time since the joint forces sent before"),
+    ),
+    (
+        Port(
+            "values",
+            ("values",),
+            "SI",
+            meaning="effort, its rate, power, error by joint; power, energy, speed",
+        ),
+    ),
+    meaning="what an envelope bounds",
+)
+
+
+def envelope_values(model, q, qd, tau, tau_before, error, dt, frame):  # type: ignore[no-untyped-def]
+    """Return what is bounded: four numbers a joint, then three of the whole robot.
+
+        [tau, (tau - tau_before) / dt, tau qd, error, tau . qd, T, |v|]
+
+    Args:
+        frame: Name of the link whose speed v is meant; None for the base.
+
+    Source: design of this project; the kinetic energy T is GUIDE (28).
+    """
+    joint_q, joint_qd = split_q(model, q), split_v(model, qd)
+    v = [Motion.zero()]
+    for i in model.bodies:
+        joint = model.joint[i]
+        X = joint.X(joint_q[i]) @ model.Xtree[i]
+        v.append(X @ v[model.parent[i]] + joint.vJ(joint_q[i], joint_qd[i]))
+    energy = total(v[i] @ (model.I[i] @ v[i]) * 0.5 for i in model.bodies)
+    rotors = total(
+        (model.armature[i] * joint_qd[i]) @ joint_qd[i] * 0.5 for i in model.bodies
+    )
+    speed = 0.0
+    if frame is not None:
+        tool = model.frame(frame)
+        linear = (tool.X @ v[tool.body]).lin
+        speed = sqrt(linear @ linear)
+    rate = (tau - tau_before) * (1 / dt)
+    power = Vector(x * y for x, y in zip(tau, qd, strict=True))
+    whole = (total(power), energy + rotors, speed)
+    return Vector((*tau, *rate, *power, *error, *whole))
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Bounds of an envelope; None bounds nothing.
+
+    Bounds of joints are one number, one number a joint, or numbers by the joint's name.
+
+    Attributes:
+        effort: None for the effort limits of the controller [N·m | N].
+        effort_rate: Change of the effort [N·m/s | N/s].
+        joint_power: Power of each joint [W].
+        tracking_error: Distance to the reference [rad | m].
+        power: Power of all joints together [W].
+        kinetic_energy: Of the robot [J].
+        tool_speed: Speed of the origin of a frame [m/s].
+        frame: Link whose speed is meant.
+    """
+
+    effort: Any = None
+    effort_rate: Any = None
+    joint_power: Any = None
+    tracking_error: Any = None
+    power: float | None = None
+    kinetic_energy: float | None = None
+    tool_speed: float | None = None
+    frame: str | None = None
+
+
+@dataclass(frozen=True)
+class Violation:
+    """What was outside its bound.
+
+    Attributes:
+        quantity: Name of the bound.
+        joint: Name of the joint; empty where it is the whole robot.
+        value, bound: What it was and what was allowed.
+    """
+
+    quantity: str
+    joint: str
+    value: float
+    bound: float
+
+    def __str__(self) -> str:
+        whose = f" of joint '{self.joint}'" if self.joint else ""
+        what = self.quantity.replace("_", " ")
+        return (
+            f"{what}{whose} is {self.value:.6g}, its bound {self.bound:.6g}"
+            f" [{UNITS[self.quantity]}]"
+        )
+
+
+class Envelope:
+    """Checks efforts against Bounds.
+
+    Attributes:
+        bounds: Largest absolute values, in the order of the Program's output.
+        names: Quantity and joint of each.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        bounds: Bounds,
+        effort: np.ndarray,
+        engine: str | None,
+        carried: PayloadInput | None = None,
+    ) -> None:
+        """Build the Program.
+
+        Args:
+            model: Robot.
+            bounds: What is bounded.
+            effort: Effort limits of the controller, (nv,).
+            engine: Engine of the Program.
+            carried: A payload that may change; None: none.
+        """
+        self.carried = carried or PayloadInput()
+        inputs = [*(["time"] if model.driven else []), *self.carried.paths]
+        frame = bounds.frame
+        if (frame is None) != (bounds.tool_speed is None):
+            raise SettingError(
+                "tool_speed and frame go together: the speed of which link?", "frame"
+            )
+        if frame is not None and frame not in model.frame_names:
+            message = unknown_name("link", frame, model.frame_names)
+            raise SettingError(message, "frame")
+        rows = [
+            _by_joint(model, name, effort if x is None and name == "effort" else x)
+            for name, x in ((name, getattr(bounds, name)) for name in JOINT)
+        ]
+        whole = [_bound(name, getattr(bounds, name)) for name in WHOLE]
+        self.bounds = np.concatenate([*rows, whole])
+        self.names = [(name, joint) for name in JOINT for joint in model.joint_names]
+        self.names += [(name, "") for name in WHOLE]
+        self.program = TracedSolver(
+            "envelope",
+            ENVELOPE,
+            envelope_values,
+            options={"frame": frame},
+            sizes=lambda model, options: {"values": 4 * model.nv + 3},
+            by_joint=False,
+        ).build(model, engine=engine, inputs=inputs)
+        self.program.prepare()
+
+    def violation(
+        self,
+        q: np.ndarray,
+        qd: np.ndarray,
+        tau: np.ndarray,
+        tau_before: np.ndarray,
+        error: np.ndarray,
+        dt: float,
+        t: float = 0.0,
+    ) -> Violation | None:
+        """Return the bound that is exceeded most, or None; t is for driven places."""
+        more = (*((t,) if self.program.model.driven else ()), *self.carried.values)
+        values = self.program(q, qd, tau, tau_before, error, max(dt, SHORTEST), *more)
+        inside = np.abs(values) <= self.bounds  # false for NaN and infinity
+        if inside.all():
+            return None
+        excess = np.where(np.isfinite(values), np.abs(values) / self.bounds, np.inf)
+        k = int(np.argmax(np.where(inside, -1.0, excess)))
+        return Violation(*self.names[k], float(values[k]), float(self.bounds[k]))
+
+
+def _by_joint(model: Model, name: str, bound: Any) -> np.ndarray:
+    """Return a bound for each joint."""
+    if isinstance(bound, Mapping):
+        for joint in bound:
+            if joint not in model.joint_names:
+                message = unknown_name("joint", joint, model.joint_names)
+                raise SettingError(f"{name}: {message}", name)
+        return np.array([_bound(name, bound.get(j)) for j in model.joint_names])
+    if bound is None or np.ndim(bound) == 0:
+        return np.full(model.nv, _bound(name, bound))
+    if np.shape(bound) != (model.nv,):
+        raise SettingError(
+            f"{name}: {np.shape(bound)} numbers; valid: one, or {model.nv}", name
+        )
+    return np.array([_bound(name, x) for x in bound])
+
+
+def _bound(name: str, value: Any) -> float:
+    """Return a bound; infinity is outside of none, too."""
+    if value is None:
+        return float(np.finfo(float).max)
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not (math.isfinite(number) and number > 0):
+        raise SettingError(f"{name} is {value!r}; valid: > 0 and finite, or None", name)
+    return number

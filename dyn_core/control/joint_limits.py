@@ -1,0 +1,231 @@
+"""Limits of joints, and curves that are checked against them between their points."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from numbers import Real
+
+import numpy as np
+
+from dyn_core.errors import SettingError, TrajectoryError
+from dyn_core.model import Model
+
+ROUNDING = 1e-9  # of interpolation, relative to limits of size 1
+SPEED_MARGIN = 0.01  # by which interpolation may exceed a velocity limit, relative
+BLOCK = 1000  # pieces that are checked together
+HALVINGS = 40  # of a piece, after which a curve touches its limit
+
+
+@dataclass(frozen=True, eq=False)
+class JointLimits:
+    """Limits of position and velocity, in the order of the controller.
+
+    Attributes:
+        joints: Names.
+        lower, upper: Position limits, infinite where none, (n,) [rad | m].
+        velocity: Velocity limits, infinite where none, (n,) [rad/s | m/s].
+    """
+
+    joints: tuple[str, ...]
+    lower: np.ndarray
+    upper: np.ndarray
+    velocity: np.ndarray
+
+    @classmethod
+    def of(cls, model: Model) -> JointLimits:
+        """Return the limits of a robot."""
+        limits = model.lower, model.upper, model.velocity_limit
+        return cls(model.joint_names, *limits)
+
+    @classmethod
+    def of_arrays(
+        cls,
+        joints: Sequence[str],
+        lower: np.ndarray | None,
+        upper: np.ndarray | None,
+        velocity: np.ndarray | None,
+    ) -> JointLimits:
+        """Return limits of which some may be absent."""
+        free = np.full(len(joints), np.inf)
+        return cls(
+            tuple(joints),
+            -free if lower is None else np.asarray(lower, float),
+            free if upper is None else np.asarray(upper, float),
+            free if velocity is None else np.asarray(velocity, float),
+        )
+
+    def widened(self, q: np.ndarray | None, tolerance: float) -> JointLimits:
+        """Return the limits with a tolerance, which counts from q where q is outside.
+
+        So a robot that is outside its limits can be led back.
+        """
+        if q is None:
+            q = (self.lower + self.upper) / 2
+        lower = np.fmin(self.lower, q) - tolerance
+        return replace(self, lower=lower, upper=np.fmax(self.upper, q) + tolerance)
+
+    def check_points(self, q: np.ndarray) -> None:
+        """Raise a TrajectoryError for points, (k, n), outside the position limits."""
+        bad = np.argwhere((q < self.lower - ROUNDING) | (q > self.upper + ROUNDING))
+        if len(bad):
+            k, j = bad[0]
+            raise TrajectoryError(
+                f"point {k}: joint '{self.joints[j]}' at {q[k, j]:.6g} is outside its"
+                f" limits {self._range(j)}"
+            )
+
+    def check_pieces(
+        self, lengths: np.ndarray, c: np.ndarray, where: Callable[[int], str]
+    ) -> None:
+        """Raise a TrajectoryError for polynomials that leave the limits.
+
+        Args:
+            lengths: Length of each piece, (k,) [s].
+            c: Coefficients by rising power of the time in the piece, (k, order, n).
+            where: Returns the place of a piece for the message.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused
+            for k in range(0, len(c), BLOCK):
+                rows = slice(k, k + BLOCK)
+                self._check_block(lengths[rows], c[rows], k, where)
+
+    def _check_block(
+        self,
+        lengths: np.ndarray,
+        c: np.ndarray,
+        number: int,
+        where: Callable[[int], str],
+    ) -> None:
+        """Check pieces of which the first has a number."""
+        powers = lengths[:, None] ** np.arange(c.shape[1])
+        excess = first_excess(c * powers[:, :, None], self.lower, self.upper)
+        if excess is not None:
+            k, j, value = excess
+            raise TrajectoryError(
+                f"{where(number + k)}: joint '{self.joints[j]}' reaches {value:.6g},"
+                f" outside its limits {self._range(j)}"
+            )
+        if c.shape[1] == 1:
+            return
+        slopes = c[:, 1:] * np.arange(1, c.shape[1])[None, :, None]
+        bound = self.velocity * (1 + SPEED_MARGIN)
+        excess = first_excess(slopes * powers[:, :-1, None], -bound, bound)
+        if excess is not None:
+            k, j, value = excess
+            raise TrajectoryError(
+                f"{where(number + k)}: joint '{self.joints[j]}' moves at {value:.6g},"
+                f" its velocity limit is {self.velocity[j]:.6g}"
+            )
+
+    def _range(self, j: int) -> str:
+        return f"[{self.lower[j]:.6g}, {self.upper[j]:.6g}]"
+
+
+def effort_limits(model: Model, chosen: Mapping[str, float]) -> np.ndarray:
+    """Return the effort limits, (nv,); a joint without one is refused.
+
+    Args:
+        model: Robot.
+        chosen: Limits by joint that replace the model's.
+    """
+    limits = model.effort_limit.copy()
+    if not isinstance(chosen, Mapping):
+        valid = "a mapping from joint to limit"
+        message = f"effort_limits is {chosen!r}; valid: {valid}"
+        raise SettingError(message, "effort_limits")
+    for name, value in chosen.items():
+        if name not in model.joint_names:
+            valid = ", ".join(model.joint_names)
+            message = f"effort_limits.{name}: no such joint; valid: {valid}"
+            raise SettingError(message, f"effort_limits.{name}")
+        number = isinstance(value, Real) and not isinstance(value, bool)
+        limits[model.v_slice(name)] = value if number else math.nan
+    for name, value in zip(model.joint_names, limits, strict=True):
+        if not (math.isfinite(value) and value > 0):
+            raise SettingError(
+                f"joint '{name}' has no effort limit (0 or absent in the model"
+                f" never means unlimited); set effort_limits.{name} > 0",
+                f"effort_limits.{name}",
+            )
+    return limits
+
+
+def first_excess(
+    c: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> tuple[int, int, float] | None:
+    """Return the first piece and joint outside a range with the extreme value, or None.
+
+    A polynomial lies within the hull of its Bernstein coefficients, which contain its
+    ends. What sticks out of the range is halved until an end is outside or the hull is
+    inside.
+
+    Args:
+        c: Coefficients by rising power of u in [0, 1], (pieces, order, n).
+        low, high: Ends of the range, (n,).
+
+    Source: G. Farin, Curves and Surfaces for CAGD, sections 5.1 and 5.4.
+    """
+    count, order, n = c.shape
+    curves = _bernstein(order) @ c.transpose(1, 0, 2).reshape(order, -1)
+    low, high = low - ROUNDING, high + ROUNDING
+    hull = curves.reshape(order, count, n)
+    bad = ~((hull.min(axis=0) >= low) & (hull.max(axis=0) <= high)).ravel()
+    numbers = np.flatnonzero(bad)
+    curves = curves[:, numbers]
+    excess = None
+    for _ in range(HALVINGS):
+        if not numbers.size:
+            break
+        bottom, top = low[numbers % n], high[numbers % n]
+        ends = curves[[0, -1]]
+        outside = ~((ends >= bottom) & (ends <= top)).all(axis=0)
+        if outside.any():
+            first = int(numbers[outside].min())
+            excess = first if excess is None else min(first, excess)
+        left, right = (half @ curves for half in _halves(order))
+        curves = np.concatenate([left, right], axis=1)
+        numbers, bottom, top = (np.tile(x, 2) for x in (numbers, bottom, top))
+        inside = (curves.min(axis=0) >= bottom) & (curves.max(axis=0) <= top)
+        kept = ~inside
+        if excess is not None:
+            kept &= numbers < excess
+        curves, numbers = curves[:, kept], numbers[kept]
+    if excess is None:
+        return None
+    k, j = divmod(excess, n)
+    return k, j, _extreme(c[k, :, j], float(low[j]), float(high[j]))
+
+
+@cache
+def _bernstein(order: int) -> np.ndarray:
+    """Return the matrix from powers to Bernstein coefficients."""
+    top = order - 1
+    return np.array(
+        [
+            [math.comb(i, j) / math.comb(top, j) for j in range(order)]
+            for i in range(order)
+        ]
+    )
+
+
+@cache
+def _halves(order: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the matrices from Bernstein coefficients to those of the two halves."""
+    left = np.array(
+        [[math.comb(i, j) / 2**i for j in range(order)] for i in range(order)], float
+    )
+    return left, left[::-1, ::-1].copy()
+
+
+def _extreme(c: np.ndarray, low: float, high: float) -> float:
+    """Return the value of a polynomial on [0, 1] that is furthest outside a range."""
+    if not np.isfinite(c).all():
+        return math.nan
+    slope = (c[1:] * np.arange(1, len(c)))[::-1]
+    roots = np.roots(slope) if slope.any() else np.zeros(0)
+    inner = roots.real[(roots.real > 0) & (roots.real < 1)]
+    values = np.polyval(c[::-1], np.concatenate([[0.0, 1.0], inner]))
+    return float(values[np.argmax(np.maximum(low - values, values - high))])

@@ -1,0 +1,219 @@
+"""What stands between the law of a controller and its output: checks and stops."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dyn_core.control.envelope import Envelope
+from dyn_core.control.rules import Rules
+from dyn_core.control.shadow import Shadow
+from dyn_core.control.stops import STOPS, Gate, Stop
+from dyn_core.errors import one_line
+from dyn_core.validation import shown
+
+Effort = Callable[[], np.ndarray]
+
+
+@dataclass(eq=False)
+class Safety:
+    """Checks every effort, and replaces it where a stop is due.
+
+    Attributes:
+        limit: Effort limits, (nv,).
+        rules: on_violation, stop_time, last_good_cycles.
+        weight: Returns the effort that carries the weight and brakes, of q and qd.
+        brake: Makes the reference come to rest; True from the measured state.
+        counters: Of the controller.
+        envelope: Bounds of every effort, if any.
+        shadow: A second solver, if any.
+        gate: Raised by every stop and reset.
+        running: The Stop that is in force; None while the law drives.
+        ticket: What the last effort needs to pass the gate.
+        clock: Returns the time of driven places [s].
+        failure: Why the last effort that failed was none.
+        cycles: Number of efforts.
+    """
+
+    limit: np.ndarray
+    rules: Rules
+    weight: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    brake: Callable[[bool], None]
+    counters: Counter
+    envelope: Envelope | None = None
+    shadow: Shadow | None = None
+    gate: Gate = field(default_factory=Gate)
+    running: Stop | None = None
+    ticket: int = 0
+    clock: Callable[[], float] = lambda: 0.0
+    failure: str = ""
+    cycles: int = 0
+
+    def __post_init__(self) -> None:
+        self.zero = np.zeros(len(self.limit))
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget earlier efforts; a stop stays in force."""
+        self.ticket = self.gate.ticket()
+        self.sent: tuple[float, np.ndarray] | None = None
+        self.good = self.zero
+        self.failures = 0
+
+    def stop(self, t: float, cause: str, kind: str, reason: str) -> None:
+        """Stop; an earlier stop that is stronger stays."""
+        if self.running is None or _rank(kind) < _rank(self.running.kind):
+            self.running = Stop(kind, reason, t, cause)
+        self.counters[f"stopped: {cause}"] += 1
+        self.gate.close()
+
+    def reset(self) -> None:
+        """End a stop; only a person's request may call it."""
+        self.running = None
+        self.gate.close()
+        self.restart()
+
+    def effort(
+        self,
+        t: float,
+        q: np.ndarray,
+        qd: np.ndarray,
+        error: Callable[[], np.ndarray],
+        law: Effort,
+    ) -> np.ndarray:
+        """Return the effort to send, (nv,).
+
+        Args:
+            t: Time [s].
+            q, qd: State.
+            error: Returns the tracking error.
+            law: Returns the effort of the control law.
+        """
+        ticket = self.gate.ticket()
+        self.cycles += 1
+        tau = None
+        if self.running is None:
+            tau = self._of_law(t, q, qd, law)
+            fault = self._fault(t, q, qd, tau, error)
+            if fault is not None and self.running is None:
+                self.violated(t, fault)
+        self.ticket = self.gate.ticket()
+        if tau is None or ticket != self.ticket:  # a stop, here or in another thread
+            tau = self._of_stop(t, q, qd, error, law)
+        self.sent = (t, tau.copy())  # the caller may write into what it gets
+        return tau
+
+    @property
+    def saturated(self) -> np.ndarray:
+        """Sign of the last torque of joints at their limit, else 0, (nv,)."""
+        return np.where(np.abs(self.good) >= self.limit, np.sign(self.good), 0.0)
+
+    def carried(self, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
+        """Return the effort that carries the weight and brakes; zero without one."""
+        tau = self._finite(lambda: self.weight(q, qd))
+        if tau is None:
+            self.counters["torque not finite"] += 1
+            return self.zero.copy()
+        return self._limited(tau)
+
+    def _of_law(
+        self, t: float, q: np.ndarray, qd: np.ndarray, law: Effort
+    ) -> np.ndarray:
+        """Return the law's effort within the limits, or the last good one."""
+        tau = self._finite(law)
+        if tau is None:
+            self.counters["torque not finite"] += 1
+            self.failures += 1
+            if self.failures > self.rules.last_good_cycles:
+                cycles = f"torque not finite in {self.failures} cycles"
+                self.violated(t, f"{cycles}: {self.failure}")
+            return self.good.copy()
+        self.failures = 0
+        if self.shadow is not None:
+            doubt = self.shadow.disagreement(tau)
+            if doubt is not None:
+                self.counters["shadow disagrees"] += 1
+                if self.shadow.settings.stop:
+                    self.violated(t, doubt)
+        self.good = self._limited(tau)
+        return self.good.copy()
+
+    def _fault(
+        self,
+        t: float,
+        q: np.ndarray,
+        qd: np.ndarray,
+        tau: np.ndarray,
+        error: Callable[[], np.ndarray],
+    ) -> str | None:
+        """Return what is wrong with an effort that is about to be sent, or None."""
+        if self.envelope is None:
+            return None
+        since, before = (t, tau) if self.sent is None else self.sent
+        violation = self.envelope.violation(
+            q, qd, tau, before, error(), t - since, self.clock()
+        )
+        return None if violation is None else str(violation)
+
+    def violated(self, t: float, reason: str) -> None:
+        """Stop as the rules say for on_violation."""
+        self.stop(t, "violation", self.rules.on_violation, reason)
+        self.brake(True)
+
+    def _of_stop(
+        self,
+        t: float,
+        q: np.ndarray,
+        qd: np.ndarray,
+        error: Callable[[], np.ndarray],
+        law: Effort,
+    ) -> np.ndarray:
+        """Return the effort of the stop in force.
+
+        A position that is held is checked again after stop_time, when it should rest.
+        """
+        stop = self.running
+        if stop is None:
+            return self.zero.copy()
+        late = t - stop.since > self.rules.stop_time
+        if stop.kind == "ramp" and not late:
+            return self.carried(q, qd)
+        if stop.kind == "hold":
+            tau = self._finite(law)
+            if tau is not None:
+                tau = self._limited(tau)
+                fault = self._fault(t, q, qd, tau, error) if late else None
+                if fault is None:
+                    return tau
+                self.stop(t, "violation", "zero", fault)
+            else:
+                self.counters["torque not finite"] += 1
+                self.stop(t, "violation", "zero", "torque not finite while holding")
+        return self.zero.copy()
+
+    def _finite(self, compute: Effort) -> np.ndarray | None:
+        """Return an effort, or None where there is none that is finite."""
+        try:
+            tau = np.asarray(compute(), float)
+        except Exception as error:  # whatever fails in a plugin: no effort is sent
+            self.failure = one_line(f"{type(error).__name__}: {error}")
+            return None
+        if tau.shape == self.limit.shape and np.isfinite(tau).all():
+            return tau
+        self.failure = f"the solver returned {shown(tau)}"
+        return None
+
+    def _limited(self, tau: np.ndarray) -> np.ndarray:
+        """Return an effort within the limits; count where it was not."""
+        limited = np.clip(tau, -self.limit, self.limit)
+        if not np.array_equal(limited, tau):
+            self.counters["torque limited"] += 1
+        return limited
+
+
+def _rank(kind: str) -> int:
+    """Return the order of stops, the strongest first."""
+    return STOPS.index(kind)

@@ -1,0 +1,118 @@
+"""Settings of a controller, checked; gains may change later."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dyn_core.control.collision import CollisionSettings
+from dyn_core.control.envelope import Bounds
+from dyn_core.control.joint_limits import effort_limits
+from dyn_core.control.laws import Integral, check_joints, checked_gains
+from dyn_core.control.observers import Listener, Observer
+from dyn_core.control.rules import MODES, Rules
+from dyn_core.control.shadow import ShadowSettings
+from dyn_core.errors import SettingError
+from dyn_core.model import Model
+from dyn_core.model.payload import Payload, PayloadInput
+
+
+@dataclass
+class ControllerSettings:
+    """What a controller is made of.
+
+    Attributes:
+        model: Robot.
+        kp, kd: Gains before the inertia, (nv,) [1/s²], [1/s]; in mode impedance
+            stiffness and damping [N·m/rad | N/m], [N·m·s/rad | N·s/m].
+        mode: computed_torque, impedance or gravity.
+        inverse_dynamics: Solver of INVERSE_DYNAMICS, by name or as object.
+        effort_limits: Effort limits by joint; they replace the model's [N·m | N].
+        wrap: Joints whose error is wrapped to [-pi, pi); None for the continuous ones.
+        rules: Behaviour with late or bad data.
+        engine: Engine of the Programs.
+        counters: Number of refused or limited events, by name.
+        bounds: Envelope of every effort; None for the effort limits alone.
+        shadow: A second solver that computes each torque again; None for none.
+        collision: When external efforts are a collision; None: they are not estimated.
+        ki: Gain of the integral of the error, before the inertia as kp [1/s³]; in mode
+            impedance of the effort [N·m/(rad s) | N/(m s)].
+        integral_limit: Largest part of the integral [rad/s² | m/s²], [N·m | N].
+        feed_forward: Whether the effort of a trajectory is added to the law's.
+        robot_compensates_gravity: Whether the robot carries its weight itself; no
+            effort then contains it.
+        payload_link: Link that may carry a payload, see `attach`; empty: none.
+        observers: See each state with its effort, and may stop (control.observers).
+        listeners: Are told what became of each trajectory (control.observers).
+    """
+
+    model: Model
+    kp: Any = 100.0
+    kd: Any = 20.0
+    mode: str = "computed_torque"
+    inverse_dynamics: Any = "rnea"
+    effort_limits: Mapping[str, float] = field(default_factory=dict)
+    wrap: Sequence[str] | None = None
+    rules: Rules = field(default_factory=Rules)
+    engine: str | None = None
+    counters: Counter = field(default_factory=Counter)
+    bounds: Bounds | None = None
+    shadow: ShadowSettings | None = None
+    collision: CollisionSettings | None = None
+    ki: Any = 0.0
+    integral_limit: Any = 0.0
+    feed_forward: bool = False
+    robot_compensates_gravity: bool = False
+    payload_link: str = ""
+    observers: list[Observer] = field(default_factory=list)
+    listeners: list[Listener] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.rules, Rules):
+            raise SettingError(f"rules is {self.rules!r}; valid: Rules(...)", "rules")
+        if self.mode not in MODES:
+            raise SettingError(f"mode '{self.mode}'; valid: {', '.join(MODES)}", "mode")
+        check_joints(self.model)
+        if self.payload_link:
+            self.model.frame(self.payload_link)  # a ModelError lists the links
+        self.carried = PayloadInput(self.payload_link)
+        self.limit = effort_limits(self.model, self.effort_limits)
+        self.set_gains(self.kp, self.kd, self.ki, self.integral_limit)
+
+    @property
+    def stiff(self) -> bool:
+        """Whether the gains are stiffness and damping."""
+        return self.mode == "impedance"
+
+    def attach(self, payload: Payload | None) -> None:
+        """Carry a payload at payload_link from the next torque on; None: nothing.
+
+        Raises:
+            SettingError: There is no payload_link.
+        """
+        self.carried.attach(payload)
+
+    def set_gains(
+        self, kp: Any, kd: Any, ki: Any = None, integral_limit: Any = None
+    ) -> None:
+        """Set the gains; None leaves those of the integral as they are.
+
+        Raises:
+            SettingError: A gain is not finite, or negative; none is then set.
+        """
+        nv = self.model.nv
+        ki = self.ki if ki is None else ki
+        limit = self.integral_limit if integral_limit is None else integral_limit
+        names = ("kp", kp), ("kd", kd), ("ki", ki), ("integral_limit", limit)
+        gains = [checked_gains(name, value, nv) for name, value in names]
+        integral = Integral(gains[2], gains[3])
+        before = getattr(self, "integral", None)
+        if before is not None:
+            integral.part = np.clip(before.part, -gains[3], gains[3])
+            integral.last = before.last
+        self.kp, self.kd, self.ki, self.integral_limit = gains
+        self.integral = integral

@@ -1,0 +1,52 @@
+"""What calls return when there are several outputs: a named tuple of arrays.
+
+Type checkers know no names of its fields, since Ports are data. They take each field of
+Results for an array, and Results for any named tuple that a caller annotates.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import typing_extensions
+
+    Built = typing_extensions.TypeVar("Built", covariant=True, default=Any)
+    Value = typing_extensions.TypeVar("Value", covariant=True, default=np.ndarray)
+
+    class Results(tuple[Value, ...], Any):
+        """Several outputs, by place and by name."""
+
+        def __getattr__(self, name: str) -> Value: ...
+
+else:
+    Built = TypeVar("Built", covariant=True)
+
+    class Results(tuple):
+        """Several outputs, by place and by name: arrays, and floats for single numbers.
+
+        Results[Any] is what type checkers are shown where a number is among them.
+        """
+
+        __slots__ = ()
+
+
+@cache
+def result_type(names: tuple[str, ...]) -> Any:
+    """Make the named tuple of several outputs; it pickles by its names."""
+    base: Any = namedtuple("Result", list(names))  # type: ignore[misc]
+
+    def reduce(self: Any) -> tuple[Any, ...]:
+        return make_result, (names, tuple(self))
+
+    return type("Result", (base, Results), {"__slots__": (), "__reduce__": reduce})
+
+
+def make_result(names: tuple[str, ...], values: Sequence[Any]) -> Any:
+    """Return several outputs as a named tuple."""
+    return result_type(names)(*values)

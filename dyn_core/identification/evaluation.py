@@ -1,0 +1,289 @@
+"""Evaluation: joint forces of a model against those that were measured.
+
+    residual = measured - tau(q, qd, qdd)
+
+with accelerations of filtered velocities; what the residual looks like says what the
+model lacks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from dyn_core.errors import IdentificationError, UnsupportedError
+from dyn_core.identification.estimation import Identification, identify
+from dyn_core.identification.joint_record import JointRecord
+from dyn_core.identification.smoothing import SmoothMotion, smooth_motion
+from dyn_core.model import Model
+from dyn_core.model.passive_forces import FRICTION_SPEED
+from dyn_core.solving.registry import solver
+
+NOTABLE = 0.01  # part of the measured force below which a residual needs no cause
+NAMED = 0.5  # part of a residual that a cause must explain to be named
+STILL = 10 * FRICTION_SPEED  # speed below which a joint does not move [rad/s | m/s]
+INCONSISTENT = 0.2  # part by which a velocity may differ from the position's slope
+MOST_ROWS = 2000  # for an identification
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Joint forces of a model against measured ones, by joint.
+
+    Attributes:
+        model: Robot.
+        motion: The filtered motion with the measured joint forces.
+        tau: Joint forces of the model for it, samples x nv [N·m | N].
+        joint_friction: Whether the model's friction is in tau.
+        against: What was measured: effort, or command where no effort was.
+        explained: By cause, the part of the mean square of the residual that it
+            explains, nv.
+        notes: What is odd about the measurement, in sentences.
+    """
+
+    model: Model
+    motion: SmoothMotion
+    tau: np.ndarray
+    joint_friction: bool
+    against: str = "effort"
+    explained: dict[str, np.ndarray] = field(init=False)
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        causes = _explained(self.residual, self.motion)
+        object.__setattr__(self, "explained", causes)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Joints, one a column."""
+        return self.model.joint_names
+
+    @property
+    def residual(self) -> np.ndarray:
+        """Measured less computed joint forces, samples x nv [N·m | N]."""
+        return np.asarray(self.motion.tau - self.tau)
+
+    @property
+    def rms(self) -> np.ndarray:
+        """Root mean square of the residual, nv [N·m | N]."""
+        return _rms(self.residual)
+
+    @property
+    def largest(self) -> np.ndarray:
+        """Largest size of the residual, nv [N·m | N]."""
+        return np.asarray(np.abs(self.residual).max(axis=0))
+
+    @property
+    def bias(self) -> np.ndarray:
+        """Mean of the residual, nv [N·m | N]."""
+        return np.asarray(self.residual.mean(axis=0))
+
+    @property
+    def share(self) -> np.ndarray:
+        """Root mean square of the residual over that of the measured force, nv."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(self.rms / _rms(self.motion.tau))
+
+    @property
+    def causes(self) -> tuple[str, ...]:
+        """What explains most of each joint's residual; empty where nothing does."""
+        names, parts = list(self.explained), np.array([*self.explained.values()])
+        notable = ~(self.share < NOTABLE)
+        return tuple(
+            names[k] if notable[j] and parts[k, j] >= NAMED else ""
+            for j, k in enumerate(parts.argmax(axis=0))
+        )
+
+    def lines(self) -> list[str]:
+        """Return the report: a line on the motion, a table by joint, what is odd."""
+        motion, width = self.motion, max(map(len, ("joint", *self.names)))
+        friction = "with" if self.joint_friction else "without"
+        lines = [
+            f"{len(motion.t)} samples, {motion.rate:.4g} Hz, filtered at"
+            f" {motion.cutoff:.4g} Hz; measured {self.against} against"
+            f" '{self.model.name}' {friction} joint friction",
+            f"{'joint':{width}}  {'unit':4} {'measured':>9} {'rms':>9} {'max':>9}"
+            f" {'bias':>9} {'share':>7}  residual is mostly",
+        ]
+        measured, worst = _rms(motion.tau), np.abs(self.residual).argmax(axis=0)
+        for j, name in enumerate(self.names):
+            cause = self.causes[j]
+            why = f"{cause} ({100 * self.explained[cause][j]:.0f} %)" if cause else "-"
+            share = f"{100 * self.share[j]:.1f} %" if measured[j] > 0 else "-"
+            lines.append(
+                f"{name:{width}}  {self._unit(name):4} {measured[j]:9.4g}"
+                f" {self.rms[j]:9.4g} {self.largest[j]:9.4g} {self.bias[j]:+9.4g}"
+                f" {share:>7}  {why}; max at {motion.t[worst[j]]:.3f} s"
+            )
+        return lines + [f"note: {sentence}" for sentence in self.notes]
+
+    def _unit(self, name: str) -> str:
+        return "N" if self.model.joint_kind(name) == "prismatic" else "N·m"
+
+    def identify(self, **options: Any) -> Identification:
+        """Return what this motion says about the robot, see dyn.identify.
+
+        At most 2000 rows serve, evenly spread, the fastest four to a period of the
+        filter; joint forces are not filtered, which would smear dry friction where a
+        joint turns round. `partial` and `consistent` are on unless they are given.
+        """
+        motion, n = self.motion, len(self.motion.t)
+        step = max(int(motion.rate / (4 * motion.cutoff)), -(-n // MOST_ROWS), 1)
+        choices = {"partial": True, "consistent": True, **options}
+        choices.setdefault("friction", self.joint_friction)
+        rows = slice(None, None, step)
+        q, qd, qdd = motion.q[rows], motion.qd[rows], motion.qdd[rows]
+        return identify(self.model, q, qd, qdd, motion.unfiltered[rows], **choices)
+
+    def of(self, model: Model) -> Evaluation:
+        """Return the same motion against another model, such as an identified one."""
+        return replace(
+            self, model=model, tau=_torque(model, self.motion, self.joint_friction)
+        )
+
+
+def evaluate(
+    model: Model,
+    record: JointRecord,
+    cutoff: float | None = None,
+    joint_friction: bool = True,
+    report: Callable[[str], object] | None = None,
+) -> Evaluation:
+    """Return the joint forces of a model against those of a recording.
+
+    Args:
+        model: Robot whose joints have one coordinate each.
+        record: Measured motion with joint forces; where no effort was measured, the
+            commands serve.
+        cutoff: Of the filter [Hz]; None: 10 Hz, or less with slow samples.
+        joint_friction: Whether the model's damping and dry friction act.
+        report: Called with a line for each stage; None: nothing is said.
+
+    Raises:
+        UnsupportedError: The robot has loops, or joints with several coordinates.
+        SettingError: A joint was not measured, or the cut-off frequency is too high.
+        IdentificationError: No joint forces were measured, or too few samples.
+    """
+    say = report or (lambda line: None)
+    _check_model(model)
+    mine = record.of(model)
+    tau, against = _measured_forces(mine)
+    say(f"filtering {len(mine.t)} samples")
+    motion = smooth_motion(mine.t, _unwrapped(model, mine.q), mine.qd, tau, cutoff)
+    say(f"inverse dynamics of {len(motion.t)} samples")
+    computed = _torque(model, motion, joint_friction)
+    notes = (*mine.notes, *_notes(model, mine, motion))
+    return Evaluation(model, motion, computed, joint_friction, against, notes)
+
+
+def _check_model(model: Model) -> None:
+    """Refuse robots of which joint states do not say all."""
+    if model.loops:
+        raise UnsupportedError(
+            f"'{model.name}' has loops: its measured joint forces do not follow from"
+            " inverse dynamics of the tree alone"
+        )
+    wide = [n for n in model.joint_names if len(_columns(model, n)) != 1]
+    if wide or not model.nv:
+        what = f"joint '{wide[0]}' has several coordinates" if wide else "nothing moves"
+        raise UnsupportedError(
+            f"'{model.name}': {what}; valid: a robot whose joints have one each"
+        )
+
+
+def _columns(model: Model, name: str) -> range:
+    columns = model.v_slice(name)
+    return range(columns.start, columns.stop)
+
+
+def _measured_forces(record: JointRecord) -> tuple[np.ndarray, str]:
+    """Return the joint forces to compare with, and what they are."""
+    for against, array in (("effort", record.tau), ("command", record.command)):
+        if array is not None and np.isfinite(array).any(axis=0).all():
+            return array, against
+    missing = [] if record.tau is None else [
+        name
+        for name, column in zip(record.names, record.tau.T, strict=True)
+        if not np.isfinite(column).any()
+    ]  # fmt: skip
+    which = f" of {', '.join(missing)}" if missing else ""
+    raise IdentificationError(
+        f"no joint forces{which} were measured; valid: efforts in the joint states, or"
+        " commands beside them"
+    )
+
+
+def _unwrapped(model: Model, q: np.ndarray) -> np.ndarray:
+    """Return positions without jumps of full turns of joints without limits."""
+    turns = [model.joint_kind(name) == "continuous" for name in model.joint_names]
+    whole = q.copy()
+    for j in np.flatnonzero(turns):
+        good = np.isfinite(q[:, j])
+        whole[good, j] = np.unwrap(q[good, j])
+    return whole
+
+
+def _torque(model: Model, motion: SmoothMotion, joint_friction: bool) -> np.ndarray:
+    """Return the joint forces of the model, springs included, filtered as measured."""
+    program = solver("rnea").build(
+        model, joint_friction=bool(joint_friction), joint_springs=True
+    )
+    return motion.filtered(np.asarray(program(motion.q, motion.qd, motion.qdd)))
+
+
+def _rms(x: np.ndarray) -> np.ndarray:
+    return np.asarray(np.sqrt((x * x).mean(axis=0)))
+
+
+def _explained(residual: np.ndarray, motion: SmoothMotion) -> dict[str, np.ndarray]:
+    """Return by cause how much of the mean square of the residual it explains."""
+    square = (residual * residual).mean(axis=0)
+    centred = residual - residual.mean(axis=0)
+    dry = np.tanh(motion.qd / FRICTION_SPEED)
+    shapes = {
+        "friction": [dry, motion.qd],
+        "inertia": [motion.qdd],
+        "gravity or a spring": [np.sin(motion.q), np.cos(motion.q)],
+    }
+    parts = {"an offset": residual.mean(axis=0) ** 2}
+    for cause, signals in shapes.items():
+        parts[cause] = np.array(
+            [_fitted(centred[:, j], [x[:, j] for x in signals])
+             for j in range(residual.shape[1])]
+        )  # fmt: skip
+    floor = np.where(square > 0, square, 1.0)
+    return {cause: part / floor for cause, part in parts.items()}
+
+
+def _fitted(y: np.ndarray, signals: list[np.ndarray]) -> float:
+    """Return the mean square of what signals explain of y; all without their means."""
+    A = np.column_stack([x - x.mean() for x in signals])
+    fit = A @ np.linalg.lstsq(A, y, rcond=None)[0]
+    return float((fit * fit).mean())
+
+
+def _notes(model: Model, record: JointRecord, motion: SmoothMotion) -> list[str]:
+    """Return what is odd about the measurement."""
+    notes = []
+    if motion.dropped:
+        notes.append(
+            f"{motion.dropped} of {len(record.t)} samples were left out: not finite, or"
+            " not later than the one before"
+        )
+    if motion.parts:
+        count = len(motion.parts) + 1
+        notes.append(f"gaps part the recording into {count} pieces")
+    speed, off = _rms(motion.slope), _rms(motion.qd - motion.slope)
+    for name, v, e in zip(model.joint_names, speed, off, strict=True):
+        if e > INCONSISTENT * max(v, STILL):
+            notes.append(
+                f"the velocity of '{name}' is not the slope of its position: they"
+                f" differ by {e:.3g}, rms"
+            )
+    still = [n for n, v in zip(model.joint_names, speed, strict=True) if v < STILL]
+    if still:
+        notes.append(f"hardly any motion of {', '.join(still)}")
+    return notes

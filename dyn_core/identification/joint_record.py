@@ -1,0 +1,169 @@
+"""Measured motion by joint name, and its files: NPZ and CSV.
+
+NPZ: arrays t (samples), q, qd, tau and command (samples x joints), and names; of these
+t and q must be there. They are the names of a Recording of dyn.simulate.
+CSV: the columns t, q.NAME, qd.NAME, tau.NAME, command.NAME, in any order.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import zipfile
+import zlib
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dyn_core.errors import SettingError, ShapeError, unknown_name, why_unread
+from dyn_core.model import Model
+
+COLUMNS = ("q", "qd", "tau", "command")
+FILES = (".npz", ".csv")
+_BROKEN = (ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, csv.Error)
+
+
+@dataclass(frozen=True, eq=False)
+class JointRecord:
+    """Samples of joints; NaN where a sample lacks a number.
+
+    Attributes:
+        names: Joints, one a column; empty: those of the robot, in its order.
+        t: Times, samples [s].
+        q: Positions, samples x joints [rad | m].
+        qd: Velocities [rad/s | m/s]; None: none were measured.
+        tau: Measured joint forces [N·m | N]; None: none were measured.
+        command: Joint forces that were asked for [N·m | N]; None: not known.
+        notes: What is odd about the samples, in sentences.
+    """
+
+    names: tuple[str, ...]
+    t: np.ndarray
+    q: np.ndarray
+    qd: np.ndarray | None = None
+    tau: np.ndarray | None = None
+    command: np.ndarray | None = None
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        samples = _array("t", self.t, 1)
+        object.__setattr__(self, "t", samples)
+        width = len(self.names) or np.shape(self.q)[-1:]
+        wanted = (len(samples), *np.atleast_1d(width))
+        for name in COLUMNS:
+            value = getattr(self, name)
+            if value is None and name != "q":
+                continue
+            array = _array(name, value, 2)
+            if array.shape != wanted:
+                raise ShapeError(name, f"shape {wanted}", f"shape {array.shape}")
+            object.__setattr__(self, name, array)
+
+    def of(self, model: Model) -> JointRecord:
+        """Return the columns of a robot's joints, in its order.
+
+        Raises:
+            SettingError: A joint of the robot has no column, or more than one.
+        """
+        joints = model.joint_names
+        if not self.names:
+            if self.q.shape[1] != len(joints):
+                raise ShapeError(
+                    "q", f"{len(joints)} columns as '{model.name}' has joints",
+                    str(self.q.shape[1]),
+                )  # fmt: skip
+            return replace(self, names=joints)
+        for joint in joints:
+            if self.names.count(joint) != 1:
+                raise SettingError(
+                    f"the recording, robot '{model.name}': "
+                    f"{unknown_name('joint', joint, self.names)}; joints of the robot"
+                    " that were not measured must be locked",
+                    joint,
+                )
+        order = [self.names.index(joint) for joint in joints]
+        columns: dict[str, Any] = {
+            name: None if value is None else value[:, order]
+            for name in COLUMNS
+            for value in (getattr(self, name),)
+        }
+        return replace(self, names=joints, **columns)
+
+
+def read_record(path: str | os.PathLike[str]) -> JointRecord:
+    """Return the record of an NPZ or CSV file.
+
+    Raises:
+        SettingError: It cannot be read, or a column is missing.
+        ShapeError: Arrays that do not fit each other.
+    """
+    file = Path(path)
+    if file.suffix not in FILES:
+        raise SettingError(f"{path}: no recording; valid: {', '.join(FILES)}", "file")
+    try:
+        columns = _of_npz(file) if file.suffix == ".npz" else _of_csv(file)
+    except OSError as error:
+        raise SettingError(f"{path}: {why_unread(error)}", "file") from error
+    except _BROKEN as error:
+        message = f"{path}: no {file.suffix[1:].upper()} that can be read: {error}"
+        raise SettingError(message, "file") from error
+    missing = [name for name in ("t", "q") if name not in columns]
+    if missing:
+        raise SettingError(
+            f"{path}: {' and '.join(missing)} missing; valid: t, {', '.join(COLUMNS)}",
+            "file",
+        )
+    return JointRecord(**columns)
+
+
+def _of_npz(file: Path) -> dict[str, Any]:
+    """Return the arrays of an NPZ that a record has."""
+    arrays = np.load(file, allow_pickle=False)
+    if isinstance(arrays, np.ndarray):
+        raise ValueError("it holds one array; valid: t, q, qd, tau, names")
+    with arrays:
+        columns = {k: arrays[k] for k in ("t", *COLUMNS) if k in arrays.files}
+        names = arrays["names"].tolist() if "names" in arrays.files else []
+    return {"names": tuple(map(str, names)), **columns}
+
+
+def _of_csv(file: Path) -> dict[str, Any]:
+    """Return the columns of a CSV that a record has; others are left out."""
+    with file.open(newline="", encoding="utf-8") as lines:
+        rows = list(csv.reader(lines))
+    if not rows:
+        raise ValueError("it is empty")
+    header = [label.strip() for label in rows[0]]
+    numbers = np.array(
+        [[float(x) if x.strip() else np.nan for x in row] for row in rows[1:] if row],
+        float,
+    ).reshape(-1, len(header))
+    by_label = dict(zip(header, numbers.T, strict=True))
+    names = tuple(x.removeprefix("q.") for x in header if x.startswith("q."))
+    columns: dict[str, Any] = {"names": names}
+    if "t" in by_label:
+        columns["t"] = by_label["t"]
+    for kind in COLUMNS:
+        labels = [f"{kind}.{name}" for name in names]
+        present = [label for label in labels if label in by_label]
+        if present and present != labels:
+            (first, *_) = [label for label in labels if label not in by_label]
+            raise ValueError(f"column {first} is missing, others of its kind are there")
+        if present:
+            columns[kind] = np.column_stack([by_label[label] for label in labels])
+    return columns
+
+
+def _array(name: str, values: ArrayLike | None, dimensions: int) -> np.ndarray:
+    """Return an array of floats of so many dimensions."""
+    wanted = "shape (samples,)" if dimensions == 1 else "shape (samples, joints)"
+    try:
+        array = np.asarray(values, float)
+    except (TypeError, ValueError) as error:
+        raise ShapeError(name, f"numbers of {wanted}", "others") from error
+    if array.ndim != dimensions:
+        raise ShapeError(name, wanted, f"shape {array.shape}")
+    return array

@@ -1,0 +1,171 @@
+"""Filtered motion: positions, velocities and forces without phase, accelerations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dyn_core.errors import IdentificationError, SettingError
+
+ORDER = 4  # of the Butterworth filter, which runs forward and backward
+HIGHEST = 10.0  # cut-off frequency where none is given [Hz]
+SHARE = 0.2  # of the sample rate: the highest that is taken by itself
+NYQUIST = 0.4  # of the sample rate: the highest that may be given
+SIGNALS = ("t", "q", "qd", "qdd", "tau", "unfiltered", "slope")
+GAP = 5.0  # periods without a sample that part a recording
+TRIM = 2.0  # of 1 / cutoff: what is cut off the ends of each part
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothMotion:
+    """A motion on an even grid, filtered; one row a sample.
+
+    Attributes:
+        t: Times, samples [s].
+        q, qd, qdd: Motion, samples x nv [rad | m], [rad/s | m/s], [rad/s² | m/s²].
+        tau: Joint forces, filtered in the same way, samples x nv [N·m | N].
+        unfiltered: Joint forces as measured, on the grid [N·m | N].
+        slope: Derivative of the filtered position [rad/s | m/s]; what qd should be.
+        rate: Samples a second [Hz].
+        cutoff: Of the filter [Hz].
+        dropped: Samples left out: not finite, or not later than the one before.
+        parts: Rows at which a part after a gap begins.
+    """
+
+    t: np.ndarray
+    q: np.ndarray
+    qd: np.ndarray
+    qdd: np.ndarray
+    tau: np.ndarray
+    unfiltered: np.ndarray
+    slope: np.ndarray
+    rate: float
+    cutoff: float
+    dropped: int
+    parts: tuple[int, ...]
+
+    def filtered(self, x: np.ndarray) -> np.ndarray:
+        """Return what has these samples, rows x any, through the same filter."""
+        pieces = np.split(x, list(self.parts))
+        return np.concatenate([_filtered(y, self.rate, self.cutoff) for y in pieces])
+
+
+def smooth_motion(
+    t: np.ndarray,
+    q: np.ndarray,
+    qd: np.ndarray | None,
+    tau: np.ndarray,
+    cutoff: float | None = None,
+) -> SmoothMotion:
+    """Return a measured motion, filtered without a shift in time, with accelerations.
+
+    All signals run through one Butterworth filter, forward and backward, so that what
+    it takes from one it takes from all; the derivatives are central differences of
+    order four. Times may be uneven. A recording with gaps is handled in parts.
+
+    Args:
+        t: Times, samples [s].
+        q: Positions, samples x nv [rad | m].
+        qd: Velocities; None: derivatives of the positions.
+        tau: Joint forces, samples x nv [N·m | N].
+        cutoff: Of the filter [Hz]; None: 10 Hz, or less with slow samples.
+
+    Raises:
+        SettingError: The cut-off frequency is not below 0.4 of the sample rate.
+        IdentificationError: No part is long enough.
+
+    Source: M. Gautier, Dynamic identification of robots with power model, ICRA 1997
+    (filters of equal phase and accelerations by central differences).
+    """
+    columns = [q, tau] if qd is None else [q, tau, qd]
+    good = _good_rows(t, columns)
+    times, rows = t[good], np.hstack(columns)[good]
+    if len(times) < 2:
+        raise IdentificationError(
+            f"{len(times)} of {len(t)} samples are finite and in order of time; two are"
+            " too few already"
+        )
+    period = float(np.median(np.diff(times)))
+    rate = 1.0 / period
+    frequency = _checked_cutoff(cutoff, rate)
+    parts = []
+    for part in np.split(np.arange(len(times)), _gaps(times, period)):
+        even = np.arange(times[part[0]], times[part[-1]] + 0.5 * period, period)
+        cut = int(np.ceil(TRIM * rate / frequency)) + 2
+        if len(even) > 2 * cut + 10:
+            signals = np.column_stack(
+                [np.interp(even, times[part], column) for column in rows[part].T]
+            )
+            smooth = _smoothed(even, signals, q.shape[1], rate, frequency)
+            parts.append([array[cut:-cut] for array in smooth])
+    if not parts:
+        least = 2 * TRIM / frequency + 14 * period
+        raise IdentificationError(
+            f"{len(times)} samples in {times[-1] - times[0]:.3g} s have no part without"
+            f" a gap of {least:.3g} s, which a filter of {frequency:g} Hz needs"
+        )
+    whole = [np.concatenate(pieces) for pieces in zip(*parts, strict=True)]
+    dropped = len(t) - len(times)
+    starts = np.cumsum([len(part[0]) for part in parts])[:-1].tolist()
+    signals_of: dict[str, Any] = dict(zip(SIGNALS, whole, strict=True))
+    return SmoothMotion(
+        **signals_of, rate=rate, cutoff=frequency, dropped=dropped, parts=tuple(starts)
+    )
+
+
+def _good_rows(t: np.ndarray, columns: list[np.ndarray]) -> np.ndarray:
+    """Return which samples are finite and later than all before."""
+    good = np.isfinite(t)
+    for array in columns:
+        good = good & np.isfinite(array).all(axis=1)
+    latest = np.maximum.accumulate(np.where(good, t, -np.inf))
+    good[1:] &= t[1:] > latest[:-1]
+    return good
+
+
+def _checked_cutoff(cutoff: float | None, rate: float) -> float:
+    """Return the cut-off frequency [Hz]."""
+    if cutoff is None:
+        return min(HIGHEST, SHARE * rate)
+    if not 0 < cutoff <= NYQUIST * rate:
+        raise SettingError(
+            f"cutoff {cutoff:g} Hz; valid: more than 0, at most {NYQUIST * rate:.4g} Hz"
+            f" with {rate:.4g} samples a second",
+            "cutoff",
+        )
+    return float(cutoff)
+
+
+def _gaps(t: np.ndarray, period: float) -> np.ndarray:
+    """Return the rows before which nothing came for GAP periods."""
+    return np.flatnonzero(np.diff(t) > GAP * period) + 1
+
+
+def _smoothed(
+    t: np.ndarray, signals: np.ndarray, n: int, rate: float, cutoff: float
+) -> list[np.ndarray]:
+    """Return SIGNALS of one part."""
+    filtered = _filtered(signals, rate, cutoff)
+    q, tau = filtered[:, :n], filtered[:, n : 2 * n]
+    slope = _derivative(q, rate)
+    qd = filtered[:, 2 * n :] if filtered.shape[1] > 2 * n else slope
+    unfiltered = signals[:, n : 2 * n]
+    return [t, q, qd, _derivative(qd, rate), tau, unfiltered, slope]
+
+
+def _filtered(x: np.ndarray, rate: float, cutoff: float) -> np.ndarray:
+    """Return columns filtered forward and backward."""
+    from scipy.signal import butter, sosfiltfilt  # not at `import dyn_core`
+
+    sections = butter(ORDER, cutoff, fs=rate, output="sos")
+    padding = min(len(x) - 1, int(3 * rate / cutoff) + 10)
+    return np.asarray(sosfiltfilt(sections, x, axis=0, padlen=padding))
+
+
+def _derivative(x: np.ndarray, rate: float) -> np.ndarray:
+    """Return the derivative by rows; two rows of each end are of low order."""
+    slope = np.gradient(x, axis=0) * rate
+    slope[2:-2] = (x[:-4] - 8 * x[1:-3] + 8 * x[3:-1] - x[4:]) * (rate / 12)
+    return slope

@@ -1,0 +1,281 @@
+"""An MJCF file as MuJoCo compiles it, with a name for every element."""
+
+from __future__ import annotations
+
+import os
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeGuard
+from xml.parsers import expat
+
+from dyn_core.errors import ModelError, UnsupportedError, why_unread
+from dyn_core.model.urdf_xml.source import Source, declared_encoding, escapes
+
+NEEDS = (
+    "reading MJCF needs mujoco 3.2.5 or later, which is not installed; valid: pip"
+    " install 'dyn_ros[mjcf]', or a URDF of the robot"
+)
+_ALONE = threading.Lock()  # what takes MuJoCo's warnings is one for the process
+# By array of mjModel: the enumeration of its numbers.
+_KINDS = {
+    "actuator_biastype": "mjtBias",
+    "actuator_dyntype": "mjtDyn",
+    "actuator_gaintype": "mjtGain",
+    "actuator_trntype": "mjtTrn",
+    "eq_objtype": "mjtObj",
+    "eq_type": "mjtEq",
+    "geom_type": "mjtGeom",
+    "jnt_type": "mjtJoint",
+    "wrap_type": "mjtWrap",
+}
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A compiled MJCF.
+
+    Attributes:
+        mujoco: The module.
+        model: The mjModel: all numbers, in radians and metres, quaternions w x y z.
+        name: Of the robot.
+        path: Of the file, or None for XML.
+        remarks: MuJoCo's own warnings.
+        turned_meshes: Numbers of meshes with refpos or refquat.
+        mesh_folder: Where mesh files are, from the folder of the path.
+    """
+
+    mujoco: Any
+    model: Any
+    name: str
+    path: Path | None
+    remarks: tuple[str, ...] = ()
+    turned_meshes: frozenset[int] = frozenset()
+    mesh_folder: str = ""
+
+    def kind(self, array: str, number: int) -> str:
+        """Return what kind of thing an element is: free, sphere, connect, ..."""
+        codes = getattr(self.mujoco, _KINDS[array])
+        code = int(getattr(self.model, array)[number])
+        return str(codes(code).name).partition("_")[2].lower()
+
+    def element(self, kind: str, number: int) -> str:
+        """Return the name of an element, or its kind and number where it has none."""
+        code = getattr(self.mujoco.mjtObj, f"mjOBJ_{kind.upper()}")
+        name = self.mujoco.mj_id2name(self.model, code, int(number))
+        return name or f"{kind}{number}"
+
+    def _named(self, kind: str, count: int) -> list[str]:
+        """Return the names of all elements of a kind, empty where they have none."""
+        code = getattr(self.mujoco.mjtObj, f"mjOBJ_{kind.upper()}")
+        name = self.mujoco.mj_id2name
+        return [name(self.model, code, k) or "" for k in range(count)]
+
+    @cached_property
+    def links(self) -> tuple[str, ...]:
+        """Names of bodies as links; that of body 0 is `world`."""
+        names = self._named("body", self.model.nbody)
+        taken = set(names)
+        return tuple(name or unused(f"body{k}", taken) for k, name in enumerate(names))
+
+    @cached_property
+    def joints(self) -> tuple[str, ...]:
+        """Names of joints; one without a name is called after its body."""
+        names = self._named("joint", self.model.njnt)
+        taken = set(names)
+        result = []
+        for k, name in enumerate(names):
+            body = int(self.model.jnt_bodyid[k])
+            place = k - int(self.model.body_jntadr[body])
+            suffix = str(place + 1) if self.model.body_jntnum[body] > 1 else ""
+            result.append(name or unused(f"{self.links[body]}_joint{suffix}", taken))
+        return tuple(result)
+
+    @cached_property
+    def sites(self) -> tuple[str, ...]:
+        """Names of sites as links, empty where they have none."""
+        names = self._named("site", self.model.nsite)
+        taken = set(self.links)
+        return tuple(
+            name and unused(name if name not in taken else f"{name}_site", taken)
+            for name in names
+        )
+
+    def pose(self, owner: str, number: int) -> tuple[list[float], list[float]]:
+        """Return position and quaternion (x, y, z, w) of a body, geom, mesh or site."""
+        x = getattr(self.model, f"{owner}_pos")[number].tolist()
+        w, *xyz = getattr(self.model, f"{owner}_quat")[number].tolist()
+        return x, [*xyz, w]
+
+
+def unused(name: str, taken: set[str]) -> str:
+    """Return a name, lengthened until it is not taken, and take it."""
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name
+
+
+def compile_mjcf(source: Source) -> Compiled:
+    """Return an MJCF as MuJoCo compiles it.
+
+    Args:
+        source: Path, XML as str or bytes, or open file. Files that XML names are
+            searched from the folder of the path, else from the current one.
+
+    Raises:
+        ModelError: MuJoCo cannot read it; has MuJoCo's reason.
+        UnsupportedError: mujoco is not installed; names the extra.
+    """
+    content, path = _content(source)
+    where = "the MJCF" if path is None else f"the MJCF file {path}"
+    _check_root(content, where)
+    mujoco = _mujoco_module()
+    with _ALONE, _remarks(mujoco) as remarks:
+        try:
+            if path is None:
+                spec = mujoco.MjSpec.from_string(_text(content, where))
+            else:
+                spec = mujoco.MjSpec.from_file(str(path))
+            spec.compiler.fusestatic = False  # it would drop links
+            spec.compiler.usethread = False  # warnings come back to this thread
+            model = spec.compile()
+        except (ValueError, mujoco.FatalError) as error:
+            reason = " ".join(str(error).split())
+            if isinstance(error, UnicodeError):
+                reason = "it is not in UTF-8"
+            elif "could not find decoder" in reason and path is not None:
+                reason = f"the file is called *{path.suffix}; valid: *.xml"
+            raise ModelError(f"{where} cannot be read by MuJoCo: {reason}") from error
+    moved = (x.id for x in spec.meshes if any(x.refpos) or any(x.refquat[1:]))
+    folders = (getattr(x, "meshdir", "") for x in (spec.compiler, spec))
+    return Compiled(
+        mujoco,
+        model,
+        spec.modelname,
+        path,
+        tuple(remarks),
+        frozenset(moved),
+        next(filter(None, folders), ""),
+    )
+
+
+def _mujoco_module() -> Any:
+    """Return the module mujoco."""
+    try:
+        import mujoco
+    except ImportError as error:
+        raise UnsupportedError(NEEDS) from error
+    if not hasattr(getattr(mujoco, "MjSpec", None), "from_string"):
+        raise UnsupportedError(NEEDS)
+    return mujoco
+
+
+@contextmanager
+def _remarks(mujoco: Any) -> Iterator[list[str]]:
+    """Collect MuJoCo's warnings, which it would print, raise or write to a file."""
+    remarks: list[str] = []
+    before = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(remarks.append)
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield remarks
+        for x in caught:
+            if x.category is UserWarning:
+                remarks.append(str(x.message))
+            else:  # of another thread
+                warnings.warn_explicit(x.message, x.category, x.filename, x.lineno)
+    finally:
+        mujoco.set_mju_user_warning(before)
+
+
+def is_path(source: Source) -> TypeGuard[str | os.PathLike[str]]:
+    """Check whether a source is a path, not XML or a file."""
+    if isinstance(source, str):
+        return bool(source.strip()) and "<" not in source
+    return isinstance(source, os.PathLike)
+
+
+def _content(source: Source) -> tuple[bytes, Path | None]:
+    """Return the bytes of a source and, where there is one, its path."""
+    if isinstance(source, bytes):
+        return source, None
+    if not is_path(source):
+        if isinstance(source, str):
+            return source.encode("utf-8", "surrogatepass"), None
+        if not hasattr(source, "read"):
+            raise ModelError(
+                f"an MJCF is a path, XML or an open file, not {type(source).__name__}"
+            )
+        file: Any = source
+        content = file.read()
+        if isinstance(content, str):
+            return content.encode("utf-8", "surrogatepass"), None
+        return content, None
+    path = Path(os.fspath(source))
+    try:
+        return path.read_bytes(), path
+    except (OSError, ValueError) as error:
+        reason = why_unread(error)
+        raise ModelError(f"cannot read the MJCF file {path}: {reason}") from error
+
+
+def _text(content: bytes, where: str) -> str:
+    """Return the text of bytes."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeError as error:
+        place = f": byte {error.start + 1}" if hasattr(error, "start") else ""
+        raise ModelError(f"{where} is not in UTF-8{place}") from error
+
+
+def _check_root(content: bytes, where: str) -> None:
+    """Check that the root element is <mujoco>; what follows is for MuJoCo to read."""
+    if not content.strip():
+        raise ModelError(f"{where} is empty; a <mujoco> element is needed")
+    root, problem = first_element(content)
+    if not root:
+        raise ModelError(f"{where} is no XML: {problem}")
+    if root == "robot":
+        raise ModelError(f"{where} is a URDF (root element <robot>); use load_urdf")
+    if root == "mujocoinclude":
+        raise ModelError(
+            f"{where} is a part of others (root element <mujocoinclude>); load a file"
+            " that includes it"
+        )
+    if root != "mujoco":
+        raise ModelError(
+            f"{where}: the root element is <{root}>; that of an MJCF is <mujoco>"
+        )
+
+
+def first_element(content: bytes) -> tuple[str, str]:
+    """Return the name of the first element of XML; without one, what is wrong.
+
+    What follows it is not looked at: MuJoCo reads some files that are not quite XML,
+    such as those with two hyphens in a comment.
+    """
+    names: list[str] = []
+
+    def stop(name: str, attributes: object) -> None:
+        names.append(name)
+        raise StopIteration
+
+    parser = expat.ParserCreate()
+    parser.StartElementHandler = stop
+    try:
+        if escapes(declared_encoding(content)):
+            raise LookupError
+        parser.Parse(content.lstrip(), True)
+    except StopIteration:
+        return names[0], ""
+    except expat.ExpatError as error:
+        return "", str(error)
+    except (LookupError, ValueError):  # of codecs, in words of programs
+        return "", "it declares an encoding that is unknown, or that it is not in"
+    return "", "it has no element"

@@ -1,0 +1,118 @@
+"""What a Model keeps of actuators: effort limits, and inertia and damping of drives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dyn_core.model.checks.findings import Findings
+from dyn_core.model.mjcf.compiled import Compiled
+
+_ALONG_JOINTS = ("joint", "jointinparent")
+
+
+@dataclass(frozen=True)
+class Drives:
+    """What actuators are to joints, by number of the joint.
+
+    Attributes:
+        effort: Largest joint force of the one actuator of a joint [N·m | N].
+        damping: That of an actuator, along the joint [N·m·s/rad | N·s/m].
+        armature: That of an actuator, along the joint [kg·m² | kg].
+        driven: Joints with a motor; None where all have one, or it is not known.
+    """
+
+    effort: dict[int, float] = field(default_factory=dict)
+    damping: dict[int, float] = field(default_factory=dict)
+    armature: dict[int, float] = field(default_factory=dict)
+    driven: frozenset[int] | None = None
+
+
+def read_drives(mjcf: Compiled, findings: Findings) -> Drives:
+    """Return what is kept of actuators; that the rest is not is a finding."""
+    m = mjcf.model
+    count = len(m.actuator_trntype)
+    by_joint: dict[int, list[int]] = {}
+    for k in range(count):
+        findings.note(
+            "actuator",
+            mjcf.element("actuator", k),
+            "no part of a Model but for effort limit, armature and damping of a joint"
+            " that has one",
+        )
+        if mjcf.kind("actuator_trntype", k) in _ALONG_JOINTS:
+            by_joint.setdefault(int(m.actuator_trnid[k, 0]), []).append(k)
+    drives = Drives(driven=_driven(mjcf, by_joint) if count else None)
+    for joint in range(m.njnt):
+        limits = []
+        actuators = by_joint.get(joint, [])
+        if len(actuators) == 1:
+            limits += _force_limits(mjcf, actuators[0])
+        if m.jnt_actfrclimited[joint]:
+            limits.append(m.jnt_actfrcrange[joint].tolist())
+        if limits and mjcf.kind("jnt_type", joint) in ("hinge", "slide"):
+            drives.effort[joint] = min(max(map(abs, pair)) for pair in limits)
+            if any(low != -high for low, high in limits):
+                findings.note(
+                    "joint",
+                    mjcf.joints[joint],
+                    "its actuator is stronger in one direction; the effort limit is"
+                    " that of the stronger one",
+                )
+    _add_reflected(mjcf, drives)
+    return drives
+
+
+def _gear(mjcf: Compiled, actuator: int) -> float:
+    """Return the ratio of joint force and actuator force."""
+    first = getattr(mjcf.model, "actuator_outadr", None)  # since outputs may be many
+    row = actuator if first is None else int(first[actuator])
+    return float(mjcf.model.actuator_gear[row, 0])
+
+
+def _force_limits(mjcf: Compiled, k: int) -> list[list[float]]:
+    """Return ranges of the joint force of an actuator: by its force, by its control."""
+    m = mjcf.model
+    gear, ranges = _gear(mjcf, k), []
+    if m.actuator_forcelimited[k]:
+        ranges.append(m.actuator_forcerange[k] * gear)
+    first = getattr(m, "actuator_ctrladr", None)  # since controls may be many
+    control = k if first is None else int(first[k])
+    proportional = (
+        mjcf.kind("actuator_gaintype", k) == "fixed"
+        and mjcf.kind("actuator_biastype", k) == "none"
+        and mjcf.kind("actuator_dyntype", k) in ("none", "filter", "filterexact")
+    )
+    if proportional and m.actuator_ctrllimited[control]:
+        ranges.append(m.actuator_ctrlrange[control] * m.actuator_gainprm[k, 0] * gear)
+    return [np.sort(pair).tolist() for pair in ranges]
+
+
+def _driven(mjcf: Compiled, by_joint: dict[int, list[int]]) -> frozenset[int] | None:
+    """Return the joints with a motor; None where actuators act on other things."""
+    m = mjcf.model
+    joints = set(by_joint)
+    for k in range(len(m.actuator_trntype)):
+        if mjcf.kind("actuator_trntype", k) in _ALONG_JOINTS:
+            continue
+        if mjcf.kind("actuator_trntype", k) != "tendon":
+            return None
+        tendon = int(m.actuator_trnid[k, 0])
+        first = int(m.tendon_adr[tendon])
+        for wrap in range(first, first + int(m.tendon_num[tendon])):
+            if mjcf.kind("wrap_type", wrap) != "joint":
+                return None
+            joints.add(int(m.wrap_objid[wrap]))
+    return frozenset(joints)
+
+
+def _add_reflected(mjcf: Compiled, drives: Drives) -> None:
+    """Add armature and damping that actuators have themselves, along their joints."""
+    m = mjcf.model
+    actuator = getattr(m, "jnt_actuatorid", None)  # since actuators have them
+    for joint, k in enumerate([] if actuator is None else actuator.tolist()):
+        if k >= 0:
+            square = _gear(mjcf, k) ** 2
+            drives.armature[joint] = float(m.actuator_armature[k]) * square
+            drives.damping[joint] = float(m.actuator_damping[k]) * square

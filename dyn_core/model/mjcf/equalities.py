@@ -1,0 +1,257 @@
+"""Equality constraints of an MJCF as followers, couplings and loops.
+
+Those of joints and of fixed tendons are relations of joint positions:
+
+    l - l0 = a0 + a1 (r - r0) + a2 (r - r0)² + a3 (r - r0)³ + a4 (r - r0)⁴
+
+with l and r a joint position or a sum of some, c . q, and l0, r0 their initial values.
+Where it is linear, one joint is fixed, or follows another one; any other
+relation is a Coupling. In MuJoCo they give way like springs; here they are exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dyn_core.model.checks.findings import Findings
+from dyn_core.model.description import JointSpec, Mimic
+from dyn_core.model.loops import LoopConstraint, coupling, make_loop
+from dyn_core.model.mjcf.compiled import Compiled, unused
+from dyn_core.spatial import Transform, Vector
+from dyn_core.spatial.lie import quat_matrix
+
+_GONE = "it is left out"
+_NO_SUM = "of tendons that are no sums of positions of hinges and slides"
+_EXACT = 1e-9  # how far fixed joints may be from a relation [rad | m]
+
+
+@dataclass(frozen=True)
+class Equalities:
+    """What equality constraints become.
+
+    Attributes:
+        places: Positions at which joints are fixed, by name [rad | m].
+        rules: Rules of followers, by name.
+        loops: Loops and couplings.
+        tendons: Numbers of the tendons that they take up.
+    """
+
+    places: dict[str, float] = field(default_factory=dict)
+    rules: dict[str, Mimic] = field(default_factory=dict)
+    loops: list[LoopConstraint] = field(default_factory=list)
+    tendons: set[int] = field(default_factory=set)
+
+    def on(self, joints: Sequence[JointSpec]) -> tuple[JointSpec, ...]:
+        """Return joints with their rules; the leader of a driven one has a motor."""
+        driven = {spec.name for spec in joints if not spec.passive}
+        for name in self.rules:
+            path = _path(self.rules, name)
+            if driven & set(path):
+                driven.add(path[-1])
+        return tuple(
+            replace(x, mimic=self.rules.get(x.name), passive=x.name not in driven)
+            for x in joints
+        )
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """A sum of joint positions, c . q, and its initial value."""
+
+    terms: Mapping[str, float]
+    start: float
+
+    def without(self, places: Mapping[str, float]) -> _Sum:
+        """Return the sum over joints that are not fixed."""
+        terms = {x: c for x, c in self.terms.items() if x not in places}
+        fixed_part = sum(c * places[x] for x, c in self.terms.items() if x in places)
+        return _Sum(terms, self.start - fixed_part)
+
+
+@dataclass(frozen=True)
+class _Relation:
+    """A relation of joint positions, as the module says.
+
+    Attributes:
+        name: Of the constraint.
+        a: The five coefficients.
+    """
+
+    name: str
+    left: _Sum
+    right: _Sum
+    a: tuple[float, ...]
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether it is linear in the positions."""
+        return not self.right.terms or not any(self.a[2:])
+
+    def linear(self, places: Mapping[str, float]) -> tuple[dict[str, float], float]:
+        """Return c and b of the relation c . q = b, fixed joints left out."""
+        terms = dict(self.left.terms)
+        value = self.left.start + self.a[0]
+        if self.right.terms:
+            value -= self.a[1] * self.right.start
+        for joint, c in self.right.terms.items():
+            terms[joint] = terms.get(joint, 0.0) - self.a[1] * c
+        value -= sum(c * places[x] for x, c in terms.items() if x in places)
+        return {x: c for x, c in terms.items() if c and x not in places}, value
+
+
+def read_equalities(mjcf: Compiled, findings: Findings) -> Equalities:
+    """Return what equality constraints become; those that are off are findings."""
+    result, relations, taken = Equalities(), [], set[str]()
+    for k in range(mjcf.model.neq):
+        kind, name = mjcf.kind("eq_type", k), mjcf.element("equality", k)
+        label = unused(name, taken)
+        if not mjcf.model.eq_active0[k]:
+            findings.note("equality constraint", name, "is off in the file; left out")
+        elif kind in ("connect", "weld"):
+            result.loops.append(_loop(mjcf, k, label))
+        elif kind in ("joint", "tendon"):
+            relation = _relation(mjcf, k, label, result.tendons)
+            if relation is None:
+                findings.doubt("equality constraint", name, _NO_SUM, _GONE)
+            else:
+                relations.append(relation)
+        else:
+            findings.doubt("equality constraint", name, f"of type {kind}", _GONE)
+    _solve(relations, result, findings)
+    return result
+
+
+def _loop(mjcf: Compiled, k: int, name: str) -> LoopConstraint:
+    """Return the loop of a connect or weld: frame B on the second body or site."""
+    m = mjcf.model
+    data = m.eq_data[k].tolist()
+    ends = int(m.eq_obj1id[k]), int(m.eq_obj2id[k])
+    weld = mjcf.kind("eq_type", k) == "weld"
+    if mjcf.kind("eq_objtype", k) == "site":
+        places = [_placed(*mjcf.pose("site", site)) for site in ends]
+        ends = int(m.site_bodyid[ends[0]]), int(m.site_bodyid[ends[1]])
+    elif weld:
+        w, *xyz = data[6:10]
+        places = [_placed(data[3:6], [*xyz, w]), _placed(data[:3])]
+    else:
+        places = [_placed(data[:3]), _placed(data[3:6])]
+    rotates = weld and data[10] != 0.0  # torquescale
+    a, b = (mjcf.links[end] for end in ends)
+    return make_loop(name, "weld" if rotates else "point", b, a, places[1], places[0])
+
+
+def _placed(p: Sequence[float], quaternion: Sequence[float] = ()) -> Transform:
+    """Return the transform from a link's frame to one at p, turned."""
+    q = Vector(quaternion or (0.0, 0.0, 0.0, 1.0))
+    return Transform.of_pose(quat_matrix(q), Vector(p))
+
+
+def _relation(mjcf: Compiled, k: int, name: str, tendons: set[int]) -> _Relation | None:
+    """Return the relation of a joint or tendon equality, None if it is not one."""
+    m = mjcf.model
+    ends = [int(x) for x in (m.eq_obj1id[k], m.eq_obj2id[k]) if x >= 0]
+    of_tendons = mjcf.kind("eq_type", k) == "tendon"
+    sums = [(_tendon if of_tendons else _joint)(mjcf, end) for end in ends]
+    left, right = sums[0], sums[1] if len(sums) > 1 else _Sum({}, 0.0)
+    if left is None or right is None:
+        return None
+    if of_tendons:
+        tendons.update(ends)
+    return _Relation(name, left, right, tuple(m.eq_data[k, :5].tolist()))
+
+
+def _joint(mjcf: Compiled, joint: int) -> _Sum:
+    """Return the position of a joint."""
+    place = int(mjcf.model.jnt_qposadr[joint])
+    return _Sum({mjcf.joints[joint]: 1.0}, float(mjcf.model.qpos0[place]))
+
+
+def _tendon(mjcf: Compiled, tendon: int) -> _Sum | None:
+    """Return the length of a fixed tendon, None of any other."""
+    m = mjcf.model
+    first = int(m.tendon_adr[tendon])
+    terms: dict[str, float] = {}
+    for wrap in range(first, first + int(m.tendon_num[tendon])):
+        joint = int(m.wrap_objid[wrap])
+        if mjcf.kind("wrap_type", wrap) != "joint":
+            return None
+        if mjcf.kind("jnt_type", joint) not in ("hinge", "slide"):
+            return None
+        name = mjcf.joints[joint]
+        terms[name] = terms.get(name, 0.0) + float(m.wrap_prm[wrap])
+    return _Sum(terms, float(m.tendon_length0[tendon]))
+
+
+def _solve(
+    relations: Sequence[_Relation], result: Equalities, findings: Findings
+) -> None:
+    """Add what relations become: first fixed joints, then followers."""
+    places = result.places
+    open_ones = [x for x in relations if x.is_linear]
+    count = -1
+    while count != len(places):  # a fixed joint may fix others
+        count = len(places)
+        for relation in open_ones:
+            terms, value = relation.linear(places)
+            if len(terms) == 1:
+                ((joint, c),) = terms.items()
+                places[joint] = value / c
+    for relation in relations:
+        left, right = (x.without(places) for x in (relation.left, relation.right))
+        if relation.is_linear:
+            terms, value = relation.linear(places)
+            if terms and not _follow(terms, value, result):
+                result.loops.append(_linear(relation.name, terms, value))
+            elif not terms and abs(value) > _EXACT:
+                what = "contradicts those that fix its joints"
+                findings.doubt("equality constraint", relation.name, what, _GONE)
+        elif left.terms or right.terms:
+            result.loops.append(_curve(relation.name, left, right, relation.a))
+
+
+def _follow(terms: Mapping[str, float], value: float, result: Equalities) -> bool:
+    """Add the follower of a relation of two joints; False where there can be none."""
+    if len(terms) != 2:
+        return False
+    (follower, c), (leader, d) = terms.items()
+    if follower in result.rules or follower in _path(result.rules, leader):
+        return False
+    result.rules[follower] = Mimic(leader, -d / c, value / c)
+    return True
+
+
+def _path(rules: Mapping[str, Mimic], joint: str) -> list[str]:
+    """Return a joint and those that it follows, one by way of the other."""
+    path = [joint]
+    while path[-1] in rules:
+        path.append(rules[path[-1]].joint)
+    return path
+
+
+def _linear(name: str, terms: Mapping[str, float], value: float) -> LoopConstraint:
+    """Return the coupling of the relation c . q = b."""
+    factors = list(terms.values())
+
+    def residual(*q: Any) -> list[Any]:
+        products = [c * x for c, x in zip(factors, q, strict=True)]
+        return [sum(products[1:], products[0]) - value]
+
+    return coupling(name, list(terms), residual)
+
+
+def _curve(name: str, left: _Sum, right: _Sum, a: Sequence[float]) -> LoopConstraint:
+    """Return the coupling of a relation that is not linear."""
+    joints = list(dict.fromkeys([*left.terms, *right.terms]))
+
+    def moved(total: _Sum, q: Mapping[str, Any]) -> Any:
+        return sum((c * q[x] for x, c in total.terms.items()), -total.start)
+
+    def residual(*positions: Any) -> list[Any]:
+        q = dict(zip(joints, positions, strict=True))
+        r = moved(right, q)
+        curve = (((a[4] * r + a[3]) * r + a[2]) * r + a[1]) * r + a[0]
+        return [moved(left, q) - curve]
+
+    return coupling(name, joints, residual)

@@ -1,0 +1,146 @@
+"""Geoms of an MJCF as collision shapes and materials of links.
+
+Geoms that nothing can touch (contype and conaffinity 0) are for the eye and left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+from dyn_core.model.checks.findings import Findings
+from dyn_core.model.mjcf.compiled import Compiled
+from dyn_core.model.shapes import Box, Capsule, Cylinder, Material, Mesh, Shape, Sphere
+from dyn_core.spatial import Transform, Vector
+from dyn_core.spatial.lie import quat_matrix
+
+_NOT_KEPT = "it is left out"
+
+
+def touching(mjcf: Compiled, geom: int) -> bool:
+    """Check whether a geom can touch another one."""
+    return bool(mjcf.model.geom_contype[geom] or mjcf.model.geom_conaffinity[geom])
+
+
+def read_shapes_of_bodies(
+    mjcf: Compiled, findings: Findings
+) -> dict[int, tuple[Shape, ...]]:
+    """Return the collision shapes of bodies, by number; others are findings."""
+    shapes: dict[int, tuple[Shape, ...]] = {}
+    for geom in range(mjcf.model.ngeom):
+        if touching(mjcf, geom):
+            shape = _shape(mjcf, geom, findings)
+            if shape is not None:
+                body = int(mjcf.model.geom_bodyid[geom])
+                shapes[body] = (*shapes.get(body, ()), shape)
+    return shapes
+
+
+def _shape(mjcf: Compiled, geom: int, findings: Findings) -> Shape | None:
+    """Return the shape of a geom, or None with a finding."""
+    kind, X = mjcf.kind("geom_type", geom), _placement(mjcf, "geom", geom)
+    a, b, c = mjcf.model.geom_size[geom].tolist()
+    if kind == "sphere":
+        return Sphere(X, a)
+    if kind == "capsule":
+        return Capsule(X, a, 2 * b)
+    if kind == "cylinder":
+        return Cylinder(X, a, 2 * b)
+    if kind == "box":
+        return Box(X, (2 * a, 2 * b, 2 * c))
+    name = mjcf.element("geom", geom)
+    if kind == "plane":
+        findings.note("geom", name, _plane(mjcf, geom, X))
+        return None
+    if kind == "mesh":
+        return _mesh(mjcf, geom, X, findings)
+    what = f"{kind} is no collision shape of a Model"
+    findings.doubt("geom", name, what, _NOT_KEPT)
+    return None
+
+
+def _placement(mjcf: Compiled, owner: str, number: int) -> Transform:
+    """Return the transform from a body's frame to that of a geom, or of a mesh."""
+    p, quaternion = mjcf.pose(owner, number)
+    return Transform.of_pose(quat_matrix(Vector(quaternion)), Vector(p))
+
+
+def _plane(mjcf: Compiled, geom: int, X: Transform) -> str:
+    """Return what is to be done about a plane."""
+    if mjcf.model.geom_bodyid[geom]:
+        return "a plane on a body is no collision shape of a Model; it is left out"
+    R, p = X.pose
+    normal = tuple(round(float(R[k, 2]), 9) + 0.0 for k in range(3))
+    point = tuple(float(x) for x in p)
+    return (
+        "a plane is part of the World, not of a robot; give it there:"
+        f" HalfSpace(point={point}, normal={normal})"
+    )
+
+
+def _mesh(mjcf: Compiled, geom: int, X: Transform, findings: Findings) -> Shape | None:
+    """Return the shape of a mesh file: MuJoCo moved it to its own centre and axes."""
+    m, number = mjcf.model, int(mjcf.model.geom_dataid[geom])
+    file = _mesh_file(mjcf, number)
+    name = mjcf.element("geom", geom)
+    problem = ""
+    if number in mjcf.turned_meshes:
+        problem = "mesh with refpos or refquat is not read"
+    elif file is None or file.suffix.lower() not in (".obj", ".stl"):
+        kind = "that is in the MJCF itself" if file is None else f"of {file.name}"
+        problem = f"mesh {kind} is not read"
+    if problem or file is None:
+        findings.doubt("geom", name, problem, _NOT_KEPT)
+        return None
+    folder = Path() if mjcf.path is None else mjcf.path.parent
+    below = folder / mjcf.mesh_folder / file  # older versions leave meshdir out
+    file = below if below.is_file() else folder / file
+    moved = _placement(mjcf, "mesh", number)
+    scale = m.mesh_scale[number].tolist()
+    return Mesh(moved.inverse @ X, str(file), (scale[0], scale[1], scale[2]))
+
+
+def _mesh_file(mjcf: Compiled, mesh: int) -> Path | None:
+    """Return the file of a mesh, None where its vertices are in the MJCF."""
+    start = int(mjcf.model.mesh_pathadr[mesh])
+    if start < 0:
+        return None
+    paths: bytes = mjcf.model.paths
+    return Path(paths[start : paths.index(b"\0", start)].decode())
+
+
+def read_materials(
+    mjcf: Compiled, shapes: Mapping[int, tuple[Shape, ...]], findings: Findings
+) -> dict[str, Material]:
+    """Return the materials of links; one for all is the default."""
+    by_body: dict[int, list[Material]] = {}
+    for geom in range(mjcf.model.ngeom):
+        body = int(mjcf.model.geom_bodyid[geom])
+        if body in shapes and touching(mjcf, geom):
+            by_body.setdefault(body, []).append(_material(mjcf, geom))
+    materials = {}
+    for body, several in by_body.items():
+        name = mjcf.links[body]
+        materials[name] = Material(
+            max(x.mu for x in several),
+            max(x.torsion for x in several),
+            max(x.rolling for x in several),
+        )
+        if len(set(several)) > 1:
+            what = "its geoms differ in friction; the largest of each is taken"
+            findings.note("link", name, what)
+    if len(set(materials.values())) == 1:
+        return {"default": next(iter(materials.values()))}
+    return materials
+
+
+def _material(mjcf: Compiled, geom: int) -> Material:
+    """Return the friction of a geom, as far as its condim counts it."""
+    slide, spin, roll = mjcf.model.geom_friction[geom].tolist()
+    condim = int(mjcf.model.geom_condim[geom])
+    mu, torsion, rolling = (
+        x if condim >= least and math.isfinite(x) else 0.0
+        for x, least in ((slide, 3), (spin, 4), (roll, 6))
+    )
+    return Material(mu, torsion, rolling)

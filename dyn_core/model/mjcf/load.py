@@ -1,0 +1,163 @@
+"""load_mjcf: a Model of an MJCF file."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+
+from numpy.typing import ArrayLike
+
+from dyn_core.errors import ModelError, ModelWarning
+from dyn_core.model import sidecar as sidecar_file
+from dyn_core.model.build import Build
+from dyn_core.model.checks.description import check_gravity
+from dyn_core.model.checks.findings import Findings, in_short
+from dyn_core.model.description import Description
+from dyn_core.model.mjcf.bodies import ROOT_JOINTS, how_joined, read_links
+from dyn_core.model.mjcf.compiled import Compiled, compile_mjcf, is_path
+from dyn_core.model.mjcf.contacts import read_pairs
+from dyn_core.model.mjcf.drives import read_drives
+from dyn_core.model.mjcf.equalities import read_equalities
+from dyn_core.model.mjcf.geoms import read_materials, read_shapes_of_bodies
+from dyn_core.model.mjcf.left_out import note_what_is_left_out
+from dyn_core.model.model import Model, assemble
+from dyn_core.model.sources.origin import Origin
+from dyn_core.model.urdf_xml.source import Source
+
+_DEFAULT_GRAVITY = (0.0, 0.0, -9.81)
+
+
+def load_mjcf(
+    source: Source,
+    *,
+    root_joint: str | None = None,
+    lock: Mapping[str, ArrayLike] | None = None,
+    root: str | None = None,
+    tip: str | None = None,
+    extras: sidecar_file.Extras | None = None,
+    sidecar: bool = True,
+    check: str = "warn",
+    gravity: tuple[float, ...] | None = None,
+) -> Model:
+    """Return the Model of an MJCF, the robot file of MuJoCo.
+
+    The root link is `world`; bodies and sites with names are links. Joints are in
+    MuJoCo's order, with its names. Positions are MuJoCo's: q of a hinge or slide is its
+    qpos, with `ref`; a free joint is floating, q = (x, y, z, qx, qy, qz, qw) in the
+    world, qd its twist in the body's axes, [angular; linear]; a ball joint is
+    spherical. Joints that a constant or linear equality fixes or couples have no
+    coordinates.
+
+    What a Model has no place for (actuators, sensors, tendons, ...) is a warning that
+    names the element, in `model.warnings` and, all in one, a ModelWarning.
+
+    Args:
+        source: Path, XML as str or bytes, or open file.
+        root_joint: None: as the file has it. fixed: free joints are fixed where the
+            file puts their bodies. floating: the one body that is fixed to the world
+            moves freely.
+        lock: Joint positions at which joints are fixed, by name [rad | m].
+        root, tip: Links between which a sub-chain is kept.
+        extras: Path or mapping with what MJCF cannot say (the sidecar).
+        sidecar: Whether NAME.dyn.yaml beside a path is read by itself.
+        check: warn, or error to refuse what is doubtful or would move otherwise.
+        gravity: Gravity acceleration in the world, 3 [m/s²]; None: the file's.
+
+    Raises:
+        ModelError: The file is unusable; has MuJoCo's reason.
+        UnsupportedError: mujoco is not installed; names the extra.
+    """
+    file = os.fspath(source) if is_path(source) else None
+    return read_mjcf(
+        source,
+        Origin("mjcf", None if file is None else os.path.abspath(file)),
+        root_joint=root_joint,
+        lock=lock,
+        root=root,
+        tip=tip,
+        extras=extras,
+        sidecar=sidecar,
+        check=check,
+        gravity=gravity,
+    )
+
+
+def read_mjcf(
+    source: Source,
+    origin: Origin,
+    *,
+    root_joint: str | None,
+    lock: Mapping[str, ArrayLike] | None,
+    root: str | None,
+    tip: str | None,
+    extras: sidecar_file.Extras | None,
+    sidecar: bool,
+    check: str,
+    gravity: tuple[float, ...] | None,
+) -> Model:
+    """Return the Model of an MJCF; the arguments are those of load_mjcf.
+
+    The caller is called by the user, to whose line the ModelWarning points.
+
+    Args:
+        source: Path, XML or open file.
+        origin: Where it was read from.
+    """
+    if check not in ("error", "warn"):
+        raise ModelError(f"check '{check}': valid are error, warn")
+    if root_joint is not None and root_joint not in ROOT_JOINTS:
+        raise ModelError(f"root_joint '{root_joint}': valid are None, fixed, floating")
+    strict = check == "error"
+    wanted = None if gravity is None else check_gravity(gravity)
+    mjcf = compile_mjcf(source)
+    findings = Findings(strict)
+    description = describe_mjcf(mjcf, root_joint, findings)
+    g = _gravity(mjcf, findings) if wanted is None else wanted
+    path = mjcf.path
+    beside = None if path is None else path.with_name(path.stem + ".dyn.yaml")
+    extras, unread = sidecar_file.choose(beside, extras, sidecar)
+    description = replace(description, warnings=(*findings.warnings, *unread))
+    if mjcf.path is not None:
+        description = sidecar_file.from_file(description, mjcf.path)
+    if extras is not None:
+        description = sidecar_file.apply(description, extras)
+        origin = replace(origin, sidecar=description.sources[-1])
+    build = Build(description, root, tip, "fixed", dict(lock or {}), g, strict)
+    model = assemble(replace(build, origin=origin))
+    if model.warnings:
+        warnings.warn(in_short(model.name, model.warnings), ModelWarning, stacklevel=3)
+    return model
+
+
+def describe_mjcf(
+    mjcf: Compiled, root_joint: str | None, findings: Findings
+) -> Description:
+    """Return the Description of an MJCF, its warnings apart."""
+    shapes = read_shapes_of_bodies(mjcf, findings)
+    drives = read_drives(mjcf, findings)
+    equalities = read_equalities(mjcf, findings)
+    kinds = how_joined(mjcf, root_joint)
+    links, joints = read_links(mjcf, drives, shapes, kinds, equalities.places)
+    description = Description(
+        mjcf.name,
+        links,
+        equalities.on(joints),
+        loops=tuple(equalities.loops),
+        materials=read_materials(mjcf, shapes, findings),
+        pairs=read_pairs(mjcf, shapes, kinds, findings),
+    )
+    note_what_is_left_out(mjcf, equalities.tendons, findings)
+    return description
+
+
+def _gravity(mjcf: Compiled, findings: Findings) -> tuple[float, ...]:
+    """Return the gravity of the file; one that is not usual is a finding."""
+    option = mjcf.model.opt
+    g = tuple(option.gravity.tolist())
+    if option.disableflags & int(mjcf.mujoco.mjtDisableBit.mjDSBL_GRAVITY):
+        g = (0.0, 0.0, 0.0)
+    if g != _DEFAULT_GRAVITY:
+        findings.note("", "", f"gravity is {g} m/s², as <option> has it")
+    return g

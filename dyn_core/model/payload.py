@@ -1,0 +1,104 @@
+"""The payload of a link: what a gripper or tool carries, changed while running."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dyn_core.errors import SettingError
+from dyn_core.spatial import RigidInertia, Vector
+
+TRIANGLE = 1e-9  # relative slack of the triangle inequality
+
+
+@dataclass(frozen=True)
+class Payload:
+    """A rigid body that is fixed to a link, in the frame of that link.
+
+    Attributes:
+        mass: [kg].
+        com: Centre of mass, 3 [m].
+        inertia: xx xy xz yy yz zz about the centre of mass [kg·m²]; zero: a point.
+
+    Raises:
+        SettingError: No body has such a mass and inertia.
+    """
+
+    mass: float
+    com: Sequence[float] = (0.0, 0.0, 0.0)
+    inertia: Sequence[float] = (0.0,) * 6
+
+    def __post_init__(self) -> None:
+        rows = _row("mass", [self.mass], 1), _row("com", self.com, 3)
+        moments = _row("inertia", self.inertia, 6)
+        mass = float(rows[0][0])
+        if mass < 0 or (mass == 0 and moments.any()):
+            raise SettingError(
+                f"payload: mass {mass:g} kg; valid: above 0, or 0 without inertia",
+                "mass",
+            )
+        xx, xy, xz, yy, yz, zz = moments
+        matrix = [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]
+        small, middle, large = np.linalg.eigvalsh(matrix).tolist()
+        slack = TRIANGLE * abs(large)
+        if small < -slack or large > small + middle + slack:
+            raise SettingError(
+                f"payload: principal moments of inertia {small:.6g}, {middle:.6g},"
+                f" {large:.6g}; valid: none negative, none more than the other two",
+                "inertia",
+            )
+        object.__setattr__(self, "mass", mass)
+        object.__setattr__(self, "com", tuple(rows[1].tolist()))
+        object.__setattr__(self, "inertia", tuple(moments.tolist()))
+
+    @property
+    def parameters(self) -> np.ndarray:
+        """The values of the parameter path LINK.payload, 10."""
+        body = RigidInertia.of(self.mass, Vector(self.com), self.inertia)
+        return np.array(body.parameters, float)
+
+
+class PayloadInput:
+    """The payload of a link as an input of Programs; without a link there is none.
+
+    Attributes:
+        link: The link that carries it, or empty.
+        payload: What is carried now, or None.
+        paths: Names for the build option `inputs`, 0 or 1.
+        values: The values of these inputs, in each call.
+    """
+
+    def __init__(self, link: str = "") -> None:
+        self.link = link
+        self.paths = [f"{link}.payload"] if link else []
+        self.attach(None)
+
+    def attach(self, payload: Payload | None) -> None:
+        """Carry a payload instead of the present one; None: nothing.
+
+        Raises:
+            SettingError: There is no link for it.
+        """
+        if payload is not None and not self.link:
+            raise SettingError(
+                "a payload needs the link that carries it: set payload_link",
+                "payload_link",
+            )
+        self.payload = payload
+        ten = np.zeros(10) if payload is None else payload.parameters
+        self.values = (ten,) if self.link else ()
+
+
+def _row(name: str, values: Any, size: int) -> np.ndarray:
+    """Return finite numbers, checked."""
+    try:
+        row = np.asarray(values, float)
+    except (TypeError, ValueError):
+        row = np.full(0, np.nan)
+    if row.shape != (size,) or not np.isfinite(row).all():
+        count = "a finite number" if size == 1 else f"{size} finite numbers"
+        raise SettingError(f"payload: {name} is {values!r}; valid: {count}", name)
+    return row

@@ -1,0 +1,118 @@
+"""Forces of springs and dampers between points of two links."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dyn_core.errors import SingularError
+from dyn_core.model.coordinates.by_joint import join_force, split_q, split_v
+from dyn_core.model.description import Description, PointSpring
+from dyn_core.model.tree import Tree
+from dyn_core.numbers.scalar import Scalar, logical_not, require, sqrt
+from dyn_core.spatial import Force, Motion, Transform, Vector, cross3
+
+SMALL = 1e-9  # lengths below this have no direction [m]
+
+
+def spring_forces(description: Description) -> tuple[PointSprings, ...]:
+    """Return the forces of a robot's springs between points, as one function."""
+    springs = description.point_springs
+    return (PointSprings(springs),) if springs else ()
+
+
+@dataclass(frozen=True)
+class PointSprings:
+    """Joint forces of springs between points, as a function for Model.with_forces.
+
+        d = p_b - p_a,   l = |d|,   pull = (k (l - l_rest) + c dl/dt) d / l
+
+    acts at p_a, its opposite at p_b. Where l = 0 a spring with l_rest = 0 and without
+    damper has no force; the others have no direction there: a SingularError.
+
+    Attributes:
+        springs: The springs.
+
+    Source: KIM-S2 (user forces), for a line element.
+    """
+
+    springs: tuple[PointSpring, ...]
+
+    @property
+    def __name__(self) -> str:
+        return ", ".join(spring.name for spring in self.springs)
+
+    def __call__(self, tree: Tree, q: Vector, qd: Vector) -> list[Scalar]:
+        """Return the joint forces, nv [N·m | N]."""
+        X, v = _motion(tree, q, qd)
+        f = [Force.zero()] * (tree.nb + 1)
+        for spring in self.springs:
+            (i, p_a, v_a), (j, p_b, v_b) = (
+                _point(tree, X, v, *end)
+                for end in ((spring.a, spring.at_a), (spring.b, spring.at_b))
+            )
+            pull = _pull(spring, p_b - p_a, v_b - v_a)
+            f[i] = f[i] + X[i] @ Force(cross3(p_a, pull), pull)
+            f[j] = f[j] - X[j] @ Force(cross3(p_b, pull), pull)
+        tau, parts = [Vector(())] * (tree.nb + 1), split_q(tree, q)
+        for i in reversed(tree.bodies):
+            p, joint = tree.parent[i], tree.joint[i]
+            tau[i] = joint.S(parts[i]).T @ f[i]
+            f[p] = f[p] + (joint.X(parts[i]) @ tree.Xtree[i]).T @ f[i]
+        return list(join_force(tree, tau))
+
+    def potential(self, tree: Tree, q: Vector) -> Scalar:
+        """Return the energy that the springs store, sum of k (l - l_rest)² / 2 [J]."""
+        X, v = _motion(tree, q, Vector.zeros(tree.nv))
+        energy: Scalar = 0.0
+        for spring in self.springs:
+            _, p_a, _ = _point(tree, X, v, spring.a, spring.at_a)
+            _, p_b, _ = _point(tree, X, v, spring.b, spring.at_b)
+            d, rest = p_b - p_a, spring.rest_length
+            stretch = d @ d
+            if rest:
+                stretch = stretch - sqrt(stretch) * (2.0 * rest) + rest * rest
+            energy = energy + stretch * (spring.stiffness / 2)
+        return energy
+
+
+def _motion(tree: Tree, q: Vector, qd: Vector) -> tuple[list[Transform], list[Motion]]:
+    """Return each body's transform from the base and its velocity, body coordinates."""
+    X, v = [Transform.identity()], [Motion.zero()]
+    parts, rates = split_q(tree, q), split_v(tree, qd)
+    for i in tree.bodies:
+        p, joint = tree.parent[i], tree.joint[i]
+        X_p = joint.X(parts[i]) @ tree.Xtree[i]
+        X.append(X_p @ X[p])
+        v.append(X_p @ v[p] + joint.vJ(parts[i], rates[i]))
+    return X, v
+
+
+def _point(
+    tree: Tree,
+    X: list[Transform],
+    v: list[Motion],
+    link: str | None,
+    point: tuple[float, float, float],
+) -> tuple[int, Vector, Vector]:
+    """Return the body of a link's point, its position and velocity, base axes."""
+    body, r = 0, Vector(point)
+    if link is not None:
+        frame = tree.frame(link)
+        body, r = frame.body, frame.X.r + frame.X.E.T @ r
+    R = X[body].E.T
+    speed = v[body].lin + cross3(v[body].ang, r)
+    return body, X[body].r + R @ r, R @ speed
+
+
+def _pull(spring: PointSpring, d: Vector, rate: Vector) -> Vector:
+    """Return the force at the first point, towards the second: pull."""
+    k, c, rest = spring.stiffness, spring.damping, spring.rest_length
+    force = d * k
+    if not (c or (k and rest)):
+        return force
+    square = d @ d
+    item = f"spring {spring.name}: its ends coincide, it has no direction"
+    require(logical_not(square <= SMALL * SMALL), SingularError, item)
+    if k and rest:
+        force = force - d * (k * rest / sqrt(square))
+    return force + d * ((d @ rate) * c / square) if c else force

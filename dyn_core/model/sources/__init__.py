@@ -1,0 +1,1 @@
+"""Where robots come from: files, names, packages, xacro, installed collections."""

@@ -1,0 +1,148 @@
+"""dyn.load: one function for every robot a user has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+from xml.etree.ElementTree import Element
+
+from numpy.typing import ArrayLike
+
+from dyn_core import robots
+from dyn_core.errors import ModelError
+from dyn_core.model.mjcf.compiled import first_element
+from dyn_core.model.mjcf.load import read_mjcf
+from dyn_core.model.model import Model
+from dyn_core.model.sidecar import Extras
+from dyn_core.model.sources.locate import Located, locate
+from dyn_core.model.sources.origin import Origin
+from dyn_core.model.sources.packages import Folders
+from dyn_core.model.sources.xacro_files import argument_values, expand, uses_xacro
+from dyn_core.model.urdf import read_urdf
+from dyn_core.model.urdf_xml.source import Source, parse_xml, read_source
+
+GRAVITY = (0.0, 0.0, -9.81)  # of a URDF
+
+
+def load(
+    source: Source,
+    *,
+    root_joint: str | None = None,
+    lock: Mapping[str, ArrayLike] | None = None,
+    root: str | None = None,
+    tip: str | None = None,
+    extras: Extras | None = None,
+    sidecar: bool = True,
+    check: str = "warn",
+    gravity: tuple[float, ...] | None = None,
+    package_paths: Folders = (),
+    xacro_arguments: Mapping[str, Any] | None = None,
+) -> Model:
+    """Return the Model of a robot: of a file, a name, an address or text.
+
+    Args:
+        source: Path of a URDF, xacro or MJCF file; its content as str or bytes, or an
+            open file; package://PKG/FILE; the name of a shipped robot, of one of
+            example-robot-data or of robot_descriptions, where they are installed. A
+            file that is there goes before a name.
+        root_joint: How the root link is held: fixed or floating; None: as the source
+            says, which is fixed for URDF, and for a shipped robot as in its header.
+        lock, root, tip, extras, sidecar, check: Those of load_urdf.
+        gravity: Gravity acceleration in the root frame, 3 [m/s²]; None: that of an
+            MJCF, (0, 0, -9.81) of a URDF.
+        package_paths: Folders that are packages or hold packages; they are searched
+            before the folders that the file lies in, AMENT_PREFIX_PATH and
+            ROS_PACKAGE_PATH, for package:// and $(find PKG).
+        xacro_arguments: Values of <xacro:arg>, by name.
+
+    Raises:
+        ModelError: There is no such robot, or it is unusable; names the element and
+            what would be valid.
+    """
+    located = locate(source, package_paths)
+    text, element, origin = read_robot(located, xacro_arguments)
+    options: dict[str, Any] = {
+        "lock": lock, "root": root, "tip": tip, "extras": extras, "sidecar": sidecar,
+        "check": check,
+    }  # fmt: skip
+    if origin.kind == "mjcf":
+        file = located.file
+        if file is not None and (xacro_arguments or file.suffix.lower() == ".xacro"):
+            file = None  # its text is expanded
+        return read_mjcf(
+            text if file is None else file,
+            origin,
+            root_joint=root_joint,
+            gravity=gravity,
+            **options,
+        )
+    if root_joint is None:
+        root_joint = robots.root_joint(located.file)
+    g = GRAVITY if gravity is None else gravity
+    return read_urdf(element, origin, root_joint=root_joint, gravity=g, **options)
+
+
+class RobotXml(NamedTuple):
+    """The XML of a robot.
+
+    Attributes:
+        text: All of it.
+        root: Its root element; where it is MJCF, this may be all that is there.
+        origin: Where it was read from.
+    """
+
+    text: str
+    root: Element
+    origin: Origin
+
+
+def read_robot(
+    located: Located, xacro_arguments: Mapping[str, Any] | None = None
+) -> RobotXml:
+    """Return the XML of a robot, expanded, and its origin.
+
+    Raises:
+        ModelError: It cannot be read, or is neither URDF nor MJCF.
+    """
+    text, _ = read_source(located.source)
+    file, packages = located.file, located.packages
+    arguments = {**located.xacro_arguments, **argument_values(xacro_arguments)}
+    is_xacro = file is not None and file.suffix.lower() == ".xacro"
+    if (is_xacro or xacro_arguments) and uses_xacro(text):
+        _root(text, file)  # says in words what is wrong with the XML
+        text = expand(text, file, packages, arguments, located.xacro_arguments)
+        kind = "xacro"
+    elif xacro_arguments:
+        raise ModelError(
+            f"xacro_arguments: {file or 'the text'} has nothing that xacro replaces"
+        )
+    else:
+        kind, arguments = "urdf", {}
+    root = _root(text, file)
+    if root.tag == "sdf":
+        raise ModelError(
+            f"{file or 'the text'} is SDF, which is not read; valid: URDF, xacro, MJCF"
+        )
+    origin = Origin(
+        "mjcf" if root.tag in ("mujoco", "mujocoinclude") else kind,
+        None if file is None else str(file),
+        located.name,
+        located.collection,
+        xacro_arguments=tuple(arguments.items()),
+        packages=tuple((name, str(path)) for name, path in packages.used.items()),
+        package_paths=tuple(map(str, located.paths)),
+    )
+    return RobotXml(text, root, origin)
+
+
+def _root(text: str, file: Path | None) -> Element:
+    """Return the root element; what is no XML is refused with its file."""
+    try:
+        return parse_xml(text)
+    except ModelError as error:
+        if first_element(text.encode("utf-8", "replace"))[0] == "mujoco":
+            return Element("mujoco")  # MuJoCo says what is wrong with it
+        if file is None:
+            raise
+        raise ModelError(f"cannot read the URDF file {file}: {error}") from error

@@ -1,0 +1,152 @@
+"""What a user calls a robot by -> the file or text that it is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dyn_core import robots
+from dyn_core.errors import ModelError, nearest, unknown_name
+from dyn_core.model.sources import example_robots, robot_descriptions
+from dyn_core.model.sources.packages import (
+    SCHEME,
+    Folders,
+    Packages,
+    package_folders,
+)
+from dyn_core.model.urdf_xml.source import Source
+
+SHIPPED = "shipped"
+_SUFFIXES = (".urdf", ".xacro", ".xml", ".mjcf", ".sdf", ".yaml", ".yml")
+
+
+@dataclass(frozen=True)
+class Located:
+    """A robot that was looked up and is not yet read.
+
+    Attributes:
+        source: Its path, text or open file, as it was given or looked up.
+        file: Its path, absolute; None for text.
+        name: The name it was asked for by; empty for a path or text.
+        collection: What the name is of; empty for a path, an address or text.
+        paths: Folders where packages are searched first: the user's, then those of
+            the collection.
+        xacro_arguments: What the collection gives to xacro.
+    """
+
+    source: Source
+    file: Path | None = None
+    name: str = ""
+    collection: str = ""
+    paths: tuple[Path, ...] = ()
+    xacro_arguments: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def packages(self) -> Packages:
+        """A search for the packages of the robot."""
+        return Packages(self.paths, self.file)
+
+
+def locate(source: Source, package_paths: Folders = ()) -> Located:
+    """Return the file or text that a source is.
+
+    A file that is there goes before a name, and the names of shipped robots before
+    those of installed collections.
+
+    Args:
+        source: Path, name, package:// address, XML as str or bytes, or open file.
+        package_paths: Folders of packages.
+
+    Raises:
+        ModelError: There is no such robot; says what was tried, and the nearest names.
+    """
+    paths = package_folders(package_paths)
+    if isinstance(source, os.PathLike):
+        return _file(source, paths)
+    if not isinstance(source, str) or not source.strip() or "<" in source:
+        return Located(source, paths=paths)
+    if source.startswith(SCHEME):
+        file = Packages(paths).resolve(source)
+        return Located(file, file, source, "", paths)
+    if _is_file(source):
+        return _file(source, paths)
+    robot = _named(source, paths)
+    if robot is not None:
+        return robot
+    path = Path(source)
+    is_path = path.suffix.lower() in _SUFFIXES or path.name != source
+    if is_path or os.path.isdir(path):
+        return _file(source, paths)
+    raise _unknown(source)
+
+
+def _is_file(source: str | os.PathLike[str]) -> bool:
+    """Check whether there is something to read at a path."""
+    path = os.path.expanduser(source)
+    return os.path.exists(path) and not os.path.isdir(path)
+
+
+def _file(source: str | os.PathLike[str], paths: tuple[Path, ...]) -> Located:
+    """Return a path that is there, read or not.
+
+    Raises:
+        ModelError: It is not there, or is a folder; says what lies beside it.
+    """
+    path = Path(os.path.expanduser(source))
+    if not _is_file(path):
+        fault = "it is a folder" if os.path.isdir(path) else "there is no such file"
+        raise ModelError(f"cannot read the URDF file {source}: {fault}{_near(path)}")
+    return Located(path, Path(os.path.abspath(path)), paths=paths)
+
+
+def _named(name: str, paths: tuple[Path, ...]) -> Located | None:
+    """Return a shipped robot, or one of an installed collection; None: neither."""
+    if name in robots.names():
+        file = robots.path(name)
+        return Located(file, file, name, SHIPPED, paths)
+    if name in robot_descriptions.names():
+        robot = robot_descriptions.robot(name)
+        folders = (*paths, *robot.package_paths)
+        title = robot_descriptions.TITLE
+        more = robot.xacro_arguments
+        return Located(robot.file, robot.file, name, title, folders, more)
+    if name in example_robots.files():
+        file = example_robots.file(name)
+        folders = (*paths, *example_robots.package_paths())
+        return Located(file, file, name, example_robots.TITLE, folders)
+    return None
+
+
+def _unknown(name: str) -> ModelError:
+    """Return the error of a name that no robot has."""
+    every = [*robots.names(), *robot_descriptions.names(), *example_robots.files()]
+    message = unknown_name("robot", name, dict.fromkeys(every))
+    tried = ", ".join(["a file of this name", *_tried()])
+    what = f"tried: {tried}; valid, too: a path, {SCHEME}PKG/FILE, XML"
+    return ModelError(f"{message}; {what}", name)
+
+
+def _near(path: Path) -> str:
+    """Return the robots beside a missing path that have nearly its name."""
+    if os.path.isdir(path):
+        return ""
+    try:
+        beside = [x.name for x in path.parent.iterdir() if x.suffix in _SUFFIXES]
+    except (OSError, ValueError):
+        return f", nor a folder {path.parent}"
+    near = nearest(path.name, sorted(beside))
+    return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+
+
+def _tried() -> list[str]:
+    """Return the collections, with how many robots each has."""
+    counts = {
+        example_robots.TITLE: len(example_robots.files()),
+        robot_descriptions.TITLE: len(robot_descriptions.names()),
+    }
+    tried = [f"{len(robots.names())} shipped robots"]
+    for title, count in counts.items():
+        tried.append(f"{count} of {title}" if count else f"{title} (not installed)")
+    return tried

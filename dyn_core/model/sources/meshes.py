@@ -1,0 +1,56 @@
+"""Files of meshes, searched where the robot they belong to was read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dyn_core.errors import ModelError
+from dyn_core.model.sources.origin import Origin
+from dyn_core.model.sources.packages import SCHEME, Packages
+
+
+def mesh_file(
+    file: str, link: str, origin: Origin, packages: Mapping[str, Any] | None = None
+) -> Path:
+    """Return the path of a link's mesh.
+
+    Args:
+        file: Path or package:// address, as the robot's file has it; relative paths
+            start at that file.
+        link: Name of the link, for errors.
+        origin: Where the robot was read from (model.source).
+        packages: Folders of packages by name, which go before all others.
+
+    Raises:
+        ModelError: There is no such file; names link, address and folders searched.
+    """
+    robot = None if origin.file is None else Path(origin.file)
+    if file.startswith(SCHEME):
+        name, _, rest = file.removeprefix(SCHEME).lstrip("/").partition("/")
+        if packages and name in packages:
+            path = Path(packages[name]) / rest
+            if path.is_file():
+                return path
+            raise _missing(file, link, f"tried {path}, of packages['{name}']")
+        search = Packages(tuple(map(Path, origin.package_paths)), robot)
+        try:
+            path = search.resolve(file)
+        except ModelError as error:
+            raise _missing(file, link, str(error)) from error
+    else:
+        path = Path(file.removeprefix("file://"))
+        path = path if robot is None else robot.parent / path
+    if not path.is_file():
+        raise _missing(file, link, f"tried {path}; relative paths start at its file")
+    return path
+
+
+def _missing(file: str, link: str, reason: str) -> ModelError:
+    """Return the error of a mesh that is not there."""
+    return ModelError(
+        f"link '{link}': no mesh {file}: {reason}; valid: a file, and packages in"
+        " dyn.load(..., package_paths=[FOLDER]) or World(packages={NAME: FOLDER})",
+        link,
+    )

@@ -1,0 +1,49 @@
+"""Origin: where a robot was read from, kept with its Model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a robot was read from.
+
+    Attributes:
+        kind: urdf, xacro or mjcf; empty for a robot that was not read.
+        file: Path of its file; None where it came as text.
+        name: The name it was asked for by; empty where that was a path or text.
+        collection: What the name is of: shipped, example-robot-data,
+            robot_descriptions; empty for a path, a package:// address or text.
+        sidecar: The sidecar that was read, or None.
+        xacro_arguments: Names and values.
+        packages: Packages that were needed for reading, with their folders.
+        package_paths: Folders where packages are searched first, for meshes too.
+    """
+
+    kind: str = ""
+    file: str | None = None
+    name: str = ""
+    collection: str = ""
+    sidecar: str | None = None
+    xacro_arguments: tuple[tuple[str, str], ...] = ()
+    packages: tuple[tuple[str, str], ...] = ()
+    package_paths: tuple[str, ...] = ()
+
+    def describe(self) -> list[str]:
+        """Return what came from where, line by line; none for an unread robot."""
+        if not self.kind:
+            return []
+        lines = [f"read from {self.file or 'text'} ({self.kind})"]
+        if self.name:
+            kind = f"{self.collection} robot" if self.collection else "address"
+            lines[0] += f", {kind} '{self.name}'"
+        if self.sidecar is not None:
+            lines.append(f"sidecar: {self.sidecar}")
+        if self.xacro_arguments:
+            pairs = ", ".join(f"{key}={value}" for key, value in self.xacro_arguments)
+            lines.append(f"xacro arguments: {pairs}")
+        lines += [f"package {name}: {folder}" for name, folder in self.packages]
+        if self.package_paths and not self.collection:
+            lines.append(f"packages searched first in {', '.join(self.package_paths)}")
+        return lines

@@ -1,0 +1,141 @@
+"""Folders of packages: where package://PKG/FILE and $(find PKG) lead.
+
+Searched in this order: folders that the user gives, the folders that the robot's file
+lies in, AMENT_PREFIX_PATH (share/PKG), ROS_PACKAGE_PATH.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from dyn_core.errors import ModelError
+
+SCHEME = "package://"
+DEPTH = 4  # levels of folders below a search path that are looked through
+_NAME = re.compile(r"(?!\.+$)[\w.+-]+")
+_IN_MANIFEST = re.compile(r"<name>\s*([^<\s]+)\s*</name>")
+_IGNORED = ("AMENT_IGNORE", "COLCON_IGNORE", "CATKIN_IGNORE")
+Folders = Sequence[str | os.PathLike[str]] | str | os.PathLike[str]
+
+
+def package_folders(paths: Folders) -> tuple[Path, ...]:
+    """Return the folders of `package_paths`, one or several, absolute.
+
+    Raises:
+        ModelError: One is no folder.
+    """
+    several = [paths] if isinstance(paths, (str, os.PathLike)) else paths
+    folders = []
+    for path in several:
+        folder = Path(os.path.abspath(os.path.expanduser(path)))
+        if not os.path.isdir(folder) or not os.fspath(path):
+            what = f"package_paths: {os.fspath(path)!r} is no folder"
+            raise ModelError(f"{what}; valid: packages, and folders of packages")
+        folders.append(folder)
+    return tuple(folders)
+
+
+class Packages:
+    """A search for packages.
+
+    Attributes:
+        paths: Folders that are packages or hold packages; searched first.
+        file: The robot's file, absolute, or None.
+        used: Folders of the packages that were asked for, by name.
+    """
+
+    def __init__(self, paths: Sequence[Path] = (), file: Path | None = None) -> None:
+        self.paths, self.file = tuple(paths), file
+        self.used: dict[str, Path] = {}
+
+    def folder(self, name: str) -> Path:
+        """Return the folder of a package.
+
+        Raises:
+            ModelError: There is none; names the folders searched.
+        """
+        return self._first(name, "", f"no package is called '{name}'")
+
+    def resolve(self, address: str) -> Path:
+        """Return the file or folder of a package:// address.
+
+        Raises:
+            ModelError: There is none; names the folders searched.
+        """
+        name, _, rest = address.removeprefix(SCHEME).lstrip("/").partition("/")
+        return self._first(name, rest, f"nothing is at {address}") / rest
+
+    def _first(self, name: str, rest: str, fault: str) -> Path:
+        """Return the first folder of a package in which there is `rest`."""
+        if not _NAME.fullmatch(name):
+            raise ModelError(f"{fault}: '{name}' is no name of a package")
+        for folder in self._candidates(name):
+            if (folder / rest).exists():
+                return self.used.setdefault(name, folder)
+        raise ModelError(f"{fault}; searched: {self.searched()}", name)
+
+    def _candidates(self, name: str) -> Iterator[Path]:
+        """Yield the folders that a package may have, the preferred ones first."""
+        for path in self.paths:
+            yield from _below(path, name)
+        for folder in self.file.parents if self.file is not None else ():
+            if _is_package(folder, name):
+                yield folder
+        for prefix in _environment("AMENT_PREFIX_PATH"):
+            yield prefix / "share" / name
+        for path in _environment("ROS_PACKAGE_PATH"):
+            yield from _below(path, name)
+
+    def searched(self) -> str:
+        """Return the places that are searched, for errors."""
+        places = [f"package_paths ({', '.join(map(str, self.paths)) or 'none'})"]
+        if self.file is not None:
+            places.append(f"the folders that {self.file} lies in")
+        for variable in ("AMENT_PREFIX_PATH", "ROS_PACKAGE_PATH"):
+            value = os.environ.get(variable) or "not set"
+            places.append(f"{variable} ({value})")
+        return ", ".join(places)
+
+
+def _environment(variable: str) -> list[Path]:
+    """Return the folders of a search path of the environment."""
+    return [Path(x) for x in os.environ.get(variable, "").split(os.pathsep) if x]
+
+
+def _below(path: Path, name: str) -> Iterator[Path]:
+    """Yield folders of a package at or below a search path."""
+    yield path / name
+    if _is_package(path, name):
+        yield path
+    yield from _crawl(path, name, DEPTH)
+
+
+def _crawl(path: Path, name: str, depth: int) -> Iterator[Path]:
+    """Yield packages of a name below a folder, not those inside of packages."""
+    try:
+        below = sorted(x for x in path.iterdir() if x.is_dir())
+    except OSError:
+        return  # nobody may read it, or it is gone
+    for folder in below:
+        if folder.name.startswith(".") or any((folder / x).exists() for x in _IGNORED):
+            continue
+        if (folder / "package.xml").is_file():
+            if _is_package(folder, name):
+                yield folder
+        elif depth > 1:
+            yield from _crawl(folder, name, depth - 1)
+
+
+def _is_package(folder: Path, name: str) -> bool:
+    """Check whether a folder has the name of a package, or its package.xml has."""
+    if folder.name == name:
+        return True
+    try:
+        text = (folder / "package.xml").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    named = _IN_MANIFEST.search(text)
+    return named is not None and named[1] == name

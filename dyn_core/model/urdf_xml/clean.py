@@ -1,0 +1,78 @@
+"""A clean URDF as it grows: the parser is to see equal elements once.
+
+It takes several times as long for an element as all else that is done with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+from xml.etree.ElementTree import Element, SubElement
+
+Place = tuple[str, int]  # link or joint, and its number among them
+Texts = dict[str, str]  # attributes
+Inside = tuple[str, Texts]  # tag and attributes of an element in another one
+Parsed = Any  # a robot of urdf_parser_py, which has no types
+
+
+@dataclass
+class CleanRobot:
+    """A URDF with only what the parser knows, and what the parser does not read.
+
+    Attributes:
+        element: The <robot> element.
+        shapes: The <visual> and <collision> elements of each link, in their order.
+        limits: By joint: the limits that URDF 1.2 added.
+        equal: Elements that the parser does not see again: whose, the tag, and who has
+            an equal one.
+        counts: How many links and joints there are.
+        owners: Elements by all that they hold, and whose they are.
+    """
+
+    element: Element
+    shapes: dict[str, list[Element]] = field(default_factory=dict)
+    limits: dict[str, dict[str, float]] = field(default_factory=dict)
+    equal: list[tuple[Place, str, Place]] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    owners: dict[tuple[object, ...], Place] = field(default_factory=dict)
+
+    def new(self, kind: str, **names: str) -> CleanPart:
+        """Add a link or joint."""
+        number = self.counts.get(kind, 0)
+        self.counts[kind] = number + 1
+        return CleanPart(self, (kind, number), SubElement(self.element, kind, names))
+
+
+class CleanPart(NamedTuple):
+    """A link or joint of a CleanRobot."""
+
+    robot: CleanRobot
+    place: Place
+    element: Element
+
+    def add(self, tag: str, texts: Texts, inside: Sequence[Inside] = ()) -> None:
+        """Add an element, unless another link or joint has an equal one.
+
+        Args:
+            tag: Of the element.
+            texts: Its attributes.
+            inside: Tags and attributes of the elements in it.
+        """
+        key: tuple[object, ...] = (tag, *texts.items())
+        if inside:
+            key = (*key, *[(name, *inner.items()) for name, inner in inside])
+        owner = self.robot.owners.setdefault(key, self.place)
+        if owner is not self.place:
+            self.robot.equal.append((self.place, tag, owner))
+            return
+        element = SubElement(self.element, tag, texts)
+        for inner_tag, inner in inside:
+            SubElement(element, inner_tag, inner)
+
+
+def complete(robot: Parsed, clean: CleanRobot) -> None:
+    """Give what was read once to all links and joints that have it."""
+    read = {"link": robot.links, "joint": robot.joints}
+    for (kind, number), tag, (_, owner) in clean.equal:
+        setattr(read[kind][number], tag, getattr(read[kind][owner], tag))

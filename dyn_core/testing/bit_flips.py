@@ -1,0 +1,296 @@
+"""Bit flips in the machine code of a control law: does a wrong effort pass?
+
+    python -m dyn_core.testing.bit_flips --n 1000 --seed 1
+
+Each flip has a process of its own, a fork of one with a controller that is ready. One
+bit of the law's code or of its constants changes there, the controller gets its
+states, and every effort that it lets pass goes to the parent before the next state, so
+that a crash takes back none. The parent compares them with those of the sound law.
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import os
+import resource
+import select
+import signal
+import struct
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from time import thread_time
+
+import numpy as np
+
+from dyn_core import robots
+from dyn_core.control import Controller, Rules, ShadowSettings
+from dyn_core.errors import UnsupportedError
+from dyn_core.model import Model, load_urdf
+from dyn_core.testing.machine_code import Span, address_of, code_spans, flip, missing
+
+HARMLESS, SMALL, SHADOW = "no difference", "within the tolerance", "seen by the shadow"
+NOT_FINITE, OTHER, CRASHED = "not finite", "stopped otherwise", "crashed"
+HUNG, WRONG = "hung", "wrong effort passed"
+OUTCOMES = (HARMLESS, SMALL, SHADOW, NOT_FINITE, OTHER, CRASHED, HUNG, WRONG)
+LONGEST = 2.0  # processor time of a process [s]
+PATIENCE = 60.0  # time of a process on the clock [s]
+PERIOD = 0.01  # of the controller [s]
+ROUNDING = 1e-3  # by which the tolerance may be exceeded, for the shadow's own rounding
+
+
+@dataclass
+class FlipReport:
+    """What bit flips did.
+
+    Attributes:
+        outcomes: Number of flips by outcome, see OUTCOMES.
+        wrong: Byte, bit and worst error of each flip whose wrong effort passed.
+        spans: What was flipped.
+        cycle: Processor time of a cycle with the shadow and without it [s].
+    """
+
+    outcomes: Counter = field(default_factory=Counter)
+    wrong: list[tuple[int, int, float]] = field(default_factory=list)
+    spans: tuple[Span, ...] = ()
+    cycle: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def cost(self) -> float:
+        """Time that the shadow takes in a cycle [s]."""
+        return self.cycle[0] - self.cycle[1]
+
+    def __str__(self) -> str:
+        size = ", ".join(f"{span.size} bytes of {span.name}" for span in self.spans)
+        lines = [f"{self.outcomes.total()} bit flips in {size}"]
+        lines += [f"{self.outcomes[name]:6d} {name}" for name in OUTCOMES]
+        lines += [
+            f"byte {byte}, bit {bit}: wrong by {error:.3g}"
+            for byte, bit, error in self.wrong
+        ]
+        on, off = (1e6 * seconds for seconds in self.cycle)
+        lines.append(
+            f"a cycle takes {on:.1f} us with the shadow, {off:.1f} us without it:"
+            f" the shadow costs {on - off:.1f} us"
+        )
+        return "\n".join(lines)
+
+
+def flip_bits(
+    controller: Controller,
+    states: Sequence[tuple[np.ndarray, np.ndarray]],
+    n: int,
+    seed: int,
+) -> FlipReport:
+    """Return what `n` bit flips do, each in a process of its own.
+
+    Args:
+        controller: One with a shadow, whose law has a native Program. Its rule
+            on_violation is zero, and last_good_cycles is 0.
+        states: Positions and velocities, one pair a cycle.
+        n: Number of flips, drawn from all bits of the code and its constants.
+        seed: Of the draw.
+
+    Raises:
+        UnsupportedError: The code cannot be found in memory here.
+    """
+    reason = missing()
+    if reason:
+        raise UnsupportedError(reason)
+    assert controller.shadow is not None
+    right = efforts(controller, states)
+    report = FlipReport(cycle=_measured(controller, states))
+    report.spans = spans = code_spans(controller.law)
+    sizes = [span.size for span in spans]
+    rng = np.random.default_rng(seed)
+    allowed = controller.shadow.absolute
+    allowed += controller.shadow.relative * np.abs(right).max(axis=1)
+    controller.reset_stop()
+    controller.begin()
+    for _ in range(n):
+        byte, bit = int(rng.integers(sum(sizes))), int(rng.integers(8))
+        passed, causes, end = _run(controller, states, address_of(spans, byte), bit)
+        outcome, error = outcome_of(right, passed, causes, end, allowed)
+        report.outcomes[outcome] += 1
+        if outcome == WRONG:
+            report.wrong.append((byte, bit, error))
+    return report
+
+
+def outcome_of(
+    right: np.ndarray,
+    passed: np.ndarray,
+    causes: Sequence[str],
+    end: str,
+    allowed: np.ndarray,
+) -> tuple[str, float]:
+    """Return what a flip did, and the largest error that passed.
+
+    Args:
+        right: Efforts of the sound law, (cycles, nv).
+        passed: Efforts that passed until the end, (k, nv).
+        causes: Of the stop in force with each of them; empty while none is.
+        end: CRASHED or HUNG; empty if all states were worked off.
+        allowed: Largest error, (cycles,).
+    """
+    stopped = np.array([bool(cause) for cause in causes], bool)
+    right, allowed = right[: len(passed)].copy(), allowed[: len(passed)]
+    right[stopped] = 0.0
+    error = np.abs(passed - right).max(axis=1, initial=0.0)
+    if not (error <= np.where(stopped, 0.0, allowed * (1 + ROUNDING))).all():
+        return WRONG, float(error.max())
+    if end:
+        return end, 0.0
+    if stopped.any():
+        return causes[int(np.argmax(stopped))], 0.0
+    return (SMALL if error.any() else HARMLESS), float(error.max())
+
+
+def efforts(
+    controller: Controller, states: Sequence[tuple[np.ndarray, np.ndarray]]
+) -> np.ndarray:
+    """Return the efforts of a sound controller, (cycles, nv)."""
+    controller.begin()
+    rows = [controller.update(PERIOD * k, q, qd) for k, (q, qd) in enumerate(states)]
+    if controller.stopped is not None:
+        raise ValueError(f"the sound law is stopped: {controller.stopped.reason}")
+    return np.array(rows)
+
+
+def _measured(
+    controller: Controller, states: Sequence[tuple[np.ndarray, np.ndarray]]
+) -> tuple[float, float]:
+    """Return the time of a cycle with the shadow and without it: the least of five."""
+    shadow, times = controller.safety.shadow, []
+    for part in (shadow, None):
+        controller.safety.shadow = part
+        rounds = []
+        for _ in range(5):
+            start = thread_time()
+            efforts(controller, states)
+            rounds.append((thread_time() - start) / len(states))
+        times.append(min(rounds))
+    controller.safety.shadow = shadow
+    return times[0], times[1]
+
+
+def _run(
+    controller: Controller,
+    states: Sequence[tuple[np.ndarray, np.ndarray]],
+    address: int,
+    bit: int,
+) -> tuple[np.ndarray, list[str], str]:
+    """Return the efforts of a flip, the causes of stops, and how its process ended."""
+    reading, writing = os.pipe()
+    with warnings.catch_warnings():  # the child uses none of the parent's threads
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        _work(controller, states, address, bit, writing)
+    os.close(writing)
+    data, hung = bytearray(), False
+    while select.select([reading], [], [], PATIENCE)[0]:
+        block = os.read(reading, 1 << 16)
+        if not block:
+            break
+        data += block
+    else:
+        hung = True
+        os.kill(child, signal.SIGKILL)
+    os.close(reading)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    row = 8 * (controller.model.nv + 1)
+    table = np.frombuffer(bytes(data[: len(data) // row * row])).reshape(-1, row // 8)
+    names = ("", SHADOW, NOT_FINITE, OTHER)
+    causes = [names[int(x)] if x in range(4) else OTHER for x in table[:, 0]]
+    hung |= code in (-signal.SIGPROF, -signal.SIGXCPU)
+    ended = code == 0 and len(table) == len(states)
+    return table[:, 1:], causes, "" if ended else HUNG if hung else CRASHED
+
+
+def _work(
+    controller: Controller,
+    states: Sequence[tuple[np.ndarray, np.ndarray]],
+    address: int,
+    bit: int,
+    out: int,
+) -> None:
+    """Flip, run and send the efforts; end this process."""
+    code = 1
+    try:
+        faulthandler.disable()
+        for limit in (resource.RLIMIT_CORE, resource.RLIMIT_FSIZE):
+            resource.setrlimit(limit, (0, 0))  # wild code writes no files
+        for number in (signal.SIGPROF, signal.SIGSEGV, signal.SIGALRM):
+            signal.signal(number, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_PROF, LONGEST)
+        flip(address, bit)
+        for k, (q, qd) in enumerate(states):
+            tau = controller.update(PERIOD * k, q, qd)
+            assert tau is not None
+            row = struct.pack(f"<{1 + len(tau)}d", _cause(controller), *tau)
+            os.write(out, row)
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def _cause(controller: Controller) -> int:
+    """Return the number of a stop's cause."""
+    stop = controller.stopped
+    if stop is None:
+        return 0
+    if "by the shadow" in stop.reason or "the shadow '" in stop.reason:
+        return 1
+    return 2 if "not finite" in stop.reason else 3
+
+
+def seeded_states(
+    model: Model, cycles: int, seed: int
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return states on a smooth random motion within the limits of the joints."""
+    rng = np.random.default_rng(seed)
+    low, high = np.clip(model.lower, -2.0, 2.0), np.clip(model.upper, -2.0, 2.0)
+    rate, phase = rng.uniform(2.0, 8.0, (2, model.nv)) * [[1.0], [0.7]]
+    times = PERIOD * np.arange(cycles)[:, None]
+    size = 0.4 * (high - low)
+    q = (low + high) / 2 + size * np.sin(rate * times + phase)
+    return list(zip(q, size * rate * np.cos(rate * times + phase), strict=True))
+
+
+def arm_with_shadow(
+    robot: str = "arm7", shadow: str = "rnea_spatial", engine: str = "graph"
+) -> Controller:
+    """Return a controller of a shipped robot: native computed torque, with a shadow."""
+    model = load_urdf(robots.path(robot))
+    return Controller(
+        model,
+        engine="native",
+        effort_limits=dict.fromkeys(model.joint_names, 1e4),
+        rules=Rules(good_samples=1, last_good_cycles=0, max_jump=10.0),
+        shadow=ShadowSettings(shadow, engine=engine),
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Flip bits as the command line says; return 1 if a wrong effort passed."""
+    parser = argparse.ArgumentParser(description="Bit flips in a control law's kernel.")
+    parser.add_argument("--n", type=int, default=1000, help="number of flips")
+    parser.add_argument("--seed", type=int, default=1, help="of flips and states")
+    parser.add_argument("--robot", default="arm7", help="shipped robot")
+    parser.add_argument("--shadow", default="rnea_spatial", help="its solver")
+    parser.add_argument("--engine", default="graph", help="engine of the shadow")
+    parser.add_argument("--cycles", type=int, default=20, help="states of each flip")
+    options = parser.parse_args(arguments)
+    controller = arm_with_shadow(options.robot, options.shadow, options.engine)
+    states = seeded_states(controller.model, options.cycles, options.seed)
+    report = flip_bits(controller, states, options.n, options.seed)
+    print(report)
+    return 1 if report.outcomes[WRONG] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,121 @@
+"""What the controller's node says of itself: /diagnostics, and lines of its log."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from dyn_core.control.health import OK, WARN, WINDOW, Condition
+from ros_nodes import _diagnostics as diagnostics
+from ros_nodes._supervised import publishers_beside_guard
+
+MOST_BUSY = 0.8  # share of the time for joint states from which it is a condition
+LEVELS = (diagnostics.OK, diagnostics.WARN, diagnostics.ERROR, diagnostics.STALE)
+
+
+class Report:
+    """Conditions of a ComputedTorqueNode, for /diagnostics and the log.
+
+    Attributes:
+        node: The node.
+        states: Number of joint states that were answered.
+        longest: Longest time from the receipt of a state to its effort [s].
+        busy: Time spent on joint states so far [s].
+        unseen_joints: Joints of multi_dof_joint_states, which nobody controls.
+    """
+
+    def __init__(self, node: Any) -> None:
+        self.node = node
+        self.states, self.longest = 0, 0.0
+        self.unseen_joints: tuple[str, ...] = ()
+        self.busy = 0.0
+        self._refusals: deque[tuple[float, str]] = deque(maxlen=2)
+        self._busy_before: deque[tuple[float, float]] = deque()
+
+    def answered(self, started: float, ended: float) -> None:
+        """Note a joint state and the time that it took."""
+        self.states += 1
+        self.busy += ended - started
+        self.longest = max(self.longest, ended - started)
+
+    def refused(self, t: float, reason: str) -> None:
+        """Note a joint state that was refused."""
+        self._refusals.append((t, reason))
+
+    def conditions(self, t: float) -> list[Condition]:
+        """Return what is so, the worst first."""
+        node = self.node
+        more = [*self._sources(), *self._recent_refusals(t), *self._load(t)]
+        for seen in node.conditions:
+            more += seen(t)
+        return node.health.conditions(t, more)
+
+    def _recent_refusals(self, t: float) -> list[Condition]:
+        if not self._refusals or t - self._refusals[-1][0] > WINDOW:
+            return []
+        message = f"joint states refused: {self._refusals[-1][1]}"
+        return [Condition(WARN, "refused", message)]
+
+    def _load(self, t: float) -> list[Condition]:
+        """Return whether there is hardly time left for the joint states that come."""
+        rows = self._busy_before
+        rows.append((t, self.busy))
+        while len(rows) > 2 and rows[1][0] <= t - WINDOW:
+            rows.popleft()
+        since, before = rows[0]
+        share = (self.busy - before) / max(t - since, WINDOW)
+        if share <= MOST_BUSY:
+            return []
+        message = f"joint states take {share:.0%} of the time: some are missed"
+        return [Condition(WARN, "load", message)]
+
+    def _sources(self) -> list[Condition]:
+        """Return what is doubtful about who else talks."""
+        node, seen = self.node, []
+        for key, topic, what in (
+            ("states", node.states_in.topic_name, "states of more than one robot"),
+            ("efforts", node.efforts.topic_name, "efforts that are not this node's"),
+        ):
+            count = publishers_beside_guard(node, topic)
+            if count > 1:
+                message = f"{count} publishers on {topic}: {what}"
+                seen.append(Condition(WARN, f"publishers of {key}", message))
+        if self.unseen_joints:
+            names = ", ".join(self.unseen_joints)
+            message = (
+                f"multi_dof_joint_states has {names}: this controller drives the robot"
+                " as if its root were fixed"
+            )
+            seen.append(Condition(WARN, "root", message))
+        return seen
+
+    def log_changes(self, t: float) -> None:
+        """Log one line for what has started, and one for what has ended."""
+        node = self.node
+        log = node.get_logger()
+        for change in node.health.changes(self.conditions(t)):
+            if change.level == OK:
+                log.info(change.message)
+            elif change.level == WARN:
+                log.warning(change.message)
+            else:
+                log.error(change.message)
+
+    def status(self, t: float) -> tuple[bytes, str, dict[str, Any]]:
+        """Return level, message and values for /diagnostics."""
+        node, controller = self.node, self.node.controller
+        level, message = node.health.summary(self.conditions(t))
+        if not node.active:
+            level, message = OK, "inactive: no effort is sent"
+        values = {
+            "inverse dynamics": node.value("inverse_dynamics.plugin_name"),
+            "engine": controller.engine_used,
+            "mode": controller.mode,
+            "joint states": self.states,
+            "longest update [us]": f"{self.longest * 1e6:.0f}",
+            "largest error": f"{np.abs(controller.error).max(initial=0.0):.6g}",
+            "efforts discarded": controller.safety.gate.discarded,
+        }
+        return LEVELS[level], message, values | dict(controller.counters)

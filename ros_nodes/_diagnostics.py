@@ -1,0 +1,34 @@
+"""Messages of /diagnostics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
+
+OK, WARN, ERROR, STALE = (bytes([level]) for level in range(4))
+
+
+def status_message(
+    node: Any, level: bytes, message: str, values: dict[str, Any]
+) -> DiagnosticStatus:
+    """Return what a node says of itself; findings about its robot make OK a WARN.
+
+    Args:
+        node: A RobotNode.
+        level, message, values: Of its status.
+    """
+    findings = getattr(node.model, "warnings", ())  # a chain has none
+    if findings and level == OK:
+        level = WARN
+        message = f"{message}; doubtful about the robot: {findings[0]}"
+    status = DiagnosticStatus(level=level, message=message)
+    name = node.get_fully_qualified_name().removeprefix("/")
+    status.name = f"{name}: {type(node).__name__}"
+    status.hardware_id = node.model.name if node.model is not None else "none"
+    if node.ready_after is not None:
+        values = {**values, "active after [s]": f"{node.ready_after:.2f}"}
+    values = {**values, **{f"refused: {k}": n for k, n in node.counters.items()}}
+    values |= {f"finding {k}": finding for k, finding in enumerate(findings, 1)}
+    status.values = [KeyValue(key=k, value=str(v)) for k, v in values.items()]
+    return status

@@ -1,0 +1,47 @@
+"""What the controller's node says of its motion: reference, error, external efforts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sensor_msgs.msg import JointState
+
+
+class MotionTopics:
+    """Publishes ~/reference, ~/error and, with thresholds, ~/external_torque.
+
+    Attributes:
+        node: A ComputedTorqueNode that has its controller.
+        references, errors, externals: Publishers; None for externals without
+            thresholds.
+    """
+
+    def __init__(self, node: Any) -> None:
+        self.node = node
+        self.references = self._publisher("~/reference")
+        self.errors = self._publisher("~/error")
+        self.externals = None
+        if node.controller.detector is not None:
+            self.externals = self._publisher("~/external_torque")
+        node.every(1.0 / node.value("publish_rate"), self.publish)
+
+    def _publisher(self, topic: str) -> Any:
+        return self.node.keep(self.node.create_publisher(JointState, topic, 1))
+
+    def publish(self) -> None:
+        """Publish all at publish_rate, from the first state on."""
+        node, controller = self.node, self.node.controller
+        if not node.active or controller is None or controller.reference is None:
+            return
+        reference = JointState(name=list(controller.model.joint_names))
+        reference.header.stamp = node.get_clock().now().to_msg()
+        reference.position = controller.reference.q.tolist()
+        reference.velocity = controller.reference.qd.tolist()
+        self.references.publish(reference)
+        error = JointState(name=reference.name, header=reference.header)
+        error.position = (-controller.error).tolist()
+        self.errors.publish(error)
+        if self.externals is not None:
+            external = JointState(name=reference.name, header=reference.header)
+            external.effort = controller.detector.effort.tolist()
+            self.externals.publish(external)

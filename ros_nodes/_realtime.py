@@ -1,0 +1,63 @@
+"""What makes a process steadier where the operating system allows it."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import resource
+from collections.abc import Sequence
+
+CURRENT, FUTURE = 1, 2  # flags of mlockall
+
+
+def lock_memory() -> str | None:
+    """Keep the memory of this process from being paged out; return why not, or None."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    if soft != resource.RLIM_INFINITY and os.geteuid() != 0:
+        return (
+            f"memory_lock: the limit of locked memory is {soft} bytes; set it to"
+            " unlimited (ulimit -l, or memlock in /etc/security/limits.conf)"
+        )
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mlockall(CURRENT | FUTURE):
+        return f"memory_lock: {os.strerror(ctypes.get_errno())}"
+    return None
+
+
+def use_cpus(cpus: Sequence[int]) -> str | None:
+    """Let this process run on some CPUs only; return why not, or None."""
+    try:
+        for thread in _threads():
+            with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
+                os.sched_setaffinity(thread, cpus)
+    except (OSError, ValueError) as error:
+        valid = ", ".join(map(str, sorted(os.sched_getaffinity(0))))
+        reason = getattr(error, "strerror", None) or error
+        return f"cpu_affinity {list(cpus)}: {reason}; allowed now: {valid}"
+    return None
+
+
+def raise_priority(priority: int, threads: Sequence[int]) -> str | None:
+    """Schedule threads first-in first-out; return why not, or None.
+
+    Args:
+        priority: From 1 to 98.
+        threads: Numbers of threads; each is one higher than the one before it.
+    """
+    try:
+        for k, thread in enumerate(threads):
+            os.sched_setscheduler(
+                thread, os.SCHED_FIFO, os.sched_param(min(priority + k, 99))
+            )
+    except OSError as error:
+        return (
+            f"priority {priority}: {error.strerror}; it needs CAP_SYS_NICE, or rtprio"
+            " in /etc/security/limits.conf"
+        )
+    return None
+
+
+def _threads() -> list[int]:
+    """Return the numbers of all threads of this process."""
+    return [int(name) for name in os.listdir("/proc/self/task")]

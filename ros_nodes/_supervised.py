@@ -1,0 +1,88 @@
+"""What other nodes know of the guard: its publisher, and its latch."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from std_msgs.msg import Bool
+
+from ros_nodes._node import LATCHED
+from ros_nodes.graphs import GUARD
+
+CAUSE = "guard"  # of a stop
+WORD = 0.1  # time in which a guard's word arrives after a gap [s]
+
+
+def publishers_beside_guard(node: Any, topic: str) -> int:
+    """Return the number of publishers of a topic that are no guard.
+
+    A guard is a node of that name; it sends only where the controller does not.
+    """
+    name = node.resolve_topic_name(topic)
+    infos = node.get_publishers_info_by_topic(name)
+    return sum(info.node_name != GUARD.executable for info in infos)
+
+
+class GuardLatch:
+    """Keeps a controller at zero effort while a guard says that it is stopped.
+
+    An observer of the controller (dyn_core.control.observers) once a guard is heard.
+    After a gap between two states that is longer than state_timeout, the process may
+    have stood while the guard stopped it: then no effort is sent before the guard's
+    word has had time to arrive.
+    """
+
+    def __init__(self, node: Any) -> None:
+        self.node, self.controller = node, node.controller
+        self.latched = False
+        self._others = -1  # stops of other causes, when the guard's came
+        self._seen = time.monotonic()
+        self._silent_until = 0.0
+        topic = f"{GUARD.executable}/stopped"
+        node.keep(node.create_subscription(Bool, topic, self._on_stopped, LATCHED))
+
+    def restart(self) -> None:
+        """Do nothing: a gap is one, whatever was reset."""
+
+    def observe(self, t: float, q: np.ndarray, qd: np.ndarray, tau: np.ndarray) -> None:
+        """Discard the effort while the guard has stopped, or may have."""
+        now, safety = time.monotonic(), self.controller.safety
+        if now - self._seen > self.controller.rules.state_timeout:
+            self._silent_until = now + WORD
+        self._seen = now
+        if self.latched:
+            self._stop()
+        elif now < self._silent_until and tau.any():
+            safety.gate.close()
+
+    def _on_stopped(self, message: Bool) -> None:
+        """Stop, or end a stop that has no other cause."""
+        if self not in self.controller.observers:
+            self.controller.observers.append(self)
+        self.latched = message.data
+        if message.data:
+            self._stop()
+            return
+        stop = self.controller.stopped
+        if stop is not None and stop.cause == CAUSE and self._others == self._stops():
+            self.controller.reset_stop()
+
+    def _stop(self) -> None:
+        """Stop with zero effort, unless that is in force."""
+        stop, safety = self.controller.stopped, self.controller.safety
+        if stop is not None and stop.kind == "zero":
+            return
+        self._others = self._stops() if stop is None else -1
+        reason = "the guard has stopped it; ~/reset of the guard ends that"
+        safety.stop(time.monotonic(), CAUSE, "zero", reason)
+        if self.node.active:
+            self.node.send_zero()
+
+    def _stops(self) -> int:
+        """Return how often the controller was stopped by others."""
+        counted = self.controller.counters.items()
+        return sum(
+            n for k, n in counted if k.startswith("stopped: ") and CAUSE not in k
+        )

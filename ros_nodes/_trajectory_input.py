@@ -1,0 +1,109 @@
+"""Trajectories of a topic: read by the worker, followed by the control thread."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from trajectory_msgs.msg import JointTrajectory
+
+import dyn_core as dyn
+from dyn_core.control import Trajectory
+from ros_nodes._trajectory_messages import WireTrajectory, read_trajectory
+
+TOPIC = "~/joint_trajectory"
+
+
+class TrajectoryInput:
+    """Takes trajectories for a ComputedTorqueNode.
+
+    Attributes:
+        node: The node.
+    """
+
+    def __init__(self, node: Any) -> None:
+        self.node = node
+        # Raw: a long message made of Python objects would hold up every thread.
+        listen = node.create_subscription
+        node.keep(listen(JointTrajectory, TOPIC, self.on_message, 10, raw=True))
+
+    def on_message(self, message: bytes) -> None:
+        """Have a serialized trajectory converted, to follow it then."""
+        node = self.node
+        if not node.active or node.controller is None:
+            node.refuse("trajectory refused", "the controller is not active")
+            return
+        most, wire = node.value("max_trajectory_points"), []
+
+        def read() -> WireTrajectory:
+            wire.append(read_trajectory(message, most))
+            return wire[0]
+
+        def follow(made: Trajectory | dyn.DynError) -> None:
+            try:
+                if isinstance(made, dyn.DynError):
+                    raise made
+                self.follow(made, wire[0].stamp)
+            except dyn.DynError as error:
+                node.refuse("trajectory refused", str(error))
+                return
+            added = ""
+            if wire[0].efforts.size and not node.value("feed_forward"):
+                added = "; its efforts are not added (feed_forward is false)"
+            node.get_logger().info(
+                f"following a trajectory of {made.duration:.3f} s{added}"
+            )
+
+        self.prepare(read, follow)
+
+    def prepare(
+        self, read: Callable[[], WireTrajectory], done: Callable[[Any], object]
+    ) -> None:
+        """Convert and check a trajectory in the worker's thread.
+
+        Args:
+            read: Returns it as arrays; called in the worker's thread.
+            done: Called in the executor's thread with the Trajectory, or with the
+                DynError that says why there is none: it is invalid, a newer one has
+                come, or the controller was stopped or reset meanwhile.
+        """
+        node, controller = self.node, self.node.controller
+        ticket = controller.safety.gate.ticket()
+        settings = {
+            "method": node.value("interpolation_method"),
+            "moving_end": node.value("allow_nonzero_velocity_at_trajectory_end"),
+        }
+
+        def make() -> Trajectory:
+            return node.goals.trajectory(read(), **settings)
+
+        def take(made: Any) -> None:
+            gate = controller.safety.gate
+            if controller is not node.controller or ticket != gate.ticket():
+                made = dyn.TrajectoryError("the controller stopped while it was read")
+            done(made)
+
+        def superseded() -> None:
+            done(dyn.TrajectoryError("a newer one came while it was read"))
+
+        node.worker.submit("trajectory", make, take, superseded)
+
+    def follow(self, trajectory: Trajectory, stamp: float | None) -> None:
+        """Follow a trajectory from a time on.
+
+        Args:
+            trajectory: Of `prepare` or of controller.make_trajectory.
+            stamp: ROS time of its time zero [s]; None for now.
+
+        Raises:
+            DynError: It is over, too far away, or nothing can follow now.
+        """
+        node, wait = self.node, 0.0
+        if stamp is not None:
+            wait = stamp - node.get_clock().now().nanoseconds * 1e-9
+        left = wait + trajectory.duration
+        if left < 0:
+            raise dyn.TrajectoryError(f"the trajectory ended {-left:.3f} s ago")
+        now = node.reference_time(time.monotonic())
+        node.goals.follow(trajectory, now + wait)

@@ -1,0 +1,117 @@
+"""The settings of a controller from the parameters of its node; without ROS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dyn_core.control import Bounds, CollisionSettings, Rules, ShadowSettings
+from dyn_core.errors import SettingError
+
+Value = Callable[[str], Any]  # returns the value of a parameter
+RULES = (
+    "state_timeout",
+    "max_jump",
+    "good_samples",
+    "on_stale",
+    "on_violation",
+    "on_collision",
+    "on_estop",
+    "on_shutdown",
+    "stop_time",
+    "last_good_cycles",
+    "start_tolerance",
+    "limit_tolerance",
+    "blend_time",
+    "deceleration",
+)
+GAINS = {"kp": "p", "kd": "d", "ki": "i", "integral_limit": "i_clamp"}
+BY_JOINT = ("effort_rate", "joint_power", "tracking_error")
+WHOLE = ("power", "kinetic_energy", "tool_speed")
+
+
+def controller_settings(
+    value: Value, joints: Sequence[str], solvers: Callable[[str], Any]
+) -> dict[str, Any]:
+    """Return the keywords of Controller.
+
+    Args:
+        value: Returns the value of a parameter by name.
+        joints: Names of the joints.
+        solvers: Returns the solver of a slot, by name or with its options.
+    """
+    limits = {name: value(f"effort_limits.{name}") for name in joints}
+    return {
+        **gains(value, joints),
+        "mode": value("mode"),
+        "inverse_dynamics": solvers("inverse_dynamics"),
+        "effort_limits": {name: x for name, x in limits.items() if x > 0},
+        "wrap": [n for n in joints if value(f"gains.{n}.angle_wraparound")],
+        "rules": Rules(
+            **{name: value(name) for name in RULES},
+            differentiate=value("differentiate_velocity"),
+            filter_time=value("velocity_filter_time"),
+        ),
+        "engine": value("engine") or None,
+        "bounds": bounds(value, len(joints)),
+        "shadow": shadow(value),
+        "collision": collision(value, joints),
+        "feed_forward": value("feed_forward"),
+        "robot_compensates_gravity": value("robot_compensates_gravity"),
+        "payload_link": value("payload.link"),
+    }
+
+
+def gains(value: Value, joints: Sequence[str]) -> dict[str, list[float]]:
+    """Return the gains of all joints, by the names that Controller has."""
+    return {
+        name: [value(f"gains.{joint}.{key}") for joint in joints]
+        for name, key in GAINS.items()
+    }
+
+
+def bounds(value: Value, count: int) -> Bounds | None:
+    """Return the envelope; None where nothing is bounded."""
+    chosen: dict[str, Any] = {}
+    for name in BY_JOINT:
+        row = value(f"envelope.{name}")
+        if len(row) not in (0, 1, count):
+            raise SettingError(
+                f"envelope.{name} has {len(row)} numbers; valid: none, one, or {count}",
+                f"envelope.{name}",
+            )
+        if row:
+            chosen[name] = row[0] if len(row) == 1 else list(row)
+    chosen |= {x: value(f"envelope.{x}") for x in WHOLE if value(f"envelope.{x}")}
+    if value("envelope.frame"):
+        chosen["frame"] = value("envelope.frame")
+    return Bounds(**chosen) if chosen else None
+
+
+def collision(value: Value, joints: Sequence[str]) -> CollisionSettings | None:
+    """Return when external efforts are a collision; None where no joint is watched."""
+    thresholds = {name: value(f"collision.thresholds.{name}") for name in joints}
+    watched = {name: x for name, x in thresholds.items() if x > 0}
+    if not watched:
+        return None
+    gain, release = value("collision.gain"), value("collision.release")
+    return CollisionSettings(watched, gain, release)
+
+
+def shadow(value: Value) -> ShadowSettings | None:
+    """Return the second solver; None where there is none.
+
+    Raises:
+        SettingError: Settings of a second solver without one.
+    """
+    name, engine = value("shadow.plugin_name"), value("shadow.engine")
+    if not name:
+        if engine:
+            raise SettingError(
+                "shadow.engine changes nothing without shadow.plugin_name",
+                "shadow.engine",
+            )
+        return None
+    tolerance = value("shadow.tolerance")
+    settings = {"absolute": tolerance, "relative": tolerance}
+    return ShadowSettings(name, engine or None, stop=value("shadow.stop"), **settings)

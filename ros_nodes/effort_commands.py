@@ -1,0 +1,153 @@
+"""Effort commands of messages as arrays, checked; they need no ROS."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dyn_core.errors import DynError, unknown_name
+
+MOST_ORDERS = 16  # of names that are remembered
+
+
+class RefusedCommand(DynError):
+    """A command that is not applied.
+
+    Attributes:
+        kind: Its counter.
+    """
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.kind, str(self))
+
+
+class _Order(NamedTuple):
+    """Where the efforts of a message belong.
+
+    Attributes:
+        places: Places in the message whose names are joints.
+        joints: Indices of these joints.
+        foreign: The other places.
+    """
+
+    places: np.ndarray
+    joints: np.ndarray
+    foreign: tuple[int, ...]
+
+
+class EffortReader:
+    """Reads the efforts of all joints from a message, in the order of the joints.
+
+    Attributes:
+        joints: Joints that take efforts.
+        unlimited: By index in joints: those without an effort limit, which are not
+            driven.
+        timeout: Largest age of a stamp [s].
+        others: Whether a message had positions or velocities, which have no effect.
+    """
+
+    def __init__(
+        self, joints: Sequence[str], unlimited: Mapping[int, str], timeout: float
+    ) -> None:
+        self.joints, self.unlimited = list(joints), unlimited
+        self.timeout, self.others = timeout, False
+        self._orders: dict[tuple[str, ...], _Order] = {}
+        self._index = {name: k for k, name in enumerate(self.joints)}
+
+    def array(self, message: Any) -> np.ndarray:
+        """Return the efforts of a Float64MultiArray.
+
+        Raises:
+            RefusedCommand: A size or number is not valid.
+        """
+        tau = np.asarray(message.data, float)
+        if tau.shape != (len(self.joints),):
+            raise RefusedCommand(
+                "command of wrong size",
+                f"{tau.size} efforts for {', '.join(self.joints)}",
+            )
+        return self._checked(tau)
+
+    def joint_state(self, message: Any, age: float | None) -> np.ndarray:
+        """Return the efforts of a JointState; joints that it does not name have zero.
+
+        Args:
+            message: Names in any order; a NaN for a name that is no joint here means
+                that it has no effort.
+            age: Time since its stamp; None: it has none [s].
+
+        Raises:
+            RefusedCommand: It is too old or of another clock, has no efforts, or a
+                name or number is not valid.
+        """
+        self._check_age(age)
+        names, efforts = tuple(message.name), np.asarray(message.effort, float)
+        for values in (message.position, message.velocity):
+            if len(values) and not self.others:
+                self.others = bool(np.isfinite(np.asarray(values, float)).any())
+        if np.isnan(efforts).all():
+            raise RefusedCommand(
+                "command without effort", "only efforts move this robot; valid: effort"
+            )
+        if efforts.shape != (len(names),):
+            raise RefusedCommand(
+                "command of wrong size",
+                f"{efforts.size} efforts for {len(names)} names",
+            )
+        order = self._orders.get(names)
+        if order is None:
+            order = self._match(names)
+            if len(self._orders) > MOST_ORDERS:
+                self._orders.clear()
+            self._orders[names] = order
+        for place in order.foreign:
+            if not np.isnan(efforts[place]):
+                reason = unknown_name("joint", names[place], self.joints, "efforts")
+                raise RefusedCommand("command of unknown joint", reason)
+        tau = np.zeros(len(self.joints))
+        tau[order.joints] = efforts[order.places]
+        return self._checked(tau)
+
+    def _match(self, names: tuple[str, ...]) -> _Order:
+        """Return where the joints of some names are; none may be there twice."""
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise RefusedCommand(
+                "command of unknown joint", f"joint '{twice}' is there more than once"
+            )
+        places = [k for k, name in enumerate(names) if name in self._index]
+        foreign = tuple(k for k in range(len(names)) if k not in places)
+        joints = [self._index[names[k]] for k in places]
+        return _Order(np.array(places, int), np.array(joints, int), foreign)
+
+    def _check_age(self, age: float | None) -> None:
+        """Refuse a stamp that is old, or of another clock."""
+        if age is None or abs(age) <= self.timeout:
+            return
+        when = "old" if age > 0 else "in the future: is it of another clock?"
+        raise RefusedCommand(
+            "command late",
+            f"stamped {abs(age):.3g} s {when}; command_timeout is {self.timeout:g} s",
+        )
+
+    def _checked(self, tau: np.ndarray) -> np.ndarray:
+        """Return efforts that are finite, and zero for joints without a limit."""
+        good = np.isfinite(tau)
+        if not good.all():
+            k = int(np.flatnonzero(~good)[0])
+            reason = f"effort of joint '{self.joints[k]}' is {tau[k]:g}"
+            raise RefusedCommand("command not finite", reason)
+        for k, name in self.unlimited.items():
+            if tau[k]:
+                raise RefusedCommand(
+                    "command without limit",
+                    f"joint '{name}' has no effort limit (0 or absent in the model"
+                    f" never means unlimited); set effort_limits.{name} > 0",
+                )
+        return tau

@@ -1,0 +1,215 @@
+"""The node `guard`: watches a controller's efforts from a process of its own.
+
+It is no certified safety part: see docs/nodes.md.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rclpy.clock import Clock, ClockType
+from rclpy.duration import Duration
+from rclpy.qos import QoSProfile
+from std_msgs.msg import Bool, Float64MultiArray, MultiArrayDimension
+from std_srvs.srv import Trigger
+
+import dyn_core as dyn
+from dyn_core.control.supervision import Supervisor
+from ros_nodes import _runtime
+from ros_nodes._node import LATCHED
+from ros_nodes._parameter_node import TableNode
+from ros_nodes.graphs import EFFORTS, GUARD
+from ros_nodes.guard_parameters import GUARD_FIELDS
+
+REPORT = 0.05  # longest delay of a log message [s]
+DELIVERY = 0.2  # longest wait for the arrival of the last zero [s]
+
+
+class GuardNode(TableNode):
+    """Sends zero effort where a controller is silent, see dyn_core.control.supervision.
+
+    Efforts of the guard carry its name as the label of their layout, so that it, and
+    whoever counts publishers, can tell them from those of the controller.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        self.supervisor = Supervisor()
+        super().__init__(GUARD.executable, GUARD_FIELDS, **kwargs)
+        try:
+            self._check_names()
+        except dyn.SettingError:
+            super().destroy_node()  # not left to the garbage collector
+            raise
+        self.zero = Float64MultiArray()
+        self._reported: str | None = None
+        self._diagnosed = -float("inf")
+        self._changed = threading.Condition(threading.RLock())
+        self._ended = False
+        self._fault: Exception | None = None
+        self._communicate()
+        self._announce()
+        self._watcher = threading.Thread(target=self._watch, name="guard", daemon=True)
+        self._watcher.start()
+        self.get_logger().info(f"watching {self.efforts.topic_name}")
+
+    def _communicate(self) -> None:
+        latest = QoSProfile(depth=1)
+        self.efforts = self.create_publisher(Float64MultiArray, EFFORTS, latest)
+        self.stopped = self.create_publisher(Bool, "~/stopped", LATCHED)
+        self.diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
+        # Deep: what a controller sends must not be replaced by the guard's own zeros.
+        self.create_subscription(Float64MultiArray, EFFORTS, self._on_effort, 10)
+        self.create_service(Trigger, "~/reset", self._on_reset)
+        self.create_service(Trigger, "~/estop", self._on_estop)
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self.create_timer(REPORT, self._report, clock=steady)
+
+    def changed(self, values: dict[str, Any]) -> None:
+        """Apply a changed timeout."""
+        self.supervisor.timeout = values.get("effort_timeout", self.supervisor.timeout)
+
+    # ---- supervision
+
+    def _on_effort(self, message: Float64MultiArray) -> None:
+        """Note an effort of the controller; replace it at once after a stop."""
+        if any(row.label == GUARD.executable for row in message.layout.dim):
+            return
+        with self._changed:
+            waits = self.supervisor.wait(0.0) is None
+            if self.supervisor.hear(time.monotonic(), message.data):
+                self._send_zero()
+            if waits:
+                self._changed.notify()
+
+    def _watch(self) -> None:
+        """Send zero effort where the controller is silent, and while it is stopped.
+
+        A thread of its own: neither services nor logs delay it. What it raises ends the
+        node.
+        """
+        try:
+            with self._changed:
+                while not self._ended:
+                    if self.supervisor.check(time.monotonic()):
+                        self._send_zero()
+                        self._announce()
+                    self._changed.wait(self.supervisor.wait(time.monotonic()))
+        except Exception as error:
+            self._fault = error
+
+    def _send_zero(self) -> None:
+        """Publish zero effort, if the number of joints is known."""
+        n = self.supervisor.size
+        if n == 0:
+            return
+        if len(self.zero.data) != n:
+            row = MultiArrayDimension(label=GUARD.executable, size=n, stride=n)
+            self.zero.layout.dim = [row]
+            self.zero.data = [0.0] * n
+        self.efforts.publish(self.zero)
+
+    def _announce(self) -> None:
+        """Publish whether the robot is stopped."""
+        self.stopped.publish(Bool(data=self.supervisor.stopped is not None))
+
+    def _stop(self, reason: str) -> None:
+        with self._changed:
+            self.supervisor.stop(reason)
+            self._send_zero()
+            self._announce()
+            self._changed.notify()
+
+    def _on_estop(self, _: Any, response: Any) -> Any:
+        """Stop until a reset."""
+        self._stop("~/estop was called")
+        response.success, response.message = True, "stopped: effort is zero"
+        return response
+
+    def _on_reset(self, _: Any, response: Any) -> Any:
+        """End a stop, or refuse that with a reason."""
+        with self._changed:
+            try:
+                self.supervisor.reset(time.monotonic())
+            except dyn.SettingError as error:
+                response.success, response.message = False, str(error)
+                return response
+            self._announce()
+        response.success, response.message = True, "the controller may drive"
+        return response
+
+    # ---- end
+
+    def wind_down(self, interrupted: Callable[[], bool] = lambda: False) -> None:
+        """Do nothing: a guard has no way to rest."""
+
+    def send_final_command(self) -> None:
+        """Stop a robot that would be driven on without supervision."""
+        if self.supervisor.stands or self.supervisor.stopped is not None:
+            self._stop("the guard ends while torque stands")
+            self._report()
+
+    def wait_for_delivery(self) -> None:
+        """Wait until reliable subscribers have the last zero, or for DELIVERY."""
+        self.efforts.wait_for_all_acked(Duration(seconds=DELIVERY))
+
+    def destroy_node(self) -> None:
+        """End the watching thread, then what it publishes with."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify()
+        self._watcher.join(1.0)
+        super().destroy_node()
+
+    # ---- log and diagnostics
+
+    def _report(self) -> None:
+        """Log a change, and publish diagnostics at changes and at their period."""
+        if self._fault is not None:
+            raise self._fault
+        reason, now = self.supervisor.stopped, time.monotonic()
+        if reason != self._reported:
+            self._reported = reason
+            if reason is None:
+                self.get_logger().info("reset: the controller may drive")
+            else:
+                self.get_logger().error(f"stopped until ~/reset is called: {reason}")
+        elif now - self._diagnosed < self.value("diagnostic_updater.period"):
+            return
+        self._diagnosed = now
+        self._diagnose()
+
+    def status(self) -> tuple[bytes, str]:
+        """Return level and message for /diagnostics."""
+        supervisor = self.supervisor
+        if supervisor.stopped is not None:
+            return DiagnosticStatus.ERROR, f"stopped: {supervisor.stopped}"
+        if not supervisor.size:
+            return DiagnosticStatus.STALE, "no effort yet"
+        doing = "torque stands" if supervisor.stands else "effort is zero"
+        return DiagnosticStatus.OK, f"watching: {doing}"
+
+    def _diagnose(self) -> None:
+        level, message = self.status()
+        status = DiagnosticStatus(level=level, message=message, hardware_id="none")
+        name = self.get_fully_qualified_name().removeprefix("/")
+        status.name = f"{name}: {type(self).__name__}"
+        values = {"effort timeout [s]": self.supervisor.timeout}
+        values |= self.supervisor.counters
+        status.values = [KeyValue(key=k, value=str(v)) for k, v in values.items()]
+        array = DiagnosticArray(status=[status])
+        array.header.stamp = self.get_clock().now().to_msg()
+        self.diagnostics.publish(array)
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the node."""
+    return _runtime.run(GuardNode, args)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

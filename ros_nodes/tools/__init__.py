@@ -1,0 +1,1 @@
+"""Commands for running nodes and for recordings, without an installation of ROS."""

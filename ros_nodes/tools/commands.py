@@ -1,0 +1,241 @@
+"""Arguments of the commands for running nodes and recordings; they need no ROS."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+import sys
+from typing import Any
+
+from dyn_core.errors import SettingError
+from dyn_core.model.sources.arguments import ROBOT, add_search
+from ros_nodes.processes import ros_fault
+
+NAME = re.compile(r"/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)
+TOPIC = re.compile(r"[~/]?[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)
+
+
+def add(subparsers: argparse._SubParsersAction) -> None:
+    """Add `param`, `lifecycle`, `record`, `evaluate`, `plot` and `check-node`."""
+    _add_param(subparsers.add_parser("param", help="parameters of running nodes"))
+    _add_lifecycle(subparsers.add_parser("lifecycle", help="states of running nodes"))
+    _add_record(subparsers.add_parser("record", help="record topics in a bag"))
+    _add_evaluate(
+        subparsers.add_parser(
+            "evaluate", help="a model's torques against measured ones"
+        )
+    )
+    plot = subparsers.add_parser("plot", help="draw a recording")
+    _add_recording(plot)
+    plot.add_argument(
+        "-o", "--output", default="recording.png", help="picture (default: %(default)s)"
+    )
+    plot.set_defaults(run=_plot)
+    _add_check(
+        subparsers.add_parser("check-node", help="what the nodes do about faults")
+    )
+
+
+def _verbs(parser: argparse.ArgumentParser) -> Any:
+    return parser.add_subparsers(
+        title="verbs", metavar="VERB", dest="verb", required=True
+    )
+
+
+def _verb(verbs: Any, name: str, what: str, node: str = "") -> argparse.ArgumentParser:
+    """Add a verb; `node` says what happens without one: then it may be left out."""
+    parser = verbs.add_parser(name, help=what)
+    described = "a running node, such as /simulator"
+    if node:
+        parser.add_argument("node", nargs="?", help=f"{described}; without: {node}")
+    else:
+        parser.add_argument("node", help=described)
+    _add_timeout(parser)
+    return parser
+
+
+def _add_timeout(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=5.0,
+        metavar="S",
+        help="longest wait for a node or an answer [s] (default: %(default)s)",
+    )
+
+
+def _add_param(parser: argparse.ArgumentParser) -> None:
+    verbs = _verbs(parser)
+    _verb(verbs, "list", "names of parameters", "of all nodes")
+    verb = _verb(verbs, "get", "value of a parameter")
+    verb.add_argument("name", help="a parameter")
+    verb.add_argument("--hide-type", action="store_true", help="print the value alone")
+    verb = _verb(verbs, "set", "give a parameter another value")
+    verb.add_argument("name", help="a parameter")
+    verb.add_argument("value", help="as YAML has it: 2.5, true, [a, b]")
+    verb = _verb(verbs, "describe", "type, range and meaning of parameters")
+    verb.add_argument("names", nargs="*", help="parameters; without: all")
+    _verb(verbs, "dump", "all values as YAML, for --params-file")
+    parser.set_defaults(run=_param)
+
+
+def _add_lifecycle(parser: argparse.ArgumentParser) -> None:
+    verbs = _verbs(parser)
+    verb = verbs.add_parser("nodes", help="nodes that have a life cycle")
+    _add_timeout(verb)
+    verb.set_defaults(node=None)
+    _verb(verbs, "get", "state of a node", "of all nodes")
+    _verb(verbs, "list", "transitions that a node can take now")
+    verb = _verb(verbs, "set", "take a transition")
+    verb.add_argument("transition", help="configure, activate, ..., or its number")
+    parser.set_defaults(run=_lifecycle)
+
+
+def _add_record(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--topics", nargs="+", metavar="TOPIC", help="default: all that are published"
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        required=True,
+        help="a new folder (a bag of ROS 2), or a new file NAME.mcap",
+    )
+    parser.add_argument(
+        "--duration", type=float, metavar="S", help="[s]; default: until Ctrl-C"
+    )
+    parser.add_argument(
+        "--storage",
+        choices=("mcap", "sqlite3"),
+        default="mcap",
+        help="of the messages (default: %(default)s)",
+    )
+    _add_timeout(parser)
+    parser.set_defaults(run=_record)
+
+
+def _add_recording(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("recording", help="a bag (folder, .mcap, .db3), .npz or .csv")
+    parser.add_argument(
+        "--joint-states", default="", metavar="TOPIC", help="default: joint_states"
+    )
+    parser.add_argument(
+        "--commands", default="", metavar="TOPIC", help="default: .../commands"
+    )
+
+
+def _add_evaluate(parser: argparse.ArgumentParser) -> None:
+    _add_recording(parser)
+    parser.add_argument("--robot", required=True, help=ROBOT)
+    parser.add_argument("--extras", help="sidecar YAML file of the robot")
+    add_search(parser)
+    parser.add_argument(
+        "--lock",
+        action="append",
+        default=[],
+        metavar="JOINT=POSITION",
+        help="a joint that was not measured, and where it stood [rad | m]",
+    )
+    parser.add_argument("--parameters", help="table of parameters of an --identify")
+    parser.add_argument("--cutoff", type=float, metavar="HZ", help="of the filter [Hz]")
+    parser.add_argument(
+        "--no-joint-friction", action="store_true", help="of the model's joints"
+    )
+    parser.add_argument("--plot", default="", metavar="FILE", help="picture of it")
+    parser.add_argument(
+        "--identify",
+        default="",
+        metavar="NAME",
+        help="identify the robot from the recording; writes NAME.parameters.csv and"
+        " NAME.dyn.yaml",
+    )
+    parser.set_defaults(run=_evaluate)
+
+
+def _add_check(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--robot", default="", help=ROBOT)
+    add_search(parser)
+    parser.add_argument("--params", help="parameter file of both nodes (see demo.yaml)")
+    parser.add_argument("--only", nargs="+", metavar="FAULT", help="default: all")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="of joint and order (default: %(default)s)"
+    )
+    parser.add_argument("--list", action="store_true", help="print the faults")
+    parser.set_defaults(run=_check)
+
+
+def _live(command: str, arguments: argparse.Namespace) -> bool:
+    """Return whether ROS is there; refuse arguments that no node could have."""
+    node = getattr(arguments, "node", None)
+    if node is not None and not NAME.fullmatch(node):
+        raise SettingError(f"node {node!r}; valid: a name such as /simulator", "node")
+    for topic in getattr(arguments, "topics", None) or ():
+        if not TOPIC.fullmatch(topic):
+            raise SettingError(
+                f"topic {topic!r}; valid: such as /joint_states", "topic"
+            )
+    for name in ("timeout", "duration"):
+        seconds = getattr(arguments, name, None)
+        if seconds is not None and not 0 < seconds < math.inf:
+            raise SettingError(f"--{name} {seconds:g} s; valid: more than 0", name)
+    fault = ros_fault()
+    if fault is not None:
+        print(f"dyn {command}: {fault}", file=sys.stderr)
+    return fault is None
+
+
+def _param(arguments: argparse.Namespace) -> int:
+    if not _live("param", arguments):
+        return 1
+    from ros_nodes.tools import param
+
+    return param.run(arguments)
+
+
+def _lifecycle(arguments: argparse.Namespace) -> int:
+    if not _live("lifecycle", arguments):
+        return 1
+    from ros_nodes.tools import lifecycle
+
+    return lifecycle.run(arguments)
+
+
+def _record(arguments: argparse.Namespace) -> int:
+    from ros_nodes.tools.bags import rosbags
+
+    rosbags()
+    if not _live("record", arguments):
+        return 1
+    from ros_nodes.tools import recorder
+
+    return recorder.run(arguments)
+
+
+def _plot(arguments: argparse.Namespace) -> int:
+    from ros_nodes.tools import recordings
+
+    return recordings.plot(arguments)
+
+
+def _evaluate(arguments: argparse.Namespace) -> int:
+    from ros_nodes.tools import recordings
+
+    return recordings.evaluate_recording(arguments)
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    from ros_nodes.tools import faults
+
+    chosen = faults.chosen(arguments.only)
+    if arguments.seed < 0:
+        raise SettingError(f"--seed {arguments.seed}; valid: 0 or more", "seed")
+    if arguments.list:
+        for fault in chosen:
+            print(f"{fault.name:20} {fault.meaning}")
+        return 0
+    if not _live("check-node", arguments):
+        return 1
+    from ros_nodes.tools import check_node
+
+    return check_node.run(arguments)

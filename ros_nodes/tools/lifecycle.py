@@ -1,0 +1,102 @@
+"""`dyn lifecycle`: states of running nodes, with the output of `ros2 lifecycle`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from lifecycle_msgs.srv import ChangeState, GetAvailableTransitions, GetState
+
+from dyn_core.errors import DynError, SettingError, unknown_name
+from ros_nodes.tools.live import Live, connect
+
+LONGEST = 60.0  # of a transition: configuring compiles [s]
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run a verb of `dyn lifecycle`; return the exit status."""
+    with connect(arguments.timeout) as live:
+        if arguments.node is None:
+            return _all(live, arguments.verb)
+        node = live.require(arguments.node)
+        if node not in lifecycle_nodes(live, node):
+            has = ", ".join(lifecycle_nodes(live)) or "none"
+            raise SettingError(f"{node} is no lifecycle node; valid: {has}", "node")
+        return VERBS[arguments.verb](live, node, arguments)
+
+
+def lifecycle_nodes(live: Live, name: str = "") -> list[str]:
+    """Return the nodes that have a life cycle; of one alone, once it is known."""
+    end, kind = "/get_state", "lifecycle_msgs/srv/GetState"
+
+    def known() -> list[str]:
+        pairs = live.node.get_service_names_and_types()
+        having = [x for x, kinds in pairs if x.endswith(end) and kind in kinds]
+        return [service.removesuffix(end) for service in having]
+
+    if name:
+        live.until(lambda: name in known(), live.timeout)
+        return [x for x in known() if x == name]
+    live.all_nodes()
+    return sorted(x for x in known() if not x.rpartition("/")[2].startswith("_"))
+
+
+def _all(live: Live, verb: str) -> int:
+    """Print all lifecycle nodes, with `get` their states; 1 if there is none."""
+    nodes = lifecycle_nodes(live)
+    for node in nodes:
+        print(node if verb == "nodes" else f"{node}: {_shown(state(live, node))}")
+    return 0 if nodes else 1
+
+
+def _get(live: Live, node: str, _: argparse.Namespace) -> int:
+    print(_shown(state(live, node)))
+    return 0
+
+
+def _list(live: Live, node: str, _: argparse.Namespace) -> int:
+    for each in transitions(live, node):
+        print(f"- {each.transition.label} [{each.transition.id}]")
+        print(f"\tStart: {each.start_state.label}")
+        print(f"\tGoal: {each.goal_state.label}")
+    return 0
+
+
+def _set(live: Live, node: str, arguments: argparse.Namespace) -> int:
+    wanted = arguments.transition
+    known = [each.transition for each in transitions(live, node)]
+    chosen = [x for x in known if wanted in (x.label, str(x.id))]
+    if not chosen:
+        labels = [x.label for x in known]
+        now = state(live, node).label
+        message = unknown_name(f"transition of {node} in state {now}", wanted, labels)
+        raise SettingError(message, "transition")
+    request = ChangeState.Request(transition=chosen[0])
+    longest = max(live.timeout, LONGEST)
+    answer = live.call(ChangeState, f"{node}/change_state", request, longest, asked=1)
+    if not answer.success:
+        raise DynError(
+            f"Transitioning failed: {node} is {_shown(state(live, node))}; its log"
+            " says why"
+        )
+    print("Transitioning successful")
+    return 0
+
+
+VERBS = {"get": _get, "list": _list, "set": _set}
+
+
+def state(live: Live, node: str) -> Any:
+    """Return the State of a node."""
+    return live.call(GetState, f"{node}/get_state", GetState.Request()).current_state
+
+
+def transitions(live: Live, node: str) -> list[Any]:
+    """Return the transitions that a node can take now."""
+    kind = GetAvailableTransitions
+    answer = live.call(kind, f"{node}/get_available_transitions", kind.Request())
+    return list(answer.available_transitions)
+
+
+def _shown(current: Any) -> str:
+    return f"{current.label} [{current.id}]"

@@ -1,0 +1,147 @@
+"""`dyn param`: parameters of running nodes, with the output of `ros2 param`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from rcl_interfaces.msg import Parameter, ParameterValue
+from rcl_interfaces.srv import (
+    DescribeParameters,
+    GetParameters,
+    ListParameters,
+    SetParameters,
+)
+
+from dyn_core.errors import SettingError, unknown_name
+from ros_nodes.tools.live import Live, connect
+from ros_nodes.tools.parameter_values import (
+    KINDS,
+    NOT_SET,
+    descriptor_lines,
+    dumped,
+    typed_value,
+    value_line,
+    value_of,
+)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run a verb of `dyn param`; return the exit status."""
+    with connect(arguments.timeout) as live:
+        if arguments.node is None:
+            return _list_all(live)
+        node = live.require(arguments.node)
+        return VERBS[arguments.verb](live, node, arguments)
+
+
+def _list_all(live: Live) -> int:
+    """Print the parameters of all nodes; 1 if there is none."""
+    nodes = live.all_nodes()
+    for node in nodes:
+        print(f"{node}:")
+        for name in parameter_names(live, node):
+            print(f"  {name}")
+    return 0 if nodes else 1
+
+
+def _list(live: Live, node: str, _: argparse.Namespace) -> int:
+    for name in parameter_names(live, node):
+        print(f"  {name}")
+    return 0
+
+
+def _get(live: Live, node: str, arguments: argparse.Namespace) -> int:
+    _require(live, node, [arguments.name])
+    value = values(live, node, [arguments.name])[arguments.name]
+    print(value_line(value, arguments.hide_type))
+    return 0
+
+
+def _set(live: Live, node: str, arguments: argparse.Namespace) -> int:
+    name = arguments.name
+    _require(live, node, [name])
+    (descriptor,) = descriptors(live, node, [name])
+    number = descriptor.type
+    if descriptor.dynamic_typing or number == NOT_SET:
+        number = values(live, node, [name])[name].type
+    number, value = typed_value(arguments.value, number, name)
+    message = ParameterValue(type=number)
+    setattr(message, KINDS[number].field, value)
+    request = SetParameters.Request(parameters=[Parameter(name=name, value=message)])
+    (result,) = live.call(SetParameters, f"{node}/set_parameters", request).results
+    reason = f": {result.reason}" if result.reason else ""
+    if not result.successful:
+        raise SettingError(f"Setting parameter failed{reason}", name)
+    print(f"Set parameter successful{reason}")
+    return 0
+
+
+def _describe(live: Live, node: str, arguments: argparse.Namespace) -> int:
+    known = parameter_names(live, node)
+    wanted = arguments.names or known
+    _check(node, wanted, known)
+    for descriptor in descriptors(live, node, wanted):
+        print("\n".join(descriptor_lines(descriptor)))
+    return 0
+
+
+def _dump(live: Live, node: str, _: argparse.Namespace) -> int:
+    names = parameter_names(live, node)
+    messages = values(live, node, names)
+    set_ones = {k: value_of(x) for k, x in messages.items() if x.type != NOT_SET}
+    unset = [k for k, x in messages.items() if x.type == NOT_SET]
+    kinds = {x.name: x.type for x in descriptors(live, node, unset)} if unset else {}
+    print(dumped(node, set_ones, kinds), end="")
+    return 0
+
+
+VERBS = {
+    "list": _list,
+    "get": _get,
+    "set": _set,
+    "describe": _describe,
+    "dump": _dump,
+}
+
+
+def parameter_names(live: Live, node: str) -> list[str]:
+    """Return the names of a node's parameters, in order."""
+    answer = live.call(
+        ListParameters, f"{node}/list_parameters", ListParameters.Request()
+    )
+    return sorted(answer.result.names)
+
+
+def values(live: Live, node: str, names: list[str]) -> dict[str, Any]:
+    """Return the ParameterValue of each name.
+
+    A node of rclpy answers with nothing at all where one of the names has no value, so
+    that halves are asked for until the ones without a value are alone.
+    """
+    request = GetParameters.Request(names=names)
+    answer = live.call(GetParameters, f"{node}/get_parameters", request).values
+    if len(answer) == len(names):
+        return dict(zip(names, answer, strict=True))
+    if len(names) == 1:
+        return {names[0]: ParameterValue()}
+    half = len(names) // 2
+    return {**values(live, node, names[:half]), **values(live, node, names[half:])}
+
+
+def descriptors(live: Live, node: str, names: list[str]) -> list[Any]:
+    """Return the ParameterDescriptor of each name."""
+    request = DescribeParameters.Request(names=names)
+    answer = live.call(DescribeParameters, f"{node}/describe_parameters", request)
+    return list(answer.descriptors)
+
+
+def _require(live: Live, node: str, names: list[str]) -> None:
+    """Refuse names of parameters that a node does not have."""
+    _check(node, names, parameter_names(live, node))
+
+
+def _check(node: str, names: list[str], known: list[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise SettingError(unknown_name(f"parameter of {node}", name, known), name)

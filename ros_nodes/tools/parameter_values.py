@@ -1,0 +1,208 @@
+"""Values of parameters: from messages, from what is typed, as lines and as YAML.
+
+The lines are those of `ros2 param`, so that scripts carry over; arrays are shown as
+lists. Nothing here needs ROS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import yaml
+
+from dyn_core.errors import SettingError, one_line
+
+
+class ParameterKind(NamedTuple):
+    """A type of a parameter.
+
+    Attributes:
+        label: Its name, as `describe` prints it.
+        field: Field of a ParameterValue that holds it.
+        said: What `get` prints before a value.
+        python: Type of a value, or of an entry of an array.
+    """
+
+    label: str
+    field: str
+    said: str
+    python: type
+
+
+NOT_SET = 0
+KINDS: dict[int, ParameterKind] = {
+    1: ParameterKind("boolean", "bool_value", "Boolean value is:", bool),
+    2: ParameterKind("integer", "integer_value", "Integer value is:", int),
+    3: ParameterKind("double", "double_value", "Double value is:", float),
+    4: ParameterKind("string", "string_value", "String value is:", str),
+    5: ParameterKind("byte array", "byte_array_value", "Byte values are:", bytes),
+    6: ParameterKind("boolean array", "bool_array_value", "Boolean values are:", bool),
+    7: ParameterKind(
+        "integer array", "integer_array_value", "Integer values are:", int
+    ),
+    8: ParameterKind("double array", "double_array_value", "Double values are:", float),
+    9: ParameterKind("string array", "string_array_value", "String values are:", str),
+}
+ARRAYS = (5, 6, 7, 8, 9)
+
+
+def label_of(number: int) -> str:
+    """Return the name of a type; `not set` of a parameter without one."""
+    return KINDS[number].label if number in KINDS else "not set"
+
+
+def value_of(message: Any) -> Any:
+    """Return the value of a ParameterValue: a number, a string, a list, or None."""
+    kind = KINDS.get(message.type)
+    if kind is None:
+        return None
+    value = getattr(message, kind.field)
+    if message.type == 5:
+        return [int.from_bytes(x, "little") for x in value]
+    return list(value) if message.type in ARRAYS else value
+
+
+def value_line(message: Any, hide_type: bool = False) -> str:
+    """Return what `get` prints of a ParameterValue."""
+    kind, value = KINDS.get(message.type), value_of(message)
+    if kind is None:
+        return "None" if hide_type else "Parameter not set."
+    return str(value) if hide_type else f"{kind.said} {value}"
+
+
+def typed_value(typed: str, number: int, name: str) -> tuple[int, Any]:
+    """Return type and value of what somebody typed for a parameter.
+
+    Args:
+        typed: A number, a word, or a list, as YAML has them.
+        number: Type of the parameter; 0 where it has none: then that of the value.
+        name: Of the parameter, for the message.
+
+    Raises:
+        SettingError: It is no value of this type.
+    """
+    if number == 4:
+        return number, typed
+    value = _read(typed)
+    if number not in KINDS:
+        number = _likely(value)
+    kind = KINDS[number]
+    try:
+        if number not in ARRAYS:
+            return number, _converted(value, kind.python)
+        if not isinstance(value, list):
+            raise ValueError
+        if number == 5:
+            return number, [_converted(x, int).to_bytes(1, "little") for x in value]
+        return number, [_converted(x, kind.python) for x in value]
+    except (TypeError, ValueError, OverflowError) as error:
+        raise SettingError(
+            f"{name}: '{one_line(typed)}'; valid: {_an(kind.label)}", name
+        ) from error
+
+
+def _an(label: str) -> str:
+    return f"{'an' if label[0] in 'aeiou' else 'a'} {label}"
+
+
+def _read(typed: str) -> Any:
+    """Return what YAML reads, or the string itself."""
+    try:
+        value = yaml.safe_load(typed)
+    except yaml.YAMLError:
+        return typed
+    return value if isinstance(value, (bool, int, float, str, list)) else typed
+
+
+def _likely(value: Any) -> int:
+    """Return the type of a value."""
+    first = value[0] if isinstance(value, list) and value else value
+    kinds = {bool: 1, int: 2, float: 3}
+    if isinstance(value, list) and any(isinstance(x, float) for x in value):
+        first = 0.0
+    number = kinds.get(type(first), 4)
+    return number + 5 if isinstance(value, list) else number
+
+
+def _converted(value: Any, kind: type) -> Any:
+    """Return a value as bool, int, float or str; what loses something is refused."""
+    if kind is float and not isinstance(value, bool):
+        return float(value)  # 1e-5 is a string to YAML
+    if kind is str and isinstance(value, (bool, int, float)):
+        return str(value)
+    if type(value) is not kind:
+        raise ValueError
+    return value
+
+
+def descriptor_lines(descriptor: Any) -> list[str]:
+    """Return what `describe` prints of a ParameterDescriptor."""
+    lines = [f"Parameter name: {descriptor.name}"]
+    lines.append(f"  Type: {label_of(descriptor.type)}")
+    if descriptor.description:
+        lines.append(f"  Description: {descriptor.description}")
+    constraints = ["    Read only: true"] if descriptor.read_only else []
+    ranges = [*descriptor.floating_point_range, *descriptor.integer_range]
+    for each in ranges:
+        constraints.append(f"    Min value: {each.from_value}")
+        constraints.append(f"    Max value: {each.to_value}")
+        constraints.append(f"    Step: {each.step}")
+    if descriptor.additional_constraints:
+        more = descriptor.additional_constraints
+        constraints.append(f"    Additional constraints: {more}")
+    return lines + (["  Constraints:", *constraints] if constraints else [])
+
+
+class _Dumper(yaml.SafeDumper):
+    """YAML as the parser of ROS reads it: strings in quotes, or `on` is a truth."""
+
+
+class _Quoted(str):
+    """A string that is written in quotes."""
+
+
+_Dumper.add_representer(
+    _Quoted,
+    lambda dumper, x: dumper.represent_scalar("tag:yaml.org,2002:str", x, style='"'),
+)
+
+
+def dumped(
+    node: str, values: Mapping[str, Any], unset: Mapping[str, int] | None = None
+) -> str:
+    """Return parameters as YAML for --params-file.
+
+    YAML of ROS can say neither that a parameter has no value nor an empty array: such
+    parameters are listed in comments.
+
+    Args:
+        node: Fully qualified name of the node.
+        values: By name with dots.
+        unset: Types of parameters without a value.
+    """
+    missing = [f"    # {k}: not set ({label_of(n)})" for k, n in (unset or {}).items()]
+    missing += [f"    # {k}: [] is left out" for k, x in values.items() if x == []]
+    values = {name: value for name, value in values.items() if value != []}
+    tree: dict[str, Any] = {}
+    for name in sorted(values):
+        branch, (*path, leaf) = tree, _path(name, values)
+        for key in path:
+            branch = branch.setdefault(key, {})
+        branch[leaf] = _quoted(values[name])
+    content = {node: {"ros__parameters": tree}}
+    text = yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
+    return text + "".join(f"{line}\n" for line in sorted(missing))
+
+
+def _path(name: str, names: Mapping[str, Any]) -> Sequence[str]:
+    """Return the keys of a name; a name that is also a branch keeps its dots."""
+    heads = name.split(".")
+    stems = [".".join(heads[:k]) for k in range(1, len(heads))]
+    return [name] if any(stem in names for stem in stems) or "" in heads else heads
+
+
+def _quoted(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_quoted(x) for x in value]
+    return _Quoted(value) if isinstance(value, str) else value

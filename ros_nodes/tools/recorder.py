@@ -1,0 +1,157 @@
+"""`dyn record`: topics into a bag, as they come, in the form in which they come."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+
+from dyn_core.errors import SettingError
+from ros_nodes._runtime import note_signals
+from ros_nodes.tools.bags import rosbags
+from ros_nodes.tools.live import Live, connect
+
+SEARCH = 0.2  # period of the search for new topics [s]
+DEPTH = 1000  # messages that may wait
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Record until Ctrl-C or for a duration; 1 if nothing was recorded."""
+    output, library = Path(arguments.output), rosbags()
+    if output.exists():
+        raise SettingError(f"{output} is there already; valid: a new name", "output")
+    wanted = [x if x.startswith("/") else f"/{x}" for x in arguments.topics or ()]
+    alone = output.suffix == ".mcap"
+    output.parent.mkdir(parents=True, exist_ok=True)
+    work = Path(tempfile.mkdtemp(prefix=".dyn_record_", dir=output.parent))
+    folder = work / output.stem if alone else output
+    kind = library.rosbag2.StoragePlugin[arguments.storage.upper()]
+    stop = note_signals()
+    try:
+        with connect(arguments.timeout) as live:
+            writer = library.rosbag2.Writer(folder, version=9, storage_plugin=kind)
+            with writer:
+                recorder = TopicRecorder(live, writer, wanted)
+                recorder.run(stop, arguments.duration)
+        if alone:
+            (folder / f"{folder.name}.mcap").replace(output)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return recorder.report(output)
+
+
+class TopicRecorder:
+    """Writes topics into a bag.
+
+    Attributes:
+        counts: Messages by topic.
+        types: Types of the topics.
+    """
+
+    def __init__(self, live: Live, writer: Any, wanted: list[str]) -> None:
+        self.live, self.writer, self.wanted = live, writer, wanted
+        self.counts: Counter[str] = Counter()
+        self.types: dict[str, str] = {}
+        self.seconds = 0.0
+        library = rosbags().typesys
+        self._store = library.get_typestore(library.Stores.ROS2_JAZZY)
+        self._refused: set[str] = set()
+
+    def run(self, stop: list[int], duration: float | None) -> None:
+        """Record until a signal, or for so many seconds."""
+        started, search = time.monotonic(), 0.0
+        end = "Ctrl-C ends" if duration is None else f"{duration:g} s"
+        print(f"recording, {end}", flush=True)
+        while not stop and (duration is None or self.seconds < duration):
+            if time.monotonic() >= search:
+                self._search()
+                search = time.monotonic() + SEARCH
+            self.live.spin()
+            self.seconds = time.monotonic() - started
+
+    def _search(self) -> None:
+        """Subscribe to topics that have appeared."""
+        node = self.live.node
+        for topic, kinds in node.get_topic_names_and_types():
+            unwanted = self.wanted and topic not in self.wanted
+            if unwanted or topic in self.types or topic in self._refused:
+                continue
+            offers = node.get_publishers_info_by_topic(topic)
+            if not offers:
+                continue  # nobody speaks yet
+            message = _message_class(kinds[0])
+            if message is None or kinds[0] not in self._store.fielddefs:
+                self._refused.add(topic)
+                print(
+                    f"dyn record: left out: {topic}, {kinds[0]} is not installed here"
+                    " or no message of ROS 2 Jazzy",
+                    file=sys.stderr,
+                )
+                continue
+            self._subscribe(topic, kinds[0], message, offers)
+
+    def _subscribe(self, topic: str, kind: str, message: Any, offers: Any) -> None:
+        """Record a topic from now on, with the quality that is offered."""
+        connection = self.writer.add_connection(topic, kind, typestore=self._store)
+        self.types[topic], self.counts[topic] = kind, 0
+
+        def write(data: bytes) -> None:
+            self.writer.write(connection, time.time_ns(), data)
+            self.counts[topic] += 1
+
+        self.live.node.create_subscription(
+            message, topic, write, _quality(offers), raw=True
+        )
+        print(f"  {topic} ({kind})", flush=True)
+
+    def report(self, output: Path) -> int:
+        """Print how many messages came by topic; return 1 if none did."""
+        silent = [x for x in self.wanted if not self.counts[x]]
+        total = sum(self.counts.values())
+        print(f"{output}: {total} messages in {self.seconds:.1f} s")
+        for topic in sorted(self.types):
+            rate = self.counts[topic] / max(self.seconds, 1e-9)
+            print(f"  {self.counts[topic]:8}  {topic}  {rate:.1f} Hz")
+        if silent:
+            there = ", ".join(sorted(self.types)) or "none"
+            print(
+                f"dyn record: nothing came on {', '.join(silent)}; recorded: {there}",
+                file=sys.stderr,
+            )
+        return int(not total or bool(silent))
+
+
+def _message_class(kind: str) -> Any:
+    """Return the class of a type such as std_msgs/msg/String; None if not installed."""
+    package, _, name = kind.partition("/msg/")
+    try:
+        return getattr(importlib.import_module(f"{package}.msg"), name, None)
+    except ImportError:
+        return None
+
+
+def _quality(offers: Any) -> QoSProfile:
+    """Return the best quality that all publishers offer."""
+    reliable = all(
+        x.qos_profile.reliability == ReliabilityPolicy.RELIABLE for x in offers
+    )
+    latched = all(
+        x.qos_profile.durability == DurabilityPolicy.TRANSIENT_LOCAL for x in offers
+    )
+    return QoSProfile(
+        depth=DEPTH,
+        reliability=ReliabilityPolicy.RELIABLE
+        if reliable
+        else ReliabilityPolicy.BEST_EFFORT,
+        durability=DurabilityPolicy.TRANSIENT_LOCAL
+        if latched
+        else DurabilityPolicy.VOLATILE,
+    )

@@ -1,0 +1,80 @@
+"""`dyn evaluate` and `dyn plot`: recordings against a model, and as pictures."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from dyn_core.errors import DynError, SettingError
+from dyn_core.identification import (
+    Evaluation,
+    evaluate,
+    with_table,
+    write_sidecar,
+    write_table,
+)
+from dyn_core.model import Model
+from dyn_core.model.sources.arguments import load_robot, named_values
+from ros_nodes.tools import bags, plots
+
+
+def plot(arguments: argparse.Namespace) -> int:
+    """Draw a recording; return the exit status."""
+    plots.check_plot(arguments.output)
+    topics = arguments.joint_states, arguments.commands
+    plots.plot_record(bags.read(arguments.recording, *topics), arguments.output)
+    return 0
+
+
+def _robot(arguments: argparse.Namespace) -> Model:
+    """Return the robot of `dyn evaluate`, locked joints and parameters as given."""
+    model = load_robot(arguments)
+    locked = {}
+    for name, typed in named_values(arguments.lock, "--lock").items():
+        try:
+            locked[name] = float(typed)
+        except ValueError as error:
+            raise SettingError(
+                f"--lock {name}={typed}; valid: a position [rad | m]", "lock"
+            ) from error
+    model = model.lock(locked) if locked else model
+    return with_table(model, arguments.parameters) if arguments.parameters else model
+
+
+def evaluate_recording(arguments: argparse.Namespace) -> int:
+    """Compare measured and computed joint forces; return the exit status."""
+    if arguments.plot:
+        plots.check_plot(arguments.plot)
+    if arguments.identify and not Path(arguments.identify).parent.is_dir():
+        raise SettingError(
+            f"--identify {arguments.identify}: no such folder", "identify"
+        )
+    model = _robot(arguments)
+    topics = arguments.joint_states, arguments.commands
+    record = bags.read(arguments.recording, *topics, joints=model.joint_names)
+    friction = not arguments.no_joint_friction
+    result = evaluate(model, record, arguments.cutoff, friction)
+    print("\n".join(result.lines()))
+    if arguments.identify:
+        result = _identified(result, arguments.identify, arguments.recording)
+    if arguments.plot:
+        plots.plot_evaluation(result, arguments.plot)
+    return 0
+
+
+def _identified(result: Evaluation, name: str, recording: str) -> Evaluation:
+    """Identify the robot, write and print what it is; return what is left then."""
+    identified = result.identify()
+    table, sidecar = f"{name}.parameters.csv", f"{name}.dyn.yaml"
+    write_table(table, identified)
+    print(
+        f"\nidentified {identified.rank} combinations of {len(identified.names)}"
+        f" parameters; the motion shows no more\nparameters: {table}"
+    )
+    if identified.model is None:
+        raise DynError(f"no robot can have them: {identified.reason}")
+    write_sidecar(sidecar, identified.model, Path(recording).name)
+    print(f"friction and rotors: {sidecar}\n")
+    after = result.of(identified.model)
+    print("\n".join(after.lines()))
+    return after

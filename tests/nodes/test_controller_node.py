@@ -1,0 +1,551 @@
+"""The controller's node: stops, messages, times and words, driven directly."""
+
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import dyn_core as dyn
+from dyn_core.control.following import TimedTrajectory
+
+pytestmark = pytest.mark.ros
+Q = [0.0, -0.6, 0.0, -2.2, 0.0, 1.6, 0.8]
+NAMES = [f"joint{k}" for k in range(1, 8)]
+
+
+@pytest.fixture
+def make(ros):
+    """Return a function that makes an active node, and keeps what it sends."""
+    from rclpy.parameter import Parameter
+
+    from ros_nodes.computed_torque_node import ComputedTorqueNode
+
+    made = []
+
+    def node(active=True, **values):
+        settings = {
+            "robot_description_file": "arm7",
+            "autostart": False,
+            "engine": "graph",
+            "state_timeout": 10.0,
+            "good_samples": 1,
+            **values,
+        }
+        overrides = [
+            Parameter(k.replace("__", "."), value=v) for k, v in settings.items()
+        ]
+        one = ComputedTorqueNode(parameter_overrides=overrides)
+        made.append(one)
+        one.sent = []
+        one._send = lambda tau: one.sent.append((time.monotonic(), tau.copy()))
+        if active:
+            one.trigger_configure()
+            assert one.failure is None
+            one.trigger_activate()
+        return one
+
+    yield node
+    for each in made:
+        each.destroy_node()
+
+
+def _state(q=Q, stamp=0.0):
+    from sensor_msgs.msg import JointState
+
+    message = JointState(name=NAMES, position=[float(x) for x in q])
+    message.velocity = [0.0] * 7
+    message.header.stamp.sec = int(stamp)
+    message.header.stamp.nanosec = int((stamp - int(stamp)) * 1e9)
+    return message
+
+
+def _feed(node, count=3, q=Q):
+    for _ in range(count):
+        node._on_state(_state(q))
+    return node.sent[-1][1]
+
+
+def _trajectory(points=2, seconds=1.0, shift=0.2, effort=0):
+    from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+    message = JointTrajectory(joint_names=NAMES)
+    for k in range(points):
+        share = (k + 1) / points
+        point = JointTrajectoryPoint(positions=[x + share * shift for x in Q])
+        point.effort = [float(effort)] * (7 if effort else 0)
+        due = seconds * share
+        point.time_from_start.sec = int(due)
+        point.time_from_start.nanosec = int((due - int(due)) * 1e9)
+        message.points.append(point)
+    return message
+
+
+def _wire(message):
+    from rclpy.serialization import serialize_message
+
+    return serialize_message(message)
+
+
+def _delivered(node):
+    """Wait for the worker, and hand over what it has."""
+    deadline = time.monotonic() + 20
+    while not node.worker.ready:
+        assert time.monotonic() < deadline
+    node.worker.deliver()
+
+
+# Messages
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 50])
+@pytest.mark.parametrize("fields", ["p", "pv", "pva", "pe", "pvae"])
+@pytest.mark.parametrize("frame", ["", "base", "links"])
+def test_trajectories_are_read_from_the_wire(ros, count, fields, frame):
+    """As the Python message has them, whatever lies before the numbers."""
+    from ros_nodes._trajectory_messages import read_trajectory
+    from ros_nodes.conversions import trajectory_arrays
+
+    rng = np.random.default_rng(7)
+    message = _trajectory(count)
+    message.header.frame_id = frame
+    message.header.stamp.sec, message.header.stamp.nanosec = 12, 345_000_000
+    for point in message.points:
+        for key, name in zip("pvae", ("positions", "velocities", "accelerations",
+                                      "effort"), strict=True):  # fmt: skip
+            row = rng.normal(size=7).tolist() if key in fields else []
+            setattr(point, name, row)
+    stamp, arrays, efforts = read_trajectory(_wire(message), 50)
+    assert stamp == pytest.approx(12.345, abs=1e-9)
+    expected = trajectory_arrays(message)
+    assert arrays.names == expected.names
+    for got, wanted in zip(arrays[1:], expected[1:], strict=True):
+        np.testing.assert_array_equal(got, wanted)
+    assert efforts.shape == (count, 7 if "e" in fields else 0)
+    if "e" in fields:
+        np.testing.assert_array_equal(efforts[-1], message.points[-1].effort)
+
+
+def test_trajectories_that_are_not_alike_have_their_words(ros):
+    """A point of another size, too many points, a message that is cut."""
+    from ros_nodes._trajectory_messages import read_trajectory
+
+    message = _trajectory(30)
+    message.points[20].positions = [0.0] * 6
+    with pytest.raises(dyn.TrajectoryError, match="point 20 has 6 positions; needs 7"):
+        read_trajectory(_wire(message), 100)
+    data = _wire(_trajectory(30))
+    with pytest.raises(dyn.TrajectoryError, match=r"^30 points; valid: at most 29 "):
+        read_trajectory(data, 29)
+    for size in (3, 20, 60, len(data) // 2):
+        with pytest.raises(dyn.TrajectoryError, match="cut off|plain CDR"):
+            read_trajectory(data[:size], 100)
+    with pytest.raises(dyn.TrajectoryError, match="not in plain CDR"):
+        read_trajectory(b"\x00\x07" + data[2:], 100)
+    empty = read_trajectory(_wire(_trajectory(0)), 100)
+    assert empty.stamp is None
+    assert empty.arrays.times.size == 0
+
+
+def test_long_trajectories_take_little_time(ros):
+    """Reading the wire takes less than 2 us a point; as Python objects it is 20."""
+    from ros_nodes._trajectory_messages import read_trajectory
+
+    data, seconds = _wire(_trajectory(2000)), []
+    for _ in range(3):
+        started = time.process_time()
+        read_trajectory(data, 2000)
+        seconds.append(time.process_time() - started)
+    assert min(seconds) < 2000 * 2e-6
+
+
+def test_a_trajectory_is_followed_when_it_is_ready(make, capfd):
+    """Not before; a newer one supersedes it, a stop in between discards it."""
+    node = make()
+    _feed(node)
+    node.trajectories.on_message(_wire(_trajectory()))
+    assert node.controller.trajectory is None
+    _delivered(node)
+    assert node.controller.trajectory is not None
+    first = node.controller.trajectory
+    node.trajectories.on_message(_wire(_trajectory(shift=0.1)))
+    node.trajectories.on_message(_wire(_trajectory(effort=3)))
+    while len(node.worker.ready) < 2:
+        pass
+    _feed(node)
+    assert node.controller.trajectory is not first
+    logged = capfd.readouterr().err
+    assert "a newer one came while it was read" in logged
+    assert "its efforts are not added (feed_forward is false)" in logged
+    last = node.controller.trajectory
+    node.trajectories.on_message(_wire(_trajectory()))
+    node.controller.safety.gate.close()
+    _delivered(node)
+    assert node.controller.trajectory is last
+    assert "the controller stopped while it was read" in capfd.readouterr().err
+    node.trajectories.on_message(_wire(_trajectory(12_000)))
+    _delivered(node)
+    logged = capfd.readouterr().err
+    assert "12000 points; valid: at most 10000 (max_trajectory_points)" in logged
+    assert len(logged) < 300
+    assert node.counters["trajectory refused"] == 3
+
+
+def test_a_new_description_is_read_by_the_worker(make, capfd):
+    """While the robot is controlled; a bad one is refused as before."""
+    from std_msgs.msg import String
+
+    node = make(robot_description=dyn.robots.path("arm7").read_text())
+    node.set_parameters = None
+    node.value = {"robot_description": "", "robot_description_file": "",
+                  "model_check": "warn", "autostart": False, "package_paths": [],
+                  "xacro_arguments": []}.__getitem__  # fmt: skip
+    text = dyn.robots.path("two_link").read_text()
+    node._on_description(String(data=text))
+    assert node._urdf == ""
+    _delivered(node)
+    assert node._urdf == text
+    node._on_description(String(data="<robot>"))
+    _delivered(node)
+    assert node._urdf == text
+    assert "malformed XML" in capfd.readouterr().err
+
+
+# Stops
+
+
+@pytest.mark.parametrize("kind", ["zero", "ramp", "hold"])
+def test_an_emergency_stop_acts_as_its_rule_says(make, kind):
+    """It latches, enabling is refused, and the way out is a new activation."""
+    from std_srvs.srv import SetBool, Trigger
+
+    node = make(on_estop=kind)
+    assert _feed(node).any()
+    count = len(node.sent)
+    answer = node._on_estop(Trigger.Request(), Trigger.Response())
+    assert answer.success
+    assert ("zero" in answer.message) == (kind != "hold")
+    assert len(node.sent) == count + (kind == "zero")
+    assert _feed(node).any() == (kind != "zero")
+    refused = node._on_enable(SetBool.Request(data=True), SetBool.Response())
+    assert not refused.success
+    assert node.status()[:2] == (b"\x02", "stopped: ~/estop; trajectory stopped: ~/estop"
+                                 if node.health.dropped else "stopped: ~/estop")  # fmt: skip
+    node.trigger_deactivate()
+    assert not node.sent[-1][1].any()
+    node.trigger_activate()
+    assert _feed(node).any()
+
+
+@pytest.mark.parametrize("kind", ["zero", "ramp", "hold"])
+def test_a_node_winds_down_before_its_last_zero(make, monkeypatch, kind):
+    """States that come meanwhile are answered, for stop_time; the last one is zero."""
+    values = {} if kind == "zero" else {"stop_time": 0.05}
+    node = make(on_shutdown=kind, **values)
+    assert _feed(node).any()
+    node.sent.clear()
+    waiting = [_state()] * 5
+    handle = SimpleNamespace(
+        take_message=lambda *_: (waiting.pop(), None) if waiting else None,
+        __enter__=lambda self: self,
+    )
+
+    class Handle:
+        take_message = staticmethod(handle.take_message)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            return None
+
+    before = node.states_in
+    node.states_in = SimpleNamespace(handle=Handle(), topic_name=before.topic_name)
+    started = time.monotonic()
+    node.trigger_deactivate()
+    taken = [tau for _, tau in node.sent]
+    assert len(waiting) == (5 if kind == "zero" else 0)
+    assert len(taken) == (1 if kind == "zero" else 6)
+    assert all(tau.any() for tau in taken[:-1])
+    assert not taken[-1].any()
+    assert time.monotonic() - started < 5.0
+    assert not node.watchdog.alive
+    if kind == "zero":
+        return
+    node.trigger_activate()
+    _feed(node)
+    node.controller.rules.__dict__["stop_time"] = 1e6
+    node.wind_down(lambda: True)  # a second signal
+    assert node.controller.stopped.cause == "shutdown"
+    node.controller.reset_stop()
+    node.controller.begin()
+    node.wind_down()  # without a state there is nothing to bring to rest
+    assert node.controller.stopped is None
+
+
+def test_what_is_computed_during_the_end_is_discarded(make):
+    """The final zero is the last one, whatever a thread still has."""
+    node = make()
+    _feed(node)
+    ticket = node.controller.safety.ticket
+    node.send_final_command()
+    assert not node.controller.safety.gate.send(ticket, node._send, np.ones(7))
+    assert not node.sent[-1][1].any()
+
+
+# Times
+
+
+def test_trajectories_follow_simulated_time(make):
+    """At half speed they last twice as long; where the clock stands, they stand."""
+    from rclpy.clock import ROSClock
+    from rclpy.time import Time
+
+    node = make()
+    clock: ROSClock = node.get_clock()
+
+    def set_clock(seconds):
+        nanoseconds = int(seconds * 1e9)
+        clock.set_ros_time_override(Time(nanoseconds=nanoseconds,
+                                         clock_type=clock.clock_type))  # fmt: skip
+
+    assert node.reference_time(5.0) == 5.0
+    clock._set_ros_time_is_active(True)
+    set_clock(100.0)
+    assert node.reference_time(5.0) == 100.0
+    _feed(node)
+    node.trajectories.follow(
+        node.controller.make_trajectory(NAMES, [1.0], [np.add(Q, 0.2)]), None
+    )
+    motion = node.controller.follower.running
+    assert isinstance(motion, TimedTrajectory)
+    assert motion.start == 100.0
+    for k in range(10):
+        set_clock(100.0 + 0.05 * k)
+        _feed(node, 1)
+    half = node.controller.reference.q
+    _feed(node, 10)
+    np.testing.assert_array_equal(node.controller.reference.q, half)
+    with pytest.raises(dyn.TrajectoryError, match=r"ended 7.550 s ago"):
+        node.trajectories.follow(motion.asked, 91.9)
+    node.trajectories.follow(motion.asked, 101.0)
+    assert node.controller.follower.pending.start == pytest.approx(101.0)
+    set_clock(50.0)
+    _feed(node, 1)
+    assert node.controller.trajectory is None
+    assert node.controller.counters["time went back"] == 1
+
+
+def test_states_of_another_time_are_refused(make):
+    """By the clock of the node; 0 lets them pass."""
+    for longest, passed in ((0.0, 3), (5.0, 1)):
+        node = make(max_state_age=longest)
+        now = time.time()
+        for stamp in (now - 10.0, now, now + 10.0):
+            node._on_state(_state(stamp=stamp))
+        assert node.report.states == passed
+        assert node.counters["joint state refused"] == 3 - passed
+
+
+# Words
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("gains.joint1.p", 100, "gains.joint1.p is 100; valid: write 100.0"),
+        ("gains.joint1.i", 1.0, "ki without a limit winds up"),
+        ("envelope.joint_power", [1.0, 2.0], "2 numbers; valid: none, one, or 7"),
+        ("envelope.tool_speed", 1.0, "tool_speed and frame go together"),
+        ("shadow.engine", "plain", "changes nothing without shadow.plugin_name"),
+        ("shadow.plugin_name", "rnee", "no solver is called 'rnee'; did you mean"),
+        ("inverse_dynamics.plugin_name", "rnee", "for inverse_dynamics"),
+        ("stop_time", 1.0, "stop_time changes nothing"),
+    ],
+)
+def test_bad_settings_are_said_in_the_diagnostics(make, name, value, expected):
+    """Also where the node could not be configured."""
+    node = make(active=False, **{name: value})
+    heard = []
+    node.diagnostics = SimpleNamespace(publish=lambda x: heard.append(x.status[0]))
+    node.trigger_configure()
+    assert expected in node.failure
+    assert heard[-1].level == b"\x02"
+    assert heard[-1].message.startswith("cannot configure: ")
+    assert expected in heard[-1].message
+
+
+def test_a_whole_number_at_the_start_says_what_to_write(make):
+    """Where rclpy would only name two types."""
+    with pytest.raises(dyn.SettingError, match=r"state_timeout is 1; valid: write 1.0"):
+        make(active=False, state_timeout=1)
+
+
+def test_settings_reach_the_controller(make):
+    """Envelope, shadow, rules, gains of the integral; live ones at once."""
+    from rclpy.parameter import Parameter
+
+    values = {
+        "envelope.effort_rate": [900.0], "envelope.tracking_error": [0.5] * 7,
+        "envelope.kinetic_energy": 9.0, "shadow.plugin_name": "rnea_spatial",
+        "shadow.engine": "graph", "mode": "impedance", "gains.joint2.i": 3.0,
+        "gains.joint2.i_clamp": 4.0, "robot_compensates_gravity": True,
+        "on_violation": "hold", "last_good_cycles": 7, "feed_forward": True,
+    }  # fmt: skip
+    node = make(**values)
+    controller = node.controller
+    rows = dict(zip(controller.safety.envelope.names,
+                    controller.safety.envelope.bounds, strict=True))  # fmt: skip
+    assert rows["effort_rate", "joint3"] == 900.0
+    assert rows["tracking_error", "joint7"] == 0.5
+    assert rows["kinetic_energy", ""] == 9.0
+    assert controller.safety.shadow.settings.engine == "graph"
+    assert controller.rules.on_violation == "hold"
+    assert controller.rules.last_good_cycles == 7
+    assert controller.ki[1] == 3.0
+    assert controller.feed_forward
+    assert np.abs(_feed(node)).max() < 1e-9  # a robot at rest that carries itself
+
+    def assign(**new):
+        rows = [Parameter(k.replace("__", "."), value=v) for k, v in new.items()]
+        return node.set_parameters_atomically(rows)
+
+    refused = assign(gains__joint1__p=7.0, gains__joint1__i=1.0)
+    assert not refused.successful
+    assert "gains.joint1.i needs gains.joint1.i_clamp > 0" in refused.reason
+    assert controller.kp[0] == 100.0
+    assert assign(gains__joint1__i=1.0, gains__joint1__i_clamp=2.0).successful
+    assert (controller.ki[0], controller.integral_limit[0]) == (1.0, 2.0)
+    assert assign(large_error=0.7).successful
+    assert node.health.large_error == 0.7
+
+
+def test_gains_that_another_callback_refuses_are_not_applied(make):
+    """They are applied when the whole set is accepted."""
+    from rcl_interfaces.msg import SetParametersResult
+    from rclpy.parameter import Parameter
+
+    node = make()
+    node._on_set_parameters_callbacks.append(
+        lambda _: SetParametersResult(successful=False, reason="no")
+    )
+    assert not node.set_parameters([Parameter("gains.joint1.p", value=7.0)])[
+        0
+    ].successful
+    assert node.controller.kp[0] == 100.0
+
+
+def test_lists_without_a_value_are_lists(make):
+    """So that `ros2 param dump` shows all parameters."""
+    from rclpy.parameter import Parameter
+
+    node = make(active=False)
+    for name in ("joints", "envelope.joint_power", "cpu_affinity"):
+        assert node.get_parameter(name).type_ != Parameter.Type.NOT_SET
+        assert node.value(name) == []
+    assert len(node.get_parameters(list(node.specs))) == len(node.specs)
+
+
+def test_the_start_is_reported_once(make, capfd):
+    """A later activation says nothing of the start of the process."""
+    node = make()
+    node.trigger_deactivate()
+    node.trigger_activate()
+    logged = capfd.readouterr().err
+    assert logged.count("after the start") == 1
+    assert logged.count("]: active") == 2
+    assert node.autostart()
+    assert "autostart is false: waiting for the transitions" in capfd.readouterr().err
+
+
+def test_faults_have_a_level_and_one_line_each(make, capfd, monkeypatch):
+    """When they begin, and when they end: a second source, a free root, a failure."""
+    from sensor_msgs.msg import MultiDOFJointState
+
+    from ros_nodes import _controller_report
+
+    node = make(last_good_cycles=1000)
+    node._look()
+    assert "level" not in capfd.readouterr().err
+    assert node.status()[1] == "no joint state yet"
+    _feed(node)
+    assert node.status()[:2] == (b"\x00", "holding")
+    torque = node.controller._torque
+    node.controller._torque = lambda law: 1 / 0
+    _feed(node)
+    node._on_poses(MultiDOFJointState(joint_names=["root_joint"]))
+    monkeypatch.setattr(_controller_report, "publishers_beside_guard", lambda *_: 2)
+    for _ in range(3):
+        node._look()
+    level, message, values = node.status()
+    assert level == b"\x02"
+    assert "torque not finite: ZeroDivisionError" in message
+    assert "multi_dof_joint_states has root_joint: this controller drives" in message
+    assert "2 publishers on /joint_states" in message
+    assert values["torque not finite"] == 3
+    logged = capfd.readouterr().err
+    assert logged.count("ZeroDivisionError") == 1
+    assert logged.count("2 publishers on /joint_states") == 1
+    node.controller._torque = torque
+    monkeypatch.setattr(_controller_report, "publishers_beside_guard", lambda *_: 1)
+    node.report.log_changes(time.monotonic() + 2.0)
+    node.report.log_changes(time.monotonic() + 4.0)
+    logged = capfd.readouterr().err
+    assert logged.count("no longer: torque not finite") == 1
+    assert logged.count("no longer: 2 publishers on /joint_states") == 1
+    node.trigger_deactivate()
+    assert node.status()[:2] == (b"\x00", "inactive: no effort is sent")
+
+
+def test_a_loop_without_time_to_spare_is_a_warning(make):
+    """Where answers take most of a second."""
+    node = make()
+    _feed(node)
+    now = time.monotonic()
+    assert node.report.status(now)[0] == b"\x00"
+    node.report.answered(now, now + 0.9)
+    level, message, _ = node.report.status(now + 0.95)
+    assert level == b"\x01"
+    assert "of the time: some are missed" in message
+    node.report.status(now + 1.0)
+    assert node.report.status(now + 2.1)[0] == b"\x00"
+
+
+def test_an_extension_is_called_with_the_configured_node(make, monkeypatch):
+    """It may watch each state, and add to the diagnostics."""
+    from dyn_core.control.health import WARN, Condition
+    from ros_nodes.computed_torque_node import ComputedTorqueNode
+
+    rows = []
+
+    class Watcher:
+        def restart(self):
+            return None
+
+        def observe(self, t, q, qd, tau):
+            rows.append(tau)
+
+    def extend(node):
+        node.controller.observers.append(Watcher())
+        node.conditions.append(lambda t: [Condition(WARN, "x", "it is warm")])
+
+    every = [*ComputedTorqueNode.extensions, extend]
+    monkeypatch.setattr(ComputedTorqueNode, "extensions", every)
+    node = make()
+    tau = _feed(node, 3)
+    assert len(rows) == 3
+    np.testing.assert_array_equal(rows[-1], tau)
+    assert node.status()[:2] == (b"\x01", "it is warm")
+
+
+def test_what_the_system_refuses_is_a_warning(make, capfd, monkeypatch):
+    """The node works on without it."""
+    from ros_nodes import _realtime
+
+    for name in ("lock_memory", "use_cpus", "raise_priority"):
+        monkeypatch.setattr(_realtime, name, lambda *_, name=name: f"{name}: refused")
+    node = make(memory_lock=True, cpu_affinity=[0], priority=20)
+    logged = capfd.readouterr().err
+    for name in ("lock_memory", "use_cpus", "raise_priority"):
+        assert f"{name}: refused" in logged
+    assert _feed(node).any()

@@ -1,0 +1,174 @@
+"""The controller as a process: what holds up its executor, and how it ends."""
+
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+
+from ros_nodes.graphs import COMPUTED_TORQUE
+
+pytestmark = [pytest.mark.ros, pytest.mark.timeout(120)]
+START = [0.0, -0.6, 0.0, -2.2, 0.0, 1.6, 0.8]
+NAMES = [f"joint{k}" for k in range(1, 8)]
+STALL = 1.5  # [s]
+TIMEOUT = 0.3  # of states [s]
+PARAMS = f"""\
+computed_torque:
+  ros__parameters:
+    robot_description_file: arm7
+    inverse_dynamics.plugin_name: stalling
+    state_timeout: {TIMEOUT}
+    on_shutdown: ramp
+    stop_time: 0.5
+    use_sim_time: true
+    diagnostic_updater.period: 0.1
+"""
+PLUGIN = f'''"""A solver that stalls once, when a file is there."""
+import os
+import time
+
+import dyn_core as dyn
+from dyn_core.authoring import NumpySolver, hookimpl
+
+
+class Stalling(NumpySolver):
+    """rnea, late."""
+
+    name, signature = "stalling", dyn.problems.INVERSE_DYNAMICS
+
+    def solve(self, model, q, qd, qdd, f_ext):
+        """Return rnea."""
+        if os.path.exists(os.environ["STALL_FILE"]):
+            os.remove(os.environ["STALL_FILE"])
+            time.sleep({STALL})
+        if not hasattr(self, "exact"):
+            self.exact = dyn.solver("rnea").build(model, engine="graph")
+        return self.exact(q, qd, qdd)
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer it."""
+    return [Stalling()]
+'''
+
+
+def _package(folder):
+    """Install the plugin in a folder; return the environment that finds it."""
+    (folder / "stalling_dyn.py").write_text(PLUGIN)
+    info = folder / "stalling_dyn-1.0.dist-info"
+    info.mkdir()
+    name = "Metadata-Version: 2.1\nName: stalling_dyn\nVersion: 1\n"
+    (info / "METADATA").write_text(name)
+    (info / "entry_points.txt").write_text("[dyn_core]\nstalling = stalling_dyn\n")
+    path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
+    return {"PYTHONPATH": path, "STALL_FILE": str(folder / "stall")}
+
+
+def _long_trajectory(count):
+    """Return a serialized trajectory, so that sending it takes no time."""
+    from rclpy.serialization import serialize_message
+    from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+    message = JointTrajectory(joint_names=NAMES)
+    for k in range(count):
+        point = JointTrajectoryPoint(positions=START)
+        point.time_from_start.nanosec = (k + 1) * 10_000
+        message.points.append(point)
+    return serialize_message(message)
+
+
+class Robot:
+    """A robot at rest, over best-effort messages, that hears efforts and diagnostics."""
+
+    def __init__(self, ros):
+        from diagnostic_msgs.msg import DiagnosticArray
+        from rclpy.node import Node
+        from rclpy.qos import QoSProfile, ReliabilityPolicy
+        from sensor_msgs.msg import JointState
+        from std_msgs.msg import Float64MultiArray
+
+        self.node, self.efforts, self.said = Node("robot"), [], ""
+        listen, speak = self.node.create_subscription, self.node.create_publisher
+        commands = "effort_controller/commands"
+        listen(Float64MultiArray, commands, self._on_effort, 100)
+        listen(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
+        best = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+        self.states = speak(JointState, "joint_states", best)
+        self.message = JointState(name=NAMES, position=START, velocity=[0.0] * 7)
+        self.node.create_timer(0.004, lambda: self.states.publish(self.message))
+
+    def _on_effort(self, message):
+        self.efforts.append((time.monotonic(), np.array(message.data)))
+
+    def _on_diagnostics(self, message):
+        self.said = message.status[0].message
+
+    def since(self, t):
+        """Return the efforts that came after a time, and their times."""
+        return [row for row in self.efforts if row[0] > t]
+
+    def drives(self, count=20):
+        """Whether the last efforts were none of zero."""
+        last = self.efforts[-count:]
+        return len(last) == count and all(tau.any() for _, tau in last)
+
+
+@pytest.fixture
+def robot(ros):
+    """Return a Robot."""
+    made = Robot(ros)
+    yield made
+    made.node.destroy_node()
+
+
+def test_what_holds_up_the_executor_and_how_it_ends(start, robot, until, tmp_path):
+    """A solver that stalls, without a clock: zeros meanwhile, then torque again. A
+    trajectory that is too long: a sentence, and the torque goes on. All parameters can
+    be read at once. At the end a ramp, then zero."""
+    from rcl_interfaces.srv import GetParameters, ListParameters
+    from trajectory_msgs.msg import JointTrajectory
+
+    data = _long_trajectory(12_000)
+    extra = _package(tmp_path)
+    process = start([COMPUTED_TORQUE], PARAMS, extra=extra)["computed_torque"]
+    node = robot.node
+    until(robot.drives, node, expected="torque", detail=lambda: process.output)
+    until(lambda: robot.said == "holding", node, detail=lambda: robot.said)
+
+    stalled = time.monotonic()
+    (tmp_path / "stall").touch()
+    until(lambda: any(not tau.any() for _, tau in robot.since(stalled)), node)
+    zero = next(t for t, tau in robot.since(stalled) if not tau.any())
+    assert TIMEOUT <= zero - stalled < STALL - 0.3
+    until(robot.drives, node, expected="torque after the stall")
+
+    sender = node.create_publisher(
+        JointTrajectory, "computed_torque/joint_trajectory", 10
+    )
+    until(lambda: sender.get_subscription_count() > 0, node)
+    sent = time.monotonic()
+    sender.publish(data)
+    until(lambda: "12000 points; valid: at most 10000" in process.output, node)
+    until(lambda: len(robot.since(sent)) > 50, node)
+    assert all(tau.any() for _, tau in robot.since(sent))
+
+    def ask(kind, name, **fields):
+        client = node.create_client(kind, f"computed_torque/{name}")
+        until(client.service_is_ready, node, expected=name)
+        future = client.call_async(kind.Request(**fields))
+        until(future.done, node, expected=name)
+        return future.result()
+
+    names = ask(ListParameters, "list_parameters").result.names
+    assert len(ask(GetParameters, "get_parameters", names=names).values) == len(names)
+
+    ended = time.monotonic()
+    process.popen.send_signal(signal.SIGTERM)
+    until(lambda: process.popen.poll() is not None, node, expected="the end")
+    until(lambda: not robot.efforts[-1][1].any(), node, expected="the last zero")
+    assert process.popen.returncode == 0
+    carried = [t for t, tau in robot.since(ended) if tau.any()]
+    assert carried[-1] - ended > 0.3

@@ -1,0 +1,279 @@
+"""Goals in the controller's node: constraints, partial trajectories, the action."""
+
+import time
+from types import SimpleNamespace
+from unittest.mock import MagicMock
+
+import numpy as np
+import pytest
+
+import dyn_core as dyn
+
+pytestmark = pytest.mark.ros
+START = (0.2, 0.3)
+PERIOD = 0.01
+
+
+def _feedback():
+    """Return a message with the fields of the action's feedback."""
+    from std_msgs.msg import Header
+    from trajectory_msgs.msg import JointTrajectoryPoint
+
+    points = {k: JointTrajectoryPoint() for k in ("desired", "actual", "error")}
+    return SimpleNamespace(header=Header(), joint_names=[], **points)
+
+
+class Driven:
+    """A node whose time and states come from the test, without communication."""
+
+    def __init__(self, monkeypatch, **values):
+        from rclpy.parameter import Parameter
+        from sensor_msgs.msg import JointState
+
+        from ros_nodes import _trajectory_input, computed_torque_node, trajectory_action
+
+        self.t = 1000.0
+        clock = SimpleNamespace(monotonic=lambda: self.t)
+        for module in (computed_torque_node, trajectory_action, _trajectory_input):
+            monkeypatch.setattr(module, "time", clock)
+        settings = {"robot_description_file": "two_link", "engine": "graph", **values}
+        self.node = computed_torque_node.ComputedTorqueNode(
+            parameter_overrides=[Parameter(k, value=v) for k, v in settings.items()]
+        )
+        assert self.node.start(), self.node.failure
+        self.node.watchdog.stop()  # it has the time of the machine
+        self.names = list(self.node.controller.model.joint_names)
+        self.off, self.message = np.zeros(2), JointState(name=self.names)
+        self.run(0.05)
+
+    def run(self, seconds):
+        """Feed states of a robot that is where the reference is, but for a deviation."""
+        controller = self.node.controller
+        while seconds > 0:
+            self.t += PERIOD
+            q, qd = np.array(START), np.zeros(2)
+            if controller.reference is not None:
+                controller.follower.advance(self.t)
+                q, qd = controller.reference[:2]
+            self.message.position = (q - self.off).tolist()
+            self.message.velocity = qd.tolist()
+            self.node._on_state(self.message)
+            self.node.goals._deliver()
+            seconds -= PERIOD
+
+    def settle(self):
+        """Wait for what the worker prepares, and take it over."""
+        deadline = time.monotonic() + 20
+        while not self.node.worker.ready:
+            assert time.monotonic() < deadline
+        self.node.worker.deliver()
+
+    def trajectory(self, names, q, seconds=0.5):
+        """Return a JointTrajectory to a place at rest."""
+        from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+        point = JointTrajectoryPoint(positions=list(q), velocities=[0.0] * len(q))
+        point.accelerations = [0.0] * len(q)
+        point.time_from_start.nanosec = int(seconds * 1e9)
+        return JointTrajectory(joint_names=list(names), points=[point])
+
+    def publish(self, *what):
+        """Let a trajectory of the topic come, as it comes over the wire."""
+        from rclpy.serialization import serialize_message
+
+        self.node.trajectories.on_message(serialize_message(self.trajectory(*what)))
+        self.settle()
+
+    def send(self, *what, **more):
+        """Let a goal of the action come; return its handle, with its result."""
+        duration = SimpleNamespace(sec=0, nanosec=0)
+        rest = {"path_tolerance": [], "goal_tolerance": []}
+        request = {"trajectory": self.trajectory(*what), **rest, **more}
+        handle = MagicMock(is_cancel_requested=False)
+        handle.request = SimpleNamespace(goal_time_tolerance=duration, **request)
+        handle.goal_id.uuid = np.frombuffer(np.int64(id(handle)).tobytes(), np.uint8)
+        service = self.node.goals.service
+        service.action = SimpleNamespace(Result=SimpleNamespace, Feedback=_feedback)
+        service.finish = lambda handle, result: setattr(handle, "result", result)
+        service.accept(handle)
+        if self.node.active:
+            self.settle()
+        return handle
+
+
+@pytest.fixture
+def drive(ros, monkeypatch):
+    """Return a function that makes a Driven node."""
+    made = []
+
+    def begin(**values):
+        made.append(Driven(monkeypatch, **values))
+        return made[-1]
+
+    yield begin
+    for driven in made:
+        driven.node.destroy_node()
+
+
+def test_constraints_hold_for_the_topic(drive, capfd):
+    """Who leaves the path brakes and holds; live parameters, refused ones too."""
+    from rclpy.parameter import Parameter
+
+    driven = drive(**{"constraints.joint2.trajectory": 0.05})
+    node, (_, second) = driven.node, driven.names
+    driven.publish(driven.names, (0.2, 0.7))
+    driven.run(0.2)
+    driven.off = np.array([0.0, 0.06])
+    driven.run(0.02)
+    logged = capfd.readouterr().err
+    assert "PATH_TOLERANCE_VIOLATED" in logged
+    assert f"joint '{second}' is off by 0.06; tolerance 0.05" in logged
+    driven.off = np.zeros(2)
+    driven.run(0.5)
+    assert node.controller.trajectory is None
+    assert not node.controller.reference.qd.any()
+    assert node.controller.reference.q[1] < 0.6
+    name = "constraints.joint2.trajectory"
+    assert node.set_parameters([Parameter(name, value=0.2)])[0].successful
+    refused = node.set_parameters([Parameter(name, value=-1.0)])[0]
+    assert not refused.successful and "out of range" in refused.reason
+    driven.publish(driven.names, (0.2, 0.7))
+    driven.off = np.array([0.0, 0.1])
+    driven.run(0.6)
+    assert np.allclose(node.controller.reference.q, (0.2, 0.7))
+    assert "aborted" not in capfd.readouterr().err
+
+
+def test_a_trajectory_of_some_joints(drive, capfd):
+    """Refused without allow_partial_joints_goal; with it the others stay."""
+    driven = drive()
+    first, second = driven.names
+    driven.publish([second], (0.5,))
+    assert driven.node.counters["trajectory refused"] == 1
+    assert "missing joints" in capfd.readouterr().err
+    from rclpy.parameter import Parameter
+
+    driven.node.set_parameters([Parameter("allow_partial_joints_goal", value=True)])
+    driven.publish([second], (0.5,))
+    driven.run(0.6)
+    assert np.allclose(driven.node.controller.reference.q, (0.2, 0.5))
+    driven.publish(["elbow"], (0.5,))
+    assert driven.node.counters["trajectory refused"] == 2
+    assert "no joint is called 'elbow'" in capfd.readouterr().err
+
+
+def test_goals_of_the_action(drive):
+    """Reached, refused, canceled, replaced by the topic, ended by the node."""
+    driven = drive(**{"constraints.goal_time": 0.3, "constraints.joint1.goal": 0.01})
+    node, names = driven.node, driven.names
+    handle = driven.send(names, (0.4, 0.5))
+    driven.run(0.3)
+    node.goals._report()
+    ((message,), _) = handle.publish_feedback.call_args
+    assert message.joint_names == names
+    assert 0.2 < message.desired.positions[0] < 0.4
+    assert message.desired.accelerations and message.error.velocities
+    assert message.actual.time_from_start.nanosec > 0
+    driven.run(0.3)
+    handle.succeed.assert_called_once_with()
+    assert handle.result.error_code == 0
+    assert driven.send(names[:1], (0.4,)).result.error_code == -2
+    driven.off = np.array([0.02, 0.0])
+    late = driven.send(names, (0.2, 0.5))
+    driven.run(0.9)
+    late.abort.assert_called_once_with()
+    assert late.result.error_code == -5
+    driven.off = np.zeros(2)
+    driven.run(0.1)
+    handle = driven.send(names, (0.4, 0.6))
+    driven.run(0.2)
+    assert node.goals.service.cancel(handle)
+    handle.is_cancel_requested = True
+    driven.run(0.3)
+    handle.canceled.assert_called_once_with()
+    assert not node.controller.reference.qd.any()
+    handle = driven.send(names, (0.4, 0.6))
+    driven.run(0.1)
+    driven.publish(names, (0.1, 0.2))
+    driven.run(0.02)
+    assert handle.result.error_string == "another trajectory has taken over"
+    handle = driven.send(names, (0.4, 0.6))
+    driven.run(0.1)
+    assert node.trigger_deactivate() is not None
+    assert handle.result.error_string == "the controller was deactivated"
+    handle = driven.send(names, (0.4, 0.6))
+    assert handle.result.error_string == "the controller is not active"
+    values = node.status()[2]
+    assert (values["goal succeeded"], values["goal canceled"]) == (1, 1)
+    assert values["goal aborted"] == 5
+
+
+def test_a_goal_of_silence(drive):
+    """The timer of the node notices it, where no state comes."""
+    driven = drive()
+    handle = driven.send(driven.names, (0.4, 0.5))
+    driven.run(0.1)
+    driven.t += 0.2
+    driven.node.goals._deliver()
+    assert handle.result.error_string == "the joint state is stale"
+    assert handle.result.error_code == -1
+
+
+def test_an_emergency_stop_while_a_goal_is_checked(drive):
+    """The goal is not followed, nor after a reset."""
+    driven = drive()
+    service, worker = driven.node.goals.service, driven.node.worker
+    kept = []
+    worker.submit = lambda kind, make, take, superseded: kept.append((make, take))
+    worker.ready.append(None)
+    worker.deliver = lambda: worker.ready.clear()
+    handle = driven.send(driven.names, (0.4, 0.5))
+    ((make, take),) = kept
+    made = make()
+    driven.node.controller.estop(driven.t, "door open")
+    driven.node.controller.reset_stop()
+    take(made)
+    assert "stopped while the goal was read" in handle.result.error_string
+    assert service.handles == {}
+
+
+def test_the_action_over_dds(start, ros, until):
+    """A client's goal succeeds, another one is canceled; both nodes run."""
+    reason = "control_msgs has no wheel; it comes with ROS 2 from packages"
+    action = pytest.importorskip("control_msgs.action", reason=reason)
+    from rclpy.action import ActionClient
+    from rclpy.node import Node
+
+    from ros_nodes.graphs import GRAPHS
+
+    place = [0.0, -0.6, 0.0, -2.2, 0.0, 1.6, 0.8]
+    params = GRAPHS["demo"].params_file.read_text(encoding="utf-8")
+    start(GRAPHS["demo"].nodes, params)
+    node = Node("client")
+    name = "computed_torque/follow_joint_trajectory"
+    client = ActionClient(node, action.FollowJointTrajectory, name)
+    until(client.server_is_ready, node, expected="the server")
+
+    def ask(shift, seconds):
+        names = dyn.load("arm7").joint_names
+        goal = action.FollowJointTrajectory.Goal()
+        goal.trajectory = Driven.trajectory(
+            None, names, [q + shift for q in place], 0.0
+        )
+        goal.trajectory.points[0].time_from_start.sec = seconds
+        sent = client.send_goal_async(goal)
+        until(sent.done, node, expected="an answer")
+        return sent.result()
+
+    try:
+        result = ask(0.1, 1).get_result_async()
+        until(result.done, node, expected="a result")
+        assert result.result().result.error_code == 0, result.result()
+        handle = ask(0.3, 5)
+        canceled = handle.cancel_goal_async()
+        result = handle.get_result_async()
+        until(lambda: canceled.done() and result.done(), node, expected="the end")
+        assert "brakes and holds" in result.result().result.error_string
+    finally:
+        client.destroy()
+        node.destroy_node()

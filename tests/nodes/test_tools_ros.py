@@ -1,0 +1,280 @@
+"""Tools against running nodes, over DDS on loopback: parameters, states, recordings."""
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+import yaml
+
+from dyn_core import cli
+from ros_nodes.graphs import GRAPHS
+from ros_nodes.tools import bags
+
+pytestmark = [pytest.mark.ros, pytest.mark.timeout(120)]
+START = [0.0, -0.6, 0.0, -2.2, 0.0, 1.6, 0.8]
+GAINS = "".join(
+    f"    gains.joint{k}.p: 400.0\n    gains.joint{k}.d: 40.0\n" for k in range(1, 8)
+)
+PARAMS = f"""\
+simulator:
+  ros__parameters:
+    robot_description_file: arm7
+    update_rate: 100
+    initial_positions: {START}
+computed_torque:
+  ros__parameters:
+    robot_description_file: arm7
+{GAINS}"""
+
+
+@pytest.fixture
+def run(capfd):
+    """Return a function that runs a command; it gives status and output."""
+
+    def command(*arguments):
+        status = cli.main([*arguments])
+        said = capfd.readouterr()
+        return status, said.out, said.err
+
+    return command
+
+
+@pytest.fixture
+def shared(monkeypatch):
+    """One connection for many commands: to join the graph may take seconds."""
+    from ros_nodes.tools import lifecycle, live, param
+
+    with live.connect(10.0) as one:
+
+        @contextmanager
+        def connect(timeout):
+            one.timeout = timeout
+            yield one
+
+        for module in (param, lifecycle):
+            monkeypatch.setattr(module, "connect", connect)
+        yield
+
+
+def _wait_for(run, node, wanted):
+    deadline = time.monotonic() + 30
+    while run("lifecycle", "get", node)[1] != wanted:
+        assert time.monotonic() < deadline, run("lifecycle", "get", node)
+
+
+def _params(run):
+    """What `dyn param` says of the running controller."""
+    node = "/computed_torque"
+    status, out, _ = run("param", "list", "computed_torque")
+    names = [line.strip() for line in out.splitlines()]
+    assert status == 0
+    assert {"gains.joint1.p", "joints", "mode", "use_sim_time"} <= {*names}
+    assert out == "".join(f"  {name}\n" for name in sorted(names))
+    assert run("param", "get", node, "gains.joint1.p")[:2] == (
+        0,
+        "Double value is: 400.0\n",
+    )
+    assert run("param", "get", node, "mode", "--hide-type")[1] == "computed_torque\n"
+    assert run("param", "get", node, "joints")[1] == "String values are: []\n"
+    assert (
+        run("param", "set", node, "gains.joint1.p", "500")[1]
+        == "Set parameter successful\n"
+    )
+    assert run("param", "get", node, "gains.joint1.p")[1] == "Double value is: 500.0\n"
+    status, _, err = run("param", "set", node, "mode", "gravity")
+    assert (status, "Setting parameter failed: mode is structure" in err) == (1, True)
+    status, _, err = run("param", "set", node, "gains.joint1.p", "much")
+    assert (status, "'much'; valid: a double" in err) == (1, True)
+    status, _, err = run("param", "get", node, "gains.jiont1.p")
+    assert (status, "did you mean 'gains.joint1.p'" in err) == (1, True)
+    page = run("param", "describe", node, "state_timeout")[1]
+    assert page.startswith(
+        "Parameter name: state_timeout\n  Type: double\n  Description: age at"
+    )
+    assert (
+        "  Constraints:\n    Min value: 0.001\n    Max value: 10.0\n    Step: 0.0\n"
+        in page
+    )
+    return names
+
+
+def _dump(run, names, path):
+    """What `dyn param dump` says is all there is, and what ROS reads back."""
+    status, out, _ = run("param", "dump", "computed_torque")
+    assert status == 0
+    path.write_text(out)
+    flat = {}
+
+    def walk(tree, head=""):
+        for key, value in tree.items():
+            if isinstance(value, dict):
+                walk(value, f"{head}{key}.")
+            else:
+                flat[head + key] = value
+
+    walk(yaml.safe_load(out)["/computed_torque"]["ros__parameters"])
+    unset = re.findall(r"# (\S+): \[\] is left out", out)
+    assert sorted([*flat, *unset]) == names
+    assert "joints" in unset
+    return flat
+
+
+def _read_back(path, flat):
+    import rclpy
+    from rclpy.node import Node
+
+    context = rclpy.context.Context()
+    rclpy.init(args=["--ros-args", "--params-file", str(path)], context=context)
+    node = Node(
+        "computed_torque",
+        context=context,
+        automatically_declare_parameters_from_overrides=True,
+    )
+    try:
+        for name, value in flat.items():
+            assert node.get_parameter(name).value == value, name
+    finally:
+        node.destroy_node()
+        context.try_shutdown()
+
+
+def _states(run):
+    """What `dyn lifecycle` says, and a cleanup that is undone."""
+    assert run("lifecycle", "get", "/simulator")[1] == "active [3]\n"
+    assert (
+        run("lifecycle", "get")[1]
+        == "/computed_torque: active [3]\n/simulator: active [3]\n"
+    )
+    out = run("lifecycle", "list", "simulator")[1]
+    assert "- deactivate [4]\n\tStart: active\n\tGoal: deactivating\n" in out
+    status, _, err = run("lifecycle", "set", "simulator", "deactivat")
+    assert (status, "did you mean 'deactivate'" in err) == (1, True)
+    assert (
+        run("lifecycle", "set", "simulator", "deactivate")[1]
+        == "Transitioning successful\n"
+    )
+    assert run("lifecycle", "get", "simulator")[1] == "inactive [2]\n"
+    assert run("lifecycle", "set", "simulator", "3")[0] == 0
+
+
+def _nobody(run):
+    status, _, err = run("param", "list", "/simulatr", "--timeout", "2")
+    assert status == 1
+    assert err == (
+        "dyn: node /simulatr is not there after 2 s; did you mean /simulator?;"
+        " there are: /computed_torque, /simulator\n"
+    )
+    status, _, err = run("lifecycle", "get", "nobody", "--timeout", "0.1")
+    assert (status, "node /nobody is not there" in err) == (1, True)
+
+
+def _evaluated(run, bag):
+    """A recording of the arm that the controller holds: the model's own torques."""
+    status, out, err = run("evaluate", bag, "--robot", "arm7", "--cutoff", "5")
+    assert (status, err) == (0, "")
+    rows = [
+        line.split()
+        for line in out.splitlines()
+        if line.startswith("joint") and "unit" not in line
+    ]
+    assert [row[0] for row in rows] == [f"joint{k}" for k in range(1, 8)]
+    measured, rms = np.array([[float(row[2]), float(row[3])] for row in rows]).T
+    assert measured.max() > 2.0
+    assert (rms < 0.05 * measured.max()).all(), out
+
+
+def _record(output, *arguments):
+    command = [sys.executable, "-m", "dyn_core.cli", "record", "-o", output, *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def _recorded(process):
+    """Return the status of a recording, and how many messages it has by topic."""
+    out = process.stdout.read()
+    lines = re.findall(r"^ +(\d+)  (\S+)", out, re.MULTILINE)
+    return process.wait(30), {topic: int(count) for count, topic in lines}
+
+
+def test_tools_against_running_nodes(start, environment, shared, run, tmp_path):
+    """One graph: `dyn param` and `dyn lifecycle` as ros2cli prints, recordings, their use."""
+    pytest.importorskip("rosbags", reason="rosbags is not installed (extra bags)")
+    nodes = start(GRAPHS["demo"].nodes, PARAMS)
+    for node in ("computed_torque", "simulator"):
+        _wait_for(run, node, "active [3]\n")
+    bag, folder = str(tmp_path / "run.mcap"), str(tmp_path / "all")
+    topics = ["joint_states", "effort_controller/commands"]
+    some = _record(bag, "--duration", "4", "--topics", *topics)
+    every = _record(folder)
+    names = _params(run)
+    flat = _dump(run, names, tmp_path / "dump.yaml")
+    _read_back(tmp_path / "dump.yaml", flat)
+    _nobody(run)
+    status, counts = _recorded(some)
+    assert (status, set(counts)) == (0, {f"/{topic}" for topic in topics})
+    assert counts["/joint_states"] > 100
+    every.send_signal(signal.SIGINT)
+    status, counts = _recorded(every)
+    assert (status, counts["/joint_states"] > 100) == (0, True)
+    assert {"/diagnostics", "/computed_torque/error"} <= set(counts)
+    _states(run)
+    assert [p.end() for p in nodes.all] == [0, 0]
+    _evaluated(run, bag)
+    record = bags.read(folder)
+    assert len(record.t) == counts["/joint_states"]
+    assert record.command.shape == record.tau.shape == (len(record.t), 7)
+
+
+def _campaign(*arguments):
+    command = [
+        sys.executable,
+        "-m",
+        "dyn_core.cli",
+        "check-node",
+        "--robot",
+        "two_link",
+    ]
+    done = subprocess.run(
+        [*command, *arguments], capture_output=True, text=True, timeout=240
+    )
+    return done.returncode, done.stdout
+
+
+def test_faults_of_states_are_answered_in_time(environment, tmp_path):
+    """One that must stop the robot, one that must not; a row for each, and the count.
+
+    The timeout is long: other processes of a test run may stop these for a while.
+    """
+    pytest.importorskip("rclpy", reason="rclpy is not installed (extra ros)")
+    params = tmp_path / "slow.yaml"
+    params.write_text("""\
+computed_torque: {ros__parameters: {state_timeout: 0.8, gravity: [5.0, 4.0, -7.0]}}
+simulator: {ros__parameters: {gravity: [5.0, 4.0, -7.0]}}
+""")
+    status, out = _campaign("--params", str(params), "--seed", "3",
+                            "--only", "nan-position", "shuffled-joints")  # fmt: skip
+    assert (status, out.splitlines()[-1]) == (0, "2 faults, 0 failed; seed 3"), out
+    assert re.search(
+        r"^nan-position +0\.\d{3}  0\.800  pass  computed_torque: ", out, re.M
+    )
+
+
+@pytest.mark.full
+@pytest.mark.timeout(300)
+def test_every_fault_is_answered(environment):
+    """A minute of starting and killing nodes: with --full only.
+
+    A machine with more processes than cores stops these while a long message comes.
+    """
+    pytest.importorskip("rclpy", reason="rclpy is not installed (extra ros)")
+    status, out = _campaign()
+    failed = set(re.findall(r"^(\S+) .* FAIL: ", out, re.MULTILINE))
+    assert out.splitlines()[-1].startswith("21 faults, "), out
+    assert status == bool(failed)
+    assert failed <= ({"long-trajectory"} if "the machine is busy" in out else set()), (
+        out
+    )

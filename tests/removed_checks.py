@@ -1,0 +1,334 @@
+"""Remove each check of envelope, stops, watchdog and limits: which test falls?
+
+    python tests/removed_checks.py                     # all: some minutes
+    python tests/removed_checks.py safety.py stops.py  # of these files
+
+The checks stand in CHECKS, as what the product says and what is left without the check.
+Each is removed in a fork of a process that has loaded the product: functions get other
+code, no file changes. The tests of the file then run until one fails. The list of what
+fell is tests/mutation_survivors.md; a check without such a test is a test that is missing.
+"""
+
+import importlib
+import os
+import resource
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from _pytest.runner import runtestprotocol
+
+ROOT = Path(__file__).resolve().parents[1]
+CONTROL = "dyn_core/control/"
+WATCHDOG = "ros_nodes/_watchdog.py"
+SAFETY = ("tests/test_safety.py",)
+STATES = ("tests/test_watching.py", "tests/test_control.py")
+PATHS = ("tests/test_trajectory.py", "tests/test_following.py", "tests/test_control.py")
+TESTS = {
+    "envelope.py": SAFETY,
+    "safety.py": (*SAFETY, "tests/test_control.py", "tests/test_control_laws.py"),
+    "shadow.py": (*SAFETY, "tests/test_bit_flips.py"),
+    "stops.py": SAFETY,
+    "silence.py": (*STATES, *SAFETY),
+    "samples.py": STATES,
+    "joint_limits.py": PATHS,
+    "rules.py": (*SAFETY, *STATES, *PATHS[:2]),
+    "following.py": (*PATHS[1:], *PATHS[:1], *SAFETY),
+    "_watchdog.py": ("tests/nodes/test_threads.py",),
+}
+TESTS = {name: (*files, "tests/test_checks.py") for name, files in TESTS.items()}
+LONGEST = 60  # processor time of the tests of one removal [s]
+MOST = 4 << 30  # memory of them [bytes]
+FORGET = '        self.bounds[[n == "{}" for n, _ in self.names]] = 1e300'
+QUANTITIES = (
+    "effort", "effort_rate", "joint_power", "tracking_error", "power", "kinetic_energy",
+    "tool_speed",
+)  # fmt: skip
+WHOLE_NAMES = 'self.names += [(name, "") for name in WHOLE]'
+
+# File: what it says, and what is left where the check is removed.
+CHECKS = {
+    "envelope.py": [
+        *((WHOLE_NAMES, f"{WHOLE_NAMES}\n{FORGET.format(x)}") for x in QUANTITIES),
+        ("effort if x is None and name == \"effort\" else x)", "x)"),
+        ("if (frame is None) != (bounds.tool_speed is None):", "if False:"),
+        ("if frame is not None and frame not in model.frame_names:", "if False:"),
+        ("np.abs(values) <= self.bounds  #", "~(np.abs(values) > self.bounds)  #"),
+        ("if inside.all():", "if True:"),
+        ("max(dt, SHORTEST)", "dt"),
+        ("if joint not in model.joint_names:", "if False:"),
+        ("if np.shape(bound) != (model.nv,):", "if False:"),
+        ("math.isfinite(number) and number > 0", "number > 0"),
+        ("math.isfinite(number) and number > 0", "math.isfinite(number)"),
+        ("except (TypeError, ValueError):", "except ():"),
+    ],
+    "safety.py": [
+        ("if self.running is None or _rank(kind) < _rank(self.running.kind):", "if True:"),
+        ('{cause}"] += 1\n        self.gate.close()', '{cause}"] += 1'),
+        ("self.running = None\n        self.gate.close()", "self.running = None"),
+        ("if self.running is None:\n            tau = ", "if True:\n            tau = "),
+        ("if fault is not None and self.running is None:", "if False:"),
+        ("if tau is None or ticket != self.ticket:", "if tau is None:"),
+        ("        if tau is None:\n            self.counters[\"torque not finite\"] += 1\n"
+         "            return", "        if False:\n            return"),
+        ("        return self._limited(tau)\n", "        return tau\n"),
+        ("if tau is None:\n            self.counters[\"torque not finite\"] += 1\n"
+         "            self.failures", "if False:\n            self.failures"),
+        ("if self.failures > self.rules.last_good_cycles:", "if False:"),
+        ("self.failures = 0\n        if self.shadow", "if self.shadow"),
+        ("if self.shadow is not None:", "if False:"),
+        ("if doubt is not None:", "if False:"),
+        ("if self.shadow.settings.stop:", "if False:"),
+        ("self.good = self._limited(tau)", "self.good = tau"),
+        ("return self.good.copy()\n\n", "return self.good\n\n"),
+        ("if self.envelope is None:", "if True:"),
+        ("        self.brake(True)\n", ""),
+        ("t - stop.since > self.rules.stop_time", "False"),
+        ('stop.kind == "ramp" and not late', 'stop.kind == "ramp"'),
+        ("tau = self._limited(tau)\n                fault", "fault"),
+        ("if late else None", "if False else None"),
+        ('self.stop(t, "violation", "zero", fault)', "pass"),
+        ('self.stop(t, "violation", "zero", "torque not finite while holding")', "pass"),
+        ("except Exception as error:", "except () as error:"),
+        ("tau.shape == self.limit.shape and ", ""),
+        (" and np.isfinite(tau).all()", ""),
+        ("np.clip(tau, -self.limit, self.limit)", "np.minimum(tau, self.limit)"),
+        ("np.clip(tau, -self.limit, self.limit)", "np.maximum(tau, -self.limit)"),
+        ("        self.good = self.zero\n", '        self.good = vars(self).get("good", self.zero)\n'),
+        ("np.abs(self.good) >= self.limit", "False"),
+    ],
+    "shadow.py": [
+        ("math.isfinite(value) and value >= 0", "value >= 0"),
+        ("math.isfinite(value) and value >= 0", "math.isfinite(value)"),
+        ("except Exception as error:", "except () as error:"),
+        ("if other.shape != tau.shape:", "if False:"),
+        ("(gap <= allowed).all():  #", "not (gap > allowed).any():  #"),
+        ("(gap <= allowed).all():  #", "True:  #"),
+        ("settings.inverse_dynamics == solver and second.engine == law.engine", "False"),
+    ],
+    "stops.py": [
+        ("with self._lock:\n            self.generation", "if True:\n            self.generation"),
+        ("self.generation += 1", "pass"),
+        ("                act()\n", "                pass\n"),
+        ("with self._lock:\n            if ticket", "if True:\n            if ticket"),
+        ("if ticket != self.generation:", "if False:"),
+    ],
+    "silence.py": [
+        ("if age is None:", "if True:"),
+        ("self.samples.good = 0", "pass"),
+        ('if stop is not None and stop.kind != "hold":', "if False:"),
+        ('if stop is not None and stop.kind != "hold":', "if stop is not None:"),
+        ("max(age, t - stop.since)", "age"),
+        (" and enabled", ""),
+        (" and age <= self.rules.stop_time", ""),
+        ("if ramp and q is not None and qd is not None:", "if ramp:"),
+        ("if self.samples.seen == seen:", "if True:"),
+        ("gate.close(send)", "gate.send(gate.ticket(), send)"),
+    ],
+    "samples.py": [
+        ("if x.shape != (n,):", "if False:"),
+        ("if not np.isfinite(x).all():", "if False:"),
+        (', ("velocity", qd)):', ",):"),
+        ("if not longest:", "if False:"),
+        ("if stamp is None:", "if False:"),
+        ("if not abs(age) <= longest:", "if False:"),
+        ("if not abs(age) <= longest:", "if not age <= longest:"),
+        ("if not abs(age) <= longest:", "if abs(age) > longest:"),
+        ("np.array(q, float)  #", "np.asarray(q, float)  #"),
+        ("qd = np.array(qd, float)", "qd = np.asarray(qd, float)"),
+        ("if not self.rules.differentiate:", "if False:"),
+        (" or t <= self.seen:", ":"),
+        ("if stamp is not None and self.stamp is not None and stamp < self.stamp:", "if False:"),
+        ("if now is not None and self.now is not None and now < self.now:", "if False:"),
+        ("if self.seen is not None and t - self.seen > self.rules.state_timeout:", "if False:"),
+        ("and now - self.now > LONGEST_STEP + self.rules.state_timeout", "and False"),
+        ("if change > self.rules.max_jump else None", "if False else None"),
+        ("seen is None or t - seen <= self.rules.state_timeout", "True"),
+    ],
+    "joint_limits.py": [
+        ("(q < self.lower - ROUNDING) | ", ""),
+        (" | (q > self.upper + ROUNDING)", ""),
+        ("excess = first_excess(c * powers[:, :, None], self.lower, self.upper)", "excess = None"),
+        ("excess = first_excess(slopes * powers[:, :-1, None], -bound, bound)", "excess = None"),
+        ("(hull.min(axis=0) >= low) & ", ""),
+        (" & (hull.max(axis=0) <= high)", ""),
+        ("(ends >= bottom) & ", ""),
+        (" & (ends <= top)", ""),
+        ("if not isinstance(chosen, Mapping):", "if False:"),
+        ("if name not in model.joint_names:", "if False:"),
+        ("isinstance(value, Real) and not isinstance(value, bool)", "isinstance(value, Real)"),
+        ("isinstance(value, Real) and not isinstance(value, bool)", "True"),
+        ("math.isfinite(value) and value > 0", "value > 0"),
+        ("math.isfinite(value) and value > 0", "math.isfinite(value)"),
+        ("np.fmin(self.lower, q) - tolerance", "np.fmin(self.lower, q) - 1e9"),
+        ("np.fmax(self.upper, q) + tolerance", "np.fmax(self.upper, q) + 1e9"),
+    ],
+    "rules.py": [
+        *((f'            "{name}",\n', "") for name in (
+            "state_timeout", "max_jump", "stop_time", "filter_time", "start_tolerance",
+            "limit_tolerance", "blend_time", "deceleration")),
+        ("Quantity(0.0, above=True)", "Quantity(0.0)"),
+        ('    "good_samples": Whole(1),\n', ""),
+        ('    "last_good_cycles": Whole(0),\n', ""),
+        ('"on_stale": Name(ON_STALE)', '"on_stale": Name(STOPS)'),
+        ("    **dict.fromkeys(ON_EVENTS, Name(STOPS)),\n", ""),
+        ('    "differentiate": Switch(),\n', ""),
+        ("if getattr(self, name) != getattr(type(self), name) and not acts:", "if False:"),
+    ],
+    "following.py": [
+        ('limits.check_pieces(lengths, c, lambda k: "on the way to the trajectory")', "pass"),
+        ("lower=limits.lower", "lower=None"),
+        ("upper=limits.upper", "upper=None"),
+        ("velocity=limits.velocity", "velocity=None"),
+        ("begins = max(start, now)", "begins = start"),
+        ("limits.check_points(trajectory.q + shift)", "pass"),
+        ("motion.check(limits)", "pass"),
+        ("path.check(limits, trajectory.times.size - path.times.size)", "pass"),
+        ("limits.check_pieces(np.diff(path.times[:2]), head[1], _before_first)", "pass"),
+        ("if distance.max(initial=0.0) > reach:", "if False:"),
+        ("np.minimum(np.abs(gap), np.abs(q - first.q))", "np.abs(gap)"),
+        ("duration = min(duration, (2 * room[moving].clip(0) / speed[moving]).min())", "pass"),
+        (".clip(0)", ""),
+        ("if duration <= 0:", "if False:"),
+        ("if self.reference is None:\n            return", "if False:\n            return"),
+        ("min(max((t - self.begins) / self.blend, 0.0), 1.0)", "max((t - self.begins) / self.blend, 0.0)"),
+        ("self.offset is None or s >= self.blend", "self.offset is None"),
+    ],
+    "_watchdog.py": [
+        ("min(timeout / 4, LONGEST)", "timeout / 4"),
+        ("except Exception as error:", "except () as error:"),
+        ("if not self._failed:", "if True:"),
+        ("self._ended.set()", "pass"),
+        ("self._thread.join(JOIN)", "pass"),
+        (" and self._thread is not threading.current_thread()", ""),
+    ],
+}  # fmt: skip
+
+
+def path_of(name):
+    """Return the path of a file of CHECKS in the repository."""
+    return WATCHDOG if name == Path(WATCHDOG).name else CONTROL + name
+
+
+def without(name, check):
+    """Return the text of a file without a check, which stands there once."""
+    before, after = check
+    text = (ROOT / path_of(name)).read_text("utf-8")
+    if text.count(before) != 1:
+        raise SystemExit(f"{name}: {text.count(before)} times: {before}")
+    return text.replace(before, after)
+
+
+def _codes(code, prefix=""):
+    """Return the code objects of functions in a module's code, by qualified name."""
+    codes = {}
+    for part in code.co_consts:
+        if hasattr(part, "co_code"):
+            codes[prefix + part.co_name] = part
+            codes |= _codes(part, f"{prefix}{part.co_name}.")
+    return codes
+
+
+def _functions(owner):
+    """Return the functions of a module or a class, and of the classes in it."""
+    for thing in list(vars(owner).values()):
+        if isinstance(thing, type) and thing.__module__ == _module(owner):
+            yield from _functions(thing)
+        for part in (thing, *(getattr(thing, x, None) for x in ("fget", "__func__"))):
+            part = getattr(part, "__wrapped__", part)
+            if hasattr(part, "__code__") and part.__module__ == _module(owner):
+                yield part
+
+
+def _module(owner):
+    return owner.__module__ if isinstance(owner, type) else owner.__name__
+
+
+def change(module, text):
+    """Give a loaded module the code, and the tables, of another text."""
+    code = compile(text, module.__file__, "exec")
+    codes = _codes(code)
+    for function in _functions(module):
+        new = codes.get(function.__qualname__)
+        if new is not None and new.co_freevars == function.__code__.co_freevars:
+            function.__code__ = new
+    fresh = {"__name__": module.__name__}
+    exec(code, fresh)
+    for name, value in vars(module).items():
+        if isinstance(value, dict) and not name.startswith("__"):
+            value.clear()
+            value.update(fresh[name])
+
+
+class Runner:
+    """A pytest plugin: in place of one run of the tests, one run a check."""
+
+    def __init__(self, names):
+        self.names, self.survivors = names, 0
+
+    def pytest_runtestloop(self, session):
+        """Print a row for each check."""
+        for name in self.names:
+            items = [x for x in session.items if x.nodeid.split("::")[0] in TESTS[name]]
+            items.sort(key=lambda x: TESTS[name].index(x.nodeid.split("::")[0]))
+            for check in CHECKS[name]:
+                test = fallen(name, check, items)
+                self.survivors += not test
+                shown = f"`{test.split('::')[-1]}`" if test else "none"
+                os.write(1, f"{row(name, check)} {shown} |\n".encode())
+        return True
+
+
+def fallen(name, check, items):
+    """Return the test that falls without a check; empty where none does."""
+    text = without(name, check)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.setpgid(0, 0)
+        resource.setrlimit(resource.RLIMIT_CPU, (LONGEST, LONGEST + 1))
+        resource.setrlimit(resource.RLIMIT_AS, (MOST, MOST))
+        change(importlib.import_module(path_of(name)[:-3].replace("/", ".")), text)
+        for item, after in zip(items, [*items[1:], None], strict=True):
+            reports = runtestprotocol(item, nextitem=after, log=False)
+            if any(report.failed for report in reports):
+                os.write(writing, item.nodeid.encode())
+                break
+        os._exit(0)
+    os.close(writing)
+    end = time.monotonic() + 8 * LONGEST
+    while not (done := os.waitpid(child, os.WNOHANG))[0]:
+        if time.monotonic() > end:
+            os.killpg(child, signal.SIGKILL)
+            done = os.waitpid(child, 0)
+            break
+        time.sleep(0.02)
+    test = os.read(reading, 4096).decode()
+    os.close(reading)
+    return "(the tests do not end)" if done[1] else test
+
+
+def row(name, check):
+    """Return the start of a check's row in tests/mutation_survivors.md."""
+    before, after = (" ".join(x.split()).replace("|", "\\|") for x in check)
+    if after.startswith(before):
+        after = after[len(before) :].strip()
+    return f"| `{name}` | `{before}` -> `{after}` |"
+
+
+def main(names):
+    """Print a row for each check; return how many no test needs."""
+    sys.path.insert(0, str(ROOT))
+    os.chdir(ROOT)
+    names = names or list(CHECKS)
+    runner = Runner(names)
+    files = sorted({file for name in names for file in TESTS[name]})
+    options = ["-q", "-s", "-n0", "-p", "no:cacheprovider", f"--rootdir={ROOT}"]
+    pytest.main([*options, *files], plugins=[runner])
+    return runner.survivors
+
+
+if __name__ == "__main__":
+    sys.exit(bool(main(sys.argv[1:])))
