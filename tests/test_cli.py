@@ -11,8 +11,12 @@ from dyn_core import cli, robots
 
 
 def _run(*arguments, **env):
+    return _python("-m", "dyn_core.cli", *arguments, **env)
+
+
+def _python(*arguments, **env):
     return subprocess.run(
-        [sys.executable, "-m", "dyn_core.cli", *arguments],
+        [sys.executable, *arguments],
         capture_output=True, text=True, env={**os.environ, **env}, timeout=120,
     )  # fmt: skip
 
@@ -258,6 +262,25 @@ def test_demo_over_ros():
     lines = [x for x in done.stdout.splitlines() if x.startswith("  joint")]
     assert len(lines) == 7
     assert max(float(x.split()[1]) for x in lines) < 0.15  # a machine that is busy
+
+
+@pytest.mark.ros
+def test_demo_leads_an_arm_that_fell_to_its_start():
+    """The motion is followed from wherever the controller caught the arm."""
+    pytest.importorskip("rclpy", reason="rclpy is not installed (extra ros)")
+    code = (
+        "from dyn_core.cli import main; from ros_nodes import demo_ros\n"
+        "given = demo_ros._parameters\n"
+        "def elsewhere(*arguments):\n"
+        "    nodes = given(*arguments)\n"
+        "    q = nodes['simulator']['ros__parameters']['initial_positions']\n"
+        "    q[:] = [x + 0.7 for x in q]\n"
+        "    return nodes\n"
+        "demo_ros._parameters = elsewhere\n"
+        "raise SystemExit(main(['demo', '--duration', '1', '--plot', '']))\n"
+    )
+    done = _python("-c", code)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_wrong_names_are_refused_in_words():
