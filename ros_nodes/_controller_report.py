@@ -116,6 +116,7 @@ class Report:
             "joint states": self.states,
             "longest update [us]": f"{self.longest * 1e6:.0f}",
             "largest error": f"{np.abs(controller.error).max(initial=0.0):.6g}",
+            "trajectories reached": node.health.reached,
             "efforts discarded": controller.safety.gate.discarded,
         }
         return LEVELS[level], message, values | dict(controller.counters)

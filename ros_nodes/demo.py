@@ -64,6 +64,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--rate", type=int, default=None, help="cycle rate [Hz]")
     parser.add_argument(
+        "--repeat",
+        type=int,
+        default=1,
+        metavar="N",
+        help="times that the motion is done, over ROS; a line each minute says how the"
+        " nodes fare (default: %(default)s)",
+    )
+    parser.add_argument(
         "--plot", default="demo.png", help="file of the plot; '' for none"
     )
     parser.add_argument(
@@ -83,11 +91,20 @@ def run(arguments: argparse.Namespace) -> int:
         raise dyn.SettingError(
             f"--duration {arguments.duration:g} s; valid: more than 0", "duration"
         )
+    if arguments.repeat < 1:
+        raise dyn.SettingError(
+            f"--repeat {arguments.repeat}; valid: 1 or more", "repeat"
+        )
+    settings["repeat"] = arguments.repeat
     fault = None if arguments.one_process else ros_fault()
     if fault is not None:
         print(f"{fault}: running in one process without ROS", file=sys.stderr)
     waypoints = plan_waypoints(model, arguments.duration)
     alone = fault is not None or arguments.one_process
+    if alone and arguments.repeat > 1:
+        raise dyn.SettingError(
+            "--repeat needs the nodes of ROS 2; leave it out", "repeat"
+        )
     _warn_of_unused(settings["params"], alone)
     if alone:
         outcome = _in_one_process(model, waypoints, settings)

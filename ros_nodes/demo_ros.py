@@ -6,6 +6,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,10 @@ import dyn_core as dyn
 from ros_nodes._runtime import make_executor
 from ros_nodes.demo_plan import GAINS, Outcome, Waypoints
 from ros_nodes.graphs import GRAPHS
-from ros_nodes.processes import Processes, private_environment
+from ros_nodes.processes import Process, Processes, private_environment
 
 PATIENCE = 30.0  # longest start-up time of the nodes [s]
+REPORTED = 60.0  # period of the lines of a long run [s]
 SETTLING = 3.0  # longest time for the arm to come to rest [s]
 AT_START = 1e-3  # largest distance from the start at which the motion begins [rad | m]
 
@@ -42,7 +44,7 @@ def run(model: dyn.Model, waypoints: Waypoints, settings: dict[str, Any]) -> Out
         try:
             with Processes(entries, params, environment) as processes:
                 node = _DemoNode(model)
-                outcome = node.see(processes, waypoints)
+                outcome = node.see(processes, waypoints, settings["repeat"])
                 outcome.facts["exit statuses"] = str(processes.end())
                 return outcome
         finally:
@@ -80,6 +82,48 @@ def _parameters(
     return {name: {"ros__parameters": values} for name, values in nodes.items()}
 
 
+@dataclass(frozen=True)
+class Usage:
+    """What a process uses.
+
+    Attributes:
+        name: Of the process.
+        t: When [s].
+        seconds: Processor time so far [s].
+        memory: Resident memory [byte].
+        threads: Their number.
+    """
+
+    name: str
+    t: float
+    seconds: float
+    memory: int
+    threads: int
+
+    @classmethod
+    def of(cls, process: Process) -> Usage:
+        """Return what a process uses now."""
+        with open(f"/proc/{process.popen.pid}/stat", encoding="utf-8") as file:
+            fields = file.read().rpartition(")")[2].split()
+        ticks = int(fields[11]) + int(fields[12])
+        return cls(
+            process.name,
+            time.monotonic(),
+            ticks / os.sysconf("SC_CLK_TCK"),
+            int(fields[21]) * os.sysconf("SC_PAGE_SIZE"),
+            int(fields[17]),
+        )
+
+    def compared(self, later: Usage) -> str:
+        """Return what has changed since then."""
+        share = (later.seconds - self.seconds) / (later.t - self.t)
+        return (
+            f"{self.name} {share:.0%} of a core, {later.memory / 1e6:.1f} MB"
+            f" ({(later.memory - self.memory) / 1e3:+.0f} kB),"
+            f" {later.threads} threads ({later.threads - self.threads:+d})"
+        )
+
+
 class _DemoNode:
     """A node that sends the trajectory and records the topics."""
 
@@ -91,7 +135,8 @@ class _DemoNode:
         self.rows: list[tuple[float, np.ndarray, np.ndarray]] = []
         self.values: dict[str, str] = {}
         self.ready: dict[str, str] = {}
-        self.cycles: list[tuple[float, int, int]] = []
+        self.ticks: list[tuple[float, ...]] = []  # time, cycles, missed, answered
+        self.sent = 0  # trajectories
         self.reference: np.ndarray | None = None
         self.seen: tuple[float, np.ndarray] | None = None
         create = self.node.create_subscription
@@ -120,11 +165,13 @@ class _DemoNode:
                 node = status.name.partition(":")[0]
                 self.ready[node] = f"{node} {values['active after [s]']} s"
             if "cycles" in values:
-                counts = int(values["cycles"]), int(values["answered"])
-                self.cycles.append((time.monotonic(), *counts))
+                counts = (
+                    int(values[k]) for k in ("cycles", "missed cycles", "answered")
+                )
+                self.ticks.append((time.monotonic(), *counts))
 
-    def see(self, processes: Processes, waypoints: Waypoints) -> Outcome:
-        """Wait for the nodes, send the trajectory, and record until its end."""
+    def see(self, processes: Processes, waypoints: Waypoints, repeat: int) -> Outcome:
+        """Wait for the nodes, send the motion so many times, record until its end."""
         self._until(
             lambda: (
                 bool(self.rows)
@@ -143,28 +190,32 @@ class _DemoNode:
         )  # fmt: skip
         self._go_to_start(processes, waypoints.start)
         self.rows.clear()
-        self.cycles.clear()
+        self.ticks.clear()
         started = time.monotonic()
-        self.sender.publish(self._message(waypoints.times, waypoints.positions))
-        duration = float(waypoints.times[-1]) + 0.5
-        self._until(
-            lambda: time.monotonic() - started > duration,
-            duration + 5,
-            processes,
-            "the clock stopped",
-        )
-        first, last = self.cycles[0], self.cycles[-1]
-        span, cycles, answers = (b - a for a, b in zip(first, last, strict=True))
+        usage = [Usage.of(process) for process in processes.all]
+        shown = started
+        for k in range(repeat):
+            self._move(processes, waypoints)
+            if time.monotonic() - shown > REPORTED and k + 1 < repeat:
+                shown = time.monotonic()
+                print(f"{k + 1} of {repeat} motions: {self._loop()}", flush=True)
         moved = max(np.ptp(np.array([row[2] for row in self.rows]), axis=0))
         if moved < 0.01:
             raise dyn.DynError("the trajectory was not followed: " + str(self.values))
         facts = {
             "run": "two processes over ROS 2 topics on 127.0.0.1",
-            "loop": f"{cycles / span:.0f} Hz,"
-            f" {self.values['missed cycles']} of {self.values['cycles']} cycles missed,"
-            f" {100 * answers / cycles:.2f} % of states answered",
+            "loop": self._loop(),
             "state to effort": f"p50 {self.values['round trip p50 [us]']} us,"
-            f" p99 {self.values['round trip p99 [us]']} us",
+            f" p99 {self.values['round trip p99 [us]']} us at the end;"
+            f" p50, p99, p99.9 since the start"
+            f" {self.values['all round trips p50, p99, p99.9 [us]']} us",
+            "largest effort [of limit]": self.values["largest effort [of limit]"],
+            "trajectories": f"{self.values['trajectories reached']} of"
+            f" {self.sent} followed to their end",
+            "processes": ", ".join(
+                before.compared(Usage.of(process))
+                for before, process in zip(usage, processes.all, strict=True)
+            ),
             "start to active": ", ".join(self.ready.values()),
             "solvers": ", ".join(
                 self.values[k] for k in ("forward dynamics", "step", "inverse dynamics")
@@ -184,7 +235,7 @@ class _DemoNode:
         # A quintic from rest to rest is at most 15/8 times as fast as its mean.
         fastest = 15 / 8 * float((gap / self.model.velocity_limit.clip(0.01)).max())
         duration = max(2 * fastest, 0.5)
-        self.sender.publish(self._message(np.array([duration]), start[None]))
+        self._send(np.array([duration]), start[None])
 
         def there() -> bool:
             assert self.reference is not None
@@ -193,12 +244,36 @@ class _DemoNode:
 
         self._until(there, duration + PATIENCE, processes, "the start was not reached")
 
+    def _move(self, processes: Processes, waypoints: Waypoints) -> None:
+        """Send the motion, and record until it is over."""
+        self._send(waypoints.times, waypoints.positions)
+        sent = time.monotonic()
+        duration = float(waypoints.times[-1]) + 0.5
+        self._until(
+            lambda: time.monotonic() - sent > duration,
+            duration + 5,
+            processes,
+            "the clock stopped",
+        )
+
+    def _loop(self) -> str:
+        """Return how the cycles of the simulator fared since the motion began."""
+        first, last = self.ticks[0], self.ticks[-1]
+        span, cycles, missed, answers = (
+            b - a for a, b in zip(first, last, strict=True)
+        )
+        return (
+            f"{cycles / span:.0f} Hz, {missed} of {cycles + missed} cycles missed,"
+            f" {100 * answers / cycles:.2f} % of states answered"
+        )
+
     def _settled(self) -> bool:
         """Return whether the arm is at rest; it falls until the controller starts."""
         errors = [np.abs(q - q_ref).max() for _, q, q_ref in self.rows[-20:]]
         return len(errors) == 20 and max(errors) < 1e-3
 
-    def _message(self, times: np.ndarray, positions: np.ndarray) -> JointTrajectory:
+    def _send(self, times: np.ndarray, positions: np.ndarray) -> None:
+        """Send a trajectory that rests at each point."""
         message = JointTrajectory(joint_names=list(self.model.joint_names))
         still = [0.0] * self.model.nv
         for t, q in zip(times, positions, strict=True):
@@ -206,7 +281,8 @@ class _DemoNode:
             point.velocities = point.accelerations = still
             point.time_from_start = Duration(seconds=float(t)).to_msg()
             message.points.append(point)
-        return message
+        self.sender.publish(message)
+        self.sent += 1
 
     def _until(
         self,

@@ -16,6 +16,7 @@ from ros_nodes._node import RobotNode
 from ros_nodes._supervised import publishers_beside_guard
 from ros_nodes.conversions import stamp_seconds
 from ros_nodes.effort_commands import EffortReader, RefusedCommand
+from ros_nodes.round_trips import RoundTrips
 from ros_nodes.simulated import Simulated
 
 COMMANDS = "effort_controller/commands"  # Float64MultiArray, in the order of joints
@@ -35,7 +36,8 @@ class CommandInput:
 
     Attributes:
         count, answered: Number of commands, and of states that had one for an answer.
-        round_trips: Last times from a state to its command [s].
+        round_trips: Times from a state to its command.
+        largest: Largest effort that acted, as a share of its joint's limit.
         published: Time of the last state without an answer, or None.
     """
 
@@ -55,7 +57,8 @@ class CommandInput:
             simulated.joints, simulated.unlimited, node.value("command_timeout")
         )
         self.count = self.answered = 0
-        self.round_trips: deque[float] = deque(maxlen=2000)
+        self.round_trips = RoundTrips()
+        self.largest = 0.0
         self.limited: deque[bool] = deque(maxlen=RECENT)
         self.published: float | None = None
         self._warned = False
@@ -127,10 +130,17 @@ class CommandInput:
         robot.command(now, tau)
         self.count += 1
         self.limited.append(not np.array_equal(robot.tau, tau))
+        self.largest = max(self.largest, self._share(robot.tau))
         if self.published is not None:
-            self.round_trips.append(now - self.published)
+            self.round_trips.add(now - self.published)
             self.answered += 1
             self.published = None
+
+    def _share(self, tau: np.ndarray) -> float:
+        """Return the largest effort as a share of its joint's limit."""
+        limit = self.robot.effort_limit
+        shares = np.divide(np.abs(tau), limit, out=np.zeros_like(tau), where=limit > 0)
+        return float(shares.max(initial=0.0))
 
     @property
     def limited_share(self) -> float:
@@ -140,13 +150,12 @@ class CommandInput:
 
     def values(self) -> dict[str, Any]:
         """Return counts and times of commands, for /diagnostics."""
-        trips = np.array(self.round_trips or [np.nan])
         return {
             "commands": self.count,
             "limited share": f"{self.limited_share:.2f}",
             "answered": self.answered,
-            "round trip p50 [us]": f"{np.percentile(trips, 50) * 1e6:.0f}",
-            "round trip p99 [us]": f"{np.percentile(trips, 99) * 1e6:.0f}",
+            "largest effort [of limit]": f"{self.largest:.3f}",
+            **self.round_trips.values(),
         }
 
     def warnings(self, share: float) -> dict[str, str]:

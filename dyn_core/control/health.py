@@ -40,17 +40,20 @@ class Health:
         controller: What is watched.
         large_error: Distance to the reference from which it is reported [rad | m].
         dropped: What became of the last trajectory, if it did not end by itself.
+        reached: Number of trajectories that were followed to their end.
     """
 
     def __init__(self, controller: Controller, large_error: float) -> None:
         self.controller, self.large_error = controller, large_error
         self.dropped: str | None = None
+        self.reached = 0
         self._dropped_since = 0.0
         self._before: deque[tuple[float, int, Counter]] = deque()
         self._known: dict[str, Condition] = {}
         controller.listeners.append(self._on_end)
 
     def _on_end(self, trajectory: Trajectory, outcome: str) -> None:
+        self.reached += outcome == "reached"
         if outcome not in ("reached", "replaced"):
             self.dropped, self._dropped_since = outcome, -1.0
 

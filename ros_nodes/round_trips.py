@@ -1,0 +1,51 @@
+"""Times from a joint state to the effort that answers it."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+
+RECENT = 2000  # times that are told apart from those before
+LONGEST = 20_000  # microseconds that are told apart; longer ones count as this long
+
+
+class RoundTrips:
+    """Keeps the last times, and counts all by whole microseconds.
+
+    Attributes:
+        recent: The last ones [s].
+        counts: Number of times by microseconds.
+        longest: The longest [s].
+    """
+
+    def __init__(self) -> None:
+        self.recent: deque[float] = deque(maxlen=RECENT)
+        self.counts = np.zeros(LONGEST + 1, int)
+        self.longest = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Take a time [s]."""
+        self.recent.append(seconds)
+        self.counts[min(int(seconds * 1e6), LONGEST)] += 1
+        self.longest = max(self.longest, seconds)
+
+    def percentile(self, p: float) -> float:
+        """Return a percentile of all times, to the microsecond [s]; NaN of none."""
+        sums = np.cumsum(self.counts)
+        if not sums[-1]:
+            return float("nan")
+        return float(np.searchsorted(sums, p / 100 * sums[-1])) * 1e-6
+
+    def values(self) -> dict[str, str]:
+        """Return the lines of /diagnostics: of the last times, and of all."""
+        last = np.percentile(list(self.recent) or [np.nan], [50, 99]) * 1e6
+        every = [self.percentile(p) * 1e6 for p in (50, 99, 99.9)]
+        return {
+            "round trip p50 [us]": f"{last[0]:.0f}",
+            "round trip p99 [us]": f"{last[1]:.0f}",
+            "all round trips p50, p99, p99.9 [us]": ", ".join(
+                f"{x:.0f}" for x in every
+            ),
+            "longest round trip [us]": f"{self.longest * 1e6:.0f}",
+        }
