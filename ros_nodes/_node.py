@@ -20,6 +20,7 @@ import dyn_core as dyn
 from dyn_core.validation import Field
 from ros_nodes import _robot_source as robot_source
 from ros_nodes._diagnostics import ERROR, OK, WARN, status_message
+from ros_nodes._idle import IdleWork
 from ros_nodes._parameter_node import ParameterNode
 from ros_nodes._runtime import age
 from ros_nodes._transitions import misfit, reported
@@ -43,6 +44,7 @@ class RobotNode(ParameterNode):
         counters: Number of refused messages, by reason.
         failure: Reason of the last failed configuration, or None.
         worker: Prepares what would delay the executor.
+        idle: Work that waits until a message has been answered.
         ready_after: Age of the process at its first activation [s].
     """
 
@@ -60,7 +62,7 @@ class RobotNode(ParameterNode):
         self._level = OK
         self._resources: list[Any] = []
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self.worker = Worker()
+        self.worker, self.idle = Worker(), IdleWork()
         self.diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         self._diagnosing: Any = None  # the timer of /diagnostics
         self._diagnose_regularly()
@@ -228,6 +230,10 @@ class RobotNode(ParameterNode):
         """
         self.keep(self.create_timer(period, callback, clock=self._steady))
 
+    def every_idle(self, period: float, job: Callable[[], None]) -> None:
+        """Do work at a period [s] that can wait for an answer, until clean-up."""
+        self.every(period, lambda: self.idle.due(job))
+
     def _destroy(self) -> None:
         """Destroy all resources of configure."""
         self.active = False
@@ -237,6 +243,7 @@ class RobotNode(ParameterNode):
                     getattr(self, f"destroy_{kind}")(resource)
                     break
         self._resources, self.live = [], {}
+        self.idle.waiting.clear()
         self.model = None
         gc.unfreeze()
 
@@ -286,7 +293,9 @@ class RobotNode(ParameterNode):
         if self._diagnosing is not None:
             self.destroy_timer(self._diagnosing)
         period = self.value("diagnostic_updater.period")
-        self._diagnosing = self.create_timer(period, self.diagnose, clock=self._steady)
+        self._diagnosing = self.create_timer(
+            period, lambda: self.idle.due(self.diagnose), clock=self._steady
+        )
 
     def _without_robot(self) -> tuple[bytes, str, dict[str, Any]]:
         """Return level, message and values before the node is configured."""
@@ -299,7 +308,12 @@ class RobotNode(ParameterNode):
     def diagnose(self) -> None:
         """Publish diagnostics."""
         configured = self.model is not None
-        level, message, values = self.status() if configured else self._without_robot()
+        self._publish_status(*(self.status() if configured else self._without_robot()))
+
+    def _publish_status(
+        self, level: bytes, message: str, values: dict[str, Any]
+    ) -> None:
+        """Publish a status as diagnostics."""
         self._level = level
         status = status_message(self, level, message, values)
         array = DiagnosticArray(status=[status])
@@ -312,8 +326,9 @@ class RobotNode(ParameterNode):
 
     def diagnose_change(self) -> None:
         """Publish diagnostics at once if the level has changed."""
-        if self.status()[0] != self._level:
-            self.diagnose()
+        status = self.status()
+        if status[0] != self._level:
+            self._publish_status(*status)
 
 
 def _settle_memory() -> None:

@@ -21,6 +21,9 @@ def publishers_beside_guard(node: Any, topic: str) -> int:
     A guard is a node of that name; it sends only where the controller does not.
     """
     name = node.resolve_topic_name(topic)
+    count = int(node.count_publishers(name))
+    if count < 2:  # which costs little
+        return count
     infos = node.get_publishers_info_by_topic(name)
     return sum(info.node_name != GUARD.executable for info in infos)
 

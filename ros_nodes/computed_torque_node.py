@@ -107,7 +107,7 @@ class ComputedTorqueNode(RobotNode):
         self.poses_in = keep(listen(MultiDOFJointState, poses, self._on_poses, LATEST))
         keep(self.create_service(SetBool, "~/enable", self._on_enable))
         keep(self.create_service(Trigger, "~/estop", self._on_estop))
-        self.every(LOOK, self._look)
+        self.every_idle(LOOK, self._look)
         self.motion_topics = MotionTopics(self)
 
     def activated(self) -> None:
@@ -228,8 +228,6 @@ class ComputedTorqueNode(RobotNode):
         if not self.active or self.controller is None:
             return
         started = time.monotonic()
-        if self.worker.ready:
-            self.worker.deliver()
         try:
             q, qd = self.reader.read(message)
             stamp = stamp_seconds(message.header.stamp)
@@ -247,6 +245,9 @@ class ComputedTorqueNode(RobotNode):
         if tau is not None and fresh:  # else the process stood, and a guard may know
             self.controller.safety.gate.send(ticket, self._send, tau)
         self.report.answered(started, time.monotonic())
+        if self.worker.ready:
+            self.worker.deliver()
+        self.idle.after_answer()
 
     def _send(self, tau: np.ndarray) -> None:
         """Publish a checked effort; called under the lock of the gate."""

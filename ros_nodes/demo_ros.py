@@ -237,10 +237,13 @@ class _DemoNode:
         duration = max(2 * fastest, 0.5)
         self._send(np.array([duration]), start[None])
 
+        ends = time.monotonic() + duration
+
         def there() -> bool:
             assert self.reference is not None
             away = np.abs(start - self.reference).max()
-            return away < AT_START and self._settled()
+            over = time.monotonic() > ends + 0.1
+            return over and away < AT_START and self._settled()
 
         self._until(there, duration + PATIENCE, processes, "the start was not reached")
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 
 import numpy as np
 
 RECENT = 2000  # times that are told apart from those before
-LONGEST = 20_000  # microseconds that are told apart; longer ones count as this long
+LONGEST = 5_000  # microseconds that are told apart; longer ones count as this long
 
 
 class RoundTrips:
@@ -32,15 +33,19 @@ class RoundTrips:
 
     def percentile(self, p: float) -> float:
         """Return a percentile of all times, to the microsecond [s]; NaN of none."""
+        return float(self._percentiles([p])[0]) * 1e-6
+
+    def _percentiles(self, p: Sequence[float]) -> np.ndarray:
+        """Return percentiles of all times [us]."""
         sums = np.cumsum(self.counts)
         if not sums[-1]:
-            return float("nan")
-        return float(np.searchsorted(sums, p / 100 * sums[-1])) * 1e-6
+            return np.full(len(p), np.nan)
+        return np.searchsorted(sums, np.array(p) / 100 * sums[-1]).astype(float)
 
     def values(self) -> dict[str, str]:
         """Return the lines of /diagnostics: of the last times, and of all."""
         last = np.percentile(list(self.recent) or [np.nan], [50, 99]) * 1e6
-        every = [self.percentile(p) * 1e6 for p in (50, 99, 99.9)]
+        every = self._percentiles([50, 99, 99.9])
         return {
             "round trip p50 [us]": f"{last[0]:.0f}",
             "round trip p99 [us]": f"{last[1]:.0f}",

@@ -271,7 +271,7 @@ class Controller(Laws):
         """
         assert self.detector is not None
         stamp = self.samples.stamp
-        time = self.now if stamp is None or self.model.driven else stamp
+        time = self.now if stamp is None or self.driven else stamp
         reason = fault_seen([self.detector], time, q, qd, tau)
         if reason is None or self.safety.running is not None:
             return tau

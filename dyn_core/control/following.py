@@ -11,7 +11,12 @@ import numpy as np
 
 from dyn_core.control.joint_limits import JointLimits
 from dyn_core.control.rules import Rules
-from dyn_core.control.trajectory import Reference, Trajectory, make_trajectory
+from dyn_core.control.trajectory import (
+    Reference,
+    Trajectory,
+    make_trajectory,
+    power_rows,
+)
 from dyn_core.errors import TrajectoryError
 
 AT_ONCE = 1e-3  # duration of a stop that brakes nothing [s]
@@ -49,16 +54,13 @@ class TimedTrajectory:
         s = t - self.begins
         if self.offset is None or s >= self.blend:
             return reference
-        powers = np.zeros((3, 6))
-        for j in range(6):
-            powers[0, j] = s**j
-            powers[1, j] = j * s ** max(j - 1, 0)
-            powers[2, j] = j * (j - 1) * s ** max(j - 2, 0)
-        parts = powers @ self.offset
+        parts = power_rows(s) @ self.offset
         return Reference(*(x + y for x, y in zip(reference, parts, strict=True)))
 
     def sample_effort(self, t: float, before: np.ndarray) -> np.ndarray:
         """Return the effort to be added; it fades in from that of before."""
+        if self.trajectory.effort is None and not before.any():
+            return before
         share = min(max((t - self.begins) / self.blend, 0.0), 1.0)
         added = self.trajectory.sample_effort(t - self.start)
         return (1 - share) * before + share * added

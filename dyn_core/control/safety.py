@@ -208,8 +208,8 @@ class Safety:
 
     def _limited(self, tau: np.ndarray) -> np.ndarray:
         """Return an effort within the limits; count where it was not."""
-        limited = np.clip(tau, -self.limit, self.limit)
-        if not np.array_equal(limited, tau):
+        limited = np.minimum(np.maximum(tau, -self.limit), self.limit)
+        if (limited != tau).any():
             self.counters["torque limited"] += 1
         return limited
 

@@ -85,7 +85,7 @@ class Samples:
         counters: Counter,
     ) -> None:
         self.joints, self.rules, self.wrapped = joints, rules, wrapped
-        self.counters = counters
+        self.counters, self.turning = counters, bool(wrapped.any())
         self.seen: float | None = None
         self.reset()
 
@@ -99,7 +99,9 @@ class Samples:
 
     def change(self, q: np.ndarray, q_next: np.ndarray) -> np.ndarray:
         """Return the displacement from q to q_next, wrapped for wrapped joints."""
-        change = q_next - q  # joints have one coordinate each
+        change: np.ndarray = q_next - q  # joints have one coordinate each
+        if not self.turning:
+            return change
         turns = np.floor((change + math.pi) / (2 * math.pi))
         return np.where(self.wrapped, change - turns * (2 * math.pi), change)
 

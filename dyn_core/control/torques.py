@@ -22,6 +22,7 @@ class Laws(ControllerSettings):
 
     Attributes:
         robot: The model as the laws see it, perhaps without gravity.
+        driven: Whether it has joints whose place is driven.
         law, weight: Programs; the second one carries the weight and brakes.
     """
 
@@ -31,6 +32,7 @@ class Laws(ControllerSettings):
 
     def _build_laws(self, wrap: tuple[str, ...]) -> Callable[[Any, Any], Any]:
         """Build law and weight; return what builds a law of a solver and an engine."""
+        self.driven = bool(self.model.driven)
         paths = self.carried.paths
         light = self.robot_compensates_gravity
         self.robot = weightless(self.model) if light else self.model
@@ -78,10 +80,12 @@ class Laws(ControllerSettings):
 
     def _more(self) -> tuple[Any, ...]:
         """Return the further inputs of a law: time of driven places, payload."""
-        time = (self.now,) if self.model.driven else ()
+        time = (self.now,) if self.driven else ()
         return (*time, *self.carried.values)
 
 
 def _called(law: Any, *inputs: Any) -> np.ndarray:
-    """Return what a law computes from copies: it cannot change what the shadow sees."""
-    return law(*(x.copy() if isinstance(x, np.ndarray) else x for x in inputs))
+    """Return what a law computes; Python gets copies, so that it changes nothing."""
+    if law.engine != "native":
+        inputs = tuple(x.copy() if isinstance(x, np.ndarray) else x for x in inputs)
+    return law(*inputs)

@@ -20,6 +20,19 @@ MOST_POINTS = 100_000
 BLOCK = 1000  # pieces that are computed together, within a processor's cache
 
 
+def power_rows(s: float) -> np.ndarray:
+    """Return the powers of a time and their first two derivatives, (3, 6)."""
+    s2 = s * s
+    s3, s4 = s2 * s, s2 * s2
+    return np.array(
+        (
+            (1.0, s, s2, s3, s4, s4 * s),
+            (0.0, 1.0, 2 * s, 3 * s2, 4 * s3, 5 * s4),
+            (0.0, 0.0, 2.0, 6 * s, 12 * s2, 20 * s3),
+        )
+    )
+
+
 class Reference(NamedTuple):
     """Reference at one time: position, velocity, acceleration, (n,) each."""
 
@@ -89,13 +102,7 @@ class Trajectory:
         if self.method == "none":
             return Reference(self.q[k + 1].copy(), zeros, zeros.copy())
         s = t - float(self.times[k])
-        s2, s3, s4, s5 = s * s, s**3, s**4, s**5
-        powers = (
-            (1.0, s, s2, s3, s4, s5),
-            (0.0, 1.0, 2 * s, 3 * s2, 4 * s3, 5 * s4),
-            (0.0, 0.0, 2.0, 6 * s, 12 * s2, 20 * s3),
-        )
-        return Reference(*(np.array(powers) @ self.pieces[k]))
+        return Reference(*(power_rows(s) @ self.pieces[k]))
 
     def sample_effort(self, t: float) -> np.ndarray:
         """Return the effort to be added at a time since the start, (n,) [N·m | N]."""

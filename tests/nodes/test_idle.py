@@ -1,0 +1,61 @@
+"""Work that waits for an answer, and the times of answers."""
+
+import numpy as np
+import pytest
+
+from ros_nodes import _idle
+from ros_nodes._idle import IdleWork
+from ros_nodes.round_trips import LONGEST, RECENT, RoundTrips
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Return a list whose only entry is the time."""
+    now = [100.0]
+    monkeypatch.setattr(_idle.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_jobs_wait_for_an_answer_one_at_a_time(clock):
+    """While answers come, each job is done behind one, once, in the order of being due."""
+    done, idle = [], IdleWork()
+    first, second = (lambda: done.append("first")), (lambda: done.append("second"))
+    idle.after_answer()
+    for job in (first, second, first):
+        idle.due(job)
+    assert done == []
+    idle.after_answer()
+    assert done == ["first"]
+    idle.after_answer()
+    idle.after_answer()
+    assert done == ["first", "second"]
+
+
+def test_without_answers_a_job_is_done_when_it_is_due(clock):
+    """Before the first answer, and once there are no more, nothing waits or is lost."""
+    done, idle = [], IdleWork()
+    job = lambda: done.append(clock[0])  # noqa: E731
+    idle.due(job)
+    assert done == [100.0]
+    idle.after_answer()
+    idle.due(job)
+    clock[0] += 2 * _idle.LATE
+    idle.due(job)
+    assert len(done) == 2 and not idle.waiting
+
+
+def test_round_trips_of_a_run_and_of_its_end():
+    """Percentiles of all times are those of NumPy, to the microsecond."""
+    trips, rng = RoundTrips(), np.random.default_rng(4)
+    assert np.isnan(trips.percentile(50))
+    assert trips.values()["round trip p99 [us]"] == "nan"
+    times = rng.gamma(4.0, 1e-4, 3 * RECENT)
+    for seconds in times:
+        trips.add(float(seconds))
+    for p in (50, 99, 99.9):
+        expected = np.percentile(times, p, method="inverted_cdf")
+        assert abs(trips.percentile(p) - expected) <= 1.01e-6
+    recent = np.percentile(times[-RECENT:], 99) * 1e6
+    assert trips.values()["round trip p99 [us]"] == f"{recent:.0f}"
+    trips.add(3.0)
+    assert trips.longest == 3.0 and trips.counts[LONGEST] == 1
