@@ -6,6 +6,7 @@ from collections import deque
 from typing import Any
 
 import numpy as np
+from rclpy.qos import ReliabilityPolicy
 
 from dyn_core.control.health import OK, WARN, WINDOW, Condition
 from ros_nodes import _diagnostics as diagnostics
@@ -82,6 +83,13 @@ class Report:
             if count > 1:
                 message = f"{count} publishers on {topic}: {what}"
                 seen.append(Condition(WARN, f"publishers of {key}", message))
+        topic = node.trajectories.topic_name
+        for name in _best_effort_publishers(node, topic):
+            message = (
+                f"{name} publishes {topic} as best effort, which is not heard; valid:"
+                " reliability reliable"
+            )
+            seen.append(Condition(WARN, f"unheard: {name}", message))
         if self.unseen_joints:
             names = ", ".join(self.unseen_joints)
             message = (
@@ -120,3 +128,16 @@ class Report:
             "efforts discarded": controller.safety.gate.discarded,
         }
         return LEVELS[level], message, values | dict(controller.counters)
+
+
+def _best_effort_publishers(node: Any, topic: str) -> list[str]:
+    """Return the names of the nodes that publish a topic as best effort."""
+    infos = node.get_publishers_info_by_topic(node.resolve_topic_name(topic))
+    best = ReliabilityPolicy.BEST_EFFORT
+    return sorted(
+        {
+            f"{info.node_namespace.rstrip('/')}/{info.node_name}"
+            for info in infos
+            if info.qos_profile.reliability == best
+        }
+    )

@@ -218,7 +218,7 @@ class RobotNode(ParameterNode):
         return TransitionCallbackReturn.SUCCESS
 
     def keep(self, resource: Any) -> Any:
-        """Register a publisher, subscription, timer or service for clean-up."""
+        """Register what was made with rclpy for clean-up, such as a publisher."""
         self._resources.append(resource)
         return resource
 
@@ -238,7 +238,7 @@ class RobotNode(ParameterNode):
         """Destroy all resources of configure."""
         self.active = False
         for resource in reversed(self._resources):
-            for kind in ("publisher", "subscription", "timer", "service"):
+            for kind in ("publisher", "subscription", "timer", "service", "client"):
                 if resource in getattr(self, f"{kind}s"):
                     getattr(self, f"destroy_{kind}")(resource)
                     break

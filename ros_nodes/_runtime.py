@@ -130,11 +130,15 @@ def age() -> float | None:
 
 
 def make_executor() -> Any:
-    """Return the available executor with the lowest latency."""
+    """Return the available executor with the lowest latency.
+
+    The faster one needs a standard error that is a file, which notebooks lack.
+    """
+    from rclpy.executors import SingleThreadedExecutor
+
     try:
         from rclpy.experimental import EventsExecutor
-    except ImportError:
-        from rclpy.executors import SingleThreadedExecutor
 
+        return EventsExecutor()
+    except (ImportError, OSError, RuntimeError, AttributeError):
         return SingleThreadedExecutor()
-    return EventsExecutor()

@@ -1,4 +1,4 @@
-"""What other nodes know of the guard: its publisher, and its latch."""
+"""What other nodes know of the guard: its publisher, its latch and its timeout."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ import time
 from typing import Any
 
 import numpy as np
+from rcl_interfaces.srv import GetParameters
 from std_msgs.msg import Bool
 
+from dyn_core.control.health import WARN, Condition
 from ros_nodes._node import LATCHED
 from ros_nodes.graphs import GUARD
 
 CAUSE = "guard"  # of a stop
+ASK = 0.5  # period of questions to a guard that does not answer [s]
+ANSWER = 0.015  # in which the controller answers silence, after state_timeout [s]
 WORD = 0.1  # time in which a guard's word arrives after a gap [s]
 
 
@@ -35,6 +39,9 @@ class GuardLatch:
     After a gap between two states that is longer than state_timeout, the process may
     have stood while the guard stopped it: then no effort is sent before the guard's
     word has had time to arrive.
+
+    A guard that is heard is asked for its effort_timeout: one that is not longer than
+    the silence that the controller itself answers is a WARN.
     """
 
     def __init__(self, node: Any) -> None:
@@ -43,6 +50,12 @@ class GuardLatch:
         self._others = -1  # stops of other causes, when the guard's came
         self._seen = time.monotonic()
         self._silent_until = 0.0
+        self._timeout: float | None = None  # of the guard [s]
+        self._asks = False
+        service = f"{GUARD.executable}/get_parameters"
+        self._client = node.keep(node.create_client(GetParameters, service))
+        node.every(ASK, self._ask)
+        node.conditions.append(self.conditions)
         topic = f"{GUARD.executable}/stopped"
         node.keep(node.create_subscription(Bool, topic, self._on_stopped, LATCHED))
 
@@ -60,8 +73,32 @@ class GuardLatch:
         elif now < self._silent_until and tau.any():
             safety.gate.close()
 
+    def conditions(self, t: float) -> list[Condition]:
+        """Return whether the guard would stop a robot that the controller stops."""
+        answer = self.controller.rules.state_timeout + ANSWER
+        if self._timeout is None or self._timeout > answer:
+            return []
+        message = (
+            f"effort_timeout of the guard is {self._timeout:g} s: it stops the robot"
+            " where the controller itself would; valid: more than state_timeout and"
+            f" 15 ms ({answer:g} s)"
+        )
+        return [Condition(WARN, "guard's timeout", message)]
+
+    def _ask(self) -> None:
+        """Ask a guard that has spoken for its timeout, until it answers."""
+        if self._asks and self._client.service_is_ready():
+            request = GetParameters.Request(names=["effort_timeout"])
+            self._client.call_async(request).add_done_callback(self._on_answer)
+
+    def _on_answer(self, answer: Any) -> None:
+        """Keep the timeout of the guard, if it has one."""
+        self._asks, values = False, answer.result().values
+        self._timeout = values[0].double_value or None if values else None
+
     def _on_stopped(self, message: Bool) -> None:
         """Stop, or end a stop that has no other cause."""
+        self._asks = True
         if self not in self.controller.observers:
             self.controller.observers.append(self)
         self.latched = message.data

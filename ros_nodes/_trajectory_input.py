@@ -18,15 +18,20 @@ TOPIC = "~/joint_trajectory"
 class TrajectoryInput:
     """Takes trajectories for a ComputedTorqueNode.
 
+    Reliable publishers alone are heard: a long message whose parts are not sent again
+    would often be lost. Report warns of others.
+
     Attributes:
         node: The node.
+        topic_name: The topic, in full.
     """
 
     def __init__(self, node: Any) -> None:
         self.node = node
         # Raw: a long message made of Python objects would hold up every thread.
         listen = node.create_subscription
-        node.keep(listen(JointTrajectory, TOPIC, self.on_message, 10, raw=True))
+        heard = node.keep(listen(JointTrajectory, TOPIC, self.on_message, 10, raw=True))
+        self.topic_name: str = heard.topic_name
 
     def on_message(self, message: bytes) -> None:
         """Have a serialized trajectory converted, to follow it then."""

@@ -105,8 +105,11 @@ class ComputedTorqueNode(RobotNode):
         self.trajectories = TrajectoryInput(self)
         poses = "multi_dof_joint_states"
         self.poses_in = keep(listen(MultiDOFJointState, poses, self._on_poses, LATEST))
-        keep(self.create_service(SetBool, "~/enable", self._on_enable))
-        keep(self.create_service(Trigger, "~/estop", self._on_estop))
+        serve = self.create_service
+        self.switches = [
+            keep(serve(Trigger, "~/estop", self._on_estop)),
+            keep(serve(SetBool, "~/enable", self._on_enable)),
+        ]
         self.every_idle(LOOK, self._look)
         self.motion_topics = MotionTopics(self)
 
@@ -134,7 +137,10 @@ class ComputedTorqueNode(RobotNode):
             self.get_logger().warning(reason)
 
     def wind_down(self, interrupted: Callable[[], bool] = lambda: False) -> None:
-        """Stop as on_shutdown says, for stop_time; states are taken here meanwhile."""
+        """Stop as on_shutdown says, for stop_time; meanwhile states and stops act.
+
+        They are taken here: the executor stands, or has called this function.
+        """
         controller = self.controller
         if not self.active or controller is None:
             return
@@ -147,6 +153,8 @@ class ComputedTorqueNode(RobotNode):
         while time.monotonic() < until and controller.stopped.kind != "zero":
             if interrupted():
                 return
+            for service in self.switches:
+                answer_waiting(service)
             with self.states_in.handle:
                 taken = self.states_in.handle.take_message(JointState, False)
             if taken is None:
@@ -303,6 +311,15 @@ class ComputedTorqueNode(RobotNode):
     def status(self) -> tuple[bytes, str, dict[str, Any]]:
         """Return level, message and values for /diagnostics."""
         return self.report.status(time.monotonic())
+
+
+def answer_waiting(service: Any) -> None:
+    """Serve a request that waits for a service, if there is one; no executor does."""
+    with service.handle:
+        request, header = service.handle.service_take_request(service.srv_type.Request)
+    if header is not None:
+        answer = service.callback(request, service.srv_type.Response())
+        service.send_response(answer, header)
 
 
 def main(args: Sequence[str] | None = None) -> int:

@@ -33,12 +33,15 @@ DELIVERY = 0.2  # longest wait for the arrival of the last zero [s]
 class GuardNode(TableNode):
     """Sends zero effort where a controller is silent, see dyn_core.control.supervision.
 
+    It watches Float64MultiArray, which computed_torque sends; efforts that another
+    controller sends as JointState pass by it, and its log says so.
     Efforts of the guard carry its name as the label of their layout, so that it, and
     whoever counts publishers, can tell them from those of the controller.
     """
 
     def __init__(self, **kwargs: Any) -> None:
         self.supervisor = Supervisor()
+        self.stopped: Any = None  # publisher of ~/stopped
         super().__init__(GUARD.executable, GUARD_FIELDS, **kwargs)
         try:
             self._check_names()
@@ -55,7 +58,10 @@ class GuardNode(TableNode):
         self._announce()
         self._watcher = threading.Thread(target=self._watch, name="guard", daemon=True)
         self._watcher.start()
-        self.get_logger().info(f"watching {self.efforts.topic_name}")
+        self.get_logger().info(
+            f"watching {self.efforts.topic_name} (Float64MultiArray); efforts that are"
+            " sent as JointState are not watched"
+        )
 
     def _communicate(self) -> None:
         latest = QoSProfile(depth=1)
@@ -70,8 +76,12 @@ class GuardNode(TableNode):
         self.create_timer(REPORT, self._report, clock=steady)
 
     def changed(self, values: dict[str, Any]) -> None:
-        """Apply a changed timeout."""
-        self.supervisor.timeout = values.get("effort_timeout", self.supervisor.timeout)
+        """Apply a changed timeout; who hears the guard's word asks for it again."""
+        if "effort_timeout" in values:
+            self.supervisor.timeout = values["effort_timeout"]
+            if self.stopped is not None:
+                with self._changed:
+                    self._announce()
 
     # ---- supervision
 

@@ -5,6 +5,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.control import Controller, Rules
+from dyn_core.control.health import WARN, Health
 from dyn_core.control.trajectory import Reference, make_trajectory
 from dyn_core.simulation.simulator import simulate
 
@@ -241,6 +242,49 @@ def test_a_jump_is_a_new_start(arm):
     assert not controller.update(0.02, jumped, 0 * Q0).any()
     np.testing.assert_array_equal(controller.reference.q, jumped)
     assert controller.counters["position jumped"] == 1
+
+
+def _jumping(arm, sources, seconds=1.0, **stamps):
+    """Return (t, whether torque flows) of states at 500 Hz from several sources."""
+    controller, rows = Controller(arm), []
+    for k in range(round(seconds / 0.002)):
+        source = sources(k)
+        stamp = None if not stamps else stamps["clocks"][source] + 0.002 * k
+        tau = controller.update(0.002 * k, Q0 + 0.8 * source, 0 * Q0, stamp=stamp)
+        rows.append((0.002 * k, tau is not None and tau.any()))
+    return controller, rows
+
+
+@pytest.mark.parametrize("burst", [1, 3, 4, 10, 30])
+@pytest.mark.parametrize("clocks", [None, (10.0, 5.0)])
+def test_states_of_two_robots_in_turn_become_no_torque(arm, burst, clocks):
+    """However many good ones in a row each sends; a third jump shows that they are two.
+
+    With clocks of their own time goes back at every second change.
+    """
+    stamps = {} if clocks is None else {"clocks": clocks}
+    controller, rows = _jumping(arm, lambda k: k // burst % 2, **stamps)
+    third = 3 * burst * 0.002 - 1e-9
+    assert not any(torque for t, torque in rows if t >= third)
+    health = Health(controller, large_error=1.0)
+    (first, *_) = health.conditions(1.0)
+    assert (first.level, first.key) == (WARN, "alternate")
+    last_jump, last = 0.998 - 0.002 * (499 % burst), 499 // burst % 2
+    for t in np.arange(1.0, 1.15, 0.002):
+        tau = controller.update(t, Q0 + 0.8 * last, 0 * Q0, stamp=20.0)
+        assert t > last_jump + 0.099 or not tau.any()
+    assert tau.any()
+    assert "alternate" not in [c.key for c in health.conditions(1.15)]
+
+
+def test_a_glitch_costs_no_more_than_its_good_samples(arm):
+    """One wrong sample, now and then: 3 zeros; many at once: zero for state_timeout."""
+    _, rows = _jumping(arm, lambda k: int(k % 100 == 50))
+    gaps = [not torque for _, torque in rows[20:]]
+    assert sum(gaps) == 5 * 3  # the wrong one, and two until the third good one
+    rows = _jumping(arm, lambda k: int(50 <= k < 90 and k % 10 == 0))[1]
+    silent = [t for t, torque in rows[20:] if not torque]
+    assert silent[-1] - 0.162 <= 0.1 + 1e-9  # after the last jump: state_timeout
 
 
 def test_the_caller_may_use_its_arrays_again(arm):

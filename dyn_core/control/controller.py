@@ -116,7 +116,7 @@ class Controller(Laws):
 
     def begin(self) -> None:
         """Restart; no torque is computed before the first state."""
-        self.samples.seen = None
+        self.samples.begin()
         self.now = 0.0
         self.reset()
 
@@ -232,7 +232,7 @@ class Controller(Laws):
         q, qd = samples.checked(t, q, qd)
         why = samples.interruption(t, q, stamp, now)
         if why is not None:
-            self.counters[why] += 1
+            samples.interrupted(t, why)
             self.reset(f"dropped: {'joint state is stale' if why == STALE else why}")
             if why == BACK:
                 samples.stamp, samples.now = stamp, now
@@ -241,7 +241,8 @@ class Controller(Laws):
         samples.accept(t, q, qd, stamp, self.now)
         if self.reference is None:
             self.follower.rest(q)
-        if not self.enabled or samples.good < self.rules.good_samples:
+        waits = samples.good < self.rules.good_samples or samples.alternate(t)
+        if not self.enabled or waits:
             self._restart()
             tau = np.zeros(self.model.nv)
         else:

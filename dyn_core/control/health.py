@@ -9,13 +9,17 @@ from typing import NamedTuple
 import numpy as np
 
 from dyn_core.control.controller import Controller
-from dyn_core.control.samples import BACK, JUMPED
+from dyn_core.control.samples import BACK, JUMPED, MOVED
 from dyn_core.control.trajectory import Trajectory
 
 OK, WARN, ERROR, STALE = range(4)
 WINDOW = 1.0  # time over which events are counted [s]
 REMEMBERED = 10.0  # time for which a trajectory that was dropped is reported [s]
 MOST_SATURATED = 0.5  # share of the efforts at a limit from which it is a condition
+ALTERNATE = (
+    "effort is zero: joint states jump to and fro, as those of two robots; until none"
+    " has jumped for state_timeout"
+)
 QUIET = ("no state", "waiting", "inactive", "ok")  # not logged: they belong to a start
 
 
@@ -99,6 +103,8 @@ class Health:
             return Condition(ERROR, "stale", "joint state is stale")
         if not controller.enabled:
             return Condition(WARN, "disabled", "disabled: effort is zero")
+        if controller.samples.alternate(t):
+            return Condition(WARN, "alternate", ALTERNATE)
         if controller.good < controller.rules.good_samples:
             return Condition(WARN, "waiting", "waiting for good joint states")
         if controller.mode == "gravity":
@@ -125,7 +131,7 @@ class Health:
         if new("torque not finite"):
             why = f"torque not finite: {controller.safety.failure}"
             seen.append(Condition(ERROR, "not finite", why))
-        for key in (BACK, JUMPED, "position jumped"):
+        for key in (BACK, JUMPED, MOVED):
             if new(key):
                 seen.append(Condition(WARN, key, f"{key}: {new(key)} times in 1 s"))
         if new("shadow disagrees"):

@@ -41,6 +41,8 @@ class Rules:
         state_timeout: Age at which the last valid state is stale [s].
         max_jump: Change of position in one sample that resets the controller, such as
             the reset of a simulator; of wrapped joints the wrapped change [rad | m].
+            From the third such jump in a row on, torque waits for state_timeout without
+            one: two robots on one topic. Time that goes back counts as a jump.
         good_samples: Consecutive valid states before torque is enabled.
         on_stale: zero, or ramp from the last state: nothing holds without a state.
         on_violation, on_collision, on_estop, on_shutdown: zero, ramp or hold.

@@ -13,6 +13,8 @@ from dyn_core.control.rules import Rules
 from dyn_core.errors import NonFiniteError, SettingError, ShapeError
 
 BACK, JUMPED, STALE = "time went back", "time jumped", "stale"
+MOVED = "position jumped"
+GLITCH = 2  # jumps of a sample that is wrong: there and back
 LONGEST_STEP = 1.0  # step of a reference's time between two samples that are fresh [s]
 
 
@@ -75,6 +77,7 @@ class Samples:
         stamp: Its time stamp [s].
         now: Its time as trajectories count it [s].
         good: Number of consecutive good states.
+        jumps: Number of jumps in a row, each within state_timeout of the one before.
     """
 
     def __init__(
@@ -86,11 +89,16 @@ class Samples:
     ) -> None:
         self.joints, self.rules, self.wrapped = joints, rules, wrapped
         self.counters, self.turning = counters, bool(wrapped.any())
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget all."""
         self.seen: float | None = None
+        self.jumps, self._last_jump = 0, 0.0
         self.reset()
 
     def reset(self) -> None:
-        """Forget the state, but not the time of its receipt."""
+        """Forget the state, but neither the time of its receipt nor jumps."""
         self.q: np.ndarray | None = None
         self.qd: np.ndarray | None = None
         self.stamp: float | None = None
@@ -153,8 +161,24 @@ class Samples:
             return JUMPED
         if self.q is not None:
             change = np.abs(self.change(self.q, q)).max(initial=0)
-            return "position jumped" if change > self.rules.max_jump else None
+            return MOVED if change > self.rules.max_jump else None
         return None
+
+    def interrupted(self, t: float, why: str) -> None:
+        """Count an interruption, and note when states jump."""
+        self.counters[why] += 1
+        if why in (MOVED, BACK):
+            row = self.jumps > 0 and t - self._last_jump <= self.rules.state_timeout
+            self.jumps, self._last_jump = self.jumps + 1 if row else 1, t
+
+    def alternate(self, t: float) -> bool:
+        """Return whether states jump to and fro, as those of two robots on one topic.
+
+        A glitch jumps there and back, and a reset once; a third jump in a row is
+        neither. It lasts until no state has jumped for state_timeout.
+        """
+        quiet = t - self._last_jump > self.rules.state_timeout
+        return self.jumps > GLITCH and not quiet
 
     def accept(
         self, t: float, q: np.ndarray, qd: np.ndarray, stamp: float | None, now: float

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import rclpy
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
@@ -30,7 +29,7 @@ class Live:
 
     def __init__(self, node: Any, timeout: float) -> None:
         self.node, self.timeout = node, timeout
-        self._executor = _executor()
+        self._executor = make_executor()
         self._executor.add_node(node)
 
     def close(self) -> None:
@@ -122,14 +121,6 @@ def _missing(name: str, there: list[str], seconds: float) -> str:
     guess = f"; did you mean {near}?" if near else ""
     names = ", ".join(there) or "no nodes"
     return f"node {name} is not there after {seconds:g} s{guess}; there are: {names}"
-
-
-def _executor() -> Any:
-    """Return an executor, also where standard error is no file, which rclpy wants."""
-    try:
-        return make_executor()
-    except (OSError, RuntimeError, AttributeError):
-        return SingleThreadedExecutor()
 
 
 def full_name(name: str) -> str:

@@ -79,6 +79,33 @@ def test_a_threshold_watches_its_joint(make, monkeypatch):
     assert not message.position
 
 
+def test_the_estimate_is_on_its_topic(make, until):
+    """Over DDS: a robot that does not yield to its effort is pushed by as much."""
+    from rclpy.node import Node
+    from sensor_msgs.msg import JointState
+
+    node, probe, heard = make(collision__thresholds__joint2=1e4), Node("probe"), []
+    node.trigger_activate()
+    names = list(node.controller.model.joint_names)
+    state = JointState(name=names, position=Q, velocity=[0.0] * 7)
+    try:
+        topic = "computed_torque/external_torque"
+        probe.create_subscription(JointState, topic, heard.append, 10)
+        speak = probe.create_publisher(JointState, "joint_states", 1)
+        probe.create_timer(0.004, lambda: speak.publish(state))
+        until(lambda: heard, probe, node, expected="an estimate")
+        assert list(heard[0].name) == names
+        assert len(heard[0].effort) == 7
+        state.position[1] -= 0.1
+        until(lambda: heard[-1].effort[1] < -5.0, probe, node, expected="a push",
+              detail=lambda: str(heard[-1].effort))  # fmt: skip
+        assert node.controller.stopped is None
+        assert heard[-1].header.stamp.sec > 0
+        assert not heard[-1].position
+    finally:
+        probe.destroy_node()
+
+
 def test_nothing_is_watched_without_a_threshold(make):
     """There is no estimate and no topic; a threshold of no joint is refused."""
     node = make()

@@ -283,6 +283,33 @@ def test_a_node_winds_down_before_its_last_zero(make, monkeypatch, kind):
     assert node.controller.stopped is None
 
 
+def test_an_emergency_stop_ends_the_way_to_rest(make, until):
+    """Over DDS: it acts at once and is answered, also where no executor spins."""
+    from rclpy.node import Node
+    from std_srvs.srv import Trigger
+
+    node, probe = make(on_shutdown="ramp", stop_time=20.0), Node("probe")
+    try:
+        client = probe.create_client(Trigger, "computed_torque/estop")
+        until(client.service_is_ready, probe, node)
+        first = client.call_async(Trigger.Request())
+        until(first.done, probe, node, expected="a first answer")
+        node.controller.reset_stop()
+        assert _feed(node).any()
+        asked = client.call_async(Trigger.Request())
+        started = time.monotonic()
+        node.wind_down()
+        assert time.monotonic() - started < 10.0
+        stop = node.controller.stopped
+        assert (stop.kind, stop.reason) == ("zero", "~/estop")
+        assert not node.sent[-1][1].any()
+        until(asked.done, probe, node, expected="the answer")
+        assert asked.result().message == "stopped: effort is zero"
+        assert node.controller.counters["stopped: estop"] == 2
+    finally:
+        probe.destroy_node()
+
+
 def test_what_is_computed_during_the_end_is_discarded(make):
     """The final zero is the last one, whatever a thread still has."""
     node = make()
@@ -291,6 +318,66 @@ def test_what_is_computed_during_the_end_is_discarded(make):
     node.send_final_command()
     assert not node.controller.safety.gate.send(ticket, node._send, np.ones(7))
     assert not node.sent[-1][1].any()
+
+
+class SteppedClock:
+    """Time that passes only while the watchdog waits, until the first answer.
+
+    Attributes:
+        now: The time [s].
+        late: By how much each wait is longer than asked [s].
+        asked: The waits [s].
+        answers: (time, effort) of each answer.
+    """
+
+    def __init__(self, now, late):
+        self.now, self.late, self.asked, self.answers = now, late, [], []
+
+    def monotonic(self):
+        return self.now
+
+    def send(self, tau):
+        self.answers.append((self.now, tau.copy()))
+
+    def wait(self, period):
+        """Wait as an Event that is set by the first answer."""
+        assert len(self.asked) < 1000, "no answer to silence"
+        if not self.answers:
+            self.asked.append(period)
+            self.now += period + self.late
+        return bool(self.answers)
+
+
+@pytest.mark.parametrize("kind", ["zero", "ramp"])
+@pytest.mark.parametrize("timeout", [0.004, 0.02, 0.1])
+def test_silence_is_answered_within_two_periods_and_5_ms(
+    make, monkeypatch, kind, timeout
+):
+    """The chosen stop is sent in the first look after state_timeout.
+
+    That is within a period, and within two and 5 ms where each wake-up is late by a
+    period and 5 ms; together 15 ms at most. The node's own watchdog looks here, by a
+    clock that this test moves.
+    """
+    from ros_nodes import _watchdog
+
+    node = make(state_timeout=timeout, on_stale=kind)
+    watchdog, period = node.watchdog, min(timeout / 4, 0.005)
+    watchdog.stop()
+    for late in (0.0, 0.4 * period, period + 0.005):
+        for phase in (0.0, 0.3, 0.6, 0.999):
+            node._on_state(_state())
+            due = node.controller.seen + timeout
+            clock = SteppedClock(due - timeout - phase * period, late)
+            monkeypatch.setattr(_watchdog, "time", clock)
+            monkeypatch.setattr(watchdog, "_ended", clock)
+            node._send = clock.send
+            watchdog._run()
+            assert set(clock.asked) == {period}
+            ((t, tau),) = clock.answers
+            assert tau.any() == (kind == "ramp")
+            assert 0.0 < t - due <= period + late + 1e-9
+            assert t - due <= 2 * period + 0.005 + 1e-9 <= 0.015 + 1e-8
 
 
 # Times
@@ -495,6 +582,32 @@ def test_faults_have_a_level_and_one_line_each(make, capfd, monkeypatch):
     assert logged.count("no longer: 2 publishers on /joint_states") == 1
     node.trigger_deactivate()
     assert node.status()[:2] == (b"\x00", "inactive: no effort is sent")
+
+
+def test_a_best_effort_publisher_of_trajectories_is_a_warning(make, until):
+    """It is not heard; a reliable one is, and is no warning."""
+    from rclpy.node import Node
+    from rclpy.qos import QoSProfile, ReliabilityPolicy
+    from trajectory_msgs.msg import JointTrajectory
+
+    node, probe = make(), Node("sender", namespace="/planning")
+    topic = "/computed_torque/joint_trajectory"
+    try:
+        probe.create_publisher(JointTrajectory, topic, 1)
+        until(lambda: node.count_publishers(topic) == 1, node, probe)
+        _feed(node)
+        assert node.status()[:2] == (b"\x00", "holding")
+        best = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+        deaf = probe.create_publisher(JointTrajectory, topic, best)
+        until(lambda: node.status()[0] == b"\x01", node, probe, expected="a warning")
+        assert node.status()[1] == (
+            f"/planning/sender publishes {topic} as best effort, which is not heard;"
+            " valid: reliability reliable"
+        )
+        probe.destroy_publisher(deaf)
+        until(lambda: node.status()[0] == b"\x00", node, probe, expected="its end")
+    finally:
+        probe.destroy_node()
 
 
 def test_a_loop_without_time_to_spare_is_a_warning(make):

@@ -131,6 +131,46 @@ def test_the_latch_of_the_guard(guard, until, ask):
     assert node.status()[1] == "stopped: ~/estop was called"
 
 
+def test_a_guard_that_would_stop_before_the_controller_is_a_warning(guard, until):
+    """Its timeout and state_timeout are compared, also after a change."""
+    from rclpy.parameter import Parameter
+
+    from ros_nodes.computed_torque_node import ComputedTorqueNode
+
+    settings = {"robot_description_file": "two_link", "engine": "graph",
+                "autostart": False, "state_timeout": 0.19}  # fmt: skip
+    overrides = [Parameter(name, value=value) for name, value in settings.items()]
+    node, watched = guard
+    controller = ComputedTorqueNode(parameter_overrides=overrides)
+    try:
+        assert controller.start(), controller.failure
+
+        def warned(of):
+            said = controller.status()[1]
+            return f"effort_timeout of the guard is {of} s: it stops" in said
+
+        spun = watched.node, node, controller
+        until(lambda: warned(0.2), *spun, expected="a warning")
+        assert (
+            "valid: more than state_timeout and 15 ms (0.205 s)"
+            in (controller.status()[1])
+        )
+        for timeout, bad in ((0.21, False), (0.1, True)):
+            node.set_parameters([Parameter("effort_timeout", value=timeout)])
+            until(lambda t=timeout, b=bad: warned(t) == b and warned(0.2) is False,
+                  *spun, expected=f"the word on {timeout}")  # fmt: skip
+        assert controller.controller.stopped is None
+    finally:
+        controller.destroy_node()
+
+
+def test_a_guard_says_what_it_does_not_watch(capfd, guard):
+    """Efforts in another message."""
+    said = capfd.readouterr().err
+    assert "watching /effort_controller/commands (Float64MultiArray); efforts" in said
+    assert "sent as JointState are not watched" in said
+
+
 def test_a_guard_that_ends_stops_a_robot_under_torque(guard, until):
     """Its robot would be driven on without supervision; at rest nothing is said."""
     node, watched = guard

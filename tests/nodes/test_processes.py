@@ -1,6 +1,7 @@
 """Two real processes over DDS on loopback: each fault gets its words, no wrong torque."""
 
 import argparse
+import io
 import os
 import select
 import signal
@@ -273,6 +274,17 @@ def test_output_is_read_on_where_the_terminal_is_gone(monkeypatch):
     assert len(process.lines) > 20
     assert len(tries) == 1
     assert process.end() == 0
+
+
+@pytest.mark.parametrize("stream", [None, io.StringIO()])
+def test_an_executor_is_made_without_a_standard_error(ros, monkeypatch, stream):
+    """As in a notebook, whose streams are no files."""
+    from rclpy.executors import SingleThreadedExecutor
+
+    monkeypatch.setattr(sys, "stderr", stream)
+    executor = _runtime.make_executor()
+    assert isinstance(executor, SingleThreadedExecutor)
+    executor.shutdown(timeout_sec=1.0)
 
 
 def test_a_node_without_ros_ends_with_status_one(monkeypatch, capsys):
