@@ -52,6 +52,7 @@ class GuardLatch:
         self._silent_until = 0.0
         self._timeout: float | None = None  # of the guard [s]
         self._asks = False
+        self._pending: Any = None  # the last question
         service = f"{GUARD.executable}/get_parameters"
         self._client = node.keep(node.create_client(GetParameters, service))
         node.every(ASK, self._ask)
@@ -88,8 +89,11 @@ class GuardLatch:
     def _ask(self) -> None:
         """Ask a guard that has spoken for its timeout, until it answers."""
         if self._asks and self._client.service_is_ready():
+            if self._pending is not None:
+                self._client.remove_pending_request(self._pending)
             request = GetParameters.Request(names=["effort_timeout"])
-            self._client.call_async(request).add_done_callback(self._on_answer)
+            self._pending = self._client.call_async(request)
+            self._pending.add_done_callback(self._on_answer)
 
     def _on_answer(self, answer: Any) -> None:
         """Keep the timeout of the guard, if it has one."""
