@@ -227,6 +227,14 @@ class CollisionDetector:
         collision = self.update(t, q, qd, sent)
         return None if collision is None else str(collision)
 
+    def replace(self, tau: np.ndarray) -> None:
+        """Note that another effort than the observed one acts from now on.
+
+        Args:
+            tau: That of a stop, (nv,) [N·m | N].
+        """
+        self._sent = np.array(tau, float)
+
 
 def still_touched(
     excess: np.ndarray, touched: np.ndarray, release: float

@@ -278,7 +278,9 @@ class Controller(Laws):
             return tau
         self.safety.stop(t, "collision", self.rules.on_collision, reason)
         self._brake(True)
-        return self._effort(t, q, qd)
+        tau = self._effort(t, q, qd)
+        self.detector.replace(tau)
+        return tau
 
     def _stopped_by_observers(
         self, t: float, q: np.ndarray, qd: np.ndarray, tau: np.ndarray
@@ -288,7 +290,13 @@ class Controller(Laws):
         if reason is None or self.safety.running is not None:
             return tau
         self.safety.violated(t, reason)
-        return self._effort(t, q, qd) if tau.any() else tau
+        if tau.any():
+            tau = self._effort(t, q, qd)
+        else:  # zero is sent after the stop, too
+            self.safety.ticket = self.safety.gate.ticket()
+        if self.detector is not None:
+            self.detector.replace(tau)
+        return tau
 
     def _restart(self) -> None:
         """Forget earlier efforts and errors."""

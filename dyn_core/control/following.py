@@ -127,9 +127,15 @@ class TrajectoryFollower:
             self.reference = Reference(q.copy(), 0 * q, 0 * q)
 
     def take(self, q: np.ndarray, qd: np.ndarray, why: str = "dropped") -> None:
-        """Take a measured state as the reference; trajectories are dropped."""
+        """Take a measured state as the reference; trajectories are dropped.
+
+        A joint that is measured beyond its velocity limit keeps the rate of the
+        reference: braking from what may be an error of the sensor leads far away.
+        """
+        before = 0 * qd if self.reference is None else self.reference.qd
+        rate = np.where(np.abs(qd) <= self.limits.velocity, qd, before)
         self.rest(q, why)
-        self.reference = Reference(q.copy(), qd.copy(), 0 * qd)
+        self.reference = Reference(q.copy(), rate, 0 * qd)
 
     def forget_next(self, why: str) -> None:
         """Drop the trajectory that would take over; what runs runs on."""

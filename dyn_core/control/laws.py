@@ -12,7 +12,7 @@ from dyn_core.errors import SettingError
 from dyn_core.model import Model
 from dyn_core.solving.registry import solver
 
-BRAKING = 20.0  # gain of a ramp where kd is no gain before the inertia [1/s]
+BRAKING = 20.0  # gain of a ramp where kd is zero, or no gain before the inertia [1/s]
 LAWS = {"computed_torque": "computed_torque", "impedance": "joint_impedance"}
 
 

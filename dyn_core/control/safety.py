@@ -132,14 +132,21 @@ class Safety:
                 self.violated(t, f"{cycles}: {self.failure}")
             return self.good.copy()
         self.failures = 0
-        if self.shadow is not None:
-            doubt = self.shadow.disagreement(tau)
-            if doubt is not None:
-                self.counters["shadow disagrees"] += 1
-                if self.shadow.settings.stop:
-                    self.violated(t, doubt)
+        doubt = self._doubt(tau)
+        if doubt is not None:
+            self.violated(t, doubt)
         self.good = self._limited(tau)
         return self.good.copy()
+
+    def _doubt(self, tau: np.ndarray) -> str | None:
+        """Return why the shadow stops an effort of the law; count a disagreement."""
+        if self.shadow is None:
+            return None
+        doubt = self.shadow.disagreement(tau)
+        if doubt is None:
+            return None
+        self.counters["shadow disagrees"] += 1
+        return doubt if self.shadow.settings.stop else None
 
     def _fault(
         self,
@@ -153,9 +160,12 @@ class Safety:
         if self.envelope is None:
             return None
         since, before = (t, tau) if self.sent is None else self.sent
-        violation = self.envelope.violation(
-            q, qd, tau, before, error(), t - since, self.clock()
-        )
+        try:
+            violation = self.envelope.violation(
+                q, qd, tau, before, error(), t - since, self.clock()
+            )
+        except Exception as failure:  # what fails to check stops
+            return one_line(f"the envelope fails: {failure}")
         return None if violation is None else str(violation)
 
     def violated(self, t: float, reason: str) -> None:
@@ -173,7 +183,8 @@ class Safety:
     ) -> np.ndarray:
         """Return the effort of the stop in force.
 
-        A position that is held is checked again after stop_time, when it should rest.
+        A position that is held is checked again after stop_time, when it should rest;
+        by the shadow it is checked in each cycle.
         """
         stop = self.running
         if stop is None:
@@ -184,8 +195,10 @@ class Safety:
         if stop.kind == "hold":
             tau = self._finite(law)
             if tau is not None:
+                fault = self._doubt(tau)
                 tau = self._limited(tau)
-                fault = self._fault(t, q, qd, tau, error) if late else None
+                if fault is None and late:
+                    fault = self._fault(t, q, qd, tau, error)
                 if fault is None:
                     return tau
                 self.stop(t, "violation", "zero", fault)

@@ -14,7 +14,7 @@ from dyn_core.control.envelope import Bounds
 from dyn_core.control.joint_limits import effort_limits
 from dyn_core.control.laws import Integral, check_joints, checked_gains
 from dyn_core.control.observers import Listener, Observer
-from dyn_core.control.rules import MODES, Rules
+from dyn_core.control.rules import MODES, ON_EVENTS, Rules
 from dyn_core.control.shadow import ShadowSettings
 from dyn_core.errors import SettingError
 from dyn_core.model import Model
@@ -76,6 +76,10 @@ class ControllerSettings:
             raise SettingError(f"rules is {self.rules!r}; valid: Rules(...)", "rules")
         if self.mode not in MODES:
             raise SettingError(f"mode '{self.mode}'; valid: {', '.join(MODES)}", "mode")
+        holding = [x for x in ON_EVENTS if getattr(self.rules, x) == "hold"]
+        if self.mode == "gravity" and holding:
+            reason = "mode gravity holds no position; valid: zero, ramp"
+            raise SettingError(f"{holding[0]} is hold: {reason}", holding[0])
         check_joints(self.model)
         if self.payload_link:
             self.model.frame(self.payload_link)  # a ModelError lists the links

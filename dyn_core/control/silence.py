@@ -38,7 +38,8 @@ class Silence:
         if stop is not None and stop.kind != "hold":
             kind, age = stop.kind, max(age, t - stop.since)
         q, qd = self.samples.q, self.samples.qd
-        ramp = kind == "ramp" and enabled and age <= self.rules.stop_time
+        drove = self.safety.sent is not None  # else there is nothing to bring to rest
+        ramp = kind == "ramp" and enabled and drove and age <= self.rules.stop_time
         if ramp and q is not None and qd is not None:
             return self.safety.carried(q, qd)
         return self.safety.zero.copy()
@@ -47,7 +48,8 @@ class Silence:
         self, t: float, enabled: bool, publish: Callable[[np.ndarray], object]
     ) -> bool:
         """Publish the torque through the gate; return whether the state is stale."""
-        seen = self.samples.seen
+        gate = self.safety.gate
+        ticket, seen = gate.ticket(), self.samples.seen
         tau = self.torque(t, enabled)
         if tau is None:
             self.lasts = False
@@ -57,10 +59,8 @@ class Silence:
             if self.samples.seen == seen:  # else a state came meanwhile
                 publish(tau)
 
-        gate = self.safety.gate
         if self.lasts:
-            gate.send(gate.ticket(), send)
-        else:
-            self.lasts = True
-            gate.close(send)
+            gate.send(ticket, send)
+        else:  # after a stop meanwhile the next look begins the silence
+            self.lasts = gate.send(ticket, gate.close, send)
         return True

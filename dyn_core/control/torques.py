@@ -59,7 +59,8 @@ class Laws(ControllerSettings):
 
     def _carry(self, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
         """Return the effort that carries the weight and brakes."""
-        braking = np.full(self.model.nv, BRAKING) if self.stiff else self.kd
+        acts = (self.kd > 0) & (not self.stiff)
+        braking = np.where(acts, self.kd, BRAKING)
         return self.weight(q, qd, braking, *self._more())
 
     def _torque(self, law: Any) -> np.ndarray:
