@@ -41,15 +41,17 @@ def use_cpus(cpus: Sequence[int]) -> str | None:
 def raise_priority(priority: int, threads: Sequence[int]) -> str | None:
     """Schedule threads first-in first-out; return why not, or None.
 
+    Threads that they start, such as the worker, have no such priority.
+
     Args:
         priority: From 1 to 98.
         threads: Numbers of threads; each is one higher than the one before it.
     """
     try:
         for k, thread in enumerate(threads):
-            os.sched_setscheduler(
-                thread, os.SCHED_FIFO, os.sched_param(min(priority + k, 99))
-            )
+            rank = os.sched_param(min(priority + k, 99))
+            kind = os.SCHED_FIFO | os.SCHED_RESET_ON_FORK
+            os.sched_setscheduler(thread, kind, rank)
     except OSError as error:
         return (
             f"priority {priority}: {error.strerror}; it needs CAP_SYS_NICE, or rtprio"

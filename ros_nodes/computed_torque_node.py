@@ -201,12 +201,14 @@ class ComputedTorqueNode(RobotNode):
         """Refuse an integral without a limit."""
         if self.model is None:
             return
-        for name, gain in values.items():
-            joint = name.removesuffix(".i")
-            if name == f"{joint}.i" and name.startswith("gains.") and gain > 0:
-                clamp = f"{joint}.i_clamp"
-                if not values.get(clamp, self.value(clamp)) > 0:
-                    raise dyn.SettingError(f"{name} needs {clamp} > 0", name)
+
+        def value(name: str) -> Any:
+            return values.get(name, self.value(name))
+
+        for joint in self.controller.model.joint_names:
+            name, clamp = f"gains.{joint}.i", f"gains.{joint}.i_clamp"
+            if value(name) > 0 and not value(clamp) > 0:
+                raise dyn.SettingError(f"{name} needs {clamp} > 0", name)
 
     def changed(self, values: dict[str, Any]) -> None:
         """Apply changed gains and thresholds; not those of a robot yet to be built."""

@@ -180,13 +180,14 @@ class SimulatorNode(RobotNode):
 
     def _move(self, now: float) -> None:
         """Advance by one period, unless paused; efforts are as old as they are now."""
-        paused = self.robot.paused
+        if self.robot.paused:
+            return
         try:
             self.robot.advance(self.elapsed, now)
         except dyn.DynError as error:
             self.fault = f": {error}"
             raise
-        self.steps += not paused
+        self.steps, self.fault = self.steps + 1, ""
 
     def _publish(self) -> None:
         """Publish the state, and simulated time if enabled."""
@@ -230,6 +231,7 @@ class SimulatorNode(RobotNode):
     def _on_reset(self, _: Any, response: Any) -> Any:
         """Reset to the initial state."""
         self.robot.reset()
+        self.fault = ""
         response.success, response.message = True, "back at the start"
         return response
 
@@ -284,7 +286,7 @@ class SimulatorNode(RobotNode):
         """Return level, message and values for /diagnostics."""
         robot = self.robot
         warnings = self.recent_warnings = self.warnings()
-        if self.counters["step failed"]:
+        if robot.paused and self.fault:
             level = ERROR
             message = f"a step failed: paused at the last good state{self.fault}"
         elif robot.paused:

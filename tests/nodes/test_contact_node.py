@@ -383,7 +383,9 @@ def test_what_is_not_solved_is_a_warning_for_a_while(active, tmp_path):
 
 @ros_only
 def test_a_step_without_an_answer_is_an_error(active):
-    """It pauses at the last good state; /diagnostics says why."""
+    """It pauses at the last good state; /diagnostics says why, until it runs on."""
+    from std_srvs.srv import SetBool, Trigger
+
     node = active(contact__plugin_name="principal_pivoting", contact__margin=0.001)
     _run(node, 20)
     level, summary, _ = node.status()
@@ -393,6 +395,13 @@ def test_a_step_without_an_answer_is_an_error(active):
     )
     assert node.robot.paused
     assert np.isfinite(node.robot.q).all()
+    # Back at the start it runs on, and says so, until a step fails again.
+    node._on_reset(None, Trigger.Response())
+    assert node.status()[:2] == (b"\x01", "paused")
+    node._on_pause(SetBool.Request(data=False), SetBool.Response())
+    _run(node, 1)
+    assert not node.robot.paused
+    assert "a step failed" not in node.status()[1]
 
 
 @ros_only

@@ -503,6 +503,11 @@ def test_settings_reach_the_controller(make):
     assert controller.kp[0] == 100.0
     assert assign(gains__joint1__i=1.0, gains__joint1__i_clamp=2.0).successful
     assert (controller.ki[0], controller.integral_limit[0]) == (1.0, 2.0)
+    # What is refused too late would end the node of a moving robot.
+    refused = assign(gains__joint1__i_clamp=0.0)
+    assert "gains.joint1.i needs gains.joint1.i_clamp > 0" in refused.reason
+    assert node.value("gains.joint1.i_clamp") == 2.0
+    assert assign(gains__joint1__i=0.0, gains__joint1__i_clamp=0.0).successful
     assert assign(large_error=0.7).successful
     assert node.health.large_error == 0.7
 

@@ -1,5 +1,6 @@
 """The watchdog, the worker and the process, without ROS."""
 
+import os
 import threading
 import time
 
@@ -171,7 +172,9 @@ def test_what_the_system_allows_is_done(monkeypatch):
     monkeypatch.setattr(
         realtime.os,
         "sched_setscheduler",
-        lambda t, kind, how: ranks.append((t, how.sched_priority)),
+        lambda t, kind, how: ranks.append((t, kind, how.sched_priority)),
     )
     assert realtime.raise_priority(98, [7, 8, 9]) is None
-    assert ranks == [(7, 98), (8, 99), (9, 99)]
+    # Threads that they start later have none: the worker is not to hold them up.
+    alone = os.SCHED_FIFO | os.SCHED_RESET_ON_FORK
+    assert ranks == [(7, alone, 98), (8, alone, 99), (9, alone, 99)]
