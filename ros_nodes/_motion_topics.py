@@ -10,6 +10,8 @@ from sensor_msgs.msg import JointState
 class MotionTopics:
     """Publishes ~/reference, ~/error and, with thresholds, ~/external_torque.
 
+    The error is reference - position, as in the feedback of goals.
+
     Attributes:
         node: A ComputedTorqueNode that has its controller.
         references, errors, externals: Publishers; None for externals without
@@ -45,7 +47,7 @@ class MotionTopics:
         reference.position = controller.reference.q.tolist()
         reference.velocity = controller.reference.qd.tolist()
         self.references.publish(reference)
-        error.position = (-controller.error).tolist()
+        error.position = controller.error.tolist()
         self.errors.publish(error)
         if self.externals is not None:
             external.effort = controller.detector.effort.tolist()

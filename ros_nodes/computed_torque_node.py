@@ -87,6 +87,7 @@ class ComputedTorqueNode(RobotNode):
         self.reader = JointReader(names)
         self.command = Float64MultiArray()
         self.conditions: list[Callable[[float], Any]] = []
+        self.stopped_inactive = False  # ~/estop was called since the deactivation
         self.report = Report(self)
         self._communicate()
         serve_payload(self, self.controller)
@@ -114,8 +115,13 @@ class ComputedTorqueNode(RobotNode):
         self.motion_topics = MotionTopics(self)
 
     def activated(self) -> None:
-        """Hold the present position; stops, commands and references are cleared."""
-        self.controller.reset_stop()
+        """Hold the present position; stops, commands and references are cleared.
+
+        A stop of the time in which the node was inactive stays, until the next time.
+        """
+        if not self.stopped_inactive:
+            self.controller.reset_stop()
+        self.stopped_inactive = False
         self.controller.begin()
         self.controller.enabled = True
         period = period_of(self.value("state_timeout"))
@@ -275,7 +281,7 @@ class ComputedTorqueNode(RobotNode):
             self.report.unseen_joints = tuple(message.joint_names[:3])
 
     def _look(self) -> None:
-        """Log what has begun and ended; publish diagnostics if the level changed."""
+        """Log what starts and what ends; publish diagnostics if the level changed."""
         if self.active and self.controller is not None:
             self.report.log_changes(time.monotonic())
             self.diagnose_change()
@@ -302,6 +308,7 @@ class ComputedTorqueNode(RobotNode):
         """Stop as on_estop says, until the next activation."""
         controller = self.controller
         controller.estop(time.monotonic(), "~/estop")
+        self.stopped_inactive = not self.active
         kind = controller.stopped.kind
         if kind == "zero":
             self.send_zero()

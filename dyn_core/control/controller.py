@@ -127,7 +127,7 @@ class Controller(Laws):
         reset, too.
 
         Args:
-            why: What the listeners are told of trajectories.
+            why: What the listeners hear of trajectories.
         """
         self.follower.rest(None, why)
         self._restart()
@@ -152,7 +152,7 @@ class Controller(Laws):
         """Follow a trajectory from the time t on; until then what runs runs on.
 
         Args:
-            trajectory: Of make_trajectory; the listeners are told of this object.
+            trajectory: Of make_trajectory; the listeners hear of this object.
             t: Time of its time zero, as `now` of update [s].
 
         Raises:

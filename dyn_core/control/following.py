@@ -104,7 +104,7 @@ class TrajectoryFollower:
         reference: None before the first state.
         running, pending: What leads the reference, and what takes over later.
         effort: Effort to be added, (n,), and that from which it fades.
-        listeners: Are told what became of each trajectory that was given.
+        listeners: Hear what became of each trajectory that was given.
     """
 
     limits: JointLimits

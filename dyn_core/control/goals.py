@@ -29,7 +29,7 @@ class GoalOutcome(NamedTuple):
     Attributes:
         goal: What it was accepted as.
         state: succeeded, aborted or canceled.
-        code: What a client is told.
+        code: What a client receives.
         sentence: The reason.
     """
 

@@ -1,4 +1,4 @@
-"""What is wrong with a running controller, in words, and when it begins and ends."""
+"""What is wrong with a running controller, in sentences: when it begins and ends."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class ControllerSettings:
             effort then contains it.
         payload_link: Link that may carry a payload, see `attach`; empty: none.
         observers: See each state with its effort, and may stop (control.observers).
-        listeners: Are told what became of each trajectory (control.observers).
+        listeners: Hear what became of each trajectory (control.observers).
     """
 
     model: Model

@@ -667,3 +667,32 @@ def test_what_the_system_refuses_is_a_warning(make, capfd, monkeypatch):
     for name in ("lock_memory", "use_cpus", "raise_priority"):
         assert f"{name}: refused" in logged
     assert _feed(node).any()
+
+
+def test_an_emergency_stop_of_an_inactive_node_outlasts_its_activation(make):
+    """It was asked for before; the next deactivation and activation end it."""
+    from std_srvs.srv import Trigger
+
+    node = make()
+    assert any(_feed(node))
+    node.trigger_deactivate()
+    assert node._on_estop(Trigger.Request(), Trigger.Response()).success
+    node.trigger_activate()
+    assert not any(_feed(node))
+    assert node.controller.stopped.cause == "estop"
+    node.trigger_deactivate()
+    node.trigger_activate()
+    assert node.controller.stopped is None
+    assert any(_feed(node))
+
+
+def test_errors_have_the_sign_of_goals(make, monkeypatch):
+    """~/error is reference - position; its size alone was tested once."""
+    node, said = make(), []
+    _feed(node)
+    _feed(node, 1, [x - 0.01 for x in Q])
+    monkeypatch.setattr(
+        node.motion_topics, "errors", SimpleNamespace(publish=said.append)
+    )
+    node.motion_topics.publish()
+    np.testing.assert_allclose(said[0].position, [0.01] * 7, atol=1e-12)
