@@ -23,9 +23,9 @@ def load(node: ParameterNode, urdf: str, **choices: Any) -> dyn.Model:
     extras = node.value("model_extras") or None
     shipped = FOLDER / f"{extras}.dyn.yaml"
     extras = str(shipped) if shipped.is_file() else extras
-    text = node.value("robot_description") or urdf
+    described = node.value("robot_description") or urdf
     file = node.value("robot_description_file")
-    source = StringIO(text) if text else file
+    source = StringIO(described) if described else file
     if not source:
         raise dyn.SettingError(
             "no robot: set robot_description or robot_description_file, or publish"
@@ -49,7 +49,7 @@ def load(node: ParameterNode, urdf: str, **choices: Any) -> dyn.Model:
 
 
 def read(node: ParameterNode, source: str | StringIO, **choices: Any) -> dyn.Model:
-    """Return a robot of text, or of what dyn.load looks up."""
+    """Return a robot of a description, or of what dyn.load looks up."""
     settings = {name: node.value(name) for name in READING}
     return load_with(settings, source, **choices)
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-RECENT = 2000  # times that are told apart from those before
-LONGEST = 5_000  # microseconds that are told apart; longer ones count as this long
+RECENT = 2000  # latest times, counted beside all
+LONGEST = 5_000  # microseconds with a count each; longer ones count as this long
 
 
 class RoundTrips:

@@ -204,11 +204,11 @@ class SimulatedRobot(Simulated):
 
 def _urdf(node: RobotNode) -> str:
     """Return the URDF of the node's parameters; empty for MJCF, and for the topic's."""
-    text, file = node.value("robot_description"), node.value("robot_description_file")
-    if not text and not file:
+    urdf, file = node.value("robot_description"), node.value("robot_description_file")
+    if not urdf and not file:
         return ""
     settings = {name: node.value(name) for name in READING}
-    return urdf_with(settings, StringIO(text) if text else file)
+    return urdf_with(settings, StringIO(urdf) if urdf else file)
 
 
 def refuse_options(node: RobotNode, slots: Sequence[str], reason: str) -> None:
