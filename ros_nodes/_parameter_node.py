@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+import yaml
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.exceptions import (
     InvalidParameterTypeException,
@@ -22,6 +24,7 @@ from ros_nodes.parameter_files import NODES
 from ros_nodes.parameters import OPTION, foreign_names
 
 NOT_SET = Parameter.Type.NOT_SET
+EXPONENT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")  # text in YAML 1.1
 
 
 class LiveSettings(Protocol):
@@ -85,7 +88,9 @@ class TableNode(Node):
                 self.set_parameters([Parameter(spec.name, ros_type(spec), [])])
 
     def _declared(self, parameters: Sequence[Parameter]) -> list[Parameter]:
-        """Return parameters to set; `[]`, which ROS reads as booleans, as declared.
+        """Return parameters to set; what YAML misreads has the declared type.
+
+        The tools read `[]` as booleans and 1e-06 as text; `ros2 param dump` has both.
 
         Raises:
             ParameterNotDeclaredException: One is unknown; rclpy would leave out which.
@@ -94,14 +99,21 @@ class TableNode(Node):
             raise ParameterNotDeclaredException(
                 unknown_name("parameter", name, self._parameters)
             )
-        return [self._retyped(p) if p.value == [] else p for p in parameters]
+        return [self._retyped(p) for p in parameters]
 
     def _retyped(self, parameter: Parameter) -> Parameter:
-        """Return an empty list with the declared type, if that is a list."""
-        spec = self.specs.get(parameter.name)
-        if spec is None or not isinstance(spec.value_kind, ListOf):
+        """Return a parameter with the declared type, if its value is such a one."""
+        spec, value = self.specs.get(parameter.name), plain(parameter.value)
+        if spec is None:
             return parameter
-        return Parameter(spec.name, ros_type(spec), [])
+        kind = spec.value_kind
+        if value == [] and isinstance(kind, ListOf):
+            return Parameter(spec.name, ros_type(spec), [])
+        listed = isinstance(kind, ListOf) and isinstance(kind.kind, Quantity)
+        number = written_numbers(value) if listed else written_number(value)
+        if number is None or not (listed or isinstance(kind, Quantity)):
+            return parameter
+        return Parameter(spec.name, ros_type(spec), number)
 
     def _on_set(self, parameters: Sequence[Parameter]) -> SetParametersResult:
         """Accept a set of parameters, or refuse it with a reason."""
@@ -208,6 +220,25 @@ class ParameterNode(TableNode, LifecycleNode):
 def plain(value: Any) -> Any:
     """Return a value; an array of numbers, as rclpy returns them, as a list."""
     return list(value) if hasattr(value, "typecode") else value
+
+
+def written_number(value: Any) -> float | None:
+    """Return a float, or a text such as 1e-06 as one; None for any other value."""
+    if isinstance(value, str) and EXPONENT.fullmatch(value):
+        return float(value)
+    return value if isinstance(value, float) else None
+
+
+def written_numbers(value: Any) -> list[float] | None:
+    """Return a list of floats, or of texts of them; None for any other value."""
+    if isinstance(value, str) and value.startswith("["):  # of texts and floats
+        try:
+            value = yaml.safe_load(value)
+        except yaml.YAMLError:
+            return None
+    rows = [written_number(x) for x in value] if isinstance(value, list) else [None]
+    numbers = [x for x in rows if x is not None]
+    return numbers if len(numbers) == len(rows) else None
 
 
 def _wrong_type(spec: Field, overrides: Any) -> dyn.SettingError:

@@ -120,10 +120,10 @@ class SimulatedChain(Simulated):
         self.robot.place(*self.reader.read(message))
 
     def warning(self, now: float) -> str | None:
-        """Return a warning of dropped or latched constraints, or of stale commands."""
+        """Return a warning of unmet or latched constraints, or of stale commands."""
         robot = self.robot
-        if robot.dropped:
-            return f"cannot be met: {', '.join(robot.dropped)}"
+        if unmet := robot.unmet:
+            return f"cannot be met: {', '.join(unmet)}"
         trouble = robot.trouble_since(robot.t - RECENT)
         if trouble:
             last = trouble[-1]

@@ -22,7 +22,8 @@ from dyn_core.planar.chain.simulator import ChainSimulator
 from dyn_core.simulation.plant import SimulatedPlant
 
 INSIDE = 1e-6  # how far a start may be beyond a bound [m, rad]
-TROUBLE = ("mode_cycle", "chatter", "event_limit", "dropped")
+STRETCH = 1e-3  # error of a length from which it is not met, as a share of it
+TROUBLE = ("mode_cycle", "chatter", "event_limit")
 
 
 @dataclass
@@ -158,8 +159,21 @@ class ChainRobot(SimulatedPlant):
 
     @property
     def dropped(self) -> tuple[str, ...]:
-        """Constraints that were given up in the last evaluation, as a message."""
+        """Constraints that were given up in the last evaluation, in words."""
         return self.simulator.dropped
+
+    @property
+    def unmet(self) -> tuple[str, ...]:
+        """Those of `dropped` that are violated: angles, and lengths off by 0.1 %.
+
+        The length of a link whose two ends rest on the ground is given up, since the
+        ground holds it already.
+        """
+        wanted = np.array(self.chain.lengths)
+        found = np.linalg.norm(np.diff(self.state[0], axis=0), axis=1)
+        good = np.flatnonzero(np.abs(found - wanted) <= STRETCH * wanted)
+        met = {f"length of link {i}" for i in good}
+        return tuple(name for name in self.dropped if name not in met)
 
     @property
     def holds(self) -> tuple[str, ...]:
@@ -171,7 +185,7 @@ class ChainRobot(SimulatedPlant):
         return [event for event in self.simulator.events if event.time > t]
 
     def trouble_since(self, t: float) -> list[Event]:
-        """Return the events after a time in which something was dropped or latched."""
+        """Return the events after a time with no consistent set of constraints."""
         return [event for event in self.events_since(t) if event.kind in TROUBLE]
 
     # ---- machinery

@@ -1,5 +1,6 @@
 """Goals in the controller's node: constraints, partial trajectories, the action."""
 
+import json
 import time
 from types import SimpleNamespace
 from unittest.mock import MagicMock
@@ -238,37 +239,57 @@ def test_an_emergency_stop_while_a_goal_is_checked(drive):
 
 
 def test_the_action_over_dds(start, ros, until):
-    """A client's goal succeeds, another one is canceled; both nodes run."""
+    """Goals succeed, break a tolerance, lack joints, and are canceled."""
     reason = "control_msgs has no wheel; it comes with ROS 2 from packages"
     action = pytest.importorskip("control_msgs.action", reason=reason)
+    from action_msgs.msg import GoalStatus
+    from control_msgs.msg import JointTolerance
     from rclpy.action import ActionClient
     from rclpy.node import Node
+    from sensor_msgs.msg import JointState
 
     from ros_nodes.graphs import GRAPHS
 
+    succeeded, aborted = GoalStatus.STATUS_SUCCEEDED, GoalStatus.STATUS_ABORTED
     place = [0.0, -0.6, 0.0, -2.2, 0.0, 1.6, 0.8]
-    params = GRAPHS["demo"].params_file.read_text(encoding="utf-8")
+    settings = {"robot_description_file": "arm7", "initial_positions": place,
+                "update_rate": 200, "state_timeout": 1.0,
+                "allow_partial_joints_goal": True}  # fmt: skip
+    params = json.dumps({"/**": {"ros__parameters": settings}})
     start(GRAPHS["demo"].nodes, params)
-    node = Node("client")
+    node, errors, seen = Node("client"), [], []
+    node.create_subscription(JointState, "computed_torque/error", errors.append, 1)
     name = "computed_torque/follow_joint_trajectory"
     client = ActionClient(node, action.FollowJointTrajectory, name)
     until(client.server_is_ready, node, expected="the server")
+    until(lambda: errors, node, expected="an active controller")
 
-    def ask(shift, seconds):
-        names = dyn.load("arm7").joint_names
-        goal = action.FollowJointTrajectory.Goal()
-        goal.trajectory = Driven.trajectory(
-            None, names, [q + shift for q in place], 0.0
-        )
-        goal.trajectory.points[0].time_from_start.sec = seconds
-        sent = client.send_goal_async(goal)
+    def ask(shift, seconds, joints=7, **more):
+        names = dyn.load("arm7").joint_names[:joints]
+        goal = action.FollowJointTrajectory.Goal(**more)
+        where = [q + shift for q in place[:joints]]
+        goal.trajectory = Driven.trajectory(None, names, where, seconds % 1)
+        goal.trajectory.points[0].time_from_start.sec = int(seconds)
+        sent = client.send_goal_async(goal, feedback_callback=seen.append)
         until(sent.done, node, expected="an answer")
         return sent.result()
 
-    try:
-        result = ask(0.1, 1).get_result_async()
+    def end(handle):
+        result = handle.get_result_async()
         until(result.done, node, expected="a result")
-        assert result.result().result.error_code == 0, result.result()
+        return result.result().status, result.result().result
+
+    try:
+        status, result = end(ask(0.05, 0.5))
+        assert (status, result.error_code) == (succeeded, 0), result
+        assert seen[-1].feedback.joint_names[0] == "joint1"
+        assert seen[-1].feedback.desired.positions[0] == pytest.approx(0.05, abs=0.02)
+        status, result = end(ask(0.1, 0.5, joints=1))
+        assert (status, result.error_code) == (succeeded, 0), result
+        tight = [JointTolerance(name="joint2", position=1e-9)]
+        status, result = end(ask(0.2, 0.5, path_tolerance=tight))
+        assert (status, result.error_code) == (aborted, -4), result
+        assert "joint 'joint2' is off" in result.error_string
         handle = ask(0.3, 5)
         canceled = handle.cancel_goal_async()
         result = handle.get_result_async()

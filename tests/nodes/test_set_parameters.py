@@ -45,10 +45,11 @@ def test_what_a_command_line_sets(change):
     assert change("state_timeout", str(node.value("state_timeout"))) == ""
     assert "clean up first" in change("state_timeout", "0.7")
     assert change("envelope.joint_power", "[]") == ""
-    # A dump of a node can be loaded into it, empty lists and all.
+    # A dump of a node can be loaded into it, empty lists, 1e-06 and all.
+    assert node.value("shadow.tolerance") == 1e-6
     for name in node.specs:
         value = node.get_parameter(name).get_parameter_value()
-        assert change(name, _written(value)) == "", name
+        assert change(name, _loaded(value)) == "", name
     # Unconfigured, a list can be emptied again; a number cannot become one.
     node.trigger_cleanup()
     assert change("joints", "[]") == ""
@@ -57,10 +58,32 @@ def test_what_a_command_line_sets(change):
     assert "did you mean 'gains.joint1.p'" in change("gains.jiont1.p", "3.0")
 
 
-def _written(value):
-    """A value as `ros2 param dump` writes it."""
-    import yaml
+def test_numbers_that_yaml_reads_as_text(change):
+    """`1e-06` is a double where a double is declared, alone and in lists."""
+    node = change.node
+    node.trigger_configure()
+    for written, number in (("1e-06", 1e-6), ("2E3", 2000.0), (".5e+1", 5.0)):
+        assert change("gains.joint1.p", written) == ""
+        assert node.value("gains.joint1.p") == number
+    # What is not written as a number stays what it is, and is refused.
+    for written in ("1e-06x", "abc", "3", "'3.0'"):
+        assert "expected 'Type.DOUBLE'" in change("gains.joint1.p", written)
+    for written in ("[1e-06, abc]", "[1e-06, 3]", "[1e-06", "1e-06", "[a, b]"):
+        assert "expected 'Type.DOUBLE_ARRAY'" in change("envelope.joint_power", written)
+    assert "inf" in change("gains.joint1.p", "1e999")
+    assert node.value("gains.joint1.p") == 5.0
+    node.trigger_cleanup()
+    for written in ("[1e-06, 2.0]", "[2e0, 1e-06]"):
+        assert change("envelope.joint_power", written) == ""
+    assert node.value("envelope.joint_power") == [2.0, 1e-6]
+    # A name may look like a number.
+    assert change("inverse_dynamics.plugin_name", "1e3") == ""
+    assert node.value("inverse_dynamics.plugin_name") == "1e3"
+
+
+def _loaded(value):
+    """A value as `ros2 param load` hands it on: the text of what the dump has."""
     from rclpy.parameter import parameter_value_to_python
 
     plain = parameter_value_to_python(value)
-    return yaml.safe_dump(list(plain) if hasattr(plain, "typecode") else plain)
+    return str(list(plain) if hasattr(plain, "typecode") else plain)
