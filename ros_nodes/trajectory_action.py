@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 from rclpy.action import ActionServer, CancelResponse
+from rclpy.type_support import check_for_type_support
+from rosidl_generator_py.import_type_support_impl import UnsupportedTypeSupport
 
 from dyn_core.control import Trajectory
 from dyn_core.control.goal_requests import GoalCode, TrajectoryRows, goal_trajectory
@@ -43,10 +45,12 @@ class CycleActionServer(ActionServer):
 
 
 def action_type() -> Any:
-    """Return the type of FollowJointTrajectory; None without control_msgs."""
+    """Return the type of FollowJointTrajectory; None without a usable control_msgs."""
     try:
         from control_msgs.action import FollowJointTrajectory
-    except ImportError:
+
+        check_for_type_support(FollowJointTrajectory)
+    except (ImportError, UnsupportedTypeSupport):  # its libraries may be out of reach
         return None
     return FollowJointTrajectory
 
@@ -84,7 +88,9 @@ class TrajectoryGoals:
         self.server = getattr(before, "server", None)
         action = action_type()
         if action is None:
-            node.get_logger().info(f"no action {NAME}: control_msgs is not installed")
+            node.get_logger().info(
+                f"no action {NAME}: control_msgs is missing or cannot be loaded"
+            )
         elif self.server is None:
             self.server = make_server(node, action)
         self.service = GoalService(

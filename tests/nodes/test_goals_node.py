@@ -1,6 +1,7 @@
 """Goals in the controller's node: constraints, partial trajectories, the action."""
 
 import json
+import sys
 import time
 from types import SimpleNamespace
 from unittest.mock import MagicMock
@@ -298,3 +299,22 @@ def test_the_action_over_dds(start, ros, until):
     finally:
         client.destroy()
         node.destroy_node()
+
+
+def test_no_action_where_control_msgs_cannot_be_loaded(ros, monkeypatch):
+    """Its Python part may be there without its libraries; the node drives on."""
+    from rosidl_generator_py.import_type_support_impl import UnsupportedTypeSupport
+
+    from ros_nodes.trajectory_action import action_type
+
+    class Generated(type):
+        _TYPE_SUPPORT = None
+
+        @classmethod
+        def __import_type_support__(cls):
+            raise UnsupportedTypeSupport("control_msgs")
+
+    package = SimpleNamespace(FollowJointTrajectory=Generated("Action", (), {}))
+    monkeypatch.setitem(sys.modules, "control_msgs", SimpleNamespace(action=package))
+    monkeypatch.setitem(sys.modules, "control_msgs.action", package)
+    assert action_type() is None
