@@ -88,9 +88,7 @@ class TrajectoryGoals:
         self.server = getattr(before, "server", None)
         action = action_type()
         if action is None:
-            node.get_logger().info(
-                f"no action {NAME}: control_msgs is missing or cannot be loaded"
-            )
+            node.get_logger().info(f"no action {NAME}: control_msgs cannot be loaded")
         elif self.server is None:
             self.server = make_server(node, action)
         self.service = GoalService(

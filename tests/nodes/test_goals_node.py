@@ -291,7 +291,9 @@ def test_the_action_over_dds(start, ros, until):
         status, result = end(ask(0.2, 0.5, path_tolerance=tight))
         assert (status, result.error_code) == (aborted, -4), result
         assert "joint 'joint2' is off" in result.error_string
+        seen.clear()
         handle = ask(0.3, 5)
+        until(lambda: seen, node, expected="feedback")
         canceled = handle.cancel_goal_async()
         result = handle.get_result_async()
         until(lambda: canceled.done() and result.done(), node, expected="the end")
