@@ -48,7 +48,7 @@ def known_points(model, points):
         if not isinstance(entry, (list, tuple)) or len(entry) != 2:
             raise UnsupportedError(f"point {entry!r}; valid: (link, (x, y, z))")
         known_link(model, entry[0])
-        numbers(3).read("point", tuple(entry[1]))
+        numbers(3).read("point", entry[1])
 
 
 OF_FRAME = {"frame": known_link, **REFERENCE}

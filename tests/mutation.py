@@ -86,7 +86,7 @@ class Finder(ast.NodeVisitor):
         self.digest = hashlib.sha256(self.data).hexdigest()[:12]
         lengths = [len(line) for line in self.data.splitlines(keepends=True)]
         self.starts = [sum(lengths[:k]) for k in range(len(lengths) + 1)]
-        self.names, self.found = [], []
+        self.names, self.changes = [], []
         self.visit(ast.parse(text))
 
     def note(self, node, after):
@@ -95,7 +95,7 @@ class Finder(ast.NodeVisitor):
         end = self.starts[node.end_lineno - 1] + node.end_col_offset
         before = self.data[start:end].decode()
         name = ".".join(self.names) or "module"
-        self.found.append(
+        self.changes.append(
             Mutant(self.path, node.lineno, name, start, end, before, after, self.digest)
         )
 
@@ -201,7 +201,7 @@ class Finder(ast.NodeVisitor):
 
 def mutants_of(path, text):
     """Return the mutants of a module's text."""
-    return Finder(path, text).found
+    return Finder(path, text).changes
 
 
 def another_program(mutant, text):
@@ -260,11 +260,11 @@ class Recorder:
     def pytest_runtest_logstart(self, nodeid):
         """Lines from here on belong to this test."""
         self.coverage.switch_context(nodeid)
-        self.begun = time.perf_counter()
+        self.start = time.perf_counter()
 
     def pytest_runtest_logfinish(self, nodeid):
         """Note how long it took."""
-        self.times[nodeid] = round(time.perf_counter() - self.begun, 4)
+        self.times[nodeid] = round(time.perf_counter() - self.start, 4)
 
     def pytest_sessionfinish(self):
         """Write both files."""

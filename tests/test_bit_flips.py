@@ -115,7 +115,7 @@ def test_a_sound_law_must_pass_first():
     )  # fmt: skip
     controller.estop(0.0, "pressed")
     states = bit_flips.seeded_states(controller.model, 2, 1)
-    with pytest.raises(ValueError, match="the sound law is stopped: pressed"):
+    with pytest.raises(dyn.UnsupportedError, match="the sound law is stopped: pressed"):
         bit_flips.efforts(controller, states)
 
 

@@ -124,7 +124,7 @@ def test_every_command_has_its_mistakes():
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_mistake_is_answered_in_words(files, capsys, command):
-    """One last line that says what is wrong, status 1 or 2, and nothing is begun."""
+    """One last line that says what is wrong, status 1 or 2, and nothing is started."""
     for pattern in COMMANDS[command]:
         mistakes = MISTAKES if "BAD" in pattern else ["none"]
         for mistake in mistakes:
@@ -158,7 +158,7 @@ IDLE = {  # arguments that change nothing beside others, what is said
 
 @pytest.mark.parametrize("case", IDLE)
 def test_arguments_that_change_nothing_are_refused(files, capsys, case):
-    """Beside others, in one line, before anything is begun; a file for other nodes."""
+    """Beside others, in one line, before anything starts; a file for other nodes."""
     with open("other.yaml", "w", encoding="utf-8") as file:
         file.write("rviz: {ros__parameters: {update_rate: 5}}")
     arguments, message = IDLE[case]

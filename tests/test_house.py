@@ -38,10 +38,12 @@ VAGUE = {
 
 
 def _vague_names(path):
-    """Return variables, arguments, functions and classes of a module called vaguely."""
+    """Return what a module defines under a vague name: variables, attributes, ..."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             name = node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            name = node.attr
         elif isinstance(node, ast.arg):
             name = node.arg
         elif isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -53,7 +55,7 @@ def _vague_names(path):
 
 
 def test_names_say_what_a_thing_is():
-    """No variable, argument, function or class has a vague name, in tests as well."""
+    """No variable, attribute, argument, function or class has a vague name, in tests as well."""
     tests = [p for name in ("tests", "examples") for p in (ROOT / name).rglob("*.py")]
     assert len(tests) > 100
     assert not _faults(_vague_names, MODULES + sorted(tests))

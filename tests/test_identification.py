@@ -366,6 +366,18 @@ def test_bad_data_are_refused_in_words(shipped):
         dyn.identify(model, q, qd, qdd, tau, prior=np.ones(70))
     with pytest.raises(dyn.NonFiniteError, match="prior"):
         dyn.identify(model, q, qd, qdd, tau, prior=np.full(91, np.inf))
+    for prior in ("abc", ["a"] * 91, [10**400] * 91):
+        with pytest.raises(dyn.ShapeError, match="prior: wanted numbers of shape"):
+            dyn.identify(model, q, qd, qdd, tau, prior=prior)
+        with pytest.raises(dyn.ShapeError, match="values: wanted numbers of shape"):
+            dyn.with_linear_parameters(model, prior)
+    still = dyn.load('<robot name="r"><link name="base"/></robot>')
+    with pytest.raises(dyn.UnsupportedError, match="'r': nothing moves"):
+        dyn.identify(still, *np.zeros((4, 5, 0)))
+    for choice in ({"samples": 2.5}, {"samples": 0}, {"seed": "a"}, {"seed": -1}):
+        (name,) = choice
+        with pytest.raises(dyn.SettingError, match=f"{name} is .*; valid: a whole"):
+            dyn.base_parameters(model, **choice)
 
 
 @pytest.mark.parametrize(

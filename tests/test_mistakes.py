@@ -29,6 +29,7 @@ SETTINGS = [  # settings of simulate, what is said
         {"world": {}, "step": "rk4"},
         "no setting is called 'step'; .*valid: period, subst",
     ),
+    ({"prescribed": 3}, "prescribed is 3; valid: a list of joints"),
     ({"q0": "abc"}, "q0 needs 2 finite numbers, got 'abc'"),
     ({"qd0": ["a", 1]}, "qd0 needs 2 finite numbers"),
     ({"limit_stops": "no"}, "limit_stops is 'no'; valid: True, False"),
@@ -232,3 +233,45 @@ def test_an_infeasible_problem_keeps_its_residual():
     """The error of a solver in another process says how far off it was."""
     error = pickle.loads(pickle.dumps(dyn.InfeasibleError("row 3", None, 0.25)))
     assert error.residual == 0.25
+
+
+def test_what_is_no_number_is_no_state(shipped):
+    """Positions, commands, and starts of what closes loops."""
+    model = shipped["two_link"]
+    robot = dyn.Simulator(model, engine="graph")
+    for bad in (["a", "b"], [[1], [1, 2]], [10**400, 1]):
+        for call in (
+            lambda x: model.integrate(x, np.zeros(2)),
+            lambda x: model.integrate(np.zeros(2), x),
+            model.normalize,
+            lambda x: dyn.close_loops(model, x),
+            lambda x: robot.command(0.0, x),
+        ):
+            with pytest.raises(dyn.ShapeError, match="wanted numbers of shape"):
+                call(bad)
+    for joints, message in (
+        ([1, 2], "position is .*valid: a mapping"),
+        ({"joint1": "a"}, "position: joint1 is 'a'; valid: a number"),
+        ({"joint1": np.nan}, "position: joint1 is nan; valid: a finite number"),
+    ):
+        with pytest.raises(dyn.ModelError, match=message):
+            model.position(joints)
+
+
+def test_options_of_loading_are_of_their_type():
+    """Folders and arguments of xacro are refused in words."""
+    for choice, message in (
+        ({"package_paths": 3}, "package_paths is 3; valid: a folder, or a list"),
+        ({"package_paths": [3]}, "package_paths is .3.; valid"),
+        ({"xacro_arguments": "a=b"}, "xacro_arguments is 'a=b'; valid: a mapping"),
+    ):
+        with pytest.raises(dyn.ModelError, match=message):
+            dyn.load("arm7", **choice)
+
+
+def test_points_of_an_option_are_numbers(shipped):
+    """A single number is no point."""
+    with pytest.raises(dyn.DynError, match="valid: a list of 3 numbers"):
+        dyn.solver("point_impulse").build(
+            shipped["two_link"], engine="graph", points=[("link2", 3)]
+        )

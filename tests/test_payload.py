@@ -113,6 +113,7 @@ def test_payloads_and_weights_that_cannot_be_are_refused(arms):
         ((-1.0,), "mass -1 kg; valid: above 0"),
         ((0.0, [0, 0, 0], [1, 0, 0, 1, 0, 1]), "mass 0 kg"),
         ((np.nan,), "mass is .*valid: a finite number"),
+        ((10**400,), "mass is .*valid: a finite number"),
         ((1.0, [0.0, 0.0]), "com is .*valid: 3 finite numbers"),
         ((1.0, [0, 0, 0], [1, 0, 0, 1, 0, 3]), "moments of inertia 1, 1, 3"),
         ((1.0, [0, 0, 0], [1, 0, 0, -1, 0, 1]), "moments of inertia -1, 1, 1"),

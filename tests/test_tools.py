@@ -230,6 +230,36 @@ def test_files_of_recordings(tmp_path):
         read_record(tmp_path / "t.npz")
     with pytest.raises(dyn.ShapeError, match="wanted 2 columns"):
         JointRecord((), record.t, record.q[:, :1]).of(_robot())
+    with pytest.raises(dyn.ShapeError, match="t: wanted numbers of shape"):
+        JointRecord((), [10**400], [[0.0, 0.0]])
+    with pytest.raises(dyn.SettingError, match="'joint1' is there 2 times; valid: onc"):
+        JointRecord(("joint1", "joint1"), record.t, record.q).of(_robot())
+    np.savez(tmp_path / "one.npz", t=record.t, q=record.q[:, :1], names="joint1")
+    assert read_record(tmp_path / "one.npz").names == ("joint1",)
+
+
+def test_an_evaluation_keeps_its_joints():
+    """Another order of joints, or a choice that would count as True, is refused."""
+    model = _robot()
+    t, *motion = _motion(model)
+    q, qd, qdd = motion[:3]
+    tau = dyn.solver("rnea").build(model, engine="graph")(q, qd, qdd)
+    record = JointRecord(model.joint_names, t, q, qd, tau)
+    report = evaluate(model, record, joint_friction=False)
+    with pytest.raises(dyn.SettingError, match="those of the evaluation in their ord"):
+        report.of(model.reorder(model.joint_names[::-1]))
+    with pytest.raises(dyn.SettingError, match="joint_friction is 'no'; valid: True"):
+        evaluate(model, record, joint_friction="no")
+    with pytest.raises(dyn.SettingError, match="cutoff is 'a'; valid: more than 0"):
+        evaluate(model, record, cutoff="a")
+
+
+def test_a_recording_that_could_not_be_kept_does_not_start(tmp_path, capsys):
+    """One file of MCAP holds no SQLite; the recording would be lost at its end."""
+    output = tmp_path / "run.mcap"
+    assert cli.main(["record", "-o", str(output), "--storage", "sqlite3"]) == 1
+    assert "valid: the name of a new folder" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 def _message(number, **fields):
@@ -249,7 +279,8 @@ def test_a_typed_value_takes_the_type_of_the_parameter(typed, number, value):
 @pytest.mark.parametrize(
     ("typed", "number"),
     [("much", 3), ("5.5", 2), ("true", 3), ("1", 1), ("[1", 8), ("5", 8), ("[a]", 7), ("[true]", 8),
-     ("{a: 1}", 3), ("300", 5)],
+     ("{a: 1}", 3), ("300", 5), ("2001-13-45", 3), ("!!int ''", 2), ("!!bool maybe", 1), ("[" * 3000, 8),
+     ("9" * 20, 2), ("[-" + "9" * 20 + "]", 7), ("1" * 5000, 2)],
 )  # fmt: skip
 def test_a_typed_value_of_another_type_is_refused(typed, number):
     """In a sentence with the type."""

@@ -19,6 +19,7 @@ from dyn_core.validation import (
     Whole,
     finite_array,
     numbers,
+    one_state,
     read_yaml,
     state_array,
     yaml_files,
@@ -130,6 +131,11 @@ def test_arrays_of_states():
     for bad in (np.ones(3), np.ones((2, 2, 2)), np.array(1.0)):
         with pytest.raises(dyn.ShapeError, match="q: wanted shape"):
             state_array("q", bad, 2)
+    for bad in (["a", "b"], [[1], [1, 2]], [10**400, 1]):
+        with pytest.raises(dyn.ShapeError, match="q: wanted numbers of shape"):
+            state_array("q", bad, 2)
+    with pytest.raises(dyn.ShapeError, match=r"q: wanted shape \(2,\), got"):
+        one_state("q", np.ones((5, 2)), 2)
 
 
 def read(text):
@@ -174,6 +180,8 @@ BAD_YAML = {
     "binary": ("a: !!binary aGk=", "not YAML.*unknown tag"),
     "set": ("a: !!set {x}", "not YAML.*unknown tag"),
     "twice": ("a: 1\na: 2", "not YAML.*the key 'a' is there twice"),
+    "twice as a number": ("1: a\n1.0: b", "not YAML.*the key 1.0 is there twice"),
+    "twice inside": ("a: {0: x, no: y}", "not YAML.*the key False is there twice"),
     "key": ("? [a]\n: 1", "not YAML.*a key is a list"),
     "two files": ("a: 1\n---\nb: 2", "not YAML.*another document"),
     "no alias": ("a: *b", "not YAML.*undefined alias"),

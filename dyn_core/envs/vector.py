@@ -112,7 +112,7 @@ class PlanarVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
         self._over = np.empty(num_envs)
         self._steps = np.zeros(num_envs, np.int32)
         self._done = np.zeros(num_envs, bool)
-        self._started, self._given = False, None if copy else self._fresh()
+        self._started, self._buffers = False, None if copy else self._fresh()
         self._picture: Any = None
 
     def _fresh(self) -> tuple[np.ndarray, np.ndarray]:
@@ -161,7 +161,7 @@ class PlanarVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
             SettingError: There was no reset yet.
         """
         self._demand_reset()
-        seen, reward = self._fresh() if self._given is None else self._given
+        seen, reward = self._fresh() if self._buffers is None else self._buffers
         out = (self._next, seen, reward, self._over)
         self._program(self._state, self._acted(actions), out=out)
         info = self._without_divergence(seen, reward)

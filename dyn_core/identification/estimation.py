@@ -21,6 +21,7 @@ from dyn_core.errors import (
     ModelError,
     NonFiniteError,
     ShapeError,
+    UnsupportedError,
 )
 from dyn_core.identification.blas_threads import one_blas_thread
 from dyn_core.identification.consistent_fit import (
@@ -44,6 +45,7 @@ from dyn_core.identification.regressor_rank import (
 )
 from dyn_core.model import Model
 from dyn_core.solving.registry import solver
+from dyn_core.validation import float_array
 
 NOISE_FLOOR = 1e-6  # least noise of a joint, as part of its largest force
 FITS = 4  # to find the noise of each coordinate
@@ -186,6 +188,7 @@ def identify(
         NonFiniteError: NaN or infinity in the data; names array and rows.
         IdentificationError: The data do not show what they should, or a weight is bad.
         SettingError: A choice makes no sense.
+        UnsupportedError: The robot has no joint, or it has loops.
 
     Source: C. Atkeson, C. An and J. Hollerbach, IJRR 5 (1986); M. Gautier, Dynamic
     identification of robots with power model, ICRA 1997 (weights of the rows); P.
@@ -197,6 +200,10 @@ def identify(
     check_tolerance(tolerance)
     check_fit(consistent, most_evaluations, progress)
     layout = Layout.of(model, friction, rotors)
+    if not model.nv:
+        raise UnsupportedError(
+            f"'{model.name}': nothing moves; valid: a robot with a joint"
+        )
     start = layout.values if prior is None else layout.checked("prior", prior)
     if not np.isfinite(start).all():
         raise NonFiniteError("prior holds NaN or infinity", "prior")
@@ -220,20 +227,12 @@ def identify(
     return _result(data, base, start, values, evaluations, converged)
 
 
-def _numbers(name: str, values: ArrayLike, wanted: str) -> np.ndarray:
-    """Return an array of floats; what is none is refused."""
-    try:
-        return np.asarray(values, float)
-    except (TypeError, ValueError) as error:
-        raise ShapeError(name, f"numbers of {wanted}", type(values).__name__) from error
-
-
 def _checked(model: Model, measured: dict[str, ArrayLike]) -> list[np.ndarray]:
     """Return the measurements as arrays of floats, all of one length, all finite."""
     arrays: list[np.ndarray] = []
     for name, values in measured.items():
         width = model.nq if name == "q" else model.nv
-        array = _numbers(name, values, f"shape (samples, {width})")
+        array = float_array(name, values, f"shape (samples, {width})")
         if array.ndim != 2 or array.shape[1] != width:
             raise ShapeError(name, f"shape (samples, {width})", f"shape {array.shape}")
         if arrays and len(array) != len(arrays[0]):
@@ -267,7 +266,7 @@ def _measured(layout: Layout, arrays: list[np.ndarray], rank: int) -> _Measureme
 
 def _weights(model: Model, weight: ArrayLike) -> np.ndarray:
     """Return one over the noise of each coordinate."""
-    array = _numbers("weight", weight, f"shape ({model.nv},)")
+    array = float_array("weight", weight, f"shape ({model.nv},)")
     if array.shape != (model.nv,):
         raise ShapeError("weight", f"shape ({model.nv},)", f"shape {array.shape}")
     if not (np.isfinite(array).all() and (array > 0).all()):

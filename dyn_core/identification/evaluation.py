@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.errors import IdentificationError, UnsupportedError
+from dyn_core.errors import IdentificationError, SettingError, UnsupportedError
 from dyn_core.identification.estimation import Identification, identify
 from dyn_core.identification.joint_record import JointRecord
+from dyn_core.identification.parameter_vector import check_switch
 from dyn_core.identification.smoothing import SmoothMotion, smooth_motion
 from dyn_core.model import Model
 from dyn_core.model.passive_forces import FRICTION_SPEED
@@ -139,7 +140,17 @@ class Evaluation:
         return identify(self.model, q, qd, qdd, motion.unfiltered[rows], **choices)
 
     def of(self, model: Model) -> Evaluation:
-        """Return the same motion against another model, such as an identified one."""
+        """Return the same motion against another model, such as an identified one.
+
+        Raises:
+            SettingError: Its joints are others, or in another order.
+        """
+        if model.joint_names != self.names:
+            raise SettingError(
+                f"'{model.name}' has the joints {', '.join(model.joint_names)}; valid:"
+                f" those of the evaluation in their order, {', '.join(self.names)}",
+                "model",
+            )
         return replace(
             self, model=model, tau=_torque(model, self.motion, self.joint_friction)
         )
@@ -164,9 +175,11 @@ def evaluate(
 
     Raises:
         UnsupportedError: The robot has loops, or joints with several coordinates.
-        SettingError: A joint was not measured, or the cut-off frequency is too high.
+        SettingError: A joint was not measured, the cut-off frequency is too high, or a
+            choice makes no sense.
         IdentificationError: No joint forces were measured, or too few samples.
     """
+    check_switch("joint_friction", joint_friction)
     say = report or (lambda line: None)
     _check_model(model)
     mine = record.of(model)

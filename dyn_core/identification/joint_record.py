@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 
 from dyn_core.errors import SettingError, ShapeError, unknown_name, why_unread
 from dyn_core.model import Model
+from dyn_core.validation import float_array
 
 COLUMNS = ("q", "qd", "tau", "command")
 FILES = (".npz", ".csv")
@@ -51,8 +52,8 @@ class JointRecord:
     def __post_init__(self) -> None:
         samples = _array("t", self.t, 1)
         object.__setattr__(self, "t", samples)
-        width = len(self.names) or np.shape(self.q)[-1:]
-        wanted = (len(samples), *np.atleast_1d(width))
+        joints = len(self.names) or _array("q", self.q, 2).shape[1]
+        wanted = (len(samples), joints)
         for name in COLUMNS:
             value = getattr(self, name)
             if value is None and name != "q":
@@ -77,13 +78,17 @@ class JointRecord:
                 )  # fmt: skip
             return replace(self, names=joints)
         for joint in joints:
-            if self.names.count(joint) != 1:
-                raise SettingError(
-                    f"the recording, robot '{model.name}': "
-                    f"{unknown_name('joint', joint, self.names)}; joints of the robot"
-                    " that were not measured must be locked",
-                    joint,
-                )
+            count = self.names.count(joint)
+            if count == 1:
+                continue
+            missing = unknown_name("joint", joint, self.names)
+            fault = (
+                f"joint '{joint}' is there {count} times; valid: once"
+                if count
+                else f"{missing}; joints of the robot that were not measured must be"
+                " locked"
+            )
+            raise SettingError(f"the recording, robot '{model.name}': {fault}", joint)
         order = [self.names.index(joint) for joint in joints]
         columns: dict[str, Any] = {
             name: None if value is None else value[:, order]
@@ -98,7 +103,7 @@ def read_record(path: str | os.PathLike[str]) -> JointRecord:
 
     Raises:
         SettingError: It cannot be read, or a column is missing.
-        ShapeError: Arrays that do not fit each other.
+        ShapeError: Arrays that do not fit each other, or hold no numbers.
     """
     file = Path(path)
     if file.suffix not in FILES:
@@ -126,7 +131,7 @@ def _of_npz(file: Path) -> dict[str, Any]:
         raise ValueError("it holds one array; valid: t, q, qd, tau, names")
     with arrays:
         columns = {k: arrays[k] for k in ("t", *COLUMNS) if k in arrays.files}
-        names = arrays["names"].tolist() if "names" in arrays.files else []
+        names = np.atleast_1d(arrays["names"]).tolist() if "names" in arrays else []
     return {"names": tuple(map(str, names)), **columns}
 
 
@@ -158,12 +163,9 @@ def _of_csv(file: Path) -> dict[str, Any]:
 
 
 def _array(name: str, values: ArrayLike | None, dimensions: int) -> np.ndarray:
-    """Return an array of floats of so many dimensions."""
+    """Return an array of floats of one dimension, or of two."""
     wanted = "shape (samples,)" if dimensions == 1 else "shape (samples, joints)"
-    try:
-        array = np.asarray(values, float)
-    except (TypeError, ValueError) as error:
-        raise ShapeError(name, f"numbers of {wanted}", "others") from error
+    array = float_array(name, values, wanted)
     if array.ndim != dimensions:
         raise ShapeError(name, wanted, f"shape {array.shape}")
     return array

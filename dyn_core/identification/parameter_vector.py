@@ -21,6 +21,7 @@ from dyn_core.model.checks.inertias import with_inertia_scales
 from dyn_core.model.description import Description
 from dyn_core.model.model import Model
 from dyn_core.spatial import RigidInertia, Vector
+from dyn_core.validation import float_array
 
 INERTIAL = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 FRICTION = ("damping", "friction")
@@ -88,11 +89,10 @@ class Layout:
 
     def checked(self, name: str, values: ArrayLike) -> np.ndarray:
         """Return values as floats; a wrong number of them is a ShapeError."""
-        numbers = np.asarray(values, float)
+        wanted = f"shape ({len(self.kinds)},)"
+        numbers = float_array(name, values, wanted)
         if numbers.shape != (len(self.kinds),):
-            raise ShapeError(
-                name, f"shape ({len(self.kinds)},)", f"shape {numbers.shape}"
-            )
+            raise ShapeError(name, wanted, f"shape {numbers.shape}")
         return numbers
 
     def of_joints(self, values: np.ndarray) -> Iterator[tuple[str, list[Vector]]]:
@@ -147,6 +147,7 @@ def with_linear_parameters(
         rotors: Whether the inertia of rotors is.
 
     Raises:
+        ShapeError: These are not as many numbers.
         ModelError: No body or joint can have such values; names it.
     """
     layout = Layout.of(model, friction, rotors)

@@ -7,10 +7,11 @@ from numbers import Real
 
 import numpy as np
 
-from dyn_core.errors import SettingError, ShapeError
+from dyn_core.errors import SettingError
 from dyn_core.identification.parameter_vector import Layout
 from dyn_core.model import Model
 from dyn_core.solving.registry import solver
+from dyn_core.validation import Whole, shown
 
 TOLERANCE = 1e-9  # singular values below this part of the largest count as zero
 TIE = 1e-7  # how much shorter each column counts than the one before it
@@ -92,15 +93,22 @@ def base_parameters(
         seed: Of the random states.
         tolerance: Singular values below this part of the largest count as zero.
 
+    Raises:
+        SettingError: A choice makes no sense.
+        UnsupportedError: The robot has loops.
+
     Source: M. Gautier and W. Khalil, IEEE Transactions on Robotics and Automation 6
     (1990); numerically: M. Gautier, Journal of Robotic Systems 8 (1991).
     """
     check_tolerance(tolerance)
-    layout, rng = Layout.of(model, friction, rotors), np.random.default_rng(seed)
+    layout = Layout.of(model, friction, rotors)
     if samples is None:
         samples = 8 + 4 * len(layout.kinds) // max(model.nv, 1)
-    if samples < 1:
-        raise ShapeError("samples", "at least 1", str(samples))
+    for name, value, least in (("samples", samples, 1), ("seed", seed, 0)):
+        if not Whole(least).takes(value):
+            valid = Whole(least).valid
+            raise SettingError(f"{name} is {shown(value)}; valid: {valid}", name)
+    rng = np.random.default_rng(seed)
     q = np.array([model.random(rng) for _ in range(samples)])
     qd, qdd = rng.normal(size=(2, samples, model.nv))
     Y = stack(layout, q, qd, qdd)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -73,7 +74,8 @@ def smooth_motion(
         cutoff: Of the filter [Hz]; None: 10 Hz, or less with slow samples.
 
     Raises:
-        SettingError: The cut-off frequency is not below 0.4 of the sample rate.
+        SettingError: The cut-off frequency is above 0.4 of the sample rate, or no
+            number above 0.
         IdentificationError: No part is long enough.
 
     Source: M. Gautier, Dynamic identification of robots with power model, ICRA 1997
@@ -129,9 +131,10 @@ def _checked_cutoff(cutoff: float | None, rate: float) -> float:
     """Return the cut-off frequency [Hz]."""
     if cutoff is None:
         return min(HIGHEST, SHARE * rate)
-    if not 0 < cutoff <= NYQUIST * rate:
+    if not isinstance(cutoff, Real) or not 0 < cutoff <= NYQUIST * rate:
+        shown = f"{cutoff:g} Hz" if isinstance(cutoff, Real) else f"is {cutoff!r}"
         raise SettingError(
-            f"cutoff {cutoff:g} Hz; valid: more than 0, at most {NYQUIST * rate:.4g} Hz"
+            f"cutoff {shown}; valid: more than 0, at most {NYQUIST * rate:.4g} Hz"
             f" with {rate:.4g} samples a second",
             "cutoff",
         )

@@ -96,7 +96,7 @@ def _row(name: str, values: Any, size: int) -> np.ndarray:
     """Return finite numbers, checked."""
     try:
         row = np.asarray(values, float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         row = np.full(0, np.nan)
     if row.shape != (size,) or not np.isfinite(row).all():
         count = "a finite number" if size == 1 else f"{size} finite numbers"

@@ -10,7 +10,7 @@ import numpy as np
 from dyn_core.errors import InfeasibleError, NonFiniteError, SingularError
 from dyn_core.model import Model
 from dyn_core.solving.registry import solver
-from dyn_core.validation import Quantity, Whole, state_array
+from dyn_core.validation import Quantity, Whole, one_state
 
 DIFFERENCES = (4 / 5, -1 / 5, 4 / 105, -1 / 280)
 INSTANT = 1e-3  # between points of differences in time [s]
@@ -60,7 +60,7 @@ def close_loops(
     ):
         kind.read(f"close_loops: {name}", value)
     program = constraint_rows(model, time)
-    start, free = state_array("q", q, model.nq), _free(model, fixed)
+    start, free = one_state("q", q, model.nq), _free(model, fixed)
     rng, best = np.random.default_rng(0), start
     for attempt in range(tries + 1):
         best, f = _descend(model, program, start, free, tolerance, rounds)
@@ -182,7 +182,8 @@ def close_rates(
     """
     program = constraint_rows(model, time)
     free = _free(model, fixed)
-    qd = state_array("qd", qd, model.nv).copy()
+    q = one_state("q", q, model.nq)
+    qd = one_state("qd", qd, model.nv).copy()
     f, A, _ = program(q, qd)
     _finite(model, f, A)
     driven = driven_rate(model, q, time)

@@ -15,7 +15,7 @@ from dyn_core.simulation.loop_closure import (
     driven_rate,
     flipped_hinges,
 )
-from dyn_core.validation import state_array
+from dyn_core.validation import one_state
 
 TRIES = 8  # random starts from which the loops of an overview may be closed
 RANK = 1e-5  # singular values of A below this part of the largest count as zero
@@ -78,12 +78,15 @@ def loop_report(
         qdd: Acceleration, (nv,); None for zeros.
         time: Time at which driven places are where they are [s].
 
+    Raises:
+        ShapeError: An array of the wrong size.
+
     Source: KIM-3.0 (checks of a state).
     """
     still = np.zeros(model.nv)
-    q = state_array("q", q, model.nq)
-    qd = still if qd is None else state_array("qd", qd, model.nv)
-    qdd = still if qdd is None else state_array("qdd", qdd, model.nv)
+    q = one_state("q", q, model.nq)
+    qd = still if qd is None else one_state("qd", qd, model.nv)
+    qdd = still if qdd is None else one_state("qdd", qdd, model.nv)
     f, A, bias = constraint_rows(model, time)(q, qd)
     names = model.loop_rows
     U, sizes, _ = np.linalg.svd(A)

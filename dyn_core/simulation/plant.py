@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from dyn_core.errors import DynError, NonFiniteError, SettingError, ShapeError
+from dyn_core.validation import float_array
 
 
 class SimulatedPlant(ABC):
@@ -73,7 +74,7 @@ class SimulatedPlant(ABC):
 
     def command(self, t: float, tau: Any) -> None:
         """Take joint forces at the time t; bad ones raise and change nothing."""
-        tau = np.asarray(tau, float)
+        tau = float_array("command", tau, f"shape {self.effort_limit.shape}")
         if tau.shape != self.effort_limit.shape:
             self.counters["command of wrong size"] += 1
             wanted = f"shape {self.effort_limit.shape}"

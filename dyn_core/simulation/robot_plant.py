@@ -14,6 +14,7 @@ from dyn_core.simulation.loop_closure import close_loops
 from dyn_core.simulation.plant import SimulatedPlant
 from dyn_core.solving.registry import solver
 from dyn_core.spatial import Vector
+from dyn_core.validation import ListOf, Name, float_array, shown
 
 DEEP = 0.01  # of a start in something or beyond a limit: worth a warning [m | rad]
 
@@ -51,8 +52,13 @@ class RobotPlant(SimulatedPlant):
     def _check_settings(self, *times: str) -> None:
         """Refuse settings that make no sense."""
         super()._check_settings(*times)
-        joints = self.prescribed
-        self.prescribed = (joints,) if isinstance(joints, str) else tuple(joints)
+        joints: Any = self.prescribed
+        joints = (joints,) if isinstance(joints, str) else joints
+        if not ListOf(Name()).takes(joints):
+            raise SettingError(
+                f"prescribed is {shown(joints)}; valid: a list of joints", "prescribed"
+            )
+        self.prescribed = tuple(joints)
         if self.payload_link:
             self.model.frame(self.payload_link)  # a ModelError lists the links
         self.carried = PayloadInput(self.payload_link)
@@ -156,7 +162,7 @@ class RobotPlant(SimulatedPlant):
         Bad ones raise and change nothing; without new ones for the command timeout the
         joints go on at their velocity.
         """
-        qdd = np.asarray(qdd, float)
+        qdd = float_array("accelerations", qdd, f"shape {self.qdd_u.shape}")
         if qdd.shape != self.qdd_u.shape:
             self.counters["acceleration of wrong size"] += 1
             wanted = f"shape {self.qdd_u.shape} for {', '.join(self.prescribed)}"

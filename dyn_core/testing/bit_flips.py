@@ -95,12 +95,14 @@ def flip_bits(
         seed: Of the draw.
 
     Raises:
-        UnsupportedError: The code cannot be found in memory here.
+        UnsupportedError: The code cannot be found in memory here, the controller has no
+            shadow, or it stops without a flip.
     """
     reason = missing()
     if reason:
         raise UnsupportedError(reason)
-    assert controller.shadow is not None
+    if controller.shadow is None:
+        raise UnsupportedError("the controller has no shadow; valid: one with shadow=")
     right = efforts(controller, states)
     report = FlipReport(cycle=_measured(controller, states))
     report.spans = spans = code_spans(controller.law)
@@ -156,7 +158,8 @@ def efforts(
     controller.begin()
     rows = [controller.update(PERIOD * k, q, qd) for k, (q, qd) in enumerate(states)]
     if controller.stopped is not None:
-        raise ValueError(f"the sound law is stopped: {controller.stopped.reason}")
+        reason = controller.stopped.reason
+        raise UnsupportedError(f"the sound law is stopped: {reason}")
     return np.array(rows)
 
 

@@ -1,6 +1,11 @@
 """Checks of what users write: files by tables, YAML within bounds, arrays."""
 
-from dyn_core.validation.arrays import finite_array, state_array
+from dyn_core.validation.arrays import (
+    finite_array,
+    float_array,
+    one_state,
+    state_array,
+)
 from dyn_core.validation.kinds import (
     ByName,
     Either,
@@ -36,10 +41,12 @@ __all__ = [
     "Tagged",
     "Whole",
     "finite_array",
+    "float_array",
     "kind_like",
     "known_name",
     "label",
     "numbers",
+    "one_state",
     "read_yaml",
     "refuse",
     "shown",

@@ -9,6 +9,23 @@ from dyn_core.errors import ModelError, ShapeError
 from dyn_core.validation.kinds import shown
 
 
+def float_array(name: str, values: ArrayLike | None, wanted: str) -> np.ndarray:
+    """Return an array of floats.
+
+    Args:
+        name: What errors call it.
+        values: Numbers.
+        wanted: What is needed, for the error.
+
+    Raises:
+        ShapeError: These are no numbers, or rows of several lengths.
+    """
+    try:
+        return np.asarray(values, float)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ShapeError(name, f"numbers of {wanted}", shown(values)) from error
+
+
 def state_array(name: str, values: ArrayLike, length: int) -> np.ndarray:
     """Return an array of floats, (length,) or (batch, length).
 
@@ -20,13 +37,26 @@ def state_array(name: str, values: ArrayLike, length: int) -> np.ndarray:
         length: Length of the last axis.
 
     Raises:
-        ShapeError: The last axis has another length, or there are too many axes.
+        ShapeError: The last axis has another length, there are too many axes, or these
+            are no numbers.
     """
-    array = np.asarray(values)
+    wanted = f"shape ({length},) or (batch, {length})"
+    try:
+        array = np.asarray(values)
+        array = array if array.dtype.kind == "c" else array.astype(float)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ShapeError(name, f"numbers of {wanted}", shown(values)) from error
     if array.ndim not in (1, 2) or array.shape[-1] != length:
-        wanted = f"shape ({length},) or (batch, {length})"
         raise ShapeError(name, wanted, f"shape {array.shape}")
-    return array if array.dtype.kind == "c" else array.astype(float)
+    return array
+
+
+def one_state(name: str, values: ArrayLike, length: int) -> np.ndarray:
+    """Return an array of floats, (length,), as state_array does; no batch."""
+    array = state_array(name, values, length)
+    if array.ndim != 1:
+        raise ShapeError(name, f"shape ({length},)", f"shape {array.shape}")
+    return array
 
 
 def finite_array(

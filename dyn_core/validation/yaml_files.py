@@ -66,8 +66,8 @@ class _Loader(yaml.SafeLoader):
         """Return a dict; a key that is there twice is refused."""
         read = yaml.constructor.BaseConstructor.construct_mapping(self, node, deep)
         if len(read) < len(node.value):
-            keys = [key.value for key, _ in node.value]
-            twice = next(key for key in keys if keys.count(key) > 1)
+            keys = [self.construct_object(key, deep) for key, _ in node.value]
+            twice = next(key for k, key in enumerate(keys) if key in keys[:k])
             raise yaml.constructor.ConstructorError(
                 None, None, f"the key {shown(twice)} is there twice", node.start_mark
             )

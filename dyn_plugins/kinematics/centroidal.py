@@ -16,6 +16,7 @@ from dyn_core.authoring import (
 )
 from dyn_core.errors import SingularError, UnsupportedError
 from dyn_core.problems import CENTRE_OF_MASS, CENTROIDAL_MATRIX, ZERO_MOMENT_POINT
+from dyn_core.validation import numbers
 from dyn_plugins.kinematics.energy import first_moment
 from dyn_plugins.kinematics.kinematics import transforms
 from dyn_plugins.kinematics.motion import outward
@@ -24,6 +25,7 @@ from dyn_plugins.kinematics.motion import outward
 def mass_and_centre(model, X):
     """Return the mass of the moving bodies, and their centre in the base."""
     m = total(model.I[i].m for i in model.bodies)
+    require(logical_not(equal(m, 0.0)), SingularError, "mass of the moving bodies")
     return m, first_moment(model, X) * (1 / m)
 
 
@@ -107,12 +109,13 @@ def zero_moment_point(model, q, qd, qdd, normal, height):
 
 def _unit(normal):
     """Return the normal of a plane, of length one."""
-    size = sum(float(x) ** 2 for x in normal) ** 0.5 if len(normal) == 3 else 0.0
-    if not 0.0 < size < float("inf"):
+    largest = max(abs(float(x)) for x in normal)
+    if not largest:
         raise UnsupportedError(
-            f"zero_moment_point: normal {tuple(normal)}; valid: 3 numbers, not all zero"
+            f"zero_moment_point: normal {tuple(normal)}; valid: not all zero"
         )
-    return Vector(float(x) / size for x in normal)
+    scaled = Vector(float(x) / largest for x in normal)
+    return scaled / (scaled @ scaled) ** 0.5
 
 
 def _plane_sizes(model, options):
@@ -132,6 +135,7 @@ def dyn_solvers():
             ZERO_MOMENT_POINT,
             zero_moment_point,
             options={"normal": (0.0, 0.0, 1.0), "height": 0.0},
+            valid={"normal": numbers(3)},
             sizes=_plane_sizes,
         ),
     ]

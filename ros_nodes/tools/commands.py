@@ -202,6 +202,12 @@ def _lifecycle(arguments: argparse.Namespace) -> int:
 
 
 def _record(arguments: argparse.Namespace) -> int:
+    if arguments.output.endswith(".mcap") and arguments.storage != "mcap":
+        raise SettingError(
+            f"--output {arguments.output} is one file of MCAP, which --storage"
+            f" {arguments.storage} does not write; valid: the name of a new folder",
+            "output",
+        )
     from ros_nodes.tools.bags import rosbags
 
     rosbags()

@@ -45,6 +45,7 @@ KINDS: dict[int, ParameterKind] = {
     9: ParameterKind("string array", "string_array_value", "String values are:", str),
 }
 ARRAYS = (5, 6, 7, 8, 9)
+INTEGERS = range(-(2**63), 2**63)  # those that a parameter can have
 
 
 def label_of(number: int) -> str:
@@ -110,8 +111,8 @@ def _read(typed: str) -> Any:
     """Return what YAML reads, or the string itself."""
     try:
         value = yaml.safe_load(typed)
-    except yaml.YAMLError:
-        return typed
+    except (yaml.YAMLError, ValueError, LookupError, RecursionError):
+        return typed  # PyYAML raises what its conversions raise
     return value if isinstance(value, (bool, int, float, str, list)) else typed
 
 
@@ -131,7 +132,7 @@ def _converted(value: Any, kind: type) -> Any:
         return float(value)  # 1e-5 is a string to YAML
     if kind is str and isinstance(value, (bool, int, float)):
         return str(value)
-    if type(value) is not kind:
+    if type(value) is not kind or (kind is int and value not in INTEGERS):
         raise ValueError
     return value
 

@@ -17,6 +17,8 @@ from dyn_core.model import Model
 from dyn_core.model.sources.arguments import load_robot, named_values
 from ros_nodes.tools import bags, plots
 
+TABLE = ".parameters.csv"  # ends the name of a file of parameters
+
 
 def plot(arguments: argparse.Namespace) -> int:
     """Draw a recording; return the exit status."""
@@ -45,7 +47,7 @@ def evaluate_recording(arguments: argparse.Namespace) -> int:
     """Compare measured and computed joint forces; return the exit status."""
     if arguments.plot:
         plots.check_plot(arguments.plot)
-    if arguments.identify and not Path(arguments.identify).parent.is_dir():
+    if not Path(f"{arguments.identify}{TABLE}").parent.is_dir():
         raise SettingError(
             f"--identify {arguments.identify}: no such folder", "identify"
         )
@@ -65,7 +67,7 @@ def evaluate_recording(arguments: argparse.Namespace) -> int:
 def _identified(result: Evaluation, name: str, recording: str) -> Evaluation:
     """Identify the robot, write and print what it is; return what is left then."""
     identified = result.identify()
-    table, sidecar = f"{name}.parameters.csv", f"{name}.dyn.yaml"
+    table, sidecar = f"{name}{TABLE}", f"{name}.dyn.yaml"
     write_table(table, identified)
     print(
         f"\nidentified {identified.rank} combinations of {len(identified.names)}"

@@ -452,7 +452,7 @@ def test_all_blocks_in_one_problem(solver):
 
 
 def test_prescribed_joints_follow_their_accelerations():
-    """A prescribed joint speeds up as told; its force is what that takes."""
+    """A prescribed joint speeds up as prescribed; its force is what that takes."""
     model = robot(
         link("a", 1.0, (0.3, 0.3, 0.3)),
         link("b", 1.0, (0.05, 0.05, 0.05)),

@@ -78,7 +78,7 @@ def test_branching_on_a_value_names_file_and_line():
 
 
 def test_math_functions_are_refused():
-    """An algorithm that uses math is told what to use."""
+    """An algorithm that uses math gets an error that names what to use."""
     with pytest.raises(dyn.TraceError, match=r"dyn_core\.authoring"):
         trace(lambda x: [math.sin(x[0])], 1)
 

@@ -32,7 +32,7 @@ class Peer:
     """The same file in MuJoCo, with maps of coordinates; only what a Model has acts."""
 
     def __init__(self, source, fixed=(), **options):
-        self.held = dict(fixed)  # joints that the file holds, and where
+        self.fixed = dict(fixed)  # joints that the file holds, and where
         self.closed = dyn.load_mjcf(source, **options)
         self.ours = self.closed.without_loops()
         is_xml = isinstance(source, str) and "<" in source
@@ -72,7 +72,7 @@ class Peer:
     def set(self, q, qd, qdd):
         """Set MuJoCo's state; return B of qvel = B qd."""
         model, d = self.ours, self.data
-        for name, value in self.held.items():
+        for name, value in self.fixed.items():
             d.qpos[self.model.joint(name).qposadr] = value
         places = split_q(model, Vector(q.tolist()))
         B, add = np.zeros((self.model.nv, model.nv)), np.zeros(self.model.nv)

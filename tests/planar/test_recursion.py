@@ -107,7 +107,7 @@ class Many:
         self.program = _build(
             "chain_recursion", self.chains[0], "native", inputs=(*MODES, *PARAMETERS)
         )
-        self.found = self.solve()
+        self.result = self.solve()
         self.dense = [dense_accelerations(*case[:4]) for case in self.cases]
         self.fits = np.array([answer.compatible for answer in self.dense])
         self.unique = np.array([answer.independent for answer in self.dense])
@@ -148,15 +148,15 @@ def test_dense_solver(many):
         size = np.abs(wanted).reshape(len(wanted), -1).max(axis=1) / 1e3
         large += (size[batch.fits] > 1).sum()
         allowed = DENSE * np.maximum(1.0, size)
-        worst = _worst(batch.found.a - wanted, wanted)
+        worst = _worst(batch.result.a - wanted, wanted)
         assert (worst <= allowed)[batch.fits].all()
         assert np.median(worst[batch.fits]) <= 1e-14
         alpha = np.einsum("bijk,bjk->bi", batch.rows, wanted)
-        worst = _worst(batch.found.alpha - alpha, alpha)
+        worst = _worst(batch.result.alpha - alpha, alpha)
         assert (worst <= allowed)[batch.fits].all()
         for key, part in (("tau_w", "tau"), ("reaction", "support")):
             wanted = np.stack([getattr(answer, part) for answer in batch.dense])
-            worst = _worst(getattr(batch.found, key) - wanted, wanted)
+            worst = _worst(getattr(batch.result, key) - wanted, wanted)
             assert (worst <= allowed)[batch.fits & batch.unique].all(), key
     assert skipped <= 0.16 * _count(many)
     assert large <= 0.01 * _count(many)
@@ -166,9 +166,9 @@ def test_what_is_given_up_makes_the_rest_hold(many):
     """Constraints that exclude each other: all hold but the dropped ones."""
     count = lines = 0
     for batch in many.values():
-        given_up = batch.found.dropped.any(axis=(1, 2))
+        given_up = batch.result.dropped.any(axis=(1, 2))
         for k in np.flatnonzero(given_up | ~batch.fits):
-            case, outputs = batch.cases[k], [part[k] for part in batch.found]
+            case, outputs = batch.cases[k], [part[k] for part in batch.result]
             outputs = dict(zip(OUTPUTS, outputs, strict=True))
             e = (np.diff(case.v, axis=0) ** 2).sum(axis=1) / case.chain.lengths
             e = np.where(outputs["dropped"][:-1, 0] > 0, np.nan, e)
@@ -193,7 +193,7 @@ def test_identities(many):
             batch.x,
             batch.v,
             batch.F,
-            batch.found,
+            batch.result,
             batch.modes["kind"],
         )
         dropped = outputs.dropped.any(axis=(1, 2))
@@ -244,10 +244,10 @@ def test_supports_at_rest_do_no_work(many):
     for batch in many.values():
         still = np.array([not row.any() for row in batch.modes["a_w"]])
         still &= ~(batch.modes["active"] > 0).any(axis=1)
-        still &= ~batch.found.dropped.any(axis=(1, 2))
-        inertial = np.einsum("bij,bjk->bik", batch.mass, batch.found.a)
+        still &= ~batch.result.dropped.any(axis=(1, 2))
+        inertial = np.einsum("bij,bjk->bik", batch.mass, batch.result.a)
         power = ((inertial - batch.F) * batch.v).sum(axis=(1, 2))
-        scale = np.concatenate([batch.found.a, batch.found.F_d], axis=1)
+        scale = np.concatenate([batch.result.a, batch.result.F_d], axis=1)
         assert _worst(power, scale)[still].max() <= 10 * EXACT
         count += still.sum()
     assert count >= 0.05 * _count(many)
@@ -256,11 +256,11 @@ def test_supports_at_rest_do_no_work(many):
 def test_given_torques_are_ordinary_torques(many):
     """tau_w put on as forces, no joint active, moves the chain just so (WAW-9)."""
     for batch in many.values():
-        F = batch.F + np.einsum("bijk,bi->bjk", batch.rows, batch.found.tau_w)
+        F = batch.F + np.einsum("bijk,bi->bjk", batch.rows, batch.result.tau_w)
         loose = batch.solve(F, active=np.zeros_like(batch.modes["active"]))
-        kept = ~batch.found.dropped.any(axis=(1, 2))
-        size = np.abs(batch.found.a).reshape(len(kept), -1).max(axis=1) / 1e3
-        worst = _worst(loose.a - batch.found.a, batch.found.a)
+        kept = ~batch.result.dropped.any(axis=(1, 2))
+        size = np.abs(batch.result.a).reshape(len(kept), -1).max(axis=1) / 1e3
+        worst = _worst(loose.a - batch.result.a, batch.result.a)
         assert (worst <= DENSE * np.maximum(1.0, size))[kept].all()
         assert np.median(worst[kept]) <= 1e-14
 
@@ -271,7 +271,7 @@ def test_constants_are_as_good_as_inputs(many, engine):
     for n, batch in many.items():
         for k in range(0, len(batch.cases), 40 if n < 7 else 80):
             solution = _solve(batch.cases[k], engine)
-            for key, value in zip(OUTPUTS, batch.found, strict=True):
+            for key, value in zip(OUTPUTS, batch.result, strict=True):
                 _near(getattr(solution, key), value[k], 1e-9)
 
 

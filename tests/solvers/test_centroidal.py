@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
+from dyn_core.errors import ModelWarning
 
 UP = (0, 0, -9.81)
 
@@ -56,15 +57,38 @@ def test_a_robot_that_stands_rests_below_its_centre_of_mass(shipped):
 
 
 def test_planes_and_forces_that_are_none_are_refused(shipped):
-    """No normal; and no force at all, in free fall."""
+    """No normal; and no force at all, in free fall. A normal may have any length."""
     model = shipped["quadruped"]
-    for normal in ((0, 0, 0), (1, 0), (np.nan, 0, 1)):
-        with pytest.raises(
-            dyn.UnsupportedError, match="valid: 3 numbers, not all zero"
-        ):
+    for normal, message in (
+        ((0, 0, 0), "valid: not all zero"),
+        ((1, 0), "valid: a list of 3 numbers"),
+        ((np.nan, 0, 1), "valid: a finite number"),
+        (("a", 0, 1), "valid: a number"),
+    ):
+        with pytest.raises(dyn.UnsupportedError, match=message):
             _build("zero_moment_point", model, normal=normal)
+    q, still = model.neutral(), np.zeros(model.nv)
+    short, long = (
+        _build("zero_moment_point", model, normal=(0.0, 0.0, z))(q, still, still)
+        for z in (1e-200, 1e200)
+    )
+    np.testing.assert_allclose(short[0], long[0], rtol=1e-15)
     weightless = model.rebuilt(gravity=(0.0, 0.0, 0.0))
     program = _build("zero_moment_point", weightless)
     still = np.zeros(model.nv)
     with pytest.raises(dyn.SingularError, match="force along the normal"):
         program(model.neutral(), still, still)
+
+
+@pytest.mark.parametrize("engine", ["plain", "graph"])
+@pytest.mark.parametrize("name", ["centre_of_mass", "centroidal_matrix"])
+def test_a_robot_without_mass_has_no_centre(name, engine):
+    """Kinematics alone is a robot, too; the error says what is missing."""
+    robot = """<robot name="r"><link name="base"/><link name="rod"/>
+      <joint name="hinge" type="continuous"><parent link="base"/><child link="rod"/>
+      </joint></robot>"""
+    with pytest.warns(ModelWarning):
+        model = dyn.load(robot)
+    with pytest.raises(dyn.SingularError, match="mass of the moving bodies"):
+        program = dyn.solver(name).build(model, engine=engine)
+        program(*(np.zeros(port.shape) for port in program.inputs))

@@ -9,6 +9,7 @@ import numpy as np
 from dyn_core.errors import ModelError
 from dyn_core.model.coordinates.configuration_space import neutral
 from dyn_core.model.tree import Tree
+from dyn_core.validation import ByName, Quantity
 
 
 def coordinates_by_name(
@@ -22,12 +23,16 @@ def coordinates_by_name(
         what: position or velocity.
         tolerance: How far a follower may be from its rule; None to project: the
             nearest coordinates by least squares over all joints of `values`.
+
+    Raises:
+        ModelError: An unknown joint, one of several coordinates, what is no finite
+            number, or a follower that is off its rule.
     """
     size = tree.nq if what == "position" else tree.nv
     slices = tree.q_slices if what == "position" else tree.v_slices
     result = neutral(tree) if what == "position" else np.zeros(size)
     groups: dict[int, list[tuple[str, float, float]]] = {}
-    for name, value in values.items():
+    for name, value in ByName(Quantity(), "joint").read(what, values).items():
         i = tree.body_of_joint(name)
         lead, ratio, offset = tree.leader[i]
         if tree.joint[i].nv != 1:
@@ -35,7 +40,7 @@ def coordinates_by_name(
             raise ModelError(f"joint '{name}' is {kind}: give its {what} in q", name)
         r = 1.0 if ratio is None else float(ratio[0, 0])
         o = 0.0 if ratio is None or what == "velocity" else float(offset[0])
-        groups.setdefault(lead, []).append((name, r, float(value) - o))
+        groups.setdefault(lead, []).append((name, r, value - o))
     for lead, rows in groups.items():
         weight = sum(r * r for _, r, _ in rows)
         x = sum(r * y for _, r, y in rows) / weight if weight else 0.0

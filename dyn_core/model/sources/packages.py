@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from dyn_core.errors import ModelError
+from dyn_core.validation import shown
 
 SCHEME = "package://"
 DEPTH = 4  # levels of folders below a search path that are looked through
@@ -25,9 +26,14 @@ def package_folders(paths: Folders) -> tuple[Path, ...]:
     """Return the folders of `package_paths`, one or several, absolute.
 
     Raises:
-        ModelError: One is no folder.
+        ModelError: One is no folder, or no path.
     """
     several = [paths] if isinstance(paths, (str, os.PathLike)) else paths
+    if not isinstance(several, Sequence) or not all(
+        isinstance(path, (str, os.PathLike)) for path in several
+    ):
+        what = f"package_paths is {shown(paths)}"
+        raise ModelError(f"{what}; valid: a folder, or a list of folders")
     folders = []
     for path in several:
         folder = Path(os.path.abspath(os.path.expanduser(path)))

@@ -19,6 +19,7 @@ from typing import Any
 from dyn_core.errors import ModelError, unknown_name
 from dyn_core.model.sources.packages import Packages
 from dyn_core.model.urdf_xml.attributes import EXTRA
+from dyn_core.validation import shown
 
 _COPY = "_xacro_of_dyn_ros"
 _LOCK = threading.Lock()
@@ -37,6 +38,10 @@ def argument_values(arguments: Mapping[str, Any] | None) -> dict[str, str]:
         ModelError: A name or value is of a type that xacro has not.
     """
     values = {}
+    if not isinstance(arguments, (Mapping, type(None))):
+        raise ModelError(
+            f"xacro_arguments is {shown(arguments)}; valid: a mapping from names"
+        )
     for name, value in (arguments or {}).items():
         if not isinstance(name, str) or not isinstance(value, (str, bool, int, float)):
             raise ModelError(
