@@ -117,6 +117,8 @@ def test_a_sound_law_must_pass_first():
     states = bit_flips.seeded_states(controller.model, 2, 1)
     with pytest.raises(dyn.UnsupportedError, match="the sound law is stopped: pressed"):
         bit_flips.efforts(controller, states)
+    with pytest.raises(dyn.UnsupportedError, match="shadow=|machine code|llvmlite"):
+        bit_flips.flip_bits(controller, states, 1, 1)
 
 
 # The shadow sees neither the law's memory nor its code

@@ -254,6 +254,14 @@ def test_an_evaluation_keeps_its_joints():
         evaluate(model, record, cutoff="a")
 
 
+def test_files_of_an_identification_have_a_folder(capsys):
+    """Said before the recording is read; a name that ends with a slash has one, too."""
+    robot = ["--robot", "two_link"]
+    for name in ("nodir/", "nodir/mine"):
+        assert cli.main(["evaluate", "no.npz", *robot, "--identify", name]) == 1
+        assert f"--identify {name}: no such folder" in capsys.readouterr().err
+
+
 def test_a_recording_that_could_not_be_kept_does_not_start(tmp_path, capsys):
     """One file of MCAP holds no SQLite; the recording would be lost at its end."""
     output = tmp_path / "run.mcap"
