@@ -1,6 +1,7 @@
 """Tools without ROS: evaluation of recordings, parameter values, what commands print."""
 
 import csv
+import itertools
 import re
 import sys
 from array import array
@@ -517,6 +518,7 @@ def test_only_what_talks_to_nodes_imports_ros():
         "lifecycle.py",
         "recorder.py",
         "stand.py",
+        "fault_stand.py",
         "long_trajectory.py",
     }
     modules = {
@@ -540,8 +542,9 @@ class Stand:
         first = SimpleNamespace(t=0.0, values=np.array([1.0, 2.0]))
         self.answers, self.said, self.pause, self.tries = answers, said, pause, 0
         self.seen = {faults.COMMANDS: [first], faults.APPLIED: [first]}
+        self.sound = [np.array(GO), np.array(ELSEWHERE)]
 
-    def ensure(self, mode):
+    def ensure(self, fault):
         for seen in self.seen.values():
             seen[:] = [SimpleNamespace(t=0.0, values=np.array([1.0, 2.0]))]
         self.tries += 1
@@ -565,15 +568,17 @@ class Stand:
     def worst_said(self):
         return self.said
 
-    def longest_pause(self, since):
+    def longest_pause(self):
         return self.pause
 
 
-GO, ZERO = [1.0, 2.0], [0.0, 0.0]
+GO, ZERO, ELSEWHERE = [1.0, 2.0], [0.0, 0.0], [-3.0, 1.0]
 STOPPING = faults.Fault("stop", "", lambda stand: None)
 GOING = faults.Fault("go", "", lambda stand: None, follows=faults.GOES_ON)
 RETURNING = faults.Fault("return", "", lambda stand: None, follows=faults.RETURNS)
-WARNING = faults.Fault("warn", "", lambda stand: None, follows=faults.WARNS, says="two")
+SOUND = faults.Fault("sound", "", lambda stand: None, follows=faults.SOUND, says="two")
+QUIET = faults.Fault("quiet", "", lambda stand: None, follows=faults.QUIET)
+VIOLATING = faults.Fault("raise", "", lambda stand: None, after="violation")
 ANSWERS = {
     "zero in time": (STOPPING, [(0.05, GO), (0.1, ZERO), (0.2, ZERO)], ""),
     "zero too late": (STOPPING, [(0.2, GO), (0.3, ZERO)], "it took 0.300 s"),
@@ -591,7 +596,18 @@ ANSWERS = {
         "stood for 0.300 s",
     ),
     "no return": (RETURNING, [(0.1, GO), (0.2, ZERO)], "does not come back"),
-    "no warning": (WARNING, [(0.1, GO)], "no diagnostics of two"),
+    "no warning": (SOUND, [(0.1, GO), (0.2, ELSEWHERE)], "no diagnostics of two"),
+    "of no robot": (SOUND, [(0.1, GO), (0.2, [40.0, 1.0])], "that of no robot"),
+    "quiet": (QUIET, [(0.1, ZERO)], ""),
+    "silent": (QUIET, [], ""),
+    "not quiet": (QUIET, [(0.1, GO), (0.2, ZERO)], "there was an effort"),
+    "last good, then zero": (VIOLATING, [(0.004, GO), (0.016, ZERO)], ""),
+    "a bad one, then zero": (
+        VIOLATING,
+        [(0.004, [9.0, 2.0]), (0.016, ZERO)],
+        "nor zero",
+    ),
+    "zero after many cycles": (VIOLATING, [(0.04, GO), (0.05, ZERO)], "took 0.050 s"),
 }
 
 
@@ -606,52 +622,115 @@ def test_the_fault_campaign_sees_what_is_wrong(case):
     assert ("pass" in result.line()) == (not reason)
     if case == "zero in time":
         assert result.zero == pytest.approx(0.1)
-        assert result.line().startswith("stop                   0.100  0.100  pass")
+        assert result.line().startswith(
+            "stop                          0.100  0.115  pass"
+        )
 
 
 def test_a_fault_is_tried_again_where_the_machine_paused():
-    """Three times at most, and only where efforts should have gone on."""
+    """Five times at most, then the pause is named; a pause excuses as much lateness."""
     limits = faults.bounds({"computed_torque": {}, "simulator": {}})
-    for fault, pause, tries in ((GOING, 0.2, 3), (GOING, 0.01, 1), (STOPPING, 0.2, 1)):
+    for fault, pause, tries in ((GOING, 0.2, 5), (GOING, 0.01, 1), (QUIET, 0.2, 5)):
         stand = Stand([(0.1, GO), (0.5, GO)], pause=pause)
-        assert check_node._tried(stand, fault, limits).reason
+        reason = check_node._tried(stand, fault, limits).reason
         assert stand.tries == tries
+        assert ("the machine paused 0.200 s" in reason) == (tries == 5)
+    for pause, reason in ((0.0, "it took 0.150 s"), (0.03, "")):
+        late = Stand([(0.15, ZERO)], pause=pause)
+        assert check_node._tried(late, STOPPING, limits).reason == reason
 
 
 def test_bounds_of_faults_follow_the_parameters():
-    """Timeouts, and the time to brake where a stop is a ramp."""
+    """Timeouts and their watchdogs, and the time to brake where a stop is a ramp."""
     control = {
         "state_timeout": 0.2,
         "on_stale": "ramp",
         "stop_time": 1.5,
         "on_violation": "hold",
+        "on_shutdown": "ramp",
+        "last_good_cycles": 0,
     }
     limits = faults.bounds(
-        {"computed_torque": control, "simulator": {"command_timeout": 0.3}}
+        {
+            "computed_torque": control,
+            "simulator": {"command_timeout": 0.008},
+            "guard": {"effort_timeout": 0.4},
+        }
     )
-    assert limits == {"state": 0.2, "stale": 1.7, "command": 0.3, "violation": np.inf}
+    assert limits == pytest.approx(
+        {
+            "state": 0.2,
+            "stale": 0.2 + 0.015 + 1.5,
+            "command": 0.008 + 2 * 0.002 + 0.005,
+            "cycle": 0.004,
+            "violation": np.inf,
+            "estop": 0.1,
+            "end": 0.017 + 1.5,
+            "guard": 0.405,
+        }
+    )
+
+
+def test_each_state_has_its_faults():
+    """Most faults come while the robot is held and while it moves, some when inactive."""
+    names = {fault.name: fault for fault in faults.FAULTS}
+    assert len(names) == len(faults.FAULTS)
+    states = [fault.state for fault in faults.FAULTS]
+    assert min(states.count(s) for s in (faults.HOLDING, faults.MOVING)) > 25
+    for name, fault in names.items():
+        quiet = fault.state == faults.INACTIVE
+        assert (fault.follows == faults.QUIET) == quiet == name.endswith("-inactive")
+        assert (fault.state == faults.MOVING) == name.endswith("-moving")
+        assert fault.after in faults.bounds(
+            {"computed_torque": {}, "simulator": {}}
+        ) | {"age": 0.0}
+
+
+def test_bit_flips_are_a_row_of_the_table(monkeypatch):
+    """It counts what flips did; a wrong effort that passed fails, by the exit status."""
+    (fault,) = faults.chosen(["bit-flips"])
+    asked, status = [], 0
+    out = "9 bit flips in 7 bytes\n     8 no difference\n     0 crashed\n     1 {}\n"
+
+    def run(command, **_):
+        asked.append(command)
+        what = "wrong effort passed" if status else "seen by the shadow"
+        return SimpleNamespace(returncode=status, stdout=out.format(what), stderr="")
+
+    monkeypatch.setattr(check_node.subprocess, "run", run)
+    sound = check_node._flipped(fault, 7)
+    assert (sound.said, sound.reason) == ("8 no difference, 1 seen by the shadow", "")
+    assert asked[0][-4:] == ["--n", str(check_node.FLIPS), "--seed", "7"]
+    status = 1
+    assert "FAIL: ended with 1" in check_node._flipped(fault, 7).line()
 
 
 def test_faults_are_listed_and_chosen_by_name(capsys):
     """A line for each; a misspelt one is refused with the nearest."""
     assert cli.main(["check-node", "--list"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == len(faults.FAULTS) == 21
+    assert len(capsys.readouterr().out.splitlines()) == len(faults.FAULTS) > 70
+    assert cli.main(["check-node", "--list", "--only", "nan-*", "estop*"]) == 0
+    names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    pairs = itertools.product(("", "-moving", "-inactive"), ("nan-position", "estop"))
+    assert names == [name + state for state, name in pairs]
     assert cli.main(["check-node", "--only", "nan-positon"]) == 1
     assert "did you mean 'nan-position'" in capsys.readouterr().err
 
 
 def test_failing_solvers_are_right_until_they_fail(monkeypatch):
-    """Then one raises, one returns NaN."""
+    """Then one raises, one returns NaN, one too little."""
     pytest.importorskip("rclpy", reason="rclpy is not installed (extra ros)")
     from ros_nodes.tools import faulty_controller
 
     robot, state = _robot(), (np.array([0.3, -0.2]), np.ones(2), np.ones(2))
     right = dyn.solver("rnea").build(robot, engine="graph")(*state)
-    raising, nan, _ = faulty_controller.dyn_solvers()
-    for solver in (raising, nan):
+    raising, nan, short = faulty_controller.dyn_solvers()[:3]
+    for solver in (raising, nan, short):
         np.testing.assert_allclose(solver.build(robot)(*state), right)
     monkeypatch.setattr(faulty_controller.FailingSolver, "failing", True)
     assert np.isnan(nan.build(robot)(*state)).all()
+    with pytest.raises(dyn.DynError, match="shape"):
+        short.build(robot)(*state)
     with pytest.raises(dyn.PluginError, match="fails on purpose"):
         raising.build(robot)(*state)
 

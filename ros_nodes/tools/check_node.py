@@ -6,7 +6,9 @@ import argparse
 import math
 import os
 import random
+import re
 import signal
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -25,11 +27,15 @@ from ros_nodes.parameter_files import read_parameters
 from ros_nodes.processes import private_environment
 from ros_nodes.tools.faults import (
     ALONE,
+    CLOCK,
     GOES_ON,
+    HOLDING,
+    KERNEL,
     MARGIN,
+    QUIET,
     RETURNS,
+    SOUND,
     STOPS,
-    WARNS,
     WATCHED,
     Fault,
     bounds,
@@ -39,7 +45,10 @@ from ros_nodes.tools.faults import (
 # Of a robot that is mounted obliquely: no joint is without load [m/s²].
 OBLIQUE = [4.9, 3.9, -7.6]
 TRIES = 10  # domains
-REPEATED = 3  # times that a fault is tried where the machine paused
+REPEATED = 5  # times that a fault is tried where the machine paused
+BUSY = 0.02  # wait for a processor that is a pause of the machine [s]
+ARRIVAL = 0.01  # until a message is seen here: two periods, and communication [s]
+FLIPS = 60  # bit flips
 JOIN = 10.0  # longest wait for nodes to appear [s]
 SAME = 1e-6  # part by which an effort may change that must go on unchanged
 
@@ -68,7 +77,26 @@ class FaultResult:
         zero = f"{self.zero:8.3f}" if self.fault.follows == STOPS else f"{'-':>8}"
         bound = f"{self.bound:6.3f}" if self.bound is not None else "     -"
         verdict = f"FAIL: {self.reason}" if self.reason else "pass"
-        return f"{self.fault.name:20}{zero} {bound}  {verdict:5} {_cut(self.said)}"
+        return f"{self.fault.name:27}{zero} {bound}  {verdict:5} {_cut(self.said)}"
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What was seen after a fault.
+
+    Attributes:
+        fault: What happened.
+        efforts: Those from then on.
+        onset: Then [s].
+        limits: As from `bounds`.
+        right: Efforts that are right: the last one before, or those of `prepare`.
+    """
+
+    fault: Fault
+    efforts: list[Any]
+    onset: float
+    limits: dict[str, float]
+    right: list[np.ndarray]
 
 
 def _cut(sentence: str, longest: int = 70) -> str:
@@ -111,7 +139,8 @@ def _settings(arguments: argparse.Namespace) -> tuple[dict[str, dict[str, Any]],
     model = load_with(reading, robot, root_joint="fixed")
     if not model.nv:
         raise SettingError(f"the robot '{model.name}' has no joint that can move")
-    for node in nodes.values():
+    for name in ("simulator", "computed_torque"):
+        node = nodes[name]
         node |= {"robot_description_file": robot, "diagnostic_updater.period": 0.1}
         node |= reading
         node.setdefault("joints", list(model.joint_names))
@@ -123,7 +152,11 @@ def _settings(arguments: argparse.Namespace) -> tuple[dict[str, dict[str, Any]],
     }
     if arguments.params is None:
         nodes["computed_torque"]["max_state_age"] = 0.5
-    return {name: nodes[name] for name in ("simulator", "computed_torque")}, model
+    guard = nodes["guard"]
+    guard["diagnostic_updater.period"] = 0.1
+    state = nodes["computed_torque"].get("state_timeout", 0.1)
+    guard.setdefault("effort_timeout", 2 * state)
+    return {n: nodes[n] for n in ("simulator", "computed_torque", "guard")}, model
 
 
 def _place(model: Model) -> np.ndarray:
@@ -138,21 +171,24 @@ def _campaign(
     faults: list[Fault], limits: dict[str, float], model: Model, path: str, seed: int
 ) -> list[FaultResult]:
     """Return what followed each fault, printed as it comes."""
-    from ros_nodes.tools.stand import NodeStand
+    from ros_nodes.tools.fault_stand import FaultStand
 
     results: list[FaultResult] = []
     busy, cores = os.getloadavg()[0], os.cpu_count() or 1
     if busy > cores:
         print(f"the machine is busy (load {busy:.1f}, {cores} cores): times are longer")
-    print(f"{'fault':20}{'zero [s]':>8} {'bound':>6}  result diagnostics", flush=True)
+    print(f"{'fault':27}{'zero [s]':>8} {'bound':>6}  result diagnostics", flush=True)
     with _empty_domain() as live:
-        stand = NodeStand(live, model.joint_names, _place(model), path, seed)
+        stand = FaultStand(live, model.joint_names, _place(model), path, seed)
         try:
             for number, fault in enumerate(faults, 1):
                 if sys.stderr.isatty():
                     shown = f"{number} of {len(faults)}: {fault.meaning}"
                     print(f"{shown:78}", end="\r", file=sys.stderr, flush=True)
-                results.append(_tried(stand, fault, limits))
+                if fault.mode == KERNEL:
+                    results.append(_flipped(fault, seed))
+                else:
+                    results.append(_tried(stand, fault, limits))
                 print(results[-1].line(), flush=True)
         finally:
             stand.close()
@@ -173,32 +209,44 @@ def _empty_domain() -> Iterator[Any]:
     raise DynError(f"in {TRIES} domains of ROS 2 there are nodes of others")
 
 
-def _tried(stand: Any, fault: Fault, limits: dict[str, float]) -> FaultResult:
-    """Return what follows a fault; where the states themselves paused, it is repeated.
+def _flipped(fault: Fault, seed: int) -> FaultResult:
+    """Return what bit flips in the kernel of a law do, in a process without ROS."""
+    command = [sys.executable, "-m", "dyn_core.testing.bit_flips"]
+    command += ["--n", str(FLIPS), "--seed", str(seed)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    rows = re.findall(r"^ +(\d+) (.+)$", done.stdout, re.MULTILINE)
+    said = ", ".join(f"{number} {what}" for number, what in rows if int(number))
+    reason = f"ended with {done.returncode}" if done.returncode else ""
+    if not rows:
+        said = (done.stderr.splitlines() or ["-"])[-1]
+    return FaultResult(fault, math.nan, None, said, reason)
 
-    A machine that has other work stops a process now and then: efforts that should go
-    on then stop for no fault of the nodes.
+
+def _tried(stand: Any, fault: Fault, limits: dict[str, float]) -> FaultResult:
+    """Return what follows a fault; where the machine paused, it is repeated.
+
+    A machine that has other work stops a process now and then: what comes too late then
+    is no fault of the nodes.
     """
     for _ in range(REPEATED):
-        result, gap = _once(stand, fault, limits)
-        if not result.reason or fault.follows != GOES_ON or gap < limits["state"] / 2:
+        result, pause = _once(stand, fault, limits)
+        if not result.reason or pause < BUSY:
             return result
-    return replace(
-        result, reason=f"{result.reason}; joint states paused for {gap:.3f} s"
-    )
+    return replace(result, reason=f"{result.reason}; the machine paused {pause:.3f} s")
 
 
 def _once(
     stand: Any, fault: Fault, limits: dict[str, float]
 ) -> tuple[FaultResult, float]:
-    """Return what follows a fault, and the longest pause of the joint states [s]."""
+    """Return what follows a fault, and the longest wait for a processor [s]."""
     bound = limits[fault.after] if fault.follows == STOPS else None
     try:
-        stand.ensure(fault.mode)
+        stand.ensure(fault)
+        fault.prepare(stand)
     except DynError as error:
         return FaultResult(fault, math.nan, bound, "-", str(error)), 0.0
     seen, lines = stand.seen[fault.watch], len(stand.log())
-    before = seen[-1].values
+    before = seen[-1].values if seen else np.zeros(0)
     onset = stand.begin()
     fault.inject(stand)
 
@@ -208,17 +256,20 @@ def _once(
     if fault.until:
         stand.watch(fault.extra, logged)
     extra = 0.0 if fault.until else fault.extra
-    stand.watch(min((bound or 0.0) + MARGIN + WATCHED, 60.0) + extra)
-    said, efforts, gap = stand.worst_said(), list(seen), stand.longest_pause(onset)
+    longest = bound if bound is not None and bound < math.inf else 0.0
+    stand.watch(min(longest + MARGIN + WATCHED, 60.0) + extra)
+    said, efforts, pause = stand.worst_said(), list(seen), stand.longest_pause()
+    right = [before] if fault.follows != SOUND else stand.sound
+    reason = _why_bad(Answer(fault, efforts, onset, limits, right))
     zero = _time_of_zero(efforts, onset)
-    reason = _why_bad(fault, efforts, before, onset, limits["state"])
-    if not reason and bound is not None and not zero <= bound + MARGIN:
+    late = bound is not None and bound < zero - ARRIVAL - min(pause, MARGIN)
+    if not reason and late:
         reason = f"it took {zero:.3f} s"
     if not reason and fault.until and not logged():
         reason = "the controller said nothing of it"
     if not reason and fault.says not in said:
         reason = f"no diagnostics of {fault.says}"
-    return FaultResult(fault, zero, bound, said, reason), gap
+    return FaultResult(fault, zero, bound, said, reason), pause
 
 
 def _time_of_zero(efforts: list[Any], onset: float) -> float:
@@ -234,29 +285,64 @@ def _longest_effort(efforts: list[Any]) -> float:
     return max((b.t - a.t for a, b in pairs if a.values.any()), default=0.0)
 
 
-def _why_bad(
-    fault: Fault, efforts: list[Any], before: np.ndarray, onset: float, longest: float
-) -> str:
+def _why_bad(answer: Answer) -> str:
     """Return what is wrong with the efforts after a fault; empty if nothing is."""
+    fault, efforts = answer.fault, answer.efforts
+    if fault.follows == QUIET:
+        bad = any(x.values.any() for x in efforts)
+        return "there was an effort" if bad else ""
     if not efforts:
         return "no effort was seen after it"
     if not all(np.isfinite(x.values).all() for x in efforts):
         return "an effort was not finite"
-    if fault.follows == STOPS:
-        return "the effort does not stay zero" if efforts[-1].values.any() else ""
-    if fault.follows == WARNS:
-        return ""
-    if fault.follows == RETURNS:
-        stood = _longest_effort(efforts)
-        if stood > longest + MARGIN:
-            return f"an effort stood for {stood:.3f} s"
-        return "" if efforts[-1].values.any() else "the effort does not come back"
-    gap = float(np.diff([onset, *(x.t for x in efforts)]).max())
-    if gap > longest + MARGIN:
+    if fault.follows == SOUND:
+        sound = _between(efforts, answer.right)
+        return "" if sound else "an effort is that of no robot"
+    check = {STOPS: _why_not_zero, GOES_ON: _why_interrupted, RETURNS: _why_lost}
+    return check[fault.follows](answer)
+
+
+def _why_not_zero(answer: Answer) -> str:
+    """Return what is wrong where the effort must become zero."""
+    fault, limits = answer.fault, answer.limits
+    if limits[fault.after] == math.inf:
+        return ""  # a position is held
+    if answer.efforts[-1].values.any():
+        return "the effort does not stay zero"
+    at_once = fault.after == "violation" and limits["violation"] == limits["cycle"]
+    if at_once and fault.state == HOLDING:
+        last_good = _between(answer.efforts, answer.right)
+        return "" if last_good else "an effort was neither the last good one nor zero"
+    return ""
+
+
+def _why_lost(answer: Answer) -> str:
+    """Return what is wrong where the effort may pause at zero."""
+    stood = _longest_effort(answer.efforts)
+    if stood > answer.limits["state"] + MARGIN:
+        return f"an effort stood for {stood:.3f} s"
+    back = answer.efforts[-1].values.any()
+    return "" if back else "the effort does not come back"
+
+
+def _why_interrupted(answer: Answer) -> str:
+    """Return what is wrong where the effort must go on."""
+    fault, efforts = answer.fault, answer.efforts
+    gap = float(np.diff([answer.onset, *(x.t for x in efforts)]).max())
+    if gap > answer.limits["state"] + MARGIN:
         return f"no effort for {gap:.3f} s"
     if not all(x.values.any() for x in efforts):
         return "an effort was zero"
-    size = SAME * max(float(np.abs(before).max()), 1.0)
-    if fault.mode == ALONE and np.abs(efforts[-1].values - before).max() > size:
+    still = fault.mode in (ALONE, CLOCK) and fault.state == HOLDING
+    if still and not _between(efforts[-1:], answer.right, zero=False):
         return "the effort changed"
     return ""
+
+
+def _between(efforts: list[Any], right: list[np.ndarray], zero: bool = True) -> bool:
+    """Return whether each effort is between those that are right, and zero."""
+    every = np.array([*right, *([0 * right[0]] if zero else [])])
+    size = SAME * max(float(np.abs(every).max()), 1.0)
+    values = np.array([x.values for x in efforts])
+    low, high = every.min(axis=0) - size, every.max(axis=0) + size
+    return bool(((values >= low) & (values <= high)).all())

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import glob
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,19 +17,37 @@ from diagnostic_msgs.msg import DiagnosticArray
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 from rclpy.time import Time
+from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
+from std_srvs.srv import Trigger
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from dyn_core.errors import DynError
-from ros_nodes.graphs import COMPUTED_TORQUE, EFFORTS, SIMULATOR, ros_arguments
+from ros_nodes.graphs import COMPUTED_TORQUE, EFFORTS, GUARD, SIMULATOR, ros_arguments
 from ros_nodes.processes import Process
-from ros_nodes.tools.faults import ALONE, APPLIED, COMMANDS, PAIR
+from ros_nodes.tools import long_trajectory
+from ros_nodes.tools.faults import (
+    ALONE,
+    APPLIED,
+    CLOCK,
+    COMMANDS,
+    HOLDING,
+    INACTIVE,
+    MOVING,
+    PAIR,
+    PERIOD,
+    Fault,
+)
 from ros_nodes.tools.live import Live
 
-PERIOD = 0.004  # of the joint states that are sent [s]
-PATIENCE = 30.0  # for efforts to flow [s]
+PATIENCE = 30.0  # for efforts to flow, and for answers [s]
 FLOWING = 20  # efforts that show that they do
+WAY, TIME = 0.05, 30.0  # of a slow trajectory [rad | m, s]
+SENT = 5  # times that it is sent
+OUTSET = 1e4  # of simulated time [s]
 CONTROL, ROBOT = COMPUTED_TORQUE.executable, SIMULATOR.executable
+WATCHER = GUARD.executable
 
 
 class SeenEffort(NamedTuple):
@@ -51,7 +70,7 @@ class NodeStand:
         joint: Number of the joint at which faults are.
         rng: Of the seed.
         feed: What the joint states are like: names, q, qd; on; age and pace of the
-            stamps [s]; times that each is sent.
+            stamps [s]; times that each is sent; share that is lost.
         seen: Efforts by COMMANDS or APPLIED.
         said: Level and message of the diagnostics by node.
     """
@@ -69,17 +88,21 @@ class NodeStand:
         self.joint = int(self.rng.integers(len(names)))
         self.normal: dict[str, Any] = {
             "names": list(names), "q": q, "qd": np.full(len(names), 0.02),
-            "on": False, "age": 0.0, "pace": PERIOD, "times": 1,
+            "on": False, "age": 0.0, "pace": PERIOD, "times": 1, "lost": 0.0,
         }  # fmt: skip
         self.feed: dict[str, Any] = dict(self.normal)
         self.seen: dict[str, list[SeenEffort]] = {COMMANDS: [], APPLIED: []}
         self.said: dict[str, tuple[int, str]] = {}
         self.processes: dict[str, Process] = {}
-        self.mode = ""
-        self._stamp = 0.0
-        self._sent: list[float] = []
+        self.mode = self.doing = ""
+        self._stamp, self._simulated = 0.0, OUTSET
         self._more: list[Any] = []
+        self._waited: dict[str, int] = {}
         node = live.node
+        self._transition = node.create_client(ChangeState, f"{CONTROL}/change_state")
+        self._estop = node.create_client(Trigger, f"{CONTROL}/estop")
+        self._clock = node.create_publisher(Clock, "/clock", 1)
+        self._leader = node.create_publisher(JointTrajectory, long_trajectory.TOPIC, 1)
         node.create_subscription(Float64MultiArray, EFFORTS, self._on_command, 10)
         node.create_subscription(JointState, "joint_states", self._on_state, 10)
         node.create_subscription(DiagnosticArray, "/diagnostics", self._on_said, 10)
@@ -105,35 +128,48 @@ class NodeStand:
     def _send(self) -> None:
         """Send a joint state, if the test stand is to send them."""
         feed = self.feed
+        if self.mode == CLOCK and feed["pace"]:
+            self._simulated += feed["pace"]
+            clock = Time(nanoseconds=int(1e9 * self._simulated)).to_msg()
+            self._clock.publish(Clock(clock=clock))
         if not feed["on"] or self._sender is None:
             return
-        now = self.live.node.get_clock().now().nanoseconds * 1e-9
-        if feed["pace"] == PERIOD:
-            self._stamp = now
+        if self.mode == CLOCK:
+            self._stamp = self._simulated
+        elif feed["pace"] == PERIOD:
+            self._stamp = self.live.node.get_clock().now().nanoseconds * 1e-9
         else:
             self._stamp += feed["pace"]
         stamp = Time(nanoseconds=int(1e9 * (self._stamp - feed["age"]))).to_msg()
+        if self.rng.random() < feed["lost"]:
+            return
         message = JointState(name=feed["names"])
         message.position, message.velocity = list(feed["q"]), list(feed["qd"])
         message.header.stamp = stamp
-        self._sent.append(time.monotonic())
         for _ in range(feed["times"]):
             self._sender.publish(message)
 
     # ---- modes
 
-    def ensure(self, mode: str) -> None:
-        """Start what a mode needs, and wait until efforts flow.
+    def ensure(self, fault: Fault) -> None:
+        """Start what a fault needs, and wait until the controller is in its state.
 
         Raises:
-            DynError: They do not.
+            DynError: It does not come there.
         """
         self.restore()
+        mode = fault.mode
         if mode != self.mode and not {mode, self.mode} <= {ALONE, PAIR}:
+            self.end(CONTROL)
+        elif mode not in (ALONE, PAIR, CLOCK):
+            self.end(CONTROL)  # its solver has failed
+        if WATCHER in self.processes:
+            self.end(WATCHER)  # its stop is latched
             self.end(CONTROL)
         self.mode = mode
         if mode == PAIR:
             self._destroy_sender()
+            self.end(ROBOT)  # its robot has fallen
             self._start(ROBOT)
         else:
             self.end(ROBOT)
@@ -141,21 +177,75 @@ class NodeStand:
                 node = self.live.node
                 self._sender = node.create_publisher(JointState, "joint_states", 1)
             self.feed = {**self.normal, "on": True}
-        self._start(CONTROL)
-        for kind in (COMMANDS, APPLIED) if mode == PAIR else (COMMANDS,):
-            if not self.flows(kind, PATIENCE):
-                outputs = [x.lines[-1] for x in self.processes.values() if x.lines]
-                raise DynError(f"no effort within {PATIENCE:g} s: {'; '.join(outputs)}")
+        if self._start(CONTROL):
+            self.doing = HOLDING
+        elif self.doing != fault.state or fault.state == MOVING:
+            self._hold()
+        self._reach(fault.state)
+        if fault.guard:
+            self._start(WATCHER)
+            self._await(lambda: "torque stands" in self._last_said(WATCHER), "no guard")
 
-    def flows(self, kind: str, patience: float) -> bool:
-        """Return whether efforts that are not zero come within a time."""
-        self.seen[kind].clear()
+    def _hold(self) -> None:
+        """Have a controller that runs hold: what was before is forgotten."""
+        if self.doing == HOLDING:
+            return
+        if self.doing != INACTIVE:
+            self._change(Transition.TRANSITION_DEACTIVATE)
+        self._change(Transition.TRANSITION_ACTIVATE)
+        self.doing = HOLDING
 
-        def enough() -> bool:
-            last = self.seen[kind][-FLOWING:]
-            return len(last) == FLOWING and all(x.values.any() for x in last)
+    def _reach(self, state: str) -> None:
+        """Lead a controller that holds, or is in a state already, to the state."""
+        if self.doing == state == INACTIVE:
+            return
+        for kind in (COMMANDS, APPLIED) if self.mode == PAIR else (COMMANDS,):
+            self._await(partial(self.flowing, kind), "no effort", kind)
+        if state == INACTIVE:
+            self._change(Transition.TRANSITION_DEACTIVATE)
+        elif state == MOVING:
+            self._move()
+        self.doing = state
 
-        return self.live.until(enough, patience)
+    def _move(self) -> None:
+        """Send a slow trajectory until it is followed: the first one may be lost."""
+        places = np.array(self.normal["q"]) - WAY
+        point = JointTrajectoryPoint(positions=places.tolist())
+        point.time_from_start.sec = int(TIME)
+        message = JointTrajectory(joint_names=list(self.names), points=[point])
+        self._await(lambda: self._leader.get_subscription_count() > 0, "no subscriber")
+        before = len(self.log())
+
+        def followed() -> bool:
+            return any("following a" in line for line in self.log()[before:])
+
+        for _ in range(SENT):
+            self._leader.publish(message)
+            if self.live.until(followed, PATIENCE / SENT):
+                return
+        raise DynError(f"no trajectory is followed: {self.log()[-1]}")
+
+    def _change(self, transition: int) -> None:
+        """Have the controller change its state."""
+        request = ChangeState.Request(transition=Transition(id=transition))
+        self._await(self._transition.service_is_ready, "no service of transitions")
+        future = self._transition.call_async(request)
+        self._await(future.done, f"no answer to transition {transition}")
+        if not future.result().success:
+            raise DynError(f"transition {transition} failed: {self.log()[-1]}")
+
+    def _await(self, done: Callable[[], Any], what: str, kind: str = "") -> None:
+        """Wait until something holds, for efforts from now on."""
+        if kind:
+            self.seen[kind].clear()
+        if not self.live.until(done, PATIENCE):
+            outputs = [x.lines[-1] for x in self.processes.values() if x.lines]
+            raise DynError(f"{what} within {PATIENCE:g} s: {'; '.join(outputs)}")
+
+    def flowing(self, kind: str) -> bool:
+        """Return whether the last efforts are not zero."""
+        last = self.seen[kind][-FLOWING:]
+        return len(last) == FLOWING and all(x.values.any() for x in last)
 
     def restore(self) -> None:
         """Undo what a fault left behind; processes that ended stay so."""
@@ -172,18 +262,21 @@ class NodeStand:
             self.live.node.destroy_publisher(self._sender)
             self._sender = None
 
-    def _start(self, name: str) -> None:
-        """Start a node if it does not run."""
+    def _start(self, name: str) -> bool:
+        """Start a node if it does not run; return whether it was started."""
         process = self.processes.get(name)
         if process is not None and process.popen.poll() is None:
-            return
-        entry = SIMULATOR if name == ROBOT else COMPUTED_TORQUE
-        more: list[str] = []
-        if name == CONTROL and self.mode not in (ALONE, PAIR):
+            return False
+        entries = {CONTROL: COMPUTED_TORQUE, ROBOT: SIMULATOR, WATCHER: GUARD}
+        entry, more = entries[name], []
+        if name == CONTROL and self.mode == CLOCK:
+            more = ["-p", "use_sim_time:=true"]
+        elif name == CONTROL and self.mode not in (ALONE, PAIR):
             entry = replace(entry, module="ros_nodes.tools.faulty_controller")
             more = ["-p", f"inverse_dynamics.plugin_name:=fails_by_{self.mode}"]
         arguments = [*ros_arguments(entry, self.params), *more]
         self.processes[name] = Process(entry, arguments, os.environ, show=False)
+        return True
 
     def end(self, name: str) -> None:
         """End a node if it runs."""
@@ -199,65 +292,35 @@ class NodeStand:
         for name in list(self.processes):
             self.end(name)
 
-    # ---- faults
-
-    def send_signal(self, name: str, number: int) -> None:
-        """Send a signal to the process of a node."""
-        self.processes[name].popen.send_signal(number)
-
-    def fail_solver(self) -> None:
-        """Let the solver of the controller fail from now on."""
-        self.send_signal(CONTROL, signal.SIGUSR1)
-
-    def second_source(self) -> None:
-        """Send other joint states, too, between those that are right."""
-        node = self.live.node
-        sender = node.create_publisher(JointState, "joint_states", 1)
-
-        def send() -> None:
-            message = JointState(name=list(self.names))
-            message.position = [x + 1.0 for x in self.normal["q"]]
-            message.velocity = list(self.normal["qd"])
-            message.header.stamp = node.get_clock().now().to_msg()
-            sender.publish(message)
-
-        timer = node.create_timer(PERIOD, send)
-        self._more += [
-            lambda: node.destroy_timer(timer),
-            lambda: node.destroy_publisher(sender),
-        ]
-
-    def wrong_transitions(self) -> None:
-        """Ask for transitions that an active node does not have."""
-        node = self.live.node
-        client = node.create_client(ChangeState, f"{CONTROL}/change_state")
-        self._more.append(lambda: node.destroy_client(client))
-        self.live.until(client.service_is_ready, 5.0)
-        for number in (1, 2, 3, 77):
-            transition = Transition(id=number)
-            client.call_async(ChangeState.Request(transition=transition))
-
-    def long_trajectory(self) -> None:
-        """Have another process send a trajectory of 100 000 points."""
-        pairs = zip(self.names, self.normal["q"].tolist(), strict=True)
-        places = [f"{name}={position!r}" for name, position in pairs]
-        command = [sys.executable, "-m", "ros_nodes.tools.long_trajectory", *places]
-        process = subprocess.Popen(command)
-        self._more.append(process.wait)
+    # ---- what is seen
 
     def begin(self) -> float:
         """Forget what was seen and said; return the time [s]."""
         self.said.clear()
-        self._sent.clear()
+        self._waited = self._waits()
         for seen in self.seen.values():
             seen.clear()
         return time.monotonic()
 
-    def longest_pause(self, since: float) -> float:
-        """Return the longest time without a joint state [s]."""
-        applied = [x.t for x in self.seen[APPLIED]]
-        times = applied if self.mode == PAIR else self._sent
-        return float(np.diff([since, *times, time.monotonic()]).max())
+    def _waits(self) -> dict[str, int]:
+        """Return for how long each thread has waited for a processor so far [ns]."""
+        found = {}
+        numbers = [os.getpid(), *(x.popen.pid for x in self.processes.values())]
+        for number in numbers:
+            for path in glob.glob(f"/proc/{number}/task/*/schedstat"):
+                with contextlib.suppress(OSError), open(path, encoding="ascii") as file:
+                    found[path] = int(file.read().split()[1])
+        return found
+
+    def longest_pause(self) -> float:
+        """Return the longest time that a thread has waited for a processor [s].
+
+        Since `begin`, of the threads of all processes here; 0 where the system does not
+        say it.
+        """
+        before, now = self._waited, self._waits()
+        waited = (ns - before.get(path, 0) for path, ns in now.items())
+        return 1e-9 * max(waited, default=0)
 
     def log(self) -> list[str]:
         """Return what the controller has printed so far."""
@@ -266,6 +329,9 @@ class NodeStand:
     def watch(self, seconds: float, done: Callable[[], bool] = lambda: False) -> None:
         """Listen for a time, or until something holds."""
         self.live.until(done, seconds)
+
+    def _last_said(self, name: str) -> str:
+        return self.said.get(name, (0, ""))[1]
 
     def worst_said(self) -> str:
         """Return the most serious diagnostics of the nodes."""
