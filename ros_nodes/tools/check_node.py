@@ -49,6 +49,12 @@ REPEATED = 5  # times that a fault is tried where the machine paused
 BUSY = 0.02  # wait for a processor that is a pause of the machine [s]
 ARRIVAL = 0.01  # until a message is seen here: two periods, and communication [s]
 FLIPS = 60  # bit flips
+NOT_FINITE = "an effort was not finite"
+UNSOUND = "an effort is that of no robot"
+NEITHER = "an effort was neither the last good one nor zero"
+DRIVEN = "there was an effort"
+CHANGED = "the effort changed"
+WRONG = (NOT_FINITE, UNSOUND, NEITHER, DRIVEN, CHANGED)  # no pause is an excuse
 JOIN = 10.0  # longest wait for nodes to appear [s]
 SAME = 1e-6  # part by which an effort may change that must go on unchanged
 
@@ -81,7 +87,7 @@ class FaultResult:
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class FaultAnswer:
     """What was seen after a fault.
 
     Attributes:
@@ -230,7 +236,7 @@ def _tried(stand: Any, fault: Fault, limits: dict[str, float]) -> FaultResult:
     """
     for _ in range(REPEATED):
         result, pause = _once(stand, fault, limits)
-        if not result.reason or pause < BUSY:
+        if not result.reason or result.reason in WRONG or pause < BUSY:
             return result
     return replace(result, reason=f"{result.reason}; the machine paused {pause:.3f} s")
 
@@ -260,7 +266,7 @@ def _once(
     stand.watch(min(longest + MARGIN + WATCHED, 60.0) + extra)
     said, efforts, pause = stand.worst_said(), list(seen), stand.longest_pause()
     right = [before] if fault.follows != SOUND else stand.sound
-    reason = _why_bad(Answer(fault, efforts, onset, limits, right))
+    reason = _why_bad(FaultAnswer(fault, efforts, onset, limits, right))
     zero = _time_of_zero(efforts, onset)
     late = bound is not None and bound < zero - ARRIVAL - min(pause, MARGIN)
     if not reason and late:
@@ -285,24 +291,24 @@ def _longest_effort(efforts: list[Any]) -> float:
     return max((b.t - a.t for a, b in pairs if a.values.any()), default=0.0)
 
 
-def _why_bad(answer: Answer) -> str:
+def _why_bad(answer: FaultAnswer) -> str:
     """Return what is wrong with the efforts after a fault; empty if nothing is."""
     fault, efforts = answer.fault, answer.efforts
     if fault.follows == QUIET:
         bad = any(x.values.any() for x in efforts)
-        return "there was an effort" if bad else ""
+        return DRIVEN if bad else ""
     if not efforts:
         return "no effort was seen after it"
     if not all(np.isfinite(x.values).all() for x in efforts):
-        return "an effort was not finite"
+        return NOT_FINITE
     if fault.follows == SOUND:
         sound = _between(efforts, answer.right)
-        return "" if sound else "an effort is that of no robot"
+        return "" if sound else UNSOUND
     check = {STOPS: _why_not_zero, GOES_ON: _why_interrupted, RETURNS: _why_lost}
     return check[fault.follows](answer)
 
 
-def _why_not_zero(answer: Answer) -> str:
+def _why_not_zero(answer: FaultAnswer) -> str:
     """Return what is wrong where the effort must become zero."""
     fault, limits = answer.fault, answer.limits
     if limits[fault.after] == math.inf:
@@ -312,11 +318,11 @@ def _why_not_zero(answer: Answer) -> str:
     at_once = fault.after == "violation" and limits["violation"] == limits["cycle"]
     if at_once and fault.state == HOLDING:
         last_good = _between(answer.efforts, answer.right)
-        return "" if last_good else "an effort was neither the last good one nor zero"
+        return "" if last_good else NEITHER
     return ""
 
 
-def _why_lost(answer: Answer) -> str:
+def _why_lost(answer: FaultAnswer) -> str:
     """Return what is wrong where the effort may pause at zero."""
     stood = _longest_effort(answer.efforts)
     if stood > answer.limits["state"] + MARGIN:
@@ -325,7 +331,7 @@ def _why_lost(answer: Answer) -> str:
     return "" if back else "the effort does not come back"
 
 
-def _why_interrupted(answer: Answer) -> str:
+def _why_interrupted(answer: FaultAnswer) -> str:
     """Return what is wrong where the effort must go on."""
     fault, efforts = answer.fault, answer.efforts
     gap = float(np.diff([answer.onset, *(x.t for x in efforts)]).max())
@@ -335,7 +341,7 @@ def _why_interrupted(answer: Answer) -> str:
         return "an effort was zero"
     still = fault.mode in (ALONE, CLOCK) and fault.state == HOLDING
     if still and not _between(efforts[-1:], answer.right, zero=False):
-        return "the effort changed"
+        return CHANGED
     return ""
 
 

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from lifecycle_msgs.msg import Transition
@@ -63,8 +64,9 @@ class FaultStand(NodeStand):
         for distance in (ELSEWHERE, 0.0):
             q = np.array(self.normal["q"]) + distance
             self.feed = {**self.feed, "q": q}
-            self.watch(0.1)
-            self._await(lambda: self.flowing(COMMANDS), "no effort", COMMANDS)
+            self.doing = "led elsewhere"
+            self._hold()  # activation: it then rests where it is
+            self._await(partial(self.flowing, COMMANDS), "no effort", COMMANDS)
             self.sound.append(self.seen[COMMANDS][-1].values)
 
     def second_source(self) -> None:

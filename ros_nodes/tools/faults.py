@@ -227,7 +227,7 @@ _HOLDING: tuple[Fault, ...] = (
     _solver("stalls", f"the controller's solver stands still, {STALL:g} s a call",
             extra=2 * STALL),
     Fault("bit-flips", "bits flip in the machine code of a law", lambda s: None,
-          mode=KERNEL),
+          mode=KERNEL, follows=SOUND),
 )  # fmt: skip
 _ONLY_HOLDING = {"second-source", "long-trajectory", "bit-flips", "infinite-velocity",
                  "joint-twice", "repeated-states"}  # fmt: skip

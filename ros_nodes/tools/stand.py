@@ -304,13 +304,13 @@ class NodeStand:
 
     def _waits(self) -> dict[str, int]:
         """Return for how long each thread has waited for a processor so far [ns]."""
-        found = {}
+        waits = {}
         numbers = [os.getpid(), *(x.popen.pid for x in self.processes.values())]
         for number in numbers:
             for path in glob.glob(f"/proc/{number}/task/*/schedstat"):
                 with contextlib.suppress(OSError), open(path, encoding="ascii") as file:
-                    found[path] = int(file.read().split()[1])
-        return found
+                    waits[path] = int(file.read().split()[1])
+        return waits
 
     def longest_pause(self) -> float:
         """Return the longest time that a thread has waited for a processor [s].
