@@ -17,6 +17,7 @@ from dyn_core import cli
 from dyn_core.identification import evaluate, read_record, with_table
 from dyn_core.identification.joint_record import JointRecord
 from dyn_core.identification.smoothing import smooth_motion
+from dyn_core.testing import bit_flips
 from ros_nodes.tools import bags, check_node, faults
 from ros_nodes.tools.parameter_values import dumped, typed_value, value_line
 
@@ -699,10 +700,17 @@ def test_bit_flips_are_a_row_of_the_table(monkeypatch):
 
     monkeypatch.setattr(check_node.subprocess, "run", run)
     sound = check_node._flipped(fault, 7)
-    assert (sound.said, sound.reason) == ("8 no difference, 1 seen by the shadow", "")
+    assert (sound.said, sound.reason) == (
+        "8 harmless, 1 caught, 0 ended or hung, 0 passed",
+        "",
+    )
     assert asked[0][-4:] == ["--n", str(check_node.FLIPS), "--seed", "7"]
     status = 1
-    assert "FAIL: ended with 1" in check_node._flipped(fault, 7).line()
+    line = check_node._flipped(fault, 7).line()
+    assert re.search("FAIL: ended with 1 8 harmless, .* 1 passed", line)
+    assert {kind for kinds in check_node.FLIPPED.values() for kind in kinds} == {
+        *bit_flips.OUTCOMES
+    }
 
 
 def test_faults_are_listed_and_chosen_by_name(capsys):

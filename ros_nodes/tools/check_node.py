@@ -22,6 +22,7 @@ import yaml
 from dyn_core.errors import DynError, SettingError
 from dyn_core.model import Model
 from dyn_core.model.sources.arguments import READING, load_with, robot_settings
+from dyn_core.testing import bit_flips
 from ros_nodes.graphs import GRAPHS
 from ros_nodes.parameter_files import read_parameters
 from ros_nodes.processes import private_environment
@@ -49,6 +50,13 @@ REPEATED = 5  # times that a fault is tried where the machine paused
 BUSY = 0.02  # wait for a processor that is a pause of the machine [s]
 ARRIVAL = 0.01  # until a message is seen here: two periods, and communication [s]
 FLIPS = 60  # bit flips
+# A process that ends or hangs is the supervisor's case.
+FLIPPED = {
+    "harmless": (bit_flips.HARMLESS, bit_flips.SMALL),
+    "caught": (bit_flips.SHADOW, bit_flips.NOT_FINITE, bit_flips.OTHER),
+    "ended or hung": (bit_flips.CRASHED, bit_flips.HUNG),
+    "passed": (bit_flips.WRONG,),
+}
 NOT_FINITE = "an effort was not finite"
 UNSOUND = "an effort is that of no robot"
 NEITHER = "an effort was neither the last good one nor zero"
@@ -221,10 +229,14 @@ def _flipped(fault: Fault, seed: int) -> FaultResult:
     command += ["--n", str(FLIPS), "--seed", str(seed)]
     done = subprocess.run(command, capture_output=True, text=True)
     rows = re.findall(r"^ +(\d+) (.+)$", done.stdout, re.MULTILINE)
-    said = ", ".join(f"{number} {what}" for number, what in rows if int(number))
-    reason = f"ended with {done.returncode}" if done.returncode else ""
+    counts = {what: int(number) for number, what in rows}
+    said = ", ".join(
+        f"{sum(counts.get(what, 0) for what in kinds)} {name}"
+        for name, kinds in FLIPPED.items()
+    )
     if not rows:
         said = (done.stderr.splitlines() or ["-"])[-1]
+    reason = f"ended with {done.returncode}" if done.returncode else ""
     return FaultResult(fault, math.nan, None, said, reason)
 
 
