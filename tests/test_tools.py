@@ -596,6 +596,7 @@ ANSWERS = {
         [(0.1, GO), (0.4, ZERO), (0.5, GO)],
         "stood for 0.300 s",
     ),
+    "a pause without a zero": (RETURNING, [(0.4, GO), (0.5, GO)], "stood for 0.400 s"),
     "no return": (RETURNING, [(0.1, GO), (0.2, ZERO)], "does not come back"),
     "no warning": (SOUND, [(0.1, GO), (0.2, ELSEWHERE)], "no diagnostics of two"),
     "of no robot": (SOUND, [(0.1, GO), (0.2, [40.0, 1.0])], "that of no robot"),

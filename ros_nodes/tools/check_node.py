@@ -297,10 +297,12 @@ def _time_of_zero(efforts: list[Any], onset: float) -> float:
     return efforts[first].t - onset if first < len(efforts) else math.nan
 
 
-def _longest_effort(efforts: list[Any]) -> float:
+def _longest_effort(answer: FaultAnswer) -> float:
     """Return for how long an effort that was not zero stood without a new one [s]."""
-    pairs = zip(efforts, efforts[1:], strict=False)
-    return max((b.t - a.t for a, b in pairs if a.values.any()), default=0.0)
+    times = [answer.onset, *(x.t for x in answer.efforts)]
+    stood = [answer.right[0], *(x.values for x in answer.efforts)]
+    longest = zip(np.diff(times), stood, strict=False)
+    return max((float(dt) for dt, tau in longest if tau.any()), default=0.0)
 
 
 def _why_bad(answer: FaultAnswer) -> str:
@@ -336,7 +338,7 @@ def _why_not_zero(answer: FaultAnswer) -> str:
 
 def _why_lost(answer: FaultAnswer) -> str:
     """Return what is wrong where the effort may pause at zero."""
-    stood = _longest_effort(answer.efforts)
+    stood = _longest_effort(answer)
     if stood > answer.limits["state"] + MARGIN:
         return f"an effort stood for {stood:.3f} s"
     back = answer.efforts[-1].values.any()
