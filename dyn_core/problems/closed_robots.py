@@ -51,6 +51,7 @@ INDEPENDENT_INERTIA = Signature(
         ),
     ),
     meaning="inertia of a robot with loops in its independent coordinates y",
+    ignores=("gravity",),
 )
 INDEPENDENT_BIAS = Signature(
     "independent_bias",
@@ -72,4 +73,5 @@ INDEPENDENT_GRAVITY = Signature(
     (Port("g_y", ("ny",), FORCE, meaning="forces along y that balance gravity"),),
     passive=("joint_springs",),
     meaning="weight of a robot with loops in its independent coordinates y",
+    ignores=("armature", "inertia"),
 )

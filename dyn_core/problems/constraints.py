@@ -43,6 +43,7 @@ RESPONSE = Signature(
     of_trees=True,
     divides_by_inertia=True,
     meaning="changes of acceleration that changes of force cause",
+    ignores=("gravity",),
 )
 SELF_RESPONSES = Signature(
     "self_responses",
@@ -58,6 +59,7 @@ SELF_RESPONSES = Signature(
     of_trees=True,
     divides_by_inertia=True,
     meaning="acceleration of each body per unit force on it",
+    ignores=("gravity",),
 )
 CROSS_RESPONSE = Signature(
     "cross_response",
@@ -73,6 +75,7 @@ CROSS_RESPONSE = Signature(
     of_trees=True,
     divides_by_inertia=True,
     meaning="acceleration of one frame per unit force on another",
+    ignores=("gravity",),
 )
 
 _directions = Port(
@@ -95,6 +98,7 @@ DELASSUS = Signature(
     of_trees=True,
     divides_by_inertia=True,
     meaning="Delassus matrix of constraint rows",
+    ignores=("gravity",),
 )
 POINT_DELASSUS = Signature(
     "point_delassus",
@@ -110,6 +114,7 @@ POINT_DELASSUS = Signature(
     of_trees=True,
     divides_by_inertia=True,
     meaning="Delassus matrix of points of links",
+    ignores=("gravity",),
 )
 POINT_IMPULSE = Signature(
     "point_impulse",
@@ -124,6 +129,7 @@ POINT_IMPULSE = Signature(
     ),
     of_trees=True,
     meaning="impact that gives points of links a velocity",
+    ignores=("gravity",),
 )
 CONSTRAINT_JACOBIAN = Signature(
     "constraint_jacobian",
@@ -146,6 +152,7 @@ OPERATIONAL_INERTIA = Signature(
     of_trees=True,
     divides_by_inertia=True,
     meaning="inertia of a frame against forces on it",
+    ignores=("gravity",),
 )
 
 _multipliers = Port(

@@ -53,6 +53,7 @@ MASS_MATRIX = Signature(
         ),
     ),
     meaning="joint-space inertia matrix",
+    ignores=("gravity",),
 )
 MASS_MATRIX_INVERSE = Signature(
     "mass_matrix_inverse",
@@ -68,6 +69,7 @@ MASS_MATRIX_INVERSE = Signature(
     ),
     divides_by_inertia=True,
     meaning="inverse of the joint-space inertia matrix",
+    ignores=("gravity",),
 )
 BIAS_FORCE = Signature(
     "bias_force",
@@ -99,6 +101,7 @@ GRAVITY_FORCE = Signature(
     friction_at=REST,
     passive=("joint_springs",),
     meaning="joint forces that hold the robot still against gravity, and its springs",
+    ignores=("armature", "inertia"),
 )
 CORIOLIS_FORCE = Signature(
     "coriolis_force",
@@ -113,12 +116,14 @@ CORIOLIS_FORCE = Signature(
         ),
     ),
     meaning="Coriolis and centrifugal joint forces, without gravity",
+    ignores=("gravity",),
 )
 INERTIAL_FORCE = Signature(
     "inertial_force",
     (q, qdd),
     (tau,),
     meaning="joint forces H qdd that accelerate the robot from rest, without gravity",
+    ignores=("gravity",),
 )
 STEP = Signature(
     "step",

@@ -94,6 +94,7 @@ MOMENTUM = Signature(
         Port("com", (3,), "m", meaning="centre of mass in the base"),
     ),
     meaning="spatial momentum and centre of mass of the robot",
+    ignores=("gravity", "armature"),
 )
 _com = Port("com", (3,), "m", meaning="centre of mass in the base")
 CENTROIDAL_MATRIX = Signature(
@@ -110,6 +111,7 @@ CENTROIDAL_MATRIX = Signature(
         _com,
     ),
     meaning="matrix that makes the momentum about the centre of mass: h = A qd",
+    ignores=("gravity", "armature"),
 )
 CENTRE_OF_MASS = Signature(
     "centre_of_mass",
@@ -120,6 +122,7 @@ CENTRE_OF_MASS = Signature(
         Port("acceleration", (3,), "m/s²", meaning="its acceleration, base axes"),
     ),
     meaning="position, velocity and acceleration of the centre of mass",
+    ignores=("gravity", "armature", "inertia"),
 )
 ZERO_MOMENT_POINT = Signature(
     "zero_moment_point",

@@ -49,7 +49,21 @@ def _passive(model, q, qd):
     return np.array(list(forces), float)
 
 
-class MinNormForward(NumpySolver):
+class _LeastNorm(NumpySolver):
+    """What the solvers here have in common: they take no parameters, so no time."""
+
+    def refusal(self, model):
+        """Why a robot with driven joints is not served; None if it has none."""
+        if not model.driven:
+            return None
+        return (
+            f"the place of {', '.join(model.driven)} is driven, and this solver takes"
+            f" no time; valid: {self.signature.name} with inputs=['time'], where the"
+            " rows do not depend on each other"
+        )
+
+
+class MinNormForward(_LeastNorm):
     """Forward dynamics with loops whose rows may depend on each other.
 
     qdd is unique all the same; lambda is the one of least norm.
@@ -96,7 +110,7 @@ class MinNormForward(NumpySolver):
         return qdd, x, f, A @ qd
 
 
-class MinNormInverse(NumpySolver):
+class MinNormInverse(_LeastNorm):
     """Inverse dynamics with loops and any number of motors.
 
     More rows than passive coordinates leave a choice: least joint forces ("torque") or
@@ -180,7 +194,7 @@ class MinNormInverse(NumpySolver):
         return open_tau[motor] - A_a.T @ x, x
 
 
-class MinNormHybrid(NumpySolver):
+class MinNormHybrid(_LeastNorm):
     """Hybrid dynamics with loops whose rows are more than the free coordinates, too.
 
     The given accelerations must fit the loops. tau_u is then not unique: least joint

@@ -388,32 +388,6 @@ def test_matrices_come_dense_packed_or_sparse(shipped, engine, robot, full):
                 )
 
 
-@pytest.mark.parametrize("name", [
-    "forward_kinematics", "jacobian", "frame_velocity", "frame_bias_acceleration",
-    "body_motion", "body_jacobians", "regressor", "energy_regressor",
-])  # fmt: skip
-def test_parameters_that_no_answer_depends_on_are_refused(name, shipped):
-    """Inertia changes nothing in kinematics; what is refused is truly not used."""
-    model, solver = shipped["two_link"], dyn.solver(name)
-    options = {"engine": "graph"}
-    if name in ("jacobian", "frame_velocity", "frame_bias_acceleration"):
-        options["frame"] = "link2"
-    assert solver.signature.ignores
-    for what in solver.signature.ignores:
-        path = what if what in ("gravity", "armature") else f"link2.{what}"
-        with pytest.raises(dyn.UnsupportedError, match=f"{path} changes nothing in"):
-            solver.build(model, inputs=[path], **options)
-        changed = model.with_values(
-            {path: [2.0 * x + 1 for x in model.parameter(path)]}
-        )
-        programs = [solver.build(robot, **options) for robot in (model, changed)]
-        state = [np.full(port.shape, 0.3) for port in programs[0].inputs]
-        a, b = (_tuple(program(*state)) for program in programs)
-        for x, y in zip(a, b, strict=True):
-            np.testing.assert_array_equal(x, y)
-    solver.build(model, inputs=["joint2.origin"], **options)
-
-
 def _tuple(value):
     return value if isinstance(value, tuple) else (value,)
 

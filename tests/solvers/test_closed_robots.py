@@ -432,3 +432,14 @@ def test_what_no_loop_moves_needs_inertia():
         program(q, qd, np.zeros(4))
     with pytest.raises(dyn.SingularError, match="no loop holds"):
         dyn.solver("loop_forward_least").build(model)(q, qd, np.zeros(4))
+
+
+@pytest.mark.parametrize("name", ["forward", "inverse", "hybrid"])
+def test_least_norms_refuse_places_that_move_with_the_time(name):
+    """When built, with the time and without, naming the joint and who takes it."""
+    driven = four_bar()[0].drive("j1", lambda t: (None, (0.1 * t, 0.0, 0.0)))
+    for inputs in ([], ["time"]):
+        with pytest.raises(dyn.UnsupportedError, match="place of j1 is driven") as e:
+            dyn.solver(f"loop_{name}_least").build(driven, inputs=inputs)
+        assert f"valid: loop_{name}_dynamics with inputs=['time']" in str(e.value)
+    dyn.solver("loop_forward_dynamics").build(driven, engine="plain", inputs=["time"])

@@ -35,7 +35,11 @@ def _results(solver, model, **choices):
     inputs = ["f_ext"] if "f_ext" in names else []
     case = Case(solver, model, "plain", np.random.default_rng(0))
     program = case.program(inputs=inputs, **choices)
-    results = program(*case.arguments(program))
+    return _flat(program(*case.arguments(program)))
+
+
+def _flat(results):
+    """Return all outputs in one array."""
     results = results if isinstance(results, tuple) else (results,)
     return np.concatenate([np.ravel(x) for x in results])
 
@@ -122,6 +126,42 @@ def test_options_without_effect_are_refused_at_build(robot):
         robot, engine="graph", joint_friction=True, inputs=[f"{joint}.damping"]
     )
     assert kept.inputs[-1].name == f"{joint}.damping"
+
+
+def _at(solver, robot, **choices):
+    """Return the Program and arguments of a case, always the same ones."""
+    case = Case(solver, robot, "graph", np.random.default_rng(0))
+    program = case.program(**choices)
+    return program, case.arguments(program)
+
+
+@pytest.fixture(scope="module")
+def moving():
+    """Return a tree, and one closed by a rod, of hinges in space."""
+    tree = random_model(0, size=6, kinds=("revolute",), mimic=0.0, massless=0.0)
+    frame = tree.frame_names[-1]
+    return tree, tree.with_loops(dyn.make_loop("rod", "distance", frame, length=0.5))
+
+
+IGNORING = [solver for solver in ROBOTS if solver.signature.ignores]
+
+
+@pytest.mark.parametrize("solver", IGNORING, ids=lambda solver: solver.name)
+def test_parameters_that_no_answer_depends_on_are_refused(solver, moving):
+    """What a Signature ignores is refused as an input, and truly not used."""
+    robot = moving[solver.name == "loop_constraints"]
+    frame, joint = robot.frame_names[-1], robot.joint_names[-1]
+    _at(solver, robot, inputs=[f"{joint}.origin"])
+    program, arguments = _at(solver, robot)
+    wanted = _flat(program(*arguments))
+    for what in solver.signature.ignores:
+        owner = {"gravity": "", "armature": f"{joint}."}.get(what, f"{frame}.")
+        path = owner + what
+        with pytest.raises(dyn.UnsupportedError, match=f"{path} changes nothing in"):
+            _at(solver, robot, inputs=[path])
+        values = [1.5 * x + 0.1 for x in robot.parameter(path)]
+        program, _ = _at(solver, robot.with_values({path: values}))
+        np.testing.assert_array_equal(_flat(program(*arguments)), wanted)
 
 
 @pytest.mark.parametrize(
