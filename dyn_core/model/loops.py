@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from dyn_core.errors import ModelError, SingularError
@@ -88,42 +89,50 @@ def _tilt(name: str, R: Matrix) -> tuple[Scalar, Scalar]:
     return -R[1, 2] * scale, R[0, 2] * scale
 
 
-def _axes(names: Sequence[str]) -> PoseResidual:
-    """Return the residual of some components of position and rotation vector in A."""
-
-    def function(R: Matrix, p: Vector) -> list[Scalar]:
-        six = (*p, *log3(R)) if any(n.startswith("r") for n in names) else (*p, 0, 0, 0)
-        return [six[_AXES.index(name)] for name in names]
-
-    return function
+# Residuals of each kind. They are functions of this module, so that robots can be
+# copied to other processes and their machine code found again.
 
 
-def _distance(name: str, length: float) -> PoseResidual:
-    """Return the residual of a rod between the origins."""
-    item = f"loop {name}: its ends coincide, the rod has no direction"
-
-    def function(R: Matrix, p: Vector) -> list[Scalar]:
-        square = p @ p
-        require(logical_not(square <= (_SMALL * length) ** 2), SingularError, item)
-        return [sqrt(square) - length]
-
-    return function
+def _point(R: Matrix, p: Vector) -> list[Scalar]:
+    return list(p)
 
 
-def _revolute(name: str) -> PoseResidual:
+def _pin(R: Matrix, p: Vector) -> list[Scalar]:
+    return [p[0], p[1]]
+
+
+def _planar_weld(R: Matrix, p: Vector) -> list[Scalar]:
+    return [p[0], p[1], atan2(R[1, 0], R[0, 0])]
+
+
+def _weld(R: Matrix, p: Vector) -> list[Scalar]:
+    return [*p, *log3(R)]
+
+
+def _revolute(name: str, R: Matrix, p: Vector) -> list[Scalar]:
     """Return the residual of a hinge about the frames' z."""
-    return lambda R, p: [*p, *_tilt(name, R)]
+    return [*p, *_tilt(name, R)]
 
 
-KINDS: dict[str, tuple[int, Callable[[str], PoseResidual]]] = {
-    "point": (3, lambda name: lambda R, p: list(p)),
-    "pin": (2, lambda name: lambda R, p: [p[0], p[1]]),
-    "planar_weld": (
-        3,
-        lambda name: lambda R, p: [p[0], p[1], atan2(R[1, 0], R[0, 0])],
-    ),
+def _axes(names: Sequence[str], R: Matrix, p: Vector) -> list[Scalar]:
+    """Return the residual of some components of position and rotation vector in A."""
+    six = (*p, *log3(R)) if any(n.startswith("r") for n in names) else (*p, 0, 0, 0)
+    return [six[_AXES.index(name)] for name in names]
+
+
+def _distance(name: str, length: float, R: Matrix, p: Vector) -> list[Scalar]:
+    """Return the residual of a rod between the origins."""
+    square, item = p @ p, f"loop {name}: its ends coincide, the rod has no direction"
+    require(logical_not(square <= (_SMALL * length) ** 2), SingularError, item)
+    return [sqrt(square) - length]
+
+
+KINDS: dict[str, tuple[int, Callable[..., Sequence[Scalar]]]] = {
+    "point": (3, _point),
+    "pin": (2, _pin),
+    "planar_weld": (3, _planar_weld),
     "revolute": (5, _revolute),
-    "weld": (6, lambda name: lambda R, p: [*p, *log3(R)]),
+    "weld": (6, _weld),
 }
 
 
@@ -199,14 +208,15 @@ def make_loop(
                 f" kind {needs}",
                 name,
             )
+    function: PoseResidual
     A, B = (checked.get(key, Transform.identity()) for key in ("at_a", "at_b"))
     if kind == "axes":
-        rows, function = len(checked["axes"]), _axes(checked["axes"])
+        rows, function = len(checked["axes"]), partial(_axes, tuple(checked["axes"]))
     elif kind == "distance":
-        rows, function = 1, _distance(name, checked["length"])
+        rows, function = 1, partial(_distance, name, checked["length"])
     else:
-        rows, make = KINDS[kind]
-        function = make(name)
+        rows, function = KINDS[kind]
+        function = partial(function, name) if kind == "revolute" else function
     return Loop(name, a, b, A, B, function, rows, kind)
 
 

@@ -1,12 +1,14 @@
 """Loops in singular and open positions, in reports, and what goes through bearings."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
 
 import dyn_core as dyn
 from dyn_core import cli
+from dyn_core.engines.llvm import trace_cache
 from dyn_core.model import Build, Description, JointSpec, LinkSpec, assemble
 from dyn_core.simulation import loop_report
 from dyn_core.spatial import RigidInertia
@@ -210,3 +212,21 @@ def test_a_rod_has_a_length():
     """Zero is none: such a rod would be a point."""
     with pytest.raises(dyn.ModelError, match="length is 0.*above 0"):
         dyn.make_loop("rod", "distance", "a", length=0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [("point", {}), ("pin", {}), ("planar_weld", {}), ("revolute", {}), ("weld", {}),
+     ("axes", {"axes": ["x", "rz"]}), ("distance", {"length": 0.5})],
+)  # fmt: skip
+def test_robots_with_loops_can_be_copied_to_other_processes(kind, more):
+    """A pickled robot has the same rows, and its machine code is found by a key."""
+    model = floating(dyn.make_loop("h", kind, "a", **more))
+    q, qd = model.random(np.random.default_rng(0)), np.arange(6.0)
+    one, other = (
+        dyn.solver("loop_constraints").build(robot, engine="graph")
+        for robot in (model, pickle.loads(pickle.dumps(model)))
+    )
+    for x, y in zip(one(q, qd), other(q, qd), strict=True):
+        np.testing.assert_array_equal(x, y)
+    assert trace_cache.key(one.function, "machine") is not None

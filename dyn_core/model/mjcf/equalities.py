@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from dyn_core.model.checks.findings import Findings
@@ -232,26 +233,28 @@ def _path(rules: Mapping[str, Mimic], joint: str) -> list[str]:
 
 def _linear(name: str, terms: Mapping[str, float], value: float) -> LoopConstraint:
     """Return the coupling of the relation c . q = b."""
-    factors = list(terms.values())
+    return coupling(name, list(terms), partial(_off, tuple(terms.values()), value))
 
-    def residual(*q: Any) -> list[Any]:
-        products = [c * x for c, x in zip(factors, q, strict=True)]
-        return [sum(products[1:], products[0]) - value]
 
-    return coupling(name, list(terms), residual)
+def _off(factors: Sequence[float], value: float, *q: Any) -> list[Any]:
+    """Return the residual c . q - b."""
+    products = [c * x for c, x in zip(factors, q, strict=True)]
+    return [sum(products[1:], products[0]) - value]
 
 
 def _curve(name: str, left: _Sum, right: _Sum, a: Sequence[float]) -> LoopConstraint:
     """Return the coupling of a relation that is not linear."""
     joints = list(dict.fromkeys([*left.terms, *right.terms]))
+    return coupling(name, joints, partial(_off_curve, joints, left, right, tuple(a)))
 
-    def moved(total: _Sum, q: Mapping[str, Any]) -> Any:
-        return sum((c * q[x] for x, c in total.terms.items()), -total.start)
 
-    def residual(*positions: Any) -> list[Any]:
-        q = dict(zip(joints, positions, strict=True))
-        r = moved(right, q)
-        curve = (((a[4] * r + a[3]) * r + a[2]) * r + a[1]) * r + a[0]
-        return [moved(left, q) - curve]
-
-    return coupling(name, joints, residual)
+def _off_curve(
+    joints: Sequence[str], left: _Sum, right: _Sum, a: Sequence[float], *positions: Any
+) -> list[Any]:
+    """Return the residual of left = a(right), a polynomial."""
+    q = dict(zip(joints, positions, strict=True))
+    x, r = (
+        sum((c * q[joint] for joint, c in side.terms.items()), -side.start)
+        for side in (left, right)
+    )
+    return [x - ((((a[4] * r + a[3]) * r + a[2]) * r + a[1]) * r + a[0])]
