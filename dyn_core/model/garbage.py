@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-SELDOM = 100_000  # new objects before the collector looks again
+SELDOM = 1_000_000  # new objects before the collector looks again
 _ALONE = threading.Lock()
 
 

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 from xml.parsers import expat
 
 from dyn_core.errors import ModelError, why_unread
+from dyn_core.model.garbage import seldom_collected
 
 Source = str | bytes | os.PathLike[str] | IO[str] | IO[bytes]
 _DECLARED = re.compile(rb"\s*<\?xml[^>]*?encoding\s*=\s*[\"']([A-Za-z0-9._-]+)[\"']")
@@ -98,7 +99,8 @@ def parse_xml(text: str) -> ElementTree.Element:
     parser.EndElementHandler = builder.end
     parser.StartDoctypeDeclHandler = _refuse_entities
     try:
-        parser.Parse(text.lstrip("\ufeff \t\r\n").rstrip().encode("utf-8"), True)
+        with seldom_collected():
+            parser.Parse(text.lstrip("\ufeff \t\r\n").rstrip().encode("utf-8"), True)
     except UnicodeEncodeError as error:
         what = f"character {error.start + 1} is none that UTF-8 can have"
         raise ModelError(f"the URDF is malformed XML: {what}") from error
