@@ -128,7 +128,7 @@ def test_options_without_effect_are_refused_at_build(robot):
     assert kept.inputs[-1].name == f"{joint}.damping"
 
 
-def _at(solver, robot, **choices):
+def _built(solver, robot, **choices):
     """Return the Program and arguments of a case, always the same ones."""
     case = Case(solver, robot, "graph", np.random.default_rng(0))
     program = case.program(**choices)
@@ -151,16 +151,16 @@ def test_parameters_that_no_answer_depends_on_are_refused(solver, moving):
     """What a Signature ignores is refused as an input, and truly not used."""
     robot = moving[solver.name == "loop_constraints"]
     frame, joint = robot.frame_names[-1], robot.joint_names[-1]
-    _at(solver, robot, inputs=[f"{joint}.origin"])
-    program, arguments = _at(solver, robot)
+    _built(solver, robot, inputs=[f"{joint}.origin"])
+    program, arguments = _built(solver, robot)
     wanted = _flat(program(*arguments))
     for what in solver.signature.ignores:
         owner = {"gravity": "", "armature": f"{joint}."}.get(what, f"{frame}.")
         path = owner + what
         with pytest.raises(dyn.UnsupportedError, match=f"{path} changes nothing in"):
-            _at(solver, robot, inputs=[path])
+            _built(solver, robot, inputs=[path])
         values = [1.5 * x + 0.1 for x in robot.parameter(path)]
-        program, _ = _at(solver, robot.with_values({path: values}))
+        program, _ = _built(solver, robot.with_values({path: values}))
         np.testing.assert_array_equal(_flat(program(*arguments)), wanted)
 
 
