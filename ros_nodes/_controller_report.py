@@ -12,6 +12,7 @@ from dyn_core.control.health import OK, WARN, WINDOW, Condition
 from ros_nodes import _diagnostics as diagnostics
 from ros_nodes._supervised import publishers_beside_guard
 
+GRAPH = 0.5  # period at which it is asked who else publishes [s]
 MOST_BUSY = 0.8  # share of the time for joint states from which it is a condition
 LEVELS = (diagnostics.OK, diagnostics.WARN, diagnostics.ERROR, diagnostics.STALE)
 
@@ -32,6 +33,8 @@ class Report:
         self.states, self.longest = 0, 0.0
         self.unseen_joints: tuple[str, ...] = ()
         self.busy = 0.0
+        self._asked = -GRAPH
+        self._sources: list[Condition] = []
         self._refusals: deque[tuple[float, str]] = deque(maxlen=2)
         self._busy_before: deque[tuple[float, float]] = deque()
 
@@ -48,7 +51,9 @@ class Report:
     def conditions(self, t: float) -> list[Condition]:
         """Return what is so, the worst first."""
         node = self.node
-        more = [*self._sources(), *self._recent_refusals(t), *self._load(t)]
+        if t - self._asked >= GRAPH:
+            self._asked, self._sources = t, self._ask_sources()
+        more = [*self._sources, *self._recent_refusals(t), *self._load(t)]
         for seen in node.conditions:
             more += seen(t)
         return node.health.conditions(t, more)
@@ -72,7 +77,7 @@ class Report:
         message = f"joint states take {share:.0%} of the time: some are missed"
         return [Condition(WARN, "load", message)]
 
-    def _sources(self) -> list[Condition]:
+    def _ask_sources(self) -> list[Condition]:
         """Return what is doubtful about who else talks."""
         node, seen = self.node, []
         for key, topic, what in (
@@ -99,17 +104,23 @@ class Report:
             seen.append(Condition(WARN, "root", message))
         return seen
 
-    def log_changes(self, t: float) -> None:
-        """Log one line for what has started, and one for what has ended."""
+    def log_changes(self, t: float) -> bytes:
+        """Log one line for what has started, and one for what has ended.
+
+        Returns:
+            The level for /diagnostics.
+        """
         node = self.node
         log = node.get_logger()
-        for change in node.health.changes(self.conditions(t)):
+        conditions = self.conditions(t)
+        for change in node.health.changes(conditions):
             if change.level == OK:
                 log.info(change.message)
             elif change.level == WARN:
                 log.warning(change.message)
             else:
                 log.error(change.message)
+        return LEVELS[node.health.summary(conditions)[0]]
 
     def status(self, t: float) -> tuple[bytes, str, dict[str, Any]]:
         """Return level, message and values for /diagnostics."""

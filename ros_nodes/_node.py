@@ -324,11 +324,10 @@ class RobotNode(ParameterNode):
         """Return the time of a message's header."""
         return self.get_clock().now().to_msg()
 
-    def diagnose_change(self) -> None:
+    def diagnose_change(self, level: bytes) -> None:
         """Publish diagnostics at once if the level has changed."""
-        status = self.status()
-        if status[0] != self._level:
-            self._publish_status(*status)
+        if level != self._level:
+            self.diagnose()
 
 
 def _settle_memory() -> None:

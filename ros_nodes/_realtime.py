@@ -6,7 +6,9 @@ import contextlib
 import ctypes
 import os
 import resource
+import threading
 from collections.abc import Sequence
+from typing import Any
 
 CURRENT, FUTURE = 1, 2  # flags of mlockall
 
@@ -58,6 +60,27 @@ def raise_priority(priority: int, threads: Sequence[int]) -> str | None:
             " in /etc/security/limits.conf"
         )
     return None
+
+
+def steady(node: Any, *threads: int) -> None:
+    """Lock memory, choose CPUs and priorities as a node's parameters ask.
+
+    What the system refuses is a warning.
+
+    Args:
+        node: A RobotNode with the parameters PROCESS; this thread is its executor's.
+        threads: Others, which have each a higher priority than the one before.
+    """
+    value, refused = node.value, []
+    if value("memory_lock"):
+        refused.append(lock_memory())
+    if value("cpu_affinity"):
+        refused.append(use_cpus(value("cpu_affinity")))
+    if value("priority"):
+        every = [threading.get_native_id(), *threads]
+        refused.append(raise_priority(value("priority"), every))
+    for reason in filter(None, refused):
+        node.get_logger().warning(reason)
 
 
 def _threads() -> list[int]:

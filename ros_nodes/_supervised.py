@@ -64,15 +64,15 @@ class GuardLatch:
         """Do nothing: a gap is one, whatever was reset."""
 
     def observe(self, t: float, q: np.ndarray, qd: np.ndarray, tau: np.ndarray) -> None:
-        """Discard the effort while the guard has stopped, or may have."""
-        now, safety = time.monotonic(), self.controller.safety
+        """Send zero for the effort while the guard has stopped, or may have."""
+        now = time.monotonic()
         if now - self._seen > self.controller.rules.state_timeout:
             self._silent_until = now + WORD
         self._seen = now
         if self.latched:
             self._stop()
         elif now < self._silent_until and tau.any():
-            safety.gate.close()
+            self.node.send_zero()  # nothing at all would leave the last effort
 
     def conditions(self, t: float) -> list[Condition]:
         """Return whether the guard would stop a robot that the controller stops."""

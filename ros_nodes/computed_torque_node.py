@@ -127,20 +127,7 @@ class ComputedTorqueNode(RobotNode):
         period = period_of(self.value("state_timeout"))
         self.watchdog = Watchdog(period, self._watch, self.get_logger().error)
         self.watchdog.start()
-        self._steady_the_process(self.watchdog)
-
-    def _steady_the_process(self, watchdog: Watchdog) -> None:
-        """Lock memory, choose CPUs and priorities as asked; warn of what is refused."""
-        refused = []
-        if self.value("memory_lock"):
-            refused.append(realtime.lock_memory())
-        if self.value("cpu_affinity"):
-            refused.append(realtime.use_cpus(self.value("cpu_affinity")))
-        if self.value("priority"):
-            threads = [threading.get_native_id(), watchdog.native_id or 0]
-            refused.append(realtime.raise_priority(self.value("priority"), threads))
-        for reason in filter(None, refused):
-            self.get_logger().warning(reason)
+        realtime.steady(self, self.watchdog.native_id or 0)
 
     def wind_down(self, interrupted: Callable[[], bool] = lambda: False) -> None:
         """Stop as on_shutdown says, for stop_time; meanwhile states and stops act.
@@ -283,8 +270,8 @@ class ComputedTorqueNode(RobotNode):
     def _look(self) -> None:
         """Log what starts and what ends; publish diagnostics if the level changed."""
         if self.active and self.controller is not None:
-            self.report.log_changes(time.monotonic())
-            self.diagnose_change()
+            level = self.report.log_changes(time.monotonic())
+            self.diagnose_change(level)
 
     # ---- services and diagnostics
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from dyn_core.control.rules import MODES, ON_STALE
 from dyn_core.control.stops import STOPS
-from dyn_core.validation import Field, ListOf, Name, Quantity, Switch, Whole, numbers
+from dyn_core.validation import Field, Name, Quantity, Switch, Whole, numbers
 from ros_nodes.goal_parameters import GOALS
-from ros_nodes.parameters import ROBOT
+from ros_nodes.parameters import PROCESS, ROBOT
 from ros_nodes.payload_parameters import PAYLOAD
 
 MOST_POINTS = 100_000  # of a trajectory
@@ -82,15 +82,6 @@ _COLLISION = (
           " joint can collide again", "", 0.5),
 )  # fmt: skip
 
-_PROCESS = (
-    Field("memory_lock", Switch(), "whether memory is kept from being paged out; a"
-          " warning where the system refuses", "", False),
-    Field("cpu_affinity", ListOf(Whole(0, 4095)), "CPUs that the process may use;"
-          " empty: all", "", []),
-    Field("priority", Whole(0, 98), "real-time priority (SCHED_FIFO) of the control"
-          " thread, the watchdog's is one higher; 0: none", "", 0),
-)  # fmt: skip
-
 CONTROLLER = (
     *ROBOT,
     *PAYLOAD,
@@ -122,7 +113,7 @@ CONTROLLER = (
           " /diagnostics", "rad, m", 0.1, structure=False),
     Field("publish_rate", Quantity(0.1, 1000.0), "rate of ~/reference and ~/error",
           "Hz", 50.0),
-    *_PROCESS,
+    *PROCESS,
 )  # fmt: skip
 
 

@@ -64,6 +64,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--rate", type=int, default=None, help="cycle rate [Hz]")
     parser.add_argument(
+        "--cpu",
+        type=int,
+        metavar="N",
+        help="CPU of both nodes: what answers each other is faster on one than on two",
+    )
+    parser.add_argument(
         "--repeat",
         type=int,
         default=1,
@@ -95,7 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise dyn.SettingError(
             f"--repeat {arguments.repeat}; valid: 1 or more", "repeat"
         )
-    settings["repeat"] = arguments.repeat
+    settings |= {"repeat": arguments.repeat, "cpu": arguments.cpu}
     fault = None if arguments.one_process else ros_fault()
     if fault is not None:
         print(f"{fault}: running in one process without ROS", file=sys.stderr)

@@ -63,6 +63,8 @@ def _parameters(
     for node in (sim, control):
         node |= {"robot_description_file": robot, "joints": list(names)}
         node |= settings["reading"]
+        if settings["cpu"] is not None:
+            node["cpu_affinity"] = [settings["cpu"]]
     sim |= {
         "root_joint": "fixed",
         "update_rate": settings["rate"],

@@ -69,7 +69,7 @@ class FeedForwardNode(RobotNode):
         message.points = message_points(made)
         self.output.publish(message)
         self.passed += 1
-        self.diagnose_change()
+        self.diagnose_change(self.status()[0])
 
     def status(self) -> tuple[bytes, str, dict[str, Any]]:
         """Return level, message and values for /diagnostics."""

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from difflib import SequenceMatcher
 
 from dyn_core.errors import SettingError, nearest, unknown_name
-from dyn_core.validation import Field, ListOf, Name, Quantity, Switch, numbers
+from dyn_core.validation import Field, ListOf, Name, Quantity, Switch, Whole, numbers
 
 PASSED = ("qos_overrides.", "use_sim_time")  # names that rclpy declares
 SLOTS = ("forward_dynamics", "inverse_dynamics", "step", "contact")
@@ -47,6 +47,16 @@ ROBOT = (
     Field("engine", Name(), "engine of the Programs; empty: the default", "", ""),
     Field("diagnostic_updater.period", Quantity(0.05, 60.0), "period of /diagnostics",
           "s", 1.0),
+)  # fmt: skip
+
+
+PROCESS = (
+    Field("memory_lock", Switch(), "whether memory is kept from being paged out; a"
+          " warning where the system refuses", "", False),
+    Field("cpu_affinity", ListOf(Whole(0, 4095)), "CPUs that the process may use;"
+          " empty: all", "", []),
+    Field("priority", Whole(0, 98), "real-time priority (SCHED_FIFO) of the thread"
+          " that answers; of the controller's watchdog one higher; 0: none", "", 0),
 )  # fmt: skip
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,19 +14,22 @@ class RoundTrips:
     """Keeps the last times, and counts all by whole microseconds.
 
     Attributes:
-        recent: The last ones [s].
+        recent: The last ones, in any order [s].
+        count: Number of times.
         counts: Number of times by microseconds.
         longest: The longest [s].
     """
 
     def __init__(self) -> None:
-        self.recent: deque[float] = deque(maxlen=RECENT)
+        self.recent = np.full(RECENT, np.nan)
+        self.count = 0
         self.counts = np.zeros(LONGEST + 1, int)
         self.longest = 0.0
 
     def add(self, seconds: float) -> None:
         """Take a time [s]."""
-        self.recent.append(seconds)
+        self.recent[self.count % RECENT] = seconds
+        self.count += 1
         self.counts[min(int(seconds * 1e6), LONGEST)] += 1
         self.longest = max(self.longest, seconds)
 
@@ -44,7 +46,8 @@ class RoundTrips:
 
     def values(self) -> dict[str, str]:
         """Return the lines of /diagnostics: of the last times, and of all."""
-        last = np.percentile(list(self.recent) or [np.nan], [50, 99]) * 1e6
+        recent = np.sort(self.recent[: max(self.count, 1)])
+        last = [1e6 * recent[-(-p * len(recent) // 100) - 1] for p in (50, 99)]
         every = self._percentiles([50, 99, 99.9])
         return {
             "round trip p50 [us]": f"{last[0]:.0f}",

@@ -20,6 +20,7 @@ from std_srvs.srv import SetBool, Trigger
 
 import dyn_core as dyn
 from dyn_core.simulation.pacing import Pace
+from ros_nodes import _realtime as realtime
 from ros_nodes import _runtime
 from ros_nodes._diagnostics import ERROR, OK, WARN
 from ros_nodes._node import LATCHED, RobotNode
@@ -149,6 +150,7 @@ class SimulatorNode(RobotNode):
 
     def activated(self) -> None:
         """Start counting missed cycles."""
+        realtime.steady(self)
         self.pace.restart()
         self.commands.restart()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dyn_core.validation import Field, ListOf, Name, Quantity, Switch, Whole, numbers
-from ros_nodes.parameters import ROBOT
+from ros_nodes.parameters import PROCESS, ROBOT
 from ros_nodes.payload_parameters import PAYLOAD
 
 NO_TURN = [0.0, 0.0, 0.0, 1.0]
@@ -13,6 +13,7 @@ _FILE = Name(what="a path, a shipped name, or empty")
 SIMULATOR = (
     *ROBOT,
     *PAYLOAD,
+    *PROCESS,
     Field("chain_file", _FILE, "planar chain instead of a robot: its YAML, or a shipped"
           " chain", "", ""),
     Field("root_joint", Name(("declared", "fixed", "floating")), "joint of the root"

@@ -6,7 +6,9 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from ros_nodes.graphs import COMPUTED_TORQUE, EFFORTS, GUARD
@@ -91,6 +93,24 @@ def guard(ros):
     yield made, watched
     made.destroy_node()
     watched.node.destroy_node()
+
+
+def test_after_a_gap_zero_is_sent_until_the_guard_may_have_spoken(ros, monkeypatch):
+    """The process may have stood: the effort before the gap must not stay in force."""
+    from ros_nodes import _supervised
+
+    now, sent = [10.0], []
+    monkeypatch.setattr(_supervised.time, "monotonic", lambda: now[0])
+    latch = object.__new__(_supervised.GuardLatch)
+    rules = SimpleNamespace(state_timeout=0.1)
+    latch.controller = SimpleNamespace(rules=rules)
+    latch.node = SimpleNamespace(send_zero=lambda: sent.append(now[0]))
+    latch.latched, latch._seen, latch._silent_until = False, now[0], 0.0
+    q = np.zeros(2)
+    for step in (0.01, 0.5, 0.05, 0.06):
+        now[0] += step
+        latch.observe(now[0], q, q, q + 21.0)
+    assert np.allclose(sent, [10.51, 10.56])
 
 
 def test_the_latch_of_the_guard(guard, until, ask):
