@@ -31,6 +31,7 @@ class ComputedTorque:
         self.inverse_dynamics = dyn.solver("rnea").build(
             model, joint_friction=joint_friction
         )
+        self.inverse_dynamics.prepare()  # compiled before the first state comes
 
     def reference(self, t):
         """Return position, velocity and acceleration of a swing from the start."""

@@ -53,10 +53,22 @@ class Report:
         node = self.node
         if t - self._asked >= GRAPH:
             self._asked, self._sources = t, self._ask_sources()
-        more = [*self._sources, *self._recent_refusals(t), *self._load(t)]
+        more = [*self._sources, *self._roots(), *self._recent_refusals(t)]
+        more += self._load(t)
         for seen in node.conditions:
             more += seen(t)
         return node.health.conditions(t, more)
+
+    def _roots(self) -> list[Condition]:
+        """Return whether the robot's root moves, of which this node knows nothing."""
+        if not self.unseen_joints:
+            return []
+        names = ", ".join(self.unseen_joints)
+        message = (
+            f"multi_dof_joint_states has {names}: this controller drives the robot"
+            " as if its root were fixed"
+        )
+        return [Condition(WARN, "root", message)]
 
     def _recent_refusals(self, t: float) -> list[Condition]:
         if not self._refusals or t - self._refusals[-1][0] > WINDOW:
@@ -95,13 +107,6 @@ class Report:
                 " reliability reliable"
             )
             seen.append(Condition(WARN, f"unheard: {name}", message))
-        if self.unseen_joints:
-            names = ", ".join(self.unseen_joints)
-            message = (
-                f"multi_dof_joint_states has {names}: this controller drives the robot"
-                " as if its root were fixed"
-            )
-            seen.append(Condition(WARN, "root", message))
         return seen
 
     def log_changes(self, t: float) -> bytes:

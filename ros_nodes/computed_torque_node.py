@@ -33,7 +33,7 @@ from ros_nodes.controller_parameters import (
     gain_fields,
     wrap_fields,
 )
-from ros_nodes.controller_settings import controller_settings, gains
+from ros_nodes.controller_settings import controller_settings, gains, without_effect
 from ros_nodes.conversions import JointReader, stamp_seconds
 from ros_nodes.parameters import effort_fields
 from ros_nodes.payload import serve_payload
@@ -81,6 +81,9 @@ class ComputedTorqueNode(RobotNode):
         self.declare(wrap_fields(names, [model.joint_kind(n) for n in names]))
         self.declare((*effort_fields(names), *collision_fields(names)))
         settings = controller_settings(self.value, names, self.solver)
+        idle = without_effect(self.value, names)
+        if idle:
+            self.get_logger().warning(f"without effect here: {', '.join(idle)}")
         self.controller = Controller(model, **settings)
         self.health = Health(self.controller, self.value("large_error"))
         self.longest_age = self.value("max_state_age")

@@ -7,6 +7,7 @@ from typing import Any
 
 from dyn_core.control import Bounds, CollisionSettings, Rules, ShadowSettings
 from dyn_core.errors import SettingError
+from ros_nodes.controller_parameters import CONTROLLER
 
 Value = Callable[[str], Any]  # returns the value of a parameter
 RULES = (
@@ -96,6 +97,17 @@ def collision(value: Value, joints: Sequence[str]) -> CollisionSettings | None:
         return None
     gain, release = value("collision.gain"), value("collision.release")
     return CollisionSettings(watched, gain, release)
+
+
+def without_effect(value: Value, joints: Sequence[str]) -> list[str]:
+    """Return the parameters that were set and change nothing."""
+    idle = []
+    if not value("shadow.plugin_name"):
+        idle += ["shadow.tolerance", "shadow.stop"]
+    if collision(value, joints) is None:
+        idle += ["collision.gain", "collision.release", "on_collision"]
+    defaults = {field.name: field.default for field in CONTROLLER}
+    return [name for name in idle if value(name) != defaults[name]]
 
 
 def shadow(value: Value) -> ShadowSettings | None:

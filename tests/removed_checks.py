@@ -23,7 +23,7 @@ from _pytest.runner import runtestprotocol
 ROOT = Path(__file__).resolve().parents[1]
 CONTROL = "dyn_core/control/"
 WATCHDOG = "ros_nodes/_watchdog.py"
-SAFETY = ("tests/test_safety.py",)
+SAFETY = ("tests/test_safety.py", "tests/test_stops.py")
 STATES = ("tests/test_watching.py", "tests/test_control.py")
 PATHS = ("tests/test_trajectory.py", "tests/test_following.py", "tests/test_control.py")
 TESTS = {
@@ -77,25 +77,28 @@ CHECKS = {
         ("if tau is None:\n            self.counters[\"torque not finite\"] += 1\n"
          "            self.failures", "if False:\n            self.failures"),
         ("if self.failures > self.rules.last_good_cycles:", "if False:"),
-        ("self.failures = 0\n        if self.shadow", "if self.shadow"),
-        ("if self.shadow is not None:", "if False:"),
+        ("self.failures = 0\n        doubt", "doubt"),
+        ("if self.shadow is None:", "if True:"),
         ("if doubt is not None:", "if False:"),
-        ("if self.shadow.settings.stop:", "if False:"),
+        ("return doubt if self.shadow.settings.stop else None", "return None"),
+        ("return doubt if self.shadow.settings.stop else None", "return doubt"),
+        ("except Exception as failure:", "except () as failure:"),
+        ("fault = self._doubt(tau)\n", "fault = None\n"),
         ("self.good = self._limited(tau)", "self.good = tau"),
         ("return self.good.copy()\n\n", "return self.good\n\n"),
         ("if self.envelope is None:", "if True:"),
         ("        self.brake(True)\n", ""),
         ("t - stop.since > self.rules.stop_time", "False"),
         ('stop.kind == "ramp" and not late', 'stop.kind == "ramp"'),
-        ("tau = self._limited(tau)\n                fault", "fault"),
-        ("if late else None", "if False else None"),
+        ("tau = self._limited(tau)\n                if fault", "if fault"),
+        ("if fault is None and late:", "if False:"),
         ('self.stop(t, "violation", "zero", fault)', "pass"),
         ('self.stop(t, "violation", "zero", "torque not finite while holding")', "pass"),
         ("except Exception as error:", "except () as error:"),
         ("tau.shape == self.limit.shape and ", ""),
         (" and np.isfinite(tau).all()", ""),
-        ("np.clip(tau, -self.limit, self.limit)", "np.minimum(tau, self.limit)"),
-        ("np.clip(tau, -self.limit, self.limit)", "np.maximum(tau, -self.limit)"),
+        ("np.minimum(np.maximum(tau, -self.limit), self.limit)", "np.minimum(tau, self.limit)"),
+        ("np.minimum(np.maximum(tau, -self.limit), self.limit)", "np.maximum(tau, -self.limit)"),
         ("        self.good = self.zero\n", '        self.good = vars(self).get("good", self.zero)\n'),
         ("np.abs(self.good) >= self.limit", "False"),
     ],
@@ -122,10 +125,12 @@ CHECKS = {
         ('if stop is not None and stop.kind != "hold":', "if stop is not None:"),
         ("max(age, t - stop.since)", "age"),
         (" and enabled", ""),
+        (" and drove", ""),
         (" and age <= self.rules.stop_time", ""),
         ("if ramp and q is not None and qd is not None:", "if ramp:"),
         ("if self.samples.seen == seen:", "if True:"),
-        ("gate.close(send)", "gate.send(gate.ticket(), send)"),
+        ("gate.send(ticket, gate.close, send)", "gate.send(gate.ticket(), gate.close, send)"),
+        ("gate.send(ticket, gate.close, send)", "gate.send(ticket, send)"),
     ],
     "samples.py": [
         ("if x.shape != (n,):", "if False:"),
@@ -145,6 +150,11 @@ CHECKS = {
         ("if self.seen is not None and t - self.seen > self.rules.state_timeout:", "if False:"),
         ("and now - self.now > LONGEST_STEP + self.rules.state_timeout", "and False"),
         ("if change > self.rules.max_jump else None", "if False else None"),
+        ("if why in (MOVED, BACK):", "if False:"),
+        ("if why in (MOVED, BACK):", "if why == MOVED:"),
+        ("self.jumps > GLITCH and not quiet", "False"),
+        ("self.jumps > GLITCH and not quiet", "self.jumps > GLITCH"),
+        ("self.jumps + 1 if row else 1", "self.jumps + 1"),
         ("seen is None or t - seen <= self.rules.state_timeout", "True"),
     ],
     "joint_limits.py": [
@@ -178,6 +188,7 @@ CHECKS = {
         ("if getattr(self, name) != getattr(type(self), name) and not acts:", "if False:"),
     ],
     "following.py": [
+        ("np.abs(qd) <= self.limits.velocity", "True"),
         ('limits.check_pieces(lengths, c, lambda k: "on the way to the trajectory")', "pass"),
         ("lower=limits.lower", "lower=None"),
         ("upper=limits.upper", "upper=None"),

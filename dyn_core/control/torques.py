@@ -86,7 +86,5 @@ class Laws(ControllerSettings):
 
 
 def _called(law: Any, *inputs: Any) -> np.ndarray:
-    """Return what a law computes; Python gets copies, so that it changes nothing."""
-    if law.engine != "native":
-        inputs = tuple(x.copy() if isinstance(x, np.ndarray) else x for x in inputs)
-    return law(*inputs)
+    """Return what a law computes from copies: it cannot change what the shadow sees."""
+    return law(*[x.copy() if isinstance(x, np.ndarray) else x for x in inputs])

@@ -170,8 +170,8 @@ class ChainRobot(SimulatedPlant):
         ground holds it already.
         """
         wanted = np.array(self.chain.lengths)
-        found = np.linalg.norm(np.diff(self.state[0], axis=0), axis=1)
-        good = np.flatnonzero(np.abs(found - wanted) <= STRETCH * wanted)
+        lengths = np.linalg.norm(np.diff(self.state[0], axis=0), axis=1)
+        good = np.flatnonzero(np.abs(lengths - wanted) <= STRETCH * wanted)
         met = {f"length of link {i}" for i in good}
         return tuple(name for name in self.dropped if name not in met)
 
