@@ -556,6 +556,7 @@ def test_faults_have_a_level_and_one_line_each(make, capfd, monkeypatch):
 
     from ros_nodes import _controller_report
 
+    monkeypatch.setattr(_controller_report, "GRAPH", 0.0)
     node = make(last_good_cycles=1000)
     node._look()
     assert "level" not in capfd.readouterr().err
