@@ -43,6 +43,7 @@ from dyn_core.model.description import Description, JointSpec, Mimic, PointSprin
 from dyn_core.model.frames import PLACE
 from dyn_core.model.joints import KINDS
 from dyn_core.model.loops import LOOP, make_loop
+from dyn_core.model.sources.origin import Origin
 from dyn_core.validation import (
     REQUIRED,
     ByName,
@@ -167,9 +168,30 @@ def choose(
     return extras, () if same else (idle,)
 
 
-def from_file(description: Description, path: Path) -> Description:
-    """Return the Description with the file it came from among its sources."""
-    return replace(description, sources=(*description.sources, str(path)))
+def complete(
+    description: Description,
+    origin: Origin,
+    path: Path | None,
+    beside: Path | None,
+    extras: Extras | None,
+    sidecar: bool,
+) -> tuple[Description, Origin]:
+    """Return a description with its sidecar, and the origin that names it.
+
+    Args:
+        description: Of a robot's file.
+        origin: Where it was read from.
+        path: Of its file; None where there is none.
+        beside, extras, sidecar: As for `choose`.
+    """
+    extras, unread = choose(beside, extras, sidecar)
+    description = replace(description, warnings=(*description.warnings, *unread))
+    if path is not None:
+        description = replace(description, sources=(*description.sources, str(path)))
+    if extras is not None:
+        description = apply(description, extras)
+        origin = replace(origin, sidecar=description.sources[-1])
+    return description, origin
 
 
 def apply(description: Description, extras: Extras) -> Description:

@@ -20,7 +20,7 @@ from dyn_core.errors import ModelError, ModelWarning
 from dyn_core.model import shape_reader
 from dyn_core.model import sidecar as sidecar_file
 from dyn_core.model.build import Build
-from dyn_core.model.checks.description import check_gravity
+from dyn_core.model.checks.description import check_choices, check_gravity
 from dyn_core.model.checks.findings import Findings, in_short
 from dyn_core.model.checks.mimics import without_lost_rules
 from dyn_core.model.description import Description, JointSpec, LinkSpec, Mimic
@@ -108,23 +108,15 @@ def read_urdf(
         robot: Element of the XML, which is emptied.
         origin: Where it was read from.
     """
-    if check not in ("error", "warn"):
-        raise ModelError(f"check '{check}': valid are error, warn")
-    if lock is not None and not isinstance(lock, Mapping):
-        raise ModelError(f"lock is {lock!r}; valid: a mapping from joint to position")
+    check_choices(check, lock)
     g = check_gravity(gravity)
     strict = check == "error"
     with seldom_collected():
         description = describe(robot, strict)
     path = None if origin.file is None else Path(origin.file)
     beside = None if path is None else path.with_name(_stem(path) + ".dyn.yaml")
-    extras, unread = sidecar_file.choose(beside, extras, sidecar)
-    description = replace(description, warnings=(*description.warnings, *unread))
-    if path is not None:
-        description = sidecar_file.from_file(description, path)
-    if extras is not None:
-        description = sidecar_file.apply(description, extras)
-        origin = replace(origin, sidecar=description.sources[-1])
+    completed = description, origin, path, beside, extras, sidecar
+    description, origin = sidecar_file.complete(*completed)
     build = Build(description, root, tip, root_joint, dict(lock or {}), g, strict)
     with seldom_collected():
         model = assemble(replace(build, origin=origin))

@@ -600,6 +600,7 @@ def test_wrong_arguments_are_refused_in_words():
     xml = _mjcf(_body("a"))
     for options, message in (
         ({"check": "maybe"}, "valid are error, warn"),
+        ({"lock": ["a"]}, "valid: a mapping from joint to position"),
         ({"root_joint": "hinge"}, "valid are None, fixed, floating"),
         ({"gravity": (0, 1)}, "three finite numbers"),
         ({"lock": {"x": 1}}, "no moving joint is called x"),

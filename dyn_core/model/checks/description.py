@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -240,6 +240,14 @@ def check_joint_names(
     for name in names:
         if name not in known:
             raise ModelError(f"{what}: {unknown_name('joint', name, known)}", name)
+
+
+def check_choices(check: Any, lock: Any) -> None:
+    """Refuse what is no way to check, and no positions of joints."""
+    if check not in ("error", "warn"):
+        raise ModelError(f"check '{check}': valid are error, warn")
+    if lock is not None and not isinstance(lock, Mapping):
+        raise ModelError(f"lock is {lock!r}; valid: a mapping from joint to position")
 
 
 def check_gravity(gravity: Any) -> tuple[float, ...]:

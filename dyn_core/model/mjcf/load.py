@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from dyn_core.errors import ModelError, ModelWarning
 from dyn_core.model import sidecar as sidecar_file
 from dyn_core.model.build import Build
-from dyn_core.model.checks.description import check_gravity
+from dyn_core.model.checks.description import check_choices, check_gravity
 from dyn_core.model.checks.findings import Findings, in_short
 from dyn_core.model.description import Description
 from dyn_core.model.mjcf.bodies import ROOT_JOINTS, how_joined, read_links
@@ -105,8 +105,7 @@ def read_mjcf(
         source: Path, XML or open file.
         origin: Where it was read from.
     """
-    if check not in ("error", "warn"):
-        raise ModelError(f"check '{check}': valid are error, warn")
+    check_choices(check, lock)
     if root_joint is not None and root_joint not in ROOT_JOINTS:
         raise ModelError(f"root_joint '{root_joint}': valid are None, fixed, floating")
     strict = check == "error"
@@ -117,13 +116,9 @@ def read_mjcf(
     g = _gravity(mjcf, findings) if wanted is None else wanted
     path = mjcf.path
     beside = None if path is None else path.with_name(path.stem + ".dyn.yaml")
-    extras, unread = sidecar_file.choose(beside, extras, sidecar)
-    description = replace(description, warnings=(*findings.warnings, *unread))
-    if mjcf.path is not None:
-        description = sidecar_file.from_file(description, mjcf.path)
-    if extras is not None:
-        description = sidecar_file.apply(description, extras)
-        origin = replace(origin, sidecar=description.sources[-1])
+    description = replace(description, warnings=tuple(findings.warnings))
+    completed = description, origin, path, beside, extras, sidecar
+    description, origin = sidecar_file.complete(*completed)
     build = Build(description, root, tip, "fixed", dict(lock or {}), g, strict)
     model = assemble(replace(build, origin=origin))
     if model.warnings:

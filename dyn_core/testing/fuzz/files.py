@@ -98,20 +98,20 @@ def _urdf(draws: Draws, file: FuzzFile) -> FuzzFile:
         robot = ElementTree.fromstring(_shipped(draws.choice(robots.names())))
     else:
         robot = draw_robot(draws, 0.0)
-    if style == "elements":
-        robot = change_elements(draws, robot)
-    text = ElementTree.tostring(robot, encoding="unicode")
-    content = text.encode("utf-8", "surrogatepass")
-    if style == "bytes":
-        content = change_bytes(draws, content)
-    source = draws.choice(("bytes", "bytes", "text", "path"))
-    return replace(file, content=content, source=source, valid=style == "valid")
+    return _written(draws, file, robot, style)
 
 
 def _mjcf(draws: Draws, file: FuzzFile) -> FuzzFile:
     """Draw an MJCF: valid, odd, or with changed elements or bytes."""
     style = draws.choices(("valid", "odd", "elements", "bytes"), (15, 25, 35, 25))[0]
     robot = draw_mjcf(draws, draws.choice((0.01, 0.05)) if style == "odd" else 0.0)
+    return _written(draws, file, robot, style)
+
+
+def _written(
+    draws: Draws, file: FuzzFile, robot: ElementTree.Element, style: str
+) -> FuzzFile:
+    """Write the XML of a robot; its style says what is changed in it."""
     if style == "elements":
         robot = change_elements(draws, robot)
     text = ElementTree.tostring(robot, encoding="unicode")
