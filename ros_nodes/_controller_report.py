@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from dyn_core.control.health import OK, WARN, WINDOW, Condition
 from ros_nodes import _diagnostics as diagnostics
 from ros_nodes._supervised import publishers_beside_guard
 
+GONE = 1.0  # time after which joints that are silent are no longer there [s]
 GRAPH = 0.5  # period at which it is asked who else publishes [s]
 MOST_BUSY = 0.8  # share of the time for joint states from which it is a condition
 LEVELS = (diagnostics.OK, diagnostics.WARN, diagnostics.ERROR, diagnostics.STALE)
@@ -25,13 +27,12 @@ class Report:
         states: Number of joint states that were answered.
         longest: Longest time from the receipt of a state to its effort [s].
         busy: Time spent on joint states so far [s].
-        unseen_joints: Joints of multi_dof_joint_states, which nobody controls.
     """
 
     def __init__(self, node: Any) -> None:
         self.node = node
         self.states, self.longest = 0, 0.0
-        self.unseen_joints: tuple[str, ...] = ()
+        self._others: tuple[float, Sequence[str]] = (-GONE, ())
         self.busy = 0.0
         self._asked = -GRAPH
         self._sources: list[Condition] = []
@@ -53,17 +54,22 @@ class Report:
         node = self.node
         if t - self._asked >= GRAPH:
             self._asked, self._sources = t, self._ask_sources()
-        more = [*self._sources, *self._roots(), *self._recent_refusals(t)]
+        more = [*self._sources, *self._roots(t), *self._recent_refusals(t)]
         more += self._load(t)
         for seen in node.conditions:
             more += seen(t)
         return node.health.conditions(t, more)
 
-    def _roots(self) -> list[Condition]:
+    def see_others(self, t: float, joints: Sequence[str]) -> None:
+        """Note joints of multi_dof_joint_states, which nobody controls."""
+        self._others = t, joints
+
+    def _roots(self, t: float) -> list[Condition]:
         """Return whether the robot's root moves, of which this node knows nothing."""
-        if not self.unseen_joints:
+        seen, joints = self._others
+        if t - seen > GONE:
             return []
-        names = ", ".join(self.unseen_joints)
+        names = ", ".join(joints)
         message = (
             f"multi_dof_joint_states has {names}: this controller drives the robot"
             " as if its root were fixed"

@@ -268,7 +268,7 @@ class ComputedTorqueNode(RobotNode):
     def _on_poses(self, message: MultiDOFJointState) -> None:
         """Note that the robot has joints that are not controlled: a root that moves."""
         if message.joint_names:
-            self.report.unseen_joints = tuple(message.joint_names[:3])
+            self.report.see_others(time.monotonic(), message.joint_names[:3])
 
     def _look(self) -> None:
         """Log what starts and what ends; publish diagnostics if the level changed."""

@@ -159,7 +159,7 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--params", help="parameter file of both nodes (see demo.yaml)")
     parser.add_argument("--only", nargs="+", metavar="FAULT", help="default: all")
     parser.add_argument(
-        "--seed", type=int, default=0, help="of joint and order (default: %(default)s)"
+        "--seed", type=int, default=0, help="of the joint (default: %(default)s)"
     )
     parser.add_argument("--list", action="store_true", help="print the faults")
     parser.set_defaults(run=_check)

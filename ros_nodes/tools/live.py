@@ -58,7 +58,8 @@ class Live:
 
     def all_nodes(self) -> list[str]:
         """Return the names of all nodes, once no more of them appear."""
-        deadline, names, since = time.monotonic() + self.timeout, [""], time.monotonic()
+        since = time.monotonic()
+        deadline, names = since + self.timeout, self.nodes()
         while time.monotonic() < min(deadline, since + SETTLED):
             self.spin()
             if (now := self.nodes()) != names:

@@ -586,6 +586,7 @@ def test_faults_have_a_level_and_one_line_each(make, capfd, monkeypatch):
     logged = capfd.readouterr().err
     assert logged.count("no longer: torque not finite") == 1
     assert logged.count("no longer: 2 publishers on /joint_states") == 1
+    assert logged.count("no longer: multi_dof_joint_states has root_joint") == 1
     node.trigger_deactivate()
     assert node.status()[:2] == (b"\x00", "inactive: no effort is sent")
 
