@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
+from dyn_core.control.led_trajectory import starting_from
 from dyn_core.control.trajectory import Reference, make_trajectory
 
 JOINTS = ("a", "b")
@@ -34,7 +35,7 @@ def test_columns_come_in_our_order():
 )
 def test_splines_pass_through_the_points(drop, order):
     """A point is met in all that is given; derivatives are those of the position."""
-    trajectory = _make(**dict.fromkeys(drop, ())).starting_from(NOW)
+    trajectory = starting_from(_make(**dict.fromkeys(drop, ())), NOW)
     np.testing.assert_allclose(trajectory.sample(0.0).q, NOW.q)
     for t, row in zip((1.0, 2.0), ([1.0, 2.0], [3.0, 4.0]), strict=True):
         np.testing.assert_allclose(trajectory.sample(t).q, row, atol=1e-12)
@@ -77,7 +78,7 @@ def test_times_and_limits_are_edges():
     assert not still.sample(2.0).qdd.any()
     assert still.sample(1.0).qdd.any()
     at_zero = _make(times=[0.0, 2.0])
-    assert at_zero.starting_from(NOW) is at_zero
+    assert starting_from(at_zero, NOW) is at_zero
     with pytest.raises(dyn.TrajectoryError, match="point 0: joint 'b' at 2 is outside"):
         _make(lower=np.array([-9.0, 2.1]))
     with pytest.raises(dyn.TrajectoryError, match="the last point has a velocity"):

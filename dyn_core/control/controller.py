@@ -18,6 +18,7 @@ from dyn_core.control.collision import CollisionDetector
 from dyn_core.control.envelope import Envelope
 from dyn_core.control.following import TrajectoryFollower
 from dyn_core.control.joint_limits import JointLimits
+from dyn_core.control.led_trajectory import LedTrajectory
 from dyn_core.control.observers import fault_seen
 from dyn_core.control.safety import Safety
 from dyn_core.control.samples import BACK, STALE, Samples
@@ -104,7 +105,7 @@ class Controller(Laws):
         return self.follower.reference
 
     @property
-    def trajectory(self) -> Trajectory | None:
+    def trajectory(self) -> Trajectory | LedTrajectory | None:
         """The trajectory that leads the reference, or will; None at rest."""
         motion = self.follower.running or self.follower.pending
         return None if motion is None else motion.trajectory

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dyn_core.control.joint_limits import JointLimits
+from dyn_core.control.led_trajectory import LedTrajectory, starting_from
 from dyn_core.control.rules import Rules
 from dyn_core.control.trajectory import (
     Reference,
@@ -36,7 +37,7 @@ class TimedTrajectory:
         asked: The trajectory as it was given; None for a way to rest.
     """
 
-    trajectory: Trajectory
+    trajectory: Trajectory | LedTrajectory
     start: float
     begins: float
     blend: float
@@ -183,7 +184,8 @@ class TrajectoryFollower:
         q = before.q if q is None else q
         turns = np.round((before.q - trajectory.sample(since).q) / (2 * math.pi))
         shift = np.where(self.turning, 2 * math.pi * turns, 0.0)
-        path = trajectory.moved(shift).starting_from(before, since)
+        moved = trajectory.moved(shift)
+        path = starting_from(moved, before, since)
         limits = self.limits.widened(q, self.rules.limit_tolerance)
         blend = self.rules.blend_time
         motion = TimedTrajectory(path, start, begins, blend, asked=trajectory)
@@ -192,11 +194,10 @@ class TrajectoryFollower:
         if path.method != "none":
             motion = self._blended(motion, before, q)
             motion.check(limits)
+        if isinstance(path, LedTrajectory):
+            path.check_way(limits)
         if trajectory.limits is not self.limits:
-            path.check(limits, trajectory.times.size - path.times.size)
-        elif path.times.size > trajectory.times.size:
-            head = path.window(since, float(path.times[1]))
-            limits.check_pieces(np.diff(path.times[:2]), head[1], _before_first)
+            moved.check(limits)
         if begins <= now:
             self._lead(motion, None, "replaced")
             self.effort_before = self.effort
@@ -277,7 +278,3 @@ class TrajectoryFollower:
             return motion
         offset = fading(gap, rate, motion.blend)
         return replace(motion, offset=offset)
-
-
-def _before_first(k: int) -> str:
-    return "before point 0"

@@ -70,26 +70,15 @@ class Trajectory:
         """Time of the last point [s]."""
         return float(self.times[-1])
 
-    def starting_from(self, now: Reference, t: float = 0.0) -> Trajectory:
-        """Return the trajectory with a reference as its point at a time before all."""
-        if self.times[0] <= t:
-            return self
-        qd = None if self.qd is None else np.vstack([now.qd, self.qd])
-        qdd = None if self.qdd is None else np.vstack([now.qdd, self.qdd])
-        times, q = np.concatenate([[t], self.times]), np.vstack([now.q, self.q])
-        effort = (
-            None if self.effort is None else np.vstack([self.effort[:1], self.effort])
-        )
-        joined = replace(self, times=times, q=q, qd=qd, qdd=qdd, effort=effort)
-        rates = [x if x is None else x[:2] for x in (qd, qdd)]
-        first = replace(self, times=times[:2], q=q[:2], qd=rates[0], qdd=rates[1])
-        # The pieces that are known are not computed again: a trajectory may be long.
-        joined.__dict__["pieces"] = np.concatenate([first.pieces, self.pieces])
-        return joined
-
     def moved(self, shift: np.ndarray) -> Trajectory:
         """Return the trajectory with other positions, (n,), such as whole turns."""
-        return replace(self, q=self.q + shift) if shift.any() else self
+        if not shift.any():
+            return self
+        pieces = self.pieces.copy()
+        pieces[:, 0] += shift
+        moved = replace(self, q=self.q + shift)
+        moved.__dict__["pieces"] = pieces  # not computed again
+        return moved
 
     def sample(self, t: float) -> Reference:
         """Return the reference at a time since the start [s]."""
@@ -141,20 +130,12 @@ class Trajectory:
             return 1
         return 2 if self.qd is None else 4 if self.qdd is None else 6
 
-    def check(self, limits: JointLimits, first: int = 0) -> None:
-        """Raise a TrajectoryError where the motion between points leaves the limits.
-
-        Args:
-            limits: Those of the joints.
-            first: Number of the first point for messages; -1 for the present reference.
-        """
-
-        def where(k: int) -> str:
-            k += first
-            return f"between points {k} and {k + 1}" if k >= 0 else "before point 0"
-
+    def check(self, limits: JointLimits) -> None:
+        """Raise a TrajectoryError where the motion between points leaves the limits."""
         c = self.pieces[:, : self.order]
-        limits.check_pieces(np.diff(self.times), c, where)
+        limits.check_pieces(
+            np.diff(self.times), c, lambda k: f"between points {k} and {k + 1}"
+        )
 
     @cached_property
     def pieces(self) -> np.ndarray:
