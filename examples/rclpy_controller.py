@@ -20,6 +20,8 @@ from std_msgs.msg import Float64MultiArray
 import dyn_core as dyn
 
 KP, KD = 400.0, 40.0  # before the inertia [1/s²], [1/s]
+HOME = np.array([0.0, -0.6, 0.0, -2.2, 0.0, 1.6, 0.8])  # where it swings [rad]
+APPROACH = 3.0  # time of the way there: the arm falls until a controller runs [s]
 SWING, RATE = 0.15, 2.0  # of the reference [rad], [rad/s]
 
 
@@ -34,10 +36,18 @@ class ComputedTorque:
         self.inverse_dynamics.prepare()  # compiled before the first state comes
 
     def reference(self, t):
-        """Return position, velocity and acceleration of a swing from the start."""
+        """Return position, velocity and acceleration: the way home, then a swing."""
         t0, q0 = self.start
-        phase = RATE * (t - t0)
-        q = q0 + SWING * (1 - np.cos(phase))
+        s = (t - t0) / APPROACH
+        if s < 1:  # a quintic from rest to rest
+            way = HOME - q0
+            return (
+                q0 + way * s**3 * (10 - 15 * s + 6 * s**2),
+                way * 30 * (s * (1 - s)) ** 2 / APPROACH,
+                way * 60 * s * (1 - s) * (1 - 2 * s) / APPROACH**2,
+            )
+        phase = RATE * (t - t0 - APPROACH)
+        q = HOME + SWING * (1 - np.cos(phase))
         return q, SWING * RATE * np.sin(phase), SWING * RATE**2 * np.cos(phase)
 
     def torque(self, t, q, qd):
