@@ -190,8 +190,9 @@ class NodeStand:
         """Have a controller that runs hold: what was before is forgotten."""
         if self.doing == HOLDING:
             return
-        if self.doing != INACTIVE:
-            self._change(Transition.TRANSITION_DEACTIVATE)
+        if self.doing == INACTIVE:  # a stop of that time outlasts this activation
+            self._change(Transition.TRANSITION_ACTIVATE)
+        self._change(Transition.TRANSITION_DEACTIVATE)
         self._change(Transition.TRANSITION_ACTIVATE)
         self.doing = HOLDING
 
