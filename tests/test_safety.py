@@ -28,7 +28,7 @@ Q, QD = np.array([0.4, -0.9]), np.array([0.7, -1.1])
 
 
 class Faulty(dyn.authoring.NumpySolver):
-    """Inverse dynamics that does whatever it is told to do."""
+    """Inverse dynamics that does what a test asks of it."""
 
     name, signature = "faulty", dyn.problems.INVERSE_DYNAMICS
 

@@ -210,7 +210,7 @@ def test_a_stop_during_the_answer_to_silence_goes_first(two, lasts):
     assert controller.guard(0.22, sent.append)
     assert not np.any(sent)
     assert len(sent) == 3
-    # The silence has begun once: what was computed before it does not pass.
+    # The silence starts once: what was computed before it does not pass.
     passes = controller.safety.gate.send(ticket, list)
     assert passes == lasts
 

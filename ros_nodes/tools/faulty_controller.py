@@ -27,7 +27,7 @@ LOOK = 0.01  # period of the callback that blocks [s]
 
 
 class FailingSolver(NumpySolver):
-    """Joint forces of a motion, until the solver is told to fail.
+    """Joint forces of a motion, until the solver is made to fail.
 
         tau = rnea(q, qd, qdd)
 
