@@ -142,7 +142,6 @@ class _DemoNode:
         self.ticks: list[tuple[float, ...]] = []  # time, cycles, missed, answered
         self.sent = 0  # trajectories
         self.reference: np.ndarray | None = None
-        self.seen: tuple[float, np.ndarray] | None = None
         create = self.node.create_subscription
         create(JointState, "computed_torque/reference", self._on_reference, 10)
         create(JointState, "computed_torque/error", self._on_error, 10)
@@ -318,4 +317,18 @@ class _DemoNode:
                     f"{ended[0].name} ended by itself; last output: {last}"
                 )
             if time.monotonic() > deadline:
-                raise dyn.DynError(f"{message} within {patience:.0f} s")
+                raise dyn.DynError(
+                    f"{message} within {patience:.0f} s; {self._last_seen()}"
+                )
+
+    def _last_seen(self) -> str:
+        """Return what came last from the controller, for an error."""
+        if not self.rows:
+            return "no sample of the tracking error came"
+        t, q, reference = self.rows[-1]
+        error = q - reference
+        k = int(np.abs(error).argmax())
+        return (
+            f"{len(self.rows)} samples, the last {time.monotonic() - t:.1f} s ago: joint"
+            f" '{self.model.joint_names[k]}' {error[k]:.2g} from its reference"
+        )
