@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from dyn_core.errors import RequireError
 from dyn_core.numbers.operations import OPERATIONS
+from dyn_core.numbers.product import ProductShape, unrolled_product
 
 Scalar = Any  # a float, a complex or a Number: what an algorithm computes with
 
@@ -34,6 +35,10 @@ class Number:
     def truth(self) -> NoReturn | bool:
         """Decide a condition; numbers that cannot raise TraceError."""
         raise NotImplementedError
+
+    def product(self, a: Sequence[Any], b: Sequence[Any], shape: ProductShape) -> Any:
+        """Return the entries of a product of matrices of such numbers."""
+        return unrolled_product(a, b, shape)
 
     # fmt: off
     def __add__(self, other: Any) -> Any: return _apply("add", self, other)
@@ -189,6 +194,19 @@ def loop(
             break
         state = tuple(body(state))
     return state
+
+
+def flat_product(a: Sequence[Any], b: Sequence[Any], shape: ProductShape) -> list[Any]:
+    """Return the entries of A B, row by row.
+
+    Args:
+        a, b: Entries of A and B, row by row; any numbers.
+        shape: Sizes, of one or more each.
+    """
+    number = _number_of(*a, *b)
+    if number is None:
+        return unrolled_product(a, b, shape)
+    return number.product(a, b, shape)
 
 
 def _number_of(*values: Any) -> Number | None:

@@ -6,8 +6,26 @@ from collections.abc import Sequence
 from typing import Any
 
 from dyn_core.errors import SingularError
-from dyn_core.numbers.scalar import logical_not, require
+from dyn_core.numbers.product import ProductShape
+from dyn_core.numbers.scalar import flat_product, logical_not, require
 from dyn_core.spatial.vectors import Matrix, Vector
+
+
+def product(A: Matrix, B: Matrix, negative: bool = False) -> Matrix:
+    """Return A B, or -A B; a large one is one operation of a Graph, not many.
+
+    Args:
+        A, B: (m, n) and (n, p), of one row and column or more.
+        negative: Whether the sign is changed.
+    """
+    (rows, inner), (also_inner, columns) = A.shape, B.shape
+    if inner != also_inner or not rows * inner * columns:
+        raise TypeError(f"no product of matrices {A.shape} and {B.shape}")
+    shape = ProductShape(rows, inner, columns, negative)
+    a, b = ([x for row in M.rows for x in row] for M in (A, B))
+    flat = flat_product(a, b, shape)
+    starts = range(0, rows * columns, columns)
+    return Matrix(flat[k : k + columns] for k in starts)
 
 
 class Factored:

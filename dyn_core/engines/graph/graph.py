@@ -5,7 +5,10 @@ of operations.py there are
 
     const   data: a float or bool         input   data: index into the flat inputs
     loop    data: Region                  call    data: Call (of a Program)
-    item    data: k, of a loop or call
+    product data: ProductShape            item    data: k, of a loop, call or product
+
+A product has the entries of both matrices as operands, row by row; its items are those
+of the result.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import numpy as np
 
 from dyn_core.errors import RequireError
 from dyn_core.numbers.operations import OPERATIONS
+from dyn_core.numbers.product import ProductShape, unrolled_product
 from dyn_core.problems import Port
 
 
@@ -93,6 +97,9 @@ class Call:
         return [x if batch else float(x) for x in flat]
 
 
+_OTHERS = ("const", "input", "loop", "call", "product", "item")
+
+
 @dataclass
 class Graph:
     """Operations in order, the flat outputs, and what must hold.
@@ -135,7 +142,7 @@ class Graph:
             known = node.op in OPERATIONS
             if known and len(node.operands) != OPERATIONS[node.op].arity:
                 raise ValueError(f"node {number}: {node.op} has a wrong operand count")
-            if not known and node.op not in ("const", "input", "loop", "call", "item"):
+            if not known and node.op not in _OTHERS:
                 raise ValueError(f"node {number}: unknown operation '{node.op}'")
             if node.op == "input" and not 0 <= node.data < self.width:
                 raise ValueError(f"node {number}: no input {node.data}")
@@ -164,6 +171,8 @@ class Graph:
         """Return the Graph as nested tuples of numbers and strings."""
         nodes = [tuple(node) for node in self.nodes]
         for k, node in enumerate(self.nodes):
+            if node.op == "product":
+                nodes[k] = (node.op, node.operands, tuple(node.data))
             if node.op == "loop":
                 region = node.data
                 inside = (region.width, region.max)
@@ -212,8 +221,16 @@ def _evaluate(
         return run_loop(node.data, operands, lambda graph, x: graph.run(x)[0])
     if node.op == "call":
         return node.data.run(operands)
+    if node.op == "product":
+        return run_product(node.data, operands)
     operation = OPERATIONS[node.op]
     return (operation.on_column if columns else operation.on_float)(*operands)
+
+
+def run_product(shape: ProductShape, operands: Sequence[Any]) -> list[Any]:
+    """Multiply matrices of floats or columns."""
+    end = shape.rows * shape.inner
+    return unrolled_product(operands[:end], operands[end:], shape)
 
 
 def run_loop(

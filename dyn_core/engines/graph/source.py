@@ -7,7 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.engines.graph.graph import Graph, Node, first_failure, run_loop
+from dyn_core.engines.graph.graph import (
+    Graph,
+    Node,
+    first_failure,
+    run_loop,
+    run_product,
+)
 from dyn_core.numbers.operations import OPERATIONS
 
 _INFIX = {
@@ -72,6 +78,9 @@ def _expression(
     if node.op == "call":
         names[f"call{k}"] = node.data.run
         return f"call{k}([{', '.join(operands)}])"
+    if node.op == "product":
+        names[f"product{k}"] = lambda *x: run_product(node.data, x)
+        return f"product{k}({', '.join(operands)})"
     operation = OPERATIONS[node.op]
     names[node.op + "_"] = operation.on_column if columns else operation.on_float
     return f"{node.op}_({', '.join(operands)})"

@@ -11,7 +11,11 @@ from dyn_core.engines.graph.graph import Call, Callee, Graph, Region
 from dyn_core.engines.graph.passes import Builder, prune
 from dyn_core.errors import RequireError, TraceError
 from dyn_core.numbers.operations import OPERATIONS
+from dyn_core.numbers.product import ProductShape, unrolled_product
 from dyn_core.numbers.scalar import Number
+
+
+ROLLED = 512  # multiplications from which a product is one operation
 
 
 class Symbol(Number):
@@ -34,6 +38,12 @@ class Symbol(Number):
         while tracer.inner is not None:
             tracer = tracer.inner
         return tracer.record(op, operands)
+
+    def product(self, a: Sequence[Any], b: Sequence[Any], shape: ProductShape) -> Any:
+        """Record a product: a large one as one operation."""
+        if shape.work < ROLLED:
+            return unrolled_product(a, b, shape)
+        return self.apply("product", a, b, shape)
 
     def truth(self) -> NoReturn:
         """Refuse: an algorithm may not branch on a value."""
@@ -90,6 +100,8 @@ class Tracer:
             return self._loop(*operands)
         if op == "call":
             return self.call(*operands)
+        if op == "product":
+            return self._product(*operands)
         return self._require(*operands)
 
     def _with_zero(self, op: str, a: Any, b: Any) -> Any:
@@ -161,6 +173,16 @@ class Tracer:
         return [
             Symbol(self, self.builder.node("item", (node,), k)) for k in range(width)
         ]
+
+    def _product(
+        self, a: Sequence[Any], b: Sequence[Any], shape: ProductShape
+    ) -> list[Any]:
+        """Record a product; where every operation is wanted, write it out."""
+        if not self.folding:
+            return unrolled_product(a, b, shape)
+        nodes = tuple([self.lift(x) for x in (*a, *b)])
+        node = self.builder.node("product", nodes, shape)
+        return self._items(node, shape.rows * shape.columns)
 
     def _require(self, condition: Any, error: type[RequireError], item: str) -> None:
         if self.outer is not None:

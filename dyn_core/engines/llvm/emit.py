@@ -6,13 +6,14 @@ state and for lanes. A condition in memory is 1.0 or 0.0.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from dyn_core.engines.graph.graph import Graph, Region
 from dyn_core.engines.llvm.function_ir import FunctionCode, Place, Slots
 from dyn_core.engines.llvm.functions import FUNCTIONS, definition
 from dyn_core.engines.llvm.ir import Instructions, Value, constant, kind
 from dyn_core.engines.llvm.lower import Schedule, ScheduledStep, lower
+from dyn_core.engines.llvm.products import Products
 
 HOLDS = 2**31  # status while no requirement has failed
 ARGUMENTS = "ptr %in, ptr %out, ptr %s"
@@ -32,8 +33,9 @@ class Emitter:
         last: Instructions of the last function written.
     """
 
-    def __init__(self, width: int, fused: bool, pack: int) -> None:
+    def __init__(self, width: int, fused: bool, pack: int, vector: int = 1) -> None:
         self.width, self.fused, self.pack = width, fused, pack
+        self.products = Products(width, vector, fused)
         self.ir: list[str] = []
         self.top = 1
         self.steps = 0
@@ -57,10 +59,13 @@ class Emitter:
             if steps and steps[0].op == "loop":
                 calls += self._loop(schedule, steps[0], inputs, base)
                 continue
+            if steps and steps[0].op == "product":
+                calls += self._product(schedule, steps[0], inputs, base)
+                continue
             writer = _Writer(self, schedule, inputs, outputs, base)
             calls.append(writer.function(steps, first=number == 0))
-        rest = [s for c in schedule.chunks for s in c if s.op == "loop"]
-        if rest:  # a result of a loop may be an output or a condition itself
+        rest = schedule.rolled()
+        if rest:  # such a result may be an output or a condition itself
             writer = _Writer(self, schedule, inputs, outputs, base)
             calls.append(writer.function(rest, deliver_only=True))
         return calls
@@ -69,13 +74,17 @@ class Emitter:
         """Return the IR of all functions, with those of functions.py they call."""
         called = [definition(name, w, self.fused) for name, w in sorted(self.functions)]
         widths = sorted({self.width, *(w for _, w in self.functions)})
-        return "\n".join([*map(_declarations, widths), _LIBRARY, *called, *self.ir])
+        products = self.products.definitions()
+        if products and self.products.lanes not in widths:
+            widths.append(self.products.lanes)
+        head = [*map(_declarations, widths), _LIBRARY]
+        return "\n".join([*head, *called, *products, *self.ir])
 
     def _loop(
         self, schedule: Schedule, step: ScheduledStep, inputs: Place, base: Slots
     ) -> list[str]:
         """Write a loop: store its operands, run it, put its items into slots."""
-        region, which = step.data
+        region, which, _ = step.data
         state = Slots(self.top)
         self.top += len(step.operands)
         before = _Writer(self, schedule, inputs, state, base)
@@ -83,9 +92,38 @@ class Emitter:
         calls.append(self._rounds(region, state))
         slots = [schedule.slots[x] for x in step.results]
         after = FunctionCode(self.width, self.fused)
-        for k, slot in zip(which, slots, strict=True):
-            after.store(base, slot, after.load(state, k))
+        for k, slot, x in zip(which, slots, step.results, strict=True):
+            value = after.load(state, k)
+            for place in (slot, *schedule.copies.get(x, ())):
+                after.store(base, place, value)
         return [*calls, self.function("items", after)]
+
+    def _product(
+        self, schedule: Schedule, step: ScheduledStep, inputs: Place, base: Slots
+    ) -> list[str]:
+        """Write a product: place what stands nowhere yet, multiply, copy the items."""
+        shape, _, k = step.data
+        self.steps += shape.work // (1 if self.width > 1 else self.products.step)
+        before = _Writer(self, schedule, inputs, base, base)
+        calls = []
+        leaves = schedule.arrays.leaves.get(k, ())
+        if leaves:
+            for x, slot in leaves:
+                before.code.store(base, slot, before.real(x))
+            calls.append(self.function("place", before.code))
+        whole = FunctionCode(self.width, self.fused)
+        places = schedule.arrays.places[k]
+        whole.lines += self.products.calls(shape, places, base.base)
+        pairs = [
+            (schedule.slots[x], place)
+            for x in step.results
+            for place in schedule.copies.get(x, ())
+        ]
+        for start, end, count in _runs(pairs):
+            start_pointer, _ = base.address(whole, start)
+            end_pointer, _ = base.address(whole, end)
+            whole.lines.append(self.products.move(start_pointer, end_pointer, count))
+        return [*calls, self.function("product", whole)]
 
     def _rounds(self, region: Region, state: Slots) -> str:
         """Write the loop itself, over state and captured values; return its call.
@@ -180,6 +218,9 @@ class _Writer:
         for step in steps:
             if not deliver_only:
                 self._step(step)
+            elif step.op == "product":
+                self._deliver_items(step)
+                continue
             for x in step.results:
                 if x is not None:
                     self._keep(x, slot=not deliver_only)
@@ -229,9 +270,26 @@ class _Writer:
 
     def _keep(self, k: int, slot: bool = True) -> None:
         """Store a value where it is wanted later, and deliver it."""
-        if slot and k in self.schedule.slots:
-            self.code.store(self.base, self.schedule.slots[k], self.real(k))
+        if slot:
+            first = self.schedule.slots.get(k)
+            places = [] if first is None else [first]
+            for place in (*places, *self.schedule.copies.get(k, ())):
+                self.code.store(self.base, place, self.real(k))
         self._deliver(k)
+
+    def _deliver_items(self, step: ScheduledStep) -> None:
+        """Deliver the items of a product: outputs that are neighbours at once."""
+        code, outputs = self.code, []
+        for x in step.results:
+            if x in self.conditions:
+                self._deliver(x)
+            else:
+                slot = self.schedule.slots[x]
+                outputs += [(slot, index) for index in self.ends.get(x, ())]
+        for slot, index, count in _runs(outputs, self.outputs.joined):
+            start, _ = self.base.address(code, slot)
+            end, _ = self.outputs.address(code, index)
+            code.lines.append(self.emitter.products.move(start, end, count))
 
     def _deliver(self, k: int) -> None:
         """Store a value as output, note it as a requirement."""
@@ -342,6 +400,27 @@ class _Writer:
                 if node is not None:
                     value = code.new(f"extractelement {of} {all_lanes}, i32 {k}")
                     code.values[node] = value, "real"
+
+
+def _runs(
+    pairs: Sequence[tuple[int, int]],
+    joined: Callable[[int, int], bool] = lambda a, b: True,
+) -> list[tuple[int, int, int]]:
+    """Return runs (from, to, count) of neighbours among pairs of places.
+
+    Args:
+        pairs: From where, to where.
+        joined: Whether the place behind a is b, for a and b = a + 1 of `to`.
+    """
+    runs: list[tuple[int, int, int]] = []
+    for start, end in sorted(pairs, key=lambda pair: (pair[1], pair[0])):
+        if runs:
+            a, b, count = runs[-1]
+            if (a + count, b + count) == (start, end) and joined(end - 1, end):
+                runs[-1] = a, b, count + 1
+                continue
+        runs.append((start, end, 1))
+    return runs
 
 
 _LIBRARY = "declare double @sin(double)\ndeclare double @cos(double)\n"

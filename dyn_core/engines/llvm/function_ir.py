@@ -39,6 +39,9 @@ class Place(Protocol):
     def address(self, code: FunctionCode, k: int) -> tuple[str, int]:
         """Return pointer and alignment of value k."""
 
+    def joined(self, a: int, b: int) -> bool:
+        """Return whether value b = a + 1 lies right behind value a."""
+
 
 class Ports:
     """Where the flat inputs or outputs lie: behind a table of pointers.
@@ -62,6 +65,10 @@ class Ports:
             code.pointers[self.table, port] = base
         return code.shifted(base, index), 8
 
+    def joined(self, a: int, b: int) -> bool:
+        """Return whether both are of one port."""
+        return self.places[a][0] == self.places[b][0]
+
 
 class Slots:
     """Values in the scratch memory, from a slot on."""
@@ -72,3 +79,7 @@ class Slots:
     def address(self, code: FunctionCode, k: int) -> tuple[str, int]:
         """Return pointer and alignment of value k."""
         return code.shifted("%s", self.base + k), 8 * code.width
+
+    def joined(self, a: int, b: int) -> bool:
+        """Slots lie one behind the other."""
+        return True

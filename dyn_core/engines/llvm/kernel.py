@@ -80,7 +80,7 @@ def write(graph: Graph, sizes: Sizes, variant: str) -> KernelIR:
     """Return the LLVM IR of a kernel; variant: scalar or batch."""
     host = compiler.machine()
     if variant == "scalar":
-        return scalar_kernel(graph, *sizes, host.fused, host.pack)
+        return scalar_kernel(graph, *sizes, host.fused, host.pack, host.width)
     return batch_kernel(graph, *sizes, host.fused, host.width)
 
 

@@ -41,10 +41,15 @@ class KernelIR:
 
 
 def scalar_kernel(
-    graph: Graph, inputs: Sequence[int], outputs: Sequence[int], fused: bool, pack: int
+    graph: Graph,
+    inputs: Sequence[int],
+    outputs: Sequence[int],
+    fused: bool,
+    pack: int,
+    vector: int,
 ) -> KernelIR:
     """Write the kernel for one state; inputs, outputs: sizes of the ports."""
-    emitter = Emitter(1, fused, pack)
+    emitter = Emitter(1, fused, pack, vector)
     calls = emitter.graph(graph, Ports("%in", inputs), Ports("%out", outputs))
     checked = bool(graph.requirements)
     if len(calls) == 1:  # small enough to be one function

@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from dyn_core.engines.graph.graph import Graph
+from dyn_core.engines.llvm.product_arrays import ProductArrays
 
 CHUNK = 400  # steps in one function; compile time grows faster than linearly beyond
+ROLLED = ("loop", "product")  # steps with items that run in loops of their own
 _LEAVES = ("const", "input")
 
 
@@ -22,7 +24,8 @@ class ScheduledStep(NamedTuple):
 
     fma (x y + z), fms (x y - z), fnma (z - x y)
     sincos: of each operand; results are its sine and its cosine, or None
-    loop: results are the items used; data is (Region, items)
+    loop, product: results are the items used; data is (Region or ProductShape, items,
+        node)
     """
 
     op: str
@@ -37,15 +40,23 @@ class Schedule:
 
     Attributes:
         graph: What is computed; operands and results are its node numbers.
-        chunks: Steps of each function; a loop is a chunk of its own.
+        chunks: Steps of each function; a loop or product is a chunk of its own.
         slots: Slot of each value that lives across chunks.
+        copies: Further slots of a value: the arrays of products that it is part of.
         size: Number of slots.
+        arrays: Where the matrices of products lie, behind the other slots.
     """
 
     graph: Graph
     chunks: list[list[ScheduledStep]] = field(default_factory=list)
     slots: dict[int, int] = field(default_factory=dict)
+    copies: dict[int, list[int]] = field(default_factory=dict)
     size: int = 0
+    arrays: ProductArrays = field(init=False)
+
+    def rolled(self) -> list[ScheduledStep]:
+        """Return the loops and products."""
+        return [step for chunk in self.chunks for step in chunk if step.op in ROLLED]
 
 
 def lower(graph: Graph, fused: bool, pack: int) -> Schedule:
@@ -116,11 +127,11 @@ class _Ordering:
             return ScheduledStep("sincos", tuple(m[0] for m in members), results)
         if node.op == "item":
             return self._step(node.operands[0])
-        if node.op == "loop":
+        if node.op in ROLLED:
             items = self.items.get(k, [])
             which = tuple(self.graph.nodes[x].data for x in items)
             return ScheduledStep(
-                "loop", node.operands, tuple(items), (node.data, which)
+                node.op, node.operands, tuple(items), (node.data, which, k)
             )
         return ScheduledStep(node.op, node.operands, (k,))
 
@@ -184,18 +195,18 @@ def _uses(graph: Graph) -> list[int]:
 
 
 def _cut(steps: list[ScheduledStep]) -> list[list[ScheduledStep]]:
-    """Cut the steps into chunks of at most CHUNK; loops stand alone."""
+    """Cut the steps into chunks of at most CHUNK; loops and products stand alone."""
     chunks: list[list[ScheduledStep]] = [[]]
     for step in steps:
-        alone = step.op == "loop"
-        if alone or len(chunks[-1]) >= CHUNK or _is_loop(chunks[-1]):
+        alone = step.op in ROLLED
+        if alone or len(chunks[-1]) >= CHUNK or _is_rolled(chunks[-1]):
             chunks.append([])
         chunks[-1].append(step)
     return chunks
 
 
-def _is_loop(chunk: list[ScheduledStep]) -> bool:
-    return bool(chunk) and chunk[0].op == "loop"
+def _is_rolled(chunk: list[ScheduledStep]) -> bool:
+    return bool(chunk) and chunk[0].op in ROLLED
 
 
 def _assign_slots(schedule: Schedule) -> None:
@@ -210,7 +221,7 @@ def _assign_slots(schedule: Schedule) -> None:
     for number, chunk in enumerate(schedule.chunks):
         for step in chunk:
             for x in step.results:
-                if x is None:
+                if x is None or step.op == "product":
                     continue
                 until = len(schedule.chunks) if step.op == "loop" else last.get(x, -1)
                 if until > number:
@@ -220,3 +231,15 @@ def _assign_slots(schedule: Schedule) -> None:
                     slot = schedule.slots[x] = free.pop()
                     ending.setdefault(until, []).append(slot)
         free += ending.pop(number, [])
+    _place_arrays(schedule)
+
+
+def _place_arrays(schedule: Schedule) -> None:
+    """Place the matrices of products behind the slots of single values."""
+    arrays = schedule.arrays = ProductArrays(schedule.graph, schedule.size)
+    for step in schedule.rolled():
+        if step.op == "product":
+            arrays.add(step.data[2])
+            schedule.slots.update({x: arrays.slot(x) for x in step.results})
+    schedule.copies.update(arrays.stores)
+    schedule.size = arrays.end()
