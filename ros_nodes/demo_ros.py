@@ -329,6 +329,6 @@ class _DemoNode:
         error = q - reference
         k = int(np.abs(error).argmax())
         return (
-            f"{len(self.rows)} samples, the last {time.monotonic() - t:.1f} s ago: joint"
-            f" '{self.model.joint_names[k]}' {error[k]:.2g} from its reference"
+            f"{len(self.rows)} samples, the last {time.monotonic() - t:.1f} s ago:"
+            f" joint '{self.model.joint_names[k]}' {error[k]:.2g} from its reference"
         )

@@ -6,8 +6,8 @@ Functions of values: sqrt, sin, cos, tanh, exp, log, asin, acos, atan2, absolute
     minimum, maximum.
 Choices and conditions: where, loop, require, equal, logical_and, logical_or,
     logical_not.
-Vectors and matrices: Vector, Matrix, Symmetric, Factored, product, skew, cross3,
-    total, rotation_rates.
+Vectors and matrices: Vector, Matrix, Symmetric, Factored, product,
+    sparse_products, skew, cross3, total, rotation_rates.
 Spatial values: Motion, Force, Transform, MotionSubspace, ForceSubspace, RigidInertia,
     ArticulatedInertia, VelocityProduct, cross, cross_motion, cross_force.
 Coordinates of a robot: split_q, split_v, join_v, join_force, join_matrix, join_slopes,
@@ -96,7 +96,7 @@ from dyn_core.spatial import (
     skew,
     total,
 )
-from dyn_core.spatial.linear import Factored, product
+from dyn_core.spatial.linear import Factored, product, sparse_products
 from dyn_core.spatial.variations import (
     has_slope,
     slope_of,
@@ -174,6 +174,7 @@ __all__ = [
     "sin",
     "skew",
     "slope_of",
+    "sparse_products",
     "split_q",
     "split_v",
     "spring_energy",

@@ -2,8 +2,8 @@
 
     c_ij = a_i0 b_0j,   then   c_ij = c_ij + a_ik b_kj   for k = 1, 2, ...
 
-Small ones are written out operation by operation. Large ones are one operation of a
-Graph, a loop over blocks in machine code, with the same bits.
+or all of them onto an entry that is there. Small ones are written out, operation by
+operation. Large ones are one operation of a Graph: a loop over blocks in machine code.
 """
 
 from __future__ import annotations
@@ -11,19 +11,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+Matrices = tuple[Sequence[Any], Sequence[Any], Sequence[Any]]
+
 
 class ProductShape(NamedTuple):
-    """Size of a product of matrices, and its sign.
+    """Size of a product of matrices, its sign, and whether it is added to a matrix.
 
     Attributes:
         rows, inner, columns: A is rows x inner, B inner x columns.
-        negative: Whether the result is -A B.
+        negative: Whether the result is -A B, or C - A B.
+        onto: Whether it is added to a matrix C, rows x columns.
     """
 
     rows: int
     inner: int
     columns: int
     negative: bool = False
+    onto: bool = False
+
+    def split(
+        self, entries: Sequence[Any]
+    ) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
+        """Return the entries of A, B and C, which stand one behind the other."""
+        a = self.rows * self.inner
+        b = a + self.inner * self.columns
+        return entries[:a], entries[a:b], entries[b:]
 
     @property
     def work(self) -> int:
@@ -32,18 +44,20 @@ class ProductShape(NamedTuple):
 
 
 def unrolled_product(
-    a: Sequence[Any], b: Sequence[Any], shape: ProductShape
+    a: Sequence[Any], b: Sequence[Any], c: Sequence[Any], shape: ProductShape
 ) -> list[Any]:
-    """Return the entries of A B, operation by operation."""
-    rows, inner, columns, negative = shape
+    """Return the entries of A B, operation by operation; those of C may be empty."""
+    rows, inner, columns, negative, onto = shape
     result = []
     for i in range(rows):
         row = a[i * inner : (i + 1) * inner]
         for j in range(columns):
-            total = row[0] * b[j]
-            if negative:
-                total = -total
-            for k in range(1, inner):
+            if onto:
+                total = c[i * columns + j]
+            else:
+                total = row[0] * b[j]
+                total = -total if negative else total
+            for k in range(0 if onto else 1, inner):
                 term = row[k] * b[k * columns + j]
                 total = total - term if negative else total + term
             result.append(total)

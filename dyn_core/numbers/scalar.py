@@ -36,9 +36,11 @@ class Number:
         """Decide a condition; numbers that cannot raise TraceError."""
         raise NotImplementedError
 
-    def product(self, a: Sequence[Any], b: Sequence[Any], shape: ProductShape) -> Any:
-        """Return the entries of a product of matrices of such numbers."""
-        return unrolled_product(a, b, shape)
+    def product(
+        self, a: Sequence[Any], b: Sequence[Any], c: Sequence[Any], shape: ProductShape
+    ) -> list[Any]:
+        """Return the entries of a product of matrices; see flat_product."""
+        return unrolled_product(a, b, c, shape)
 
     # fmt: off
     def __add__(self, other: Any) -> Any: return _apply("add", self, other)
@@ -196,17 +198,20 @@ def loop(
     return state
 
 
-def flat_product(a: Sequence[Any], b: Sequence[Any], shape: ProductShape) -> list[Any]:
-    """Return the entries of A B, row by row.
+def flat_product(
+    a: Sequence[Any], b: Sequence[Any], c: Sequence[Any], shape: ProductShape
+) -> list[Any]:
+    """Return the entries of a product of matrices, row by row.
 
     Args:
-        a, b: Entries of A and B, row by row; any numbers.
+        a, b, c: Entries of A, B and C, row by row, any numbers; c is empty where the
+            product is not added to anything.
         shape: Sizes, of one or more each.
     """
-    number = _number_of(*a, *b)
+    number = _number_of(*a, *b, *c)
     if number is None:
-        return unrolled_product(a, b, shape)
-    return number.product(a, b, shape)
+        return unrolled_product(a, b, c, shape)
+    return number.product(a, b, c, shape)
 
 
 def _number_of(*values: Any) -> Number | None:

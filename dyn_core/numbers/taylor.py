@@ -8,7 +8,6 @@ Taylor number may be Taylor numbers of another variable; the ranks say which is 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from operator import add
 from typing import Any
 
 from dyn_core.errors import UnsupportedError
@@ -74,31 +73,32 @@ class Taylor(Number):
             raise UnsupportedError(f"'{op}' has no derivative; use another function")
         return taylor(*parts, rank=rank)
 
-    def product(self, a: Sequence[Any], b: Sequence[Any], shape: ProductShape) -> Any:
+    def product(
+        self, a: Sequence[Any], b: Sequence[Any], c: Sequence[Any], shape: ProductShape
+    ) -> list[Any]:
         """Compute a product of matrices and its derivatives by products."""
-        rank = self.rank
-        a_parts, b_parts = (
-            list(zip(*(derivatives(x, rank) for x in m), strict=True)) for m in (a, b)
-        )
+        rank, numbers = self.rank, [*a, *b, *c]
         second = any(
             isinstance(x, Taylor) and x.rank == rank and x.d2 is not None
-            for x in (*a, *b)
+            for x in numbers
         )
+        A, B, C = ([derivatives(x, rank) for x in m] for m in (a, b, c))
 
-        def term(i: int, j: int) -> list[Any] | None:
-            left, right = a_parts[i], b_parts[j]
+        def added(onto: list[Any], i: int, j: int, times: float = 1.0) -> list[Any]:
+            left, right = [times * x[i] for x in A], [x[j] for x in B]
             if all(map(_is_zero, left)) or all(map(_is_zero, right)):
-                return None
-            return flat_product(left, right, shape)
+                return onto
+            if all(map(_is_zero, onto)):
+                return flat_product(left, right, (), shape._replace(onto=False))
+            return flat_product(left, right, onto, shape._replace(onto=True))
 
-        zeros = [0.0] * (shape.rows * shape.columns)
-        x = term(0, 0) or zeros
-        d1 = _total(zeros, term(1, 0), term(0, 1))
+        C = C or [(0.0, 0.0, 0.0)] * (shape.rows * shape.columns)
+        x, d1, d2 = map(list, zip(*C, strict=True))
+        x, d1 = added(x, 0, 0), added(added(d1, 1, 0), 0, 1)
         if not second:
-            return [taylor(y, d, None, rank) for y, d in zip(x, d1, strict=True)]
-        both = term(1, 1)
-        twice = None if both is None else [2.0 * y for y in both]
-        d2 = _total(zeros, term(2, 0), twice, term(0, 2))
+            d2 = [None] * len(x)
+        else:
+            d2 = added(added(added(d2, 2, 0), 1, 1, 2.0), 0, 2)
         return [taylor(*parts, rank=rank) for parts in zip(x, d1, d2, strict=True)]
 
     def __repr__(self) -> str:
@@ -123,16 +123,6 @@ def derivatives(x: Any, rank: int = DIRECTION) -> tuple[Any, Any, Any]:
     if not isinstance(x, Taylor) or x.rank != rank:
         return x, 0.0, 0.0
     return x.x, x.d1, 0.0 if x.d2 is None else x.d2
-
-
-def _total(zeros: list[Any], *terms: list[Any] | None) -> list[Any]:
-    """Return the sum of the terms that there are, entry by entry."""
-    result = None
-    for term in terms:
-        if term is not None:
-            old = result
-            result = term if old is None else list(map(add, old, term))
-    return zeros if result is None else result
 
 
 def _is_zero(d: Any) -> bool:

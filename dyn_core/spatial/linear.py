@@ -11,21 +11,77 @@ from dyn_core.numbers.scalar import flat_product, logical_not, require
 from dyn_core.spatial.vectors import Matrix, Vector
 
 
-def product(A: Matrix, B: Matrix, negative: bool = False) -> Matrix:
-    """Return A B, or -A B; a large one is one operation of a Graph, not many.
+def product(
+    A: Matrix, B: Matrix, onto: Matrix | None = None, negative: bool = False
+) -> Matrix:
+    """Return A B, C + A B or, negative, -A B, C - A B.
+
+    A large one is one operation of a Graph instead of many.
 
     Args:
         A, B: (m, n) and (n, p), of one row and column or more.
-        negative: Whether the sign is changed.
+        onto: The matrix C, (m, p).
+        negative: Whether the product is subtracted.
     """
     (rows, inner), (also_inner, columns) = A.shape, B.shape
-    if inner != also_inner or not rows * inner * columns:
+    fits = inner == also_inner and (onto is None or onto.shape == (rows, columns))
+    if not fits or not rows * inner * columns:
         raise TypeError(f"no product of matrices {A.shape} and {B.shape}")
-    shape = ProductShape(rows, inner, columns, negative)
-    a, b = ([x for row in M.rows for x in row] for M in (A, B))
-    flat = flat_product(a, b, shape)
+    shape = ProductShape(rows, inner, columns, negative, onto is not None)
+    a, b, c = ([x for row in M.rows for x in row] for M in (A, B, onto or Matrix(())))
+    flat = flat_product(a, b, c, shape)
     starts = range(0, rows * columns, columns)
     return Matrix(flat[k : k + columns] for k in starts)
+
+
+def sparse_products(
+    A: Matrix, Bs: Sequence[Matrix], negative: bool = False
+) -> tuple[Matrix, ...]:
+    """Return A B for several matrices B of one pattern of zeros, or -A B.
+
+    Columns with the same entries that are not zero are taken together: of a tree's
+    joint-space matrices those of one branch.
+
+    Args:
+        A: (m, n), of any pattern.
+        Bs: (n, p) each.
+        negative: Whether the sign is changed.
+    """
+    groups: dict[tuple[int, ...], list[int]] = {}
+    rows, width = A.shape[0], Bs[0].shape[1]
+    for j in range(width):
+        filled = tuple(
+            k for k in range(A.shape[1]) if not all(_is_zero(B[k, j]) for B in Bs)
+        )
+        groups.setdefault(filled, []).append(j)
+    results = [[[0.0] * width for _ in range(rows)] for _ in Bs]
+    for filled, columns in groups.items():
+        C = None
+        for run in _runs(filled):
+            right = Matrix([B[k, j] for B in Bs for j in columns] for k in run)
+            left = Matrix(row[run.start : run.stop] for row in A.rows)
+            C = product(left, right, C, negative)
+        for i, row in enumerate(C.rows if C is not None else ()):
+            for n, result in enumerate(results):
+                part = row[n * len(columns) : (n + 1) * len(columns)]
+                for j, x in zip(columns, part, strict=True):
+                    result[i][j] = x
+    return tuple(map(Matrix, results))
+
+
+def _runs(numbers: Sequence[int]) -> list[range]:
+    """Return the runs of neighbours among rising whole numbers."""
+    runs: list[range] = []
+    for k in numbers:
+        if runs and runs[-1].stop == k:
+            runs[-1] = range(runs[-1].start, k + 1)
+        else:
+            runs.append(range(k, k + 1))
+    return runs
+
+
+def _is_zero(x: Any) -> bool:
+    return type(x) is float and x == 0
 
 
 class Factored:

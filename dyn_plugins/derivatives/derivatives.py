@@ -7,13 +7,13 @@ from dyn_core.authoring import (
     Motion,
     MotionSubspace,
     TracedSolver,
-    Vector,
     VelocityProduct,
     cross,
     cross3,
     hookimpl,
     joint_factors,
     rotation_rates,
+    sparse_products,
 )
 from dyn_core.problems import (
     FD_DERIVATIVES,
@@ -29,6 +29,7 @@ from dyn_plugins.derivatives._fixed_forces import (
     fixed_force_slopes,
     with_fixed_forces,
 )
+from dyn_plugins.dynamics._ancestor_blocks import ancestor_blocks
 
 
 def id_derivatives(model, q, qd, qdd, f_ext, f_ext_fixed, f_ext_points):
@@ -65,28 +66,32 @@ def id_derivatives(model, q, qd, qdd, f_ext, f_ext_fixed, f_ext_points):
         Psi_dot[i], Psi_ddot[i], Psi_S_dot[i] = rates
         BC.append(VelocityProduct.of(I, v[i]))
         fC.append(_inertial_force(I, v[i], a[i]) - f_ext[i])
-    dtau_dq, dtau_dqd, H = {}, {}, {}
+    t1, t2, t3, t4 = ([None] * (model.nb + 1) for _ in range(4))
     for i in reversed(model.bodies):
-        t1 = BC[i] @ S[i] + IC[i] @ Psi_S_dot[i]
-        t2 = BC[i] @ Psi_dot[i] + IC[i] @ Psi_ddot[i] + _cross_force(S[i], fC[i])
-        t3 = BC[i].T @ S[i]
-        t4 = IC[i] @ S[i]
-        above = S[i].T @ t2, S[i].T @ t1
-        j = i
-        while j > 0:
-            dtau_dq[j, i] = S[j].T @ t2
-            dtau_dqd[j, i] = S[j].T @ t1
-            dtau_dq[i, j] = t3.T @ Psi_dot[j] + t4.T @ Psi_ddot[j]
-            dtau_dqd[i, j] = t3.T @ S[j] + t4.T @ Psi_S_dot[j]
-            H[i, j] = t4.T @ S[j]
-            t1, t2, t3, t4 = (X[j].T @ t for t in (t1, t2, t3, t4))
-            j = model.parent[j]
-        _complete_own_blocks(model, i, dS[i], fC[i], above, (dtau_dq, dtau_dqd, H))
+        t1[i] = BC[i] @ S[i] + IC[i] @ Psi_S_dot[i]
+        t2[i] = BC[i] @ Psi_dot[i] + IC[i] @ Psi_ddot[i] + _cross_force(S[i], fC[i])
+        t3[i] = BC[i].T @ S[i]
+        t4[i] = IC[i] @ S[i]
         p = model.parent[i]
         if p > 0:
             IC[p] = IC[p] + X[i].T @ IC[i] @ X[i]
             BC[p] = BC[p] + X[i].T @ BC[i] @ X[i]
             fC[p] = fC[p] + X[i].T @ fC[i]
+    dtau_dq, dtau_dqd, H, above_q, above_qd = ancestor_blocks(
+        model,
+        X,
+        [(t3, Psi_dot), (t4, Psi_ddot)],
+        [(t3, S), (t4, Psi_S_dot)],
+        [(t4, S)],
+        [(t2, S)],
+        [(t1, S)],
+    )
+    for i, j in H:
+        if i != j:
+            dtau_dq[j, i], dtau_dqd[j, i] = above_q[i, j].T, above_qd[i, j].T
+    for i in model.bodies:
+        above = above_q[i, i].T, above_qd[i, i].T
+        _complete_own_blocks(model, i, dS[i], fC[i], above, (dtau_dq, dtau_dqd, H))
     turned = fixed_force_slopes(model, q, f_ext, f_ext_fixed, f_ext_points)
     for place, block in turned.items():
         dtau_dq[place] = dtau_dq[place] + block
@@ -208,11 +213,7 @@ def fd_derivatives(
     dq = with_fixed_forces(model, dq, q, f_ext, f_ext_fixed, f_ext_points)
     factors = joint_factors(model, H)
     inverse = factors.inverse()
-    slopes = []
-    for M in (dq, dqd):
-        columns = [factors.solve(Vector(c)) for c in zip(*M.rows, strict=True)]
-        slopes.append(-Matrix(columns).T if columns else M)
-    return qdd, slopes[0], slopes[1], inverse
+    return qdd, *sparse_products(inverse, (dq, dqd), negative=True), inverse
 
 
 ID = FixedForces(
@@ -243,7 +244,7 @@ def dyn_solvers():
             FD_DERIVATIVES,
             fd_derivatives,
             slots={"forward_dynamics": FORWARD_DYNAMICS, "derivatives": ID_DERIVATIVES},
-            fills={"forward_dynamics": "aba", "derivatives": ID},
+            fills={"forward_dynamics": "dense", "derivatives": ID},
             options=OPTIONS,
             valid=VALID,
             by_joint=False,

@@ -2,6 +2,7 @@
 
 from dyn_core.authoring import Matrix, TracedSolver, hookimpl
 from dyn_core.problems import MASS_MATRIX
+from dyn_plugins.dynamics._ancestor_blocks import ancestor_blocks
 
 
 def crba(model, q):
@@ -20,17 +21,14 @@ def crba(model, q):
     for i in model.bodies:
         X.append(model.joint[i].X(q[i]) @ model.Xtree[i])
         S.append(model.joint[i].S(q[i]))
-    H = {}
+    F = [None] * (model.nb + 1)
     for i in reversed(model.bodies):
         p = model.parent[i]
-        F = Icomp[i] @ S[i]
-        H[i, i] = S[i].T @ F + Matrix.diagonal(model.armature[i])
+        F[i] = Icomp[i] @ S[i]
         Icomp[p] = Icomp[p] + X[i].T @ Icomp[i] @ X[i]
-        j = i
-        while model.parent[j] > 0:
-            F = type(F)(X[j].T @ column for column in F)
-            j = model.parent[j]
-            H[i, j] = (S[j].T @ F).T
+    (H,) = ancestor_blocks(model, X, [(F, S)])
+    for i in model.bodies:
+        H[i, i] = H[i, i] + Matrix.diagonal(model.armature[i])
     return H
 
 

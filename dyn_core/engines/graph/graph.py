@@ -7,8 +7,8 @@ of operations.py there are
     loop    data: Region                  call    data: Call (of a Program)
     product data: ProductShape            item    data: k, of a loop, call or product
 
-A product has the entries of both matrices as operands, row by row; its items are those
-of the result.
+A product has the entries of its two or three matrices as operands, row by row; its
+items are those of the result.
 """
 
 from __future__ import annotations
@@ -229,8 +229,8 @@ def _evaluate(
 
 def run_product(shape: ProductShape, operands: Sequence[Any]) -> list[Any]:
     """Multiply matrices of floats or columns."""
-    end = shape.rows * shape.inner
-    return unrolled_product(operands[:end], operands[end:], shape)
+    a, b, c = shape.split(operands)
+    return unrolled_product(a, b, c, shape)
 
 
 def run_loop(

@@ -14,7 +14,6 @@ from dyn_core.numbers.operations import OPERATIONS
 from dyn_core.numbers.product import ProductShape, unrolled_product
 from dyn_core.numbers.scalar import Number
 
-
 ROLLED = 512  # multiplications from which a product is one operation
 
 
@@ -39,11 +38,13 @@ class Symbol(Number):
             tracer = tracer.inner
         return tracer.record(op, operands)
 
-    def product(self, a: Sequence[Any], b: Sequence[Any], shape: ProductShape) -> Any:
+    def product(
+        self, a: Sequence[Any], b: Sequence[Any], c: Sequence[Any], shape: ProductShape
+    ) -> list[Any]:
         """Record a product: a large one as one operation."""
         if shape.work < ROLLED:
-            return unrolled_product(a, b, shape)
-        return self.apply("product", a, b, shape)
+            return unrolled_product(a, b, c, shape)
+        return self.apply("product", a, b, c, shape)
 
     def truth(self) -> NoReturn:
         """Refuse: an algorithm may not branch on a value."""
@@ -175,12 +176,12 @@ class Tracer:
         ]
 
     def _product(
-        self, a: Sequence[Any], b: Sequence[Any], shape: ProductShape
+        self, a: Sequence[Any], b: Sequence[Any], c: Sequence[Any], shape: ProductShape
     ) -> list[Any]:
         """Record a product; where every operation is wanted, write it out."""
         if not self.folding:
-            return unrolled_product(a, b, shape)
-        nodes = tuple([self.lift(x) for x in (*a, *b)])
+            return unrolled_product(a, b, c, shape)
+        nodes = tuple([self.lift(x) for x in (*a, *b, *c)])
         node = self.builder.node("product", nodes, shape)
         return self._items(node, shape.rows * shape.columns)
 

@@ -6,15 +6,16 @@ state and for lanes. A condition in memory is 1.0 or 0.0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from dyn_core.engines.graph.graph import Graph, Region
 from dyn_core.engines.llvm.function_ir import FunctionCode, Place, Slots
 from dyn_core.engines.llvm.functions import FUNCTIONS, definition
 from dyn_core.engines.llvm.ir import Instructions, Value, constant, kind
-from dyn_core.engines.llvm.lower import Schedule, ScheduledStep, lower
+from dyn_core.engines.llvm.lower import CHUNK, Schedule, ScheduledStep, lower
 from dyn_core.engines.llvm.products import Products
 
+COPIES = 100  # runs of values that one function copies
 HOLDS = 2**31  # status while no requirement has failed
 ARGUMENTS = "ptr %in, ptr %out, ptr %s"
 _PARAMETERS = "ptr noalias %in, ptr noalias %out, ptr noalias %s"
@@ -53,19 +54,19 @@ class Emitter:
         schedule = lower(graph, self.fused, self.pack)
         base = Slots(self.top)
         self.top += schedule.size
-        calls = []
+        calls = self._leaves(schedule, inputs, base)
         for number, steps in enumerate(schedule.chunks):
             self.steps += len(steps)
             if steps and steps[0].op == "loop":
                 calls += self._loop(schedule, steps[0], inputs, base)
                 continue
             if steps and steps[0].op == "product":
-                calls += self._product(schedule, steps[0], inputs, base)
+                calls += self._product(schedule, steps[0], inputs, outputs, base)
                 continue
             writer = _Writer(self, schedule, inputs, outputs, base)
             calls.append(writer.function(steps, first=number == 0))
-        rest = schedule.rolled()
-        if rest:  # such a result may be an output or a condition itself
+        rest = [step for step in schedule.rolled() if step.op == "loop"]
+        if rest:  # a result of a loop may be an output or a condition itself
             writer = _Writer(self, schedule, inputs, outputs, base)
             calls.append(writer.function(rest, deliver_only=True))
         return calls
@@ -98,32 +99,60 @@ class Emitter:
                 after.store(base, place, value)
         return [*calls, self.function("items", after)]
 
-    def _product(
-        self, schedule: Schedule, step: ScheduledStep, inputs: Place, base: Slots
-    ) -> list[str]:
-        """Write a product: place what stands nowhere yet, multiply, copy the items."""
-        shape, _, k = step.data
-        self.steps += shape.work // (1 if self.width > 1 else self.products.step)
-        before = _Writer(self, schedule, inputs, base, base)
-        calls = []
-        leaves = schedule.arrays.leaves.get(k, ())
-        if leaves:
-            for x, slot in leaves:
+    def _leaves(self, schedule: Schedule, inputs: Place, base: Slots) -> list[str]:
+        """Write what stores constants and inputs in the arrays of products."""
+        leaves, calls = schedule.arrays.leaves, []
+        for start in range(0, len(leaves), CHUNK):
+            before = _Writer(self, schedule, inputs, base, base)
+            for x, slot in leaves[start : start + CHUNK]:
                 before.code.store(base, slot, before.real(x))
             calls.append(self.function("place", before.code))
+        return calls
+
+    def _product(
+        self,
+        schedule: Schedule,
+        step: ScheduledStep,
+        inputs: Place,
+        outputs: Place,
+        base: Slots,
+    ) -> list[str]:
+        """Write a product: multiply, copy the items."""
+        shape, _, k = step.data
+        self.steps += shape.work // self.products.step
+        calls = []
         whole = FunctionCode(self.width, self.fused)
         places = schedule.arrays.places[k]
         whole.lines += self.products.calls(shape, places, base.base)
-        pairs = [
-            (schedule.slots[x], place)
-            for x in step.results
-            for place in schedule.copies.get(x, ())
-        ]
-        for start, end, count in _runs(pairs):
-            start_pointer, _ = base.address(whole, start)
-            end_pointer, _ = base.address(whole, end)
-            whole.lines.append(self.products.move(start_pointer, end_pointer, count))
-        return [*calls, self.function("product", whole)]
+        calls.append(self.function("product", whole))
+        after = _Writer(self, schedule, inputs, outputs, base)
+        slots, items = schedule.slots, step.results
+        copied = [(slots[x], y) for x in items for y in schedule.copies.get(x, ())]
+        delivered = [(slots[x], y) for x in items for y in after.ends.get(x, ())]
+        calls += self._copies(copied, base, base)
+        calls += self._copies(delivered, base, outputs)
+        required = [x for x in items if x in after.conditions]
+        if required:
+            for x in required:
+                after.require(x)
+            calls.append(self.function("conditions", after.code))
+        return calls
+
+    def _copies(
+        self, pairs: Sequence[tuple[int, int]], start: Place, end: Place
+    ) -> list[str]:
+        """Write functions that copy values from place to place, neighbours at once."""
+        runs, calls = _runs(pairs, end), []
+        for first in range(0, len(runs), COPIES):
+            code = FunctionCode(self.width, self.fused)
+            for a, b, count in runs[first : first + COPIES]:
+                if count == 1:
+                    code.store(end, b, code.load(start, a))
+                    continue
+                source, target = start.address(code, a)[0], end.address(code, b)[0]
+                self.products.move(code, source, target, count)
+            calls.append(self.function("copies", code))
+        return calls
 
     def _rounds(self, region: Region, state: Slots) -> str:
         """Write the loop itself, over state and captured values; return its call.
@@ -196,13 +225,7 @@ class _Writer:
         self.emitter, self.schedule = emitter, schedule
         self.inputs, self.outputs, self.base = inputs, outputs, base
         self.code = FunctionCode(emitter.width, emitter.fused)
-        graph = schedule.graph
-        self.ends: dict[int, list[int]] = {}
-        for k, node in enumerate(graph.outputs):
-            self.ends.setdefault(node, []).append(k)
-        self.conditions: dict[int, int] = {}
-        for number, requirement in enumerate(graph.requirements, 1):
-            self.conditions.setdefault(requirement.condition, number)
+        self.ends, self.conditions = schedule.ends, schedule.conditions
 
     def function(
         self,
@@ -218,9 +241,6 @@ class _Writer:
         for step in steps:
             if not deliver_only:
                 self._step(step)
-            elif step.op == "product":
-                self._deliver_items(step)
-                continue
             for x in step.results:
                 if x is not None:
                     self._keep(x, slot=not deliver_only)
@@ -277,26 +297,16 @@ class _Writer:
                 self.code.store(self.base, place, self.real(k))
         self._deliver(k)
 
-    def _deliver_items(self, step: ScheduledStep) -> None:
-        """Deliver the items of a product: outputs that are neighbours at once."""
-        code, outputs = self.code, []
-        for x in step.results:
-            if x in self.conditions:
-                self._deliver(x)
-            else:
-                slot = self.schedule.slots[x]
-                outputs += [(slot, index) for index in self.ends.get(x, ())]
-        for slot, index, count in _runs(outputs, self.outputs.joined):
-            start, _ = self.base.address(code, slot)
-            end, _ = self.outputs.address(code, index)
-            code.lines.append(self.emitter.products.move(start, end, count))
-
     def _deliver(self, k: int) -> None:
         """Store a value as output, note it as a requirement."""
         code = self.code
         for index in self.ends.get(k, ()):
             code.store(self.outputs, index, self.real(k))
-        number = self.conditions.get(k)
+        self.require(k)
+
+    def require(self, k: int) -> None:
+        """Note a value as a requirement, where it is one."""
+        code, number = self.code, self.conditions.get(k)
         if number is not None:
             w = code.width
             whole, holds = self.truth(k), constant(HOLDS, "whole", w)
@@ -402,24 +412,21 @@ class _Writer:
                     code.values[node] = value, "real"
 
 
-def _runs(
-    pairs: Sequence[tuple[int, int]],
-    joined: Callable[[int, int], bool] = lambda a, b: True,
-) -> list[tuple[int, int, int]]:
-    """Return runs (from, to, count) of neighbours among pairs of places.
+def _runs(pairs: Sequence[tuple[int, int]], end: Place) -> list[tuple[int, int, int]]:
+    """Return runs (from, to, count) of neighbours among pairs of numbers of values.
 
     Args:
         pairs: From where, to where.
-        joined: Whether the place behind a is b, for a and b = a + 1 of `to`.
+        end: Where they go to.
     """
     runs: list[tuple[int, int, int]] = []
-    for start, end in sorted(pairs, key=lambda pair: (pair[1], pair[0])):
+    for x, y in sorted(pairs, key=lambda pair: (pair[1], pair[0])):
         if runs:
             a, b, count = runs[-1]
-            if (a + count, b + count) == (start, end) and joined(end - 1, end):
+            if (a + count, b + count) == (x, y) and end.joined(y - 1, y):
                 runs[-1] = a, b, count + 1
                 continue
-        runs.append((start, end, 1))
+        runs.append((x, y, 1))
     return runs
 
 

@@ -45,6 +45,8 @@ class Schedule:
         copies: Further slots of a value: the arrays of products that it is part of.
         size: Number of slots.
         arrays: Where the matrices of products lie, behind the other slots.
+        ends: By value, the outputs that it is.
+        conditions: By value, the number of the first requirement that it is.
     """
 
     graph: Graph
@@ -53,6 +55,14 @@ class Schedule:
     copies: dict[int, list[int]] = field(default_factory=dict)
     size: int = 0
     arrays: ProductArrays = field(init=False)
+    ends: dict[int, list[int]] = field(default_factory=dict)
+    conditions: dict[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for k, node in enumerate(self.graph.outputs):
+            self.ends.setdefault(node, []).append(k)
+        for number, requirement in enumerate(self.graph.requirements, 1):
+            self.conditions.setdefault(requirement.condition, number)
 
     def rolled(self) -> list[ScheduledStep]:
         """Return the loops and products."""
@@ -236,10 +246,10 @@ def _assign_slots(schedule: Schedule) -> None:
 
 def _place_arrays(schedule: Schedule) -> None:
     """Place the matrices of products behind the slots of single values."""
-    arrays = schedule.arrays = ProductArrays(schedule.graph, schedule.size)
-    for step in schedule.rolled():
-        if step.op == "product":
-            arrays.add(step.data[2])
-            schedule.slots.update({x: arrays.slot(x) for x in step.results})
+    steps = [step for step in schedule.rolled() if step.op == "product"]
+    products = [step.data[2] for step in steps]
+    arrays = ProductArrays(schedule.graph, schedule.size, products)
+    for step in steps:
+        schedule.slots.update({x: arrays.slot(x) for x in step.results})
     schedule.copies.update(arrays.stores)
-    schedule.size = arrays.end()
+    schedule.size, schedule.arrays = arrays.end, arrays

@@ -7,17 +7,19 @@ multiply-add after the other: the bits are those of the product written out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from dyn_core.engines.llvm.function_ir import FunctionCode
 from dyn_core.engines.llvm.ir import kind
 from dyn_core.engines.llvm.product_arrays import ProductPlaces
 from dyn_core.numbers.product import ProductShape
 
-Tile = tuple[int, int, bool]  # rows, vectors, whether the sign is changed
+Tile = tuple[int, int, bool, bool]  # rows, vectors, negative, onto
+_INLINE = 64  # numbers that are copied without a loop
 _ROWS, _VECTORS = 4, {True: 4, False: 2}  # of a tile; vectors: of lanes, of one state
 _SIGNATURE = (
-    "ptr noalias %a, ptr noalias %b, ptr noalias %c, i64 %inner,"
-    " i64 %a_row, i64 %b_row, i64 %c_row"
+    "ptr %a, ptr %b, ptr %c, ptr noalias %to, i64 %inner,"
+    " i64 %a_row, i64 %a_column, i64 %b_row, i64 %c_row, i64 %to_row"
 )
 
 
@@ -43,75 +45,104 @@ class Products:
         self, shape: ProductShape, places: ProductPlaces, base: int
     ) -> Iterator[str]:
         """Write the calls that make one product, arrays behind slot `base`."""
-        rows, inner, columns, negative = shape
-        (a, a_row), (b, b_row), (c, c_row) = places.a, places.b, places.c
+        rows, inner, columns, negative, onto = shape
+        (a, a_row, a_column), (b, b_row, _) = places.a, places.b
+        to, to_row, _ = places.result
+        c, c_row, _ = places.c or places.result
         vectors = -(-columns // self.step)
         for j in range(0, vectors, _VECTORS[self.width > 1]):
             wide = min(_VECTORS[self.width > 1], vectors - j)
             for i in range(0, rows, _ROWS):
                 high = min(_ROWS, rows - i)
-                self.tiles.add((high, wide, negative))
+                self.tiles.add((high, wide, negative, onto))
                 starts = (
                     a + i * a_row,
                     b + j * self.step,
                     c + i * c_row + j * self.step,
+                    to + i * to_row + j * self.step,
                 )
-                names = []
+                names: list[str] = []
                 for start in starts:
                     name = f"%p{i}_{j}_{len(names)}"
                     offset = (base + start) * self.width
                     yield f"  {name} = getelementptr double, ptr %s, i64 {offset}"
                     names.append(f"ptr {name}")
-                strides = [f"i64 {x * self.width}" for x in (a_row, b_row, c_row)]
+                by = (a_row, a_column, b_row, c_row, to_row)
+                strides = [f"i64 {x * self.width}" for x in by]
                 arguments = ", ".join([*names, f"i64 {inner}", *strides])
-                yield f"  call void {self._name(high, wide, negative)}({arguments})"
+                tile = self._name(high, wide, negative, onto)
+                yield f"  call void {tile}({arguments})"
 
-    def move(self, start: str, end: str, count: int) -> str:
-        """Return the call that copies `count` values from one place to another."""
-        self.moves = True
-        return f"  call void @move(ptr {start}, ptr {end}, i64 {count * self.width})"
+    def move(self, code: FunctionCode, start: str, end: str, count: int) -> None:
+        """Write what copies `count` values from one place to another."""
+        numbers = count * self.width
+        if numbers > _INLINE:
+            self.moves = True
+            arguments = f"ptr {start}, ptr {end}, i64 {numbers}"
+            code.lines.append(f"  call void @move({arguments})")
+            return
+        done = 0
+        while done < numbers:
+            size = min(self.lanes, 1 << (numbers - done).bit_length() - 1)
+            source, target = (
+                code.new(f"getelementptr double, ptr {pointer}, i64 {done}")
+                for pointer in (start, end)
+            )
+            value = code.new(f"load {kind('real', size)}, ptr {source}, align 8")
+            line = f"  store {kind('real', size)} {value}, ptr {target}, align 8"
+            code.lines.append(line)
+            done += size
 
     def definitions(self) -> list[str]:
         """Return the functions that calls refer to."""
         tiles = [self._tile(*tile) for tile in sorted(self.tiles)]
         return [*tiles, *([_MOVE] if self.moves else [])]
 
-    def _name(self, rows: int, vectors: int, negative: bool) -> str:
-        sign = "minus" if negative else "plus"
-        return f"@tile_{sign}_{rows}_{vectors}_{self.width}"
+    def _name(self, rows: int, vectors: int, negative: bool, onto: bool) -> str:
+        what = ("minus" if negative else "plus") + ("_onto" if onto else "")
+        return f"@tile_{what}_{rows}_{vectors}_{self.width}"
 
-    def _tile(self, rows: int, vectors: int, negative: bool) -> str:
+    def _tile(self, rows: int, vectors: int, negative: bool, onto: bool) -> str:
         """Write the function of a block of the result that stays in registers."""
         tile = [(r, v) for r in range(rows) for v in range(vectors)]
-        name = self._name(rows, vectors, negative)
-        lines = [
-            f"define internal void {name}({_SIGNATURE}) nounwind {{",
-            *self._factors("first", "%a", "%b", rows, vectors),
-        ]
-        for r, v in tile:
-            lines.append(f"  %t{r}_{v} = fmul {self.of} %first_a{r}, %first_b{v}")
-            sign = f"fneg {self.of} %t{r}_{v}"
-            same = f"bitcast {self.of} %t{r}_{v} to {self.of}"
-            lines.append(f"  %s{r}_{v} = {sign if negative else same}")
+        name = self._name(rows, vectors, negative, onto)
+        lines = [f"define internal void {name}({_SIGNATURE}) nounwind {{"]
+        if onto:
+            lines += self._entries("c", tile)
+            lines += [
+                f"  %s{r}_{v} = load {self.of}, ptr %cw{r}_{v}, align 8"
+                for r, v in tile
+            ]
+            a, b, first, test = "%a", "%b", 0, "%inner, 0"
+        else:
+            lines += self._factors("first", "%a", "%b", rows, vectors)
+            for r, v in tile:
+                name = f"%{'t' if negative else 's'}{r}_{v}"
+                lines.append(f"  {name} = fmul {self.of} %first_a{r}, %first_b{v}")
+                if negative:
+                    lines.append(f"  %s{r}_{v} = fneg {self.of} %t{r}_{v}")
+            lines += [
+                "  %a1 = getelementptr double, ptr %a, i64 %a_column",
+                "  %b1 = getelementptr double, ptr %b, i64 %b_row",
+            ]
+            a, b, first, test = "%a1", "%b1", 1, "%inner, 1"
         lines += [
-            "  %several = icmp sgt i64 %inner, 1",
+            f"  %several = icmp sgt i64 {test}",
             "  br i1 %several, label %more, label %end",
             "more:",
-            "  %k = phi i64 [1, %0], [%next, %more]",
-            "  %pa = phi ptr [%a, %0], [%na, %more]",
-            "  %pb = phi ptr [%b, %0], [%nb, %more]",
+            f"  %k = phi i64 [{first}, %0], [%next, %more]",
+            f"  %pa = phi ptr [{a}, %0], [%na, %more]",
+            f"  %pb = phi ptr [{b}, %0], [%nb, %more]",
             *(
                 f"  %c{r}_{v} = phi {self.of} [%s{r}_{v}, %0], [%n{r}_{v}, %more]"
                 for r, v in tile
             ),
-            f"  %na = getelementptr double, ptr %pa, i64 {self.width}",
+            *self._factors("next", "%pa", "%pb", rows, vectors),
+            "  %na = getelementptr double, ptr %pa, i64 %a_column",
             "  %nb = getelementptr double, ptr %pb, i64 %b_row",
-            *self._factors("next", "%na", "%nb", rows, vectors),
         ]
         if negative:
-            lines += [
-                f"  %m{r} = fneg {self.of} %next_a{r}" for r in range(rows)
-            ]
+            lines += [f"  %m{r} = fneg {self.of} %next_a{r}" for r in range(rows)]
         for r, v in tile:
             x = f"{self.of} {f'%m{r}' if negative else f'%next_a{r}'}"
             y, z = f"{self.of} %next_b{v}", f"{self.of} %c{r}_{v}"
@@ -131,14 +162,22 @@ class Products:
                 for r, v in tile
             ),
         ]
-        for r, v in tile:
-            lines += [
-                f"  %o{r}_{v} = mul i64 %c_row, {r}",
-                f"  %q{r}_{v} = add i64 %o{r}_{v}, {v * self.step * self.width}",
-                f"  %w{r}_{v} = getelementptr double, ptr %c, i64 %q{r}_{v}",
-                f"  store {self.of} %e{r}_{v}, ptr %w{r}_{v}, align 8",
-            ]
+        lines += self._entries("to", tile)
+        lines += [
+            f"  store {self.of} %e{r}_{v}, ptr %tow{r}_{v}, align 8" for r, v in tile
+        ]
         return "\n".join([*lines, "  ret void", "}", ""])
+
+    def _entries(self, name: str, tile: Sequence[tuple[int, int]]) -> Iterator[str]:
+        """Write pointers %NAMEwR_V to the vectors of a tile."""
+        for r, v in tile:
+            offset = v * self.step * self.width
+            yield f"  %{name}o{r}_{v} = mul i64 %{name}_row, {r}"
+            yield f"  %{name}q{r}_{v} = add i64 %{name}o{r}_{v}, {offset}"
+            yield (
+                f"  %{name}w{r}_{v} = getelementptr double, ptr %{name},"
+                f" i64 %{name}q{r}_{v}"
+            )
 
     def _factors(
         self, tag: str, a: str, b: str, rows: int, vectors: int

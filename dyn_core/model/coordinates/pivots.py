@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from dyn_core.model.tree import Tree
 from dyn_core.spatial import Matrix
+from dyn_core.spatial.block_factors import BlockFactored
 from dyn_core.spatial.linear import Factored
 
+MANY = 10  # coordinates from which factors are made by blocks
+LONG = 8  # coordinates of a block at most, where a branch has more
 PIVOT = 1e-13  # a pivot below this part of the inertia along its joint is zero
 
 
@@ -24,7 +29,7 @@ def pivot_tolerances(tree: Tree) -> tuple[tuple[float, ...], ...]:
     return tuple(tuple(row) for row in rows)
 
 
-def joint_factors(tree: Tree, H: Matrix) -> Factored:
+def joint_factors(tree: Tree, H: Matrix) -> Factored | BlockFactored:
     """Factor a joint-space inertia; a singular pivot names its joint."""
     tolerances, names = [0.0] * tree.nv, [""] * tree.nv
     by_body = pivot_tolerances(tree)
@@ -32,4 +37,34 @@ def joint_factors(tree: Tree, H: Matrix) -> Factored:
         columns = tree.v_slices[i]
         tolerances[columns] = by_body[i]
         names[columns] = [f"joint {tree.names[i]}"] * tree.joint[i].nv
-    return Factored(H, tolerances, names)
+    if tree.nv < MANY:
+        return Factored(H, tolerances, names)
+    return BlockFactored(H, tolerances, names, _branch_blocks(tree))
+
+
+def _branch_blocks(tree: Tree) -> list[list[int]]:
+    """Return the coordinates of each piece of a branch, parents first.
+
+    A branch goes from joint to joint as long as nothing else is carried; it is cut
+    where it is longer than LONG.
+    """
+    columns = [range(tree.nv)[part] for part in tree.v_slices]
+    moving = [i for i in tree.independent if columns[i]]
+    above = {i: _moving_parent(tree, i, set(moving)) for i in moving}
+    carried = Counter(above.values())
+    blocks: dict[int, list[int]] = {0: []}  # by body, the block that it is in
+    for i in moving:
+        own, p = list(columns[i]), above[i]
+        same = p and carried[p] == 1 and len(blocks[p]) + len(own) <= LONG
+        blocks[i] = blocks[p] if same else []
+        blocks[i] += own
+    unique = {id(block): block for block in blocks.values() if block}
+    return list(unique.values())
+
+
+def _moving_parent(tree: Tree, i: int, moving: set[int]) -> int:
+    """Return the next body towards the base with coordinates of its own, or 0."""
+    p = tree.parent[i]
+    while p and p not in moving:
+        p = tree.parent[p]
+    return p

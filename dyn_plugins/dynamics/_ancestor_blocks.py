@@ -1,0 +1,112 @@
+"""Blocks of joint-space matrices: of each joint with those that carry it."""
+
+from __future__ import annotations
+
+from dyn_core.authoring import Matrix, Transform, product
+
+MANY = 1000  # pairs of coordinates from which blocks are products in the base frame
+GROUP = 8  # coordinates whose blocks are taken together there, about
+
+
+def ancestor_blocks(model, X, *outputs):
+    """Return the sums of F_i.T M_j for each body i and each j that carries it, or i.
+
+    F_i is taken up to body j: F_j = X_j.T F_i from child to parent.
+
+    Args:
+        model: Robot.
+        X: By body, the transform from its parent.
+        outputs: One or more lists of pairs (F, M): by body, force subspaces at body i
+            and motion subspaces at body j.
+
+    Returns:
+        For each of the outputs the blocks by (i, j).
+    """
+    pairs = sum(
+        model.joint[i].nv * model.joint[j].nv
+        for i in model.bodies
+        for j in _carriers(model, i)
+    )
+    blocks = _in_the_base_frame if pairs > MANY else _body_by_body
+    return blocks(model, X, outputs)
+
+
+def _carriers(model, i):
+    """Return body i and those that carry it, towards the base."""
+    bodies = []
+    while i > 0:
+        bodies.append(i)
+        i = model.parent[i]
+    return bodies
+
+
+def _body_by_body(model, X, outputs):
+    """Move the forces from body to body, where motion subspaces are mostly zeros."""
+    results = [{} for _ in outputs]
+    for i in model.bodies:
+        moved = {id(F): F[i] for terms in outputs for F, _ in terms}
+        for j in _carriers(model, i):
+            for result, terms in zip(results, outputs, strict=True):
+                parts = [moved[id(F)].T @ M[j] for F, M in terms]
+                result[i, j] = sum(parts[1:], parts[0])
+            if model.parent[j] > 0:
+                moved = {key: X[j].T @ F for key, F in moved.items()}
+    return results
+
+
+def _in_the_base_frame(model, X, outputs):
+    """Move all to the base frame, where the blocks are products of matrices."""
+    up, down = [Transform.identity()], [Transform.identity()]
+    for i in model.bodies:
+        up.append(X[i] @ up[model.parent[i]])
+        down.append(up[i].inverse)
+    forces, motions = {}, {}
+    for F, M in (pair for terms in outputs for pair in terms):
+        for i in model.bodies:
+            forces.setdefault((id(F), i), up[i].T @ F[i])
+            motions.setdefault((id(M), i), down[i] @ M[i])
+    results = [{} for _ in outputs]
+    for group in _groups(model):
+        carriers = sorted({j for i in group for j in _carriers(model, i)})
+        for result, terms in zip(results, outputs, strict=True):
+            left = _stacked([[forces[id(F), i] for i in group] for F, _ in terms])
+            right = _stacked([[motions[id(M), j] for j in carriers] for _, M in terms])
+            whole = product(left, right.T)
+            result |= _cut(model, whole, group, carriers)
+    return results
+
+
+def _stacked(terms):
+    """Return a row for each column of the subspaces, all terms in it."""
+    columns = [[column for subspace in term for column in subspace] for term in terms]
+    return Matrix(
+        [x for column in row for x in column] for row in zip(*columns, strict=True)
+    )
+
+
+def _cut(model, whole, group, carriers):
+    """Return the blocks of a product by (i, j), where j carries i."""
+    blocks, row = {}, 0
+    for i in group:
+        rows, column = range(row, row + model.joint[i].nv), 0
+        for j in carriers:
+            columns = range(column, column + model.joint[j].nv)
+            if j in _carriers(model, i):
+                blocks[i, j] = Matrix([whole[a, b] for b in columns] for a in rows)
+            column = columns.stop
+        row = rows.stop
+    return blocks
+
+
+def _groups(model):
+    """Return the bodies that move on their own in groups of about GROUP coordinates."""
+    groups, size = [[]], 0
+    for i in model.bodies:
+        if model.joint[i].nv == 0:
+            continue
+        if size >= GROUP:
+            groups.append([])
+            size = 0
+        groups[-1].append(i)
+        size += model.joint[i].nv
+    return [group for group in groups if group]
