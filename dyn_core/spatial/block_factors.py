@@ -40,8 +40,8 @@ class BlockFactored:
             for k in range(j + 1, count):
                 left = self.V[k][j]
                 for i in range(j + 1) if left is not None else ():
-                    own = left if i == j else self.V[k][i]
-                    rest[i] = _added(rest[i], left and left.T, own, negative=True)
+                    right = left if i == j else self.V[k][i]
+                    rest[i] = _added(rest[i], left and left.T, right, negative=True)
             own_rest = rest[j]
             assert own_rest is not None
             factors = Factored(

@@ -12,10 +12,10 @@ from dyn_core.engines.graph.graph import Graph, Region
 from dyn_core.engines.llvm.function_ir import FunctionCode, Place, Slots
 from dyn_core.engines.llvm.functions import FUNCTIONS, definition
 from dyn_core.engines.llvm.ir import Instructions, Value, constant, kind
-from dyn_core.engines.llvm.lower import CHUNK, Schedule, ScheduledStep, lower
+from dyn_core.engines.llvm.lower import Schedule, ScheduledStep, lower
+from dyn_core.engines.llvm.product_calls import ProductCalls
 from dyn_core.engines.llvm.products import Products
 
-COPIES = 100  # runs of values that one function copies
 HOLDS = 2**31  # status while no requirement has failed
 ARGUMENTS = "ptr %in, ptr %out, ptr %s"
 _PARAMETERS = "ptr noalias %in, ptr noalias %out, ptr noalias %s"
@@ -54,14 +54,19 @@ class Emitter:
         schedule = lower(graph, self.fused, self.pack)
         base = Slots(self.top)
         self.top += schedule.size
-        calls = self._leaves(schedule, inputs, base)
+        products = ProductCalls(
+            self.products, schedule, base, self.function,
+            lambda to: _Writer(self, schedule, inputs, to, base),
+        )  # fmt: skip
+        calls = products.leaves()
         for number, steps in enumerate(schedule.chunks):
             self.steps += len(steps)
             if steps and steps[0].op == "loop":
                 calls += self._loop(schedule, steps[0], inputs, base)
                 continue
             if steps and steps[0].op == "product":
-                calls += self._product(schedule, steps[0], inputs, outputs, base)
+                self.steps += steps[0].data[0].work // self.products.step
+                calls += products.product(steps[0], outputs)
                 continue
             writer = _Writer(self, schedule, inputs, outputs, base)
             calls.append(writer.function(steps, first=number == 0))
@@ -98,61 +103,6 @@ class Emitter:
             for place in (slot, *schedule.copies.get(x, ())):
                 after.store(base, place, value)
         return [*calls, self.function("items", after)]
-
-    def _leaves(self, schedule: Schedule, inputs: Place, base: Slots) -> list[str]:
-        """Write what stores constants and inputs in the arrays of products."""
-        leaves, calls = schedule.arrays.leaves, []
-        for start in range(0, len(leaves), CHUNK):
-            before = _Writer(self, schedule, inputs, base, base)
-            for x, slot in leaves[start : start + CHUNK]:
-                before.code.store(base, slot, before.real(x))
-            calls.append(self.function("place", before.code))
-        return calls
-
-    def _product(
-        self,
-        schedule: Schedule,
-        step: ScheduledStep,
-        inputs: Place,
-        outputs: Place,
-        base: Slots,
-    ) -> list[str]:
-        """Write a product: multiply, copy the items."""
-        shape, _, k = step.data
-        self.steps += shape.work // self.products.step
-        calls = []
-        whole = FunctionCode(self.width, self.fused)
-        places = schedule.arrays.places[k]
-        whole.lines += self.products.calls(shape, places, base.base)
-        calls.append(self.function("product", whole))
-        after = _Writer(self, schedule, inputs, outputs, base)
-        slots, items = schedule.slots, step.results
-        copied = [(slots[x], y) for x in items for y in schedule.copies.get(x, ())]
-        delivered = [(slots[x], y) for x in items for y in after.ends.get(x, ())]
-        calls += self._copies(copied, base, base)
-        calls += self._copies(delivered, base, outputs)
-        required = [x for x in items if x in after.conditions]
-        if required:
-            for x in required:
-                after.require(x)
-            calls.append(self.function("conditions", after.code))
-        return calls
-
-    def _copies(
-        self, pairs: Sequence[tuple[int, int]], start: Place, end: Place
-    ) -> list[str]:
-        """Write functions that copy values from place to place, neighbours at once."""
-        runs, calls = _runs(pairs, end), []
-        for first in range(0, len(runs), COPIES):
-            code = FunctionCode(self.width, self.fused)
-            for a, b, count in runs[first : first + COPIES]:
-                if count == 1:
-                    code.store(end, b, code.load(start, a))
-                    continue
-                source, target = start.address(code, a)[0], end.address(code, b)[0]
-                self.products.move(code, source, target, count)
-            calls.append(self.function("copies", code))
-        return calls
 
     def _rounds(self, region: Region, state: Slots) -> str:
         """Write the loop itself, over state and captured values; return its call.
@@ -410,24 +360,6 @@ class _Writer:
                 if node is not None:
                     value = code.new(f"extractelement {of} {all_lanes}, i32 {k}")
                     code.values[node] = value, "real"
-
-
-def _runs(pairs: Sequence[tuple[int, int]], end: Place) -> list[tuple[int, int, int]]:
-    """Return runs (from, to, count) of neighbours among pairs of numbers of values.
-
-    Args:
-        pairs: From where, to where.
-        end: Where they go to.
-    """
-    runs: list[tuple[int, int, int]] = []
-    for x, y in sorted(pairs, key=lambda pair: (pair[1], pair[0])):
-        if runs:
-            a, b, count = runs[-1]
-            if (a + count, b + count) == (x, y) and end.joined(y - 1, y):
-                runs[-1] = a, b, count + 1
-                continue
-        runs.append((x, y, 1))
-    return runs
 
 
 _LIBRARY = "declare double @sin(double)\ndeclare double @cos(double)\n"

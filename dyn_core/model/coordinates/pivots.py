@@ -54,10 +54,10 @@ def _branch_blocks(tree: Tree) -> list[list[int]]:
     carried = Counter(above.values())
     blocks: dict[int, list[int]] = {0: []}  # by body, the block that it is in
     for i in moving:
-        own, p = list(columns[i]), above[i]
-        same = p and carried[p] == 1 and len(blocks[p]) + len(own) <= LONG
+        rows, p = list(columns[i]), above[i]
+        same = p and carried[p] == 1 and len(blocks[p]) + len(rows) <= LONG
         blocks[i] = blocks[p] if same else []
-        blocks[i] += own
+        blocks[i] += rows
     unique = {id(block): block for block in blocks.values() if block}
     return list(unique.values())
 

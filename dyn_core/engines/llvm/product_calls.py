@@ -1,0 +1,104 @@
+"""Products of a Schedule: what is stored before, multiplied, and copied behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from dyn_core.engines.llvm.function_ir import FunctionCode, Place, Slots
+from dyn_core.engines.llvm.lower import CHUNK, Schedule, ScheduledStep
+from dyn_core.engines.llvm.products import Products
+
+COPIES = 100  # runs of values that one function copies
+
+
+class Writer(Protocol):
+    """Writes one function of a Schedule; see emit.py."""
+
+    code: FunctionCode
+
+    def real(self, k: int) -> str:
+        """Return the name of a value as a real."""
+
+    def require(self, k: int) -> None:
+        """Note a value as a requirement, where it is one."""
+
+
+@dataclass(frozen=True)
+class ProductCalls:
+    """Writes functions for the products of a Schedule, and returns their calls.
+
+    Attributes:
+        products: Writes the products themselves.
+        schedule: Whose.
+        base: Where its slots are.
+        function: Takes name and instructions of a function; returns its call.
+        writer: Makes a Writer whose outputs go to a Place.
+    """
+
+    products: Products
+    schedule: Schedule
+    base: Slots
+    function: Callable[[str, FunctionCode], str]
+    writer: Callable[[Place], Writer]
+
+    def leaves(self) -> list[str]:
+        """Store the constants and inputs that are entries of matrices."""
+        leaves, calls = self.schedule.arrays.leaves, []
+        for start in range(0, len(leaves), CHUNK):
+            before = self.writer(self.base)
+            for x, slot in leaves[start : start + CHUNK]:
+                before.code.store(self.base, slot, before.real(x))
+            calls.append(self.function("place", before.code))
+        return calls
+
+    def product(self, step: ScheduledStep, outputs: Place) -> list[str]:
+        """Multiply; copy the entries to other matrices and to the outputs."""
+        schedule, (shape, _, k) = self.schedule, step.data
+        whole, slots = self._code(), schedule.slots
+        places = schedule.arrays.places[k]
+        whole.lines += self.products.calls(shape, places, self.base.base)
+        calls = [self.function("product", whole)]
+        for further, place in (
+            (schedule.copies, self.base), (schedule.ends, outputs),
+        ):  # fmt: skip
+            pairs = [(slots[x], y) for x in step.results for y in further.get(x, ())]
+            calls += self._copies(pairs, place)
+        required = [x for x in step.results if x in schedule.conditions]
+        if required:
+            after = self.writer(outputs)
+            for x in required:
+                after.require(x)
+            calls.append(self.function("conditions", after.code))
+        return calls
+
+    def _copies(self, pairs: Sequence[tuple[int, int]], to: Place) -> list[str]:
+        """Copy slots to places, neighbours at once."""
+        runs, calls = _runs(pairs, to), []
+        for first in range(0, len(runs), COPIES):
+            code = self._code()
+            for a, b, count in runs[first : first + COPIES]:
+                if count == 1:
+                    code.store(to, b, code.load(self.base, a))
+                    continue
+                source, target = self.base.address(code, a)[0], to.address(code, b)[0]
+                self.products.move(code, source, target, count)
+            calls.append(self.function("copies", code))
+        return calls
+
+    def _code(self) -> FunctionCode:
+        return FunctionCode(self.products.width, self.products.fused)
+
+
+def _runs(pairs: Sequence[tuple[int, int]], to: Place) -> list[tuple[int, int, int]]:
+    """Return runs (from, to, count) of neighbours among pairs of numbers of values."""
+    runs: list[tuple[int, int, int]] = []
+    for x, y in sorted(pairs, key=lambda pair: (pair[1], pair[0])):
+        if runs:
+            a, b, count = runs[-1]
+            if (a + count, b + count) == (x, y) and to.joined(y - 1, y):
+                runs[-1] = a, b, count + 1
+                continue
+        runs.append((x, y, 1))
+    return runs

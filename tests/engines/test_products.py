@@ -1,0 +1,172 @@
+"""Rolled products of matrices: one operation with one meaning on every engine."""
+
+import numpy as np
+import pytest
+
+from dyn_core.authoring import Matrix, Taylor, product, sparse_products
+from dyn_core.engines.graph import trace as tracing
+from dyn_core.engines.graph.source import compile_graph
+from dyn_core.engines.graph.trace import trace
+from dyn_core.engines.llvm import compiler, kernel
+from dyn_core.engines.llvm.kernel import Kernel, pointers
+from dyn_core.numbers.scalar import Column
+
+pytestmark = pytest.mark.quick
+SHAPES = [(9, 7, 11), (1, 600, 1), (5, 1, 40), (35, 6, 13), (16, 16, 16), (4, 40, 8)]
+native = pytest.mark.skipif(bool(compiler.missing()), reason="no machine code here")
+
+
+def _matrix(x, rows, columns):
+    return Matrix(x[k : k + columns] for k in range(0, rows * columns, columns))
+
+
+def _chain(rows, inner, columns):
+    """Return a function with products of inputs, of values, of results and blocks."""
+
+    def function(x):
+        A = _matrix(x, rows, inner)
+        B = _matrix(x[rows * inner :], inner, columns)
+        C = product(A, B, negative=True)  # of inputs
+        square = product(C.T, C)  # of a result and its transpose
+        scaled = Matrix([2.0 * y for y in row] for row in C.rows)
+        D = product(C, square, scaled)  # of results, onto values
+        half = Matrix(row[: (columns + 1) // 2] for row in D.rows)
+        E = product(half.T, D, negative=True)  # of a block of a result
+        flat = [y for M in (C, D, E) for row in M.rows for y in row]
+        return [*flat, C[0, 0] * E[0, 0] + D[rows - 1, columns - 1]]
+
+    return function
+
+
+def _reference(rows, inner, columns, x):
+    A = x[: rows * inner].reshape(rows, inner)
+    B = x[rows * inner :].reshape(inner, columns)
+    C = -A @ B
+    D = 2 * C + C @ (C.T @ C)
+    E = -D[:, : (columns + 1) // 2].T @ D
+    last = C[0, 0] * E[0, 0] + D[-1, -1]
+    return np.concatenate([C.ravel(), D.ravel(), E.ravel(), [last]])
+
+
+def _run(graph, sizes, rows, variant):
+    """Run a kernel of one input and one output port on rows."""
+    written = kernel.write(graph, sizes, variant)
+    facts = {"scratch": written.scratch, "steps": written.steps, "rounds": 1}
+    made = Kernel(
+        compiler.compile_ir(written.ir), {**facts, "entries": written.entries}
+    )
+    owner, scratch = made.memory()
+    out, status = np.empty((len(rows), sizes[1][0])), np.zeros(len(rows), np.int64)
+    if variant == "scalar":
+        for row, result in zip(rows, out, strict=True):
+            tables = pointers([row.ctypes.data]), pointers([result.ctypes.data])
+            made.call["scalar"](*tables, scratch)
+    else:
+        tables = [pointers([x]) for x in (rows.ctypes.data, 8 * sizes[0][0])]
+        end = pointers([out.ctypes.data]), status.ctypes.data, 0, len(rows), scratch
+        made.call["batch"](*tables, *end)
+    assert owner is not None
+    return out
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_products_on_floats_graphs_and_columns(shape, monkeypatch):
+    """All engines in Python give what NumPy gives; folding or not, the same bits."""
+    rng = np.random.default_rng(3)
+    size = shape[0] * shape[1] + shape[1] * shape[2]
+    rows = rng.uniform(-1, 1, (5, size)) / shape[1] ** 0.5
+    expected = np.array([_reference(*shape, x) for x in rows])
+    scale = np.abs(expected).max()
+    graph = trace(_chain(*shape), size)
+    graph.check()
+    assert graph.counts()["product"] == sum(
+        m * n * p >= tracing.ROLLED
+        for m, n, p in (
+            shape,
+            (shape[2], shape[0], shape[2]),
+            (shape[0], shape[2], shape[2]),
+            ((shape[2] + 1) // 2, shape[0], shape[2]),
+        )
+    )
+    floats = [graph.run(list(x))[0] for x in rows]
+    assert np.abs(floats - expected).max() < 1e-13 * scale
+    assert floats[0] == _chain(*shape)(list(rows[0]))
+    columns = compile_graph(graph, columns=True)(list(rows.T))[0]
+    assert np.array_equal(np.array(columns).T, floats)
+    as_columns = _chain(*shape)([Column(x) for x in rows.T])
+    assert np.array_equal(np.array([x.values for x in as_columns]).T, floats)
+    monkeypatch.setattr(tracing, "ROLLED", 10**9)
+    written_out = trace(_chain(*shape), size)
+    assert "product" not in written_out.counts()
+    assert written_out.run(list(rows[0]))[0] == floats[0]
+    assert "product" not in trace(_chain(*shape), size, folding=False).counts()
+
+
+@native
+@pytest.mark.parametrize("shape", SHAPES)
+def test_products_in_machine_code(shape):
+    """One state and lanes have the same bits, rows are independent of each other."""
+    rng = np.random.default_rng(4)
+    size = shape[0] * shape[1] + shape[1] * shape[2]
+    rows = rng.uniform(-1, 1, (19, size)) / shape[1] ** 0.5
+    expected = np.array([_reference(*shape, x) for x in rows])
+    graph = trace(_chain(*shape), size)
+    sizes = (size,), (expected.shape[1],)
+    single, batch = (_run(graph, sizes, rows, kind) for kind in kernel.VARIANTS)
+    assert np.array_equal(single, batch)
+    assert np.abs(single - expected).max() < 1e-13 * np.abs(expected).max()
+
+
+def test_derivatives_of_products():
+    """First and second derivatives follow the product rule, rolled or not."""
+    rng = np.random.default_rng(5)
+    parts = rng.uniform(-1, 1, (3, 9 * 8 + 8 * 8 + 9 * 8))
+
+    def numbers(t):
+        return parts[0] + t * parts[1] + t * t * parts[2]
+
+    def value(x):
+        A, B = _matrix(x, 9, 8), _matrix(x[72:], 8, 8)
+        C = _matrix(x[136:], 9, 8)
+        return product(A, B, C, negative=True)
+
+    a, b, c = np.array_split(parts, [72, 136], axis=1)
+    A, B, C = a.reshape(3, 9, 8), b.reshape(3, 8, 8), c.reshape(3, 9, 8)
+    first = C[1] - A[1] @ B[0] - A[0] @ B[1]
+    second = 2 * (C[2] - A[2] @ B[0] - A[1] @ B[1] - A[0] @ B[2])
+
+    def along(x):
+        x = [Taylor(y, d1, 2.0 * d2) for y, d1, d2 in zip(x, *parts[1:], strict=True)]
+        return [z for row in value(x).rows for y in row for z in (y.x, y.d1, y.d2)]
+
+    graph = trace(along, parts.shape[1])
+    assert graph.counts()["product"] > 5
+    for flat in (along(list(parts[0])), graph.run(list(parts[0]))[0]):
+        x, d1, d2 = np.array(flat).reshape(9, 8, 3).transpose(2, 0, 1)
+        assert np.abs(x - np.array(value(list(numbers(0))))).max() < 1e-14
+        assert np.abs(d1 - first).max() < 1e-13
+        assert np.abs(d2 - second).max() < 1e-13
+
+
+def test_sparse_products():
+    """Columns of one pattern go together; what is zero by structure stays zero."""
+    rng = np.random.default_rng(6)
+    A = rng.uniform(-1, 1, (12, 12))
+    pattern = rng.uniform(0, 1, (12, 12)) > 0.5
+    pattern[:, 3] = False
+    pattern[:, 5] = pattern[:, 6]
+    Bs = rng.uniform(-1, 1, (2, 12, 12)) * pattern
+    as_matrix = [Matrix(B.tolist()) for B in (A, *Bs)]
+    results = sparse_products(as_matrix[0], as_matrix[1:], negative=True)
+    for B, C in zip(Bs, results, strict=True):
+        assert np.abs(np.array(C) + A @ B).max() < 1e-14
+        assert [row[3] for row in C.rows] == [0.0] * 12
+
+
+def test_sizes_that_do_not_fit_are_refused():
+    """A product of matrices that do not fit names both."""
+    A = Matrix([[1.0, 2.0]])
+    with pytest.raises(TypeError, match=r"\(1, 2\) and \(1, 2\)"):
+        product(A, A)
+    with pytest.raises(TypeError, match="no product"):
+        product(A, A.T, onto=A)
