@@ -1,7 +1,5 @@
 """Blocks of joint-space matrices: of each joint with those that carry it."""
 
-from __future__ import annotations
-
 from dyn_core.authoring import Matrix, Transform, product
 
 MANY = 1000  # pairs of coordinates from which blocks are products in the base frame

@@ -13,7 +13,7 @@ from dyn_core.engines.llvm.products import Products
 COPIES = 100  # runs of values that one function copies
 
 
-class Writer(Protocol):
+class FunctionWriter(Protocol):
     """Writes one function of a Schedule; see emit.py."""
 
     code: FunctionCode
@@ -34,14 +34,14 @@ class ProductCalls:
         schedule: Whose.
         base: Where its slots are.
         function: Takes name and instructions of a function; returns its call.
-        writer: Makes a Writer whose outputs go to a Place.
+        writer: Makes a FunctionWriter whose outputs go to a Place.
     """
 
     products: Products
     schedule: Schedule
     base: Slots
     function: Callable[[str, FunctionCode], str]
-    writer: Callable[[Place], Writer]
+    writer: Callable[[Place], FunctionWriter]
 
     def leaves(self) -> list[str]:
         """Store the constants and inputs that are entries of matrices."""
