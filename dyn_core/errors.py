@@ -245,6 +245,12 @@ class QuaternionError(RequireError, ValueError):
     what = "the quaternion's length is not 1 within 0.001; model.normalize(q) repairs"
 
 
+class RotationError(RequireError, ValueError):
+    """The rotation of a pose is none; names the input."""
+
+    what = "the rotation is not orthonormal with determinant 1, within 1e-6"
+
+
 class InfeasibleError(RequireError):
     """No solution exists within the tolerance; keeps the residual."""
 

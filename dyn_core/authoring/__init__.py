@@ -8,10 +8,11 @@ Choices and conditions: where, loop, require, equal, logical_and, logical_or,
     logical_not.
 Vectors and matrices: Vector, Matrix, Symmetric, Factored, product,
     sparse_products, skew, cross3, total, rotation_rates.
+Rotations and displacements: chord3, log_transform.
 Spatial values: Motion, Force, Transform, MotionSubspace, ForceSubspace, RigidInertia,
     ArticulatedInertia, VelocityProduct, cross, cross_motion, cross_force.
 Coordinates of a robot: split_q, split_v, join_v, join_force, join_matrix, join_slopes,
-    joint_factors, advance, position_rate, rate_in_initial_axes, with_parameters,
+    join_columns, joint_factors, advance, position_rate, rate_in_initial_axes, with_parameters,
     ClusterJoint, cluster_joints.
 Passive joint forces: resistance, without_springs, friction_force, friction_slope,
     spring_energy, forces_without_potential, FRICTION_SPEED.
@@ -25,6 +26,7 @@ Contacts: ContactModel.
 from dyn_core.contact.stepping.contact_model import ContactModel
 from dyn_core.model.coordinates import (
     advance,
+    join_columns,
     join_force,
     join_matrix,
     join_slopes,
@@ -96,6 +98,7 @@ from dyn_core.spatial import (
     skew,
     total,
 )
+from dyn_core.spatial.lie import chord3, log_transform
 from dyn_core.spatial.linear import Factored, product, sparse_products
 from dyn_core.spatial.variations import (
     has_slope,
@@ -138,6 +141,7 @@ __all__ = [
     "advance",
     "asin",
     "atan2",
+    "chord3",
     "cluster_joints",
     "cos",
     "cross",
@@ -153,12 +157,14 @@ __all__ = [
     "friction_slope",
     "has_slope",
     "hookimpl",
+    "join_columns",
     "join_force",
     "join_matrix",
     "join_slopes",
     "join_v",
     "joint_factors",
     "log",
+    "log_transform",
     "logical_and",
     "logical_not",
     "logical_or",

@@ -176,3 +176,31 @@ BODY_JACOBIANS = Signature(
     meaning="pose of every body, and the Jacobian of its velocity",
     ignores=DYNAMICS,
 )
+INVERSE_KINEMATICS = Signature(
+    "inverse_kinematics",
+    (
+        q,
+        Port("pose", (4, 4), "-; m", meaning="wanted pose of the frame in the base"),
+    ),
+    (
+        Port(
+            "q_reached",
+            ("nq",),
+            q.unit,
+            "position",
+            meaning="joint positions with the frame there, or nearest to it",
+        ),
+        Port(
+            "error",
+            (6,),
+            "rad; m",
+            "motion",
+            meaning="displacement left from the frame to the pose, frame's axes",
+        ),
+        Port("iterations", (), "1", meaning="number of steps"),
+        Port("status", (), "1", meaning="0 if the frame is there, else 1"),
+    ),
+    of_trees=True,
+    meaning="joint positions that bring a frame to a pose",
+    ignores=DYNAMICS,
+)

@@ -154,6 +154,24 @@ def log3(R: Matrix) -> Vector:
     return where(cosine < -0.5, far, near)
 
 
+def chord3(R: Matrix) -> Vector:
+    """Chord of a rotation, along its axis: as good near zero as log3, and less work.
+
+        chord R = 2 sin(t/2) n = vee(R - R.T)/2 / cos(t/2),   log R = t n
+        chord R = 2 sin(t/2) n beyond 120 degrees, n as in log3
+
+    Source: KIM-S1.
+    """
+    pairs = ((2, 1), (0, 2), (1, 0))
+    s = Vector((R[i, j] - R[j, i]) * 0.5 for i, j in pairs)
+    cosine = (R[0, 0] + R[1, 1] + R[2, 2] - 1.0) * 0.5
+    far = cosine < -0.5
+    near = s / sqrt(where(far, 1.0, (1.0 + cosine) * 0.5))
+    n = _half_turn_axis(R, cosine)
+    length = sqrt(where(far, 2.0 - 2.0 * cosine, 1.0))
+    return where(far, n * (length * where(n @ s < 0, -1.0, 1.0)), near)
+
+
 def _half_turn_axis(R: Matrix, cosine: Any) -> Vector:
     """Return the axis, up to its sign, from R + R.T: good where the turn is large."""
     N = (R + R.T) * 0.5 - Matrix.diagonal([cosine] * 3)

@@ -160,8 +160,21 @@ class Case(SystemCase):
         return self.model.integrate(self.q, self.qd * t)
 
     def _argument(self, port: Port) -> np.ndarray:
+        near = self.solver.signature.name == "inverse_kinematics"
         if port.kind == "position":
-            return self.model.random(self.rng)
+            return self._position(near)
+        if port.name == "pose":
+            kinematics = self.other("forward_kinematics", frames=[self.frame])
+            return np.asarray(kinematics(self._position(near))[0])
         if port.name == "dt" and self.solver.signature.name == "contact_step":
             return np.array(0.1)  # keeps gap / dt, and so the residuals, small
         return super()._argument(port)
+
+    def _position(self, near: bool) -> np.ndarray:
+        """Return a random position; near: on the way from q to it, so that steps of
+        inverse kinematics converge and rounding does not grow on the way.
+        """
+        q, model = self.model.random(self.rng), self.model
+        if not near:
+            return q
+        return np.asarray(model.integrate(self.q, 0.05 * model.difference(self.q, q)))

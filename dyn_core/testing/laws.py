@@ -27,6 +27,7 @@ from dyn_core.testing import (
     loop_laws,
     motion_laws,
     observer_laws,
+    reaching_laws,
     regressor_laws,
     response_laws,
     spring_laws,
@@ -322,6 +323,7 @@ LAWS: dict[Signature, tuple[Law, ...]] = {
     **directional_laws.LAWS,
     **contact_laws.LAWS,
     **centroidal_laws.LAWS,
+    **reaching_laws.LAWS,
     kinds.BODY_MOTION: (
         motion_laws.bodies_move_as_jacobians_say,
         motion_laws.frames_accelerate_with_their_bodies,

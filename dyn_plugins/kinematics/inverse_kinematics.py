@@ -1,0 +1,258 @@
+"""Positions that bring a frame to a pose, by Levenberg-Marquardt steps."""
+
+from dyn_core.authoring import (
+    Matrix,
+    Motion,
+    MotionSubspace,
+    Required,
+    TracedSolver,
+    Transform,
+    Vector,
+    absolute,
+    chord3,
+    cross3,
+    hookimpl,
+    join_columns,
+    log_transform,
+    logical_and,
+    logical_not,
+    logical_or,
+    loop,
+    maximum,
+    minimum,
+    require,
+    split_q,
+    total,
+    where,
+)
+from dyn_core.errors import RotationError, UnsupportedError, unknown_name
+from dyn_core.problems import INVERSE_KINEMATICS
+from dyn_core.validation import Name, Quantity, Whole
+from dyn_plugins._options import known_link
+
+DAMPING = 0.1  # of the squared error; from 0.02 to 0.3 a Panda needs as many steps
+LEAST_DAMPING = 1e-12  # keeps what is solved regular where the robot is singular
+ORTHONORMAL = 1e-6  # by which a target's rotation may differ from one
+ROWS = {"pose": range(6), "orientation": range(3), "position": range(3, 6)}
+FAR = 1e300
+
+
+def inverse_kinematics(
+    model, q, pose, frame, part, fixed, max_iterations, tolerance
+):
+    """Return a position at which a frame has a pose, or is nearest to it.
+
+        dq = J.T (J J.T + lambda)^-1 e,   lambda = 0.1 e.e + 1e-12
+        e = [2 sin(t/2) n; p_target - p],   (t, n) turns the frame to the target
+
+    Base axes, [angular; linear], rad and m weighted alike. A coordinate that is at its
+    limit and would leave stays there (its column of J is zero); a step beyond a limit
+    ends on it. Limits of the swing and twist of ball joints are not looked at. Of all
+    positions on the way the one with the least e.e is given; no other start is tried:
+    dyn_core.inverse_kinematics does that. Joints that do not move the frame stay.
+
+    Inputs and outputs: those of INVERSE_KINEMATICS.
+
+    Args:
+        frame: Name of the link.
+        part: What is to agree: pose, position or orientation.
+        fixed: Names of joints that stay where they are.
+        max_iterations: Largest number of steps.
+        tolerance: Largest length of e at which the frame is there.
+
+    Source: T. Sugihara, Solvability-unconcerned inverse kinematics by the
+    Levenberg-Marquardt method, IEEE T-RO 27 (2011); limits by an active set.
+    """
+    target = _target(pose)
+    moving, limits = _moving(model, frame, fixed), _limits(model)
+    nq, rows = model.nq, ROWS[part]
+
+    def step(state):
+        now, best = Vector(state[:nq]), Vector(state[nq : 2 * nq])
+        count, least = state[2 * nq :]
+        X, J = _frame_and_columns(model, now, frame)
+        e = [_error(X, target)[r] for r in rows]
+        square = _inner(e, e)
+        columns = {k: [J[r, k] for r in rows] for k in moving}
+        dq = _step(columns, e, now, limits)
+        after = model.integrate(now, Vector(dq.get(k, 0.0) for k in range(model.nv)))
+        best = where(square < least, now, best)
+        least = where(square < least, square, least)
+        return *_inside(after, limits), *best, count + 1.0, least
+
+    def away(state):
+        return state[-1] > tolerance * tolerance
+
+    start = _inside(model.normalize(q), limits)
+    first = (*start, *start, -1.0, FAR)
+    state = loop(first, step, away, max_iterations + 1)
+    reached = Vector(state[nq : 2 * nq])
+    X, _ = _frame_and_columns(model, reached, frame)
+    error = log_transform(target @ X.inverse)
+    return reached, error, state[2 * nq], where(away(state), 1.0, 0.0)
+
+
+def _target(pose):
+    """Return the transform from the base to the target; its rotation is required."""
+    rows = [Vector(pose[i, j] for j in range(3)) for i in range(3)]
+    skewed = [
+        absolute(rows[i] @ rows[j] - float(i == j)) for i in range(3) for j in range(i + 1)
+    ]
+    mirrored = absolute(cross3(rows[0], rows[1]) @ rows[2] - 1.0)
+    good = logical_not(_largest([*skewed, mirrored]) > ORTHONORMAL)  # NaN passes
+    require(good, RotationError, "pose")
+    return Transform(Matrix(rows).T, Vector(pose[i, 3] for i in range(3)))
+
+
+def _largest(values):
+    """Return the largest magnitude."""
+    most = 0.0
+    for x in values:
+        most = maximum(most, absolute(x))
+    return most
+
+
+def _moving(model, frame, fixed):
+    """Return the coordinates that move a frame, in their order."""
+    stay = {model.v_slice(name).start for name in fixed}
+    moving, i = set(), model.frame(frame).body
+    while i > 0:
+        if model.v_slices[i].start not in stay:
+            moving.update(range(model.v_slices[i].start, model.v_slices[i].stop))
+        i = model.parent[i]
+    return sorted(moving)
+
+
+def _limits(model):
+    """Return by velocity coordinate its place in q and its limits, where it has any."""
+    limits = {}
+    for i in model.independent:
+        if model.joint[i].nq != model.joint[i].nv:
+            continue
+        places = range(model.q_slices[i].start, model.q_slices[i].stop)
+        for k, place in enumerate(places, model.v_slices[i].start):
+            low, high = float(model.lower[k]), float(model.upper[k])
+            if low > -FAR or high < FAR:
+                limits[k] = place, low, high
+    return limits
+
+
+def _inside(q, limits):
+    """Return a position with coordinates beyond a limit on it."""
+    q = list(q)
+    for place, low, high in limits.values():
+        q[place] = maximum(minimum(q[place], high), low)
+    return Vector(q)
+
+
+def _frame_and_columns(model, q, frame):
+    """Return the transform to a frame, and the Jacobian in base axes at its origin."""
+    target, q = model.frame(frame), split_q(model, q)
+    way, i = [], target.body
+    while i > 0:
+        way.append(i)
+        i = model.parent[i]
+    X = {0: Transform.identity()}
+    for i in reversed(way):
+        X[i] = model.joint[i].X(q[i]) @ model.Xtree[i] @ X[model.parent[i]]
+    X_frame, J = target.X @ X[target.body], {}
+    for i in way:
+        R, arm, columns = X[i].E.T, X_frame.r - X[i].r, []
+        for s in model.joint[i].S(q[i]):
+            spin = R @ s.ang
+            columns.append(Motion(spin, R @ s.lin + cross3(spin, arm)))
+        J[i] = MotionSubspace(columns)
+    return X_frame, join_columns(model, J)
+
+
+def _error(X, target):
+    """Return e: chord of the rotation and shift from a frame to the target."""
+    turn = chord3(target.E.T @ X.E)
+    return *turn, *(target.r - X.r)
+
+
+def _step(columns, e, q, limits):
+    """Return the step of each coordinate that moves; none out of a limit."""
+    free = {}
+    for k, column in columns.items():
+        if k not in limits:
+            free[k] = column
+            continue
+        place, low, high = limits[k]
+        uphill = _inner(column, e)
+        leaves = logical_or(
+            logical_and(q[place] <= low, uphill < 0.0),
+            logical_and(q[place] >= high, uphill > 0.0),
+        )
+        free[k] = [where(leaves, 0.0, x) for x in column]
+    damping = DAMPING * _inner(e, e) + LEAST_DAMPING
+    if len(free) < len(e):  # the smaller of two equal systems
+        A = _damped(list(free.values()), damping)
+        values = _solved(A, [_inner(column, e) for column in free.values()])
+        return dict(zip(free, values, strict=True))
+    A = _damped([[c[r] for c in free.values()] for r in range(len(e))], damping)
+    y = _solved(A, e)
+    return {k: _inner(column, y) for k, column in free.items()}
+
+
+def _inner(a, b):
+    return total(x * y for x, y in zip(a, b, strict=True))
+
+
+def _damped(rows, damping):
+    """Return the lower triangle of the rows' inner products, damped."""
+    return [
+        [_inner(rows[i], rows[j]) + (damping if i == j else 0.0) for j in range(i + 1)]
+        for i in range(len(rows))
+    ]
+
+
+def _solved(A, b):
+    """Return x of A x = b, A positive definite, by L D L.T."""
+    n, x = len(b), list(b)
+    L, LD, over = [[] for _ in b], [[] for _ in b], []
+    for i in range(n):
+        for j in range(i):
+            LD[i].append(A[i][j] - _inner(LD[i], L[j]))
+            L[i].append(LD[i][j] * over[j])
+        over.append(1.0 / (A[i][i] - _inner(LD[i], L[i])))
+        x[i] = x[i] - _inner(L[i], x[:i])
+    for i in reversed(range(n)):
+        x[i] = x[i] * over[i] - total(L[k][i] * x[k] for k in range(i + 1, n))
+    return x
+
+
+def _known_joints(model, names):
+    """Refuse names of joints that the robot does not have, and what is no list."""
+    if not isinstance(names, (list, tuple)):
+        raise UnsupportedError(f"{names!r} is no list of joints; valid: a list")
+    for name in names if model is not None else ():
+        if name not in model.joint_names:
+            raise UnsupportedError(unknown_name("joint", name, model.joint_names))
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solver of this file."""
+    return [
+        TracedSolver(
+            "inverse_kinematics",
+            INVERSE_KINEMATICS,
+            inverse_kinematics,
+            options={
+                "frame": Required("the name of a link"),
+                "part": "pose",
+                "fixed": (),
+                "max_iterations": 40,
+                "tolerance": 1e-10,
+            },
+            valid={
+                "frame": known_link,
+                "part": Name(tuple(ROWS)),
+                "fixed": _known_joints,
+                "max_iterations": Whole(1),
+                "tolerance": Quantity(0.0, above=True),
+            },
+            by_joint=False,
+        )
+    ]
