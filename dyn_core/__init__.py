@@ -44,6 +44,7 @@ from dyn_core.identification import (
     parameters_of,
     with_linear_parameters,
 )
+from dyn_core.kinematics import inverse_kinematics
 from dyn_core.model import Model, load, load_mjcf, load_urdf
 from dyn_core.model.loops import Coupling, Loop, coupling, make_loop, user_loop
 from dyn_core.planar import ChainModel, make_chain
@@ -107,6 +108,7 @@ __all__ = [
     "default_registry",
     "errors",
     "identify",
+    "inverse_kinematics",
     "load",
     "load_mjcf",
     "load_urdf",

@@ -25,6 +25,7 @@ from dyn_core.errors import (
     UnsupportedError,
     unknown_name,
 )
+from dyn_core.kinematics import command as inverse_kinematics
 from dyn_core.model import Model
 from dyn_core.model.sources.arguments import ROBOT, add_robot, add_search, load_robot
 from dyn_core.problems import Signature
@@ -214,6 +215,7 @@ def _own_commands(subparsers: argparse._SubParsersAction) -> None:
     explain.add(subparsers)
     counting.add(subparsers)
     derivative_check.add(subparsers)
+    inverse_kinematics.add(subparsers)
     check = subparsers.add_parser("check-plugin", help="put a solver through the laws")
     check.add_argument("name", help="a solver, or a distribution or module")
     check.add_argument("--engine", default="graph", help="default: %(default)s")

@@ -12,8 +12,8 @@ Rotations and displacements: chord3, log_transform.
 Spatial values: Motion, Force, Transform, MotionSubspace, ForceSubspace, RigidInertia,
     ArticulatedInertia, VelocityProduct, cross, cross_motion, cross_force.
 Coordinates of a robot: split_q, split_v, join_v, join_force, join_matrix, join_slopes,
-    join_columns, joint_factors, advance, position_rate, rate_in_initial_axes, with_parameters,
-    ClusterJoint, cluster_joints.
+    join_columns, joint_factors, advance, position_rate, rate_in_initial_axes,
+    with_parameters, ClusterJoint, cluster_joints.
 Passive joint forces: resistance, without_springs, friction_force, friction_slope,
     spring_energy, forces_without_potential, FRICTION_SPEED.
 Numbers that carry derivatives: Number, Taylor, derivatives, variables, COORDINATE,

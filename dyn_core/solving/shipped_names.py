@@ -119,6 +119,7 @@ WithNumbers = Literal[
     "energy",
     "enumeration",
     "interior_point",
+    "inverse_kinematics",
     "lemke",
     "object_energy",
     "principal_pivoting",

@@ -61,7 +61,9 @@ def limits_hold_and_nothing_gets_farther(case: Case) -> Pairs:
         for i in model.independent:
             if model.joint[i].nq == model.joint[i].nv:
                 part = q[model.q_slices[i]]
-                lower, upper = (x[model.v_slices[i]] for x in (model.lower, model.upper))
+                lower, upper = (
+                    x[model.v_slices[i]] for x in (model.lower, model.upper)
+                )
                 yield part, np.clip(part, lower, upper)
         before, after = (np.hypot(*_errors(case, x, pose)) for x in (case.q, q))
         yield max(after - before, 0.0), 0.0

@@ -37,9 +37,7 @@ ROWS = {"pose": range(6), "orientation": range(3), "position": range(3, 6)}
 FAR = 1e300
 
 
-def inverse_kinematics(
-    model, q, pose, frame, part, fixed, max_iterations, tolerance
-):
+def inverse_kinematics(model, q, pose, frame, part, fixed, max_iterations, tolerance):
     """Return a position at which a frame has a pose, or is nearest to it.
 
         dq = J.T (J J.T + lambda)^-1 e,   lambda = 0.1 e.e + 1e-12
@@ -96,7 +94,9 @@ def _target(pose):
     """Return the transform from the base to the target; its rotation is required."""
     rows = [Vector(pose[i, j] for j in range(3)) for i in range(3)]
     skewed = [
-        absolute(rows[i] @ rows[j] - float(i == j)) for i in range(3) for j in range(i + 1)
+        absolute(rows[i] @ rows[j] - float(i == j))
+        for i in range(3)
+        for j in range(i + 1)
     ]
     mirrored = absolute(cross3(rows[0], rows[1]) @ rows[2] - 1.0)
     good = logical_not(_largest([*skewed, mirrored]) > ORTHONORMAL)  # NaN passes

@@ -8,6 +8,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core import robots
+from dyn_core.kinematics import InverseKinematics
 from dyn_core.model.joints import KINDS
 from dyn_core.spatial.conventions import from_pinocchio_motion, swap_rows
 from dyn_core.testing import TOLERANCES, random_model, scaled_error
@@ -127,6 +128,31 @@ def _compare_kinematics(model, peer_model, seed=0, engine=None):
             a = kind(m, d, k, place)
             got = dyn.solver("frame_bias_acceleration").build(model, **choices)(q, qd)
             _same(got, from_pinocchio_motion(a.vector), f"bias of {name}, {reference}")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_inverse_kinematics_undoes_forward_kinematics(seed):
+    """Poses by Pinocchio: of a random position, and of the one that is reached."""
+    model = random_model(seed, size=5)
+    peer_model, frame = PinocchioModel(model), model.frame_names[-1]
+    m, d = peer_model.model, peer_model.data
+
+    def pose(q):
+        pin.framesForwardKinematics(m, d, peer_model.q(q))
+        return d.oMf[m.getFrameId(frame)].homogeneous
+
+    reach = InverseKinematics(model, frame, engine="graph")
+    for k in range(5):
+        wanted = pose(model.random(k)).copy()
+        result = reach(wanted)
+        assert result.converged
+        _same(pose(result.q), wanted, f"pose of {frame}", TOLERANCES["law"])
+        left = pin.log6(pin.SE3(pose(result.q)).actInv(pin.SE3(wanted)))
+        _same(result.error, from_pinocchio_motion(left.vector), "error")
+    far = wanted + np.array([[0, 0, 0, 50.0]] + [[0] * 4] * 3)
+    result = reach(far)
+    left = pin.log6(pin.SE3(pose(result.q)).actInv(pin.SE3(far)))
+    _same(result.error, from_pinocchio_motion(left.vector), "error", 1e-9)
 
 
 @pytest.mark.parametrize("name", robots.names())

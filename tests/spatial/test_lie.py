@@ -143,3 +143,19 @@ def test_series_join_without_a_step(functions):
     for t2 in (1e-30, 1e-12, 1e-8, 1e-6):
         near = zip(functions(t2), functions(0.0), strict=True)
         assert max(abs(a - b) for a, b in near) <= t2
+
+
+def test_chords_are_as_long_as_they_should_be():
+    """chord3(exp3(w)) = 2 sin(t/2) w/t, at half a turn either way round."""
+    for w in _turns():
+        angle = np.linalg.norm(w)
+        chord = _array(lie.chord3(lie.exp3(_vector(w))))
+        wanted = 2 * math.sin(angle / 2) * (w / angle if angle else w)
+        np.testing.assert_allclose(chord, wanted, atol=1e-14, err_msg=str(angle))
+    for w in _turns((math.pi,), seed=2):
+        chord = _array(lie.chord3(lie.exp3(_vector(w))))
+        chord *= np.sign(chord @ w)
+        np.testing.assert_allclose(chord, 2 * w / math.pi, atol=1e-14)
+    for axis in np.eye(3):
+        half = Matrix((2 * np.outer(axis, axis) - np.eye(3)).tolist())
+        np.testing.assert_allclose(np.abs(_array(lie.chord3(half))), 2 * axis)

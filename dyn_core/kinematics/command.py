@@ -1,0 +1,95 @@
+"""The command `dyn ik`: joint positions that bring a link to a pose."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+import numpy as np
+
+from dyn_core.errors import SettingError
+from dyn_core.kinematics.inverse import InverseKinematics, Reached
+from dyn_core.model import Model
+from dyn_core.model.frames import origin
+from dyn_core.model.sources.arguments import add_robot, load_robot
+
+_POSE = ("X", "Y", "Z", "QX", "QY", "QZ", "QW")
+
+
+def add(subparsers: argparse._SubParsersAction) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser("ik", help="joint positions for a pose of a link")
+    add_robot(parser)
+    parser.add_argument("--tip", required=True, metavar="LINK", help="link to move")
+    parser.add_argument(
+        "--pose", nargs=7, type=float, metavar=_POSE,
+        help="position [m] and quaternion of the link in the base",
+    )  # fmt: skip
+    parser.add_argument(
+        "--xyz", nargs=3, type=float, metavar=_POSE[:3],
+        help="position [m]; without --rpy its rotation may be any",
+    )  # fmt: skip
+    parser.add_argument(
+        "--rpy", nargs=3, type=float, metavar=("ROLL", "PITCH", "YAW"),
+        help="rotation [rad]; without --xyz its position may be any",
+    )  # fmt: skip
+    parser.add_argument("--fixed", help="joints that stay at zero, by commas")
+    parser.add_argument(
+        "--seeds", type=int, default=8,
+        help="starts that are tried at once (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--rng", type=int, default=0,
+        help="seed of the positions to start from (default: %(default)s)",
+    )  # fmt: skip
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the position; 1 if the pose is not reached."""
+    part, pose = wanted_pose(arguments)
+    model = load_robot(arguments)
+    fixed = tuple(filter(None, (arguments.fixed or "").split(",")))
+    pool = max(256, 4 * arguments.seeds)
+    reach = InverseKinematics(
+        model, arguments.tip, part=part, fixed=fixed, seeds=arguments.seeds,
+        pool=pool, rng=arguments.rng,
+    )  # fmt: skip
+    result = reach(pose)
+    for line in report(model, result, arguments.tip, part):
+        print(line)
+    return 0 if result.converged else 1
+
+
+def wanted_pose(arguments: argparse.Namespace) -> tuple[str, np.ndarray]:
+    """Return what is to agree, and the pose, of the options of the command."""
+    pose, xyz, rpy = arguments.pose, arguments.xyz, arguments.rpy
+    if (pose is None) == (xyz is None and rpy is None):
+        raise SettingError(
+            "what the link is brought to; valid: --pose, or --xyz and --rpy, or one"
+            " of the two",
+            "pose",
+        )
+    if pose is not None:
+        return "pose", np.array(pose)
+    R, p = origin(xyz or (0.0, 0.0, 0.0), rpy or (0.0, 0.0, 0.0)).pose
+    matrix = np.eye(4)
+    matrix[:3, :3], matrix[:3, 3] = np.asarray(R, float), np.asarray(p, float)
+    if xyz is None:
+        return "orientation", matrix
+    return ("position" if rpy is None else "pose"), matrix
+
+
+def report(model: Model, result: Reached, tip: str, part: str) -> Iterator[str]:
+    """Return lines: the position by joint, what is left, and how it came about."""
+    width = max(map(len, model.joint_names), default=0)
+    for name in model.joint_names:
+        values = " ".join(f"{x:.12g}" for x in result.q[model.q_slice(name)])
+        yield f"  {name.ljust(width)}  {values}"
+    turn, shift = (float(np.linalg.norm(x)) for x in np.split(result.error, 2))
+    left = {"pose": f"{turn:.1e} rad and {shift:.1e} m", "position": f"{shift:.1e} m"}
+    verdict = "is there" if result.converged else "does not get there; the nearest"
+    yield (
+        f"{tip} {verdict}: {left.get(part, f'{turn:.1e} rad')} from the {part},"
+        f" after {result.iterations} steps from start {result.seed}"
+    )

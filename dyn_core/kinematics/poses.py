@@ -1,0 +1,98 @@
+"""Poses that users write: homogeneous matrices, or positions and quaternions."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dyn_core.errors import NonFiniteError, RotationError, ShapeError
+from dyn_core.spatial.conventions import rotation
+from dyn_core.validation import float_array
+
+ORTHONORMAL = 1e-6  # by which a rotation may differ from one
+_LAST_ROW = [0.0, 0.0, 0.0, 1.0]
+
+
+def one_pose(pose: ArrayLike) -> np.ndarray:
+    """Return one pose as a homogeneous matrix (4, 4), as pose_matrices does.
+
+    Whether the rotation of a matrix is one is left to the Program that gets it.
+    """
+    array = float_array("pose", pose, "shape (4, 4) or (7,)")
+    if array.shape not in ((4, 4), (7,)):
+        raise ShapeError("pose", "shape (4, 4) or (7,)", f"shape {array.shape}")
+    if array.ndim == 2 and isfinite(array.sum()) and array[3].tolist() == _LAST_ROW:
+        return np.ascontiguousarray(array)  # quicker
+    return pose_matrices(array[None])[0]
+
+
+def pose_matrices(poses: ArrayLike) -> np.ndarray:
+    """Return poses as homogeneous matrices (n, 4, 4).
+
+    Args:
+        poses: Such, or positions and quaternions (x, y, z, qx, qy, qz, qw), (n, 7);
+            quaternions of any length but zero.
+
+    Raises:
+        ShapeError: Another shape, or a last row that is not (0, 0, 0, 1).
+        NonFiniteError: NaN, infinity, or a quaternion that is zero.
+        RotationError: A rotation that is not orthonormal, or mirrors.
+    """
+    wanted = "shape (n, 4, 4) or (n, 7)"
+    array = float_array("pose", poses, wanted)
+    if array.shape[1:] not in ((4, 4), (7,)):
+        raise ShapeError("pose", wanted, f"shape {array.shape}")
+    finite = np.isfinite(array)
+    if not finite.all():
+        good = finite.reshape(len(array), -1).all(1)
+        raise _not_finite("it holds NaN or infinity", good)
+    return _checked(array) if array.ndim == 3 else _of_quaternions(array)
+
+
+def _checked(matrices: np.ndarray) -> np.ndarray:
+    """Return homogeneous matrices in C order; refuse what is no pose."""
+    if (matrices[:, 3] != _LAST_ROW).any():
+        raise ShapeError("pose", "a last row (0, 0, 0, 1)", "another one")
+    good = _are_rotations(*matrices[:, :3, :3].reshape(-1, 9).T)
+    if not good.all():
+        raise RotationError("pose", _rows(good))
+    return np.ascontiguousarray(matrices)
+
+
+def _are_rotations(a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, *last: Any) -> Any:
+    """Return whether rows (a, b, c), (d, e, f) and the last are those of rotations.
+
+    The third row of a rotation is the vector product of the others.
+    """
+    third = (b * f - c * e, c * d - a * f, a * e - b * d)
+    wrong = [abs(x - y) for x, y in zip(third, last, strict=True)]
+    wrong += [abs(a * a + b * b + c * c - 1.0), abs(d * d + e * e + f * f - 1.0)]
+    wrong.append(abs(a * d + b * e + c * f))
+    return np.stack(wrong).max(0) <= ORTHONORMAL
+
+
+def _of_quaternions(poses: np.ndarray) -> np.ndarray:
+    """Return the homogeneous matrices of positions and quaternions."""
+    length = np.linalg.norm(poses[:, 3:], axis=1)
+    if not length.all():
+        raise _not_finite("its quaternion is zero and has no direction", length > 0.0)
+    matrices = np.zeros((len(poses), 4, 4))
+    matrices[:, :3, :3] = rotation(poses[:, 3:] / length[:, None])
+    matrices[:, :3, 3] = poses[:, :3]
+    matrices[:, 3, 3] = 1.0
+    return matrices
+
+
+def _rows(good: np.ndarray) -> list[int] | None:
+    """Return the rows that are not good; None where there is only one."""
+    return None if len(good) == 1 else [int(k) for k in np.flatnonzero(~good)]
+
+
+def _not_finite(what: str, good: np.ndarray) -> NonFiniteError:
+    """Return the error of poses of which some are not good."""
+    rows = _rows(good)
+    where = "" if rows is None else f" (rows {', '.join(map(str, rows[:8]))})"
+    return NonFiniteError(f"pose: {what}{where}", "pose", rows)
