@@ -6,7 +6,7 @@ import argparse
 import gc
 from collections.abc import Sequence
 
-from dyn_core.bench import cases, contact, loading, measure
+from dyn_core.bench import cases, contact, loading, measure, reaching
 from dyn_core.bench.measure import BLOCKED, MANY, ROWS, Figures
 from dyn_core.bench.peers import Peer, find
 from dyn_core.bench.tables import markdown, plain, print_tables, progress
@@ -53,6 +53,9 @@ def add(subparsers: argparse._SubParsersAction) -> None:
         action="store_true",
         help="loading of robots instead, also of chains and trees of 5000 links",
     )
+    parser.add_argument(
+        "--ik", action="store_true", help="inverse kinematics instead, beside peers"
+    )
     parser.add_argument("--markdown", action="store_true", help="tables for a document")
     parser.set_defaults(run=run)
 
@@ -67,7 +70,8 @@ def _refuse_what_changes_nothing(arguments: argparse.Namespace) -> None:
             option = f"--{name.replace('_', '-')}"
             raise SettingError(f"{option} needs --robot: it is read with it", option)
     for table, names, valid in (
-        ("contact", ("loading", "robot", *_OF_SOLVERS), "--markdown"),
+        ("contact", ("loading", "ik", "robot", *_OF_SOLVERS), "--markdown"),
+        ("ik", ("loading", *_OF_SOLVERS[1:]), "--robot, --lock, --markdown"),
         ("loading", _OF_SOLVERS, "--robot, --markdown"),
     ):
         for name in names if getattr(arguments, table) else ():
@@ -87,6 +91,11 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.contact:
         print(measure.machine())
         print_tables(contact.LEGEND, contact.tables(progress), show)
+        return 0
+    if arguments.ik:
+        print(measure.machine())
+        robots = _robots(arguments) if arguments.robot else cases.usual()[:1]
+        print_tables(reaching.LEGEND, reaching.tables(robots, progress), show)
         return 0
     chosen = ALGORITHMS if arguments.solvers is None else arguments.solvers.split(",")
     for name in chosen:

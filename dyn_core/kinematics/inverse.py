@@ -74,6 +74,7 @@ class InverseKinematics:
         pool: int = 256,
         rng: np.random.Generator | int = 0,
         engine: str | None = None,
+        threads: int | None = None,
     ) -> None:
         """Build the Program and draw the starts.
 
@@ -88,7 +89,7 @@ class InverseKinematics:
             restarts: How often others are tried where none leads there.
             pool: Number of random positions that starts are chosen from.
             rng: Seed of these, or a generator.
-            engine: Engine of the Program; None: the default.
+            engine, threads: Of the Program, see BuildOptions; None: the default.
 
         Raises:
             SettingError: A number is out of range, or the pool is smaller than what
@@ -106,7 +107,7 @@ class InverseKinematics:
             raise SettingError(text, "pool")
         self.model, self.frame, self.part = model, frame, part
         self.seeds, self.restarts = seeds, restarts
-        options = {} if engine is None else {"engine": engine}
+        choices = {"engine": engine, "threads": threads}
         self.program = solver("inverse_kinematics", INVERSE_KINEMATICS).build(
             model,
             frame=frame,
@@ -114,7 +115,7 @@ class InverseKinematics:
             fixed=fixed,
             tolerance=tolerance,
             max_iterations=STEPS,
-            **options,
+            **{name: x for name, x in choices.items() if x is not None},
         )
         self._still = _still_places(model, frame, fixed)
         self._draw(pool, np.random.default_rng(rng))

@@ -7,6 +7,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core import cli
+from dyn_core.bench import reaching
 from dyn_core.errors import RotationError
 from dyn_core.kinematics import InverseKinematics, pose_matrices
 from dyn_core.model.sources import example_robots
@@ -290,3 +291,34 @@ def test_the_command_prints_positions(capsys):
     ):
         assert cli.main(["ik", "arm7", *bad]) == 1
         assert phrase in capsys.readouterr().err
+
+
+def _share_of_row(out, title):
+    """Return how many percent of the poses a row of the table says are reached."""
+    (row,) = [line for line in out.splitlines() if line.startswith(title)]
+    return float(re.split(" {2,}", row)[1])
+
+
+def test_the_benchmark_counts_what_is_reached(capsys, monkeypatch):
+    """`dyn bench --ik`: starts, batches, and peers that are not installed."""
+    for name, number in (("POSES", 20), ("ROWS", 40), ("REPEATS", 1)):
+        monkeypatch.setattr(reaching, name, number)
+    monkeypatch.setattr(reaching, "version", lambda name: None)
+    assert cli.main(["bench", "--ik", "--robot", "arm7"]) == 0
+    said = capsys.readouterr()
+    shares = [_share_of_row(said.out, x) for x in ("one start", "8 starts", "many")]
+    assert 20 < shares[0] < shares[1] == shares[2] == 100
+    assert "mink is not installed" in said.err
+    assert cli.main(["bench", "--ik", "--peers", "casadi"]) == 1
+    assert "--peers changes nothing beside --ik" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("peer", ["mink", "pin-pink"])
+def test_peers_reach_poses_of_their_own_limits(peer, capsys, monkeypatch):
+    """Frames and joints are those of this library: what a peer reaches is there."""
+    if reaching.version(peer) is None:
+        pytest.skip(f"{peer} is not installed (extra bench)")
+    for name, number in (("POSES", 20), ("ROWS", 40), ("REPEATS", 1)):
+        monkeypatch.setattr(reaching, name, number)
+    assert cli.main(["bench", "--ik", "--robot", "arm7"]) == 0
+    assert _share_of_row(capsys.readouterr().out, peer.removeprefix("pin-")) > 20
