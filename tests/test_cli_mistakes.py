@@ -31,6 +31,12 @@ COMMANDS = {
                           ["two_link", "--states", "BAD"]],
     "check-plugin": [["BAD"], ["rnea", "--robot", "BAD"],
                      ["rnea", "--engine", "BAD", "--robot", "two_link"]],
+    "ik": [["BAD", "--tip", "tool", "--xyz", "0", "0", "1"],
+           ["arm7", "--tip", "BAD", "--xyz", "0", "0", "1"], ["arm7", "--tip", "tool"],
+           ["arm7", "--tip", "tool", "--xyz", "0", "0", "BAD"],
+           ["arm7", "--tip", "tool", "--rpy", "0", "0", "1", "--fixed", "BAD"],
+           ["arm7", "--tip", "tool", "--rpy", "0", "0", "1", "--seeds", "BAD"],
+           ["arm7", "--tip", "tool", "--rpy", "0", "0", "1", "--rng", "BAD"]],
     "demo": [["--one-process", "--plot", "", "--robot", "BAD"],
              ["--one-process", "--plot", "", "--params", "BAD"],
              ["--one-process", "--plot", "", "--forward-dynamics", "BAD"],
@@ -113,7 +119,10 @@ def _is_right(pattern, mistake):
         "--extras",
         "--peers",
         "--parameters",
+        "--fixed",
     )
+    if pattern[-2:] == ["0", "BAD"] and mistake == "-1":
+        return True  # a place below the base
     return mistake == "" and pattern[-2] in right
 
 
@@ -145,6 +154,8 @@ IDLE = {  # arguments that change nothing beside others, what is said
     "bench two": (["bench", "--loading", "--contact"], "--loading changes nothing beside --contact"),
     "bench packages": (["bench", "--package-path", "."], "--package-path needs --robot"),
     "bench chains": (["bench", "--contact", "--chains"], "--chains changes nothing"),
+    "bench ik": (["bench", "--ik", "--solvers", "rnea"], "--solvers changes nothing beside --ik"),
+    "ik": (["ik", "arm7", "--tip", "tool", "--xyz", "0", "0", "1", "--pose", *"0010001"], "valid: --pose, or --xyz"),
     "explain top": (["explain", "rnea", "two_link", "--graph", "--top", "3"], "--top changes nothing beside --graph"),
     "explain both": (["explain", "rnea", "two_link", "--graph", "--ir", "batch"], "not allowed with argument --graph"),
     "explain ir": (["explain", "rnea", "two_link", "--ir", "batch", "--assembly", "batch"], "not allowed with argument --ir"),
@@ -216,7 +227,7 @@ def stubbed(monkeypatch):
 
 RIGHT = {"count": ["rnea", "two_link"], "explain": ["rnea", "two_link"], "info": ["two_link"],
          "up": ["simulator"], "check-plugin": ["rnea"], "check-derivatives": ["two_link"],
-         "param": ["list"], "lifecycle": ["get"], "record": ["-o", "new"], "plot": ["run.npz"],
+         "ik": ["arm7", "--tip", "tool"], "param": ["list"], "lifecycle": ["get"], "record": ["-o", "new"], "plot": ["run.npz"],
          "feed-forward": ["move.json", "--robot", "two_link"],
          "evaluate": ["run.npz", "--robot", "two_link"]}  # fmt: skip
 

@@ -25,6 +25,7 @@ STEPS = 10  # of a round; most starts that lead to the pose have led there
 ROUNDS = 3  # from one start
 CLOSE = 1e-2  # error from which another round is worth it
 BLOCK, CACHED = 8192, 512  # poses that go at once, that look for starts at once
+CHOICE = np.float32  # half the memory: which starts are tried needs no more digits
 _ROWS = {"pose": slice(0, 6), "orientation": slice(0, 3), "position": slice(3, 6)}
 
 
@@ -82,7 +83,7 @@ class InverseKinematics:
             model: Robot.
             frame: Name of the link.
             part: What is to agree: pose, position or orientation.
-            fixed: Joints that stay as in `near`, or neutral without it.
+            fixed: Joints that stay as in `near`; without it neutral, inside limits.
             tolerance: Length of the error at which the frame is there [rad | m].
             seeds: Starts that are tried at once; a multiple of the lanes of the
                 machine's vectors (8 or 4) takes the least time for each.
@@ -101,6 +102,8 @@ class InverseKinematics:
             if not isinstance(number, int) or number < least:
                 text = f"{name} is {number!r}; valid: a whole number, {least} or more"
                 raise SettingError(text, name)
+        if isinstance(rng, int) and rng < 0:
+            raise SettingError(f"rng is {rng}; valid: a whole number, 0 or more", "rng")
         if pool < seeds * (1 + restarts):
             least = seeds * (1 + restarts)
             text = f"pool is {pool}; valid: {least} or more, seeds (1 + restarts)"
@@ -125,10 +128,10 @@ class InverseKinematics:
 
         |p_i - p|²/s² + |R_i - R|² = const - 2 (p_i.p/s² + R_i:R) + |p_i|²/s²
         """
-        model, neutral = self.model, self.model.neutral()
+        model, still = self.model, _inside_limits(self.model, self.model.neutral())
         self._pool = np.array([model.random(rng) for _ in range(pool)])
         self._pool = self._pool.reshape(pool, model.nq)
-        self._pool[:, self._still] = neutral[self._still]
+        self._pool[:, self._still] = still[self._still]
         kinematics = solver("forward_kinematics").build(
             model, frames=[self.frame], engine="graph"
         )
@@ -141,8 +144,8 @@ class InverseKinematics:
         if self.part != "orientation":
             weights[:3, 3] = (2.0 / spread) ** 2 if spread > 1e-9 else 0.0
         weighted = (poses * weights).reshape(pool, 16)
-        self._half = 0.5 * (weighted * poses.reshape(pool, 16)).sum(1)
-        self._weighted = np.ascontiguousarray(weighted.T)
+        half = 0.5 * (weighted * poses.reshape(pool, 16)).sum(1)
+        self._half, self._weighted = half.astype(CHOICE), weighted.T.astype(CHOICE)
 
     def __call__(self, pose: ArrayLike, near: ArrayLike | None = None) -> Reached:
         """Return a position at which the link has a pose, or is nearest to it.
@@ -159,7 +162,7 @@ class InverseKinematics:
         """
         wanted = one_pose(pose)
         start = None if near is None else _position(self.model, near)
-        distances = self._half - wanted.reshape(16) @ self._weighted
+        distances = self._distances(wanted)[0]
         best: Reached | None = None
         for attempt in range(self.restarts + 1):
             first = attempt * self.seeds
@@ -278,8 +281,8 @@ class InverseKinematics:
 
     def _distances(self, poses: np.ndarray) -> np.ndarray:
         """Return how far the frames of the pool are from poses, up to a constant."""
-        flat = poses.reshape(-1, 16).astype(np.float32)
-        return self._half.astype(np.float32) - flat @ self._weighted.astype(np.float32)
+        flat = poses.reshape(-1, 16).astype(CHOICE)
+        return np.asarray(self._half - flat @ self._weighted)
 
     def _first_round(self, starts: np.ndarray, poses: np.ndarray) -> list[np.ndarray]:
         """Go from one start to each pose; where that is close, go on."""
@@ -356,6 +359,16 @@ def _still_places(model: Model, frame: str, fixed: Sequence[str]) -> np.ndarray:
         if model.q_slices[i].start not in moving
     ]
     return np.array([k for part in places for k in part], int)
+
+
+def _inside_limits(model: Model, q: np.ndarray) -> np.ndarray:
+    """Return a position with coordinates beyond a limit on it."""
+    q = q.copy()
+    for i in model.independent:
+        if model.joint[i].nq == model.joint[i].nv:
+            part, limits = model.q_slices[i], model.v_slices[i]
+            q[part] = np.clip(q[part], model.lower[limits], model.upper[limits])
+    return q
 
 
 def _smallest(distances: np.ndarray, first: int, count: int) -> np.ndarray:

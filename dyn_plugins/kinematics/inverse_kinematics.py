@@ -47,7 +47,8 @@ def inverse_kinematics(model, q, pose, frame, part, fixed, max_iterations, toler
     limit and would leave stays there (its column of J is zero); a step beyond a limit
     ends on it. Limits of the swing and twist of ball joints are not looked at. Of all
     positions on the way the one with the least e.e is given; no other start is tried:
-    dyn_core.inverse_kinematics does that. Joints that do not move the frame stay.
+    dyn_core.inverse_kinematics does that. Joints that do not move the
+    frame stay, also beyond their limits.
 
     Inputs and outputs: those of INVERSE_KINEMATICS.
 
@@ -62,7 +63,8 @@ def inverse_kinematics(model, q, pose, frame, part, fixed, max_iterations, toler
     Levenberg-Marquardt method, IEEE T-RO 27 (2011); limits by an active set.
     """
     target = _target(pose)
-    moving, limits = _moving(model, frame, fixed), _limits(model)
+    moving = _moving(model, frame, fixed)
+    limits = _limits(model, moving)
     nq, rows = model.nq, ROWS[part]
 
     def step(state):
@@ -123,8 +125,8 @@ def _moving(model, frame, fixed):
     return sorted(moving)
 
 
-def _limits(model):
-    """Return by velocity coordinate its place in q and its limits, where it has any."""
+def _limits(model, moving):
+    """Return by coordinate that moves its place in q and its limits, if it has any."""
     limits = {}
     for i in model.independent:
         if model.joint[i].nq != model.joint[i].nv:
@@ -132,7 +134,7 @@ def _limits(model):
         places = range(model.q_slices[i].start, model.q_slices[i].stop)
         for k, place in enumerate(places, model.v_slices[i].start):
             low, high = float(model.lower[k]), float(model.upper[k])
-            if low > -FAR or high < FAR:
+            if k in moving and (low > -FAR or high < FAR):
                 limits[k] = place, low, high
     return limits
 

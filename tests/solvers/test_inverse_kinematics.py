@@ -180,6 +180,19 @@ def test_mimic_and_floating_joints_and_others_are_served(shipped):
             np.testing.assert_allclose(q[part], q0[part], atol=1e-14)
 
 
+def test_fixed_joints_stay_beyond_their_limits_too(shipped):
+    """Where a joint is is not ours to say; without `near` it is inside its limits."""
+    model = shipped["arm7"]
+    low, high, name = model.lower[3], model.upper[3], "joint4"
+    assert not low <= 0.0 <= high
+    reach = InverseKinematics(model, "tool", fixed=[name], engine="graph")
+    poses, _ = _poses(model, "tool", 1)
+    assert reach(poses[0], near=np.zeros(7)).q[3] == 0.0
+    assert low <= reach(poses[0]).q[3] <= high
+    free = dyn.solver("inverse_kinematics").build(model, frame="tool", engine="graph")
+    assert low <= free(np.zeros(7), poses[0]).q_reached[3] <= high
+
+
 @pytest.mark.parametrize("part", ["position", "orientation"])
 def test_a_part_of_a_pose_can_be_asked_for(part, shipped):
     """Three joints of a plane reach a place with any rotation."""
