@@ -31,6 +31,7 @@ from dyn_core.validation import Name, Quantity, Whole
 from dyn_plugins._options import known_link
 
 DAMPING = 0.1  # of the squared error; from 0.02 to 0.3 a Panda needs as many steps
+MORE, LESS = 3.0, 0.7  # change of it where a step came no nearer, and where it did
 LEAST_DAMPING = 1e-12  # keeps what is solved regular where the robot is singular
 ORTHONORMAL = 1e-6  # by which a target's rotation may differ from one
 ROWS = {"pose": range(6), "orientation": range(3), "position": range(3, 6)}
@@ -40,15 +41,16 @@ FAR = 1e300
 def inverse_kinematics(model, q, pose, frame, part, fixed, max_iterations, tolerance):
     """Return a position at which a frame has a pose, or is nearest to it.
 
-        dq = J.T (J J.T + lambda)^-1 e,   lambda = 0.1 e.e + 1e-12
+        dq = J.T (J J.T + lambda)^-1 e,   lambda = c e.e + 1e-12
         e = [2 sin(t/2) n; p_target - p],   (t, n) turns the frame to the target
 
-    Base axes, [angular; linear], rad and m weighted alike. A coordinate that is at its
-    limit and would leave stays there (its column of J is zero); a step beyond a limit
-    ends on it. Limits of the swing and twist of ball joints are not looked at. Of all
-    positions on the way the one with the least e.e is given; no other start is tried:
-    dyn_core.inverse_kinematics does that. Joints that do not move the
-    frame stay, also beyond their limits.
+    Base axes, [angular; linear], rad and m weighted alike. c begins as 0.1, grows where
+    a step comes no nearer than those before it, and shrinks to 0.1 where one does. A
+    coordinate that is at its limit and would leave stays there (its column of J is
+    zero); a step beyond a limit ends on it. Limits of the swing and twist of ball
+    joints are not looked at. Of all positions on the way the one with the least e.e is
+    given; no other start is tried: dyn_core.inverse_kinematics does that. Joints that
+    do not move the frame stay, also beyond their limits.
 
     Inputs and outputs: those of INVERSE_KINEMATICS.
 
@@ -69,22 +71,23 @@ def inverse_kinematics(model, q, pose, frame, part, fixed, max_iterations, toler
 
     def step(state):
         now, best = Vector(state[:nq]), Vector(state[nq : 2 * nq])
-        count, least = state[2 * nq :]
+        count, least, c = state[2 * nq :]
         X, J = _frame_and_columns(model, now, frame)
         e = [_error(X, target)[r] for r in rows]
         square = _inner(e, e)
         columns = {k: [J[r, k] for r in rows] for k in moving}
-        dq = _step(columns, e, now, limits)
+        c = where(square <= least, maximum(c * LESS, DAMPING), c * MORE)
+        dq = _step(columns, e, now, limits, c * square + LEAST_DAMPING)
         after = model.integrate(now, Vector(dq.get(k, 0.0) for k in range(model.nv)))
         best = where(square < least, now, best)
         least = where(square < least, square, least)
-        return *_inside(after, limits), *best, count + 1.0, least
+        return *_inside(after, limits), *best, count + 1.0, least, c
 
     def away(state):
-        return state[-1] > tolerance * tolerance
+        return state[-2] > tolerance * tolerance
 
     start = _inside(model.normalize(q), limits)
-    first = (*start, *start, -1.0, FAR)
+    first = (*start, *start, -1.0, FAR, DAMPING)
     state = loop(first, step, away, max_iterations + 1)
     reached = Vector(state[nq : 2 * nq])
     X, _ = _frame_and_columns(model, reached, frame)
@@ -173,7 +176,7 @@ def _error(X, target):
     return *turn, *(target.r - X.r)
 
 
-def _step(columns, e, q, limits):
+def _step(columns, e, q, limits, damping):
     """Return the step of each coordinate that moves; none out of a limit."""
     free = {}
     for k, column in columns.items():
@@ -181,13 +184,12 @@ def _step(columns, e, q, limits):
             free[k] = column
             continue
         place, low, high = limits[k]
-        uphill = _inner(column, e)
+        downhill = _inner(column, e)
         leaves = logical_or(
-            logical_and(q[place] <= low, uphill < 0.0),
-            logical_and(q[place] >= high, uphill > 0.0),
+            logical_and(q[place] <= low, downhill < 0.0),
+            logical_and(q[place] >= high, downhill > 0.0),
         )
         free[k] = [where(leaves, 0.0, x) for x in column]
-    damping = DAMPING * _inner(e, e) + LEAST_DAMPING
     if len(free) < len(e):  # the smaller of two equal systems
         A = _damped(list(free.values()), damping)
         values = _solved(A, [_inner(column, e) for column in free.values()])

@@ -125,6 +125,28 @@ def test_a_pose_out_of_reach_has_a_nearest_position(arm):
         assert not rows.converged[0] and np.isfinite(rows.q).all()
 
 
+def test_the_nearest_position_has_no_way_downhill(shipped):
+    """J.T e is zero where a joint can move, and leads out of limits where one is."""
+    model, frame = shipped["arm7"], "tool"
+    build = {"frame": frame, "engine": "graph"}
+    program = dyn.solver("inverse_kinematics").build(
+        model, max_iterations=2000, part="position", **build
+    )
+    jacobian = dyn.solver("jacobian").build(model, reference="aligned", **build)
+    poses, kinematics = _poses(model, frame, 12, seed=9)
+    rng, bound = np.random.default_rng(10), 0
+    for pose in poses:
+        pose[:3, 3] *= 1.1 / np.linalg.norm(pose[:3, 3])
+        q = program(model.random(rng), pose).q_reached
+        shift = pose[:3, 3] - kinematics(q)[0, :3, 3]
+        downhill = jacobian(q)[3:].T @ shift
+        inwards = np.where(q <= model.lower, np.maximum(downhill, 0.0), downhill)
+        inwards = np.where(q >= model.upper, np.minimum(inwards, 0.0), inwards)
+        assert np.abs(inwards).max() <= 1e-6
+        bound += np.count_nonzero((q <= model.lower) | (q >= model.upper))
+    assert bound > 0
+
+
 def _square(poses, wanted):
     """Return e.e of poses: chords of the rotations, and distances, squared."""
     turn, shift = (poses - wanted)[:, :3, :3], (poses - wanted)[:, :3, 3]
