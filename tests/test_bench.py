@@ -1,7 +1,6 @@
 """What solvers cost: `dyn explain`, `dyn bench`, and the peers it calls."""
 
 from collections import Counter
-from importlib.metadata import PackageNotFoundError
 from importlib.util import find_spec
 from types import SimpleNamespace
 
@@ -9,11 +8,14 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.bench import contact, contact_peers, loading, measure, timing
-from dyn_core.bench.cases import STATES, named
+from dyn_core.bench import command, contact, contact_peers, loading, measure, timing
+from dyn_core.bench.beside import measure_beside, notes
+from dyn_core.bench.cases import DT, INPUTS, STATES, named
 from dyn_core.bench.explain import origins
 from dyn_core.bench.measure import count_flops
-from dyn_core.bench.peers import PEERS
+from dyn_core.bench.peers import PEERS, Call, Peer, missing
+from dyn_core.bench.peers.base import BodyVelocities, plain_joints
+from dyn_core.bench.peers.values import AGREE, COMPARED, difference
 from dyn_core.cli import main
 from dyn_core.engines.llvm import compiler
 from dyn_core.planar import ChainState, joint_rates, link_rates
@@ -60,9 +62,11 @@ def test_every_operation_has_an_origin(shipped):
 @NATIVE
 def test_bench_prints_a_table(capsys):
     """Figures of each solver, with any peers that are asked for and there."""
-    command = ["bench", "--robot", "two_link", "--solvers", "rnea,crba", "--peers", ""]
+    solvers = "rnea,crba,operational_inertia"
+    command = ["bench", "--robot", "two_link", "--solvers", solvers, "--peers", ""]
     assert main(command) == 0
     said = capsys.readouterr().out
+    assert "operational_inertia: no figure: singular" in said  # six directions
     assert "multiply-adds: " in said and "errors [ulp]: sin 0." in said
     assert "two_link: 2 dof, fixed base, two_link.urdf" in said
     rows = {line.split()[0]: line.split() for line in said.splitlines() if line.strip()}
@@ -101,18 +105,86 @@ def test_bench_measures_loading(capsys, monkeypatch, tmp_path):
 @pytest.mark.parametrize("floating", [False, True])
 @pytest.mark.parametrize("peer", sorted(PEERS))
 def test_peers_can_be_called(peer, floating):
-    """Each peer's statements run on each kind of base; values are for other tests."""
-    try:
-        PEERS[peer].version()
-    except PackageNotFoundError:
-        pytest.skip(f"{peer} is not installed")
+    """Each peer's statements run on each kind of base, and its values are ours."""
+    if missing(PEERS[peer]):
+        pytest.skip(missing(PEERS[peer]))
+    if peer == "pin-casadi":
+        pytest.skip("it is built for minutes; `dyn bench` compares its values, too")
     robot = named("quadruped" if floating else "arm7", floating)
     made = PEERS[peer](robot, STATES)
     assert "rnea" in made.calls
-    for statement, states, names in (*made.calls.values(), *made.batches.values()):
-        for state in states[:2]:
-            space = {**made.space, **dict(zip(names.split(", "), state, strict=True))}
-            exec(statement, space)
+    for call in made.batches.values():
+        names = call.names.split(", ")
+        exec(
+            call.statement,
+            {**made.space, **dict(zip(names, call.states[0], strict=True))},
+        )
+    for name in made.calls:
+        ours = _ours(robot, name)
+        error = difference(made, name, ours)
+        assert (error <= AGREE) == (name not in made.because or not floating), name
+        wrong = [x * 1.001 + 0.001 for x in ours]
+        if made.gravity == Peer.gravity:
+            assert difference(made, name, wrong) > AGREE, name
+        assert not made.lack(name)
+    assert made.lack("nothing") == "not offered"
+
+
+def _ours(robot, name):
+    program = dyn.solver(name).build(robot.model, engine="graph", **robot.choices(name))
+    inputs = [robot.state[x][:COMPARED] for x in INPUTS[name].split(", ")]
+    results = program(*inputs, *[DT] * (len(program.inputs) - len(inputs)))
+    return results if isinstance(results, tuple) else (results,)
+
+
+def test_a_peer_with_other_joints_is_refused():
+    """A ball joint or a follower has other coordinates there; the error names it."""
+    with pytest.raises(dyn.UnsupportedError, match="other coordinates there for"):
+        plain_joints(named("every_joint", False))
+    arm = named("arm7", False)
+    assert plain_joints(arm) == list(arm.model.names[1:])
+
+
+def test_cells_without_a_figure_say_why():
+    """What is missing, what differs, and where a peer is faster stand below."""
+    row = measure.Figures("rnea", 2e-6, 1e6, 1e6, 1e6, 0.1, 0.1, 1, 1)
+    row.peers = {
+        "quick": measure.Beside(1e-6, None), "other": measure.Beside(4e-6, 1e5, "differs"),
+        "none": measure.Beside(reason="not offered"),
+    }  # fmt: skip
+    assert list(notes([row], list(row.peers))) == [
+        "other: all: differs.", "none: all: not offered.",
+        "Slower here: rnea, call (quick, 0.50x).",
+    ]  # fmt: skip
+    assert row.peers["other"].ratios(row) == pytest.approx((2.0, 4.0))
+    head, line = command._cells([row], list(row.peers), 1e9, merged=True)
+    assert line[-3:] == ["1000, 0.5x, 1.0x", "4000!, 2.0x, 4.0x", "-"]
+    assert next(notes([], ["quick"])) == "Slower here: none."
+
+
+def test_a_peer_that_fails_leaves_a_reason():
+    """Its trouble ends no measurement, and wrong values are marked."""
+    robot = named("planar3", False)
+    figures = measure.Figures("rnea", 1e-6, 1e6, 1e6, 1e6, 0.1, 0.1, 1, 1)
+    figures.values = _ours(robot, "rnea")
+
+    class Broken(BodyVelocities):
+        def prepare(self):
+            self.order = range(3)
+            states = self.rows_of("a")
+            self.calls["rnea"] = Call("x = 0 * q", states, "q, v, a", "x")
+            self.calls["aba"] = Call("x = wrong", states, "q, v, a", "x")
+
+        def position(self, q):
+            return q
+
+    peer = Broken(robot, STATES)
+    beside = measure_beside(peer, figures)
+    assert beside.reason.startswith("differs by ") and beside.call > 0
+    figures.algorithm, figures.values = "aba", _ours(robot, "aba")
+    assert measure_beside(peer, figures).reason.startswith("fails: name 'wrong'")
+    figures.algorithm = "crba"
+    assert measure_beside(peer, figures) == measure.Beside(reason="not offered")
 
 
 @pytest.fixture

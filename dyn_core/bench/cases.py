@@ -18,6 +18,7 @@ from dyn_core.model.sources import example_robots
 from dyn_core.model.sources.loading import read_robot
 from dyn_core.model.sources.locate import Located, locate
 
+DT = 1e-3  # of steps [s]
 STATES = 64  # single calls go through so many, one after the other
 # Solvers with their inputs; behind a colon the form of their matrices.
 INPUTS = {
@@ -100,7 +101,7 @@ class Robot:
 
     @cached_property
     def state(self) -> dict[str, np.ndarray]:
-        """STATES states by rows: q, v, a, tau."""
+        """STATES states by rows: q, v, a, tau; nothing drives a floating base."""
         nv = self.model.nv
         q = [
             self.model.integrate(self.model.neutral(), self.rng.uniform(-1.2, 1.2, nv))
@@ -108,6 +109,7 @@ class Robot:
         ]
         v, a = self.rng.uniform(-1, 1, (2, STATES, nv))
         tau = self.rng.uniform(-5, 5, (STATES, nv))
+        tau[:, : 6 * self.floating] = 0.0
         return {"q": np.array(q), "v": v, "a": a, "tau": tau}
 
 

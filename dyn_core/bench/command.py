@@ -7,16 +7,16 @@ import gc
 from collections.abc import Sequence
 
 from dyn_core.bench import cases, contact, loading, measure, reaching
-from dyn_core.bench.measure import BLOCKED, MANY, ROWS, Figures
-from dyn_core.bench.peers import Peer, find
+from dyn_core.bench.beside import measure_beside, notes
+from dyn_core.bench.measure import BLOCKED, MANY, ROWS, Beside, Figures
+from dyn_core.bench.peers import PEERS, Peer, find, missing
 from dyn_core.bench.tables import markdown, plain, print_tables, progress
-from dyn_core.bench.timing import per_call
-from dyn_core.errors import SettingError, UnsupportedError
+from dyn_core.errors import DynError, SettingError, UnsupportedError
 from dyn_core.model.sources.arguments import add_search, named_values
 
 ALGORITHMS = tuple(cases.INPUTS)
+ALL_PEERS = ",".join(PEERS)
 _OF_SOLVERS = ("lock", "peers", "solvers", "chains")
-PEERS = "pinocchio,mujoco,dynibo,casadi"
 CHAINS = (10, 30, 100, 300, 1000)
 LEGEND = f"""\
 ns/call: one state from Python, out given, {cases.STATES} states in turn; M/s: million
@@ -24,7 +24,9 @@ states a second, of a batch of {ROWS} rows on one core, of blocks of {BLOCKED} r
 one core, of {MANY} rows on all cores; cold, load: both kernels compiled anew, found on
 disk; KiB: machine code and scratch memory; % peak: additions and multiplications, of
 what the core's multiply-adds could do. Peers: ns of a call; how much faster a call is
-here; and a row of the batch than the best of the peer's call and batch."""
+here; and a row of the batch than the best of the peer's call and batch. Values of the
+first states are compared with ours before: '!' marks what differs, '-' what has no
+figure; the reasons, and the cells where a peer is faster, stand below."""
 
 
 def add(subparsers: argparse._SubParsersAction) -> None:
@@ -40,7 +42,7 @@ def add(subparsers: argparse._SubParsersAction) -> None:
         "--lock", metavar="JOINTS",
         help="joints of --robot to fix at zero, by commas",
     )  # fmt: skip
-    parser.add_argument("--peers", help=f"by commas (default: {PEERS})")
+    parser.add_argument("--peers", help=f"by commas (default: {ALL_PEERS})")
     parser.add_argument("--solvers", help="by commas (default: all that have a case)")
     parser.add_argument("--chains", action="store_true", help="growth to 1000 joints")
     parser.add_argument(
@@ -102,22 +104,25 @@ def run(arguments: argparse.Namespace) -> int:
         if name not in ALGORITHMS:
             known = ", ".join(ALGORITHMS)
             raise UnsupportedError(f"no benchmark of '{name}'; known: {known}")
-    peers = find(PEERS if arguments.peers is None else arguments.peers, progress)
+    peers = find(ALL_PEERS if arguments.peers is None else arguments.peers)
     robots = _robots(arguments)
     for robot in robots:
         _ = robot.model  # a bad file is refused before anything is measured
     progress("measuring the machine")
     top = measure.peak()
     wrong = ", ".join(f"{k} {v:.2f}" for k, v in measure.errors().items())
-    print(f"{measure.machine()};", ", ".join(peer.version() for peer in peers))
+    there = [peer for peer in peers if not missing(peer)]
+    print(f"{measure.machine()};", ", ".join(peer.version() for peer in there))
     print(LEGEND)
     print(f"multiply-adds: {top / 1e9:.1f} GFLOP/s per core; errors [ulp]: {wrong}")
     for robot in robots:
         print(f"\n{robot.title}\n", flush=True)
-        rows = _measured(robot, chosen, peers)
+        rows, lacks = _measured(robot, chosen, peers)
         names = [peer.name for peer in peers]
         for line in show(_cells(rows, names, top, merged=arguments.markdown)):
             print(line, flush=True)
+        for line in (*lacks, *notes(rows, names)):
+            print(f"\n{line}", flush=True)
     if arguments.chains:
         print("\nchains: call and build by the number of joints\n")
         head = ["joints", "solver", "us/call", "ns/joint", "build s", "KiB/joint"]
@@ -145,29 +150,36 @@ def _robots(arguments: argparse.Namespace) -> list[cases.Robot]:
 
 def _measured(
     robot: cases.Robot, chosen: Sequence[str], kinds: Sequence[type[Peer]]
-) -> list[Figures]:
-    """Measure each solver, and right after it each peer."""
-    peers = []
+) -> tuple[list[Figures], list[str]]:
+    """Measure each solver, and right after it each peer; say what cannot be."""
+    peers: dict[str, Peer] = {}
+    refused: dict[str, str] = {}
     for kind in kinds:
         progress(f"{robot.name}: preparing {kind.name}")
+        reason = missing(kind)
         try:
-            peers.append(kind(robot, ROWS))
+            if not reason:
+                peers[kind.name] = kind(robot, ROWS)
         except Exception as error:  # a peer's own trouble ends no measurement
-            progress(f"{kind.name} cannot do {robot.name}: {error}")
-    rows = []
+            reason = f"cannot do {robot.name}: {error}"
+        if reason:
+            refused[kind.name] = reason
+            progress(f"{kind.name}: {reason}")
+    rows, lacks = [], []
     for name in chosen:
         progress(f"{robot.name}: {name}")
         gc.collect()
-        figures = measure.measure(robot, name)
-        for peer in peers:
-            same = name.partition(":")[0]
-            if same in peer.calls:
-                call, batch = per_call(*peer.calls[same], peer.space), None
-                if same in peer.batches:
-                    batch = ROWS / per_call(*peer.batches[same], peer.space)
-                figures.peers[peer.name] = (call, batch)
+        try:
+            figures = measure.measure(robot, name)
+        except DynError as error:  # such as a tip that cannot move in six directions
+            lacks.append(f"{name}: no figure: {error}.")
+            continue
+        for other, reason in refused.items():
+            figures.peers[other] = Beside(reason=reason)
+        for other, peer in peers.items():
+            figures.peers[other] = measure_beside(peer, figures)
         rows.append(figures)
-    return rows
+    return rows, lacks
 
 
 def _cells(
@@ -194,16 +206,16 @@ def _cells(
             f"{row.size / 1024:.0f}", f"{100 * row.flops * row.core / top:.0f}",
         ]  # fmt: skip
         for peer in peers:
-            beside = _beside(row, row.peers.get(peer))
+            beside = _beside(row, row.peers[peer])
             line += [", ".join(filter(None, beside))] if merged else beside
         table.append(line)
     return table
 
 
-def _beside(row: Figures, peer: tuple[float, float | None] | None) -> list[str]:
+def _beside(row: Figures, peer: Beside) -> list[str]:
     """Return a peer's time of a call, and how much faster a call and a batch are."""
-    if peer is None:
-        return ["", "", ""]
-    call, batch = peer
-    rate = max(1 / call, batch or 0.0)
-    return [f"{call * 1e9:.0f}", f"{call / row.call:.1f}x", f"{row.core / rate:.1f}x"]
+    ratios = peer.ratios(row)
+    if peer.call is None or ratios is None:
+        return ["-", "", ""]
+    mark = "!" if peer.reason else ""
+    return [f"{peer.call * 1e9:.0f}{mark}", *(f"{x:.1f}x" for x in ratios)]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.bench.cases import INPUTS, STATES, Robot
+from dyn_core.bench.cases import DT, INPUTS, STATES, Robot
 from dyn_core.bench.timing import once, per_call
 from dyn_core.engines import NativeProgram, Program
 from dyn_core.engines.llvm import compiler, kernel, threads
@@ -24,7 +24,6 @@ from dyn_core.testing.models import chain
 from dyn_core.testing.random_programs import flat_program, ulps
 
 ROWS, BLOCKED, MANY = 1024, 8192, 65536  # rows; in blocks; for all cores
-DT = 1e-3
 
 
 @dataclass
@@ -38,7 +37,8 @@ class Figures:
         cold, load: Building both kernels: all anew, and from the disk [s].
         size: Machine code and scratch memory of both [bytes].
         flops: Additions, multiplications, divisions and roots of one state.
-        peers: By name: seconds of a call; rate of its batch, or None.
+        values: Outputs at the robot's states, dense.
+        peers: What stands beside it, by name.
     """
 
     algorithm: str
@@ -50,7 +50,30 @@ class Figures:
     load: float
     size: int
     flops: int
-    peers: dict[str, tuple[float, float | None]] = field(default_factory=dict)
+    values: tuple[np.ndarray, ...] = ()
+    peers: dict[str, Beside] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What was measured of a peer's cell.
+
+    Attributes:
+        call: One state [s]; None: there is no figure.
+        rate: States of a batch on one core [1/s]; None: it has none.
+        reason: Why there is no figure, or in what it is not the same.
+    """
+
+    call: float | None = None
+    rate: float | None = None
+    reason: str = ""
+
+    def ratios(self, figures: Figures) -> tuple[float, float] | None:
+        """Return how much faster a call and a batch are here; None: no figure."""
+        if self.call is None:
+            return None
+        rate = max(1 / self.call, self.rate or 0.0)
+        return self.call / figures.call, figures.core / rate
 
 
 def measure(robot: Robot, algorithm: str) -> Figures:
@@ -60,7 +83,7 @@ def measure(robot: Robot, algorithm: str) -> Figures:
     with _own_cache():
         alone, cold = _built(robot, algorithm, threads=1)
         program, load = _built(robot, algorithm)
-    extra = ", 0.001" if algorithm == "semi_implicit_euler" else ""
+    extra = f", {DT}" if algorithm == "semi_implicit_euler" else ""
     statement, one = f"p({', '.join(names)}{extra}, out=o)", ", ".join(names)
     states = [tuple(x[k] for x in inputs) for k in range(STATES)]
     call = per_call(statement, states, one, {"p": alone, "o": _room(alone, ())})
@@ -81,6 +104,19 @@ def measure(robot: Robot, algorithm: str) -> Figures:
         load=load,
         size=sum(kernel.size + kernel.scratch for kernel in kernels),
         flops=count_flops(alone.graph),
+        values=_values(alone, inputs),
+    )
+
+
+def _values(program: NativeProgram, inputs: list[np.ndarray]) -> tuple[np.ndarray, ...]:
+    """Return the outputs of a batch, matrices dense."""
+    steps = [DT] * (len(program.inputs) - len(inputs))
+    results: Any = program(*inputs, *steps)
+    results = results if isinstance(results, tuple) else (results,)
+    pairs = zip(program.outputs, results, strict=True)
+    return tuple(
+        program.dense(port.name, x) if port.places is not None else np.asarray(x)
+        for port, x in pairs
     )
 
 

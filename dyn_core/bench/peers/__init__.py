@@ -1,0 +1,42 @@
+"""Peers: what others offer for the same problems, called as their manuals advise."""
+
+from __future__ import annotations
+
+from importlib import metadata
+
+from dyn_core.bench.peers.base import Call, Peer
+from dyn_core.bench.peers.dynibo import Dynibo
+from dyn_core.bench.peers.generated import CasADi, PinocchioCode
+from dyn_core.bench.peers.mujoco import MuJoCo
+from dyn_core.bench.peers.pinocchio import Pinocchio
+from dyn_core.errors import UnsupportedError
+
+__all__ = ["PEERS", "Call", "Peer", "find", "missing"]
+
+PEERS: dict[str, type[Peer]] = {
+    "pinocchio": Pinocchio, "pin-casadi": PinocchioCode, "mujoco": MuJoCo,
+    "dynibo": Dynibo, "casadi": CasADi,
+}  # fmt: skip
+
+
+def find(names: str) -> list[type[Peer]]:
+    """Return peers by their names, separated by commas.
+
+    Raises:
+        UnsupportedError: A name is unknown.
+    """
+    chosen = list(filter(None, names.split(",")))
+    for name in chosen:
+        if name not in PEERS:
+            raise UnsupportedError(f"no peer '{name}'; known: {', '.join(PEERS)}")
+    return [PEERS[name] for name in chosen]
+
+
+def missing(peer: type[Peer]) -> str:
+    """Return which package of a peer is not installed, in words; or nothing."""
+    for name in peer.packages:
+        try:
+            metadata.version(name)
+        except metadata.PackageNotFoundError:
+            return f"{name} is not installed"
+    return ""
