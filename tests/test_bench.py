@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.bench import command, contact, contact_peers, loading, measure, timing
+from dyn_core.bench import (
+    command,
+    compiling,
+    contact,
+    contact_peers,
+    loading,
+    measure,
+    timing,
+)
 from dyn_core.bench.beside import measure_beside, notes
 from dyn_core.bench.cases import DT, INPUTS, STATES, named
 from dyn_core.bench.explain import origins
@@ -143,6 +151,38 @@ def test_a_peer_with_other_joints_is_refused():
         plain_joints(named("every_joint", False))
     arm = named("arm7", False)
     assert plain_joints(arm) == list(arm.model.names[1:])
+
+
+@NATIVE
+def test_compile_times_have_a_row_or_a_reason_for_each_solver(capsys):
+    """Robots in processes of their own; what does not serve a robot is named."""
+    solvers = "rnea,aba,admm,fd_directional"
+    command = ["bench", "--compile", "--robot", "chain3", "--solvers", solvers]
+    assert main([*command, "--markdown"]) == 0
+    said, shown = capsys.readouterr()
+    rows = [x.strip("| ").split(" | ") for x in said.splitlines() if "| chain3" in x]
+    assert [row[1] for row in rows] == ["rnea", "aba", "fd_directional", "admm"]
+    for row in rows[:3]:
+        nodes, trace, first, ready, size = map(float, row[2:])
+        assert nodes > 50 and size > 1 and 0 <= trace <= first <= ready
+    assert rows[3][2] == "runs in NumPy"
+    assert shown.count("... chain3: ") == 4
+    assert {"rnea", "admm_compiled"} & set(compiling.every_solver()) == {"rnea"}
+    assert set(compiling.USUAL) <= set(compiling.every_solver())
+    assert len(compiling.ROBOTS) == 10
+
+
+@NATIVE
+def test_what_compiles_too_long_is_ended_and_the_rest_goes_on():
+    """It says so; the next solver gets a process of its own. A bad robot says why."""
+    seen = []
+    cells = list(
+        compiling.cells("chain40", ["fd_derivatives", "gravity"], 0.4, seen.append)
+    )
+    assert seen == ["chain40: fd_derivatives", "chain40: gravity"]
+    assert cells[0] == compiling.Cell("fd_derivatives", reason="over 0.4 s")
+    (cell,) = compiling.cells("no_robot", ["rnea"], 1.0, seen.append)
+    assert "no robot is called 'no_robot'" in cell.reason and not cell.nodes
 
 
 def test_cells_without_a_figure_say_why():

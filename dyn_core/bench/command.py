@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import argparse
 import gc
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 
-from dyn_core.bench import cases, contact, loading, measure, reaching
+from dyn_core.bench import (
+    cases,
+    compile_worker,
+    compiling,
+    contact,
+    loading,
+    measure,
+    reaching,
+)
 from dyn_core.bench.beside import measure_beside, notes
 from dyn_core.bench.measure import BLOCKED, MANY, ROWS, Beside, Figures
 from dyn_core.bench.peers import PEERS, Peer, find, missing
-from dyn_core.bench.tables import markdown, plain, print_tables, progress
+from dyn_core.bench.tables import Table, markdown, plain, print_tables, progress
 from dyn_core.errors import DynError, SettingError, UnsupportedError
 from dyn_core.model.sources.arguments import add_search, named_values
+from dyn_core.solving.registry import solver
 
 ALGORITHMS = tuple(cases.INPUTS)
 ALL_PEERS = ",".join(PEERS)
 _OF_SOLVERS = ("lock", "peers", "solvers", "chains")
 CHAINS = (10, 30, 100, 300, 1000)
+Show = Callable[[Table], list[str]]
 LEGEND = f"""\
 ns/call: one state from Python, out given, {cases.STATES} states in turn; M/s: million
 states a second, of a batch of {ROWS} rows on one core, of blocks of {BLOCKED} rows on
@@ -58,6 +69,18 @@ def add(subparsers: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--ik", action="store_true", help="inverse kinematics instead, beside peers"
     )
+    parser.add_argument(
+        "--compile",
+        action="store_true",
+        help="compile times and code of ten robots, or --robot, by solvers, instead",
+    )
+    parser.add_argument(
+        "--full", action="store_true", help="every solver, beside --compile"
+    )
+    parser.add_argument(
+        "--limit", type=float, metavar="S",
+        help=f"longest of a solver, beside --compile (default: {compiling.LIMIT:.0f})",
+    )  # fmt: skip
     parser.add_argument("--markdown", action="store_true", help="tables for a document")
     parser.set_defaults(run=run)
 
@@ -71,13 +94,21 @@ def _refuse_what_changes_nothing(arguments: argparse.Namespace) -> None:
         if getattr(arguments, name) and not arguments.robot:
             option = f"--{name.replace('_', '-')}"
             raise SettingError(f"{option} needs --robot: it is read with it", option)
+    for name in ("full", "limit"):
+        if getattr(arguments, name) and not arguments.compile:
+            raise SettingError(f"--{name} needs --compile", name)
     for table, names, valid in (
         ("contact", ("loading", "ik", "robot", *_OF_SOLVERS), "--markdown"),
         ("ik", ("loading", *_OF_SOLVERS[1:]), "--robot, --lock, --markdown"),
         ("loading", _OF_SOLVERS, "--robot, --markdown"),
+        (
+            "compile",
+            ("contact", "loading", "ik", "lock", "peers", "chains", *search),
+            "--robot, --solvers, --full, --limit, --markdown",
+        ),
     ):
         for name in names if getattr(arguments, table) else ():
-            if getattr(arguments, name) not in (None, False):
+            if getattr(arguments, name) not in (None, False, []):
                 message = f"--{name} changes nothing beside --{table}; valid: {valid}"
                 raise SettingError(message, name)
 
@@ -90,6 +121,8 @@ def run(arguments: argparse.Namespace) -> int:
         print_tables(loading.LEGEND, loading.tables(_robots(arguments), progress), show)
         return 0
     measure.require_native()
+    if arguments.compile:
+        return _compile(arguments, show)
     if arguments.contact:
         print(measure.machine())
         print_tables(contact.LEGEND, contact.tables(progress), show)
@@ -133,6 +166,25 @@ def run(arguments: argparse.Namespace) -> int:
         ]  # fmt: skip
         for line in show([head, *lines]):
             print(line)
+    return 0
+
+
+def _compile(arguments: argparse.Namespace, show: Show) -> int:
+    """Print compile times and code."""
+    limit = compiling.LIMIT if arguments.limit is None else arguments.limit
+    if not 0 < limit < math.inf:
+        raise SettingError(f"--limit is {limit}; valid: a number over 0 [s]", "limit")
+    names = compiling.every_solver() if arguments.full else list(compiling.USUAL)
+    if arguments.solvers is not None:
+        names = arguments.solvers.split(",")
+        for name in names:
+            solver(name)  # an unknown one is refused before anything is measured
+    robots = arguments.robot or compiling.ROBOTS
+    for robot in arguments.robot or ():
+        compile_worker.system(robot)  # so is a bad robot
+    print(measure.machine())
+    measured = compiling.tables(robots, names, limit, progress)
+    print_tables(compiling.LEGEND, measured, show)
     return 0
 
 
