@@ -1,5 +1,8 @@
 """What solvers cost: `dyn explain`, `dyn bench`, and the peers it calls."""
 
+import os
+import select
+import subprocess
 from collections import Counter
 from importlib.util import find_spec
 from types import SimpleNamespace
@@ -21,7 +24,7 @@ from dyn_core.bench.beside import measure_beside, notes
 from dyn_core.bench.cases import DT, INPUTS, STATES, named
 from dyn_core.bench.explain import origins
 from dyn_core.bench.measure import count_flops
-from dyn_core.bench.peers import PEERS, Call, Peer, missing
+from dyn_core.bench.peers import PEERS, Peer, PeerCall, generated, missing
 from dyn_core.bench.peers.base import BodyVelocities, plain_joints
 from dyn_core.bench.peers.values import AGREE, COMPARED, difference
 from dyn_core.cli import main
@@ -116,9 +119,11 @@ def test_peers_can_be_called(peer, floating):
     """Each peer's statements run on each kind of base, and its values are ours."""
     if missing(PEERS[peer]):
         pytest.skip(missing(PEERS[peer]))
-    if peer == "pin-casadi":
-        pytest.skip("it is built for minutes; `dyn bench` compares its values, too")
     robot = named("quadruped" if floating else "arm7", floating)
+    if peer == "pin-casadi":
+        if floating or not generated.generator_file().exists():
+            pytest.skip("takes minutes; `dyn bench` compares its values, too")
+        robot = named("planar3", False)
     made = PEERS[peer](robot, STATES)
     assert "rnea" in made.calls
     for call in made.batches.values():
@@ -143,6 +148,41 @@ def _ours(robot, name):
     inputs = [robot.state[x][:COMPARED] for x in INPUTS[name].split(", ")]
     results = program(*inputs, *[DT] * (len(program.inputs) - len(inputs)))
     return results if isinstance(results, tuple) else (results,)
+
+
+def test_generated_code_is_compiled_in_the_time_that_there_is(tmp_path, monkeypatch):
+    """At a lower level where it takes too long; a compiler is ended with its parts."""
+    levels, slow = [], []
+
+    def run(command, limit):
+        levels.append(command[1])
+        if command[1] in slow:
+            raise subprocess.TimeoutExpired(command, limit)
+
+    monkeypatch.setattr(generated, "_run", run)
+    source, library = tmp_path / "f.c", tmp_path / "f.so"
+    assert generated.compiled(source) == (library, "-O3")
+    slow.append("-O3")
+    assert generated.compiled(source) == (library, "-O1")
+    slow.append("-O1")
+    with pytest.raises(subprocess.TimeoutExpired):
+        generated.compiled(source)
+    assert levels == ["-O3", "-O3", "-O1", "-O3", "-O1"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs POSIX")
+def test_a_compiler_is_ended_with_what_it_started(tmp_path):
+    """`cc` starts the compiler proper, which would compile on."""
+    os.mkfifo(tmp_path / "line")
+    line = os.open(tmp_path / "line", os.O_RDONLY | os.O_NONBLOCK)
+    script = f"tail -f /dev/null > {tmp_path}/line & wait"
+    with pytest.raises(subprocess.TimeoutExpired):
+        generated._run(["sh", "-c", script], 0.5)
+    assert select.select([line], [], [], 60.0)[0]  # its writer is gone
+    assert os.read(line, 1) == b""
+    os.close(line)
+    with pytest.raises(subprocess.CalledProcessError):
+        generated._run(["sh", "-c", "exit 3"], 60.0)
 
 
 def test_a_peer_with_other_joints_is_refused():
@@ -212,8 +252,8 @@ def test_a_peer_that_fails_leaves_a_reason():
         def prepare(self):
             self.order = range(3)
             states = self.rows_of("a")
-            self.calls["rnea"] = Call("x = 0 * q", states, "q, v, a", "x")
-            self.calls["aba"] = Call("x = wrong", states, "q, v, a", "x")
+            self.calls["rnea"] = PeerCall("x = 0 * q", states, "q, v, a", "x")
+            self.calls["aba"] = PeerCall("x = wrong", states, "q, v, a", "x")
 
         def position(self, q):
             return q

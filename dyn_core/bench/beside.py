@@ -26,10 +26,11 @@ def measure_beside(peer: Peer, figures: Figures) -> Beside:
             rate = ROWS / once
     except Exception as trouble:  # a peer's own trouble ends no measurement
         return Beside(reason=f"fails: {trouble}")
-    known = peer.because.get(name)
-    why = f" ({known})" if known else ""
-    reason = "" if error <= AGREE else f"differs by {error:.0e}{why}"
-    return Beside(seconds, rate, reason)
+    said = [peer.remarks[name]] if name in peer.remarks else []
+    if error > AGREE:
+        known = peer.because.get(name)
+        said.append(f"differs by {error:.0e}" + (f" ({known})" if known else ""))
+    return Beside(seconds, rate, "; ".join(said))
 
 
 def notes(rows: Sequence[Figures], peers: Sequence[str]) -> Iterator[str]:

@@ -36,7 +36,7 @@ one core, of {MANY} rows on all cores; cold, load: both kernels compiled anew, f
 disk; KiB: machine code and scratch memory; % peak: additions and multiplications, of
 what the core's multiply-adds could do. Peers: ns of a call; how much faster a call is
 here; and a row of the batch than the best of the peer's call and batch. Values of the
-first states are compared with ours before: '!' marks what differs, '-' what has no
+first states are compared with ours before. '!': it differs, or see the remark; '-': no
 figure; the reasons, and the cells where a peer is faster, stand below."""
 
 

@@ -81,7 +81,7 @@ def cells(
     """Return a Cell for each solver; what takes too long is ended, the rest goes on."""
     left = list(names)
     while left:
-        with TemporaryDirectory() as folder, _Worker(robot, left, folder) as worker:
+        with TemporaryDirectory() as folder, _Compiling(robot, left, folder) as worker:
             reason = worker.start()
             if reason:
                 yield from (Cell(name, reason=reason) for name in left)
@@ -96,7 +96,7 @@ def cells(
                 yield Cell(**line)
 
 
-class _Worker:
+class _Compiling:
     """A process of compile_worker.py."""
 
     def __init__(self, robot: str, names: Sequence[str], folder: str) -> None:
@@ -109,7 +109,7 @@ class _Worker:
         assert self.process.stdout is not None
         self.channel, self.rest = self.process.stdout, b""
 
-    def __enter__(self) -> _Worker:
+    def __enter__(self) -> _Compiling:
         return self
 
     def __exit__(self, *_: object) -> None:

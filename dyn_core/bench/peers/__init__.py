@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from importlib import metadata
 
-from dyn_core.bench.peers.base import Call, Peer
+from dyn_core.bench.peers.base import Peer, PeerCall
 from dyn_core.bench.peers.dynibo import Dynibo
 from dyn_core.bench.peers.generated import CasADi, PinocchioCode
 from dyn_core.bench.peers.mujoco import MuJoCo
 from dyn_core.bench.peers.pinocchio import Pinocchio
 from dyn_core.errors import UnsupportedError
 
-__all__ = ["PEERS", "Call", "Peer", "find", "missing"]
+__all__ = ["PEERS", "Peer", "PeerCall", "find", "missing"]
 
 PEERS: dict[str, type[Peer]] = {
     "pinocchio": Pinocchio, "pin-casadi": PinocchioCode, "mujoco": MuJoCo,

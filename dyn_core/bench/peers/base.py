@@ -27,7 +27,7 @@ PLAIN = ("revolute", "continuous", "prismatic")  # joints of one coordinate
 
 
 @dataclass(frozen=True)
-class Call:
+class PeerCall:
     """What is timed.
 
     Attributes:
@@ -51,6 +51,7 @@ class Peer:
         packages: Distributions that it needs; the first gives the version.
         lacks: By algorithm: why there is none. `offers` says what holds for all others.
         because: By algorithm: why values differ, where that is known.
+        remarks: By algorithm: what must be known of its figures.
         gravity: The acceleration that it computes with [m/s²].
         space: Names its statements use.
         calls: By algorithm.
@@ -67,9 +68,10 @@ class Peer:
         self.robot, self.rows = robot, rows
         self.joints = plain_joints(robot)
         self.space: dict[str, Any] = {}
-        self.calls: dict[str, Call] = {}
-        self.batches: dict[str, Call] = {}
+        self.calls: dict[str, PeerCall] = {}
+        self.batches: dict[str, PeerCall] = {}
         self.lacks: dict[str, str] = {}
+        self.remarks: dict[str, str] = {}
         self.prepare()
 
     def prepare(self) -> None:

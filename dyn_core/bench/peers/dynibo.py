@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.bench.peers.base import Call, Peer, Rows, urdf_file
+from dyn_core.bench.peers.base import Peer, PeerCall, Rows, urdf_file
 from dyn_core.spatial.conventions import pose_parts
 
 
@@ -41,7 +41,7 @@ class Dynibo(Peer):
              "o"),
             ("crba", moved, f"r.mass_matrix({base}q, out=H)", matrix),
         ):  # fmt: skip
-            self.calls[name] = Call(statement, states, names, result)
+            self.calls[name] = PeerCall(statement, states, names, result)
 
     def _row(self, model: Any, k: int, n: int) -> int:
         """Return which of our joints is its k-th: the first whose link it moves."""

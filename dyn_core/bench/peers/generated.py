@@ -9,9 +9,11 @@ in some minutes, and kept beside the cache of kernels.
 from __future__ import annotations
 
 import hashlib
-import shutil
+import os
+import signal
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
@@ -22,8 +24,8 @@ import numpy as np
 from dyn_core.bench.cases import STATES
 from dyn_core.bench.peers.base import (
     BodyVelocities,
-    Call,
     Peer,
+    PeerCall,
     Rows,
     urdf_file,
 )
@@ -58,14 +60,16 @@ class Generated(Peer):
         """
         import casadi
 
+        slow = (
+            f"takes over {LIMIT:.0f} s of cc for {source.stat().st_size / 1e6:.1f} MB"
+        )
         try:
-            library = compiled(source)
+            library, level = compiled(source)
         except subprocess.TimeoutExpired:
-            size = source.stat().st_size / 1e6
-            self.lacks[name] = (
-                f"{size:.1f} MB of C code are not compiled within {LIMIT:.0f} s"
-            )
+            self.lacks[name] = f"{LEVELS[-1]} {slow}"
             return
+        if level != LEVELS[0]:
+            self.remarks[name] = f"by {level}: {LEVELS[0]} {slow}"
         function = casadi.external(name, str(library))
         outs = [function.size_out(k) for k in range(function.n_out())]
         holds = [np.zeros(x.size) for x in states[0]]
@@ -78,7 +82,7 @@ class Generated(Peer):
             f"{name}_out[{k}]" + (f".reshape({m}, {n}).T" if n > 1 else "")
             for k, (m, n) in enumerate(outs)
         )
-        self.calls[name] = Call(
+        self.calls[name] = PeerCall(
             f"{copies}; {name}_go()", states, ", ".join(names), shown
         )
         many = np.tile(np.arange(STATES), self.rows // STATES)
@@ -86,7 +90,7 @@ class Generated(Peer):
             np.concatenate([states[k][i] for k in many]) for i in range(len(states[0]))
         ]
         self._bind(f"{name}_map", function.map(self.rows), wide)
-        self.batches[name] = Call(f"{name}_map_go()", [(0,)], "_")
+        self.batches[name] = PeerCall(f"{name}_map_go()", [(0,)], "_")
 
     def _bind(
         self, name: str, function: Any, holds: Sequence[np.ndarray]
@@ -183,43 +187,58 @@ class PinocchioCode(InPinocchio, Generated):
                 self.add(name, Path(folder) / f"{name}.c", states)
 
 
-def compiled(source: Path) -> Path:
-    """Compile C code as well as the time allows; return the library.
+def compiled(source: Path) -> tuple[Path, str]:
+    """Compile C code as well as the time allows; return library and level.
 
     Raises:
         TimeoutExpired: None of LEVELS is done within LIMIT.
+        CalledProcessError: It cannot be compiled.
     """
     library = source.with_suffix(".so")
     for level in LEVELS:
         flags = [level, "-march=native", "-fPIC", "-shared"]
-        command = ["cc", *flags, str(source), "-o", str(library)]
-        try:
-            subprocess.run(command, check=True, timeout=LIMIT)
-            return library
-        except subprocess.TimeoutExpired:
-            if level == LEVELS[-1]:
-                raise
-    return library
+        with suppress(*[subprocess.TimeoutExpired] * (level != LEVELS[-1])):
+            _run(["cc", *flags, str(source), "-o", str(library)], LIMIT)
+            break
+    return library, level
 
 
-def generator() -> Path:
-    """Return the program that writes the C code of Pinocchio's algorithms.
+def _run(command: Sequence[str], limit: float) -> None:
+    """Run a compiler; after the limit end it and what it started."""
+    process = subprocess.Popen(command, start_new_session=True)
+    try:
+        status = process.wait(limit)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise
+    if status:
+        raise subprocess.CalledProcessError(status, command)
 
-    Raises:
-        CalledProcessError: It cannot be built.
-    """
+
+def generator_file() -> Path:
+    """Return where the program is kept that writes the C code of Pinocchio."""
     versions = [metadata.version(name) for name in PinocchioCode.packages]
     text = "\n".join([SOURCE.read_text("utf-8"), *versions])
     key = hashlib.sha256(text.encode()).hexdigest()[:16]
     home = cache.folder()
     folder = Path(mkdtemp()) if home is None else home.parent / f"{home.name}-bench"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    program = folder / f"pinocchio_code-{key}"
+    return folder / f"pinocchio_code-{key}"
+
+
+def generator() -> Path:
+    """Return that program; build it where it is not kept.
+
+    Raises:
+        CalledProcessError, TimeoutExpired: It cannot be built.
+    """
+    program = generator_file()
+    program.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not program.exists():
         progress("building the program that generates Pinocchio's code: some minutes")
         made = program.with_suffix(".new")
-        subprocess.run(_command(made), check=True, timeout=BUILD_LIMIT)
-        shutil.move(made, program)
+        _run(_command(made), BUILD_LIMIT)
+        made.rename(program)
     return program
 
 

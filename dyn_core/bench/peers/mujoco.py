@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dyn_core.bench.cases import DT
-from dyn_core.bench.peers.base import Call, Peer, with_world
+from dyn_core.bench.peers.base import Peer, PeerCall, with_world
 from dyn_core.spatial import conventions
 
 
@@ -46,7 +46,7 @@ class MuJoCo(Peer):
             ("semi_implicit_euler", driven, f"{forces}mj.mj_step(m, d)",
              "d.qpos, d.qvel"),
         ):  # fmt: skip
-            self.calls[name] = Call(statement, states, "q, v, a", result)
+            self.calls[name] = PeerCall(statement, states, "q, v, a", result)
         slopes = "only by finite differences (mjd_transitionFD, mjd_inverseFD)"
         self.lacks = dict.fromkeys(("id_derivatives", "fd_derivatives"), slopes)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dyn_core.bench.cases import DT, STATES, Robot
-from dyn_core.bench.peers.base import BodyVelocities, Call, Rows
+from dyn_core.bench.peers.base import BodyVelocities, PeerCall, Rows
 
 THREE = "q, v, a"
 
@@ -74,7 +74,7 @@ class Pinocchio(InPinocchio):
              f"w = v + {DT} * pin.aba(m, d, q, v, a);"
              f" x = pin.integrate(m, q, {DT} * w)", "x, w"),
         ):  # fmt: skip
-            self.calls[name] = Call(statement, states, THREE, result)
+            self.calls[name] = PeerCall(statement, states, THREE, result)
         self._constraints(model, moved)
         many = self.rows // STATES
         self.space.update(pool=pin.ModelPool(model, 1))
@@ -83,7 +83,7 @@ class Pinocchio(InPinocchio):
             columns = [np.asfortranarray(np.tile(x, (many, 1)).T) for x in parts]
             self.space["out"] = columns[2] * 0
             call = f"pin.{name}InParallel(1, pool, q, v, a, out)"
-            self.batches[name] = Call(call, [tuple(columns)], THREE)
+            self.batches[name] = PeerCall(call, [tuple(columns)], THREE)
 
     def _constraints(self, model: Any, states: Rows) -> None:
         """Hold the robot's tips: all by points, and the first by a whole frame."""
@@ -92,17 +92,17 @@ class Pinocchio(InPinocchio):
             ("point_delassus", pin.ContactType.CONTACT_3D, self.robot.tips),
             ("operational_inertia", pin.ContactType.CONTACT_6D, self.robot.tips[:1]),
         ):
-            held = pin.StdVec_RigidConstraintModel()
+            constraints = pin.StdVec_RigidConstraintModel()
             for link in links:
                 frame = model.frames[model.getFrameId(link)]
                 place = frame.parentJoint, frame.placement, pin.ReferenceFrame.LOCAL
-                held.append(pin.RigidConstraintModel(kind, model, *place))
+                constraints.append(pin.RigidConstraintModel(kind, model, *place))
             data = pin.StdVec_RigidConstraintData()
-            for row in held:
+            for row in constraints:
                 data.append(row.createData())
-            self.space[algorithm], self.space[f"{algorithm}_data"] = held, data
+            self.space[algorithm], self.space[f"{algorithm}_data"] = constraints, data
             names = f"{algorithm}, {algorithm}_data"
             call = f"pin.computeDelassusMatrix(m, d, q, {names})"
             if algorithm == "operational_inertia":
                 call = f"inv({call})"
-            self.calls[algorithm] = Call(f"x = {call}", states, THREE, "x")
+            self.calls[algorithm] = PeerCall(f"x = {call}", states, THREE, "x")
