@@ -170,6 +170,22 @@ def test_generated_code_is_compiled_in_the_time_that_there_is(tmp_path, monkeypa
     assert levels == ["-O3", "-O3", "-O1", "-O3", "-O1"]
 
 
+@pytest.mark.skipif(bool(missing(PEERS["pin-casadi"])), reason="a package is missing")
+def test_a_generator_that_cannot_be_built_is_refused(tmp_path, monkeypatch):
+    """The peer then has no figures, and a reason; the next time it is tried again."""
+    monkeypatch.setenv("DYN_CACHE_DIR", str(tmp_path / "cache"))
+    command = ["false"]
+    monkeypatch.setattr(generated, "_command", lambda program: command)
+    for _ in range(2):
+        with pytest.raises(dyn.UnsupportedError, match="CalledProcessError of false"):
+            generated.generator()
+    command[:] = ["touch", str(generated.generator_file().with_suffix(".new"))]
+    program = generated.generator()
+    assert program == generated.generator_file() and program.exists()
+    command[:] = ["false"]  # it is kept
+    assert generated.generator() == program
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs POSIX")
 def test_a_compiler_is_ended_with_what_it_started(tmp_path):
     """`cc` starts the compiler proper, which would compile on."""

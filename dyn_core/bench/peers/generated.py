@@ -32,6 +32,7 @@ from dyn_core.bench.peers.base import (
 from dyn_core.bench.peers.pinocchio import InPinocchio
 from dyn_core.bench.tables import progress
 from dyn_core.engines.llvm import cache
+from dyn_core.errors import UnsupportedError
 from dyn_core.spatial.conventions import pose_parts
 
 SOURCE = Path(__file__).with_name("pinocchio_code.cpp")
@@ -230,14 +231,20 @@ def generator() -> Path:
     """Return that program; build it where it is not kept.
 
     Raises:
-        CalledProcessError, TimeoutExpired: It cannot be built.
+        UnsupportedError: It cannot be built.
     """
     program = generator_file()
     program.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not program.exists():
         progress("building the program that generates Pinocchio's code: some minutes")
         made = program.with_suffix(".new")
-        _run(_command(made), BUILD_LIMIT)
+        try:
+            _run(_command(made), BUILD_LIMIT)
+        except (OSError, subprocess.SubprocessError) as error:
+            raise UnsupportedError(
+                "the program that generates Pinocchio's code cannot be built:"
+                f" {type(error).__name__} of {_command(made)[0]}"
+            ) from error
         made.rename(program)
     return program
 
