@@ -15,7 +15,8 @@ Coordinates of a robot: split_q, split_v, join_v, join_force, join_matrix, join_
     join_columns, joint_factors, advance, position_rate, rate_in_initial_axes,
     with_parameters, ClusterJoint, cluster_joints.
 Passive joint forces: resistance, without_springs, friction_force, friction_slope,
-    spring_energy, forces_without_potential, FRICTION_SPEED.
+    damping_matrix, stiffness_matrix, spring_energy, forces_without_potential,
+    FRICTION_SPEED.
 Numbers that carry derivatives: Number, Taylor, derivatives, variables, COORDINATE,
     TIME.
 Spatial values along a direction: with_slopes, has_slope, value_of, slope_of,
@@ -41,11 +42,13 @@ from dyn_core.model.coordinates.clusters import ClusterJoint, cluster_joints
 from dyn_core.model.parameter_paths import with_values as with_parameters
 from dyn_core.model.passive_forces import (
     FRICTION_SPEED,
+    damping_matrix,
     forces_without_potential,
     friction_force,
     friction_slope,
     resistance,
     spring_energy,
+    stiffness_matrix,
     without_springs,
 )
 from dyn_core.numbers.scalar import (
@@ -148,6 +151,7 @@ __all__ = [
     "cross3",
     "cross_force",
     "cross_motion",
+    "damping_matrix",
     "derivatives",
     "equal",
     "exp",
@@ -185,6 +189,7 @@ __all__ = [
     "split_v",
     "spring_energy",
     "sqrt",
+    "stiffness_matrix",
     "tanh",
     "total",
     "value_of",

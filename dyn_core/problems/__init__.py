@@ -75,6 +75,11 @@ from dyn_core.problems.kinematics import (
     MOMENTUM,
     ZERO_MOMENT_POINT,
 )
+from dyn_core.problems.loop_derivatives import (
+    LOOP_FD_DERIVATIVES,
+    LOOP_HD_DERIVATIVES,
+    LOOP_ID_DERIVATIVES,
+)
 from dyn_core.problems.ports import KINDS, PASSIVE, REST, Port, Signature
 from dyn_core.problems.system import System
 
@@ -117,8 +122,11 @@ PROBLEMS: tuple[Signature, ...] = (
     JACOBIAN,
     JOINT_REACTIONS,
     LOOP_CONSTRAINTS,
+    LOOP_FD_DERIVATIVES,
     LOOP_FORWARD_DYNAMICS,
+    LOOP_HD_DERIVATIVES,
     LOOP_HYBRID_DYNAMICS,
+    LOOP_ID_DERIVATIVES,
     LOOP_INVERSE_DYNAMICS,
     LOOP_REACTIONS,
     MASS_MATRIX,
@@ -199,8 +207,11 @@ __all__ = [
     "JOINT_REACTIONS",
     "KINDS",
     "LOOP_CONSTRAINTS",
+    "LOOP_FD_DERIVATIVES",
     "LOOP_FORWARD_DYNAMICS",
+    "LOOP_HD_DERIVATIVES",
     "LOOP_HYBRID_DYNAMICS",
+    "LOOP_ID_DERIVATIVES",
     "LOOP_INVERSE_DYNAMICS",
     "LOOP_REACTIONS",
     "MASS_MATRIX",

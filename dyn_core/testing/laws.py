@@ -24,6 +24,7 @@ from dyn_core.testing import (
     derivative_laws,
     directional_laws,
     hybrid_laws,
+    loop_derivative_laws,
     loop_laws,
     motion_laws,
     observer_laws,
@@ -307,6 +308,7 @@ def weight_is_carried(case: Case) -> Pairs:
 
 LAWS: dict[Signature, tuple[Law, ...]] = {
     **loop_laws.LAWS,
+    **loop_derivative_laws.LAWS,
     kinds.REGRESSOR: (
         regressor_laws.regressor_gives_joint_forces,
         regressor_laws.regressor_has_joint_friction,

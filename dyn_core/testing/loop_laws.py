@@ -49,12 +49,12 @@ def _system(case: Case) -> tuple[np.ndarray, ...]:
     return H, C, f, A, bias
 
 
-def _movable(A: np.ndarray) -> bool:
+def movable(A: np.ndarray) -> bool:
     """Return whether the rod resists any coordinate; the link may be fixed."""
     return bool(np.abs(A).max(initial=0.0) > 1e-3)
 
 
-def _closed_rates(case: Case) -> Case:
+def closed_rates(case: Case) -> Case:
     """Return a case with a rod at a velocity that keeps the rod's length."""
     A = case.other("loop_constraints")(case.q, case.qd)[1]
     case.qd = case.qd - np.linalg.pinv(A) @ (A @ case.qd)
@@ -79,7 +79,7 @@ def loops_obey_the_kkt_system(case: Case) -> Pairs:
     case = with_rod(case)
     H, C, f, A, bias = _system(case)
     yield f, np.zeros(len(f))
-    if not _movable(A):
+    if not movable(A):
         return
     result = case.program(alpha=2.0, beta=3.0)(case.q, case.qd, case.qdd)
     yield H @ result[0] + C, case.qdd + A.T @ result[1]
@@ -90,7 +90,7 @@ def loops_obey_the_kkt_system(case: Case) -> Pairs:
 
 def hybrid_loops_obey_the_kkt_system(case: Case) -> Pairs:
     """tau_u and lambda cause qdd_u; all of it fulfils H qdd + C = tau + A.T lambda"""
-    case = _closed_rates(with_rod(case))
+    case = closed_rates(with_rod(case))
     H, C, f, A, bias = _system(case)
     yield f, np.zeros(len(f))
     names = list(case.model.joint_names)[:-1]
@@ -99,7 +99,7 @@ def hybrid_loops_obey_the_kkt_system(case: Case) -> Pairs:
         mask[case.model.v_slice(name)] = True
     if np.abs(A[:, ~mask]).max(initial=0.0) < 1e-3:
         names, mask = [], np.zeros(case.model.nv, bool)
-    if not _movable(A):
+    if not movable(A):
         return
     tau, qdd = case.qdd.copy(), case.qdd.copy()
     program = case.program(prescribed=names)
@@ -110,7 +110,7 @@ def hybrid_loops_obey_the_kkt_system(case: Case) -> Pairs:
 
 def inverse_undoes_loops(case: Case) -> Pairs:
     """Forces of all joints but one reproduce the motion of forward dynamics"""
-    case = _closed_rates(with_rod(case))
+    case = closed_rates(with_rod(case))
     H, C, f, A, _ = _system(case)
     yield f, np.zeros(len(f))
     single = [n for n in case.model.joint_names if case.width(n) == 1]
@@ -128,9 +128,9 @@ def inverse_undoes_loops(case: Case) -> Pairs:
 
 def friction_enters_loops(case: Case) -> Pairs:
     """joint_friction=True takes damping and dry friction from tau, in every solver"""
-    case = _closed_rates(with_rod(case))
+    case = closed_rates(with_rod(case))
     H, C, _, A, _ = _system(case)
-    if not _movable(A):
+    if not movable(A):
         yield C, C
         return
     friction = case.other("bias", joint_friction=True)(case.q, case.qd) - C
@@ -144,13 +144,13 @@ def friction_enters_loops(case: Case) -> Pairs:
     else:
         names = list(case.model.joint_names)
         single = [n for n in names if case.width(n) == 1]
-        movable = [n for n in single if abs(A[0, case.model.v_slice(n)][0]) > 1e-3]
-        if not movable:
+        passive = [n for n in single if abs(A[0, case.model.v_slice(n)][0]) > 1e-3]
+        if not passive:
             yield C, C
             return
-        index = case.model.v_slice(movable[0]).start
+        index = case.model.v_slice(passive[0]).start
         qdd = case.other("loop_forward_dynamics")(case.q, case.qd, case.qdd)[0]
-        active = [n for n in names if n != movable[0]]
+        active = [n for n in names if n != passive[0]]
         program = case.program(joint_friction=True, active=active)
         tau_a, x = program(case.q, case.qd, qdd, case.qdd[index : index + 1])
         tau = np.insert(tau_a, index, case.qdd[index])
@@ -159,10 +159,10 @@ def friction_enters_loops(case: Case) -> Pairs:
 
 def forces_of_loops_and_joints_balance(case: Case) -> Pairs:
     """qdd, lambda of forward dynamics;  f those of the tree pushed by the loops"""
-    case = _closed_rates(with_rod(case))
+    case = closed_rates(with_rod(case))
     _, _, f, A, _ = _system(case)
     yield f, np.zeros(len(f))
-    if not _movable(A):
+    if not movable(A):
         return
     state = case.q, case.qd, case.qdd
     result = case.program(inputs=["f_ext"])(*state, case.f_ext)
@@ -185,7 +185,7 @@ def forces_of_loops_and_joints_balance(case: Case) -> Pairs:
 
 def _independent(case: Case) -> tuple[Case, dict[str, list[tuple[str, int]]], Any]:
     """Return a case with a rod, all coordinates but one as independent ones, and A."""
-    case = _closed_rates(with_rod(case))
+    case = closed_rates(with_rod(case))
     A = _system(case)[3]
     model, left_out = case.model, int(np.abs(A[0]).argmax())
     chosen = [
@@ -201,7 +201,7 @@ def independent_inertia_is_projected(case: Case) -> Pairs:
     """H_y = G.T H G,   A G = 0,   y of G yd is yd"""
     case, chosen, A = _independent(case)
     yield A @ case.qd, np.zeros(1)
-    if not _movable(A):
+    if not movable(A):
         return
     H_y, G = case.program(**chosen)(case.q)
     yield H_y, G.T @ case.other("crba")(case.q) @ G
@@ -213,7 +213,7 @@ def independent_bias_agrees_with_forward_dynamics(case: Case) -> Pairs:
     """H_y ydd + C_y = G.T tau"""
     case, chosen, A = _independent(case)
     yield A @ case.qd, np.zeros(1)
-    if not _movable(A):
+    if not movable(A):
         return
     bias = case.program(inputs=["f_ext"], **chosen)(case.q, case.qd, case.f_ext)
     H_y, G = case.other("loop_independent_inertia", **chosen)(case.q)
@@ -227,7 +227,7 @@ def independent_gravity_is_projected(case: Case) -> Pairs:
     """g_y = G.T gravity = C_y at rest"""
     case, chosen, A = _independent(case)
     yield A @ case.qd, np.zeros(1)
-    if not _movable(A):
+    if not movable(A):
         return
     got = case.program(**chosen)(case.q)
     _, G = case.other("loop_independent_inertia", **chosen)(case.q)

@@ -62,7 +62,7 @@ def id_derivatives(model, q, qd, qdd, f_ext, f_ext_fixed, f_ext_points):
         v.append(v_p + vJ)
         a.append(a_p + S[i] @ qdd[i] + cJ + cross(v_p, vJ))
         dS[i] = joint.S_slopes(q[i]) if joint.series is None else ()
-        rates = _subspace_rates(joint, S[i], dS[i], v_p, a_p, q[i], qd[i], qdd[i])
+        rates = subspace_rates(joint, S[i], dS[i], v_p, a_p, q[i], qd[i], qdd[i])
         Psi_dot[i], Psi_ddot[i], Psi_S_dot[i] = rates
         BC.append(VelocityProduct.of(I, v[i]))
         fC.append(_inertial_force(I, v[i], a[i]) - f_ext[i])
@@ -109,7 +109,7 @@ def _inertial_force(I, v, a):
     return I.force_of(a.lin + cross3(v.ang, v.lin), U)
 
 
-def _subspace_rates(joint, S, dS, v_p, a_p, q, qd, qdd):
+def subspace_rates(joint, S, dS, v_p, a_p, q, qd, qdd):
     """Return Psi_dot, Psi_ddot and Psi_dot + S_dot of a joint.
 
     Psi_dot and Psi_ddot say how velocity and acceleration change with its coordinates,

@@ -97,8 +97,8 @@ def _loop_rows(model, loop, X_0, v, a):
         ends = ((j, force), (i, -force))
         return [(body, to_A[body].T @ push) for body, push in ends if body]
 
-    moved = loop.function(*_moving(R, p, rel, second))
-    slopes = _slopes(loop, R, p)
+    moved = loop.function(*relative_motion(R, p, rel, second))
+    slopes = slopes_by_pose(loop, R, p)
     units = [pushes(force) for force in _unit_forces(p)]
     rows = []
     for k, x in enumerate(moved):
@@ -114,7 +114,7 @@ def _loop_rows(model, loop, X_0, v, a):
 _AXES = [Vector(float(i == j) for j in range(3)) for i in range(3)]
 
 
-def _slopes(loop, R, p):
+def slopes_by_pose(loop, R, p):
     """Return the residuals' derivatives by turns and shifts of B at its origin."""
     still, zero = Matrix.zeros(3, 3), Vector.zeros(3)
     moving = [_with_rates(R, p, (skew(e) @ R, still), (zero, zero)) for e in _AXES]
@@ -137,7 +137,7 @@ def _end(model, X_0, link, place):
     return frame.body, place @ frame.X @ X_0[frame.body]
 
 
-def _moving(R, p, rate, second):
+def relative_motion(R, p, rate, second):
     """Return R and p as they move in time with a relative motion, frame's axes."""
     W = skew(rate.ang)
     R1, p1 = W @ R, rate.lin + cross3(rate.ang, p)

@@ -1,0 +1,107 @@
+"""Inverse of the equations with multipliers, for many right-hand sides.
+
+Not a solver: the derivatives of constrained dynamics share it.
+"""
+
+from dyn_core.authoring import Factored, Matrix, Vector, joint_factors
+from dyn_plugins.loops._dense import DenseLoops, needs_dense
+from dyn_plugins.loops._rank import dependence_items, pivot_tolerances
+
+
+class Saddle:
+    """H x - A.T lambda = push, A x = wanted for coordinates that are not prescribed.
+
+        P = H^-1 - (A H^-1).T G^-1 (A H^-1),   B = G^-1 A H^-1,   G = A H^-1 A.T
+        x = P push + B.T wanted,   lambda = G^-1 wanted - B push
+
+    Prescribed coordinates have no part in it: their x is zero.
+
+    Args:
+        model: Robot.
+        q: Joint positions, nq.
+        H, A: Joint-space inertia, nv x nv, and the gradients of the rows.
+        wholes: By row the squares of RowSlopes.
+        rows: LoopRows.
+        prescribed: By coordinate: whether its acceleration is given.
+
+    Attributes:
+        P: Change of accelerations per joint force, nv x nv, symmetric.
+        B: By row the change of accelerations per acceleration of the row, nv.
+        G_inverse: Multiplier per acceleration of a row, m x m.
+
+    Source: KIM-3.2 (67)-(69).
+    """
+
+    def __init__(self, model, q, H, A, wholes, rows, prescribed):
+        if needs_dense(model):
+            self._invert_dense(model, q, rows, prescribed)
+            return
+        free = [not rigid for rigid in prescribed]
+        n, m = range(model.nv), range(len(rows))
+        kept = [
+            [
+                H[i, j] if free[i] and free[j] else float(i == j and not free[i])
+                for j in n
+            ]
+            for i in n
+        ]
+        factors = joint_factors(model, Matrix(kept))
+        A = [Vector(x if free[j] else 0.0 for j, x in enumerate(row)) for row in A]
+        Y = [factors.solve(row) for row in A]
+        G = Matrix([A[a] @ Y[b] if a <= b else 0.0 for b in m] for a in m)
+        G = Matrix([G[min(a, b), max(a, b)] for b in m] for a in m)
+        slopes = [sum((x for j, x in enumerate(row) if free[j]), 0.0) for row in wholes]
+        diagonal, squares = [G[k, k] for k in m], [row @ row for row in A]
+        floors = pivot_tolerances(diagonal, squares, slopes)
+        delassus = Factored(G, floors, dependence_items(rows))
+        self.G_inverse = delassus.inverse()
+        columns = [delassus.solve([y[j] for y in Y]) for j in n]
+        self.B = [Vector(column[k] for column in columns) for k in m]
+        inverse = factors.inverse()
+        self.P = _symmetric(
+            model.nv,
+            lambda i, j: self._entry(inverse, Y, columns, i, j, free),
+        )
+
+    @staticmethod
+    def _entry(inverse, Y, columns, i, j, free):
+        """Return an entry of P."""
+        if not (free[i] and free[j]):
+            return 0.0
+        x = inverse[i, j]
+        for k, y in enumerate(Y):
+            x = x - y[i] * columns[j][k]
+        return x
+
+    def _invert_dense(self, model, q, rows, prescribed):
+        """Do the same by the equations of a robot with bodies without inertia."""
+        loops = DenseLoops(model, q, rows, prescribed)
+        none, rest = Vector.zeros(model.nv), Vector.zeros(len(rows))
+        columns = []
+        for j, rigid in enumerate(prescribed):
+            unit = Vector(float(i == j and not rigid) for i in range(model.nv))
+            columns.append(loops.solve(unit, rest)[0])
+        self.P = _symmetric(model.nv, lambda i, j: columns[j][i])
+        units = Matrix.identity(len(rows)).rows
+        answers = [loops.solve(none, Vector(unit)) for unit in units]
+        self.B = [x for x, _ in answers]
+        self.G_inverse = Matrix(x for _, x in answers)
+
+    def solve(self, push, wanted):
+        """Return x, nv, and lambda, m.
+
+        Args:
+            push: Joint forces, nv.
+            wanted: Accelerations of the rows, m.
+        """
+        x = self.P @ push
+        for row, y in zip(self.B, wanted, strict=True):
+            x = x + row * y
+        pairs = zip(self.G_inverse.rows, self.B, strict=True)
+        return x, Vector(Vector(g) @ Vector(wanted) - b @ push for g, b in pairs)
+
+
+def _symmetric(n, entry):
+    """Return a symmetric matrix of its entries on and below the diagonal."""
+    lower = [[entry(i, j) for j in range(i + 1)] for i in range(n)]
+    return Matrix([lower[max(i, j)][min(i, j)] for j in range(n)] for i in range(n))
