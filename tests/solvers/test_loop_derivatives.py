@@ -1,10 +1,21 @@
 """Derivatives of constrained dynamics: every kind of loop, against differences."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.model import parameter_paths
+from dyn_core.authoring import sin
+from dyn_core.model import (
+    Build,
+    Description,
+    JointSpec,
+    LinkSpec,
+    assemble,
+    parameter_paths,
+)
+from dyn_core.spatial import RigidInertia
 from dyn_core.testing import random_model, scaled_error
 from dyn_core.testing.case import derivative
 
@@ -66,15 +77,15 @@ def assert_slopes(got, values, states, by, model):
                 return np.asarray(values(*after)[k])
 
             n = model.nv if name == "q" else len(x)
-            wanted, found_slope = slopes(moved, n), getattr(got, f"d{of}_d{name}")
+            wanted, slope = slopes(moved, n), getattr(got, f"d{of}_d{name}")
             scale = max(1.0, np.abs(wanted).max(initial=0.0))
-            error = scaled_error(
-                found_slope / scale, wanted.reshape(found_slope.shape) / scale
-            )
+            error = scaled_error(slope / scale, wanted.reshape(slope.shape) / scale)
             assert error < GOOD, f"d{of}_d{name}: {error:.1e}"
 
 
-@pytest.mark.parametrize(("seed", "kind"), list(enumerate(KINDS, 1)))
+@pytest.mark.parametrize(
+    ("seed", "kind"), list(zip((1, 2, 3, 3, 5, 6, 7), KINDS, strict=True))
+)
 def test_slopes_of_every_kind_of_loop(seed, kind):
     """Forward dynamics of random trees, states off the loops, forces in base axes."""
     model, rng = closed_tree(seed, *kind)
@@ -93,3 +104,110 @@ def test_slopes_of_every_kind_of_loop(seed, kind):
     assert scaled_error(got.qdd, values(q, qd, tau, f).qdd) < GOOD
     states = {"q": q, "qd": qd, "tau": tau}
     assert_slopes(got, lambda *x: values(*x, f), states, ("qdd", "lambda"), model)
+
+
+def parameter_slopes(build, model, paths, state):
+    """Return the differences of all outputs by the numbers of parameter paths."""
+    columns = []
+    for path in paths:
+        program, value = build([path]), parameter_paths.value(model, path)
+        for e in np.eye(len(value)):
+
+            def moved(t, e=e, program=program, value=value):
+                p = value + t * e
+                out = program(*state, p if len(p) > 1 else p[0])
+                return np.concatenate([np.ravel(x) for x in out])
+
+            columns.append(derivative(moved, 1e-3))
+    return np.array(columns).T
+
+
+def test_slopes_by_parameters_inside_loops():
+    """Gravity, masses, a payload, origins, and the time of a driven place."""
+    model, rng = closed_tree(5, *KINDS[1], size=4)
+    joint = model.names[-1]
+    model = model.drive(joint, lambda t: (None, (0.1 * sin(2.0 * t), 0.2, 0.0)))
+    link = model.frame_names[-1]
+    paths = ["gravity", "time", f"{link}.mass", f"{link}.payload", f"{joint}.origin"]
+    state = model.random(rng), *rng.normal(size=(2, model.nv))
+    choices = {"engine": "graph", **RATES}
+    solver = dyn.solver("loop_fd_derivatives")
+    got = solver.build(model, paths=paths, inputs=["time"], **choices)(*state, 0.0)
+
+    def build(inputs):
+        others = ["time", *inputs] if inputs != ["time"] else inputs
+        program = dyn.solver("loop_forward_dynamics").build(
+            model, inputs=others, **choices
+        )
+        if others == inputs:
+            return program
+        return lambda q, qd, tau, p: program(q, qd, tau, 0.0, p)
+
+    wanted = parameter_slopes(build, model, paths, state)
+    nv, m = model.nv, len(got.lambda_)
+    scale = np.abs(wanted).max()
+    assert scaled_error(got.dqdd_dp / scale, wanted[:nv] / scale) < GOOD
+    assert scaled_error(got.dlambda_dp / scale, wanted[nv : nv + m] / scale) < GOOD
+
+
+def light_bar():
+    """Return a four-bar whose last body has no mass: a weld ties it to the base."""
+    rows = (
+        (0.0, 1.2, 0.2, 0.03), (0.5, 2.0, 0.6, 0.3), (1.3, 0.9, 0.5, 0.08),
+        (1.02, 0.0, 0.0, 0.0),
+    )  # fmt: skip
+    links, joints = [LinkSpec("b0", RigidInertia.zero())], []
+    for k, (x, m, c, Izz) in enumerate(rows, 1):
+        I = RigidInertia.of(m, (c, 0.03 * m, 0.0), np.diag((Izz,) * 3).tolist())
+        links.append(LinkSpec(f"b{k}", I))
+        ends, start = (f"b{k - 1}", f"b{k}"), (x, 0.0, 0.0)
+        joints.append(
+            JointSpec(f"j{k}", "revolute", *ends, start, axis=(0.0, 0.0, 1.0))
+        )
+    weld = dyn.make_loop("D", "planar_weld", "b4", at_a={"xyz": (1.98, 0, 0)})
+    description = Description("light", tuple(links), tuple(joints))
+    return assemble(Build(description, loops=(weld,), strict=False))
+
+
+@pytest.mark.parametrize("prescribed", [(), ("j1",)])
+def test_slopes_of_a_robot_with_a_body_without_mass(prescribed):
+    """Dense algebra, of forward and of hybrid dynamics."""
+    model, rng = light_bar(), np.random.default_rng(0)
+    q = np.array((0.927, -0.533, -1.476, 1.081))
+    qd, tau = rng.normal(size=(2, 4))
+    assert model.without_inertia == ("j4",)
+    n = len(prescribed)
+    choices = {"engine": "graph", "prescribed": prescribed, **RATES}
+    program = dyn.solver("loop_hd_derivatives").build(model, **choices)
+    values = dyn.solver("loop_hybrid_dynamics").build(model, **choices)
+    states = {"q": q, "qd": qd, "qdd_u": np.ones(n), "tau_v": tau[n:]}
+    got = program(*states.values())
+    by = ("tau_u", "qdd_v", "lambda")
+    assert_slopes(got, values, states, by, model)
+
+
+@pytest.mark.parametrize("engine", ["graph", "native"])
+def test_slopes_of_inverse_dynamics_of_a_linkage(engine):
+    """Friction and springs of its joints act; a motion need not fit the loop."""
+    model, rng = dyn.load("examples/four_bar/four_bar.urdf"), np.random.default_rng(1)
+    choices = {"engine": engine, "active": ["motor"], "residual": None}
+    choices |= {"joint_friction": True, "joint_springs": True}
+    program = dyn.solver("loop_id_derivatives").build(model, **choices)
+    values = dyn.solver("loop_inverse_dynamics").build(model, **choices)
+    names = "q", "qd", "qdd"
+    states = dict(zip(names, rng.normal(size=(3, model.nv)), strict=True))
+    states["tau_p"] = np.zeros(2)
+    got = program(*states.values())
+    assert_slopes(got, values, states, ("tau_a", "lambda"), model)
+
+
+def test_what_the_derivatives_refuse():
+    """Rows that depend on each other, and more rows than passive joints, in words."""
+    model = dyn.load("examples/four_bar/four_bar.urdf")
+    solver = dyn.solver("loop_id_derivatives")
+    with pytest.raises(dyn.UnsupportedError, match="2 constraint rows and 3 passive"):
+        solver.build(model)
+    twice = model.with_loops(*(replace(x, name="copy") for x in model.loops))
+    program = dyn.solver("loop_fd_derivatives").build(twice, engine="graph")
+    with pytest.raises(dyn.SingularError, match="loop copy|loop D"):
+        program(np.full(3, 0.3), np.zeros(3), np.zeros(3))
