@@ -57,15 +57,15 @@ class Balance:
             path: Parameter path p, whose change the third argument is.
         """
         case, inputs = self.case, ["f_ext"]
-        given = [] if path is None else [path]
+        paths = [] if path is None else [path]
         tree = find("rnea").build(
             case.model.without_loops(),
             engine="graph",
-            inputs=[*inputs, *given],
+            inputs=[*inputs, *paths],
             **self.choices,
         )
         acts = path is not None and path.rpartition(".")[2] in ("origin", "time")
-        choices: dict[str, Any] = {"inputs": given} if acts else {}
+        choices: dict[str, Any] = {"inputs": paths} if acts else {}
         rows = case.other("loop_constraints", **choices)
 
         def function(q: np.ndarray, qd: np.ndarray, *dp: np.ndarray) -> np.ndarray:

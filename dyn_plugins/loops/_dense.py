@@ -29,14 +29,11 @@ def needs_dense(model):
     return bool(model.loops) and bool(model.without_inertia)
 
 
-class DenseLoops:
-    """H qdd - A.T lambda = push, A qdd = wanted, factored.
-
-        K = H + A.T k A,   p = push + A.T k wanted
-        lambda = (A K^-1 A.T)^-1 (wanted - A K^-1 p),   qdd = K^-1 (p + A.T lambda)
+class EasedInertia:
+    """H + A.T k A, factored: regular where loops hold what has no inertia.
 
     Coordinates with a prescribed acceleration have no part in it. A joint without
-    inertia that no loop moves, and a dependent row, are SingularErrors.
+    inertia that no loop moves is a SingularError.
 
     Args:
         model: Robot.
@@ -46,6 +43,10 @@ class DenseLoops:
 
     Attributes:
         H, A: Joint-space inertia, nv x nv, and Jacobian, m x nv, of the whole robot.
+        free: A without the columns of prescribed coordinates.
+        slopes: Squares that rows of A would have for their whole slopes.
+        k: By row.
+        K: Factors of the sum.
 
     Source: KIM-3.2 (67)-(69), with the constraints added to the inertia.
     """
@@ -57,9 +58,9 @@ class DenseLoops:
         self.free = Matrix(
             [where(prescribed[j], 0.0, self.A[k, j]) for j in n] for k in m
         )
-        slopes = gradient_slopes(model, q, rows, self.free)
+        self.slopes = gradient_slopes(model, q, rows, self.free)
         size = sum((self.H[j, j] for j in n), 0.0)
-        self.k = Vector(_stiffness(size, slope) for slope in slopes)
+        self.k = Vector(_stiffness(size, slope) for slope in self.slopes)
         K = Matrix([self._entry(i, j, m) for j in n] for i in n)
         tolerances = [PIVOT * K[j, j] for j in n]
         names = [""] * model.nv
@@ -70,13 +71,6 @@ class DenseLoops:
                 if model.names[i] in model.without_inertia:
                     tolerances[j] = tolerances[j] + PIVOT * size
         self.K = Factored(K, tolerances, names)
-        answers = [self.K.solve(row) for row in self.free.rows]
-        G = Matrix(
-            [Vector(self.free.rows[a]) @ answers[max(a, b)] for b in m] for a in m
-        )
-        squares = [Vector(row) @ Vector(row) for row in self.free.rows]
-        tolerances = pivot_tolerances([G[a, a] for a in m], squares, slopes)
-        self.G = Factored(G, tolerances, dependence_items(rows))
 
     def _entry(self, i, j, rows):
         """Return an entry of H + A.T k A; 1 and 0 for prescribed coordinates."""
@@ -85,6 +79,32 @@ class DenseLoops:
             x = x + self.free[k, i] * self.k[k] * self.free[k, j]
         same = 1.0 if i == j else 0.0
         return where(self.prescribed[i], same, where(self.prescribed[j], same, x))
+
+
+class DenseLoops(EasedInertia):
+    """H qdd - A.T lambda = push, A qdd = wanted, factored.
+
+        K = H + A.T k A,   p = push + A.T k wanted
+        lambda = (A K^-1 A.T)^-1 (wanted - A K^-1 p),   qdd = K^-1 (p + A.T lambda)
+
+    A dependent row is a SingularError, too.
+
+    Args:
+        model, q, rows, prescribed: As EasedInertia takes them.
+
+    Source: KIM-3.2 (67)-(69), with the constraints added to the inertia.
+    """
+
+    def __init__(self, model, q, rows, prescribed):
+        super().__init__(model, q, rows, prescribed)
+        m = range(len(rows))
+        answers = [self.K.solve(row) for row in self.free.rows]
+        G = Matrix(
+            [Vector(self.free.rows[a]) @ answers[max(a, b)] for b in m] for a in m
+        )
+        squares = [Vector(row) @ Vector(row) for row in self.free.rows]
+        tolerances = pivot_tolerances([G[a, a] for a in m], squares, self.slopes)
+        self.G = Factored(G, tolerances, dependence_items(rows))
 
     def solve(self, push, wanted):
         """Return qdd, zero where prescribed, and lambda.

@@ -6,24 +6,15 @@ Z and W are the derivatives of both by what a state or a Model changes, at const
 and lambda; the matrix in front of dqdd and dlambda is that of the dynamics themselves.
 """
 
-from dataclasses import replace
-from typing import Any, NamedTuple
-
 from dyn_core.authoring import (
     Factored,
-    Force,
     Matrix,
     Vector,
-    damping_matrix,
     hookimpl,
     join_force,
-    join_matrix,
-    join_slopes,
     resistance,
-    slope_of,
     split_q,
     split_v,
-    stiffness_matrix,
 )
 from dyn_core.errors import UnsupportedError
 from dyn_core.model import parameter_paths
@@ -33,180 +24,25 @@ from dyn_core.problems import (
     LOOP_ID_DERIVATIVES,
 )
 from dyn_plugins._options import NUMBER
-from dyn_plugins.derivatives._fixed_forces import OPTIONS, VALID, with_fixed_forces
-from dyn_plugins.derivatives._seeds import (
-    Direction,
-    moved_model,
-    parameter_along,
-    seeds,
-)
-from dyn_plugins.derivatives.derivatives import id_derivatives
-from dyn_plugins.derivatives.directional import inverse_along
+from dyn_plugins.derivatives._fixed_forces import OPTIONS, VALID
 from dyn_plugins.derivatives.jacobians import ByParameters
-from dyn_plugins.dynamics.crba import crba
 from dyn_plugins.dynamics.hybrid import part_where, prescribed_coordinates, spread
 from dyn_plugins.dynamics.rnea import rnea
-from dyn_plugins.loops._loop_rows import jacobian_of, rows_of
-from dyn_plugins.loops._loop_slopes import slopes_of_loops
-from dyn_plugins.loops._rank import RANK, dependence_items, gradient_slopes
-from dyn_plugins.loops._saddle import Saddle
-from dyn_plugins.loops.loops import (
-    constraint_forces,
-    inverse_sizes,
-    reason_not_square,
-    require_closed,
+from dyn_plugins.loops._implicit import (
+    Change,
+    moving,
+    parameter_changes,
+    solved_motion,
+    state_changes,
+    unit_forces,
 )
-
-
-class _Motion(NamedTuple):
-    """A motion of a robot with loops, and the forces of its loops.
-
-    Attributes:
-        q, qd, qdd: State and accelerations.
-        multipliers: Of all rows.
-        f_ext: Forces from outside on bodies.
-        forces: Those of the loops on bodies.
-        rates: Baumgarte's.
-    """
-
-    q: Vector
-    qd: Vector
-    qdd: Vector
-    multipliers: Vector
-    f_ext: list
-    forces: list
-    rates: tuple
-
-
-class _Change(NamedTuple):
-    """How both equations change by some variables: a column for each.
-
-    Attributes:
-        Z: Joint forces, nv.
-        W: Accelerations of the rows, m.
-    """
-
-    Z: list[Any]
-    W: list[Any]
-
-
-def _moving(model, q, qd, qdd, x, f_ext, rates=(0.0, 0.0)):
-    """Return the _Motion of accelerations and multipliers."""
-    rows = rows_of(model, q, qd, qdd)
-    forces, _ = constraint_forces(model, rows, x)
-    return _Motion(q, qd, qdd, x, f_ext, forces, rates)
-
-
-def _state_changes(model, motion, fixed):
-    """Return the _Changes by q, qd and qdd.
-
-        Z_q = dID/dq - d(A.T lambda)/dq,   W_q = d(A qdd + dA/dt qd + ...)/dq
-
-    ID carries the loops' forces as if fixed to their bodies; what they change besides
-    is the loops' stiffness.
-    """
-    q, qd, qdd = motion.q, motion.qd, motion.qdd
-    parts = split_q(model, q), split_v(model, qd), split_v(model, qdd)
-    pushed = [f + g for f, g in zip(motion.f_ext, motion.forces, strict=True)]
-    blocks = id_derivatives(model, *parts, pushed, "body", None)
-    by_q, by_qd = join_slopes(model, blocks[0]), join_slopes(model, blocks[1])
-    H = join_matrix(model, blocks[2])
-    by_q = with_fixed_forces(model, by_q, q, motion.f_ext, **fixed)
-    by_q = by_q + stiffness_matrix(model, q, qd)
-    by_qd = by_qd + damping_matrix(model, q, qd, True, True)
-    a, b = motion.rates
-    lines, first = [], 0
-    for loop in slopes_of_loops(model, q, qd, qdd):
-        last = first + len(loop.rows)
-        by_q = by_q - loop.stiffness(model, motion.multipliers[first:last])
-        lines, first = lines + loop.rows, last
-    A = [Vector(row.gradient) for row in lines]
-    W_q = [
-        Vector(row.acceleration_by_q) + Vector(row.rate_by_q) * (2.0 * a) + y * (b * b)
-        for row, y in zip(lines, A, strict=True)
-    ]
-    W_qd = [
-        Vector(row.acceleration_by_qd) + y * (2.0 * a)
-        for row, y in zip(lines, A, strict=True)
-    ]
-    n = range(model.nv)
-    return [
-        _Change(_columns(Z.rows, n), _columns(W, n))
-        for Z, W in ((by_q, W_q), (by_qd, W_qd), (H, A))
-    ]
-
-
-def _columns(rows, n):
-    """Return the columns of a matrix as Vectors, also where it has no rows."""
-    return [Vector(row[k] for row in rows) for k in n]
-
-
-def _unit_forces(model, m, kept):
-    """Return the _Change by joint forces of some coordinates."""
-    n = range(model.nv)
-    units = [Vector(-float(i == k) for i in n) for k in kept]
-    return _Change(units, [Vector.zeros(m)] * len(units))
-
-
-def _parameter_changes(model, motion, paths, fixed):
-    """Return the _Change by the numbers of parameter paths.
-
-    Source: KIM-4.6, each column by KIM-4.2; the loops by Taylor numbers.
-    """
-    change, nv = _Change([], []), model.nv
-    state, still = (motion.q, motion.qd), Vector.zeros(nv)
-    a, b = motion.rates
-    for path in paths:
-        for unit in Matrix.identity(parameter_paths.size(model, path)).rows:
-            dp, same = Vector(unit), [Force.zero()] * len(motion.f_ext)
-            along = Direction(still, still, motion.f_ext, same, dp, path, **fixed)
-            moved = moved_model(model, parameter_along(model, path, dp))
-            rows = rows_of(moved, *state, motion.qdd)
-            forces, pulls = constraint_forces(moved, rows, motion.multipliers)
-            seed = seeds(model, *state, along)
-            pairs = zip(seed.f_ext, motion.forces, strict=True)
-            slopes = zip(seed.df_ext, map(slope_of, forces), strict=True)
-            seed = replace(
-                seed,
-                f_ext=[x + y for x, y in pairs],
-                df_ext=[x + y for x, y in slopes],
-            )
-            _, taken = inverse_along(model, seed, motion.qdd, still)
-            change.Z.append(taken + seed.dtaken - slope_of(pulls))
-            change.W.append(
-                Vector(
-                    slope_of(row.acceleration + row.rate * (2.0 * a) + row.f * (b * b))
-                    for row in rows
-                )
-            )
-    return change
-
-
-def _solved(model, q, qd, mask, qdd, tau, f_ext, rates):
-    """Return the _Motion of hybrid dynamics with loops, and its Saddle.
-
-    Args:
-        mask: By coordinate: whether its acceleration is prescribed.
-        qdd, tau: nv each, read where they are given.
-        rates: Baumgarte's.
-    """
-    rows, (a, b) = rows_of(model, q, qd, qdd), rates
-    first = [row for x in slopes_of_loops(model, q, qd, qdd) for row in x.rows]
-    H = join_matrix(model, crba(model, split_q(model, q)))
-    parts = split_q(model, q), split_v(model, qd), split_v(model, qdd)
-    taken = join_force(model, rnea(model, *parts, f_ext)) + resistance(model, q, qd)
-    A, wholes = [row.gradient for row in first], [row.wholes for row in first]
-    saddle = Saddle(model, q, H, A, wholes, rows, mask)
-    wanted = [-(r.acceleration + r.rate * (2.0 * a) + r.f * (b * b)) for r in rows]
-    push = Vector(
-        0.0 if rigid else x for rigid, x in zip(mask, tau - taken, strict=True)
-    )
-    change, x = saddle.solve(push, wanted)
-    return _moving(model, q, qd, qdd + change, x, f_ext, rates), saddle
+from dyn_plugins.loops._loop_rows import jacobian_of, rows_of
+from dyn_plugins.loops._rank import RANK, dependence_items, gradient_slopes
+from dyn_plugins.loops.loops import inverse_sizes, reason_not_square, require_closed
 
 
 def _answers(saddle, change):
-    """Return dqdd and dlambda by the variables of a _Change, by columns."""
+    """Return dqdd and dlambda by the variables of a Change, by columns."""
     pairs = zip(change.Z, change.W, strict=True)
     answers = [saddle.solve(-Z, -W) for Z, W in pairs]
     return [x for x, _ in answers], [y for _, y in answers]
@@ -238,9 +74,9 @@ def loop_fd_derivatives(model, q, qd, tau, f_ext, alpha, beta, paths, **fixed):
     """
     mask, none = [False] * model.nv, Vector.zeros(model.nv)
     rates = alpha, beta
-    motion, saddle = _solved(model, q, qd, mask, none, tau, f_ext, rates)
-    by_q, by_qd, _ = _state_changes(model, motion, fixed)
-    by_p = _parameter_changes(model, motion, paths, fixed)
+    motion, saddle = solved_motion(model, q, qd, mask, none, tau, f_ext, rates)
+    by_q, by_qd, _ = state_changes(model, motion, fixed)
+    by_p = parameter_changes(model, motion, paths, fixed)
     m = len(saddle.B)
     moved, pulled = [], []
     for change in (by_q, by_qd, by_p):
@@ -272,17 +108,17 @@ def loop_hd_derivatives(
     u, v = (
         [k for k, flag in enumerate(mask) if flag == side] for side in (True, False)
     )
-    given, push = spread(mask, qdd_u, tau_v)
+    qdd, push = spread(mask, qdd_u, tau_v)
     rates = alpha, beta
-    motion, saddle = _solved(model, q, qd, mask, given, push, f_ext, rates)
-    by_q, by_qd, by_qdd = _state_changes(model, motion, fixed)
-    by_p = _parameter_changes(model, motion, paths, fixed)
+    motion, saddle = solved_motion(model, q, qd, mask, qdd, push, f_ext, rates)
+    by_q, by_qd, by_qdd = state_changes(model, motion, fixed)
+    by_p = parameter_changes(model, motion, paths, fixed)
     m, n = len(saddle.B), range(model.nv)
-    by_u = _Change([by_qdd.Z[k] for k in u], [by_qdd.W[k] for k in u])
+    by_u = Change([by_qdd.Z[k] for k in u], [by_qdd.W[k] for k in u])
     H, A = by_qdd.Z, by_qdd.W  # by columns
     tau = _joint_forces(model, motion)
     results = [[], [], []]
-    for change in (by_q, by_qd, by_u, _unit_forces(model, m, v), by_p):
+    for change in (by_q, by_qd, by_u, unit_forces(model, m, v), by_p):
         dqdd, dlambda = _answers(saddle, change)
         forces = []
         for Z, x, y in zip(change.Z, dqdd, dlambda, strict=True):
@@ -349,14 +185,14 @@ def loop_id_derivatives(
 
     def balance(force):
         """Return joint forces less those of passive joints."""
-        given = dict(zip(p, tau_p, strict=True))
-        return Vector(force[k] - given.get(k, 0.0) for k in n)
+        passive = dict(zip(p, tau_p, strict=True))
+        return Vector(force[k] - passive.get(k, 0.0) for k in n)
 
     tau_a, x = divided(balance(whole))
-    motion = _moving(model, q, qd, qdd, x, f_ext)
-    changes = _state_changes(model, motion, fixed)
-    changes.append(_unit_forces(model, len(rows), p))
-    changes.append(_parameter_changes(model, motion, paths, fixed))
+    motion = moving(model, q, qd, qdd, x, f_ext)
+    changes = state_changes(model, motion, fixed)
+    changes.append(unit_forces(model, len(rows), p))
+    changes.append(parameter_changes(model, motion, paths, fixed))
     forces, multipliers = [], []
     for change in changes:
         answers = [divided(Z) for Z in change.Z]

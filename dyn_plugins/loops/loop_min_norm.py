@@ -1,312 +1,365 @@
-"""Loops whose multipliers or motors are not unique: least-norm answers, by NumPy.
+"""Loops whose multipliers or motors are not unique: least-norm answers of any rank.
 
-A rank is the number of singular values above `tolerance` times the largest: of
-A H^-1/2 for motions. Where it drops in this position only (a dead point), no answer is
-near those around it, and a SingularError says so. Least norms mix N and N·m; `weight`
-scales joint forces or multipliers before they are summed.
+The rank of the rows is found as they are taken one after another, the largest remainder
+first, until it is below `tolerance` times the largest row: of A H^-1/2 for motions.
+Where it drops in this position only (a dead point), no answer is near those around it,
+and a SingularError says so. Least norms mix N and N·m; `weight` scales joint forces or
+multipliers before they are summed.
 """
 
-from functools import lru_cache
-
-import numpy as np
-
-from dyn_core import solver
-from dyn_core.authoring import NumpySolver, Vector, hookimpl, resistance
-from dyn_core.errors import InfeasibleError
+from dyn_core.authoring import (
+    TracedSolver,
+    Vector,
+    absolute,
+    hookimpl,
+    join_force,
+    logical_not,
+    maximum,
+    require,
+    resistance,
+    split_q,
+    split_v,
+    sqrt,
+    without_springs,
+)
+from dyn_core.errors import InfeasibleError, UnsupportedError
 from dyn_core.problems import (
+    FORWARD_DYNAMICS,
+    HYBRID_DYNAMICS_MASKED,
+    INVERSE_DYNAMICS,
     LOOP_FORWARD_DYNAMICS,
     LOOP_HYBRID_DYNAMICS,
     LOOP_INVERSE_DYNAMICS,
 )
 from dyn_core.validation import Either, Name, Nothing, numbers
 from dyn_plugins._options import NUMBER
-from dyn_plugins.dynamics.hybrid import prescribed_coordinates
-from dyn_plugins.loops._least_multipliers import LeastMultipliers
-from dyn_plugins.loops.loops import inverse_sizes
+from dyn_plugins.dynamics.hybrid import (
+    known_coordinates,
+    part_where,
+    prescribed_coordinates,
+    spread,
+)
+from dyn_plugins.dynamics.rnea import rnea
+from dyn_plugins.loops._least import DRIFTING, least_hybrid, wanted_of
+from dyn_plugins.loops._loop_rows import jacobian_of, rows_of
+from dyn_plugins.loops._ranked import TOLERANCE, RankedRows, maximum_of
+from dyn_plugins.loops.loop_drop_in import DRIFT, motor_coordinates
+from dyn_plugins.loops.loops import inverse_sizes, require_closed
 
-VALID = {
-    "objective": Name(("torque", "force")),
-    "residual": NUMBER,
-}
-
-
-@lru_cache(maxsize=64)
-def _program(model, name, forced):
-    """Build a solver of the open tree, once for a robot."""
-    robot = model if name == "loop_constraints" else model.without_loops()
-    return solver(name).build(robot, **({"inputs": ["f_ext"]} if forced else {}))
-
-
-def _solve(model, name, f_ext, *state):
-    """Call a solver of the open tree."""
-    forced = f_ext is not None and name in ("bias", "rnea")
-    return _program(model, name, forced)(*state, *([f_ext] if forced else []))
+VALID = {"objective": Name(("torque", "force")), "residual": NUMBER}
+SLACK = 1e-6
 
 
-def _passive(model, q, qd):
-    """Return the joint forces of friction and springs, where they were asked for."""
-    forces = resistance(model, Vector(q.tolist()), Vector(qd.tolist()))
-    return np.array(list(forces), float)
-
-
-class _LeastNorm(NumpySolver):
-    """What the solvers here have in common: they take no parameters, so no time."""
-
-    def refusal(self, model):
-        """Why a robot with driven joints is not served; None if it has none."""
-        if not model.driven:
-            return None
-        return (
-            f"the place of {', '.join(model.driven)} is driven, and this solver takes"
-            f" no time; valid: {self.signature.name} with inputs=['time'], where the"
-            " rows do not depend on each other"
-        )
-
-
-class MinNormForward(_LeastNorm):
-    """Forward dynamics with loops whose rows may depend on each other.
-
-    qdd is unique all the same; lambda is the one of least norm.
+def loop_forward_least(model, q, qd, tau, f_ext, alpha, beta, tolerance):
+    """Return forward dynamics with loops whose rows may depend on each other.
 
         lambda = -(A H^-1 A.T)^+ (A qdd_r + dA/dt qd + 2 alpha A qd + beta² f)
 
-    with the rank of A H^-1/2.
+    qdd is unique all the same; lambda is the one of least norm. Rows that contradict
+    each other are an InfeasibleError.
+
+    Inputs and outputs: those of LOOP_FORWARD_DYNAMICS.
+
+    Args:
+        alpha, beta: Baumgarte's rates [1/s]; 0: none.
+        tolerance: Of the rank of A H^-1/2, relative.
 
     Source: KIM-3.0 (redundant rows), KIM-3.2.
     """
-
-    name = "loop_forward_least"
-    signature = LOOP_FORWARD_DYNAMICS
-    source = "KIM-3.0, KIM-3.2"
-    options = {"alpha": 0.0, "beta": 0.0, "tolerance": 1e-9}
-
-    def sizes(self, model, options):
-        """Return the number of rows."""
-        return {"m": sum(loop.rows for loop in model.loops)}
-
-    def solve(self, model, q, qd, tau, f_ext, alpha, beta, tolerance):
-        """Return the motion and multipliers of one state.
-
-        Inputs and outputs: those of LOOP_FORWARD_DYNAMICS.
-
-        Args:
-            alpha, beta: Baumgarte's rates [1/s].
-            tolerance: Of the rank, relative.
-        """
-        f, A, bias = _solve(model, "loop_constraints", f_ext, q, qd)
-        H = _solve(model, "crba", f_ext, q)
-        C = _solve(model, "bias", f_ext, q, qd) + _passive(model, q, qd)
-        wanted = -(bias + 2 * alpha * (A @ qd) + beta**2 * f)
-        kkt = LeastMultipliers(H, A, model, tolerance)
-        kkt.refuse_dead_points(
-            lambda t: _solve(model, "loop_constraints", None, q, t)[2]
-        )
-        qdd, x, residual = kkt.solve(tau - C, wanted)
-        if residual > 1e-6 * max(1.0, float(np.abs(wanted).max(initial=0.0))):
-            raise InfeasibleError(
-                f"the loops ask for accelerations that differ by {residual:.2g}",
-                residual=residual,
-            )
-        return qdd, x, f, A @ qd
+    mask, none = [False] * model.nv, Vector.zeros(model.nv)
+    _, qdd, x, rows, left, _ = least_hybrid(
+        model, q, qd, mask, none, tau, f_ext, (alpha, beta), tolerance
+    )
+    sizes = [absolute(y) for y in wanted_of(rows, alpha, beta)]
+    bound = SLACK * maximum(1.0, maximum_of(sizes))
+    item = "the loops ask for accelerations that differ"
+    _require_small(left, bound, [f"{row.name}: {item}" for row in rows])
+    return qdd, x, Vector(r.f for r in rows), Vector(r.rate for r in rows)
 
 
-class MinNormInverse(_LeastNorm):
-    """Inverse dynamics with loops and any number of motors.
-
-    More rows than passive coordinates leave a choice: least joint forces ("torque") or
-    least multipliers ("force"). Fewer have an answer only for some motions.
+def loop_inverse_least(
+    model, q, qd, qdd, tau_p, f_ext, active, objective, tolerance, slack, weight,
+    residual,
+):  # fmt: skip
+    """Return inverse dynamics with loops and any number of motors.
 
         lambda = (A_p.T)^+ (tau_pr - tau_p) + N s,   tau_a = tau_ar - A_a.T lambda
 
+    More rows than passive coordinates leave a choice: least joint forces ("torque") or
+    least multipliers ("force"). Fewer have an answer only for some motions. The motion
+    must fulfil the constraints.
+
+    Inputs and outputs: those of LOOP_INVERSE_DYNAMICS.
+
+    Args:
+        active: Names of the joints that have motors.
+        objective: torque or force.
+        tolerance: Of ranks, relative.
+        slack: How far the passive coordinates may be from balance [N·m | N].
+        weight: Scales of the active joint forces (objective torque) or of the
+            multipliers (objective force) in the norm; None for ones.
+        residual: How far q, qd and qdd may leave a row open [m | rad, and by s, s²];
+            None: not checked.
+
     Source: KIM-3.1 (63)-(66).
     """
-
-    name = "loop_inverse_least"
-    signature = LOOP_INVERSE_DYNAMICS
-    source = "KIM-3.1"
-    options = {
-        "active": (),
-        "objective": "torque",
-        "tolerance": 1e-9,
-        "slack": 1e-6,
-        "weight": None,
-        "residual": 1e-6,
-    }
-    valid = {**VALID, "weight": Either((Nothing(), numbers()))}
-
-    def sizes(self, model, options):
-        """Return the numbers of active and passive coordinates, and of rows."""
-        return inverse_sizes(model, options)
-
-    def solve(
-        self,
-        model,
-        q,
-        qd,
-        qdd,
-        tau_p,
-        f_ext,
-        active,
-        objective,
-        tolerance,
-        slack,
-        weight,
-        residual,
-    ):
-        """Return tau_a and lambda of one state.
-
-        The motion must fulfil the constraints. Inputs and outputs: those of
-        LOOP_INVERSE_DYNAMICS.
-
-        Args:
-            active: Names of the joints that have motors.
-            objective: torque or force.
-            tolerance: Of ranks, relative.
-            slack: How far the passive coordinates may be from balance [N·m | N].
-            weight: Scales of the active joint forces (objective torque) or of the
-                multipliers (objective force) in the norm; None for ones.
-            residual: How far q, qd and qdd may leave a row open [m | rad, and by s,
-                s²]; None: not checked.
-        """
-        motor = np.array(prescribed_coordinates(model, active), bool)
-        f, A, bias = _solve(model, "loop_constraints", f_ext, q, qd)
-        _refuse_open(model, residual, f, A @ qd, A @ qdd + bias)
-        open_tau = _solve(model, "rnea", f_ext, q, qd, qdd) + _passive(model, q, qd)
-        A_a, A_p = A[:, motor], A[:, ~motor]
-        missing = open_tau[~motor] - tau_p
-        scale = np.ones(len(A) if objective == "force" else int(motor.sum()))
-        scale = scale if weight is None else np.asarray(weight, float)
-        inner = scale if objective == "force" else np.ones(len(A))
-        x = (np.linalg.pinv(A_p.T / inner, rcond=tolerance) @ missing) / inner
-        off = float(np.abs(A_p.T @ x - missing).max(initial=0.0))
-        if off > slack:
-            raise InfeasibleError(
-                f"the active joints {', '.join(map(str, active))} leave the passive"
-                f" ones {off:.3g} off balance; make more active, or use"
-                " loop_hybrid_dynamics",
-                residual=off,
-            )
-        if objective == "torque":
-            N = _null(A_p.T, tolerance)
-            left = open_tau[motor] - A_a.T @ x
-            W = scale[:, None] * (A_a.T @ N)
-            x = x + N @ (np.linalg.pinv(W, rcond=tolerance) @ (scale * left))
-        return open_tau[motor] - A_a.T @ x, x
+    motors = prescribed_coordinates(model, active)
+    rows = rows_of(model, q, qd, qdd)
+    require_closed(rows, residual)
+    motion = split_q(model, q), split_v(model, qd), split_v(model, qdd)
+    taken = join_force(model, rnea(model, *motion, f_ext)) + resistance(model, q, qd)
+    A = jacobian_of(model, q, rows)
+    columns = [Vector(row[k] for row in A.rows) for k in range(model.nv)]
+    A_a, A_p = (list(part_where(motors, side, columns)) for side in (True, False))
+    missing = part_where(motors, False, taken) - Vector(tau_p)
+    scales = [1.0] * len(rows)
+    if objective == "force" and weight is not None:
+        scales = _checked(weight, len(rows))
+    divided = [_divided(column, scales) for column in A_p]
+    B = RankedRows(divided, len(rows), tolerance)
+    x, _ = B.solve(missing)
+    x = _divided(x, scales)
+    balance = Vector(column @ x for column in A_p) - missing
+    names = ", ".join(map(str, active))
+    item = (
+        f"the active joints {names} leave the passive ones off balance by more than"
+        f" slack={slack:g}; make more active, or use loop_hybrid_dynamics"
+    )
+    _require_small(balance, slack, [item] * len(missing))
+    tau_a = part_where(motors, True, taken)
+    if objective == "torque":
+        scales = [1.0] * len(A_a) if weight is None else _checked(weight, len(A_a))
+        left = tau_a - Vector(column @ x for column in A_a)
+        x = x + _least_torque(B.without_rows, A_a, left, tolerance, scales, len(rows))
+    return tau_a - Vector(column @ x for column in A_a), x
 
 
-class MinNormHybrid(_LeastNorm):
-    """Hybrid dynamics with loops whose rows are more than the free coordinates, too.
-
-    The given accelerations must fit the loops. tau_u is then not unique: least joint
-    forces ("torque") or least multipliers ("force").
+def loop_hybrid_least(
+    model, q, qd, qdd_u, tau_v, f_ext, prescribed, objective, tolerance, slack, residual
+):
+    """Return hybrid dynamics with loops, with more rows than free coordinates, too.
 
         H_vv qdd_v - A_v.T lambda = tau_v - C_v - H_vu qdd_u
         A_v qdd_v = -A_u qdd_u - dA/dt qd
 
+    The given accelerations must fit the loops, as the state must. tau_u is then not
+    unique: least joint forces ("torque") or least multipliers ("force").
+
+    Inputs and outputs: those of LOOP_HYBRID_DYNAMICS.
+
+    Args:
+        prescribed: As hybrid takes them.
+        objective: torque or force.
+        tolerance: Of ranks, relative.
+        slack: How far the accelerations may be from fitting [m/s² | rad/s²].
+        residual: How far q and qd may leave a row open [m | rad, and by s]; None: not
+            checked.
+
     Source: KIM-3.3 (m > n_v), by the formulas of KIM-3.1.
     """
-
-    name = "loop_hybrid_least"
-    signature = LOOP_HYBRID_DYNAMICS
-    source = "KIM-3.3, KIM-3.1"
-    options = {
-        "prescribed": (),
-        "objective": "torque",
-        "tolerance": 1e-9,
-        "slack": 1e-6,
-        "residual": 1e-6,
-    }
-    valid = VALID
-
-    def sizes(self, model, options):
-        """Return the numbers of given and other coordinates, and of rows."""
-        nu = sum(prescribed_coordinates(model, options["prescribed"]))
-        rows = sum(loop.rows for loop in model.loops)
-        return {"nu": nu, "nf": model.nv - nu, "m": rows}
-
-    def solve(
-        self,
-        model,
-        q,
-        qd,
-        qdd_u,
-        tau_v,
-        f_ext,
-        prescribed,
-        objective,
-        tolerance,
-        slack,
-        residual,
-    ):
-        """Return tau_u, qdd_v and lambda of one state.
-
-        The state must fulfil the constraints. Inputs and outputs: those of
-        LOOP_HYBRID_DYNAMICS.
-
-        Args:
-            prescribed: As hybrid takes them.
-            objective: torque or force.
-            tolerance: Of ranks, relative.
-            slack: How far the accelerations may be from fitting [m/s² | rad/s²].
-            residual: How far q and qd may leave a row open [m | rad, and by s]; None:
-                not checked.
-        """
-        rigid = np.array(prescribed_coordinates(model, prescribed), bool)
-        f, A, bias = _solve(model, "loop_constraints", f_ext, q, qd)
-        _refuse_open(model, residual, f, A @ qd)
-        H = _solve(model, "crba", f_ext, q)
-        C = _solve(model, "bias", f_ext, q, qd) + _passive(model, q, qd)
-        kkt = LeastMultipliers(H, A, model, tolerance, ~rigid)
-        kkt.refuse_dead_points(
-            lambda t: _solve(model, "loop_constraints", None, q, t)[2]
+    mask = prescribed_coordinates(model, prescribed)
+    qdd, tau = spread(mask, qdd_u, tau_v)
+    tau, qdd, x, rows, left, loops = least_hybrid(
+        model, q, qd, mask, qdd, tau, f_ext, (0.0, 0.0), tolerance
+    )
+    require_closed(rows, residual, ("q", "qd"))
+    names = ", ".join(map(str, prescribed))
+    item = (
+        f"the accelerations of {names} do not fit the loops within slack={slack:g};"
+        " prescribe fewer"
+    )
+    _require_small(left, slack, [f"{row.name}: {item}" for row in rows])
+    tau_u = part_where(mask, True, tau)
+    if objective == "torque":
+        columns = [Vector(row[k] for row in loops.A.rows) for k in range(model.nv)]
+        A_u = list(part_where(mask, True, columns))
+        more = _least_torque(
+            loops.B.without_columns, A_u, tau_u, tolerance, [1.0] * len(A_u), len(rows)
         )
-        push = tau_v - C[~rigid] - H[np.ix_(~rigid, rigid)] @ qdd_u
-        qdd_v, x, off = kkt.solve(push, -bias - A[:, rigid] @ qdd_u)
-        if off > slack:
-            raise InfeasibleError(
-                f"the accelerations of {', '.join(map(str, prescribed))} do not fit the"
-                f" loops: {off:.3g} off; prescribe fewer",
-                residual=off,
-            )
-        qdd = np.zeros(len(rigid))
-        qdd[rigid], qdd[~rigid] = qdd_u, qdd_v
-        open_tau = (H @ qdd + C)[rigid]
-        if objective == "torque":
-            N = _null(A[:, ~rigid].T, tolerance)
-            W = A[:, rigid].T @ N
-            left = open_tau - A[:, rigid].T @ x
-            x = x + N @ (np.linalg.pinv(W, rcond=tolerance) @ left)
-        return open_tau - A[:, rigid].T @ x, qdd_v, x
+        x = x + more
+        tau_u = tau_u - Vector(column @ more for column in A_u)
+    return tau_u, part_where(mask, False, qdd), x
 
 
-def _refuse_open(model, limit, *residuals):
-    """Refuse a motion that leaves a row of a loop open by more than a limit."""
-    if limit is None:
-        return
-    parts = ("q", "qd", "qdd"), ("", "/s", "/s²")
-    for what, per, values in zip(*parts, residuals, strict=False):
-        sizes = np.abs(values)
-        if not (sizes <= limit).all():
-            worst = int(np.argmax(np.where(np.isnan(sizes), np.inf, sizes)))
-            raise InfeasibleError(
-                f"{model.loop_rows[worst]}: {what} opens it by"
-                f" {values[worst]:.3g} m{per} or rad{per}, residual={limit:g} is"
-                " allowed; valid: close_loops and close_rates make states that fit,"
-                " residual=None skips the check",
-                residual=float(sizes[worst]),
-            )
+def _least_torque(within, columns, left, tolerance, scales, m):
+    """Return the change of lambda, m, that leaves the least joint forces.
+
+    Args:
+        within: Returns what of a change of lambda moves no passive joint.
+        columns: By active coordinate, its column of A.
+        left: Joint forces there.
+        tolerance: Of the rank, relative.
+        scales: Of the joint forces.
+        m: Number of rows of A.
+    """
+    pairs = list(zip(columns, scales, strict=True))
+    whole = maximum_of([(column @ column) * (s * s) for column, s in pairs])
+    rows = [within(column) * s for column, s in pairs]
+    floor = sqrt(whole) * tolerance
+    scaled = [x * s for x, s in zip(left, scales, strict=True)]
+    return RankedRows(rows, m, tolerance, floor).solve(scaled)[0]
 
 
-def _null(M, tolerance):
-    """Return an orthonormal basis of the null space, as columns."""
-    if not M.shape[0]:
-        return np.eye(M.shape[1])
-    _, sizes, Vt = np.linalg.svd(M)
-    rank = int((sizes > tolerance * sizes.max(initial=0.0)).sum())
-    return Vt[rank:].T
+def _divided(values, scales):
+    return Vector(x / s for x, s in zip(values, scales, strict=True))
+
+
+def _checked(weight, size):
+    """Return the weights; another number of them is refused."""
+    weight = [float(x) for x in weight]
+    if len(weight) != size:
+        raise UnsupportedError(f"weight has {len(weight)} numbers; valid: {size}")
+    return weight
+
+
+def _require_small(values, bound, items):
+    for x, item in zip(values, items, strict=True):
+        require(logical_not(absolute(x) > bound), InfeasibleError, item)
+
+
+def aba_loops_least(model, q, qd, tau, f_ext, alpha, beta, tolerance):
+    """Return the accelerations of a robot with loops whose rows may be redundant.
+
+        H(q) qdd + C(q, qd) = tau + sum_i J_i(q).T f_ext_i + A.T lambda
+
+    Inputs and outputs: those of FORWARD_DYNAMICS.
+
+    Args:
+        alpha, beta: Baumgarte's rates [1/s], against drift; 0: the source's equation.
+        tolerance: Of the rank of A H^-1/2, relative; above the drift of the loops,
+            which lets dependent rows depart from each other.
+
+    Source: KIM-3.0 (redundant rows), KIM-3.2.
+    """
+    mask, none = [False] * model.nv, Vector.zeros(model.nv)
+    rates, smooth = (alpha, beta), without_springs(model.without_friction())
+    return least_hybrid(smooth, q, qd, mask, none, tau, f_ext, rates, tolerance)[1]
+
+
+def rnea_loops_least(model, q, qd, qdd, f_ext, active, residual, tolerance):
+    """Return the joint forces of a motion of a robot with loops, rows redundant or not.
+
+        tau_u of loop_hybrid_least for qdd_u of the active joints and tau_v = 0
+
+    What the passive joints do follows from the loops, so qdd of theirs is not read.
+    More motors than freedoms have the least forces; accelerations of theirs that do not
+    fit the loops are followed as closely as the rows allow.
+
+    Inputs and outputs: those of INVERSE_DYNAMICS.
+
+    Args:
+        active: Names of the joints that have motors; None: all that are not `passive`.
+        residual: How far q and qd may leave a row open [m | rad, and by s]; None: not
+            checked, for measured states.
+        tolerance: Of the rank, relative.
+
+    Returns:
+        Joint forces tau, nv, zero for passive joints [N·m | N].
+
+    Source: KIM-3.3 (m > n_v), by the formulas of KIM-3.1.
+    """
+    mask, none = motor_coordinates(model, active), Vector.zeros(model.nv)
+    smooth = without_springs(model.without_friction())
+    tau, _, _, rows, _, loops = least_hybrid(
+        smooth, q, qd, mask, qdd, none, f_ext, (0.0, 0.0), tolerance
+    )
+    require_closed(rows, residual, ("q", "qd"))
+    columns = [Vector(row[k] for row in loops.A.rows) for k in range(model.nv)]
+    kept = [
+        column if motor else column * 0.0
+        for motor, column in zip(mask, columns, strict=True)
+    ]
+    more = _least_torque(
+        loops.B.without_columns, kept, tau, tolerance, [1.0] * model.nv, len(rows)
+    )
+    return tau - Vector(column @ more for column in kept)
+
+
+def hybrid_mask_loops_least(
+    model, q, qd, mask, qdd, tau, f_ext, alpha, beta, tolerance
+):
+    """Return hybrid dynamics of a robot with loops, rows redundant or not, by a mask.
+
+        A qdd + dA/dt qd = 0,   H qdd + C = tau + A.T lambda
+
+    The multipliers, and so the forces of prescribed joints, have the least norm.
+
+    Inputs and outputs: those of HYBRID_DYNAMICS_MASKED.
+
+    Args:
+        alpha, beta, tolerance: As aba_loops_least takes them.
+
+    Source: KIM-3.0 (redundant rows), KIM-3.3 (70)-(80).
+    """
+    prescribed, rates = [m > 0.5 for m in mask], (alpha, beta)
+    return least_hybrid(model, q, qd, prescribed, qdd, tau, f_ext, rates, tolerance)[:2]
+
+
+def _rows(model, options):
+    return {"m": sum(loop.rows for loop in model.loops)}
+
+
+def _hybrid_sizes(model, options):
+    nu = sum(prescribed_coordinates(model, options["prescribed"]))
+    return {"nu": nu, "nf": model.nv - nu, **_rows(model, options)}
 
 
 @hookimpl
 def dyn_solvers():
     """Offer the solvers of this file."""
-    return [MinNormForward(), MinNormInverse(), MinNormHybrid()]
+    rates = {"alpha": 0.0, "beta": 0.0}
+    steady = {"alpha": DRIFT, "beta": DRIFT, "tolerance": DRIFTING}
+    closing = {"by_joint": False, "closes_loops": True}
+    least = {
+        "objective": "torque", "tolerance": TOLERANCE, "slack": SLACK, "residual": 1e-6,
+    }  # fmt: skip
+    return [
+        TracedSolver(
+            "loop_forward_least",
+            LOOP_FORWARD_DYNAMICS,
+            loop_forward_least,
+            options={**rates, "tolerance": TOLERANCE},
+            sizes=_rows,
+            by_joint=False,
+        ),
+        TracedSolver(
+            "loop_inverse_least",
+            LOOP_INVERSE_DYNAMICS,
+            loop_inverse_least,
+            options={"active": (), "weight": None, **least},
+            valid={**VALID, "weight": Either((Nothing(), numbers()))},
+            sizes=inverse_sizes,
+            by_joint=False,
+        ),
+        TracedSolver(
+            "loop_hybrid_least",
+            LOOP_HYBRID_DYNAMICS,
+            loop_hybrid_least,
+            options={"prescribed": (), **least},
+            valid=VALID,
+            sizes=_hybrid_sizes,
+            by_joint=False,
+        ),
+        TracedSolver(
+            "aba_loops_least",
+            FORWARD_DYNAMICS,
+            aba_loops_least,
+            options=steady,
+            **closing,
+        ),
+        TracedSolver(
+            "rnea_loops_least",
+            INVERSE_DYNAMICS,
+            rnea_loops_least,
+            options={"active": None, "residual": None, "tolerance": DRIFTING},
+            valid={"active": known_coordinates, "residual": NUMBER},
+            **closing,
+        ),
+        TracedSolver(
+            "hybrid_mask_loops_least",
+            HYBRID_DYNAMICS_MASKED,
+            hybrid_mask_loops_least,
+            options=steady,
+            **closing,
+        ),
+    ]

@@ -17,6 +17,7 @@ from dyn_plugins.dynamics._articulated import (
 )
 from dyn_plugins.kinematics.motion import outward
 from dyn_plugins.loops._dense import DenseLoops, needs_dense
+from dyn_plugins.loops._least import DRIFTING, LeastLoops
 from dyn_plugins.loops._loop_rows import rows_of
 from dyn_plugins.loops._rank import factored_delassus
 from dyn_plugins.loops.loops import constraint_forces
@@ -44,11 +45,50 @@ def projected_euler(
     q, qd = semi_implicit_euler(
         model, q, qd, tau, dt, f_ext, forward_dynamics, limit_stops, implicit
     )
+    correct = _dense if needs_dense(model) else _tree
+    return _projected(model, q, qd, dt, correct)
+
+
+def projected_euler_least(
+    model, q, qd, tau, dt, f_ext, forward_dynamics, limit_stops, implicit, tolerance
+):
+    """Return what projected_euler does, of loops whose rows may depend on each other.
+
+        q <- q (+) -H^-1 A.T G^+ f,   qd <- qd - H^-1 A.T G^+ A qd,   G = A H^-1 A.T
+
+    Inputs and outputs: those of STEP.
+
+    Args:
+        forward_dynamics: Slot.
+        limit_stops, implicit: As semi_implicit_euler takes them.
+        tolerance: Of the rank, as aba_loops_least takes it.
+
+    Source: KIM-3.0 (redundant rows, projection to the manifold), KIM-2.5.
+    """
+    q, qd = semi_implicit_euler(
+        model, q, qd, tau, dt, f_ext, forward_dynamics, limit_stops, implicit
+    )
+
+    def correct(model, q, rows):
+        none = [False] * model.nv
+        loops = LeastLoops(model, q, rows, none, tolerance)
+        return lambda x: loops.solve(Vector.zeros(model.nv), Vector(x))[0]
+
+    return _projected(model, q, qd, dt, correct)
+
+
+def _projected(model, q, qd, dt, correct):
+    """Return a state brought back to closed loops.
+
+    Args:
+        correct: Returns, of a model, q and rows, the function of residuals that gives
+            the change of coordinates which makes them.
+    """
     if not model.loops:
         return q, qd
     model = with_parameters(model, time_after(model, dt))  # the end's driven places
     rows = rows_of(model, q, qd, Vector.zeros(model.nv))
-    correction = _dense(model, q, rows) if needs_dense(model) else _tree(model, q, rows)
+    correction = correct(model, q, rows)
     shift = correction([-row.f for row in rows])
     rate = correction([-row.rate for row in rows])
     return model.normalize(model.integrate(q, shift)), qd + rate
@@ -79,14 +119,23 @@ def _dense(model, q, rows):
 @hookimpl
 def dyn_solvers():
     """Offer the solvers of this file."""
+    options = {"limit_stops": False, "implicit": True}
+    table = {"slots": {"forward_dynamics": FORWARD_DYNAMICS}, "by_joint": False}
     return [
         TracedSolver(
             "projected_euler",
             STEP,
             projected_euler,
-            slots={"forward_dynamics": FORWARD_DYNAMICS},
             fills={"forward_dynamics": "aba_loops"},
-            options={"limit_stops": False, "implicit": True},
-            by_joint=False,
-        )
+            options=options,
+            **table,
+        ),
+        TracedSolver(
+            "projected_euler_least",
+            STEP,
+            projected_euler_least,
+            fills={"forward_dynamics": "aba_loops_least"},
+            options={**options, "tolerance": DRIFTING},
+            **table,
+        ),
     ]

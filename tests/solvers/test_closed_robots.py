@@ -317,9 +317,6 @@ def test_inverse_dynamics_says_which_row_a_motion_opens():
             ):
                 solver.build(model, **more)(*motion, (0.0, 0.0))
             solver.build(model, residual=None, **more)(*motion, (0.0, 0.0))
-    least = dyn.solver("loop_inverse_least").build(model, active=["j1"])
-    with pytest.raises(dyn.InfeasibleError, match="row 1: qdd opens it by 0.168"):
-        least(*cases["qdd"], (0.0, 0.0))
     drop_in = dyn.solver("rnea_loops").build(
         model, active=["j1"], residual=1e-6, engine="graph"
     )
@@ -430,16 +427,5 @@ def test_what_no_loop_moves_needs_inertia():
     program = dyn.solver("aba_loops").build(model, engine="graph")
     with pytest.raises(dyn.SingularError, match="joint j4: nothing has inertia"):
         program(q, qd, np.zeros(4))
-    with pytest.raises(dyn.SingularError, match="no loop holds"):
+    with pytest.raises(dyn.SingularError, match="joint j4: nothing has inertia"):
         dyn.solver("loop_forward_least").build(model)(q, qd, np.zeros(4))
-
-
-@pytest.mark.parametrize("name", ["forward", "inverse", "hybrid"])
-def test_least_norms_refuse_places_that_move_with_the_time(name):
-    """When built, with the time and without, naming the joint and who takes it."""
-    driven = four_bar()[0].drive("j1", lambda t: (None, (0.1 * t, 0.0, 0.0)))
-    for inputs in ([], ["time"]):
-        with pytest.raises(dyn.UnsupportedError, match="place of j1 is driven") as e:
-            dyn.solver(f"loop_{name}_least").build(driven, inputs=inputs)
-        assert f"valid: loop_{name}_dynamics with inputs=['time']" in str(e.value)
-    dyn.solver("loop_forward_dynamics").build(driven, engine="plain", inputs=["time"])

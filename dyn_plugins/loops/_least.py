@@ -1,0 +1,183 @@
+"""Equations of motion with dependent rows: multipliers of least norm.
+
+Not a solver: those of loop_min_norm.py and of steps share it.
+"""
+
+from dyn_core.authoring import (
+    Matrix,
+    Vector,
+    absolute,
+    cos,
+    join_force,
+    join_matrix,
+    joint_factors,
+    logical_not,
+    require,
+    resistance,
+    split_q,
+    split_v,
+    sqrt,
+    where,
+)
+from dyn_core.errors import SingularError
+from dyn_plugins.dynamics.crba import crba
+from dyn_plugins.dynamics.rnea import rnea
+from dyn_plugins.loops._dense import EasedInertia, needs_dense
+from dyn_plugins.loops._loop_rows import jacobian_of, rows_of
+from dyn_plugins.loops._ranked import RankedRows, maximum_of
+
+DRIFTING = 1e-6  # tolerance of the rank where a simulation leaves loops a bit open
+CURVED = 1e-4  # share of the rows' curvature above which a rank drops here only
+STILL = 1e-8  # part of a velocity below which it is rounding
+
+
+class LeastLoops:
+    """H qdd - A.T lambda = push, A qdd = wanted, with the lambda of least norm.
+
+        H = L.T D L,   B = A L^-1 D^-1/2,   missing = wanted - A H^-1 push
+        qdd = H^-1 push + L^-1 D^-1/2 B^+ missing,   lambda = (B B.T)^+ missing
+
+    Where loops hold a body without inertia, H + A.T k A takes the place of H, which
+    changes neither. Prescribed coordinates have no part in it.
+
+    Args:
+        model: Robot.
+        q: Joint positions, nq.
+        rows: LoopRows.
+        prescribed: By coordinate: condition that its acceleration is prescribed.
+        tolerance: Of the rank, relative: see RankedRows.
+
+    Attributes:
+        H, A: Joint-space inertia and Jacobian of the whole robot.
+        B: RankedRows.
+
+    Source: KIM-3.0 (redundant rows), KIM-3.2 (67)-(69).
+    """
+
+    def __init__(self, model, q, rows, prescribed, tolerance):
+        self.model, self.q, self.rows, self.prescribed = model, q, rows, prescribed
+        n = range(model.nv)
+        if needs_dense(model):
+            eased = EasedInertia(model, q, rows, prescribed)
+            self.H, self.A, self.K, self.k = eased.H, eased.A, eased.K, eased.k
+        else:
+            self.H = join_matrix(model, crba(model, split_q(model, q)))
+            self.A, self.k = jacobian_of(model, q, rows), None
+            kept = ([self._kept(i, j) for j in n] for i in n)
+            self.K = joint_factors(model, Matrix(kept))
+        self.free = [self._moving(Vector(row)) for row in self.A.rows]
+        self.scale = [sqrt(x) for x in self.K.over_D]
+        seen = [self._seen(row) for row in self.free]
+        self.B = RankedRows(seen, model.nv, tolerance)
+
+    def _kept(self, i, j):
+        """Return an entry of H; 1 and 0 for prescribed coordinates."""
+        same = 1.0 if i == j else 0.0
+        rigid = self.prescribed
+        return where(rigid[i], same, where(rigid[j], same, self.H[i, j]))
+
+    def _moving(self, values):
+        """Return what coordinates have that are not prescribed, zeros for others."""
+        pairs = zip(self.prescribed, values, strict=True)
+        return Vector(where(rigid, 0.0, x) for rigid, x in pairs)
+
+    def _seen(self, row):
+        """Return a row of B of one of A."""
+        z, _ = self.K.halves(row)
+        return Vector(x * s for x, s in zip(z, self.scale, strict=True))
+
+    def _back(self, share):
+        """Return L^-1 D^-1/2 share: the motion of coordinates of unit inertia."""
+        x = [y * s for y, s in zip(share, self.scale, strict=True)]
+        for i in range(len(x)):
+            for k in range(i):
+                x[i] = x[i] - self.K.L[i][k] * x[k]
+        return Vector(x)
+
+    def solve(self, push, wanted):
+        """Return qdd, zero where prescribed, lambda, and how far A qdd is from wanted.
+
+        Args:
+            push: Joint forces, nv.
+            wanted: A qdd, m.
+        """
+        push, wanted = self._moving(push), Vector(wanted)
+        if self.k is not None:
+            for row, k, x in zip(self.free, self.k, wanted, strict=True):
+                push = push + row * (k * x)
+        start = self.K.solve(push)
+        missing = wanted - Vector(row @ start for row in self.free)
+        share, left = self.B.solve(missing)
+        return start + self._back(share), self.B.multipliers(missing), left
+
+    def refuse_dead_points(self):
+        """Refuse a position where rows become dependent, but not beside it.
+
+            y.T A = 0  and  y.T d²f(t, t) = 0  for y of dependent rows, tangents t
+
+        Rows that depend on each other everywhere keep the second; at a dead point of a
+        linkage it fails: another branch of motion begins there.
+        """
+        size = self.model.nv
+        if not self.rows or not size:
+            return
+        start = self._moving(Vector(cos(1.0 + j) for j in range(size)))
+        moving = self.B.without_rows(start)
+        moves = moving @ moving > STILL * STILL
+        t = self._back(where(moves, moving, Vector.zeros(size)))
+        length = maximum_of([absolute(x) for x in t])
+        t = t * (1.0 / where(length > 0.0, length, 1.0))
+        curvature = self._curvature(t)
+        along = self.B.without_columns(curvature)
+        bound = maximum_of([absolute(x) for x in curvature]) * CURVED
+        for row, x in zip(self.rows, along, strict=True):
+            item = (
+                f"{row.name}: dependent at this dead point, but not beside it, so the"
+                " motion has no unique acceleration; valid: a position beside it"
+            )
+            require(logical_not(absolute(x) > bound), SingularError, item)
+
+    def _curvature(self, t):
+        """Return d²f(t, t) of all rows along a velocity, driven places at rest."""
+        model, q, still = self.model, self.q, Vector.zeros(self.model.nv)
+
+        def bias(velocity):
+            rows = rows_of(model, q, velocity, still)
+            return Vector(row.acceleration for row in rows)
+
+        if not model.driven:
+            return bias(t)
+        return (bias(t) + bias(-t)) * 0.5 - bias(still)
+
+
+def least_hybrid(model, q, qd, prescribed, qdd, tau, f_ext, rates, tolerance):
+    """Return what constrained_hybrid does, of rows that may depend on each other.
+
+    Returns:
+        tau, qdd (nv each), lambda, the rows, how far they are from what is wanted, and
+        the LeastLoops.
+
+    Source: KIM-3.0 (redundant rows), KIM-3.3 (70)-(80).
+    """
+    pairs = zip(prescribed, qdd, strict=True)
+    qdd_u = Vector(where(rigid, x, 0.0) for rigid, x in pairs)
+    rows = rows_of(model, q, qd, qdd_u)
+    motion = split_q(model, q), split_v(model, qd), split_v(model, qdd_u)
+    taken = join_force(model, rnea(model, *motion, f_ext)) + resistance(model, q, qd)
+    loops, (a, b) = LeastLoops(model, q, rows, prescribed, tolerance), rates
+    loops.refuse_dead_points()
+    wanted = wanted_of(rows, a, b)
+    change, x, left = loops.solve(tau - taken, wanted)
+    force = taken + loops.H @ change
+    for row, y in zip(loops.A.rows, x, strict=True):
+        force = force - Vector(row) * y
+    triples = zip(prescribed, force, tau, strict=True)
+    force = Vector(where(rigid, y, z) for rigid, y, z in triples)
+    return force, qdd_u + change, x, rows, left, loops
+
+
+def wanted_of(rows, a, b):
+    """Return the changes of the rows' accelerations that Baumgarte's rates ask for."""
+    return Vector(
+        -(row.acceleration + row.rate * (2.0 * a) + row.f * (b * b)) for row in rows
+    )

@@ -1,0 +1,154 @@
+"""Rows that may depend on each other: a rank-revealing solution as a rolled loop.
+
+Not a solver: those of loop_min_norm.py share it.
+"""
+
+from dyn_core.authoring import Vector, logical_and, loop, maximum, sqrt, total, where
+
+TOLERANCE = 1e-9  # gradients below this part of the largest one add no rank
+
+
+class RankedRows:
+    """Complete orthogonal factors of the rows B: least-norm solutions of any rank.
+
+        B = U R Q,   rows of Q and columns of U orthonormal, R triangular, r x r
+        B^+ = Q.T R^-1 U.T,   (B B.T)^+ = U R^-T R^-1 U.T
+
+    The row with the largest remainder comes next, and the remainders of all lose what
+    is along it, until they are below `tolerance` times the largest row (or below
+    `floor`): that is the rank. Where it is less than the number of rows or columns, the
+    last rows of Q are zero. Against singular values a remainder is never smaller than
+    the smallest of those kept, and at most sqrt(m n) times larger.
+
+    Args:
+        rows: Vectors of length n.
+        n: Number of columns.
+        tolerance: Relative; may be traced.
+        floor: Absolute.
+
+    Source: G. Golub and C. Van Loan, Matrix Computations, 5.5 (rank-deficient least
+    squares by QR with column pivoting); Gram-Schmidt done twice for each direction.
+    """
+
+    def __init__(self, rows, n, tolerance=TOLERANCE, floor=0.0):
+        self.m, self.n = len(rows), n
+        self.r = min(self.m, self.n)
+        self.Q, C = self._directions(rows, tolerance, floor)
+        self.U, self.R, self.over = _triangular(C, self.m, self.r)
+
+    def _directions(self, rows, tolerance, floor):
+        """Return the rows of Q, and by direction what the rows of B have along it."""
+        m, n, r = self.m, self.n, self.r
+        if not r:
+            return [], []
+        largest = maximum_of([row @ row for row in rows])
+        least = maximum(largest * (tolerance * tolerance), floor * floor)
+
+        def split(state):
+            rows = [Vector(state[k * n : (k + 1) * n]) for k in range(m)]
+            Q = [Vector(state[(m + k) * n : (m + k + 1) * n]) for k in range(r)]
+            start = (m + r) * n
+            C = [Vector(state[start + k * m : start + (k + 1) * m]) for k in range(r)]
+            return rows, Q, C, state[-1]
+
+        def go_on(state):
+            rows, _, _, k = split(state)
+            remainder = maximum_of([row @ row for row in rows])
+            return logical_and(remainder > least, k < float(r))
+
+        def next_direction(state):
+            rows, Q, C, k = split(state)
+            q = _largest(rows)
+            for _ in range(2):
+                for other in Q:
+                    q = q - other * (other @ q)
+                q = q * (1.0 / sqrt(q @ q))
+            along = Vector(row @ q for row in rows)
+            rows = [row - q * x for row, x in zip(rows, along, strict=True)]
+            for i in range(r):
+                here = logical_and(k > i - 0.5, k < i + 0.5)
+                Q[i], C[i] = where(here, q, Q[i]), where(here, along, C[i])
+            return [*_flat(rows), *_flat(Q), *_flat(C), k + 1.0]
+
+        empty = [0.0] * (r * (n + m))
+        state = loop([*_flat(rows), *empty, 0.0], next_direction, go_on, r)
+        _, Q, C, _ = split(state)
+        return Q, C
+
+    def solve(self, b):
+        """Return x = B^+ b, and how far B x is from b."""
+        z, left = self._reduced(b)
+        return total_of(self.Q, z, self.n), left
+
+    def multipliers(self, b):
+        """Return (B B.T)^+ b."""
+        z, _ = self._reduced(b)
+        y = []
+        for i in range(self.r):  # R.T y = z
+            x = z[i] - total(self.R[k][i] * y[k] for k in range(i))
+            y.append(x * self.over[i])
+        return total_of(self.U, y, self.m)
+
+    def _reduced(self, b):
+        """Return R^-1 U.T b, and what of b no column of U has."""
+        b = Vector(b)
+        along = [u @ b for u in self.U]
+        left = b - total_of(self.U, along, self.m)
+        z = list(along)
+        for i in reversed(range(self.r)):
+            z[i] = z[i] - total(self.R[i][k] * z[k] for k in range(i + 1, self.r))
+            z[i] = z[i] * self.over[i]
+        return z, left
+
+    def without_rows(self, x):
+        """Return what of x no row of B has: x - Q.T Q x."""
+        return x - total_of(self.Q, [q @ x for q in self.Q], self.n)
+
+    def without_columns(self, y):
+        """Return what of y no column of B has: y - U U.T y."""
+        return y - total_of(self.U, [u @ y for u in self.U], self.m)
+
+
+def _triangular(columns, m, r):
+    """Return orthonormal columns U, the rows of R, and 1 / R_ii, zero past the rank."""
+    U, R, over = [], [[0.0] * r for _ in range(r)], []
+    for j, c in enumerate(columns):
+        for _ in range(2):
+            for i, u in enumerate(U):
+                x = u @ c
+                c, R[i][j] = c - u * x, R[i][j] + x
+        size = sqrt(c @ c)
+        R[j][j] = size
+        over.append(where(size > 0.0, 1.0 / where(size > 0.0, size, 1.0), 0.0))
+        U.append(c * over[j])
+    return U, R, over
+
+
+def _largest(rows):
+    """Return the row of the largest length."""
+    best, size = rows[0], rows[0] @ rows[0]
+    for row in rows[1:]:
+        square = row @ row
+        larger = square > size
+        best, size = where(larger, row, best), where(larger, square, size)
+    return best
+
+
+def maximum_of(values):
+    """Return the largest of some numbers, none of them negative; zero without any."""
+    largest = 0.0
+    for x in values:
+        largest = maximum(largest, x)
+    return largest
+
+
+def total_of(vectors, weights, n):
+    """Return the sum of vectors of length n by weights."""
+    result = Vector.zeros(n)
+    for v, x in zip(vectors, weights, strict=True):
+        result = result + v * x
+    return result
+
+
+def _flat(vectors):
+    return [x for v in vectors for x in v]
