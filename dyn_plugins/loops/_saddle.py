@@ -3,7 +3,7 @@
 Not a solver: the derivatives of constrained dynamics share it.
 """
 
-from dyn_core.authoring import Factored, Matrix, Vector, joint_factors
+from dyn_core.authoring import Factored, Matrix, Vector, joint_factors, product
 from dyn_plugins.loops._dense import DenseLoops, needs_dense
 from dyn_plugins.loops._rank import dependence_items, pivot_tolerances
 
@@ -99,6 +99,22 @@ class Saddle:
             x = x + row * y
         pairs = zip(self.G_inverse.rows, self.B, strict=True)
         return x, Vector(Vector(g) @ Vector(wanted) - b @ push for g, b in pairs)
+
+    def answers(self, columns):
+        """Return x and lambda of many right-hand sides, as columns: one product.
+
+        Args:
+            columns: Pairs (push, wanted), as solve takes them.
+        """
+        columns, nv = list(columns), len(self.P.rows)
+        if not columns or not nv:
+            return [self.solve(*column) for column in columns]
+        whole = [[*row, *(b[i] for b in self.B)] for i, row in enumerate(self.P.rows)]
+        pairs = zip(self.B, self.G_inverse.rows, strict=True)
+        whole += [[*(-b), *g] for b, g in pairs]
+        right = Matrix([*push, *wanted] for push, wanted in columns).T
+        answers = product(Matrix(whole), right).T.rows
+        return [(Vector(x[:nv]), Vector(x[nv:])) for x in answers]
 
 
 def _symmetric(n, entry):

@@ -41,11 +41,17 @@ from dyn_plugins.loops._rank import RANK, dependence_items, gradient_slopes
 from dyn_plugins.loops.loops import inverse_sizes, reason_not_square, require_closed
 
 
-def _answers(saddle, change):
-    """Return dqdd and dlambda by the variables of a Change, by columns."""
-    pairs = zip(change.Z, change.W, strict=True)
-    answers = [saddle.solve(-Z, -W) for Z, W in pairs]
-    return [x for x, _ in answers], [y for _, y in answers]
+def _answers(saddle, changes):
+    """Return by Change dqdd and dlambda by its variables, as columns."""
+    columns = [
+        (-Z, -W) for change in changes for Z, W in zip(change.Z, change.W, strict=True)
+    ]
+    answers, first, parts = saddle.answers(columns), 0, []
+    for change in changes:
+        part = answers[first : first + len(change.Z)]
+        first += len(change.Z)
+        parts.append(([x for x, _ in part], [y for _, y in part]))
+    return parts
 
 
 def _stacked(columns, height):
@@ -79,8 +85,7 @@ def loop_fd_derivatives(model, q, qd, tau, f_ext, alpha, beta, paths, **fixed):
     by_p = parameter_changes(model, motion, paths, fixed)
     m = len(saddle.B)
     moved, pulled = [], []
-    for change in (by_q, by_qd, by_p):
-        dqdd, dlambda = _answers(saddle, change)
+    for dqdd, dlambda in _answers(saddle, (by_q, by_qd, by_p)):
         moved.append(_stacked(dqdd, model.nv))
         pulled.append(_stacked(dlambda, m))
     moved.insert(2, saddle.P)
@@ -118,8 +123,8 @@ def loop_hd_derivatives(
     H, A = by_qdd.Z, by_qdd.W  # by columns
     tau = _joint_forces(model, motion)
     results = [[], [], []]
-    for change in (by_q, by_qd, by_u, unit_forces(model, m, v), by_p):
-        dqdd, dlambda = _answers(saddle, change)
+    changes = by_q, by_qd, by_u, unit_forces(model, m, v), by_p
+    for change, (dqdd, dlambda) in zip(changes, _answers(saddle, changes), strict=True):
         forces = []
         for Z, x, y in zip(change.Z, dqdd, dlambda, strict=True):
             force = {k: Z[k] - A[k] @ y for k in u}
