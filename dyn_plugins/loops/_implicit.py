@@ -36,7 +36,7 @@ from dyn_plugins.dynamics.crba import crba
 from dyn_plugins.dynamics.rnea import rnea
 from dyn_plugins.loops._loop_rows import rows_of
 from dyn_plugins.loops._loop_slopes import slopes_of_loops
-from dyn_plugins.loops._saddle import Saddle
+from dyn_plugins.loops._saddle import LeastSaddle, Saddle
 from dyn_plugins.loops.loops import constraint_forces
 
 
@@ -164,21 +164,47 @@ def parameter_changes(model, motion, paths, fixed):
     return change
 
 
-def solved_motion(model, q, qd, mask, qdd, tau, f_ext, rates):
+def gradient_changes(model, motion, w, paths):
+    """Return how A w changes by q and by parameters, at constant w, as columns."""
+    still = Vector.zeros(model.nv)
+    driven = [-1.0] if model.driven else []  # places that move without w, taken off
+    columns = [[], []]
+    for sign, velocity in zip((1.0, *driven), (w, still), strict=False):
+        loops = slopes_of_loops(model, motion.q, velocity, still)
+        lines = [Vector(row.rate_by_q) for loop in loops for row in loop.rows]
+        by_q = _columns(lines, range(model.nv))
+        by_p = []
+        for path in paths:
+            for unit in Matrix.identity(parameter_paths.size(model, path)).rows:
+                change = parameter_along(model, path, Vector(unit))
+                rows = rows_of(moved_model(model, change), motion.q, velocity, still)
+                by_p.append(Vector(slope_of(row.rate) for row in rows))
+        columns = [
+            [x + y * sign for x, y in zip(old, new, strict=True)] if old else new
+            for old, new in zip(columns, (by_q, by_p), strict=True)
+        ]
+    return columns
+
+
+def solved_motion(model, q, qd, mask, qdd, tau, f_ext, rates, tolerance=None):
     """Return the ClosedMotion of hybrid dynamics with loops, and its Saddle.
 
     Args:
         mask: By coordinate: whether its acceleration is prescribed.
         qdd, tau: nv each, read where they are given.
         rates: Baumgarte's.
+        tolerance: Of the rank of rows that may depend on each other; None: none do.
     """
     rows, (a, b) = rows_of(model, q, qd, qdd), rates
-    first = [row for x in slopes_of_loops(model, q, qd, qdd) for row in x.rows]
-    H = join_matrix(model, crba(model, split_q(model, q)))
     parts = split_q(model, q), split_v(model, qd), split_v(model, qdd)
     taken = join_force(model, rnea(model, *parts, f_ext)) + resistance(model, q, qd)
-    A, wholes = [row.gradient for row in first], [row.wholes for row in first]
-    saddle = Saddle(model, q, H, A, wholes, rows, mask)
+    if tolerance is None:
+        first = [row for x in slopes_of_loops(model, q, qd, qdd) for row in x.rows]
+        H = join_matrix(model, crba(model, parts[0]))
+        A, wholes = [row.gradient for row in first], [row.wholes for row in first]
+        saddle = Saddle(model, q, H, A, wholes, rows, mask)
+    else:
+        saddle = LeastSaddle(model, q, rows, mask, tolerance)
     wanted = [-(r.acceleration + r.rate * (2.0 * a) + r.f * (b * b)) for r in rows]
     push = Vector(
         0.0 if rigid else x for rigid, x in zip(mask, tau - taken, strict=True)

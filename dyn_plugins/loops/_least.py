@@ -110,6 +110,10 @@ class LeastLoops:
         share, left = self.B.solve(missing)
         return start + self._back(share), self.B.multipliers(missing), left
 
+    def velocity_of(self, multipliers):
+        """Return a velocity w, nv, with A w = lambda, for multipliers of least norm."""
+        return self._back(self.B.solve(multipliers)[0])
+
     def refuse_dead_points(self):
         """Refuse a position where rows become dependent, but not beside it.
 

@@ -16,7 +16,10 @@ from dyn_plugins.loops._loop_rows import Pushes, jacobian_of
 
 RANK = 1e-10  # squares of gradients below this part of the whole slope's are zero
 TINY = 1e-290
-WAY_OUT = "loop_forward_least, or kinds with fewer rows (axes, pin)"
+WAY_OUT = (
+    "loop_forward_least (aba_loops_least in simulations), or kinds with fewer rows"
+    " (axes, pin)"
+)
 
 
 def dependence_items(rows, way_out=WAY_OUT):

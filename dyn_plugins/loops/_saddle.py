@@ -5,6 +5,7 @@ Not a solver: the derivatives of constrained dynamics share it.
 
 from dyn_core.authoring import Factored, Matrix, Vector, joint_factors, product
 from dyn_plugins.loops._dense import DenseLoops, needs_dense
+from dyn_plugins.loops._least import LeastLoops
 from dyn_plugins.loops._rank import dependence_items, pivot_tolerances
 
 
@@ -115,6 +116,36 @@ class Saddle:
         right = Matrix([*push, *wanted] for push, wanted in columns).T
         answers = product(Matrix(whole), right).T.rows
         return [(Vector(x[:nv]), Vector(x[nv:])) for x in answers]
+
+
+class LeastSaddle(Saddle):
+    """The same for rows that may depend on each other: lambda of least norm.
+
+        d lambda = (that of the equations) + N N.T dA w,   A w = lambda,   N.T A = 0
+
+    where the rows stay dependent as far as they are.
+
+    Args:
+        model, q, rows, prescribed, tolerance: As LeastLoops takes them.
+
+    Source: KIM-3.0 (redundant rows); N.T A = 0, differentiated.
+    """
+
+    def __init__(self, model, q, rows, prescribed, tolerance):
+        self.loops = LeastLoops(model, q, rows, prescribed, tolerance)
+        self.loops.refuse_dead_points()
+        none, rest = Vector.zeros(model.nv), Vector.zeros(len(rows))
+        units = (Vector(unit) for unit in Matrix.identity(model.nv).rows)
+        columns = [self.loops.solve(unit, rest)[0] for unit in units]
+        self.P = _symmetric(model.nv, lambda i, j: columns[j][i])
+        rates = [Vector(unit) for unit in Matrix.identity(len(rows)).rows]
+        answers = [self.loops.solve(none, rate) for rate in rates]
+        self.B = [x for x, _, _ in answers]
+        self.G_inverse = _symmetric(len(rows), lambda i, j: answers[j][1][i])
+
+    def turned(self, changes):
+        """Return N N.T dA w of changes dA w: what turns the rows' dependence."""
+        return [self.loops.B.without_columns(change) for change in changes]
 
 
 def _symmetric(n, entry):

@@ -30,6 +30,7 @@ from dyn_plugins.dynamics.hybrid import part_where, prescribed_coordinates, spre
 from dyn_plugins.dynamics.rnea import rnea
 from dyn_plugins.loops._implicit import (
     Change,
+    gradient_changes,
     moving,
     parameter_changes,
     solved_motion,
@@ -54,12 +55,29 @@ def _answers(saddle, changes):
     return parts
 
 
+def _turn(model, motion, saddle, paths, answers):
+    """Add to multipliers of least norm what turns with the dependence of their rows.
+
+    Args:
+        model, motion, saddle: Of the robot.
+        paths: Parameter paths.
+        answers: dqdd and dlambda by q, and by the parameters.
+    """
+    w = saddle.loops.velocity_of(motion.multipliers)
+    columns = gradient_changes(model, motion, w, paths)
+    for (_, dlambda), change in zip(answers, columns, strict=True):
+        turned = saddle.turned(change)
+        dlambda[:] = [x + y for x, y in zip(dlambda, turned, strict=True)]
+
+
 def _stacked(columns, height):
     """Return the matrix of columns, also where it has no entries."""
     return Matrix([column[i] for column in columns] for i in range(height))
 
 
-def loop_fd_derivatives(model, q, qd, tau, f_ext, alpha, beta, paths, **fixed):
+def loop_fd_derivatives(
+    model, q, qd, tau, f_ext, alpha, beta, tolerance, paths, **fixed
+):
     """Return forward dynamics of a robot with loops, and its derivatives.
 
         H dqdd - A.T dlambda = dtau - Z dx,   A dqdd = -W dx
@@ -71,6 +89,9 @@ def loop_fd_derivatives(model, q, qd, tau, f_ext, alpha, beta, paths, **fixed):
 
     Args:
         alpha, beta: Baumgarte's rates [1/s]; 0: none.
+        tolerance: Of the rank of rows that depend on each other in every state nearby,
+            as loop_forward_least takes it: derivatives of its answers. None: a row that
+            depends on others is a SingularError.
         paths: Parameter paths p (model/parameter_paths.py).
         fixed: f_ext_fixed, f_ext_points: see id_directional.
 
@@ -79,13 +100,16 @@ def loop_fd_derivatives(model, q, qd, tau, f_ext, alpha, beta, paths, **fixed):
     equations, 2021, do for forward dynamics.
     """
     mask, none = [False] * model.nv, Vector.zeros(model.nv)
-    rates = alpha, beta
-    motion, saddle = solved_motion(model, q, qd, mask, none, tau, f_ext, rates)
+    state = q, qd, mask, none, tau, f_ext, (alpha, beta)
+    motion, saddle = solved_motion(model, *state, tolerance)
     by_q, by_qd, _ = state_changes(model, motion, fixed)
     by_p = parameter_changes(model, motion, paths, fixed)
     m = len(saddle.B)
     moved, pulled = [], []
-    for dqdd, dlambda in _answers(saddle, (by_q, by_qd, by_p)):
+    answers = _answers(saddle, (by_q, by_qd, by_p))
+    if tolerance is not None:
+        _turn(model, motion, saddle, paths, answers[::2])
+    for dqdd, dlambda in answers:
         moved.append(_stacked(dqdd, model.nv))
         pulled.append(_stacked(dlambda, m))
     moved.insert(2, saddle.P)
@@ -94,8 +118,9 @@ def loop_fd_derivatives(model, q, qd, tau, f_ext, alpha, beta, paths, **fixed):
 
 
 def loop_hd_derivatives(
-    model, q, qd, qdd_u, tau_v, f_ext, prescribed, alpha, beta, paths, **fixed
-):
+    model, q, qd, qdd_u, tau_v, f_ext, prescribed, alpha, beta, tolerance, paths,
+    **fixed,
+):  # fmt: skip
     """Return hybrid dynamics of a robot with loops, and its derivatives.
 
         H_vv dqdd_v - A_v.T dlambda = dtau_v - Z_v dx,   A_v dqdd_v = -W dx
@@ -106,6 +131,8 @@ def loop_hd_derivatives(
     Args:
         prescribed: As hybrid takes them.
         alpha, beta, paths, fixed: As loop_fd_derivatives takes them.
+        tolerance: As loop_fd_derivatives takes it: derivatives of loop_hybrid_least
+            with the objective force; None: no row may depend on others.
 
     Source: KIM-3.3 (70)-(80), KIM-4.6, differentiated implicitly.
     """
@@ -114,8 +141,8 @@ def loop_hd_derivatives(
         [k for k, flag in enumerate(mask) if flag == side] for side in (True, False)
     )
     qdd, push = spread(mask, qdd_u, tau_v)
-    rates = alpha, beta
-    motion, saddle = solved_motion(model, q, qd, mask, qdd, push, f_ext, rates)
+    state = q, qd, mask, qdd, push, f_ext, (alpha, beta)
+    motion, saddle = solved_motion(model, *state, tolerance)
     by_q, by_qd, by_qdd = state_changes(model, motion, fixed)
     by_p = parameter_changes(model, motion, paths, fixed)
     m, n = len(saddle.B), range(model.nv)
@@ -124,7 +151,10 @@ def loop_hd_derivatives(
     tau = _joint_forces(model, motion)
     results = [[], [], []]
     changes = by_q, by_qd, by_u, unit_forces(model, m, v), by_p
-    for change, (dqdd, dlambda) in zip(changes, _answers(saddle, changes), strict=True):
+    answers = _answers(saddle, changes)
+    if tolerance is not None:
+        _turn(model, motion, saddle, paths, answers[::4])
+    for change, (dqdd, dlambda) in zip(changes, answers, strict=True):
         forces = []
         for Z, x, y in zip(change.Z, dqdd, dlambda, strict=True):
             force = {k: Z[k] - A[k] @ y for k in u}
@@ -227,24 +257,31 @@ def _inverse_sizes(model, options):
 @hookimpl
 def dyn_solvers():
     """Offer the solvers of this file."""
-    table = {"valid": VALID, "by_joint": False}
     rates = {"alpha": 0.0, "beta": 0.0}
     return [
         ByParameters(
             "loop_fd_derivatives",
             LOOP_FD_DERIVATIVES,
             loop_fd_derivatives,
-            options={**rates, "paths": (), **OPTIONS},
+            options={**rates, "tolerance": None, "paths": (), **OPTIONS},
+            valid={"tolerance": NUMBER, **VALID},
             sizes=_path_sizes,
-            **table,
+            by_joint=False,
         ),
         ByParameters(
             "loop_hd_derivatives",
             LOOP_HD_DERIVATIVES,
             loop_hd_derivatives,
-            options={"prescribed": (), **rates, "paths": (), **OPTIONS},
+            options={
+                "prescribed": (),
+                **rates,
+                "tolerance": None,
+                "paths": (),
+                **OPTIONS,
+            },
+            valid={"tolerance": NUMBER, **VALID},
             sizes=_hybrid_sizes,
-            **table,
+            by_joint=False,
         ),
         ByParameters(
             "loop_id_derivatives",

@@ -5,8 +5,10 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.engines import available
+from dyn_core.model import parameter_paths
 from dyn_core.simulation import loop_report
 from dyn_core.testing import random_model, scaled_error
+from dyn_core.testing.case import derivative
 
 GOOD = 1e-9
 RATES = {"alpha": 1.5, "beta": 2.0}
@@ -179,3 +181,83 @@ def test_contradictions_are_infeasible_and_dead_points_singular():
         program(np.zeros(3), np.ones(3), np.zeros(3))
     still = program(np.zeros(3), np.zeros(3), np.zeros(3))
     assert abs(still.qdd[0]) < GOOD
+
+
+def test_slopes_of_redundant_loops():
+    """qdd and the least multipliers, by q, qd, tau and a joint's origin."""
+    model, (q, qd, tau), _ = redundant_tree(1)
+    origin = f"{model.names[-1]}.origin"
+    choices = {"engine": "graph", "tolerance": 1e-9, **RATES}
+    solver = dyn.solver("loop_fd_derivatives")
+    got = solver.build(model, paths=[origin], **choices)(q, qd, tau)
+    least = dyn.solver("loop_forward_least").build(model, inputs=[origin], **choices)
+    place, n = parameter_paths.value(model, origin), model.nv
+    moved = {
+        "q": (n, lambda d: (model.integrate(q, d), qd, tau, place)),
+        "qd": (n, lambda d: (q, qd + d, tau, place)),
+        "tau": (n, lambda d: (q, qd, tau + d, place)),
+        "p": (6, lambda d: (q, qd, tau, place + d)),
+    }
+    for by, (size, state) in moved.items():
+        for k, of in enumerate(("qdd", "lambda")):
+            columns = [
+                derivative(lambda t, e=e, k=k, f=state: least(*f(t * e))[k], 1e-3)
+                for e in np.eye(size)
+            ]
+            wanted = np.array(columns).T
+            scale = max(1.0, np.abs(wanted).max())
+            slope = getattr(got, f"d{of}_d{by}")
+            assert scaled_error(slope / scale, wanted / scale) < GOOD, (of, by)
+
+
+def arm_on_a_line():
+    """Return an arm with a third row made of two others, and a closed state.
+
+    Off the loop it takes another share of each: the dependence turns.
+    """
+    arm, rng = dyn.load("arm7"), np.random.default_rng(2)
+    q, (qd, tau) = arm.random(rng), rng.normal(size=(2, 7))
+    pose = dyn.solver("forward_kinematics").build(arm, frames=["tool"], engine="graph")
+    x, y, _ = pose(q)[0][:3, 3].tolist()
+
+    def rows(R, p):
+        a, b = p[0] - x, p[1] - y
+        return [a, b, a * (1.0 + b) + b * (0.5 + b)]
+
+    model = arm.with_loops(dyn.user_loop("tip", rows, "tool"))
+    return model, q, dyn.close_rates(model, q, qd), tau
+
+
+def by_q(values, k, q):
+    """Return the differences of an output by q; steps are small: loops open."""
+    unit = np.eye(len(q))
+    return np.array([derivative(lambda t: values(q + t * e)[k], 1e-5) for e in unit]).T
+
+
+def test_slopes_where_the_dependence_turns():
+    """Forward dynamics: the multipliers of least norm turn with it."""
+    model, q, qd, tau = arm_on_a_line()
+    choices = {"engine": "graph", "tolerance": 1e-9, **RATES}
+    got = dyn.solver("loop_fd_derivatives").build(model, **choices)(q, qd, tau)
+    least = dyn.solver("loop_forward_least").build(model, **choices)
+    for k, slope in enumerate((got.dqdd_dq, got.dlambda_dq)):
+        wanted = by_q(lambda x: least(x, qd, tau), k, q)
+        scale = max(1.0, np.abs(wanted).max())
+        assert scaled_error(slope / scale, wanted / scale) < 1e-8
+
+
+def test_slopes_of_hybrid_dynamics_where_the_dependence_turns():
+    """Hybrid dynamics: so do the forces of prescribed joints."""
+    model, q, qd, tau = arm_on_a_line()
+    names = model.joint_names[:3]
+    choices = {"engine": "graph", "tolerance": 1e-9, "prescribed": names}
+    state = qd, tau[:3], tau[3:]
+    got = dyn.solver("loop_hd_derivatives").build(model, **choices)(q, *state)
+    least = dyn.solver("loop_hybrid_least").build(
+        model, objective="force", residual=None, **choices
+    )
+    slopes = got.dtau_u_dq, got.dqdd_v_dq, got.dlambda_dq
+    for k, slope in enumerate(slopes):
+        wanted = by_q(lambda x: least(x, *state), k, q)
+        scale = max(1.0, np.abs(wanted).max())
+        assert scaled_error(slope / scale, wanted / scale) < 1e-8
