@@ -4,13 +4,13 @@ Not a solver: those of loop_min_norm.py and of steps share it.
 """
 
 from dyn_core.authoring import (
+    Factored,
     Matrix,
     Vector,
     absolute,
     cos,
     join_force,
     join_matrix,
-    joint_factors,
     logical_not,
     require,
     resistance,
@@ -64,7 +64,7 @@ class LeastLoops:
             self.H = join_matrix(model, crba(model, split_q(model, q)))
             self.A, self.k = jacobian_of(model, q, rows), None
             kept = ([self._kept(i, j) for j in n] for i in n)
-            self.K = joint_factors(model, Matrix(kept))
+            self.K = _factors(model, Matrix(kept))
         self.free = [self._moving(Vector(row)) for row in self.A.rows]
         self.scale = [sqrt(x) for x in self.K.over_D]
         seen = [self._seen(row) for row in self.free]
@@ -152,6 +152,16 @@ class LeastLoops:
         if not model.driven:
             return bias(t)
         return (bias(t) + bias(-t)) * 0.5 - bias(still)
+
+
+def _factors(model, H):
+    """Factor a joint-space inertia in one piece; a singular pivot names its joint."""
+    tolerances, names = [0.0] * model.nv, [""] * model.nv
+    for i in model.independent:
+        columns = model.v_slices[i]
+        tolerances[columns] = model.pivot_tolerances[i]
+        names[columns] = [f"joint {model.names[i]}"] * model.joint[i].nv
+    return Factored(H, tolerances, names)
 
 
 def least_hybrid(model, q, qd, prescribed, qdd, tau, f_ext, rates, tolerance):
