@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dyn_core.numbers.scalar import Scalar, cos, sin
+from dyn_core.numbers.scalar import Scalar, atan2, cos, sin, sqrt
 from dyn_core.spatial import Matrix, Motion, RigidInertia, Transform, Vector
 from dyn_core.validation import Field, numbers
 
@@ -127,6 +127,18 @@ def origin(xyz: Sequence[Scalar], rpy: Sequence[Scalar]) -> Transform:
         return Transform(_UPRIGHT, Vector(xyz))
     R = _rotation(*(_sine_cosine(angle) for angle in rpy))
     return Transform(R.T, Vector(xyz))
+
+
+def roll_pitch_yaw(R: Matrix) -> tuple[Scalar, Scalar, Scalar]:
+    """Return the angles of `origin` of a rotation; roll 0 at a quarter turn of pitch.
+
+    R = Rz(yaw) Ry(pitch) Rx(roll),   |pitch| <= pi / 2
+    """
+    level = sqrt(R[0, 0] * R[0, 0] + R[1, 0] * R[1, 0])
+    pitch = atan2(-R[2, 0], level)
+    if isinstance(level, float) and level < 1e-12:
+        return 0.0, pitch, atan2(-R[0, 1], R[1, 1])
+    return atan2(R[2, 1], R[2, 2]), pitch, atan2(R[1, 0], R[0, 0])
 
 
 def rotations(rpy: np.ndarray) -> Matrix:

@@ -76,18 +76,18 @@ class Model(Tree, System):
         return {"nq": self.nq, "nv": self.nv, "nb": self.nb}
 
     def parameter(self, path: str) -> list[Scalar]:
-        """Return the numbers of a parameter path (model/parameter_paths.py)."""
+        """Return the numbers of a parameter path (model/parameter_paths)."""
         return parameter_paths.numbers(self, path)
 
     def unit(self, path: str) -> str:
         """Return the unit of a parameter path."""
-        return parameter_paths.UNITS[path.rpartition(".")[2]]
+        return parameter_paths.kind_of(self, path).unit
 
     def with_values(self, values: Mapping[str, Sequence[Scalar] | Scalar]) -> Model:
         """Return the robot with some parameters replaced, their values unchecked.
 
         Args:
-            values: Numbers by parameter path (model/parameter_paths.py); of a path of
+            values: Numbers by parameter path (model/parameter_paths); of a path of
                 one number, such as `elbow.damping`, the number will do.
         """
         return parameter_paths.with_values(self, values)

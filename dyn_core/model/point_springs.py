@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dyn_core.errors import SingularError
 from dyn_core.model.coordinates.by_joint import join_force, split_q, split_v
@@ -60,6 +60,13 @@ class PointSprings:
             f[p] = f[p] + (joint.X(parts[i]) @ tree.Xtree[i]).T @ f[i]
         return list(join_force(tree, tau))
 
+    def with_number(self, name: str, what: str, x: Scalar) -> PointSprings:
+        """Return the springs with another number of one of them, a symbol too."""
+        changed = (
+            replace(s, **{what: x}) if s.name == name else s for s in self.springs
+        )
+        return PointSprings(tuple(changed))
+
     def potential(self, tree: Tree, q: Vector) -> Scalar:
         """Return the energy that the springs store, sum of k (l - l_rest)² / 2 [J]."""
         X, v = _motion(tree, q, Vector.zeros(tree.nv))
@@ -69,7 +76,7 @@ class PointSprings:
             _, p_b, _ = _point(tree, X, v, spring.b, spring.at_b)
             d, rest = p_b - p_a, spring.rest_length
             stretch = d @ d
-            if rest:
+            if not _nothing(rest):
                 stretch = stretch - sqrt(stretch) * (2.0 * rest) + rest * rest
             energy = energy + stretch * (spring.stiffness / 2)
         return energy
@@ -108,11 +115,17 @@ def _pull(spring: PointSpring, d: Vector, rate: Vector) -> Vector:
     """Return the force at the first point, towards the second: pull."""
     k, c, rest = spring.stiffness, spring.damping, spring.rest_length
     force = d * k
-    if not (c or (k and rest)):
+    damped, stiff = not _nothing(c), not (_nothing(k) or _nothing(rest))
+    if not (damped or stiff):
         return force
     square = d @ d
     item = f"spring {spring.name}: its ends coincide, it has no direction"
     require(logical_not(square <= SMALL * SMALL), SingularError, item)
-    if k and rest:
+    if stiff:
         force = force - d * (k * rest / sqrt(square))
-    return force + d * ((d @ rate) * c / square) if c else force
+    return force + d * ((d @ rate) * c / square) if damped else force
+
+
+def _nothing(x: Scalar) -> bool:
+    """Return whether a number is zero, and no symbol."""
+    return isinstance(x, (int, float)) and x == 0.0

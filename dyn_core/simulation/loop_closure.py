@@ -7,8 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.errors import InfeasibleError, NonFiniteError, SingularError
+from dyn_core.errors import (
+    InfeasibleError,
+    NonFiniteError,
+    SingularError,
+    UnsupportedError,
+)
 from dyn_core.model import Model
+from dyn_core.model.loops import velocity_rows
 from dyn_core.solving.registry import solver
 from dyn_core.validation import Quantity, Whole, one_state
 
@@ -139,7 +145,10 @@ def _regular(
         except SingularError as error:
             singular = error
         else:
-            return np.asarray(q), *_finite(model, f, A)
+            f, A = _finite(model, f, A)
+            slides = np.flatnonzero(velocity_rows(model.loops))
+            A[slides] = 0.0  # no position breaks them: none is moved for them
+            return np.asarray(q), f, A
         shift = still.copy()
         shift[free] = 1e-3 * rng.normal(size=len(free))
         q = model.normalize(model.integrate(q, shift))
@@ -209,6 +218,11 @@ def driven_rate(model: Model, q: Any, time: float) -> Any:
     """Return df/dt at constant q, by eighth-order central differences in time."""
     if not model.driven:
         return 0.0
+    if any(velocity_rows(model.loops)):
+        raise UnsupportedError(
+            "close_rates: driven places and rows in velocities (rolling) together;"
+            " valid: one of them"
+        )
     still = np.zeros(model.nv)
     rate = np.zeros(sum(loop.rows for loop in model.loops))
     for k, weight in enumerate(DIFFERENCES, 1):

@@ -11,7 +11,7 @@ import numpy as np
 from dyn_core.engines import ENGINES
 from dyn_core.errors import ModelError, UnsupportedError, nearest, unknown_name
 from dyn_core.model.coordinates.matrix_forms import FORMS, changes_some, kept_places
-from dyn_core.model.parameter_paths import FRICTION
+from dyn_core.model.parameter_paths import acting
 from dyn_core.numbers.scalar import Number
 from dyn_core.problems import PASSIVE, Port, Signature
 from dyn_core.validation import Quantity, kind_like
@@ -240,15 +240,15 @@ class BuildOptions:
                 f"inputs: {path} changes nothing in {signature.name}; valid: other"
                 " parameters, such as JOINT.origin"
             )
-        if what in FRICTION and "joint_friction" not in signature.acting:
+        option = acting(model, path)
+        if option and option not in signature.acting:
             raise UnsupportedError(
                 f"inputs: {path} changes nothing in {signature.name}, which has no"
-                " joint friction; valid: other parameters"
+                f" {option.replace('_', ' ')}; valid: other parameters"
             )
-        if what in FRICTION and not self.joint_friction:
+        if option and not getattr(self, option):
             raise UnsupportedError(
-                f"inputs: {path} acts only where joint friction does; valid:"
-                " joint_friction=True"
+                f"inputs: {path} acts only with {option}; valid: {option}=True"
             )
         if path == "time" and not model.driven:
             raise UnsupportedError(

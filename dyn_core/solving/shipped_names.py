@@ -109,6 +109,7 @@ SeveralArrays = Literal[
     "point_impulse",
     "projected_euler",
     "projected_euler_least",
+    "projected_midpoint",
     "response",
     "rk4",
     "semi_implicit_euler",

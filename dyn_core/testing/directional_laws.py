@@ -20,6 +20,8 @@ _REFERENCES = {
     kinds.HD_DIRECTIONAL: ("hd_directional", "hybrid"),
 }
 
+_PASSIVE = {"joint_friction": True, "joint_springs": True}  # parameters of both act
+
 
 def is_forward_mode(case: Case) -> Pairs:
     """Analytic derivatives are those of forward mode through the algorithms"""
@@ -31,7 +33,7 @@ def is_forward_mode_by_parameters(case: Case) -> Pairs:
     """Derivatives by parameters equal forward mode, with forces fixed in the world"""
     paths = [path for path in _drawn_paths(case) if path != "gravity"]
     for path, fixed in zip(paths, ("base", "point"), strict=False):
-        choices = {"parameter": path, "joint_friction": True, "inputs": ["f_ext"]}
+        choices = {"parameter": path, "inputs": ["f_ext"], **_PASSIVE}
         points = {case.frame: (0.1, -0.2, 0.3)} if fixed == "point" else None
         yield from _agree_with_forward_mode(
             case, {**choices, "f_ext_fixed": fixed, "f_ext_points": points}
@@ -54,15 +56,20 @@ def _agree_with_forward_mode(case: Case, choices: dict[str, Any]) -> Pairs:
 
 
 def _drawn_paths(case: Case) -> list[str]:
-    """Return gravity, and parameters of one link and of one joint."""
-    joints = [joint.name for joint in case.model.build.description.joints]
-    names = [n for n in case.model.names[1:] if n in joints and case.width(n)]
-    what = ("mass", "com", "inertia", "payload")[case.rng.integers(4)]
-    paths = ["gravity", f"{case.frame}.{what}"]
-    if names:
-        kinds = ("origin", "damping", "armature")
-        kind = kinds[case.rng.integers(len(kinds))]
-        paths.insert(0, f"{names[case.rng.integers(len(names))]}.{kind}")
+    """Return gravity, and parameters of one link and of one joint or spring."""
+    model, paths = case.model, ["gravity"]
+    every = {
+        path: parameter_paths.kind_of(model, path)
+        for path in parameter_paths.paths(model)
+    }
+    links = [p for p, kind in every.items() if kind.owner == "link"]
+    links = [p for p in links if p.rpartition(".")[0] == case.frame]
+    paths.append(links[case.rng.integers(len(links))])
+    kinds = sorted({k.path for k in every.values() if k.owner in ("joint", "spring")})
+    if kinds:
+        drawn = kinds[case.rng.integers(len(kinds))]
+        alike = [path for path, kind in every.items() if kind.path == drawn]
+        paths.insert(0, alike[case.rng.integers(len(alike))])
     return paths
 
 
@@ -168,12 +175,12 @@ def parameters_move_accelerations(case: Case) -> Pairs:
 
 def _by_complex_step(case: Case, name: str) -> Pairs:
     paths = _drawn_paths(case)
-    program = case.program(paths=paths, joint_friction=True)
+    program = case.program(paths=paths, **_PASSIVE)
     arguments = case.arguments(program)
     value, slopes = program(*arguments)
-    expected = complex_slopes(case.model, name, paths, arguments, joint_friction=True)
+    expected = complex_slopes(case.model, name, paths, arguments, **_PASSIVE)
     scale = max(1.0, float(np.abs(expected).max(initial=0.0)))
-    base = case.other(name, joint_friction=True)(*arguments)
+    base = case.other(name, **_PASSIVE)(*arguments)
     size = max(1.0, float(np.abs(base).max(initial=0.0)))
     yield value / size, base / size
     yield slopes / scale, expected / scale

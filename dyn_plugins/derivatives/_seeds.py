@@ -5,6 +5,7 @@ slopes.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from dyn_core.authoring import (
     Force,
@@ -38,6 +39,7 @@ class Seeds:
         I, armature, f_ext: Inertia, rotors, force from outside; and their slopes.
         a_0: Acceleration of the base that stands for gravity; and its slope.
         taken: What friction and springs take, nv; and its slope.
+        moved: The Model with derivatives by the parameter, in its followers' rules.
 
     Source: KIM-4.5.
     """
@@ -60,6 +62,7 @@ class Seeds:
     da_0: Motion
     taken: Vector
     dtaken: Vector
+    moved: Any
 
 
 @dataclass(frozen=True)
@@ -117,8 +120,9 @@ def seeds(model, q, qd, along):
     """
     moved = moved_model(model, parameter_along(model, along.parameter, along.dp))
     q_moved, qd_moved = moved_position(model, q, along.dq), with_slopes(qd, along.dqd)
-    q_joint, q_moved_joint = split_q(model, q), split_q(model, q_moved)
-    rate_moved, turn = split_v(model, qd_moved), split_v(model, along.dq)
+    q_joint, q_moved_joint = split_q(model, q), split_q(moved, q_moved)
+    rate_moved, turn = split_v(moved, qd_moved), split_v(model, along.dq)
+    geared = split_q(moved, q)
     X, dh, S, vJ, cJ = [None], [None], [None], [None], [None]
     for i in model.bodies:
         joint = moved.joint[i]
@@ -128,6 +132,8 @@ def seeds(model, q, qd, along):
         vJ.append(joint.vJ(q_moved_joint[i], rate_moved[i]))
         cJ.append(joint.cJ(q_moved_joint[i], rate_moved[i]))
         h = value_of(S[i]) @ turn[i]
+        if moved.leader[i] is not model.leader[i]:
+            h = h + value_of(S[i]) @ slope_of(geared[i])
         if moved.Xtree[i] is not model.Xtree[i]:
             h = h + XJ @ variation_of(moved.Xtree[i])
         if joint is not model.joint[i] and has_slope(joint.X(q_joint[i])):
@@ -148,6 +154,7 @@ def seeds(model, q, qd, along):
         slope_of(-moved.a_grav),
         value_of(taken),
         slope_of(taken),
+        moved,
     )
 
 
@@ -203,19 +210,38 @@ def check_choices(name, model, choices):
         raise UnsupportedError(
             f"{name}: parameter {path!r}; valid: a parameter path, or None"
         )
-    check_path(name, model, path, choices.get("joint_friction", False), inputs)
+    check_path(name, model, path, acting_options(choices), inputs)
     more = () if "dp" in inputs else ("dp",)
     return {**choices, "inputs": (*inputs, *more)}
 
 
-def check_path(name, model, path, rough, inputs):
-    """Refuse a parameter by which there is no derivative in this build."""
+def acting_options(choices):
+    """Return which of joint_friction and joint_springs a build chooses."""
+    return [x for x in ("joint_friction", "joint_springs") if choices.get(x, False)]
+
+
+def check_path(name, model, path, acting, inputs, loops=False):
+    """Refuse a parameter by which there is no derivative in this build.
+
+    Args:
+        name: Of the solver.
+        model: Robot.
+        path: Of the parameter.
+        acting: Which of joint_friction and joint_springs act.
+        inputs: Names of the inputs of the build.
+        loops: Whether the solver closes loops.
+    """
     parameter_paths.numbers(model, path)
     link, _, what = path.rpartition(".")
-    if what in parameter_paths.FRICTION and not rough:
+    option = parameter_paths.acting(model, path)
+    if option and option not in acting:
         raise UnsupportedError(
-            f"{name}: {path} acts only where joint friction does; valid:"
-            " joint_friction=True"
+            f"{name}: {path} acts only with {option}; valid: {option}=True"
+        )
+    if not loops and parameter_paths.kind_of(model, path).owner == "loop":
+        raise UnsupportedError(
+            f"{name}: {path} is of a loop, and this is for the open tree; valid:"
+            " parameters of links and joints"
         )
     if path == "time" and not model.driven:
         raise UnsupportedError(
@@ -225,8 +251,9 @@ def check_path(name, model, path, rough, inputs):
     clash = [x for x in inputs if link and x.rpartition(".")[0] == link]
     if clash and what in (*parameter_paths.LINK, "origin"):
         raise UnsupportedError(
-            f"{name}: {clash[0]} is an input of what {path} belongs to; valid: a"
-            " derivative by it, or another parameter of it as an input, not both"
+            f"{name}: {clash[0]} is an input of what {path} belongs to;"
+            " valid: a derivative by it, or another parameter of it as an input, not"
+            " both"
         )
 
 

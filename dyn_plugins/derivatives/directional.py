@@ -65,7 +65,8 @@ def inverse_along(model, seed, qdd, dqdd):
 
     Source: KIM-4.2 (Table 5); ad_V is V x, and -ad_V^* is V x*.
     """
-    qdd, dqdd = split_v(model, qdd), split_v(model, dqdd)
+    moving = split_v(seed.moved, with_slopes(qdd, dqdd))
+    qdd, dqdd = ([side(x) for x in moving] for side in (value_of, slope_of))
     V, dV, a, da = [Motion.zero()], [Motion.zero()], [seed.a_0], [seed.da_0]
     F, dF = [Force.zero()], [Force.zero()]
     for i in model.bodies:
@@ -89,7 +90,9 @@ def inverse_along(model, seed, qdd, dqdd):
         dtau[i] = dS.T @ F[i] + S.T @ dF[i] + drotor * qdd[i] + rotor * dqdd[i]
         F[p] = F[p] + X.T @ F[i]
         dF[p] = dF[p] + X.T @ (dF[i] + cross(seed.dh[i], F[i]))
-    return join_force(model, tau), join_force(model, dtau)
+    forces = [None, *map(with_slopes, tau[1:], dtau[1:])]
+    joined = join_force(seed.moved, forces)
+    return value_of(joined), slope_of(joined)
 
 
 def body_force(I, dI, V, dV, a, da):

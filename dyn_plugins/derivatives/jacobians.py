@@ -25,7 +25,7 @@ from dyn_plugins.derivatives._fixed_forces import (
     FixedForces,
     with_fixed_forces,
 )
-from dyn_plugins.derivatives._seeds import Direction, check_path, seeds
+from dyn_plugins.derivatives._seeds import Direction, acting_options, check_path, seeds
 from dyn_plugins.derivatives.directional import inverse_along
 from dyn_plugins.dynamics._articulated import (
     accelerations_from_forces,
@@ -215,9 +215,10 @@ class ByParameters(FixedForces):
                 f" valid: paths=['{paths}']"
             )
         inputs = (inputs,) if isinstance(inputs, str) else inputs
-        rough = choices.get("joint_friction", False)
+        acting = acting_options(choices)
         for path in paths:
-            check_path(self.name, model, path, rough, inputs)
+            closed = self.closes_loops or self.signature.name.startswith("loop")
+            check_path(self.name, model, path, acting, inputs, closed)
         return super().build(model, **{**choices, "paths": tuple(paths)})
 
 

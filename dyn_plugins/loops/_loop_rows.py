@@ -40,7 +40,8 @@ class LoopRow:
         name: Loop and number, for errors.
         body_forces: Pairs (body, force in its coordinates) of a unit multiplier.
         joint_forces: Pairs (body, joint force) of a unit multiplier.
-        f, rate, acceleration: Residual and its derivatives by time.
+        f, rate, acceleration: Residual and its derivatives by time; of a row in
+            velocities the residual is zero.
         slopes: Derivatives of f by turns and shifts of B against A, about B's origin,
             A's axes: what the row would be with every pose within reach; empty for
             couplings.
@@ -97,7 +98,7 @@ def _loop_rows(model, loop, X_0, v, a):
         ends = ((j, force), (i, -force))
         return [(body, to_A[body].T @ push) for body, push in ends if body]
 
-    moved = loop.function(*relative_motion(R, p, rel, second))
+    moved = rows_in_time(loop, R, p, rel, second)
     slopes = slopes_by_pose(loop, R, p)
     units = [pushes(force) for force in _unit_forces(p)]
     rows = []
@@ -111,15 +112,47 @@ def _loop_rows(model, loop, X_0, v, a):
     return rows
 
 
+def rows_in_time(loop, R, p, rel, second):
+    """Return all rows of a loop as Taylor numbers of the time: f, rate, acceleration.
+
+        f = 0,   rate = D (w; v),   acceleration = D (w'; v') + D' (w; v)
+
+    for the rows D in velocities; w, v of B against A, at B's origin, A's axes.
+
+    Args:
+        loop: Loop.
+        R, p: Pose of B in A.
+        rel, second: Motion of B against A, and its rate, A's coordinates.
+
+    Source: KIM-3.0; A(q) qd = 0 without f.
+    """
+    moving = relative_motion(R, p, rel, second)
+    rows = list(loop.function(*moving))
+    if not loop.velocity_rows:
+        return rows
+    motion = [derivatives(x, TIME) for x in moving[1]]
+    first = Vector((*rel.ang, *(x[1] for x in motion)))
+    then = Vector((*second.ang, *(x[2] for x in motion)))
+    for row in loop.directions(*moving):
+        D, rate = zip(*(derivatives(x, TIME)[:2] for x in row), strict=True)
+        change = Vector(D) @ then + Vector(rate) @ first
+        rows.append(Taylor(0.0, Vector(D) @ first, change, TIME))
+    return rows
+
+
 _AXES = [Vector(float(i == j) for j in range(3)) for i in range(3)]
 
 
 def slopes_by_pose(loop, R, p):
-    """Return the residuals' derivatives by turns and shifts of B at its origin."""
+    """Return the rows' derivatives by turns and shifts of B at its origin."""
     still, zero = Matrix.zeros(3, 3), Vector.zeros(3)
     moving = [_with_rates(R, p, (skew(e) @ R, still), (zero, zero)) for e in _AXES]
     moving += [_with_rates(R, p, (still, still), (e, zero)) for e in _AXES]
-    return [[derivatives(x, TIME)[1] for x in loop.function(*y)] for y in moving]
+    slopes = [[derivatives(x, TIME)[1] for x in loop.function(*y)] for y in moving]
+    if not loop.velocity_rows:
+        return slopes
+    directions = loop.directions(R, p)
+    return [[*x, *(row[k] for row in directions)] for k, x in enumerate(slopes)]
 
 
 def _unit_forces(p):

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from dyn_core.errors import ModelError
 from dyn_core.model.description import JointSpec
 from dyn_core.numbers.scalar import Scalar
 from dyn_core.numbers.taylor import COORDINATE, derivatives, variables
@@ -48,6 +49,17 @@ class Joint(ABC):
     def specified(cls, spec: JointSpec, factors: Sequence[Joint]) -> Joint:
         """Return the joint of a specification, its factors made already."""
         return cls.about(spec.axis)
+
+    def geometry(self, what: str) -> list[Scalar]:
+        """Return numbers of its geometry: axis, axes or pitch; none if it has none."""
+        return []
+
+    def with_geometry(self, what: str, values: Sequence[Scalar]) -> Joint:
+        """Return the joint with other numbers of its geometry, symbols too.
+
+        Directions are scaled to unit length.
+        """
+        raise ModelError(f"a joint of type {self.kind} has no {what}")
 
     @property
     def series(self) -> tuple[int, ...] | None:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from copy import copy
 from typing import Any, ClassVar
 
 import numpy as np
 
 from dyn_core.model.description import JointSpec
 from dyn_core.model.joints.base import Joint
-from dyn_core.numbers.scalar import cos, sin
+from dyn_core.numbers.scalar import Scalar, cos, sin, sqrt
 from dyn_core.spatial import Matrix, Motion, MotionSubspace, Transform, Vector
 
 _ZERO = Vector((0.0, 0.0, 0.0))
+Axis = tuple[Scalar, ...]
 
 
 def unit(axis: Iterable[float]) -> Vector:
@@ -28,6 +30,14 @@ def _snapped(x: float) -> float:
     if abs(x) < 1e-15:
         return 0.0
     return math.copysign(1.0, x) if abs(abs(x) - 1.0) < 1e-15 else x
+
+
+def direction(values: Sequence[Scalar]) -> Axis:
+    """Return a direction of unit length, of numbers or symbols."""
+    if all(isinstance(x, (int, float)) for x in values):
+        return tuple(unit(values))
+    axis = Vector(values)
+    return tuple(axis * (1.0 / sqrt(axis @ axis)))
 
 
 def turned(a: Sequence[Any], s: Any, c: Any) -> Matrix:
@@ -55,12 +65,22 @@ class _OneAxis(Joint):
     nq = nv = 1
 
     def __init__(self, axis: Iterable[float] = (0.0, 0.0, 1.0)) -> None:
-        self.axis = tuple(unit(axis))
+        self.axis: Axis = tuple(unit(axis))
 
     @classmethod
     def about(cls, axis: Iterable[float]) -> Joint:
         """Return the joint with this axis."""
         return cls(axis)
+
+    def geometry(self, what: str) -> list[Scalar]:
+        """Return the axis."""
+        return list(self.axis) if what == "axis" else []
+
+    def with_geometry(self, what: str, values: Sequence[Scalar]) -> Joint:
+        """Return the joint about another axis."""
+        joint = copy(self)
+        joint.axis = direction(values)
+        return joint
 
     def neutral(self) -> tuple[float, ...]:
         """Coordinates at which X is the identity."""
@@ -130,16 +150,28 @@ class Helical(_OneAxis):
         self, axis: Iterable[float] = (0.0, 0.0, 1.0), pitch: float = 0.0
     ) -> None:
         super().__init__(axis)
-        self.pitch = pitch
+        self.pitch: Scalar = pitch
 
     @classmethod
     def specified(cls, spec: JointSpec, factors: Sequence[Joint]) -> Joint:
         """Return the joint with this axis and pitch [m/rad]."""
         return cls(spec.axis, spec.pitch)
 
+    def geometry(self, what: str) -> list[Scalar]:
+        """Return the axis or the pitch."""
+        return [self.pitch] if what == "pitch" else super().geometry(what)
+
+    def with_geometry(self, what: str, values: Sequence[Scalar]) -> Joint:
+        """Return the joint about another axis, or of another pitch."""
+        if what == "axis":
+            return super().with_geometry(what, values)
+        joint = copy(self)
+        joint.pitch = values[0]
+        return joint
+
     def X(self, q: Vector) -> Transform:
         """Turn about the axis and shift along it."""
-        E = Revolute(self.axis).X(q).E
+        E = turned(self.axis, sin(q[0]), cos(q[0]))
         return Transform(E, Vector(a * (self.pitch * q[0]) for a in self.axis))
 
     def S(self, q: Vector) -> MotionSubspace:

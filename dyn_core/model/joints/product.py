@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
+from copy import copy
 from typing import ClassVar
 
 import numpy as np
 
-from dyn_core.errors import ModelError
+from dyn_core.errors import ModelError, SingularError
 from dyn_core.model.description import JointSpec
 from dyn_core.model.joints.base import Joint
-from dyn_core.model.joints.one_axis import Prismatic, Revolute, unit
+from dyn_core.model.joints.one_axis import Prismatic, Revolute, direction, unit
+from dyn_core.numbers.scalar import Scalar, logical_not, require
 from dyn_core.spatial import Motion, MotionSubspace, Transform, Vector, cross
 
 _X, _Y, _Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
@@ -142,12 +145,27 @@ class _OfAxis(Product):
 
     def __init__(self, axis: Iterable[float], factors: Iterable[Joint]) -> None:
         super().__init__(factors)
-        self.axis = tuple(unit(axis))
+        self.axis: Sequence[Scalar] = tuple(unit(axis))
 
     @classmethod
     def specified(cls, spec: JointSpec, factors: Sequence[Joint]) -> Joint:
         """Return the joint with this axis."""
         return cls.about(spec.axis)
+
+    def geometry(self, what: str) -> list[Scalar]:
+        """Return the axis."""
+        return list(self.axis) if what == "axis" else []
+
+    def with_geometry(self, what: str, values: Sequence[Scalar]) -> Joint:
+        """Return the joint about another axis."""
+        joint = copy(self)
+        joint.axis = direction(values)
+        joint.factors = joint._about(joint.axis)
+        return joint
+
+    @abstractmethod
+    def _about(self, axis: Sequence[Scalar]) -> tuple[Joint, ...]:
+        """Return the factors that follow from an axis."""
 
 
 class Planar(_OfAxis):
@@ -168,6 +186,20 @@ class Planar(_OfAxis):
     def about(cls, axis: Iterable[float]) -> Joint:
         """Return the joint with this axis."""
         return cls(axis)
+
+    def _about(self, axis: Sequence[Scalar]) -> tuple[Joint, ...]:
+        """Return slides along the axes of the plane, and a turn about its normal.
+
+        Those of `plane_axes`; a normal of -z is a SingularError.
+        """
+        x, y, z = axis
+        item = "axis of a planar joint: at -z the axes of the plane jump"
+        require(logical_not(z <= 1e-12 - 1.0), SingularError, item)
+        tilt = 1.0 / (1.0 + z)
+        ex = (1.0 - x * x * tilt, -x * y * tilt, -x)
+        ey = (-x * y * tilt, 1.0 - y * y * tilt, -y)
+        kinds = (Prismatic, ex), (Prismatic, ey), (Revolute, axis)
+        return tuple(kind().with_geometry("axis", along) for kind, along in kinds)
 
     def random(self, rng: np.random.Generator) -> tuple[float, ...]:
         """Within 1 m, any angle."""
@@ -193,6 +225,12 @@ class Cylindrical(_OfAxis):
         """Return the joint with this axis."""
         return cls(axis)
 
+    def _about(self, axis: Sequence[Scalar]) -> tuple[Joint, ...]:
+        """Return a turn about and a slide along the axis."""
+        return tuple(
+            kind().with_geometry("axis", axis) for kind in (Revolute, Prismatic)
+        )
+
 
 class Universal(Product):
     """Two turns about axes that cross: R = R_a(q1) R_b(q2), x and y unless given.
@@ -215,6 +253,18 @@ class Universal(Product):
     def specified(cls, spec: JointSpec, factors: Sequence[Joint]) -> Joint:
         """Return the joint with these axes."""
         return cls(*spec.axes)
+
+    def geometry(self, what: str) -> list[Scalar]:
+        """Return both axes."""
+        if what != "axes":
+            return []
+        return [x for factor in self.factors for x in factor.geometry("axis")]
+
+    def with_geometry(self, what: str, values: Sequence[Scalar]) -> Joint:
+        """Return the joint about other axes."""
+        joint, both = copy(self), (values[:3], values[3:])
+        joint.factors = tuple(Revolute().with_geometry("axis", x) for x in both)
+        return joint
 
 
 def _away_from_singular(rng: np.random.Generator) -> tuple[float, float, float]:

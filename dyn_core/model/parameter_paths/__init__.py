@@ -1,0 +1,38 @@
+"""Parameter paths: numbers of a robot that can be inputs or be differentiated.
+
+    gravity, time, armature, LINK.mass, JOINT.axis, SPRING.stiffness, LOOP.length, ...
+
+KINDS lists them all, and docs/reference/parameter_paths.md prints it.
+"""
+
+from dyn_core.model.parameter_paths.kinds import (
+    FRICTION,
+    JOINT,
+    KINDS,
+    LINK,
+    PathKind,
+)
+from dyn_core.model.parameter_paths.values import (
+    acting,
+    kind_of,
+    numbers,
+    paths,
+    size,
+    value,
+    with_values,
+)
+
+__all__ = [
+    "FRICTION",
+    "JOINT",
+    "KINDS",
+    "LINK",
+    "PathKind",
+    "acting",
+    "kind_of",
+    "numbers",
+    "paths",
+    "size",
+    "value",
+    "with_values",
+]

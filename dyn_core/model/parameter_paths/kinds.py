@@ -1,0 +1,110 @@
+"""The table of parameter paths: what each of them is, its size and unit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class PathKind:
+    """What a parameter path means.
+
+    Attributes:
+        owner: robot, link, joint, spring (between points) or loop.
+        name: Last part of the path.
+        size: How many numbers, in words.
+        unit: SI.
+        meaning: What it is.
+        option: Build option with which it acts; empty where it always does.
+    """
+
+    owner: str
+    name: str
+    size: str
+    unit: str
+    meaning: str
+    option: str = ""
+
+    @property
+    def path(self) -> str:
+        """The path, with the name of its owner in capitals."""
+        return (
+            self.name if self.owner == "robot" else f"{self.owner.upper()}.{self.name}"
+        )
+
+
+_FRICTION, _SPRINGS = "joint_friction", "joint_springs"
+_FRAME = "x y z roll pitch yaw of the {} frame in its link"
+KINDS = (
+    PathKind("robot", "gravity", "3", "m/s²", "in the root frame"),
+    PathKind("robot", "time", "1", "s", "of driven joints"),
+    PathKind("robot", "armature", "nv", "SI", "of all independent joints"),
+    PathKind("link", "mass", "1", "kg", "mass"),
+    PathKind("link", "com", "3", "m", "centre of mass in the link's frame"),
+    PathKind(
+        "link", "inertia", "6", "kg·m²", "xx xy xz yy yz zz about the centre of mass"
+    ),
+    PathKind(
+        "link", "payload", "10", "SI",
+        "m, m c, Ixx Ixy Iyy Ixz Iyz Izz about the link's origin, added to the link",
+    ),
+    PathKind("joint", "damping", "1", "SI", "viscous friction", _FRICTION),
+    PathKind(
+        "joint", "friction", "1", "SI", "dry friction, the mean of both directions",
+        _FRICTION,
+    ),
+    PathKind(
+        "joint", "friction_asymmetry", "1", "SI",
+        "half of what dry friction is more in positive direction", _FRICTION,
+    ),
+    PathKind("joint", "armature", "1", "SI", "inertia of the rotor"),
+    PathKind(
+        "joint", "origin", "6", "m; rad",
+        "x y z roll pitch yaw in the parent link; of fixed joints, too",
+    ),
+    PathKind(
+        "joint", "plug", "6", "m; rad",
+        "x y z roll pitch yaw in the child link; of fixed joints, too",
+    ),
+    PathKind(
+        "joint", "axis", "3", "-", "direction; its length does not count"
+    ),
+    PathKind(
+        "joint", "axes", "6", "-", "of a universal joint, first and second direction"
+    ),
+    PathKind("joint", "pitch", "1", "m/rad", "of a helical joint"),
+    PathKind("joint", "stiffness", "1", "SI", "of the joint's spring", _SPRINGS),
+    PathKind(
+        "joint", "rest", "nv of it", "SI", "where the joint's spring is slack", _SPRINGS
+    ),
+    PathKind(
+        "joint", "ratio", "nv x nv", "-",
+        "of a mimic or geared joint to the one it follows, row by row",
+    ),
+    PathKind(
+        "joint", "offset", "nv of it", "rad | m", "of a mimic or geared joint"
+    ),
+    PathKind(
+        "spring", "stiffness", "1", "N/m", "of a spring between points", _SPRINGS
+    ),
+    PathKind(
+        "spring", "rest_length", "1", "m", "where it is slack", _SPRINGS
+    ),
+    PathKind(
+        "spring", "damping", "1", "N·s/m", "of the damper beside it", _SPRINGS
+    ),
+    PathKind("loop", "at_a", "6", "m; rad", _FRAME.format("first")),
+    PathKind("loop", "at_b", "6", "m; rad", _FRAME.format("second")),
+    PathKind("loop", "length", "1", "m", "of kind distance"),
+    PathKind("loop", "radius", "1", "m", "of kinds that roll"),
+)  # fmt: skip
+OWNERS = ("link", "joint", "spring", "loop")
+
+
+def named(owner: str) -> dict[str, PathKind]:
+    """Return the kinds of an owner by their last part."""
+    return {kind.name: kind for kind in KINDS if kind.owner == owner}
+
+
+ROBOT, LINK, JOINT = named("robot"), named("link"), named("joint")
+FRICTION = tuple(kind.name for kind in JOINT.values() if kind.option == _FRICTION)

@@ -1,0 +1,328 @@
+"""Numbers of parameter paths: which a robot has, and robots with others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from numbers import Complex
+from typing import Any, TypeVar
+
+import numpy as np
+
+from dyn_core.errors import ModelError, nearest, unknown_name
+from dyn_core.model.description import JointSpec
+from dyn_core.model.frames import Frame, gravity, sum_inertias
+from dyn_core.model.joints import Driven
+from dyn_core.model.loops import Loop
+from dyn_core.model.parameter_paths.kinds import (
+    KINDS,
+    OWNERS,
+    ROBOT,
+    PathKind,
+    named,
+)
+from dyn_core.model.parameter_paths.places import (
+    replaced,
+    specs_of,
+    with_place,
+    with_rule,
+)
+from dyn_core.model.point_springs import PointSprings
+from dyn_core.model.tree import Tree
+from dyn_core.numbers.scalar import Number, Scalar
+from dyn_core.spatial import RigidInertia, Symmetric, Vector
+
+AnyTree = TypeVar("AnyTree", bound=Tree)
+Values = Sequence[Scalar]
+
+
+def kind_of(tree: Tree, path: str) -> PathKind:
+    """Return what a path of a robot is; an unknown path is a ModelError."""
+    if path in ROBOT:
+        return ROBOT[path]
+    name, _, what = str(path).rpartition(".")
+    kinds = {owner: x for owner in OWNERS if (x := named(owner).get(what)) is not None}
+    if not name or not kinds:
+        raise ModelError(_unknown(name, path), path)
+    for owner, kind in kinds.items():
+        if name in _names(tree, owner):
+            return kind
+    owner = next(iter(kinds))
+    called = "moving joint" if owner == "joint" and what not in PLACES else owner
+    known = [x for owner in kinds for x in _names(tree, owner)]
+    known = list(tree.names[1:]) if called == "moving joint" else known
+    raise ModelError(unknown_name(called, name, known), name)
+
+
+PLACES = ("origin", "plug")
+
+
+def _unknown(name: str, path: str) -> str:
+    """Return the sentence for a path of an unknown kind."""
+    parts = {k.path: f"{name}.{k.name}" if name else k.path for k in KINDS}
+    whole = {k.name: k.name for k in ROBOT.values()}
+    near = nearest(path, {**parts, **whole}.values(), 1)
+    guess = f"; did you mean '{near[0]}'?" if near else ";"
+    valid = ", ".join(kind.path for kind in KINDS)
+    return f"no parameter path '{path}'{guess} valid: {valid}"
+
+
+def _names(tree: Tree, owner: str) -> list[str]:
+    """Return the names of a robot's links, joints, springs or loops."""
+    if owner == "link":
+        return list(tree.frames)
+    if owner == "joint":
+        fixed = [
+            spec.name
+            for spec in tree.build.description.joints
+            if spec.child in tree.frames and spec.parent in tree.frames
+        ]
+        return list(dict.fromkeys([*tree.names[1:], *fixed]))
+    if owner == "loop":
+        return [x.name for x in tree.build.constraints if isinstance(x, Loop)]
+    return [x.name for part in _springs(tree) for x in part.springs]
+
+
+def _springs(tree: Tree) -> list[PointSprings]:
+    return [part for part in tree.forces if isinstance(part, PointSprings)]
+
+
+def paths(tree: Tree) -> tuple[str, ...]:
+    """Return every parameter path of a robot, in the order of KINDS."""
+    known = {owner: _names(tree, owner) for owner in OWNERS}
+    every = [
+        k.name if k.owner == "robot" else f"{name}.{k.name}"
+        for k in KINDS
+        for name in ([""] if k.owner == "robot" else known[k.owner])
+    ]
+    return tuple(dict.fromkeys(path for path in every if _exists(tree, path)))
+
+
+def _exists(tree: Tree, path: str) -> bool:
+    try:
+        return bool(numbers(tree, path)) and (path != "time" or any(_driven(tree)))
+    except ModelError:
+        return False
+
+
+def _driven(tree: Tree) -> list[Driven]:
+    return [joint for joint in tree.joint if isinstance(joint, Driven)]
+
+
+def acting(tree: Tree, path: str) -> str:
+    """Return the build option with which a parameter acts; empty where it always does.
+
+    joint_friction for damping and dry friction, joint_springs for springs.
+    """
+    return kind_of(tree, path).option
+
+
+def size(tree: Tree, path: str) -> int:
+    """Return the number of values of a path; an unknown path is a ModelError."""
+    return len(numbers(tree, path))
+
+
+def value(tree: Tree, path: str) -> np.ndarray:
+    """Return the robot's value of a path, flat."""
+    return np.array(numbers(tree, path), float)
+
+
+def numbers(tree: Tree, path: str) -> list[Scalar]:
+    """Return the numbers of a path as the robot has them, symbols too."""
+    kind = kind_of(tree, path)
+    name = path.rpartition(".")[0]
+    if kind.owner == "robot":
+        return _robot_numbers(tree, path)
+    if kind.owner == "link":
+        return _link_numbers(tree.frame(name).inertia, kind.name)
+    if kind.owner == "joint":
+        return _joint_numbers(tree, name, kind.name)
+    if kind.owner == "loop":
+        return _loop_numbers(_loop(tree, name), kind.name)
+    springs = {x.name: x for part in _springs(tree) for x in part.springs}
+    return [getattr(springs[name], kind.name)]
+
+
+def _robot_numbers(tree: Tree, path: str) -> list[Scalar]:
+    """Return gravity, the time, or armature of all joints."""
+    if path == "gravity":
+        return list(tree.a_grav.lin)
+    if path == "armature":
+        return [x for i in tree.independent for x in tree.armature[i]]
+    return [next((joint.t for joint in _driven(tree)), 0.0)]
+
+
+def _link_numbers(I: RigidInertia, what: str) -> list[Scalar]:
+    """Return mass, com, inertia or payload of a link."""
+    if what == "mass":
+        return [I.m]
+    if what == "com":
+        return list(I.c)
+    return list(Symmetric.of(I.Ic).entries) if what == "inertia" else [0.0] * 10
+
+
+def _joint_numbers(tree: Tree, name: str, what: str) -> list[Scalar]:
+    """Return numbers of a joint; one that it does not have is a ModelError."""
+    spec = specs_of(tree).get(name)
+    if what in PLACES:
+        if spec is None:
+            raise ModelError(f"joint '{name}' has no {what} in the robot's file", name)
+        if what == "plug":
+            return [*spec.plug_xyz, *spec.plug_rpy]
+        return [*spec.xyz, *spec.rpy]
+    i = tree.body_of_joint(name)
+    if what in ("ratio", "offset"):
+        return _rule_numbers(spec, name, what)
+    if what in GEOMETRY:
+        entries: list[Scalar] = tree.joint[i].geometry(what)
+        if not entries:
+            kind = tree.joint[i].kind
+            raise ModelError(f"joint '{name}', of type {kind}, has no {what}", name)
+        return entries
+    row = list(getattr(tree, what)[i])
+    if not row:
+        raise ModelError(f"joint '{name}' has no coordinate to have {what}", name)
+    return row if what == "rest" else row[:1]
+
+
+GEOMETRY = ("axis", "axes", "pitch")
+
+
+def _rule_numbers(spec: JointSpec | None, name: str, what: str) -> list[Scalar]:
+    """Return ratio or offset of a follower."""
+    if spec is None or spec.mimic is None:
+        raise ModelError(f"joint '{name}' follows no joint and has no {what}", name)
+    rule = spec.mimic
+    if what == "offset":
+        return list(rule.shift)
+    return [x for row in rule.ratio.rows for x in row]
+
+
+def _loop(tree: Tree, name: str) -> Loop:
+    loops = (x for x in tree.build.constraints if isinstance(x, Loop))
+    return next(loop for loop in loops if loop.name == name)
+
+
+def _loop_numbers(loop: Loop, what: str) -> list[Scalar]:
+    """Return a frame, or the length or radius of a loop."""
+    if what in ("at_a", "at_b"):
+        return loop.place(what)
+    name, x = loop.measure
+    if name != what or x is None:
+        raise ModelError(
+            f"loop '{loop.name}', of kind {loop.kind or 'user'}, has no {what}",
+            loop.name,
+        )
+    return [x]
+
+
+def with_values(tree: AnyTree, values: Mapping[str, Values | Scalar]) -> AnyTree:
+    """Return the robot with parameters replaced by numbers or symbols.
+
+    How many there are is checked, not whether they make sense.
+    """
+    links: dict[str, dict[str, Values]] = {}
+    before = tree.frames
+    for path, sequence in values.items():
+        entries, wanted = _entries(path, sequence), size(tree, path)
+        if len(entries) != wanted:
+            raise ModelError(f"{path} takes {wanted} numbers, got {len(entries)}", path)
+        name, _, what = path.rpartition(".")
+        owner = kind_of(tree, path).owner
+        if owner == "link":
+            links.setdefault(name, {})[what] = entries
+        else:
+            tree = _CHANGES[owner](tree, name, what, entries)
+    if links:
+        frames = dict(tree.frames)
+        for name, groups in links.items():
+            frames[name] = _changed_link(frames[name], groups)
+        tree = replace(tree, frames=frames)
+    if tree.frames is not before:
+        tree = replace(tree, I=sum_inertias(tree.frames, tree.nb + 1))
+    return tree
+
+
+def _entries(path: str, value: Any) -> tuple[Scalar, ...]:
+    """Return the numbers of a value for a path; a single one may stand alone."""
+    try:
+        entries = tuple(value)
+    except TypeError:  # also of an array without axes
+        entries = (value,)
+    if not all(isinstance(x, (Complex, Number, np.ndarray)) for x in entries):
+        raise ModelError(f"{path} takes numbers, got {value!r}", path)
+    return entries
+
+
+def _changed_robot(tree: AnyTree, _: str, what: str, values: Values) -> AnyTree:
+    """Return the robot with another gravity, time or armature."""
+    if what == "gravity":
+        return replace(tree, a_grav=gravity(values))
+    if what == "time":
+        joints = (
+            j.at_time(values[0]) if isinstance(j, Driven) else j for j in tree.joint
+        )
+        return replace(tree, joint=tuple(joints))
+    rows = list(tree.armature)
+    for i in tree.independent:
+        rows[i] = Vector(values[tree.v_slices[i]])
+    return replace(tree, armature=tuple(rows))
+
+
+def _changed_link(frame: Frame, values: Mapping[str, Values]) -> Frame:
+    """Return a link's frame with groups of its inertia's numbers changed."""
+    I = frame.inertia
+    if values.keys() - {"payload"}:
+        mass = values.get("mass", (I.m,))[0]
+        com, entries = values.get("com", I.c), Symmetric.of(I.Ic).entries
+        I = RigidInertia.of(mass, com, values.get("inertia", entries))
+    if "payload" in values:
+        I = I + RigidInertia.of_parameters(values["payload"])
+    return replace(frame, inertia=I)
+
+
+def _changed_joint(tree: AnyTree, name: str, what: str, values: Values) -> AnyTree:
+    """Return the robot with another number of one joint."""
+    if what in PLACES:
+        return with_place(tree, name, what, values)
+    if what in ("ratio", "offset"):
+        return with_rule(tree, name, what, values)
+    i = tree.body_of_joint(name)
+    if what in GEOMETRY:
+        joint = tree.joint[i].with_geometry(what, values)
+        return replace(tree, joint=replaced(tree.joint, i, joint))
+    row = Vector(values if what == "rest" else [values[0]] * tree.joint[i].nv)
+    changes: dict[str, Any] = {what: replaced(getattr(tree, what), i, row)}
+    return replace(tree, **changes)
+
+
+def _changed_spring(tree: AnyTree, name: str, what: str, values: Values) -> AnyTree:
+    """Return the robot with another number of one spring between points."""
+    forces = [
+        part.with_number(name, what, values[0])
+        if isinstance(part, PointSprings)
+        else part
+        for part in tree.forces
+    ]
+    return replace(tree, forces=tuple(forces))
+
+
+def _changed_loop(tree: AnyTree, name: str, what: str, values: Values) -> AnyTree:
+    """Return the robot with another frame, length or radius of one loop."""
+    old = _loop(tree, name)
+    new = old.with_numbers(what, values)
+    build, description = tree.build, tree.build.description
+    loops, more = (
+        tuple(new if x is old else x for x in part)
+        for part in (description.loops, build.loops)
+    )
+    description = replace(description, loops=loops)
+    return replace(tree, build=replace(build, description=description, loops=more))
+
+
+_CHANGES = {
+    "robot": _changed_robot,
+    "joint": _changed_joint,
+    "spring": _changed_spring,
+    "loop": _changed_loop,
+}

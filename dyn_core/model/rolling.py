@@ -1,0 +1,85 @@
+"""Rolling without slip of a ball or a disc on a plane: rows of loops.
+
+The plane is xy of frame A. A ball has its centre at B's origin; a disc, thin, is about
+z of frame B. Where the disc stands, its lowest point is
+
+    c = r (n_z n - z) / s,   s = sqrt(1 - n_z^2),   n: the disc's axis in A
+
+from its centre; of a ball c = -r z. The height p_z + c_z is zero, a row in positions.
+What touches the plane does not slip: along e the velocity of the body's point there,
+
+    e . (v + w x c) = (c x e) . w + e . v = 0
+
+is a row in velocities, which no position can break.
+
+Source: KIM-3.0 (non-holonomic rows: A(q) without f); the disc by elementary geometry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from dyn_core.errors import SingularError
+from dyn_core.numbers.scalar import Scalar, logical_not, require, sqrt
+from dyn_core.spatial import Matrix, Vector, cross3
+
+Rows = tuple[Callable[..., list[Scalar]], Callable[..., list[list[Scalar]]], int]
+_FLAT = 1e-12  # s^2 below which a disc lies: no point of it is the lowest
+_X, _Y, _Z = (Vector(float(i == j) for j in range(3)) for i in range(3))
+
+
+def _ball(radius: Scalar, item: str, R: Matrix) -> tuple[Vector, Vector, Vector]:
+    """Return where a ball touches, from its centre, and the plane's axes."""
+    return _Z * -radius, _X, _Y
+
+
+def _disc(radius: Scalar, item: str, R: Matrix) -> tuple[Vector, Vector, Vector]:
+    """Return where a disc touches, from its centre, its way and the way across."""
+    n = Vector(R[k, 2] for k in range(3))
+    square = n[0] * n[0] + n[1] * n[1]
+    require(logical_not(square <= _FLAT), SingularError, item)
+    s = sqrt(square)
+    c = (n * n[2] - _Z) * (radius / s)
+    along, across = Vector((n[1], -n[0], 0.0)), Vector((n[0], n[1], 0.0))
+    return c, along * (1.0 / s), across * (1.0 / s)
+
+
+ROLLING = {"rolling_ball": _ball, "rolling_disc": _disc}
+
+
+def _height(
+    radius: Scalar, kind: str, names: Sequence[str], name: str, R: Matrix, p: Vector
+) -> list[Scalar]:
+    """Return how far the lowest point is from the plane, where z is a row."""
+    if "z" not in names:
+        return []
+    c, _, _ = ROLLING[kind](radius, _item(name), R)
+    return [p[2] + c[2]]
+
+
+def _directions(
+    radius: Scalar, kind: str, names: Sequence[str], name: str, R: Matrix, p: Vector
+) -> list[list[Scalar]]:
+    """Return the rows in velocities: x and y, those of them that are wanted."""
+    c, x, y = ROLLING[kind](radius, _item(name), R)
+    ways = [e for key, e in (("x", x), ("y", y)) if key in names]
+    return [[*cross3(c, e), *e] for e in ways]
+
+
+def _item(name: str) -> str:
+    return f"loop {name}: the disc lies flat, no point of it is the lowest"
+
+
+def rolling_rows(kind: str, radius: Scalar, names: Sequence[str], name: str) -> Rows:
+    """Return the residuals, the rows in velocities, and how many of these there are.
+
+    Args:
+        kind: rolling_ball or rolling_disc.
+        radius: Of it [m].
+        names: Which of x, y, z are rows.
+        name: Of the loop, for errors.
+    """
+    rest = radius, kind, tuple(names), name
+    count = sum(key in names for key in ("x", "y"))
+    return partial(_height, *rest), partial(_directions, *rest), count

@@ -1,0 +1,80 @@
+"""A step in time of second order that ends on closed loops."""
+
+from dyn_core.authoring import TracedSolver, Vector, hookimpl, with_parameters
+from dyn_core.problems import FORWARD_DYNAMICS, STEP
+from dyn_core.validation import Whole
+from dyn_plugins.loops._dense import needs_dense
+from dyn_plugins.loops._loop_rows import rows_of
+from dyn_plugins.loops.loop_step import _dense, _tree
+from dyn_plugins.steps.integration import stop_force, time_after
+
+
+def projected_midpoint(
+    model, q, qd, tau, dt, f_ext, forward_dynamics, limit_stops, rounds
+):
+    """Return the state one step of the midpoint rule later, back on closed loops.
+
+        u = dt/2 qd,   v = qd + dt/2 FD(q, qd)
+        q <- q (+) dt dexp^-1(u) v,   qd <- qd + dt FD(q (+) u, v)
+        q <- q (+) -H^-1 A.T G^-1 f, some rounds;   qd <- qd - H^-1 A.T G^-1 A qd
+
+    Of second order. What the positions miss is corrected with H, A and G = A H^-1 A.T
+    of the first round, what the velocities miss with those of the end, so that both
+    residuals vanish but for rounding. Rows in velocities (rolling) have no part in f:
+    positions are corrected without slip. Driven places are those of the middle and of
+    the end.
+
+    Inputs and outputs: those of STEP.
+
+    Args:
+        forward_dynamics: Slot.
+        limit_stops: Whether spring-dampers act at the position limits.
+        rounds: How often positions are corrected; each takes the residual times the
+            first one's.
+
+    Source: KIM-2.5, KIM-3.0 (projection to the manifold); E. Hairer et al., Geometric
+    Numerical Integration, section IV.4 (projection keeps the order).
+    """
+
+    def acceleration(q, qd, time):
+        push = tau + stop_force(model, q, qd)[0] if limit_stops else tau
+        return forward_dynamics(q, qd, push, f_ext[1:], **time)
+
+    half = dt * 0.5
+    u, v = qd * half, qd + acceleration(q, qd, {}) * half
+    a = acceleration(model.integrate(q, u), v, time_after(model, half))
+    q, qd = model.integrate(q, model.tangent_rate(u, v) * dt), qd + a * dt
+    q = model.normalize(q)
+    if not model.loops:
+        return q, qd
+    model = with_parameters(model, time_after(model, dt))
+    still = Vector.zeros(model.nv)
+    rows = rows_of(model, q, qd, still)
+    correction = _correction(model, q, rows)
+    for _ in range(rounds):
+        shift = correction([-row.f for row in rows])
+        q = model.normalize(model.integrate(q, shift))
+        rows = rows_of(model, q, qd, still)
+    return q, qd + _correction(model, q, rows)([-row.rate for row in rows])
+
+
+def _correction(model, q, rows):
+    """Return the function of residuals that gives the change which makes them."""
+    return _dense(model, q, rows) if needs_dense(model) else _tree(model, q, rows)
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solvers of this file."""
+    return [
+        TracedSolver(
+            "projected_midpoint",
+            STEP,
+            projected_midpoint,
+            slots={"forward_dynamics": FORWARD_DYNAMICS},
+            fills={"forward_dynamics": "aba_loops"},
+            options={"limit_stops": False, "rounds": 2},
+            valid={"rounds": Whole(1)},
+            by_joint=False,
+        )
+    ]
