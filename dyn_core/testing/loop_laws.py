@@ -15,6 +15,8 @@ from dyn_core.problems import Signature
 from dyn_core.spatial import Matrix, Transform, Vector
 from dyn_core.testing.case import Case, Pairs, derivative
 
+_RADIUS = 0.2  # of the ball that rolls [m]
+
 
 def with_rod(case: Case) -> Case:
     """Return the case with its last link tied by a rod, closed at the case's position.
@@ -30,6 +32,24 @@ def with_rod(case: Case) -> Case:
     result = object.__new__(Case)
     result.__dict__.update(case.__dict__)
     result.model = model.with_loops(rod)
+    return result
+
+
+def with_ball(case: Case) -> Case:
+    """Return the case with a ball about its last link's origin that rolls along x.
+
+    The plane touches the ball at the case's position; the row is one in velocities.
+    """
+    model, frame = case.model, case.model.frame(case.frame)
+    pose = _pose(model, case.q, frame.body)
+    _, p = (frame.X @ pose if frame.body else frame.X).pose
+    plane = Transform(Matrix.identity(3), p - Vector((0.0, 0.0, _RADIUS)))
+    ball = make_loop(
+        "ball", "rolling_ball", case.frame, at_a=plane, radius=_RADIUS, axes=("x",)
+    )
+    result = object.__new__(Case)
+    result.__dict__.update(case.__dict__)
+    result.model = model.with_loops(ball)
     return result
 
 
@@ -235,14 +255,44 @@ def independent_gravity_is_projected(case: Case) -> Pairs:
     yield got, case.other("loop_independent_bias", **chosen)(case.q, 0 * case.qd)
 
 
+def rolling_rows_are_speeds(case: Case) -> Pairs:
+    """A qd is the speed of the ball's point on the plane, bias = d(A qd)/dt, f = 0"""
+    case = with_ball(case)
+    program = case.program()
+    f, A, bias = program(case.q, case.qd)
+    tree = Case(case.solver, case.model.without_loops(), case.engine, case.rng)
+    J = tree.other("jacobian", frame=case.frame, reference="aligned")(case.q)
+    yield f, np.zeros(1)
+    yield A[0], J[3] - _RADIUS * J[1]
+
+    def speed(t: float) -> np.ndarray:
+        return np.asarray(program(case.moved(t), case.qd)[1]) @ case.qd
+
+    yield bias, derivative(speed, 2e-3)
+
+
+def rolling_obeys_the_kkt_system(case: Case) -> Pairs:
+    """H qdd + C = tau + A.T lambda,   A qdd + bias = -2 a A qd, for speeds"""
+    case = with_ball(case)
+    H, C, f, A, bias = _system(case)
+    yield f, np.zeros(len(f))
+    if not _movable(A):
+        return
+    result = case.program(alpha=2.0, beta=3.0)(case.q, case.qd, case.qdd)
+    yield H @ result[0] + C, case.qdd + A.T @ result[1]
+    yield A @ result[0] + bias, -4.0 * (A @ case.qd)
+    yield result[3], A @ case.qd
+
+
 LAWS: dict[Signature, tuple[Callable[[Case], Pairs], ...]] = {
     kinds.LOOP_REACTIONS: (forces_of_loops_and_joints_balance,),
     kinds.INDEPENDENT_INERTIA: (independent_inertia_is_projected,),
     kinds.INDEPENDENT_BIAS: (independent_bias_agrees_with_forward_dynamics,),
     kinds.INDEPENDENT_GRAVITY: (independent_gravity_is_projected,),
-    kinds.LOOP_CONSTRAINTS: (constraints_have_their_rates,),
+    kinds.LOOP_CONSTRAINTS: (constraints_have_their_rates, rolling_rows_are_speeds),
     kinds.LOOP_FORWARD_DYNAMICS: (
         loops_obey_the_kkt_system,
+        rolling_obeys_the_kkt_system,
         friction_enters_loops,
     ),
     kinds.LOOP_HYBRID_DYNAMICS: (
