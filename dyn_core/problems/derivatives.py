@@ -19,7 +19,7 @@ from dyn_core.problems.joint_ports import (
     tau,
     tau_v,
 )
-from dyn_core.problems.ports import PASSIVE, Port, Signature
+from dyn_core.problems.ports import DYNAMICS, PASSIVE, Port, Signature
 
 
 def _slope(
@@ -168,4 +168,29 @@ FD_PARAMETER_JACOBIAN = Signature(
     of_trees=True,
     divides_by_inertia=True,
     meaning="joint accelerations and their derivative by parameters p of the robot",
+)
+
+
+def _by_forces(of: str, unit: str) -> Port:
+    """Return the Port of the derivative by the external forces of all bodies."""
+    meaning = f"derivative of {of} by the force on each body, [moment; force]"
+    return Port(f"d{of}_df_ext", ("nv", "nb", 6), unit, meaning=meaning)
+
+
+ID_FORCE_JACOBIAN = Signature(
+    "id_force_jacobian",
+    (q,),
+    (_by_forces("tau", "SI"),),
+    of_trees=True,
+    meaning="derivative of inverse dynamics by external forces",
+    ignores=DYNAMICS,
+)
+FD_FORCE_JACOBIAN = Signature(
+    "fd_force_jacobian",
+    (q,),
+    (_by_forces("qdd", "SI"),),
+    of_trees=True,
+    divides_by_inertia=True,
+    meaning="derivative of forward dynamics by external forces",
+    ignores=("gravity",),
 )

@@ -11,6 +11,7 @@ from dyn_core import problems as kinds
 from dyn_core.model import Model, parameter_paths
 from dyn_core.problems import Signature
 from dyn_core.solving.registry import solver as find
+from dyn_core.testing import loop_laws
 from dyn_core.testing.case import Case, Pairs, derivative
 
 # By Signature: the analytic solver, and the solver that it differentiates.
@@ -210,6 +211,33 @@ def complex_slopes(
     return np.array(columns).reshape(-1, model.nv).T
 
 
+def forces_move_joint_forces(case: Case) -> Pairs:
+    """tau(f_ext + df_ext) = tau + dtau_df_ext df_ext, in body and base coordinates"""
+    yield from _by_difference_of_forces(case, "rnea")
+
+
+def forces_move_accelerations(case: Case) -> Pairs:
+    """qdd(f_ext + df_ext) = qdd + dqdd_df_ext df_ext, in body and base coordinates"""
+    loops = case.solver.name.endswith("_loops")
+    yield from _by_difference_of_forces(case, "aba_loops" if loops else "aba")
+
+
+def _by_difference_of_forces(case: Case, name: str) -> Pairs:
+    if name == "aba_loops":
+        case = loop_laws.with_rod(case)
+        if not loop_laws.movable(case.other("loop_constraints")(case.q, case.qd)[1]):
+            case.model = case.model.without_loops()
+    df = case.rng.normal(size=case.f_ext.shape)
+    for coordinates in ("body", "base"):
+        slopes = case.program(coordinates=coordinates)(case.q)
+        base = case.other(name, inputs=["f_ext"], f_ext_frame=coordinates)
+        here, there = (
+            base(case.q, case.qd, case.qdd, f) for f in (case.f_ext, case.f_ext + df)
+        )
+        size = max(1.0, float(np.abs(here).max(initial=0.0)))
+        yield np.tensordot(slopes, df, 2) / size, (there - here) / size
+
+
 _Law = Callable[[Case], Pairs]
 _ALONG: tuple[_Law, ...] = (
     is_forward_mode,
@@ -223,4 +251,6 @@ LAWS: dict[Signature, tuple[_Law, ...]] = {
     kinds.HD_DERIVATIVES: (hybrid_blocks_are_directional, hybrid_blocks_are_symmetric),
     kinds.PARAMETER_JACOBIAN: (parameters_move_joint_forces,),
     kinds.FD_PARAMETER_JACOBIAN: (parameters_move_accelerations,),
+    kinds.ID_FORCE_JACOBIAN: (forces_move_joint_forces,),
+    kinds.FD_FORCE_JACOBIAN: (forces_move_accelerations,),
 }

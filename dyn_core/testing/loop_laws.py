@@ -276,7 +276,7 @@ def rolling_obeys_the_kkt_system(case: Case) -> Pairs:
     case = with_ball(case)
     H, C, f, A, bias = _system(case)
     yield f, np.zeros(len(f))
-    if not _movable(A):
+    if not movable(A):
         return
     result = case.program(alpha=2.0, beta=3.0)(case.q, case.qd, case.qdd)
     yield H @ result[0] + C, case.qdd + A.T @ result[1]

@@ -1,0 +1,131 @@
+"""Derivatives of dynamics by the external forces on the bodies."""
+
+from dyn_core.authoring import (
+    Factored,
+    Matrix,
+    MotionSubspace,
+    TracedSolver,
+    Transform,
+    Vector,
+    hookimpl,
+    split_q,
+)
+from dyn_core.model.coordinates import join_columns
+from dyn_core.problems import FD_FORCE_JACOBIAN, ID_FORCE_JACOBIAN, MASS_MATRIX_INVERSE
+from dyn_core.validation import Name
+from dyn_plugins.loops._loop_rows import jacobian_of, rows_of
+from dyn_plugins.loops._rank import RANK, dependence_items, gradient_slopes
+
+
+def id_force_jacobian(model, q, coordinates):
+    """Return the derivative of the joint forces by the external forces.
+
+        dtau = sum_i dtau_df_ext[:, i] df_ext_i,   dtau_df_ext[:, i] = -J_i.T
+
+    Inputs and outputs: those of ID_FORCE_JACOBIAN.
+
+    Args:
+        coordinates: body, each body's own, or base, about the base's origin: those in
+            which the forces are given.
+
+    Source: KIM-4.5 (external force), from RBDA, section 5.3.
+    """
+    return _by_coordinate(-M.T for M in _jacobians(model, q, coordinates))
+
+
+def fd_force_jacobian(model, q, mass_matrix_inverse, coordinates):
+    """Return the derivative of the accelerations by the external forces.
+
+        dqdd = sum_i dqdd_df_ext[:, i] df_ext_i,   dqdd_df_ext[:, i] = H^-1 J_i.T
+
+    Inputs and outputs: those of FD_FORCE_JACOBIAN.
+
+    Args:
+        mass_matrix_inverse: Slot.
+        coordinates: As id_force_jacobian takes them.
+
+    Source: KIM-4.5, KIM-4.6 (dqdd/dx = -H^-1 dID/dx).
+    """
+    Hinv = mass_matrix_inverse(q)
+    return _by_coordinate(Hinv @ M.T for M in _jacobians(model, q, coordinates))
+
+
+def fd_force_jacobian_loops(model, q, mass_matrix_inverse, coordinates):
+    """Return the derivative of the accelerations of a robot with loops by forces.
+
+        dqdd_df_ext[:, i] = P J_i.T,   P = H^-1 - H^-1 A.T G^-1 A H^-1,   G = A H^-1 A.T
+
+    Inputs and outputs: those of FD_FORCE_JACOBIAN.
+
+    Args:
+        mass_matrix_inverse: Slot, for the open tree.
+        coordinates: As id_force_jacobian takes them.
+
+    Source: KIM-3.2 (67)-(69), differentiated.
+    """
+    P, still = mass_matrix_inverse(q), Vector.zeros(model.nv)
+    rows = rows_of(model, q, still, still)
+    if rows:
+        A = jacobian_of(model, q, rows)
+        W = A @ P
+        G = W @ A.T
+        slopes = gradient_slopes(model, q, rows, W)
+        floors = [RANK * slope for slope in slopes]
+        factors = Factored(G, floors, dependence_items(rows))
+        P = P - W.T @ Matrix(factors.solve(w) for w in W.T.rows).T
+    return _by_coordinate(P @ M.T for M in _jacobians(model, q, coordinates))
+
+
+def _jacobians(model, q, coordinates):
+    """Yield each body's Jacobian, 6 x nv, in its own or the base's coordinates."""
+    parts, X, columns = split_q(model, q), [Transform.identity()], [{}]
+    for i in model.bodies:
+        p, joint = model.parent[i], model.joint[i]
+        X_p = joint.X(parts[i]) @ model.Xtree[i]
+        X.append(X_p @ X[p])
+        S = joint.S(parts[i])
+        if coordinates == "base":
+            S = MotionSubspace(X[i].inverse @ column for column in S)
+            columns.append({**columns[p], i: S})
+        else:
+            moved = {
+                j: MotionSubspace(X_p @ column for column in subspace)
+                for j, subspace in columns[p].items()
+            }
+            columns.append({**moved, i: S})
+        yield join_columns(model, columns[i])
+
+
+def _by_coordinate(blocks):
+    """Return by coordinate the six numbers of each body: nv x nb x 6."""
+    return list(zip(*(M.rows for M in blocks), strict=True))
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solvers of this file."""
+    common = {
+        "options": {"coordinates": "body"},
+        "valid": {"coordinates": Name(("body", "base"))},
+        "by_joint": False,
+    }
+    inverse = {
+        "slots": {"mass_matrix_inverse": MASS_MATRIX_INVERSE},
+        "fills": {"mass_matrix_inverse": "mass_matrix_inverse"},
+        **common,
+    }
+    return [
+        TracedSolver(
+            "id_force_jacobian", ID_FORCE_JACOBIAN, id_force_jacobian, **common
+        ),
+        TracedSolver(
+            "fd_force_jacobian", FD_FORCE_JACOBIAN, fd_force_jacobian, **inverse
+        ),
+        TracedSolver(
+            "fd_force_jacobian_loops",
+            FD_FORCE_JACOBIAN,
+            fd_force_jacobian_loops,
+            closes_loops=True,
+            **inverse,
+        ),
+    ]
