@@ -6,6 +6,7 @@ python docs/make_reference.py
 from pathlib import Path
 
 from dyn_core.contact.stepping.world import WORLD
+from dyn_core.model.parameter_paths import KINDS
 from dyn_core.model.sidecar import SIDECAR
 from dyn_core.planar.chain.files import CHAIN
 from dyn_core.validation import (
@@ -61,6 +62,7 @@ def pages():
         "sidecar.md": _page("Sidecar `NAME.dyn.yaml`", SIDECAR),
         "chain.md": _page("Planar chain", CHAIN),
         "world.md": _page("World of contacts", WORLD),
+        "parameter_paths.md": _paths_page(),
         "parameters.md": "\n".join(
             [
                 f"# Parameters of the nodes\n\n{MADE}\n",
@@ -81,6 +83,25 @@ def pages():
             ]
         ),
     }
+
+
+def _paths_page():
+    """Return the page of parameter paths."""
+    lines = [
+        "# Parameter paths\n",
+        "Made by `python docs/make_reference.py` from the table that the library"
+        " reads.\n",
+        "Numbers of a robot that can be inputs of a Program (`inputs=[path]`), be"
+        " changed (`model.with_values`) and be differentiated by (`parameter=`,"
+        " `paths=`). Those of loops are for solvers that close loops.\n",
+        "| path | numbers | unit | meaning | acts with |",
+        "|---|---|---|---|---|",
+    ]
+    for kind in KINDS:
+        option = f"`{kind.option}`" if kind.option else ""
+        cells = f"`{kind.path}`", kind.size, kind.unit, kind.meaning, option
+        lines.append("| " + " | ".join(x.replace("|", "\\|") for x in cells) + " |")
+    return "\n".join([*lines, ""])
 
 
 def _page(title, table):

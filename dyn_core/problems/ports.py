@@ -32,6 +32,14 @@ PASSIVE = ("joint_friction", "joint_springs")  # options of build
 # Last parts of parameter paths: inertia, and all but geometry.
 OF_INERTIA = ("mass", "com", "inertia", "payload", "armature")
 DYNAMICS = ("gravity", *OF_INERTIA)
+_CLOSED = (  # kinds of problem of closed robots, or with solvers that close loops
+    "loop_",
+    "independent_",
+    "step",
+    "fd_derivatives",
+    "tracking_control",
+    "gravity_control",
+)
 REST = "rest"  # friction_at of what does not move
 
 
@@ -107,6 +115,11 @@ class Signature:
     system: str = "robot"
     meaning: str = ""
     ignores: tuple[str, ...] = ()
+
+    @property
+    def depends_on_loops(self) -> bool:
+        """Whether the loops of a robot may change the answer."""
+        return self.of_trees or self.name.startswith(_CLOSED)
 
     @property
     def acting(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import numpy as np
 from dyn_core.engines import ENGINES
 from dyn_core.errors import ModelError, UnsupportedError, nearest, unknown_name
 from dyn_core.model.coordinates.matrix_forms import FORMS, changes_some, kept_places
-from dyn_core.model.parameter_paths import acting
+from dyn_core.model.parameter_paths import kind_of
 from dyn_core.numbers.scalar import Number
 from dyn_core.problems import PASSIVE, Port, Signature
 from dyn_core.validation import Quantity, kind_like
@@ -240,7 +240,13 @@ class BuildOptions:
                 f"inputs: {path} changes nothing in {signature.name}; valid: other"
                 " parameters, such as JOINT.origin"
             )
-        option = acting(model, path)
+        kind = kind_of(model, path)
+        if kind.owner == "loop" and not signature.depends_on_loops:
+            raise UnsupportedError(
+                f"inputs: {path} changes nothing in {signature.name}, which is of the"
+                " open tree; valid: parameters of links and joints"
+            )
+        option = kind.option
         if option and option not in signature.acting:
             raise UnsupportedError(
                 f"inputs: {path} changes nothing in {signature.name}, which has no"

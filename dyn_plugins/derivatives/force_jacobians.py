@@ -8,9 +8,9 @@ from dyn_core.authoring import (
     Transform,
     Vector,
     hookimpl,
+    join_columns,
     split_q,
 )
-from dyn_core.model.coordinates import join_columns
 from dyn_core.problems import FD_FORCE_JACOBIAN, ID_FORCE_JACOBIAN, MASS_MATRIX_INVERSE
 from dyn_core.validation import Name
 from dyn_plugins.loops._loop_rows import jacobian_of, rows_of

@@ -239,7 +239,7 @@ def test_paths_of_loops_are_inputs_and_are_differentiated():
 
 
 @pytest.mark.parametrize(
-    ("path", "words"),
+    ("path", "message"),
     [
         ("joint3.pich", "did you mean 'joint3.pitch'"),
         ("jont3.axis", "did you mean 'joint3'"),
@@ -250,8 +250,8 @@ def test_paths_of_loops_are_inputs_and_are_differentiated():
         ("bund.rest_length", "did you mean 'band'"),
     ],
 )
-def test_what_is_not_there_is_refused_in_words(path, words):
-    with pytest.raises(ModelError, match=words):
+def test_what_is_not_there_is_refused_in_words(path, message):
+    with pytest.raises(ModelError, match=message):
         arm().parameter(path)
 
 

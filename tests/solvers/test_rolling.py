@@ -277,7 +277,7 @@ def test_a_disc_that_lies_flat_has_no_lowest_point():
 
 
 @pytest.mark.parametrize(
-    ("entry", "words"),
+    ("entry", "message"),
     [
         ({"kind": "rolling_ball"}, "radius is missing"),
         ({"kind": "point", "radius": 0.1}, "changes nothing of kind point"),
@@ -286,8 +286,8 @@ def test_a_disc_that_lies_flat_has_no_lowest_point():
         ({"kind": "rolling_disc", "radius": -0.1}, "radius"),
     ],
 )
-def test_what_makes_no_sense_is_refused(entry, words):
-    with pytest.raises(ModelError, match=words):
+def test_what_makes_no_sense_is_refused(entry, message):
+    with pytest.raises(ModelError, match=message):
         dyn.make_loop("roll", b="wheel", **entry)
 
 
