@@ -1,6 +1,7 @@
 """Rolling without slip: rows in velocities, against closed forms, on all engines."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -17,16 +18,20 @@ G, M, R = 9.81, 2.0, 0.3
 BALL, DISC, RING = (0.4, 0.4, 0.4), (0.25, 0.25, 0.5), (0.5, 0.5, 1.0)
 
 
-def body(kind, inertia=DISC, slope=0.0, **more):
-    """Return a free body on a plane, gravity tilted by a slope about y."""
+def text_of(inertia=DISC):
+    """Return the URDF of a free body."""
     ixx, iyy, izz = (x * M * R * R for x in inertia)
-    text = f"""<robot name="body"><link name="base"/><link name="wheel"><inertial>
+    return f"""<robot name="body"><link name="base"/><link name="wheel"><inertial>
     <mass value="{M}"/><inertia ixx="{ixx}" iyy="{iyy}" izz="{izz}" ixy="0" ixz="0"
     iyz="0"/></inertial></link><joint name="free" type="floating"><parent link="base"/>
     <child link="wheel"/></joint></robot>"""
+
+
+def body(kind, inertia=DISC, slope=0.0, **more):
+    """Return a free body on a plane, gravity tilted by a slope about y."""
     gravity = (G * math.sin(slope), 0.0, -G * math.cos(slope))
     loop = dyn.make_loop("roll", kind, "wheel", radius=R, **more)
-    return dyn.load_urdf(text, gravity=gravity).with_loops(loop)
+    return dyn.load_urdf(text_of(inertia), gravity=gravity).with_loops(loop)
 
 
 def standing(model, tilt=0.0, turn=0.0):
@@ -291,20 +296,25 @@ def test_what_makes_no_sense_is_refused(entry, message):
         dyn.make_loop("roll", b="wheel", **entry)
 
 
-def test_in_a_sidecar_and_in_reports():
-    text_loop = {"name": "roll", "kind": "rolling_disc", "b": "wheel", "radius": R}
-    bare = body("rolling_disc").without_loops()
-    assert velocity_rows(body("rolling_disc").loops) == [False, True, True]
-    report = loop_report(body("rolling_disc"), standing(body("rolling_disc")))
-    assert report.gap < 1e-12 and report.mobility == 3 and not report.dependent
-    from_file = dyn.make_loop(**text_loop)
-    model = bare.with_loops(from_file)
+def test_in_a_sidecar_in_reports_and_copies():
+    """The entry of a sidecar is the loop of make_loop; reports count its rows."""
+    entry = {
+        "name": "roll", "kind": "rolling_disc", "b": "wheel", "radius": R,
+        "at_a": {"xyz": [0.0, 0.0, 0.1]}, "axes": ["z", "x"],
+    }  # fmt: skip
+    model = body("rolling_disc", at_a={"xyz": (0, 0, 0.1)}, axes=["z", "x"])
+    gravity = (0.0, 0.0, -G)
+    loaded = dyn.load_urdf(text_of(), gravity=gravity, extras={"loops": [entry]})
+    loaded = pickle.loads(pickle.dumps(loaded))
+    assert velocity_rows(loaded.loops) == [False, True]
     q = standing(model)
-    want = dyn.solver("aba_loops").build(body("rolling_disc"), engine="graph")
-    have = dyn.solver("aba_loops").build(model, engine="graph")
-    assert have(q, np.zeros(6), np.ones(6)) == pytest.approx(
-        want(q, np.zeros(6), np.ones(6)), abs=1e-14
+    report = loop_report(model, q)
+    assert report.gap < 1e-12 and report.mobility == 4 and not report.dependent
+    one, two = (
+        dyn.solver("aba_loops").build(robot, engine="graph")(q, np.zeros(6), np.ones(6))
+        for robot in (model, loaded)
     )
+    assert np.array_equal(one, two)
 
 
 def test_the_radius_is_a_parameter():
