@@ -130,7 +130,7 @@ def id_directional(
     Inputs and outputs: those of ID_DIRECTIONAL.
 
     Args:
-        parameter: Path of the parameter (model/parameter_paths.py), or None.
+        parameter: Path of the parameter (model/parameter_paths), or None.
         fixed: f_ext_fixed: what f_ext stays fixed to as bodies move: body, base (as a
             wrench about the base's origin) or point (in the base's axes, at a point of
             the body), None: as f_ext_frame says; f_ext_points: these points by link, in
@@ -154,7 +154,7 @@ def fd_directional(
     Inputs and outputs: those of FD_DIRECTIONAL.
 
     Args:
-        parameter: Path of the parameter (model/parameter_paths.py), or None.
+        parameter: Path of the parameter (model/parameter_paths), or None.
         fixed: f_ext_fixed, f_ext_points: see id_directional.
 
     Source: KIM-4.6 (dqdd/dx = -H^-1 dID/dx) with KIM-4.2; H^-1 by the articulated
@@ -190,7 +190,7 @@ def hd_directional(
 
     Args:
         prescribed: As in `hybrid`.
-        parameter: Path of the parameter (model/parameter_paths.py), or None.
+        parameter: Path of the parameter (model/parameter_paths), or None.
         fixed: f_ext_fixed, f_ext_points: see id_directional.
 
     Source: KIM-4.6 (hybrid blocks from those of inverse dynamics) with KIM-4.2.

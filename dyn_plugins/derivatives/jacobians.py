@@ -129,7 +129,7 @@ def parameter_jacobian(model, q, qd, qdd, f_ext, paths, **fixed):
     Inputs and outputs: those of PARAMETER_JACOBIAN.
 
     Args:
-        paths: Parameter paths (model/parameter_paths.py).
+        paths: Parameter paths (model/parameter_paths).
         fixed: f_ext_fixed, f_ext_points: see id_directional; a joint's origin moves
             the bodies behind it.
 
@@ -150,7 +150,7 @@ def fd_parameter_jacobian(model, q, qd, tau, f_ext, paths, **fixed):
     Inputs and outputs: those of FD_PARAMETER_JACOBIAN.
 
     Args:
-        paths: Parameter paths (model/parameter_paths.py).
+        paths: Parameter paths (model/parameter_paths).
         fixed: f_ext_fixed, f_ext_points: see id_directional; a joint's origin moves
             the bodies behind it.
 

@@ -219,7 +219,7 @@ def hd_directional_table(
 
     Args:
         prescribed: As in `hybrid`.
-        parameter: Path of the parameter (model/parameter_paths.py), or None.
+        parameter: Path of the parameter (model/parameter_paths), or None.
         fixed: f_ext_fixed, f_ext_points: see id_directional.
 
     Source: KIM-4.4 (Table 7, corrected by E-10 to E-14), KIM-4.3.
