@@ -6,8 +6,6 @@ KINDS lists them all, and docs/reference/parameter_paths.md prints it.
 """
 
 from dyn_core.model.parameter_paths.kinds import (
-    FRICTION,
-    JOINT,
     KINDS,
     LINK,
     PathKind,
@@ -23,8 +21,6 @@ from dyn_core.model.parameter_paths.values import (
 )
 
 __all__ = [
-    "FRICTION",
-    "JOINT",
     "KINDS",
     "LINK",
     "PathKind",

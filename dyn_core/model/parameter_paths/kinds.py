@@ -106,5 +106,4 @@ def named(owner: str) -> dict[str, PathKind]:
     return {kind.name: kind for kind in KINDS if kind.owner == owner}
 
 
-ROBOT, LINK, JOINT = named("robot"), named("link"), named("joint")
-FRICTION = tuple(kind.name for kind in JOINT.values() if kind.option == _FRICTION)
+ROBOT, LINK = named("robot"), named("link")
