@@ -23,6 +23,7 @@ from dyn_core.authoring import (
     stiffness_matrix,
 )
 from dyn_core.model import parameter_paths
+from dyn_core.model.loops import velocity_rows
 from dyn_plugins.derivatives._fixed_forces import with_fixed_forces
 from dyn_plugins.derivatives._seeds import (
     Direction,
@@ -104,8 +105,10 @@ def state_changes(model, motion, fixed):
         lines, first = lines + loop.rows, last
     A = [Vector(row.gradient) for row in lines]
     W_q = [
-        Vector(row.acceleration_by_q) + Vector(row.rate_by_q) * (2.0 * a) + y * (b * b)
-        for row, y in zip(lines, A, strict=True)
+        Vector(row.acceleration_by_q)
+        + Vector(row.rate_by_q) * (2.0 * a)
+        + y * (0.0 if slides else b * b)  # a row in velocities has no residual
+        for row, y, slides in zip(lines, A, velocity_rows(model.loops), strict=True)
     ]
     W_qd = [
         Vector(row.acceleration_by_qd) + y * (2.0 * a)

@@ -30,7 +30,7 @@ from dyn_core.authoring import (
     with_slopes,
 )
 from dyn_plugins.derivatives.derivatives import subspace_rates
-from dyn_plugins.loops._loop_rows import relative_motion, slopes_by_pose
+from dyn_plugins.loops._loop_rows import rows_in_time, slopes_by_pose
 
 _UNITS = [Motion.of(float(i == j) for j in range(6)) for i in range(6)]
 
@@ -145,15 +145,12 @@ class LoopSlopes:
     def _rows(self):
         """Return the rows; note forces and their changes by unit displacements of B."""
         R, p, rel = self.R, self.p, self.rel
-        rows = self.loop.function(*relative_motion(R, p, rel, self.acc))
+        rows = rows_in_time(self.loop, R, p, rel, self.acc)
         self.forces, lengths = self._forces(R, p)
         places = [_displaced(R, p, e) for e in _UNITS]
         changes = [self._forces(*place)[0] for place in places]
         self.changes = [[slope_of(f) for f in forces] for forces in changes]
-        moved = [
-            self.loop.function(*relative_motion(*place, rel, self.acc))
-            for place in places
-        ]
+        moved = [rows_in_time(self.loop, *place, rel, self.acc) for place in places]
         by_pose = [[derivatives(derivatives(x, TIME)[2])[1] for x in y] for y in moved]
         return [
             self._row(

@@ -24,6 +24,7 @@ RATES = {"alpha": 1.5, "beta": 2.0}
 KINDS = (
     ("point", {}), ("pin", {}), ("planar_weld", {}), ("revolute", {}), ("weld", {}),
     ("axes", {"axes": ["x", "ry"]}), ("distance", {"length": 1.0}),
+    ("rolling_ball", {"radius": 0.3}), ("rolling_disc", {"radius": 0.3}),
 )  # fmt: skip
 
 
@@ -84,7 +85,7 @@ def assert_slopes(got, values, states, by, model):
 
 
 @pytest.mark.parametrize(
-    ("seed", "kind"), list(zip((1, 2, 3, 3, 5, 6, 7), KINDS, strict=True))
+    ("seed", "kind"), list(zip((1, 2, 3, 3, 5, 6, 7, 9, 9), KINDS, strict=True))
 )
 def test_slopes_of_every_kind_of_loop(seed, kind):
     """Forward dynamics of random trees, states off the loops, forces in base axes."""
