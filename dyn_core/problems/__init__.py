@@ -83,6 +83,12 @@ from dyn_core.problems.loop_derivatives import (
     LOOP_ID_DERIVATIVES,
 )
 from dyn_core.problems.ports import KINDS, PASSIVE, REST, Port, Signature
+from dyn_core.problems.second_derivatives import (
+    FD_SECOND_CONTRACTED,
+    FD_SECOND_DERIVATIVES,
+    ID_SECOND_CONTRACTED,
+    ID_SECOND_DERIVATIVES,
+)
 from dyn_core.problems.system import System
 
 PROBLEMS: tuple[Signature, ...] = (
@@ -102,6 +108,8 @@ PROBLEMS: tuple[Signature, ...] = (
     FD_DIRECTIONAL,
     FD_FORCE_JACOBIAN,
     FD_PARAMETER_JACOBIAN,
+    FD_SECOND_CONTRACTED,
+    FD_SECOND_DERIVATIVES,
     FORWARD_DYNAMICS,
     FORWARD_KINEMATICS,
     FRAME_BIAS_ACCELERATION,
@@ -116,6 +124,8 @@ PROBLEMS: tuple[Signature, ...] = (
     ID_DERIVATIVES,
     ID_DIRECTIONAL,
     ID_FORCE_JACOBIAN,
+    ID_SECOND_CONTRACTED,
+    ID_SECOND_DERIVATIVES,
     IMPEDANCE_CONTROL,
     INDEPENDENT_BIAS,
     INDEPENDENT_GRAVITY,
@@ -188,6 +198,8 @@ __all__ = [
     "FD_DIRECTIONAL",
     "FD_FORCE_JACOBIAN",
     "FD_PARAMETER_JACOBIAN",
+    "FD_SECOND_CONTRACTED",
+    "FD_SECOND_DERIVATIVES",
     "FORWARD_DYNAMICS",
     "FORWARD_KINEMATICS",
     "FRAME_BIAS_ACCELERATION",
@@ -202,6 +214,8 @@ __all__ = [
     "ID_DERIVATIVES",
     "ID_DIRECTIONAL",
     "ID_FORCE_JACOBIAN",
+    "ID_SECOND_CONTRACTED",
+    "ID_SECOND_DERIVATIVES",
     "IMPEDANCE_CONTROL",
     "INDEPENDENT_BIAS",
     "INDEPENDENT_GRAVITY",

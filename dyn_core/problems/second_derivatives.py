@@ -1,0 +1,73 @@
+"""Kinds of problem that are second derivatives of a robot's dynamics.
+
+A second derivative is that of the first one along a tangent displacement: [i, j, k] is
+entry i by coordinate j, and then by coordinate k.
+"""
+
+from dyn_core.problems.joint_ports import (
+    INERTIA,
+    f_ext,
+    plain_qdd,
+    plain_tau,
+    q,
+    qd,
+)
+from dyn_core.problems.ports import PASSIVE, Port, Signature
+
+
+def _second(of: str, by: str, then: str) -> Port:
+    """Return the Port of the derivatives of a first derivative."""
+    meaning = f"derivative of d{of}_d{by}[i, j] by {then}[k], at [i, j, k]"
+    return Port(f"d2{of}_d{by}d{then}", ("nv", "nv", "nv"), "SI", meaning=meaning)
+
+
+def _contracted(of: str, by: str, then: str, kind: str = "plain") -> Port:
+    """Return the Port of the same, summed over entries with weights."""
+    meaning = f"derivative of (weights . d{of}_d{by})[j] by {then}[k], at [j, k]"
+    return Port(f"d2{of}_d{by}d{then}", ("nv", "nv"), "SI", kind, meaning=meaning)
+
+
+_PAIRS = (("q", "q"), ("q", "qd"), ("qd", "qd"))
+_WEIGHTS = Port("weights", ("nv",), "SI", meaning="factors of the entries in the sum")
+_DH_DQ = Port(
+    "dH_dq",
+    ("nv", "nv", "nv"),
+    INERTIA,
+    meaning="derivative of H[i, j] by q[k], at [i, j, k]",
+)
+ID_SECOND_DERIVATIVES = Signature(
+    "id_second_derivatives",
+    (q, qd, plain_qdd, f_ext),
+    (*(_second("tau", *pair) for pair in _PAIRS), _DH_DQ),
+    passive=PASSIVE,
+    of_trees=True,
+    meaning="second derivatives of inverse dynamics",
+)
+ID_SECOND_CONTRACTED = Signature(
+    "id_second_contracted",
+    (q, qd, plain_qdd, _WEIGHTS, f_ext),
+    tuple(
+        _contracted("tau", *pair, "joint_slopes") for pair in (*_PAIRS, ("q", "qdd"))
+    ),
+    passive=PASSIVE,
+    of_trees=True,
+    meaning="second derivatives of weights . tau, of inverse dynamics",
+)
+FD_SECOND_DERIVATIVES = Signature(
+    "fd_second_derivatives",
+    (q, qd, plain_tau, f_ext),
+    tuple(_second("qdd", *pair) for pair in (*_PAIRS, ("q", "tau"))),
+    passive=PASSIVE,
+    of_trees=True,
+    divides_by_inertia=True,
+    meaning="second derivatives of forward dynamics",
+)
+FD_SECOND_CONTRACTED = Signature(
+    "fd_second_contracted",
+    (q, qd, plain_tau, _WEIGHTS, f_ext),
+    tuple(_contracted("qdd", *pair) for pair in (*_PAIRS, ("q", "tau"))),
+    passive=PASSIVE,
+    of_trees=True,
+    divides_by_inertia=True,
+    meaning="second derivatives of weights . qdd, of forward dynamics",
+)

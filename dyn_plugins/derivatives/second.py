@@ -1,0 +1,227 @@
+"""Second derivatives of inverse and forward dynamics: tensors, and with a vector."""
+
+from dyn_core.authoring import (
+    Matrix,
+    TracedSolver,
+    Vector,
+    hookimpl,
+    position_rate,
+    slope_of,
+    split_q,
+    split_v,
+    with_slopes,
+)
+from dyn_core.errors import UnsupportedError
+from dyn_core.model.passive_forces import damping_matrix, stiffness_matrix
+from dyn_core.problems import (
+    FD_DERIVATIVES,
+    FD_SECOND_CONTRACTED,
+    FD_SECOND_DERIVATIVES,
+    ID_SECOND_CONTRACTED,
+    ID_SECOND_DERIVATIVES,
+)
+from dyn_plugins._options import NAME
+from dyn_plugins.derivatives._contraction import motions, second_derivatives
+
+
+def id_second_contracted(model, q, qd, qdd, weights, f_ext, f_ext_fixed):
+    """Return the second derivatives of weights . tau, tau = ID(q, qd, qdd).
+
+        d2tau_dxdy[j, k] = sum_i weights_i d2tau_i / (dx_j dy_k)
+
+    d/dq is along a tangent displacement, q (+) dq, also where a derivative is
+    differentiated again: see id_second_derivatives.
+
+    Inputs and outputs: those of ID_SECOND_CONTRACTED.
+
+    Args:
+        f_ext_fixed: What forces from outside stay fixed to as bodies move: body.
+
+    Source: S. Singh, R. Russell and P. Wensing, On second-order derivatives of
+    rigid-body dynamics: theory and implementation, 2023, for its identities; the sum
+    with weights before the derivative as S. Echeandia and P. Wensing, Numerical methods
+    to compute the Coriolis matrix and Christoffel symbols for rigid-body systems, 2021,
+    do with H; derived in _contraction.py.
+    """
+    state = split_q(model, q), split_v(model, qd), split_v(model, qdd)
+    m = motions(model, *state, f_ext)
+    blocks = second_derivatives(model, m, state, split_v(model, weights))
+    passive = _passive_curvatures(model, q, qd)
+    return (*_with_weighted(passive, weights, blocks), blocks[3])
+
+
+def id_second_derivatives(model, q, qd, qdd, f_ext, f_ext_fixed):
+    """Return the second derivatives of tau = ID(q, qd, qdd).
+
+        d(dtau_dx[i, j]) = sum_k d2tau_dxdq[i, j, k] dq_k + d2tau_dxdqd[i, j, k] dqd_k
+
+    What is differentiated by q is the first derivative, along a tangent displacement
+    q (+) dq. Where joints turn freely displacements do not commute, and
+
+        d2tau_dqdq[i, j, k] - d2tau_dqdq[i, k, j] = sum_l c_kjl dtau_dq[i, l]
+        s_k x s_j = sum_l c_kjl s_l   for columns of S of one quaternion joint
+
+    Of other joints it is symmetric in j and k, and so are d2tau_dqdqd with that by qd
+    and q, and d2tau_dqddqd of every joint. Entries whose three joints are not on one
+    path from the base are zeros and cost nothing.
+
+    Inputs and outputs: those of ID_SECOND_DERIVATIVES.
+
+    Args:
+        f_ext_fixed: See id_second_contracted.
+
+    Source: S. Singh, R. Russell and P. Wensing, On second-order derivatives of
+    rigid-body dynamics: theory and implementation, 2023; here as contractions with unit
+    vectors that share what does not depend on them.
+    """
+    state = split_q(model, q), split_v(model, qd), split_v(model, qdd)
+    m = motions(model, *state, f_ext)
+    passive, slabs = _passive_curvatures(model, q, qd), []
+    for unit in Matrix.identity(model.nv).rows:
+        blocks = second_derivatives(model, m, state, split_v(model, Vector(unit)))
+        sums = _with_weighted(passive, Vector(unit), blocks)
+        slabs.append((*sums, blocks[3].T))
+    return tuple(map(list, zip(*slabs, strict=True))) if slabs else ([],) * 4
+
+
+def _passive_curvatures(model, q, qd):
+    """Return how slopes of friction and of the user's forces change, or nothing.
+
+    Those of the stiffness by q_k, of the stiffness and of the damping by qd_k; each a
+    list of matrices by k.
+    """
+    dry = [x for i in model.bodies for x in model.friction[i]]
+    dry += [x for i in model.bodies for x in model.friction_asymmetry[i]]
+    rough = any(not isinstance(x, float) or x != 0.0 for x in dry)
+    if not (rough or model.forces):
+        return None
+    none = Matrix.zeros(model.nv, model.nv)
+    by_q, by_qd, damping = [], [], []
+    for unit in map(Vector, Matrix.identity(model.nv).rows):
+        faster = with_slopes(qd, unit)
+        damping.append(slope_of(damping_matrix(model, q, faster, rough, True)))
+        if not model.forces:
+            by_q.append(none)
+            by_qd.append(none)
+            continue
+        moved = with_slopes(q, position_rate(model, q, unit))
+        by_q.append(slope_of(stiffness_matrix(model, moved, qd)))
+        by_qd.append(slope_of(stiffness_matrix(model, q, faster)))
+    return by_q, by_qd, damping
+
+
+def _with_weighted(passive, weights, blocks):
+    """Return the blocks by qq, q qd and qd qd with what passive forces add."""
+    if passive is None:
+        return blocks[:3]
+    return tuple(
+        block + Matrix(slope.T @ weights for slope in slopes).T
+        for block, slopes in zip(blocks[:3], passive, strict=True)
+    )
+
+
+def fd_second_contracted(
+    model, q, qd, tau, weights, f_ext, derivatives, second, f_ext_fixed
+):
+    """Return the second derivatives of weights . qdd, qdd = FD(q, qd, tau).
+
+        weights . d2qdd = mu . d2ID,   mu = -Hinv weights
+
+    where d2ID is the second derivative of ID(q, qd, FD(q, qd, tau)) with the first
+    derivatives of FD inside.
+
+    Inputs and outputs: those of FD_SECOND_CONTRACTED; that by qd and tau is zero.
+
+    Args:
+        derivatives, second: Slots.
+        f_ext_fixed: See id_second_contracted.
+
+    Source: S. Singh, R. Russell and P. Wensing, On second-order derivatives of
+    rigid-body dynamics: theory and implementation, 2023, section V.
+    """
+    qdd, by_q, by_qd, Hinv = derivatives(q, qd, tau, f_ext[1:])
+    mu = -(Hinv @ weights)
+    qq, qv, vv, qa = second(q, qd, qdd, mu, f_ext[1:])
+    through = qa @ by_q
+    return qq + through + through.T, qv + qa @ by_qd, vv, qa @ Hinv
+
+
+def fd_second_derivatives(model, q, qd, tau, f_ext, derivatives, second, f_ext_fixed):
+    """Return the second derivatives of qdd = FD(q, qd, tau).
+
+        d2qdd = -Hinv d2ID
+
+    Inputs and outputs: those of FD_SECOND_DERIVATIVES; [i, j, k] as in
+    id_second_derivatives; that by qd and tau is zero.
+
+    Args:
+        derivatives, second: Slots.
+        f_ext_fixed: See id_second_contracted.
+
+    Source: S. Singh, R. Russell and P. Wensing, On second-order derivatives of
+    rigid-body dynamics: theory and implementation, 2023, section V.
+    """
+    qdd, by_q, by_qd, Hinv = derivatives(q, qd, tau, f_ext[1:])
+    qq, qv, vv, dH = second(q, qd, qdd, f_ext[1:])
+    sums = [], [], vv, []
+    for slab, mixed, dH_l in zip(qq, qv, dH, strict=True):
+        through = dH_l.T @ by_q
+        sums[0].append(slab + through + through.T)
+        sums[1].append(mixed + dH_l.T @ by_qd)
+        sums[3].append(dH_l.T @ Hinv)
+    return tuple(_minus_times(Hinv, slabs) for slabs in sums)
+
+
+def _minus_times(Hinv, slabs):
+    """Return -Hinv times a tensor, by slabs of its first index."""
+    n = len(slabs)
+    flat = -(Hinv @ Matrix([x for row in slab.rows for x in row] for slab in slabs))
+    return [Matrix(row[k : k + n] for k in range(0, n * n, n)) for row in flat.rows]
+
+
+class OfBodyForces(TracedSolver):
+    """Derivatives for forces from outside that stay fixed to their bodies."""
+
+    def _adapter(self, model, common, chosen):
+        """Refuse forces that stay fixed to something else."""
+        fixed = chosen.get("f_ext_fixed")
+        fixed = common.f_ext_frame if fixed is None else fixed
+        if fixed != "body":
+            raise UnsupportedError(
+                f"{self.name}: f_ext_fixed {fixed!r}: second derivatives are those of"
+                " forces that stay fixed to their bodies; valid: f_ext_fixed='body'"
+            )
+        return super()._adapter(model, common, {**chosen, "f_ext_fixed": fixed})
+
+
+def _solver(algorithm, signature, **more):
+    return OfBodyForces(
+        algorithm.__name__,
+        signature,
+        algorithm,
+        options={"f_ext_fixed": None},
+        valid={"f_ext_fixed": NAME},
+        by_joint=False,
+        **more,
+    )
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solvers of this file."""
+    contracted = _solver(id_second_contracted, ID_SECOND_CONTRACTED, regrouped=True)
+    tensors = _solver(id_second_derivatives, ID_SECOND_DERIVATIVES, regrouped=True)
+    rows = (
+        (fd_second_contracted, FD_SECOND_CONTRACTED, contracted),
+        (fd_second_derivatives, FD_SECOND_DERIVATIVES, tensors),
+    )
+    forward = [
+        _solver(
+            algorithm,
+            signature,
+            slots={"derivatives": FD_DERIVATIVES, "second": second.signature},
+            fills={"derivatives": "fd_derivatives", "second": second},
+        )
+        for algorithm, signature, second in rows
+    ]
+    return [contracted, tensors, *forward]
