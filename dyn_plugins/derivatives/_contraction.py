@@ -29,7 +29,6 @@ pair of coordinates on a common path.
 from dataclasses import dataclass
 
 from dyn_core.authoring import (
-    Force,
     Matrix,
     Motion,
     MotionSubspace,

@@ -6,6 +6,7 @@ from dyn_core.authoring import (
     Vector,
     hookimpl,
     position_rate,
+    product,
     slope_of,
     split_q,
     split_v,
@@ -142,8 +143,9 @@ def fd_second_contracted(
     qdd, by_q, by_qd, Hinv = derivatives(q, qd, tau, f_ext[1:])
     mu = -(Hinv @ weights)
     qq, qv, vv, qa = second(q, qd, qdd, mu, f_ext[1:])
-    through = qa @ by_q
-    return qq + through + through.T, qv + qa @ by_qd, vv, qa @ Hinv
+    through = _thin_product(qa, by_q)
+    by_q_tau = _thin_product(qa, Hinv)
+    return qq + through + through.T, qv + _thin_product(qa, by_qd), vv, by_q_tau
 
 
 def fd_second_derivatives(model, q, qd, tau, f_ext, derivatives, second, f_ext_fixed):
@@ -163,20 +165,51 @@ def fd_second_derivatives(model, q, qd, tau, f_ext, derivatives, second, f_ext_f
     """
     qdd, by_q, by_qd, Hinv = derivatives(q, qd, tau, f_ext[1:])
     qq, qv, vv, dH = second(q, qd, qdd, f_ext[1:])
-    sums = [], [], vv, []
-    for slab, mixed, dH_l in zip(qq, qv, dH, strict=True):
-        through = dH_l.T @ by_q
-        sums[0].append(slab + through + through.T)
-        sums[1].append(mixed + dH_l.T @ by_qd)
-        sums[3].append(dH_l.T @ Hinv)
-    return tuple(_minus_times(Hinv, slabs) for slabs in sums)
+    if not model.nv:
+        return qq, qv, vv, dH
+    n, flat = model.nv, Matrix(row for dH_l in dH for row in dH_l.T.rows)
+    through, mixed, by_q_tau = (
+        [Matrix(rows.rows[k : k + n]) for k in range(0, n * n, n)]
+        for rows in (_thin_product(flat, M) for M in (by_q, by_qd, Hinv))
+    )
+    qq = [a + b + b.T for a, b in zip(qq, through, strict=True)]
+    qv = [a + b for a, b in zip(qv, mixed, strict=True)]
+    return tuple(_minus_times(Hinv, slabs) for slabs in (qq, qv, vv, by_q_tau))
 
 
 def _minus_times(Hinv, slabs):
     """Return -Hinv times a tensor, by slabs of its first index."""
     n = len(slabs)
-    flat = -(Hinv @ Matrix([x for row in slab.rows for x in row] for slab in slabs))
-    return [Matrix(row[k : k + n] for k in range(0, n * n, n)) for row in flat.rows]
+    flat = [[x for row in slab.rows for x in row] for slab in slabs]
+    columns = [k for k, c in enumerate(zip(*flat, strict=True)) if not _are_zero(c)]
+    kept = Matrix([row[k] for k in columns] for row in flat)
+    result = [[0.0] * (n * n) for _ in range(n)]
+    if columns:
+        for row, values in zip(result, product(Hinv, kept, True).rows, strict=True):
+            for k, x in zip(columns, values, strict=True):
+                row[k] = x
+    return [Matrix(row[k : k + n] for k in range(0, n * n, n)) for row in result]
+
+
+def _thin_product(A, B):
+    """Return A B, where rows of A are zeros but for what is on one path of the tree."""
+    by_columns = {}
+    for i, row in enumerate(A.rows):
+        columns = tuple(k for k, x in enumerate(row) if not _are_zero((x,)))
+        by_columns.setdefault(columns, []).append(i)
+    rows = [(0.0,) * B.shape[1]] * len(A.rows)
+    for columns, places in by_columns.items():
+        if columns:
+            thin = Matrix([A[i, k] for k in columns] for i in places)
+            part = product(thin, Matrix(B.rows[k] for k in columns))
+            for i, row in zip(places, part.rows, strict=True):
+                rows[i] = row
+    return Matrix(rows)
+
+
+def _are_zero(numbers):
+    """Return whether numbers are zeros, whatever the state."""
+    return all(isinstance(x, float) and x == 0.0 for x in numbers)
 
 
 class OfBodyForces(TracedSolver):
