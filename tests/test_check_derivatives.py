@@ -5,7 +5,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core import cli, robots
-from dyn_core.testing import derivative_check, random_model
+from dyn_core.testing import derivative_check, random_model, second_check
 
 
 @pytest.mark.parametrize(
@@ -13,6 +13,7 @@ from dyn_core.testing import derivative_check, random_model
     [
         ["planar3", "--engine", "native"],
         ["planar3", "--root-joint", "floating"],
+        ["planar3", "--second"],
         *(
             pytest.param([name], marks=pytest.mark.full)
             for name in ("arm7", "every_joint", "quadruped")
@@ -66,6 +67,44 @@ def test_a_wrong_derivative_is_found(monkeypatch, capsys):
     monkeypatch.setattr(derivative_check, "solver", Wrong)
     assert cli.main(["check-derivatives", "two_link", "--states", "1"]) == 1
     assert "FAIL: derivatives disagree at joint2 (allowed" in capsys.readouterr().out
+
+
+def test_a_wrong_second_derivative_is_found(monkeypatch, capsys):
+    """A contraction that is off by 1e-6 at one joint gives status 1 and its name."""
+
+    class Wrong:
+        def __init__(self, name):
+            self.solver, self.name = dyn.solver(name), name
+
+        def build(self, *args, **choices):
+            program = self.solver.build(*args, **choices)
+            if self.name != "id_second_contracted":
+                return program
+
+            def off(*state):
+                blocks = [np.array(x) for x in program(*state)]
+                blocks[0][:, 1] *= 1 + 1e-6
+                return blocks
+
+            return off
+
+    monkeypatch.setattr(second_check, "solver", Wrong)
+    arguments = ["check-derivatives", "two_link", "--states", "1"]
+    assert cli.main(arguments) == 0
+    assert cli.main([*arguments, "--second"]) == 1
+    assert "FAIL: derivatives disagree at joint2 (allowed" in capsys.readouterr().out
+
+
+def test_large_robots_say_what_is_left_out():
+    """Beyond LARGEST coordinates the tensors of accelerations are not checked."""
+    model = random_model(0, size=2)
+    rows = {name: {"id_second": 0.0} for name in model.joint_names}
+    lines = derivative_check.report(model, rows)
+    assert any("fd_second: not checked" in line for line in lines)
+    rows = {name: {"id_second": 0.0, "fd_second": 0.0} for name in model.joint_names}
+    assert not any(
+        "not checked" in line for line in derivative_check.report(model, rows)
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """The command `dyn check-derivatives`: derivatives of a robot by several methods.
 
 Analytic derivatives are compared with complex steps and forward mode through the
-algorithms of inverse and forward dynamics, and with eighth-order differences.
+algorithms of inverse and forward dynamics, and with eighth-order differences. Second
+derivatives (--second) are compared with complex steps of the first ones.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dyn_core.model import Model
 from dyn_core.model.sources.arguments import add_robot, load_robot
 from dyn_core.solving.registry import solver
 from dyn_core.testing.case import derivative
+from dyn_core.testing.second_check import LARGEST, examine_second
 from dyn_core.testing.tolerances import TOLERANCES
 
 STATES = 3  # default number of random states
@@ -40,6 +42,9 @@ def add(subparsers: argparse._SubParsersAction) -> None:
     parser.add_argument("--states", type=int, default=STATES, help="random states")
     parser.add_argument("--seed", type=int, default=0, help="seed of the random states")
     parser.add_argument("--engine", default="graph", help="default: %(default)s")
+    parser.add_argument(
+        "--second", action="store_true", help="check second derivatives, too"
+    )
     parser.set_defaults(run=_run)
 
 
@@ -47,7 +52,11 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.states < 1 or arguments.seed < 0:
         raise SettingError("--states: 1 or more, --seed: 0 or more", "states")
     model = load_robot(arguments)
-    errors = examine(model, arguments.states, arguments.seed, arguments.engine)
+    choices = arguments.states, arguments.seed, arguments.engine
+    errors = examine(model, *choices)
+    if arguments.second:
+        second = examine_second(_tree(model), *choices)
+        errors = {name: {**row, **second[name]} for name, row in errors.items()}
     for line in report(model, errors):
         print(line)
     return 0 if _passes(errors) else 1
@@ -71,7 +80,7 @@ def examine(
     Source: KIM-4.6.
     """
     rng = np.random.default_rng(seed)
-    methods = _Methods(model.without_loops() if model.loops else model, engine)
+    methods = _Methods(_tree(model), engine)
     names = model.joint_names
     worst = {name: dict.fromkeys(COLUMNS, 0.0) for name in names}
     for _ in range(states):
@@ -80,6 +89,11 @@ def examine(
                 entries = by_coordinate[model.v_slice(name)]
                 worst[name][column] = max(worst[name][column], *map(float, entries))
     return worst
+
+
+def _tree(model: Model) -> Model:
+    """Return the robot with its loops opened."""
+    return model.without_loops() if model.loops else model
 
 
 class _Methods:
@@ -206,9 +220,10 @@ def _passes(errors: dict[str, dict[str, float]]) -> bool:
 
 def report(model: Model, errors: dict[str, dict[str, float]]) -> list[str]:
     """Return a table of the errors by joint, and a verdict."""
-    rows: list[tuple[str, ...]] = [("joint", "kind", *COLUMNS)]
+    columns = next(iter(errors.values()), dict.fromkeys(COLUMNS, 0.0))
+    rows: list[tuple[str, ...]] = [("joint", "kind", *columns)]
     for name, row in errors.items():
-        cells = [f"{row[column]:.1e}" for column in COLUMNS]
+        cells = [f"{row[column]:.1e}" for column in columns]
         rows.append((name, model.joint_kind(name), *cells))
     widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
     lines = [f"{model.name}: errors of derivatives, scaled"]
@@ -218,6 +233,11 @@ def report(model: Model, errors: dict[str, dict[str, float]]) -> list[str]:
         lines.append("  " + "  ".join([*label_cells, *value_cells]))
     if model.loops:
         lines.append("the loops of the robot are opened")
+    if "id_second" in columns and "fd_second" not in columns:
+        lines.append(
+            f"fd_second: not checked for more than {LARGEST} coordinates, where it"
+            " takes minutes; fd_contracted is"
+        )
     allowed = TOLERANCES["law"]
     bad = [name for name, row in errors.items() if max(row.values()) > allowed]
     largest = max((max(row.values()) for row in errors.values()), default=0.0)
