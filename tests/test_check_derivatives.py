@@ -95,18 +95,6 @@ def test_a_wrong_second_derivative_is_found(monkeypatch, capsys):
     assert "FAIL: derivatives disagree at joint2 (allowed" in capsys.readouterr().out
 
 
-def test_large_robots_say_what_is_left_out():
-    """Beyond LARGEST coordinates the tensors of accelerations are not checked."""
-    model = random_model(0, size=2)
-    rows = {name: {"id_second": 0.0} for name in model.joint_names}
-    lines = derivative_check.report(model, rows)
-    assert any("fd_second: not checked" in line for line in lines)
-    rows = {name: {"id_second": 0.0, "fd_second": 0.0} for name in model.joint_names}
-    assert not any(
-        "not checked" in line for line in derivative_check.report(model, rows)
-    )
-
-
 @pytest.mark.parametrize(
     ("seed", "size"), [(2, 3), pytest.param(5, 5, marks=pytest.mark.full)]
 )

@@ -25,7 +25,9 @@ INPUTS = {
     "rnea": "q, v, a", "aba": "q, v, tau", "bias": "q, v",
     "crba": "q", "crba:sparse": "q", "mass_matrix_inverse": "q",
     "id_derivatives": "q, v, a", "id_derivatives:sparse": "q, v, a",
-    "fd_derivatives": "q, v, tau", "semi_implicit_euler": "q, v, tau",
+    "fd_derivatives": "q, v, tau",
+    "id_second_contracted": "q, v, a, tau", "fd_second_contracted": "q, v, tau, a",
+    "id_second_derivatives": "q, v, a", "semi_implicit_euler": "q, v, tau",
     "point_delassus": "q", "operational_inertia": "q",
 }  # fmt: skip
 

@@ -32,7 +32,8 @@ Show = Callable[[Table], list[str]]
 LEGEND = f"""\
 ns/call: one state from Python, out given, {cases.STATES} states in turn; M/s: million
 states a second, of a batch of {ROWS} rows on one core, of blocks of {BLOCKED} rows on
-one core, of {MANY} rows on all cores; cold, load: both kernels compiled anew, found on
+one core, of {MANY} rows on all cores (fewer where results of so many take more than
+{measure.RESULTS >> 30} GiB); cold, load: both kernels compiled anew, found on
 disk; KiB: machine code and scratch memory; % peak: additions and multiplications, of
 what the core's multiply-adds could do. Peers: ns of a call; how much faster a call is
 here; and a row of the batch than the best of the peer's call and batch. Values of the

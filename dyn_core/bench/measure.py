@@ -24,6 +24,7 @@ from dyn_core.testing.models import chain
 from dyn_core.testing.random_programs import flat_program, ulps
 
 ROWS, BLOCKED, MANY = 1024, 8192, 65536  # rows; in blocks; for all cores
+RESULTS = 2**31  # bytes of results that a batch may have, or it has fewer rows
 
 
 @dataclass
@@ -89,6 +90,7 @@ def measure(robot: Robot, algorithm: str) -> Figures:
     call = per_call(statement, states, one, {"p": alone, "o": _room(alone, ())})
 
     def rate(program: Program, rows: int, clock: Callable[[], float]) -> float:
+        rows = _fitting(program, rows)
         batch = [tuple(np.tile(x, (rows // STATES, 1)) for x in inputs)]
         space = {"p": program, "o": _room(program, (rows,))}
         return rows / per_call(statement, batch, one, space, clock)
@@ -120,19 +122,27 @@ def _values(program: NativeProgram, inputs: list[np.ndarray]) -> tuple[np.ndarra
     )
 
 
+def _fitting(program: Program, rows: int) -> int:
+    """Return how many rows of a batch have results within RESULTS, STATES at least."""
+    size = 8 * max(1, sum(port.size for port in program.outputs))
+    most = RESULTS // size // STATES * STATES
+    return max(STATES, min(rows, most))
+
+
 def _blocked(program: NativeProgram, inputs: list[np.ndarray]) -> float:
     """Measure states a second of data that lies in blocks."""
     ports = program.inputs
     if len(ports) > len(inputs):  # the step's dt
         inputs = [*inputs, np.full((STATES, 1), DT)]
-    rows = [np.tile(x, (BLOCKED // STATES, 1)) for x in inputs]
+    count = _fitting(program, BLOCKED)
+    rows = [np.tile(x, (count // STATES, 1)) for x in inputs]
     blocks = [program.to_blocks(x, p.name) for x, p in zip(rows, ports, strict=True)]
     lanes = program.lanes
-    out = [np.empty((BLOCKED // lanes, p.size, lanes)) for p in program.outputs]
+    out = [np.empty((count // lanes, p.size, lanes)) for p in program.outputs]
     names = ", ".join(f"x{k}" for k in range(len(blocks)))
     space = {"p": program, "out": out}
     statement = f"p.run_blocks({names}, out=out)"
-    return BLOCKED / per_call(statement, [tuple(blocks)], names, space)
+    return count / per_call(statement, [tuple(blocks)], names, space)
 
 
 def count_flops(graph: Any) -> int:

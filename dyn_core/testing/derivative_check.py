@@ -18,7 +18,7 @@ from dyn_core.model import Model
 from dyn_core.model.sources.arguments import add_robot, load_robot
 from dyn_core.solving.registry import solver
 from dyn_core.testing.case import derivative
-from dyn_core.testing.second_check import LARGEST, examine_second
+from dyn_core.testing.second_check import examine_second
 from dyn_core.testing.tolerances import TOLERANCES
 
 STATES = 3  # default number of random states
@@ -233,11 +233,6 @@ def report(model: Model, errors: dict[str, dict[str, float]]) -> list[str]:
         lines.append("  " + "  ".join([*label_cells, *value_cells]))
     if model.loops:
         lines.append("the loops of the robot are opened")
-    if "id_second" in columns and "fd_second" not in columns:
-        lines.append(
-            f"fd_second: not checked for more than {LARGEST} coordinates, where it"
-            " takes minutes; fd_contracted is"
-        )
     allowed = TOLERANCES["law"]
     bad = [name for name, row in errors.items() if max(row.values()) > allowed]
     largest = max((max(row.values()) for row in errors.values()), default=0.0)
