@@ -29,6 +29,7 @@ pair of coordinates on a common path.
 from dataclasses import dataclass
 
 from dyn_core.authoring import (
+    ForceSubspace,
     Matrix,
     Motion,
     MotionSubspace,
@@ -36,12 +37,11 @@ from dyn_core.authoring import (
     Vector,
     VelocityProduct,
     cross,
-    derivatives,
     has_slope,
     join_slopes,
+    slope_of,
     with_slopes,
 )
-from dyn_core.numbers.taylor import DIRECTION
 from dyn_plugins.derivatives.derivatives import (
     _by_order,
     _cross_force,
@@ -142,7 +142,8 @@ class Weighted:
         W_p: Motion of the parent.
         sigma: How the motion of what a joint carries changes with its coordinates.
         P, Q: Sums of I W and B(I, v).T W over all that a body carries.
-        BW: Sum of B(I, W).
+        BW: Sum of B(I, W); None where all that the body carries moves as its parent.
+        W: Motion of the body.
         moving: Whether something that a body carries moves.
     """
 
@@ -151,31 +152,33 @@ class Weighted:
     P: list
     Q: list
     BW: list
+    W: list
     moving: list
 
 
 def weighted_motions(model, m, weights):
     """Return what moves under weights, by joint."""
     n = model.nb + 1
-    result = Weighted(*([None] * n for _ in range(5)), [False] * n)
-    W, behind = [Motion.zero()] * n, [False] * n
+    result = Weighted(*([None] * n for _ in range(5)), [Motion.zero()] * n, [False] * n)
+    behind, W = [False] * n, result.W
+    weighted = [not _is_zero(w) for w in weights]
     for i in model.bodies:
         p, joint, w = model.parent[i], model.joint[i], weights[i]
-        still = _is_zero(w)
-        result.moving[i] = result.moving[p] or not still
+        result.moving[i] = result.moving[p] or weighted[i]
         result.W_p[i] = W[p]
         result.sigma[i] = _weighted_rates(joint, m.S[i], m.dS[i], W[p], w)
-        W[i] = W[p] if still else W[p] + m.S[i] @ w
+        W[i] = W[p] + m.S[i] @ w if weighted[i] else W[p]
     for i in reversed(model.bodies):
-        weighted = behind[i] or not _is_zero(weights[i])
-        behind[model.parent[i]] = behind[model.parent[i]] or weighted
-        result.moving[i] = result.moving[i] or weighted
+        carries = behind[i] or weighted[i]
+        behind[model.parent[i]] = behind[model.parent[i]] or carries
+        result.moving[i] = result.moving[i] or carries
     for i in reversed(model.bodies):
         p, sums = model.parent[i], (result.P, result.Q, result.BW)
         # What moves alike is one body.
+        alike = not (behind[i] or weighted[i] or (p and behind[p]))
         I, B = (m.I[i], m.B[i]) if behind[i] else (m.IC[i], m.BC[i])
-        own = I @ W[i], B.T @ W[i], VelocityProduct.of(I, W[i])
-        for total, x in zip(sums, own, strict=True):
+        terms = I @ W[i], B.T @ W[i], None if alike else VelocityProduct.of(I, W[i])
+        for total, x in zip(sums, terms, strict=True):
             total[i] = x if total[i] is None else total[i] + x
             if p and behind[p]:
                 total[p] = total[i] if total[p] is None else total[p] + total[i]
@@ -212,47 +215,58 @@ def second_derivatives(model, m, state, weights):
     """
     w = weighted_motions(model, m, weights)
     blocks = {}, {}, {}, {}
-    qq, qv, vv, qa = blocks
     for i in model.bodies:
         if not w.moving[i]:
             continue
-        S, sigma = m.S[i], w.sigma[i]
-        dP = _cross_force(S, w.P[i]) + m.IC[i] @ sigma
-        dQ = _cross_force(S, w.Q[i]) + m.BC[i].T @ sigma
-        dQ = dQ + _minus(w.BW[i].T @ m.Psi_dot[i])
-        dQ_v = _minus(w.BW[i].T @ S)
+        change = _change(m, w, i)
         j = i
         while j:
-            above, Psi_dot = w.sigma[j].T, m.Psi_dot[j].T
-            own = (
-                above @ m.by_q[i] + m.Psi_ddot[j].T @ dP + Psi_dot @ dQ,
-                above @ m.by_qd[i] + Psi_dot @ dQ_v,
-                m.S[j].T @ dQ_v,
-                above @ m.by_qdd[i],
-            )
-            turned = (
-                own[0].T,
-                (m.S[j].T @ dQ + m.Psi_S_dot[j].T @ dP).T,
-                own[2].T,
-                (m.S[j].T @ dP).T,
-            )
+            above, below = _pair(m, w, j, i, change)
             if j == i:
-                order, parts = model.joint[i].series, zip(own, turned, strict=True)
-                if order is not None:
-                    own = tuple(_by_order(order, a, b) for a, b in parts)
-            for block, a, b in zip(blocks, own, turned, strict=True):
-                block[i, j] = b
-                block[j, i] = a
+                above = below = _within(model.joint[i], above, below)
+            for block, x, y in zip(blocks, above, below, strict=True):
+                block[i, j] = y
+                block[j, i] = x
             j = model.parent[j]
         if model.joint[i].series is None:
             more = _own_changes(model.joint[i], i, m, w, [x[i] for x in state], weights)
-            for block, change in zip(blocks, more, strict=True):
-                block[i, i] = block[i, i] + change
+            for block, x in zip(blocks, more, strict=True):
+                block[i, i] = block[i, i] + x
     return tuple(join_slopes(model, block) for block in blocks)
 
 
-def _minus(forces):
-    return type(forces)(-f for f in forces)
+def _change(m, w, i):
+    """Return how P and Q change with the coordinates of joint i, and Q with rates."""
+    S, sigma = m.S[i], w.sigma[i]
+    dP = _cross_force(S, w.P[i]) + m.IC[i] @ sigma
+    dQ = _cross_force(S, w.Q[i]) + m.BC[i].T @ sigma
+    return dP, dQ + _minus_BW(m, w, i, m.Psi_dot[i]), _minus_BW(m, w, i, S)
+
+
+def _minus_BW(m, w, i, alpha):
+    """Return -B(I, W).T alpha, which is B(I, alpha).T W for one W."""
+    if w.BW[i] is None:
+        return ForceSubspace(VelocityProduct.of(m.IC[i], x).T @ w.W[i] for x in alpha)
+    return ForceSubspace(-f for f in w.BW[i].T @ alpha)
+
+
+def _pair(m, w, j, i, change):
+    """Return the blocks (j, i) and (i, j) of a joint j and of i behind it."""
+    dP, dQ, dQ_v = change
+    S, sigma, Psi_dot = m.S[j].T, w.sigma[j].T, m.Psi_dot[j].T
+    qq = sigma @ m.by_q[i] + m.Psi_ddot[j].T @ dP + Psi_dot @ dQ
+    qv = sigma @ m.by_qd[i] + Psi_dot @ dQ_v
+    vv, qa = S @ dQ_v, sigma @ m.by_qdd[i]
+    vq, aq = S @ dQ + m.Psi_S_dot[j].T @ dP, S @ dP
+    return (qq, qv, vv, qa), (qq.T, vq.T, vv.T, aq.T)
+
+
+def _within(joint, above, below):
+    """Return the blocks of a joint with itself, but for what changes with its S."""
+    if joint.series is None:
+        return above
+    pairs = zip(above, below, strict=True)
+    return tuple(_by_order(joint.series, x, y) for x, y in pairs)
 
 
 def _own_changes(joint, i, m, w, state, weights):
@@ -280,7 +294,7 @@ def _own_changes(joint, i, m, w, state, weights):
         sigma = _weighted_rates(joint, S, dS, W_p, weights[i])
         by_q = sigma.T @ f + Psi_ddot.T @ P + Psi_dot.T @ Q
         by_qd = S.T @ Q + Psi_S_dot.T @ P
-        return [[derivatives(x, DIRECTION)[1] for x in row] for row in (by_q, by_qd)]
+        return slope_of(by_q), slope_of(by_qd)
 
     ground = m.v_p[i], m.a_p[i], w.W_p[i], m.fC[i], w.P[i], w.Q[i]
     qq, qv, vv, qa = [], [], [], []

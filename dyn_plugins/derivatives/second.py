@@ -13,7 +13,7 @@ from dyn_core.authoring import (
     with_slopes,
 )
 from dyn_core.errors import UnsupportedError
-from dyn_core.model.passive_forces import damping_matrix, stiffness_matrix
+from dyn_core.model import passive_forces
 from dyn_core.problems import (
     FD_DERIVATIVES,
     FD_SECOND_CONTRACTED,
@@ -62,9 +62,9 @@ def id_second_derivatives(model, q, qd, qdd, f_ext, f_ext_fixed):
         d2tau_dqdq[i, j, k] - d2tau_dqdq[i, k, j] = sum_l c_kjl dtau_dq[i, l]
         s_k x s_j = sum_l c_kjl s_l   for columns of S of one quaternion joint
 
-    Of other joints it is symmetric in j and k, and so are d2tau_dqdqd with that by qd
-    and q, and d2tau_dqddqd of every joint. Entries whose three joints are not on one
-    path from the base are zeros and cost nothing.
+    Of other joints it is symmetric in j and k, and so is d2tau_dqddqd of every joint;
+    dH_dq is symmetric in i and j, to the last bit. Entries whose three joints are not
+    on one path from the base are zeros and cost nothing.
 
     Inputs and outputs: those of ID_SECOND_DERIVATIVES.
 
@@ -82,7 +82,10 @@ def id_second_derivatives(model, q, qd, qdd, f_ext, f_ext_fixed):
         blocks = second_derivatives(model, m, state, split_v(model, Vector(unit)))
         sums = _with_weighted(passive, Vector(unit), blocks)
         slabs.append((*sums, blocks[3].T))
-    return tuple(map(list, zip(*slabs, strict=True))) if slabs else ([],) * 4
+    qq, qv, vv, dH = zip(*slabs, strict=True) if slabs else ([],) * 4
+    n = range(model.nv)
+    dH = [Matrix(dH[min(i, j)].rows[max(i, j)] for j in n) for i in n]
+    return qq, qv, vv, dH
 
 
 def _passive_curvatures(model, q, qd):
@@ -96,18 +99,20 @@ def _passive_curvatures(model, q, qd):
     rough = any(not isinstance(x, float) or x != 0.0 for x in dry)
     if not (rough or model.forces):
         return None
+    slopes_by_q = passive_forces.stiffness_matrix
+    slopes_by_qd = passive_forces.damping_matrix
     none = Matrix.zeros(model.nv, model.nv)
     by_q, by_qd, damping = [], [], []
     for unit in map(Vector, Matrix.identity(model.nv).rows):
         faster = with_slopes(qd, unit)
-        damping.append(slope_of(damping_matrix(model, q, faster, rough, True)))
+        damping.append(slope_of(slopes_by_qd(model, q, faster, rough, True)))
         if not model.forces:
             by_q.append(none)
             by_qd.append(none)
             continue
         moved = with_slopes(q, position_rate(model, q, unit))
-        by_q.append(slope_of(stiffness_matrix(model, moved, qd)))
-        by_qd.append(slope_of(stiffness_matrix(model, q, faster)))
+        by_q.append(slope_of(slopes_by_q(model, moved, qd)))
+        by_qd.append(slope_of(slopes_by_q(model, q, faster)))
     return by_q, by_qd, damping
 
 
