@@ -35,11 +35,12 @@ _DH_DQ = Port(
     INERTIA,
     meaning="derivative of H[i, j] by q[k], at [i, j, k]",
 )
+_CURVED = ("joint_friction",)  # joint springs are linear
 ID_SECOND_DERIVATIVES = Signature(
     "id_second_derivatives",
     (q, qd, plain_qdd, f_ext),
     (*(_second("tau", *pair) for pair in _PAIRS), _DH_DQ),
-    passive=PASSIVE,
+    passive=_CURVED,
     of_trees=True,
     meaning="second derivatives of inverse dynamics",
 )
@@ -49,7 +50,7 @@ ID_SECOND_CONTRACTED = Signature(
     tuple(
         _contracted("tau", *pair, "joint_slopes") for pair in (*_PAIRS, ("q", "qdd"))
     ),
-    passive=PASSIVE,
+    passive=_CURVED,
     of_trees=True,
     meaning="second derivatives of weights . tau, of inverse dynamics",
 )

@@ -190,7 +190,9 @@ def _minus_times(Hinv, slabs):
     kept = Matrix([row[k] for k in columns] for row in flat)
     result = [[0.0] * (n * n) for _ in range(n)]
     if columns:
-        for row, values in zip(result, product(Hinv, kept, True).rows, strict=True):
+        for row, values in zip(
+            result, product(Hinv, kept, negative=True).rows, strict=True
+        ):
             for k, x in zip(columns, values, strict=True):
                 row[k] = x
     return [Matrix(row[k : k + n] for k in range(0, n * n, n)) for row in result]
@@ -226,8 +228,8 @@ class OfBodyForces(TracedSolver):
         fixed = common.f_ext_frame if fixed is None else fixed
         if fixed != "body":
             raise UnsupportedError(
-                f"{self.name}: f_ext_fixed {fixed!r}: second derivatives are those of"
-                " forces that stay fixed to their bodies; valid: f_ext_fixed='body'"
+                f"{self.name}: there are none of forces fixed to the {fixed} (options"
+                " f_ext_frame, f_ext_fixed); valid: f_ext_fixed='body'"
             )
         return super()._adapter(model, common, {**chosen, "f_ext_fixed": fixed})
 

@@ -24,9 +24,9 @@ ROBOTS = [solver for solver in SOLVERS if solver.signature.system == "robot"]
 
 @pytest.fixture(scope="module")
 def robot():
-    """Return a tree with springs and friction in every joint."""
+    """Return a tree with springs and friction in every joint, and H not constant."""
     kinds = ("revolute", "prismatic")
-    return random_model(3, size=3, kinds=kinds, mimic=0.0, massless=0.0, branching=0.7)
+    return random_model(5, size=3, kinds=kinds, mimic=0.0, massless=0.0, branching=0.7)
 
 
 def _results(solver, model, **choices):
