@@ -8,6 +8,7 @@ from dyn_core.authoring import (
     position_rate,
     product,
     slope_of,
+    sparse_products,
     split_q,
     split_v,
     with_slopes,
@@ -148,9 +149,10 @@ def fd_second_contracted(
     qdd, by_q, by_qd, Hinv = derivatives(q, qd, tau, f_ext[1:])
     mu = -(Hinv @ weights)
     qq, qv, vv, qa = second(q, qd, qdd, mu, f_ext[1:])
-    through = _thin_product(qa, by_q)
-    by_q_tau = _thin_product(qa, Hinv)
-    return qq + through + through.T, qv + _thin_product(qa, by_qd), vv, by_q_tau
+    if not model.nv:
+        return qq, qv, vv, qa
+    through, mixed, by_q_tau = _thin_products(qa, by_q, by_qd, Hinv)
+    return qq + through + through.T, qv + mixed, vv, by_q_tau
 
 
 def fd_second_derivatives(model, q, qd, tau, f_ext, derivatives, second, f_ext_fixed):
@@ -174,8 +176,8 @@ def fd_second_derivatives(model, q, qd, tau, f_ext, derivatives, second, f_ext_f
         return qq, qv, vv, dH
     n, flat = model.nv, Matrix(row for dH_l in dH for row in dH_l.T.rows)
     through, mixed, by_q_tau = (
-        [Matrix(rows.rows[k : k + n]) for k in range(0, n * n, n)]
-        for rows in (_thin_product(flat, M) for M in (by_q, by_qd, Hinv))
+        [Matrix(M.rows[k : k + n]) for k in range(0, n * n, n)]
+        for M in _thin_products(flat, by_q, by_qd, Hinv)
     )
     qq = [a + b + b.T for a, b in zip(qq, through, strict=True)]
     qv = [a + b for a, b in zip(qv, mixed, strict=True)]
@@ -198,20 +200,12 @@ def _minus_times(Hinv, slabs):
     return [Matrix(row[k : k + n] for k in range(0, n * n, n)) for row in result]
 
 
-def _thin_product(A, B):
-    """Return A B, where rows of A are zeros but for what is on one path of the tree."""
-    by_columns = {}
-    for i, row in enumerate(A.rows):
-        columns = tuple(k for k, x in enumerate(row) if not _are_zero((x,)))
-        by_columns.setdefault(columns, []).append(i)
-    rows = [(0.0,) * B.shape[1]] * len(A.rows)
-    for columns, places in by_columns.items():
-        if columns:
-            thin = Matrix([A[i, k] for k in columns] for i in places)
-            part = product(thin, Matrix(B.rows[k] for k in columns))
-            for i, row in zip(places, part.rows, strict=True):
-                rows[i] = row
-    return Matrix(rows)
+def _thin_products(A, *Bs):
+    """Return A B for each B; A has zeros but for what is on one path of the tree."""
+    columns = Matrix(column for B in Bs for column in B.T.rows)
+    rows = sparse_products(columns, (A.T,))[0].rows
+    n = len(rows) // len(Bs)
+    return [Matrix(rows[k : k + n]).T for k in range(0, len(rows), n)]
 
 
 def _are_zero(numbers):
