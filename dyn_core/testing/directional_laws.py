@@ -1,4 +1,4 @@
-"""Laws of directional derivatives, and of derivatives by parameters."""
+"""Laws of directional and second derivatives, and of derivatives by parameters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dyn_core import problems as kinds
 from dyn_core.model import Model, parameter_paths
 from dyn_core.problems import Signature
 from dyn_core.solving.registry import solver as find
-from dyn_core.testing import loop_laws
+from dyn_core.testing import loop_laws, second_laws
 from dyn_core.testing.case import Case, Pairs, derivative
 
 # By Signature: the analytic solver, and the solver that it differentiates.
@@ -245,6 +245,7 @@ _ALONG: tuple[_Law, ...] = (
     is_difference,
 )
 LAWS: dict[Signature, tuple[_Law, ...]] = {
+    **second_laws.LAWS,
     kinds.ID_DIRECTIONAL: _ALONG,
     kinds.FD_DIRECTIONAL: _ALONG,
     kinds.HD_DIRECTIONAL: (*_ALONG, extremes_are_inverse_and_forward),

@@ -31,7 +31,6 @@ from dyn_core.testing import (
     reaching_laws,
     regressor_laws,
     response_laws,
-    second_laws,
     spring_laws,
 )
 from dyn_core.testing.case import Case, Pairs, derivative
@@ -324,7 +323,6 @@ LAWS: dict[Signature, tuple[Law, ...]] = {
     kinds.HYBRID_STEP: (hybrid_laws.hybrid_steps_start_as_hybrid_dynamics,),
     kinds.HYBRID_DYNAMICS_MASKED: (hybrid_laws.the_mask_chooses,),
     **directional_laws.LAWS,
-    **second_laws.LAWS,
     **contact_laws.LAWS,
     **centroidal_laws.LAWS,
     **reaching_laws.LAWS,
