@@ -83,7 +83,7 @@ class Emitter:
         products = self.products.definitions()
         if products and self.products.lanes not in widths:
             widths.append(self.products.lanes)
-        head = [*map(_declarations, widths), _LIBRARY]
+        head = [*map(declarations, widths), _LIBRARY]
         return "\n".join([*head, *called, *products, *self.ir])
 
     def _loop(
@@ -365,7 +365,7 @@ class _Writer:
 _LIBRARY = "declare double @sin(double)\ndeclare double @cos(double)\n"
 
 
-def _declarations(width: int) -> str:
+def declarations(width: int) -> str:
     """Declare the intrinsics on values of a width."""
     real = kind("real", width)
     suffix = "f64" if width == 1 else f"v{width}f64"

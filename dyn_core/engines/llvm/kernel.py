@@ -27,8 +27,8 @@ _TYPES = {
 Sizes = tuple[tuple[int, ...], tuple[int, ...]]
 
 
-class Kernel:
-    """Machine code in memory.
+class Variant:
+    """A Graph for one state or for rows, to be called as kernel_ir.py says.
 
     Attributes:
         addresses: Of its functions.
@@ -36,6 +36,39 @@ class Kernel:
         scratch: Bytes of scratch memory a call needs.
         steps: Operations of a row, those of a loop counted once.
         rounds: How often a loop runs them at most.
+    """
+
+    def __init__(
+        self, addresses: dict[str, int], scratch: int, steps: int, rounds: int
+    ) -> None:
+        self.addresses = addresses
+        self.scratch, self.steps, self.rounds = scratch, steps, rounds
+        self.call = {name: _TYPES[name](a) for name, a in addresses.items()}
+        self._free: list[tuple[Any, int]] = []
+
+    def fill(self, memory: np.ndarray, address: int) -> None:
+        """Write what new scratch memory must hold, from an address in it on."""
+
+    def memory(self) -> tuple[Any, int]:
+        """Take scratch memory for one thread: its owner and its address."""
+        try:
+            return self._free.pop()
+        except IndexError:
+            memory = np.zeros(self.scratch + 128, np.uint8)
+            address = memory.ctypes.data + 64
+            address += -address % 64
+            self.fill(memory, address)
+            return memory, address
+
+    def give_back(self, memory: tuple[Any, int]) -> None:
+        """Take scratch memory back."""
+        self._free.append(memory)
+
+
+class Kernel(Variant):
+    """Machine code of one Graph.
+
+    Attributes:
         size: Bytes of object code.
         seconds: What it took to compile or load it.
         compiled: Whether it was compiled now, not found on disk.
@@ -43,26 +76,9 @@ class Kernel:
 
     def __init__(self, code: bytes, note: dict[str, Any]) -> None:
         self._loaded = compiler.Loaded(code)
-        self.scratch = note["scratch"]
-        self.steps, self.rounds = note["steps"], note["rounds"]
+        addresses = {name: self._loaded.address(name) for name in note["entries"]}
+        super().__init__(addresses, note["scratch"], note["steps"], note["rounds"])
         self.size, self.seconds, self.compiled = len(code), 0.0, False
-        names = note["entries"]
-        self.addresses = {name: self._loaded.address(name) for name in names}
-        self.call = {name: _TYPES[name](a) for name, a in self.addresses.items()}
-        self._free: list[tuple[Any, int]] = []
-
-    def memory(self) -> tuple[Any, int]:
-        """Take scratch memory for one thread: its owner and its address."""
-        try:
-            return self._free.pop()
-        except IndexError:
-            memory = np.zeros(self.scratch + 64, np.uint8)
-            address = memory.ctypes.data
-            return memory, address + -address % 64
-
-    def give_back(self, memory: tuple[Any, int]) -> None:
-        """Take scratch memory back."""
-        self._free.append(memory)
 
 
 _known: WeakValueDictionary[str, Kernel] = WeakValueDictionary()
@@ -112,7 +128,7 @@ def get(
             "entries": written.entries,
             "scratch": written.scratch,
             "steps": written.steps,
-            "rounds": _most_rounds(graph()),
+            "rounds": most_rounds(graph()),
         }
         cache.store(full, note, code)
     else:
@@ -122,10 +138,10 @@ def get(
     return kernel
 
 
-def _most_rounds(graph: Graph) -> int:
+def most_rounds(graph: Graph) -> int:
     """Return how often the loops of a Graph repeat what is in them, at most."""
     loops = [node.data for node in graph.nodes if node.op == "loop"]
-    return max((x.max * _most_rounds(x.body) for x in loops), default=1)
+    return max((x.max * most_rounds(x.body) for x in loops), default=1)
 
 
 def forget() -> None:

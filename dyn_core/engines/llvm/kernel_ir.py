@@ -88,15 +88,15 @@ def batch_kernel(
     end = emitter.top * lane
     for size in (*inputs, *outputs):
         places.append(end)
-        end += -(-size // width) * width * lane  # whole groups: see _gather
+        end += -(-size // width) * width * lane  # whole groups: see gather
     tables = end
     end += 8 * (len(inputs) + len(outputs))
     checked = bool(graph.requirements)
     parts = [
         emitter.close(),
         _step_function(calls, width, checked),
-        _gather(width),
-        _scatter(width),
+        gather(width),
+        scatter(width),
         _batch(inputs, outputs, places, tables, width),
         _blocked(inputs, outputs, tables, width),
     ]
@@ -213,7 +213,7 @@ def _vectors(tag: str, first: str, block: str, width: int) -> list[str]:
     return lines
 
 
-def _gather(width: int) -> str:
+def gather(width: int) -> str:
     """Write rows -> block: `to` gets n vectors, and more up to a whole group."""
     of, suffix = f"<{width} x double>", f"v{width}f64.p0"
 
@@ -238,7 +238,7 @@ def _gather(width: int) -> str:
     return _over_columns(head, width, body)
 
 
-def _scatter(width: int) -> str:
+def scatter(width: int) -> str:
     """Write block -> rows: n vectors at `from` become `width` rows of n numbers.
 
     Masked stores are slow on many machines. A whole vector at the odd end of a row

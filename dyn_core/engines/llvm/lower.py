@@ -88,11 +88,8 @@ class _Ordering:
 
     def __init__(self, graph: Graph, fused: bool, pack: int) -> None:
         self.graph, self.pack = graph, pack
-        self.uses = _uses(graph)
-        self.absorbed: set[int] = set()
-        self.fusions: dict[int, tuple[str, tuple[int, ...]]] = {}
-        if fused:
-            self._fuse()
+        self.uses = count_uses(graph)
+        self.fusions, self.absorbed = fusions(graph, self.uses) if fused else ({}, set())
         self.packs = self._packs()
         self.items: dict[int, list[int]] = {}
         for k, node in enumerate(graph.nodes):
@@ -145,26 +142,6 @@ class _Ordering:
             )
         return ScheduledStep(node.op, node.operands, (k,))
 
-    def _fuse(self) -> None:
-        """Find multiplications that go into the one addition that uses them."""
-        nodes = self.graph.nodes
-
-        def free(k: int) -> bool:
-            return nodes[k].op == "mul" and self.uses[k] == 1 and k not in self.absorbed
-
-        for k, node in enumerate(nodes):
-            if node.op not in ("add", "sub"):
-                continue
-            a, b = node.operands
-            if free(b):
-                op = "fma" if node.op == "add" else "fnma"
-                self.fusions[k] = (op, (*nodes[b].operands, a))
-                self.absorbed.add(b)
-            elif free(a):
-                op = "fma" if node.op == "add" else "fms"
-                self.fusions[k] = (op, (*nodes[a].operands, b))
-                self.absorbed.add(a)
-
     def _packs(self) -> dict[int, tuple[Any, ...]]:
         """Return for each sine and cosine the members of its pack.
 
@@ -193,7 +170,37 @@ class _Ordering:
         return packs
 
 
-def _uses(graph: Graph) -> list[int]:
+def fusions(
+    graph: Graph, uses: list[int]
+) -> tuple[dict[int, tuple[str, tuple[int, ...]]], set[int]]:
+    """Return the multiply-adds of a Graph, and the multiplications that go into them.
+
+    Args:
+        graph: Its nodes are read.
+        uses: How often each of them is used.
+    """
+    nodes, absorbed = graph.nodes, set()
+    made: dict[int, tuple[str, tuple[int, ...]]] = {}
+
+    def free(k: int) -> bool:
+        return nodes[k].op == "mul" and uses[k] == 1 and k not in absorbed
+
+    for k, node in enumerate(nodes):
+        if node.op not in ("add", "sub"):
+            continue
+        a, b = node.operands
+        if free(b):
+            op = "fma" if node.op == "add" else "fnma"
+            made[k] = (op, (*nodes[b].operands, a))
+            absorbed.add(b)
+        elif free(a):
+            op = "fma" if node.op == "add" else "fms"
+            made[k] = (op, (*nodes[a].operands, b))
+            absorbed.add(a)
+    return made, absorbed
+
+
+def count_uses(graph: Graph) -> list[int]:
     """Count how often each node is used."""
     uses = [0] * len(graph.nodes)
     for node in graph.nodes:

@@ -1,0 +1,131 @@
+"""The control of the interpreter; in the subset of python_to_llvm, never run as Python.
+
+A record in memory says what is to be run, for one number of lanes; its fields:
+
+    OPS               addresses of the functions of operations.py, by opcode
+    CODE              the table of 32-bit words that table.py writes
+    N_IN, INPUTS      number of ports; size and first slot of each
+    N_OUT, OUTPUTS    the same of the outputs
+    WIDTH, LANES      lanes, and bytes of a slot: 8 for each lane
+
+Its address stands 8 bytes before the scratch memory `s`, whose slot 0 is the status. An
+operation is called with the address behind its opcode and returns that of the next one.
+"""
+
+# mypy: ignore-errors
+# ruff: noqa: F821
+from __future__ import annotations
+
+from dyn_core.engines.llvm.emit import HOLDS
+from dyn_core.engines.llvm.python_to_llvm import call, copy, load, load32, store
+
+FIELDS = ("OPS", "CODE", "N_IN", "INPUTS", "N_OUT", "OUTPUTS", "WIDTH", "LANES")
+OPS, CODE, N_IN, INPUTS, N_OUT, OUTPUTS, WIDTH, LANES = (8 * k for k in range(8))
+PORT = 16  # bytes that describe a port
+GATHER, SCATTER, BEGIN, FINISH, STILL = (8 * k for k in range(5))  # in OPS
+HIGH = 2**31  # a bound on rounds has two words
+
+
+def run(code, s, p):
+    """Run operations up to the end of a list."""
+    while load32(code) >= 0:
+        code = call(load(load(p + OPS) + 8 * load32(code)), code + 4, s, p)
+    return 0
+
+
+def loop(code, s, p):
+    """Run a loop; lanes go on until all have stopped. Words: see Table._loop."""
+    rounds = HIGH * load32(code) + load32(code + 4)
+    still = code + load32(code + 8)
+    body = code + load32(code + 12)
+    while rounds > 0:
+        rounds -= 1
+        run(code + 20, s, p)
+        if call(load(load(p + OPS) + STILL), still, s, p) == 0:
+            rounds = 0
+        else:
+            run(body, s, p)
+    return code + load32(code + 16)
+
+
+def scalar(inputs, outputs, s):
+    """Run one state; as the kernel of that name."""
+    p = load(s - 8)
+    k = 0
+    while k < load(p + N_IN):
+        port = load(p + INPUTS) + PORT * k
+        copy(s + 8 * load(port + 8), load(inputs + 8 * k), 8 * load(port))
+        k += 1
+    store(s, HOLDS)
+    run(load(p + CODE), s, p)
+    k = 0
+    while k < load(p + N_OUT):
+        port = load(p + OUTPUTS) + PORT * k
+        copy(load(outputs + 8 * k), s + 8 * load(port + 8), 8 * load(port))
+        k += 1
+    if load(s) == HOLDS:
+        return 0
+    return load(s)
+
+
+def block(status, s, p):
+    """Run the rows that lie in the slots of the inputs; return how many failed."""
+    call(load(load(p + OPS) + BEGIN), s)
+    run(load(p + CODE), s, p)
+    return call(load(load(p + OPS) + FINISH), s, status)
+
+
+def batch(inputs, strides, outputs, status, first, last, s):
+    """Run rows of C-order arrays; as the kernel of that name."""
+    p = load(s - 8)
+    failed = 0
+    next = first
+    while next < last:
+        row = next
+        if row > last - load(p + WIDTH):
+            row = last - load(p + WIDTH)
+        k = 0
+        while k < load(p + N_IN):
+            port = load(p + INPUTS) + PORT * k
+            stride = load(strides + 8 * k)
+            if stride != 0 or next == first:
+                call(
+                    load(load(p + OPS) + GATHER), load(inputs + 8 * k) + stride * row,
+                    stride, load(port), s + load(p + LANES) * load(port + 8),
+                )  # fmt: skip
+            k += 1
+        failed += block(status + 8 * row, s, p)
+        k = 0
+        while k < load(p + N_OUT):
+            port = load(p + OUTPUTS) + PORT * k
+            call(
+                load(load(p + OPS) + SCATTER), s + load(p + LANES) * load(port + 8),
+                load(port), load(outputs + 8 * k) + 8 * row * load(port),
+            )  # fmt: skip
+            k += 1
+        next += load(p + WIDTH)
+    return failed
+
+
+def blocked(inputs, outputs, status, first, last, s):
+    """Run blocks that already lie as lanes; as the kernel of that name."""
+    p = load(s - 8)
+    failed = 0
+    while first < last:
+        k = 0
+        while k < load(p + N_IN):
+            port = load(p + INPUTS) + PORT * k
+            size = load(p + LANES) * load(port)
+            place = s + load(p + LANES) * load(port + 8)
+            copy(place, load(inputs + 8 * k) + size * first, size)
+            k += 1
+        failed += block(status + 8 * first * load(p + WIDTH), s, p)
+        k = 0
+        while k < load(p + N_OUT):
+            port = load(p + OUTPUTS) + PORT * k
+            size = load(p + LANES) * load(port)
+            place = s + load(p + LANES) * load(port + 8)
+            copy(load(outputs + 8 * k) + size * first, place, size)
+            k += 1
+        first += 1
+    return failed

@@ -1,0 +1,122 @@
+"""Table, operations and control together, to be called like a kernel."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dyn_core.engines.graph.graph import Graph
+from dyn_core.engines.llvm import cache, compiler, kernel, python_to_llvm
+from dyn_core.engines.llvm.fingerprint import of_code
+from dyn_core.engines.llvm.interpreter import control, operations
+from dyn_core.engines.llvm.interpreter.table import Table
+
+_ENTRIES = {"scalar": ("scalar",), "batch": ("batch", "blocked")}
+_SLOWER = 12  # an operation takes so many times what it takes in a kernel, about
+_MODULES = tuple(
+    f"dyn_core.engines.llvm.interpreter.{name}" for name in ("control", "operations")
+)
+
+
+class MachineCode:
+    """The machine code of the interpreter.
+
+    Attributes:
+        entries: Address of each function that is called like a kernel's.
+        operations: For each number of lanes the addresses of the operations.
+    """
+
+    def __init__(self, codes: Sequence[bytes], widths: Sequence[int]) -> None:
+        self._loaded = [compiler.Loaded(code) for code in codes]
+        first, *others = self._loaded
+        names = (name for entries in _ENTRIES.values() for name in entries)
+        self.entries = {name: first.address(name) for name in names}
+        self.operations: dict[int, Any] = {}
+        for width, loaded in zip(widths, others, strict=True):
+            table = (ctypes.c_int64 * len(operations.OPCODES))()
+            for name, opcode in operations.OPCODES.items():
+                if name == "loop":
+                    table[opcode] = first.address("loop")
+                elif width > 1 or name not in ("gather", "scatter"):
+                    table[opcode] = loaded.address(f"op_{name}")
+            self.operations[width] = table
+
+
+def machine_code() -> MachineCode:
+    """Return the machine code: loaded already, from the disk, or compiled now."""
+    return _machine_code(compiler.machine())
+
+
+@functools.cache
+def _machine_code(host: compiler.Machine) -> MachineCode:
+    digest = hashlib.sha256((of_code(_MODULES) + host.key).encode()).hexdigest()
+    widths, name = [1, host.width], f"interpreter-{digest}"
+    entry = cache.load(name)
+    if entry is None:
+        irs = [operations.write(width, host.fused) for width in widths]
+        ir = python_to_llvm.translate(control, "*").replace(" internal ", " ")
+        codes = [compiler.compile_ir(ir, inline=True), *map(compiler.compile_ir, irs)]
+        cache.store(name, {"sizes": [len(code) for code in codes]}, b"".join(codes))
+        return MachineCode(codes, widths)
+    note, together = entry
+    ends = np.cumsum(note["sizes"]).tolist()
+    codes = [together[a:b] for a, b in zip([0, *ends], ends, strict=False)]
+    return MachineCode(codes, widths)
+
+
+class Interpreter:
+    """A Graph that is interpreted; its parts are called like those of a Kernel.
+
+    Attributes:
+        variants: For scalar and batch what is called like that kernel.
+    """
+
+    def __init__(self, graph: Graph, sizes: kernel.Sizes) -> None:
+        host = compiler.machine()
+        table = Table(graph, *sizes, host.fused, host.width)
+        self.variants = {
+            "scalar": Interpreted("scalar", 1, table, graph),
+            "batch": Interpreted("batch", host.width, table, graph),
+        }
+
+
+class Interpreted(kernel.Variant):
+    """A table for one number of lanes.
+
+    Attributes:
+        steps: Operations of a kernel that would take as long.
+    """
+
+    def __init__(self, variant: str, width: int, table: Table, graph: Graph) -> None:
+        code = machine_code()
+        super().__init__(
+            {name: code.entries[name] for name in _ENTRIES[variant]},
+            8 * width * table.size,
+            table.steps * _SLOWER,
+            kernel.most_rounds(graph),
+        )
+        self._width, self._table = width, table
+        ports = [
+            (ctypes.c_int64 * (2 * len(of)))(*(x for port in of for x in port))
+            for of in (table.inputs, table.outputs)
+        ]
+        fields = (
+            ctypes.addressof(code.operations[width]), table.words.ctypes.data,
+            len(table.inputs), ctypes.addressof(ports[0]),
+            len(table.outputs), ctypes.addressof(ports[1]), width, 8 * width,
+        )  # fmt: skip
+        self._record = (ctypes.c_int64 * len(control.FIELDS))(*fields)
+        self._kept = code, ports
+
+    def fill(self, memory: np.ndarray, address: int) -> None:
+        """Write what new scratch memory must hold: the record's address, constants."""
+        start = address - memory.ctypes.data
+        memory[start - 8 : start].view(np.int64)[0] = ctypes.addressof(self._record)
+        slots, values = self._table.values()
+        lanes = memory[start : start + self.scratch].view(float)
+        lanes.reshape(-1, self._width)[slots] = values[:, None]

@@ -1,0 +1,233 @@
+"""The operations of the interpreter as LLVM functions, for any number of lanes.
+
+Each takes the address of its words, the scratch memory and the record of control.py. Its
+words are a count and, that many times, slots: of the results, then of the operands. What
+it computes for them is what emit.py writes for the operation, instruction by instruction:
+that is why the bits are those of the kernels. A condition is 1.0 or 0.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from dyn_core.engines.llvm.emit import HOLDS, declarations
+from dyn_core.engines.llvm.functions import FUNCTIONS, definition
+from dyn_core.engines.llvm.ir import Instructions, Value, constant
+from dyn_core.engines.llvm.kernel_ir import gather, scatter
+
+Compute = Callable[[Instructions, list[Value]], list[Value]]
+_ARGUMENTS = "i64 %code, i64 %s, i64 %p"
+
+
+class Operation(NamedTuple):
+    """An operation: how many slots it reads, and what it computes from them."""
+
+    arity: int
+    compute: Compute
+    results: int = 1
+
+
+def _real(b: Instructions, condition: Value) -> list[Value]:
+    return [b.select(condition, 1.0, 0.0)]
+
+
+def _truth(x: Value) -> Value:
+    """Return a value as a condition; NaN counts as true."""
+    return x.compare("ne", 0.0)
+
+
+def _function(name: str) -> Compute:
+    """Return the call of a function of functions.py."""
+
+    def compute(b: Instructions, x: list[Value]) -> list[Value]:
+        arguments = ", ".join(f"{b.real} {value.name}" for value in x)
+        return [b.value("real", f"call {b.real} @{name}_{b.width}({arguments})")]
+
+    return compute
+
+
+def _sincos(b: Instructions, x: list[Value]) -> list[Value]:
+    pair = f"{{{b.real}, {b.real}}}"
+    both = b.new(f"call {pair} @sincos_{b.width}({b.real} {x[0].name})")
+    return [b.value("real", f"extractvalue {pair} {both}, {k}") for k in (0, 1)]
+
+
+OPERATIONS: dict[str, Operation] = {
+    "move": Operation(1, lambda b, x: x),
+    "add": Operation(2, lambda b, x: [x[0] + x[1]]),
+    "sub": Operation(2, lambda b, x: [x[0] - x[1]]),
+    "mul": Operation(2, lambda b, x: [x[0] * x[1]]),
+    "div": Operation(2, lambda b, x: [x[0] / x[1]]),
+    "fma": Operation(3, lambda b, x: [b.fma(*x)]),
+    "fms": Operation(3, lambda b, x: [b.fma(x[0], x[1], -x[2])]),
+    "fnma": Operation(3, lambda b, x: [b.fma(-x[0], x[1], x[2])]),
+    "neg": Operation(1, lambda b, x: [-x[0]]),
+    "abs": Operation(1, lambda b, x: [b.intrinsic("fabs", x[0])]),
+    "sqrt": Operation(1, lambda b, x: [b.intrinsic("sqrt", x[0])]),
+    "floor": Operation(1, lambda b, x: [b.intrinsic("floor", x[0])]),
+    "lt": Operation(2, lambda b, x: _real(b, x[0].compare("lt", x[1]))),
+    "le": Operation(2, lambda b, x: _real(b, x[0].compare("le", x[1]))),
+    "eq": Operation(2, lambda b, x: _real(b, x[0].compare("eq", x[1]))),
+    "and": Operation(2, lambda b, x: _real(b, _truth(x[0]) & _truth(x[1]))),
+    "or": Operation(2, lambda b, x: _real(b, _truth(x[0]) | _truth(x[1]))),
+    "not": Operation(1, lambda b, x: _real(b, x[0].compare("eq", 0.0))),
+    "where": Operation(3, lambda b, x: [b.select(_truth(x[0]), x[1], x[2])]),
+    "sincos": Operation(1, _sincos, 2),
+    **{name: Operation(2 if name == "atan2" else 1, _function(name)) for name in FUNCTIONS},
+}
+FIRST = ("gather", "scatter", "begin", "finish", "still")  # as control.py has them
+LAST = ("require", "loop")  # loop: of control.py
+OPCODES = {name: k for k, name in enumerate((*FIRST, *OPERATIONS, *LAST))}
+
+
+def write(width: int, fused: bool) -> str:
+    """Return the LLVM IR of all operations but loop, named `op_NAME`."""
+    parts = [declarations(width), "declare double @sin(double)"]
+    parts.append("declare double @cos(double)")
+    parts += [definition(name, width, fused) for name in ("sincos", *FUNCTIONS)]
+    parts += [_each(name, op, width, fused) for name, op in OPERATIONS.items()]
+    parts += [_begin(width), _finish(width), _still(width), _require(width)]
+    return "\n".join([*parts, *_rows(width)])
+
+
+def _slot(b: Instructions, word: int) -> str:
+    """Write the pointer to the slot that a word of %words names."""
+    place = b.new(f"getelementptr i32, ptr %words, i64 {word}")
+    index = b.new(f"load i32, ptr {place}")
+    wide = b.new(f"zext i32 {index} to i64")
+    return b.new(f"getelementptr {b.real}, ptr %m, i64 {wide}")
+
+
+def _load(b: Instructions, pointer: str) -> Value:
+    return b.value("real", f"load {b.real}, ptr {pointer}, align {8 * b.width}")
+
+
+def _define(name: str, lines: list[str], arguments: str = _ARGUMENTS) -> str:
+    head = f"define i64 @op_{name}({arguments}) nounwind {{"
+    return "\n".join([head, *lines, "}", ""])
+
+
+_START = ["  %c = inttoptr i64 %code to ptr", "  %m = inttoptr i64 %s to ptr"]
+
+
+def _counted(name: str, words: int, lines: list[str]) -> str:
+    """Write a function that does something for each `words` words."""
+    return _define(
+        name,
+        [
+            *_START,
+            "  %n = load i32, ptr %c",
+            "  %first = getelementptr i32, ptr %c, i64 1",
+            "  br label %each",
+            "each:",
+            "  %k = phi i32 [0, %0], [%next, %each]",
+            "  %words = phi ptr [%first, %0], [%behind, %each]",
+            *lines,
+            f"  %behind = getelementptr i32, ptr %words, i64 {words}",
+            "  %next = add i32 %k, 1",
+            "  %more = icmp slt i32 %next, %n",
+            "  br i1 %more, label %each, label %end",
+            "end:",
+            "  %after = ptrtoint ptr %behind to i64",
+            "  ret i64 %after",
+        ],
+    )
+
+
+def _each(name: str, op: Operation, width: int, fused: bool) -> str:
+    """Write an operation."""
+    b = Instructions(width, fused)
+    operands = [_load(b, _slot(b, op.results + k)) for k in range(op.arity)]
+    for k, value in enumerate(op.compute(b, operands)):
+        pointer = _slot(b, k)
+        b.lines.append(
+            f"  store {b.real} {value.name}, ptr {pointer}, align {8 * width}"
+        )
+    return _counted(name, op.results + op.arity, b.lines)
+
+
+def _require(width: int) -> str:
+    """Write: the status is the least number of a condition that fails."""
+    b = Instructions(width, False)
+    holds = _truth(_load(b, _slot(b, 0)))
+    place = b.new("getelementptr i32, ptr %words, i64 1")
+    number = b.new(f"load i32, ptr {place}")
+    wide = b.new(f"sext i32 {number} to i64")
+    this = Value(b, "whole", wide)
+    if width > 1:
+        one = b.new(f"insertelement {b.whole} poison, i64 {wide}, i32 0")
+        this = b.value(
+            "whole",
+            f"shufflevector {b.whole} {one}, {b.whole} poison,"
+            f" <{width} x i32> zeroinitializer",
+        )
+    old = b.value("whole", f"load {b.whole}, ptr %m, align {8 * width}")
+    new = b.select(holds, b.lift(HOLDS, "whole"), this)
+    least = b.select(new.compare("lt", old), new, old)
+    b.lines.append(f"  store {b.whole} {least.name}, ptr %m, align {8 * width}")
+    return _counted("require", 2, b.lines)
+
+
+def _still(width: int) -> str:
+    """Write: a lane goes on if it did and its condition holds; whether one does."""
+    b = Instructions(width, False)
+    b.lines += [*_START, "  %words = getelementptr i32, ptr %c, i64 0"]
+    place = _slot(b, 0)
+    going = _truth(_load(b, place)) & _truth(_load(b, _slot(b, 1)))
+    real = b.select(going, 1.0, 0.0).name
+    b.lines.append(f"  store {b.real} {real}, ptr {place}, align {8 * width}")
+    some = b.new(f"zext i1 {b.any(going)} to i64")
+    return _define("still", [*b.lines, f"  ret i64 {some}"])
+
+
+def _begin(width: int) -> str:
+    """Write: no lane has failed."""
+    b = Instructions(width, False)
+    holds = constant(HOLDS, "whole", width)
+    lines = [
+        "  %m = inttoptr i64 %s to ptr",
+        f"  store {b.whole} {holds}, ptr %m, align {8 * width}",
+        "  ret i64 0",
+    ]
+    return _define("begin", lines, "i64 %s")
+
+
+def _finish(width: int) -> str:
+    """Write: store the status of each lane; how many failed."""
+    b = Instructions(width, False)
+    b.lines += ["  %m = inttoptr i64 %s to ptr", "  %to = inttoptr i64 %status to ptr"]
+    state = b.value("whole", f"load {b.whole}, ptr %m, align {8 * width}")
+    failed = state.compare("ne", HOLDS)
+    shown = b.select(failed, state, b.lift(0, "whole"))
+    b.lines.append(f"  store {b.whole} {shown.name}, ptr %to, align 8")
+    name = failed.name
+    if width > 1:
+        bits = b.new(f"bitcast {b.truth} {name} to i{width}")
+        name = b.new(f"call i{width} @llvm.ctpop.i{width}(i{width} {bits})")
+    count = b.new(f"zext i{width} {name} to i64")
+    return _define("finish", [*b.lines, f"  ret i64 {count}"], "i64 %s, i64 %status")
+
+
+def _rows(width: int) -> list[str]:
+    """Write what brings rows into slots and back, of more than one lane."""
+    if width == 1:
+        return []
+    get = [
+        "  %a = inttoptr i64 %from to ptr",
+        "  %b = inttoptr i64 %to to ptr",
+        "  call void @gather(ptr %a, i64 %stride, i64 %n, ptr %b)",
+        "  ret i64 0",
+    ]
+    put = [
+        "  %a = inttoptr i64 %from to ptr",
+        "  %b = inttoptr i64 %to to ptr",
+        "  call void @scatter(ptr %a, i64 %n, ptr %b)",
+        "  ret i64 0",
+    ]
+    return [
+        gather(width),
+        scatter(width),
+        _define("gather", get, "i64 %from, i64 %stride, i64 %n, i64 %to"),
+        _define("scatter", put, "i64 %from, i64 %n, i64 %to"),
+    ]

@@ -1,0 +1,206 @@
+"""Graph -> table: what the interpreter reads, written in one pass over the nodes.
+
+The table is a list of 32-bit words: opcode, count and, that many times, the slots of
+results and operands; -1 ends a list. Every value of a Graph has a slot of its own, so
+operations of one kind that do not wait for each other can stand together: they are
+sorted by depth, then by kind. Multiply-adds are those of lower.py.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dyn_core.engines.graph.graph import Graph, Node, Region
+from dyn_core.engines.llvm.interpreter.control import HIGH
+from dyn_core.engines.llvm.interpreter.operations import OPCODES, OPERATIONS
+from dyn_core.engines.llvm.lower import count_uses, fusions
+
+_END = -1
+_KINDS = len(OPCODES) + 1
+_LENGTHS = {OPCODES[name]: x.results + x.arity for name, x in OPERATIONS.items()}
+_SINCOS, _LOOP, _MOVE = OPCODES["sincos"], OPCODES["loop"], OPCODES["move"]
+_WHERE, _REQUIRE = OPCODES["where"], OPCODES["require"]
+_LENGTHS[_REQUIRE] = 2
+
+
+class Table:
+    """The table of a Graph.
+
+    Args:
+        graph: Without calls of Programs.
+        inputs, outputs: Sizes of the ports.
+        fused: Whether multiply-adds are formed.
+        group: The slots of a port are a multiple of this.
+
+    Attributes:
+        words: The table.
+        inputs, outputs: Size and first slot of each port.
+        constants: Slot of each constant.
+        size: Number of slots.
+        steps: Number of operations, those of a loop counted once.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        inputs: Sequence[int],
+        outputs: Sequence[int],
+        fused: bool,
+        group: int,
+    ) -> None:
+        self.fused, self.size, self.steps = fused, 1, 0
+        self.constants: dict[bytes, int] = {}
+        self.inputs = [(size, self.room(size, group)) for size in inputs]
+        self.outputs = [(size, self.room(size, group)) for size in outputs]
+        self.words = np.array(
+            self._graph(graph, _slots(self.inputs), _slots(self.outputs)), np.int32
+        )
+
+    def values(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the slots of the constants and their values."""
+        slots = np.array([*self.constants.values()], np.int64)
+        return slots, np.frombuffer(b"".join(self.constants), float)
+
+    def room(self, size: int, group: int = 1) -> int:
+        """Return the first of some new slots."""
+        first = self.size
+        self.size += -(-size // group) * group
+        return first
+
+    def constant(self, value: Any) -> int:
+        """Return the slot of a constant."""
+        key = np.float64(value).tobytes()
+        slot = self.constants.get(key)
+        if slot is None:
+            slot = self.constants[key] = self.room(1)
+        return slot
+
+    def _graph(
+        self, graph: Graph, inputs: Sequence[int], outputs: Sequence[int]
+    ) -> list[int]:
+        """Return the words that compute the outputs of a Graph from its inputs."""
+        lists = _Lists(self, graph, inputs, outputs).lists
+        words: list[int] = []
+        for key in sorted(lists):
+            opcode, of_one = key % _KINDS, lists[key]
+            if opcode != _LOOP:
+                words += opcode, len(of_one) // _LENGTHS[opcode]
+            words += of_one
+        words.append(_END)
+        return words
+
+    def loop(self, region: Region, operands: Sequence[int]) -> Loop:
+        """Return a loop over state and captured values that lie in some slots.
+
+        Its words, after the opcode: two of the bound on rounds; bytes from here to the
+        words of `still`, to the body, and to what follows; the condition; `still`; the
+        body, which ends with the choice of the next state of lanes that go on.
+        """
+        width = region.width
+        state = [self.room(1) for _ in range(width)]
+        following = [self.room(1) for _ in range(width)]
+        going, go_on = self.room(1), self.room(1)
+        places = [*state, *operands[width:]]
+        cond = self._graph(region.cond, places, [go_on])
+        body = self._graph(region.body, places, following)
+        if width:
+            keep = zip(state, [going] * width, following, state, strict=True)
+            body[-1:] = [_WHERE, width, *(x for words in keep for x in words), _END]
+        still = 5 + len(cond)
+        ends = (still, still + 2, still + 2 + len(body))
+        head = [*divmod(region.max, HIGH), *(4 * x for x in ends)]
+        copies = list(zip([*state, going], [*operands[:width], self.constant(1.0)]))
+        return Loop(copies, [*head, *cond, going, go_on, *body], state)
+
+
+class Loop(NamedTuple):
+    """A loop in a table: slots to copy before it (to, from), its words, its results."""
+
+    copies: list[tuple[int, int]]
+    words: list[int]
+    results: list[int]
+
+
+class _Lists:
+    """The words of one Graph by depth and kind.
+
+    Attributes:
+        lists: For each depth and opcode the words of all operations there.
+        slots: Slot of each node; a loop has those of its results.
+    """
+
+    def __init__(
+        self, table: Table, graph: Graph, inputs: Sequence[int], outputs: Sequence[int]
+    ) -> None:
+        self.table, self.lists = table, defaultdict[int, list[int]](list)
+        self.slots: list[Any] = [0] * len(graph.nodes)
+        self.depths = [0] * len(graph.nodes)
+        self.angles: dict[int, tuple[int, int]] = {}
+        self.own = {node: slot for node, slot in zip(graph.outputs, outputs, strict=True)}
+        made, absorbed = fusions(graph, count_uses(graph)) if table.fused else ({}, ())
+        for k, node in enumerate(graph.nodes):
+            op, operands, data = node
+            if op == "const":
+                self.slots[k] = table.constant(data)
+            elif op == "input":
+                self.slots[k] = inputs[data]
+            elif k in made:
+                self._plain(k, *made[k])
+            elif op == "item":
+                self.slots[k] = self.slots[operands[0]][data]
+                self.depths[k] = self.depths[operands[0]]
+            elif op == "sin" or op == "cos":
+                self._sincos(k, op, operands[0])
+            elif op == "loop":
+                self._loop(k, node)
+            elif k not in absorbed:
+                self._plain(k, op, operands)
+        for node_k, slot in zip(graph.outputs, outputs, strict=True):
+            if self.slots[node_k] != slot:
+                self._add(self.depths[node_k] + 1, _MOVE, slot, self.slots[node_k])
+        for number, requirement in enumerate(graph.requirements, 1):
+            k = requirement.condition
+            self._add(self.depths[k] + 1, _REQUIRE, self.slots[k], number)
+
+    def _add(self, depth: int, opcode: int, *words: int) -> None:
+        self.lists[depth * _KINDS + opcode] += words
+        self.table.steps += 1
+
+    def _plain(self, k: int, op: str, operands: tuple[int, ...]) -> None:
+        """Add an operation with one result, its own slot or that of an output."""
+        slots, depths = self.slots, self.depths
+        depth = depths[k] = max([depths[x] for x in operands]) + 1
+        slot = self.own.get(k)
+        if slot is None:
+            slot = self.table.size
+            self.table.size += 1
+        slots[k] = slot
+        self.lists[depth * _KINDS + OPCODES[op]] += (slot, *[slots[x] for x in operands])
+        self.table.steps += 1
+
+    def _sincos(self, k: int, op: str, angle: int) -> None:
+        """Add sine and cosine of an angle where they are not there yet."""
+        pair = self.angles.get(angle)
+        depth = self.depths[k] = self.depths[angle] + 1
+        if pair is None:
+            first = self.table.room(2)
+            pair = self.angles[angle] = first, first + 1
+            self._add(depth, _SINCOS, *pair, self.slots[angle])
+        self.slots[k] = pair[op == "cos"]
+
+    def _loop(self, k: int, node: Node) -> None:
+        """Add a loop, and the copies of its first state."""
+        depth = max([self.depths[x] for x in node.operands], default=0) + 1
+        loop = self.table.loop(node.data, [self.slots[x] for x in node.operands])
+        for to, source in loop.copies:
+            self._add(depth, _MOVE, to, source)
+        self._add(depth + 1, _LOOP, _LOOP, *loop.words)
+        self.slots[k], self.depths[k] = loop.results, depth + 1
+
+
+def _slots(ports: Sequence[tuple[int, int]]) -> list[int]:
+    return [k for size, first in ports for k in range(first, first + size)]
