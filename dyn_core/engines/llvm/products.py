@@ -16,7 +16,7 @@ from dyn_core.numbers.product import ProductShape
 
 Tile = tuple[int, int, bool, bool]  # rows, vectors, negative, onto
 _INLINE = 64  # numbers that are copied without a loop
-_ROWS, _VECTORS = 4, {True: 4, False: 2}  # of a tile; vectors: of lanes, of one state
+_ROWS, VECTORS = 4, {True: 4, False: 2}  # of a tile; vectors: of lanes, of one state
 _SIGNATURE = (
     "ptr %a, ptr %b, ptr %c, ptr noalias %to, i64 %inner,"
     " i64 %a_row, i64 %a_column, i64 %b_row, i64 %c_row, i64 %to_row"
@@ -50,8 +50,8 @@ class Products:
         to, to_row, _ = places.result
         c, c_row, _ = places.c or places.result
         vectors = -(-columns // self.step)
-        for j in range(0, vectors, _VECTORS[self.width > 1]):
-            wide = min(_VECTORS[self.width > 1], vectors - j)
+        for j in range(0, vectors, VECTORS[self.width > 1]):
+            wide = min(VECTORS[self.width > 1], vectors - j)
             for i in range(0, rows, _ROWS):
                 high = min(_ROWS, rows - i)
                 self.tiles.add((high, wide, negative, onto))

@@ -6,7 +6,7 @@
     interpreter   the three together, to be called like a kernel
 
 It computes what the kernel of the Graph computes, with the same multiply-adds, sines and
-choices, so the results have the same bits; only slower, some ten times.
+choices, so the results have the same bits; only slower, two to five times.
 """
 
 from dyn_core.engines.llvm.interpreter.interpreter import Interpreter, machine_code

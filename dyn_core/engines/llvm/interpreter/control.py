@@ -7,6 +7,8 @@ A record in memory says what is to be run, for one number of lanes; its fields:
     N_IN, INPUTS      number of ports; size and first slot of each
     N_OUT, OUTPUTS    the same of the outputs
     WIDTH, LANES      lanes, and bytes of a slot: 8 for each lane
+    STEP              entries of a row that a product takes at once
+    VECTORS           such steps of a wide tile of a product
 
 Its address stands 8 bytes before the scratch memory `s`, whose slot 0 is the status. An
 operation is called with the address behind its opcode and returns that of the next one.
@@ -19,10 +21,15 @@ from __future__ import annotations
 from dyn_core.engines.llvm.emit import HOLDS
 from dyn_core.engines.llvm.python_to_llvm import call, copy, load, load32, store
 
-FIELDS = ("OPS", "CODE", "N_IN", "INPUTS", "N_OUT", "OUTPUTS", "WIDTH", "LANES")
-OPS, CODE, N_IN, INPUTS, N_OUT, OUTPUTS, WIDTH, LANES = (8 * k for k in range(8))
+FIELDS = (
+    "OPS", "CODE", "N_IN", "INPUTS", "N_OUT", "OUTPUTS", "WIDTH", "LANES", "STEP",
+    "VECTORS",
+)  # fmt: skip
+(OPS, CODE, N_IN, INPUTS, N_OUT, OUTPUTS, WIDTH, LANES, STEP,
+ VECTORS) = (8 * k for k in range(len(FIELDS)))  # fmt: skip
 PORT = 16  # bytes that describe a port
-GATHER, SCATTER, BEGIN, FINISH, STILL = (8 * k for k in range(5))  # in OPS
+GATHER, SCATTER, BEGIN, FINISH, STILL, TILES = (8 * k for k in range(6))  # in OPS
+ROWS = 4  # of a high tile
 HIGH = 2**31  # a bound on rounds has two words
 
 
@@ -46,6 +53,43 @@ def loop(code, s, p):
         else:
             run(body, s, p)
     return code + load32(code + 16)
+
+
+def product(code, s, p):
+    """Run a product of matrices that lie in slots, tile by tile.
+
+    Words: sign, rows, inner, columns; first slot of A, B and C; slots of their rows.
+    """
+    width = load(p + WIDTH)
+    a_row, b_row, c_row = (
+        load32(code + 28) * width,
+        load32(code + 32) * width,
+        load32(code + 36) * width,
+    )
+    lanes = load(p + LANES)
+    i = 0
+    while i < load32(code + 4):
+        high = 1
+        kind = load(p + OPS) + TILES + 32 * load32(code)
+        if load32(code + 4) - i >= ROWS:
+            high = ROWS
+            kind += 16
+        j = 0
+        while j < load32(code + 12):
+            wide = load(p + STEP)
+            tile = kind
+            if load32(code + 12) - j > wide * (load(p + VECTORS) - 1):
+                wide = wide * load(p + VECTORS)
+                tile += 8
+            call(
+                load(tile), s + lanes * load32(code + 16) + 8 * a_row * i,
+                s + lanes * (load32(code + 20) + j),
+                s + lanes * (load32(code + 24) + j) + 8 * c_row * i,
+                load32(code + 8), a_row, b_row, c_row,
+            )  # fmt: skip
+            j += wide
+        i += high
+    return code + 40
 
 
 def scalar(inputs, outputs, s):

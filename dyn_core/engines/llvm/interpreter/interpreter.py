@@ -17,9 +17,9 @@ from dyn_core.engines.llvm.interpreter import control, operations
 from dyn_core.engines.llvm.interpreter.table import Table
 
 _ENTRIES = {"scalar": ("scalar",), "batch": ("batch", "blocked")}
-_SLOWER = 12  # an operation takes so many times what it takes in a kernel, about
+_SLOWER = 4  # an operation takes so many times what it takes in a kernel, about
 _MODULES = tuple(
-    f"dyn_core.engines.llvm.interpreter.{name}" for name in ("control", "operations")
+    f"dyn_core.engines.llvm.interpreter.{name}" for name in ("control", "operations", "interpreter")
 )
 
 
@@ -40,9 +40,9 @@ class MachineCode:
         for width, loaded in zip(widths, others, strict=True):
             table = (ctypes.c_int64 * len(operations.OPCODES))()
             for name, opcode in operations.OPCODES.items():
-                if name == "loop":
-                    table[opcode] = first.address("loop")
-                elif width > 1 or name not in ("gather", "scatter"):
+                if name in operations.CONTROL:
+                    table[opcode] = first.address(name)
+                elif width > 1 or name not in operations.ROWS_ONLY:
                     table[opcode] = loaded.address(f"op_{name}")
             self.operations[width] = table
 
@@ -58,7 +58,7 @@ def _machine_code(host: compiler.Machine) -> MachineCode:
     widths, name = [1, host.width], f"interpreter-{digest}"
     entry = cache.load(name)
     if entry is None:
-        irs = [operations.write(width, host.fused) for width in widths]
+        irs = [operations.write(width, host.fused, host.width) for width in widths]
         ir = python_to_llvm.translate(control, "*").replace(" internal ", " ")
         codes = [compiler.compile_ir(ir, inline=True), *map(compiler.compile_ir, irs)]
         cache.store(name, {"sizes": [len(code) for code in codes]}, b"".join(codes))
@@ -109,6 +109,7 @@ class Interpreted(kernel.Variant):
             ctypes.addressof(code.operations[width]), table.words.ctypes.data,
             len(table.inputs), ctypes.addressof(ports[0]),
             len(table.outputs), ctypes.addressof(ports[1]), width, 8 * width,
+            compiler.machine().width if width == 1 else 1, operations.vectors(width),
         )  # fmt: skip
         self._record = (ctypes.c_int64 * len(control.FIELDS))(*fields)
         self._kept = code, ports

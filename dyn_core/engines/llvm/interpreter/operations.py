@@ -14,7 +14,9 @@ from typing import NamedTuple
 from dyn_core.engines.llvm.emit import HOLDS, declarations
 from dyn_core.engines.llvm.functions import FUNCTIONS, definition
 from dyn_core.engines.llvm.ir import Instructions, Value, constant
+from dyn_core.engines.llvm.interpreter.control import ROWS
 from dyn_core.engines.llvm.kernel_ir import gather, scatter
+from dyn_core.engines.llvm.products import VECTORS, Products
 
 Compute = Callable[[Instructions, list[Value]], list[Value]]
 _ARGUMENTS = "i64 %code, i64 %s, i64 %p"
@@ -76,18 +78,38 @@ OPERATIONS: dict[str, Operation] = {
     "sincos": Operation(1, _sincos, 2),
     **{name: Operation(2 if name == "atan2" else 1, _function(name)) for name in FUNCTIONS},
 }
-FIRST = ("gather", "scatter", "begin", "finish", "still")  # as control.py has them
-LAST = ("require", "loop")  # loop: of control.py
-OPCODES = {name: k for k, name in enumerate((*FIRST, *OPERATIONS, *LAST))}
+ROWS_ONLY = ("gather", "scatter")
+CONTROL = ("loop", "product")  # functions of control.py
+TILES = tuple((sign, rows, wide) for sign in (0, 1) for rows in (1, ROWS) for wide in (0, 1))
+_OTHERS = ("begin", "finish", "still", *(f"tile_{s}_{r}_{w}" for s, r, w in TILES))
+OPCODES = {
+    name: k  # those before OPERATIONS are called by control.py, which knows their places
+    for k, name in enumerate(
+        (*ROWS_ONLY, *_OTHERS, *OPERATIONS, "require", *CONTROL)
+    )
+}
 
 
-def write(width: int, fused: bool) -> str:
-    """Return the LLVM IR of all operations but loop, named `op_NAME`."""
-    parts = [declarations(width), "declare double @sin(double)"]
+def vectors(width: int) -> int:
+    """Return how many vectors a row of a wide tile has, for some lanes."""
+    return VECTORS[width > 1]
+
+
+def write(width: int, fused: bool, vector: int) -> str:
+    """Return the LLVM IR of all operations but those of control.py, named `op_NAME`.
+
+    Args:
+        width: Lanes.
+        fused: Whether a multiply-add rounds once.
+        vector: Entries of a row that a product takes at once where there is one lane.
+    """
+    parts = [declarations(w) for w in sorted({width, vector})]
+    parts.append("declare double @sin(double)")
     parts.append("declare double @cos(double)")
     parts += [definition(name, width, fused) for name in ("sincos", *FUNCTIONS)]
     parts += [_each(name, op, width, fused) for name, op in OPERATIONS.items()]
     parts += [_begin(width), _finish(width), _still(width), _require(width)]
+    parts += _tiles(Products(width, vector, fused))
     return "\n".join([*parts, *_rows(width)])
 
 
@@ -231,3 +253,14 @@ def _rows(width: int) -> list[str]:
         _define("gather", get, "i64 %from, i64 %stride, i64 %n, i64 %to"),
         _define("scatter", put, "i64 %from, i64 %n, i64 %to"),
     ]
+
+
+def _tiles(products: Products) -> list[str]:
+    """Write the tiles of products."""
+    tiles = []
+    for sign, rows, wide in TILES:
+        count = vectors(products.width) if wide else 1
+        products.tiles = {(rows, count, bool(sign))}
+        head, body = products.definitions()[0].split("(", 1)
+        tiles.append(f"define void @op_tile_{sign}_{rows}_{wide}({body}")
+    return tiles

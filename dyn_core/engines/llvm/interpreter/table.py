@@ -20,10 +20,11 @@ from dyn_core.engines.llvm.interpreter.operations import OPCODES, OPERATIONS
 from dyn_core.engines.llvm.lower import count_uses, fusions
 
 _END = -1
+_GROUP = 8  # rows of matrices are as long as whole groups: a product takes them at once
 _KINDS = len(OPCODES) + 1
 _LENGTHS = {OPCODES[name]: x.results + x.arity for name, x in OPERATIONS.items()}
-_SINCOS, _LOOP, _MOVE = OPCODES["sincos"], OPCODES["loop"], OPCODES["move"]
-_WHERE, _REQUIRE = OPCODES["where"], OPCODES["require"]
+_SINCOS, _MOVE, _WHERE = (OPCODES[name] for name in ("sincos", "move", "where"))
+_LOOP, _PRODUCT, _REQUIRE = (OPCODES[name] for name in ("loop", "product", "require"))
 _LENGTHS[_REQUIRE] = 2
 
 
@@ -87,7 +88,7 @@ class Table:
         words: list[int] = []
         for key in sorted(lists):
             opcode, of_one = key % _KINDS, lists[key]
-            if opcode != _LOOP:
+            if opcode != _LOOP and opcode != _PRODUCT:  # with opcodes
                 words += opcode, len(of_one) // _LENGTHS[opcode]
             words += of_one
         words.append(_END)
@@ -157,6 +158,8 @@ class _Lists:
                 self._sincos(k, op, operands[0])
             elif op == "loop":
                 self._loop(k, node)
+            elif op == "product":
+                self._product(k, node)
             elif k not in absorbed:
                 self._plain(k, op, operands)
         for node_k, slot in zip(graph.outputs, outputs, strict=True):
@@ -200,6 +203,36 @@ class _Lists:
             self._add(depth, _MOVE, to, source)
         self._add(depth + 1, _LOOP, _LOOP, *loop.words)
         self.slots[k], self.depths[k] = loop.results, depth + 1
+
+    def _product(self, k: int, node: Node) -> None:
+        """Add a product, and the copies of its operands into rows of whole groups."""
+        rows, inner, columns, negative = node.data
+        depth = max([self.depths[x] for x in node.operands]) + 1
+        a = self._array(depth, node.operands[: rows * inner], inner)
+        b = self._array(depth, node.operands[rows * inner :], columns)
+        by_row = _in_groups(columns)
+        first = self.table.room(rows * by_row)
+        head = (_PRODUCT, int(negative), rows, inner, columns)
+        strides = (_in_groups(inner), by_row, by_row)
+        self._add(depth + 1, _PRODUCT, *head, a, b, first, *strides)
+        self.table.steps += node.data.work // _GROUP
+        self.depths[k] = depth + 1
+        self.slots[k] = [
+            first + i * by_row + j for i in range(rows) for j in range(columns)
+        ]
+
+    def _array(self, depth: int, nodes: Sequence[int], columns: int) -> int:
+        """Add the copies of a matrix into slots; return the first of them."""
+        by_row = _in_groups(columns)
+        first = self.table.room(len(nodes) // columns * by_row)
+        for n, x in enumerate(nodes):
+            row, column = divmod(n, columns)
+            self._add(depth, _MOVE, first + row * by_row + column, self.slots[x])
+        return first
+
+
+def _in_groups(count: int) -> int:
+    return -(-count // _GROUP) * _GROUP
 
 
 def _slots(ports: Sequence[tuple[int, int]]) -> list[int]:
