@@ -69,7 +69,8 @@ class Program(Generic[Result]):
         inputs, outputs: Ports with their sizes.
         engine: Name of the engine.
         threads: Most threads a batch may use; None for DYN_THREADS or all cores.
-        wait: Whether a first call waits for its machine code.
+        wait: Whether a first call waits for the compiler. If not, and its kernel is a
+            large one, a slower form with the same bits answers until it is ready.
     """
 
     engine = ""
@@ -89,7 +90,7 @@ class Program(Generic[Result]):
         defaults: Mapping[str, np.ndarray],
         finite: bool,
         threads: int | None = None,
-        wait: bool = True,
+        wait: bool = False,
     ) -> None:
         self.threads, self.wait = threads, wait
         self.recipe, self.signature, self.model = recipe, signature, recipe.model
@@ -98,7 +99,7 @@ class Program(Generic[Result]):
         self._names = tuple(port.name for port in outputs)
 
     def prepare(self, batch: bool = False) -> None:
-        """Do now what a first call would have to wait for; with batch also a batch."""
+        """Compile or load now, and wait for it; with batch also the form for rows."""
 
     def run_row(self, numbers: Sequence[Any]) -> tuple[Any, int]:
         """Return flat outputs and status of one state's flat inputs."""

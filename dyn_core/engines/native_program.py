@@ -8,10 +8,7 @@ them and says why.
 from __future__ import annotations
 
 import ctypes
-import os
-import threading
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -22,10 +19,11 @@ from dyn_core.engines.graph.trace import trace
 from dyn_core.engines.graph_program import GraphProgram
 from dyn_core.engines.llvm import compiler, entry, entry_code, kernel, trace_cache
 from dyn_core.engines.llvm.blocks import DEAF, STEP, Blocks
-from dyn_core.engines.llvm.kernel import Kernel, offsets, pointers
+from dyn_core.engines.llvm.kernel import Kernel, Variant, offsets, pointers
 from dyn_core.engines.llvm.kernel_ir import KernelIR
 from dyn_core.engines.llvm.threads import WORKERS, Lock, count
 from dyn_core.engines.llvm.trace_cache import GraphFacts
+from dyn_core.engines.quick_tier import QuickTier
 from dyn_core.engines.results import result_type
 from dyn_core.errors import ShapeError, UnsupportedError
 from dyn_core.problems import Port
@@ -33,7 +31,7 @@ from dyn_core.problems import Port
 _HOLD = 100e-6  # work that keeps the GIL at most [s]
 _SPREAD = 400e-6  # work from which several threads pay [s]
 _STATES = 16384  # most rows with requirements that the entry takes at a time
-_MAKING = Lock()
+_ADOPTING = Lock()
 
 
 class NativeProgram(GraphProgram):
@@ -58,12 +56,12 @@ class NativeProgram(GraphProgram):
         self.facts = facts
         self.lanes = compiler.machine().width
         self._kernels: dict[str, Kernel] = {}
-        self._underway: set[tuple[str, int]] = set()
         self._sizes = flat_sizes(self.inputs, self.outputs)
+        self._quick = QuickTier(self, facts, self._sizes)
         self._connect()
 
     def prepare(self, batch: bool = False) -> None:
-        """Compile or load the kernels; see Program."""
+        """Compile or load the kernels, and wait for them; see Program."""
         self._kernel("scalar", wait=True)
         if batch:
             self._kernel("batch", wait=True)
@@ -77,33 +75,29 @@ class NativeProgram(GraphProgram):
         """Return the LLVM IR of a kernel; variant: scalar or batch."""
         return kernel.write(self.graph, self._sizes, variant)
 
-    def _kernel(self, variant: str, wait: bool | None = None) -> Kernel | None:
-        """Return a kernel; None while it is being made and calls do not wait."""
-        made = self._kernels.get(variant)
-        if made is not None:
-            return made
-        if self.wait if wait is None else wait:
-            with _MAKING:
-                if variant not in self._kernels:
-                    self._kernels[variant] = self._make(variant)
-                    self._offer(variant)
-                return self._kernels[variant]
-        with _MAKING:
-            if (variant, os.getpid()) not in self._underway:  # threads stay behind
-                self._underway.add((variant, os.getpid()))
-                job = threading.Thread(
-                    target=self._kernel, args=(variant, True), daemon=True
-                )
-                with suppress(RuntimeError):  # no more threads: engine graph serves
-                    job.start()
-        return None
+    def _kernel(self, variant: str, wait: bool | None = None) -> Variant:
+        """Return a kernel, or what serves until it is made where none waits."""
+        made: Variant | None = self._kernels.get(variant)
+        if made is None and not (self.wait if wait is None else wait):
+            made = self._quick.variant(variant)
+        return self._full(variant) if made is None else made
 
-    def _make(self, variant: str) -> Kernel:
+    def _full(self, variant: str) -> Kernel:
         """Find or compile a kernel."""
         what = f"{self.recipe.solver.name} for {self.model.name}"
-        return kernel.get(
+        made = kernel.get(
             variant, self.facts.kernel, lambda: self.graph, self._sizes, what
         )
+        self.adopt(variant, made)
+        return made
+
+    def adopt(self, variant: str, made: Variant) -> None:
+        """Let calls go to a kernel from now on; to anything else until there is one."""
+        with _ADOPTING:
+            if variant not in self._kernels:
+                if isinstance(made, Kernel):
+                    self._kernels[variant] = made
+                self._offer(variant, made)
 
     def _connect(self) -> None:
         """Let calls of this object go to the entry."""
@@ -130,12 +124,13 @@ class NativeProgram(GraphProgram):
         self._table = table
         entry.connect(self, entry.fast_type(NativeProgram, how)[1], table, how)
 
-    def _offer(self, variant: str) -> None:
-        """Tell the entry of a kernel that is ready."""
+    def _offer(self, variant: str, made: Variant) -> None:
+        """Tell the entry of machine code that is ready."""
         table = getattr(self, "_table", None)
         if table is None:
             return
-        made, checked = self._kernels[variant], self.facts.checked
+        checked = self.facts.checked
+        table[variant] = 0  # a call in between is left to Python
         if variant == "batch":
             seconds = (made.steps + 50) * STEP["batch"]
             max_rows = max(int(DEAF / seconds / made.rounds), 8 * self.lanes)
@@ -143,7 +138,7 @@ class NativeProgram(GraphProgram):
                 max_rows = min(max_rows, int(_SPREAD / seconds))
             if checked:
                 max_rows = min(max_rows, _STATES)
-            table.buffer("batch_scratch", made.scratch)
+            table.scratch("batch_scratch", made)
             table.buffer("status", 8 * (_STATES if checked else self.lanes))
             table["max_rows"], table["hold_rows"] = max_rows, int(_HOLD / seconds)
             table["batch"] = made.addresses["batch"]
@@ -158,7 +153,7 @@ class NativeProgram(GraphProgram):
                 for k, size in enumerate(sizes):
                     pointers[k] = address
                     address += 8 * size
-            table.buffer("scratch", made.scratch)
+            table.scratch("scratch", made)
             table["scalar"] = made.addresses["scalar"]
 
     def run_row(self, numbers: Sequence[Any]) -> tuple[Any, int]:
@@ -175,18 +170,14 @@ class NativeProgram(GraphProgram):
     def _single_flat(self, numbers: np.ndarray) -> tuple[np.ndarray, int]:
         """Run one state: flat inputs to flat outputs."""
         made = self._kernel("scalar")
-        if made is None:
-            flat, state = self._floats(numbers.tolist())
-            values = np.array(flat, float)
-        else:
-            values = np.empty(sum(self._sizes[1]))
-            tables = [
-                pointers([array.ctypes.data + start for start in offsets(sizes)])
-                for array, sizes in zip((numbers, values), self._sizes, strict=True)
-            ]
-            memory = made.memory()
-            state = made.call["scalar"](*tables, memory[1])
-            made.give_back(memory)
+        values = np.empty(sum(self._sizes[1]))
+        tables = [
+            pointers([array.ctypes.data + start for start in offsets(sizes)])
+            for array, sizes in zip((numbers, values), self._sizes, strict=True)
+        ]
+        memory = made.memory()
+        state = made.call["scalar"](*tables, memory[1])
+        made.give_back(memory)
         if state:
             values[:] = np.nan
         return values, state
@@ -195,8 +186,6 @@ class NativeProgram(GraphProgram):
         self, arrays: Sequence[np.ndarray], rows: int, targets: Any
     ) -> tuple[list[np.ndarray], np.ndarray]:
         made = self._kernel("scalar" if rows < self.lanes else "batch")
-        if made is None:
-            return super()._batch(arrays, rows, targets)
         plain = [np.ascontiguousarray(array) for array in arrays]
         plain = [a if a.flags.aligned else a.copy() for a in plain]
         results = [
@@ -218,7 +207,7 @@ class NativeProgram(GraphProgram):
 
     def _one_by_one(
         self,
-        made: Kernel,
+        made: Variant,
         arrays: Sequence[np.ndarray],
         strides: Sequence[int],
         results: Sequence[np.ndarray],
@@ -254,7 +243,7 @@ class NativeProgram(GraphProgram):
 
     def _slices(
         self,
-        made: Kernel,
+        made: Variant,
         arrays: Sequence[np.ndarray],
         strides: Sequence[int],
         results: Sequence[np.ndarray],
@@ -343,7 +332,6 @@ class NativeProgram(GraphProgram):
             if any(addresses[k] < ends[j] and addresses[j] < ends[k] for j in range(k)):
                 raise ShapeError(ports[k].name, "memory of its own", "shared memory")
         made = self._kernel("batch", wait=True)
-        assert made is not None
         if blocks == 0:
             return 0
         tables = pointers(addresses[: len(inputs)]), pointers(addresses[len(inputs) :])

@@ -113,9 +113,9 @@ class BuildOptions:
         None, "maximum number of threads of a batch (default: DYN_THREADS, all cores)"
     )
     wait: bool = _option(
-        True,
-        "whether a first call waits for its machine code; if not, engine graph serves"
-        " until then",
+        False,
+        "whether a first call waits for the compiler; if not, a slower form with the"
+        " same bits serves until a large kernel is ready",
     )
     matrices: str = _option(
         "dense", "form of joint-space matrices: dense, packed or sparse"
@@ -170,7 +170,7 @@ class BuildOptions:
 
     def refuse_native(self, name: str, where: str) -> None:
         """Refuse options that only machine code follows."""
-        for option, default in (("threads", None), ("wait", True)):
+        for option, default in (("threads", None), ("wait", False)):
             value = getattr(self, option)
             if value != default:
                 raise UnsupportedError(

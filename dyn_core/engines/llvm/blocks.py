@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from time import perf_counter
 
-from dyn_core.engines.llvm.kernel import Kernel
+from dyn_core.engines.llvm.kernel import Variant
 
 STEP = {"scalar": 0.15e-9, "batch": 0.07e-9}  # rough time of an operation, per row [s]
 DEAF = 2e-3  # work that Ctrl-C waits for where nobody has looked at the clock [s]
@@ -19,12 +19,12 @@ class Blocks:
     a second; the first ones are short where a loop hides how long a row takes.
 
     Attributes:
-        made: Kernel that is called.
+        made: Machine code that is called.
         step: Rows of a block are a multiple of this.
         stopped: Whether no more blocks are to be done.
     """
 
-    def __init__(self, made: Kernel, step: int) -> None:
+    def __init__(self, made: Variant, step: int) -> None:
         self.made, self.step, self.stopped = made, step, False
 
     def stop(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
 import sys
@@ -46,10 +47,15 @@ _WRITERS = tuple(
         "kernel",
         "kernel_ir",
         "lower",
+        "pieces",
         "python_to_llvm",
     )
 )
+# LLVM at work would not survive a fork, nor the end of the process: both wait for it.
 _lock = Lock()
+atexit.register(_lock.__enter__)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_lock.__enter__, after_in_parent=_lock.__exit__)
 
 
 @dataclass(frozen=True)
@@ -190,16 +196,17 @@ def assembly(ir: str) -> str:
 
 
 class Loaded:
-    """Object code in memory; lives as long as this object."""
+    """Object codes in memory; they live as long as this object."""
 
-    def __init__(self, code: bytes) -> None:
+    def __init__(self, *codes: bytes) -> None:
         import llvmlite.binding as llvm
 
         with _lock:
             empty = llvm.parse_assembly("")
             self._engine = llvm.create_mcjit_compiler(empty, _target(1))
             try:
-                self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+                for code in codes:
+                    self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
                 self._engine.finalize_object()
             except RuntimeError as error:
                 raise CompileError(f"object code cannot be loaded: {error}") from error

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from dyn_core.engines.llvm import cache, compiler, entry_code, python_to_llvm
+from dyn_core.engines.llvm.kernel import Variant
 from dyn_core.errors import SettingError
 
 VARIABLE = "DYN_ENTRY"  # environment: struct, buffer or python
@@ -38,6 +39,7 @@ class Descriptor:
     def __init__(self) -> None:
         self.table = (ctypes.c_int64 * len(entry_code.FIELDS))()
         self.kept: list[Any] = []
+        self.served: dict[str, list[Any]] = {}
 
     def __setitem__(self, name: str, value: int) -> None:
         self.table[entry_code.FIELDS.index(name.upper())] = value
@@ -60,6 +62,14 @@ class Descriptor:
         address += -address % 64
         self[name] = address
         return address
+
+    def scratch(self, name: str, made: Variant) -> None:
+        """Set a field to scratch memory of machine code, which is kept with it."""
+        busy = self.table[entry_code.FIELDS.index("BUSY")]  # a batch may run in the old
+        before = self.served.get(name, []) if busy else []
+        memory = made.memory()
+        self.served[name] = [*before, (memory, made)]
+        self[name] = memory[1]
 
 
 def mode() -> str:

@@ -6,6 +6,7 @@ import ctypes
 import hashlib
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import accumulate
 from time import perf_counter
 from typing import Any
 from weakref import WeakValueDictionary
@@ -15,6 +16,7 @@ import numpy as np
 from dyn_core.engines.graph.graph import Graph
 from dyn_core.engines.llvm import cache, compiler
 from dyn_core.engines.llvm.kernel_ir import KernelIR, batch_kernel, scalar_kernel
+from dyn_core.engines.llvm.pieces import compile_pieces
 from dyn_core.engines.llvm.threads import LONG_TASKS
 
 VARIANTS = ("scalar", "batch")
@@ -74,11 +76,12 @@ class Kernel(Variant):
         compiled: Whether it was compiled now, not found on disk.
     """
 
-    def __init__(self, code: bytes, note: dict[str, Any]) -> None:
-        self._loaded = compiler.Loaded(code)
+    def __init__(self, codes: Sequence[bytes], note: dict[str, Any]) -> None:
+        self._loaded = compiler.Loaded(*codes)
         addresses = {name: self._loaded.address(name) for name in note["entries"]}
         super().__init__(addresses, note["scratch"], note["steps"], note["rounds"])
-        self.size, self.seconds, self.compiled = len(code), 0.0, False
+        self.size = sum(len(code) for code in codes)
+        self.seconds, self.compiled = 0.0, False
 
 
 _known: WeakValueDictionary[str, Kernel] = WeakValueDictionary()
@@ -112,6 +115,35 @@ def get(
         sizes: Sizes of the input and output ports.
         what: Name of the solver and the robot, for the message while it takes long.
     """
+    kernel = at_hand(variant, name)
+    if kernel is None:
+        with compiler.progress(f"compiling {what}") as expect:
+            task = partial(_make, variant, name, graph(), sizes, expect)
+            kernel = LONG_TASKS.result(f"{variant}-{name}", task)
+    return kernel
+
+
+def later(
+    variant: str,
+    name: str,
+    graph: Graph,
+    sizes: Sizes,
+    then: Callable[[Any], None],
+) -> None:
+    """Make a kernel in the background.
+
+    Args:
+        variant, name, sizes: As for get.
+        graph: The Graph.
+        then: Called at the end, there, with an object that has `result`, the kernel,
+            or `error`.
+    """
+    task = partial(_make, variant, name, graph, sizes)
+    LONG_TASKS.later(f"{variant}-{name}", task, then)
+
+
+def at_hand(variant: str, name: str) -> Kernel | None:
+    """Return a kernel in memory or from the disk, None where there is none."""
     full = f"{variant}-{name}"
     kernel = _known.get(full)
     if kernel is not None:
@@ -119,22 +151,37 @@ def get(
     start = perf_counter()
     entry = cache.load(full)
     if entry is None:
-        with compiler.progress(f"compiling {what}") as expect:
-            written = write(graph(), sizes, variant)
-            expect(written.steps)
-            compile_it = partial(compiler.compile_ir, written.ir)
-            code = LONG_TASKS.result(full, compile_it)
-        note = {
-            "entries": written.entries,
-            "scratch": written.scratch,
-            "steps": written.steps,
-            "rounds": most_rounds(graph()),
-        }
-        cache.store(full, note, code)
-    else:
-        note, code = entry
-    kernel = _known[full] = Kernel(code, note)
-    kernel.seconds, kernel.compiled = perf_counter() - start, entry is None
+        return None
+    note, together = entry
+    ends = list(accumulate(note["pieces"]))
+    codes = [together[a:b] for a, b in zip([0, *ends], ends, strict=False)]
+    kernel = _known[full] = Kernel(codes, note)
+    kernel.seconds = perf_counter() - start
+    return kernel
+
+
+def _make(
+    variant: str,
+    name: str,
+    graph: Graph,
+    sizes: Sizes,
+    expect: Callable[[int], None] = lambda steps: None,
+) -> Kernel:
+    """Compile a kernel; expect: is told how many steps it has."""
+    full, start = f"{variant}-{name}", perf_counter()
+    written = write(graph, sizes, variant)
+    expect(written.steps)
+    codes = compile_pieces(written.ir)
+    note = {
+        "entries": written.entries,
+        "scratch": written.scratch,
+        "steps": written.steps,
+        "rounds": most_rounds(graph),
+        "pieces": [len(code) for code in codes],
+    }
+    cache.store(full, note, b"".join(codes))
+    kernel = _known[full] = Kernel(codes, note)
+    kernel.seconds, kernel.compiled = perf_counter() - start, True
     return kernel
 
 

@@ -89,7 +89,9 @@ class _Ordering:
     def __init__(self, graph: Graph, fused: bool, pack: int) -> None:
         self.graph, self.pack = graph, pack
         self.uses = count_uses(graph)
-        self.fusions, self.absorbed = fusions(graph, self.uses) if fused else ({}, set())
+        self.fusions, self.absorbed = (
+            fusions(graph, self.uses) if fused else ({}, set())
+        )
         self.packs = self._packs()
         self.items: dict[int, list[int]] = {}
         for k, node in enumerate(graph.nodes):

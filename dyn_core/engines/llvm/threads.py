@@ -32,7 +32,10 @@ def count(asked: int | None = None) -> int:
 
 
 class Lock:
-    """A lock one thread may take twice; a forked process gets it anew, free."""
+    """A lock one thread may take twice; a forked process gets it anew, free.
+
+    It is fair: who releases it and takes it again comes after those who wait.
+    """
 
     def __init__(self) -> None:
         self._begin()
@@ -40,10 +43,14 @@ class Lock:
             os.register_at_fork(after_in_child=self._begin)
 
     def _begin(self) -> None:
-        self._lock = threading.RLock()
+        self._lock, self._door = threading.RLock(), threading.Lock()
 
     def __enter__(self) -> None:
-        self._lock.acquire()
+        if self._lock._is_owned():  # type: ignore[attr-defined]
+            self._lock.acquire()
+            return
+        with self._door:
+            self._lock.acquire()
 
     def __exit__(self, *_: object) -> None:
         self._lock.release()
@@ -56,6 +63,8 @@ class _Job:
         done: Set when the task has ended.
         result: What the task returned.
         error: What it raised instead, or None.
+        taken: Whether a thread runs it or has run it.
+        then: What is called with the job after its end.
     """
 
     def __init__(self, task: Callable[[], Any]) -> None:
@@ -63,6 +72,8 @@ class _Job:
         self.done = threading.Event()
         self.result: Any = None
         self.error: BaseException | None = None
+        self.taken = False
+        self.then: list[Callable[[_Job], None]] = []
 
     def run(self) -> None:
         """Run the task; keep what it raises for the caller."""
@@ -78,7 +89,8 @@ class LongTasks:
     """Long tasks by name, on threads of their own.
 
     Ctrl-C ends the wait of the main thread, not the task: who asks for the same name
-    next waits for it and gets its result.
+    next waits for it and gets its result. Tasks that nobody waits for are done one
+    after the other; one that has not begun when somebody asks for it is done at once.
     """
 
     def __init__(self) -> None:
@@ -88,25 +100,66 @@ class LongTasks:
 
     def _begin(self) -> None:
         """Forget all tasks: a child process has no thread that ends them."""
-        self._jobs: dict[str, tuple[Any, Any]] = {}  # a _Job and its thread
+        self._jobs: dict[str, _Job] = {}
+        self._queue: list[tuple[str, _Job]] = []
+        self._working = False
+        self._lock = threading.Lock()
 
     def result(self, name: str, task: Callable[[], Result]) -> Result:
         """Return what a task returns; raise what it raises."""
-        if threading.current_thread() is not threading.main_thread():
-            return task()  # no signal comes here
-        job, thread = self._jobs.get(name, (None, None))
-        if job is None or not (job.done.is_set() or thread.is_alive()):
-            job = _Job(task)
-            thread = threading.Thread(target=job.run, daemon=True, name="dyn compiler")
-            self._jobs[name] = job, thread  # before Ctrl-C can end the start
+        job = self._jobs.setdefault(name, _Job(task))
+        if not job.taken:
+            run = partial(self._run, name, job)
+            thread = threading.Thread(target=run, daemon=True, name="dyn compiler")
             if not _started(thread):
-                del self._jobs[name]
-                return task()
+                self._run(name, job)
         job.done.wait()
         self._jobs.pop(name, None)
         if job.error is not None:
             raise job.error
         return job.result
+
+    def later(
+        self, name: str, task: Callable[[], Any], then: Callable[[_Job], None]
+    ) -> None:
+        """Do a task after those before it.
+
+        Args:
+            name, task: As for result.
+            then: Called at its end, with an object that has `result` and `error`.
+        """
+        with self._lock:
+            job = self._jobs.setdefault(name, _Job(task))
+            job.then.append(then)
+            self._queue.append((name, job))
+            if self._working:
+                return
+            self._working = True
+        thread = threading.Thread(target=self._work, daemon=True, name="dyn compiler")
+        if not _started(thread):
+            self._work()
+
+    def _work(self) -> None:
+        """Do what stands in the queue."""
+        while True:
+            with self._lock:
+                if not self._queue:
+                    self._working = False
+                    return
+                name, job = self._queue.pop(0)
+            self._run(name, job)
+            job.done.wait()
+            for then in job.then:
+                then(job)
+            self._jobs.pop(name, None)
+
+    def _run(self, name: str, job: _Job) -> None:
+        """Run a job where no other thread does."""
+        with self._lock:
+            if job.taken:
+                return
+            job.taken = True
+        job.run()
 
 
 class Workers:

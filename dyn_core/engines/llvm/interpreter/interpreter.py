@@ -19,7 +19,7 @@ from dyn_core.engines.llvm.interpreter.table import Table
 _ENTRIES = {"scalar": ("scalar",), "batch": ("batch", "blocked")}
 _SLOWER = 4  # an operation takes so many times what it takes in a kernel, about
 _MODULES = tuple(
-    f"dyn_core.engines.llvm.interpreter.{name}" for name in ("control", "operations", "interpreter")
+    f"dyn_core.engines.llvm.interpreter.{name}" for name in ("control", "operations")
 )
 
 

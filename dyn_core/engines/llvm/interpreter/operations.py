@@ -1,20 +1,21 @@
 """The operations of the interpreter as LLVM functions, for any number of lanes.
 
-Each takes the address of its words, the scratch memory and the record of control.py. Its
-words are a count and, that many times, slots: of the results, then of the operands. What
-it computes for them is what emit.py writes for the operation, instruction by instruction:
+Each takes the address of its words, the scratch memory and the record of control.py.
+Its words are a count and, that many times, slots: of the results, then of the operands.
+What it computes is what emit.py writes for the operation, instruction by instruction:
 that is why the bits are those of the kernels. A condition is 1.0 or 0.0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import NamedTuple
 
 from dyn_core.engines.llvm.emit import HOLDS, declarations
 from dyn_core.engines.llvm.functions import FUNCTIONS, definition
-from dyn_core.engines.llvm.ir import Instructions, Value, constant
 from dyn_core.engines.llvm.interpreter.control import ROWS
+from dyn_core.engines.llvm.ir import Instructions, Value, constant
 from dyn_core.engines.llvm.kernel_ir import gather, scatter
 from dyn_core.engines.llvm.products import VECTORS, Products
 
@@ -76,18 +77,17 @@ OPERATIONS: dict[str, Operation] = {
     "not": Operation(1, lambda b, x: _real(b, x[0].compare("eq", 0.0))),
     "where": Operation(3, lambda b, x: [b.select(_truth(x[0]), x[1], x[2])]),
     "sincos": Operation(1, _sincos, 2),
-    **{name: Operation(2 if name == "atan2" else 1, _function(name)) for name in FUNCTIONS},
+    **{
+        name: Operation(2 if name == "atan2" else 1, _function(name))
+        for name in FUNCTIONS
+    },
 }
 ROWS_ONLY = ("gather", "scatter")
 CONTROL = ("loop", "product")  # functions of control.py
-TILES = tuple((sign, rows, wide) for sign in (0, 1) for rows in (1, ROWS) for wide in (0, 1))
+TILES = tuple(product((0, 1), (1, ROWS), (0, 1)))  # sign, rows, whether it is wide
 _OTHERS = ("begin", "finish", "still", *(f"tile_{s}_{r}_{w}" for s, r, w in TILES))
-OPCODES = {
-    name: k  # those before OPERATIONS are called by control.py, which knows their places
-    for k, name in enumerate(
-        (*ROWS_ONLY, *_OTHERS, *OPERATIONS, "require", *CONTROL)
-    )
-}
+_NAMES = (*ROWS_ONLY, *_OTHERS, *OPERATIONS, "require", *CONTROL)
+OPCODES = {name: k for k, name in enumerate(_NAMES)}  # control.py knows the first ones
 
 
 def vectors(width: int) -> int:

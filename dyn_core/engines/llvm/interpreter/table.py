@@ -114,7 +114,8 @@ class Table:
         still = 5 + len(cond)
         ends = (still, still + 2, still + 2 + len(body))
         head = [*divmod(region.max, HIGH), *(4 * x for x in ends)]
-        copies = list(zip([*state, going], [*operands[:width], self.constant(1.0)]))
+        first = [*operands[:width], self.constant(1.0)]
+        copies = list(zip([*state, going], first, strict=True))
         return Loop(copies, [*head, *cond, going, go_on, *body], state)
 
 
@@ -141,7 +142,7 @@ class _Lists:
         self.slots: list[Any] = [0] * len(graph.nodes)
         self.depths = [0] * len(graph.nodes)
         self.angles: dict[int, tuple[int, int]] = {}
-        self.own = {node: slot for node, slot in zip(graph.outputs, outputs, strict=True)}
+        self.own = dict(zip(graph.outputs, outputs, strict=True))
         made, absorbed = fusions(graph, count_uses(graph)) if table.fused else ({}, ())
         for k, node in enumerate(graph.nodes):
             op, operands, data = node
@@ -182,7 +183,10 @@ class _Lists:
             slot = self.table.size
             self.table.size += 1
         slots[k] = slot
-        self.lists[depth * _KINDS + OPCODES[op]] += (slot, *[slots[x] for x in operands])
+        self.lists[depth * _KINDS + OPCODES[op]] += (
+            slot,
+            *[slots[x] for x in operands],
+        )
         self.table.steps += 1
 
     def _sincos(self, k: int, op: str, angle: int) -> None:

@@ -1,0 +1,60 @@
+"""A large module in pieces, so that others get the compiler in between.
+
+While LLVM compiles, no other thread can compile or load code, the process cannot fork,
+and it cannot end: its threads would work on with an LLVM that is gone. So a kernel of
+many functions is compiled some functions at a time.
+"""
+
+from __future__ import annotations
+
+import re
+
+from dyn_core.engines.llvm import compiler
+
+PIECE = 6000  # lines of a piece, about; a fifth of a second
+_FUNCTION = re.compile(r"^define .*?^}$", re.MULTILINE | re.DOTALL)
+_NAME = re.compile(r"@[\w.]+")
+
+
+def compile_pieces(ir: str) -> list[bytes]:
+    """Return the object codes of a module, to be loaded in this order."""
+    return [compiler.compile_ir(piece) for piece in split(ir)]
+
+
+def split(ir: str) -> list[str]:
+    """Return modules that together are one; callers come before what they call.
+
+    So a call of another piece is of a symbol that is not known yet when it is loaded:
+    the loader then makes a jump that reaches any distance.
+    """
+    functions = _FUNCTION.findall(ir)
+    groups: list[list[str]] = []
+    lines = PIECE
+    for function in reversed(functions):  # written callees first
+        if lines >= PIECE:
+            groups.append([])
+            lines = 0
+        groups[-1].append(function.replace("define internal", "define hidden", 1))
+        lines += function.count("\n") + 1
+    if len(groups) < 2:
+        return [ir]
+    head = ir[: ir.index("define ")]
+    declared = {_name(line): line for line in head.splitlines() if line}
+    for function in functions:
+        first = function.partition("\n")[0].removesuffix(" {").removesuffix(" nounwind")
+        declared[_name(first)] = re.sub("^define( internal)?", "declare hidden", first)
+    return [_module(group, declared) for group in groups]
+
+
+def _module(functions: list[str], declared: dict[str, str]) -> str:
+    """Return functions with the declarations of all others that they call."""
+    body = "\n".join(functions)
+    own = {_name(function) for function in functions}
+    called = {name for name in _NAME.findall(body) if name in declared} - own
+    return "\n".join([*(declared[name] for name in sorted(called)), body])
+
+
+def _name(definition: str) -> str:
+    """Return the name of the function that is defined or declared."""
+    match = _NAME.search(definition)
+    return match.group() if match else ""

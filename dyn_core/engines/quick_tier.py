@@ -1,0 +1,71 @@
+"""What answers while a large kernel is compiled: the interpreter, with equal bits."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import Any
+from weakref import ref
+
+from dyn_core.engines.graph.graph import Graph
+from dyn_core.engines.llvm import interpreter, kernel
+from dyn_core.engines.llvm.kernel import Variant
+from dyn_core.engines.llvm.trace_cache import GraphFacts
+from dyn_core.errors import warn
+
+AT_ONCE = 4000  # nodes up to which a kernel is compiled at once: a third of a second
+
+
+class QuickTier:
+    """Serves one Program until its kernels are there.
+
+    Args:
+        program: The NativeProgram, which keeps this object.
+        facts: What is known of its Graph.
+        sizes: Sizes of its ports.
+    """
+
+    def __init__(self, program: Any, facts: GraphFacts, sizes: kernel.Sizes) -> None:
+        self._program, self._facts, self._sizes = ref(program), facts, sizes
+        self._made: interpreter.Interpreter | None = None
+        self._begun: set[tuple[str, int]] = set()
+
+    def variant(self, name: str) -> Variant | None:
+        """Return what serves now and begin to make the kernel, scalar or batch.
+
+        None where the kernel is at hand, or so small that it can be compiled at once.
+        """
+        made, begun = self._made, (name, os.getpid())  # threads do not survive a fork
+        if made is not None and begun in self._begun:
+            return made.variants[name]
+        program = self._program()
+        if program is None or kernel.at_hand(name, self._facts.kernel) is not None:
+            return None
+        if graph_size(program.graph) <= AT_ONCE:
+            return None
+        if made is None:
+            made = self._made = interpreter.Interpreter(program.graph, self._sizes)
+        program.adopt(name, made.variants[name])
+        if begun not in self._begun:
+            self._begun.add(begun)
+            then = partial(self._deliver, name)
+            kernel.later(name, self._facts.kernel, program.graph, self._sizes, then)
+        return made.variants[name]
+
+    def _deliver(self, name: str, job: Any) -> None:
+        """Let the Program have its kernel; say why there is none."""
+        program = self._program()
+        if job.error is not None:
+            warn(f"a kernel could not be made, a slower form serves on: {job.error}")
+        elif program is not None:
+            program.adopt(name, job.result)
+            self._begun.discard((name, os.getpid()))
+            if not self._begun:
+                self._made = None
+
+
+def graph_size(graph: Graph) -> int:
+    """Return the number of nodes, those of loops included."""
+    inside = [node.data for node in graph.nodes if node.op == "loop"]
+    inner = sum(graph_size(x.body) + graph_size(x.cond) for x in inside)
+    return len(graph.nodes) + inner
