@@ -99,6 +99,7 @@ def _steps(progress: Progress) -> Table:
     for name in STEPS:
         progress(f"quadruped: {name}")
         program = solver(name).build(robot.model, engine="native", threads=1)
+        program.prepare(batch=True)
         states = standing(program, robot.model, STATES, SETTLE)
         measured.append((_measured(name, program, states), states))
         table.append(_line(measured[-1][0]))

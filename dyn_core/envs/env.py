@@ -181,6 +181,8 @@ class PlanarEnv(gymnasium.Env[np.ndarray, Any]):
         self.action_space = action_space(self.task)
         self._program = solver("task_step").build(self.task, engine=engine)  # type: ignore[arg-type]
         self._seen = OBSERVATION.build(self.task, engine=engine)  # type: ignore[arg-type]
+        for program in (self._program, self._seen):
+            program.prepare()  # nothing compiles while an episode runs
         self._state: np.ndarray | None = None
         self._steps = 0
         self._picture: Any = None

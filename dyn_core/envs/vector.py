@@ -105,6 +105,8 @@ class PlanarVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
         choices = {"engine": engine, "threads": threads}
         self._program = solver("task_step").build(self.task, **choices)  # type: ignore[arg-type]
         self._seen = OBSERVATION.build(self.task, **choices)  # type: ignore[arg-type]
+        for program in (self._program, self._seen):
+            program.prepare(batch=True)  # nothing compiles while episodes run
         self._table = np.array(self.task.choices or (), np.float64)
         self._state = np.empty((num_envs, self.task.ns))
         self._next = np.empty_like(self._state)

@@ -205,6 +205,7 @@ class ContactSimulator(RobotPlant):
                 engine=self.engine,
                 **options,
             )
+            self._reactions[key].prepare()
         program = self._reactions[key]
         state = step.solved.state
         f_ext = state.wrenches(step.solved.impulse) / h

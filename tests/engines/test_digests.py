@@ -19,6 +19,11 @@ LLVM = "dyn_core.engines.llvm"
 NOT_WRITERS = {
     f"{LLVM}.blocks": "calls kernels, block by block",
     f"{LLVM}.cache": "keeps bytes as they are",
+    f"{LLVM}.interpreter": "a docstring",
+    f"{LLVM}.interpreter.control": "in the key of the interpreter's own code",
+    f"{LLVM}.interpreter.interpreter": "runs Graphs without kernels",
+    f"{LLVM}.interpreter.operations": "in the key of the interpreter's own code",
+    f"{LLVM}.interpreter.table": "runs Graphs without kernels",
     f"{LLVM}.fingerprint": "digests code; a wrong digest is another key, not other code",
     f"{LLVM}.threads": "runs kernels, and locks",
     f"{LLVM}.trace_cache": "finds kernels by keys",

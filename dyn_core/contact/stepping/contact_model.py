@@ -100,6 +100,10 @@ class ContactModel:
         self._sweep = solver("response").build(
             model.without_loops(), engine=engine, inputs=paths
         )
+        made = (self.kinematics, self._inertia, self._bias, self._loops, self._sweep)
+        for program in made:
+            if program is not None:
+                program.prepare()  # nothing compiles while it steps
         self.pairs = None
         if self.world.contacts:
             world = self.world

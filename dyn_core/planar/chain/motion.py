@@ -107,6 +107,8 @@ class MovingChain:
         self._impact = solver("chain_impact").build(
             chain, engine=engine, inputs=("kind", "s", "active")
         )
+        for program in (self.program, self._forces, self._impact):
+            program.prepare()  # nothing compiles while it moves
         borne = sum(chain.weights) * max(1.0, math.hypot(*chain.gravity))
         self._tiny = 1e-12 * max(borne, 1e-3)
         self.events: list[Event] = []

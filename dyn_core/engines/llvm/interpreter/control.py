@@ -9,6 +9,7 @@ A record in memory says what is to be run, for one number of lanes; its fields:
     WIDTH, LANES      lanes, and bytes of a slot: 8 for each lane
     STEP              entries of a row that a product takes at once
     VECTORS           such steps of a wide tile of a product
+    CHECKED           whether something is required; if not, no status is written
 
 Its address stands 8 bytes before the scratch memory `s`, whose slot 0 is the status. An
 operation is called with the address behind its opcode and returns that of the next one.
@@ -23,10 +24,10 @@ from dyn_core.engines.llvm.python_to_llvm import call, copy, load, load32, store
 
 FIELDS = (
     "OPS", "CODE", "N_IN", "INPUTS", "N_OUT", "OUTPUTS", "WIDTH", "LANES", "STEP",
-    "VECTORS",
+    "VECTORS", "CHECKED",
 )  # fmt: skip
 (OPS, CODE, N_IN, INPUTS, N_OUT, OUTPUTS, WIDTH, LANES, STEP,
- VECTORS) = (8 * k for k in range(len(FIELDS)))  # fmt: skip
+ VECTORS, CHECKED) = (8 * k for k in range(len(FIELDS)))  # fmt: skip
 PORT = 16  # bytes that describe a port
 GATHER, SCATTER, BEGIN, FINISH, STILL, TILES = (8 * k for k in range(6))  # in OPS
 ROWS = 4  # of a high tile
@@ -116,6 +117,8 @@ def block(status, s, p):
     """Run the rows that lie in the slots of the inputs; return how many failed."""
     call(load(load(p + OPS) + BEGIN), s)
     run(load(p + CODE), s, p)
+    if load(p + CHECKED) == 0:
+        return 0
     return call(load(load(p + OPS) + FINISH), s, status)
 
 

@@ -110,6 +110,7 @@ class Interpreted(kernel.Variant):
             len(table.inputs), ctypes.addressof(ports[0]),
             len(table.outputs), ctypes.addressof(ports[1]), width, 8 * width,
             compiler.machine().width if width == 1 else 1, operations.vectors(width),
+            bool(graph.requirements),
         )  # fmt: skip
         self._record = (ctypes.c_int64 * len(control.FIELDS))(*fields)
         self._kept = code, ports

@@ -1,0 +1,273 @@
+"""First calls never wait long: the interpreter answers while the compiler works."""
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+import dyn_core as dyn
+from dyn_core.engines import quick_tier
+from dyn_core.engines.llvm import compiler, interpreter, kernel, pieces
+from dyn_core.engines.llvm.threads import Lock, LongTasks
+from dyn_core.testing.models import chain
+
+pytestmark = pytest.mark.skipif(bool(compiler.missing()), reason=compiler.missing())
+LONG = 60.0  # nothing here takes so long [s]
+
+
+class Gate:
+    """A compiler that waits until it is let go, or fails.
+
+    Attributes:
+        compiled: Number of modules that came.
+    """
+
+    def __init__(self, monkeypatch):
+        self.open, self.began = threading.Event(), threading.Event()
+        self.compiled, self.error = 0, None
+        self._compile = compiler.compile_ir
+        monkeypatch.setattr(compiler, "compile_ir", self)
+
+    def __call__(self, ir, inline=False):
+        self.compiled += 1
+        self.began.set()
+        assert self.open.wait(LONG)
+        if self.error:
+            raise self.error
+        return self._compile(ir, inline)
+
+
+@pytest.fixture
+def gate(tmp_path, monkeypatch):
+    """A compiler that waits; every kernel counts as a large one, none is on the disk."""
+    interpreter.machine_code()
+    dyn.solver("gravity").build(chain(1), engine="native")  # the entry is there
+    monkeypatch.setenv("DYN_CACHE_DIR", str(tmp_path / "kernels"))
+    monkeypatch.setattr(quick_tier, "AT_ONCE", 0)
+    kernel.forget()
+    made = Gate(monkeypatch)
+    yield made
+    made.open.set()
+
+
+def rows(count=20):
+    return list(np.random.default_rng(0).normal(size=(3, count, 3)))
+
+
+def test_an_answer_comes_while_the_compiler_works(gate):
+    """At once and with the bits of the kernel, of one state and of rows."""
+    program = dyn.solver("rnea").build(chain(3), engine="native")
+    many = rows()
+    one = [x[0] for x in many]
+    first, firsts = program(*one), program(*many)
+    assert gate.began.wait(LONG)
+    assert not program.kernels()
+    np.testing.assert_array_equal(program(*one), first)
+    gate.open.set()
+    program.prepare(batch=True)
+    assert len(program.kernels()) == 2
+    assert gate.compiled == 2  # what was under way was waited for
+    np.testing.assert_array_equal(program(*one), first)
+    np.testing.assert_array_equal(program(*many), firsts)
+
+
+def test_the_kernel_takes_over_by_itself(gate, monkeypatch):
+    """Without another call of prepare; the entry, too, goes to it from then on."""
+    program = dyn.solver("rnea").build(chain(3), engine="native")
+    ended, adopt = threading.Event(), program.adopt
+
+    def adopted(variant, made):
+        adopt(variant, made)
+        if isinstance(made, kernel.Kernel):
+            ended.set()
+
+    program.adopt = adopted
+    one = [x[0] for x in rows()]
+    first = program(*one)
+    if hasattr(program, "_table"):
+        before = program._table.table[0]
+    gate.open.set()
+    assert ended.wait(LONG)
+    assert [made.compiled for made in program.kernels()] == [True]
+    if hasattr(program, "_table"):
+        assert program._table.table[0] == program.kernels()[0].addresses["scalar"]
+        assert before not in (0, program._table.table[0])
+    np.testing.assert_array_equal(program(*one), first)
+
+
+def test_who_wants_to_wait_waits(gate):
+    """wait=True: the first call is that of the kernel."""
+    gate.open.set()
+    program = dyn.solver("rnea").build(chain(3), engine="native", wait=True)
+    program(*[x[0] for x in rows()])
+    assert len(program.kernels()) == 1
+
+
+def test_small_kernels_are_compiled_at_once(gate, monkeypatch):
+    """What takes less than the patience of a person is not worth a second form."""
+    monkeypatch.setattr(quick_tier, "AT_ONCE", 4000)
+    gate.open.set()
+    program = dyn.solver("rnea").build(chain(3), engine="native")
+    program(*[x[0] for x in rows()])
+    assert len(program.kernels()) == 1
+
+
+def test_a_compiler_that_fails_is_not_silent(gate, monkeypatch):
+    """A warning when it happens, an error for who waits, and answers all the same."""
+    said, spoke = [], threading.Event()
+
+    def warned(message):
+        said.append(message)
+        spoke.set()
+
+    monkeypatch.setattr(quick_tier, "warn", warned)
+    gate.error = dyn.CompileError("out of registers")
+    program = dyn.solver("rnea").build(chain(3), engine="native")
+    one = [x[0] for x in rows()]
+    first = program(*one)
+    gate.open.set()
+    assert spoke.wait(LONG)
+    assert "out of registers" in said[0]
+    with pytest.raises(dyn.CompileError, match="out of registers"):
+        program.prepare()
+    np.testing.assert_array_equal(program(*one), first)
+    gate.error = None
+    program.prepare()
+    np.testing.assert_array_equal(program(*one), first)
+
+
+def test_a_program_may_go_while_its_kernel_is_made(gate):
+    """The next one finds the kernel; the first is not kept alive by the compiler."""
+    program = dyn.solver("rnea").build(chain(3), engine="native")
+    first = program(*[x[0] for x in rows()])
+    assert gate.began.wait(LONG)
+    gone = weakref.ref(program)
+    del program
+    gc.collect()
+    assert gone() is None
+    gate.open.set()
+    again = dyn.solver("rnea").build(chain(3), engine="native")
+    again.prepare()
+    assert gate.compiled == 1
+    np.testing.assert_array_equal(again(*[x[0] for x in rows()]), first)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_child_makes_its_own_kernel(gate):
+    """A fork while a thread compiles: the child answers, and can wait for a kernel."""
+    program = dyn.solver("rnea").build(chain(3), engine="native")
+    one = [x[0] for x in rows()]
+    first = program(*one)
+    assert gate.began.wait(LONG)
+    there, here = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            compiler.compile_ir = gate._compile
+            answers = [program(*one)]
+            program.prepare()
+            answers.append(program(*one))
+            os.write(here, np.concatenate(answers).tobytes())
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    got = np.frombuffer(os.read(there, 4096)).reshape(2, 3)
+    np.testing.assert_array_equal(got, [first, first])
+    os.close(there)
+    os.close(here)
+
+
+@pytest.mark.parametrize("piece", [1, 60])
+def test_a_kernel_in_pieces_has_the_same_bits(piece, shipped, tmp_path, monkeypatch):
+    """However many pieces, compiled now or found on the disk."""
+    model, rng = shipped["arm7"], np.random.default_rng(0)
+    program = dyn.solver("aba").build(model, engine="native", wait=True)
+    many = rng.normal(size=(3, 19, 7))
+    wanted, one = program(*many), program(*many[:, 0])
+    monkeypatch.setenv("DYN_CACHE_DIR", str(tmp_path / "kernels"))
+    monkeypatch.setattr(pieces, "PIECE", piece)
+    assert len(pieces.split(program.kernel_ir("scalar").ir)) > 2
+    for compiled in (True, False):
+        kernel.forget()
+        again = dyn.solver("aba").build(model, engine="native", wait=True)
+        np.testing.assert_array_equal(again(*many), wanted)
+        np.testing.assert_array_equal(again(*many[:, 0]), one)
+        assert [made.compiled for made in again.kernels()] == [compiled] * 2
+        del again
+
+
+ENDS = """
+import numpy as np, dyn_core as dyn
+from dyn_core import robots
+from dyn_core.engines import quick_tier
+from dyn_core.engines.llvm import compiler
+import threading
+
+began, real = threading.Event(), compiler.compile_ir
+
+def compile_ir(ir, inline=False):
+    if threading.current_thread() is not threading.main_thread():
+        began.set()
+    return real(ir, inline)
+
+program = dyn.solver("fd_derivatives").build(dyn.load_urdf(robots.path("arm7")))
+compiler.compile_ir = compile_ir
+program(*np.ones((3, 7)))
+began.wait(60)
+print(len(program.kernels()))
+"""
+
+
+def test_a_process_may_end_while_the_compiler_works(tmp_path):
+    """It waits for the piece that LLVM works on: LLVM does not survive its own end."""
+    environment = {**os.environ, "DYN_CACHE_DIR": str(tmp_path / "kernels")}
+    done = subprocess.run(
+        [sys.executable, "-c", ENDS], env=environment, capture_output=True, text=True,
+        timeout=120,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
+
+
+def test_a_task_that_waits_its_turn_is_done_at_once_when_asked_for():
+    """Not behind those before it; what comes after its end is called all the same."""
+    tasks, go_on, ended = LongTasks(), threading.Event(), threading.Event()
+    results = []
+
+    def then(job):
+        results.append(job.result)
+        if len(results) == 2:
+            ended.set()
+
+    tasks.later("slow", lambda: go_on.wait(LONG), then)
+    tasks.later("asked", lambda: 3, then)
+    assert tasks.result("asked", lambda: 4) == 3
+    assert not results
+    go_on.set()
+    assert ended.wait(LONG)
+    assert results == [True, 3]
+
+
+def test_a_lock_goes_to_who_waits():
+    """Who releases it and takes it again comes after those who wait."""
+    lock, order, inside = Lock(), [], threading.Event()
+
+    def other():
+        inside.set()
+        with lock:
+            order.append("other")
+
+    thread = threading.Thread(target=other)
+    with lock, lock:
+        thread.start()
+        assert inside.wait(LONG)
+        while not lock._door.locked():
+            pass
+    with lock:
+        order.append("first again")
+    thread.join()
+    assert order == ["other", "first again"]
