@@ -1,4 +1,4 @@
-"""The collector of garbage, while a robot is read: it is to look seldom."""
+"""The collector of garbage, while much is made that stays: it is to look seldom."""
 
 from __future__ import annotations
 

@@ -203,13 +203,16 @@ RULES: dict[str, Rule] = {
 
 def prune(graph: Graph) -> Graph:
     """Drop what no output or requirement needs, inside loops too."""
-    needed = {*graph.outputs, *(r.condition for r in graph.requirements)}
+    needed = bytearray(len(graph.nodes))
+    for k in (*graph.outputs, *(r.condition for r in graph.requirements)):
+        needed[k] = True
     for k in reversed(range(len(graph.nodes))):
-        if k in needed:
-            needed.update(graph.nodes[k].operands)
+        if needed[k]:
+            for x in graph.nodes[k].operands:
+                needed[x] = True
     kept, place = Graph(graph.width), [-1] * len(graph.nodes)
     for k, (op, operands, data) in enumerate(graph.nodes):
-        if k not in needed:
+        if not needed[k]:
             continue
         if op == "loop":
             body, cond = prune(data.body), prune(data.cond)

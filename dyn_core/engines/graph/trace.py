@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 from dyn_core.engines.graph.graph import Call, Callee, Graph, Region
 from dyn_core.engines.graph.passes import Builder, prune
 from dyn_core.errors import RequireError, TraceError
+from dyn_core.model.garbage import seldom_collected
 from dyn_core.numbers.operations import OPERATIONS
 from dyn_core.numbers.product import ProductShape, unrolled_product
 from dyn_core.numbers.scalar import Number
@@ -243,8 +244,9 @@ def trace(
     function: Callable[..., Sequence[Any]], width: int, folding: bool = True
 ) -> Graph:
     """Return the Graph of a function of `width` numbers that returns a flat list."""
-    tracer = Tracer(width, folding=folding)
-    return tracer.finish(list(function(tracer.inputs)))
+    with seldom_collected():
+        tracer = Tracer(width, folding=folding)
+        return tracer.finish(list(function(tracer.inputs)))
 
 
 def _place() -> str:

@@ -167,8 +167,11 @@ def _make(
     sizes: Sizes,
     expect: Callable[[int], None] = lambda steps: None,
 ) -> Kernel:
-    """Compile a kernel; expect: is told how many steps it has."""
+    """Compile a kernel, if it is not there; expect: is told how many steps it has."""
     full, start = f"{variant}-{name}", perf_counter()
+    ready = at_hand(variant, name)  # another thread may have ended meanwhile
+    if ready is not None:
+        return ready
     written = write(graph, sizes, variant)
     expect(written.steps)
     codes = compile_pieces(written.ir)

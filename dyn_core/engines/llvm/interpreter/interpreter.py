@@ -15,6 +15,7 @@ from dyn_core.engines.llvm import cache, compiler, kernel, python_to_llvm
 from dyn_core.engines.llvm.fingerprint import of_code
 from dyn_core.engines.llvm.interpreter import control, operations
 from dyn_core.engines.llvm.interpreter.table import Table
+from dyn_core.model.garbage import seldom_collected
 
 _ENTRIES = {"scalar": ("scalar",), "batch": ("batch", "blocked")}
 _SLOWER = 4  # an operation takes so many times what it takes in a kernel, about
@@ -78,7 +79,8 @@ class Interpreter:
 
     def __init__(self, graph: Graph, sizes: kernel.Sizes) -> None:
         host = compiler.machine()
-        table = Table(graph, *sizes, host.fused, host.width)
+        with seldom_collected():
+            table = Table(graph, *sizes, host.fused, host.width)
         self.variants = {
             "scalar": Interpreted("scalar", 1, table, graph),
             "batch": Interpreted("batch", host.width, table, graph),
