@@ -35,7 +35,11 @@ def interpreted(program):
 
 def same_bits(first, second):
     """Whether two results agree to the bit; NaN is NaN."""
-    pairs = [(first, second)] if isinstance(first, np.ndarray) else zip(first, second)
+    pairs = (
+        [(first, second)]
+        if isinstance(first, np.ndarray)
+        else zip(first, second, strict=True)
+    )
     return all(
         ((a.view(np.int64) == b.view(np.int64)) | (np.isnan(a) & np.isnan(b))).all()
         for a, b in (map(np.asarray, pair) for pair in pairs)
@@ -57,7 +61,10 @@ def agree(program, *rows):
     outs = [
         [np.zeros((2, port.size, lanes)) for port in program.outputs] for _ in range(2)
     ]
-    failed = [p.run_blocks(*blocks, out=out) for p, out in zip((program, other), outs)]
+    failed = [
+        p.run_blocks(*blocks, out=out)
+        for p, out in zip((program, other), outs, strict=True)
+    ]
     assert failed[0] == failed[1]
     assert same_bits(*outs)
 
@@ -143,16 +150,20 @@ def test_loops_nest_swap_and_fail():
 @pytest.mark.parametrize(("rows", "inner", "columns"), [(11, 13, 17), (4, 8, 16)])
 @pytest.mark.parametrize("negative", [False, True])
 def test_products_have_the_bits_of_their_kernels(rows, inner, columns, negative):
-    """Tiles of every size, a product of a product, entries that are constants."""
+    """Tiles of every size, products of products, onto others, of constants."""
     width = 24
 
     def function(x):
         entries = [x[(5 * k) % width] * (k + 1.0) for k in range(rows * inner)]
         A = Matrix([entries[i * inner : (i + 1) * inner] for i in range(rows)])
-        others = [[x[(3 * i + j) % width] for j in range(columns)] for i in range(inner)]
+        others = [
+            [x[(3 * i + j) % width] for j in range(columns)] for i in range(inner)
+        ]
         others[0][0] = 2.0
-        C = product(A, Matrix(others), negative)
-        D = product(C.T, C)
+        C = product(A, Matrix(others), negative=negative)
+        onto = [[x[(i * j) % width] for j in range(columns)] for i in range(columns)]
+        D = product(C.T, C, onto=Matrix(onto) if negative else None)
+        D = product(D, D, onto=D, negative=negative)
         return [D[i, j] for i in range(columns) for j in range(columns)]
 
     program = flat_program(function, width, columns**2, engine="native", wait=True)

@@ -59,34 +59,31 @@ def loop(code, s, p):
 def product(code, s, p):
     """Run a product of matrices that lie in slots, tile by tile.
 
-    Words: sign, rows, inner, columns; first slot of A, B and C; slots of their rows.
+    Words: kind (2 if the sign is changed, and 1 if it is added to C), rows, inner,
+    columns; first slots of A, B, C and the result; slots of a row of A, of the others.
     """
-    width = load(p + WIDTH)
-    a_row, b_row, c_row = (
-        load32(code + 28) * width,
-        load32(code + 32) * width,
-        load32(code + 36) * width,
-    )
-    lanes = load(p + LANES)
+    width, lanes = load(p + WIDTH), load(p + LANES)
+    a_row, row = load32(code + 32) * width, load32(code + 36) * width
     i = 0
     while i < load32(code + 4):
         high = 1
-        kind = load(p + OPS) + TILES + 32 * load32(code)
+        tiles = load(p + OPS) + TILES + 32 * load32(code)
         if load32(code + 4) - i >= ROWS:
             high = ROWS
-            kind += 16
+            tiles += 16
         j = 0
         while j < load32(code + 12):
             wide = load(p + STEP)
-            tile = kind
+            tile = tiles
             if load32(code + 12) - j > wide * (load(p + VECTORS) - 1):
                 wide = wide * load(p + VECTORS)
                 tile += 8
             call(
                 load(tile), s + lanes * load32(code + 16) + 8 * a_row * i,
                 s + lanes * (load32(code + 20) + j),
-                s + lanes * (load32(code + 24) + j) + 8 * c_row * i,
-                load32(code + 8), a_row, b_row, c_row,
+                s + lanes * (load32(code + 24) + j) + 8 * row * i,
+                s + lanes * (load32(code + 28) + j) + 8 * row * i,
+                load32(code + 8), a_row, width, row, row, row,
             )  # fmt: skip
             j += wide
         i += high

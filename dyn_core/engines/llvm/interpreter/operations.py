@@ -84,8 +84,13 @@ OPERATIONS: dict[str, Operation] = {
 }
 ROWS_ONLY = ("gather", "scatter")
 CONTROL = ("loop", "product")  # functions of control.py
-TILES = tuple(product((0, 1), (1, ROWS), (0, 1)))  # sign, rows, whether it is wide
-_OTHERS = ("begin", "finish", "still", *(f"tile_{s}_{r}_{w}" for s, r, w in TILES))
+TILES = tuple(product((0, 1), (0, 1), (1, ROWS), (0, 1)))  # negative, onto, rows, wide
+_OTHERS = (
+    "begin",
+    "finish",
+    "still",
+    *(f"tile_{n}_{o}_{r}_{w}" for n, o, r, w in TILES),
+)
 _NAMES = (*ROWS_ONLY, *_OTHERS, *OPERATIONS, "require", *CONTROL)
 OPCODES = {name: k for k, name in enumerate(_NAMES)}  # control.py knows the first ones
 
@@ -258,9 +263,9 @@ def _rows(width: int) -> list[str]:
 def _tiles(products: Products) -> list[str]:
     """Write the tiles of products."""
     tiles = []
-    for sign, rows, wide in TILES:
+    for negative, onto, rows, wide in TILES:
         count = vectors(products.width) if wide else 1
-        products.tiles = {(rows, count, bool(sign))}
-        head, body = products.definitions()[0].split("(", 1)
-        tiles.append(f"define void @op_tile_{sign}_{rows}_{wide}({body}")
+        products.tiles = {(rows, count, bool(negative), bool(onto))}
+        _, body = products.definitions()[0].split("(", 1)
+        tiles.append(f"define void @op_tile_{negative}_{onto}_{rows}_{wide}({body}")
     return tiles

@@ -210,15 +210,17 @@ class _Lists:
 
     def _product(self, k: int, node: Node) -> None:
         """Add a product, and the copies of its operands into rows of whole groups."""
-        rows, inner, columns, negative = node.data
+        rows, inner, columns, negative, onto = shape = node.data
         depth = max([self.depths[x] for x in node.operands]) + 1
-        a = self._array(depth, node.operands[: rows * inner], inner)
-        b = self._array(depth, node.operands[rows * inner :], columns)
+        of_a, of_b, of_c = shape.split(node.operands)
+        a = self._array(depth, of_a, inner)
+        b = self._array(depth, of_b, columns)
         by_row = _in_groups(columns)
         first = self.table.room(rows * by_row)
-        head = (_PRODUCT, int(negative), rows, inner, columns)
-        strides = (_in_groups(inner), by_row, by_row)
-        self._add(depth + 1, _PRODUCT, *head, a, b, first, *strides)
+        c = self._array(depth, of_c, columns) if onto else first
+        head = (_PRODUCT, 2 * negative + onto, rows, inner, columns)
+        strides = (_in_groups(inner), by_row)
+        self._add(depth + 1, _PRODUCT, *head, a, b, c, first, *strides)
         self.table.steps += node.data.work // _GROUP
         self.depths[k] = depth + 1
         self.slots[k] = [
