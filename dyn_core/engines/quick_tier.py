@@ -28,15 +28,15 @@ class QuickTier:
     def __init__(self, program: Any, facts: GraphFacts, sizes: kernel.Sizes) -> None:
         self._program, self._facts, self._sizes = ref(program), facts, sizes
         self._made: interpreter.Interpreter | None = None
-        self._begun: set[tuple[str, int]] = set()
+        self._started: set[tuple[str, int]] = set()
 
     def variant(self, name: str) -> Variant | None:
         """Return what serves now and begin to make the kernel, scalar or batch.
 
         None where the kernel is at hand, or so small that it can be compiled at once.
         """
-        made, begun = self._made, (name, os.getpid())  # threads do not survive a fork
-        if made is not None and begun in self._begun:
+        made, started = self._made, (name, os.getpid())  # threads do not survive a fork
+        if made is not None and started in self._started:
             return made.variants[name]
         program = self._program()
         if program is None or kernel.at_hand(name, self._facts.kernel) is not None:
@@ -46,8 +46,8 @@ class QuickTier:
         if made is None:
             made = self._made = interpreter.Interpreter(program.graph, self._sizes)
         program.adopt(name, made.variants[name])
-        if begun not in self._begun:
-            self._begun.add(begun)
+        if started not in self._started:
+            self._started.add(started)
             then = partial(self._deliver, name)
             kernel.later(name, self._facts.kernel, program.graph, self._sizes, then)
         return made.variants[name]
@@ -59,8 +59,8 @@ class QuickTier:
             warn(f"a kernel could not be made, a slower form serves on: {job.error}")
         elif program is not None:
             program.adopt(name, job.result)
-            self._begun.discard((name, os.getpid()))
-            if not self._begun:
+            self._started.discard((name, os.getpid()))
+            if not self._started:
                 self._made = None
 
 

@@ -49,8 +49,8 @@ def split(ir: str) -> list[str]:
 def _module(functions: list[str], declared: dict[str, str]) -> str:
     """Return functions with the declarations of all others that they call."""
     body = "\n".join(functions)
-    own = {_name(function) for function in functions}
-    called = {name for name in _NAME.findall(body) if name in declared} - own
+    here = {_name(function) for function in functions}
+    called = {name for name in _NAME.findall(body) if name in declared} - here
     return "\n".join([*(declared[name] for name in sorted(called)), body])
 
 

@@ -15,8 +15,6 @@ Its address stands 8 bytes before the scratch memory `s`, whose slot 0 is the st
 operation is called with the address behind its opcode and returns that of the next one.
 """
 
-# mypy: ignore-errors
-# ruff: noqa: F821
 from __future__ import annotations
 
 from dyn_core.engines.llvm.emit import HOLDS
@@ -42,7 +40,7 @@ def run(code, s, p):
 
 
 def loop(code, s, p):
-    """Run a loop; lanes go on until all have stopped. Words: see Table._loop."""
+    """Run a loop; lanes go on until all have stopped. See OperationTable.loop."""
     rounds = HIGH * load32(code) + load32(code + 4)
     still = code + load32(code + 8)
     body = code + load32(code + 12)

@@ -1,4 +1,4 @@
-"""Table, operations and control together, to be called like a kernel."""
+"""OperationTable, operations and control together, to be called like a kernel."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dyn_core.engines.graph.graph import Graph
 from dyn_core.engines.llvm import cache, compiler, kernel, python_to_llvm
 from dyn_core.engines.llvm.fingerprint import of_code
 from dyn_core.engines.llvm.interpreter import control, operations
-from dyn_core.engines.llvm.interpreter.table import Table
+from dyn_core.engines.llvm.interpreter.table import OperationTable
 from dyn_core.model.garbage import seldom_collected
 
 _ENTRIES = {"scalar": ("scalar",), "batch": ("batch", "blocked")}
@@ -80,7 +80,7 @@ class Interpreter:
     def __init__(self, graph: Graph, sizes: kernel.Sizes) -> None:
         host = compiler.machine()
         with seldom_collected():
-            table = Table(graph, *sizes, host.fused, host.width)
+            table = OperationTable(graph, *sizes, host.fused, host.width)
         self.variants = {
             "scalar": Interpreted("scalar", 1, table, graph),
             "batch": Interpreted("batch", host.width, table, graph),
@@ -94,7 +94,9 @@ class Interpreted(kernel.Variant):
         steps: Operations of a kernel that would take as long.
     """
 
-    def __init__(self, variant: str, width: int, table: Table, graph: Graph) -> None:
+    def __init__(
+        self, variant: str, width: int, table: OperationTable, graph: Graph
+    ) -> None:
         code = machine_code()
         super().__init__(
             {name: code.entries[name] for name in _ENTRIES[variant]},
@@ -108,7 +110,7 @@ class Interpreted(kernel.Variant):
             for of in (table.inputs, table.outputs)
         ]
         fields = (
-            ctypes.addressof(code.operations[width]), table.words.ctypes.data,
+            ctypes.addressof(code.operations[width]), table.cells.ctypes.data,
             len(table.inputs), ctypes.addressof(ports[0]),
             len(table.outputs), ctypes.addressof(ports[1]), width, 8 * width,
             compiler.machine().width if width == 1 else 1, operations.vectors(width),

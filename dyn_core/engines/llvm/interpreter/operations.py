@@ -23,7 +23,7 @@ Compute = Callable[[Instructions, list[Value]], list[Value]]
 _ARGUMENTS = "i64 %code, i64 %s, i64 %p"
 
 
-class Operation(NamedTuple):
+class MachineOperation(NamedTuple):
     """An operation: how many slots it reads, and what it computes from them."""
 
     arity: int
@@ -56,29 +56,29 @@ def _sincos(b: Instructions, x: list[Value]) -> list[Value]:
     return [b.value("real", f"extractvalue {pair} {both}, {k}") for k in (0, 1)]
 
 
-OPERATIONS: dict[str, Operation] = {
-    "move": Operation(1, lambda b, x: x),
-    "add": Operation(2, lambda b, x: [x[0] + x[1]]),
-    "sub": Operation(2, lambda b, x: [x[0] - x[1]]),
-    "mul": Operation(2, lambda b, x: [x[0] * x[1]]),
-    "div": Operation(2, lambda b, x: [x[0] / x[1]]),
-    "fma": Operation(3, lambda b, x: [b.fma(*x)]),
-    "fms": Operation(3, lambda b, x: [b.fma(x[0], x[1], -x[2])]),
-    "fnma": Operation(3, lambda b, x: [b.fma(-x[0], x[1], x[2])]),
-    "neg": Operation(1, lambda b, x: [-x[0]]),
-    "abs": Operation(1, lambda b, x: [b.intrinsic("fabs", x[0])]),
-    "sqrt": Operation(1, lambda b, x: [b.intrinsic("sqrt", x[0])]),
-    "floor": Operation(1, lambda b, x: [b.intrinsic("floor", x[0])]),
-    "lt": Operation(2, lambda b, x: _real(b, x[0].compare("lt", x[1]))),
-    "le": Operation(2, lambda b, x: _real(b, x[0].compare("le", x[1]))),
-    "eq": Operation(2, lambda b, x: _real(b, x[0].compare("eq", x[1]))),
-    "and": Operation(2, lambda b, x: _real(b, _truth(x[0]) & _truth(x[1]))),
-    "or": Operation(2, lambda b, x: _real(b, _truth(x[0]) | _truth(x[1]))),
-    "not": Operation(1, lambda b, x: _real(b, x[0].compare("eq", 0.0))),
-    "where": Operation(3, lambda b, x: [b.select(_truth(x[0]), x[1], x[2])]),
-    "sincos": Operation(1, _sincos, 2),
+OPERATIONS: dict[str, MachineOperation] = {
+    "move": MachineOperation(1, lambda b, x: x),
+    "add": MachineOperation(2, lambda b, x: [x[0] + x[1]]),
+    "sub": MachineOperation(2, lambda b, x: [x[0] - x[1]]),
+    "mul": MachineOperation(2, lambda b, x: [x[0] * x[1]]),
+    "div": MachineOperation(2, lambda b, x: [x[0] / x[1]]),
+    "fma": MachineOperation(3, lambda b, x: [b.fma(*x)]),
+    "fms": MachineOperation(3, lambda b, x: [b.fma(x[0], x[1], -x[2])]),
+    "fnma": MachineOperation(3, lambda b, x: [b.fma(-x[0], x[1], x[2])]),
+    "neg": MachineOperation(1, lambda b, x: [-x[0]]),
+    "abs": MachineOperation(1, lambda b, x: [b.intrinsic("fabs", x[0])]),
+    "sqrt": MachineOperation(1, lambda b, x: [b.intrinsic("sqrt", x[0])]),
+    "floor": MachineOperation(1, lambda b, x: [b.intrinsic("floor", x[0])]),
+    "lt": MachineOperation(2, lambda b, x: _real(b, x[0].compare("lt", x[1]))),
+    "le": MachineOperation(2, lambda b, x: _real(b, x[0].compare("le", x[1]))),
+    "eq": MachineOperation(2, lambda b, x: _real(b, x[0].compare("eq", x[1]))),
+    "and": MachineOperation(2, lambda b, x: _real(b, _truth(x[0]) & _truth(x[1]))),
+    "or": MachineOperation(2, lambda b, x: _real(b, _truth(x[0]) | _truth(x[1]))),
+    "not": MachineOperation(1, lambda b, x: _real(b, x[0].compare("eq", 0.0))),
+    "where": MachineOperation(3, lambda b, x: [b.select(_truth(x[0]), x[1], x[2])]),
+    "sincos": MachineOperation(1, _sincos, 2),
     **{
-        name: Operation(2 if name == "atan2" else 1, _function(name))
+        name: MachineOperation(2 if name == "atan2" else 1, _function(name))
         for name in FUNCTIONS
     },
 }
@@ -138,8 +138,8 @@ def _define(name: str, lines: list[str], arguments: str = _ARGUMENTS) -> str:
 _START = ["  %c = inttoptr i64 %code to ptr", "  %m = inttoptr i64 %s to ptr"]
 
 
-def _counted(name: str, words: int, lines: list[str]) -> str:
-    """Write a function that does something for each `words` words."""
+def _counted(name: str, count: int, lines: list[str]) -> str:
+    """Write a function that does something for each `count` words."""
     return _define(
         name,
         [
@@ -151,7 +151,7 @@ def _counted(name: str, words: int, lines: list[str]) -> str:
             "  %k = phi i32 [0, %0], [%next, %each]",
             "  %words = phi ptr [%first, %0], [%behind, %each]",
             *lines,
-            f"  %behind = getelementptr i32, ptr %words, i64 {words}",
+            f"  %behind = getelementptr i32, ptr %words, i64 {count}",
             "  %next = add i32 %k, 1",
             "  %more = icmp slt i32 %next, %n",
             "  br i1 %more, label %each, label %end",
@@ -162,7 +162,7 @@ def _counted(name: str, words: int, lines: list[str]) -> str:
     )
 
 
-def _each(name: str, op: Operation, width: int, fused: bool) -> str:
+def _each(name: str, op: MachineOperation, width: int, fused: bool) -> str:
     """Write an operation."""
     b = Instructions(width, fused)
     operands = [_load(b, _slot(b, op.results + k)) for k in range(op.arity)]

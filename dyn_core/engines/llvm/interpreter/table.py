@@ -28,7 +28,7 @@ _LOOP, _PRODUCT, _REQUIRE = (OPCODES[name] for name in ("loop", "product", "requ
 _LENGTHS[_REQUIRE] = 2
 
 
-class Table:
+class OperationTable:
     """The table of a Graph.
 
     Args:
@@ -38,7 +38,7 @@ class Table:
         group: The slots of a port are a multiple of this.
 
     Attributes:
-        words: The table.
+        cells: The table.
         inputs, outputs: Size and first slot of each port.
         constants: Slot of each constant.
         size: Number of slots.
@@ -57,7 +57,7 @@ class Table:
         self.constants: dict[bytes, int] = {}
         self.inputs = [(size, self.room(size, group)) for size in inputs]
         self.outputs = [(size, self.room(size, group)) for size in outputs]
-        self.words = np.array(
+        self.cells = np.array(
             self._graph(graph, _slots(self.inputs), _slots(self.outputs)), np.int32
         )
 
@@ -85,16 +85,16 @@ class Table:
     ) -> list[int]:
         """Return the words that compute the outputs of a Graph from its inputs."""
         lists = _Lists(self, graph, inputs, outputs).lists
-        words: list[int] = []
+        cells: list[int] = []
         for key in sorted(lists):
             opcode, of_one = key % _KINDS, lists[key]
             if opcode != _LOOP and opcode != _PRODUCT:  # with opcodes
-                words += opcode, len(of_one) // _LENGTHS[opcode]
-            words += of_one
-        words.append(_END)
-        return words
+                cells += opcode, len(of_one) // _LENGTHS[opcode]
+            cells += of_one
+        cells.append(_END)
+        return cells
 
-    def loop(self, region: Region, operands: Sequence[int]) -> Loop:
+    def loop(self, region: Region, operands: Sequence[int]) -> LoopCells:
         """Return a loop over state and captured values that lie in some slots.
 
         Its words, after the opcode: two of the bound on rounds; bytes from here to the
@@ -110,20 +110,20 @@ class Table:
         body = self._graph(region.body, places, following)
         if width:
             keep = zip(state, [going] * width, following, state, strict=True)
-            body[-1:] = [_WHERE, width, *(x for words in keep for x in words), _END]
+            body[-1:] = [_WHERE, width, *(x for choice in keep for x in choice), _END]
         still = 5 + len(cond)
         ends = (still, still + 2, still + 2 + len(body))
         head = [*divmod(region.max, HIGH), *(4 * x for x in ends)]
         first = [*operands[:width], self.constant(1.0)]
         copies = list(zip([*state, going], first, strict=True))
-        return Loop(copies, [*head, *cond, going, go_on, *body], state)
+        return LoopCells(copies, [*head, *cond, going, go_on, *body], state)
 
 
-class Loop(NamedTuple):
+class LoopCells(NamedTuple):
     """A loop in a table: slots to copy before it (to, from), its words, its results."""
 
     copies: list[tuple[int, int]]
-    words: list[int]
+    cells: list[int]
     results: list[int]
 
 
@@ -136,13 +136,17 @@ class _Lists:
     """
 
     def __init__(
-        self, table: Table, graph: Graph, inputs: Sequence[int], outputs: Sequence[int]
+        self,
+        table: OperationTable,
+        graph: Graph,
+        inputs: Sequence[int],
+        outputs: Sequence[int],
     ) -> None:
         self.table, self.lists = table, defaultdict[int, list[int]](list)
         self.slots: list[Any] = [0] * len(graph.nodes)
         self.depths = [0] * len(graph.nodes)
         self.angles: dict[int, tuple[int, int]] = {}
-        self.own = dict(zip(graph.outputs, outputs, strict=True))
+        self.ends = dict(zip(graph.outputs, outputs, strict=True))
         made, absorbed = fusions(graph, count_uses(graph)) if table.fused else ({}, ())
         for k, node in enumerate(graph.nodes):
             op, operands, data = node
@@ -170,15 +174,15 @@ class _Lists:
             k = requirement.condition
             self._add(self.depths[k] + 1, _REQUIRE, self.slots[k], number)
 
-    def _add(self, depth: int, opcode: int, *words: int) -> None:
-        self.lists[depth * _KINDS + opcode] += words
+    def _add(self, depth: int, opcode: int, *cells: int) -> None:
+        self.lists[depth * _KINDS + opcode] += cells
         self.table.steps += 1
 
     def _plain(self, k: int, op: str, operands: tuple[int, ...]) -> None:
         """Add an operation with one result, its own slot or that of an output."""
         slots, depths = self.slots, self.depths
         depth = depths[k] = max([depths[x] for x in operands]) + 1
-        slot = self.own.get(k)
+        slot = self.ends.get(k)
         if slot is None:
             slot = self.table.size
             self.table.size += 1
@@ -205,7 +209,7 @@ class _Lists:
         loop = self.table.loop(node.data, [self.slots[x] for x in node.operands])
         for to, source in loop.copies:
             self._add(depth, _MOVE, to, source)
-        self._add(depth + 1, _LOOP, _LOOP, *loop.words)
+        self._add(depth + 1, _LOOP, _LOOP, *loop.cells)
         self.slots[k], self.depths[k] = loop.results, depth + 1
 
     def _product(self, k: int, node: Node) -> None:
@@ -231,9 +235,11 @@ class _Lists:
         """Add the copies of a matrix into slots; return the first of them."""
         by_row = _in_groups(columns)
         first = self.table.room(len(nodes) // columns * by_row)
+        cells = self.lists[depth * _KINDS + _MOVE]
         for n, x in enumerate(nodes):
             row, column = divmod(n, columns)
-            self._add(depth, _MOVE, first + row * by_row + column, self.slots[x])
+            cells += (first + row * by_row + column, self.slots[x])
+        self.table.steps += len(nodes)
         return first
 
 
