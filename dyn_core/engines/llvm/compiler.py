@@ -48,6 +48,9 @@ _WRITERS = tuple(
         "kernel_ir",
         "lower",
         "pieces",
+        "product_arrays",
+        "product_calls",
+        "products",
         "python_to_llvm",
     )
 )
