@@ -341,17 +341,7 @@ LAWS: dict[Signature, tuple[Law, ...]] = {
         motion_laws.reactions_are_one_force_everywhere,
     ),
     kinds.ARTICULATED_BODIES: (motion_laws.articulated_bodies_feel,),
-    kinds.RESPONSE: (response_laws.response_is_dense_algebra,),
-    kinds.SELF_RESPONSES: (response_laws.self_responses_are_dense_algebra,),
-    kinds.CROSS_RESPONSE: (
-        response_laws.cross_response_is_dense_algebra,
-        response_laws.a_virtual_force_moves_what_omega_says,
-    ),
-    kinds.DELASSUS: (response_laws.delassus_is_dense_algebra,),
-    kinds.POINT_DELASSUS: (response_laws.points_respond_as_dense_algebra_says,),
-    kinds.POINT_IMPULSE: (response_laws.impulses_give_points_their_velocity,),
-    kinds.CONSTRAINT_JACOBIAN: (response_laws.rows_move_as_their_jacobian_says,),
-    kinds.OPERATIONAL_INERTIA: (response_laws.lambda_inverts_the_response,),
+    **response_laws.LAWS,
     kinds.INVERSE_DYNAMICS: (
         tau_is_H_qdd_plus_C,
         external_forces_work_through_jacobians,

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from dyn_core import problems as kinds
 from dyn_core.model.coordinates import split_q, split_v
 from dyn_core.spatial import Motion, Vector
 from dyn_core.testing.case import Case, Pairs
@@ -142,3 +143,18 @@ def lambda_inverts_the_response(case: Case) -> Pairs:
             inertia = case.program(reference=reference, part=part)(case.q)
             response = rows @ np.linalg.solve(H, rows.T) + 0.1 * np.eye(len(rows))
             yield inertia @ response, np.eye(len(rows))
+
+
+LAWS = {
+    kinds.RESPONSE: (response_is_dense_algebra,),
+    kinds.SELF_RESPONSES: (self_responses_are_dense_algebra,),
+    kinds.CROSS_RESPONSE: (
+        cross_response_is_dense_algebra,
+        a_virtual_force_moves_what_omega_says,
+    ),
+    kinds.DELASSUS: (delassus_is_dense_algebra,),
+    kinds.POINT_DELASSUS: (points_respond_as_dense_algebra_says,),
+    kinds.POINT_IMPULSE: (impulses_give_points_their_velocity,),
+    kinds.CONSTRAINT_JACOBIAN: (rows_move_as_their_jacobian_says,),
+    kinds.OPERATIONAL_INERTIA: (lambda_inverts_the_response,),
+}

@@ -22,8 +22,7 @@ from dyn_core.authoring import (
     split_v,
     stiffness_matrix,
 )
-from dyn_core.model import parameter_paths
-from dyn_core.model.loops import velocity_rows
+from dyn_core.model import loops, parameter_paths
 from dyn_plugins.derivatives._fixed_forces import with_fixed_forces
 from dyn_plugins.derivatives._seeds import (
     Direction,
@@ -108,7 +107,9 @@ def state_changes(model, motion, fixed):
         Vector(row.acceleration_by_q)
         + Vector(row.rate_by_q) * (2.0 * a)
         + y * (0.0 if slides else b * b)  # a row in velocities has no residual
-        for row, y, slides in zip(lines, A, velocity_rows(model.loops), strict=True)
+        for row, y, slides in zip(
+            lines, A, loops.velocity_rows(model.loops), strict=True
+        )
     ]
     W_qd = [
         Vector(row.acceleration_by_qd) + y * (2.0 * a)

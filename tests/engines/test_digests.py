@@ -46,6 +46,7 @@ NOT_TRACED = {
     "dyn_core.solving.operation_counts": "counts, after the build",
     "dyn_core.solving.shipped_names": "names for type checkers",
     "dyn_core.identification": "fits models; algorithms get the Model that results",
+    "dyn_core.kinematics": "calls Programs",
     "dyn_core.simulation": "calls Programs",
     "dyn_core.robots": "data",
     "dyn_core.testing": "laws of plugins",
