@@ -348,6 +348,26 @@ def test_the_walker_is_measured_by_step_and_by_task(hurried, monkeypatch):
     assert cases == {planar.STEP: 1, "walker": planar_task("walker").substeps}
 
 
+@NATIVE
+def test_bench_of_steps_prints_its_table(hurried, capsys):
+    """Linearised steps here, and of peers that are installed; the others are named."""
+    assert main(["bench", "--steps", "--robot", "two_link", "--markdown"]) == 0
+    said = capsys.readouterr()
+    assert "two_link: 2 dof, fixed base" in said.out
+    names = ["kernels on blocks", "a call with out", "a call", "gradient"]
+    wanted = [f"{step}, {name}" for step in ("rk4", "semi_implicit_euler")
+              for name in names]  # fmt: skip
+    for name in (*wanted, "fd_derivatives, a call with out"):
+        (line,) = [x for x in said.out.splitlines() if x.startswith(f"| {name} |")]
+        assert float(line.split("|")[2]) > 0
+    if find_spec("crocoddyl"):
+        assert "two costs, calc and calcDiff" in said.out
+    else:
+        assert "crocoddyl is not installed; its rows are left out" in said.err
+    assert main(["bench", "--steps", "--peers", "mujoco"]) == 1
+    assert "--peers changes nothing beside --steps" in capsys.readouterr().err
+
+
 def test_a_free_chain_for_mujoco_slides_at_its_first_body():
     """Its first joint goes anywhere in the plane, the others turn."""
     mjcf = planar_peers.chain_mjcf(planar_task("walker").system, 0.01)

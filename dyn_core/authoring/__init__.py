@@ -11,9 +11,9 @@ Vectors and matrices: Vector, Matrix, Symmetric, Factored, product,
 Rotations and displacements: chord3, log_transform.
 Spatial values: Motion, Force, Transform, MotionSubspace, ForceSubspace, RigidInertia,
     ArticulatedInertia, VelocityProduct, cross, cross_motion, cross_force.
-Coordinates of a robot: split_q, split_v, join_v, join_force, join_matrix, join_slopes,
-    join_columns, joint_factors, advance, position_rate, rate_in_initial_axes,
-    with_parameters, ClusterJoint, cluster_joints.
+Coordinates of a robot: split_q, split_v, join_v, join_force, join_columns, join_matrix,
+    join_slopes, joint_factors, advance, position_rate, velocity_of,
+    rate_in_initial_axes, with_parameters, ClusterJoint, cluster_joints.
 Passive joint forces: resistance, without_springs, friction_force, friction_slope,
     damping_matrix, stiffness_matrix, spring_energy, forces_without_potential,
     FRICTION_SPEED.
@@ -37,6 +37,7 @@ from dyn_core.model.coordinates import (
     rate_in_initial_axes,
     split_q,
     split_v,
+    velocity_of,
 )
 from dyn_core.model.coordinates.clusters import ClusterJoint, cluster_joints
 from dyn_core.model.parameter_paths import with_values as with_parameters
@@ -195,6 +196,7 @@ __all__ = [
     "value_of",
     "variables",
     "variation_of",
+    "velocity_of",
     "where",
     "with_parameters",
     "with_slopes",

@@ -12,6 +12,7 @@ from dyn_core.bench import (
     compile_worker,
     compiling,
     contact,
+    knots,
     loading,
     measure,
     reaching,
@@ -82,6 +83,11 @@ def add(subparsers: argparse._SubParsersAction) -> None:
         "--limit", type=float, metavar="S",
         help=f"longest of a solver, beside --compile (default: {compiling.LIMIT:.0f})",
     )  # fmt: skip
+    parser.add_argument(
+        "--steps",
+        action="store_true",
+        help="linearised steps of a trajectory instead, beside Crocoddyl",
+    )
     parser.add_argument("--markdown", action="store_true", help="tables for a document")
     parser.set_defaults(run=run)
 
@@ -99,14 +105,15 @@ def _refuse_what_changes_nothing(arguments: argparse.Namespace) -> None:
         if getattr(arguments, name) and not arguments.compile:
             raise SettingError(f"--{name} needs --compile", name)
     for table, names, valid in (
-        ("contact", ("loading", "ik", "robot", *_OF_SOLVERS), "--markdown"),
-        ("ik", ("loading", *_OF_SOLVERS[1:]), "--robot, --lock, --markdown"),
-        ("loading", _OF_SOLVERS, "--robot, --markdown"),
+        ("contact", ("loading", "ik", "steps", "robot", *_OF_SOLVERS), "--markdown"),
+        ("ik", ("loading", "steps", *_OF_SOLVERS[1:]), "--robot, --lock, --markdown"),
+        ("loading", ("steps", *_OF_SOLVERS), "--robot, --markdown"),
         (
             "compile",
-            ("contact", "loading", "ik", "lock", "peers", "chains", *search),
+            ("contact", "loading", "ik", "steps", "lock", "peers", "chains", *search),
             "--robot, --solvers, --full, --limit, --markdown",
         ),
+        ("steps", ("peers", "solvers", "chains"), "--robot, --lock, --markdown"),
     ):
         for name in names if getattr(arguments, table) else ():
             if getattr(arguments, name) not in (None, False, []):
@@ -132,6 +139,10 @@ def run(arguments: argparse.Namespace) -> int:
         print(measure.machine())
         robots = _robots(arguments) if arguments.robot else cases.usual()[:1]
         print_tables(reaching.LEGEND, reaching.tables(robots, progress), show)
+        return 0
+    if arguments.steps:
+        print(measure.machine())
+        print_tables(knots.LEGEND, knots.tables(_robots(arguments), progress), show)
         return 0
     chosen = ALGORITHMS if arguments.solvers is None else arguments.solvers.split(",")
     for name in chosen:

@@ -39,6 +39,7 @@ from dyn_core.problems.derivatives import (
     ID_DIRECTIONAL,
     ID_FORCE_JACOBIAN,
     PARAMETER_JACOBIAN,
+    STEP_DERIVATIVES,
 )
 from dyn_core.problems.describe import InstanceDoc, describe
 from dyn_core.problems.dynamics import (
@@ -155,6 +156,7 @@ PROBLEMS: tuple[Signature, ...] = (
     RESPONSE,
     SELF_RESPONSES,
     STEP,
+    STEP_DERIVATIVES,
     TRACKING_CONTROL,
     ZERO_MOMENT_POINT,
     CONTACT_SOLVE,
@@ -249,6 +251,7 @@ __all__ = [
     "REST",
     "SELF_RESPONSES",
     "STEP",
+    "STEP_DERIVATIVES",
     "TRACKING_CONTROL",
     "ZERO_MOMENT_POINT",
     "InstanceDoc",

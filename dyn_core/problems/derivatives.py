@@ -9,11 +9,14 @@ from dyn_core.problems.joint_ports import (
     POSITION,
     VELOCITY,
     WRENCH,
+    dt,
     f_ext,
     plain_qdd,
     plain_tau,
     q,
+    q_next,
     qd,
+    qd_next,
     qdd,
     qdd_u,
     tau,
@@ -168,6 +171,35 @@ FD_PARAMETER_JACOBIAN = Signature(
     of_trees=True,
     divides_by_inertia=True,
     meaning="joint accelerations and their derivative by parameters p of the robot",
+)
+STEP_DERIVATIVES = Signature(
+    "step_derivatives",
+    (q, qd, plain_tau, dt, f_ext),
+    (
+        q_next,
+        qd_next,
+        Port(
+            "A",
+            ("nx", "nx"),
+            "SI",
+            meaning="derivative of the state after the step by the state, (dq, dqd)",
+        ),
+        Port(
+            "B",
+            ("nx", "nv"),
+            "SI",
+            meaning="derivative of the state after the step by tau",
+        ),
+        Port(
+            "dx_dp",
+            ("nx", "np"),
+            "SI",
+            meaning="derivative of the state after the step by parameters p",
+        ),
+    ),
+    passive=PASSIVE,
+    divides_by_inertia=True,
+    meaning="state after a step in time and its derivatives, nx = 2 nv",
 )
 
 

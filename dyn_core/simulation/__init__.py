@@ -5,6 +5,7 @@ from dyn_core.simulation.loop_closure import close_loops, close_rates
 from dyn_core.simulation.loop_report import LoopReport, loop_report
 from dyn_core.simulation.plant import SimulatedPlant
 from dyn_core.simulation.robot_plant import RobotPlant
+from dyn_core.simulation.rollout import Rollout
 from dyn_core.simulation.simulator import Recording, Simulator, simulate
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "LoopReport",
     "Recording",
     "RobotPlant",
+    "Rollout",
     "SimulatedPlant",
     "Simulator",
     "close_loops",

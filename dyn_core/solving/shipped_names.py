@@ -72,10 +72,12 @@ SeveralArrays = Literal[
     "chain_rk4",
     "chain_semi_implicit",
     "fd_derivatives",
+    "fd_derivatives_loops",
     "fd_directional",
     "fd_directional_forward_mode",
     "fd_directional_table",
     "fd_parameter_jacobian",
+    "fd_parameter_jacobian_loops",
     "fd_second_contracted",
     "fd_second_derivatives",
     "hd_derivatives",
@@ -115,11 +117,15 @@ SeveralArrays = Literal[
     "parameter_jacobian",
     "point_impulse",
     "projected_euler",
+    "projected_euler_derivatives",
     "projected_euler_least",
     "projected_midpoint",
     "response",
     "rk4",
+    "rk4_derivatives",
     "semi_implicit_euler",
+    "semi_implicit_euler_derivatives",
+    "step_derivatives_forward_mode",
 ]
 
 WithNumbers = Literal[

@@ -1,8 +1,9 @@
 """The command `dyn check-derivatives`: derivatives of a robot by several methods.
 
 Analytic derivatives are compared with complex steps and forward mode through the
-algorithms of inverse and forward dynamics, and with eighth-order differences. Second
-derivatives (--second) are compared with complex steps of the first ones.
+algorithms of inverse and forward dynamics, and with eighth-order differences; those of
+a semi-implicit step in time with complex steps. Second derivatives (--second) are
+compared with complex steps of the first ones.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from dyn_core.model.sources.arguments import add_robot, load_robot
 from dyn_core.solving.registry import solver
 from dyn_core.testing.case import derivative
 from dyn_core.testing.second_check import examine_second
+from dyn_core.testing.step_laws import complex_change
 from dyn_core.testing.tolerances import TOLERANCES
 
 STATES = 3  # default number of random states
@@ -29,8 +31,10 @@ COLUMNS = (
     "fd_derivatives",
     "id_directional",
     "fd_directional",
+    "steps",
     "differences",
 )
+_DT = 1e-2  # length of a step in time [s]
 
 
 def add(subparsers: argparse._SubParsersAction) -> None:
@@ -106,8 +110,11 @@ class _Methods:
         forward_modes = [f"{name}_forward_mode" for name in COLUMNS[2:4]]
         self.programs = {name: self._build(name) for name in (*names, *forward_modes)}
         self.plain = {
-            name: self._build(name, engine="plain") for name in ("rnea", "aba")
+            name: self._build(name, engine="plain")
+            for name in ("rnea", "aba", "semi_implicit_euler")
         }
+        name = "semi_implicit_euler_derivatives"
+        self.programs[name] = self._build(name)
 
     def _build(self, name: str, **choices: Any) -> Any:
         choices = {"engine": self.engine, "inputs": self.inputs, **choices}
@@ -136,6 +143,26 @@ class _Methods:
             errors[f"{problem}_directional"] = self._directional(
                 problem, (q, qd, last), tail, rng, weight, steps
             )
+        errors["steps"] = self._steps(q, qd, last, tail)
+        return errors
+
+    def _steps(self, q: Any, qd: Any, tau: Any, tail: list[Any]) -> np.ndarray:
+        """Return the errors of a step's derivatives by position, velocity and force."""
+        more = _DT, *tail
+        program = self.programs["semi_implicit_euler_derivatives"]
+        plain, nv = self.plain["semi_implicit_euler"], self.model.nv
+        result = program(q, qd, tau, *more)
+        blocks = [result.A[:, :nv], result.A[:, nv:], result.B]
+        errors, zero = np.zeros(nv), np.zeros(nv)
+        for k, block in enumerate(blocks):
+            columns = []
+            for unit in np.eye(nv):
+                changes = [zero] * 3
+                changes[k] = unit
+                state = q, qd, tau
+                columns.append(complex_change(self.model, plain, state, changes, more))
+            expected = np.array(columns).reshape(nv, 2 * nv).T
+            errors = np.maximum(errors, _by_columns(block, expected))
         return errors
 
     def _by_complex_step(

@@ -32,6 +32,7 @@ from dyn_core.testing import (
     regressor_laws,
     response_laws,
     spring_laws,
+    step_laws,
 )
 from dyn_core.testing.case import Case, Pairs, derivative
 
@@ -326,6 +327,7 @@ LAWS: dict[Signature, tuple[Law, ...]] = {
     **contact_laws.LAWS,
     **centroidal_laws.LAWS,
     **reaching_laws.LAWS,
+    **step_laws.LAWS,
     kinds.BODY_MOTION: (
         motion_laws.bodies_move_as_jacobians_say,
         motion_laws.frames_accelerate_with_their_bodies,

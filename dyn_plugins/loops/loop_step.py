@@ -45,8 +45,7 @@ def projected_euler(
     q, qd = semi_implicit_euler(
         model, q, qd, tau, dt, f_ext, forward_dynamics, limit_stops, implicit
     )
-    correct = _dense if needs_dense(model) else _tree
-    return _projected(model, q, qd, dt, correct)
+    return projected(model, q, qd, dt)
 
 
 def projected_euler_least(
@@ -74,20 +73,25 @@ def projected_euler_least(
         loops = LeastLoops(model, q, rows, none, tolerance)
         return lambda x: loops.solve(Vector.zeros(model.nv), Vector(x))[0]
 
-    return _projected(model, q, qd, dt, correct)
+    return projected(model, q, qd, dt, correct)
 
 
-def _projected(model, q, qd, dt, correct):
-    """Return a state brought back to closed loops.
+def projected(model, q, qd, dt, correct=None):
+    """Return a state brought nearer to closed loops, by a Newton step for each.
 
     Args:
+        model: Robot.
+        q, qd: State at the end of a step, nq and nv.
+        dt: Length of the step, after which driven places are the end's [s].
         correct: Returns, of a model, q and rows, the function of residuals that gives
-            the change of coordinates which makes them.
+            the change of coordinates which makes them; None: of independent rows.
     """
     if not model.loops:
         return q, qd
     model = with_parameters(model, time_after(model, dt))  # the end's driven places
     rows = rows_of(model, q, qd, Vector.zeros(model.nv))
+    if correct is None:
+        correct = _dense if needs_dense(model) else _tree
     correction = correct(model, q, rows)
     shift = correction([-row.f for row in rows])
     rate = correction([-row.rate for row in rows])

@@ -4,17 +4,7 @@ Nothing here knows how joints or bodies change: the algorithms of inverse, forwa
 hybrid dynamics run unchanged, through the adapter, on numbers that carry a derivative.
 """
 
-from dyn_core.authoring import (
-    Force,
-    Transform,
-    Vector,
-    cross3,
-    hookimpl,
-    slope_of,
-    split_q,
-    value_of,
-    with_slopes,
-)
+from dyn_core.authoring import Vector, hookimpl, slope_of, value_of, with_slopes
 from dyn_core.problems import (
     FD_DIRECTIONAL,
     FORWARD_DYNAMICS,
@@ -23,42 +13,10 @@ from dyn_core.problems import (
     ID_DIRECTIONAL,
     INVERSE_DYNAMICS,
 )
-from dyn_plugins.derivatives._fixed_forces import points_by_body
-from dyn_plugins.derivatives._seeds import (
-    moved_model,
-    moved_position,
-    parameter_along,
-)
+from dyn_plugins.derivatives._moved_forces import moved_forces
+from dyn_plugins.derivatives._seeds import moved_position, parameter_along
 from dyn_plugins.derivatives.directional import directional
 from dyn_plugins.dynamics.hybrid import part_where, prescribed_coordinates, spread
-
-
-def _moved_forces(model, q, dq, f_ext, df_ext, changed, f_ext_fixed, f_ext_points):
-    """Return external forces with derivatives, moving with what they are fixed to."""
-    f = [Force.of(with_slopes(x, dx)) for x, dx in zip(f_ext, df_ext, strict=True)]
-    if f_ext_fixed == "body":
-        return f[1:]
-    place = points_by_body(model, f_ext_points)
-    start = _from_base(model, q)
-    end = _from_base(moved_model(model, changed), moved_position(model, q, dq))
-    for i in model.bodies:
-        if f_ext_fixed == "base":
-            f[i] = f[i] + end[i] @ (start[i].T @ f_ext[i]) - f_ext[i]
-            continue
-        turn, couple = end[i].E @ start[i].E.T, f_ext[i].ang
-        push = turn @ f_ext[i].lin
-        couple = turn @ (couple - cross3(place[i], f_ext[i].lin))
-        f[i] = f[i] + Force(cross3(place[i], push) + couple, push) - f_ext[i]
-    return f[1:]
-
-
-def _from_base(model, q):
-    """Return the transform from the base to each body."""
-    parts, X = split_q(model, q), [Transform.identity()]
-    for i in model.bodies:
-        XJ = model.joint[i].X(parts[i])
-        X.append(XJ @ model.Xtree[i] @ X[model.parent[i]])
-    return X
 
 
 def id_directional_forward_mode(
@@ -79,7 +37,7 @@ def id_directional_forward_mode(
     Source: KIM-4.2 by forward mode, KIM-4.1 number by number.
     """
     changed = parameter_along(model, parameter, dp)
-    f = _moved_forces(model, q, dq, f_ext, df_ext, changed, **fixed)
+    f = moved_forces(model, q, dq, f_ext, df_ext, changed, **fixed)
     state = moved_position(model, q, dq), with_slopes(qd, dqd), with_slopes(qdd, dqdd)
     tau = inverse_dynamics(*state, f, **changed)
     return value_of(tau), slope_of(tau)
@@ -103,7 +61,7 @@ def fd_directional_forward_mode(
     Source: KIM-4.3 by forward mode, KIM-4.1 number by number.
     """
     changed = parameter_along(model, parameter, dp)
-    f = _moved_forces(model, q, dq, f_ext, df_ext, changed, **fixed)
+    f = moved_forces(model, q, dq, f_ext, df_ext, changed, **fixed)
     state = moved_position(model, q, dq), with_slopes(qd, dqd), with_slopes(tau, dtau)
     qdd = forward_dynamics(*state, f, **changed)
     return value_of(qdd), slope_of(qdd)
@@ -128,7 +86,7 @@ def hd_directional_forward_mode(
     Source: KIM-4.4 by forward mode, KIM-4.1 number by number.
     """
     changed = parameter_along(model, parameter, dp)
-    f = _moved_forces(model, q, dq, f_ext, df_ext, changed, **fixed)
+    f = moved_forces(model, q, dq, f_ext, df_ext, changed, **fixed)
     rigid = prescribed_coordinates(model, prescribed)
     values, changes = spread(rigid, qdd_u, tau_v), spread(rigid, dqdd_u, dtau_v)
     qdd, tau = (with_slopes(x, dx) for x, dx in zip(values, changes, strict=True))

@@ -112,21 +112,37 @@ def semi_implicit_euler(
 
     Source: KIM-2.5 names no scheme; E. Hairer et al., Geometric Numerical Integration.
     """
-    K = Vector.zeros(model.nv)
-    B = friction_slope(model, qd)
+    force, rotors = end_of_step(model, q, qd, dt, limit_stops, implicit)
+    changed = with_rotors(model, rotors) if implicit else {}
+    qdd = forward_dynamics(q, qd, tau + force, f_ext[1:], **changed)
+    return advance(model, q, qd + rate_in_initial_axes(model, qd, qdd) * dt, dt)
+
+
+def end_of_step(model, q, qd, dt, limit_stops, implicit):
+    """Return what stops and friction add to a step, to joint forces and to inertia.
+
+    Args:
+        model: Robot.
+        q, qd: Joint positions and velocities, nq and nv.
+        dt: Length of the step [s].
+        limit_stops, implicit: As semi_implicit_euler takes them.
+
+    Returns:
+        Joint forces and rotor inertias, nv each [N·m | N], [kg·m² | kg].
+    """
+    force = K = B = Vector.zeros(model.nv)
+    if implicit:
+        B = friction_slope(model, qd)
     if limit_stops:
         force, K, damping = stop_force(model, q, qd)
-        tau, B = tau + force, B + damping
-    if implicit:
-        tau = tau - K * qd * dt
-        armature = (
-            Vector(x for i in model.independent for x in model.armature[i])
-            + (B + K * dt) * dt
-        )
-        qdd = forward_dynamics(q, qd, tau, f_ext[1:], armature=armature)
-    else:
-        qdd = forward_dynamics(q, qd, tau, f_ext[1:])
-    return advance(model, q, qd + rate_in_initial_axes(model, qd, qdd) * dt, dt)
+        B = B + damping
+    return (force - K * qd * dt, (B + K * dt) * dt) if implicit else (force, K * 0.0)
+
+
+def with_rotors(model, rotors):
+    """Return the parameter `armature` with more rotor inertia, nv."""
+    armature = Vector(x for i in model.independent for x in model.armature[i])
+    return {"armature": armature + rotors}
 
 
 def time_after(model, delay):

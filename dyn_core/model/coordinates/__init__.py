@@ -17,6 +17,7 @@ from dyn_core.model.coordinates.configuration_space import (
     position_rate,
     rate_in_initial_axes,
     tangent_rate,
+    velocity_of,
 )
 from dyn_core.model.coordinates.pivots import joint_factors
 
@@ -36,4 +37,5 @@ __all__ = [
     "split_q",
     "split_v",
     "tangent_rate",
+    "velocity_of",
 ]

@@ -101,6 +101,15 @@ def position_rate(tree: Tree, q: Vector, v: Vector) -> Vector:
     return Vector(values)
 
 
+def velocity_of(tree: Tree, q: Vector, rate: Vector) -> Vector:
+    """Velocity at which the position coordinates have a rate, along the joints."""
+    values: list[Scalar] = []
+    for i in tree.independent:
+        columns = tree.q_slices[i]
+        values += tree.joint[i].velocity_of(q[columns], rate[columns])
+    return Vector(values)
+
+
 def normalize(tree: Tree, q: Vector) -> Vector:
     """Position with unit quaternions."""
     values: list[Scalar] = []

@@ -123,6 +123,10 @@ class Joint(ABC):
         """Rate of the coordinates, dq/dt = Q(q) qd; qd itself but for quaternions."""
         return qd
 
+    def velocity_of(self, q: Vector, rate: Vector) -> Vector:
+        """Velocity at which the coordinates have a rate; undoes position_rate."""
+        return rate
+
     def rate_in_initial_axes(self, qd: Vector, qdd: Vector) -> Vector:
         """Rate of the velocity in axes that stay as they are now."""
         return qdd

@@ -69,6 +69,10 @@ class Spherical(GroupJoint):
         """Rate of the quaternion: q (w/2, 0)."""
         return quat_product(q, Vector((*(qd * 0.5), 0.0)))
 
+    def velocity_of(self, q: Vector, rate: Vector) -> Vector:
+        """Angular velocity: twice the vector of q* dq/dt."""
+        return quat_product(quat_conjugate(q), rate)[:3] * 2.0
+
     def normalize(self, q: Vector) -> Vector:
         """Quaternion of unit length."""
         return normalized(q)
@@ -125,6 +129,11 @@ class Floating(GroupJoint):
         """Rate of the position, R v, and of the quaternion, q (w/2, 0)."""
         turn = quat_product(q[3:], Vector((*(qd[:3] * 0.5), 0.0)))
         return Vector((*(quat_matrix(q[3:]) @ qd[3:]), *turn))
+
+    def velocity_of(self, q: Vector, rate: Vector) -> Vector:
+        """Twist: angular from the quaternion's rate, linear R.T dp/dt."""
+        w = quat_product(quat_conjugate(q[3:]), rate[3:])[:3] * 2.0
+        return Vector((*w, *(quat_matrix(q[3:]).T @ rate[:3])))
 
     def rate_in_initial_axes(self, qd: Vector, qdd: Vector) -> Vector:
         """Rate of the velocity in axes that stay: of the linear part v' + w x v."""

@@ -1,0 +1,254 @@
+"""Trajectories of a step in time, their linearisation, and the adjoint sweep.
+
+import numpy as np
+import dyn_core as dyn
+from dyn_core.simulation.rollout import Rollout
+
+model = dyn.load_urdf(dyn.robots.path("arm7"))
+rollout = Rollout(model, "semi_implicit_euler")
+tau = np.zeros((50, model.nv))
+states = rollout.run(model.neutral(), np.zeros(model.nv), tau, dt=0.01)
+# cost = |qd|² / 2 at the end
+by_q, by_qd = np.zeros((2, 51, model.nv))
+by_qd[-1] = states.qd[-1]
+gradients = rollout.gradients(states, tau, 0.01, by_q, by_qd)
+gradients.tau  # of the cost, by all controls, (50, nv)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dyn_core.errors import ShapeError, SignatureError
+from dyn_core.model import Model
+from dyn_core.problems import STEP, STEP_DERIVATIVES, Signature
+from dyn_core.solving.registry import solver
+
+_OF_LOOPS = {
+    "forward_dynamics": "aba_loops",
+    "derivatives": "fd_derivatives_loops",
+    "by_parameters": "fd_parameter_jacobian_loops",
+}
+
+
+class RolloutStates(NamedTuple):
+    """RolloutStates of a trajectory, the start first.
+
+    Attributes:
+        q: Joint positions, (N + 1, nq).
+        qd: Joint velocities, (N + 1, nv).
+    """
+
+    q: np.ndarray
+    qd: np.ndarray
+
+
+class Linearization(NamedTuple):
+    """Derivatives of each step of a trajectory, dx = (dq, dqd).
+
+    Attributes:
+        A: Of the state after the step by that before it, (N, 2 nv, 2 nv).
+        B: By the joint forces of the step, (N, 2 nv, nv).
+        dx_dp: By parameters, (N, 2 nv, np).
+    """
+
+    A: np.ndarray
+    B: np.ndarray
+    dx_dp: np.ndarray
+
+
+class Gradients(NamedTuple):
+    """Gradient of a cost of a trajectory.
+
+    Attributes:
+        q0: By a displacement of the start, (nv,).
+        qd0: By the velocity of the start, (nv,).
+        tau: By the joint forces of each step, (N, nv).
+        p: By the parameters, (np,).
+    """
+
+    q0: np.ndarray
+    qd0: np.ndarray
+    tau: np.ndarray
+    p: np.ndarray
+
+
+class Rollout:
+    """Trajectories of a robot under joint forces, step by step, and their derivatives.
+
+        x[k+1] = step(x[k], tau[k], dt),   x = (q, qd),   k = 0..N-1
+
+    Joints that are driven start at t = 0. Where the robot has loops, slots are filled
+    with solvers that close them.
+
+    Args:
+        model: Robot.
+        step: Solver of STEP, by name or as an object.
+        derivatives: Solver of STEP_DERIVATIVES; None: the step's name with
+            `_derivatives`, with the options that with_options gave the step.
+        paths: Parameters p to differentiate by (model/parameter_paths.py).
+        step_options, derivative_options: Options of build of one of both, such as
+            slots.
+        options: Options of build of both: engine, joint_friction, limit_stops, ...
+
+    Attributes:
+        model: Robot.
+        program, derivatives: Programs of the step and of its derivatives.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        step: Any = "semi_implicit_euler",
+        derivatives: Any = None,
+        paths: Sequence[str] = (),
+        step_options: dict[str, Any] | None = None,
+        derivative_options: dict[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
+        self.model = model
+        step = _of_kind(step, STEP)
+        alike: dict[str, Any] = {}
+        if derivatives is None:
+            derivatives, alike = f"{step.name}_derivatives", step.changed_options
+        derivatives = _of_kind(derivatives, STEP_DERIVATIVES)
+        self.program = step.build(
+            model, **{**options, **self._slots(step), **(step_options or {})}
+        )
+        slots = self._slots(derivatives)
+        chosen = {**alike, **options, **slots, **(derivative_options or {})}
+        self.derivatives = derivatives.build(model, paths=paths, **chosen)
+
+    def _slots(self, what: Any) -> dict[str, str]:
+        """Return what fills the slots of a solver where the robot has loops."""
+        slots = getattr(what, "slots", {}) if self.model.loops else {}
+        return {slot: name for slot, name in _OF_LOOPS.items() if slot in slots}
+
+    def run(self, q0: Any, qd0: Any, tau: Any, dt: Any) -> RolloutStates:
+        """Return the states of a trajectory.
+
+        Args:
+            q0, qd0: Start, (nq,) and (nv,) [rad | m], [rad/s | m/s].
+            tau: Joint forces of each step, (N, nv) [N·m | N].
+            dt: Length of the steps, a number or (N,) [s].
+        """
+        tau, dt, more = self._steps(tau, dt)
+        count = len(tau)
+        q = np.empty((count + 1, self.model.nq))
+        qd = np.empty((count + 1, self.model.nv))
+        q[0], qd[0] = q0, qd0
+        for k in range(count):
+            last = [x[k] for x in more]
+            q[k + 1], qd[k + 1] = self.program(q[k], qd[k], tau[k], dt[k], *last)
+        return RolloutStates(q, qd)
+
+    def linearize(self, states: RolloutStates, tau: Any, dt: Any) -> Linearization:
+        """Return the derivatives of each step, from one call with a row for each.
+
+        Args:
+            states: Of the trajectory; those of the end are not read.
+            tau, dt: As `run` takes them.
+        """
+        tau, lengths, more = self._steps(tau, dt)
+        dt = float(lengths[0]) if np.ndim(dt) == 0 and len(lengths) else lengths
+        knots = len(tau) + 1
+        q = _shaped("q", states.q, (knots, self.model.nq))
+        qd = _shaped("qd", states.qd, (knots, self.model.nv))
+        result = self.derivatives(q[:-1], qd[:-1], tau, dt, *more)
+        return Linearization(result.A, result.B, result.dx_dp)
+
+    def gradients(
+        self,
+        states: RolloutStates,
+        tau: Any,
+        dt: Any,
+        by_q: Any,
+        by_qd: Any,
+        by_tau: Any = None,
+    ) -> Gradients:
+        """Return the gradient of a cost by start, joint forces and parameters.
+
+            y[N] = c[N],   y[k] = c[k] + A[k].T y[k+1]
+            by tau: B[k].T y[k+1] + by_tau[k],   by p: sum_k dx_dp[k].T y[k+1]
+
+        with c = (by_q, by_qd): one sweep from the end to the start.
+
+        Args:
+            states: Of the trajectory.
+            tau, dt: As `run` takes them.
+            by_q: Gradient of the cost by a displacement of each position, (N + 1, nv).
+            by_qd: By each velocity, (N + 1, nv).
+            by_tau: By the joint forces of each step, (N, nv); None: zero.
+
+        Source: the discrete adjoint method; A. Bryson and Y. Ho, Applied Optimal
+        Control, section 2.2.
+        """
+        return sweep(self.linearize(states, tau, dt), by_q, by_qd, by_tau)
+
+    def _steps(self, tau: Any, dt: Any) -> tuple[np.ndarray, np.ndarray, list[Any]]:
+        """Return joint forces and lengths by step, and the times of driven joints."""
+        tau = np.asarray(tau, float)
+        if tau.ndim != 2 or tau.shape[1] != self.model.nv:
+            wanted = f"shape (N, {self.model.nv})"
+            raise ShapeError("tau", wanted, f"shape {tau.shape}")
+        lengths = np.asarray(dt, float)
+        if lengths.shape not in ((), tau.shape[:1]):
+            wanted = f"a number or shape ({len(tau)},)"
+            raise ShapeError("dt", wanted, f"shape {lengths.shape}")
+        dt = np.broadcast_to(lengths, len(tau))
+        ends = np.cumsum(dt)
+        return tau, dt, [ends - dt] if self.model.driven else []
+
+
+def sweep(
+    linearization: Linearization, by_q: Any, by_qd: Any, by_tau: Any = None
+) -> Gradients:
+    """Return the gradient of a cost from the derivatives of each step.
+
+        y[N] = c[N],   y[k] = c[k] + A[k].T y[k+1],   c = (by_q, by_qd)
+
+    Args:
+        linearization: Of the trajectory.
+        by_q, by_qd, by_tau: As `Rollout.gradients` takes them.
+    """
+    A, B, P = linearization
+    count, nx = A.shape[:2]
+    nv = nx // 2
+    start = np.empty((count + 1, nx))
+    start[:, :nv] = _shaped("by_q", by_q, (count + 1, nv))
+    start[:, nv:] = _shaped("by_qd", by_qd, (count + 1, nv))
+    # Rows of A, B and dx_dp beside each other: one product a step.
+    columns = np.concatenate([A, B, P], axis=2)
+    results = np.empty((count, columns.shape[2]))
+    y = start[count]
+    steps = zip(start[:count], columns, results, strict=True)
+    for c, M, result in reversed(list(steps)):
+        np.dot(y, M, out=result)
+        c += result[:nx]
+        y = c
+    tau = results[:, nx : nx + nv].copy()
+    if by_tau is not None:
+        tau += _shaped("by_tau", by_tau, (count, nv))
+    return Gradients(y[:nv].copy(), y[nv:].copy(), tau, results[:, nx + nv :].sum(0))
+
+
+def _of_kind(name: Any, signature: Signature) -> Any:
+    """Return the solver of a name; one of another kind is refused."""
+    what = solver(name, signature)
+    if what.signature != signature:
+        raise SignatureError(
+            f"a rollout needs a solver of {signature.name}; '{what.name}' solves"
+            f" {what.signature.name}"
+        )
+    return what
+
+
+def _shaped(name: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Return an array of floats of a shape; any other is refused."""
+    array = np.asarray(values, float)
+    if array.shape != shape:
+        raise ShapeError(name, f"shape {shape}", f"shape {array.shape}")
+    return array

@@ -1,0 +1,330 @@
+"""Derivatives of steps in time by state, joint forces and parameters, on the manifold.
+
+The dynamics' derivatives come from a slot; what a joint does by itself (how its
+coordinates move, its stops, its friction at the end of a step) by Taylor numbers.
+"""
+
+from dyn_core.authoring import (
+    Matrix,
+    TracedSolver,
+    Vector,
+    advance,
+    hookimpl,
+    product,
+    rate_in_initial_axes,
+    with_parameters,
+    with_slopes,
+)
+from dyn_core.errors import UnsupportedError
+from dyn_core.model import parameter_paths
+from dyn_core.problems import (
+    FD_DERIVATIVES,
+    FD_PARAMETER_JACOBIAN,
+    STEP_DERIVATIVES,
+)
+from dyn_plugins.derivatives._seeds import check_path
+from dyn_plugins.steps._joint_blocks import (
+    displacement,
+    moved,
+    slope_columns,
+    slopes_by_joint,
+)
+from dyn_plugins.steps.integration import (
+    end_of_step,
+    stop_force,
+    time_after,
+    with_rotors,
+)
+
+STEP_SLOTS = {"derivatives": FD_DERIVATIVES, "by_parameters": FD_PARAMETER_JACOBIAN}
+
+
+def semi_implicit_euler_derivatives(
+    model, q, qd, tau, dt, f_ext, derivatives, by_parameters,
+    limit_stops, implicit, paths,
+):  # fmt: skip
+    """Return a step of semi_implicit_euler and its derivatives.
+
+        dx_next = A dx + B dtau + dx_dp dp,   dx = (dq, dqd)
+        for one-axis joints  A = [[1 + dt² Q, dt + dt² V], [dt Q, 1 + dt V]],
+        B = [dt² Hinv; dt Hinv],   Q = dqdd_dq,  V = dqdd_dqd
+
+    dq is a displacement in the tangent space before the step, q (+) dq, and after it,
+    q_next (+) dq_next. Where a limit stop begins to act, derivatives are those of one
+    side.
+
+    Inputs and outputs: those of STEP_DERIVATIVES.
+
+    Args:
+        derivatives, by_parameters: Slots.
+        limit_stops, implicit: As semi_implicit_euler takes them.
+        paths: Parameter paths of dp, one after another (model/parameter_paths.py).
+
+    Source: chain rule over semi_implicit_euler; of forward dynamics as fd_derivatives.
+    """
+    settings = dt, limit_stops, implicit
+    force, rotors = end_of_step(model, q, qd, *settings)
+    changed = with_rotors(model, rotors) if implicit else {}
+    push = tau + force
+    qdd, Q, V, Hinv = derivatives(q, qd, push, f_ext[1:], **changed)
+
+    def taken(robot, q, qd):
+        force, rotors = end_of_step(robot, q, qd, *settings)
+        return force - rotors * qdd
+
+    (by_q,) = slopes_by_joint(model, lambda u: [taken(model, moved(model, q, u), qd)])
+    (by_qd,) = slopes_by_joint(model, lambda u: [taken(model, q, with_slopes(qd, u))])
+    P = Matrix.zeros(model.nv, 0)
+    if paths:
+        _, P = by_parameters(q, qd, push, f_ext[1:], **changed)
+        slopes = slopes_by_parameters(model, paths, lambda robot: taken(robot, q, qd))
+        P = P + Hinv @ slopes
+    Q, V = Q + Hinv @ by_q, V + Hinv @ by_qd
+    return _advanced(model, q, qd, qdd, dt, (Q, V, Hinv, P))
+
+
+def _advanced(model, q, qd, qdd, dt, slopes):
+    """Return the step of accelerations that are known with their derivatives.
+
+    Args:
+        model: Robot.
+        q, qd, qdd: State and accelerations.
+        dt: Length of the step [s].
+        slopes: Of qdd by q, qd, tau and parameters.
+    """
+
+    def step(q, qd, qdd):
+        return advance(model, q, qd + rate_in_initial_axes(model, qd, qdd) * dt, dt)
+
+    def along(q, qd, qdd):
+        q_next, qd_next = step(q, qd, qdd)
+        return displacement(model, q_next), qd_next
+
+    q_q, v_q = slopes_by_joint(model, lambda u: along(moved(model, q, u), qd, qdd))
+    q_v, v_v = slopes_by_joint(model, lambda u: along(q, with_slopes(qd, u), qdd))
+    q_a, v_a = slopes_by_joint(model, lambda u: along(q, qd, with_slopes(qdd, u)))
+    Q, V, T, P = slopes
+    q_next, qd_next = step(q, qd, qdd)
+    by_state = [
+        [q_q.dense + q_a @ Q, q_v.dense + q_a @ V],
+        [v_q.dense + v_a @ Q, v_v.dense + v_a @ V],
+    ]
+    return (
+        q_next,
+        qd_next,
+        stacked(by_state),
+        stacked([[q_a @ T], [v_a @ T]]),
+        stacked([[q_a @ P], [v_a @ P]]),
+    )
+
+
+def stacked(blocks):
+    """Return the Matrix of blocks, by rows of them."""
+    rows = []
+    for line in blocks:
+        for parts in zip(*(block.rows for block in line), strict=True):
+            rows.append([x for part in parts for x in part])
+    return Matrix(rows)
+
+
+def slopes_by_parameters(model, paths, function):
+    """Return the derivatives of a Vector of the Model by each number of the paths."""
+    columns = []
+    for path in paths:
+        numbers = parameter_paths.numbers(model, path)
+        for unit in Matrix.identity(len(numbers)).rows:
+            changed = {path: with_slopes(numbers, unit)}
+            columns.append(function(with_parameters(model, changed)))
+    return slope_columns(columns, model.nv)
+
+
+def rk4_derivatives(
+    model, q, qd, tau, dt, f_ext, derivatives, by_parameters, limit_stops, paths
+):
+    """Return a step of rk4 and its derivatives.
+
+        dx_next = A dx + B dtau + dx_dp dp,   dx = (dq, dqd)
+
+    The four stages and their derivatives go together; dq as in
+    semi_implicit_euler_derivatives.
+
+    Inputs and outputs: those of STEP_DERIVATIVES.
+
+    Args:
+        derivatives, by_parameters: Slots.
+        limit_stops: As rk4 takes it.
+        paths: Parameter paths of dp, one after another (model/parameter_paths.py).
+
+    Source: chain rule over rk4; of forward dynamics as fd_derivatives.
+    """
+
+    def rates(u, v, dU, dV, time):
+        return _stage(model, q, tau, f_ext, (u, v, dU, dV), time, slots, limit_stops)
+
+    slots = derivatives, by_parameters if paths else None
+    half, n, still = dt * 0.5, model.nv, Vector.zeros(model.nv)
+    np = sum(parameter_paths.size(model, path) for path in paths)
+    zeros = Matrix.zeros(n, n), Matrix.zeros(n, n + np)
+    dqd = stacked([[zeros[0], Matrix.identity(n), zeros[1]]])
+    middle, end = time_after(model, half), time_after(model, dt)
+    stages = [rates(still, qd, None, dqd, {})]
+    for length, time in ((half, middle), (half, middle), (dt, end)):
+        rate, qdd, dR, dA = stages[-1]
+        u, v = rate * length, qd + qdd * length
+        stages.append(rates(u, v, dR * length, dqd + dA * length, time))
+    u, change, dU, dV = (_weighted(parts, dt) for parts in zip(*stages, strict=True))
+    q_next = model.normalize(model.integrate(q, u))
+    D = stacked([[_carried(model, q, u, dU)], [dqd + dV]])
+    parts = ((0, 2 * n), (2 * n, 3 * n), (3 * n, 3 * n + np))
+    return q_next, qd + change, *(columns(D, *ends) for ends in parts)
+
+
+def columns(M, start, stop):
+    """Return some columns of a Matrix."""
+    return Matrix(row[start:stop] for row in M.rows)
+
+
+def _weighted(stages, dt):
+    """Return the mean of four rates by the weights of RK4, times dt."""
+    a, b, c, d = stages
+    return (a + (b + c) * 2.0 + d) * (dt / 6)
+
+
+def _carried(model, q, u, dU):
+    """Return the derivatives of q (+) u by q, qd, tau and parameters, from those of u.
+
+    Args:
+        model: Robot.
+        q, u: Position at the start and displacement.
+        dU: Derivatives of u, nv x (3 nv + np).
+    """
+    (by_q,) = slopes_by_joint(
+        model,
+        lambda e: [displacement(model, model.integrate(moved(model, q, e), u))],
+    )
+    (by_u,) = slopes_by_joint(
+        model,
+        lambda e: [displacement(model, model.integrate(q, with_slopes(u, e)))],
+    )
+    width = dU.shape[1] - model.nv
+    return by_u @ dU + stacked([[by_q.dense, Matrix.zeros(model.nv, width)]])
+
+
+def _stage(model, q, tau, f_ext, state, time, slots, limit_stops):
+    """Return the rates of u and v at a stage of RK4, and their derivatives.
+
+    Args:
+        model: Robot.
+        q: Position at the start of the step.
+        tau, f_ext: Joint forces and forces from outside.
+        state: Displacement u and velocity v, and the derivatives of both by q, qd, tau
+            and parameters, nv x (3 nv + np); None of u at the start.
+        time: The parameter `time`, where a joint is driven.
+        slots: Derivatives of forward dynamics, by parameters or None.
+        limit_stops: Whether spring-dampers act at the position limits.
+    """
+    (u, v, dU, dV), (derivatives, by_parameters), n = state, slots, model.nv
+    q_stage = model.integrate(q, u)
+    push = tau + stop_force(model, q_stage, v)[0] if limit_stops else tau
+    qdd, Q, V, Hinv = derivatives(q_stage, v, push, f_ext[1:], **time)
+    if limit_stops:
+        (by_q,) = slopes_by_joint(
+            model, lambda e: [stop_force(model, moved(model, q_stage, e), v)[0]]
+        )
+        (by_v,) = slopes_by_joint(
+            model, lambda e: [stop_force(model, q_stage, with_slopes(v, e))[0]]
+        )
+        Q, V = Q + Hinv @ by_q, V + Hinv @ by_v
+    at_once = [Hinv]
+    if by_parameters is not None:
+        at_once.append(by_parameters(q_stage, v, push, f_ext[1:], **time)[1])
+    (by_v,) = slopes_by_joint(
+        model, lambda e: [model.tangent_rate(u, with_slopes(v, e))]
+    )
+    if dU is None:
+        return model.tangent_rate(u, v), qdd, by_v @ dV, stacked([[Q, V, *at_once]])
+    (by_u,) = slopes_by_joint(
+        model, lambda e: [model.tangent_rate(with_slopes(u, e), v)]
+    )
+    dQ = _carried(model, q, u, dU)
+    dA = multiplied(stacked([[Q, V]]), stacked([[dQ], [dV]]))
+    dA = dA + stacked([[Matrix.zeros(n, 2 * n), *at_once]])
+    return model.tangent_rate(u, v), qdd, by_u @ dU + by_v @ dV, dA
+
+
+def multiplied(A, B):
+    """Return A B, also where it has no entries."""
+    return product(A, B) if A.rows and B.rows and B.rows[0] else A @ B
+
+
+def sizes(model, options):
+    """Return the number of rows of the state, and of numbers of the paths."""
+    np = sum(parameter_paths.size(model, path) for path in options["paths"])
+    return {"nx": 2 * model.nv, "np": np}
+
+
+class StepDerivativesSolver(TracedSolver):
+    """Derivatives of a step; by a list of parameter paths, too."""
+
+    def build(self, model, **choices):
+        """Return a Program; a path without a derivative in it is refused."""
+        paths, inputs = choices.get("paths", ()), choices.get("inputs", ())
+        if isinstance(paths, str) or not hasattr(paths, "__iter__"):
+            raise UnsupportedError(
+                f"{self.name}: paths is a list of parameter paths, got {paths!r};"
+                f" valid: paths=['{paths}']"
+            )
+        inputs = (inputs,) if isinstance(inputs, str) else inputs
+        rough = choices.get("joint_friction", False)
+        for path in paths:
+            check_path(self.name, model, path, rough, inputs)
+        return super().build(model, **{**choices, "paths": tuple(paths)})
+
+    def _adapter(self, model, common, chosen):
+        """Tell the slot of parameters which ones, and refuse forces fixed to the base.
+
+        A step keeps forces as they are in body coordinates at its start.
+        """
+        if common.f_ext_frame != "body":
+            raise UnsupportedError(
+                f"{self.name}: f_ext_frame {common.f_ext_frame!r}; valid: 'body', in"
+                " which a step keeps forces"
+            )
+        slot = "by_parameters"
+        if slot in self.slots:
+            what = chosen.get(slot, self.fills[slot])
+            paths = tuple(chosen.get("paths", self.options["paths"]))
+            filling = self._fill(slot, self.slots[slot], what)
+            filling = filling.with_options(paths=paths)
+            chosen = {**chosen, slot: filling}
+        return super()._adapter(model, common, chosen)
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solvers of this file."""
+    common = {
+        "slots": STEP_SLOTS,
+        "fills": {
+            "derivatives": "fd_derivatives",
+            "by_parameters": "fd_parameter_jacobian",
+        },
+        "sizes": sizes,
+        "by_joint": False,
+    }
+    return [
+        StepDerivativesSolver(
+            "semi_implicit_euler_derivatives",
+            STEP_DERIVATIVES,
+            semi_implicit_euler_derivatives,
+            options={"limit_stops": False, "implicit": True, "paths": ()},
+            **common,
+        ),
+        StepDerivativesSolver(
+            "rk4_derivatives",
+            STEP_DERIVATIVES,
+            rk4_derivatives,
+            options={"limit_stops": False, "paths": ()},
+            **common,
+        ),
+    ]
