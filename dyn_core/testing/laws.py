@@ -248,31 +248,6 @@ def _rate_of_velocity(case: Case, reference: str) -> Any:
     return derivative(lambda t: v(case.moved(t), case.qd))
 
 
-def steps_start_as_the_equation_of_motion(case: Case) -> Pairs:
-    """(q_next (-) q)/dt -> qd and (qd_next - qd)/dt -> FD(q, qd, tau) as dt -> 0"""
-    program = case.program()
-    scale = 1 / max(
-        1.0, float(np.abs(case.other("aba")(case.q, case.qd, case.qdd)).max())
-    )
-    rates = []
-    for n in (1, 2, 4, 8):
-        dt = 1e-3 * scale / n
-        q, qd = program(case.q, case.qd, case.qdd, dt)
-        moved = case.model.difference(case.q, q) / dt
-        rates.append(np.concatenate([moved, (qd - case.qd) / dt]))
-    for order in (1, 2, 3):
-        p = 2**order
-        rates = [(p * b - a) / (p - 1) for a, b in zip(rates, rates[1:], strict=False)]
-    qdd = case.other("aba")(case.q, case.qd, case.qdd)
-    yield rates[0] * scale, np.concatenate([case.qd, qdd]) * scale
-
-
-def steps_keep_quaternions(case: Case) -> Pairs:
-    """q_next has unit quaternions"""
-    q, _ = case.program()(case.q, case.qd, case.qdd, 1e-2)
-    yield q, case.model.normalize(q)
-
-
 def error_obeys_the_gains(case: Case) -> Pairs:
     """ID^-1(tau) = qdd_ref + kd (qd_ref - qd) + kp (q_ref (-) q)"""
     model, rng = case.model, case.rng
@@ -379,7 +354,6 @@ LAWS: dict[Signature, tuple[Law, ...]] = {
     kinds.JACOBIAN: (jacobian_gives_velocity,),
     kinds.FRAME_VELOCITY: (velocity_is_rate_of_pose,),
     kinds.FRAME_BIAS_ACCELERATION: (bias_acceleration_is_rate_of_velocity,),
-    kinds.STEP: (steps_start_as_the_equation_of_motion, steps_keep_quaternions),
     kinds.TRACKING_CONTROL: (error_obeys_the_gains,),
     kinds.IMPEDANCE_CONTROL: (displacement_meets_stiffness,),
     kinds.GRAVITY_CONTROL: (weight_is_carried,),

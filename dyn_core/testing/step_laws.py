@@ -1,4 +1,4 @@
-"""Laws of derivatives of steps in time: complex steps of the step itself."""
+"""Laws of steps in time, and of their derivatives: complex steps of the step."""
 
 from __future__ import annotations
 
@@ -19,6 +19,31 @@ from dyn_core.testing.loop_laws import with_rod
 _TINY = 1e-30  # complex step; it has no cancellation
 _SUFFIX = "_derivatives"
 _STEP = 1e-2  # length of the step in time [s]
+
+
+def steps_start_as_the_equation_of_motion(case: Case) -> Pairs:
+    """(q_next (-) q)/dt -> qd and (qd_next - qd)/dt -> FD(q, qd, tau) as dt -> 0"""
+    program = case.program()
+    scale = 1 / max(
+        1.0, float(np.abs(case.other("aba")(case.q, case.qd, case.qdd)).max())
+    )
+    rates = []
+    for n in (1, 2, 4, 8):
+        dt = 1e-3 * scale / n
+        q, qd = program(case.q, case.qd, case.qdd, dt)
+        moved = case.model.difference(case.q, q) / dt
+        rates.append(np.concatenate([moved, (qd - case.qd) / dt]))
+    for order in (1, 2, 3):
+        p = 2**order
+        rates = [(p * b - a) / (p - 1) for a, b in zip(rates, rates[1:], strict=False)]
+    qdd = case.other("aba")(case.q, case.qd, case.qdd)
+    yield rates[0] * scale, np.concatenate([case.qd, qdd]) * scale
+
+
+def steps_keep_quaternions(case: Case) -> Pairs:
+    """q_next has unit quaternions"""
+    q, _ = case.program()(case.q, case.qd, case.qdd, 1e-2)
+    yield q, case.model.normalize(q)
 
 
 def steps_move_as_complex_steps_say(case: Case) -> Pairs:
@@ -162,6 +187,7 @@ def complex_change(
 
 
 LAWS: dict[Signature, tuple[Any, ...]] = {
+    kinds.STEP: (steps_start_as_the_equation_of_motion, steps_keep_quaternions),
     kinds.STEP_DERIVATIVES: (
         steps_move_as_complex_steps_say,
         derivatives_of_steps_are_differences,
