@@ -22,7 +22,7 @@ from dyn_core.problems import (
     FD_PARAMETER_JACOBIAN,
     STEP_DERIVATIVES,
 )
-from dyn_plugins.derivatives._seeds import check_path
+from dyn_plugins.derivatives._seeds import acting_options, check_path
 from dyn_plugins.steps._joint_blocks import (
     displacement,
     moved,
@@ -275,9 +275,9 @@ class StepDerivativesSolver(TracedSolver):
                 f" valid: paths=['{paths}']"
             )
         inputs = (inputs,) if isinstance(inputs, str) else inputs
-        rough = choices.get("joint_friction", False)
+        acting, closed = acting_options(choices), bool(model.loops)
         for path in paths:
-            check_path(self.name, model, path, rough, inputs)
+            check_path(self.name, model, path, acting, inputs, closed)
         return super().build(model, **{**choices, "paths": tuple(paths)})
 
     def _adapter(self, model, common, chosen):
