@@ -91,7 +91,7 @@ def test_help_of_a_solver_is_its_help_page(capsys):
 def test_help_of_problems_commands_and_unknown_names(capsys):
     """A problem lists its solvers, a command its arguments; else the nearest name."""
     assert cli.main(["help", "forward_dynamics"]) == 0
-    assert "Solvers: aba, aba_loops, dense" in capsys.readouterr().out
+    assert "Solvers: aba, aba_loops, aba_loops_least, dense" in capsys.readouterr().out
     assert cli.main(["help", "info"]) == 0
     assert "--root-joint" in capsys.readouterr().out
     assert cli.main(["help"]) == 0

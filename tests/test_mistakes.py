@@ -89,7 +89,7 @@ def test_entries_of_a_loop_that_change_nothing(shipped, entries, message):
         shipped["two_link"].with_loops(dyn.make_loop("D", b="link2", **entries))
 
 
-@pytest.mark.parametrize("option", [{"threads": 2}, {"wait": False}], ids=str)
+@pytest.mark.parametrize("option", [{"threads": 2}, {"wait": True}], ids=str)
 def test_options_of_machine_code_are_refused_elsewhere(shipped, option):
     """Another engine was asked for, or the solver has none."""
     (name,) = option

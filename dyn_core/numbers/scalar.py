@@ -188,7 +188,10 @@ def loop(
     from_number = next((x for x in state if isinstance(x, Number)), None)
     if from_number is None:
         # A condition may still be traced, through numbers the body closes over.
-        from_number = _number_of(cond(state), *body(state))
+        go_on = cond(state)
+        if not isinstance(go_on, Number) and not go_on:
+            return state
+        from_number = _number_of(go_on, *body(state))
     if from_number is not None:
         return from_number.apply("loop", state, body, cond, max)
     for _ in range(max):

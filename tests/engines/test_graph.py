@@ -102,6 +102,12 @@ def test_loops_stop_row_by_row():
     np.testing.assert_array_equal(source, columns)
 
 
+def test_a_loop_that_does_not_begin_computes_nothing():
+    """Its body may divide by what the condition rules out."""
+    ended = scalar.loop([0.0], lambda x: [1.0 / x[0]], lambda x: x[0] > 0.0, max=3)
+    assert ended == (0.0,)
+
+
 def test_loops_nest_and_capture():
     """An inner loop sees values of the outer loop and of the algorithm."""
 

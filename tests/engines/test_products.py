@@ -53,7 +53,7 @@ def _run(graph, sizes, rows, variant):
     written = kernel.write(graph, sizes, variant)
     facts = {"scratch": written.scratch, "steps": written.steps, "rounds": 1}
     made = Kernel(
-        compiler.compile_ir(written.ir), {**facts, "entries": written.entries}
+        [compiler.compile_ir(written.ir)], {**facts, "entries": written.entries}
     )
     owner, scratch = made.memory()
     out, status = np.empty((len(rows), sizes[1][0])), np.zeros(len(rows), np.int64)

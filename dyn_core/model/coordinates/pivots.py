@@ -49,7 +49,7 @@ def _branch_blocks(tree: Tree) -> list[list[int]]:
     where it is longer than LONG.
     """
     columns = [range(tree.nv)[part] for part in tree.v_slices]
-    moving = [i for i in tree.independent if columns[i]]
+    moving = sorted(i for i in tree.independent if columns[i])  # parents first
     above = {i: _moving_parent(tree, i, set(moving)) for i in moving}
     carried = Counter(above.values())
     blocks: dict[int, list[int]] = {0: []}  # by body, the block that it is in
