@@ -8,6 +8,7 @@ import select
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any
 
@@ -24,7 +25,9 @@ ROBOTS = (
 USUAL = (
     "rnea", "aba", "bias", "gravity", "coriolis", "crba", "dense",
     "mass_matrix_inverse",
-    "id_derivatives", "fd_derivatives", "semi_implicit_euler", "rk4", "jacobian",
+    "id_derivatives", "fd_derivatives", "id_second_contracted", "fd_second_contracted",
+    "semi_implicit_euler", "semi_implicit_euler_derivatives", "rk4", "rk4_derivatives",
+    "jacobian",
     "forward_kinematics", "centroidal_matrix", "regressor", "computed_torque",
 )  # fmt: skip
 LIMIT, START = 30.0, 120.0  # longest of a cell, and of loading a robot [s]
@@ -58,8 +61,9 @@ def tables(
         progress: Called with what is measured.
     """
     rows, without = [HEAD], [["robot", "solver", "reason"]]
-    for robot in robots:
-        for cell in cells(robot, names, limit, progress):
+    for source in robots:
+        robot = Path(source).stem
+        for cell in cells(source, names, limit, progress):
             if cell.reason:
                 reason = " ".join(cell.reason.replace("|", "/").split())
                 without.append([robot, cell.solver, reason])
