@@ -220,6 +220,28 @@ def acting_options(choices):
     return [x for x in ("joint_friction", "joint_springs") if choices.get(x, False)]
 
 
+def checked_paths(name, model, choices, loops):
+    """Return the choice `paths` of a build, each with a derivative in it.
+
+    Args:
+        name: Of the solver.
+        model: Robot.
+        choices: Of the build.
+        loops: Whether the solver closes loops.
+    """
+    paths, inputs = choices.get("paths", ()), choices.get("inputs", ())
+    if isinstance(paths, str) or not hasattr(paths, "__iter__"):
+        raise UnsupportedError(
+            f"{name}: paths is a list of parameter paths, got {paths!r};"
+            f" valid: paths=['{paths}']"
+        )
+    inputs = (inputs,) if isinstance(inputs, str) else inputs
+    acting = acting_options(choices)
+    for path in paths:
+        check_path(name, model, path, acting, inputs, loops)
+    return tuple(paths)
+
+
 def check_path(name, model, path, acting, inputs, loops=False):
     """Refuse a parameter by which there is no derivative in this build.
 

@@ -10,7 +10,6 @@ from dyn_core.authoring import (
     split_q,
     split_v,
 )
-from dyn_core.errors import UnsupportedError
 from dyn_core.model import parameter_paths
 from dyn_core.problems import (
     FD_PARAMETER_JACOBIAN,
@@ -25,7 +24,7 @@ from dyn_plugins.derivatives._fixed_forces import (
     FixedForces,
     with_fixed_forces,
 )
-from dyn_plugins.derivatives._seeds import Direction, acting_options, check_path, seeds
+from dyn_plugins.derivatives._seeds import Direction, checked_paths, seeds
 from dyn_plugins.derivatives.directional import inverse_along
 from dyn_plugins.dynamics._articulated import (
     accelerations_from_forces,
@@ -208,18 +207,9 @@ class ByParameters(FixedForces):
 
     def build(self, model, **choices):
         """Return a Program; a path without a derivative in it is refused."""
-        paths, inputs = choices.get("paths", ()), choices.get("inputs", ())
-        if isinstance(paths, str) or not hasattr(paths, "__iter__"):
-            raise UnsupportedError(
-                f"{self.name}: paths is a list of parameter paths, got {paths!r};"
-                f" valid: paths=['{paths}']"
-            )
-        inputs = (inputs,) if isinstance(inputs, str) else inputs
-        acting = acting_options(choices)
-        for path in paths:
-            closed = self.closes_loops or self.signature.name.startswith("loop")
-            check_path(self.name, model, path, acting, inputs, closed)
-        return super().build(model, **{**choices, "paths": tuple(paths)})
+        closed = self.closes_loops or self.signature.name.startswith("loop")
+        paths = checked_paths(self.name, model, choices, closed)
+        return super().build(model, **{**choices, "paths": paths})
 
 
 @hookimpl

@@ -22,7 +22,7 @@ from dyn_core.problems import (
     FD_PARAMETER_JACOBIAN,
     STEP_DERIVATIVES,
 )
-from dyn_plugins.derivatives._seeds import acting_options, check_path
+from dyn_plugins.derivatives._seeds import checked_paths
 from dyn_plugins.steps._joint_blocks import (
     displacement,
     moved,
@@ -268,17 +268,8 @@ class StepDerivativesSolver(TracedSolver):
 
     def build(self, model, **choices):
         """Return a Program; a path without a derivative in it is refused."""
-        paths, inputs = choices.get("paths", ()), choices.get("inputs", ())
-        if isinstance(paths, str) or not hasattr(paths, "__iter__"):
-            raise UnsupportedError(
-                f"{self.name}: paths is a list of parameter paths, got {paths!r};"
-                f" valid: paths=['{paths}']"
-            )
-        inputs = (inputs,) if isinstance(inputs, str) else inputs
-        acting, closed = acting_options(choices), bool(model.loops)
-        for path in paths:
-            check_path(self.name, model, path, acting, inputs, closed)
-        return super().build(model, **{**choices, "paths": tuple(paths)})
+        paths = checked_paths(self.name, model, choices, bool(model.loops))
+        return super().build(model, **{**choices, "paths": paths})
 
     def _adapter(self, model, common, chosen):
         """Tell the slot of parameters which ones, and refuse forces fixed to the base.
