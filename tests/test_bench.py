@@ -18,6 +18,7 @@ from dyn_core.bench import (
     contact_peers,
     loading,
     measure,
+    memory,
     timing,
 )
 from dyn_core.bench.beside import measure_beside, notes
@@ -89,6 +90,21 @@ def test_bench_prints_a_table(capsys):
     assert "no benchmark of 'nothing'; known: rnea" in capsys.readouterr().err
     assert main(["bench", "--peers", "nobody"]) == 1
     assert "no peer 'nobody'; known: pinocchio" in capsys.readouterr().err
+
+
+@NATIVE
+def test_bench_measures_memory(capsys, monkeypatch):
+    """Results that are kept, all cores and float32, of the solvers asked for."""
+    monkeypatch.setattr(memory, "MANY", 2048)
+    monkeypatch.setattr(memory, "KEPT", 1 << 20)
+    monkeypatch.setattr(memory, "REPEATS", 1)
+    command = ["bench", "--memory", "--robot", "planar3", "--solvers", "crba,rnea"]
+    assert main(command) == 0
+    lines = capsys.readouterr().out.splitlines()
+    for name in ("crba", "rnea"):
+        cells = next(line for line in lines if line.startswith(name)).split()
+        ratios = [float(x.rstrip("x")) for x in cells[1:]]
+        assert len(cells) == len(memory.HEAD) and min(ratios) > 0.0
 
 
 def test_bench_measures_loading(capsys, monkeypatch, tmp_path):

@@ -153,6 +153,7 @@ IDLE = {  # arguments that change nothing beside others, what is said
     "bench lock": (["bench", "--lock", "joint1"], "--lock needs --robot"),
     "bench contact": (["bench", "--contact", "--solvers", "rnea"], "--solvers changes nothing beside --contact"),
     "bench loading": (["bench", "--loading", "--solvers", "rnea"], "--solvers changes nothing beside --loading"),
+    "bench memory": (["bench", "--memory", "--chains"], "--chains changes nothing beside --memory"),
     "bench two": (["bench", "--loading", "--contact"], "--loading changes nothing beside --contact"),
     "bench compile": (["bench", "--compile", "--chains"], "--chains changes nothing beside --compile"),
     "bench full": (["bench", "--full"], "--full needs --compile"),

@@ -15,6 +15,7 @@ from dyn_core.bench import (
     knots,
     loading,
     measure,
+    memory,
     reaching,
 )
 from dyn_core.bench.beside import measure_beside, notes
@@ -28,6 +29,7 @@ from dyn_core.solving.registry import solver
 ALGORITHMS = tuple(cases.INPUTS)
 ALL_PEERS = ",".join(PEERS)
 _OF_SOLVERS = ("lock", "peers", "solvers", "chains")
+_OTHERS = ("memory", "steps")  # tables
 CHAINS = (10, 30, 100, 300, 1000)
 Show = Callable[[Table], list[str]]
 LEGEND = f"""\
@@ -88,6 +90,11 @@ def add(subparsers: argparse._SubParsersAction) -> None:
         action="store_true",
         help="linearised steps of a trajectory instead, beside Crocoddyl",
     )
+    parser.add_argument(
+        "--memory",
+        action="store_true",
+        help="results that are kept, large batches on all cores, and float32 instead",
+    )
     parser.add_argument("--markdown", action="store_true", help="tables for a document")
     parser.set_defaults(run=run)
 
@@ -105,12 +112,17 @@ def _refuse_what_changes_nothing(arguments: argparse.Namespace) -> None:
         if getattr(arguments, name) and not arguments.compile:
             raise SettingError(f"--{name} needs --compile", name)
     for table, names, valid in (
-        ("contact", ("loading", "ik", "steps", "robot", *_OF_SOLVERS), "--markdown"),
-        ("ik", ("loading", "steps", *_OF_SOLVERS[1:]), "--robot, --lock, --markdown"),
-        ("loading", ("steps", *_OF_SOLVERS), "--robot, --markdown"),
+        ("contact", ("loading", "ik", *_OTHERS, "robot", *_OF_SOLVERS), "--markdown"),
+        ("ik", ("loading", *_OTHERS, *_OF_SOLVERS[1:]), "--robot, --lock, --markdown"),
+        ("loading", (*_OTHERS, *_OF_SOLVERS), "--robot, --markdown"),
+        (
+            "memory",
+            ("steps", "peers", "chains"),
+            "--robot, --lock, --solvers, --markdown",
+        ),
         (
             "compile",
-            ("contact", "loading", "ik", "steps", "lock", "peers", "chains", *search),
+            ("contact", "loading", "ik", *_OTHERS, "lock", "peers", "chains", *search),
             "--robot, --solvers, --full, --limit, --markdown",
         ),
         ("steps", ("peers", "solvers", "chains"), "--robot, --lock, --markdown"),
@@ -144,11 +156,17 @@ def run(arguments: argparse.Namespace) -> int:
         print(measure.machine())
         print_tables(knots.LEGEND, knots.tables(_robots(arguments), progress), show)
         return 0
-    chosen = ALGORITHMS if arguments.solvers is None else arguments.solvers.split(",")
+    usual = memory.SOLVERS if arguments.memory else ALGORITHMS
+    chosen = usual if arguments.solvers is None else arguments.solvers.split(",")
     for name in chosen:
         if name not in ALGORITHMS:
             known = ", ".join(ALGORITHMS)
             raise UnsupportedError(f"no benchmark of '{name}'; known: {known}")
+    if arguments.memory:
+        print(measure.machine())
+        measured = memory.tables(_robots(arguments), chosen, progress)
+        print_tables(memory.LEGEND, measured, show)
+        return 0
     peers = find(ALL_PEERS if arguments.peers is None else arguments.peers)
     robots = _robots(arguments)
     for robot in robots:

@@ -11,8 +11,8 @@ from dyn_core.errors import NonFiniteError, ShapeError
 from dyn_core.problems import Port
 
 
-def as_array(port: Port, value: Any) -> np.ndarray:
-    """Return a float64 (or complex) array of a Port's shape, with or without batch."""
+def as_array(port: Port, value: Any, dtype: np.dtype) -> np.ndarray:
+    """Return an array of a Port's shape, with or without batch; complex stays so."""
     try:
         array = np.asarray(value)
     except ValueError as error:
@@ -20,7 +20,7 @@ def as_array(port: Port, value: Any) -> np.ndarray:
     if array.dtype.kind not in "fiubc":
         raise ShapeError(port.name, "numbers", f"dtype {array.dtype}")
     if array.dtype.kind != "c":
-        array = array.astype(np.float64, copy=False)
+        array = array.astype(dtype, copy=False)
     dims = len(port.shape)
     if (
         array.ndim not in (dims, dims + 1)
@@ -32,12 +32,12 @@ def as_array(port: Port, value: Any) -> np.ndarray:
     return array
 
 
-def check_out(port: Port, shape: tuple[int, ...], target: Any) -> None:
+def check_out(port: Port, shape: tuple[int, ...], target: Any, dtype: np.dtype) -> None:
     """Refuse an `out` that does not fit exactly."""
-    wanted = f"a writeable float64 array of shape {shape}"
+    wanted = f"a writeable {dtype} array of shape {shape}"
     if not isinstance(target, np.ndarray):
         raise ShapeError(f"out {port.name}", wanted, type(target).__name__)
-    if target.shape != shape or target.dtype != np.float64:
+    if target.shape != shape or target.dtype != dtype:
         got = f"{target.dtype} of shape {target.shape}"
         raise ShapeError(f"out {port.name}", wanted, got)
     if not target.flags.writeable:

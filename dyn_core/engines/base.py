@@ -70,7 +70,9 @@ class Program(Generic[Result]):
         engine: Name of the engine.
         threads: Most threads a batch may use; None for DYN_THREADS or all cores.
         wait: Whether a first call waits for the compiler. If not, and its kernel is a
-            large one, a slower form with the same bits answers until it is ready.
+            large one of float64, a slower form with the same bits answers until it is
+            ready.
+        dtype: Of its arrays: float64, or float32 of machine code.
     """
 
     engine = ""
@@ -91,8 +93,9 @@ class Program(Generic[Result]):
         finite: bool,
         threads: int | None = None,
         wait: bool = False,
+        dtype: str = "float64",
     ) -> None:
-        self.threads, self.wait = threads, wait
+        self.threads, self.wait, self.dtype = threads, wait, np.dtype(dtype)
         self.recipe, self.signature, self.model = recipe, signature, recipe.model
         self.inputs, self.outputs = tuple(inputs), tuple(outputs)
         self.defaults, self.finite = dict(defaults), finite
@@ -171,7 +174,7 @@ class Program(Generic[Result]):
     ) -> Any:
         """Evaluate; see the class."""
         arrays = [
-            as_array(port, value)
+            as_array(port, value, self.dtype)
             for port, value in zip(self.inputs, self._bind(args, named), strict=True)
         ]
         if any(array.dtype.kind == "c" for array in arrays):
@@ -281,11 +284,14 @@ class Program(Generic[Result]):
     def _split(self, values: np.ndarray) -> list[np.ndarray]:
         """Cut flat values (size,) or (rows, size) into the outputs."""
         results, start = [], 0
+        dtype = complex if values.dtype.kind == "c" else self.dtype
         for port in self.outputs:
             part = values[..., start : start + port.size]
             start += port.size
             shaped = part.reshape((*values.shape[:-1], *port.shape))
-            results.append(np.ascontiguousarray(shaped) if shaped.ndim else shaped)
+            results.append(
+                np.ascontiguousarray(shaped, dtype) if shaped.ndim else shaped
+            )
         return results
 
     def _raise(self, state: Any, rows: int | None) -> None:
@@ -308,7 +314,7 @@ class Program(Generic[Result]):
             raise ShapeError("out", wanted, str(len(targets)))
         lead = () if rows is None else (rows,)
         for port, target in zip(self.outputs, targets, strict=True):
-            check_out(port, (*lead, *port.shape), target)
+            check_out(port, (*lead, *port.shape), target, self.dtype)
         return targets
 
     def _complex(self, arrays: Sequence[np.ndarray], out: Any) -> Any:

@@ -9,15 +9,25 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dyn_core.engines.base import Function
+from dyn_core.engines.block_calls import BlockCalls
 from dyn_core.engines.graph.graph import Graph
 from dyn_core.engines.graph.trace import trace
 from dyn_core.engines.graph_program import GraphProgram
-from dyn_core.engines.llvm import compiler, entry, entry_code, kernel, trace_cache
+from dyn_core.engines.llvm import (
+    compiler,
+    entry,
+    entry_code,
+    kernel,
+    result_memory,
+    result_memory_code,
+    trace_cache,
+)
 from dyn_core.engines.llvm.blocks import DEAF, STEP, Blocks
 from dyn_core.engines.llvm.kernel import Kernel, Variant, offsets, pointers
 from dyn_core.engines.llvm.kernel_ir import KernelIR
@@ -25,7 +35,7 @@ from dyn_core.engines.llvm.threads import WORKERS, Lock, count
 from dyn_core.engines.llvm.trace_cache import GraphFacts
 from dyn_core.engines.quick_tier import QuickTier
 from dyn_core.engines.results import result_type
-from dyn_core.errors import ShapeError, UnsupportedError
+from dyn_core.errors import UnsupportedError
 from dyn_core.problems import Port
 
 _HOLD = 100e-6  # work that keeps the GIL at most [s]
@@ -34,7 +44,7 @@ _STATES = 16384  # most rows with requirements that the entry takes at a time
 _ADOPTING = Lock()
 
 
-class NativeProgram(GraphProgram):
+class NativeProgram(BlockCalls, GraphProgram):
     """A Graph as machine code; compiled when first used, kept on disk.
 
     Attributes:
@@ -54,7 +64,7 @@ class NativeProgram(GraphProgram):
     def __init__(self, function: Function, facts: GraphFacts, **parts: Any) -> None:
         super().__init__(function, **parts)
         self.facts = facts
-        self.lanes = compiler.machine().width
+        self.lanes = kernel.lanes(self.dtype)
         self._kernels: dict[str, Kernel] = {}
         self._sizes = flat_sizes(self.inputs, self.outputs)
         self._quick = QuickTier(self, facts, self._sizes)
@@ -73,7 +83,7 @@ class NativeProgram(GraphProgram):
 
     def kernel_ir(self, variant: str) -> KernelIR:
         """Return the LLVM IR of a kernel; variant: scalar or batch."""
-        return kernel.write(self.graph, self._sizes, variant)
+        return kernel.write(self.graph, self._sizes, variant, self.lanes)
 
     def _kernel(self, variant: str, wait: bool | None = None) -> Variant:
         """Return a kernel, or what serves until it is made where none waits."""
@@ -85,9 +95,8 @@ class NativeProgram(GraphProgram):
     def _full(self, variant: str) -> Kernel:
         """Find or compile a kernel."""
         what = f"{self.recipe.solver.name} for {self.model.name}"
-        made = kernel.get(
-            variant, self.facts.kernel, lambda: self.graph, self._sizes, what
-        )
+        key, sizes = self.facts.kernel, self._sizes
+        made = kernel.get(variant, key, lambda: self.graph, sizes, self.lanes, what)
         self.adopt(variant, made)
         return made
 
@@ -107,7 +116,8 @@ class NativeProgram(GraphProgram):
         ports = max(len(self.inputs), len(self.outputs))
         axes = max((len(p.shape) for p in (*self.inputs, *self.outputs)), default=0)
         table = entry.Descriptor()
-        for name, value in entry.constants().items():
+        single = self.dtype == np.float32
+        for name, value in entry.constants(single).items():
             table[name] = value
         table["slow"] = id(NativeProgram.__call__)
         table["n_in"] = len(self.inputs)
@@ -122,7 +132,7 @@ class NativeProgram(GraphProgram):
         table["finite"] = self.finite
         table["width"] = table["max_rows"] = self.lanes
         self._table = table
-        entry.connect(self, entry.fast_type(NativeProgram, how)[1], table, how)
+        entry.connect(self, entry.fast_type(NativeProgram, how)[1], table, how, single)
 
     def _offer(self, variant: str, made: Variant) -> None:
         """Tell the entry of machine code that is ready."""
@@ -141,8 +151,10 @@ class NativeProgram(GraphProgram):
             table.scratch("batch_scratch", made)
             table.buffer("status", 8 * (_STATES if checked else self.lanes))
             table["max_rows"], table["hold_rows"] = max_rows, int(_HOLD / seconds)
-            table["batch"] = made.addresses["batch"]
-        elif made.steps * STEP["scalar"] < _HOLD:
+            batch = made.addresses["batch"]
+            table["streamed"] = made.addresses.get("streamed", batch)
+            table["batch"] = batch
+        elif made.steps * STEP["scalar"] < _HOLD and self._returns_arrays():
             careful = checked or self.finite
             table["careful"] = careful
             if careful:
@@ -152,27 +164,33 @@ class NativeProgram(GraphProgram):
                 address += 8 * len(sizes)
                 for k, size in enumerate(sizes):
                     pointers[k] = address
-                    address += 8 * size
+                    address += self.dtype.itemsize * size
             table.scratch("scratch", made)
             table["scalar"] = made.addresses["scalar"]
 
+    def _returns_arrays(self) -> bool:
+        """Whether the entry can return one state: it makes no number of a float32."""
+        arrays = all(port.shape for port in self.outputs)
+        return arrays or self.dtype == np.float64
+
     def run_row(self, numbers: Sequence[Any]) -> tuple[Any, int]:
         """Run on floats."""
-        results, state = self._single_flat(np.array(numbers, float))
+        results, state = self._single_flat(np.array(numbers, self.dtype))
         return results.tolist(), state
 
     def _single(self, arrays: Sequence[np.ndarray]) -> tuple[list[np.ndarray], int]:
         flat = [array.ravel() for array in arrays]
-        together = np.concatenate(flat) if flat else np.zeros(0)
+        together = np.concatenate(flat) if flat else np.zeros(0, self.dtype)
         values, state = self._single_flat(together)
         return self._split(values), state
 
     def _single_flat(self, numbers: np.ndarray) -> tuple[np.ndarray, int]:
         """Run one state: flat inputs to flat outputs."""
         made = self._kernel("scalar")
-        values = np.empty(sum(self._sizes[1]))
+        item = self.dtype.itemsize
+        values = np.empty(sum(self._sizes[1]), self.dtype)
         tables = [
-            pointers([array.ctypes.data + start for start in offsets(sizes)])
+            pointers([array.ctypes.data + start for start in offsets(sizes, item)])
             for array, sizes in zip((numbers, values), self._sizes, strict=True)
         ]
         memory = made.memory()
@@ -189,13 +207,16 @@ class NativeProgram(GraphProgram):
         plain = [np.ascontiguousarray(array) for array in arrays]
         plain = [a if a.flags.aligned else a.copy() for a in plain]
         results = [
-            np.empty((rows, *port.shape)) if target is None else target
+            result_memory.empty((rows, *port.shape), self.dtype)
+            if target is None
+            else target
             for port, target in zip(
                 self.outputs, self._direct(plain, targets), strict=True
             )
         ]
+        item = self.dtype.itemsize
         strides = [
-            8 * port.size if array.ndim > len(port.shape) else 0
+            item * port.size if array.ndim > len(port.shape) else 0
             for port, array in zip(self.inputs, arrays, strict=True)
         ]
         state = np.zeros(rows, np.int64)
@@ -217,7 +238,7 @@ class NativeProgram(GraphProgram):
         memory, scalar = made.memory(), made.call["scalar"]
         inputs = [array.ctypes.data for array in arrays]
         outputs = [array.ctypes.data for array in results]
-        sizes = [8 * port.size for port in self.outputs]
+        sizes = [self.dtype.itemsize * port.size for port in self.outputs]
         for row in range(len(state)):
             state[row] = scalar(
                 pointers([x + row * by for x, by in zip(inputs, strides, strict=True)]),
@@ -253,94 +274,31 @@ class NativeProgram(GraphProgram):
         rows = len(state)
         inputs = pointers([array.ctypes.data for array in arrays])
         outputs = pointers([array.ctypes.data for array in results])
-        steps = pointers(strides)
+        steps, status = pointers(strides), state.ctypes.data
         work = rows * made.steps * STEP["batch"]
         threads = min(count(self.threads), rows // self.lanes)
         if work < _SPREAD:
             threads = 1
-        failed = [0] * threads
+        kernel = made.call["batch"]
+        if _far(results):
+            kernel = made.call.get("streamed", kernel)
+        blocks, failed = Blocks(made, self.lanes, rows, threads), [0] * threads
 
-        blocks = Blocks(made, self.lanes)
-
-        def run(k: int, first: int, last: int) -> None:
-            for a, b, memory in blocks(first, last):
-                failed[k] += made.call["batch"](
-                    inputs, steps, outputs, state.ctypes.data, a, b, memory
-                )
+        def run(k: int) -> None:
+            for a, b, memory in blocks():
+                failed[k] += kernel(inputs, steps, outputs, status, a, b, memory)
 
         if threads == 1:
-            run(0, 0, rows)
-            return failed[0]
-        share = rows // threads // self.lanes * self.lanes
-        starts = [k * share for k in range(threads)]
-        ends = [*starts[1:], rows]
-        tasks = [
-            lambda k=k, a=a, b=b: run(k, a, b)
-            for k, (a, b) in enumerate(zip(starts, ends, strict=True))
-        ]
-        WORKERS.run(tasks, blocks.stop)
+            run(0)
+        else:
+            WORKERS.run([partial(run, k) for k in range(threads)], blocks.stop)
         return sum(failed)
 
-    def to_blocks(self, array: Any, name: str) -> np.ndarray:
-        """Return a batch of an input or output as blocks: (blocks, size, lanes).
 
-        Args:
-            array: Batch of a Port, its number of rows a multiple of `lanes`.
-            name: The Port.
-        """
-        port = {p.name: p for p in (*self.inputs, *self.outputs)}[name]
-        rows = np.asarray(array, float).reshape(-1, port.size)
-        if len(rows) % self.lanes:
-            wanted = f"a multiple of {self.lanes} rows"
-            raise ShapeError(name, wanted, f"{len(rows)}")
-        blocks = rows.reshape(-1, self.lanes, port.size)
-        return np.ascontiguousarray(blocks.transpose(0, 2, 1))
-
-    def from_blocks(self, blocks: np.ndarray, name: str) -> np.ndarray:
-        """Return the batch (rows, ...) that lies in blocks."""
-        port = {p.name: p for p in (*self.inputs, *self.outputs)}[name]
-        rows = np.ascontiguousarray(blocks.transpose(0, 2, 1))
-        return rows.reshape(-1, *port.shape)
-
-    def run_blocks(self, *inputs: np.ndarray, out: Sequence[np.ndarray]) -> int:
-        """Run on data kept in blocks, without transposing; on this thread.
-
-        Args:
-            inputs: One C-order array (blocks, size, lanes) for each input Port.
-            out: The same for each output Port.
-
-        Returns:
-            How many rows failed a requirement; their outputs are not to be used.
-
-        Raises:
-            ShapeError: An array does not fit.
-        """
-        arrays = (*inputs, *out)
-        ports = (*self.inputs, *self.outputs)
-        if len(inputs) != len(self.inputs) or len(out) != len(self.outputs):
-            raise ShapeError("arrays", f"{len(ports)}", f"{len(arrays)}")
-        blocks, addresses = len(arrays[0]), []
-        for port, array in zip(ports, arrays, strict=True):
-            wanted, flags = (blocks, port.size, self.lanes), array.flags
-            good = array.dtype == np.float64 and flags.c_contiguous and flags.aligned
-            if array.shape != wanted or not good:
-                shown = f"a C-order float64 array of shape {wanted}"
-                raise ShapeError(port.name, shown, f"{array.dtype} {array.shape}")
-            addresses.append(array.__array_interface__["data"][0])
-        ends = [a + array.nbytes for a, array in zip(addresses, arrays, strict=True)]
-        for k in range(len(inputs), len(addresses)):
-            if any(addresses[k] < ends[j] and addresses[j] < ends[k] for j in range(k)):
-                raise ShapeError(ports[k].name, "memory of its own", "shared memory")
-        made = self._kernel("batch", wait=True)
-        if blocks == 0:
-            return 0
-        tables = pointers(addresses[: len(inputs)]), pointers(addresses[len(inputs) :])
-        state = np.zeros(blocks * self.lanes, np.int64)
-        status_address = state.__array_interface__["data"][0]
-        failed = 0
-        for a, b, memory in Blocks(made, 1)(0, blocks):
-            failed += made.call["blocked"](*tables, status_address, a, b, memory)
-        return failed
+def _far(results: Sequence[np.ndarray]) -> bool:
+    """Whether results are not in the cache: they are large, or lie in old memory."""
+    cold = result_memory.took_cold()
+    return cold or sum(x.nbytes for x in results) > result_memory_code.FAR
 
 
 def build(function: Function, **parts: Any) -> GraphProgram:
@@ -353,12 +311,18 @@ def build(function: Function, **parts: Any) -> GraphProgram:
     if reason:
         raise UnsupportedError(f"engine native cannot be had: {reason}")
     sizes = flat_sizes(parts["inputs"], parts["outputs"])
-    name = trace_cache.key(function, compiler.machine().key)
+    dtype = parts.get("dtype", "float64")
+    name = trace_cache.key(function, f"{compiler.machine().key} {dtype}")
     facts, graph = trace_cache.load(name), None
     if facts is None:
         graph = trace(function, sum(sizes[0]))
-        facts = graph_facts(graph, sizes)
+        facts = graph_facts(graph, sizes, kernel.lanes(np.dtype(dtype)))
         trace_cache.store(name, facts)
+    if facts.calls and dtype != "float64":
+        raise UnsupportedError(
+            f"dtype={dtype!r} is for machine code alone, and a NumpySolver is called"
+            " here; valid: 'float64', or other solvers in the slots"
+        )
     if facts.calls:
         return GraphProgram(function, graph=graph, **parts)
     return NativeProgram(function, facts, graph=graph, **parts)
@@ -369,8 +333,8 @@ def flat_sizes(inputs: Sequence[Port], outputs: Sequence[Port]) -> kernel.Sizes:
     return tuple(p.size for p in inputs), tuple(p.size for p in outputs)
 
 
-def graph_facts(graph: Graph, sizes: kernel.Sizes) -> GraphFacts:
+def graph_facts(graph: Graph, sizes: kernel.Sizes, width: int) -> GraphFacts:
     """Return what must be known of a Graph to find and call its kernels."""
     calls = any(node.op == "call" for node in graph.nodes)
-    key = "" if calls else kernel.key(graph, sizes)
+    key = "" if calls else kernel.key(graph, sizes, width)
     return GraphFacts(key, bool(graph.requirements), calls)

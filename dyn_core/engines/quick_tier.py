@@ -7,6 +7,8 @@ from functools import partial
 from typing import Any
 from weakref import ref
 
+import numpy as np
+
 from dyn_core.engines.graph.graph import Graph
 from dyn_core.engines.llvm import interpreter, kernel
 from dyn_core.engines.llvm.kernel import Variant
@@ -33,13 +35,16 @@ class QuickTier:
     def variant(self, name: str) -> Variant | None:
         """Return what serves now and begin to make the kernel, scalar or batch.
 
-        None where the kernel is at hand, or so small that it can be compiled at once.
+        None where the kernel is at hand, or so small that it can be compiled at once,
+        and for float32, which the interpreter does not know.
         """
         made, started = self._made, (name, os.getpid())  # threads do not survive a fork
         if made is not None and started in self._started:
             return made.variants[name]
         program = self._program()
-        if program is None or kernel.at_hand(name, self._facts.kernel) is not None:
+        if program is None or program.dtype != np.float64:
+            return None
+        if kernel.at_hand(name, self._facts.kernel) is not None:
             return None
         if graph_size(program.graph) <= AT_ONCE:
             return None
@@ -49,7 +54,8 @@ class QuickTier:
         if started not in self._started:
             self._started.add(started)
             then = partial(self._deliver, name)
-            kernel.later(name, self._facts.kernel, program.graph, self._sizes, then)
+            graph, sizes, lanes = program.graph, self._sizes, program.lanes
+            kernel.later(name, self._facts.kernel, graph, sizes, lanes, then)
         return made.variants[name]
 
     def _deliver(self, name: str, job: Any) -> None:

@@ -48,6 +48,7 @@ class Tree:
         forces: Functions that give passive joint forces (model/passive_forces.py),
             those of springs between points among them (model/point_springs.py).
         without_inertia: Joints along which nothing that they carry has inertia.
+        pivot: A pivot of H below this part of inertia_scale means a singular joint.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Tree:
     build: Build
     forces: tuple[ForceFunction, ...] = ()
     without_inertia: tuple[str, ...] = ()
+    pivot: float = 1e-13
 
     @property
     def nb(self) -> int:

@@ -117,6 +117,11 @@ class BuildOptions:
         "whether a first call waits for the compiler; if not, a slower form with the"
         " same bits serves until a large kernel is ready",
     )
+    dtype: str = _option(
+        "float64",
+        "numbers of machine code and of its arrays: float64, or float32, of which twice"
+        " as many are computed at once",
+    )
     matrices: str = _option(
         "dense", "form of joint-space matrices: dense, packed or sparse"
     )
@@ -147,6 +152,7 @@ class BuildOptions:
         for option, valid in (
             ("f_ext_frame", ("body", "base")),
             ("matrices", FORMS),
+            ("dtype", ("float64", "float32")),
         ):
             value = getattr(self, option)
             if value not in valid:
@@ -170,7 +176,8 @@ class BuildOptions:
 
     def refuse_native(self, name: str, where: str) -> None:
         """Refuse options that only machine code follows."""
-        for option, default in (("threads", None), ("wait", False)):
+        native = {"threads": None, "wait": False, "dtype": "float64"}
+        for option, default in native.items():
             value = getattr(self, option)
             if value != default:
                 raise UnsupportedError(

@@ -26,6 +26,7 @@ from dyn_core.solving.build_options import BuildOptions, option_values, read_opt
 from dyn_core.solving.describe import describe_solver
 
 Lookup = Callable[..., "Solver"]
+_PIVOT_FLOAT32 = 1e-6  # Tree.pivot where numbers have 24 bits
 _POSITIONAL = (
     inspect.Parameter.POSITIONAL_ONLY,
     inspect.Parameter.POSITIONAL_OR_KEYWORD,
@@ -231,6 +232,8 @@ class TracedSolver(Solver):
         common, chosen = BuildOptions.parse(self, options, [*self.slots, *self.options])
         self.demand_kind(model)
         robot: Any = model.resisting(common.joint_friction, common.joint_springs)
+        if common.dtype == "float32" and isinstance(robot, Model):
+            robot = replace(robot, pivot=_PIVOT_FLOAT32)
         missing = model.missing(common.inputs)
         if missing is not None:
             raise UnsupportedError(f"{self.name}: {missing}")
@@ -251,6 +254,7 @@ class TracedSolver(Solver):
             finite=common.finite,
             threads=common.threads,
             wait=common.wait,
+            dtype=common.dtype,
         )
 
     def _adapter(

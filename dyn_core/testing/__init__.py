@@ -4,10 +4,15 @@ from dyn_core.testing.case import Case
 from dyn_core.testing.conformance import Finding, check, report
 from dyn_core.testing.laws import LAWS
 from dyn_core.testing.models import chain, random_model
-from dyn_core.testing.tolerances import TOLERANCES, scaled_error
+from dyn_core.testing.tolerances import (
+    SINGLE_TOLERANCES,
+    TOLERANCES,
+    scaled_error,
+)
 
 __all__ = [
     "LAWS",
+    "SINGLE_TOLERANCES",
     "TOLERANCES",
     "Case",
     "Finding",

@@ -62,6 +62,7 @@ class SystemCase:
         solver, model, engine: Solver under test, its system and engine.
         rng: Seeded random generator of the inputs.
         programs: Programs built for this system; cases of one system may share them.
+        dtype: Of the Programs of the solver under test.
     """
 
     solver: Solver
@@ -69,6 +70,7 @@ class SystemCase:
     engine: str
     rng: np.random.Generator
     programs: dict[Any, Program] = field(default_factory=dict, kw_only=True, repr=False)
+    dtype: str = field(default="float64", kw_only=True)
 
     def options(self, solver: Solver) -> dict[str, Any]:
         """Return values of options that have no useful default."""
@@ -76,6 +78,8 @@ class SystemCase:
 
     def program(self, **choices: Any) -> Program:
         """Return the Program of the solver under test."""
+        if self.dtype != "float64":
+            choices = {"dtype": self.dtype, **choices}
         return self.build(self.solver, engine=self.engine, **choices)
 
     def other(self, name: str, **choices: Any) -> Program:

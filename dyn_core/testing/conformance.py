@@ -16,9 +16,7 @@ from dyn_core.solving.solver import Solver
 from dyn_core.testing.case import Case, Pairs, SystemCase
 from dyn_core.testing.contact_laws import LayoutTrial, sample_layout
 from dyn_core.testing.models import random_model
-from dyn_core.testing.tolerances import TOLERANCES, scaled_error
-
-EXACT, LAW = TOLERANCES["exact"], TOLERANCES["law"]
+from dyn_core.testing.tolerances import SINGLE_TOLERANCES, TOLERANCES, scaled_error
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,9 @@ class Finding:
         return f"{mark} {self.law}: {self.error:.1e} (allowed {self.tolerance:.0e})"
 
 
-def check(solver: Solver, model: Model, engine: str, seed: int = 0) -> list[Finding]:
+def check(
+    solver: Solver, model: Model, engine: str, seed: int = 0, dtype: str = "float64"
+) -> list[Finding]:
     """Return a Finding for each law; a law without anything to compare is a failure.
 
     A robot that the solver refuses gives one Finding: whether it does so in words.
@@ -57,18 +57,20 @@ def check(solver: Solver, model: Model, engine: str, seed: int = 0) -> list[Find
     laws = default_registry().laws(solver.signature)
     if solver.refusal(model) is not None:
         error = 0.0 if refuses_in_words(solver, model) else float("inf")
-        return [Finding(refuses_in_words.__name__, error, EXACT)]
+        return [Finding(refuses_in_words.__name__, error, TOLERANCES["exact"])]
     findings = []
     programs: dict[Any, Any] = {}
+    allowed = SINGLE_TOLERANCES if dtype == "float32" else TOLERANCES
     for law in laws:
-        case = _case(solver, model, engine, seed, programs)
+        case = _case(solver, model, engine, seed, programs, dtype)
         pairs = list(law(case))
         applies = hasattr(solver, "algorithm") or pairs
         error = _largest(pairs) if applies else 0.0
-        findings.append(Finding(law.__name__, error, LAW))
+        findings.append(Finding(law.__name__, error, allowed["law"]))
     for owed in OWED:
-        case = _case(solver, model, engine, seed, programs)
-        findings.append(Finding(owed.__name__, _largest(list(owed(case))), EXACT))
+        case = _case(solver, model, engine, seed, programs, dtype)
+        error = _largest(list(owed(case)))
+        findings.append(Finding(owed.__name__, error, allowed["exact"]))
     return findings
 
 
@@ -165,17 +167,24 @@ def fills_out(case: SystemCase) -> Pairs:
     program = case.program()
     arguments = case.arguments(program)
     wanted = _results(program(*arguments))
-    out = tuple(np.full(np.shape(x), np.nan) for x in wanted)
+    out = tuple(np.full(np.shape(x), np.nan, case.dtype) for x in wanted)
     program(*arguments, out=out[0] if len(out) == 1 else out)
     yield from zip(out, wanted, strict=True)
 
 
 def _case(
-    solver: Solver, model: Any, engine: str, seed: int, programs: dict[Any, Any]
+    solver: Solver,
+    model: Any,
+    engine: str,
+    seed: int,
+    programs: dict[Any, Any],
+    dtype: str,
 ) -> Any:
     case = default_registry().system(solver.signature.system).case
     rng = np.random.default_rng(seed)
-    return case(solver, model, engine, rng, programs=programs)
+    made = case(solver, model, engine, rng, programs=programs)
+    made.dtype = dtype
+    return made
 
 
 # Random robots, from all kinds to few, for solvers that do not serve every one.

@@ -181,7 +181,9 @@ def test_lesser_machines_are_served(cpu, width, fused, monkeypatch):
     host = compiler.machine()
     if fused and not host.fused:
         pytest.skip("this machine is a lesser one")
-    other = replace(host, cpu=cpu, features="", width=width, fused=fused, key=cpu)
+    other = replace(
+        host, cpu=cpu, features="", width=width, fused=fused, key=f"{cpu} {host.key}"
+    )
     monkeypatch.setattr(compiler, "machine", lambda: other)
     algorithm = random_algorithm(3, 80, everything=True)
     program = flat_program(algorithm, WIDTH, 80, engine="native", wait=True)

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+from itertools import zip_longest
 
 import numpy as np
 import pytest
@@ -128,7 +129,8 @@ def test_ctrl_c_ends_a_batch_between_blocks(threads):
 
 @pytest.mark.parametrize("seconds", [0.0, 1e-9, 1e-4, 1.0])
 @pytest.mark.parametrize("step", [1, 8])
-def test_blocks_cover_all_rows(seconds, step):
+@pytest.mark.parametrize("threads", [1, 3])
+def test_blocks_cover_all_rows(seconds, step, threads):
     """Each row once, in order; blocks of whole groups, the last one not below one."""
 
     class Made:
@@ -142,15 +144,17 @@ def test_blocks_cover_all_rows(seconds, step):
             self.taken -= 1
 
     made, last = Made(), 8 * 1000 + 3
-    blocks = list(Blocks(made, step)(16, last))
-    assert [a for a, _, _ in blocks] == [16, *(b for _, b, _ in blocks[:-1])]
+    rows = Blocks(made, step, last, threads)
+    iterators = [rows() for _ in range(threads)]
+    blocks = [block for turn in zip_longest(*iterators) for block in turn if block]
+    assert [a for a, _, _ in blocks] == [0, *(b for _, b, _ in blocks[:-1])]
     assert blocks[-1][1] == last
     assert all((b - a) % step == 0 for a, b, _ in blocks[:-1])
     assert all(b - a >= step for a, b, _ in blocks)
     assert made.taken == 0
-    stopped = Blocks(made, step)
+    stopped = Blocks(made, step, 100, threads)
     stopped.stop()
-    assert not list(stopped(0, 100))
+    assert not list(stopped())
 
 
 def test_a_batch_of_many_blocks_has_the_same_bits(monkeypatch):

@@ -41,7 +41,8 @@ def of_graph(graph):
     count = len(graph.outputs)
     program = flat_program(lambda x: [0.0] * count, WIDTH, count, engine="native")
     program.graph = graph
-    program.facts = graph_facts(graph, flat_sizes(program.inputs, program.outputs))
+    sizes = flat_sizes(program.inputs, program.outputs)
+    program.facts = graph_facts(graph, sizes, program.lanes)
     return program
 
 
@@ -243,7 +244,9 @@ def test_lesser_machines_are_served(cpu, width, fused, shipped, monkeypatch):
     host = compiler.machine()
     if fused and not host.fused:
         pytest.skip("this machine is a lesser one")
-    other = replace(host, cpu=cpu, features="", width=width, fused=fused, key=cpu)
+    other = replace(
+        host, cpu=cpu, features="", width=width, fused=fused, key=f"{cpu} {host.key}"
+    )
     monkeypatch.setattr(compiler, "machine", lambda: other)
     rng = np.random.default_rng(6)
     for name, robot in (

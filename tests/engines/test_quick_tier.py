@@ -12,7 +12,13 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.engines import quick_tier
-from dyn_core.engines.llvm import compiler, interpreter, kernel, pieces
+from dyn_core.engines.llvm import (
+    compiler,
+    interpreter,
+    kernel,
+    pieces,
+    result_memory_code,
+)
 from dyn_core.engines.llvm.threads import Lock, LongTasks
 from dyn_core.testing.models import chain
 
@@ -74,6 +80,24 @@ def test_an_answer_comes_while_the_compiler_works(gate):
     assert gate.compiled == 2  # what was under way was waited for
     np.testing.assert_array_equal(program(*one), first)
     np.testing.assert_array_equal(program(*many), firsts)
+
+
+def test_results_outside_the_cache(gate, monkeypatch):
+    """The interpreter writes them, too, by the entry and by Python, with equal bits."""
+    program = dyn.solver("crba").build(chain(3), engine="native")
+    q = rows(1500)[0]
+    wanted = program(q)
+    monkeypatch.setattr(result_memory_code, "FAR", 0)
+    out = np.empty((6000, 3, 3))
+    program(np.tile(q, (4, 1)), out=out)  # too many for the entry
+    np.testing.assert_array_equal(out, np.tile(wanted, (4, 1, 1)))
+    for _ in range(2):  # the second time in memory that was used before
+        kept = [program(q) for _ in range(40)]
+        assert all(np.array_equal(result, wanted) for result in kept)
+    assert not program.kernels()
+    gate.open.set()
+    program.prepare(batch=True)
+    np.testing.assert_array_equal(program(q), wanted)
 
 
 def test_the_kernel_takes_over_by_itself(gate, monkeypatch):
@@ -182,19 +206,23 @@ def test_a_child_makes_its_own_kernel(gate):
     os.close(here)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("piece", [1, 60])
-def test_a_kernel_in_pieces_has_the_same_bits(piece, shipped, tmp_path, monkeypatch):
+def test_a_kernel_in_pieces_has_the_same_bits(
+    piece, dtype, shipped, tmp_path, monkeypatch
+):
     """However many pieces, compiled now or found on the disk."""
     model, rng = shipped["arm7"], np.random.default_rng(0)
-    program = dyn.solver("aba").build(model, engine="native", wait=True)
-    many = rng.normal(size=(3, 19, 7))
+    options = {"engine": "native", "wait": True, "dtype": dtype}
+    program = dyn.solver("aba").build(model, **options)
+    many = rng.normal(size=(3, 19, 7)).astype(dtype)
     wanted, one = program(*many), program(*many[:, 0])
     monkeypatch.setenv("DYN_CACHE_DIR", str(tmp_path / "kernels"))
     monkeypatch.setattr(pieces, "PIECE", piece)
     assert len(pieces.split(program.kernel_ir("scalar").ir)) > 2
     for compiled in (True, False):
         kernel.forget()
-        again = dyn.solver("aba").build(model, engine="native", wait=True)
+        again = dyn.solver("aba").build(model, **options)
         np.testing.assert_array_equal(again(*many), wanted)
         np.testing.assert_array_equal(again(*many[:, 0]), one)
         assert [made.compiled for made in again.kernels()] == [compiled] * 2

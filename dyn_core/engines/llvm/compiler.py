@@ -43,6 +43,7 @@ _WRITERS = tuple(
         "entry_code",
         "function_ir",
         "functions",
+        "functions32",
         "ir",
         "kernel",
         "kernel_ir",
@@ -52,6 +53,9 @@ _WRITERS = tuple(
         "product_calls",
         "products",
         "python_to_llvm",
+        "result_memory",
+        "result_memory_code",
+        "rows_ir",
     )
 )
 # LLVM at work would not survive a fork, nor the end of the process: both wait for it.

@@ -10,13 +10,25 @@ from collections.abc import Sequence
 
 from dyn_core.engines.graph.graph import Graph, Region
 from dyn_core.engines.llvm.function_ir import FunctionCode, Place, Slots
-from dyn_core.engines.llvm.functions import FUNCTIONS, definition
-from dyn_core.engines.llvm.ir import Instructions, Value, constant, kind
+from dyn_core.engines.llvm.functions import (
+    FUNCTIONS,
+    declarations,
+    definitions,
+    symbol,
+)
+from dyn_core.engines.llvm.ir import (
+    Instructions,
+    Value,
+    constant,
+    kind,
+    lanes_like,
+    real_size,
+)
 from dyn_core.engines.llvm.lower import Schedule, ScheduledStep, lower
 from dyn_core.engines.llvm.product_calls import ProductCalls
 from dyn_core.engines.llvm.products import Products
 
-HOLDS = 2**31  # status while no requirement has failed
+HOLDS = 2**30  # status while no requirement has failed
 ARGUMENTS = "ptr %in, ptr %out, ptr %s"
 _PARAMETERS = "ptr noalias %in, ptr noalias %out, ptr noalias %s"
 _INFIX = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
@@ -76,14 +88,14 @@ class Emitter:
             calls.append(writer.function(rest, deliver_only=True))
         return calls
 
-    def close(self) -> str:
+    def close(self, *more: int) -> str:
         """Return the IR of all functions, with those of functions.py they call."""
-        called = [definition(name, w, self.fused) for name, w in sorted(self.functions)]
-        widths = sorted({self.width, *(w for _, w in self.functions)})
+        called = definitions(sorted(self.functions), self.fused)
+        widths = [self.width, *(w for _, w in self.functions), *more]
         products = self.products.definitions()
-        if products and self.products.lanes not in widths:
+        if products:
             widths.append(self.products.lanes)
-        head = [*map(declarations, widths), _LIBRARY]
+        head = declarations(widths)
         return "\n".join([*head, *called, *products, *self.ir])
 
     def _loop(
@@ -260,7 +272,7 @@ class _Writer:
         if number is not None:
             w = code.width
             whole, holds = self.truth(k), constant(HOLDS, "whole", w)
-            old = code.new(f"load {code.whole}, ptr %s, align {8 * w}")
+            old = code.new(f"load {code.whole}, ptr %s, align {real_size(w) * w}")
             this = constant(number, "whole", w)
             new = code.new(
                 f"select {code.truth} {whole}, {code.whole} {holds},"
@@ -270,7 +282,9 @@ class _Writer:
             least = code.new(
                 f"select {code.truth} {less}, {code.whole} {new}, {code.whole} {old}"
             )
-            code.lines.append(f"  store {code.whole} {least}, ptr %s, align {8 * w}")
+            code.lines.append(
+                f"  store {code.whole} {least}, ptr %s, align {real_size(w) * w}"
+            )
 
     def _step(self, step: ScheduledStep) -> None:
         """Write one operation."""
@@ -305,7 +319,7 @@ class _Writer:
         elif op in FUNCTIONS:
             self.emitter.functions.add((op, code.width))
             arguments = ", ".join(f"{real} {self.real(k)}" for k in x)
-            instruction = f"call {real} @{op}_{code.width}({arguments})"
+            instruction = f"call {real} {symbol(op, code.width)}({arguments})"
         else:
             raise ValueError(f"operation '{op}' has no machine form")
         code.values[step.results[0]] = code.new(instruction), result
@@ -335,14 +349,16 @@ class _Writer:
         """Write sines and cosines: of all lanes, or for one state side by side."""
         code = self.code
         n = len(step.operands)
-        lanes = code.width if code.width > 1 else _power_of_two(n)
+        alone = code.width == 1
+        lanes = lanes_like(code.width, _power_of_two(n)) if alone else code.width
+        function = symbol("sincos", lanes)
         self.emitter.functions.add(("sincos", lanes))
         of = kind("real", lanes)
         pair = f"{{{of}, {of}}}"
         names = [self.real(k) for k in step.operands]
         if code.width > 1 or lanes == 1:
             for k, name in enumerate(names):
-                both = code.new(f"call {pair} @sincos_{lanes}({of} {name})")
+                both = code.new(f"call {pair} {function}({of} {name})")
                 for part in (0, 1):
                     node = step.results[2 * k + part]
                     if node is not None:
@@ -351,8 +367,10 @@ class _Writer:
             return
         packed = "zeroinitializer"
         for k, name in enumerate(names):
-            packed = code.new(f"insertelement {of} {packed}, double {name}, i32 {k}")
-        both = code.new(f"call {pair} @sincos_{lanes}({of} {packed})")
+            packed = code.new(
+                f"insertelement {of} {packed}, {code.real} {name}, i32 {k}"
+            )
+        both = code.new(f"call {pair} {function}({of} {packed})")
         for part in (0, 1):
             all_lanes = code.new(f"extractvalue {pair} {both}, {part}")
             for k in range(n):
@@ -360,28 +378,6 @@ class _Writer:
                 if node is not None:
                     value = code.new(f"extractelement {of} {all_lanes}, i32 {k}")
                     code.values[node] = value, "real"
-
-
-_LIBRARY = "declare double @sin(double)\ndeclare double @cos(double)\n"
-
-
-def declarations(width: int) -> str:
-    """Declare the intrinsics on values of a width."""
-    real = kind("real", width)
-    suffix = "f64" if width == 1 else f"v{width}f64"
-    lines = [
-        f"declare {real} @llvm.{name}.{suffix}({real})"
-        for name in ("fabs", "sqrt", "floor")
-    ]
-    lines.append(f"declare {real} @llvm.fma.{suffix}({real}, {real}, {real})")
-    if width > 1:
-        mask = f"<{width} x i1>"
-        lines += [
-            f"declare {real} @llvm.masked.load.{suffix}.p0(ptr, i32, {mask}, {real})",
-            f"declare void @llvm.masked.store.{suffix}.p0({real}, ptr, i32, {mask})",
-            f"declare i{width} @llvm.ctpop.i{width}(i{width})",
-        ]
-    return "\n".join(lines)
 
 
 def _power_of_two(n: int) -> int:

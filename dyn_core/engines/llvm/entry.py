@@ -20,7 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.engines.llvm import cache, compiler, entry_code, python_to_llvm
+from dyn_core.engines.llvm import (
+    cache,
+    compiler,
+    entry_code,
+    python_to_llvm,
+    result_memory,
+)
 from dyn_core.engines.llvm.kernel import Variant
 from dyn_core.errors import SettingError
 
@@ -133,20 +139,22 @@ def _safely_read(address: int, size: int) -> bytes | None:
 
 
 @functools.cache
-def _loaded(how: str, place: int) -> compiler.Loaded:
+def _loaded(how: str, place: int, single: bool) -> compiler.Loaded:
     """Return the entry's machine code, compiled or from the cache.
 
     Args:
         how: struct or buffer.
         place: Where in a Program object the Descriptor's address lies.
+        single: Whether arrays are float32.
     """
-    digest = hashlib.sha256(f"{how} {place} {compiler.machine().key}".encode())
+    digest = hashlib.sha256(f"{how} {place} {single} {compiler.machine().key}".encode())
     key = f"entry-{digest.hexdigest()}"
     entry = cache.load(key)
     if entry is not None:
         return compiler.Loaded(entry[1])
+    constants = entry_code.FOR_SINGLE if single else {}
     ir = python_to_llvm.translate(
-        entry_code, "entry", array=f"array_{how}", PLACE=place
+        entry_code, "entry", array=f"array_{how}", PLACE=place, **constants
     )
     code = compiler.compile_ir(ir, inline=True)
     cache.store(key, {}, code)
@@ -195,12 +203,14 @@ def fast_type(base: Any, how: str) -> tuple[type, int]:
 _KEPT: list[Any] = []
 
 
-def connect(program: Any, offset: int, descriptor: Descriptor, how: str) -> None:
+def connect(
+    program: Any, offset: int, descriptor: Descriptor, how: str, single: bool
+) -> None:
     """Let calls of a Program object go to the entry."""
     base = id(program) + offset
     table = ctypes.addressof(descriptor.table)
     ctypes.c_int64.from_address(base + 8).value = table
-    address = _loaded(how, offset + 8).address("entry")
+    address = _loaded(how, offset + 8, single).address("entry")
     ctypes.c_int64.from_address(base).value = address
 
 
@@ -213,26 +223,21 @@ def _vectorcall() -> Any:
 
 
 @functools.cache
-def constants() -> dict[str, int]:
+def constants(single: bool = False) -> dict[str, int]:
     """Return the addresses of what the entry compares and calls."""
-    try:
-        from numpy._core import _multiarray_umath as umath  # type: ignore[attr-defined]
-    except ImportError:  # NumPy 1
-        from numpy.core import _multiarray_umath as umath
-
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype = ctypes.c_void_p
-    pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    table = (ctypes.c_void_p * 100).from_address(pointer(umath._ARRAY_API, None))
+    owner = result_memory.memory()
     return {
         "call": int(ctypes.cast(_vectorcall(), ctypes.c_void_p).value or 0),
         "array_type": id(np.ndarray),
-        "float_type": id(float),
-        "number_type": id(np.float64),  # a float, its value at the same place
-        "descr": id(np.dtype(np.float64)),
+        "float_type": 0 if single else id(float),  # a number is converted by Python
+        "number_type": 0 if single else id(np.float64),  # its value lies as a float's
+        "descr": id(np.dtype(np.float32 if single else np.float64)),
         "tuple_type": id(tuple),
         "out_name": id(_OUT),
-        "new_array": int(table[93] or 0),  # PyArray_New
+        "new_array": int(result_memory.numpy_functions(94)[93] or 0),  # PyArray_New
+        "memory": owner.table if owner else 0,
+        "handler": owner.handler if owner else 0,
+        "set_handler": owner.set_handler if owner else 0,
     }
 
 

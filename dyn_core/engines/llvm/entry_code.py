@@ -14,18 +14,21 @@ from dyn_core.engines.llvm.python_to_llvm import (
     room,
     store,
 )  # fmt: skip
+from dyn_core.engines.llvm.result_memory_code import COLD, LARGE
 
 # Fields of a Descriptor, eight bytes each.
 FIELDS = (
     "SCALAR", "BATCH", "SCRATCH", "BATCH_SCRATCH", "N_IN", "N_OUT", "INPUTS", "OUTPUTS",
     "SLOW", "CALL", "ARRAY_TYPE", "FLOAT_TYPE", "NUMBER_TYPE", "DESCR", "TUPLE_TYPE",
     "RESULT_TYPE", "OUT_NAME", "NEW_ARRAY", "MAX_ROWS", "WIDTH", "STATUS", "CAREFUL",
-    "FINITE", "TEMPORARY", "HOLD_ROWS", "BUSY",
+    "FINITE", "TEMPORARY", "HOLD_ROWS", "BUSY", "STREAMED", "MEMORY", "HANDLER",
+    "SET_HANDLER",
 )  # fmt: skip
 (SCALAR, BATCH, SCRATCH, BATCH_SCRATCH, N_IN, N_OUT, INPUTS, OUTPUTS,
  SLOW, CALL, ARRAY_TYPE, FLOAT_TYPE, NUMBER_TYPE, DESCR, TUPLE_TYPE, RESULT_TYPE,
  OUT_NAME, NEW_ARRAY, MAX_ROWS, WIDTH, STATUS, CAREFUL, FINITE,
- TEMPORARY, HOLD_ROWS, BUSY) = (8 * k for k in range(len(FIELDS)))  # fmt: skip
+ TEMPORARY, HOLD_ROWS, BUSY, STREAMED, MEMORY, HANDLER,
+ SET_HANDLER) = (8 * k for k in range(len(FIELDS)))  # fmt: skip
 
 # A port: number of axes, size, lengths of the axes; a place: data, rows, end of data.
 AXES, SIZE, LENGTHS, PORT = 0, 8, 16, 48
@@ -38,9 +41,11 @@ DATA, ND, DIMS, KIND, FLAGS = 16, 24, 32, 56, 64
 WHOLE, WRITEABLE = 0x101, 0x400  # C-contiguous and aligned; NPY_ARRAY_WRITEABLE
 BUF_ND, BUF_FORMAT, BUF_SHAPE, BUF = 36, 40, 48, 80
 BUF_WHOLE = 0x3C  # PyBUF_C_CONTIGUOUS | PyBUF_FORMAT; + 1 asks for a writable one
-NUMBER = 12  # NPY_DOUBLE
-LOW, D_ONLY = 0xFFFFFFFF, 0x64  # the format "d" and its end
-INFINITE = 0x7FF0000000000000
+# Of float64; entry.py translates this for float32, too: FOR_SINGLE.
+ITEM, NUMBER, FORMAT = 8, 12, 0x64  # bytes; NPY_DOUBLE; the format "d" and its end
+LOW, INFINITE = 0xFFFFFFFF, 0x7FF0000000000000
+FOR_SINGLE = {"ITEM": 4, "NUMBER": 11, "FORMAT": 0x66}
+INFINITE_SINGLE = 0x7F800000
 PREPENDED = -0x8000000000000000  # PY_VECTORCALL_ARGUMENTS_OFFSET
 
 
@@ -85,7 +90,7 @@ def array_buffer(o, d, port, place, writable):
     data = load(view)
     good = 0
     store(place, data)
-    if load32(load(view + BUF_FORMAT)) & 0xFFFF == D_ONLY and data & 7 == 0:
+    if load32(load(view + BUF_FORMAT)) & 0xFFFF == FORMAT and data & (ITEM - 1) == 0:
         good = fits(load32(view + BUF_ND), load(view + BUF_SHAPE), port, place)
     PyBuffer_Release(view)  # the caller keeps the array while we compute
     return good
@@ -96,11 +101,14 @@ def all_finite(tables, ports, n):
     k = 0
     while k < n:
         data = load(tables + 8 * k)
-        end = data + 8 * load(ports + PORT * k + SIZE)
+        end = data + ITEM * load(ports + PORT * k + SIZE)
         while data < end:
-            if load(data) & INFINITE == INFINITE:
+            if ITEM == 8:
+                if load(data) & INFINITE == INFINITE:
+                    return 0
+            elif load32(data) & INFINITE_SINGLE == INFINITE_SINGLE:
                 return 0
-            data += 8
+            data += ITEM
         k += 1
     return 1
 
@@ -110,7 +118,7 @@ def overlaps(begin, end, tables, ports, n, rows):
     k = 0
     while k < n:
         other = load(tables + 8 * k)
-        if begin < other + 8 * load(ports + PORT * k + SIZE) * rows and other < end:
+        if begin < other + ITEM * load(ports + PORT * k + SIZE) * rows and other < end:
             return 1
         k += 1
     return 0
@@ -141,7 +149,7 @@ def take_inputs(d, args, tables, strides, place):
                 if rows >= 0 and rows != load(place + 8):
                     return 0
                 rows = load(place + 8)
-                store(strides + 8 * k, 8 * load(port + SIZE))
+                store(strides + 8 * k, ITEM * load(port + SIZE))
         elif load(o + TYPE) == load(d + FLOAT_TYPE) and load(port + AXES) == 0:
             store(tables + 8 * k, o + VALUE)
         elif load(o + TYPE) == load(d + NUMBER_TYPE) and load(port + AXES) == 0:
@@ -171,7 +179,7 @@ def take_outputs(d, out, inputs, outputs, place, batch, rows):
         if array(o, d, port, place, 1) == 0 or load(place + 8) != batch:
             return 0
         data = load(place)
-        end = data + 8 * load(port + SIZE) * rows
+        end = data + ITEM * load(port + SIZE) * rows
         if overlaps(data, end, inputs, load(d + INPUTS), load(d + N_IN), rows):
             return 0
         if overlaps(data, end, outputs, load(d + OUTPUTS), k, rows):
@@ -181,9 +189,26 @@ def take_outputs(d, out, inputs, outputs, place, batch, rows):
     return 1
 
 
+def new_array(d, axes, lengths, size):
+    """Make an array; a large one in the memory of large results. 0 if memory is out."""
+    large = 0
+    if size >= LARGE and load(d + MEMORY) != 0:
+        large = 1
+        before = call(load(d + SET_HANDLER), load(d + HANDLER))
+    fresh = call(
+        load(d + NEW_ARRAY), load(d + ARRAY_TYPE), axes, lengths, NUMBER, 0, 0, 0, 0, 0
+    )
+    if large:
+        Py_DecRef(call(load(d + SET_HANDLER), before))
+        Py_DecRef(before)
+    return fresh
+
+
 def make_outputs(d, outputs, made, values, place, batch):
     """Make new arrays; a single number gets a place in values. 0 if memory is out."""
     lengths = room(8 * MAX_AXES + 8)
+    if load(d + MEMORY) != 0:
+        store(load(d + MEMORY) + COLD, 0)
     k = 0
     while k < load(d + N_OUT):
         port = load(d + OUTPUTS) + PORT * k
@@ -191,15 +216,12 @@ def make_outputs(d, outputs, made, values, place, batch):
         store(made + 8 * k, 0)
         store(outputs + 8 * k, values + 8 * k)
         if axes != 0 or batch >= 0:
-            lead = 0
+            lead, size = 0, ITEM * load(port + SIZE)
             if batch >= 0:
-                lead = 1
+                lead, size = 1, size * batch
                 store(lengths, batch)
             copy(lengths + 8 * lead, port + LENGTHS, 8 * axes)
-            fresh = call(
-                load(d + NEW_ARRAY), load(d + ARRAY_TYPE), axes + lead, lengths, NUMBER,
-                0, 0, 0, 0, 0,
-            )  # fmt: skip
+            fresh = new_array(d, axes + lead, lengths, size)
             if fresh == 0:
                 return 0
             store(made + 8 * k, fresh)
@@ -209,21 +231,21 @@ def make_outputs(d, outputs, made, values, place, batch):
     return 1
 
 
-def run_batch(d, inputs, strides, outputs, batch):
+def run_batch(d, inputs, strides, outputs, batch, out):
     """Run a batch; return how many rows failed, or 1 where Python is to do it."""
     if load(d + BUSY) != 0:
         return 1
+    kernel = load(d + BATCH)
+    if out == 0 and load(d + MEMORY) != 0:
+        if load(load(d + MEMORY) + COLD) != 0:
+            kernel = load(d + STREAMED)
+    # Without the GIL another thread may put a kernel in place of the interpreter.
+    status, scratch = load(d + STATUS), load(d + BATCH_SCRATCH)
     if batch <= load(d + HOLD_ROWS):
-        return call(
-            load(d + BATCH), inputs, strides, outputs, load(d + STATUS), 0, batch,
-            load(d + BATCH_SCRATCH),
-        )  # fmt: skip
+        return call(kernel, inputs, strides, outputs, status, 0, batch, scratch)
     store(d + BUSY, 1)  # the scratch memory is taken; others may run meanwhile
     thread = PyEval_SaveThread()
-    failed = call(
-        load(d + BATCH), inputs, strides, outputs, load(d + STATUS), 0, batch,
-        load(d + BATCH_SCRATCH),
-    )  # fmt: skip
+    failed = call(kernel, inputs, strides, outputs, status, 0, batch, scratch)
     PyEval_RestoreThread(thread)
     store(d + BUSY, 0)
     return failed
@@ -240,7 +262,7 @@ def run_few(d, inputs, strides, outputs, batch):
             k += 1
         k = 0
         while k < load(d + N_OUT):
-            size = 8 * load(load(d + OUTPUTS) + PORT * k + SIZE)
+            size = ITEM * load(load(d + OUTPUTS) + PORT * k + SIZE)
             store(outputs + 8 * k, load(outputs + 8 * k) + size)
             k += 1
         batch -= 1
@@ -261,7 +283,7 @@ def run_single(d, inputs, outputs):
         return 1
     k = 0
     while k < load(d + N_OUT):
-        size = 8 * load(load(d + OUTPUTS) + PORT * k + SIZE)
+        size = ITEM * load(load(d + OUTPUTS) + PORT * k + SIZE)
         copy(load(outputs + 8 * k), load(memory + 8 * k), size)
         k += 1
     return 0
@@ -319,7 +341,7 @@ def entry(self, args, nargsf, names):
     elif make_outputs(d, outputs, made, values, place, batch) == 0:
         return 0
     if batch >= load(d + WIDTH):
-        failed = run_batch(d, inputs, strides, outputs, batch)
+        failed = run_batch(d, inputs, strides, outputs, batch, out)
     elif batch >= 0:
         failed = run_few(d, inputs, strides, outputs, batch)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from dyn_core.engines.llvm.ir import Instructions
+from dyn_core.engines.llvm.ir import Instructions, kind, lanes_like, real_size
 
 
 class FunctionCode(Instructions):
@@ -20,7 +20,8 @@ class FunctionCode(Instructions):
         """Return a pointer `count` values of all lanes behind a base."""
         if count == 0:
             return base
-        return self.new(f"getelementptr double, ptr {base}, i64 {count * self.width}")
+        number, offset = kind("real", lanes_like(self.width, 1)), count * self.width
+        return self.new(f"getelementptr {number}, ptr {base}, i64 {offset}")
 
     def load(self, place: Place, k: int) -> str:
         """Load a value."""
@@ -63,7 +64,7 @@ class Ports:
             entry = code.new(f"getelementptr ptr, ptr {self.table}, i64 {port}")
             base = code.new(f"load ptr, ptr {entry}")
             code.pointers[self.table, port] = base
-        return code.shifted(base, index), 8
+        return code.shifted(base, index), real_size(code.width)
 
     def joined(self, a: int, b: int) -> bool:
         """Return whether both are of one port."""
@@ -78,7 +79,7 @@ class Slots:
 
     def address(self, code: FunctionCode, k: int) -> tuple[str, int]:
         """Return pointer and alignment of value k."""
-        return code.shifted("%s", self.base + k), 8 * code.width
+        return code.shifted("%s", self.base + k), real_size(code.width) * code.width
 
     def joined(self, a: int, b: int) -> bool:
         """Slots lie one behind the other."""

@@ -14,10 +14,11 @@ parts after W. J. Cody and W. Waite, Software Manual for the Elementary Function
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from dyn_core.engines.llvm.ir import Instructions, Value
+from dyn_core.engines.llvm import functions32
+from dyn_core.engines.llvm.ir import Instructions, Value, is_single, kind, suffix
 
 FAR = 1e12  # beyond this angle sin and cos are left to the C library [rad]
 _ROUND = 6755399441055744.0  # 1.5 * 2**52: adding it rounds to a whole number
@@ -211,8 +212,32 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
 }
 
 
+def declarations(widths: Sequence[int]) -> list[str]:
+    """Declare the intrinsics on values of these lanes, and what functions here call."""
+    lines = [_LIBRARY]
+    # Functions of float32 may call those of float64.
+    for width in (*widths, *map(int, widths)):
+        lines += _declarations(width).splitlines()
+    return list(dict.fromkeys(lines))
+
+
+def symbol(name: str, width: int) -> str:
+    """Return the name of a function in LLVM IR."""
+    return f"@{name}_{width}" + ("s" if is_single(width) else "")
+
+
+def definitions(names: Sequence[tuple[str, int]], fused: bool) -> list[str]:
+    """Return the LLVM IR of functions by name and lanes, with those that they call."""
+    lines = []
+    for name, width in names:
+        if is_single(width):
+            lines.append(functions32.definition(name, width, fused))
+        lines.append(definition(name, int(width), fused))
+    return lines
+
+
 def definition(name: str, width: int, fused: bool) -> str:
-    """Return the LLVM IR of a function: sincos, or one of FUNCTIONS."""
+    """Return the LLVM IR of a function of float64: sincos, or one of FUNCTIONS."""
     if name == "sincos":
         return _define_sincos(width, fused)
     b = Instructions(width, fused)
@@ -257,3 +282,25 @@ def _define_sincos(width: int, fused: bool) -> str:
     two = b.new(f"insertvalue {pair} {one}, {b.real} {results[1]}, 1")
     head = f"define internal {pair} @sincos_{width}({b.real} %x) {{"
     return "\n".join([head, *b.lines, f"  ret {pair} {two}", "}", ""])
+
+
+_LIBRARY = "declare double @sin(double)\ndeclare double @cos(double)\n"
+
+
+def _declarations(width: int) -> str:
+    """Declare the intrinsics on values of a width."""
+    real = kind("real", width)
+    end = suffix(width)
+    lines = [
+        f"declare {real} @llvm.{name}.{end}({real})"
+        for name in ("fabs", "sqrt", "floor")
+    ]
+    lines.append(f"declare {real} @llvm.fma.{end}({real}, {real}, {real})")
+    if width > 1:
+        mask = f"<{width} x i1>"
+        lines += [
+            f"declare {real} @llvm.masked.load.{end}.p0(ptr, i32, {mask}, {real})",
+            f"declare void @llvm.masked.store.{end}.p0({real}, ptr, i32, {mask})",
+            f"declare i{width} @llvm.ctpop.i{width}(i{width})",
+        ]
+    return "\n".join(lines)

@@ -3,26 +3,68 @@
 from __future__ import annotations
 
 import struct
+from math import copysign
 from typing import Any
 
+import numpy as np
+
 _NAMES = {"real": "double", "whole": "i64", "truth": "i1"}
+_SINGLE = {"real": "float", "whole": "i32", "truth": "i1"}
+_LEAST = 2.0**-126  # of float32, but for numbers that are less exact
+
+
+class Lanes(int):
+    """A number of lanes that are float32; any other int stands for float64."""
+
+
+def is_single(width: int) -> bool:
+    """Whether lanes are float32."""
+    return isinstance(width, Lanes)
+
+
+def lanes_like(width: int, count: int) -> int:
+    """Return a number of lanes of the same real numbers."""
+    return Lanes(count) if is_single(width) else count
+
+
+def real_size(width: int) -> int:
+    """Return the bytes of a real number, or of a whole one."""
+    return 4 if is_single(width) else 8
+
+
+def suffix(width: int) -> str:
+    """Return how names of LLVM's intrinsics end for reals."""
+    one = "f32" if is_single(width) else "f64"
+    return one if width == 1 else f"v{width}{one}"
 
 
 def kind(name: str, width: int) -> str:
     """Return the LLVM type of a kind (real, whole, truth) at a lane width."""
-    base = _NAMES[name]
+    base = (_SINGLE if is_single(width) else _NAMES)[name]
     return base if width == 1 else f"<{width} x {base}>"
+
+
+def _rounded(x: float, width: int) -> float:
+    """Return a constant as it is used; what is not zero stays so."""
+    if not is_single(width) or x == 0.0 or x != x:
+        return x
+    if abs(x) < _LEAST:
+        return copysign(_LEAST, x)
+    with np.errstate(over="ignore"):
+        return float(np.float32(x))
 
 
 def constant(x: Any, name: str, width: int) -> str:
     """Return a constant of a kind, the same in every lane."""
+    one = lanes_like(width, 1)
     if name == "real":
-        literal = f"0x{struct.unpack('<Q', struct.pack('<d', float(x)))[0]:016X}"
+        number = struct.pack("<d", _rounded(float(x), width))
+        literal = f"0x{struct.unpack('<Q', number)[0]:016X}"
     elif name == "truth":
         literal = "true" if x else "false"
     else:
         literal = str(int(x))
-    return literal if width == 1 else f"splat ({_NAMES[name]} {literal})"
+    return literal if width == 1 else f"splat ({kind(name, one)} {literal})"
 
 
 class Instructions:
@@ -41,7 +83,7 @@ class Instructions:
         self.real = kind("real", width)
         self.whole = kind("whole", width)
         self.truth = kind("truth", width)
-        self.suffix = "f64" if width == 1 else f"v{width}f64"
+        self.suffix = suffix(width)
 
     def new(self, instruction: str) -> str:
         """Append an instruction; return the name of its result."""

@@ -15,6 +15,7 @@ import numpy as np
 
 from dyn_core.engines.graph.graph import Graph
 from dyn_core.engines.llvm import cache, compiler
+from dyn_core.engines.llvm.ir import Lanes, is_single, lanes_like
 from dyn_core.engines.llvm.kernel_ir import KernelIR, batch_kernel, scalar_kernel
 from dyn_core.engines.llvm.pieces import compile_pieces
 from dyn_core.engines.llvm.threads import LONG_TASKS
@@ -24,6 +25,7 @@ _P, _I = ctypes.c_void_p, ctypes.c_int64
 _TYPES = {
     "scalar": ctypes.CFUNCTYPE(_I, _P, _P, _P),
     "batch": ctypes.CFUNCTYPE(_I, _P, _P, _P, _P, _I, _I, _P),
+    "streamed": ctypes.CFUNCTYPE(_I, _P, _P, _P, _P, _I, _I, _P),
     "blocked": ctypes.CFUNCTYPE(_I, _P, _P, _P, _I, _I, _P),
 }
 Sizes = tuple[tuple[int, ...], tuple[int, ...]]
@@ -87,24 +89,36 @@ class Kernel(Variant):
 _known: WeakValueDictionary[str, Kernel] = WeakValueDictionary()
 
 
-def key(graph: Graph, sizes: Sizes) -> str:
+def lanes(dtype: np.dtype) -> int:
+    """Return the lanes of a batch of float64, or of float32: twice as many."""
+    width = compiler.machine().width
+    return Lanes(2 * width) if dtype == np.float32 else width
+
+
+def key(graph: Graph, sizes: Sizes, width: int) -> str:
     """Return the digest of a Graph, its ports, and all that the code depends on."""
     digest = hashlib.sha256(graph.digest())
-    digest.update(repr(sizes).encode())
+    digest.update(repr((sizes, is_single(width))).encode())
     digest.update(compiler.machine().key.encode())
     return digest.hexdigest()
 
 
-def write(graph: Graph, sizes: Sizes, variant: str) -> KernelIR:
-    """Return the LLVM IR of a kernel; variant: scalar or batch."""
+def write(graph: Graph, sizes: Sizes, variant: str, width: int) -> KernelIR:
+    """Return the LLVM IR of a kernel; variant: scalar or batch; width: see lanes."""
     host = compiler.machine()
     if variant == "scalar":
-        return scalar_kernel(graph, *sizes, host.fused, host.pack, host.width)
-    return batch_kernel(graph, *sizes, host.fused, host.width)
+        one = lanes_like(width, 1)
+        return scalar_kernel(graph, *sizes, host.fused, host.pack, host.width, one)
+    return batch_kernel(graph, *sizes, host.fused, width)
 
 
 def get(
-    variant: str, name: str, graph: Callable[[], Graph], sizes: Sizes, what: str
+    variant: str,
+    name: str,
+    graph: Callable[[], Graph],
+    sizes: Sizes,
+    width: int,
+    what: str,
 ) -> Kernel:
     """Return a kernel: one in memory, from the disk, or compiled now.
 
@@ -113,12 +127,13 @@ def get(
         name: Key of the Graph.
         graph: Returns the Graph; called where it is compiled.
         sizes: Sizes of the input and output ports.
+        width: Lanes of a batch.
         what: Name of the solver and the robot, for the message while it takes long.
     """
     kernel = at_hand(variant, name)
     if kernel is None:
         with compiler.progress(f"compiling {what}") as expect:
-            task = partial(_make, variant, name, graph(), sizes, expect)
+            task = partial(_make, variant, name, graph(), sizes, width, expect)
             kernel = LONG_TASKS.result(f"{variant}-{name}", task)
     return kernel
 
@@ -128,17 +143,18 @@ def later(
     name: str,
     graph: Graph,
     sizes: Sizes,
+    width: int,
     then: Callable[[Any], None],
 ) -> None:
     """Make a kernel in the background.
 
     Args:
-        variant, name, sizes: As for get.
+        variant, name, sizes, width: As for get.
         graph: The Graph.
         then: Called at the end, there, with an object that has `result`, the kernel,
             or `error`.
     """
-    task = partial(_make, variant, name, graph, sizes)
+    task = partial(_make, variant, name, graph, sizes, width)
     LONG_TASKS.later(f"{variant}-{name}", task, then)
 
 
@@ -165,6 +181,7 @@ def _make(
     name: str,
     graph: Graph,
     sizes: Sizes,
+    width: int,
     expect: Callable[[int], None] = lambda steps: None,
 ) -> Kernel:
     """Compile a kernel, if it is not there; expect: is told how many steps it has."""
@@ -172,7 +189,7 @@ def _make(
     ready = at_hand(variant, name)  # another thread may have ended meanwhile
     if ready is not None:
         return ready
-    written = write(graph, sizes, variant)
+    written = write(graph, sizes, variant, width)
     expect(written.steps)
     codes = compile_pieces(written.ir)
     note = {
@@ -204,10 +221,10 @@ def pointers(addresses: Sequence[int]) -> Any:
     return (_P * len(addresses))(*addresses)
 
 
-def offsets(sizes: Sequence[int]) -> list[int]:
+def offsets(sizes: Sequence[int], item: int) -> list[int]:
     """Return the bytes from the first of some ports to each, one behind the other."""
     end, starts = 0, []
     for size in sizes:
         starts.append(end)
-        end += 8 * size
+        end += item * size
     return starts

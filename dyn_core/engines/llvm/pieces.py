@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from dyn_core.engines.llvm import compiler
+from dyn_core.engines.llvm.rows_ir import NONTEMPORAL
 
 PIECE = 6000  # lines of a piece, about; a fifth of a second
 _FUNCTION = re.compile(r"^define .*?^}$", re.MULTILINE | re.DOTALL)
@@ -51,7 +52,8 @@ def _module(functions: list[str], declared: dict[str, str]) -> str:
     body = "\n".join(functions)
     here = {_name(function) for function in functions}
     called = {name for name in _NAME.findall(body) if name in declared} - here
-    return "\n".join([*(declared[name] for name in sorted(called)), body])
+    notes = [NONTEMPORAL] if "!nontemporal !0" in body else []
+    return "\n".join([*(declared[name] for name in sorted(called)), body, *notes])
 
 
 def _name(definition: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dyn_core.engines.llvm.function_ir import FunctionCode
-from dyn_core.engines.llvm.ir import kind
+from dyn_core.engines.llvm.ir import kind, lanes_like, real_size, suffix
 from dyn_core.engines.llvm.product_arrays import ProductPlaces
 from dyn_core.numbers.product import ProductShape
 
@@ -35,9 +35,10 @@ class Products:
     def __init__(self, width: int, vector: int, fused: bool) -> None:
         self.width, self.fused = width, fused
         self.step = vector if width == 1 else 1  # columns of a vector
-        self.lanes = vector if width == 1 else width
+        self.lanes = lanes_like(width, vector) if width == 1 else width
+        self.one, self.size = kind("real", lanes_like(width, 1)), real_size(width)
         self.of = kind("real", self.lanes)
-        self.suffix = f"v{self.lanes}f64"
+        self.suffix = suffix(self.lanes)
         self.tiles: set[Tile] = set()
         self.moves = False
 
@@ -65,7 +66,7 @@ class Products:
                 for start in starts:
                     name = f"%p{i}_{j}_{len(names)}"
                     offset = (base + start) * self.width
-                    yield f"  {name} = getelementptr double, ptr %s, i64 {offset}"
+                    yield f"  {name} = getelementptr {self.one}, ptr %s, i64 {offset}"
                     names.append(f"ptr {name}")
                 by = (a_row, a_column, b_row, c_row, to_row)
                 strides = [f"i64 {x * self.width}" for x in by]
@@ -85,18 +86,24 @@ class Products:
         while done < numbers:
             size = min(self.lanes, 1 << (numbers - done).bit_length() - 1)
             source, target = (
-                code.new(f"getelementptr double, ptr {pointer}, i64 {done}")
+                code.new(f"getelementptr {self.one}, ptr {pointer}, i64 {done}")
                 for pointer in (start, end)
             )
-            value = code.new(f"load {kind('real', size)}, ptr {source}, align 8")
-            line = f"  store {kind('real', size)} {value}, ptr {target}, align 8"
+            of = kind("real", lanes_like(self.width, size))
+            value = code.new(f"load {of}, ptr {source}, align {self.size}")
+            line = f"  store {of} {value}, ptr {target}, align {self.size}"
             code.lines.append(line)
             done += size
 
     def definitions(self) -> list[str]:
         """Return the functions that calls refer to."""
         tiles = [self._tile(*tile) for tile in sorted(self.tiles)]
-        return [*tiles, *([_MOVE] if self.moves else [])]
+        return [*tiles, *([self._move()] if self.moves else [])]
+
+    def _move(self) -> str:
+        """Write the function that copies many values."""
+        lines = _MOVE.replace("double", self.one)
+        return lines.replace("align 8", f"align {self.size}")
 
     def _name(self, rows: int, vectors: int, negative: bool, onto: bool) -> str:
         what = ("minus" if negative else "plus") + ("_onto" if onto else "")
@@ -110,7 +117,7 @@ class Products:
         if onto:
             lines += self._entries("c", tile)
             lines += [
-                f"  %s{r}_{v} = load {self.of}, ptr %cw{r}_{v}, align 8"
+                f"  %s{r}_{v} = load {self.of}, ptr %cw{r}_{v}, align {self.size}"
                 for r, v in tile
             ]
             a, b, first, test = "%a", "%b", 0, "%inner, 0"
@@ -122,8 +129,8 @@ class Products:
                 if negative:
                     lines.append(f"  %s{r}_{v} = fneg {self.of} %t{r}_{v}")
             lines += [
-                "  %a1 = getelementptr double, ptr %a, i64 %a_column",
-                "  %b1 = getelementptr double, ptr %b, i64 %b_row",
+                f"  %a1 = getelementptr {self.one}, ptr %a, i64 %a_column",
+                f"  %b1 = getelementptr {self.one}, ptr %b, i64 %b_row",
             ]
             a, b, first, test = "%a1", "%b1", 1, "%inner, 1"
         lines += [
@@ -138,8 +145,8 @@ class Products:
                 for r, v in tile
             ),
             *self._factors("next", "%pa", "%pb", rows, vectors),
-            "  %na = getelementptr double, ptr %pa, i64 %a_column",
-            "  %nb = getelementptr double, ptr %pb, i64 %b_row",
+            f"  %na = getelementptr {self.one}, ptr %pa, i64 %a_column",
+            f"  %nb = getelementptr {self.one}, ptr %pb, i64 %b_row",
         ]
         if negative:
             lines += [f"  %m{r} = fneg {self.of} %next_a{r}" for r in range(rows)]
@@ -164,7 +171,8 @@ class Products:
         ]
         lines += self._entries("to", tile)
         lines += [
-            f"  store {self.of} %e{r}_{v}, ptr %tow{r}_{v}, align 8" for r, v in tile
+            f"  store {self.of} %e{r}_{v}, ptr %tow{r}_{v}, align {self.size}"
+            for r, v in tile
         ]
         return "\n".join([*lines, "  ret void", "}", ""])
 
@@ -175,7 +183,7 @@ class Products:
             yield f"  %{name}o{r}_{v} = mul i64 %{name}_row, {r}"
             yield f"  %{name}q{r}_{v} = add i64 %{name}o{r}_{v}, {offset}"
             yield (
-                f"  %{name}w{r}_{v} = getelementptr double, ptr %{name},"
+                f"  %{name}w{r}_{v} = getelementptr {self.one}, ptr %{name},"
                 f" i64 %{name}q{r}_{v}"
             )
 
@@ -185,20 +193,22 @@ class Products:
         """Write the loads of one column of A and one row of B, as vectors."""
         for v in range(vectors):
             offset = v * self.step * self.width
-            yield f"  %{tag}_pb{v} = getelementptr double, ptr {b}, i64 {offset}"
-            yield f"  %{tag}_b{v} = load {self.of}, ptr %{tag}_pb{v}, align 8"
+            yield f"  %{tag}_pb{v} = getelementptr {self.one}, ptr {b}, i64 {offset}"
+            yield f"  %{tag}_b{v} = load {self.of}, ptr %{tag}_pb{v}, align {self.size}"
         for r in range(rows):
             yield f"  %{tag}_oa{r} = mul i64 %a_row, {r}"
-            yield f"  %{tag}_pa{r} = getelementptr double, ptr {a}, i64 %{tag}_oa{r}"
+            place = f"getelementptr {self.one}, ptr {a}, i64 %{tag}_oa{r}"
+            yield f"  %{tag}_pa{r} = {place}"
+            there = f"ptr %{tag}_pa{r}, align {self.size}"
             if self.width > 1:
-                yield f"  %{tag}_a{r} = load {self.of}, ptr %{tag}_pa{r}, align 8"
+                yield f"  %{tag}_a{r} = load {self.of}, {there}"
                 continue
             zeros = "zeroinitializer"
-            mask = self.of.replace("double", "i32")
-            yield f"  %{tag}_x{r} = load double, ptr %{tag}_pa{r}, align 8"
+            mask = f"<{self.lanes} x i32>"
+            yield f"  %{tag}_x{r} = load {self.one}, {there}"
             yield (
                 f"  %{tag}_y{r} = insertelement {self.of} poison,"
-                f" double %{tag}_x{r}, i32 0"
+                f" {self.one} %{tag}_x{r}, i32 0"
             )
             yield (
                 f"  %{tag}_a{r} = shufflevector {self.of} %{tag}_y{r},"

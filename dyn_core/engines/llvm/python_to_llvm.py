@@ -72,7 +72,7 @@ def translate(module: ModuleType, public: str, **names: Any) -> str:
 
     Args:
         module: Its source is read.
-        public: The function that can be found by name in the object code.
+        public: The functions that can be found by name in the object code.
         names: Values of more constants, and other names of functions.
     """
     tree = ast.parse(inspect.getsource(module))
@@ -81,7 +81,7 @@ def translate(module: ModuleType, public: str, **names: Any) -> str:
     foreign: dict[str, str] = {}
     definitions = []
     for node in functions:
-        scope = "" if node.name == public else "internal "
+        scope = "" if node.name in public.split() else "internal "
         known = {**vars(module), **names}
         definitions.append(_Function(node, known, local, foreign).define(scope))
     return "\n".join([_COPY, *foreign.values(), *definitions])

@@ -11,7 +11,6 @@ from dyn_core.spatial.linear import Factored
 
 MANY = 10  # coordinates from which factors are made by blocks
 LONG = 8  # coordinates of a block at most, where a branch has more
-PIVOT = 1e-13  # a pivot below this part of the inertia along its joint is zero
 
 
 def pivot_tolerances(tree: Tree) -> tuple[tuple[float, ...], ...]:
@@ -19,13 +18,13 @@ def pivot_tolerances(tree: Tree) -> tuple[tuple[float, ...], ...]:
 
     That of a leader has a share of each of its followers.
     """
-    rows = [[PIVOT * x for x in row] for row in tree.inertia_scale]
+    rows = [[tree.pivot * x for x in row] for row in tree.inertia_scale]
     for i in tree.bodies:
         lead, ratio, _ = tree.leader[i]
         if ratio is not None:
             for k, column in enumerate(zip(*ratio.rows, strict=True)):
                 pairs = zip(column, tree.inertia_scale[i], strict=True)
-                rows[lead][k] += PIVOT * sum(r * r * x for r, x in pairs)
+                rows[lead][k] += tree.pivot * sum(r * r * x for r, x in pairs)
     return tuple(tuple(row) for row in rows)
 
 

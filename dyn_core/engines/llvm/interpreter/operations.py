@@ -12,12 +12,12 @@ from collections.abc import Callable
 from itertools import product
 from typing import NamedTuple
 
-from dyn_core.engines.llvm.emit import HOLDS, declarations
-from dyn_core.engines.llvm.functions import FUNCTIONS, definition
+from dyn_core.engines.llvm.emit import HOLDS
+from dyn_core.engines.llvm.functions import FUNCTIONS, declarations, definition
 from dyn_core.engines.llvm.interpreter.control import ROWS
 from dyn_core.engines.llvm.ir import Instructions, Value, constant
-from dyn_core.engines.llvm.kernel_ir import gather, scatter
 from dyn_core.engines.llvm.products import VECTORS, Products
+from dyn_core.engines.llvm.rows_ir import gather, scatter
 
 Compute = Callable[[Instructions, list[Value]], list[Value]]
 _ARGUMENTS = "i64 %code, i64 %s, i64 %p"
@@ -108,9 +108,7 @@ def write(width: int, fused: bool, vector: int) -> str:
         fused: Whether a multiply-add rounds once.
         vector: Entries of a row that a product takes at once where there is one lane.
     """
-    parts = [declarations(w) for w in sorted({width, vector})]
-    parts.append("declare double @sin(double)")
-    parts.append("declare double @cos(double)")
+    parts = declarations(sorted({width, vector}))
     parts += [definition(name, width, fused) for name in ("sincos", *FUNCTIONS)]
     parts += [_each(name, op, width, fused) for name, op in OPERATIONS.items()]
     parts += [_begin(width), _finish(width), _still(width), _require(width)]
