@@ -186,7 +186,8 @@ def _evaluated(run, bag):
     assert [row[0] for row in rows] == [f"joint{k}" for k in range(1, 8)]
     measured, rms = np.array([[float(row[2]), float(row[3])] for row in rows]).T
     assert measured.max() > 2.0
-    assert (rms < 0.05 * measured.max()).all(), out
+    # An arm at rest may be held by dry friction: half a newton metre at joint4.
+    assert (rms < 0.1 * measured.max()).all(), out
 
 
 def _record(output, *arguments):
