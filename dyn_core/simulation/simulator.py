@@ -27,6 +27,18 @@ from dyn_core.simulation.run_arguments import (
 from dyn_core.solving.registry import solver, solvers
 
 
+def forward_dynamics_of(step: Any, model: Model) -> str:
+    """Return the forward dynamics that a step takes for a robot, if none is named.
+
+    That is the filling of its slot where this serves the robot's loops.
+    """
+    if not model.loops:
+        return "aba"
+    filling = getattr(solver(step), "fills", {}).get("forward_dynamics", "aba")
+    chosen = solver(filling)
+    return chosen.name if getattr(chosen, "closes_loops", False) else "aba_loops"
+
+
 @dataclass
 class Simulator(RobotPlant):
     """A robot in one process: takes joint forces, moves by a STEP solver.
@@ -84,7 +96,7 @@ class Simulator(RobotPlant):
                 "forward_dynamics",
             )
         if self.forward_dynamics is None and not self.prescribed:
-            self.forward_dynamics = "aba_loops" if self.model.loops else "aba"
+            self.forward_dynamics = forward_dynamics_of(self.step, self.model)
         kind: Any = {"forward_dynamics": self.forward_dynamics}
         if self.prescribed:
             kind = {"prescribed": self.prescribed}
