@@ -93,6 +93,9 @@ def main():
         rclpy.spin(OwnController())
     except (KeyboardInterrupt, ExternalShutdownException):
         pass
+    except RuntimeError:  # rclpy's, where the end comes while it prepares to wait
+        if rclpy.ok():
+            raise
 
 
 if __name__ == "__main__":

@@ -78,6 +78,9 @@ def main():
         rclpy.spin(OwnSimulator())
     except (KeyboardInterrupt, ExternalShutdownException):
         pass
+    except RuntimeError:  # rclpy's, where the end comes while it prepares to wait
+        if rclpy.ok():
+            raise
 
 
 if __name__ == "__main__":
