@@ -9,6 +9,7 @@ from dyn_core.numbers.scalar import sqrt
 from dyn_core.spatial.linear import Factored, product
 from dyn_core.spatial.vectors import Matrix, Vector
 
+SMALL = 2500  # multiplications up to which a part of an inverse is written out
 Block = Matrix | None  # None where all entries are zero
 
 
@@ -74,8 +75,10 @@ class BlockFactored:
             rows = [x for i in below for x in self.blocks[i]]
             half = Matrix(row for i in below for row in _rows(Z[i][k]))
             known = Matrix([result.get((x, y), 0.0) for y in rows] for x in rows)
-            fresh = all(type(x) is float and x == 0 for row in known.rows for x in row)
-            part = product(half, half.T, None if fresh else known)
+            if len(rows) ** 2 * half.shape[1] < SMALL:
+                part = half @ half.T + known
+            else:
+                part = product(half, half.T, known)
             for x, row in zip(rows, part.rows, strict=True):
                 result |= {(x, y): z for y, z in zip(rows, row, strict=True)}
         return Matrix([result.get((x, y), 0.0) for y in range(n)] for x in range(n))

@@ -15,7 +15,7 @@ from dyn_core.engines.llvm.product_arrays import ProductPlaces
 from dyn_core.numbers.product import ProductShape
 
 Tile = tuple[int, int, bool, bool]  # rows, vectors, negative, onto
-_INLINE = 64  # numbers that are copied without a loop
+_INLINE = 24  # vectors that are copied without a loop
 _ROWS, VECTORS = 4, {True: 4, False: 2}  # of a tile; vectors: of lanes, of one state
 _SIGNATURE = (
     "ptr %a, ptr %b, ptr %c, ptr noalias %to, i64 %inner,"
@@ -77,7 +77,7 @@ class Products:
     def move(self, code: FunctionCode, start: str, end: str, count: int) -> None:
         """Write what copies `count` values from one place to another."""
         numbers = count * self.width
-        if numbers > _INLINE:
+        if numbers > _INLINE * self.lanes:
             self.moves = True
             arguments = f"ptr {start}, ptr {end}, i64 {numbers}"
             code.lines.append(f"  call void @move({arguments})")
@@ -103,6 +103,8 @@ class Products:
     def _move(self) -> str:
         """Write the function that copies many values."""
         lines = _MOVE.replace("double", self.one)
+        lines = lines.replace("LANES", f"{self.lanes}")
+        lines = lines.replace("LESS", f"{self.lanes - 1}")
         return lines.replace("align 8", f"align {self.size}")
 
     def _name(self, rows: int, vectors: int, negative: bool, onto: bool) -> str:
@@ -217,7 +219,7 @@ class Products:
 
 
 _MOVE = """define internal void @move(ptr noalias %from, ptr noalias %to, i64 %n) {
-  %rest = and i64 %n, 3
+  %rest = and i64 %n, LESS
   %whole = sub i64 %n, %rest
   %wide = icmp sgt i64 %whole, 0
   br i1 %wide, label %four, label %few
@@ -225,9 +227,9 @@ four:
   %k = phi i64 [0, %0], [%next, %four]
   %p = getelementptr double, ptr %from, i64 %k
   %q = getelementptr double, ptr %to, i64 %k
-  %x = load <4 x double>, ptr %p, align 8
-  store <4 x double> %x, ptr %q, align 8
-  %next = add i64 %k, 4
+  %x = load <LANES x double>, ptr %p, align 8
+  store <LANES x double> %x, ptr %q, align 8
+  %next = add i64 %k, LANES
   %more = icmp slt i64 %next, %whole
   br i1 %more, label %four, label %few
 few:
