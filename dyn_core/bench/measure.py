@@ -205,8 +205,8 @@ def peak() -> float:
             values = [y * x[1] + x[2] for y in values]
         return values
 
-    program = flat_program(chain_of_sums, 3, chains, engine="native", threads=1)
-    program.prepare(batch=True)  # a large one would be interpreted first
+    choices: dict[str, Any] = {"threads": 1, "wait": True}  # not its interpreter
+    program = flat_program(chain_of_sums, 3, chains, engine="native", **choices)
     rows = np.full((ROWS, 3), [1.0, 0.5, 0.25])
     space = {"p": program, "o": np.empty((ROWS, chains))}
     return 2 * chains * depth * ROWS / per_call("p(x, out=o)", [(rows,)], "x", space)
