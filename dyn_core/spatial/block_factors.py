@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dyn_core.numbers.scalar import sqrt
-from dyn_core.spatial.linear import Factored, product
+from dyn_core.spatial.linear import Factored, is_structural_zero, product
 from dyn_core.spatial.vectors import Matrix, Vector
 
 SMALL = 2500  # multiplications up to which a part of an inverse is written out
@@ -43,10 +43,10 @@ class BlockFactored:
                 for i in range(j + 1) if left is not None else ():
                     right = left if i == j else self.V[k][i]
                     rest[i] = _added(rest[i], left and left.T, right, negative=True)
-            own_rest = rest[j]
-            assert own_rest is not None
+            diagonal = rest[j]
+            assert diagonal is not None
             factors = Factored(
-                own_rest,
+                diagonal,
                 [pivot_tolerances[x] for x in blocks[j]],
                 [items[x] for x in blocks[j]],
             )
@@ -131,7 +131,7 @@ def _rows(block: Block) -> Sequence[Any]:
 def _block(A: Matrix, rows: Sequence[int], columns: Sequence[int]) -> Block:
     """Return a block of A, None where it is zero."""
     entries = [[A[x, y] for y in columns] for x in rows]
-    empty = all(type(x) is float and x == 0 for row in entries for x in row)
+    empty = all(is_structural_zero(x) for row in entries for x in row)
     return None if empty and rows is not columns else Matrix(entries)
 
 

@@ -51,7 +51,9 @@ def sparse_products(
     rows, width = A.shape[0], Bs[0].shape[1]
     for j in range(width):
         filled = tuple(
-            k for k in range(A.shape[1]) if not all(_is_zero(B[k, j]) for B in Bs)
+            k
+            for k in range(A.shape[1])
+            if not all(is_structural_zero(B[k, j]) for B in Bs)
         )
         groups.setdefault(filled, []).append(j)
     results = [[[0.0] * width for _ in range(rows)] for _ in Bs]
@@ -80,7 +82,8 @@ def _runs(numbers: Sequence[int]) -> list[range]:
     return runs
 
 
-def _is_zero(x: Any) -> bool:
+def is_structural_zero(x: Any) -> bool:
+    """Return whether a number is zero by structure: a plain 0.0, whatever the state."""
     return type(x) is float and x == 0
 
 
