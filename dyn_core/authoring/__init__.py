@@ -12,19 +12,21 @@ Rotations and displacements: chord3, log_transform.
 Spatial values: Motion, Force, Transform, MotionSubspace, ForceSubspace, RigidInertia,
     ArticulatedInertia, VelocityProduct, cross, cross_motion, cross_force.
 Coordinates of a robot: split_q, split_v, join_v, join_force, join_columns, join_matrix,
-    join_slopes, joint_factors, advance, position_rate, velocity_of,
+    join_slopes, joint_factors, pivot_tolerances, advance, position_rate, velocity_of,
     rate_in_initial_axes, with_parameters, ClusterJoint, cluster_joints.
 Passive joint forces: resistance, without_springs, friction_force, friction_slope,
+    friction_slope_matrix,
     damping_matrix, stiffness_matrix, spring_energy, forces_without_potential,
     FRICTION_SPEED.
 Numbers that carry derivatives: Number, Taylor, derivatives, variables, COORDINATE,
     TIME.
 Spatial values along a direction: with_slopes, has_slope, value_of, slope_of,
     variation_of.
-Contacts: ContactModel.
+Contacts: ContactModel, structure, columns_of.
 """
 
 from dyn_core.contact.stepping.contact_model import ContactModel
+from dyn_core.contact.stepping.structure import columns_of, structure
 from dyn_core.model.coordinates import (
     advance,
     join_columns,
@@ -40,6 +42,7 @@ from dyn_core.model.coordinates import (
     velocity_of,
 )
 from dyn_core.model.coordinates.clusters import ClusterJoint, cluster_joints
+from dyn_core.model.coordinates.pivots import pivot_tolerances
 from dyn_core.model.parameter_paths import with_values as with_parameters
 from dyn_core.model.passive_forces import (
     FRICTION_SPEED,
@@ -47,6 +50,7 @@ from dyn_core.model.passive_forces import (
     forces_without_potential,
     friction_force,
     friction_slope,
+    friction_slope_matrix,
     resistance,
     spring_energy,
     stiffness_matrix,

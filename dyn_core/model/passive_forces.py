@@ -114,12 +114,17 @@ def friction_slopes(tree: Tree, qd: Vector) -> Matrix:
 
 
 def friction_slope(tree: Tree, qd: Vector) -> Vector:
-    """Return the diagonal of friction_slopes, for equal directions, nv.
+    """Return the diagonal of friction_slope_matrix, nv."""
+    slopes = friction_slope_matrix(tree, qd)
+    return Vector(slopes[k, k] for k in range(tree.nv))
+
+
+def friction_slope_matrix(tree: Tree, qd: Vector) -> Matrix:
+    """Return friction_slopes for equal directions, nv x nv.
 
     Never negative, so that implicit steps may add it to the inertia.
     """
-    slopes = friction_slopes(with_equal_directions(tree), qd)
-    return Vector(slopes[k, k] for k in range(tree.nv))
+    return friction_slopes(with_equal_directions(tree), qd)
 
 
 def with_equal_directions(tree: AnyTree) -> AnyTree:

@@ -27,6 +27,7 @@ from dyn_core.problems.constraints import (
 from dyn_core.problems.contact import (
     CONTACT_SOLVE,
     CONTACT_STEP,
+    CONTACT_TERMS,
 )
 from dyn_core.problems.derivatives import (
     FD_DERIVATIVES,
@@ -161,6 +162,7 @@ PROBLEMS: tuple[Signature, ...] = (
     ZERO_MOMENT_POINT,
     CONTACT_SOLVE,
     CONTACT_STEP,
+    CONTACT_TERMS,
 )
 
 
@@ -191,6 +193,7 @@ __all__ = [
     "CONSTRAINT_JACOBIAN",
     "CONTACT_SOLVE",
     "CONTACT_STEP",
+    "CONTACT_TERMS",
     "CORIOLIS_FORCE",
     "CROSS_RESPONSE",
     "DELASSUS",

@@ -4,7 +4,16 @@ A bound beyond 1e300 is none. `residuals` are RESIDUALS of contact/problem/resid
 `status` is an index into STATUSES there.
 """
 
-from dyn_core.problems.joint_ports import dt, f_ext, q, q_next, qd, qd_next, tau
+from dyn_core.problems.joint_ports import (
+    VELOCITY,
+    dt,
+    f_ext,
+    q,
+    q_next,
+    qd,
+    qd_next,
+    tau,
+)
 from dyn_core.problems.ports import PASSIVE, Port, Signature
 
 LAYOUT = "constraint_layout"
@@ -65,4 +74,32 @@ CONTACT_STEP = Signature(
     of_trees=True,
     divides_by_inertia=True,
     meaning="state after a step in time with contacts",
+)
+CONTACT_TERMS = Signature(
+    "contact_terms",
+    (q, qd, tau, dt, f_ext),
+    (
+        Port(
+            "poses",
+            ("poses", 12),
+            "-; m",
+            meaning="rotation to the world and origin of each body, the world's first",
+        ),
+        Port(
+            "columns",
+            ("nc", 6),
+            "-; m",
+            meaning="velocity of each body's joint per coordinate, [angular; linear]",
+        ),
+        Port(
+            "factor",
+            ("nl",),
+            "kg^1/2·m | kg^1/2",
+            meaning="factor of the inertia: inverse diagonal, entries below",
+        ),
+        Port("free", ("nv",), VELOCITY, meaning="velocity after a free step"),
+    ),
+    passive=PASSIVE,
+    divides_by_inertia=True,
+    meaning="what a step with contacts needs of the dynamics",
 )

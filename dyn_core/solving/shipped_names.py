@@ -71,6 +71,7 @@ SeveralArrays = Literal[
     "chain_recursion",
     "chain_rk4",
     "chain_semi_implicit",
+    "contact_terms",
     "fd_derivatives",
     "fd_derivatives_loops",
     "fd_directional",

@@ -37,7 +37,7 @@ Reals3 = Annotated[np.ndarray, float, 3]
 Wholes = Annotated[np.ndarray, int, 1]
 Wholes2 = Annotated[np.ndarray, int, 2]
 
-F = TypeVar("F", bound=Callable)
+F = TypeVar("F", bound=Callable[..., object])
 
 
 def machine_code(function: F) -> F:
