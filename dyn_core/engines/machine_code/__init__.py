@@ -5,7 +5,10 @@ are near, how many sweeps a solver needs) cannot be traced into one Graph. It is
 in a subset of Python over NumPy arrays, and compiled once for each machine, not for
 each robot: the robot is a record of arrays.
 
-language.py is the subset: its types and the decorator `machine_code`.
+language.py is the subset: its types and the decorator `machine_code`. `compiled` makes
+machine code of a function: types.py reads annotations, expressions.py, operations.py
+statements.py and translate.py turn its syntax tree (source.py) into LLVM IR, loading.py
+compiles, keeps and calls that.
 """
 
 from dyn_core.engines.machine_code.language import (
@@ -14,7 +17,19 @@ from dyn_core.engines.machine_code.language import (
     Reals3,
     Wholes,
     Wholes2,
+    Wholes3,
     machine_code,
 )
+from dyn_core.engines.machine_code.loading import CompiledFunction, compiled
 
-__all__ = ["Reals", "Reals2", "Reals3", "Wholes", "Wholes2", "machine_code"]
+__all__ = [
+    "CompiledFunction",
+    "Reals",
+    "Reals2",
+    "Reals3",
+    "Wholes",
+    "Wholes2",
+    "Wholes3",
+    "compiled",
+    "machine_code",
+]

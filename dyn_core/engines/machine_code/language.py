@@ -2,32 +2,48 @@
 
 Arguments
     int, float, bool; arrays Reals (n,), Reals2 (n, m), Reals3 (n, m, k) of float64 and
-    Wholes (n,), Wholes2 (n, m) of int64, contiguous; and records: classes derived from
-    typing.NamedTuple whose fields are of these types. Each argument has its annotation,
-    and so has what is returned: nothing, a number, or a tuple of numbers.
+    Wholes (n,), Wholes2 (n, m), Wholes3 (n, m, k) of int64, contiguous and writeable;
+    and records: classes derived from typing.NamedTuple whose fields are of these types
+    or records. Each argument has its annotation, and so has what is returned: nothing,
+    a number, or a tuple of numbers. No default values. An int is not passed or returned
+    as a float: 0.0, not 0.
 
 Statements
-    name = value; a, b = values; array[i] = x; array[i, j] = x; +=, -=, *= of each;
-    if, while, for name in range(...), break, continue, return. A variable has one type.
+    name = value; a, b = values; array[i] = x; array[i, j] = x; +=, -=, *=, ... of each;
+    if, while, for name in range(...), break, continue, return, pass, a call. A variable
+    has one type, that of its first value, and a value wherever it is read: one that only
+    a branch or a loop assigns has none after it. The step of a range is a constant. A
+    row of an array may have a name: row = array[i]; the name may stand for another row.
 
 Values
-    + - * / of floats, + - * // % of whole numbers (// and % as in Python), comparisons
-    (a < b < c, too), and, or, not, x if c else y, abs, min and max of two, int(x) of a
-    float (towards zero), float(n), len(array), array.shape[k], array[i] of one row of
-    several, array[i, j], record.field; math.sqrt, math.floor, math.copysign, math.inf;
-    constants of the module, and calls of other such functions.
+    + - * / of floats, and of a float and an int, which is taken as a float; + - * // %
+    of ints (// and % as in Python), comparisons (a < b < c, too), and, or, not,
+    x if c else y of one type, abs, min and max of one type, int(x) of a float (towards
+    zero) or bool, float(n), bool(x), len(array), array.shape, array[i] of one row of
+    several, array[i, j], record.field; math.sqrt, fabs, floor, ceil, copysign, isnan,
+    isfinite, inf, pi; numbers of the module, of other modules and of classes by
+    module.NAME; calls of other such functions. Conditions may be numbers in `if`,
+    `while` and `not`: zero is false.
 
 What is not there
-    New arrays: what is needed for work is an argument. Exceptions: a status is
-    returned. sin, cos and others, whose bits differ from library to library.
-    Indices are not checked in machine code: they are by NumPy, in tests, as Python.
-    No negative index.
+    New arrays: what is needed for work is an argument. Slices, sums of rows, strings,
+    exceptions: a status is returned. Recursion. ** and what else has other bits from
+    library to library: sin, cos, exp. Indices are not checked in machine code: they are
+    by NumPy, in tests, as Python, and by `compiled(function, checked=True)`. No negative
+    index.
+
+Where machine code and Python differ
+    Python's ints have any size, those of machine code and of NumPy 64 bits. A division
+    by zero and the root of a negative number give inf, nan, or for // and % 0, as those
+    of NumPy do, where Python's own numbers raise an error. int, floor and ceil of what
+    no int of 64 bits is near (nan, inf, 1e300) give any int. Arrays of floats and of
+    ints may not share memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 
@@ -36,10 +52,17 @@ Reals2 = Annotated[np.ndarray, float, 2]
 Reals3 = Annotated[np.ndarray, float, 3]
 Wholes = Annotated[np.ndarray, int, 1]
 Wholes2 = Annotated[np.ndarray, int, 2]
+Wholes3 = Annotated[np.ndarray, int, 3]
 
-F = TypeVar("F", bound=Callable[..., object])
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def machine_code(function: F) -> F:
     """Mark a function of the subset; it runs as Python until it is compiled."""
+    function.__machine_code__ = True  # type: ignore[attr-defined]
     return function
+
+
+def is_marked(function: object) -> bool:
+    """Check whether a function is one of the subset."""
+    return getattr(function, "__machine_code__", False) is True

@@ -1,0 +1,319 @@
+"""Names, constants, records and arrays of the subset: the type and code of each."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, NoReturn
+
+from dyn_core.engines.machine_code.types import (
+    BOOL,
+    FLOAT,
+    INT,
+    NOTHING,
+    ArrayType,
+    FunctionType,
+    NumberType,
+    RecordType,
+    TupleType,
+    Type,
+    size,
+)
+from dyn_core.errors import TraceError
+
+_ALIAS = {INT: "!tbaa !4", FLOAT: "!tbaa !3"}  # what the metadata of a module says
+MISSING = object()
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value in LLVM IR.
+
+    Attributes:
+        type: Its type.
+        names: A number: its register or constant. An array: its address and
+            dimensions. A record: its address.
+        items: The values of a tuple.
+    """
+
+    type: Type
+    names: tuple[str, ...] = ()
+    items: tuple[Value, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The register or constant of a number."""
+        return self.names[0]
+
+
+def parts(kind: Type) -> list[str]:
+    """Return the LLVM types of a value's names."""
+    if isinstance(kind, NumberType):
+        return [kind.llvm]
+    return ["ptr"] + ["i64"] * (kind.axes if isinstance(kind, ArrayType) else 0)
+
+
+def result_type(kind: Type) -> str:
+    """Return the LLVM type of what a function returns."""
+    if isinstance(kind, TupleType):
+        if not kind.items:
+            return "void"
+        return "{ " + ", ".join(item.llvm for item in kind.items) + " }"
+    assert isinstance(kind, NumberType)
+    return kind.llvm
+
+
+def real(x: float) -> str:
+    """Return a float as LLVM writes it, all bits."""
+    return f"0x{struct.unpack('<Q', struct.pack('<d', x))[0]:016X}"
+
+
+class Expressions:
+    """The values of one function; operations.py has what is done with them."""
+
+    result: Type = NOTHING
+    callee: Callable[[Callable[..., Any]], tuple[str, FunctionType]]
+
+    def __init__(self, function: Callable[..., Any], checked: bool) -> None:
+        self.function, self.checked = function, checked
+        self.variables: dict[str, tuple[Type, tuple[str, ...]]] = {}
+        self.assigned: set[str] | None = set()  # have a value here; None: never here
+        self.lines: list[str] = []
+        self.block, self.count = "start", 0
+
+    def note(self, what: str, line: int) -> int:
+        """Return the status that says what failed in which line."""
+        raise NotImplementedError
+
+    def fail(self, node: ast.AST, what: str, valid: str) -> NoReturn:
+        """Raise the error that says where and what is not in the subset."""
+        where = f"{self.function.__code__.co_filename}:{getattr(node, 'lineno', '?')}"
+        name = self.function.__qualname__
+        raise TraceError(f"{where}: {name}: {what}; valid: {valid}")
+
+    # Code
+
+    def add(self, instruction: str) -> None:
+        """Write an instruction without a result."""
+        self.lines.append(f"  {instruction}")
+
+    def new(self, instruction: str) -> str:
+        """Write an instruction; return its register."""
+        self.count += 1
+        self.lines.append(f"  %t{self.count} = {instruction}")
+        return f"%t{self.count}"
+
+    def label(self) -> str:
+        """Return a new label."""
+        self.count += 1
+        return f"l{self.count}"
+
+    def begin(self, label: str) -> None:
+        """Begin the block of a label."""
+        self.lines.append(f"{label}:")
+        self.block = label
+
+    def require(self, holds: str, node: ast.AST, what: str, *noted: str) -> None:
+        """Leave the function where a condition does not hold, in the checked form."""
+        code = self.note(what, getattr(node, "lineno", 0))
+        no, yes = self.label(), self.label()
+        self.add(f"br i1 {holds}, label %{yes}, label %{no}")
+        self.begin(no)
+        self.add(f"store i64 {code}, ptr %status")
+        for k, x in enumerate(noted, 1):
+            place = self.new(f"getelementptr i64, ptr %status, i64 {k}")
+            self.add(f"store i64 {x}, ptr {place}")
+        self.leave()
+        self.begin(yes)
+
+    def leave(self) -> None:
+        """Return zeros."""
+        kind = result_type(self.result)
+        self.add("ret void" if kind == "void" else f"ret {kind} zeroinitializer")
+
+    # Names and constants
+
+    def static(self, node: ast.expr) -> Any:
+        """Return the object of the module that names stand for, or MISSING."""
+        code = self.function.__code__
+        if isinstance(node, ast.Name) and node.id not in code.co_varnames:
+            names = self.function.__globals__
+            return names.get(node.id, vars(builtins).get(node.id, MISSING))
+        if isinstance(node, ast.Attribute):
+            owner = self.static(node.value)
+            if isinstance(owner, ModuleType | type):
+                return getattr(owner, node.attr, MISSING)
+        return MISSING
+
+    def constant(self, node: ast.expr, value: Any) -> Value:
+        """Return a number of the source or of the module."""
+        if isinstance(value, bool):
+            return Value(BOOL, ("true" if value else "false",))
+        if isinstance(value, int) and -(2**63) <= value < 2**63:
+            return Value(INT, (str(int(value)),))
+        if isinstance(value, float):
+            return Value(FLOAT, (real(value),))
+        return self.fail(
+            node,
+            f"the constant {ast.unparse(node)} is no number of 64 bits",
+            "int, float and bool",
+        )
+
+    def value(self, node: ast.expr) -> Value:
+        """Return the value of an expression."""
+        method = getattr(self, f"_on_{type(node).__name__.lower()}", None)
+        if method is None:
+            self.fail(
+                node,
+                f"'{ast.unparse(node)}' is not in the subset",
+                "numbers, names, + - * / // %, comparisons, and, or, not, "
+                "x if c else y, array[i], record.field, calls",
+            )
+        value: Value = method(node)
+        return value
+
+    def number(self, node: ast.expr, *kinds: NumberType) -> Value:
+        """Return the value of an expression that must be a number of some type."""
+        value = self.value(node)
+        if value.type not in (kinds or (INT, FLOAT, BOOL)):
+            wanted = " or ".join(map(str, kinds)) or "a number"
+            self.fail(node, f"'{ast.unparse(node)}' is {value.type}", wanted)
+        return value
+
+    def convert(self, value: Value) -> Value:
+        """Return an int as a float, a float as it is."""
+        if value.type is FLOAT:
+            return value
+        if value.name.lstrip("-").isdigit():
+            return Value(FLOAT, (real(float(int(value.name))),))
+        return Value(FLOAT, (self.new(f"sitofp i64 {value.name} to double"),))
+
+    def _on_constant(self, node: ast.Constant) -> Value:
+        return self.constant(node, node.value)
+
+    def _on_name(self, node: ast.Name) -> Value:
+        if node.id not in self.function.__code__.co_varnames:
+            return self._of_module(node)
+        if node.id not in self.variables or (
+            self.assigned is not None and node.id not in self.assigned
+        ):
+            what = f"'{node.id}' may have no value here"
+            self.fail(node, what, "assign it before the `if` or the loop")
+        kind, places = self.variables[node.id]
+        loads = zip(parts(kind), places, strict=True)
+        return Value(kind, tuple(self.new(f"load {t}, ptr {p}") for t, p in loads))
+
+    def _of_module(self, node: ast.expr) -> Value:
+        value = self.static(node)
+        if isinstance(value, int | float):
+            return self.constant(node, value)
+        what = f"'{ast.unparse(node)}' is no variable and no number of the module"
+        return self.fail(node, what, "arguments, variables, constants of the module")
+
+    def _on_attribute(self, node: ast.Attribute) -> Value:
+        if self.static(node) is not MISSING:
+            return self._of_module(node)
+        owner = self.value(node.value)
+        if isinstance(owner.type, RecordType):
+            return self._field(node, owner, owner.type)
+        if isinstance(owner.type, ArrayType) and node.attr == "shape":
+            items = tuple(Value(INT, (dimension,)) for dimension in owner.names[1:])
+            return Value(TupleType((INT,) * len(items)), (), items)
+        what = f"'{ast.unparse(node.value)}' is {owner.type}: no '.{node.attr}'"
+        return self.fail(node, what, "record.field, array.shape")
+
+    def _field(self, node: ast.Attribute, owner: Value, record: RecordType) -> Value:
+        place = 0
+        for name, kind in record.fields:
+            if name == node.attr:
+                return self.load_argument(kind, owner.name, place)
+            place += size(kind)
+        fields = ", ".join(name for name, _ in record.fields)
+        return self.fail(node, f"{record} has no field '{node.attr}'", fields)
+
+    def load_argument(self, kind: Type, table: str, place: int) -> Value:
+        """Return what lies in a table of arguments from a word on."""
+        first = self.new(f"getelementptr inbounds i64, ptr {table}, i64 {place}")
+        if isinstance(kind, RecordType):
+            return Value(kind, (first,))
+        if kind is BOOL:
+            word = self.new(f"load i64, ptr {first}, !invariant.load !5")
+            return Value(BOOL, (self.new(f"icmp ne i64 {word}, 0"),))
+        names = []
+        for k, llvm in enumerate(parts(kind)):
+            word = self.new(f"getelementptr inbounds i64, ptr {first}, i64 {k}")
+            names.append(self.new(f"load {llvm}, ptr {word}, !invariant.load !5"))
+        return Value(kind, tuple(names))
+
+    # Arrays
+
+    def element(self, node: ast.Subscript) -> Value:
+        """Return a place in an array: a row, or the address of one number."""
+        array = self.value(node.value)
+        if not isinstance(array.type, ArrayType):
+            self.fail(node, f"'{ast.unparse(node.value)}' is {array.type}", "array[i]")
+        several = isinstance(node.slice, ast.Tuple)
+        nodes: Sequence[ast.expr] = node.slice.elts if several else [node.slice]  # type: ignore[attr-defined]
+        left = array.type.axes - len(nodes)
+        if left < 0:
+            what = f"{len(nodes)} indices of {array.type}"
+            self.fail(node, what, f"at most {array.type.axes}")
+        address, *dims = array.names
+        offset = ""
+        for inner, dim in zip(nodes, dims, strict=False):
+            if isinstance(inner, ast.Slice):
+                self.fail(node, "no slices", "array[i], array[i, j], or a loop")
+            index = self.number(inner, INT).name
+            if index.startswith("-"):
+                self.fail(node, "no negative index", f"len(array) - {index[1:]}")
+            if self.checked:
+                inside = self.new(f"icmp ult i64 {index}, {dim}")
+                self.require(inside, node, f"{ast.unparse(node)}: index", index, dim)
+            if offset:
+                row = self.new(f"mul nsw i64 {offset}, {dim}")
+                offset = self.new(f"add nsw i64 {row}, {index}")
+            else:
+                offset = index
+        for dim in dims[len(nodes) :]:
+            offset = self.new(f"mul nsw i64 {offset}, {dim}")
+        llvm = array.type.item.llvm
+        place = self.new(f"getelementptr inbounds {llvm}, ptr {address}, i64 {offset}")
+        kind = ArrayType(array.type.item, left)
+        return Value(kind, (place, *dims[len(nodes) :]))
+
+    def load(self, place: Value) -> Value:
+        """Return the number in a place of an array."""
+        assert isinstance(place.type, ArrayType)
+        item = place.type.item
+        number = self.new(f"load {item.llvm}, ptr {place.name}, {_ALIAS[item]}")
+        return Value(item, (number,))
+
+    def store(self, node: ast.AST, place: Value, value: Value) -> None:
+        """Put a number into a place of an array."""
+        assert isinstance(place.type, ArrayType)
+        item = place.type.item
+        if place.type.axes:
+            self.fail(node, "a whole row is assigned", "its numbers, one by one")
+        if item is FLOAT and value.type is INT:
+            value = self.convert(value)
+        if value.type is not item:
+            what = f"{value.type} is stored in an array of {item}"
+            self.fail(node, what, f"{item}, by int(x) or float(x) where it is meant")
+        self.add(
+            f"store {item.llvm} {value.name}, ptr {place.name}, {_ALIAS[item]}"
+        )  # fmt: skip
+
+    def _on_subscript(self, node: ast.Subscript) -> Value:
+        if isinstance(node.value, ast.Attribute) and node.value.attr == "shape":
+            items = self.value(node.value).items
+            index = getattr(node.slice, "value", None)
+            if type(index) is int and index < len(items):
+                return items[index]
+            self.fail(node, "an index of a shape", f"0 to {len(items) - 1}")
+        place = self.element(node)
+        assert isinstance(place.type, ArrayType)
+        return place if place.type.axes else self.load(place)

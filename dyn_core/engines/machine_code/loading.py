@@ -1,0 +1,335 @@
+"""Functions of the subset as machine code: compiled, kept on disk, called from Python.
+
+A call takes a table of addresses, dimensions and numbers, which is made once by `bind`.
+Where there is no machine code, the Python function serves.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import struct
+from collections.abc import Callable, Iterator
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from dyn_core.engines.llvm import cache, compiler
+from dyn_core.engines.llvm.fingerprint import of_code
+from dyn_core.engines.machine_code.language import is_marked
+from dyn_core.engines.machine_code.translate import Module, translate
+from dyn_core.engines.machine_code.types import (
+    BOOL,
+    FLOAT,
+    INT,
+    ArrayType,
+    NumberType,
+    RecordType,
+    TupleType,
+    Type,
+    of_function,
+)
+from dyn_core.errors import ShapeError, TraceError
+
+_WRITERS = ("dyn_core.engines.machine_code",)  # what decides which code is made
+_C_TYPES: dict[NumberType, Any] = {
+    INT: ctypes.c_int64,
+    FLOAT: ctypes.c_double,
+    BOOL: ctypes.c_bool,
+}
+_STATUS = ctypes.c_int64 * 3
+
+
+def compiled(function: Callable[..., Any], checked: bool = False) -> CompiledFunction:
+    """Return the machine code of a function of the subset, the same bits.
+
+    It is compiled once for each machine, with all that it calls, and found again on
+    disk. Where machine code is off, the result calls the Python function.
+
+    Args:
+        function: One that is marked by `machine_code`.
+        checked: Whether each index and divisor is checked, which is for tests:
+            IndexError names function and line.
+
+    Raises:
+        TraceError: Something is not in the subset: names file, line and what is valid.
+    """
+    if not is_marked(function):
+        name = getattr(function, "__qualname__", repr(function))
+        raise TraceError(f"{name} is not marked; valid: @machine_code before `def`")
+    return _compiled(function, checked)
+
+
+@functools.cache
+def _compiled(function: Callable[..., Any], checked: bool) -> CompiledFunction:
+    return CompiledFunction(function, checked)
+
+
+class CompiledFunction:
+    """A function of the subset as machine code.
+
+    It is called as the function itself, and then converts its arguments each time; what
+    `bind` returns does not. The interpreter's lock is released while it runs. Numbers
+    divided by zero and roots of negative ones are not refused: they give inf and nan.
+
+    Attributes:
+        function, name: The Python function and its name.
+        signature: What it takes and returns.
+        native: Whether machine code runs.
+        fresh: Whether it was compiled now, not found on disk.
+    """
+
+    def __init__(self, function: Callable[..., Any], checked: bool) -> None:
+        functools.update_wrapper(self, function)
+        self.name = function.__qualname__
+        self.function, self.signature = function, of_function(function)
+        self._names = [name for name, _ in self.signature.parameters]
+        self._bound = [
+            (name, kind)
+            for name, kind in self.signature.parameters
+            if not isinstance(kind, NumberType)
+        ]
+        self._checked, self.native, self.fresh = checked, not compiler.missing(), False
+        if self.native:
+            module, code = self._code()
+            self._places = module.places
+            self._loaded = compiler.Loaded(code)
+            self._address = self._loaded.address("entry")
+
+    def _code(self) -> tuple[Module, bytes]:
+        """Return the object code, from the disk or compiled."""
+        digest = hashlib.sha256(compiler.machine().key.encode())
+        digest.update(of_code(_WRITERS).encode())
+        digest.update(repr((self._checked, contents(self.function))).encode())
+        key = f"function-{digest.hexdigest()}"
+        entry = cache.load(key)
+        if entry is not None:
+            return Module("", entry[0]["places"]), entry[1]
+        module = translate(self.function, self._checked)
+        code = compiler.compile_ir(module.ir, inline=True)
+        cache.store(key, {"places": module.places}, code)
+        self.fresh = True
+        return module, code
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run the function."""
+        if len(arguments) != len(self._names):
+            wanted = f"{len(self._names)} arguments ({', '.join(self._names)})"
+            raise ShapeError(self.name, wanted, str(len(arguments)))
+        numbers, others = [], []
+        for (name, kind), value in zip(
+            self.signature.parameters, arguments, strict=True
+        ):
+            if isinstance(kind, NumberType):
+                numbers.append(_number(kind, value, name))
+            else:
+                others.append(value)
+        return self.bind(*others)(*numbers)
+
+    def bind(self, *arguments: Any) -> Callable[..., Any]:
+        """Return the function for some arrays and records: it takes the numbers only.
+
+        The arrays are kept, and used where they lie: their numbers may change between
+        calls, their sizes and the fields of records may not.
+
+        Args:
+            arguments: Those that are no numbers, in order.
+
+        Raises:
+            ShapeError: An argument has another type, dtype, number of axes or layout.
+        """
+        if len(arguments) != len(self._bound):
+            names = ", ".join(name for name, _ in self._bound)
+            wanted = f"{len(self._bound)} arrays and records ({names})"
+            raise ShapeError(self.name, wanted, str(len(arguments)))
+        content, arrays = [], []
+        for (name, kind), value in zip(self._bound, arguments, strict=True):
+            for part, array in _table(kind, value, f"{self.name}: {name}"):
+                content.append(part)
+                arrays += array
+        _refuse_overlap(arrays, self.name)
+        if not self.native:
+            return self._in_python(arguments)
+        memory = ctypes.create_string_buffer(b"".join(content) or b"0")
+        return self._connect(memory, (arguments, arrays))
+
+    def _connect(self, memory: Any, kept: Any) -> Callable[..., Any]:
+        """Return what calls the machine code with a table."""
+        kinds = [kind for _, kind in self.signature.parameters]
+        numbers = [_C_TYPES[kind] for kind in kinds if isinstance(kind, NumberType)]
+        result, several = self.signature.result, None
+        restype: Any = None
+        if isinstance(result, NumberType):
+            restype = _C_TYPES[result]
+        elif isinstance(result, TupleType) and result.items:
+            several = struct.Struct("=" + "".join(item.letter for item in result.items))
+        pointers = [ctypes.c_void_p] * (1 + bool(several) + self._checked)
+        make = ctypes.CFUNCTYPE(restype, *pointers, *numbers)
+        call: Any = partial(make(self._address), ctypes.c_void_p(_address(memory)))
+        call.kept = (memory, kept, self)
+        if several is not None:
+            call = _with_results(call, several)
+        return self._with_status(call, bool(several)) if self._checked else call
+
+    def _with_status(self, call: Callable[..., Any], several: bool) -> Any:
+        """Return a call that raises what the checked form finds."""
+
+        def checked(*numbers: Any) -> Any:
+            status = _STATUS()
+            result = call(status, *numbers)
+            if status[0]:
+                what, name, line = self._places[status[0] - 1]
+                where = f"{self.function.__code__.co_filename}: {name}, line {line}"
+                if "division" in what:
+                    raise ZeroDivisionError(f"{where}: {what}")
+                bounds = f"{status[1]}; valid: 0 to {status[2] - 1}"
+                raise IndexError(f"{where}: {what} {bounds}")
+            return result
+
+        return checked
+
+    def _in_python(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
+        """Return what calls the Python function with numbers in their places."""
+
+        def call(*numbers: Any) -> Any:
+            others, rest = iter(arguments), iter(numbers)
+            kinds = (kind for _, kind in self.signature.parameters)
+            return self.function(
+                *(next(rest if isinstance(k, NumberType) else others) for k in kinds)
+            )
+
+        return call
+
+
+def _with_results(call: Any, layout: struct.Struct) -> Callable[..., Any]:
+    """Return a call whose results come as a tuple."""
+    memory = ctypes.c_char * layout.size
+
+    def several(*numbers: Any) -> Any:
+        results = memory()
+        call(results, *numbers)
+        return layout.unpack(results)
+
+    return several
+
+
+def _address(memory: Any) -> int:
+    return ctypes.addressof(memory)
+
+
+def _number(kind: NumberType, value: Any, name: str) -> int | float | bool:
+    """Return a number as an argument."""
+    fits: Any = {
+        INT: (int, np.integer),
+        FLOAT: (float, int, np.floating, np.integer),
+        BOOL: (bool, np.bool_),
+    }[kind]
+    if not isinstance(value, fits) or (kind is not BOOL and isinstance(value, bool)):
+        raise ShapeError(name, str(kind), type(value).__name__)
+    if kind is FLOAT:
+        return float(value)
+    if kind is BOOL:
+        return bool(value)
+    if not -(2**63) <= value < 2**63:
+        raise ShapeError(name, "an int of 64 bits", str(value))
+    return int(value)
+
+
+def _table(kind: Type, value: Any, name: str) -> Iterator[tuple[bytes, list[Any]]]:
+    """Yield the words of an argument, and the arrays that they point to."""
+    if isinstance(kind, RecordType):
+        if not isinstance(value, kind.python):
+            raise ShapeError(name, f"a {kind}", type(value).__name__)
+        for inner, field in kind.fields:
+            yield from _table(field, getattr(value, inner), f"{name}.{inner}")
+    elif isinstance(kind, ArrayType):
+        _check_array(kind, value, name)
+        address = value.__array_interface__["data"][0]
+        yield struct.pack(f"={1 + kind.axes}q", address, *value.shape), [value]
+    else:
+        assert isinstance(kind, NumberType)
+        code = "d" if kind is FLOAT else "q"
+        yield struct.pack(f"={code}", _number(kind, value, name)), []
+
+
+def _check_array(kind: ArrayType, value: Any, name: str) -> None:
+    """Refuse what is not the array that a type says."""
+    dtype = np.dtype(np.float64 if kind.item is FLOAT else np.int64)
+    wanted = f"{kind}: a {dtype} array of {kind.axes} axes, contiguous, writeable"
+    if not isinstance(value, np.ndarray):
+        raise ShapeError(name, wanted, type(value).__name__)
+    flags = value.flags
+    if value.dtype != dtype or value.ndim != kind.axes:
+        raise ShapeError(name, wanted, f"{value.dtype} of shape {value.shape}")
+    if not (flags.c_contiguous and flags.aligned and flags.writeable):
+        faults = {"strides": flags.c_contiguous, "odd addresses": flags.aligned,
+                  "read-only memory": flags.writeable}  # fmt: skip
+        fault = ", ".join(x for x, fine in faults.items() if not fine)
+        raise ShapeError(name, wanted, f"one with {fault}")
+
+
+def _refuse_overlap(arrays: list[Any], name: str) -> None:
+    """Refuse whole and real numbers in the same memory: LLVM takes them as apart."""
+    spans = sorted(
+        (array.__array_interface__["data"][0], array.nbytes, array.dtype.kind)
+        for array in arrays
+    )
+    ends = {"f": 0, "i": 0}
+    for start, length, kind in spans:
+        if length and ends["i" if kind == "f" else "f"] > start:
+            raise ShapeError(name, "whole and real numbers apart", "one memory of both")
+        ends[kind] = max(ends[kind], start + length)
+
+
+def contents(function: Callable[..., Any]) -> list[Any]:
+    """Return all that machine code depends on, as it is loaded in this process.
+
+    That is the code of the function and of all that it calls, their types, and the
+    constants of their modules.
+    """
+    entries: list[Any] = []
+    order, numbers = [function], {function: 0}
+    for current in order:
+        code, signature = current.__code__, of_function(current)
+        constants = [x for x in code.co_consts if not hasattr(x, "co_code")]
+        lines = code.co_firstlineno, code.co_linetable
+        entries.append((code.co_name, code.co_code, constants, code.co_names,
+                        code.co_varnames, lines, _shape(signature)))  # fmt: skip
+        for name, value in _reached(current):
+            if is_marked(value):
+                if value not in numbers:
+                    numbers[value] = len(order)
+                    order.append(value)
+                entries.append((name, "function", numbers[value]))
+            elif isinstance(value, int | float):
+                entries.append((name, repr(value)))
+            elif callable(value):
+                entries.append((name, getattr(value, "__qualname__", "")))
+    return entries
+
+
+def _reached(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
+    """Yield what a function's names may stand for, in modules and classes, too."""
+    names, code = function.__globals__, function.__code__
+    waiting = [(name, names[name]) for name in code.co_names if name in names]
+    seen = set()
+    while waiting:
+        name, value = waiting.pop()
+        yield name, value
+        if isinstance(value, ModuleType | type) and name not in seen:
+            seen.add(name)
+            inside = [x for x in code.co_names if hasattr(value, x)]
+            waiting += [(f"{name}.{x}", getattr(value, x)) for x in inside]
+
+
+def _shape(kind: Any) -> Any:
+    """Return a type as text, without Python's classes."""
+    if isinstance(kind, RecordType):
+        return [str(kind), [(name, _shape(inner)) for name, inner in kind.fields]]
+    if hasattr(kind, "parameters"):
+        inner = [(name, _shape(t)) for name, t in kind.parameters]
+        return [inner, str(kind.result)]
+    return str(kind)

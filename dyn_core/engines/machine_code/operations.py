@@ -1,0 +1,386 @@
+"""Arithmetic, comparisons, choices and calls of the subset to LLVM IR.
+
+Python's and NumPy's rules decide: `min` and `max` take the first of equal numbers, a
+comparison with NaN is false, // and % round down, a whole number divided by zero gives
+zero. No flag lets LLVM change the order of operations or contract two into one.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import math
+from collections.abc import Callable
+from typing import Any
+
+from dyn_core.engines.machine_code.expressions import (
+    MISSING,
+    Expressions,
+    Value,
+    parts,
+    real,
+    result_type,
+)
+from dyn_core.engines.machine_code.language import is_marked
+from dyn_core.engines.machine_code.types import (
+    BOOL,
+    FLOAT,
+    INT,
+    ArrayType,
+    NumberType,
+    TupleType,
+)
+
+_FLOATS: dict[type, str] = {
+    ast.Add: "fadd",
+    ast.Sub: "fsub",
+    ast.Mult: "fmul",
+    ast.Div: "fdiv",
+}
+_WHOLES: dict[type, str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul"}
+_COMPARE: dict[type, tuple[str, str]] = {
+    ast.Eq: ("eq", "oeq"), ast.NotEq: ("ne", "une"), ast.Lt: ("slt", "olt"),
+    ast.LtE: ("sle", "ole"), ast.Gt: ("sgt", "ogt"), ast.GtE: ("sge", "oge"),
+}  # fmt: skip
+_VALID: dict[type, str] = {
+    ast.Pow: "x * x, math.sqrt(x)",
+    ast.FloorDiv: "math.floor(a / b)",
+    ast.Mod: "a - b * math.floor(a / b)",
+    ast.Div: "float(a) / float(b), or a // b",
+}
+_INFINITY = real(math.inf)
+
+
+class Operations(Expressions):
+    """What is computed from the values of one function."""
+
+    # Arithmetic
+
+    def _on_binop(self, node: ast.BinOp) -> Value:
+        a = self.number(node.left, INT, FLOAT)
+        b = self.number(node.right, INT, FLOAT)
+        return self.arithmetic(node, type(node.op), a, b)
+
+    def arithmetic(self, node: ast.AST, op: type, a: Value, b: Value) -> Value:
+        """Return a op b; a whole number with a float is taken as a float."""
+        whole = a.type is INT and b.type is INT
+        if whole and op in _WHOLES:
+            return Value(INT, (self.new(f"{_WHOLES[op]} i64 {a.name}, {b.name}"),))
+        if whole and op in (ast.FloorDiv, ast.Mod):
+            return self._floor_division(node, op is ast.Mod, a.name, b.name)
+        if not whole and op in _FLOATS:
+            x, y = self.convert(a).name, self.convert(b).name
+            return Value(FLOAT, (self.new(f"{_FLOATS[op]} double {x}, {y}"),))
+        what = f"'{op.__name__}' of {a.type} and {b.type} is not in the subset"
+        return self.fail(node, what, _VALID.get(op, "+ - * / // %"))
+
+    def _floor_division(self, node: ast.AST, rest: bool, a: str, b: str) -> Value:
+        """Return a // b or a % b, rounded down; zero where b is zero, as in NumPy."""
+        if self.checked:
+            divides = self.new(f"icmp ne i64 {b}, 0")
+            self.require(divides, node, "division by zero")
+        # Of 0 and -1, which a processor may refuse, the quotient is taken afterwards.
+        plus = self.new(f"add i64 {b}, 1")
+        special = self.new(f"icmp ult i64 {plus}, 2")
+        divisor = self.new(f"select i1 {special}, i64 1, i64 {b}")
+        remainder = self.new(f"srem i64 {a}, {divisor}")
+        signs = self.new(f"xor i64 {remainder}, {divisor}")
+        differ = self.new(f"icmp slt i64 {signs}, 0")
+        some = self.new(f"icmp ne i64 {remainder}, 0")
+        down = self.new(f"and i1 {differ}, {some}")
+        if rest:
+            change = self.new(f"select i1 {down}, i64 {divisor}, i64 0")
+            return Value(INT, (self.new(f"add i64 {remainder}, {change}"),))
+        quotient = self.new(f"sdiv i64 {a}, {divisor}")
+        change = self.new(f"sext i1 {down} to i64")
+        quotient = self.new(f"add i64 {quotient}, {change}")
+        by_special = self.new(f"mul i64 {a}, {b}")
+        name = self.new(f"select i1 {special}, i64 {by_special}, i64 {quotient}")
+        return Value(INT, (name,))
+
+    def _on_unaryop(self, node: ast.UnaryOp) -> Value:
+        if isinstance(node.op, ast.Not):
+            return Value(BOOL, (self.new(f"xor i1 {self._truth(node.operand)}, true"),))
+        if isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
+            value: Any = node.operand.value
+            if type(value) in (int, float):
+                return self.constant(node, -value)
+        x = self.number(node.operand, INT, FLOAT)
+        if isinstance(node.op, ast.UAdd):
+            return x
+        if isinstance(node.op, ast.Invert):
+            self.fail(node, "'~' is not in the subset", "not x, -x")
+        if x.type is INT:
+            return Value(INT, (self.new(f"sub i64 0, {x.name}"),))
+        return Value(FLOAT, (self.new(f"fneg double {x.name}"),))
+
+    # Conditions
+
+    def _on_compare(self, node: ast.Compare) -> Value:
+        if len(node.ops) > 1:
+            return self._by_branches(node)
+        left = self.number(node.left)
+        right = self.number(node.comparators[0])
+        return Value(BOOL, (self._compare(node, node.ops[0], left, right),))
+
+    def _compare(self, node: ast.AST, op: ast.cmpop, a: Value, b: Value) -> str:
+        if type(op) not in _COMPARE:
+            self.fail(
+                node, f"'{type(op).__name__}' is not in the subset", "== < <= ..."
+            )
+        of_wholes, of_floats = _COMPARE[type(op)]
+        if (a.type is BOOL) is not (b.type is BOOL):
+            self.fail(node, f"{a.type} is compared with {b.type}", "x, not x")
+        if a.type is BOOL:
+            if of_wholes not in ("eq", "ne"):
+                self.fail(node, "bools have no order", "==, !=")
+            return self.new(f"icmp {of_wholes} i1 {a.name}, {b.name}")
+        if a.type is INT and b.type is INT:
+            return self.new(f"icmp {of_wholes} i64 {a.name}, {b.name}")
+        x, y = self.convert(a).name, self.convert(b).name
+        return self.new(f"fcmp {of_floats} double {x}, {y}")
+
+    def _on_boolop(self, node: ast.BoolOp) -> Value:
+        return self._by_branches(node)
+
+    def _by_branches(self, node: ast.expr, truth: bool = False) -> Value:
+        """Return a condition whose later parts are not computed in vain."""
+        yes, no, end = self.label(), self.label(), self.label()
+        self.branch(node, yes, no, truth)
+        for label in (yes, no):
+            self.begin(label)
+            self.add(f"br label %{end}")
+        self.begin(end)
+        return Value(BOOL, (self.new(f"phi i1 [ true, %{yes} ], [ false, %{no} ]"),))
+
+    def branch(self, node: ast.expr, yes: str, no: str, truth: bool = True) -> None:
+        """Go to one of two labels.
+
+        Args:
+            node: The condition.
+            yes, no: The labels.
+            truth: Whether a number will do: it holds unless it is zero.
+        """
+        if isinstance(node, ast.BoolOp):
+            both = isinstance(node.op, ast.And)
+            for part in node.values[:-1]:
+                go_on = self.label()
+                self.branch(part, *((go_on, no) if both else (yes, go_on)), truth)
+                self.begin(go_on)
+            self.branch(node.values[-1], yes, no, truth)
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            self.branch(node.operand, no, yes)
+        elif isinstance(node, ast.Compare) and len(node.ops) > 1:
+            left = self.number(node.left)
+            for op, inner in zip(node.ops, node.comparators, strict=True):
+                right, go_on = self.number(inner), self.label()
+                holds = self._compare(node, op, left, right)
+                self.add(f"br i1 {holds}, label %{go_on}, label %{no}")
+                self.begin(go_on)
+                left = right
+            self.add(f"br label %{yes}")
+        else:
+            holds = self._truth(node) if truth else self.number(node, BOOL).name
+            self.add(f"br i1 {holds}, label %{yes}, label %{no}")
+
+    def _truth(self, node: ast.expr) -> str:
+        if isinstance(node, ast.BoolOp):
+            return self._by_branches(node, truth=True).name
+        x = self.number(node)
+        if x.type is INT:
+            return self.new(f"icmp ne i64 {x.name}, 0")
+        if x.type is FLOAT:
+            return self.new(f"fcmp une double {x.name}, {real(0.0)}")
+        return x.name
+
+    def _on_ifexp(self, node: ast.IfExp) -> Value:
+        yes, no, end = self.label(), self.label(), self.label()
+        self.branch(node.test, yes, no)
+        values, blocks = [], []
+        for label, inner in ((yes, node.body), (no, node.orelse)):
+            self.begin(label)
+            values.append(self.value(inner))
+            blocks.append(self.block)
+            self.add(f"br label %{end}")
+        self.begin(end)
+        if values[0].type != values[1].type or values[0].items:
+            what = f"'{ast.unparse(node)}' is {values[0].type} or {values[1].type}"
+            self.fail(node, what, "one type, such as 0.0 for 0 among floats")
+        names = []
+        for llvm, *pair in zip(
+            parts(values[0].type), values[0].names, values[1].names, strict=True
+        ):
+            ways = zip(pair, blocks, strict=True)
+            choice = ", ".join(f"[ {name}, %{block} ]" for name, block in ways)
+            names.append(self.new(f"phi {llvm} {choice}"))
+        return Value(values[0].type, tuple(names))
+
+    # Calls
+
+    def _on_call(self, node: ast.Call) -> Value:
+        function = self.static(node.func)
+        if function is MISSING:
+            what = f"'{ast.unparse(node.func)}' is no function of the module"
+            self.fail(node, what, "functions marked by @machine_code")
+        rule = _CALLS.get(function) if function.__hash__ else None
+        if rule is not None:
+            low, high, method = rule
+            if not low <= len(node.args) <= high or node.keywords:
+                what = f"'{ast.unparse(node)}' has other arguments"
+                self.fail(node, what, f"{low} or more" if high > 9 else str(low))
+            return method(self, node)
+        if not is_marked(function):
+            what = f"'{ast.unparse(node.func)}' is not in the subset"
+            known = ", ".join(_shown(f) for f in _CALLS)
+            self.fail(node, what, f"functions marked by @machine_code, {known}")
+        return self._call(node, function)
+
+    def _call(self, node: ast.Call, function: Callable[..., Any]) -> Value:
+        name, kind = self.callee(function)
+        values = [self.value(inner) for inner in node.args]
+        wanted = kind.parameters
+        named = {word.arg: self.value(word.value) for word in node.keywords}
+        rest = [x for x, _ in wanted[len(values) :]]
+        if len(values) > len(wanted) or set(rest) != named.keys():
+            valid = ", ".join(f"{x}: {t}" for x, t in wanted)
+            self.fail(node, f"{function.__name__} takes other arguments", valid)
+        values += [named[x] for x in rest]
+        arguments = ["ptr %status"] if self.checked else []
+        for (x, t), value in zip(wanted, values, strict=True):
+            if value.type != t:
+                what = f"argument '{x}' of {function.__name__} is {value.type}"
+                self.fail(node, what, str(t))
+            named_parts = zip(parts(t), value.names, strict=True)
+            arguments += [f"{llvm} {part}" for llvm, part in named_parts]
+        llvm = result_type(kind.result)
+        code = f"call {llvm} @{name}({', '.join(arguments)})"
+        register = "" if llvm == "void" else self.new(code)
+        if not register:
+            self.add(code)
+        if self.checked:
+            self._leave_after_failure()
+        if isinstance(kind.result, TupleType):
+            items = tuple(
+                Value(item, (self.new(f"extractvalue {llvm} {register}, {k}"),))
+                for k, item in enumerate(kind.result.items)
+            )
+            return Value(kind.result, (), items)
+        return Value(kind.result, (register,))
+
+    def _leave_after_failure(self) -> None:
+        code = self.new("load i64, ptr %status")
+        fine = self.new(f"icmp eq i64 {code}, 0")
+        yes, no = self.label(), self.label()
+        self.add(f"br i1 {fine}, label %{yes}, label %{no}")
+        self.begin(no)
+        self.leave()
+        self.begin(yes)
+
+    def _extreme(self, node: ast.Call, condition: str) -> Value:
+        """Return the first of the smallest or largest, as Python does with NaN, too."""
+        values = [self.number(inner, INT, FLOAT) for inner in node.args]
+        best = values[0]
+        for value in values[1:]:
+            if value.type is not best.type:
+                what = f"'{ast.unparse(node)}' is of {best.type} and {value.type}"
+                self.fail(node, what, "one type, such as 0.0 for 0 among floats")
+            assert isinstance(best.type, NumberType)
+            sign = "fcmp o" if best.type is FLOAT else "icmp s"
+            llvm = best.type.llvm
+            better = self.new(f"{sign}{condition} {llvm} {value.name}, {best.name}")
+            name = self.new(
+                f"select i1 {better}, {llvm} {value.name}, {llvm} {best.name}"
+            )
+            best = Value(best.type, (name,))
+        return best
+
+    def _min(self, node: ast.Call) -> Value:
+        return self._extreme(node, "lt")
+
+    def _max(self, node: ast.Call) -> Value:
+        return self._extreme(node, "gt")
+
+    def _abs(self, node: ast.Call) -> Value:
+        x = self.number(node.args[0], INT, FLOAT)
+        if x.type is FLOAT:
+            return self._of_llvm("fabs", x)
+        return Value(
+            INT, (self.new(f"call i64 @llvm.abs.i64(i64 {x.name}, i1 false)"),)
+        )
+
+    def _of_llvm(self, name: str, *values: Value) -> Value:
+        arguments = ", ".join(f"double {x.name}" for x in values)
+        return Value(FLOAT, (self.new(f"call double @llvm.{name}.f64({arguments})"),))
+
+    def _real(self, node: ast.expr) -> Value:
+        return self.convert(self.number(node, INT, FLOAT))
+
+    def _sqrt(self, node: ast.Call) -> Value:
+        return self._of_llvm("sqrt", self._real(node.args[0]))
+
+    def _fabs(self, node: ast.Call) -> Value:
+        return self._of_llvm("fabs", self._real(node.args[0]))
+
+    def _copysign(self, node: ast.Call) -> Value:
+        return self._of_llvm("copysign", *map(self._real, node.args))
+
+    def _isnan(self, node: ast.Call) -> Value:
+        x = self._real(node.args[0]).name
+        return Value(BOOL, (self.new(f"fcmp uno double {x}, {x}"),))
+
+    def _isfinite(self, node: ast.Call) -> Value:
+        x = self._of_llvm("fabs", self._real(node.args[0])).name
+        return Value(BOOL, (self.new(f"fcmp olt double {x}, {_INFINITY}"),))
+
+    def _to_whole(self, x: Value) -> Value:
+        """Return a float without fraction as an int; any where none is near."""
+        whole = self.new(f"fptosi double {x.name} to i64")
+        return Value(INT, (self.new(f"freeze i64 {whole}"),))
+
+    def _floor(self, node: ast.Call) -> Value:
+        return self._to_whole(self._of_llvm("floor", self._real(node.args[0])))
+
+    def _ceil(self, node: ast.Call) -> Value:
+        return self._to_whole(self._of_llvm("ceil", self._real(node.args[0])))
+
+    def _int(self, node: ast.Call) -> Value:
+        x = self.number(node.args[0])
+        if x.type is BOOL:
+            return Value(INT, (self.new(f"zext i1 {x.name} to i64"),))
+        return x if x.type is INT else self._to_whole(x)
+
+    def _float(self, node: ast.Call) -> Value:
+        return self._real(node.args[0])
+
+    def _bool(self, node: ast.Call) -> Value:
+        return Value(BOOL, (self._truth(node.args[0]),))
+
+    def _len(self, node: ast.Call) -> Value:
+        array = self.value(node.args[0])
+        if not isinstance(array.type, ArrayType):
+            self.fail(node, f"len of {array.type}", "len(array)")
+        return Value(INT, (array.names[1],))
+
+
+def _shown(function: Any) -> str:
+    module = "" if function.__module__ == builtins.__name__ else "math."
+    return f"{module}{function.__name__}"
+
+
+# Python's functions: fewest and most arguments, and the code.
+_CALLS: dict[Any, tuple[int, int, Callable[[Operations, ast.Call], Value]]] = {
+    abs: (1, 1, Operations._abs),
+    min: (2, 99, Operations._min),
+    max: (2, 99, Operations._max),
+    int: (1, 1, Operations._int),
+    float: (1, 1, Operations._float),
+    bool: (1, 1, Operations._bool),
+    len: (1, 1, Operations._len),
+    math.sqrt: (1, 1, Operations._sqrt),
+    math.fabs: (1, 1, Operations._fabs),
+    math.floor: (1, 1, Operations._floor),
+    math.ceil: (1, 1, Operations._ceil),
+    math.copysign: (2, 2, Operations._copysign),
+    math.isnan: (1, 1, Operations._isnan),
+    math.isfinite: (1, 1, Operations._isfinite),
+}

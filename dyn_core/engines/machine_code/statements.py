@@ -1,0 +1,308 @@
+"""Statements of the subset to LLVM IR.
+
+Variables are memory, which LLVM's own passes turn into registers. A variable has one
+type, and a value wherever it is read: which variables have one is followed through all
+branches.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from dyn_core.engines.machine_code.expressions import (
+    Value,
+    parts,
+    result_type,
+)
+from dyn_core.engines.machine_code.language import is_marked
+from dyn_core.engines.machine_code.operations import Operations
+from dyn_core.engines.machine_code.source import source_of
+from dyn_core.engines.machine_code.types import (
+    FLOAT,
+    INT,
+    NOTHING,
+    ArrayType,
+    FunctionType,
+    NumberType,
+    RecordType,
+    TupleType,
+)
+
+_STATEMENTS = (
+    "name = value, a, b = values, array[i] = x, +=, -=, *= of each, if, while, "
+    "for name in range(...), break, continue, return, a call, pass"
+)
+Place = tuple[str, str, int]  # what failed, the function, the line
+Callee = Callable[[Callable[..., Any]], tuple[str, FunctionType]]
+
+
+@dataclass
+class _Loop:
+    end: str
+    next: str
+    left: list[set[str] | None] = field(default_factory=list)
+
+
+class Function(Operations):
+    """One function being translated.
+
+    Attributes:
+        kind: What it takes and returns.
+        callee: Returns name and signature of another function.
+        places: What each status from 1 on says; None where nothing is checked.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        kind: FunctionType,
+        callee: Callee,
+        places: list[Place] | None,
+    ) -> None:
+        super().__init__(function, places is not None)
+        self.kind, self.result = kind, kind.result
+        self.places = [] if places is None else places
+        self.callee = callee
+        self.rooms: list[str] = []
+        self.loops: list[_Loop] = []
+
+    def note(self, what: str, line: int) -> int:
+        """Return the status that says what failed in which line."""
+        self.places.append((what, self.function.__qualname__, line))
+        return len(self.places)
+
+    def define(self, name: str) -> str:
+        """Return the LLVM definition."""
+        node = source_of(self.function)
+        heads = ["ptr %status"] if self.checked else []
+        for x, kind in self.kind.parameters:
+            names = tuple(f"%a_{x}_{k}" for k in range(len(parts(kind))))
+            mark = " noalias nonnull readonly" * isinstance(kind, RecordType)
+            types = parts(kind)
+            heads += [f"{t}{mark} {n}" for t, n in zip(types, names, strict=True)]
+            self.assign(node, x, Value(kind, names))
+        for statement in node.body:
+            self.statement(statement)
+        if self.assigned is not None:
+            if self.result != NOTHING:
+                what = f"may end without a value; it returns {self.result}"
+                self.fail(node, what, "return on each path")
+            self.leave()
+        head = f"define internal {result_type(self.result)} @{name}({', '.join(heads)})"
+        code = [*self.rooms, *self.lines]
+        return "\n".join([f"{head} #0 {{", "start:", *code, "}", ""])
+
+    # Statements
+
+    def statement(self, node: ast.stmt) -> None:
+        """Write the code of a statement."""
+        method = getattr(self, f"_do_{type(node).__name__.lower()}", None)
+        if method is None:
+            shown = ast.unparse(node).split("\n")[0]
+            self.fail(node, f"'{shown}' is not in the subset", _STATEMENTS)
+        if self.assigned is not None:  # what cannot be reached is left out
+            method(node)
+
+    def assign(self, node: ast.AST, name: str, value: Value) -> None:
+        """Give a variable a value; its first decides its type."""
+        if isinstance(value.type, TupleType):
+            self.fail(node, f"'{name}' is {value.type}", "a, b = values")
+        if name not in self.variables:
+            places = []
+            for llvm in parts(value.type):
+                self.count += 1
+                places.append(f"%v{self.count}_{name}")
+                self.rooms.append(f"  {places[-1]} = alloca {llvm}")
+            self.variables[name] = value.type, tuple(places)
+        kind, known = self.variables[name]
+        if kind != value.type:
+            valid = "another name, or one type, such as 0.0 for 0 among floats"
+            self.fail(node, f"'{name}' is {kind}, and then {value.type}", valid)
+        for llvm, place, part in zip(parts(kind), known, value.names, strict=True):
+            self.add(f"store {llvm} {part}, ptr {place}")
+        if self.assigned is not None:
+            self.assigned.add(name)
+
+    def _put(self, target: ast.expr, value: Value) -> None:
+        """Assign to a name, a place of an array, or several of them."""
+        if isinstance(target, ast.Name):
+            self.assign(target, target.id, value)
+        elif isinstance(target, ast.Subscript):
+            if not isinstance(value.type, NumberType):
+                self.fail(target, f"{value.type} is stored in an array", "a number")
+            self.store(target, self.element(target), value)
+        elif isinstance(target, ast.Tuple):
+            if len(value.items) != len(target.elts):
+                what = f"{len(target.elts)} names for {value.type}"
+                self.fail(target, what, "as many names as values")
+            for inner, item in zip(target.elts, value.items, strict=True):
+                self._put(inner, item)
+        else:
+            what = f"'{ast.unparse(target)} = ...' is not in the subset"
+            self.fail(target, what, "name, array[i], or several of them")
+
+    def _on_tuple(self, node: ast.Tuple) -> Value:
+        items = tuple(self.value(inner) for inner in node.elts)
+        kinds: Any = tuple(item.type for item in items)
+        return Value(TupleType(kinds), (), items)
+
+    def _do_assign(self, node: ast.Assign) -> None:
+        value = self.value(node.value)
+        for target in node.targets:
+            self._put(target, value)
+
+    def _do_annassign(self, node: ast.AnnAssign) -> None:
+        if node.value is None:
+            self.fail(node, "a variable without a value", "name: float = 0.0")
+        self._put(node.target, self.value(node.value))
+
+    def _do_augassign(self, node: ast.AugAssign) -> None:
+        op, target = type(node.op), node.target
+        if isinstance(target, ast.Subscript):
+            place = self.element(target)
+            assert isinstance(place.type, ArrayType)
+            if place.type.axes:
+                self.fail(node, "a whole row is changed", "its numbers, one by one")
+            x = self.load(place)
+            y = self.number(node.value, INT, FLOAT)
+            self.store(node, place, self.arithmetic(node, op, x, y))
+            return
+        name = ast.copy_location(ast.Name(ast.unparse(target)), target)
+        x = self.number(name, INT, FLOAT)
+        y = self.number(node.value, INT, FLOAT)
+        self._put(target, self.arithmetic(node, op, x, y))
+
+    def _do_expr(self, node: ast.Expr) -> None:
+        if isinstance(node.value, ast.Call) and is_marked(self.static(node.value.func)):
+            self.value(node.value)
+        elif not isinstance(node.value, ast.Constant):
+            what = f"the value of '{ast.unparse(node)}' goes nowhere"
+            self.fail(node, what, _STATEMENTS)
+
+    def _do_pass(self, node: ast.Pass) -> None:
+        pass
+
+    def _do_return(self, node: ast.Return) -> None:
+        kind = result_type(self.result)
+        value = self.value(node.value) if node.value else Value(NOTHING)
+        if isinstance(node.value, ast.Constant) and node.value.value is None:
+            value = Value(NOTHING)
+        if value.type != self.result:
+            self.fail(node, f"{value.type} is returned", str(self.result))
+        if value.items:
+            whole = "undef"
+            for k, item in enumerate(value.items):
+                assert isinstance(item.type, NumberType)
+                part = f"{item.type.llvm} {item.name}, {k}"
+                whole = self.new(f"insertvalue {kind} {whole}, {part}")
+            self.add(f"ret {kind} {whole}")
+        else:
+            self.add(f"ret {kind} {value.name}" if value.names else "ret void")
+        self.assigned = None
+
+    def _do_if(self, node: ast.If) -> None:
+        yes, no, end = self.label(), self.label(), self.label()
+        self.branch(node.test, yes, no)
+        before, after = _copy(self.assigned), []
+        for label, body in ((yes, node.body), (no, node.orelse)):
+            self.begin(label)
+            self.assigned = _copy(before)
+            for inner in body:
+                self.statement(inner)
+            if self.assigned is not None:
+                self.add(f"br label %{end}")
+            after.append(self.assigned)
+        self.assigned = _common(after)
+        if self.assigned is not None:
+            self.begin(end)
+
+    def _loop(self, node: ast.For | ast.While, loop: _Loop) -> None:
+        """Write the body of a loop, up to where it begins anew."""
+        if node.orelse:
+            self.fail(node, "`else` of a loop", "a variable that says how it ended")
+        self.loops.append(loop)
+        for inner in node.body:
+            self.statement(inner)
+        if self.assigned is not None:
+            self.add(f"br label %{loop.next}")
+        self.loops.pop()
+
+    def _do_while(self, node: ast.While) -> None:
+        test, body, end = self.label(), self.label(), self.label()
+        self.add(f"br label %{test}")
+        self.begin(test)
+        forever = isinstance(node.test, ast.Constant) and bool(node.test.value)
+        if forever:
+            self.add(f"br label %{body}")
+        else:
+            self.branch(node.test, body, end)
+        loop = _Loop(end, test, [None if forever else _copy(self.assigned)])
+        self.begin(body)
+        self._loop(node, loop)
+        self.assigned = _common(loop.left)
+        if self.assigned is not None:
+            self.begin(end)
+
+    def _do_for(self, node: ast.For) -> None:
+        start, stop, step = self._range(node.iter)
+        self.count += 1
+        counter = f"%c{self.count}"
+        self.rooms.append(f"  {counter} = alloca i64")
+        self.add(f"store i64 {start}, ptr {counter}")
+        test, body, go_on, end = (self.label() for _ in range(4))
+        self.add(f"br label %{test}")
+        self.begin(test)
+        now = self.new(f"load i64, ptr {counter}")
+        sign = "sgt" if step < 0 else "slt"
+        more = self.new(f"icmp {sign} i64 {now}, {stop}")
+        self.add(f"br i1 {more}, label %{body}, label %{end}")
+        loop = _Loop(end, go_on, [_copy(self.assigned)])
+        self.begin(body)
+        self._put(node.target, Value(INT, (now,)))
+        self._loop(node, loop)
+        self.begin(go_on)
+        then = self.new(f"add nsw i64 {now}, {step}")
+        self.add(f"store i64 {then}, ptr {counter}")
+        self.add(f"br label %{test}")
+        self.assigned = _common(loop.left)
+        self.begin(end)
+
+    def _range(self, node: ast.expr) -> tuple[str, str, int]:
+        """Return first number, bound and step of a range."""
+        valid = "range(stop), range(start, stop), range(start, stop, step)"
+        plain = isinstance(node, ast.Call) and not node.keywords
+        if not plain or self.static(node.func) is not range:  # type: ignore[attr-defined]
+            self.fail(node, f"a loop over '{ast.unparse(node)}'", valid)
+        nodes = node.args  # type: ignore[attr-defined]
+        numbers = [self.number(x, INT).name for x in nodes]
+        if not 1 <= len(numbers) <= 3:
+            self.fail(node, f"{len(numbers)} arguments of range", valid)
+        if len(numbers) == 1:
+            numbers.insert(0, "0")
+        step = numbers[2] if len(numbers) == 3 else "1"
+        if not step.lstrip("-").isdigit() or step == "0":
+            self.fail(node, "the step of a range", "a constant, not zero")
+        return numbers[0], numbers[1], int(step)
+
+    def _do_break(self, node: ast.Break) -> None:
+        loop = self.loops[-1]
+        loop.left.append(_copy(self.assigned))
+        self.add(f"br label %{loop.end}")
+        self.assigned = None
+
+    def _do_continue(self, node: ast.Continue) -> None:
+        self.add(f"br label %{self.loops[-1].next}")
+        self.assigned = None
+
+
+def _copy(assigned: set[str] | None) -> set[str] | None:
+    return None if assigned is None else set(assigned)
+
+
+def _common(ways: list[set[str] | None]) -> set[str] | None:
+    """Return what has a value on every way that comes here; None where none does."""
+    coming = [way for way in ways if way is not None]
+    return set.intersection(*coming) if coming else None

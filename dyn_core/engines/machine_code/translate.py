@@ -1,0 +1,147 @@
+"""A function of the subset, and all that it calls, to one module of LLVM IR."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dyn_core.engines.machine_code.expressions import parts, result_type
+from dyn_core.engines.machine_code.operations import Operations
+from dyn_core.engines.machine_code.statements import Function, Place
+from dyn_core.engines.machine_code.types import (
+    BOOL,
+    FunctionType,
+    NumberType,
+    TupleType,
+    of_function,
+    place_of,
+    size,
+)
+from dyn_core.errors import TraceError
+
+_DECLARATIONS = """\
+declare double @llvm.fabs.f64(double)
+declare double @llvm.sqrt.f64(double)
+declare double @llvm.floor.f64(double)
+declare double @llvm.ceil.f64(double)
+declare double @llvm.copysign.f64(double, double)
+declare i64 @llvm.abs.i64(i64, i1)
+attributes #0 = { nounwind }
+!0 = !{!"arrays of machine code"}
+!1 = !{!"float64", !0, i64 0}
+!2 = !{!"int64", !0, i64 0}
+!3 = !{!1, !1, i64 0}
+!4 = !{!2, !2, i64 0}
+!5 = !{}
+"""
+
+
+@dataclass
+class Module:
+    """LLVM IR of a function and of all that it calls.
+
+    Attributes:
+        ir: The IR; its function `entry` takes a table of arguments.
+        places: In the checked form, what each status from 1 on says.
+    """
+
+    ir: str
+    places: list[Place]
+
+
+def translate(function: Callable[..., Any], checked: bool = False) -> Module:
+    """Return the LLVM IR of a function and of all that it calls.
+
+    Args:
+        function: One that is marked by `machine_code`.
+        checked: Whether indices and divisors are checked.
+
+    Raises:
+        TraceError: Something is not in the subset.
+    """
+    work = _Module(checked)
+    name, kind = work.callee(function)
+    entry = _entry(name, kind, checked)
+    return Module(
+        "\n".join([_DECLARATIONS, *work.definitions, entry]), work.places or []
+    )
+
+
+class _Module:
+    """The functions of one module, each translated once, after those that it calls."""
+
+    def __init__(self, checked: bool) -> None:
+        self.definitions: list[str] = []
+        self.places: list[Place] | None = [] if checked else None
+        self.known: dict[Callable[..., Any], tuple[str, FunctionType]] = {}
+        self.open: list[Callable[..., Any]] = []
+
+    def callee(self, function: Callable[..., Any]) -> tuple[str, FunctionType]:
+        """Return name and signature of a function; translate it if it is new."""
+        if function in self.open:
+            names = " -> ".join(f.__name__ for f in [*self.open, function])
+            raise TraceError(
+                f"{place_of(function)}: recursion ({names}) is not in the subset: "
+                "nothing bounds its depth; valid: a loop, with an array as its stack"
+            )
+        if function not in self.known:
+            self.open.append(function)
+            kind = of_function(function)
+            name = f"f{len(self.known) + len(self.open)}_{function.__name__}"
+            code = Function(function, kind, self.callee, self.places).define(name)
+            self.open.pop()
+            self.definitions.append(code)
+            self.known[function] = name, kind
+        return self.known[function]
+
+
+def _entry(name: str, kind: FunctionType, checked: bool) -> str:
+    """Return the function that Python calls.
+
+    It takes the table of arrays and records, memory for a tuple of results, memory for
+    the status, then the numbers; what is not needed is left out.
+    """
+    lines: list[str] = []
+    heads = [] if not checked else ["ptr %status"]
+    several = isinstance(kind.result, TupleType) and bool(kind.result.items)
+    if several:
+        heads.insert(0, "ptr %results")
+    reader = Operations(translate, checked)
+    reader.lines = lines
+    arguments, place = ["ptr %status"] if checked else [], 0
+    for x, t in kind.parameters:
+        if isinstance(t, NumberType):
+            heads.append(f"{'i8' if t is BOOL else t.llvm} %n_{x}")
+            value = f"%n_{x}"
+            if t is BOOL:
+                value = reader.new(f"icmp ne i8 {value}, 0")
+            arguments.append(f"{t.llvm} {value}")
+        else:
+            names = reader.load_argument(t, "%table", place).names
+            arguments += [f"{p} {n}" for p, n in zip(parts(t), names, strict=True)]
+            place += size(t)
+    llvm = result_type(kind.result)
+    call = f"call {llvm} @{name}({', '.join(arguments)})"
+    returned = "void" if several else "i8" if llvm == "i1" else llvm
+    if several:
+        whole = reader.new(call)
+        assert isinstance(kind.result, TupleType)
+        for k, item in enumerate(kind.result.items):
+            part = reader.new(f"extractvalue {llvm} {whole}, {k}")
+            if item is BOOL:
+                part = reader.new(f"zext i1 {part} to i64")
+            to = reader.new(f"getelementptr i64, ptr %results, i64 {k}")
+            reader.add(f"store {'i64' if item is BOOL else item.llvm} {part}, ptr {to}")
+        reader.add("ret void")
+    elif llvm == "void":
+        reader.add(call)
+        reader.add("ret void")
+    else:
+        register = reader.new(call)
+        if llvm == "i1":
+            register = reader.new(f"zext i1 {register} to i8")
+        reader.add(f"ret {returned} {register}")
+    table = ["ptr noalias nonnull readonly %table"]
+    head = f"define {returned} @entry({', '.join([*table, *heads])})"
+    return "\n".join([f"{head} #0 {{", *lines, "}", ""])

@@ -1,0 +1,173 @@
+"""The types of the subset, read from annotations, and the signature of a function."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import NoneType
+from typing import Annotated, Any
+
+import numpy as np
+
+from dyn_core.errors import TraceError
+
+
+@dataclass(frozen=True)
+class NumberType:
+    """A number: its name in Python and its LLVM type."""
+
+    name: str
+    llvm: str
+    letter: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+INT = NumberType("int", "i64", "q")
+FLOAT = NumberType("float", "double", "d")
+BOOL = NumberType("bool", "i1", "?7x")
+_NUMBERS = {int: INT, float: FLOAT, bool: BOOL}
+
+
+@dataclass(frozen=True)
+class ArrayType:
+    """An array of whole or real numbers."""
+
+    item: NumberType
+    axes: int
+
+    def __str__(self) -> str:
+        name = "Reals" if self.item is FLOAT else "Wholes"
+        return name if self.axes == 1 else f"{name}{self.axes}"
+
+
+@dataclass(frozen=True)
+class RecordType:
+    """A NamedTuple of arrays, numbers and records."""
+
+    python: type
+    fields: tuple[tuple[str, Type], ...]
+
+    def __str__(self) -> str:
+        return self.python.__name__
+
+
+@dataclass(frozen=True)
+class TupleType:
+    """Several numbers, as a function returns them; none for nothing."""
+
+    items: tuple[NumberType, ...]
+
+    def __str__(self) -> str:
+        if not self.items:
+            return "nothing"
+        return f"tuple[{', '.join(map(str, self.items))}]"
+
+
+Type = NumberType | ArrayType | RecordType | TupleType
+NOTHING = TupleType(())
+VALID = (
+    "int, float, bool, Reals, Reals2, Reals3, Wholes, Wholes2, Wholes3, classes "
+    "derived from NamedTuple of these"
+)
+
+
+@dataclass(frozen=True)
+class FunctionType:
+    """What a function takes and returns."""
+
+    parameters: tuple[tuple[str, Type], ...]
+    result: Type
+
+
+def size(kind: Type) -> int:
+    """Return how many words of 8 bytes hold a value as an argument."""
+    if isinstance(kind, ArrayType):
+        return 1 + kind.axes
+    if isinstance(kind, RecordType):
+        return sum(size(inner) for _, inner in kind.fields)
+    return 1
+
+
+def of_annotation(annotation: Any, where: str) -> Type:
+    """Return the type that an annotation of an argument or a field names.
+
+    Raises:
+        TraceError: It names none of the subset.
+    """
+    if isinstance(annotation, type) and annotation in _NUMBERS:
+        return _NUMBERS[annotation]
+    if typing.get_origin(annotation) is Annotated:
+        base, *marks = typing.get_args(annotation)
+        if base is np.ndarray and len(marks) == 2 and marks[0] in (int, float):
+            return ArrayType(_NUMBERS[marks[0]], marks[1])
+    if isinstance(annotation, type) and hasattr(annotation, "_fields"):
+        hints = _hints(annotation, where)
+        return RecordType(
+            annotation,
+            tuple(
+                (name, of_annotation(hints.get(name), f"{where}.{name}"))
+                for name in annotation._fields
+            ),
+        )
+    shown = getattr(annotation, "__name__", repr(annotation))
+    raise TraceError(f"{where}: the type {shown} is not of the subset; valid: {VALID}")
+
+
+def _of_result(annotation: Any, where: str) -> Type:
+    """Return the type of what is returned."""
+    if annotation in (None, NoneType):
+        return NOTHING
+    if typing.get_origin(annotation) is tuple:
+        items = typing.get_args(annotation)
+        if items and all(item in _NUMBERS for item in items):
+            return TupleType(tuple(_NUMBERS[item] for item in items))
+    elif isinstance(annotation, type) and annotation in _NUMBERS:
+        return _NUMBERS[annotation]
+    raise TraceError(
+        f"{where}: what is returned must be None, a number or a tuple of numbers, "
+        f"got {annotation}; valid: -> None, -> float, -> tuple[float, int], ..."
+    )
+
+
+def place_of(function: Callable[..., Any]) -> str:
+    """Return file, line and name of a function."""
+    code = function.__code__
+    return f"{code.co_filename}:{code.co_firstlineno}: {function.__qualname__}"
+
+
+def of_function(function: Callable[..., Any]) -> FunctionType:
+    """Return the signature of a function, from its annotations.
+
+    Raises:
+        TraceError: An annotation is missing or not of the subset.
+    """
+    where = place_of(function)
+    code, hints = function.__code__, _hints(function, where)
+    if code.co_flags & 0x0C or code.co_kwonlyargcount or function.__defaults__:
+        message = "no *args, **kwargs, keyword-only arguments, default values"
+        raise TraceError(f"{where}: {message}; valid: plain arguments")
+    names = code.co_varnames[: code.co_argcount]
+    for name in (*names, "return"):
+        if name not in hints:
+            what = "what is returned" if name == "return" else f"argument '{name}'"
+            raise TraceError(
+                f"{where}: {what} has no annotation; valid: {VALID}"
+                f"{', None or a tuple of numbers' if name == 'return' else ''}"
+            )
+    return FunctionType(
+        tuple((x, of_annotation(hints[x], f"{where}: '{x}'")) for x in names),
+        _of_result(hints["return"], where),
+    )
+
+
+def _hints(thing: Any, where: str) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(thing, include_extras=True)
+    except NameError as error:
+        raise TraceError(
+            f"{where}: an annotation names what its module does not have ({error}); "
+            "valid: names of the module, not those under TYPE_CHECKING"
+        ) from error
