@@ -11,9 +11,9 @@ Arguments
 Statements
     name = value; a, b = values; array[i] = x; array[i, j] = x; +=, -=, *=, ... of each;
     if, while, for name in range(...), break, continue, return, pass, a call. A variable
-    has one type, that of its first value, and a value wherever it is read: one that only
-    a branch or a loop assigns has none after it. The step of a range is a constant. A
-    row of an array may have a name: row = array[i]; the name may stand for another row.
+    has one type, that of its first value, and a value wherever it is read: one that
+    only a branch or a loop assigns has none after it. The step of a range is a constant.
+    A row of an array may have a name, row = array[i], which may become another row's.
 
 Values
     + - * / of floats, and of a float and an int, which is taken as a float; + - * // %
@@ -29,15 +29,15 @@ What is not there
     New arrays: what is needed for work is an argument. Slices, sums of rows, strings,
     exceptions: a status is returned. Recursion. ** and what else has other bits from
     library to library: sin, cos, exp. Indices are not checked in machine code: they are
-    by NumPy, in tests, as Python, and by `compiled(function, checked=True)`. No negative
-    index.
+    by NumPy, in tests, as Python, and by `compiled(function, checked=True)`. No
+    negative index.
 
 Where machine code and Python differ
     Python's ints have any size, those of machine code and of NumPy 64 bits. A division
     by zero and the root of a negative number give inf, nan, or for // and % 0, as those
     of NumPy do, where Python's own numbers raise an error. int, floor and ceil of what
-    no int of 64 bits is near (nan, inf, 1e300) give any int. Arrays of floats and of
-    ints may not share memory.
+    no int of 64 bits is near (nan, inf, 1e300) give any int. The sign of a nan is any.
+    Arrays of floats and of ints may not share memory.
 """
 
 from __future__ import annotations

@@ -1,0 +1,273 @@
+"""The subset of Python as machine code: records, calls, bounds, cache, threads."""
+
+from __future__ import annotations
+
+import math
+import threading
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from dyn_core.engines.llvm import compiler
+from dyn_core.engines.machine_code import (
+    Reals,
+    Reals2,
+    Reals3,
+    Wholes,
+    Wholes2,
+    compiled,
+    loading,
+    machine_code,
+)
+from dyn_core.errors import ShapeError
+
+needs_llvm = pytest.mark.skipif(bool(compiler.missing()), reason=compiler.missing())
+LIMIT = 4
+
+
+class Frames(NamedTuple):
+    """Positions and turns of some bodies."""
+
+    position: Reals2
+    turn: Reals3
+
+
+class Scene(NamedTuple):
+    """A record in a record, arrays of both kinds, numbers of each."""
+
+    frames: Frames
+    pair: Wholes2
+    kind: Wholes
+    margin: float
+    count: int
+    on: bool
+
+
+def _scene(seed=0, **changes):
+    rng = np.random.default_rng(seed)
+    frames = Frames(rng.normal(size=(4, 3)), rng.normal(size=(4, 3, 3)))
+    pair = np.array([[0, 1], [2, 3], [3, 0]])
+    return Scene(frames, pair, np.zeros(3, int), 0.25, 3, True)._replace(**changes)
+
+
+@machine_code
+def _difference(a: Reals, b: Reals, out: Reals) -> float:
+    """Store a - b; return its length."""
+    total = 0.0
+    for i in range(len(out)):
+        out[i] = a[i] - b[i]
+        total += out[i] * out[i]
+    return math.sqrt(total)
+
+
+@machine_code
+def _nearest(scene: Scene, out: Reals2, skipped: int) -> tuple[int, float, bool]:
+    """Rows of records, calls, loops that end early."""
+    best, least = -1, math.inf
+    rows, axes = out.shape
+    for k in range(scene.count):
+        if k == skipped:
+            continue
+        a, b = scene.pair[k, 0], scene.pair[k, 1]
+        row = out[k]
+        distance = _difference(scene.frames.position[a], scene.frames.position[b], row)
+        turn = scene.frames.turn[b]
+        distance -= scene.margin + abs(turn[0, axes - 1]) * turn[1][2]
+        scene.kind[k] += 1 if distance < 0.0 else 2
+        if distance < least and scene.on:
+            best, least = k, distance
+    while True:
+        rows -= 1
+        if rows < 0 or out[rows, 0] == 0.0:
+            break
+    return best, least, rows < LIMIT
+
+
+@needs_llvm
+@pytest.mark.parametrize("checked", [False, True])
+@pytest.mark.parametrize("on", [False, True])
+def test_records_rows_and_calls(checked, on):
+    """What Python returns and stores, machine code does."""
+    form = compiled(_nearest, checked=checked)
+    assert form.native
+    for skipped in range(-1, 3):
+        scenes = _scene(on=on), _scene(on=on)
+        outs = np.zeros((3, 3)), np.zeros((3, 3))
+        wanted = _nearest(scenes[0], outs[0], skipped)
+        result = form(scenes[1], outs[1], skipped)
+        assert result == wanted
+        assert [type(x) for x in result] == [int, float, bool]
+        np.testing.assert_array_equal(outs[0], outs[1])
+        np.testing.assert_array_equal(scenes[0].kind, scenes[1].kind)
+
+
+@machine_code
+def _several(x: Reals, n: int, by: float, on: bool) -> bool:
+    for i in range(n):
+        x[i] += by
+    return on and n > 1
+
+
+def test_what_is_bound_is_used_where_it_lies(monkeypatch):
+    """A bound call takes the numbers; it keeps its arrays, and sees their changes."""
+    call = compiled(_several).bind(x := np.zeros(3))
+    assert call(2, 0.5, True) is True
+    np.testing.assert_array_equal(x, [0.5, 0.5, 0.0])
+    x[:] = 7.0
+    assert call(1, 1, True) is False
+    np.testing.assert_array_equal(x, [8.0, 7.0, 7.0])
+    bound = compiled(_difference).bind(np.ones(4), np.zeros(4), np.empty(4))
+    assert bound() == 2.0  # nobody else has the arrays
+
+
+ARRAY = "contiguous, writeable"
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    ((np.zeros(3, np.float32), 1, 1.0, True), f"{ARRAY}, got float32 of shape"),
+    ((np.zeros((3, 1)), 1, 1.0, True), r"Reals: a float64 array of 1 axes, .*\(3, 1\)"),
+    ((np.zeros(6)[::2], 1, 1.0, True), f"{ARRAY}, got one with strides"),
+    (([1.0], 1, 1.0, True), f"{ARRAY}, got list"),
+    ((np.zeros(3), 1.5, 1.0, True), "n: wanted int, got float"),
+    ((np.zeros(3), True, 1.0, True), "n: wanted int, got bool"),
+    ((np.zeros(3), 2**63, 1.0, True), "n: wanted an int of 64 bits"),
+    ((np.zeros(3), 1, "1", True), "by: wanted float, got str"),
+    ((np.zeros(3), 1, 1.0, 1), "on: wanted bool, got int"),
+    ((np.zeros(3), 1, 1.0), r"wanted 4 arguments \(x, n, by, on\), got 3"),
+])  # fmt: skip
+def test_wrong_arguments_are_refused_in_words(arguments, message):
+    """Type, dtype, axes, layout and number of arguments."""
+    with pytest.raises(ShapeError, match=message):
+        compiled(_several)(*arguments)
+
+
+def test_wrong_records_are_refused_in_words():
+    """A field is named with its record; whole and real numbers lie apart."""
+    form = compiled(_nearest)
+    with pytest.raises(
+        ShapeError, match=r"_nearest: scene: wanted a Scene, got Frames"
+    ):
+        form.bind(_scene().frames, np.zeros((3, 3)))
+    with pytest.raises(ShapeError, match=r"scene\.pair: wanted Wholes2: a int64 array"):
+        form.bind(_scene(pair=np.zeros((3, 2))), np.zeros((3, 3)))
+    locked = np.zeros((3, 3))
+    locked.flags.writeable = False
+    with pytest.raises(ShapeError, match="out: .*got one with read-only memory"):
+        form.bind(_scene(), locked)
+    memory = np.zeros(9)
+    with pytest.raises(ShapeError, match="whole and real numbers apart"):
+        form.bind(_scene(kind=memory[6:].view(np.int64)), memory.reshape(3, 3))
+    with pytest.raises(ShapeError, match=r"wanted 2 arrays and records \(scene, out\)"):
+        form.bind(_scene())
+
+
+@machine_code
+def _taken(x: Reals, index: int) -> float:
+    if index > 90:
+        return 1.0
+    return x[index]
+
+
+@machine_code
+def _outside(x: Reals2, index: int, by: int) -> float:
+    total = 0.0
+    for i in range(3):
+        total += _taken(x[i // by], index)
+        x[0, 0] += 1.0
+    return total
+
+
+@needs_llvm
+def test_the_checked_form_names_function_and_line():
+    """An index out of bounds and a division by zero end the call at once."""
+    form, x = compiled(_outside, checked=True), np.zeros((3, 2))
+    line = _taken.__code__.co_firstlineno + 4
+    for index in (2, -1, 2**62):
+        message = (
+            rf"test_machine_code\.py: _taken, line {line}: x\[index\]: index {index}"
+        )
+        with pytest.raises(IndexError, match=message + "; valid: 0 to 1"):
+            form(x, index, 1)
+    with pytest.raises(ZeroDivisionError, match="_outside, line .* division by zero"):
+        form(x, 1, 0)
+    assert x[0, 0] == 0.0
+    assert form(x, 99, 1) == 3.0
+    with pytest.raises(IndexError, match=r"_outside, line .*: index 3; valid: 0 to 2"):
+        form(x, 0, -1) if form(x, 0, 1) is None else form(np.zeros((0, 2)), 0, 1)
+
+
+@needs_llvm
+def test_machine_code_is_found_again(tmp_path, monkeypatch):
+    """What is on disk serves as long as nothing that it depends on is another."""
+    monkeypatch.setenv("DYN_CACHE_DIR", str(tmp_path / "kept"))
+    first = loading.CompiledFunction(_nearest, False)
+    again = loading.CompiledFunction(_nearest, False)
+    assert (first.fresh, again.fresh) == (True, False)
+    outs = np.zeros((3, 3)), np.zeros((3, 3))
+    assert first(_scene(), outs[0], -1) == again(_scene(), outs[1], -1)
+    assert loading.CompiledFunction(_nearest, True).fresh
+    monkeypatch.setitem(globals(), "LIMIT", -5)
+    other = loading.CompiledFunction(_nearest, False)
+    assert other.fresh
+    assert first(_scene(), outs[0], -1)[2] != other(_scene(), outs[1], -1)[2]
+
+
+def _twice(x: Reals, n: int) -> float:
+    return x[n] * 2.0
+
+
+def test_all_that_decides_the_code_is_in_the_key(monkeypatch):
+    """The code of what is called, its types, constants, and the function itself."""
+    contents = [repr(loading.contents(f)) for f in (_nearest, _difference, _several)]
+    assert len(set(contents)) == 3
+    assert contents[0] == repr(loading.contents(_nearest))
+    monkeypatch.setitem(globals(), "_difference", machine_code(_twice))
+    assert repr(loading.contents(_nearest)) != contents[0]
+    monkeypatch.undo()
+    monkeypatch.setitem(_several.__annotations__, "by", "int")
+    assert repr(loading.contents(_several)) != contents[2]
+
+
+@machine_code
+def _long(x: Reals, sweeps: int) -> float:
+    total = 0.0
+    for _ in range(sweeps):
+        for i in range(len(x)):
+            total = total * 0.5 + x[i]
+    return total
+
+
+@needs_llvm
+def test_threads_run_at_the_same_time():
+    """The interpreter's lock is free while machine code runs, and results stay apart."""
+    form, rng = compiled(_long), np.random.default_rng(1)
+    arrays = [rng.normal(size=50) for _ in range(4)]
+    wanted = [_long(x, 3) for x in arrays]
+    assert [form(x, 3) for x in arrays] == wanted
+    ended = []
+
+    def run(k):
+        results = {form(arrays[k], 3) for _ in range(200)}
+        ended.append((k, results == {wanted[k]}))
+
+    threads = [threading.Thread(target=run, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(ended) == [(k, True) for k in range(4)]
+    flag = np.zeros(1)
+    waiting = threading.Thread(target=compiled(_wait).bind(flag))
+    waiting.start()  # with the lock it would wait for ever
+    flag[0] = 1.0
+    waiting.join()
+    assert flag[0] == 2.0
+
+
+@machine_code
+def _wait(flag: Reals) -> None:
+    count = 0
+    while flag[0] == 0.0 and count < 10**9:
+        count += 1
+    flag[0] = 2.0
