@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 import threading
 from typing import NamedTuple
 
@@ -183,7 +186,7 @@ def test_the_checked_form_names_function_and_line():
     """An index out of bounds and a division by zero end the call at once."""
     form, x = compiled(_outside, checked=True), np.zeros((3, 2))
     line = _taken.__code__.co_firstlineno + 4
-    for index in (2, -1, 2**62):
+    for index in (2, -1, 90):
         message = (
             rf"test_machine_code\.py: _taken, line {line}: x\[index\]: index {index}"
         )
@@ -193,8 +196,10 @@ def test_the_checked_form_names_function_and_line():
         form(x, 1, 0)
     assert x[0, 0] == 0.0
     assert form(x, 99, 1) == 3.0
-    with pytest.raises(IndexError, match=r"_outside, line .*: index 3; valid: 0 to 2"):
-        form(x, 0, -1) if form(x, 0, 1) is None else form(np.zeros((0, 2)), 0, 1)
+    with pytest.raises(IndexError, match=r"_outside, line .*: index -1; valid: 0 to 2"):
+        form(x, 0, -1)
+    with pytest.raises(IndexError, match="index 0; valid: none, the array is empty"):
+        form(np.zeros((0, 2)), 0, 1)
 
 
 @needs_llvm
@@ -257,17 +262,61 @@ def test_threads_run_at_the_same_time():
     for thread in threads:
         thread.join()
     assert sorted(ended) == [(k, True) for k in range(4)]
-    flag = np.zeros(1)
-    waiting = threading.Thread(target=compiled(_wait).bind(flag))
-    waiting.start()  # with the lock it would wait for ever
-    flag[0] = 1.0
-    waiting.join()
-    assert flag[0] == 2.0
+    kept = 4  # FUNCFLAG_PYTHONAPI: the lock would be kept
+    assert not form.bind(arrays[0]).func._flags_ & kept
+
+
+SCRIPT = """
+import numpy as np
+from dyn_core.engines.machine_code import Reals, compiled, machine_code
+
+@machine_code
+def scaled(by: float, x: Reals, n: int) -> float:
+    x[n] *= by
+    return x[n]
+
+form, x = compiled(scaled), np.arange(3.0)
+bound = form.bind(x)
+print(form.native, form.fresh, form(2.0, x, 1), bound(3.0, 2), x.tolist())
+try:
+    form.bind([1.0])
+except ValueError as error:
+    print(error)
+"""
+
+
+_fast_difference = compiled(_difference)
 
 
 @machine_code
-def _wait(flag: Reals) -> None:
-    count = 0
-    while flag[0] == 0.0 and count < 10**9:
-        count += 1
-    flag[0] = 2.0
+def _through(a: Reals, b: Reals, out: Reals) -> float:
+    return _fast_difference(a, b, out) + 1.0
+
+
+def test_a_compiled_function_may_be_called_by_others():
+    """As Python it calls machine code; compiled, both are one."""
+    a, b, out = np.arange(3.0), np.ones(3), np.zeros(3)
+    assert _through(a, b, out) == compiled(_through)(a, b, out) == math.sqrt(2.0) + 1.0
+    assert compiled(_fast_difference) is _fast_difference
+
+
+@pytest.mark.parametrize("native", ["off", "on"])
+def test_where_machine_code_is_off_python_serves(native, tmp_path):
+    """The same calls, the same checks; on, a second process finds what is kept."""
+    if native == "on" and compiler.missing():
+        pytest.skip(compiler.missing())
+    path = tmp_path / "script.py"
+    path.write_text(SCRIPT, encoding="utf-8")
+    variables = {
+        **os.environ,
+        "DYN_NATIVE": native,
+        "DYN_CACHE_DIR": str(tmp_path / "c"),
+    }
+    command = [sys.executable, str(path)]
+    for fresh in (native == "on", False):
+        result = subprocess.run(
+            command, env=variables, capture_output=True, text=True, check=True
+        )
+        first, second = result.stdout.splitlines()
+        assert first == f"{native == 'on'} {fresh} 2.0 6.0 [0.0, 2.0, 6.0]"
+        assert second.startswith("scaled: x: wanted Reals: a float64 array")

@@ -30,7 +30,7 @@ MISSING = object()
 
 
 @dataclass(frozen=True)
-class Value:
+class TypedValue:
     """A value in LLVM IR.
 
     Attributes:
@@ -42,7 +42,7 @@ class Value:
 
     type: Type
     names: tuple[str, ...] = ()
-    items: tuple[Value, ...] = ()
+    items: tuple[TypedValue, ...] = ()
 
     @property
     def name(self) -> str:
@@ -149,21 +149,21 @@ class Expressions:
                 return getattr(owner, node.attr, MISSING)
         return MISSING
 
-    def constant(self, node: ast.expr, value: Any) -> Value:
+    def constant(self, node: ast.expr, value: Any) -> TypedValue:
         """Return a number of the source or of the module."""
         if isinstance(value, bool):
-            return Value(BOOL, ("true" if value else "false",))
+            return TypedValue(BOOL, ("true" if value else "false",))
         if isinstance(value, int) and -(2**63) <= value < 2**63:
-            return Value(INT, (str(int(value)),))
+            return TypedValue(INT, (str(int(value)),))
         if isinstance(value, float):
-            return Value(FLOAT, (real(value),))
+            return TypedValue(FLOAT, (real(value),))
         return self.fail(
             node,
             f"the constant {ast.unparse(node)} is no number of 64 bits",
             "int, float and bool",
         )
 
-    def value(self, node: ast.expr) -> Value:
+    def value(self, node: ast.expr) -> TypedValue:
         """Return the value of an expression."""
         method = getattr(self, f"_on_{type(node).__name__.lower()}", None)
         if method is None:
@@ -173,10 +173,10 @@ class Expressions:
                 "numbers, names, + - * / // %, comparisons, and, or, not, "
                 "x if c else y, array[i], record.field, calls",
             )
-        value: Value = method(node)
+        value: TypedValue = method(node)
         return value
 
-    def number(self, node: ast.expr, *kinds: NumberType) -> Value:
+    def number(self, node: ast.expr, *kinds: NumberType) -> TypedValue:
         """Return the value of an expression that must be a number of some type."""
         value = self.value(node)
         if value.type not in (kinds or (INT, FLOAT, BOOL)):
@@ -184,18 +184,18 @@ class Expressions:
             self.fail(node, f"'{ast.unparse(node)}' is {value.type}", wanted)
         return value
 
-    def convert(self, value: Value) -> Value:
+    def convert(self, value: TypedValue) -> TypedValue:
         """Return an int as a float, a float as it is."""
         if value.type is FLOAT:
             return value
         if value.name.lstrip("-").isdigit():
-            return Value(FLOAT, (real(float(int(value.name))),))
-        return Value(FLOAT, (self.new(f"sitofp i64 {value.name} to double"),))
+            return TypedValue(FLOAT, (real(float(int(value.name))),))
+        return TypedValue(FLOAT, (self.new(f"sitofp i64 {value.name} to double"),))
 
-    def _on_constant(self, node: ast.Constant) -> Value:
+    def _on_constant(self, node: ast.Constant) -> TypedValue:
         return self.constant(node, node.value)
 
-    def _on_name(self, node: ast.Name) -> Value:
+    def _on_name(self, node: ast.Name) -> TypedValue:
         if node.id not in self.function.__code__.co_varnames:
             return self._of_module(node)
         if node.id not in self.variables or (
@@ -205,28 +205,32 @@ class Expressions:
             self.fail(node, what, "assign it before the `if` or the loop")
         kind, places = self.variables[node.id]
         loads = zip(parts(kind), places, strict=True)
-        return Value(kind, tuple(self.new(f"load {t}, ptr {p}") for t, p in loads))
+        return TypedValue(kind, tuple(self.new(f"load {t}, ptr {p}") for t, p in loads))
 
-    def _of_module(self, node: ast.expr) -> Value:
+    def _of_module(self, node: ast.expr) -> TypedValue:
         value = self.static(node)
         if isinstance(value, int | float):
             return self.constant(node, value)
         what = f"'{ast.unparse(node)}' is no variable and no number of the module"
         return self.fail(node, what, "arguments, variables, constants of the module")
 
-    def _on_attribute(self, node: ast.Attribute) -> Value:
+    def _on_attribute(self, node: ast.Attribute) -> TypedValue:
         if self.static(node) is not MISSING:
             return self._of_module(node)
         owner = self.value(node.value)
         if isinstance(owner.type, RecordType):
             return self._field(node, owner, owner.type)
         if isinstance(owner.type, ArrayType) and node.attr == "shape":
-            items = tuple(Value(INT, (dimension,)) for dimension in owner.names[1:])
-            return Value(TupleType((INT,) * len(items)), (), items)
+            items = tuple(
+                TypedValue(INT, (dimension,)) for dimension in owner.names[1:]
+            )
+            return TypedValue(TupleType((INT,) * len(items)), (), items)
         what = f"'{ast.unparse(node.value)}' is {owner.type}: no '.{node.attr}'"
         return self.fail(node, what, "record.field, array.shape")
 
-    def _field(self, node: ast.Attribute, owner: Value, record: RecordType) -> Value:
+    def _field(
+        self, node: ast.Attribute, owner: TypedValue, record: RecordType
+    ) -> TypedValue:
         place = 0
         for name, kind in record.fields:
             if name == node.attr:
@@ -235,23 +239,23 @@ class Expressions:
         fields = ", ".join(name for name, _ in record.fields)
         return self.fail(node, f"{record} has no field '{node.attr}'", fields)
 
-    def load_argument(self, kind: Type, table: str, place: int) -> Value:
+    def load_argument(self, kind: Type, table: str, place: int) -> TypedValue:
         """Return what lies in a table of arguments from a word on."""
         first = self.new(f"getelementptr inbounds i64, ptr {table}, i64 {place}")
         if isinstance(kind, RecordType):
-            return Value(kind, (first,))
+            return TypedValue(kind, (first,))
         if kind is BOOL:
             word = self.new(f"load i64, ptr {first}, !invariant.load !5")
-            return Value(BOOL, (self.new(f"icmp ne i64 {word}, 0"),))
+            return TypedValue(BOOL, (self.new(f"icmp ne i64 {word}, 0"),))
         names = []
         for k, llvm in enumerate(parts(kind)):
             word = self.new(f"getelementptr inbounds i64, ptr {first}, i64 {k}")
             names.append(self.new(f"load {llvm}, ptr {word}, !invariant.load !5"))
-        return Value(kind, tuple(names))
+        return TypedValue(kind, tuple(names))
 
     # Arrays
 
-    def element(self, node: ast.Subscript) -> Value:
+    def element(self, node: ast.Subscript) -> TypedValue:
         """Return a place in an array: a row, or the address of one number."""
         array = self.value(node.value)
         if not isinstance(array.type, ArrayType):
@@ -283,16 +287,16 @@ class Expressions:
         llvm = array.type.item.llvm
         place = self.new(f"getelementptr inbounds {llvm}, ptr {address}, i64 {offset}")
         kind = ArrayType(array.type.item, left)
-        return Value(kind, (place, *dims[len(nodes) :]))
+        return TypedValue(kind, (place, *dims[len(nodes) :]))
 
-    def load(self, place: Value) -> Value:
+    def load(self, place: TypedValue) -> TypedValue:
         """Return the number in a place of an array."""
         assert isinstance(place.type, ArrayType)
         item = place.type.item
         number = self.new(f"load {item.llvm}, ptr {place.name}, {_ALIAS[item]}")
-        return Value(item, (number,))
+        return TypedValue(item, (number,))
 
-    def store(self, node: ast.AST, place: Value, value: Value) -> None:
+    def store(self, node: ast.AST, place: TypedValue, value: TypedValue) -> None:
         """Put a number into a place of an array."""
         assert isinstance(place.type, ArrayType)
         item = place.type.item
@@ -307,7 +311,7 @@ class Expressions:
             f"store {item.llvm} {value.name}, ptr {place.name}, {_ALIAS[item]}"
         )  # fmt: skip
 
-    def _on_subscript(self, node: ast.Subscript) -> Value:
+    def _on_subscript(self, node: ast.Subscript) -> TypedValue:
         if isinstance(node.value, ast.Attribute) and node.value.attr == "shape":
             items = self.value(node.value).items
             index = getattr(node.slice, "value", None)

@@ -12,7 +12,7 @@ Statements
     name = value; a, b = values; array[i] = x; array[i, j] = x; +=, -=, *=, ... of each;
     if, while, for name in range(...), break, continue, return, pass, a call. A variable
     has one type, that of its first value, and a value wherever it is read: one that
-    only a branch or a loop assigns has none after it. The step of a range is a constant.
+    only a branch or a loop assigns has none after it. A range has a constant step.
     A row of an array may have a name, row = array[i], which may become another row's.
 
 Values
@@ -61,6 +61,13 @@ def machine_code(function: F) -> F:
     """Mark a function of the subset; it runs as Python until it is compiled."""
     function.__machine_code__ = True  # type: ignore[attr-defined]
     return function
+
+
+def python_of(function: Any) -> Any:
+    """Return the Python function of one that may be compiled."""
+    return (
+        getattr(function, "__wrapped__", function) if is_marked(function) else function
+    )
 
 
 def is_marked(function: object) -> bool:

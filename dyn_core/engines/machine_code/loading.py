@@ -19,8 +19,8 @@ import numpy as np
 
 from dyn_core.engines.llvm import cache, compiler
 from dyn_core.engines.llvm.fingerprint import of_code
-from dyn_core.engines.machine_code.language import is_marked
-from dyn_core.engines.machine_code.translate import Module, translate
+from dyn_core.engines.machine_code.language import is_marked, python_of
+from dyn_core.engines.machine_code.translate import ModuleCode, translate
 from dyn_core.engines.machine_code.types import (
     BOOL,
     FLOAT,
@@ -60,7 +60,7 @@ def compiled(function: Callable[..., Any], checked: bool = False) -> CompiledFun
     if not is_marked(function):
         name = getattr(function, "__qualname__", repr(function))
         raise TraceError(f"{name} is not marked; valid: @machine_code before `def`")
-    return _compiled(function, checked)
+    return _compiled(python_of(function), checked)
 
 
 @functools.cache
@@ -99,7 +99,7 @@ class CompiledFunction:
             self._loaded = compiler.Loaded(code)
             self._address = self._loaded.address("entry")
 
-    def _code(self) -> tuple[Module, bytes]:
+    def _code(self) -> tuple[ModuleCode, bytes]:
         """Return the object code, from the disk or compiled."""
         digest = hashlib.sha256(compiler.machine().key.encode())
         digest.update(of_code(_WRITERS).encode())
@@ -107,7 +107,7 @@ class CompiledFunction:
         key = f"function-{digest.hexdigest()}"
         entry = cache.load(key)
         if entry is not None:
-            return Module("", entry[0]["places"]), entry[1]
+            return ModuleCode("", entry[0]["places"]), entry[1]
         module = translate(self.function, self._checked)
         code = compiler.compile_ir(module.ir, inline=True)
         cache.store(key, {"places": module.places}, code)
@@ -185,8 +185,10 @@ class CompiledFunction:
                 where = f"{self.function.__code__.co_filename}: {name}, line {line}"
                 if "division" in what:
                     raise ZeroDivisionError(f"{where}: {what}")
-                bounds = f"{status[1]}; valid: 0 to {status[2] - 1}"
-                raise IndexError(f"{where}: {what} {bounds}")
+                valid = (
+                    f"0 to {status[2] - 1}" if status[2] else "none, the array is empty"
+                )
+                raise IndexError(f"{where}: {what} {status[1]}; valid: {valid}")
             return result
 
         return checked
@@ -299,6 +301,7 @@ def contents(function: Callable[..., Any]) -> list[Any]:
         entries.append((code.co_name, code.co_code, constants, code.co_names,
                         code.co_varnames, lines, _shape(signature)))  # fmt: skip
         for name, value in _reached(current):
+            value = python_of(value)
             if is_marked(value):
                 if value not in numbers:
                     numbers[value] = len(order)

@@ -16,12 +16,12 @@ from typing import Any
 from dyn_core.engines.machine_code.expressions import (
     MISSING,
     Expressions,
-    Value,
+    TypedValue,
     parts,
     real,
     result_type,
 )
-from dyn_core.engines.machine_code.language import is_marked
+from dyn_core.engines.machine_code.language import is_marked, python_of
 from dyn_core.engines.machine_code.types import (
     BOOL,
     FLOAT,
@@ -56,25 +56,27 @@ class Operations(Expressions):
 
     # Arithmetic
 
-    def _on_binop(self, node: ast.BinOp) -> Value:
+    def _on_binop(self, node: ast.BinOp) -> TypedValue:
         a = self.number(node.left, INT, FLOAT)
         b = self.number(node.right, INT, FLOAT)
         return self.arithmetic(node, type(node.op), a, b)
 
-    def arithmetic(self, node: ast.AST, op: type, a: Value, b: Value) -> Value:
+    def arithmetic(
+        self, node: ast.AST, op: type, a: TypedValue, b: TypedValue
+    ) -> TypedValue:
         """Return a op b; a whole number with a float is taken as a float."""
         whole = a.type is INT and b.type is INT
         if whole and op in _WHOLES:
-            return Value(INT, (self.new(f"{_WHOLES[op]} i64 {a.name}, {b.name}"),))
+            return TypedValue(INT, (self.new(f"{_WHOLES[op]} i64 {a.name}, {b.name}"),))
         if whole and op in (ast.FloorDiv, ast.Mod):
             return self._floor_division(node, op is ast.Mod, a.name, b.name)
         if not whole and op in _FLOATS:
             x, y = self.convert(a).name, self.convert(b).name
-            return Value(FLOAT, (self.new(f"{_FLOATS[op]} double {x}, {y}"),))
+            return TypedValue(FLOAT, (self.new(f"{_FLOATS[op]} double {x}, {y}"),))
         what = f"'{op.__name__}' of {a.type} and {b.type} is not in the subset"
         return self.fail(node, what, _VALID.get(op, "+ - * / // %"))
 
-    def _floor_division(self, node: ast.AST, rest: bool, a: str, b: str) -> Value:
+    def _floor_division(self, node: ast.AST, rest: bool, a: str, b: str) -> TypedValue:
         """Return a // b or a % b, rounded down; zero where b is zero, as in NumPy."""
         if self.checked:
             divides = self.new(f"icmp ne i64 {b}, 0")
@@ -90,17 +92,19 @@ class Operations(Expressions):
         down = self.new(f"and i1 {differ}, {some}")
         if rest:
             change = self.new(f"select i1 {down}, i64 {divisor}, i64 0")
-            return Value(INT, (self.new(f"add i64 {remainder}, {change}"),))
+            return TypedValue(INT, (self.new(f"add i64 {remainder}, {change}"),))
         quotient = self.new(f"sdiv i64 {a}, {divisor}")
         change = self.new(f"sext i1 {down} to i64")
         quotient = self.new(f"add i64 {quotient}, {change}")
         by_special = self.new(f"mul i64 {a}, {b}")
         name = self.new(f"select i1 {special}, i64 {by_special}, i64 {quotient}")
-        return Value(INT, (name,))
+        return TypedValue(INT, (name,))
 
-    def _on_unaryop(self, node: ast.UnaryOp) -> Value:
+    def _on_unaryop(self, node: ast.UnaryOp) -> TypedValue:
         if isinstance(node.op, ast.Not):
-            return Value(BOOL, (self.new(f"xor i1 {self._truth(node.operand)}, true"),))
+            return TypedValue(
+                BOOL, (self.new(f"xor i1 {self._truth(node.operand)}, true"),)
+            )
         if isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
             value: Any = node.operand.value
             if type(value) in (int, float):
@@ -111,19 +115,21 @@ class Operations(Expressions):
         if isinstance(node.op, ast.Invert):
             self.fail(node, "'~' is not in the subset", "not x, -x")
         if x.type is INT:
-            return Value(INT, (self.new(f"sub i64 0, {x.name}"),))
-        return Value(FLOAT, (self.new(f"fneg double {x.name}"),))
+            return TypedValue(INT, (self.new(f"sub i64 0, {x.name}"),))
+        return TypedValue(FLOAT, (self.new(f"fneg double {x.name}"),))
 
     # Conditions
 
-    def _on_compare(self, node: ast.Compare) -> Value:
+    def _on_compare(self, node: ast.Compare) -> TypedValue:
         if len(node.ops) > 1:
             return self._by_branches(node)
         left = self.number(node.left)
         right = self.number(node.comparators[0])
-        return Value(BOOL, (self._compare(node, node.ops[0], left, right),))
+        return TypedValue(BOOL, (self._compare(node, node.ops[0], left, right),))
 
-    def _compare(self, node: ast.AST, op: ast.cmpop, a: Value, b: Value) -> str:
+    def _compare(
+        self, node: ast.AST, op: ast.cmpop, a: TypedValue, b: TypedValue
+    ) -> str:
         if type(op) not in _COMPARE:
             self.fail(
                 node, f"'{type(op).__name__}' is not in the subset", "== < <= ..."
@@ -140,10 +146,10 @@ class Operations(Expressions):
         x, y = self.convert(a).name, self.convert(b).name
         return self.new(f"fcmp {of_floats} double {x}, {y}")
 
-    def _on_boolop(self, node: ast.BoolOp) -> Value:
+    def _on_boolop(self, node: ast.BoolOp) -> TypedValue:
         return self._by_branches(node)
 
-    def _by_branches(self, node: ast.expr, truth: bool = False) -> Value:
+    def _by_branches(self, node: ast.expr, truth: bool = False) -> TypedValue:
         """Return a condition whose later parts are not computed in vain."""
         yes, no, end = self.label(), self.label(), self.label()
         self.branch(node, yes, no, truth)
@@ -151,7 +157,9 @@ class Operations(Expressions):
             self.begin(label)
             self.add(f"br label %{end}")
         self.begin(end)
-        return Value(BOOL, (self.new(f"phi i1 [ true, %{yes} ], [ false, %{no} ]"),))
+        return TypedValue(
+            BOOL, (self.new(f"phi i1 [ true, %{yes} ], [ false, %{no} ]"),)
+        )
 
     def branch(self, node: ast.expr, yes: str, no: str, truth: bool = True) -> None:
         """Go to one of two labels.
@@ -193,7 +201,7 @@ class Operations(Expressions):
             return self.new(f"fcmp une double {x.name}, {real(0.0)}")
         return x.name
 
-    def _on_ifexp(self, node: ast.IfExp) -> Value:
+    def _on_ifexp(self, node: ast.IfExp) -> TypedValue:
         yes, no, end = self.label(), self.label(), self.label()
         self.branch(node.test, yes, no)
         values, blocks = [], []
@@ -213,12 +221,12 @@ class Operations(Expressions):
             ways = zip(pair, blocks, strict=True)
             choice = ", ".join(f"[ {name}, %{block} ]" for name, block in ways)
             names.append(self.new(f"phi {llvm} {choice}"))
-        return Value(values[0].type, tuple(names))
+        return TypedValue(values[0].type, tuple(names))
 
     # Calls
 
-    def _on_call(self, node: ast.Call) -> Value:
-        function = self.static(node.func)
+    def _on_call(self, node: ast.Call) -> TypedValue:
+        function = python_of(self.static(node.func))
         if function is MISSING:
             what = f"'{ast.unparse(node.func)}' is no function of the module"
             self.fail(node, what, "functions marked by @machine_code")
@@ -235,7 +243,7 @@ class Operations(Expressions):
             self.fail(node, what, f"functions marked by @machine_code, {known}")
         return self._call(node, function)
 
-    def _call(self, node: ast.Call, function: Callable[..., Any]) -> Value:
+    def _call(self, node: ast.Call, function: Callable[..., Any]) -> TypedValue:
         name, kind = self.callee(function)
         values = [self.value(inner) for inner in node.args]
         wanted = kind.parameters
@@ -261,11 +269,11 @@ class Operations(Expressions):
             self._leave_after_failure()
         if isinstance(kind.result, TupleType):
             items = tuple(
-                Value(item, (self.new(f"extractvalue {llvm} {register}, {k}"),))
+                TypedValue(item, (self.new(f"extractvalue {llvm} {register}, {k}"),))
                 for k, item in enumerate(kind.result.items)
             )
-            return Value(kind.result, (), items)
-        return Value(kind.result, (register,))
+            return TypedValue(kind.result, (), items)
+        return TypedValue(kind.result, (register,))
 
     def _leave_after_failure(self) -> None:
         code = self.new("load i64, ptr %status")
@@ -276,7 +284,7 @@ class Operations(Expressions):
         self.leave()
         self.begin(yes)
 
-    def _extreme(self, node: ast.Call, condition: str) -> Value:
+    def _extreme(self, node: ast.Call, condition: str) -> TypedValue:
         """Return the first of the smallest or largest, as Python does with NaN, too."""
         values = [self.number(inner, INT, FLOAT) for inner in node.args]
         best = values[0]
@@ -291,75 +299,77 @@ class Operations(Expressions):
             name = self.new(
                 f"select i1 {better}, {llvm} {value.name}, {llvm} {best.name}"
             )
-            best = Value(best.type, (name,))
+            best = TypedValue(best.type, (name,))
         return best
 
-    def _min(self, node: ast.Call) -> Value:
+    def _min(self, node: ast.Call) -> TypedValue:
         return self._extreme(node, "lt")
 
-    def _max(self, node: ast.Call) -> Value:
+    def _max(self, node: ast.Call) -> TypedValue:
         return self._extreme(node, "gt")
 
-    def _abs(self, node: ast.Call) -> Value:
+    def _abs(self, node: ast.Call) -> TypedValue:
         x = self.number(node.args[0], INT, FLOAT)
         if x.type is FLOAT:
             return self._of_llvm("fabs", x)
-        return Value(
+        return TypedValue(
             INT, (self.new(f"call i64 @llvm.abs.i64(i64 {x.name}, i1 false)"),)
         )
 
-    def _of_llvm(self, name: str, *values: Value) -> Value:
+    def _of_llvm(self, name: str, *values: TypedValue) -> TypedValue:
         arguments = ", ".join(f"double {x.name}" for x in values)
-        return Value(FLOAT, (self.new(f"call double @llvm.{name}.f64({arguments})"),))
+        return TypedValue(
+            FLOAT, (self.new(f"call double @llvm.{name}.f64({arguments})"),)
+        )
 
-    def _real(self, node: ast.expr) -> Value:
+    def _real(self, node: ast.expr) -> TypedValue:
         return self.convert(self.number(node, INT, FLOAT))
 
-    def _sqrt(self, node: ast.Call) -> Value:
+    def _sqrt(self, node: ast.Call) -> TypedValue:
         return self._of_llvm("sqrt", self._real(node.args[0]))
 
-    def _fabs(self, node: ast.Call) -> Value:
+    def _fabs(self, node: ast.Call) -> TypedValue:
         return self._of_llvm("fabs", self._real(node.args[0]))
 
-    def _copysign(self, node: ast.Call) -> Value:
+    def _copysign(self, node: ast.Call) -> TypedValue:
         return self._of_llvm("copysign", *map(self._real, node.args))
 
-    def _isnan(self, node: ast.Call) -> Value:
+    def _isnan(self, node: ast.Call) -> TypedValue:
         x = self._real(node.args[0]).name
-        return Value(BOOL, (self.new(f"fcmp uno double {x}, {x}"),))
+        return TypedValue(BOOL, (self.new(f"fcmp uno double {x}, {x}"),))
 
-    def _isfinite(self, node: ast.Call) -> Value:
+    def _isfinite(self, node: ast.Call) -> TypedValue:
         x = self._of_llvm("fabs", self._real(node.args[0])).name
-        return Value(BOOL, (self.new(f"fcmp olt double {x}, {_INFINITY}"),))
+        return TypedValue(BOOL, (self.new(f"fcmp olt double {x}, {_INFINITY}"),))
 
-    def _to_whole(self, x: Value) -> Value:
+    def _to_whole(self, x: TypedValue) -> TypedValue:
         """Return a float without fraction as an int; any where none is near."""
         whole = self.new(f"fptosi double {x.name} to i64")
-        return Value(INT, (self.new(f"freeze i64 {whole}"),))
+        return TypedValue(INT, (self.new(f"freeze i64 {whole}"),))
 
-    def _floor(self, node: ast.Call) -> Value:
+    def _floor(self, node: ast.Call) -> TypedValue:
         return self._to_whole(self._of_llvm("floor", self._real(node.args[0])))
 
-    def _ceil(self, node: ast.Call) -> Value:
+    def _ceil(self, node: ast.Call) -> TypedValue:
         return self._to_whole(self._of_llvm("ceil", self._real(node.args[0])))
 
-    def _int(self, node: ast.Call) -> Value:
+    def _int(self, node: ast.Call) -> TypedValue:
         x = self.number(node.args[0])
         if x.type is BOOL:
-            return Value(INT, (self.new(f"zext i1 {x.name} to i64"),))
+            return TypedValue(INT, (self.new(f"zext i1 {x.name} to i64"),))
         return x if x.type is INT else self._to_whole(x)
 
-    def _float(self, node: ast.Call) -> Value:
+    def _float(self, node: ast.Call) -> TypedValue:
         return self._real(node.args[0])
 
-    def _bool(self, node: ast.Call) -> Value:
-        return Value(BOOL, (self._truth(node.args[0]),))
+    def _bool(self, node: ast.Call) -> TypedValue:
+        return TypedValue(BOOL, (self._truth(node.args[0]),))
 
-    def _len(self, node: ast.Call) -> Value:
+    def _len(self, node: ast.Call) -> TypedValue:
         array = self.value(node.args[0])
         if not isinstance(array.type, ArrayType):
             self.fail(node, f"len of {array.type}", "len(array)")
-        return Value(INT, (array.names[1],))
+        return TypedValue(INT, (array.names[1],))
 
 
 def _shown(function: Any) -> str:
@@ -368,7 +378,7 @@ def _shown(function: Any) -> str:
 
 
 # Python's functions: fewest and most arguments, and the code.
-_CALLS: dict[Any, tuple[int, int, Callable[[Operations, ast.Call], Value]]] = {
+_CALLS: dict[Any, tuple[int, int, Callable[[Operations, ast.Call], TypedValue]]] = {
     abs: (1, 1, Operations._abs),
     min: (2, 99, Operations._min),
     max: (2, 99, Operations._max),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dyn_core.engines.machine_code.expressions import (
-    Value,
+    TypedValue,
     parts,
     result_type,
 )
@@ -40,13 +40,13 @@ Callee = Callable[[Callable[..., Any]], tuple[str, FunctionType]]
 
 
 @dataclass
-class _Loop:
+class _OpenLoop:
     end: str
     next: str
     left: list[set[str] | None] = field(default_factory=list)
 
 
-class Function(Operations):
+class StatementWriter(Operations):
     """One function being translated.
 
     Attributes:
@@ -67,7 +67,7 @@ class Function(Operations):
         self.places = [] if places is None else places
         self.callee = callee
         self.rooms: list[str] = []
-        self.loops: list[_Loop] = []
+        self.loops: list[_OpenLoop] = []
 
     def note(self, what: str, line: int) -> int:
         """Return the status that says what failed in which line."""
@@ -83,7 +83,7 @@ class Function(Operations):
             mark = " noalias nonnull readonly" * isinstance(kind, RecordType)
             types = parts(kind)
             heads += [f"{t}{mark} {n}" for t, n in zip(types, names, strict=True)]
-            self.assign(node, x, Value(kind, names))
+            self.assign(node, x, TypedValue(kind, names))
         for statement in node.body:
             self.statement(statement)
         if self.assigned is not None:
@@ -106,7 +106,7 @@ class Function(Operations):
         if self.assigned is not None:  # what cannot be reached is left out
             method(node)
 
-    def assign(self, node: ast.AST, name: str, value: Value) -> None:
+    def assign(self, node: ast.AST, name: str, value: TypedValue) -> None:
         """Give a variable a value; its first decides its type."""
         if isinstance(value.type, TupleType):
             self.fail(node, f"'{name}' is {value.type}", "a, b = values")
@@ -126,7 +126,7 @@ class Function(Operations):
         if self.assigned is not None:
             self.assigned.add(name)
 
-    def _put(self, target: ast.expr, value: Value) -> None:
+    def _put(self, target: ast.expr, value: TypedValue) -> None:
         """Assign to a name, a place of an array, or several of them."""
         if isinstance(target, ast.Name):
             self.assign(target, target.id, value)
@@ -144,10 +144,10 @@ class Function(Operations):
             what = f"'{ast.unparse(target)} = ...' is not in the subset"
             self.fail(target, what, "name, array[i], or several of them")
 
-    def _on_tuple(self, node: ast.Tuple) -> Value:
+    def _on_tuple(self, node: ast.Tuple) -> TypedValue:
         items = tuple(self.value(inner) for inner in node.elts)
         kinds: Any = tuple(item.type for item in items)
-        return Value(TupleType(kinds), (), items)
+        return TypedValue(TupleType(kinds), (), items)
 
     def _do_assign(self, node: ast.Assign) -> None:
         value = self.value(node.value)
@@ -187,9 +187,9 @@ class Function(Operations):
 
     def _do_return(self, node: ast.Return) -> None:
         kind = result_type(self.result)
-        value = self.value(node.value) if node.value else Value(NOTHING)
+        value = self.value(node.value) if node.value else TypedValue(NOTHING)
         if isinstance(node.value, ast.Constant) and node.value.value is None:
-            value = Value(NOTHING)
+            value = TypedValue(NOTHING)
         if value.type != self.result:
             self.fail(node, f"{value.type} is returned", str(self.result))
         if value.items:
@@ -219,7 +219,7 @@ class Function(Operations):
         if self.assigned is not None:
             self.begin(end)
 
-    def _loop(self, node: ast.For | ast.While, loop: _Loop) -> None:
+    def _loop(self, node: ast.For | ast.While, loop: _OpenLoop) -> None:
         """Write the body of a loop, up to where it begins anew."""
         if node.orelse:
             self.fail(node, "`else` of a loop", "a variable that says how it ended")
@@ -239,7 +239,7 @@ class Function(Operations):
             self.add(f"br label %{body}")
         else:
             self.branch(node.test, body, end)
-        loop = _Loop(end, test, [None if forever else _copy(self.assigned)])
+        loop = _OpenLoop(end, test, [None if forever else _copy(self.assigned)])
         self.begin(body)
         self._loop(node, loop)
         self.assigned = _common(loop.left)
@@ -259,9 +259,9 @@ class Function(Operations):
         sign = "sgt" if step < 0 else "slt"
         more = self.new(f"icmp {sign} i64 {now}, {stop}")
         self.add(f"br i1 {more}, label %{body}, label %{end}")
-        loop = _Loop(end, go_on, [_copy(self.assigned)])
+        loop = _OpenLoop(end, go_on, [_copy(self.assigned)])
         self.begin(body)
-        self._put(node.target, Value(INT, (now,)))
+        self._put(node.target, TypedValue(INT, (now,)))
         self._loop(node, loop)
         self.begin(go_on)
         then = self.new(f"add nsw i64 {now}, {step}")

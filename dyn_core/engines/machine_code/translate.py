@@ -8,7 +8,7 @@ from typing import Any
 
 from dyn_core.engines.machine_code.expressions import parts, result_type
 from dyn_core.engines.machine_code.operations import Operations
-from dyn_core.engines.machine_code.statements import Function, Place
+from dyn_core.engines.machine_code.statements import Place, StatementWriter
 from dyn_core.engines.machine_code.types import (
     BOOL,
     FunctionType,
@@ -38,7 +38,7 @@ attributes #0 = { nounwind }
 
 
 @dataclass
-class Module:
+class ModuleCode:
     """LLVM IR of a function and of all that it calls.
 
     Attributes:
@@ -50,7 +50,7 @@ class Module:
     places: list[Place]
 
 
-def translate(function: Callable[..., Any], checked: bool = False) -> Module:
+def translate(function: Callable[..., Any], checked: bool = False) -> ModuleCode:
     """Return the LLVM IR of a function and of all that it calls.
 
     Args:
@@ -60,15 +60,15 @@ def translate(function: Callable[..., Any], checked: bool = False) -> Module:
     Raises:
         TraceError: Something is not in the subset.
     """
-    work = _Module(checked)
+    work = _ModuleWriter(checked)
     name, kind = work.callee(function)
     entry = _entry(name, kind, checked)
-    return Module(
+    return ModuleCode(
         "\n".join([_DECLARATIONS, *work.definitions, entry]), work.places or []
     )
 
 
-class _Module:
+class _ModuleWriter:
     """The functions of one module, each translated once, after those that it calls."""
 
     def __init__(self, checked: bool) -> None:
@@ -89,7 +89,9 @@ class _Module:
             self.open.append(function)
             kind = of_function(function)
             name = f"f{len(self.known) + len(self.open)}_{function.__name__}"
-            code = Function(function, kind, self.callee, self.places).define(name)
+            code = StatementWriter(function, kind, self.callee, self.places).define(
+                name
+            )
             self.open.pop()
             self.definitions.append(code)
             self.known[function] = name, kind
