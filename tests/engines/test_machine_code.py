@@ -206,14 +206,14 @@ def test_the_checked_form_names_function_and_line():
 def test_machine_code_is_found_again(tmp_path, monkeypatch):
     """What is on disk serves as long as nothing that it depends on is another."""
     monkeypatch.setenv("DYN_CACHE_DIR", str(tmp_path / "kept"))
-    first = loading.CompiledFunction(_nearest, False)
-    again = loading.CompiledFunction(_nearest, False)
+    first = loading.CompiledFunction(_nearest, False).prepare()
+    again = loading.CompiledFunction(_nearest, False).prepare()
     assert (first.fresh, again.fresh) == (True, False)
     outs = np.zeros((3, 3)), np.zeros((3, 3))
     assert first(_scene(), outs[0], -1) == again(_scene(), outs[1], -1)
-    assert loading.CompiledFunction(_nearest, True).fresh
+    assert loading.CompiledFunction(_nearest, True).prepare().fresh
     monkeypatch.setitem(globals(), "LIMIT", -5)
-    other = loading.CompiledFunction(_nearest, False)
+    other = loading.CompiledFunction(_nearest, False).prepare()
     assert other.fresh
     assert first(_scene(), outs[0], -1)[2] != other(_scene(), outs[1], -1)[2]
 
@@ -277,7 +277,7 @@ def scaled(by: float, x: Reals, n: int) -> float:
 
 form, x = compiled(scaled), np.arange(3.0)
 bound = form.bind(x)
-print(form.native, form.fresh, form(2.0, x, 1), bound(3.0, 2), x.tolist())
+print(form.native, form.prepare().fresh, form(2.0, x, 1), bound(3.0, 2), x.tolist())
 try:
     form.bind([1.0])
 except ValueError as error:

@@ -20,6 +20,7 @@ import numpy as np
 from dyn_core.engines.llvm import cache, compiler
 from dyn_core.engines.llvm.fingerprint import of_code
 from dyn_core.engines.machine_code.language import is_marked, python_of
+from dyn_core.engines.machine_code.statements import Place
 from dyn_core.engines.machine_code.translate import ModuleCode, translate
 from dyn_core.engines.machine_code.types import (
     BOOL,
@@ -46,8 +47,8 @@ _STATUS = ctypes.c_int64 * 3
 def compiled(function: Callable[..., Any], checked: bool = False) -> CompiledFunction:
     """Return the machine code of a function of the subset, the same bits.
 
-    It is compiled once for each machine, with all that it calls, and found again on
-    disk. Where machine code is off, the result calls the Python function.
+    It is compiled once for each machine, at its first use, with all that it calls, and
+    found again on disk. Where machine code is off, the Python function serves.
 
     Args:
         function: One that is marked by `machine_code`.
@@ -55,7 +56,8 @@ def compiled(function: Callable[..., Any], checked: bool = False) -> CompiledFun
             IndexError names function and line.
 
     Raises:
-        TraceError: Something is not in the subset: names file, line and what is valid.
+        TraceError: The function is not marked, or an argument is not of the subset; the
+            first use refuses what else is not: names file, line and what is valid.
     """
     if not is_marked(function):
         name = getattr(function, "__qualname__", repr(function))
@@ -78,8 +80,7 @@ class CompiledFunction:
     Attributes:
         function, name: The Python function and its name.
         signature: What it takes and returns.
-        native: Whether machine code runs.
-        fresh: Whether it was compiled now, not found on disk.
+        fresh: Whether it was compiled by this process, not found on disk.
     """
 
     def __init__(self, function: Callable[..., Any], checked: bool) -> None:
@@ -92,12 +93,28 @@ class CompiledFunction:
             for name, kind in self.signature.parameters
             if not isinstance(kind, NumberType)
         ]
-        self._checked, self.native, self.fresh = checked, not compiler.missing(), False
-        if self.native:
+        self._checked, self.fresh = checked, False
+        self._loaded: compiler.Loaded | None = None
+        self._address = 0
+        self._places: list[Place] = []
+
+    @property
+    def native(self) -> bool:
+        """Whether machine code runs, not Python."""
+        return not compiler.missing()
+
+    def prepare(self) -> CompiledFunction:
+        """Compile now, not at the first use; return this function.
+
+        Raises:
+            TraceError: Something is not in the subset.
+        """
+        if self.native and self._loaded is None:
             module, code = self._code()
-            self._places = module.places
-            self._loaded = compiler.Loaded(code)
-            self._address = self._loaded.address("entry")
+            loaded = compiler.Loaded(code)
+            self._address, self._places = loaded.address("entry"), module.places
+            self._loaded = loaded
+        return self
 
     def _code(self) -> tuple[ModuleCode, bytes]:
         """Return the object code, from the disk or compiled."""
@@ -153,6 +170,7 @@ class CompiledFunction:
         _refuse_overlap(arrays, self.name)
         if not self.native:
             return self._in_python(arguments)
+        self.prepare()
         memory = ctypes.create_string_buffer(b"".join(content) or b"0")
         return self._connect(memory, (arguments, arrays))
 
