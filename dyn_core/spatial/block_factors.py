@@ -1,29 +1,31 @@
-"""Large symmetric systems of number-like entries, by blocks: A = V.T V."""
+"""Large symmetric systems of number-like entries, by blocks: A = L.T D L."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
-from dyn_core.numbers.scalar import sqrt
 from dyn_core.spatial.linear import Factored, is_structural_zero, product
 from dyn_core.spatial.vectors import Matrix, Vector
 
-SMALL = 2500  # multiplications up to which a part of an inverse is written out
-Block = Matrix | None  # None where all entries are zero
-
 
 class BlockFactored:
-    """Factors of a symmetric positive definite matrix A = V.T V, V lower triangular.
+    """Factors of a symmetric positive definite matrix A = L.T D L, D of blocks.
 
     Elimination goes from the last block to the first: with parents first, blocks of
     zeros between branches of a tree stay such, and cost nothing. Pivots and what is
-    required of them are those of Factored, which V is a scaled form of: V = D^1/2 L.
+    required of them are those of Factored.
 
     Args:
         A: The matrix.
         pivot_tolerances, items: By row, as Factored takes them.
         blocks: Rows of each block, every row in one.
+
+    Attributes:
+        above: By block, the columns of earlier blocks that are not zero in its rows.
+        D_inverse: By block, the inverse of its block of D.
+        Y: By block, its rows of L in the columns `above`; L is one on the diagonal.
     """
 
     def __init__(
@@ -33,126 +35,149 @@ class BlockFactored:
         items: Sequence[str],
         blocks: Sequence[Sequence[int]],
     ) -> None:
-        self.blocks, count = blocks, len(blocks)
-        self.V: list[list[Block]] = [[None] * k for k in range(count)]
-        self.V_inverse: list[Matrix] = [Matrix(())] * count  # of blocks (k, k)
-        for j in reversed(range(count)):
-            rest: list[Block] = [_block(A, blocks[j], blocks[i]) for i in range(j + 1)]
-            for k in range(j + 1, count):
-                left = self.V[k][j]
-                for i in range(j + 1) if left is not None else ():
-                    right = left if i == j else self.V[k][i]
-                    rest[i] = _added(rest[i], left and left.T, right, negative=True)
-            diagonal = rest[j]
-            assert diagonal is not None
-            factors = Factored(
-                diagonal,
-                [pivot_tolerances[x] for x in blocks[j]],
-                [items[x] for x in blocks[j]],
-            )
-            self.V_inverse[j] = _scaled_inverse(factors)
-            over = self.V_inverse[j].T
-            self.V[j] = [_times(over, M) for M in rest[:j]]
+        self.blocks, self.n, count = blocks, sum(map(len, blocks)), len(blocks)
+        self.above: list[list[int]] = [[]] * count
+        self.D_inverse: list[Matrix] = [Matrix(())] * count
+        self.Y: list[Matrix] = [Matrix(())] * count
+        rest = [list(row) for row in A.rows]
+        for k in reversed(range(count)):
+            rows = blocks[k]
+            self.D_inverse[k] = Factored(
+                _part(rest, rows, rows),
+                [pivot_tolerances[x] for x in rows],
+                [items[x] for x in rows],
+            ).inverse()
+            above = self.above[k] = _filled(rest, rows, chain(*blocks[:k]))
+            if not above:
+                continue
+            coupling = _part(rest, rows, above)
+            self.Y[k] = product(self.D_inverse[k], coupling)
+            for run in _runs(above):
+                block = next(block for block in blocks if run[-1] in block)
+                end = max(n for n, y in enumerate(above) if y in block)
+                columns = above[: end + 1]
+                moves = _part(rest, rows, run).T, self._rows_of_L(k, columns)
+                onto = _part(rest, run, columns)
+                _put(rest, run, columns, product(*moves, onto, negative=True))
 
     def solve(self, b: Sequence[Any]) -> Vector:
         """Return x of A x = b."""
-        return self._second_half(self._first_half(b))
+        x = self.solve_matrix(Matrix([value] for value in b))
+        return Vector(value for (value,) in x.rows)
+
+    def solve_matrix(self, B: Matrix, negative: bool = False) -> Matrix:
+        """Return X of A X = B, or of A X = -B.
+
+        What is zero by structure in B is left out: the columns of one branch of a tree
+        cost nothing in others until they have come to the base.
+        """
+        rest, groups = [list(row) for row in B.rows], self._alike(B)
+        for k in reversed(range(len(self.blocks))):
+            for columns in groups:
+                self._to_those_above(k, rest, columns)
+        X: list[list[Any]] = [[0.0] * B.shape[1] for _ in range(self.n)]
+        for k, rows in enumerate(self.blocks):
+            for columns in groups:
+                right = _part(rest, rows, columns)
+                if _any(right):
+                    own = product(self.D_inverse[k], right, None, negative)
+                    _put(X, rows, columns, own)
+            for run in _runs(self.above[k]):
+                moved = _filled(X, run, range(B.shape[1]))
+                if moved:
+                    onto = _part(X, rows, moved)
+                    moves = self._rows_of_L(k, run), _part(X, run, moved)
+                    whole = product(*moves, onto if _any(onto) else None, True)
+                    _put(X, rows, moved, whole)
+        return Matrix(X)
 
     def halves(self, b: Sequence[Any]) -> tuple[Vector, Vector]:
-        """Return z = V^-T b twice, so that b.T A^-1 c = z(b) . z(c)."""
-        z = Vector(x for part in self._first_half(b) for row in part.rows for x in row)
-        return z, z
+        """Return z = L^-T b and D^-1 z, so that b.T A^-1 c = z(b) . D^-1 z(c)."""
+        z, scaled = [[value] for value in b], [[0.0] for _ in range(self.n)]
+        for k in reversed(range(len(self.blocks))):
+            self._to_those_above(k, z, [0])
+        for rows, inverse in zip(self.blocks, self.D_inverse, strict=True):
+            _put(scaled, rows, [0], product(inverse, _part(z, rows, [0])))
+        return Vector(x for (x,) in z), Vector(x for (x,) in scaled)
 
     def inverse(self) -> Matrix:
         """Return the inverse of A, symmetric to the last bit.
 
-        A^-1 = Z Z.T, Z = V^-1: column after column of blocks, each onto the later ones.
+        Row after row of blocks, from those above: X_kj = -Y_k X_aj for earlier blocks
+        j, and X_kk = D_k^-1 - X_ka Y_k.T.
         """
-        Z, n = self._inverse_of_V(), sum(map(len, self.blocks))
-        result: dict[tuple[int, int], Any] = {}
-        for k in reversed(range(len(self.blocks))):
-            below = [i for i in range(k, len(self.blocks)) if Z[i][k] is not None]
-            rows = [x for i in below for x in self.blocks[i]]
-            half = Matrix(row for i in below for row in _rows(Z[i][k]))
-            known = Matrix([result.get((x, y), 0.0) for y in rows] for x in rows)
-            if len(rows) ** 2 * half.shape[1] < SMALL:
-                part = half @ half.T + known
-            else:
-                part = product(half, half.T, known)
-            for x, row in zip(rows, part.rows, strict=True):
-                result |= {(x, y): z for y, z in zip(rows, row, strict=True)}
-        return Matrix([result.get((x, y), 0.0) for y in range(n)] for x in range(n))
+        X: list[list[Any]] = [[0.0] * self.n for _ in range(self.n)]
+        for k, rows in enumerate(self.blocks):
+            own, earlier = self.D_inverse[k], list(chain(*self.blocks[:k]))
+            part: Matrix | None = None
+            before = _filled(X, self.above[k], earlier)
+            for run in _runs(self.above[k]):
+                moves = self._rows_of_L(k, run), _part(X, run, before)
+                part = product(*moves, part, negative=True)
+            if part is not None:
+                _put(X, rows, before, part)
+                _put(X, before, rows, part.T)
+            for run in _runs(self.above[k]):
+                moves = _part(X, rows, run), self._rows_of_L(k, run).T
+                own = product(*moves, own, negative=True)
+            n = range(len(rows))
+            _put(X, rows, rows, Matrix([own[max(i, j), min(i, j)] for j in n] for i in n))
+        return Matrix(X)
 
-    def _inverse_of_V(self) -> list[list[Block]]:
-        """Return the blocks (k, i), i <= k, of Z = V^-1."""
-        Z: list[list[Block]] = []
-        for k, diagonal in enumerate(self.V_inverse):
-            row: list[Block] = []
-            for i in range(k):
-                total: Block = None
-                for m in range(i, k):
-                    total = _added(total, self.V[k][m], Z[m][i])
-                row.append(
-                    None if total is None else product(diagonal, total, None, True)
-                )
-            Z.append([*row, diagonal])
-        return Z
+    def _to_those_above(
+        self, k: int, rest: list[list[Any]], columns: Sequence[int]
+    ) -> None:
+        """Take rows of a block off those above it: one step of L^-T."""
+        right = _part(rest, self.blocks[k], columns)
+        for run in _runs(self.above[k]) if _any(right) else ():
+            left, onto = self._rows_of_L(k, run).T, _part(rest, run, columns)
+            _put(rest, run, columns, product(left, right, onto, negative=True))
 
-    def _first_half(self, b: Sequence[Any]) -> list[Matrix]:
-        """Return V^-T b by block, as columns."""
-        y = [Matrix([b[x]] for x in rows) for rows in self.blocks]
-        for j in reversed(range(len(y))):
-            for k in range(j + 1, len(y)):
-                part = self.V[k][j]
-                if part is not None:
-                    y[j] = product(part.T, y[k], y[j], negative=True)
-            y[j] = product(self.V_inverse[j].T, y[j])
-        return y
+    def _rows_of_L(self, k: int, columns: Sequence[int]) -> Matrix:
+        """Return a part of Y_k."""
+        places = [self.above[k].index(y) for y in columns]
+        return Matrix([row[n] for n in places] for row in self.Y[k].rows)
 
-    def _second_half(self, y: list[Matrix]) -> Vector:
-        """Return V^-1 y."""
-        x: list[Any] = [0.0] * sum(map(len, self.blocks))
-        parts: list[Matrix] = []
-        for k, part in enumerate(y):
-            for i in range(k):
-                block = self.V[k][i]
-                if block is not None:
-                    part = product(block, parts[i], part, negative=True)
-            parts.append(product(self.V_inverse[k], part))
-            for place, (value,) in zip(self.blocks[k], parts[k].rows, strict=True):
-                x[place] = value
-        return Vector(x)
+    def _alike(self, B: Matrix) -> list[list[int]]:
+        """Return the columns of B, neighbours that are not zero in the same blocks."""
+        groups: list[list[int]] = []
+        last: list[bool] = []
+        for y in range(B.shape[1]):
+            filled = [_any(_part(B.rows, rows, [y])) for rows in self.blocks]
+            if not groups or filled != last:
+                groups.append([])
+            groups[-1].append(y)
+            last = filled
+        return groups
 
 
-def _rows(block: Block) -> Sequence[Any]:
-    return () if block is None else block.rows
+def _runs(numbers: Sequence[int]) -> list[list[int]]:
+    """Return the runs of neighbours among whole numbers."""
+    runs: list[list[int]] = []
+    for k in numbers:
+        if not runs or runs[-1][-1] + 1 != k:
+            runs.append([])
+        runs[-1].append(k)
+    return runs
 
 
-def _block(A: Matrix, rows: Sequence[int], columns: Sequence[int]) -> Block:
-    """Return a block of A, None where it is zero."""
-    entries = [[A[x, y] for y in columns] for x in rows]
-    empty = all(is_structural_zero(x) for row in entries for x in row)
-    return None if empty and rows is not columns else Matrix(entries)
+def _any(M: Matrix) -> bool:
+    """Return whether an entry is not zero by structure."""
+    return any(not is_structural_zero(x) for row in M.rows for x in row)
 
 
-def _times(A: Matrix, B: Block) -> Block:
-    return None if B is None else product(A, B)
+def _part(M: Sequence[Sequence[Any]], rows: Sequence[int], columns: Any) -> Matrix:
+    return Matrix([M[x][y] for y in columns] for x in rows)
 
 
-def _added(C: Block, A: Block, B: Block, negative: bool = False) -> Block:
-    """Return C + A B or C - A B, where any may be zero."""
-    return C if A is None or B is None else product(A, B, C, negative)
+def _put(
+    M: list[list[Any]], rows: Sequence[int], columns: Sequence[int], part: Matrix
+) -> None:
+    for x, row in zip(rows, part.rows, strict=True):
+        for y, value in zip(columns, row, strict=True):
+            M[x][y] = value
 
 
-def _scaled_inverse(factors: Factored) -> Matrix:
-    """Return the inverse of V = D^1/2 L, lower triangular, from L.T D L."""
-    n = len(factors.over_D)
-    W = [[float(i == j) for j in range(n)] for i in range(n)]  # L^-1
-    for i in range(n):
-        for j in range(i):
-            total = factors.L[i][j]
-            for k in range(j + 1, i):
-                total = total + factors.L[i][k] * W[k][j]
-            W[i][j] = -total
-    roots = [sqrt(x) for x in factors.over_D]
-    return Matrix([x * roots[j] for j, x in enumerate(row)] for row in W)
+def _filled(M: Sequence[Sequence[Any]], rows: Any, columns: Any) -> list[int]:
+    """Return the columns in which one of the rows is not zero by structure."""
+    return [y for y in columns if not all(is_structural_zero(M[x][y]) for x in rows)]

@@ -106,13 +106,13 @@ class Factored:
         self.L, self.over_D = L, [0.0] * n
         for j in reversed(range(n)):
             d = A[j, j]
-            for k in range(j + 1, n):
+            for k in reversed(range(j + 1, n)):  # the newest last: others need not wait
                 d = d - L[k][j] * DL[k][j]
             require(logical_not(d <= pivot_tolerances[j]), SingularError, items[j])
             self.over_D[j] = 1.0 / d
             for i in range(j):
                 x = A[i, j]
-                for k in range(j + 1, n):
+                for k in reversed(range(j + 1, n)):
                     x = x - L[k][j] * DL[k][i]
                 DL[j][i] = x
                 L[j][i] = x * self.over_D[j]
@@ -129,6 +129,10 @@ class Factored:
             for k in range(i):
                 x[i] = x[i] - self.L[i][k] * x[k]
         return Vector(x)
+
+    def solve_matrix(self, B: Matrix, negative: bool = False) -> Matrix:
+        """Return X of A X = B, or of A X = -B."""
+        return sparse_products(self.inverse(), (B,), negative)[0]
 
     def halves(self, b: Sequence[Any]) -> tuple[Vector, Vector]:
         """Return z = L^-T b and D^-1 z, so that b.T A^-1 c = z(b) . D^-1 z(c)."""

@@ -13,7 +13,6 @@ from dyn_core.authoring import (
     hookimpl,
     joint_factors,
     rotation_rates,
-    sparse_products,
 )
 from dyn_core.problems import (
     FD_DERIVATIVES,
@@ -212,8 +211,8 @@ def fd_derivatives(
     dq, dqd, H = derivatives(q, qd, qdd, f_ext[1:])
     dq = with_fixed_forces(model, dq, q, f_ext, f_ext_fixed, f_ext_points)
     factors = joint_factors(model, H)
-    inverse = factors.inverse()
-    return qdd, *sparse_products(inverse, (dq, dqd), negative=True), inverse
+    dqdd_dq, dqdd_dqd = (factors.solve_matrix(M, negative=True) for M in (dq, dqd))
+    return qdd, dqdd_dq, dqdd_dqd, factors.inverse()
 
 
 ID = FixedForces(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dyn_core.engines.graph.graph import Graph, Region
-from dyn_core.engines.llvm.function_ir import FunctionCode, Place, Slots
+from dyn_core.engines.llvm.function_ir import FunctionCode, Place, Ports, Slots
 from dyn_core.engines.llvm.functions import (
     FUNCTIONS,
     declarations,
@@ -63,7 +63,8 @@ class Emitter:
 
     def graph(self, graph: Graph, inputs: Place, outputs: Place) -> list[str]:
         """Write the functions of a Graph; return the calls that run them in order."""
-        schedule = lower(graph, self.fused, self.pack)
+        joined = outputs.joined if isinstance(outputs, Ports) else None
+        schedule = lower(graph, self.fused, self.pack, joined)
         base = Slots(self.top)
         self.top += schedule.size
         products = ProductCalls(
@@ -93,7 +94,7 @@ class Emitter:
         called = definitions(sorted(self.functions), self.fused)
         widths = [self.width, *(w for _, w in self.functions), *more]
         products = self.products.definitions()
-        if products:
+        if self.products.written:
             widths.append(self.products.lanes)
         head = declarations(widths)
         return "\n".join([*head, *called, *products, *self.ir])
@@ -245,6 +246,8 @@ class _Writer:
                 value = constant(node.data, kind_name, self.code.width), kind_name
             elif node.op == "input":
                 value = self.code.load(self.inputs, node.data), "real"
+            elif k in self.schedule.outputs:
+                value = self.code.load(self.outputs, self.schedule.outputs[k]), "real"
             else:
                 value = self.code.load(self.base, self.schedule.slots[k]), "real"
             self.code.values[k] = value

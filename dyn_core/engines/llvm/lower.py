@@ -8,6 +8,7 @@ happens before the number of lanes matters: one state and a lane have equal bits
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -42,6 +43,7 @@ class Schedule:
         graph: What is computed; operands and results are its node numbers.
         chunks: Steps of each function; a loop or product is a chunk of its own.
         slots: Slot of each value that lives across chunks.
+        outputs: By value, the output that it is read from: an item that lies there.
         copies: Further slots of a value: the arrays of products that it is part of.
         size: Number of slots.
         arrays: Where the matrices of products lie, behind the other slots.
@@ -52,6 +54,7 @@ class Schedule:
     graph: Graph
     chunks: list[list[ScheduledStep]] = field(default_factory=list)
     slots: dict[int, int] = field(default_factory=dict)
+    outputs: dict[int, int] = field(default_factory=dict)
     copies: dict[int, list[int]] = field(default_factory=dict)
     size: int = 0
     arrays: ProductArrays = field(init=False)
@@ -69,17 +72,24 @@ class Schedule:
         return [step for chunk in self.chunks for step in chunk if step.op in ROLLED]
 
 
-def lower(graph: Graph, fused: bool, pack: int) -> Schedule:
+def lower(
+    graph: Graph,
+    fused: bool,
+    pack: int,
+    joined: Callable[[int, int], bool] | None = None,
+) -> Schedule:
     """Return the Schedule of a Graph.
 
     Args:
         graph: Without calls of Programs.
         fused: Whether multiply-adds are formed.
         pack: How many sines and cosines are taken at once.
+        joined: Returns whether two outputs lie in one array; None where outputs cannot
+            be read again.
     """
     steps = _Ordering(graph, fused, pack).steps()
     schedule = Schedule(graph, _cut(steps))
-    _assign_slots(schedule)
+    _assign_slots(schedule, joined)
     return schedule
 
 
@@ -228,7 +238,9 @@ def _is_rolled(chunk: list[ScheduledStep]) -> bool:
     return bool(chunk) and chunk[0].op in ROLLED
 
 
-def _assign_slots(schedule: Schedule) -> None:
+def _assign_slots(
+    schedule: Schedule, joined: Callable[[int, int], bool] | None
+) -> None:
     """Assign a slot to each value that a later chunk reads; slots are used again."""
     last: dict[int, int] = {}
     for number, chunk in enumerate(schedule.chunks):
@@ -250,15 +262,27 @@ def _assign_slots(schedule: Schedule) -> None:
                     slot = schedule.slots[x] = free.pop()
                     ending.setdefault(until, []).append(slot)
         free += ending.pop(number, [])
-    _place_arrays(schedule)
+    _place_arrays(schedule, joined)
 
 
-def _place_arrays(schedule: Schedule) -> None:
+def _place_arrays(
+    schedule: Schedule, joined: Callable[[int, int], bool] | None
+) -> None:
     """Place the matrices of products behind the slots of single values."""
     steps = [step for step in schedule.rolled() if step.op == "product"]
     products = [step.data[2] for step in steps]
-    arrays = ProductArrays(schedule.graph, schedule.size, products)
+    # Results of loops become outputs at the end.
+    late = joined is None or len(steps) < len(schedule.rolled())
+    arrays = ProductArrays(
+        schedule.graph,
+        schedule.size,
+        products,
+        {} if late else schedule.ends,
+        joined or (lambda a, b: False),
+    )
     for step in steps:
-        schedule.slots.update({x: arrays.slot(x) for x in step.results})
+        for x in step.results:
+            spot = arrays.spot(x)
+            (schedule.outputs if spot.output else schedule.slots)[x] = spot.number
     schedule.copies.update(arrays.stores)
     schedule.size, schedule.arrays = arrays.end, arrays

@@ -1,20 +1,50 @@
-"""Where the matrices of products lie in scratch memory.
+"""Where the matrices of products lie: in scratch memory, or among the outputs.
 
-An operand that is a block of an earlier result is read where it lies; any other has an
-array of its own, into which values are stored when they are made.
+A result whose entries are outputs is written straight there; one that is part of a
+later operand, straight into that. An operand that is a block of what lies somewhere is
+read where it lies; any other has an array of its own, into which values are stored when
+they are made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
 from typing import NamedTuple
 
 from dyn_core.engines.graph.graph import Graph
 
-Array = tuple[int, int, int]  # slot of the first entry, from row to row, in a row
-_Filled = tuple[Array, tuple[int, ...], int, int]  # array, values, row, columns
 _GROUP = 8  # rows are as long as whole groups, which one instruction may take
+
+
+class Spot(NamedTuple):
+    """Where a value lies: an output by its number, or else a slot."""
+
+    output: bool
+    number: int
+
+
+class Array(NamedTuple):
+    """Where a matrix lies.
+
+    Attributes:
+        output: Whether among the outputs.
+        first: Output or slot of its first entry.
+        by_row, by_column: Distance from row to row, and in a row.
+    """
+
+    output: bool
+    first: int
+    by_row: int
+    by_column: int = 1
+
+    def spot(self, row: int, column: int) -> Spot:
+        """Return where an entry lies."""
+        place = self.first + row * self.by_row + column * self.by_column
+        return Spot(self.output, place)
+
+
+_Filled = tuple[Array, tuple[int, ...], int, int]  # array, values, row, columns
 
 
 class ProductPlaces(NamedTuple):
@@ -34,6 +64,8 @@ class ProductArrays:
         graph: Whose products.
         start: First slot that is free.
         products: Nodes of the products.
+        ends: By value, the outputs that it is; empty where they cannot be read again.
+        joined: Returns whether two outputs lie in one array.
 
     Attributes:
         places: By product's node, its arrays.
@@ -45,117 +77,194 @@ class ProductArrays:
     graph: Graph
     start: InitVar[int]
     products: InitVar[Sequence[int]]
+    ends: Mapping[int, Sequence[int]]
+    joined: Callable[[int, int], bool]
     places: dict[int, ProductPlaces] = field(default_factory=dict)
     stores: dict[int, list[int]] = field(default_factory=dict)
     leaves: list[tuple[int, int]] = field(default_factory=list)
     end: int = 0
 
     def __post_init__(self, start: int, products: Sequence[int]) -> None:
-        self.end = start
+        self.end, nodes = start, self.graph.nodes
         self._results: dict[int, Array] = {}
         self._filled: dict[int, list[_Filled]] = {}  # by first values of its rows
-        shapes = {k: self.graph.nodes[k].data for k in products}
+        self._own: list[tuple[Array, tuple[int, ...], int]] = []  # to be filled
+        self._items = self._entries(products)
+        self._spots: dict[int, list[Spot]] = {
+            x: [Spot(True, place) for place in places]
+            for x, places in self.ends.items()
+            if nodes[x].op not in ("const", "input")
+        }
+        for k in products:
+            array = self._block(self._items[k], nodes[k].data.columns, False)
+            if array is not None:
+                self._place(k, array)
         operands = {}
-        for k, shape in shapes.items():
-            self._results[k] = self._new(shape.rows, shape.columns)
-            parts = shape.split(self.graph.nodes[k].operands)
+        for k in products:
+            shape = nodes[k].data
+            parts = shape.split(nodes[k].operands)
             widths = (shape.inner, shape.columns, shape.columns)
-            for which, (nodes, columns) in enumerate(zip(parts, widths, strict=True)):
-                if nodes:
-                    operands[k, which] = tuple(nodes), columns
+            for which, (entries, columns) in enumerate(zip(parts, widths, strict=True)):
+                if entries:
+                    operands[k, which] = tuple(entries), columns
         arrays: dict[tuple[int, int], Array] = {}
         # The largest first: others may be blocks of them.
-        for place, (nodes, columns) in sorted(
+        for place, (entries, columns) in sorted(
             operands.items(), key=lambda item: -len(item[1][0])
         ):
-            arrays[place] = self._operand(nodes, columns, place[1] == 0)
+            arrays[place] = self._operand(entries, columns, place[1] == 0)
         for k in products:
+            if k not in self._results:
+                self._place_alone(k)
             c = arrays.get((k, 2))
             self.places[k] = ProductPlaces(
                 arrays[k, 0], arrays[k, 1], c, self._results[k]
             )
+        for array, entries, columns in self._own:
+            self._store(array, entries, columns)
         self.end += _GROUP if products else 0
 
-    def slot(self, item: int) -> int:
-        """Return the slot of an item of a product."""
+    def spot(self, item: int) -> Spot:
+        """Return where an item of a product lies."""
         node = self.graph.nodes[item]
-        shape = self.graph.nodes[node.operands[0]].data
-        first, by_row, _ = self._results[node.operands[0]]
-        row, column = divmod(node.data, shape.columns)
-        return first + row * by_row + column
+        columns = self.graph.nodes[node.operands[0]].data.columns
+        return self._results[node.operands[0]].spot(*divmod(node.data, columns))
+
+    def _entries(self, products: Sequence[int]) -> dict[int, tuple[int, ...]]:
+        """Return the items of each product, row by row; -1 where one is not used."""
+        items = {
+            k: [-1] * (self.graph.nodes[k].data.rows * self.graph.nodes[k].data.columns)
+            for k in products
+        }
+        for x, node in enumerate(self.graph.nodes):
+            if node.op == "item" and node.operands[0] in items:
+                items[node.operands[0]][node.data] = x
+        return {k: tuple(row) for k, row in items.items()}
 
     def _new(self, rows: int, columns: int) -> Array:
         by_row = -(-columns // _GROUP) * _GROUP
-        array = self.end, by_row, 1
+        array = Array(False, self.end, by_row)
         self.end += rows * by_row
         return array
 
-    def _operand(self, nodes: tuple[int, ...], columns: int, any_step: bool) -> Array:
-        """Return where an operand lies: in a result, or in an array of its own.
+    def _place(self, k: int, array: Array) -> None:
+        """Place the result of a product."""
+        self._results[k] = array
+        for x in self._items[k]:
+            if x >= 0:
+                self._spots.setdefault(x, []).append(self.spot(x))
+
+    def _place_alone(self, k: int) -> None:
+        """Place the result of a product in an array of its own."""
+        shape = self.graph.nodes[k].data
+        self._place(k, self._new(shape.rows, shape.columns))
+
+    def _operand(
+        self, entries: tuple[int, ...], columns: int, any_step: bool
+    ) -> Array:
+        """Return where an operand lies: somewhere, or in an array of its own.
 
         Args:
-            nodes: Entries, row by row.
+            entries: Values, row by row.
             columns: Their number.
             any_step: Whether neighbours in a row may lie apart.
         """
+        self._place_whole_result(entries)
         return (
-            self._block_of_result(nodes, columns, any_step)
-            or self._block_of_filled(nodes, columns)
-            or self._fill(nodes, columns)
+            self._block(entries, columns, any_step)
+            or self._block_of_filled(entries, columns)
+            or self._fill(entries, columns)
         )
 
-    def _block_of_result(
-        self, nodes: tuple[int, ...], columns: int, transposed: bool
+    def _place_whole_result(self, entries: tuple[int, ...]) -> None:
+        """Place the result that all entries are items of, if they are of one."""
+        first = self.graph.nodes[entries[0]]
+        k = first.operands[0] if first.op == "item" else -1
+        if k in self._items and k not in self._results:
+            mine = set(self._items[k])
+            if mine.issuperset(entries):
+                self._place_alone(k)
+
+    def _block(
+        self, entries: tuple[int, ...], columns: int, any_step: bool
     ) -> Array | None:
-        """Return the array of a block of one result, None if it is none."""
-        first = self.graph.nodes[nodes[0]]
-        if first.op != "item" or first.operands[0] not in self._results:
+        """Return the array in which all entries lie in order, None if there is none.
+
+        Args:
+            entries, columns, any_step: As _operand takes them.
+        """
+        spots, rows = self._spots, len(entries) // columns
+        if any(x not in spots for x in entries):
             return None
-        wide = self.graph.nodes[first.operands[0]].data.columns
-        by_row = self._results[first.operands[0]][1]
-        entries = [self.graph.nodes[x] for x in nodes]
-        if any(x.op != "item" or x.operands != first.operands for x in entries):
-            return None
-        items = [x.data - first.data for x in entries]
-        places = [divmod(n, columns) for n in range(len(nodes))]
-        start = self.slot(nodes[0])
-        if items == [row * wide + column for row, column in places]:
-            return start, by_row, 1
-        if transposed and items == [column * wide + row for row, column in places]:
-            return start, 1, by_row
+        for first in spots[entries[0]]:
+            steps = {1}
+            if any_step and columns > 1:
+                steps |= {x.number - first.number for x in spots[entries[1]]}
+            strides = {_GROUP}
+            if rows > 1:
+                strides = {x.number - first.number for x in spots[entries[columns]]}
+            for by_column in sorted(steps):
+                for by_row in sorted(strides):
+                    array = Array(first.output, first.number, by_row, by_column)
+                    if by_row > 0 < by_column and all(
+                        array.spot(*divmod(n, columns)) in spots[x]
+                        for n, x in enumerate(entries)
+                    ):
+                        last = array.spot(rows - 1, columns - 1).number
+                        if not first.output or self.joined(first.number, last):
+                            return array
         return None
 
-    def _block_of_filled(self, nodes: tuple[int, ...], columns: int) -> Array | None:
+    def _block_of_filled(self, entries: tuple[int, ...], columns: int) -> Array | None:
         """Return the array of a block that begins a row of one filled before."""
-        rows = len(nodes) // columns
-        for array, others, row, wide in self._filled.get(nodes[0], ()):
+        rows = len(entries) // columns
+        for array, others, row, wide in self._filled.get(entries[0], ()):
             if (
                 columns <= wide
                 and len(others) >= (row + rows) * wide
                 and all(
-                    nodes[r * columns : (r + 1) * columns]
+                    entries[r * columns : (r + 1) * columns]
                     == others[(row + r) * wide : (row + r) * wide + columns]
                     for r in range(rows)
                 )
             ):
-                return array[0] + row * array[1], array[1], 1
+                return array._replace(first=array.first + row * array.by_row)
         return None
 
-    def _fill(self, nodes: tuple[int, ...], columns: int) -> Array:
-        """Return a new array, into which its entries will be stored."""
-        rows = len(nodes) // columns
+    def _fill(self, entries: tuple[int, ...], columns: int) -> Array:
+        """Return a new array, into which its entries will be stored.
+
+        Results that lie in it whole are written there.
+        """
+        rows, number = len(entries) // columns, {x: n for n, x in enumerate(entries)}
         array = self._new(rows, columns)
         for row in range(rows):
-            filled = array, nodes, row, columns
-            self._filled.setdefault(nodes[row * columns], []).append(filled)
-        for n, x in enumerate(nodes):
-            row, column = divmod(n, columns)
-            slot = array[0] + row * array[1] + column
+            filled = array, entries, row, columns
+            self._filled.setdefault(entries[row * columns], []).append(filled)
+        for x in entries:
             node = self.graph.nodes[x]
+            k = node.operands[0] if node.op == "item" else -1
+            if k not in self._items or k in self._results:
+                continue
+            items, wide = self._items[k], self.graph.nodes[k].data.columns
+            row, column = divmod(number.get(items[0], -1), columns)
+            if row >= 0 and all(
+                number.get(y) == (row + n // wide) * columns + column + n % wide
+                for n, y in enumerate(items)
+            ):
+                first = array.spot(row, column).number
+                self._place(k, array._replace(first=first))
+        self._own.append((array, entries, columns))
+        return array
+
+    def _store(self, array: Array, entries: tuple[int, ...], columns: int) -> None:
+        """Note which values are stored in an array of its own."""
+        for n, x in enumerate(entries):
+            spot, node = array.spot(*divmod(n, columns)), self.graph.nodes[x]
             if node.op == "const" and repr(node.data) == "0.0":
                 continue  # scratch memory begins as zeros, and arrays are not reused
             if node.op in ("const", "input"):
-                self.leaves.append((x, slot))
-            else:
-                self.stores.setdefault(x, []).append(slot)
-        return array
+                self.leaves.append((x, spot.number))
+            elif spot not in self._spots.get(x, ()):
+                self.stores.setdefault(x, []).append(spot.number)
+

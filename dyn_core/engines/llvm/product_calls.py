@@ -8,6 +8,7 @@ from typing import Protocol
 
 from dyn_core.engines.llvm.function_ir import FunctionCode, Place, Slots
 from dyn_core.engines.llvm.lower import CHUNK, Schedule, ScheduledStep
+from dyn_core.engines.llvm.product_arrays import Array
 from dyn_core.engines.llvm.products import Products
 
 COPIES = 100  # runs of values that one function copies
@@ -56,15 +57,27 @@ class ProductCalls:
     def product(self, step: ScheduledStep, outputs: Place) -> list[str]:
         """Multiply; copy the entries to other matrices and to the outputs."""
         schedule, (shape, _, k) = self.schedule, step.data
-        whole, slots = self._code(), schedule.slots
-        places = schedule.arrays.places[k]
-        whole.lines += self.products.calls(shape, places, self.base.base)
-        calls = [self.function("product", whole)]
+        code, places = self._code(), schedule.arrays.places[k]
+
+        def pointer(array: Array, row: int, column: int) -> str:
+            spot = array.spot(row, column)
+            place = outputs if spot.output else self.base
+            return place.address(code, spot.number)[0]
+
+        self.products.write(code, shape, places, pointer)
+        calls = [self.function("product", code)]
+        source = outputs if places.result.output else self.base
+        spots = {x: schedule.arrays.spot(x).number for x in step.results}
         for further, place in (
             (schedule.copies, self.base), (schedule.ends, outputs),
         ):  # fmt: skip
-            pairs = [(slots[x], y) for x in step.results for y in further.get(x, ())]
-            calls += self._copies(pairs, place)
+            pairs = [
+                (spots[x], y)
+                for x in step.results
+                for y in further.get(x, ())
+                if not (source is place is outputs and y == spots[x])
+            ]
+            calls += self._copies(pairs, source, place)
         required = [x for x in step.results if x in schedule.conditions]
         if required:
             after = self.writer(outputs)
@@ -73,17 +86,19 @@ class ProductCalls:
             calls.append(self.function("conditions", after.code))
         return calls
 
-    def _copies(self, pairs: Sequence[tuple[int, int]], to: Place) -> list[str]:
-        """Copy slots to places, neighbours at once."""
+    def _copies(
+        self, pairs: Sequence[tuple[int, int]], source: Place, to: Place
+    ) -> list[str]:
+        """Copy values from one place to another, neighbours at once."""
         runs, calls = _runs(pairs, to), []
         for first in range(0, len(runs), COPIES):
             code = self._code()
             for a, b, count in runs[first : first + COPIES]:
                 if count == 1:
-                    code.store(to, b, code.load(self.base, a))
+                    code.store(to, b, code.load(source, a))
                     continue
-                source, target = self.base.address(code, a)[0], to.address(code, b)[0]
-                self.products.move(code, source, target, count)
+                start, target = source.address(code, a)[0], to.address(code, b)[0]
+                self.products.move(code, start, target, count)
             calls.append(self.function("copies", code))
         return calls
 

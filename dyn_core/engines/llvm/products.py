@@ -7,20 +7,39 @@ multiply-add after the other: the bits are those of the product written out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from dyn_core.engines.llvm.function_ir import FunctionCode
 from dyn_core.engines.llvm.ir import kind, lanes_like, real_size, suffix
-from dyn_core.engines.llvm.product_arrays import ProductPlaces
+from dyn_core.engines.llvm.product_arrays import Array, ProductPlaces
 from dyn_core.numbers.product import ProductShape
 
-Tile = tuple[int, int, bool, bool]  # rows, vectors, negative, onto
+Pointer = Callable[[Array, int, int], str]
 _INLINE = 24  # vectors that are copied without a loop
+_STRAIGHT = 600  # multiply-adds of a product of one state that is written out
 _ROWS, VECTORS = 4, {True: 4, False: 2}  # of a tile; vectors: of lanes, of one state
 _SIGNATURE = (
     "ptr %a, ptr %b, ptr %c, ptr noalias %to, i64 %inner,"
     " i64 %a_row, i64 %a_column, i64 %b_row, i64 %c_row, i64 %to_row"
 )
+
+
+class Tile(NamedTuple):
+    """What a function of machine code multiplies.
+
+    Attributes:
+        rows, vectors: Of the block of the result.
+        negative, onto: As of a ProductShape.
+        rest: Entries of the last vector of a row that do not exist: they are not read
+            and not written.
+    """
+
+    rows: int
+    vectors: int
+    negative: bool
+    onto: bool
+    rest: int = 0
 
 
 class Products:
@@ -40,39 +59,115 @@ class Products:
         self.of = kind("real", self.lanes)
         self.suffix = suffix(self.lanes)
         self.tiles: set[Tile] = set()
-        self.moves = False
+        self.moves = self.written = False
 
-    def calls(
-        self, shape: ProductShape, places: ProductPlaces, base: int
-    ) -> Iterator[str]:
-        """Write the calls that make one product, arrays behind slot `base`."""
-        rows, inner, columns, negative, onto = shape
-        (a, a_row, a_column), (b, b_row, _) = places.a, places.b
-        to, to_row, _ = places.result
-        c, c_row, _ = places.c or places.result
-        vectors = -(-columns // self.step)
-        for j in range(0, vectors, VECTORS[self.width > 1]):
-            wide = min(VECTORS[self.width > 1], vectors - j)
-            for i in range(0, rows, _ROWS):
-                high = min(_ROWS, rows - i)
-                self.tiles.add((high, wide, negative, onto))
+    def write(
+        self,
+        code: FunctionCode,
+        shape: ProductShape,
+        places: ProductPlaces,
+        pointer: Pointer,
+    ) -> None:
+        """Write one product, tile by tile.
+
+        Args:
+            code: Where.
+            shape, places: Of the product.
+            pointer: Returns the name of a pointer to an entry of an array.
+        """
+        self.written = True
+        vectors = -(-shape.columns // self.step)
+        if self.width == 1 and shape.rows * shape.inner * vectors <= _STRAIGHT:
+            self._straight(code, shape, places, pointer)
+            return
+        to, onto = places.result, places.c or places.result
+        for v in range(0, vectors, VECTORS[self.width > 1]):
+            wide, j = min(VECTORS[self.width > 1], vectors - v), v * self.step
+            rest = max(0, (v + wide) * self.step - shape.columns)
+            for i in range(0, shape.rows, _ROWS):
+                high = min(_ROWS, shape.rows - i)
+                tile = Tile(high, wide, shape.negative, shape.onto, rest)
+                self.tiles.add(tile)
                 starts = (
-                    a + i * a_row,
-                    b + j * self.step,
-                    c + i * c_row + j * self.step,
-                    to + i * to_row + j * self.step,
-                )
-                names: list[str] = []
-                for start in starts:
-                    name = f"%p{i}_{j}_{len(names)}"
-                    offset = (base + start) * self.width
-                    yield f"  {name} = getelementptr {self.one}, ptr %s, i64 {offset}"
-                    names.append(f"ptr {name}")
-                by = (a_row, a_column, b_row, c_row, to_row)
-                strides = [f"i64 {x * self.width}" for x in by]
-                arguments = ", ".join([*names, f"i64 {inner}", *strides])
-                tile = self._name(high, wide, negative, onto)
-                yield f"  call void {tile}({arguments})"
+                    (places.a, i, 0), (places.b, 0, j), (onto, i, j), (to, i, j),
+                )  # fmt: skip
+                names = [f"ptr {pointer(*start)}" for start in starts]
+                steps = (
+                    places.a.by_row, places.a.by_column,
+                    places.b.by_row, onto.by_row, to.by_row,
+                )  # fmt: skip
+                strides = [f"i64 {x * self.width}" for x in steps]
+                arguments = ", ".join([*names, f"i64 {shape.inner}", *strides])
+                code.lines.append(f"  call void {self._name(tile)}({arguments})")
+
+    def _straight(
+        self,
+        code: FunctionCode,
+        shape: ProductShape,
+        places: ProductPlaces,
+        pointer: Pointer,
+    ) -> None:
+        """Write a product of one state without loops and calls."""
+        rows, inner, columns, negative, onto = shape
+        vectors = -(-columns // self.step)
+        wide = min(vectors, 3)
+        for v in range(0, vectors, wide):
+            starts = [w * self.step for w in range(v, min(v + wide, vectors))]
+            rests = [max(0, j + self.step - columns) for j in starts]
+            high = 24 // len(starts)
+            high = -(-rows // -(-rows // high))
+            for i in range(0, rows, high):
+                self._straight_tile(
+                    code, shape, places, pointer,
+                    range(i, min(i + high, rows)), list(zip(starts, rests, strict=True)),
+                )  # fmt: skip
+
+    def _straight_tile(
+        self,
+        code: FunctionCode,
+        shape: ProductShape,
+        places: ProductPlaces,
+        pointer: Pointer,
+        rows: range,
+        columns: Sequence[tuple[int, int]],
+    ) -> None:
+        """Write a block of rows and vectors; columns: first and rest of each vector."""
+        sums: dict[tuple[int, int], str] = {}
+        if places.c is not None:
+            for i in rows:
+                for j, rest in columns:
+                    there = pointer(places.c, i, j)
+                    sums[i, j] = code.new(self._load(there, rest))
+        for k in range(shape.inner):
+            right = {
+                j: code.new(self._load(pointer(places.b, k, j), rest))
+                for j, rest in columns
+            }
+            for i in rows:
+                left = self._broadcast(code, pointer(places.a, i, k))
+                if shape.negative:
+                    left = code.new(f"fneg {self.of} {left}")
+                for j, factor in right.items():
+                    sums[i, j] = self._added(code, left, factor, sums.get((i, j)))
+        for i in rows:
+            for j, rest in columns:
+                there = pointer(places.result, i, j)
+                code.lines.append(f"  {self._store(sums[i, j], there, rest)}")
+
+    def _broadcast(self, code: FunctionCode, pointer: str) -> str:
+        """Write a vector of one number in memory; return its name."""
+        x = code.new(f"load {self.one}, ptr {pointer}, align {self.size}")
+        y = code.new(f"insertelement {self.of} poison, {self.one} {x}, i32 0")
+        mask = f"<{self.lanes} x i32> zeroinitializer"
+        return code.new(f"shufflevector {self.of} {y}, {self.of} poison, {mask}")
+
+    def _added(self, code: FunctionCode, a: str, b: str, c: str | None) -> str:
+        """Write a b, or a b + c; return its name."""
+        if c is not None and self.fused:
+            operands = ", ".join(f"{self.of} {x}" for x in (a, b, c))
+            return code.new(f"call {self.of} @llvm.fma.{self.suffix}({operands})")
+        product = code.new(f"fmul {self.of} {a}, {b}")
+        return product if c is None else code.new(f"fadd {self.of} {product}, {c}")
 
     def move(self, code: FunctionCode, start: str, end: str, count: int) -> None:
         """Write what copies `count` values from one place to another."""
@@ -97,7 +192,7 @@ class Products:
 
     def definitions(self) -> list[str]:
         """Return the functions that calls refer to."""
-        tiles = [self._tile(*tile) for tile in sorted(self.tiles)]
+        tiles = [self._tile(tile) for tile in sorted(self.tiles)]
         return [*tiles, *([self._move()] if self.moves else [])]
 
     def _move(self) -> str:
@@ -107,24 +202,50 @@ class Products:
         lines = lines.replace("LESS", f"{self.lanes - 1}")
         return lines.replace("align 8", f"align {self.size}")
 
-    def _name(self, rows: int, vectors: int, negative: bool, onto: bool) -> str:
-        what = ("minus" if negative else "plus") + ("_onto" if onto else "")
-        return f"@tile_{what}_{rows}_{vectors}_{self.width}"
+    def _name(self, tile: Tile) -> str:
+        what = ("minus" if tile.negative else "plus") + ("_onto" if tile.onto else "")
+        size = f"{tile.rows}_{tile.vectors}_{tile.rest}_{self.width}"
+        return f"@tile_{what}_{size}"
 
-    def _tile(self, rows: int, vectors: int, negative: bool, onto: bool) -> str:
+    def _load(self, pointer: str, masked: int) -> str:
+        """Return the instruction that loads a vector, its last entries left out."""
+        if not masked:
+            return f"load {self.of}, ptr {pointer}, align {self.size}"
+        return (
+            f"call {self.of} @llvm.masked.load.{self.suffix}.p0(ptr {pointer},"
+            f" i32 {self.size}, {self._mask(masked)}, {self.of} zeroinitializer)"
+        )
+
+    def _store(self, name: str, pointer: str, masked: int) -> str:
+        """Return the instruction that stores a vector, its last entries left out."""
+        if not masked:
+            return f"store {self.of} {name}, ptr {pointer}, align {self.size}"
+        return (
+            f"call void @llvm.masked.store.{self.suffix}.p0({self.of} {name},"
+            f" ptr {pointer}, i32 {self.size}, {self._mask(masked)})"
+        )
+
+    def _mask(self, without: int) -> str:
+        count = self.lanes
+        bits = ", ".join(f"i1 {int(k < count - without)}" for k in range(count))
+        return f"<{count} x i1> <{bits}>"
+
+    def _tile(self, kind_of: Tile) -> str:
         """Write the function of a block of the result that stays in registers."""
+        rows, vectors, negative, onto, rest = kind_of
         tile = [(r, v) for r in range(rows) for v in range(vectors)]
-        name = self._name(rows, vectors, negative, onto)
-        lines = [f"define internal void {name}({_SIGNATURE}) nounwind {{"]
+        masked = [rest if v == vectors - 1 else 0 for v in range(vectors)]
+        head = f"define internal void {self._name(kind_of)}({_SIGNATURE}) nounwind {{"
+        lines = [head]
         if onto:
             lines += self._entries("c", tile)
             lines += [
-                f"  %s{r}_{v} = load {self.of}, ptr %cw{r}_{v}, align {self.size}"
+                f"  %s{r}_{v} = {self._load(f'%cw{r}_{v}', masked[v])}"
                 for r, v in tile
             ]
             a, b, first, test = "%a", "%b", 0, "%inner, 0"
         else:
-            lines += self._factors("first", "%a", "%b", rows, vectors)
+            lines += self._factors("first", "%a", "%b", rows, masked)
             for r, v in tile:
                 name = f"%{'t' if negative else 's'}{r}_{v}"
                 lines.append(f"  {name} = fmul {self.of} %first_a{r}, %first_b{v}")
@@ -146,7 +267,7 @@ class Products:
                 f"  %c{r}_{v} = phi {self.of} [%s{r}_{v}, %0], [%n{r}_{v}, %more]"
                 for r, v in tile
             ),
-            *self._factors("next", "%pa", "%pb", rows, vectors),
+            *self._factors("next", "%pa", "%pb", rows, masked),
             f"  %na = getelementptr {self.one}, ptr %pa, i64 %a_column",
             f"  %nb = getelementptr {self.one}, ptr %pb, i64 %b_row",
         ]
@@ -173,7 +294,7 @@ class Products:
         ]
         lines += self._entries("to", tile)
         lines += [
-            f"  store {self.of} %e{r}_{v}, ptr %tow{r}_{v}, align {self.size}"
+            f"  {self._store(f'%e{r}_{v}', f'%tow{r}_{v}', masked[v])}"
             for r, v in tile
         ]
         return "\n".join([*lines, "  ret void", "}", ""])
@@ -190,13 +311,13 @@ class Products:
             )
 
     def _factors(
-        self, tag: str, a: str, b: str, rows: int, vectors: int
+        self, tag: str, a: str, b: str, rows: int, masked: Sequence[int]
     ) -> Iterator[str]:
         """Write the loads of one column of A and one row of B, as vectors."""
-        for v in range(vectors):
+        for v, without in enumerate(masked):
             offset = v * self.step * self.width
             yield f"  %{tag}_pb{v} = getelementptr {self.one}, ptr {b}, i64 {offset}"
-            yield f"  %{tag}_b{v} = load {self.of}, ptr %{tag}_pb{v}, align {self.size}"
+            yield f"  %{tag}_b{v} = {self._load(f'%{tag}_pb{v}', without)}"
         for r in range(rows):
             yield f"  %{tag}_oa{r} = mul i64 %a_row, {r}"
             place = f"getelementptr {self.one}, ptr {a}, i64 %{tag}_oa{r}"

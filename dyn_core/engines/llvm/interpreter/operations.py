@@ -16,7 +16,7 @@ from dyn_core.engines.llvm.emit import HOLDS
 from dyn_core.engines.llvm.functions import FUNCTIONS, declarations, definition
 from dyn_core.engines.llvm.interpreter.control import ROWS
 from dyn_core.engines.llvm.ir import Instructions, Value, constant
-from dyn_core.engines.llvm.products import VECTORS, Products
+from dyn_core.engines.llvm.products import VECTORS, Products, Tile
 from dyn_core.engines.llvm.rows_ir import gather, scatter
 
 Compute = Callable[[Instructions, list[Value]], list[Value]]
@@ -263,7 +263,7 @@ def _tiles(products: Products) -> list[str]:
     tiles = []
     for negative, onto, rows, wide in TILES:
         count = vectors(products.width) if wide else 1
-        products.tiles = {(rows, count, bool(negative), bool(onto))}
+        products.tiles = {Tile(rows, count, bool(negative), bool(onto))}
         _, body = products.definitions()[0].split("(", 1)
         tiles.append(f"define void @op_tile_{negative}_{onto}_{rows}_{wide}({body}")
     return tiles
