@@ -39,26 +39,43 @@ class BlockFactored:
         self.above: list[list[int]] = [[]] * count
         self.D_inverse: list[Matrix] = [Matrix(())] * count
         self.Y: list[Matrix] = [Matrix(())] * count
-        rest = [list(row) for row in A.rows]
-        for k in reversed(range(count)):
-            rows = blocks[k]
-            self.D_inverse[k] = Factored(
-                _part(rest, rows, rows),
-                [pivot_tolerances[x] for x in rows],
-                [items[x] for x in rows],
-            ).inverse()
-            above = self.above[k] = _filled(rest, rows, chain(*blocks[:k]))
-            if not above:
-                continue
-            coupling = _part(rest, rows, above)
-            self.Y[k] = product(self.D_inverse[k], coupling)
-            for run in _runs(above):
-                block = next(block for block in blocks if run[-1] in block)
-                end = max(n for n, y in enumerate(above) if y in block)
-                columns = above[: end + 1]
-                moves = _part(rest, rows, run).T, self._rows_of_L(k, columns)
-                onto = _part(rest, run, columns)
-                _put(rest, run, columns, product(*moves, onto, negative=True))
+        rest, left = [list(row) for row in A.rows], list(reversed(range(count)))
+        while left:
+            ends = [k for k in left if not self._coupled(rest, k, left)]
+            systems = [
+                (
+                    _part(rest, blocks[k], blocks[k]),
+                    [pivot_tolerances[x] for x in blocks[k]],
+                    [items[x] for x in blocks[k]],
+                )
+                for k in ends
+            ]
+            for k, factors in zip(ends, Factored.together(systems), strict=True):
+                self.D_inverse[k] = factors.inverse()
+            for k in ends:
+                self._eliminate(rest, k)
+            left = [k for k in left if k not in ends]
+
+    def _coupled(self, rest: list[list[Any]], k: int, left: Sequence[int]) -> bool:
+        """Return whether one of the blocks behind k that are left depends on k."""
+        later = [x for m in left if m > k for x in self.blocks[m]]
+        return _any(_part(rest, later, self.blocks[k]))
+
+    def _eliminate(self, rest: list[list[Any]], k: int) -> None:
+        """Take a block's share off the rows above it."""
+        rows, blocks = self.blocks[k], self.blocks
+        above = self.above[k] = _filled(rest, rows, chain(*blocks[:k]))
+        if not above:
+            return
+        coupling = _part(rest, rows, above)
+        self.Y[k] = product(self.D_inverse[k], coupling)
+        for run in _runs(above):
+            block = next(block for block in blocks if run[-1] in block)
+            end = max(n for n, y in enumerate(above) if y in block)
+            columns = above[: end + 1]
+            moves = _part(rest, rows, run).T, self._rows_of_L(k, columns)
+            onto = _part(rest, run, columns)
+            _put(rest, run, columns, product(*moves, onto, negative=True))
 
     def solve(self, b: Sequence[Any]) -> Vector:
         """Return x of A x = b."""

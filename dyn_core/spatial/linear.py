@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from dyn_core.errors import SingularError
@@ -100,13 +101,34 @@ class Factored:
     def __init__(
         self, A: Matrix, pivot_tolerances: Sequence[float], items: Sequence[str]
     ) -> None:
+        for _ in self._eliminated(A, pivot_tolerances, items):
+            pass
+
+    @classmethod
+    def together(
+        cls, systems: Sequence[tuple[Matrix, Sequence[float], Sequence[str]]]
+    ) -> list[Factored]:
+        """Return the factors of several, pivot by pivot: none waits for another's."""
+        results = [cls.__new__(cls) for _ in systems]
+        pairs = zip(results, systems, strict=True)
+        for _ in zip_longest(*(x._eliminated(*system) for x, system in pairs)):
+            pass
+        return results
+
+    def _eliminated(
+        self, A: Matrix, pivot_tolerances: Sequence[float], items: Sequence[str]
+    ) -> Iterator[None]:
+        """Eliminate row after row.
+
+        Of each sum the newest term comes last, so that the others need not wait.
+        """
         n = A.shape[0]
         L: list[list[Any]] = [[0.0] * n for _ in range(n)]
         DL: list[list[Any]] = [[0.0] * n for _ in range(n)]
         self.L, self.over_D = L, [0.0] * n
         for j in reversed(range(n)):
             d = A[j, j]
-            for k in reversed(range(j + 1, n)):  # the newest last: others need not wait
+            for k in reversed(range(j + 1, n)):
                 d = d - L[k][j] * DL[k][j]
             require(logical_not(d <= pivot_tolerances[j]), SingularError, items[j])
             self.over_D[j] = 1.0 / d
@@ -116,13 +138,14 @@ class Factored:
                     x = x - L[k][j] * DL[k][i]
                 DL[j][i] = x
                 L[j][i] = x * self.over_D[j]
+            yield
 
     def solve(self, b: Sequence[Any]) -> Vector:
         """Return x of A x = b."""
         n = len(self.L)
         x = list(b)
         for i in reversed(range(n)):
-            for k in range(i + 1, n):
+            for k in reversed(range(i + 1, n)):
                 x[i] = x[i] - self.L[k][i] * x[k]
         x = [value * over for value, over in zip(x, self.over_D, strict=True)]
         for i in range(n):
@@ -139,7 +162,7 @@ class Factored:
         n = len(self.L)
         z = list(b)
         for i in reversed(range(n)):
-            for k in range(i + 1, n):
+            for k in reversed(range(i + 1, n)):
                 z[i] = z[i] - self.L[k][i] * z[k]
         scaled = [value * over for value, over in zip(z, self.over_D, strict=True)]
         return Vector(z), Vector(scaled)

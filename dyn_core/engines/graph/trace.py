@@ -15,7 +15,7 @@ from dyn_core.numbers.operations import OPERATIONS
 from dyn_core.numbers.product import ProductShape, unrolled_product
 from dyn_core.numbers.scalar import Number
 
-ROLLED = 100  # multiplications from which a product is one operation
+ROLLED = 120  # multiplications from which a product is one operation
 
 
 class Symbol(Number):
