@@ -121,7 +121,7 @@ class BlockFactored:
         """Return the inverse of A, symmetric to the last bit.
 
         Row after row of blocks, from those above: X_kj = -Y_k X_aj for earlier blocks
-        j, and X_kk = D_k^-1 - X_ka Y_k.T.
+        j, and X_kk = D_k^-1 - Y_k X_ak.
         """
         X: list[list[Any]] = [[0.0] * self.n for _ in range(self.n)]
         for k, rows in enumerate(self.blocks):
@@ -135,7 +135,7 @@ class BlockFactored:
                 _put(X, rows, before, part)
                 _put(X, before, rows, part.T)
             for run in _runs(self.above[k]):
-                moves = _part(X, rows, run), self._rows_of_L(k, run).T
+                moves = self._rows_of_L(k, run), _part(X, run, rows)
                 own = product(*moves, own, negative=True)
             n = range(len(rows))
             _put(X, rows, rows, Matrix([own[max(i, j), min(i, j)] for j in n] for i in n))
