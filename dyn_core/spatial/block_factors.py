@@ -25,7 +25,7 @@ class BlockFactored:
     Attributes:
         above: By block, the columns of earlier blocks that are not zero in its rows.
         D_inverse: By block, the inverse of its block of D.
-        Y: By block, its rows of L in the columns `above`; L is one on the diagonal.
+        L: By row, the entries of L by column: those of `above`, and one on the diagonal.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class BlockFactored:
         self.blocks, self.n, count = blocks, sum(map(len, blocks)), len(blocks)
         self.above: list[list[int]] = [[]] * count
         self.D_inverse: list[Matrix] = [Matrix(())] * count
-        self.Y: list[Matrix] = [Matrix(())] * count
+        self.L: list[dict[int, Any]] = [{} for _ in range(self.n)]
         rest, left = [list(row) for row in A.rows], list(reversed(range(count)))
         while left:
             ends = [k for k in left if not self._coupled(rest, k, left)]
@@ -57,9 +57,14 @@ class BlockFactored:
             left = [k for k in left if k not in ends]
 
     def _coupled(self, rest: list[list[Any]], k: int, left: Sequence[int]) -> bool:
-        """Return whether one of the blocks behind k that are left depends on k."""
-        later = [x for m in left if m > k for x in self.blocks[m]]
-        return _any(_part(rest, later, self.blocks[k]))
+        """Return whether one of the blocks behind k that are left depends on it."""
+        return any(
+            not is_structural_zero(rest[x][y])
+            for m in reversed(left)
+            if m > k
+            for x in self.blocks[m]
+            for y in self.blocks[k]
+        )
 
     def _eliminate(self, rest: list[list[Any]], k: int) -> None:
         """Take a block's share off the rows above it."""
@@ -68,14 +73,16 @@ class BlockFactored:
         if not above:
             return
         coupling = _part(rest, rows, above)
-        self.Y[k] = product(self.D_inverse[k], coupling)
-        for run in _runs(above):
-            block = next(block for block in blocks if run[-1] in block)
-            end = max(n for n, y in enumerate(above) if y in block)
-            columns = above[: end + 1]
-            moves = _part(rest, rows, run).T, self._rows_of_L(k, columns)
-            onto = _part(rest, run, columns)
-            _put(rest, run, columns, product(*moves, onto, negative=True))
+        part = product(self.D_inverse[k], coupling)
+        for x, row in zip(rows, part.rows, strict=True):
+            self.L[x] = dict(zip(above, row, strict=True))
+        for block in blocks[:k]:
+            here = [y for y in above if y in block]
+            if here:
+                columns = above[: above.index(here[-1]) + 1]
+                moves = _part(rest, rows, here).T, self._part_of_L(rows, columns)
+                onto = _part(rest, here, columns)
+                _put(rest, here, columns, product(*moves, onto, negative=True))
 
     def solve(self, b: Sequence[Any]) -> Vector:
         """Return x of A x = b."""
@@ -89,9 +96,8 @@ class BlockFactored:
         cost nothing in others until they have come to the base.
         """
         rest, groups = [list(row) for row in B.rows], self._alike(B)
-        for k in reversed(range(len(self.blocks))):
-            for columns in groups:
-                self._to_those_above(k, rest, columns)
+        for columns in groups:
+            self._towards_the_first(rest, columns)
         X: list[list[Any]] = [[0.0] * B.shape[1] for _ in range(self.n)]
         for k, rows in enumerate(self.blocks):
             for columns in groups:
@@ -103,7 +109,7 @@ class BlockFactored:
                 moved = _filled(X, run, range(B.shape[1]))
                 if moved:
                     onto = _part(X, rows, moved)
-                    moves = self._rows_of_L(k, run), _part(X, run, moved)
+                    moves = self._part_of_L(rows, run), _part(X, run, moved)
                     whole = product(*moves, onto if _any(onto) else None, True)
                     _put(X, rows, moved, whole)
         return Matrix(X)
@@ -111,8 +117,7 @@ class BlockFactored:
     def halves(self, b: Sequence[Any]) -> tuple[Vector, Vector]:
         """Return z = L^-T b and D^-1 z, so that b.T A^-1 c = z(b) . D^-1 z(c)."""
         z, scaled = [[value] for value in b], [[0.0] for _ in range(self.n)]
-        for k in reversed(range(len(self.blocks))):
-            self._to_those_above(k, z, [0])
+        self._towards_the_first(z, [0])
         for rows, inverse in zip(self.blocks, self.D_inverse, strict=True):
             _put(scaled, rows, [0], product(inverse, _part(z, rows, [0])))
         return Vector(x for (x,) in z), Vector(x for (x,) in scaled)
@@ -129,31 +134,35 @@ class BlockFactored:
             part: Matrix | None = None
             before = _filled(X, self.above[k], earlier)
             for run in _runs(self.above[k]):
-                moves = self._rows_of_L(k, run), _part(X, run, before)
+                moves = self._part_of_L(rows, run), _part(X, run, before)
                 part = product(*moves, part, negative=True)
             if part is not None:
                 _put(X, rows, before, part)
                 _put(X, before, rows, part.T)
             for run in _runs(self.above[k]):
-                moves = self._rows_of_L(k, run), _part(X, run, rows)
+                moves = self._part_of_L(rows, run), _part(X, run, rows)
                 own = product(*moves, own, negative=True)
             n = range(len(rows))
             _put(X, rows, rows, Matrix([own[max(i, j), min(i, j)] for j in n] for i in n))
         return Matrix(X)
 
-    def _to_those_above(
-        self, k: int, rest: list[list[Any]], columns: Sequence[int]
-    ) -> None:
-        """Take rows of a block off those above it: one step of L^-T."""
-        right = _part(rest, self.blocks[k], columns)
-        for run in _runs(self.above[k]) if _any(right) else ():
-            left, onto = self._rows_of_L(k, run).T, _part(rest, run, columns)
-            _put(rest, run, columns, product(left, right, onto, negative=True))
+    def _towards_the_first(self, rest: list[list[Any]], columns: list[int]) -> None:
+        """Make L^-T B of columns of B: each block takes off those that depend on it."""
+        for k in reversed(range(len(self.blocks))):
+            rows = self.blocks[k]
+            below = [
+                x
+                for x in chain(*self.blocks[k + 1 :])
+                if any(y in self.L[x] for y in rows)
+                and not all(is_structural_zero(rest[x][y]) for y in columns)
+            ]
+            for run in _runs(below):
+                left = Matrix([self.L[x].get(y, 0.0) for x in run] for y in rows)
+                right, onto = _part(rest, run, columns), _part(rest, rows, columns)
+                _put(rest, rows, columns, product(left, right, onto, negative=True))
 
-    def _rows_of_L(self, k: int, columns: Sequence[int]) -> Matrix:
-        """Return a part of Y_k."""
-        places = [self.above[k].index(y) for y in columns]
-        return Matrix([row[n] for n in places] for row in self.Y[k].rows)
+    def _part_of_L(self, rows: Sequence[int], columns: Sequence[int]) -> Matrix:
+        return Matrix([self.L[x][y] for y in columns] for x in rows)
 
     def _alike(self, B: Matrix) -> list[list[int]]:
         """Return the columns of B, neighbours that are not zero in the same blocks."""

@@ -241,9 +241,12 @@ class ProductArrays:
         for row in range(rows):
             filled = array, entries, row, columns
             self._filled.setdefault(entries[row * columns], []).append(filled)
-        for x in entries:
-            node = self.graph.nodes[x]
-            k = node.operands[0] if node.op == "item" else -1
+        inside = {
+            self.graph.nodes[x].operands[0]: None
+            for x in entries
+            if self.graph.nodes[x].op == "item"
+        }
+        for k in inside:
             if k not in self._items or k in self._results:
                 continue
             items, wide = self._items[k], self.graph.nodes[k].data.columns
