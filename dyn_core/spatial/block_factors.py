@@ -25,7 +25,7 @@ class BlockFactored:
     Attributes:
         above: By block, the columns of earlier blocks that are not zero in its rows.
         D_inverse: By block, the inverse of its block of D.
-        L: By row, the entries of L by column: those of `above`, and one on the diagonal.
+        L: By row, entries by column, those of `above`; L is one on the diagonal.
     """
 
     def __init__(
@@ -125,8 +125,8 @@ class BlockFactored:
     def inverse(self) -> Matrix:
         """Return the inverse of A, symmetric to the last bit.
 
-        Row after row of blocks, from those above: X_kj = -Y_k X_aj for earlier blocks
-        j, and X_kk = D_k^-1 - Y_k X_ak.
+        Row after row of blocks, from those above, a: X_kj = -L_ka X_aj for earlier
+        blocks j, and X_kk = D_k^-1 - L_ka X_ak.
         """
         X: list[list[Any]] = [[0.0] * self.n for _ in range(self.n)]
         for k, rows in enumerate(self.blocks):
@@ -143,7 +143,8 @@ class BlockFactored:
                 moves = self._part_of_L(rows, run), _part(X, run, rows)
                 own = product(*moves, own, negative=True)
             n = range(len(rows))
-            _put(X, rows, rows, Matrix([own[max(i, j), min(i, j)] for j in n] for i in n))
+            lower = Matrix([own[max(i, j), min(i, j)] for j in n] for i in n)
+            _put(X, rows, rows, lower)
         return Matrix(X)
 
     def _towards_the_first(self, rest: list[list[Any]], columns: list[int]) -> None:

@@ -8,7 +8,9 @@ from dyn_core.engines.graph import trace as tracing
 from dyn_core.engines.graph.source import compile_graph
 from dyn_core.engines.graph.trace import trace
 from dyn_core.engines.llvm import compiler, kernel
+from dyn_core.engines.llvm.function_ir import Ports
 from dyn_core.engines.llvm.kernel import Kernel, pointers
+from dyn_core.engines.llvm.lower import lower
 from dyn_core.engines.llvm.pieces import compile_pieces
 from dyn_core.numbers.scalar import Column
 
@@ -49,16 +51,16 @@ def _reference(rows, inner, columns, x):
     return np.concatenate([C.ravel(), D.ravel(), E.ravel(), [last]])
 
 
-def _run(graph, sizes, rows, variant):
-    """Run a kernel of one input and one output port on rows."""
+def _run(graph, sizes, rows, variant, out=None):
+    """Run a kernel of one input and one output port on rows; `out` may have more."""
     written = kernel.write(graph, sizes, variant, kernel.lanes(rows.dtype))
     facts = {"scratch": written.scratch, "steps": written.steps, "rounds": 1}
     made = Kernel(compile_pieces(written.ir), {**facts, "entries": written.entries})
     owner, scratch = made.memory()
-    out = np.empty((len(rows), sizes[1][0]), rows.dtype)
+    out = np.empty((len(rows), sizes[1][0]), rows.dtype) if out is None else out
     status = np.zeros(len(rows), np.int64)
     if variant == "scalar":
-        for row, result in zip(rows, out, strict=True):
+        for row, result in zip(rows, out, strict=False):
             tables = pointers([row.ctypes.data]), pointers([result.ctypes.data])
             made.call["scalar"](*tables, scratch)
     else:
@@ -117,6 +119,52 @@ def test_products_in_machine_code(shape, dtype):
     assert np.array_equal(single, batch)
     near = 500 * np.finfo(dtype).eps  # 1e-13 and 6e-5
     assert np.abs(single - expected).max() < near * np.abs(expected).max()
+
+
+def _beside_others(x):
+    """Return results among outputs: A B beside other columns, its transpose, A B B."""
+    A, B = _matrix(x, 9, 7), _matrix(x[63:], 7, 7)
+    C = product(A, B)
+    D = product(C, B)
+    wide = [[*row, x[0], x[1]] for row in C.rows]
+    return [y for M in (wide, C.T.rows, D.rows) for row in M for y in row]
+
+
+@native
+@pytest.mark.parametrize("variant", kernel.VARIANTS)
+def test_results_lie_among_the_outputs(variant):
+    """A result is written where the output is, and nothing beside or behind it."""
+    size, ports = 63 + 49, (9 * 9, 63, 63)
+    graph = trace(_beside_others, size)
+    schedule = lower(graph, True, 8, Ports("%out", ports).joined)
+    steps = [step for step in schedule.rolled() if step.op == "product"]
+    places = [schedule.arrays.places[step.data[2]] for step in steps]
+    assert [place.result.output for place in places] == [True, True]
+    assert [place.result.by_row for place in places] == [9, 7]
+    assert places[1].a == places[0].result  # read there, not copied
+    rows = np.random.default_rng(9).uniform(-1, 1, (24, size))
+    out = np.full((25, sum(ports)), np.nan)
+    _run(graph, ((size,), (sum(ports),)), rows, variant, out)
+    A, B = rows[:, :63].reshape(-1, 9, 7), rows[:, 63:].reshape(-1, 7, 7)
+    C = A @ B
+    head = np.concatenate([C, np.broadcast_to(rows[:, None, :2], (24, 9, 2))], axis=2)
+    parts = (head, C.transpose(0, 2, 1), C @ B)
+    expected = np.concatenate([part.reshape(24, -1) for part in parts], axis=1)
+    assert np.abs(out[:24] - expected).max() < 1e-13
+    assert np.isnan(out[24]).all()
+
+
+def test_results_of_other_arrays_are_not_one():
+    """Outputs that follow each other, but lie in two arrays, are no block."""
+    graph = trace(_beside_others, 63 + 49)
+    apart = lower(graph, True, 8, lambda a, b: False)
+    steps = [step for step in apart.rolled() if step.op == "product"]
+    assert not any(
+        place.output
+        for step in steps
+        for place in apart.arrays.places[step.data[2]]
+        if place is not None
+    )
 
 
 def test_derivatives_of_products():

@@ -9,6 +9,7 @@ from dyn_core.errors import SingularError
 from dyn_core.model.coordinates import pivots
 from dyn_core.spatial import Matrix
 from dyn_core.spatial.block_factors import BlockFactored
+from dyn_core.spatial.linear import Factored
 from dyn_core.testing.models import random_model
 from dyn_plugins.dynamics import _ancestor_blocks
 
@@ -62,8 +63,29 @@ def test_factors_by_blocks(seed):
     inverse = np.array(factors.inverse())
     assert np.abs(inverse - np.linalg.inv(A)).max() < 1e-13
     assert np.array_equal(inverse, inverse.T)
+    B = rng.uniform(-1, 1, (n, 5)) * (rng.uniform(0, 1, (n, 5)) > 0.5)
+    B[:, 2] = 0.0
+    X = factors.solve_matrix(Matrix(B.tolist()), negative=True)
+    assert np.abs(np.array(X) + np.linalg.solve(A, B)).max() < 1e-13
+    assert [row[2] for row in X.rows] == [0.0] * n
     z, scaled = np.array(factors.halves(b.tolist())[0]), factors.halves(c.tolist())[1]
     assert abs(z @ np.array(scaled) - b @ np.linalg.solve(A, c)) < 1e-13
+
+
+def test_factors_together_are_those_of_each_alone():
+    """Factors that are made pivot by pivot with others have the same bits."""
+    rng = np.random.default_rng(8)
+    systems = []
+    for n in (3, 6, 1):
+        root = rng.uniform(-1, 1, (n, n))
+        A = Matrix((root @ root.T + np.eye(n)).tolist())
+        systems.append((A, [1e-12] * n, ["row"] * n))
+    for factors, system in zip(Factored.together(systems), systems, strict=True):
+        alone = Factored(*system)
+        assert (factors.L, factors.over_D) == (alone.L, alone.over_D)
+        B = rng.uniform(-1, 1, (system[0].shape[0], 2))
+        X = np.array(factors.solve_matrix(Matrix(B.tolist())))
+        assert np.abs(np.array(system[0]) @ X - B).max() < 1e-13
 
 
 def test_a_singular_block_names_its_joint():

@@ -159,9 +159,7 @@ class ProductArrays:
         shape = self.graph.nodes[k].data
         self._place(k, self._new(shape.rows, shape.columns))
 
-    def _operand(
-        self, entries: tuple[int, ...], columns: int, any_step: bool
-    ) -> Array:
+    def _operand(self, entries: tuple[int, ...], columns: int, any_step: bool) -> Array:
         """Return where an operand lies: somewhere, or in an array of its own.
 
         Args:
@@ -270,4 +268,3 @@ class ProductArrays:
                 self.leaves.append((x, spot.number))
             elif spot not in self._spots.get(x, ()):
                 self.stores.setdefault(x, []).append(spot.number)
-

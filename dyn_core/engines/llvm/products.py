@@ -17,7 +17,8 @@ from dyn_core.numbers.product import ProductShape
 
 Pointer = Callable[[Array, int, int], str]
 _INLINE = 24  # vectors that are copied without a loop
-_STRAIGHT = 600  # multiply-adds of a product of one state that is written out
+_STRAIGHT = 600  # vectors multiplied by a product of one state that is written out
+_WIDE, _REGISTERS = 3, 24  # vectors of its tiles: in a row, of all sums
 _ROWS, VECTORS = 4, {True: 4, False: 2}  # of a tile; vectors: of lanes, of one state
 _SIGNATURE = (
     "ptr %a, ptr %b, ptr %c, ptr noalias %to, i64 %inner,"
@@ -107,20 +108,21 @@ class Products:
         places: ProductPlaces,
         pointer: Pointer,
     ) -> None:
-        """Write a product of one state without loops and calls."""
-        rows, inner, columns, negative, onto = shape
-        vectors = -(-columns // self.step)
-        wide = min(vectors, 3)
+        """Write a product of one state without loops and calls.
+
+        A vector of sums is a_i0 b_0 and then one multiply-add after the other, as in
+        the tiles.
+        """
+        vectors = -(-shape.columns // self.step)
+        wide = min(vectors, _WIDE)
         for v in range(0, vectors, wide):
             starts = [w * self.step for w in range(v, min(v + wide, vectors))]
-            rests = [max(0, j + self.step - columns) for j in starts]
-            high = 24 // len(starts)
-            high = -(-rows // -(-rows // high))
-            for i in range(0, rows, high):
-                self._straight_tile(
-                    code, shape, places, pointer,
-                    range(i, min(i + high, rows)), list(zip(starts, rests, strict=True)),
-                )  # fmt: skip
+            columns = [(j, max(0, j + self.step - shape.columns)) for j in starts]
+            parts = -(-shape.rows * len(starts) // _REGISTERS)
+            high = -(-shape.rows // parts)
+            for i in range(0, shape.rows, high):
+                rows = range(i, min(i + high, shape.rows))
+                self._straight_tile(code, shape, places, pointer, rows, columns)
 
     def _straight_tile(
         self,
@@ -240,8 +242,7 @@ class Products:
         if onto:
             lines += self._entries("c", tile)
             lines += [
-                f"  %s{r}_{v} = {self._load(f'%cw{r}_{v}', masked[v])}"
-                for r, v in tile
+                f"  %s{r}_{v} = {self._load(f'%cw{r}_{v}', masked[v])}" for r, v in tile
             ]
             a, b, first, test = "%a", "%b", 0, "%inner, 0"
         else:
@@ -294,8 +295,7 @@ class Products:
         ]
         lines += self._entries("to", tile)
         lines += [
-            f"  {self._store(f'%e{r}_{v}', f'%tow{r}_{v}', masked[v])}"
-            for r, v in tile
+            f"  {self._store(f'%e{r}_{v}', f'%tow{r}_{v}', masked[v])}" for r, v in tile
         ]
         return "\n".join([*lines, "  ret void", "}", ""])
 
