@@ -103,8 +103,8 @@ class BlockFactored:
             for columns in groups:
                 right = _part(rest, rows, columns)
                 if _any(right):
-                    own = product(self.D_inverse[k], right, None, negative)
-                    _put(X, rows, columns, own)
+                    share = product(self.D_inverse[k], right, None, negative)
+                    _put(X, rows, columns, share)
             for run in _runs(self.above[k]):
                 moved = _filled(X, run, range(B.shape[1]))
                 if moved:
@@ -130,7 +130,7 @@ class BlockFactored:
         """
         X: list[list[Any]] = [[0.0] * self.n for _ in range(self.n)]
         for k, rows in enumerate(self.blocks):
-            own, earlier = self.D_inverse[k], list(chain(*self.blocks[:k]))
+            square, earlier = self.D_inverse[k], list(chain(*self.blocks[:k]))
             part: Matrix | None = None
             before = _filled(X, self.above[k], earlier)
             for run in _runs(self.above[k]):
@@ -141,9 +141,9 @@ class BlockFactored:
                 _put(X, before, rows, part.T)
             for run in _runs(self.above[k]):
                 moves = self._part_of_L(rows, run), _part(X, run, rows)
-                own = product(*moves, own, negative=True)
+                square = product(*moves, square, negative=True)
             n = range(len(rows))
-            lower = Matrix([own[max(i, j), min(i, j)] for j in n] for i in n)
+            lower = Matrix([square[max(i, j), min(i, j)] for j in n] for i in n)
             _put(X, rows, rows, lower)
         return Matrix(X)
 

@@ -88,7 +88,7 @@ class ProductArrays:
         self.end, nodes = start, self.graph.nodes
         self._results: dict[int, Array] = {}
         self._filled: dict[int, list[_Filled]] = {}  # by first values of its rows
-        self._own: list[tuple[Array, tuple[int, ...], int]] = []  # to be filled
+        self._unfilled: list[tuple[Array, tuple[int, ...], int]] = []  # to be filled
         self._items = self._entries(products)
         self._spots: dict[int, list[Spot]] = {
             x: [Spot(True, place) for place in places]
@@ -120,7 +120,7 @@ class ProductArrays:
             self.places[k] = ProductPlaces(
                 arrays[k, 0], arrays[k, 1], c, self._results[k]
             )
-        for array, entries, columns in self._own:
+        for array, entries, columns in self._unfilled:
             self._store(array, entries, columns)
         self.end += _GROUP if products else 0
 
@@ -255,7 +255,7 @@ class ProductArrays:
             ):
                 first = array.spot(row, column).number
                 self._place(k, array._replace(first=first))
-        self._own.append((array, entries, columns))
+        self._unfilled.append((array, entries, columns))
         return array
 
     def _store(self, array: Array, entries: tuple[int, ...], columns: int) -> None:
