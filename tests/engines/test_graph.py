@@ -128,15 +128,45 @@ def test_loops_nest_and_capture():
     np.testing.assert_array_equal(rows, [0.0, 18.0])
 
 
-def test_require_inside_a_loop_is_refused():
-    """The error says what to do instead."""
+def test_require_in_the_condition_of_a_loop_is_refused():
+    """It is no part of a turn; the error says where it may stand."""
 
-    def body(state):
+    def cond(state):
         scalar.require(state[0] > 0, dyn.SingularError, "x")
-        return (state[0] - 1,)
+        return state[0] > 1
 
-    with pytest.raises(dyn.TraceError, match="after the loop"):
-        trace(lambda x: [scalar.loop((x[0],), body, lambda s: s[0] > 1, 5)[0]], 1)
+    with pytest.raises(dyn.TraceError, match=r"test_graph\.py:\d+: .*body of the loop"):
+        trace(lambda x: [scalar.loop((x[0],), lambda s: (s[0] - 1.0,), cond, 5)[0]], 1)
+
+
+def test_a_loop_requires_what_its_body_does_in_the_turns_it_takes():
+    """A Graph requires behind the loop; one without conditions has no state for them."""
+
+    def function(x):
+        def body(state):
+            scalar.require(state[0] < 3.0, dyn.SingularError, "first")
+            scalar.require(True, dyn.SingularError, "never")
+            return (state[0] + 1.0,)
+
+        (y,) = scalar.loop((x[0],), body, lambda s: s[0] < x[1], 9)
+        scalar.require(x[1] < 8.0, dyn.InfeasibleError, "second")
+        return [y]
+
+    for folding in (True, False):
+        graph = trace(function, 2, folding)
+        graph.check()
+        assert [r.item for r in graph.requirements] == ["first", "second"]
+        assert graph.run([0.0, 3.0]) == ([3.0], 0)
+        assert graph.run([0.0, 4.0])[1] == 1
+        assert graph.run([5.0, 4.0]) == ([5.0], 0)
+        assert graph.run([9.0, 9.0]) == ([9.0], 2)
+        status = graph.run([np.array([0.0, 0.0, 5.0]), np.array([3.0, 9.0, 4.0])])[1]
+        np.testing.assert_array_equal(status, [0, 1, 0])
+    (region,) = (node.data for node in graph.nodes if node.op == "loop")
+    assert region.width == 2 and not region.body.requirements
+    plain = trace(lambda x: scalar.loop((x[0],), lambda s: (s[0],), lambda s: s[0] < 1, 2), 1)
+    (region,) = (node.data for node in plain.nodes if node.op == "loop")
+    assert region.width == 1
 
 
 def test_require_reports_the_first_failure():

@@ -121,9 +121,13 @@ def test_loops_nest_swap_and_fail():
     def function(x):
         def outer(state):
             a, b, i = state
-            a, b = loop(
-                (a, b), lambda s: (s[1], s[0] * x[1] + i), lambda s: s[0] < x[2], max=7
-            )
+            require(a < 0.9, dyn.InfeasibleError, "in a turn")
+
+            def inner(s):
+                require(s[1] > -1.5, dyn.InfeasibleError, "in an inner turn")
+                return s[1], s[0] * x[1] + i
+
+            a, b = loop((a, b), inner, lambda s: s[0] < x[2], max=7)
             return b, a, i + 1.0
 
         a, b, rounds = loop((x[0], 0.5, 0.0), outer, lambda s: s[2] < x[3], max=9)
@@ -139,10 +143,10 @@ def test_loops_nest_swap_and_fail():
     got, statuses = other(rows, status=True)
     assert same_bits(got, wanted)
     np.testing.assert_array_equal(statuses, states)
-    assert {*states} == {0, 1, 2}
+    assert {*states} == {0, 1, 2, 3, 4}
     for row, state in zip(rows, states, strict=True):
         assert other(row, status=True)[1] == state
-    row = rows[states == 1][0]
+    row = rows[states == 3][0]
     with pytest.raises(dyn.InfeasibleError, match="first"):
         other(row)
 

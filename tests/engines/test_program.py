@@ -304,6 +304,67 @@ def test_require_raises_with_rows(shipped, engine):
     np.testing.assert_array_equal(y[[0, 3]], [[1.0, 1.0], [0.25, 0.0]])
 
 
+def _turns(model, q, qd):
+    """Return a sum over turns whose conditions fail at different ones, and a product."""
+
+    def outer(state):
+        y, turn = state
+        scalar.require(y < 3.0, dyn.SingularError, "late")
+
+        def inner(state):
+            x, k = state
+            scalar.require(scalar.logical_not(x > 6.0), dyn.InfeasibleError, "inner")
+            return x * 1.5, k + 1.0
+
+        x, _ = scalar.loop((y, 0.0), inner, lambda s: s[1] < qd[0], 3)
+        scalar.require(qd[1] - turn < 3.0, dyn.SingularError, "early")
+        return y + q[0], turn + 1.0 + 0.0 * x
+
+    y, turns = scalar.loop((q[1], 0.0), outer, lambda s: s[1] < 4.0, 9)
+    scalar.require(y < 9.0, dyn.InfeasibleError, "behind")
+    return dyn.authoring.Vector([y, turns])
+
+
+@ENGINE
+def test_require_in_a_loop_raises_what_failed_first(shipped, engine):
+    """As if the loop ran in Python: by turn, then by place; inner loops too."""
+    ports = (dyn.authoring.Port("q", ("nq",), "", "position"), dyn.authoring.Port("qd", ("nv",)))
+    signature = dyn.authoring.Signature("turns", ports, (dyn.authoring.Port("y", ("nv",)),))
+    solver = dyn.authoring.TracedSolver("turns", signature, _turns, by_joint=False)
+    program = solver.build(shipped["two_link"], engine=engine)
+    plain = solver.build(shipped["two_link"], engine="plain")
+    items = {
+        (0.5, 0.0, 0.0, 0.0): None,
+        (0.5, 0.0, 3.0, 3.5): "early",  # in the first turn
+        (2.0, 2.0, 0.0, 2.5): "late",  # in the second
+        (0.4, 2.5, 9.0, 0.0): "inner",  # 2.5 1.5² < 6 < 2.9 1.5²: in the second turn
+        (0.4, 2.5, 9.0, 3.5): "early",  # in the first
+        (0.5, 2.9, 9.0, 3.5): "inner",  # in the same turn
+        (3.0, 2.9, 0.0, 3.5): "early",
+        (2.5, 1.0, 0.0, 0.0): "late",
+        (2.5, 7.0, 9.0, 9.0): "late",  # before all others of its turn
+        (float("nan"), 0.0, 0.0, 0.0): "late",
+    }
+    for row, item in items.items():
+        if np.isnan(row).any() and engine == "plain":
+            continue  # refuses what is not finite
+        if item is None:
+            np.testing.assert_array_equal(program(row[:2], row[2:]), [2.0, 4.0])
+            continue
+        with pytest.raises(dyn.DynError) as caught:
+            program(row[:2], row[2:])
+        assert caught.value.item == item
+        if not np.isnan(row).any():
+            with pytest.raises(type(caught.value), match=item):
+                plain(row[:2], row[2:])
+    rows = np.array([row for row in items if not np.isnan(row).any()] * 3)
+    y, status = program(rows[:, :2], rows[:, 2:], status=True)
+    wanted = [items[tuple(row)] for row in rows]
+    got = [program.requirement(k).item if k else None for k in status]
+    assert got == wanted
+    np.testing.assert_array_equal(y[0], [2.0, 4.0])
+
+
 def test_complex_numbers_carry_derivatives(arm):
     """A complex step through the algorithm gives dtau/dq; the engine's inputs stay real."""
     rnea = dyn.solver("rnea").build(arm)

@@ -73,6 +73,8 @@ class Builder:
 
     def require(self, condition: int, error: Any, item: str) -> None:
         """Note a condition that must hold."""
+        if self.folding and self.values[condition] is True:
+            return
         self.graph.requirements.append(Requirement(condition, error, item))
 
     def _append(self, node: Node, key: Any) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from math import copysign
 from typing import Any, NoReturn
 
-from dyn_core.engines.graph.graph import Call, Callee, Graph, Region
+from dyn_core.engines.graph.graph import Call, Callee, Graph, Region, Requirement
 from dyn_core.engines.graph.passes import Builder, prune
 from dyn_core.errors import RequireError, TraceError
 from dyn_core.model.garbage import seldom_collected
@@ -15,6 +15,7 @@ from dyn_core.numbers.operations import OPERATIONS
 from dyn_core.numbers.product import ProductShape, unrolled_product
 from dyn_core.numbers.scalar import Number
 
+_FAILURE = -1  # input of a loop's body: which of its conditions failed
 ROLLED = 120  # multiplications from which a product is one operation
 
 
@@ -81,10 +82,14 @@ class Tracer:
     """Makes one Graph, and the Graphs of the loops within."""
 
     def __init__(
-        self, width: int, outer: Tracer | None = None, folding: bool = True
+        self,
+        width: int,
+        outer: Tracer | None = None,
+        folding: bool = True,
+        requires: bool = True,
     ) -> None:
         self.builder = Builder(width, folding)
-        self.outer, self.folding = outer, folding
+        self.outer, self.folding, self.requires = outer, folding, requires
         self.inner: Tracer | None = None
         self.captured: list[Symbol] = []
         self.inputs = [self._input(k) for k in range(width)]
@@ -187,10 +192,10 @@ class Tracer:
         return self._items(node, shape.rows * shape.columns)
 
     def _require(self, condition: Any, error: type[RequireError], item: str) -> None:
-        if self.outer is not None:
+        if not self.requires:
             raise TraceError(
-                f"{_place()}: require() stands inside a loop; carry the"
-                " condition in the state and require it after the loop"
+                f"{_place()}: require() stands in the condition of a loop; valid: in"
+                " the body of the loop, before it or behind it"
             )
         self.builder.require(self.lift(condition), error, item)
 
@@ -201,41 +206,82 @@ class Tracer:
         cond: Callable[[tuple[Any, ...]], Any],
         rounds: int,
     ) -> tuple[Any, ...]:
-        width = len(state)
-        traced, captured = [], []
-        for part, length in ((body, width), (cond, 1)):
-            inner = Tracer(width, outer=self, folding=self.folding)
-            self.inner = inner
-            try:
-                result = part(tuple(inner.inputs[:width]))
-            finally:
-                self.inner = None
-            result = list(result) if part is body else [result]
-            if len(result) != length:
-                raise TraceError(
-                    f"{_place()}: a loop's body returns {len(result)} values,"
-                    f" its state has {length}"
-                )
-            traced.append((inner, inner.finish(result)))
-            captured += inner.captured
+        """Record a loop; what its body requires is required behind it.
+
+        The last number of the state then says which condition of the body failed first,
+        by turn and then by place, counted from one.
+        """
+        count = width = len(state)
+        turn, following = self._traced(body, count, count)
+        test, go_on = self._traced(lambda x: [cond(x)], count, 1, requires=False)
+        requirements = turn.builder.graph.requirements
+        if requirements:
+            turn.builder.graph.requirements = []
+            following.append(turn.first_failure(requirements))
+            state, width = (*state, 0.0), count + 1
+        captured = (*turn.captured, *test.captured)
         unique = list({(id(x.tracer), x.node): x for x in captured}.values())
-        (body_tracer, body_graph), (cond_tracer, cond_graph) = traced
-        body_graph = _with_captured(body_tracer, body_graph, unique, width)
-        cond_graph = _with_captured(cond_tracer, cond_graph, unique, width)
+        body_graph = _renumbered(turn, turn.finish(following), count, width, unique)
+        cond_graph = _renumbered(test, test.finish(go_on), count, width, unique)
         operands = tuple(self.lift(x) for x in (*state, *unique))
         region = Region(width, body_graph, cond_graph, int(rounds))
-        return tuple(self._items(self.builder.node("loop", operands, region), width))
+        items = self._items(self.builder.node("loop", operands, region), width)
+        for number, (_, error, item) in enumerate(requirements, 1):
+            failed = self.record("eq", (items[-1], float(number)))
+            self._require(self.record("not", (failed,)), error, item)
+        return tuple(items[:count])
+
+    def _traced(
+        self,
+        part: Callable[[tuple[Any, ...]], Sequence[Any]],
+        width: int,
+        length: int,
+        requires: bool = True,
+    ) -> tuple[Tracer, list[Any]]:
+        """Trace the body or the condition of a loop; return its Tracer and results."""
+        inner = Tracer(width, self, self.folding, requires)
+        self.inner = inner
+        try:
+            results = list(part(tuple(inner.inputs)))
+        finally:
+            self.inner = None
+        if len(results) != length:
+            raise TraceError(
+                f"{_place()}: a loop's body returns {len(results)} values,"
+                f" its state has {length}"
+            )
+        return inner, results
+
+    def first_failure(self, requirements: Sequence[Requirement]) -> Symbol:
+        """Return which condition of a loop's body failed first, 0.0 if none did."""
+        node, const = self.builder.node, self.builder.const
+        none = this = const(0.0)
+        for number in range(len(requirements), 0, -1):
+            holds = requirements[number - 1].condition
+            this = node("where", (holds, this, const(float(number))))
+        before = node("input", (), _FAILURE)
+        first = node("eq", (before, none))
+        return Symbol(self, node("where", (first, this, before)))
 
 
-def _with_captured(
-    tracer: Tracer, graph: Graph, captured: Sequence[Symbol], width: int
+def _renumbered(
+    tracer: Tracer, graph: Graph, count: int, width: int, captured: Sequence[Symbol]
 ) -> Graph:
-    """Number the captured inputs of body and condition alike."""
+    """Number the inputs of body and condition alike: state, failure, captured values.
+
+    Args:
+        tracer: Of the Graph.
+        graph: Body or condition.
+        count, width: Numbers of the state as it was traced, and with the failure.
+        captured: Values of body and condition from outside.
+    """
     place = {(id(x.tracer), x.node): width + k for k, x in enumerate(captured)}
-    numbers = [place[(id(x.tracer), x.node)] for x in tracer.captured]
+    numbers = {_FAILURE: count}
+    for k, x in enumerate(tracer.captured):
+        numbers[count + k] = place[id(x.tracer), x.node]
     for k, node in enumerate(graph.nodes):
-        if node.op == "input" and node.data >= width:
-            graph.nodes[k] = node._replace(data=numbers[node.data - width])
+        if node.op == "input":
+            graph.nodes[k] = node._replace(data=numbers.get(node.data, node.data))
     graph.width = width + len(captured)
     return graph
 
