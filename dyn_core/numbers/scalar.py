@@ -183,19 +183,20 @@ def loop(
 
     Returns:
         The state at the end, a tuple. In a batch each row stops by itself.
+
+    A condition that `body` requires fails as if the loop ran in Python. Turns from a
+    state of floats alone are written out when an algorithm is traced.
     """
     state = tuple(state)
-    from_number = next((x for x in state if isinstance(x, Number)), None)
-    if from_number is None:
-        # A condition may still be traced, through numbers the body closes over.
-        go_on = cond(state)
-        if not isinstance(go_on, Number) and not go_on:
-            return state
-        from_number = _number_of(go_on, *body(state))
-    if from_number is not None:
-        return from_number.apply("loop", state, body, cond, max)
-    for _ in range(max):
-        if not cond(state):
+    for turn in range(max):
+        number = _number_of(*state)
+        if number is None:
+            # A condition may still be traced, through numbers that it closes over.
+            go_on = cond(state)
+            number = _number_of(go_on)
+        if number is not None:
+            return number.apply("loop", state, body, cond, max - turn)
+        if not go_on:
             break
         state = tuple(body(state))
     return state

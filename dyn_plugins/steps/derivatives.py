@@ -29,6 +29,7 @@ from dyn_plugins.steps._joint_blocks import (
     slope_columns,
     slopes_by_joint,
 )
+from dyn_plugins.steps._stages import weighted_stages
 from dyn_plugins.steps.integration import (
     end_of_step,
     stop_force,
@@ -158,25 +159,32 @@ def rk4_derivatives(
     Source: chain rule over rk4; of forward dynamics as fd_derivatives.
     """
 
-    def rates(u, v, dU, dV, time):
-        return _stage(model, q, tau, f_ext, (u, v, dU, dV), time, slots, limit_stops)
+    n, slots = model.nv, (derivatives, by_parameters if paths else None)
+    width = 3 * n + sum(parameter_paths.size(model, path) for path in paths)
 
-    slots = derivatives, by_parameters if paths else None
-    half, n, still = dt * 0.5, model.nv, Vector.zeros(model.nv)
-    np = sum(parameter_paths.size(model, path) for path in paths)
-    zeros = Matrix.zeros(n, n), Matrix.zeros(n, n + np)
-    dqd = stacked([[zeros[0], Matrix.identity(n), zeros[1]]])
-    middle, end = time_after(model, half), time_after(model, dt)
-    stages = [rates(still, qd, None, dqd, {})]
-    for length, time in ((half, middle), (half, middle), (dt, end)):
-        rate, qdd, dR, dA = stages[-1]
-        u, v = rate * length, qd + qdd * length
-        stages.append(rates(u, v, dR * length, dqd + dA * length, time))
-    u, change, dU, dV = (_weighted(parts, dt) for parts in zip(*stages, strict=True))
+    def rates(before, length):
+        (rate, qdd), slopes = _split(before, n, width)
+        state = rate * length, qd + qdd * length
+        inputs = q, tau, f_ext[1:]
+        stage = _stage(model, inputs, state, slopes, length, slots, limit_stops)
+        return [x for part in stage for x in part]
+
+    change = weighted_stages(rates, 2 * n * (1 + width), dt)
+    (u, v), (dU, dV) = _split(change, n, width)
+    by_q, by_u = _slopes_of_integrate(model, q, u)
+    dq = by_u @ dU + _placed(by_q.dense, 0, width)
+    dqd = dV + _placed(Matrix.identity(n), n, width)
+    D = stacked([[dq], [dqd]])
     q_next = model.normalize(model.integrate(q, u))
-    D = stacked([[_carried(model, q, u, dU)], [dqd + dV]])
-    parts = ((0, 2 * n), (2 * n, 3 * n), (3 * n, 3 * n + np))
-    return q_next, qd + change, *(columns(D, *ends) for ends in parts)
+    parts = ((0, 2 * n), (2 * n, 3 * n), (3 * n, width))
+    return q_next, qd + v, *(columns(D, *ends) for ends in parts)
+
+
+def _split(numbers, n, width):
+    """Return two Vectors n and two Matrices n x width of a flat list."""
+    rows = [numbers[2 * n + k * width :][:width] for k in range(2 * n)]
+    vectors = Vector(numbers[:n]), Vector(numbers[n : 2 * n])
+    return vectors, (Matrix(rows[:n]), Matrix(rows[n:]))
 
 
 def columns(M, start, stop):
@@ -184,19 +192,12 @@ def columns(M, start, stop):
     return Matrix(row[start:stop] for row in M.rows)
 
 
-def _weighted(stages, dt):
-    """Return the mean of four rates by the weights of RK4, times dt."""
-    a, b, c, d = stages
-    return (a + (b + c) * 2.0 + d) * (dt / 6)
-
-
-def _carried(model, q, u, dU):
-    """Return the derivatives of q (+) u by q, qd, tau and parameters, from those of u.
+def _slopes_of_integrate(model, q, u):
+    """Return the derivatives of q (+) u by q and by u, in tangent spaces.
 
     Args:
         model: Robot.
         q, u: Position at the start and displacement.
-        dU: Derivatives of u, nv x (3 nv + np).
     """
     (by_q,) = slopes_by_joint(
         model,
@@ -206,27 +207,31 @@ def _carried(model, q, u, dU):
         model,
         lambda e: [displacement(model, model.integrate(q, with_slopes(u, e)))],
     )
-    width = dU.shape[1] - model.nv
-    return by_u @ dU + stacked([[by_q.dense, Matrix.zeros(model.nv, width)]])
+    return by_q, by_u
 
 
-def _stage(model, q, tau, f_ext, state, time, slots, limit_stops):
+def _stage(model, inputs, state, slopes, length, slots, limit_stops):
     """Return the rates of u and v at a stage of RK4, and their derivatives.
+
+        dA = Q dQ + V dV + [0, 0, Hinv, dqdd_dp],   dR = T_u dU + T_v dV
+        dQ = I_q [1, 0, 0, 0] + I_u dU,   dU = c dR_before
+        dV = [0, 1, 0, 0] + c dA_before
 
     Args:
         model: Robot.
-        q: Position at the start of the step.
-        tau, f_ext: Joint forces and forces from outside.
-        state: Displacement u and velocity v, and the derivatives of both by q, qd, tau
-            and parameters, nv x (3 nv + np); None of u at the start.
-        time: The parameter `time`, where a joint is driven.
+        inputs: Position at the start of the step, joint forces, forces from outside.
+        state: Displacement u and velocity v.
+        slopes: Derivatives dR and dA of the rates of the stage before by q, qd, tau and
+            parameters, nv x (3 nv + np).
+        length: Length c of the stage [s].
         slots: Derivatives of forward dynamics, by parameters or None.
         limit_stops: Whether spring-dampers act at the position limits.
     """
-    (u, v, dU, dV), (derivatives, by_parameters), n = state, slots, model.nv
-    q_stage = model.integrate(q, u)
+    (q, tau, f_ext), (u, v), (dR, dA) = inputs, state, slopes
+    derivatives, by_parameters = slots
+    q_stage, time = model.integrate(q, u), time_after(model, length)
     push = tau + stop_force(model, q_stage, v)[0] if limit_stops else tau
-    qdd, Q, V, Hinv = derivatives(q_stage, v, push, f_ext[1:], **time)
+    qdd, Q, V, Hinv = derivatives(q_stage, v, push, f_ext, **time)
     if limit_stops:
         (by_q,) = slopes_by_joint(
             model, lambda e: [stop_force(model, moved(model, q_stage, e), v)[0]]
@@ -235,26 +240,35 @@ def _stage(model, q, tau, f_ext, state, time, slots, limit_stops):
             model, lambda e: [stop_force(model, q_stage, with_slopes(v, e))[0]]
         )
         Q, V = Q + Hinv @ by_q, V + Hinv @ by_v
-    at_once = [Hinv]
+    by_q, by_u = _slopes_of_integrate(model, q, u)
+    direct = [Q @ by_q, V, Hinv]
     if by_parameters is not None:
-        at_once.append(by_parameters(q_stage, v, push, f_ext[1:], **time)[1])
-    (by_v,) = slopes_by_joint(
-        model, lambda e: [model.tangent_rate(u, with_slopes(v, e))]
-    )
-    if dU is None:
-        return model.tangent_rate(u, v), qdd, by_v @ dV, stacked([[Q, V, *at_once]])
-    (by_u,) = slopes_by_joint(
+        direct.append(by_parameters(q_stage, v, push, f_ext, **time)[1])
+    (T_u,) = slopes_by_joint(
         model, lambda e: [model.tangent_rate(with_slopes(u, e), v)]
     )
-    dQ = _carried(model, q, u, dU)
-    dA = multiplied(stacked([[Q, V]]), stacked([[dQ], [dV]]))
-    dA = dA + stacked([[Matrix.zeros(n, 2 * n), *at_once]])
-    return model.tangent_rate(u, v), qdd, by_u @ dU + by_v @ dV, dA
+    (T_v,) = slopes_by_joint(
+        model, lambda e: [model.tangent_rate(u, with_slopes(v, e))]
+    )
+    by_before = stacked([[(Q @ by_u) * length, V * length]])
+    dA_next = multiplied(by_before, stacked([[dR], [dA]]), stacked([direct]))
+    own = _placed(T_v.dense, model.nv, dR.shape[1])
+    dR_next = (T_u @ dR + T_v @ dA) * length + own
+    return model.tangent_rate(u, v), qdd, *dR_next.rows, *dA_next.rows
 
 
-def multiplied(A, B):
-    """Return A B, also where it has no entries."""
-    return product(A, B) if A.rows and B.rows and B.rows[0] else A @ B
+def _placed(block, start, width):
+    """Return a block as columns from `start` on of a Matrix that is zero elsewhere."""
+    height, columns = block.shape
+    behind = Matrix.zeros(height, width - start - columns)
+    return stacked([[Matrix.zeros(height, start), block, behind]])
+
+
+def multiplied(A, B, onto=None):
+    """Return A B, or C + A B, also where there are no entries."""
+    if A.rows and B.rows and B.rows[0]:
+        return product(A, B, onto)
+    return A @ B if onto is None else onto
 
 
 def sizes(model, options):

@@ -11,6 +11,7 @@ from dyn_core.authoring import (
 )
 from dyn_core.problems import FORWARD_DYNAMICS, STEP
 from dyn_core.spatial import swing_twist, swing_twist_rows
+from dyn_plugins.steps._stages import weighted_stages
 
 STOP_RATE = 100.0  # natural frequency of a limit stop [rad/s]
 
@@ -168,21 +169,18 @@ def rk4(model, q, qd, tau, dt, f_ext, forward_dynamics, limit_stops):
     Source: KIM-2.5; H. Munthe-Kaas, High order Runge-Kutta methods on manifolds, 1999.
     """
 
-    def rates(u, v, time):
+    def rates(before, length):
+        u, v = Vector(before[:nv]) * length, qd + Vector(before[nv:]) * length
         q_stage = model.integrate(q, u)
         push = tau + stop_force(model, q_stage, v)[0] if limit_stops else tau
+        time = time_after(model, length)
         qdd = forward_dynamics(q_stage, v, push, f_ext[1:], **time)
-        return model.tangent_rate(u, v), qdd
+        return [*model.tangent_rate(u, v), *qdd]
 
-    half = dt * 0.5
-    middle, end = time_after(model, half), time_after(model, dt)
-    u1, a1 = rates(Vector.zeros(model.nv), qd, {})
-    u2, a2 = rates(u1 * half, qd + a1 * half, middle)
-    u3, a3 = rates(u2 * half, qd + a2 * half, middle)
-    u4, a4 = rates(u3 * dt, qd + a3 * dt, end)
-    u = (u1 + (u2 + u3) * 2.0 + u4) * (dt / 6)
-    q_next = model.normalize(model.integrate(q, u))
-    return q_next, qd + (a1 + (a2 + a3) * 2.0 + a4) * (dt / 6)
+    nv = model.nv
+    change = weighted_stages(rates, 2 * nv, dt)
+    q_next = model.normalize(model.integrate(q, Vector(change[:nv])))
+    return q_next, qd + Vector(change[nv:])
 
 
 @hookimpl

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dyn_core.engines.graph.graph import Graph, Region
+from dyn_core.engines.graph.graph import Graph
 from dyn_core.engines.llvm.function_ir import FunctionCode, Place, Ports, Slots
 from dyn_core.engines.llvm.functions import (
     FUNCTIONS,
@@ -18,12 +18,12 @@ from dyn_core.engines.llvm.functions import (
 )
 from dyn_core.engines.llvm.ir import (
     Instructions,
-    Value,
     constant,
     kind,
     lanes_like,
     real_size,
 )
+from dyn_core.engines.llvm.loops import LoopCalls
 from dyn_core.engines.llvm.lower import Schedule, ScheduledStep, lower
 from dyn_core.engines.llvm.product_calls import ProductCalls
 from dyn_core.engines.llvm.products import Products
@@ -71,11 +71,14 @@ class Emitter:
             self.products, schedule, base, self.function,
             lambda to: _Writer(self, schedule, inputs, to, base),
         )  # fmt: skip
+        loops = LoopCalls(
+            self, schedule, base, lambda to: _Writer(self, schedule, inputs, to, base)
+        )
         calls = products.leaves()
         for number, steps in enumerate(schedule.chunks):
             self.steps += len(steps)
             if steps and steps[0].op == "loop":
-                calls += self._loop(schedule, steps[0], inputs, base)
+                calls += loops.loop(steps[0])
                 continue
             if steps and steps[0].op == "product":
                 self.steps += steps[0].data[0].work // self.products.step
@@ -83,11 +86,7 @@ class Emitter:
                 continue
             writer = _Writer(self, schedule, inputs, outputs, base)
             calls.append(writer.function(steps, first=number == 0))
-        rest = [step for step in schedule.rolled() if step.op == "loop"]
-        if rest:  # a result of a loop may be an output or a condition itself
-            writer = _Writer(self, schedule, inputs, outputs, base)
-            calls.append(writer.function(rest, deliver_only=True))
-        return calls
+        return [*calls, *loops.deliver(outputs)]
 
     def close(self, *more: int) -> str:
         """Return the IR of all functions, with those of functions.py they call."""
@@ -98,72 +97,6 @@ class Emitter:
             widths.append(self.products.lanes)
         head = declarations(widths)
         return "\n".join([*head, *called, *products, *self.ir])
-
-    def _loop(
-        self, schedule: Schedule, step: ScheduledStep, inputs: Place, base: Slots
-    ) -> list[str]:
-        """Write a loop: store its operands, run it, put its items into slots."""
-        region, which, _ = step.data
-        state = Slots(self.top)
-        self.top += len(step.operands)
-        before = _Writer(self, schedule, inputs, state, base)
-        calls = [before.copy(step.operands)]
-        calls.append(self._rounds(region, state))
-        slots = [schedule.slots[x] for x in step.results]
-        after = FunctionCode(self.width, self.fused)
-        for k, slot, x in zip(which, slots, step.results, strict=True):
-            value = after.load(state, k)
-            for place in (slot, *schedule.copies.get(x, ())):
-                after.store(base, place, value)
-        return [*calls, self.function("items", after)]
-
-    def _rounds(self, region: Region, state: Slots) -> str:
-        """Write the loop itself, over state and captured values; return its call.
-
-        Lanes go on until all have stopped. A lane that has stopped keeps its state;
-        what the body computes for it is dropped.
-        """
-        go_on, following = Slots(self.top), Slots(self.top + 1)
-        self.top += 1 + region.width
-        cond = self.graph(region.cond, state, go_on)
-        body = self.graph(region.body, state, following)
-        test, move = (
-            FunctionCode(self.width, self.fused),
-            FunctionCode(self.width, self.fused),
-        )
-        yes = constant(True, "truth", self.width)
-        zero = constant(0.0, "real", self.width)
-        more = test.load(go_on, 0)
-        holds = test.new(f"fcmp une {test.real} {more}, {zero}")
-        active = test.new(f"and {test.truth} %active, {holds}")
-        some = test.any(Value(test, "truth", active))
-        move.named = test.named
-        for k in range(region.width):
-            new, old = move.load(following, k), move.load(state, k)
-            kept = move.new(
-                f"select {move.truth} {active}, {move.real} {new}, {move.real} {old}"
-            )
-            move.store(state, k, kept)
-        whole = FunctionCode(self.width, self.fused)
-        whole.lines = [
-            "  br label %test",
-            "test:",
-            "  %round = phi i64 [0, %0], [%next, %body]",
-            f"  %active = phi {test.truth} [{yes}, %0], [{active}, %body]",
-            f"  %left = icmp slt i64 %round, {region.max}",
-            "  br i1 %left, label %look, label %end",
-            "look:",
-            *cond,
-            *test.lines,
-            f"  br i1 {some}, label %body, label %end",
-            "body:",
-            *body,
-            *move.lines,
-            "  %next = add i64 %round, 1",
-            "  br label %test",
-            "end:",
-        ]
-        return self.function("loop", whole)
 
     def function(self, what: str, code: Instructions) -> str:
         """Write a function; return its call."""
@@ -190,30 +123,18 @@ class _Writer:
         self.code = FunctionCode(emitter.width, emitter.fused)
         self.ends, self.conditions = schedule.ends, schedule.conditions
 
-    def function(
-        self,
-        steps: list[ScheduledStep],
-        first: bool = False,
-        deliver_only: bool = False,
-    ) -> str:
+    def function(self, steps: list[ScheduledStep], first: bool = False) -> str:
         """Write the function of some steps; return its call."""
         if first:
             for k in {*self.ends, *self.conditions}:
                 if self.schedule.graph.nodes[k].op in ("const", "input"):
-                    self._deliver(k)
+                    self.deliver(k)
         for step in steps:
-            if not deliver_only:
-                self._step(step)
+            self._step(step)
             for x in step.results:
                 if x is not None:
-                    self._keep(x, slot=not deliver_only)
+                    self._keep(x)
         return self.emitter.function("part", self.code)
-
-    def copy(self, nodes: Sequence[int]) -> str:
-        """Write a function that stores values as the outputs; return its call."""
-        for k, node in enumerate(nodes):
-            self.code.store(self.outputs, k, self.real(node))
-        return self.emitter.function("copy", self.code)
 
     def real(self, k: int) -> str:
         """Return the name of a value as a real."""
@@ -253,16 +174,15 @@ class _Writer:
             self.code.values[k] = value
         return value
 
-    def _keep(self, k: int, slot: bool = True) -> None:
+    def _keep(self, k: int) -> None:
         """Store a value where it is wanted later, and deliver it."""
-        if slot:
-            first = self.schedule.slots.get(k)
-            places = [] if first is None else [first]
-            for place in (*places, *self.schedule.copies.get(k, ())):
-                self.code.store(self.base, place, self.real(k))
-        self._deliver(k)
+        first = self.schedule.slots.get(k)
+        places = [] if first is None else [first]
+        for place in (*places, *self.schedule.copies.get(k, ())):
+            self.code.store(self.base, place, self.real(k))
+        self.deliver(k)
 
-    def _deliver(self, k: int) -> None:
+    def deliver(self, k: int) -> None:
         """Store a value as output, note it as a requirement."""
         code = self.code
         for index in self.ends.get(k, ()):

@@ -42,7 +42,8 @@ class Schedule:
     Attributes:
         graph: What is computed; operands and results are its node numbers.
         chunks: Steps of each function; a loop or product is a chunk of its own.
-        slots: Slot of each value that lives across chunks.
+        slots: Slot of each value that lives across chunks; those of a loop's items
+            are known when the loop is written.
         outputs: By value, the output that it is read from: an item that lies there.
         copies: Further slots of a value: the arrays of products that it is part of.
         size: Number of slots.
@@ -252,9 +253,9 @@ def _assign_slots(
     for number, chunk in enumerate(schedule.chunks):
         for step in chunk:
             for x in step.results:
-                if x is None or step.op == "product":
-                    continue
-                until = len(schedule.chunks) if step.op == "loop" else last.get(x, -1)
+                if x is None or step.op in ROLLED:
+                    continue  # items lie in arrays, or in the state of the loop
+                until = last.get(x, -1)
                 if until > number:
                     if not free:
                         free.append(schedule.size)

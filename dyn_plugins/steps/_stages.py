@@ -1,0 +1,37 @@
+"""The stages of the classical Runge-Kutta scheme, as turns of a loop.
+
+Not a solver: a step and its derivatives share it.
+"""
+
+from dyn_core.authoring import loop
+
+
+def weighted_stages(rates, count, dt):
+    """Return the change over a step: the weighted mean of four rates, times dt.
+
+        k_i = rates(k_(i-1), c_i dt),   c = 0, 1/2, 1/2, 1,   k_0 = 0
+        change = dt (k_1 + 2 k_2 + 2 k_3 + k_4) / 6
+
+    What `rates` computes stands in a kernel once: a turn of a loop takes its length and
+    its weight from tables that move on with it.
+
+    Args:
+        rates: Takes the rates of the stage before and the length of this one [s];
+            returns its rates. Lists of numbers.
+        count: How many rates there are.
+        dt: Length of the step [s].
+
+    Source: W. Kutta, 1901; E. Hairer et al., Solving Ordinary Differential Equations I.
+    """
+    half, third, sixth = dt * 0.5, dt * (1.0 / 3.0), dt * (1.0 / 6.0)
+    lengths, weights = (0.0, half, half, dt), (sixth, third, third, sixth)
+
+    def turn(state):
+        (length, *longer), (weight, *others) = state[:4], state[4:8]
+        rate = rates(state[8 : 8 + count], length)
+        pairs = zip(state[8 + count :], rate, strict=True)
+        change = [total + x * weight for total, x in pairs]
+        return *longer, length, *others, weight, *rate, *change
+
+    state = (*lengths, *weights, *[0.0] * (2 * count))
+    return loop(state, turn, lambda state: True, 4)[8 + count :]
