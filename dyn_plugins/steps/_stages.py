@@ -6,7 +6,7 @@ Not a solver: a step and its derivatives share it.
 from dyn_core.authoring import loop
 
 
-def weighted_stages(rates, count, dt):
+def weighted_stages(rates, count, dt, rolled=True):
     """Return the change over a step: the weighted mean of four rates, times dt.
 
         k_i = rates(k_(i-1), c_i dt),   c = 0, 1/2, 1/2, 1,   k_0 = 0
@@ -20,6 +20,7 @@ def weighted_stages(rates, count, dt):
             returns its rates. Lists of numbers.
         count: How many rates there are.
         dt: Length of the step [s].
+        rolled: Whether the stages are turns of a loop, or written out one by one.
 
     Source: W. Kutta, 1901; E. Hairer et al., Solving Ordinary Differential Equations I.
     """
@@ -34,4 +35,8 @@ def weighted_stages(rates, count, dt):
         return *longer, length, *others, weight, *rate, *change
 
     state = (*lengths, *weights, *[0.0] * (2 * count))
-    return loop(state, turn, lambda state: True, 4)[8 + count :]
+    if rolled:
+        return loop(state, turn, lambda state: True, 4)[8 + count :]
+    for _ in lengths:
+        state = turn(state)
+    return state[8 + count :]

@@ -22,6 +22,7 @@ from dyn_core.problems import (
     FD_PARAMETER_JACOBIAN,
     STEP_DERIVATIVES,
 )
+from dyn_core.spatial.linear import is_structural_zero
 from dyn_plugins.derivatives._seeds import checked_paths
 from dyn_plugins.steps._joint_blocks import (
     displacement,
@@ -37,6 +38,7 @@ from dyn_plugins.steps.integration import (
     with_rotors,
 )
 
+ROLLED = 12  # coordinates from which the stages of rk4_derivatives are a loop
 STEP_SLOTS = {"derivatives": FD_DERIVATIVES, "by_parameters": FD_PARAMETER_JACOBIAN}
 
 
@@ -169,7 +171,7 @@ def rk4_derivatives(
         stage = _stage(model, inputs, state, slopes, length, slots, limit_stops)
         return [x for part in stage for x in part]
 
-    change = weighted_stages(rates, 2 * n * (1 + width), dt)
+    change = weighted_stages(rates, 2 * n * (1 + width), dt, n >= ROLLED)
     (u, v), (dU, dV) = _split(change, n, width)
     by_q, by_u = _slopes_of_integrate(model, q, u)
     dq = by_u @ dU + _placed(by_q.dense, 0, width)
@@ -251,7 +253,9 @@ def _stage(model, inputs, state, slopes, length, slots, limit_stops):
         model, lambda e: [model.tangent_rate(u, with_slopes(v, e))]
     )
     by_before = stacked([[(Q @ by_u) * length, V * length]])
-    dA_next = multiplied(by_before, stacked([[dR], [dA]]), stacked([direct]))
+    dA_next = stacked([direct])
+    if not is_structural_zero(length):  # as it is of a first stage written out
+        dA_next = multiplied(by_before, stacked([[dR], [dA]]), dA_next)
     own = _placed(T_v.dense, model.nv, dR.shape[1])
     dR_next = (T_u @ dR + T_v @ dA) * length + own
     return model.tangent_rate(u, v), qdd, *dR_next.rows, *dA_next.rows

@@ -50,6 +50,7 @@ _WRITERS = tuple(
         "lower",
         "pieces",
         "product_arrays",
+        "loops",
         "product_calls",
         "products",
         "python_to_llvm",

@@ -27,6 +27,37 @@ class LoopWriter(FunctionWriter, Protocol):
         """Store a value as output, note it as a requirement."""
 
 
+class BehindPointer:
+    """Values behind a pointer that a function gets."""
+
+    def __init__(self, pointer: str) -> None:
+        self.pointer = pointer
+
+    def address(self, code: FunctionCode, k: int) -> tuple[str, int]:
+        """Return pointer and alignment of value k."""
+        return code.shifted(self.pointer, k), real_size(code.width) * code.width
+
+    def joined(self, a: int, b: int) -> bool:
+        """They lie one behind the other."""
+        return True
+
+
+class _State:
+    """State behind the pointer %in; captured values stay in their slots."""
+
+    def __init__(self, width: int, state: Slots) -> None:
+        self.width, self.now, self.captured = width, BehindPointer("%in"), state
+
+    def address(self, code: FunctionCode, k: int) -> tuple[str, int]:
+        """Return pointer and alignment of value k."""
+        place = self.now if k < self.width else self.captured
+        return place.address(code, k)
+
+    def joined(self, a: int, b: int) -> bool:
+        """Return whether both are state, or both captured."""
+        return (a < self.width) == (b < self.width)
+
+
 @dataclass(frozen=True)
 class LoopCalls:
     """Writes functions for the loops of a Schedule, and returns their calls.
@@ -52,7 +83,9 @@ class LoopCalls:
         emitter, schedule = self.emitter, self.schedule
         state = Slots(emitter.top)
         emitter.top += len(step.operands)
-        calls = [*self._stored(step.operands, state), self._rounds(region, state)]
+        counted = region.width and region.max > 0 and _holds_always(region.cond)
+        rounds = self._counted if counted else self._rounds
+        calls = [*self._stored(step.operands, state), rounds(region, state)]
         for k, x in zip(which, step.results, strict=True):
             schedule.slots[x] = state.base + k - self.base.base
         copied = [x for x in step.results if schedule.copies.get(x)]
@@ -126,25 +159,23 @@ class LoopCalls:
         what the body computes for it is dropped.
         """
         emitter, whole = self.emitter, self._code()
-        always = _holds_always(region.cond)
         truth, yes = whole.truth, constant(True, "truth", whole.width)
         go_on, following = Slots(emitter.top), Slots(emitter.top + 1)
         emitter.top += 1 + region.width
-        cond = [] if always else emitter.graph(region.cond, state, go_on)
+        cond = emitter.graph(region.cond, state, go_on)
         body = emitter.graph(region.body, state, following)
-        whole.lines = ["  br label %test", "test:"]
-        whole.lines.append("  %round = phi i64 [0, %0], [%next, %moved]")
-        if not always:
-            last = f"[{yes}, %0], [%going, %moved]"
-            whole.lines.append(f"  %active = phi {truth} {last}")
-        whole.lines += [
+        whole.lines = [
+            "  br label %test",
+            "test:",
+            "  %round = phi i64 [0, %0], [%next, %moved]",
+            f"  %active = phi {truth} [{yes}, %0], [%going, %moved]",
             f"  %left = icmp slt i64 %round, {region.max}",
             "  br i1 %left, label %look, label %end",
             "look:",
         ]
-        some = "true" if always else self._look(whole, cond, go_on)
+        some = self._look(whole, cond, go_on)
         whole.lines += [f"  br i1 {some}, label %body, label %end", "body:", *body]
-        if always or whole.width == 1:
+        if whole.width == 1:
             self._move(whole, following, state, region.width)
         else:
             self._move_active(whole, following, state, region.width)
@@ -155,6 +186,38 @@ class LoopCalls:
             "  br label %test",
             "end:",
         ]
+        return emitter.function("loop", whole)
+
+    def _counted(self, region: Region, state: Slots) -> str:
+        """Write a loop whose condition always holds, of one round or more.
+
+        State and next state change places instead of being moved.
+        """
+        emitter, whole = self.emitter, self._code()
+        following = Slots(emitter.top)
+        emitter.top += region.width
+        body = emitter.graph(
+            region.body, _State(region.width, state), BehindPointer("%out")
+        )
+        start, end = (place.address(whole, 0)[0] for place in (state, following))
+        swapped = "ptr %in, ptr %out", "ptr %now, ptr %then"
+        whole.lines += [
+            "  br label %body",
+            "body:",
+            "  %round = phi i64 [0, %0], [%next, %body]",
+            f"  %now = phi ptr [{start}, %0], [%then, %body]",
+            f"  %then = phi ptr [{end}, %0], [%now, %body]",
+            *(
+                call.replace("ptr %in, ptr %out", "ptr %now, ptr %then")
+                for call in body
+            ),
+            "  %next = add i64 %round, 1",
+            f"  %more = icmp slt i64 %next, {region.max}",
+            "  br i1 %more, label %body, label %end",
+            "end:",
+        ]
+        if region.max % 2:
+            self._move(whole, following, state, region.width)
         return emitter.function("loop", whole)
 
     def _look(self, code: FunctionCode, cond: Sequence[str], go_on: Slots) -> str:
