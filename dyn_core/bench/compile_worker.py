@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from dyn_core.bench.cases import named
+from dyn_core.engines.quick_tier import graph_size
 from dyn_core.errors import DynError, ModelWarning
 from dyn_core.model import Model
 from dyn_core.solving.registry import solver
@@ -37,7 +38,7 @@ class Cell:
 
     Attributes:
         solver: Name.
-        nodes: Operations of its Graph.
+        nodes: Operations of its Graph, those of loops once.
         trace: Until the Graph is there [s].
         first: Until the first answer, from the beginning [s].
         ready: Until both kernels, for states and for batches, are there [s].
@@ -72,7 +73,7 @@ def cell(name: str, model: Model) -> Cell:
     start = time.perf_counter()
     try:
         program: Any = case.build(offered, engine="native")
-        nodes = len(program.graph.nodes)
+        nodes = graph_size(program.graph)
         trace = time.perf_counter() - start
         arguments = case.arguments(program)
         asked = time.perf_counter()

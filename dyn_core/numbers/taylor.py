@@ -23,6 +23,7 @@ from dyn_core.numbers.scalar import (
     flat_product,
     floor,
     log,
+    loop,
     sin,
     sqrt,
     tanh,
@@ -58,6 +59,8 @@ class Taylor(Number):
     def apply(self, op: str, *operands: Any) -> Any:
         """Compute the operation and its derivatives."""
         rank = self.rank
+        if op == "loop":
+            return _loop(rank, *operands, second=self.d2 is not None)
         if op in OPERATIONS and OPERATIONS[op].boolean:
             return _compare(op, *(derivatives(o, rank)[0] for o in operands))
         if op == "floor":
@@ -136,6 +139,47 @@ def _lifted(operands: tuple[Any, ...], rank: int) -> list[Taylor]:
     order_two = any(is_mine and o.d2 is not None for o, is_mine in pairs)
     constant = 0.0 if order_two else None
     return [o if is_mine else Taylor(o, 0.0, constant, rank) for o, is_mine in pairs]
+
+
+class _SecondOrder(Exception):
+    """A loop's body returns second derivatives, which its state does not carry."""
+
+
+def _loop(
+    rank: int,
+    state: Sequence[Any],
+    body: Callable[[tuple[Any, ...]], Sequence[Any]],
+    cond: Callable[[tuple[Any, ...]], Any],
+    rounds: int,
+    second: bool = False,
+) -> tuple[Any, ...]:
+    """Run a loop whose state is the values and the derivatives, of numbers inside."""
+    order = 2 + second
+
+    def flat(numbers: Sequence[Any]) -> tuple[Any, ...]:
+        lifted = _lifted(tuple(numbers), rank)
+        if any(x.d2 is not None for x in lifted) and not second:
+            raise _SecondOrder
+        return tuple(
+            0.0 if part is None else part
+            for x in lifted
+            for part in (x.x, x.d1, x.d2)[:order]
+        )
+
+    def whole(parts: Sequence[Any]) -> tuple[Any, ...]:
+        starts = range(0, len(parts), order)
+        return tuple(taylor(*parts[k : k + order], rank=rank) for k in starts)
+
+    try:
+        ended = loop(
+            flat(state),
+            lambda x: flat(body(whole(x))),
+            lambda x: cond(whole(x)),
+            rounds,
+        )
+    except _SecondOrder:
+        return _loop(rank, state, body, cond, rounds, second=True)
+    return whole(ended)
 
 
 def _compare(op: str, *values: Any) -> Any:

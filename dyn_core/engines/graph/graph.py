@@ -147,11 +147,21 @@ class Graph:
             if node.op == "input" and not 0 <= node.data < self.width:
                 raise ValueError(f"node {number}: no input {node.data}")
             if node.op == "loop":
-                node.data.body.check()
-                node.data.cond.check()
+                for inner in (node.data.body, node.data.cond):
+                    inner.check()
+                    if inner.requirements:
+                        raise ValueError(f"node {number}: requires inside a loop")
         ends = [*self.outputs, *(r.condition for r in self.requirements)]
         if any(not 0 <= k < len(self.nodes) for k in ends):
             raise ValueError("an output or requirement names a node that is not there")
+
+    def calls_programs(self) -> bool:
+        """Return whether Programs are called, inside loops too."""
+        regions = [node.data for node in self.nodes if node.op == "loop"]
+        inside = any(
+            x.body.calls_programs() or x.cond.calls_programs() for x in regions
+        )
+        return inside or any(node.op == "call" for node in self.nodes)
 
     def counts(self) -> dict[str, int]:
         """Count the nodes by operation."""

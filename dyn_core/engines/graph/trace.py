@@ -213,6 +213,9 @@ class Tracer:
         """
         count = width = len(state)
         turn, following = self._traced(body, count, count)
+        outermost = max(following, key=_rank, default=0.0)
+        if _rank(outermost) > Symbol.rank:  # numbers made of traced ones run the loop
+            return outermost.apply("loop", state, body, cond, rounds)
         test, go_on = self._traced(lambda x: [cond(x)], count, 1, requires=False)
         requirements = turn.builder.graph.requirements
         if requirements:
@@ -262,6 +265,10 @@ class Tracer:
         before = node("input", (), _FAILURE)
         first = node("eq", (before, none))
         return Symbol(self, node("where", (first, this, before)))
+
+
+def _rank(x: Any) -> int:
+    return x.rank if isinstance(x, Number) else 0
 
 
 def _renumbered(

@@ -207,10 +207,7 @@ class LoopCalls:
             "  %round = phi i64 [0, %0], [%next, %body]",
             f"  %now = phi ptr [{start}, %0], [%then, %body]",
             f"  %then = phi ptr [{end}, %0], [%now, %body]",
-            *(
-                call.replace("ptr %in, ptr %out", "ptr %now, ptr %then")
-                for call in body
-            ),
+            *(call.replace(*swapped) for call in body),
             "  %next = add i64 %round, 1",
             f"  %more = icmp slt i64 %next, {region.max}",
             "  br i1 %more, label %body, label %end",
