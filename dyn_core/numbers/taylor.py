@@ -60,7 +60,8 @@ class Taylor(Number):
         """Compute the operation and its derivatives."""
         rank = self.rank
         if op == "loop":
-            return _loop(rank, *operands, second=self.d2 is not None)
+            state, body, cond, rounds = operands
+            return _loop(rank, state, body, cond, rounds, self.d2 is not None)
         if op in OPERATIONS and OPERATIONS[op].boolean:
             return _compare(op, *(derivatives(o, rank)[0] for o in operands))
         if op == "floor":
@@ -168,7 +169,8 @@ def _loop(
 
     def whole(parts: Sequence[Any]) -> tuple[Any, ...]:
         starts = range(0, len(parts), order)
-        return tuple(taylor(*parts[k : k + order], rank=rank) for k in starts)
+        each = [[*parts[k : k + order], None][:3] for k in starts]
+        return tuple(taylor(x, d1, d2, rank) for x, d1, d2 in each)
 
     try:
         ended = loop(
@@ -178,7 +180,7 @@ def _loop(
             rounds,
         )
     except _SecondOrder:
-        return _loop(rank, state, body, cond, rounds, second=True)
+        return _loop(rank, state, body, cond, rounds, True)
     return whole(ended)
 
 

@@ -10,6 +10,7 @@ from dyn_core.engines.graph.passes import prune
 from dyn_core.engines.graph.source import compile_graph
 from dyn_core.engines.graph.trace import trace
 from dyn_core.numbers import scalar
+from dyn_core.numbers.taylor import Taylor
 from dyn_core.testing.random_programs import newton_root, random_algorithm
 
 
@@ -128,6 +129,56 @@ def test_loops_nest_and_capture():
     np.testing.assert_array_equal(rows, [0.0, 18.0])
 
 
+@pytest.mark.parametrize("d2", [None, 0.5])
+def test_loops_carry_derivatives(d2):
+    """Also of values that a turn brings in: x stays a number of the Graph at first."""
+
+    def function(x, y):
+        first = scalar.loop(
+            (x, 0.0), lambda s: (scalar.sin(s[0]) * y + s[0], s[1] + 1.0),
+            lambda s: s[1] < 3.0, 9,
+        )  # fmt: skip
+        return first[0], *scalar.loop(
+            (0.0,), lambda s: (s[0] + y * x,), lambda s: True, 4
+        )
+
+    def along(v):
+        numbers = function(v[0], Taylor(v[1], 1.0, d2))
+        parts = [part for z in numbers for part in (z.x, z.d1, z.d2)]
+        return [part for part in parts if part is not None]
+
+    values = [0.3, 0.7]
+    plain = along(values)
+    assert trace(along, 2).run(values)[0] == pytest.approx(plain, rel=1e-15)
+    h = 1e-4
+    below, here, above = (function(0.3, 0.7 + k * h) for k in (-1, 0, 1))
+    for k in (0, 1):
+        x, d1, *second = plain[k * len(plain) // 2 :][: len(plain) // 2]
+        slope = (above[k] - below[k]) / (2 * h)
+        assert x == here[k]
+        assert d1 == pytest.approx(slope, rel=1e-7)
+        bend = (above[k] - 2 * here[k] + below[k]) / h**2
+        if d2 is not None:
+            assert second[0] == pytest.approx(bend + d2 * slope, rel=1e-5)
+
+
+def test_turns_from_constants_are_traced_once_each():
+    """A loop from floats alone begins written out; its conditions count once."""
+
+    def function(x):
+        def body(state):
+            scalar.require(x[0] < 3.0, dyn.SingularError, "x")
+            return (state[0] + x[0],)
+
+        return scalar.loop((0.0,), body, lambda s: True, 4)
+
+    graph = trace(function, 1)
+    assert graph.run([1.0]) == ([4.0], 0)
+    assert graph.run([5.0])[1] == 1
+    assert len(graph.requirements) == 2  # of the first turn, of the others
+    assert scalar.loop((0.0,), lambda s: (s[0] + 1.0,), lambda s: True, 4) == (4.0,)
+
+
 def test_require_in_the_condition_of_a_loop_is_refused():
     """It is no part of a turn; the error says where it may stand."""
 
@@ -164,7 +215,9 @@ def test_a_loop_requires_what_its_body_does_in_the_turns_it_takes():
         np.testing.assert_array_equal(status, [0, 1, 0])
     (region,) = (node.data for node in graph.nodes if node.op == "loop")
     assert region.width == 2 and not region.body.requirements
-    plain = trace(lambda x: scalar.loop((x[0],), lambda s: (s[0],), lambda s: s[0] < 1, 2), 1)
+    plain = trace(
+        lambda x: scalar.loop((x[0],), lambda s: (s[0],), lambda s: s[0] < 1, 2), 1
+    )
     (region,) = (node.data for node in plain.nodes if node.op == "loop")
     assert region.width == 1
 

@@ -115,6 +115,29 @@ def test_loops_have_the_bits_of_their_kernels():
     )
 
 
+@pytest.mark.parametrize("rounds", [0, 1, 4, 5])
+def test_counted_loops_have_large_states(rounds):
+    """Loops that always go on, around one that does not; equal constants, products."""
+    n = 9
+
+    def function(x):
+        def turn(state):
+            y, rows = state[0], [state[k : k + n] for k in range(1, len(state), n)]
+            (y,) = loop((y,), lambda s: (s[0] + x[1],), lambda s: s[0] < x[2], 3)
+            A = product(Matrix(rows), Matrix(rows), Matrix.identity(n))
+            B = A * 0.1 + Matrix(rows[1:] + rows[:1]) * x[3]
+            return y, *(z for row in B.rows for z in row)
+
+        state = loop((x[0], *[0.25] * n * n), turn, lambda s: True, rounds)
+        return [*state, state[3] + x[0]]
+
+    program = flat_program(function, 4, 2 + n * n, engine="native", wait=True)
+    rows = np.random.default_rng(2).normal(size=(40, 4))
+    agree(program, rows)
+    wanted = [program.graph.run(row.tolist())[0] for row in rows]
+    np.testing.assert_allclose(program(rows), wanted, rtol=1e-11, atol=1e-12)
+
+
 def test_loops_nest_swap_and_fail():
     """State that changes places, captured values, an outer loop, requirements."""
 

@@ -328,8 +328,13 @@ def _turns(model, q, qd):
 @ENGINE
 def test_require_in_a_loop_raises_what_failed_first(shipped, engine):
     """As if the loop ran in Python: by turn, then by place; inner loops too."""
-    ports = (dyn.authoring.Port("q", ("nq",), "", "position"), dyn.authoring.Port("qd", ("nv",)))
-    signature = dyn.authoring.Signature("turns", ports, (dyn.authoring.Port("y", ("nv",)),))
+    ports = (
+        dyn.authoring.Port("q", ("nq",), "", "position"),
+        dyn.authoring.Port("qd", ("nv",)),
+    )
+    signature = dyn.authoring.Signature(
+        "turns", ports, (dyn.authoring.Port("y", ("nv",)),)
+    )
     solver = dyn.authoring.TracedSolver("turns", signature, _turns, by_joint=False)
     program = solver.build(shipped["two_link"], engine=engine)
     plain = solver.build(shipped["two_link"], engine="plain")

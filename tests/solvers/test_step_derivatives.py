@@ -14,6 +14,7 @@ from dyn_core.spatial import Vector
 from dyn_core.testing import TOLERANCES, random_model, scaled_error
 from dyn_core.testing.case import Case, derivative
 from dyn_core.testing.step_laws import complex_slopes
+from dyn_plugins.steps import derivatives
 
 LAW, EXACT = TOLERANCES["law"], TOLERANCES["exact"]
 LOOPS = {
@@ -76,6 +77,59 @@ def test_steps_of_driven_robots(name):
     along = along + result.dx_dp[:, 0] * changes[3, 0]
     assert scaled_error(along, derivative(end, 1e-3)) < LAW
     assert np.abs(result.dx_dp).max() > 1e-6
+
+
+@pytest.mark.parametrize("engine", ["plain", "graph", "native"])
+@pytest.mark.parametrize("limit_stops", [False, True])
+def test_stages_in_a_loop_are_the_stages_written_out(engine, limit_stops, monkeypatch):
+    """Of every kind of joint and of a driven one, with parameters, to rounding."""
+    if engine not in available():
+        pytest.skip(f"engine {engine} is not available here")
+    rng = np.random.default_rng(6)
+    for model in (random_model(6, size=4), dyn.load_urdf(robots.path("every_joint"))):
+        path = f"{model.frame_names[-1]}.com"
+        options = {"paths": [path], "limit_stops": limit_stops}
+        results, loops = [], []
+        state = model.random(rng), *rng.normal(size=(2, model.nv)), np.array(0.02)
+        for least in (0, 10**6):
+            monkeypatch.setattr(derivatives, "ROLLED", least)
+            build = dyn.solver("rk4_derivatives").build
+            program = build(model, engine=engine, **options)
+            results.append(program(*state))
+            if engine != "plain":
+                loops.append(program.graph.counts().get("loop", 0))
+        assert loops in ([1, 0], [])
+        step = dyn.solver("rk4").build(model, engine=engine, limit_stops=limit_stops)
+        for part, other in zip(*results, strict=True):
+            assert scaled_error(part, other) < EXACT
+        for part, other in zip(results[0], step(*state), strict=False):
+            assert scaled_error(part, other) < EXACT
+
+
+@pytest.mark.parametrize("name", ["rk4", "rk4_derivatives"])
+def test_a_stage_that_is_singular_is_named(name, monkeypatch):
+    """In a loop as in Python, row by row: a link without mass."""
+    monkeypatch.setattr(derivatives, "ROLLED", 0)
+    model = dyn.load_urdf(robots.path("two_link"))
+    state = np.ones((3, 2)), np.zeros((3, 2)), np.ones((3, 2)), np.array(0.01)
+    mass = np.array([[1.0], [0.0], [1.0]])
+    com = np.array([[0.1, 0.0, 0.0]] * 3)
+    path = model.frame_names[-1]
+    inputs = [f"{path}.mass", f"{path}.com", f"{path}.inertia"]
+    inertia = mass * np.array([[1e-2, 0.0, 0.0, 1e-2, 0.0, 1e-2]])
+    said = set()
+    for engine in available():
+        program = dyn.solver(name).build(model, engine=engine, inputs=inputs)
+        sizes = {port.name: port for port in program.inputs[4:]}
+        values = dict(zip(inputs, (mass, com, inertia), strict=True))
+        extra = [values[x].reshape(3, *sizes[x].shape) for x in sizes]
+        with pytest.raises(dyn.SingularError) as caught:
+            program(*state, *extra)
+        assert caught.value.rows == (1,)
+        said.add(caught.value.item)
+        with pytest.raises(dyn.SingularError, match=caught.value.item):
+            program(*[x[1] if x.ndim else x for x in (*state, *extra)])
+    assert len(said) == 1
 
 
 def _cost(model, states, weights):

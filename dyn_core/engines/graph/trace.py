@@ -213,7 +213,7 @@ class Tracer:
         """
         count = width = len(state)
         turn, following = self._traced(body, count, count)
-        outermost = max(following, key=_rank, default=0.0)
+        outermost: Any = max(following, key=_rank, default=0.0)
         if _rank(outermost) > Symbol.rank:  # numbers made of traced ones run the loop
             return outermost.apply("loop", state, body, cond, rounds)
         test, go_on = self._traced(lambda x: [cond(x)], count, 1, requires=False)
