@@ -6,8 +6,6 @@ state and for lanes. A condition in memory is 1.0 or 0.0.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from dyn_core.engines.graph.graph import Graph
 from dyn_core.engines.llvm.function_ir import FunctionCode, Place, Ports, Slots
 from dyn_core.engines.llvm.functions import (
