@@ -229,7 +229,9 @@ def second_derivatives(model, m, state, weights):
                 block[j, i] = x
             j = model.parent[j]
         if model.joint[i].series is None:
-            more = _own_changes(model.joint[i], i, m, w, [x[i] for x in state], weights)
+            ground = w.W_p[i], w.P[i], w.Q[i]
+            own = [x[i] for x in state]
+            more = own_changes(model.joint[i], i, m, ground, own, weights[i])
             for block, x in zip(blocks, more, strict=True):
                 block[i, i] = block[i, i] + x
     return tuple(join_slopes(model, block) for block in blocks)
@@ -269,21 +271,34 @@ def _within(joint, above, below):
     return tuple(_by_order(joint.series, x, y) for x, y in pairs)
 
 
-def _own_changes(joint, i, m, w, state, weights):
+def own_changes(joint, i, m, under_weights, state, weight):
     """Return what blocks of coordinates that act together have more.
 
     There sigma, alpha and beta of a coordinate change with another one. Where S is
     constant that is sigma, alpha and beta of the bracket s_k x s_j.
+
+    Args:
+        joint: That carries body i.
+        i: Number of the body.
+        m: Motions of the state.
+        under_weights: W_p, P and Q of the body, see Weighted.
+        state: q, qd and qdd of the joint.
+        weight: Weights of its coordinates.
+
+    Returns:
+        Matrices by qq, q qd, qd qd and q qdd.
     """
     S, n = m.S[i], joint.nv
     q, qd, qdd = state
+    W_p, P, Q = under_weights
+    ground = m.v_p[i], m.a_p[i], W_p, m.fC[i], P, Q
     along = [Vector(float(k == l) for l in range(n)) for k in range(n)]
     zero = Matrix.zeros(n, n)
     if not has_slope(joint.S(with_slopes(q, Vector([1.0] * joint.nq)))):
-        K = _bracket_force(m.v_p[i], m.a_p[i], w.W_p[i], m.fC[i], w.P[i], w.Q[i])
+        K = _bracket_force(*ground)
         brackets = [[cross(S[b], S[a]) for b in range(n)] for a in range(n)]
         by_qq = Matrix([x @ K for x in row] for row in brackets)
-        by_vv = Matrix([x @ w.P[i] for x in row] for row in brackets)
+        by_vv = Matrix([x @ P for x in row] for row in brackets)
         return by_qq, zero, by_vv, zero
 
     def slopes(state, ground):
@@ -291,12 +306,11 @@ def _own_changes(joint, i, m, w, state, weights):
         up, (q, qd, qdd), (v_p, a_p, W_p, f, P, Q) = m.up[i], state, ground
         S, dS = up @ joint.S(q), _slopes(joint, up, q)
         Psi_dot, Psi_ddot, Psi_S_dot = _rates(joint, up, S, dS, v_p, a_p, q, qd, qdd)
-        sigma = _weighted_rates(joint, S, dS, W_p, weights[i])
+        sigma = _weighted_rates(joint, S, dS, W_p, weight)
         by_q = sigma.T @ f + Psi_ddot.T @ P + Psi_dot.T @ Q
         by_qd = S.T @ Q + Psi_S_dot.T @ P
         return slope_of(by_q), slope_of(by_qd)
 
-    ground = m.v_p[i], m.a_p[i], w.W_p[i], m.fC[i], w.P[i], w.Q[i]
     qq, qv, vv, qa = [], [], [], []
     for unit, s in zip(along, S, strict=True):
         seen = [_with_change(x, -cross(s, x)) for x in ground]

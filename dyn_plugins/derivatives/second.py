@@ -24,6 +24,7 @@ from dyn_core.problems import (
 )
 from dyn_plugins._options import NAME
 from dyn_plugins.derivatives._contraction import motions, second_derivatives
+from dyn_plugins.derivatives._tensors import by_leaders, second_derivative_tensors
 
 
 def id_second_contracted(model, q, qd, qdd, weights, f_ext, f_ext_fixed):
@@ -78,15 +79,16 @@ def id_second_derivatives(model, q, qd, qdd, f_ext, f_ext_fixed):
     """
     state = split_q(model, q), split_v(model, qd), split_v(model, qdd)
     m = motions(model, *state, f_ext)
-    passive, slabs = _passive_curvatures(model, q, qd), []
-    for unit in Matrix.identity(model.nv).rows:
-        blocks = second_derivatives(model, m, state, split_v(model, Vector(unit)))
-        sums = _with_weighted(passive, Vector(unit), blocks)
-        slabs.append((*sums, blocks[3].T))
-    qq, qv, vv, dH = zip(*slabs, strict=True) if slabs else ([],) * 4
-    n = range(model.nv)
-    dH = [Matrix(dH[min(i, j)].rows[max(i, j)] for j in n) for i in n]
-    return qq, qv, vv, dH
+    tensors = second_derivative_tensors(model, m, state)
+    if any(lead.ratio is not None for lead in model.leader[1:]):
+        tensors = by_leaders(model, tensors)
+    passive = _passive_curvatures(model, q, qd)
+    for tensor, slopes in zip(tensors, passive or (), strict=False):
+        for k, slope in enumerate(slopes):
+            for i, row in enumerate(slope.rows):
+                for j, x in enumerate(row):
+                    tensor[i][j][k] = tensor[i][j][k] + x
+    return tuple([Matrix(slab) for slab in tensor] for tensor in tensors)
 
 
 def _passive_curvatures(model, q, qd):

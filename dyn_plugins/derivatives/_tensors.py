@@ -1,0 +1,394 @@
+"""Second derivatives of all joint forces, as products of matrices; not a solver.
+
+With a unit weight for coordinate m the sums of _contraction.py are those of one body,
+and what stands for each coordinate is a factor of a product. Let d be a coordinate and
+m, j others that carry it; IC, BC and fC are those of d's body, s is its motion.
+
+    by j, then d, of tau_m      qq    s_m . (M1 Psi_ddot_j + M2 Psi_dot_j)
+                                q qd  s_m . B Psi_dot_j
+                                qd qd s_m . B s_j
+    by d, then j, of tau_m      q qd  s_m . (M2 s_j + M1 Psi_S_dot_j)
+    by d, of H[m, j]                  s_m . M1 s_j
+    by j, of H[m, d], and where m carries j more of tau_m by j, then d:
+                                      (s_m x s_j) . p,  . by_q_d,  . by_qd_d
+    of tau_d, where j carries k or is k
+    by j, then k                qq    -s_k . N1 Psi_ddot_j - (s_k . N2 + Psi_dot_k . B) Psi_dot_j
+                                q qd  -s_k . B Psi_dot_j
+                                qd qd -s_k . B s_j
+    by k, then j                q qd  -s_k . N1 Psi_S_dot_j - (s_k . N2 + Psi_dot_k . B) s_j
+
+    M1 = s x* IC - IC s x,   M2 = s x* BC - BC s x + B(IC, Psi_dot_d),   B = B(IC, s)
+    p = IC s,   r = BC.T s,   N1 m = m x* p,   N2 m = m x* r
+
+M2, B and N2 act on angular velocities only. The coordinates that carry another one are
+stacked, once for each piece of the tree between branches.
+"""
+
+from typing import Any, NamedTuple
+
+from dyn_core.authoring import (
+    Force,
+    Matrix,
+    Motion,
+    RigidInertia,
+    Symmetric,
+    Vector,
+    VelocityProduct,
+    cross,
+    cross3,
+    product,
+    skew,
+)
+from dyn_plugins.derivatives._contraction import own_changes
+
+
+class Coordinate(NamedTuple):
+    """A coordinate of a body's joint.
+
+    Attributes:
+        number: Among those of all bodies, followers too.
+        body: Whose joint.
+        k: Among those of the joint.
+        rank: Rises along a path from the base; equal for those that act together.
+    """
+
+    number: int
+    body: int
+    k: int
+    rank: int
+
+
+class Tensors(NamedTuple):
+    """Second derivatives of tau by qq, q qd and qd qd, and of H by q: [i][j][k]."""
+
+    qq: list
+    qv: list
+    vv: list
+    dH: list
+
+
+def second_derivative_tensors(model, m, state):
+    """Return the Tensors of a state, by the coordinates of all bodies.
+
+    Args:
+        model: Robot.
+        m: Motions of the state.
+        state: q, qd and qdd, by joint.
+    """
+    n = sum(joint.nv for joint in model.joint[1:])
+    tensors = Tensors(
+        *([[[0.0] * n for _ in range(n)] for _ in range(n)] for _ in range(4))
+    )
+    paths = _paths(model)
+    for piece in _pieces(model):
+        path = paths[piece[-1]]
+        if path:
+            _fill(tensors, m, path, [c for c in path if c.body in piece])
+    for i in model.bodies:
+        if model.joint[i].series is None:
+            behind = [c for j in model.bodies for c in paths[j] if c.body == j]
+            behind = [c for c in behind if any(x.body == i for x in paths[c.body])]
+            _fill_together(tensors, model.joint[i], m, paths[i], i, behind)
+            weights = [c for c in paths[i] if c.body != i] + behind
+            _fill_own(tensors, model.joint[i], m, paths[i], i, weights, state)
+    return tensors
+
+
+def _paths(model):
+    """Return by body the coordinates from the base up to its joint, in order."""
+    paths, number = [()], 0
+    for i in model.bodies:
+        above, joint = paths[model.parent[i]], model.joint[i]
+        rank = above[-1].rank + 1 if above else 0
+        order = range(joint.nv) if joint.series is None else joint.series
+        steps = range(joint.nv) if joint.series is not None else [0] * joint.nv
+        own = [
+            Coordinate(number + k, i, k, rank + step)
+            for k, step in zip(order, steps, strict=True)
+        ]
+        number += joint.nv
+        paths.append((*above, *own))
+    return paths
+
+
+def _pieces(model):
+    """Return the pieces of the tree between branches, each a list of bodies."""
+    children = [0] * (model.nb + 1)
+    for i in model.bodies:
+        children[model.parent[i]] += 1
+    pieces = {}
+    for i in model.bodies:
+        p = model.parent[i]
+        pieces[i] = pieces[p] if p and children[p] == 1 else []
+        pieces[i].append(i)
+    return list({id(piece): piece for piece in pieces.values()}.values())
+
+
+def _stacked(*parts):
+    """Return the rows of several lists of vectors, side by side."""
+    rows = zip(*parts, strict=True)
+    return Matrix([x for vector in row for x in vector] for row in rows)
+
+
+def _block(M, columns, rows=None):
+    """Return some columns of a Matrix, and its first rows."""
+    return Matrix(row[columns] for row in M.rows[:rows])
+
+
+class _Factors(NamedTuple):
+    """What is multiplied for the coordinates d of one piece.
+
+    Attributes:
+        left: s . [M1 M2 F_q F_qd B] for each d, a row for each coordinate of the path.
+        inner: s . [N1 N2] + Psi_dot . [0 B] alike.
+        S: 6 x n.
+        rates: [Psi_ddot Psi_S_dot] above the angular [Psi_dot S], 9 x 2n.
+    """
+
+    left: Matrix
+    inner: Matrix
+    S: Matrix
+    rates: Matrix
+
+
+_LEFT, _INNER = 24, 9  # columns of them for each d
+_M, _F_Q, _F_QD, _B = slice(0, 9), slice(9, 15), slice(15, 21), slice(21, 24)
+
+
+def _factors(m, path, own):
+    """Return the Factors of the coordinates of a piece."""
+    S, Psi_dot, Psi_ddot, Psi_S_dot = (
+        [part[c.body][c.k] for c in path]
+        for part in (m.S, m.Psi_dot, m.Psi_ddot, m.Psi_S_dot)
+    )
+    lefts, inners = zip(*(_coefficients(m, d) for d in own), strict=True)
+    left = product(_stacked(S), _stacked(*lefts))
+    inner = product(_stacked(S, Psi_dot), _stacked(*inners))
+    above = _stacked([*Psi_ddot, *Psi_S_dot]).T
+    below = _stacked([x.ang for x in (*Psi_dot, *S)]).T
+    rates = Matrix((*above.rows, *below.rows))
+    return _Factors(left, inner, _stacked(S).T, rates)
+
+
+def _coefficients(m, d):
+    """Return the rows of [M1 M2 F_q F_qd B] and of [[N1 N2], [0 B]]."""
+    i, k = d.body, d.k
+    s, IC, BC = m.S[i][k], m.IC[i], m.BC[i]
+    M2 = _moved_product(BC, s) + VelocityProduct.of(IC, m.Psi_dot[i][k])
+    B = _product_rows(VelocityProduct.of(IC, s))
+    p, r = m.by_qdd[i][k], BC.T @ s
+    left = _stacked(
+        _inertia_rows(_moved_inertia(IC, s)),
+        _product_rows(M2),
+        _cross_rows(m.by_q[i][k]),
+        _cross_rows(m.by_qd[i][k]),
+        B,
+    )
+    above = _stacked(_cross_rows(p), [row[:3] for row in _cross_rows(r)])
+    below = _stacked([[0.0] * 6] * 6, B)
+    return left.rows, (*above.rows, *below.rows)
+
+
+def _moved_inertia(I, s):
+    """Return s x* I - I s x: how the inertia of bodies changes that move along s."""
+    w, o = s.ang, s.lin
+    X = skew(w) @ I.I.full() - skew(o) @ skew(I.h)
+    return RigidInertia(0.0, cross3(w, I.h) + o * I.m, Symmetric.of(X + X.T))
+
+
+def _moved_product(B, s):
+    """Return s x* B - B s x, alike."""
+    W, o, p = skew(s.ang), s.lin, B.p
+    outer = Matrix([x * y for y in o] for x in p)
+    G = W @ B.G - B.G @ W + outer - Matrix.identity(3) * (o @ p)
+    return VelocityProduct(G, cross3(s.ang, p))
+
+
+def _inertia_rows(I):
+    """Return the six rows of an inertia without mass."""
+    H = skew(I.h)
+    below = ((*row, 0.0, 0.0, 0.0) for row in H.T.rows)
+    return (*_stacked(I.I.full().rows, H.rows).rows, *below)
+
+
+def _product_rows(B):
+    """Return the six rows of a VelocityProduct, its three columns."""
+    return (*(B.G * -2.0).rows, *(skew(B.p) * -2.0).rows)
+
+
+def _cross_rows(f):
+    """Return the rows of the matrix F with F m = m x* f."""
+    N, F = -skew(f.ang), -skew(f.lin)
+    below = ((*row, 0.0, 0.0, 0.0) for row in F.rows)
+    return (*_stacked(N.rows, F.rows).rows, *below)
+
+
+def _fill(tensors, m, path, own):
+    """Fill in what belongs to a coordinate of a piece and two that carry it."""
+    factors, n = _factors(m, path, own), len(path)
+    first, second = slice(0, n), slice(n, 2 * n)
+    S, rates = factors.S, factors.rates
+    angular = Matrix(rates.rows[6:])
+    for place, d in enumerate(own):
+        rows = sum(c.rank <= d.rank for c in path)
+
+        def left(columns, place=place, rows=rows):
+            start = place * _LEFT
+            columns = slice(start + columns.start, start + columns.stop)
+            return _block(factors.left, columns, rows)
+
+        start = place * _INNER
+        inner = _block(factors.inner, slice(start, start + _INNER), rows)
+        M, B = left(_M), left(_B)
+        moved = product(M, rates)
+        through, qd = _block(moved, first), product(B, angular)
+        of_d = _OfCoordinate(
+            qq=through,
+            qq_behind=product(left(_F_Q), S, through),
+            qv=_block(qd, first),
+            qv_behind=product(left(_F_QD), S, _block(qd, first)),
+            vq=_block(moved, second),
+            vv=_block(qd, second),
+            H=product(_block(M, slice(0, 6)), S),
+            H_behind=product(_block(inner, slice(0, 6)), S),
+        )
+        _fill_carrying(tensors, path[:rows], d, of_d)
+        above = sum(c.rank < d.rank for c in path)
+        if above:
+            of_qd = product(Matrix(B.rows[:above]), angular, negative=True)
+            of_q = product(Matrix(inner.rows[:above]), rates, negative=True)
+            blocks = (_block(M, x) for M in (of_q, of_qd) for x in (first, second))
+            _fill_carried(tensors, path[:above], d, *blocks)
+
+
+class _OfCoordinate(NamedTuple):
+    """Products for a coordinate d, [m, j]; `behind` where m carries j."""
+
+    qq: Matrix
+    qq_behind: Matrix
+    qv: Matrix
+    qv_behind: Matrix
+    vq: Matrix
+    vv: Matrix
+    H: Matrix
+    H_behind: Matrix
+
+
+def _fill_carrying(tensors, path, d, of_d):
+    """Fill in tau_m, by j and d in either order, and H of m, j and d."""
+    qq, qv, vv, dH = tensors
+    z = d.number
+    for a, m in enumerate(path):
+        x = m.number
+        for b, j in enumerate(path):
+            y, behind = j.number, m.rank < j.rank
+            qq[x][y][z] = (of_d.qq_behind if behind else of_d.qq)[a, b]
+            qv[x][y][z] = (of_d.qv_behind if behind else of_d.qv)[a, b]
+            vv[x][y][z] = of_d.vv[a, b]
+            if j.rank < d.rank:
+                qq[x][z][y], qv[x][z][y] = qq[x][y][z], of_d.vq[a, b]
+                vv[x][z][y] = vv[x][y][z]
+                if m.rank < d.rank and a <= b:
+                    dH[x][y][z] = dH[y][x][z] = of_d.H[a, b]
+            if behind:
+                dH[x][z][y] = dH[z][x][y] = of_d.H_behind[a, b]
+
+
+def _fill_carried(tensors, path, d, qq_kj, vq_kj, qv_kj, vv_kj):
+    """Fill in tau_d by coordinates j and k that carry d, from blocks [k, j]."""
+    qq, qv, vv = (tensor[d.number] for tensor in tensors[:3])
+    for a, k in enumerate(path):
+        x = k.number
+        for b, j in enumerate(path):
+            y = j.number
+            if j.rank <= k.rank:
+                qq[y][x], qv[y][x], vv[y][x] = qq_kj[a, b], qv_kj[a, b], vv_kj[a, b]
+            if j.rank < k.rank:
+                qq[x][y], qv[x][y], vv[x][y] = qq_kj[a, b], vq_kj[a, b], vv_kj[a, b]
+
+
+def _fill_together(tensors, joint, m, path, i, behind):
+    """Add what is different where m is of the joint of j or d and acts with it.
+
+    There sigma_j = dS_j w for m's w, instead of s_m x s_j or nothing.
+    """
+    qq, qv, _, dH = tensors
+    own = [c for c in path if c.body == i]
+    for x in own:
+        for y in own:
+            column = m.dS[i][y.k][x.k]
+            change = column - cross(m.S[i][x.k], m.S[i][y.k])
+            force, moment = m.IC[i] @ change, m.BC[i].T @ change
+            for j in path:
+                Psi_dot, Psi_ddot = m.Psi_dot[j.body][j.k], m.Psi_ddot[j.body][j.k]
+                _add(qq, (x, j, y), Psi_ddot @ force + Psi_dot @ moment)
+                if j.rank < y.rank:
+                    S, Psi_S_dot = m.S[j.body][j.k], m.Psi_S_dot[j.body][j.k]
+                    _set_as(qq, (x, y, j), (x, j, y))
+                    _add(qv, (x, y, j), S @ moment + Psi_S_dot @ force)
+            for d in behind:
+                _add(qq, (x, y, d), column @ m.by_q[d.body][d.k])
+                _add(qv, (x, y, d), column @ m.by_qd[d.body][d.k])
+                if y.rank < d.rank:
+                    _set_as(qq, (x, d, y), (x, y, d))
+                if x.rank < d.rank or x.k <= d.k:
+                    _add(dH, (x, d, y), column @ m.by_qdd[d.body][d.k])
+                    _set_as(dH, (d, x, y), (x, d, y))
+
+
+def _fill_own(tensors, joint, m, path, i, weights, state):
+    """Add what blocks of coordinates that act together have more, by weight."""
+    own = [c for c in path if c.body == i]
+    for c in weights:
+        unit = Vector(float(c.body == i and k == c.k) for k in range(joint.nv))
+        deeper = c.body if all(x.body != c.body for x in path) else i
+        s = m.S[c.body][c.k]
+        W_p = s if deeper == i != c.body else Motion.zero()
+        ground = W_p, m.IC[deeper] @ s, m.BC[deeper].T @ s
+        blocks = own_changes(joint, i, m, ground, [x[i] for x in state], unit)
+        for a, x in enumerate(own):
+            for b, y in enumerate(own):
+                for tensor, block in zip(tensors, blocks[:3], strict=False):
+                    _add(tensor, (c, x, y), block[a, b])
+                if c.number <= y.number:
+                    _add(tensors.dH, (c, y, x), blocks[3][a, b])
+                    _set_as(tensors.dH, (y, c, x), (c, y, x))
+
+
+def _add(tensor, places, x):
+    i, j, k = (c.number for c in places)
+    tensor[i][j][k] = tensor[i][j][k] + x
+
+
+def _set_as(tensor, places, others):
+    (i, j, k), (a, b, c) = ([x.number for x in y] for y in (places, others))
+    tensor[i][j][k] = tensor[a][b][c]
+
+
+def by_leaders(model, tensors):
+    """Return Tensors by independent coordinates: those of followers go to leaders."""
+    leads = []  # by coordinate of a body: independent ones with the factor of each
+    for i in model.bodies:
+        numbers = range(*model.v_slices[i].indices(model.nv))
+        ratio = model.leader[i].ratio or Matrix.identity(len(numbers))
+        leads += [list(zip(numbers, row, strict=True)) for row in ratio.rows]
+    result = []
+    for tensor in tensors:
+        for _ in range(3):
+            tensor = _last_by_leaders(tensor, leads, model.nv)
+        result.append(tensor)
+    dH, n = result[3], range(model.nv)
+    result[3] = [[dH[min(i, j)][max(i, j)] for j in n] for i in n]
+    return Tensors(*result)
+
+
+def _last_by_leaders(tensor, leads, nv):
+    """Return a tensor [i][j][k] as [k][i][j], k an independent coordinate."""
+    width = len(tensor[0]) if tensor else 0
+    result = [[[0.0] * width for _ in tensor] for _ in range(nv)]
+    for i, slab in enumerate(tensor):
+        for j, row in enumerate(slab):
+            for x, of_leaders in zip(row, leads, strict=True):
+                for k, factor in of_leaders:
+                    result[k][i][j] = result[k][i][j] + x * factor
+    return result
