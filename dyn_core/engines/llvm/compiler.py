@@ -57,6 +57,7 @@ _WRITERS = tuple(
         "result_memory",
         "result_memory_code",
         "rows_ir",
+        "value_tables",
     )
 )
 # LLVM at work would not survive a fork, nor the end of the process: both wait for it.

@@ -25,6 +25,7 @@ from dyn_core.engines.llvm.loops import LoopCalls
 from dyn_core.engines.llvm.lower import Schedule, ScheduledStep, lower
 from dyn_core.engines.llvm.product_calls import ProductCalls
 from dyn_core.engines.llvm.products import Products
+from dyn_core.engines.llvm.value_tables import MANY, ValueTables
 
 HOLDS = 2**30  # status while no requirement has failed
 ARGUMENTS = "ptr %in, ptr %out, ptr %s"
@@ -47,6 +48,7 @@ class Emitter:
     def __init__(self, width: int, fused: bool, pack: int, vector: int = 1) -> None:
         self.width, self.fused, self.pack = width, fused, pack
         self.products = Products(width, vector, fused)
+        self.tables = ValueTables(width)
         self.ir: list[str] = []
         self.top = 1
         self.steps = 0
@@ -67,7 +69,7 @@ class Emitter:
         self.top += schedule.size
         products = ProductCalls(
             self.products, schedule, base, self.function,
-            lambda to: _Writer(self, schedule, inputs, to, base),
+            lambda to: _Writer(self, schedule, inputs, to, base), self.tables,
         )  # fmt: skip
         loops = LoopCalls(
             self, schedule, base, lambda to: _Writer(self, schedule, inputs, to, base)
@@ -93,7 +95,8 @@ class Emitter:
         products = self.products.definitions()
         if self.products.written:
             widths.append(self.products.lanes)
-        head = declarations(widths)
+        head = [*declarations(widths), *self.tables.head]
+        products += self.tables.definitions()
         return "\n".join([*head, *called, *products, *self.ir])
 
     def function(self, what: str, code: Instructions) -> str:
@@ -125,8 +128,11 @@ class _Writer:
         """Write the function of some steps; return its call."""
         if first:
             for k in {*self.ends, *self.conditions}:
-                if self.schedule.graph.nodes[k].op in ("const", "input"):
-                    self.deliver(k)
+                node = self.schedule.graph.nodes[k]
+                if node.op in ("const", "input"):
+                    zero = repr(node.data) == "0.0" and node.op == "const"
+                    if not (zero and self._zeros(self.ends.get(k, ()))):
+                        self.deliver(k)
         for step in steps:
             self._step(step)
             for x in step.results:
@@ -186,6 +192,18 @@ class _Writer:
         for index in self.ends.get(k, ()):
             code.store(self.outputs, index, self.real(k))
         self.require(k)
+
+    def _zeros(self, indices: Sequence[int]) -> bool:
+        """Set outputs to zero, with all of their arrays; return whether it pays."""
+        if len(indices) < MANY:
+            return False
+        last = len(self.schedule.graph.outputs)
+        parts = [self.outputs.part(k) for k in range(last)]
+        for part in {parts[k] for k in indices}:
+            first, count = parts.index(part), parts.count(part)
+            start, _ = self.outputs.address(self.code, first)
+            self.emitter.tables.zeros(self.code, start, count)
+        return True
 
     def require(self, k: int) -> None:
         """Note a value as a requirement, where it is one."""

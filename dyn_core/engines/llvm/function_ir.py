@@ -43,6 +43,9 @@ class Place(Protocol):
     def joined(self, a: int, b: int) -> bool:
         """Return whether value b = a + 1 lies right behind value a."""
 
+    def part(self, k: int) -> int:
+        """Return the number of the array that value k lies in."""
+
 
 class Ports:
     """Where the flat inputs or outputs lie: behind a table of pointers.
@@ -68,7 +71,11 @@ class Ports:
 
     def joined(self, a: int, b: int) -> bool:
         """Return whether both are of one port."""
-        return self.places[a][0] == self.places[b][0]
+        return self.part(a) == self.part(b)
+
+    def part(self, k: int) -> int:
+        """Return the port of flat value k."""
+        return self.places[k][0]
 
 
 class Slots:
@@ -84,3 +91,7 @@ class Slots:
     def joined(self, a: int, b: int) -> bool:
         """Slots lie one behind the other."""
         return True
+
+    def part(self, k: int) -> int:
+        """Slots are one array."""
+        return 0

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 from dyn_core.engines.llvm.function_ir import FunctionCode, Place, Slots
 from dyn_core.engines.llvm.lower import CHUNK, Schedule, ScheduledStep
 from dyn_core.engines.llvm.product_arrays import Array
 from dyn_core.engines.llvm.products import Products
+from dyn_core.engines.llvm.value_tables import MANY, ValueTables
 
 COPIES = 100  # runs of values that one function copies
 
@@ -36,6 +38,7 @@ class ProductCalls:
         base: Where its slots are.
         function: Takes name and instructions of a function; returns its call.
         writer: Makes a FunctionWriter whose outputs go to a Place.
+        tables: Writes copies where they are many.
     """
 
     products: Products
@@ -43,6 +46,7 @@ class ProductCalls:
     base: Slots
     function: Callable[[str, FunctionCode], str]
     writer: Callable[[Place], FunctionWriter]
+    tables: ValueTables
 
     def leaves(self) -> list[str]:
         """Store the constants and inputs that are entries of matrices."""
@@ -90,6 +94,10 @@ class ProductCalls:
         self, pairs: Sequence[tuple[int, int]], source: Place, to: Place
     ) -> list[str]:
         """Copy values from one place to another, neighbours at once."""
+        if self._by_table:
+            code = self._code()
+            self.tables.copy(code, source, sorted(pairs, key=lambda x: x[1]), to)
+            return [self.function("copies", code)]
         runs, calls = _runs(pairs, to), []
         for first in range(0, len(runs), COPIES):
             code = self._code()
@@ -101,6 +109,22 @@ class ProductCalls:
                 self.products.move(code, start, target, count)
             calls.append(self.function("copies", code))
         return calls
+
+    @cached_property
+    def _by_table(self) -> bool:
+        """Whether copies of neighbours to the outputs are so many that a loop is due."""
+        schedule, runs = self.schedule, 0
+        for step in schedule.rolled():
+            if step.op == "product":
+                spots = {x: schedule.arrays.spot(x) for x in step.results}
+                pairs = [
+                    (spots[x].number, y)
+                    for x in step.results
+                    for y in schedule.ends.get(x, ())
+                    if not (spots[x].output and y == spots[x].number)
+                ]
+                runs += len(_runs(pairs, Slots(0)))
+        return runs > MANY
 
     def _code(self) -> FunctionCode:
         return FunctionCode(self.products.width, self.products.fused)
