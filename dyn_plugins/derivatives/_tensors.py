@@ -80,10 +80,10 @@ def second_derivative_tensors(model, m, state):
         *([[[0.0] * n for _ in range(n)] for _ in range(n)] for _ in range(4))
     )
     paths = _paths(model)
-    for piece in _pieces(model):
-        path = paths[piece[-1]]
+    for chain in _chains(model):
+        path = paths[chain[-1]]
         if path:
-            _fill(tensors, m, path, [c for c in path if c.body in piece])
+            _fill(tensors, m, path, [c for c in path if c.body in chain])
     for i in model.bodies:
         if model.joint[i].series is None:
             behind = [c for j in model.bodies for c in paths[j] if c.body == j]
@@ -111,17 +111,19 @@ def _paths(model):
     return paths
 
 
-def _pieces(model):
-    """Return the pieces of the tree between branches, each a list of bodies."""
-    children = [0] * (model.nb + 1)
-    for i in model.bodies:
-        children[model.parent[i]] += 1
-    pieces = {}
+def _chains(model):
+    """Return the bodies in chains, each as long as there are joints behind it."""
+    longest, heir = [0] * (model.nb + 1), [0] * (model.nb + 1)
+    for i in reversed(model.bodies):
+        p, length = model.parent[i], longest[i] + model.joint[i].nv
+        if length >= longest[p]:
+            longest[p], heir[p] = length, i
+    chains = {}
     for i in model.bodies:
         p = model.parent[i]
-        pieces[i] = pieces[p] if p and children[p] == 1 else []
-        pieces[i].append(i)
-    return list({id(piece): piece for piece in pieces.values()}.values())
+        chains[i] = chains[p] if p and heir[p] == i else []
+        chains[i].append(i)
+    return list({id(chain): chain for chain in chains.values()}.values())
 
 
 def _stacked(*parts):
