@@ -23,7 +23,7 @@ For k behind j what stands before the sums does not depend on k, and the sums ch
 those of k do: f by what first derivatives are made of, P by s_k x* P + I sigma_k, Q by
 s_k x* Q + B(I, v).T sigma_k - B(I, W).T alpha_k, for W . B(I, alpha) gamma =
 -alpha . B(I, W) gamma. So a second derivative is three products of six numbers for each
-pair of coordinates on a common path.
+pair of coordinates on a common path: products of matrices for all pairs of a chain.
 """
 
 from dataclasses import dataclass
@@ -39,11 +39,12 @@ from dyn_core.authoring import (
     cross,
     has_slope,
     join_slopes,
+    product,
     slope_of,
     with_slopes,
 )
+from dyn_plugins.derivatives._chains import chains_of, paths_of, stacked
 from dyn_plugins.derivatives.derivatives import (
-    _by_order,
     _cross_force,
     _inertial_force,
     _rates_in_series,
@@ -142,9 +143,7 @@ class Weighted:
         W_p: Motion of the parent.
         sigma: How the motion of what a joint carries changes with its coordinates.
         P, Q: Sums of I W and B(I, v).T W over all that a body carries.
-        BW: Sum of B(I, W); None where all that the body carries moves as its parent.
-        W: Motion of the body.
-        moving: Whether something that a body carries moves.
+        BW: Sum of B(I, W).
     """
 
     W_p: list
@@ -152,42 +151,24 @@ class Weighted:
     P: list
     Q: list
     BW: list
-    W: list
-    moving: list
 
 
 def weighted_motions(model, m, weights):
     """Return what moves under weights, by joint."""
-    n = model.nb + 1
-    result = Weighted(*([None] * n for _ in range(5)), [Motion.zero()] * n, [False] * n)
-    behind, W = [False] * n, result.W
-    weighted = [not _is_zero(w) for w in weights]
+    result = Weighted(*([None] * (model.nb + 1) for _ in range(5)))
+    W = [Motion.zero()]
     for i in model.bodies:
-        p, joint, w = model.parent[i], model.joint[i], weights[i]
-        result.moving[i] = result.moving[p] or weighted[i]
-        result.W_p[i] = W[p]
-        result.sigma[i] = _weighted_rates(joint, m.S[i], m.dS[i], W[p], w)
-        W[i] = W[p] + m.S[i] @ w if weighted[i] else W[p]
+        joint, I = model.joint[i], m.I[i]
+        W_p = result.W_p[i] = W[model.parent[i]]
+        result.sigma[i] = _weighted_rates(joint, m.S[i], m.dS[i], W_p, weights[i])
+        W.append(W_p + m.S[i] @ weights[i])
+        result.P[i], result.Q[i] = I @ W[i], m.B[i].T @ W[i]
+        result.BW[i] = VelocityProduct.of(I, W[i])
     for i in reversed(model.bodies):
-        carries = behind[i] or weighted[i]
-        behind[model.parent[i]] = behind[model.parent[i]] or carries
-        result.moving[i] = result.moving[i] or carries
-    for i in reversed(model.bodies):
-        p, sums = model.parent[i], (result.P, result.Q, result.BW)
-        # What moves alike is one body.
-        alike = not (behind[i] or weighted[i] or (p and behind[p]))
-        I, B = (m.I[i], m.B[i]) if behind[i] else (m.IC[i], m.BC[i])
-        terms = I @ W[i], B.T @ W[i], None if alike else VelocityProduct.of(I, W[i])
-        for total, x in zip(sums, terms, strict=True):
-            total[i] = x if total[i] is None else total[i] + x
-            if p and behind[p]:
-                total[p] = total[i] if total[p] is None else total[p] + total[i]
+        p = model.parent[i]
+        for sums in (result.P, result.Q, result.BW) if p else ():
+            sums[p] = sums[p] + sums[i]
     return result
-
-
-def _is_zero(weights):
-    """Return whether weights are zeros, whatever the state."""
-    return all(isinstance(w, float) and w == 0.0 for w in weights)
 
 
 def _weighted_rates(joint, S, dS, W_p, w):
@@ -213,62 +194,89 @@ def second_derivatives(model, m, state, weights):
     Returns:
         Matrices nv x nv, [j, k] first by j, then by k.
     """
-    w = weighted_motions(model, m, weights)
+    w, paths = weighted_motions(model, m, weights), paths_of(model)
+    n = sum(joint.nv for joint in model.joint[1:])
+    entries = tuple([[0.0] * n for _ in range(n)] for _ in range(4))
+    for chain in chains_of(model):
+        path = paths[chain[-1]]
+        own = [c for c in path if c.body in chain]
+        if own:
+            _fill(entries, path, own, _products(m, w, path, own))
+    own = {i: sorted(c.number for c in paths[i] if c.body == i) for i in model.bodies}
     blocks = {}, {}, {}, {}
     for i in model.bodies:
-        if not w.moving[i]:
-            continue
-        change = _change(m, w, i)
-        j = i
-        while j:
-            above, below = _pair(m, w, j, i, change)
-            if j == i:
-                above = below = _within(model.joint[i], above, below)
-            for block, x, y in zip(blocks, above, below, strict=True):
-                block[i, j] = y
-                block[j, i] = x
-            j = model.parent[j]
+        for j in {c.body for c in paths[i]}:
+            for places in {(i, j), (j, i)}:
+                rows, columns = (own[k] for k in places)
+                for block, M in zip(blocks, entries, strict=True):
+                    block[places] = Matrix([M[x][y] for y in columns] for x in rows)
         if model.joint[i].series is None:
             ground = w.W_p[i], w.P[i], w.Q[i]
-            own = [x[i] for x in state]
-            more = own_changes(model.joint[i], i, m, ground, own, weights[i])
+            at_joint = [x[i] for x in state]
+            more = own_changes(model.joint[i], i, m, ground, at_joint, weights[i])
             for block, x in zip(blocks, more, strict=True):
                 block[i, i] = block[i, i] + x
     return tuple(join_slopes(model, block) for block in blocks)
 
 
+def _products(m, w, path, own):
+    """Return for j of a path and k of a chain in it what qq, qv, vv, qa have.
+
+    [j, k] holds where j carries k; behind them are qv and qa by k, then j.
+    """
+
+    def columns(part, coordinates):
+        return [part[c.body][c.k] for c in coordinates]
+
+    S, Psi_dot, Psi_ddot, Psi_S_dot, sigma = (
+        columns(part, path)
+        for part in (m.S, m.Psi_dot, m.Psi_ddot, m.Psi_S_dot, w.sigma)
+    )
+    by_q, by_qd, by_qdd = (columns(part, own) for part in (m.by_q, m.by_qd, m.by_qdd))
+    changes = {c.body: _change(m, w, c.body) for c in own}
+    dP, dQ, dQ_v = (
+        columns({i: x[n] for i, x in changes.items()}, own) for n in range(3)
+    )
+    moments, moments_v = ([f.ang for f in forces] for forces in (dQ, dQ_v))
+    turning, turning_rate = ([x.ang for x in motions] for motions in (S, Psi_dot))
+    factors = (
+        ((sigma, by_q), (Psi_ddot, dP), (turning_rate, moments)),
+        ((sigma, by_qd), (turning_rate, moments_v)),
+        ((turning, moments_v),),
+        ((sigma, by_qdd),),
+        ((Psi_S_dot, dP), (turning, moments)),
+        ((S, dP),),
+    )
+    sides = (zip(*pairs, strict=True) for pairs in factors)
+    return [product(stacked(*left), stacked(*right).T) for left, right in sides]
+
+
 def _change(m, w, i):
-    """Return how P and Q change with the coordinates of joint i, and Q with rates."""
-    S, sigma = m.S[i], w.sigma[i]
+    """Return how P and Q change with the coordinates of joint i, and Q with rates.
+
+    The changes of Q are moments.
+    """
+    S, sigma, BW = m.S[i], w.sigma[i], w.BW[i].T
     dP = _cross_force(S, w.P[i]) + m.IC[i] @ sigma
     dQ = _cross_force(S, w.Q[i]) + m.BC[i].T @ sigma
-    return dP, dQ + _minus_BW(m, w, i, m.Psi_dot[i]), _minus_BW(m, w, i, S)
+    dQ_v = ForceSubspace(-f for f in BW @ S)
+    return dP, dQ + ForceSubspace(-f for f in BW @ m.Psi_dot[i]), dQ_v
 
 
-def _minus_BW(m, w, i, alpha):
-    """Return -B(I, W).T alpha, which is B(I, alpha).T W for one W."""
-    if w.BW[i] is None:
-        return ForceSubspace(VelocityProduct.of(m.IC[i], x).T @ w.W[i] for x in alpha)
-    return ForceSubspace(-f for f in w.BW[i].T @ alpha)
-
-
-def _pair(m, w, j, i, change):
-    """Return the blocks (j, i) and (i, j) of a joint j and of i behind it."""
-    dP, dQ, dQ_v = change
-    S, sigma, Psi_dot = m.S[j].T, w.sigma[j].T, m.Psi_dot[j].T
-    qq = sigma @ m.by_q[i] + m.Psi_ddot[j].T @ dP + Psi_dot @ dQ
-    qv = sigma @ m.by_qd[i] + Psi_dot @ dQ_v
-    vv, qa = S @ dQ_v, sigma @ m.by_qdd[i]
-    vq, aq = S @ dQ + m.Psi_S_dot[j].T @ dP, S @ dP
-    return (qq, qv, vv, qa), (qq.T, vq.T, vv.T, aq.T)
-
-
-def _within(joint, above, below):
-    """Return the blocks of a joint with itself, but for what changes with its S."""
-    if joint.series is None:
-        return above
-    pairs = zip(above, below, strict=True)
-    return tuple(_by_order(joint.series, x, y) for x, y in pairs)
+def _fill(entries, path, own, products):
+    """Fill in the entries of pairs of coordinates, those of a chain and of its path."""
+    qq, qv, vv, qa = entries
+    qq_jk, qv_jk, vv_jk, qa_jk, qv_kj, qa_kj = products
+    for b, k in enumerate(own):
+        y = k.number
+        for a, j in enumerate(path):
+            x = j.number
+            if j.rank <= k.rank:
+                qq[x][y], qv[x][y] = qq_jk[a, b], qv_jk[a, b]
+                vv[x][y], qa[x][y] = vv_jk[a, b], qa_jk[a, b]
+            if j.rank < k.rank:
+                qq[y][x], qv[y][x] = qq_jk[a, b], qv_kj[a, b]
+                vv[y][x], qa[y][x] = vv_jk[a, b], qa_kj[a, b]
 
 
 def own_changes(joint, i, m, under_weights, state, weight):

@@ -12,10 +12,11 @@ m, j others that carry it; IC, BC and fC are those of d's body, s is its motion.
     by j, of H[m, d], and where m carries j more of tau_m by j, then d:
                                       (s_m x s_j) . p,  . by_q_d,  . by_qd_d
     of tau_d, where j carries k or is k
-    by j, then k                qq    -s_k . N1 Psi_ddot_j - (s_k . N2 + Psi_dot_k . B) Psi_dot_j
-                                q qd  -s_k . B Psi_dot_j
-                                qd qd -s_k . B s_j
-    by k, then j                q qd  -s_k . N1 Psi_S_dot_j - (s_k . N2 + Psi_dot_k . B) s_j
+        by j, then k    qq            -s_k . N1 Psi_ddot_j - K_k . Psi_dot_j
+                        q qd          -s_k . B Psi_dot_j
+                        qd qd         -s_k . B s_j
+        by k, then j    q qd          -s_k . N1 Psi_S_dot_j - K_k . s_j
+        with K_k = N2.T s_k + B.T Psi_dot_k
 
     M1 = s x* IC - IC s x,   M2 = s x* BC - BC s x + B(IC, Psi_dot_d),   B = B(IC, s)
     p = IC s,   r = BC.T s,   N1 m = m x* p,   N2 m = m x* r
@@ -24,10 +25,9 @@ M2, B and N2 act on angular velocities only. The coordinates that carry another 
 stacked, once for each piece of the tree between branches.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dyn_core.authoring import (
-    Force,
     Matrix,
     Motion,
     RigidInertia,
@@ -39,23 +39,8 @@ from dyn_core.authoring import (
     product,
     skew,
 )
+from dyn_plugins.derivatives._chains import chains_of, paths_of, stacked
 from dyn_plugins.derivatives._contraction import own_changes
-
-
-class Coordinate(NamedTuple):
-    """A coordinate of a body's joint.
-
-    Attributes:
-        number: Among those of all bodies, followers too.
-        body: Whose joint.
-        k: Among those of the joint.
-        rank: Rises along a path from the base; equal for those that act together.
-    """
-
-    number: int
-    body: int
-    k: int
-    rank: int
 
 
 class Tensors(NamedTuple):
@@ -79,8 +64,8 @@ def second_derivative_tensors(model, m, state):
     tensors = Tensors(
         *([[[0.0] * n for _ in range(n)] for _ in range(n)] for _ in range(4))
     )
-    paths = _paths(model)
-    for chain in _chains(model):
+    paths = paths_of(model)
+    for chain in chains_of(model):
         path = paths[chain[-1]]
         if path:
             _fill(tensors, m, path, [c for c in path if c.body in chain])
@@ -92,44 +77,6 @@ def second_derivative_tensors(model, m, state):
             weights = [c for c in paths[i] if c.body != i] + behind
             _fill_own(tensors, model.joint[i], m, paths[i], i, weights, state)
     return tensors
-
-
-def _paths(model):
-    """Return by body the coordinates from the base up to its joint, in order."""
-    paths, number = [()], 0
-    for i in model.bodies:
-        above, joint = paths[model.parent[i]], model.joint[i]
-        rank = above[-1].rank + 1 if above else 0
-        order = range(joint.nv) if joint.series is None else joint.series
-        steps = range(joint.nv) if joint.series is not None else [0] * joint.nv
-        own = [
-            Coordinate(number + k, i, k, rank + step)
-            for k, step in zip(order, steps, strict=True)
-        ]
-        number += joint.nv
-        paths.append((*above, *own))
-    return paths
-
-
-def _chains(model):
-    """Return the bodies in chains, each as long as there are joints behind it."""
-    longest, heir = [0] * (model.nb + 1), [0] * (model.nb + 1)
-    for i in reversed(model.bodies):
-        p, length = model.parent[i], longest[i] + model.joint[i].nv
-        if length >= longest[p]:
-            longest[p], heir[p] = length, i
-    chains = {}
-    for i in model.bodies:
-        p = model.parent[i]
-        chains[i] = chains[p] if p and heir[p] == i else []
-        chains[i].append(i)
-    return list({id(chain): chain for chain in chains.values()}.values())
-
-
-def _stacked(*parts):
-    """Return the rows of several lists of vectors, side by side."""
-    rows = zip(*parts, strict=True)
-    return Matrix([x for vector in row for x in vector] for row in rows)
 
 
 def _block(M, columns, rows=None):
@@ -164,12 +111,12 @@ def _factors(m, path, own):
         for part in (m.S, m.Psi_dot, m.Psi_ddot, m.Psi_S_dot)
     )
     lefts, inners = zip(*(_coefficients(m, d) for d in own), strict=True)
-    left = product(_stacked(S), _stacked(*lefts))
-    inner = product(_stacked(S, Psi_dot), _stacked(*inners))
-    above = _stacked([*Psi_ddot, *Psi_S_dot]).T
-    below = _stacked([x.ang for x in (*Psi_dot, *S)]).T
+    left = product(stacked(S), stacked(*lefts))
+    inner = product(stacked(S, Psi_dot), stacked(*inners))
+    above = stacked([*Psi_ddot, *Psi_S_dot]).T
+    below = stacked([x.ang for x in (*Psi_dot, *S)]).T
     rates = Matrix((*above.rows, *below.rows))
-    return _Factors(left, inner, _stacked(S).T, rates)
+    return _Factors(left, inner, stacked(S).T, rates)
 
 
 def _coefficients(m, d):
@@ -179,15 +126,15 @@ def _coefficients(m, d):
     M2 = _moved_product(BC, s) + VelocityProduct.of(IC, m.Psi_dot[i][k])
     B = _product_rows(VelocityProduct.of(IC, s))
     p, r = m.by_qdd[i][k], BC.T @ s
-    left = _stacked(
+    left = stacked(
         _inertia_rows(_moved_inertia(IC, s)),
         _product_rows(M2),
         _cross_rows(m.by_q[i][k]),
         _cross_rows(m.by_qd[i][k]),
         B,
     )
-    above = _stacked(_cross_rows(p), [row[:3] for row in _cross_rows(r)])
-    below = _stacked([[0.0] * 6] * 6, B)
+    above = stacked(_cross_rows(p), [row[:3] for row in _cross_rows(r)])
+    below = stacked([[0.0] * 6] * 6, B)
     return left.rows, (*above.rows, *below.rows)
 
 
@@ -210,7 +157,7 @@ def _inertia_rows(I):
     """Return the six rows of an inertia without mass."""
     H = skew(I.h)
     below = ((*row, 0.0, 0.0, 0.0) for row in H.T.rows)
-    return (*_stacked(I.I.full().rows, H.rows).rows, *below)
+    return (*stacked(I.I.full().rows, H.rows).rows, *below)
 
 
 def _product_rows(B):
@@ -222,7 +169,7 @@ def _cross_rows(f):
     """Return the rows of the matrix F with F m = m x* f."""
     N, F = -skew(f.ang), -skew(f.lin)
     below = ((*row, 0.0, 0.0, 0.0) for row in F.rows)
-    return (*_stacked(N.rows, F.rows).rows, *below)
+    return (*stacked(N.rows, F.rows).rows, *below)
 
 
 def _fill(tensors, m, path, own):

@@ -112,7 +112,7 @@ class ProductCalls:
 
     @cached_property
     def _by_table(self) -> bool:
-        """Whether copies of neighbours to the outputs are so many that a loop is due."""
+        """Whether runs of neighbours to copy to the outputs are too many to list."""
         schedule, runs = self.schedule, 0
         for step in schedule.rolled():
             if step.op == "product":

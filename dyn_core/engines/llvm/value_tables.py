@@ -29,7 +29,11 @@ class ValueTables:
         self.head: list[str] = []
 
     def copy(
-        self, code: FunctionCode, start: Place, pairs: Sequence[tuple[int, int]], to: Place
+        self,
+        code: FunctionCode,
+        start: Place,
+        pairs: Sequence[tuple[int, int]],
+        to: Place,
     ) -> None:
         """Write copies of values, by pairs of numbers in two places."""
         for _, group in groupby(

@@ -1,0 +1,59 @@
+"""Coordinates of all joints along paths from the base, and the tree as chains."""
+
+from typing import NamedTuple
+
+from dyn_core.authoring import Matrix
+
+
+class Coordinate(NamedTuple):
+    """A coordinate of a body's joint.
+
+    Attributes:
+        number: Among those of all bodies, followers too.
+        body: Whose joint.
+        k: Among those of the joint.
+        rank: Rises along a path from the base; equal for those that act together.
+    """
+
+    number: int
+    body: int
+    k: int
+    rank: int
+
+
+def paths_of(model):
+    """Return by body the coordinates from the base up to its joint, in order."""
+    paths, number = [()], 0
+    for i in model.bodies:
+        above, joint = paths[model.parent[i]], model.joint[i]
+        rank = above[-1].rank + 1 if above else 0
+        order = range(joint.nv) if joint.series is None else joint.series
+        steps = range(joint.nv) if joint.series is not None else [0] * joint.nv
+        own = [
+            Coordinate(number + k, i, k, rank + step)
+            for k, step in zip(order, steps, strict=True)
+        ]
+        number += joint.nv
+        paths.append((*above, *own))
+    return paths
+
+
+def chains_of(model):
+    """Return the bodies in chains, each as long as there are joints behind it."""
+    longest, heir = [0] * (model.nb + 1), [0] * (model.nb + 1)
+    for i in reversed(model.bodies):
+        p, length = model.parent[i], longest[i] + model.joint[i].nv
+        if length >= longest[p]:
+            longest[p], heir[p] = length, i
+    chains = {}
+    for i in model.bodies:
+        p = model.parent[i]
+        chains[i] = chains[p] if p and heir[p] == i else []
+        chains[i].append(i)
+    return list({id(chain): chain for chain in chains.values()}.values())
+
+
+def stacked(*parts):
+    """Return the rows of several lists of vectors, side by side."""
+    rows = zip(*parts, strict=True)
+    return Matrix([x for vector in row for x in vector] for row in rows)
