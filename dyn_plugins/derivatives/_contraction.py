@@ -43,6 +43,7 @@ from dyn_core.authoring import (
     slope_of,
     with_slopes,
 )
+from dyn_core.spatial.linear import is_structural_zero
 from dyn_plugins.derivatives._chains import chains_of, paths_of, stacked
 from dyn_plugins.derivatives.derivatives import (
     _cross_force,
@@ -50,6 +51,9 @@ from dyn_plugins.derivatives.derivatives import (
     _rates_in_series,
     _rates_together,
 )
+
+
+GROUP = 6  # coordinates that are multiplied together, about
 
 
 @dataclass(frozen=True)
@@ -198,10 +202,9 @@ def second_derivatives(model, m, state, weights):
     n = sum(joint.nv for joint in model.joint[1:])
     entries = tuple([[0.0] * n for _ in range(n)] for _ in range(4))
     for chain in chains_of(model):
-        path = paths[chain[-1]]
-        own = [c for c in path if c.body in chain]
-        if own:
-            _fill(entries, path, own, _products(m, w, path, own))
+        for group in _groups(chain, paths):
+            path = paths[group[-1].body]
+            _fill(entries, path, group, _products(m, w, path, group))
     own = {i: sorted(c.number for c in paths[i] if c.body == i) for i in model.bodies}
     blocks = {}, {}, {}, {}
     for i in model.bodies:
@@ -217,6 +220,16 @@ def second_derivatives(model, m, state, weights):
             for block, x in zip(blocks, more, strict=True):
                 block[i, i] = block[i, i] + x
     return tuple(join_slopes(model, block) for block in blocks)
+
+
+def _groups(chain, paths):
+    """Return the coordinates of a chain in groups of whole joints, about GROUP each."""
+    groups = [[]]
+    for i in chain:
+        if len(groups[-1]) >= GROUP:
+            groups.append([])
+        groups[-1] += [c for c in paths[i] if c.body == i]
+    return [group for group in groups if group]
 
 
 def _products(m, w, path, own):
@@ -247,8 +260,21 @@ def _products(m, w, path, own):
         ((Psi_S_dot, dP), (turning, moments)),
         ((S, dP),),
     )
-    sides = (zip(*pairs, strict=True) for pairs in factors)
-    return [product(stacked(*left), stacked(*right).T) for left, right in sides]
+    return [_sum_of_products(pairs, len(path), len(own)) for pairs in factors]
+
+
+def _sum_of_products(pairs, rows, columns):
+    """Return the sum of left.T right over pairs of lists; zeros cost nothing."""
+    pairs = [(left, right) for left, right in pairs if not _are_zero(left)]
+    if not pairs:
+        return Matrix.zeros(rows, columns)
+    left, right = zip(*pairs, strict=True)
+    return product(stacked(*left), stacked(*right).T)
+
+
+def _are_zero(vectors):
+    """Return whether vectors are zero by structure: of a base that floats."""
+    return all(is_structural_zero(x) for vector in vectors for x in vector)
 
 
 def _change(m, w, i):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -71,17 +71,10 @@ class ProductCalls:
         self.products.write(code, shape, places, pointer)
         calls = [self.function("product", code)]
         source = outputs if places.result.output else self.base
-        spots = {x: schedule.arrays.spot(x).number for x in step.results}
         for further, place in (
             (schedule.copies, self.base), (schedule.ends, outputs),
         ):  # fmt: skip
-            pairs = [
-                (spots[x], y)
-                for x in step.results
-                for y in further.get(x, ())
-                if not (source is place is outputs and y == spots[x])
-            ]
-            calls += self._copies(pairs, source, place)
+            calls += self._copies(self._pairs(step, further), source, place)
         required = [x for x in step.results if x in schedule.conditions]
         if required:
             after = self.writer(outputs)
@@ -89,6 +82,19 @@ class ProductCalls:
                 after.require(x)
             calls.append(self.function("conditions", after.code))
         return calls
+
+    def _pairs(
+        self, step: ScheduledStep, further: Mapping[int, Sequence[int]]
+    ) -> list[tuple[int, int]]:
+        """Return where each result of a product lies, and where else it is wanted."""
+        spots = {x: self.schedule.arrays.spot(x) for x in step.results if x is not None}
+        outputs = further is self.schedule.ends
+        return [
+            (spot.number, y)
+            for x, spot in spots.items()
+            for y in further.get(x, ())
+            if not (spot.output and outputs and y == spot.number)
+        ]
 
     def _copies(
         self, pairs: Sequence[tuple[int, int]], source: Place, to: Place
@@ -112,18 +118,13 @@ class ProductCalls:
 
     @cached_property
     def _by_table(self) -> bool:
-        """Whether runs of neighbours to copy to the outputs are too many to list."""
-        schedule, runs = self.schedule, 0
-        for step in schedule.rolled():
-            if step.op == "product":
-                spots = {x: schedule.arrays.spot(x) for x in step.results}
-                pairs = [
-                    (spots[x].number, y)
-                    for x in step.results
-                    for y in schedule.ends.get(x, ())
-                    if not (spots[x].output and y == spots[x].number)
-                ]
-                runs += len(_runs(pairs, Slots(0)))
+        """Whether runs of neighbours to copy are too many to list."""
+        schedule = self.schedule
+        steps = [step for step in schedule.rolled() if step.op == "product"]
+        runs = 0
+        for step in steps:
+            for further in (schedule.ends, schedule.copies):
+                runs += len(_runs(self._pairs(step, further), Slots(0)))
         return runs > MANY
 
     def _code(self) -> FunctionCode:
