@@ -13,12 +13,14 @@ class Coordinate(NamedTuple):
         body: Whose joint.
         k: Among those of the joint.
         rank: Rises along a path from the base; equal for those that act together.
+        in_series: Whether those of its joint act one after another.
     """
 
     number: int
     body: int
     k: int
     rank: int
+    in_series: bool
 
 
 def paths_of(model):
@@ -27,10 +29,11 @@ def paths_of(model):
     for i in model.bodies:
         above, joint = paths[model.parent[i]], model.joint[i]
         rank = above[-1].rank + 1 if above else 0
-        order = range(joint.nv) if joint.series is None else joint.series
-        steps = range(joint.nv) if joint.series is not None else [0] * joint.nv
+        in_series = joint.series is not None
+        order = joint.series if in_series else range(joint.nv)
+        steps = range(joint.nv) if in_series else [0] * joint.nv
         own = [
-            Coordinate(number + k, i, k, rank + step)
+            Coordinate(number + k, i, k, rank + step, in_series)
             for k, step in zip(order, steps, strict=True)
         ]
         number += joint.nv

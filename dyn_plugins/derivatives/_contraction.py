@@ -52,7 +52,6 @@ from dyn_plugins.derivatives.derivatives import (
     _rates_together,
 )
 
-
 GROUP = 6  # coordinates that are multiplied together, about
 
 
@@ -254,22 +253,28 @@ def _products(m, w, path, own):
     turning, turning_rate = ([x.ang for x in motions] for motions in (S, Psi_dot))
     factors = (
         ((sigma, by_q), (Psi_ddot, dP), (turning_rate, moments)),
-        ((sigma, by_qd), (turning_rate, moments_v)),
-        ((turning, moments_v),),
+        ((sigma, by_qd),),
+        (),
         ((sigma, by_qdd),),
         ((Psi_S_dot, dP), (turning, moments)),
         ((S, dP),),
     )
-    return [_sum_of_products(pairs, len(path), len(own)) for pairs in factors]
+    less = (), ((turning_rate, moments_v),), ((turning, moments_v),), (), (), ()
+    results = []
+    for pairs, others in zip(factors, less, strict=True):
+        total = _added(Matrix.zeros(len(path), len(own)), pairs)
+        results.append(_added(total, others, negative=True))
+    return results
 
 
-def _sum_of_products(pairs, rows, columns):
-    """Return the sum of left.T right over pairs of lists; zeros cost nothing."""
+def _added(total, pairs, negative=False):
+    """Return a matrix and left.T right for pairs of lists, zeros left out."""
     pairs = [(left, right) for left, right in pairs if not _are_zero(left)]
     if not pairs:
-        return Matrix.zeros(rows, columns)
+        return total
     left, right = zip(*pairs, strict=True)
-    return product(stacked(*left), stacked(*right).T)
+    onto = None if _are_zero(total.rows) else total
+    return product(stacked(*left), stacked(*right).T, onto, negative)
 
 
 def _are_zero(vectors):
@@ -278,15 +283,14 @@ def _are_zero(vectors):
 
 
 def _change(m, w, i):
-    """Return how P and Q change with the coordinates of joint i, and Q with rates.
+    """Return how P and Q change with the coordinates of joint i, -Q with rates.
 
     The changes of Q are moments.
     """
     S, sigma, BW = m.S[i], w.sigma[i], w.BW[i].T
     dP = _cross_force(S, w.P[i]) + m.IC[i] @ sigma
     dQ = _cross_force(S, w.Q[i]) + m.BC[i].T @ sigma
-    dQ_v = ForceSubspace(-f for f in BW @ S)
-    return dP, dQ + ForceSubspace(-f for f in BW @ m.Psi_dot[i]), dQ_v
+    return dP, dQ + ForceSubspace(-f for f in BW @ m.Psi_dot[i]), BW @ S
 
 
 def _fill(entries, path, own, products):
@@ -298,11 +302,11 @@ def _fill(entries, path, own, products):
         for a, j in enumerate(path):
             x = j.number
             if j.rank <= k.rank:
-                qq[x][y], qv[x][y] = qq_jk[a, b], qv_jk[a, b]
-                vv[x][y], qa[x][y] = vv_jk[a, b], qa_jk[a, b]
-            if j.rank < k.rank:
-                qq[y][x], qv[y][x] = qq_jk[a, b], qv_kj[a, b]
-                vv[y][x], qa[y][x] = vv_jk[a, b], qa_kj[a, b]
+                qq[x][y], vv[x][y] = qq_jk[a, b], vv_jk[a, b]
+                qv[x][y], qa[x][y] = qv_jk[a, b], qa_jk[a, b]
+            if j.rank < k.rank or (j is k and k.in_series):
+                qq[y][x], vv[y][x] = qq_jk[a, b], vv_jk[a, b]
+                qv[y][x], qa[y][x] = qv_kj[a, b], qa_kj[a, b]
 
 
 def own_changes(joint, i, m, under_weights, state, weight):
