@@ -32,12 +32,12 @@ def paths_of(model):
         in_series = joint.series is not None
         order = joint.series if in_series else range(joint.nv)
         steps = range(joint.nv) if in_series else [0] * joint.nv
-        own = [
+        members = [
             Coordinate(number + k, i, k, rank + step, in_series)
             for k, step in zip(order, steps, strict=True)
         ]
         number += joint.nv
-        paths.append((*above, *own))
+        paths.append((*above, *members))
     return paths
 
 
@@ -60,3 +60,8 @@ def stacked(*parts):
     """Return the rows of several lists of vectors, side by side."""
     rows = zip(*parts, strict=True)
     return Matrix([x for vector in row for x in vector] for row in rows)
+
+
+def are_zero(numbers):
+    """Return whether numbers are zeros, whatever the state."""
+    return all(isinstance(x, float) and x == 0.0 for x in numbers)

@@ -43,8 +43,7 @@ from dyn_core.authoring import (
     slope_of,
     with_slopes,
 )
-from dyn_core.spatial.linear import is_structural_zero
-from dyn_plugins.derivatives._chains import chains_of, paths_of, stacked
+from dyn_plugins.derivatives._chains import are_zero, chains_of, paths_of, stacked
 from dyn_plugins.derivatives.derivatives import (
     _cross_force,
     _inertial_force,
@@ -204,12 +203,14 @@ def second_derivatives(model, m, state, weights):
         for group in _groups(chain, paths):
             path = paths[group[-1].body]
             _fill(entries, path, group, _products(m, w, path, group))
-    own = {i: sorted(c.number for c in paths[i] if c.body == i) for i in model.bodies}
+    members = {
+        i: sorted(c.number for c in paths[i] if c.body == i) for i in model.bodies
+    }
     blocks = {}, {}, {}, {}
     for i in model.bodies:
         for j in {c.body for c in paths[i]}:
             for places in {(i, j), (j, i)}:
-                rows, columns = (own[k] for k in places)
+                rows, columns = (members[k] for k in places)
                 for block, M in zip(blocks, entries, strict=True):
                     block[places] = Matrix([M[x][y] for y in columns] for x in rows)
         if model.joint[i].series is None:
@@ -231,7 +232,7 @@ def _groups(chain, paths):
     return [group for group in groups if group]
 
 
-def _products(m, w, path, own):
+def _products(m, w, path, members):
     """Return for j of a path and k of a chain in it what qq, qv, vv, qa have.
 
     [j, k] holds where j carries k; behind them are qv and qa by k, then j.
@@ -244,10 +245,12 @@ def _products(m, w, path, own):
         columns(part, path)
         for part in (m.S, m.Psi_dot, m.Psi_ddot, m.Psi_S_dot, w.sigma)
     )
-    by_q, by_qd, by_qdd = (columns(part, own) for part in (m.by_q, m.by_qd, m.by_qdd))
-    changes = {c.body: _change(m, w, c.body) for c in own}
+    by_q, by_qd, by_qdd = (
+        columns(part, members) for part in (m.by_q, m.by_qd, m.by_qdd)
+    )
+    changes = {c.body: _change(m, w, c.body) for c in members}
     dP, dQ, dQ_v = (
-        columns({i: x[n] for i, x in changes.items()}, own) for n in range(3)
+        columns({i: x[n] for i, x in changes.items()}, members) for n in range(3)
     )
     moments, moments_v = ([f.ang for f in forces] for forces in (dQ, dQ_v))
     turning, turning_rate = ([x.ang for x in motions] for motions in (S, Psi_dot))
@@ -262,24 +265,19 @@ def _products(m, w, path, own):
     less = (), ((turning_rate, moments_v),), ((turning, moments_v),), (), (), ()
     results = []
     for pairs, others in zip(factors, less, strict=True):
-        total = _added(Matrix.zeros(len(path), len(own)), pairs)
+        total = _added(Matrix.zeros(len(path), len(members)), pairs)
         results.append(_added(total, others, negative=True))
     return results
 
 
 def _added(total, pairs, negative=False):
     """Return a matrix and left.T right for pairs of lists, zeros left out."""
-    pairs = [(left, right) for left, right in pairs if not _are_zero(left)]
+    pairs = [(left, right) for left, right in pairs if not all(map(are_zero, left))]
     if not pairs:
         return total
     left, right = zip(*pairs, strict=True)
-    onto = None if _are_zero(total.rows) else total
+    onto = None if all(map(are_zero, total.rows)) else total
     return product(stacked(*left), stacked(*right).T, onto, negative)
-
-
-def _are_zero(vectors):
-    """Return whether vectors are zero by structure: of a base that floats."""
-    return all(is_structural_zero(x) for vector in vectors for x in vector)
 
 
 def _change(m, w, i):
@@ -293,11 +291,11 @@ def _change(m, w, i):
     return dP, dQ + ForceSubspace(-f for f in BW @ m.Psi_dot[i]), BW @ S
 
 
-def _fill(entries, path, own, products):
+def _fill(entries, path, members, products):
     """Fill in the entries of pairs of coordinates, those of a chain and of its path."""
     qq, qv, vv, qa = entries
     qq_jk, qv_jk, vv_jk, qa_jk, qv_kj, qa_kj = products
-    for b, k in enumerate(own):
+    for b, k in enumerate(members):
         y = k.number
         for a, j in enumerate(path):
             x = j.number

@@ -104,13 +104,13 @@ _LEFT, _INNER = 24, 9  # columns of them for each d
 _M, _F_Q, _F_QD, _B = slice(0, 9), slice(9, 15), slice(15, 21), slice(21, 24)
 
 
-def _factors(m, path, own):
+def _factors(m, path, members):
     """Return the Factors of the coordinates of a piece."""
     S, Psi_dot, Psi_ddot, Psi_S_dot = (
         [part[c.body][c.k] for c in path]
         for part in (m.S, m.Psi_dot, m.Psi_ddot, m.Psi_S_dot)
     )
-    lefts, inners = zip(*(_coefficients(m, d) for d in own), strict=True)
+    lefts, inners = zip(*(_coefficients(m, d) for d in members), strict=True)
     left = product(stacked(S), stacked(*lefts))
     inner = product(stacked(S, Psi_dot), stacked(*inners))
     above = stacked([*Psi_ddot, *Psi_S_dot]).T
@@ -172,13 +172,13 @@ def _cross_rows(f):
     return (*stacked(N.rows, F.rows).rows, *below)
 
 
-def _fill(tensors, m, path, own):
+def _fill(tensors, m, path, members):
     """Fill in what belongs to a coordinate of a piece and two that carry it."""
-    factors, n = _factors(m, path, own), len(path)
+    factors, n = _factors(m, path, members), len(path)
     first, second = slice(0, n), slice(n, 2 * n)
     S, rates = factors.S, factors.rates
     angular = Matrix(rates.rows[6:])
-    for place, d in enumerate(own):
+    for place, d in enumerate(members):
         rows = sum(c.rank <= d.rank for c in path)
 
         def left(columns, place=place, rows=rows):
@@ -262,9 +262,9 @@ def _fill_together(tensors, joint, m, path, i, behind):
     There sigma_j = dS_j w for m's w, instead of s_m x s_j or nothing.
     """
     qq, qv, _, dH = tensors
-    own = [c for c in path if c.body == i]
-    for x in own:
-        for y in own:
+    members = [c for c in path if c.body == i]
+    for x in members:
+        for y in members:
             column = m.dS[i][y.k][x.k]
             change = column - cross(m.S[i][x.k], m.S[i][y.k])
             force, moment = m.IC[i] @ change, m.BC[i].T @ change
@@ -287,7 +287,7 @@ def _fill_together(tensors, joint, m, path, i, behind):
 
 def _fill_own(tensors, joint, m, path, i, weights, state):
     """Add what blocks of coordinates that act together have more, by weight."""
-    own = [c for c in path if c.body == i]
+    members = [c for c in path if c.body == i]
     for c in weights:
         unit = Vector(float(c.body == i and k == c.k) for k in range(joint.nv))
         deeper = c.body if all(x.body != c.body for x in path) else i
@@ -295,8 +295,8 @@ def _fill_own(tensors, joint, m, path, i, weights, state):
         W_p = s if deeper == i != c.body else Motion.zero()
         ground = W_p, m.IC[deeper] @ s, m.BC[deeper].T @ s
         blocks = own_changes(joint, i, m, ground, [x[i] for x in state], unit)
-        for a, x in enumerate(own):
-            for b, y in enumerate(own):
+        for a, x in enumerate(members):
+            for b, y in enumerate(members):
                 for tensor, block in zip(tensors, blocks[:3], strict=False):
                     _add(tensor, (c, x, y), block[a, b])
                 if c.number <= y.number:

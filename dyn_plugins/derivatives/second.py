@@ -23,6 +23,7 @@ from dyn_core.problems import (
     ID_SECOND_DERIVATIVES,
 )
 from dyn_plugins._options import NAME
+from dyn_plugins.derivatives._chains import are_zero
 from dyn_plugins.derivatives._contraction import motions, second_derivatives
 from dyn_plugins.derivatives._tensors import by_leaders, second_derivative_tensors
 
@@ -190,7 +191,7 @@ def _minus_times(Hinv, slabs):
     """Return -Hinv times a tensor, by slabs of its first index."""
     n = len(slabs)
     flat = [[x for row in slab.rows for x in row] for slab in slabs]
-    columns = [k for k, c in enumerate(zip(*flat, strict=True)) if not _are_zero(c)]
+    columns = [k for k, c in enumerate(zip(*flat, strict=True)) if not are_zero(c)]
     kept = Matrix([row[k] for k in columns] for row in flat)
     result = [[0.0] * (n * n) for _ in range(n)]
     if columns:
@@ -208,11 +209,6 @@ def _thin_products(A, *Bs):
     rows = sparse_products(columns, (A.T,))[0].rows
     n = len(rows) // len(Bs)
     return [Matrix(rows[k : k + n]).T for k in range(0, len(rows), n)]
-
-
-def _are_zero(numbers):
-    """Return whether numbers are zeros, whatever the state."""
-    return all(isinstance(x, float) and x == 0.0 for x in numbers)
 
 
 class OfBodyForces(TracedSolver):

@@ -220,3 +220,30 @@ def test_sizes_that_do_not_fit_are_refused():
         product(A, A)
     with pytest.raises(TypeError, match="no product"):
         product(A, A.T, onto=A)
+
+
+@native
+@pytest.mark.parametrize("rows", [1, 11])
+def test_many_copies_and_zeros_go_by_tables(rows):
+    """Entries in another order, zeros, constants and inputs between them: equal bits."""
+    n, spread = 60, 120
+
+    def function(x):
+        A = _matrix(x, n, 10)
+        C = product(A, A.T)
+        full = [0.0] * (n * spread)
+        for i in range(n):
+            for j in range(n):
+                full[i * spread + (7 * j) % spread] = C[j, i]
+        full[1], full[spread + 1] = 3.0, x[5]
+        return [*full, x[2], *(y for row in C.rows for y in row)]
+
+    graph = trace(function, 10 * n)
+    sizes = ((10 * n,), (n * spread + 1 + n * n,))
+    x = np.random.default_rng(0).normal(size=(rows, 10 * n))
+    got = _run(graph, sizes, x, "scalar" if rows == 1 else "batch")
+    for values, state in zip(got, x, strict=True):
+        expected, _ = graph.run(state.tolist())
+        assert np.abs(values - expected).max() < 1e-13
+    written = kernel.write(graph, sizes, "scalar" if rows == 1 else "batch", 8)
+    assert "@copy_pairs" in written.ir and "@llvm.memset" in written.ir

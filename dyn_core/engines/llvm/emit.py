@@ -25,7 +25,7 @@ from dyn_core.engines.llvm.loops import LoopCalls
 from dyn_core.engines.llvm.lower import Schedule, ScheduledStep, lower
 from dyn_core.engines.llvm.product_calls import ProductCalls
 from dyn_core.engines.llvm.products import Products
-from dyn_core.engines.llvm.value_tables import MANY, ValueTables
+from dyn_core.engines.llvm.value_tables import ValueTables
 
 HOLDS = 2**30  # status while no requirement has failed
 ARGUMENTS = "ptr %in, ptr %out, ptr %s"
@@ -95,7 +95,7 @@ class Emitter:
         products = self.products.definitions()
         if self.products.written:
             widths.append(self.products.lanes)
-        head = [*declarations(widths), *self.tables.head]
+        head = [*declarations(widths), *self.tables.declarations()]
         products += self.tables.definitions()
         return "\n".join([*head, *called, *products, *self.ir])
 
@@ -127,18 +127,27 @@ class _Writer:
     def function(self, steps: list[ScheduledStep], first: bool = False) -> str:
         """Write the function of some steps; return its call."""
         if first:
-            for k in {*self.ends, *self.conditions}:
-                node = self.schedule.graph.nodes[k]
-                if node.op in ("const", "input"):
-                    zero = repr(node.data) == "0.0" and node.op == "const"
-                    if not (zero and self._zeros(self.ends.get(k, ()))):
-                        self.deliver(k)
+            self._leaves()
         for step in steps:
             self._step(step)
             for x in step.results:
                 if x is not None:
                     self._keep(x)
         return self.emitter.function("part", self.code)
+
+    def _leaves(self) -> None:
+        """Deliver constants and inputs; many zeros first, with all of their arrays."""
+        nodes, tables = self.schedule.graph.nodes, self.emitter.tables
+        wanted = {*self.ends, *self.conditions}
+        leaves = [k for k in wanted if nodes[k].op in ("const", "input")]
+        zeros = [k for k in leaves if repr(nodes[k].data) == "0.0"]
+        size = len(self.schedule.graph.outputs)
+        for k in zeros:
+            if tables.zeros(self.code, self.outputs, self.ends.get(k, ()), size):
+                leaves.remove(k)
+                self.require(k)
+        for k in leaves:
+            self.deliver(k)
 
     def real(self, k: int) -> str:
         """Return the name of a value as a real."""
@@ -192,18 +201,6 @@ class _Writer:
         for index in self.ends.get(k, ()):
             code.store(self.outputs, index, self.real(k))
         self.require(k)
-
-    def _zeros(self, indices: Sequence[int]) -> bool:
-        """Set outputs to zero, with all of their arrays; return whether it pays."""
-        if len(indices) < MANY:
-            return False
-        last = len(self.schedule.graph.outputs)
-        parts = [self.outputs.part(k) for k in range(last)]
-        for part in {parts[k] for k in indices}:
-            first, count = parts.index(part), parts.count(part)
-            start, _ = self.outputs.address(self.code, first)
-            self.emitter.tables.zeros(self.code, start, count)
-        return True
 
     def require(self, k: int) -> None:
         """Note a value as a requirement, where it is one."""

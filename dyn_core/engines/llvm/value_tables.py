@@ -14,6 +14,7 @@ from dyn_core.engines.llvm.ir import kind, real_size
 
 MANY = 2000  # copies from which they stand in a table
 _AT_ONCE = 4  # pairs of a round of the loop
+_SET = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
 
 
 class ValueTables:
@@ -21,12 +22,14 @@ class ValueTables:
 
     Attributes:
         width: Lanes of a value.
-        head: Lines of the tables, to stand before all functions.
+        head: Lines of the tables.
+        sets: Whether something is set to zero.
     """
 
     def __init__(self, width: int) -> None:
         self.width = width
         self.head: list[str] = []
+        self.sets = False
 
     def copy(
         self,
@@ -50,11 +53,31 @@ class ValueTables:
             arguments = f"ptr {source}, ptr {target}, ptr {name}, i64 {len(part)}"
             code.lines.append(f"  call void @copy_pairs({arguments})")
 
-    def zeros(self, code: FunctionCode, start: str, count: int) -> None:
-        """Write what sets `count` values from a place on to zero."""
-        size = count * self.width * real_size(self.width)
-        arguments = f"ptr align {real_size(self.width)} {start}, i8 0, i64 {size}"
-        code.lines.append(f"  call void @llvm.memset.p0.i64({arguments}, i1 false)")
+    def zeros(
+        self, code: FunctionCode, to: Place, numbers: Sequence[int], count: int
+    ) -> bool:
+        """Write what sets values to zero, with all of their arrays, if they are many.
+
+        Args:
+            code: Function that is written, before all others that store to the place.
+            to: Place of `count` values.
+            numbers: Of the values.
+            count: Of all values of the place.
+        """
+        if len(numbers) < MANY:
+            return False
+        parts = [to.part(k) for k in range(count)]
+        for part in sorted({parts[k] for k in numbers}):
+            start, align = to.address(code, parts.index(part))
+            size = parts.count(part) * self.width * real_size(self.width)
+            arguments = f"ptr align {align} {start}, i8 0, i64 {size}, i1 false"
+            code.lines.append(f"  call void @llvm.memset.p0.i64({arguments})")
+        self.sets = True
+        return True
+
+    def declarations(self) -> list[str]:
+        """Return the lines that stand before all functions."""
+        return [*([_SET] if self.sets else []), *self.head]
 
     def definitions(self) -> list[str]:
         """Return the function that copies go by, where there are some."""
