@@ -155,14 +155,14 @@ class Weighted:
     BW: list
 
 
-def weighted_motions(model, m, weights):
+def _weighted_motions(model, m, weights):
     """Return what moves under weights, by joint."""
     result = Weighted(*([None] * (model.nb + 1) for _ in range(5)))
     W = [Motion.zero()]
     for i in model.bodies:
         joint, I = model.joint[i], m.I[i]
         W_p = result.W_p[i] = W[model.parent[i]]
-        result.sigma[i] = _weighted_rates(joint, m.S[i], m.dS[i], W_p, weights[i])
+        result.sigma[i] = weighted_rates(joint, m.S[i], m.dS[i], W_p, weights[i])
         W.append(W_p + m.S[i] @ weights[i])
         result.P[i], result.Q[i] = I @ W[i], m.B[i].T @ W[i]
         result.BW[i] = VelocityProduct.of(I, W[i])
@@ -173,7 +173,7 @@ def weighted_motions(model, m, weights):
     return result
 
 
-def _weighted_rates(joint, S, dS, W_p, w):
+def weighted_rates(joint, S, dS, W_p, w):
     """Return sigma: W_p x s, with what stands before it in a series; or dS_k w."""
     if joint.series is None:
         return cross(W_p, S) + MotionSubspace(dS_k @ w for dS_k in dS)
@@ -196,7 +196,7 @@ def second_derivatives(model, m, state, weights):
     Returns:
         Matrices nv x nv, [j, k] first by j, then by k.
     """
-    w, paths = weighted_motions(model, m, weights), paths_of(model)
+    w, paths = _weighted_motions(model, m, weights), paths_of(model)
     n = sum(joint.nv for joint in model.joint[1:])
     entries = tuple([[0.0] * n for _ in range(n)] for _ in range(4))
     for chain in chains_of(model):
@@ -342,7 +342,7 @@ def own_changes(joint, i, m, under_weights, state, weight):
         up, (q, qd, qdd), (v_p, a_p, W_p, f, P, Q) = m.up[i], state, ground
         S, dS = up @ joint.S(q), _slopes(joint, up, q)
         Psi_dot, Psi_ddot, Psi_S_dot = _rates(joint, up, S, dS, v_p, a_p, q, qd, qdd)
-        sigma = _weighted_rates(joint, S, dS, W_p, weight)
+        sigma = weighted_rates(joint, S, dS, W_p, weight)
         by_q = sigma.T @ f + Psi_ddot.T @ P + Psi_dot.T @ Q
         by_qd = S.T @ Q + Psi_S_dot.T @ P
         return slope_of(by_q), slope_of(by_qd)

@@ -23,9 +23,12 @@ from dyn_core.problems import (
     ID_SECOND_DERIVATIVES,
 )
 from dyn_plugins._options import NAME
-from dyn_plugins.derivatives._chains import are_zero
+from dyn_plugins.derivatives._chains import are_zero, paths_of
 from dyn_plugins.derivatives._contraction import motions, second_derivatives
+from dyn_plugins.derivatives._few_weights import with_few_weights
 from dyn_plugins.derivatives._tensors import by_leaders, second_derivative_tensors
+
+SHORT = 9  # coordinates from the base on up to which tensors are no products
 
 
 def id_second_contracted(model, q, qd, qdd, weights, f_ext, f_ext_fixed):
@@ -75,14 +78,18 @@ def id_second_derivatives(model, q, qd, qdd, f_ext, f_ext_fixed):
         f_ext_fixed: See id_second_contracted.
 
     Source: S. Singh, R. Russell and P. Wensing, On second-order derivatives of
-    rigid-body dynamics: theory and implementation, 2023; here as contractions with unit
-    vectors that share what does not depend on them.
+    rigid-body dynamics: theory and implementation, 2023; here as products of matrices,
+    derived in _tensors.py, or as contractions with unit vectors that share what does
+    not depend on them.
     """
     state = split_q(model, q), split_v(model, qd), split_v(model, qdd)
     m = motions(model, *state, f_ext)
-    tensors = second_derivative_tensors(model, m, state)
-    if any(lead.ratio is not None for lead in model.leader[1:]):
-        tensors = by_leaders(model, tensors)
+    if max(map(len, paths_of(model))) > SHORT:
+        tensors = second_derivative_tensors(model, m, state)
+        if any(lead.ratio is not None for lead in model.leader[1:]):
+            tensors = by_leaders(model, tensors)
+    else:
+        tensors = _weight_by_weight(model, m, state)
     passive = _passive_curvatures(model, q, qd)
     for tensor, slopes in zip(tensors, passive or (), strict=False):
         for k, slope in enumerate(slopes):
@@ -90,6 +97,16 @@ def id_second_derivatives(model, q, qd, qdd, f_ext, f_ext_fixed):
                 for j, x in enumerate(row):
                     tensor[i][j][k] = tensor[i][j][k] + x
     return tuple([Matrix(slab) for slab in tensor] for tensor in tensors)
+
+
+def _weight_by_weight(model, m, state):
+    """Return the four tensors as lists [i][j][k]."""
+    units = [split_v(model, Vector(x)) for x in Matrix.identity(model.nv).rows]
+    slabs = [with_few_weights(model, m, state, unit) for unit in units]
+    n = range(model.nv)
+    of_tau = ([[list(row) for row in x[k].rows] for x in slabs] for k in range(3))
+    dH = [slab[3].T.rows for slab in slabs]
+    return *of_tau, [[list(dH[min(i, j)][max(i, j)]) for j in n] for i in n]
 
 
 def _passive_curvatures(model, q, qd):
