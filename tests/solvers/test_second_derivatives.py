@@ -9,7 +9,9 @@ from dyn_core.numbers.scalar import cos, sin
 from dyn_core.spatial import Vector
 from dyn_core.testing import TOLERANCES, random_model, scaled_error
 from dyn_core.testing.case import Case
+from dyn_core.testing.models import chain
 from dyn_core.testing.second_laws import LAWS, complex_slopes, structure_constants
+from dyn_plugins.derivatives import second
 
 NAMES = [f"{x}_second_{y}" for x in ("id", "fd") for y in ("derivatives", "contracted")]
 EXACT = 1e-10
@@ -40,6 +42,31 @@ def test_every_kind_of_joint(name, shipped):
 def test_random_trees(name, seed):
     """Couplings, joints of several coordinates and branches."""
     _assert_laws(name, random_model(seed, size=3 + seed % 4), seed=seed)
+
+
+@pytest.mark.parametrize("model", ["every_joint", 1, 3])
+def test_tensors_as_products(model, shipped, monkeypatch):
+    """Of robots with long paths; here of others, with every joint and couplings."""
+    monkeypatch.setattr(second, "SHORT", 0)
+    model = shipped[model] if isinstance(model, str) else random_model(model, size=5)
+    _assert_laws(NAMES[0], model)
+
+
+def test_tensors_of_a_long_chain():
+    """Products and what is written out: one state and lanes have equal bits."""
+    model = chain(11)
+    solver = dyn.solver(NAMES[0])
+    programs = [solver.build(model, engine=e) for e in ("graph", "native")]
+    assert programs[0].graph.counts()["product"] > 11
+    _assert_laws(NAMES[0], model)
+    case = Case(solver, model, "graph", np.random.default_rng(1))
+    arguments = case.arguments(programs[0])
+    rows = [np.repeat(np.asarray(x)[None], 9, 0) for x in arguments]
+    one, two = (list(program(*arguments)) for program in programs)
+    many = list(programs[1](*rows))
+    for a, b, c in zip(one, two, many, strict=True):
+        assert scaled_error(b, a) < TOLERANCES["exact"]
+        assert all(np.array_equal(row, b) for row in c)
 
 
 @pytest.mark.parametrize("name", NAMES)
