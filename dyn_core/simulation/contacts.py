@@ -90,10 +90,15 @@ class ContactSimulator(RobotPlant):
         worst = min(contacts, key=lambda c: float(c.gap), default=None)
         if worst is None or worst.gap > -DEEP:
             return ()
-        return (
-            f"the start overlaps by {-float(worst.gap):.3g} m at {worst.name}: the"
-            " first steps push it out, at high speed",
+        how = {
+            "erp_cfm": "the first steps push it out as a spring does",
+            "none": "nothing pushes it out with the stabilisation none",
+        }.get(
+            self.world.stabilisation,
+            f"it is pushed out at {self.world.push_out_speed:g} m/s at most",
         )
+        depth = -float(worst.gap)
+        return (f"the start overlaps by {depth:.3g} m at {worst.name}: {how}",)
 
     def reset(self) -> None:
         """Reset the state to the start, and clear commands and impulses."""

@@ -52,9 +52,10 @@ def contact_euler(model, q, qd, tau, dt, warm, f_ext, **parts):
         f_ext: Force on each body, body coordinates [N·m; N].
         parts: The slots forward_dynamics and contact_solver (of CONTACT_SOLVE), and
             the options: world, half-spaces; links, names of the links whose shapes
-            touch, None for all; erp, part of an overlap that is corrected in a step;
-            restitution_threshold, speed of approach below which there is no
-            restitution [m/s]; solver_options, options of the contact solver.
+            touch, None for all; erp, part of an overlap that is corrected in a step,
+            at push_out_speed at most [m/s]; restitution_threshold, speed of approach
+            below which there is no restitution [m/s]; solver_options, options of the
+            contact solver.
 
     Returns:
         q_next, qd_next, impulses in the order of the contacts (normal and two tangents
@@ -125,6 +126,7 @@ def _velocity_and_outputs(
     world,
     links,
     erp,
+    push_out_speed,
     restitution_threshold,
     solver_options,
 ):
@@ -146,7 +148,7 @@ def _velocity_and_outputs(
         qd,
         free,
         dt,
-        (world, links, rule, (restitution_threshold, erp)),
+        (world, links, rule, (restitution_threshold, erp, push_out_speed)),
         solve,
     )
 
@@ -161,7 +163,7 @@ def constrained_velocity(model, q, qd, free, dt, surroundings, solve):
         free: Velocity after it without contacts, nv.
         dt: Step [s].
         surroundings: World, links, the rule of gap_rules.py, and its parameters
-            (restitution_threshold, erp).
+            (restitution_threshold, erp, push_out_speed).
         solve: Function of layout, G, b and mu that returns the outputs of a contact
             solver.
 
@@ -335,6 +337,7 @@ def dyn_solvers():
                 "world": (HalfSpace(),),
                 "links": None,
                 "erp": erp,
+                "push_out_speed": gap_rules.PUSH_OUT_SPEED,
                 "restitution_threshold": 0.05,
                 "solver_options": {},
             },

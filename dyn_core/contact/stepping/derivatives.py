@@ -59,7 +59,8 @@ class _Active:
         modes: Mode of each block.
         mu: Friction coefficients of each block.
         h: Step [s].
-        erp: Part of an overlap that is corrected in a step.
+        erp: Part of an overlap that is corrected in a step through the velocity.
+        push_out_speed: Largest speed of it [m/s].
         chosen: Ids of the blocks.
         bounds: Impulses of boxes at their bounds.
     """
@@ -68,6 +69,7 @@ class _Active:
     mu: list[tuple[float, ...]]
     h: float
     erp: float
+    push_out_speed: float
     chosen: list[Any]
     bounds: np.ndarray
 
@@ -114,8 +116,10 @@ class _Active:
         if c.role == "friction":
             return s
         gap = np.asarray(c.gap, float)
-        bias = np.where(gap > 0, gap, self.erp * gap) if c.closing else self.erp * gap
-        bias = bias / self.h
+        bias = self.erp * gap / self.h
+        if c.closing:
+            push = np.maximum(bias, -self.push_out_speed)
+            bias = np.where(gap > 0, gap / self.h, push)
         if not c.closing or len(s) == 1:
             return s + bias
         normal = [s[0] + bias]
@@ -148,7 +152,8 @@ def step_derivatives(
     contacts slip; then `not_differentiable` is set.
 
     Args:
-        contact_model: Robot and world; stabilisation baumgarte or none.
+        contact_model: Robot and world; stabilisation split_impulse (whose correction of
+            the position is no part of the derivatives), baumgarte or none.
         q, qd: State, (nq,), (nv,).
         tau: Joint forces, (nv,) [N·m | N].
         h: Step [s].
@@ -159,10 +164,9 @@ def step_derivatives(
 
     Source: LCP-22.
     """
-    if contact_model.world.stabilisation in ("erp_cfm", "split_impulse"):
+    if contact_model.world.stabilisation == "erp_cfm":
         raise UnsupportedError(
-            f"derivatives: stabilisation {contact_model.world.stabilisation}; valid:"
-            " baumgarte, none"
+            "derivatives: stabilisation erp_cfm; valid: split_impulse, baumgarte, none"
         )
     q, qd, tau = (np.asarray(x, float) for x in (q, qd, tau))
     state = contact_model.state(q, qd, h)
@@ -176,6 +180,7 @@ def step_derivatives(
         [c.mu for c in state.constraints],
         h,
         error_terms(contact_model.world, h)[0],
+        contact_model.world.push_out_speed,
         [c.id for c in state.constraints],
         impulse[state.first] if state.constraints else np.zeros(0),
     )

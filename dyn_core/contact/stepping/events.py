@@ -87,6 +87,12 @@ def event_driven(
             )
         )
         t, remaining = t + elapsed, remaining - elapsed
+    if contact_model.world.stabilisation == "split_impulse":
+        rest = np.zeros(model.nv)
+        end = contact_model.state(q, rest)
+        correction = step_solver.correction(end, rest, h, h)
+        if correction.any():
+            q = advanced(model, q, correction, h)[0]
     step_solver.drop_stale(state)
     return StepResult(q, qd, tuple(reports), solved)
 

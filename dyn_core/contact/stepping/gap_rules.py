@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from dyn_core.numbers.scalar import minimum, where
+from dyn_core.numbers.scalar import maximum, minimum, where
 
 TOUCH = 1e-9  # gaps up to this count as closed [m]
+PUSH_OUT_SPEED = 0.1  # 1 cm in 0.1 s; a body that leaves so rises by 0.5 mm [m/s]
 
 
 def bounce(approach: Any, restitution: Any, restitution_threshold: Any) -> Any:
@@ -29,6 +30,46 @@ def bounce(approach: Any, restitution: Any, restitution_threshold: Any) -> Any:
     return where(approach < -restitution_threshold, approach * restitution, 0.0)
 
 
+def push_out(gap: Any, dt: Any, erp: Any, push_out_speed: Any) -> Any:
+    """Return the bias that corrects an overlap: a part of it in a step, not too fast.
+
+        bias = max(erp gap / dt, -push_out_speed)
+
+    Args:
+        gap: Gap, negative [m].
+        dt: Step [s].
+        erp: Part of an overlap that is corrected in a step.
+        push_out_speed: Largest speed of the correction [m/s].
+
+    Source: LCP-11.
+    """
+    return maximum(gap * (erp / dt), -push_out_speed)
+
+
+def correction(
+    before: Any, gap: Any, opening: Any, dt: Any, erp: Any, push_out_speed: Any
+) -> Any:
+    """Return the bias of a correction of positions that leaves velocities alone.
+
+        0 <= p_n  orthogonal to  (displacement of the gap) / dt + bias >= 0
+
+    What the velocity itself takes from an overlap needs no correction, and a contact
+    that was open before the step waits until the velocity rule has stopped it: else it
+    would be lifted while it falls.
+
+    Args:
+        before: Gap before the step [m].
+        gap: Gap that the velocity after the step leads to [m].
+        opening: Normal velocity after the step [m/s].
+        dt: Step [s].
+        erp, push_out_speed: See push_out.
+
+    Source: LCP-11 (split impulse).
+    """
+    inside = push_out(gap, dt, erp, push_out_speed) + maximum(opening, 0.0)
+    return where(gap > 0.0, gap / dt, where(before > TOUCH, 0.0, inside))
+
+
 def stewart_trinkle(
     gap: Any,
     approach: Any,
@@ -36,17 +77,18 @@ def stewart_trinkle(
     restitution: Any,
     restitution_threshold: Any,
     erp: Any,
+    push_out_speed: Any,
 ) -> tuple[Any, Any]:
     """Return the rule that the gap after the step is not negative.
 
-        bias = gap / dt,  for an overlap  min(erp gap / dt, bounce)
+        bias = gap / dt,  for an overlap  min(push_out, bounce)
 
     Args:
         gap: Gap before the step; negative: overlap [m].
         approach: Normal velocity before the step [m/s].
         dt: Step [s].
         restitution, restitution_threshold: See bounce.
-        erp: Part of an overlap that is corrected in a step.
+        erp, push_out_speed: See push_out.
 
     Returns:
         Whether the contact takes part (always), and its bias [m/s].
@@ -54,7 +96,8 @@ def stewart_trinkle(
     Source: LCP-4, LCP-11.
     """
     overlap_bias = minimum(
-        gap * (erp / dt), bounce(approach, restitution, restitution_threshold)
+        push_out(gap, dt, erp, push_out_speed),
+        bounce(approach, restitution, restitution_threshold),
     )
     return True, where(gap > 0.0, gap / dt, overlap_bias)
 
@@ -66,15 +109,17 @@ def anitescu_potra(
     restitution: Any,
     restitution_threshold: Any,
     erp: Any,
+    push_out_speed: Any,
 ) -> tuple[Any, Any]:
     """Return the velocity rule for contacts that touch before the step.
 
-        gap <= 0:  bias = min(erp gap / dt, bounce)
+        gap <= 0:  bias = min(push_out, bounce)
 
     Source: LCP-4, LCP-11.
     """
     overlap_bias = minimum(
-        gap * (erp / dt), bounce(approach, restitution, restitution_threshold)
+        push_out(gap, dt, erp, push_out_speed),
+        bounce(approach, restitution, restitution_threshold),
     )
     return gap <= TOUCH, overlap_bias
 
@@ -86,21 +131,24 @@ def moreau_jean(
     restitution: Any,
     restitution_threshold: Any,
     erp: Any,
+    push_out_speed: Any,
 ) -> tuple[Any, Any]:
     """Return the velocity rule for contacts that touch at the midpoint.
 
-        gap(q + dt qd / 2) <= 0:  bias = min(erp gap / dt, bounce)
+        gap(q + dt qd / 2) <= 0:  bias = min(push_out, bounce)
 
     The midpoint scheme corrects no overlap by itself: erp = 0 is Moreau's scheme.
 
     Args:
         gap: Gap at the midpoint of the step [m].
-        approach, dt, restitution, restitution_threshold, erp: As in
+        approach, dt, restitution, restitution_threshold, erp, push_out_speed: As in
             stewart_trinkle.
 
     Source: LCP-4.
     """
-    return anitescu_potra(gap, approach, dt, restitution, restitution_threshold, erp)
+    return anitescu_potra(
+        gap, approach, dt, restitution, restitution_threshold, erp, push_out_speed
+    )
 
 
 RULES = {

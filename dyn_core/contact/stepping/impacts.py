@@ -14,7 +14,8 @@ from dyn_core.contact.stepping.world import World
 
 ROUNDS = 20  # largest number of updates of the friction discs in a release
 TURNS = 10_000  # largest number of impacts in a sequence
-TOUCHING = 1e-9  # gap of neighbours that take part in a sequence [m | rad]
+TOUCHING = 1e-9  # gap of neighbours that take part in an impact [m | rad]
+INSTANT = 1e-12  # duration of an impact: friction of joints has no time to act [s]
 SETTLED = 1e-9  # relative tolerance of the radii
 
 
@@ -57,7 +58,48 @@ def sequential_impacts(
     return impulse
 
 
-def poisson_release(
+def poisson_impacts(
+    state: ConstrainedState,
+    fast: np.ndarray,
+    solve: Callable[[ConstraintProblem], ContactSolution],
+) -> np.ndarray:
+    """Return the impulses of an instantaneous impact by Poisson's law, (m,).
+
+        compression:  0 <= lambda_c  orthogonal to  sigma_n >= 0
+        release:      lambda_n = e lambda_c + x,   0 <= x  orthogonal to  sigma_n >= 0
+
+    It starts from the velocity before the step, with touching contacts and limits,
+    loops and gears; forces have no time to act. Joints keep prescribed velocities.
+
+    Args:
+        state: Constraints, and the velocity before the impact.
+        fast: Which blocks bounce, (blocks,).
+        solve: Function that returns a problem's solution.
+
+    Source: LCP-10 (Poisson); M. Anitescu and F. Potra 1997.
+    """
+    impulse = np.zeros(state.layout.m)
+    met = [
+        bool(bounces) or (c.role != "friction" and not c.closing)
+        or (c.closing and float(c.gap) <= TOUCHING)
+        for c, bounces in zip(state.constraints, fast, strict=True)
+    ]  # fmt: skip
+    part = state.only(met)
+    prescribed = [
+        c.role == "prescribed" for c in part.constraints for _ in range(c.rows)
+    ]
+    targets = [c.target_velocity for c in part.constraints for _ in range(c.rows)]
+    before = part.J @ state.qd
+    bias = np.where(prescribed, np.array(targets) - before, 0.0)
+    compression = solve(part.problem(state.qd, INSTANT, bias))
+    velocity = part.moved(state.qd, compression.impulses)
+    release = _poisson_release(part, velocity, compression, fast[met], solve)
+    rows = np.repeat(met, [c.rows for c in state.constraints])
+    impulse[rows] = compression.impulses + release
+    return impulse
+
+
+def _poisson_release(
     state: ConstrainedState,
     velocity: np.ndarray,
     compression: ContactSolution,
@@ -66,11 +108,9 @@ def poisson_release(
 ) -> np.ndarray:
     """Return the impulses of the release after a compression, (m,).
 
-        lambda_n = e lambda_n,c + x,   0 <= x orthogonal to sigma_n >= 0,
-        |lambda_T| <= mu lambda_n
-
     The known normal impulses act first. The rest is a problem in x and the tangents,
-    whose friction discs have the radius of the previous round.
+    |lambda_T| <= mu lambda_n, whose friction discs have the radius of the previous
+    round.
 
     Args:
         state: Constraints that took part.
@@ -78,20 +118,18 @@ def poisson_release(
         compression: Its solution.
         fast: Which blocks bounce, (blocks,); the others have no release.
         solve: Function that returns a problem's solution.
-
-    Source: LCP-10 (Poisson); M. Anitescu and F. Potra 1997.
     """
     impulse = np.zeros(state.layout.m)
     first = np.array(state.first, int)
-    if not fast.any():
-        return impulse
     e = np.array([c.restitution for c in state.constraints]) * fast
     known = e * compression.impulses[first]
     impulse[first] = known
+    kept = state.J @ velocity
     free = state.moved(velocity, impulse)
     radius = known
+    x = np.zeros(len(impulse))
     for _ in range(ROUNDS):
-        solution = solve(_release(state, state.J @ free, radius))
+        solution = solve(_release(state, state.J @ free, kept, radius))
         x = _unpacked(state, solution.impulses)
         new = known + x[first]
         if np.abs(new - radius).max() <= SETTLED * np.abs(new).max(initial=1e-300):
@@ -101,12 +139,12 @@ def poisson_release(
 
 
 def _release(
-    state: ConstrainedState, b: np.ndarray, radius: np.ndarray
+    state: ConstrainedState, b: np.ndarray, kept: np.ndarray, radius: np.ndarray
 ) -> ConstraintProblem:
     """Return the problem of a release: one normal row and one disc per contact.
 
     A disc is a contact whose normal row is decoupled from all others and fixed to the
-    impulse `radius`.
+    impulse `radius`. Rows of other constraints keep their velocities `kept`.
     """
     parts: list[tuple[str, int]] = []
     order: list[int] = []
@@ -118,7 +156,8 @@ def _release(
         if c.kind != "contact":
             parts.append((c.kind, c.rows))
             order += list(block.all)
-            bias += [0.0] * c.rows
+            keeps = c.role == "prescribed"
+            bias += [-x if keeps else 0.0 for x in kept[list(block.all)].tolist()]
             continue
         parts.append(("unilateral", 1))
         order.append(block.start)

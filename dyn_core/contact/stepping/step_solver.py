@@ -12,13 +12,17 @@ from dyn_core.contact.problem.problem import ConstraintProblem
 from dyn_core.contact.problem.softness import erp_and_cfm
 from dyn_core.contact.problem.solution import ContactSolution
 from dyn_core.contact.problem.solving import solve
+from dyn_core.contact.stepping import gap_rules
 from dyn_core.contact.stepping.constraints import Constraint
 from dyn_core.contact.stepping.contact_model import ConstrainedState
-from dyn_core.contact.stepping.gap_rules import RULES
-from dyn_core.contact.stepping.impacts import poisson_release, sequential_impacts
+from dyn_core.contact.stepping.gap_rules import RULES, TOUCH
+from dyn_core.contact.stepping.impacts import poisson_impacts, sequential_impacts
 from dyn_core.contact.stepping.world import World
 from dyn_core.errors import InfeasibleError, NonFiniteError
 from dyn_core.solving.registry import solver
+
+SOFT = 1e-6  # compliance of a correction of positions, relative to the response
+SHORT = 1e-3  # part of a correction that may be missing
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,12 +80,20 @@ class StepSolver:
             bouncing: Whether restitution acts.
         """
         world, impulse = self.world, np.zeros(state.layout.m)
-        chosen, bias, compliance = self._row_terms(state, free, h, rule, bouncing)
-        if bouncing and world.impacts == "sequential":
-            fast = self._active(state, free, h, rule)
-            impact = sequential_impacts(state, fast, world)
-            impulse += impact
-            free = state.moved(free, impact)
+        fast = self._bouncing(state, free, h, rule) & bouncing
+        if fast.any() and world.impacts == "sequential":
+            impulse += sequential_impacts(state, fast, world)
+        elif fast.any() and world.restitution == "poisson":
+            kept, self.earlier = self.earlier, {}
+            impulse += poisson_impacts(state, fast, self.solve)
+            self.earlier = kept
+        after = state.J[state.first] @ state.moved(state.qd, impulse)
+        if impulse.any():
+            free = state.moved(free, impulse)
+        else:  # Newton's law
+            after *= [-c.restitution for c in state.constraints]
+        rebound = np.where(fast, np.maximum(after, 0.0), 0.0)
+        chosen, bias, compliance = self._row_terms(state, h, rule, fast, rebound)
         rows = _rows(state, chosen)
         active_state = state.only(chosen)
         solution = self.solve(
@@ -89,14 +101,6 @@ class StepSolver:
         )
         impulse = impulse[rows] + solution.impulses
         velocity = active_state.moved(free, solution.impulses)
-        if (
-            bouncing
-            and world.restitution == "poisson"
-            and world.impacts != "sequential"
-        ):
-            fast = self._active(active_state, free, h, rule)
-            more = poisson_release(active_state, velocity, solution, fast, self.solve)
-            impulse, velocity = impulse + more, active_state.moved(velocity, more)
         if not np.isfinite(velocity).all():
             raise NonFiniteError(
                 f"contacts: {world.solver} returned velocities that are not finite",
@@ -138,32 +142,48 @@ class StepSolver:
         self.earlier = {k: x for k, x in self.earlier.items() if k in ids}
 
     def correction(
-        self, state: ConstrainedState, velocity: np.ndarray, h: float
+        self, state: ConstrainedState, velocity: np.ndarray, h: float, remaining: float
     ) -> np.ndarray:
-        """Return the velocity that corrects position errors, without momentum.
+        """Return the velocity that corrects position errors, without momentum, (nv,).
 
-            0 <= p orthogonal to G p + gap' / h >= 0,   G p + erp gap' / h = 0 of loops
+            0 <= p orthogonal to G p + R p + bias >= 0,   bias by gap_rules.correction
+            of contacts and limits;   G p + R p + erp gap' / remaining = 0 of loops
 
-        gap' is the gap after the step; overlaps are corrected by the part erp.
+        gap' is the gap that `velocity` leads to. R, a small part of G, makes it
+        solvable where there is no room: then the overlaps share what there is, and
+        the counter `no room` says so.
+
+        Args:
+            state: Constraints, and the position from which `remaining` passes.
+            velocity: Velocity after the step, (nv,).
+            h: Step [s].
+            remaining: Time for which velocity and correction act [s].
 
         Source: LCP-11 (split impulse).
         """
-        active_state = state.only(lambda c: c.closing or c.role in ("loop", "gear"))
-        normals = _normals_only(active_state)
-        sigma, erp = normals.J @ velocity, self.world.erp
-        gap_after = _gaps(normals) + h * sigma
-        closing = np.array(
-            [c.closing for c in normals.constraints for _ in range(c.rows)]
+        still = np.zeros(len(velocity))
+        normals = _normals_only(
+            state.only(lambda c: c.closing or c.role in ("loop", "gear"))
         )
-        bias = np.where(closing & (gap_after > 0), gap_after, erp * gap_after) / h
-        if not bias.size or (
-            bias[closing].min(initial=0.0) >= 0 and not (~closing).any()
-        ):
-            return np.zeros(len(velocity))
-        kept, self.earlier = self.earlier, {}
-        solution = self.solve(normals.problem(np.zeros(len(velocity)), h, bias))
-        self.earlier = kept
-        return normals.moved(np.zeros(len(velocity)), solution.impulses)
+        world = self.world
+        opening, before = normals.J @ velocity, _gaps(normals)
+        gaps = before + remaining * opening
+        parts = [np.full(c.rows, c.closing) for c in normals.constraints]
+        closing = np.concatenate([np.zeros(0, bool), *parts])
+        bounded = remaining, world.erp, world.push_out_speed * h / remaining
+        bias = gaps * (world.erp / remaining)
+        for k in np.flatnonzero(closing):
+            row = float(before[k]), float(gaps[k]), float(opening[k])
+            bias[k] = gap_rules.correction(*row, *bounded)
+        wrong = np.where(closing, -bias, np.abs(bias)) * remaining
+        if not (wrong > TOUCH * world.erp).any():
+            return still
+        problem = normals.problem(still, h, bias, SOFT * np.diag(normals.G))
+        solution = solve(problem, "principal_pivoting")
+        short = np.where(closing, solution.velocities + bias, 0.0).min(initial=0.0)
+        if not solution.converged or short < -SHORT * np.abs(bias).max():
+            self.counters["no room"] += 1
+        return normals.moved(still, solution.impulses)
 
     def _problem(
         self,
@@ -183,35 +203,42 @@ class StepSolver:
     def _row_terms(
         self,
         state: ConstrainedState,
-        free: np.ndarray,
         h: float,
         rule: str,
-        bouncing: bool,
+        fast: np.ndarray,
+        rebound: np.ndarray,
     ) -> tuple[list[bool], np.ndarray, np.ndarray]:
-        """Return which blocks take part, and bias and compliance of all rows."""
+        """Return which blocks take part, and bias and compliance of all rows.
+
+        A block that bounces meets at the start of the step, is rigid, and opens at
+        least at its speed of rebound.
+        """
         world, m = self.world, state.layout.m
         bias, compliance, chosen = np.zeros(m), np.zeros(m), []
         erp, soft = error_terms(world, h)
-        newton = bouncing and world.restitution == "newton"
-        newton = newton and world.impacts == "simultaneous"
-        approach, predicted = state.J @ state.qd, state.J @ free
-        for block, c in zip(state.layout.blocks, state.constraints, strict=True):
-            rows, k = slice(block.start, block.start + block.rows), block.start
+        limit = np.inf if soft else world.push_out_speed
+        approach, threshold = state.J @ state.qd, world.restitution_threshold
+        for k, block, c in zip(
+            range(len(fast)), state.layout.blocks, state.constraints, strict=True
+        ):
+            rows, first = slice(block.start, block.start + block.rows), block.start
             if c.closing:
-                e, gap = c.restitution if newton else 0.0, float(c.gap)
-                if e and _closes_fast(c, approach[k], predicted[k], h, world, rule):
-                    gap = min(gap, 0.0)
-                speeds = float(approach[k]), h, e, world.restitution_threshold, erp
-                takes_part, row_bias = RULES[rule](gap, *speeds)
+                gap = min(float(c.gap), 0.0) if fast[k] else float(c.gap)
+                takes_part, row_bias = RULES[rule](
+                    gap, float(approach[first]), h, 0.0, threshold, erp, limit
+                )
                 chosen.append(bool(takes_part))
-                bias[k], compliance[k] = float(row_bias), soft
+                if fast[k]:
+                    bias[first] = min(float(row_bias), -rebound[k])
+                else:
+                    bias[first], compliance[first] = float(row_bias), soft
             else:
                 chosen.append(True)
                 if c.role in ("loop", "gear"):
                     bias[rows], compliance[rows] = erp * np.asarray(c.gap) / h, soft
         return chosen, bias, compliance
 
-    def _active(
+    def _bouncing(
         self, state: ConstrainedState, free: np.ndarray, h: float, rule: str
     ) -> np.ndarray:
         """Return which blocks close fast enough to bounce, (blocks,)."""
@@ -236,7 +263,8 @@ def _closes_fast(
     """
     travel = h * predicted if rule == "stewart_trinkle" else 0.0
     return bool(
-        approach < -world.restitution_threshold and float(c.gap) + min(travel, 0.0) <= 0
+        approach < -world.restitution_threshold
+        and float(c.gap) + min(travel, 0.0) <= TOUCH
     )
 
 

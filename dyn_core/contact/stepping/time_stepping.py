@@ -157,8 +157,9 @@ def _end(
     model, u = state.model, solved.velocity
     q, qd = advanced(model, state.q, u, remaining)
     if step_solver.world.stabilisation == "split_impulse":
-        rate = u + step_solver.correction(state, u, h) * (h / remaining)
-        q, _ = advanced(model, state.q, rate, remaining)
+        correction = step_solver.correction(state, u, h, remaining)
+        if correction.any():
+            q, _ = advanced(model, state.q, u + correction, remaining)
     step_solver.drop_stale(state)
     step_report = report(solved.state, solved.solution, solved.impulse, u, t, h)
     return StepResult(q, qd, (step_report,), solved)

@@ -9,6 +9,7 @@ from typing import Any
 
 from dyn_core.contact.collision.halfspaces import HALF_SPACE, HalfSpace
 from dyn_core.contact.problem.solving import check_options, contact_solver
+from dyn_core.contact.stepping.gap_rules import PUSH_OUT_SPEED
 from dyn_core.errors import ModelError
 from dyn_core.solving.solver import Solver
 from dyn_core.validation import (
@@ -28,6 +29,7 @@ from dyn_core.validation import (
 # Settings that act beside some values of another only.
 _NEEDS = (
     ("erp", "stabilisation", ("baumgarte", "split_impulse")),
+    ("push_out_speed", "stabilisation", ("baumgarte", "split_impulse")),
     ("stiffness", "stabilisation", ("erp_cfm",)),
     ("damping", "stabilisation", ("erp_cfm",)),
     ("max_impacts", "stepper", ("event_driven",)),
@@ -56,8 +58,9 @@ class World:
     solver: str | Solver = "admm"
     solver_options: Mapping[str, Any] = field(default_factory=dict)
     stepper: str = "stewart_trinkle"
-    stabilisation: str = "baumgarte"
+    stabilisation: str = "split_impulse"
     erp: float = 0.2
+    push_out_speed: float = PUSH_OUT_SPEED
     stiffness: float = 1e5
     damping: float = 1e3
     restitution: str = "newton"
@@ -159,15 +162,23 @@ WORLD = Table(
     ),
     Field(
         "stabilisation",
-        Name(("baumgarte", "none", "erp_cfm", "split_impulse")),
-        "correction of position errors. baumgarte: a part erp in each step through the"
-        " velocities; erp_cfm: soft rows, springs of `stiffness` with `damping`;"
-        " split_impulse: a part erp in each step without a change of velocity",
+        Name(("split_impulse", "baumgarte", "none", "erp_cfm")),
+        "correction of position errors. split_impulse: a part erp in each step without"
+        " a change of velocity, so that no overlap becomes energy; baumgarte: the same"
+        " through the velocities; erp_cfm: soft rows, springs of `stiffness` with"
+        " `damping`; an impact with restitution is rigid in each of them",
         "",
-        "baumgarte",
+        "split_impulse",
     ),
     Field(
         "erp", _COEFFICIENT, "part of position errors corrected in each step", "", 0.2
+    ),
+    Field(
+        "push_out_speed",
+        Quantity(0.0),
+        "largest speed at which an overlap is corrected",
+        "m/s, rad/s",
+        PUSH_OUT_SPEED,
     ),
     Field("stiffness", Quantity(0.0), "of erp_cfm", "N/m", 1e5),
     Field("damping", Quantity(0.0), "of erp_cfm", "N·s/m", 1e3),
