@@ -15,7 +15,7 @@ from dyn_core.contact.stepping.reports import StepReport
 from dyn_core.contact.stepping.step_solver import StepSolver
 from dyn_core.contact.stepping.time_stepping import StepInput, StepResult
 from dyn_core.contact.stepping.world import World
-from dyn_core.errors import ShapeError, UnsupportedError
+from dyn_core.errors import NonFiniteError, ShapeError, UnsupportedError
 from dyn_core.model import Model
 from dyn_core.simulation.robot_plant import DEEP, RobotPlant
 from dyn_core.solving.registry import solver
@@ -154,6 +154,14 @@ class ContactSimulator(RobotPlant):
             raise ShapeError("f_ext", f"shape {shape}", repr(self.f_ext)) from error
         if f_ext.shape != shape:
             raise ShapeError("f_ext", f"shape {shape}", f"shape {f_ext.shape}")
+        if not np.isfinite(f_ext).all():
+            row, column = (int(x[0]) for x in np.nonzero(~np.isfinite(f_ext)))
+            raise NonFiniteError(
+                f"f_ext[{row}, {column}], on the body of joint"
+                f" '{self.model.names[row + 1]}', is {f_ext[row, column]}; valid: a"
+                " finite number",
+                "f_ext",
+            )
         return f_ext
 
     def _accelerations(self) -> dict[str, np.ndarray]:

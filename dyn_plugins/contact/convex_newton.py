@@ -6,6 +6,10 @@ from dyn_core.authoring import NumpySolver, hookimpl
 from dyn_core.contact import ProblemArrays
 from dyn_core.problems import CONTACT_SOLVE
 
+PATIENCE = 5  # rounds without progress
+SLOW = 0.1  # ratio of the law in two rounds above which the next is harder
+HARDEST = 1e-8  # least softness, relative
+
 
 class Softened:
     """The convex problem with soft rows and circular cones.
@@ -130,7 +134,8 @@ def convex(arrays, max_iterations, tolerance, softness, rounds):
         arrays: A problem without free rows.
         max_iterations: Largest number of Newton steps in a round.
         tolerance: Relative tolerance of the law.
-        softness: Compliance added in a round, relative to the block's response.
+        softness: Compliance added in a round, relative to the block's response; less
+            where rounds are slow, as with bodies of very different mass.
         rounds: Largest number of rounds.
 
     Returns:
@@ -138,18 +143,24 @@ def convex(arrays, max_iterations, tolerance, softness, rounds):
     """
     T = arrays.scale
     A, b = arrays.A * T[:, None] * T, T * arrays.b
-    R = softness * arrays.blockwise
     y = arrays.project(np.where(T > 0, arrays.warm / np.where(T > 0, T, 1.0), 0.0))
-    steps = 0
-    for _ in range(rounds):
+    steps, best, least, since = 0, y, np.inf, 0
+    for count in range(rounds):
+        R = softness * arrays.blockwise
         softened = Softened(arrays, R, R * y, A, b)
         y, more = softened.minimise(y, max_iterations, tolerance)
         steps += more
-        if not arrays.step(T * y, exact=False) > tolerance:
+        law = arrays.step(T * y, exact=False)
+        slow, since = law > SLOW * least, 0 if law < least else since + 1
+        if law < least:
+            best, least = y, law
+        if not law > tolerance or since > PATIENCE or not np.isfinite(y).all():
             break
-        if not np.isfinite(y).all() or arrays.impossible(T * y):
+        if count == PATIENCE and arrays.impossible:
             break
-    return T * y, steps
+        if slow:
+            softness = max(0.01 * softness, HARDEST)
+    return T * best, steps
 
 
 class ConvexNewton(NumpySolver):

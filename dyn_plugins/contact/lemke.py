@@ -9,10 +9,49 @@ from dyn_core.problems import CONTACT_SOLVE
 
 PIVOT = 1e-11  # smallest pivot, rows and columns scaled to one
 PROVEN = 1e-12  # residual of the law below which a ray is a solution
+SMALL_LAW = 1e-9  # the same of a basis that was found for another q
+PERTURBATIONS = (1e-10, 1e-8, 1e-6, 1e-12)  # of q, where its largest is one
+GOLDEN = (5**0.5 - 1) / 2
 
 
 def lemke(M, q, max_iterations):
-    """Return z of 0 <= z, w = M z + q >= 0, w . z = 0: complementary pivoting.
+    """Return z of 0 <= z, w = M z + q >= 0, w . z = 0, the first that holds.
+
+    Ties that rounding errors decide, as in a body at rest on many points, may end on a
+    ray where there is a solution. Another way then goes to a q that differs a little in
+    each row, and the basis that it finds is solved for the true q.
+
+    Args:
+        M, q: Matrix and vector of the problem, (n, n), (n,), scaled to about one.
+        max_iterations: Largest number of pivots of a way.
+
+    Returns:
+        z, pivots, and one of residuals.STATUSES.
+
+    Source: LCP-5.
+    """
+    spread = 1.0 + np.modf(GOLDEN * np.arange(len(q)))[0]
+    best, least, pivots = None, np.inf, 0
+    for size in (0.0, *PERTURBATIONS):
+        most = min(max_iterations, 100 + 20 * len(q))  # beyond it goes round and round
+        z, count, status = pivoted(M, q, size * spread, most)
+        law, pivots = shortfall(M, q, z), pivots + count
+        proven = PROVEN if status == RAY else SMALL_LAW
+        if status != MAX_ITERATIONS and law <= proven:
+            return z, pivots, CONVERGED  # on a ray z0 is zero, though in the basis
+        if best is None or law < least:
+            best, least = (z, status), law
+    return best[0], pivots, best[1]
+
+
+def shortfall(M, q, z):
+    """Return how far z is from 0 <= z, M z + q >= 0 and their product zero."""
+    law = float(np.abs(np.minimum(z, M @ z + q)).max(initial=0.0))
+    return law / max(1.0, float(np.abs(z).max(initial=0.0)))
+
+
+def pivoted(M, q, change, max_iterations):
+    """Return z by complementary pivoting for q + change, solved for q.
 
         w = M z + q + 1 z0,   z0 enters, then the complement of the leaving variable
 
@@ -21,6 +60,7 @@ def lemke(M, q, max_iterations):
 
     Args:
         M, q: Matrix and vector of the problem, (n, n), (n,).
+        change: Added to q while it pivots, (n,).
         max_iterations: Largest number of pivots.
 
     Returns:
@@ -31,8 +71,10 @@ def lemke(M, q, max_iterations):
     n = len(q)
     if not n or q.min() >= 0:
         return np.zeros(n), 0, CONVERGED
-    table = np.hstack([np.eye(n), -M, -np.ones((n, 1)), q[:, None]])
-    initial = table.copy()
+    initial = np.hstack([np.eye(n), -M, -np.ones((n, 1)), q[:, None]])
+    q = q + change
+    table = initial.copy()
+    table[:, -1] = q
     basis = list(range(n))
     ties = np.flatnonzero(q <= q.min() * (1 - 1e-12))
     row, entering = int(ties[-1]), 2 * n
@@ -82,7 +124,7 @@ def _values(initial, basis, n):
     try:
         x = np.linalg.solve(initial[:, basis], initial[:, -1])
     except np.linalg.LinAlgError:
-        return np.full(n, np.nan)
+        x = np.linalg.lstsq(initial[:, basis], initial[:, -1], rcond=None)[0]
     z = np.zeros(n)
     for variable, value in zip(basis, x, strict=True):
         if n <= variable < 2 * n:
@@ -213,11 +255,7 @@ class Lemke(NumpySolver):
         M, q, T, start = polyhedral(reduction.reduced, facets)
         size = float(np.abs(q).max(initial=0.0)) or 1.0
         z, pivots, status = lemke(M, q / size, max_iterations)
-        w = M @ z + q / size
-        law = float(np.abs(np.minimum(z, w)).max(initial=0.0))
-        law /= max(1.0, float(np.abs(z).max(initial=0.0)))
-        if status == RAY and law <= PROVEN:
-            status = CONVERGED  # the artificial variable is zero, though in the basis
+        law = shortfall(M, q / size, z)
         return reduction.outputs(T @ z * size + start, pivots, status, law)
 
 

@@ -194,7 +194,8 @@ class Enumeration(NumpySolver):
 
     Exact: what it gives obeys all laws to 1e-8. With unique=True it tries all
     combinations and says not_unique where velocities differ. Infeasible is said only of
-    problems without round cones, where the search is complete.
+    problems without round cones, where the search is complete, or where a push proves
+    it.
 
     Source: LCP-5, LCP-12.
     """

@@ -153,9 +153,9 @@ def test_projection_of_a_degenerate_cone(c):
 def test_a_pull_proves_no_problem_infeasible():
     """Only impulses that push may show that no impulse is enough."""
     problem = ConstraintProblem(["contact"], np.zeros((3, 3)), [1.0, 0.0, 0.0])
-    assert not problem.arrays.impossible(np.array([-1e9, 0.0, 0.0]))
+    assert not problem.arrays.impossible
     stuck = ConstraintProblem(["contact"], np.zeros((3, 3)), [-1.0, 0.0, 0.0])
-    assert stuck.arrays.impossible(np.array([1e9, 0.0, 0.0]))
+    assert stuck.arrays.impossible
 
 
 @pytest.mark.parametrize("engine", available())

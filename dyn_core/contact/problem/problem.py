@@ -232,13 +232,24 @@ class ConstraintProblem:
 
         Args:
             earlier: A ContactSolution, or impulses by id; None for zeros.
+
+        Raises:
+            ModelError: An impulse of a known id is no finite number; names the id.
         """
         start = np.zeros(self.m)
         known: Mapping[Hashable, Any] | None = getattr(earlier, "by_id", earlier)
         if known is None or self.ids is None:
             return start
         for key, block in zip(self.ids, self.layout.blocks, strict=True):
-            impulses = np.asarray(known.get(key, ()), float).ravel()
+            try:
+                impulses = np.asarray(known.get(key, ()), float).ravel()
+            except (TypeError, ValueError) as error:
+                raise ModelError(f"warm[{key!r}]: valid: numbers", "warm") from error
+            if not np.isfinite(impulses).all():
+                raise ModelError(
+                    f"warm[{key!r}] is {impulses.tolist()}; valid: finite numbers",
+                    "warm",
+                )
             if len(impulses) == block.rows:
                 start[list(block.all)] = impulses
         return start

@@ -156,31 +156,40 @@ class ProblemArrays:
         """Largest free velocity, the scale of velocities [m/s]."""
         return float(np.abs(self.b).max(initial=0.0))
 
-    def impossible(self, impulse: np.ndarray) -> bool:
-        """Whether the direction of a diverging lambda proves that no solution exists.
+    @cached_property
+    def impossible(self) -> bool:
+        """Whether a direction of impulses proves that no solution exists.
 
-        An unbounded direction d with (G + R) d = 0 and b . d < 0 contradicts
-        d . u >= 0; with friction only if De Saxce's correction is zero.
+        Pushes d >= 0 of normals, unilateral and one-sided rows with (G + R) d = 0 and
+        b . d < 0 contradict d . u >= 0, which holds for every solution, with friction,
+        too: no law lets a contact close.
         """
-        size = float(np.abs(impulse).max(initial=0.0))
-        usual = float((np.abs(self.b) / self.blockwise).max(initial=0.0))
-        if not size > 1e3 * usual or not np.isfinite(size):
-            return False
+        from scipy.optimize import nnls  # not at `import dyn_core`
+
+        columns = self._pushes()
         unit = 1 / np.sqrt(self.blockwise)
-        values, V = np.linalg.eigh(self.A * unit[:, None] * unit)
-        V = V[:, values <= RANK * values.max(initial=0.0)]
-        d = unit * (V @ (V.T @ (impulse / unit)))
-        largest = float(np.abs(d).max(initial=0.0))
-        if not largest > 0.5 * size:
+        A, b = self.A * unit[:, None] * unit, self.b * unit
+        speed = float(np.abs(b).max(initial=0.0))
+        if not columns or not speed or not np.isfinite(A).all():
             return False
-        d = d / largest
-        lower, upper = self.bounds
-        out = np.maximum(np.where(np.isfinite(lower), -d, 0.0), 0.0)
-        out = np.maximum(out, np.where(np.isfinite(upper), d, 0.0))
-        n = d[self.contact_rows[0]]
-        out[self.contact_rows[0]] = np.maximum(self.coefficients * np.abs(n), -n)
-        grows = self.b @ d < -1e-9 * self.speed
-        return bool(grows and out.max() < 1e-6)
+        D = np.array(columns).T
+        system = np.vstack([A @ D, (b / speed) @ D])
+        try:
+            d, _ = nnls(system, np.append(np.zeros(len(b)), -1.0))
+        except RuntimeError:  # no end of its iterations: nothing is proven
+            return False
+        off = np.abs(A @ (D @ d)).max() if d.any() else np.inf
+        return bool(off <= RANK * d.max(initial=0.0) and (b / speed) @ D @ d < -0.5)
+
+    def _pushes(self) -> list[np.ndarray]:
+        """Return the directions in which impulses have no end, one row at a time."""
+        (lower, upper), eye = self.bounds, np.eye(len(self.b))
+        conic = np.zeros(len(self.b), bool)
+        for block in self.layout.contacts:
+            conic[list(block.all)] = True
+        up = ~conic & np.isposinf(upper)
+        up[self.contact_rows[0]] = True
+        return [*eye[up], *-eye[~conic & np.isneginf(lower)]]
 
     def outputs(
         self,
@@ -305,6 +314,6 @@ class ReducedProblem:
         if self.contradicts(impulses) and status in (None, CONVERGED):
             status = INFEASIBLE
         outputs = self.original.outputs(impulses, iterations, status, law, tolerance)
-        if outputs[4] == MAX_ITERATIONS and self.reduced.impossible(impulse):
+        if outputs[4] == MAX_ITERATIONS and self.reduced.impossible:
             outputs = (*outputs[:4], INFEASIBLE)
         return outputs

@@ -11,7 +11,12 @@ import numpy as np
 
 from dyn_core.contact.problem.layout import ConstraintLayout
 from dyn_core.contact.problem.problem import ConstraintProblem
-from dyn_core.contact.problem.residuals import HUGE, STATUSES
+from dyn_core.contact.problem.residuals import (
+    HUGE,
+    INFEASIBLE,
+    MAX_ITERATIONS,
+    STATUSES,
+)
 from dyn_core.contact.problem.solution import ContactSolution, Residuals, residuals
 from dyn_core.engines import Program
 from dyn_core.errors import SignatureError
@@ -20,6 +25,8 @@ from dyn_core.solving.build_options import BuildOptions
 from dyn_core.solving.registry import solver as find
 from dyn_core.solving.registry import solvers
 from dyn_core.solving.solver import Solver
+
+BEYOND = 1e9  # ratio of warm impulses, as velocities, to the velocities of a problem
 
 
 def solve(
@@ -48,7 +55,7 @@ def solve(
     Source: LCP-5 to LCP-14, LCP-19.
     """
     chosen = contact_solver(solver)
-    start = problem.warm(warm)
+    start = _useful(problem, problem.warm(warm))
     relaxes = getattr(chosen, "relaxes", None)
     relaxed_part = "" if relaxes is None else relaxes(problem.layout)
     if not problem.m:
@@ -72,6 +79,8 @@ def solve(
         )
         velocity = velocity - problem.bias
         quality = Residuals(*map(float, law_values))
+    if status == MAX_ITERATIONS and _impossible(problem):
+        status = INFEASIBLE
     return ContactSolution(
         problem,
         impulse,
@@ -82,6 +91,23 @@ def solve(
         chosen.name,
         relaxed_part,
     )
+
+
+def _impossible(problem: ConstraintProblem) -> bool:
+    """Return whether a problem provably has no solution, whatever its G is."""
+    return problem.arrays.without_free_rows().reduced.impossible
+
+
+def _useful(problem: ConstraintProblem, start: np.ndarray) -> np.ndarray:
+    """Return initial impulses, zero if they are far beyond all that velocities ask for.
+
+    Solvers measure their progress by the velocities: impulses of an earlier problem
+    would never be small beside velocities that are zero but for rounding errors.
+    """
+    diagonal: Any = problem.diagonal if problem.matrix_free else np.diag(problem.matrix)
+    speed = float(np.abs(problem.b + problem.bias).max(initial=0.0))
+    largest = float((np.abs(start) * (diagonal + problem.compliance)).max(initial=0.0))
+    return start if largest <= BEYOND * speed else np.zeros(len(start))
 
 
 def contact_solver(name: str | Solver) -> Solver:

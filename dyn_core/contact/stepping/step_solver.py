@@ -21,8 +21,8 @@ from dyn_core.contact.stepping.world import World
 from dyn_core.errors import InfeasibleError, NonFiniteError
 from dyn_core.solving.registry import solver
 
-SOFT = 1e-6  # compliance of a correction of positions, relative to the response
-SHORT = 1e-3  # part of a correction that may be missing
+SOFT = 1e-9  # compliance of a correction of positions, relative to the response
+SHORT = 1e-2  # part of a correction that may be missing
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +151,7 @@ class StepSolver:
 
         gap' is the gap that `velocity` leads to. R, a small part of G, makes it
         solvable where there is no room: then the overlaps share what there is, and
-        the counter `no room` says so.
+        the counter `contacts without room` says so.
 
         Args:
             state: Constraints, and the position from which `remaining` passes.
@@ -182,7 +182,7 @@ class StepSolver:
         solution = solve(problem, "principal_pivoting")
         short = np.where(closing, solution.velocities + bias, 0.0).min(initial=0.0)
         if not solution.converged or short < -SHORT * np.abs(bias).max():
-            self.counters["no room"] += 1
+            self.counters["contacts without room"] += 1
         return normals.moved(still, solution.impulses)
 
     def _problem(
