@@ -800,9 +800,11 @@ def test_meshes_and_other_pairs_by_coal(tmp_path):
     )
     on_ground = [c for c in contacts if c.id.link_b == "ground"]
     assert {c.id.link_a for c in on_ground} == {"l1"}
-    (between,) = (c for c in contacts if c.id.link_b == "l1")
-    assert between.gap == pytest.approx(0.1, abs=1e-6)
-    np.testing.assert_allclose(between.normal, UP, atol=1e-6)
+    between = [c for c in contacts if c.id.link_b == "l1"]
+    np.testing.assert_allclose([c.gap for c in between], 0.1, atol=1e-6)
+    np.testing.assert_allclose([c.normal for c in between], [UP] * 4, atol=1e-6)
+    quarter = {(0.0, 0.0), (0.5, 0.0), (0.35355, 0.35355), (0.0, 0.5)}
+    assert {tuple(np.round(c.point[:2], 5) + 0.0) for c in between} == quarter
     low = pairs.contacts_from_poses(
         *_placed(model, _pose_at(0, 0, 0), _pose_at(9, 0, 9))
     )
@@ -813,3 +815,24 @@ def test_meshes_and_other_pairs_by_coal(tmp_path):
     with pytest.raises(ModelError, match="link 'l0'.*no mesh.*packages"):
         ContactPairs(model)
     assert isinstance(model.shapes[0].shape, Mesh)
+
+
+def test_flat_parts_overlap_where_they_do():
+    """A cylinder over a box's edge, and one across another: points by hand."""
+    pytest.importorskip("coal")
+    model = _free(
+        _collision('<box size="1 1 0.2"/>'),
+        _collision('<cylinder radius="0.1" length="0.3"/>'),
+    )
+    over_edge = [0, 0, 0, 0, 0, 0, 1, 0.5, 0, 0.25, 0, 0, 0, 1]
+    pairs = ContactPairs(model, (), margin=0.01)
+    x = np.array([c.point[:2] for c in pairs.contacts(over_edge)])
+    assert x[:, 0].max() == pytest.approx(0.5, abs=1e-6)
+    assert x[:, 0].min() == pytest.approx(0.4, abs=1e-6)
+    corners = x[np.abs(x[:, 0] - 0.5) < 1e-6]
+    np.testing.assert_allclose(np.ptp(corners[:, 1]), 0.2, atol=1e-6)
+    half = np.sqrt(0.5)
+    lying = [0, 0, 0, 0, 0, 0, 1, 0.45, 0, 0.2, 0, half, 0, half]
+    found = pairs.contacts(lying)
+    np.testing.assert_allclose(sorted(c.point[0] for c in found), [0.3, 0.5], atol=1e-6)
+    np.testing.assert_allclose([c.gap for c in found], 0, atol=1e-6)

@@ -646,3 +646,28 @@ def test_a_misspelt_option_of_the_contact_solver_is_refused(solver):
     loose = {"max_iterations": 1}
     result = step.build(model, contact_solver=solver, solver_options=loose)(*state)
     assert result.iterations <= 1
+
+
+@pytest.mark.parametrize("stepper", ["stewart_trinkle", "anitescu_potra"])
+@pytest.mark.parametrize("lies", (False, True))
+def test_a_cylinder_rests_on_a_box(stepper, lies):
+    """Upright on its rim, or along its side: it comes to rest, off the box's middle."""
+    pytest.importorskip("coal")
+    turn = [0, np.sqrt(0.5), 0, np.sqrt(0.5)] if lies else [0, 0, 0, 1]
+    height = 0.2 + (0.1 if lies else 0.15)
+    model = robot(
+        link("box", 50.0, (4.3, 4.3, 8.3), box(1, 1, 0.2)),
+        link("can", 1.0, (0.01, 0.01, 0.005), '<cylinder radius="0.1" length="0.3"/>'),
+        joint("free_box", "floating", "base", "box"),
+        joint("free_can", "floating", "base", "can"),
+        **_mu(0.6),
+    )
+    q0 = [0, 0, 0.1, 0, 0, 0, 1, 0.05, 0.03, height + 0.001, *turn]
+    sim = dyn.ContactSimulator(model, {"stepper": stepper}, period=2e-3, q0=q0)
+    for k in range(200):
+        sim.advance(k * 2e-3)
+    ids = {c.id for c in sim.report.contacts if c.link_b != "ground"}
+    assert len(ids) == (2 if lies else 8)
+    assert np.abs(sim.qd).max() < (2e-4 if lies else 1e-8)
+    assert sim.q[9] == pytest.approx(height, abs=1e-5)
+    assert not sim.counters
