@@ -833,6 +833,6 @@ def test_flat_parts_overlap_where_they_do():
     np.testing.assert_allclose(np.ptp(corners[:, 1]), 0.2, atol=1e-6)
     half = np.sqrt(0.5)
     lying = [0, 0, 0, 0, 0, 0, 1, 0.45, 0, 0.2, 0, half, 0, half]
-    found = pairs.contacts(lying)
-    np.testing.assert_allclose(sorted(c.point[0] for c in found), [0.3, 0.5], atol=1e-6)
-    np.testing.assert_allclose([c.gap for c in found], 0, atol=1e-6)
+    ends = pairs.contacts(lying)
+    np.testing.assert_allclose(sorted(c.point[0] for c in ends), [0.3, 0.5], atol=1e-6)
+    np.testing.assert_allclose([c.gap for c in ends], 0, atol=1e-6)

@@ -117,13 +117,13 @@ class CoalPair:
             return []
         x, y = result.getNearestPoint1(), result.getNearestPoint2()
         point = (np.array(x) + np.array(y)) / 2
-        patches = [
+        patch_a, patch_b = (
             _flat(shape, points, pose, way)
             for shape, points, pose, way in zip(
                 self.kinds_of, self.points, (pose_a, pose_b), (-n, n), strict=True
             )
-        ]
-        touches = _overlap(*patches, point, n, margin)
+        )
+        touches = _overlap(patch_a, patch_b, point, n, margin)
         if not touches or min(touch.gap for touch in touches) > gap + SAME:
             touches.append(ContactPoint(0, point, n, gap))
         return touches
