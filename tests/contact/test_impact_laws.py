@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from contact_bodies import (
     G_EARTH,
+    box,
     free_box,
     joint,
     link,
+    pendulum,
     point_mass,
     robot,
     sphere,
@@ -203,8 +205,6 @@ def test_the_compiled_step_throws_nothing(depth):
 
 def test_joint_limits_push_out_gently_too():
     """A joint that starts beyond its limit comes back at 0.1 rad/s and stays."""
-    from contact_bodies import pendulum
-
     model = pendulum(lower=-0.25, gravity=(0, 0, 0))
     sim = dyn.ContactSimulator(model, {"contacts": False}, period=H, q0=[-0.26])
     angles = []
@@ -272,14 +272,15 @@ def test_a_linkage_that_meets_the_floor_gains_nothing(stepper, below):
         "half_spaces": [{"name": "floor", "point": [0, 0, 0.53488297 - below]}],
     }
     sim = dyn.ContactSimulator(model, world, period=H, q0=q)
-    before, gains = _energy(sim, weights), []
-    for k in range(700 if below > 0.1 else 100):
+    before, gains, pushes = _energy(sim, weights), [], []
+    for k in range(700 if below > 0.1 else 300):
         sim.advance(k * H)
+        pushes += [c.impulse[0] for r in sim.reports for c in r.contacts]
         gains.append(_energy(sim, weights) - before)
     assert max(gains) < 1e-6
     assert gains[-1] < -1e-3
     assert not sim.counters
-    assert sim.report.contacts[0].impulse[0] > 0
+    assert max(pushes) > 0.01
 
 
 def _squeezed(**world):
@@ -312,8 +313,6 @@ def test_a_squeeze_has_no_solution(stepper, solver):
 
 def _tower(ratio):
     """Return a box of 1 g under one that is `ratio` times as heavy."""
-    from contact_bodies import box
-
     parts = []
     for name, m in (("light", 1e-3), ("heavy", 1e-3 * ratio)):
         i = m / 6 * 0.04
