@@ -10,8 +10,11 @@ from dyn_core.problems import CONTACT_SOLVE
 PIVOT = 1e-11  # smallest pivot, rows and columns scaled to one
 PROVEN = 1e-12  # residual of the law below which a ray is a solution
 SMALL_LAW = 1e-9  # the same of a basis that was found for another q
-PERTURBATIONS = (1e-10, 1e-8, 1e-6, 1e-12)  # of q, where its largest is one
+GOOD_LAW = 1e-7  # the same of the best of all ways
+PERTURBATIONS = (1e-10, 1e-8, 1e-6, 1e-12, 1e-5, 1e-4)  # of q, where its largest is one
+SOFTENED = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8)  # of the diagonal, the last ways
 GOLDEN = (5**0.5 - 1) / 2
+ROUNDED = 1e-4  # error of a large z, over the tolerance of the law
 
 
 def lemke(M, q, max_iterations):
@@ -19,7 +22,8 @@ def lemke(M, q, max_iterations):
 
     Ties that rounding errors decide, as in a body at rest on many points, may end on a
     ray where there is a solution. Another way then goes to a q that differs a little in
-    each row, and the basis that it finds is solved for the true q.
+    each row, and the basis that it finds is solved for the true q; the last ways soften
+    the diagonal of M a little.
 
     Args:
         M, q: Matrix and vector of the problem, (n, n), (n,), scaled to about one.
@@ -32,22 +36,28 @@ def lemke(M, q, max_iterations):
     """
     spread = 1.0 + np.modf(GOLDEN * np.arange(len(q)))[0]
     best, least, pivots = None, np.inf, 0
-    for size in (0.0, *PERTURBATIONS):
+    ways = [(size, 0.0) for size in (0.0, *PERTURBATIONS)]
+    for size, soft in [*ways, *((1e-8, soft) for soft in SOFTENED)]:
         most = min(max_iterations, 100 + 20 * len(q))  # beyond it goes round and round
-        z, count, status = pivoted(M, q, size * spread, most)
+        softened = M + soft * np.eye(len(q)) if soft else M
+        z, count, status = pivoted(softened, q, size * spread, most)
         law, pivots = shortfall(M, q, z), pivots + count
-        proven = PROVEN if status == RAY else SMALL_LAW
+        proven = PROVEN if status == RAY and not size else SMALL_LAW
         if status != MAX_ITERATIONS and law <= proven:
             return z, pivots, CONVERGED  # on a ray z0 is zero, though in the basis
         if best is None or law < least:
             best, least = (z, status), law
-    return best[0], pivots, best[1]
+    return best[0], pivots, CONVERGED if least <= GOOD_LAW else best[1]
 
 
 def shortfall(M, q, z):
-    """Return how far z is from 0 <= z, M z + q >= 0 and their product zero."""
+    """Return how far z is from 0 <= z, M z + q >= 0 and their product zero.
+
+    Relative to q, that is one; large z, as of heavy bodies on light ones, count by the
+    part of them that rounding errors may take.
+    """
     law = float(np.abs(np.minimum(z, M @ z + q)).max(initial=0.0))
-    return law / max(1.0, float(np.abs(z).max(initial=0.0)))
+    return law / max(1.0, ROUNDED * float(np.abs(z).max(initial=0.0)))
 
 
 def pivoted(M, q, change, max_iterations):
