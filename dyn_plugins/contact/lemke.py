@@ -14,6 +14,7 @@ GOOD_LAW = 1e-7  # the same of the best of all ways
 PERTURBATIONS = (1e-10, 1e-8, 1e-6, 1e-12, 1e-5, 1e-4)  # of q, where its largest is one
 SOFTENED = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8)  # of the diagonal, the last ways
 GOLDEN = (5**0.5 - 1) / 2
+LARGEST = 100.0  # factor by which a large z may widen the tolerance
 ROUNDED = 1e-4  # error of a large z, over the tolerance of the law
 
 
@@ -46,7 +47,7 @@ def lemke(M, q, max_iterations):
         if status != MAX_ITERATIONS and law <= proven:
             return z, pivots, CONVERGED  # on a ray z0 is zero, though in the basis
         if best is None or law < least:
-            best, least = (z, status), law
+            best, least = (z, status if best is None else best[1]), law
     return best[0], pivots, CONVERGED if least <= GOOD_LAW else best[1]
 
 
@@ -57,7 +58,8 @@ def shortfall(M, q, z):
     part of them that rounding errors may take.
     """
     law = float(np.abs(np.minimum(z, M @ z + q)).max(initial=0.0))
-    return law / max(1.0, ROUNDED * float(np.abs(z).max(initial=0.0)))
+    large = ROUNDED * float(np.abs(z).max(initial=0.0))
+    return law / max(1.0, min(large, LARGEST))
 
 
 def pivoted(M, q, change, max_iterations):
