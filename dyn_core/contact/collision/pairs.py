@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dyn_core.contact.collision import geometry
-from dyn_core.contact.collision.coal_pairs import CoalPair, Hulls
-from dyn_core.contact.collision.geometry import ContactPoint, ShapePose
-from dyn_core.contact.collision.halfspaces import HalfSpace, PointTable
-from dyn_core.errors import ModelError, NonFiniteError, ShapeError, UnsupportedError
+from dyn_core.contact.collision.coal_pairs import Hulls
+from dyn_core.contact.collision.detection import find_contacts
+from dyn_core.contact.collision.features import feature_name
+from dyn_core.contact.collision.halfspaces import HalfSpace
+from dyn_core.contact.collision.height_field import HeightField
+from dyn_core.contact.collision.shape_tables import (
+    ShapeTable,
+    frame_rows,
+    pair_table,
+)
+from dyn_core.contact.collision.tables import (
+    FEATURES,
+    Contacts,
+    Shapes,
+    room_for_contacts,
+    room_for_work,
+)
+from dyn_core.errors import ModelError, NonFiniteError, ShapeError
 from dyn_core.model import Model
 from dyn_core.model.coordinates import split_q
-from dyn_core.model.shapes import WORLD, Material, Mesh, PlacedShape
+from dyn_core.model.shapes import WORLD, Material, Mesh
 from dyn_core.spatial import Transform, Vector
 from dyn_core.validation import state_array
 
@@ -60,125 +73,116 @@ class Contact:
     material: Material
 
 
-class _Pair(NamedTuple):
-    """Indices of two shapes, their material, and the coal pair if one is needed."""
-
-    a: int
-    b: int
-    material: Material
-    coal_pair: CoalPair | None
-
-
 class ContactPairs:
     """The pairs of shapes of a robot and its world that are tested for contact.
 
-    Every shape is tested with every half-space and with every other shape, except for
-    shapes of the same body, shapes of neighbours, and pairs that the sidecar denies.
-    Neighbours are bodies connected by a joint of fewer than six degrees of freedom;
-    bodies without links are skipped. The sidecar may allow pairs of neighbours.
+    Every shape is tested with every surface of the world and with every other shape,
+    except for shapes of the same body, shapes of neighbours, pairs that the sidecar
+    denies, and pairs within a group. Neighbours are bodies connected by a joint of
+    fewer than six degrees of freedom; bodies without links are skipped. The sidecar may
+    allow pairs of neighbours.
 
     Attributes:
         model: The robot.
         shapes: Its shapes.
-        world: Half-spaces.
+        world: Half-spaces and height fields.
         margin: Largest gap of a contact [m].
+        shape_table: Arrays of the shapes: those of the robot, then the world.
+        pair_table: Arrays of the tested pairs: first those with the world.
+        materials: Combined material of each pair.
     """
 
     def __init__(
         self,
         model: Model,
-        world: Sequence[HalfSpace] = (HalfSpace(),),
+        world: Sequence[HalfSpace | HeightField] = (HalfSpace(),),
         margin: float = 0.0,
         packages: Mapping[str, Any] | None = None,
+        groups: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         """Choose the pairs.
 
         Args:
             model: Robot; boxes that move freely are links with floating joints.
-            world: Half-spaces; may be empty.
+            world: Half-spaces and height fields; may be empty.
             margin: Largest gap of a contact [m].
             packages: Folders of package:// addresses of meshes, by name; they go
                 before those that dyn.load searches.
+            groups: Names of links and surfaces that do not touch one another, by the
+                group's name.
 
         Raises:
-            UnsupportedError: A pair needs the extra `collision`; names the links.
+            UnsupportedError: A mesh needs the extra `collision`; names the link.
+            ModelError: The margin is negative, a name is taken or unknown, or a mesh
+                cannot be used.
         """
         if not np.isfinite(margin) or margin < 0.0:
             raise ModelError(f"margin {margin}: valid is a length of 0 or more [m]")
         self.model, self.shapes = model, model.shapes
         self.world, self.margin = tuple(world), float(margin)
         _check_names(model, self.world)
-        self._hulls = Hulls(model.source, packages or {})
-        self._against = self._with_world()
-        self._pairs = self._with_each_other()
-        self._prepare()
+        self._groups = _checked_groups(model, self.world, groups or {})
+        tested = {**self._with_world(), **self._with_each_other()}
+        self.materials = tuple(tested.values())
+        self.pair_table = pair_table(tested)
+        self.shape_table = self._shape_table(tested, packages or {})
+        self._work = room_for_work(len(self.shapes) + len(self.world))
+        self._found = room_for_contacts(64)
+        links = [shape.link for shape in self.shapes]
+        names = [(x.link, x.number) for x in self.shapes]
+        links += [surface.name for surface in self.world]
+        names += [(surface.name, 0) for surface in self.world]
+        self.links = list(dict.fromkeys((links[a], links[b]) for a, b in tested))
+        self._ids = [(*names[a], *names[b]) for a, b in tested]
 
-    @property
-    def links(self) -> list[tuple[str, str]]:
-        """Distinct pairs of links, or of link and half-space, that are tested."""
-        pairs = [(self.shapes[k].link, self.world[j].name) for k, j in self._against]
-        pairs += [(self.shapes[p.a].link, self.shapes[p.b].link) for p in self._pairs]
-        return list(dict.fromkeys(pairs))
+    def _apart(self, a: str, b: str) -> bool:
+        """Return whether a group says that two links, or surfaces, do not touch."""
+        return any(a in group and b in group for group in self._groups)
 
     def _with_world(self) -> dict[tuple[int, int], Material]:
-        """Return the tested pairs of shape and half-space with their material."""
-        rules = self.model.build.description.pairs
+        """Return the tested pairs of shape and surface with their material."""
+        rules, start = self.model.build.description.pairs, len(self.shapes)
         return {
-            (k, j): self.model.material(shape.link).combined(half.material)
+            (k, start + j): self.model.material(shape.link).combined(surface.material)
+            for j, surface in enumerate(self.world)
             for k, shape in enumerate(self.shapes)
-            for j, half in enumerate(self.world)
-            if shape.body and rules.decision(shape.link, WORLD) is not False
+            if shape.body
+            and rules.decision(shape.link, WORLD) is not False
+            and not self._apart(shape.link, surface.name)
         }
 
-    def _with_each_other(self) -> list[_Pair]:
+    def _with_each_other(self) -> dict[tuple[int, int], Material]:
         """Return the tested pairs of shapes, the lower index first."""
-        rules, pairs = self.model.build.description.pairs, []
-        near = neighbours(self.model)
+        rules, near = self.model.build.description.pairs, neighbours(self.model)
+        pairs = {}
         for k, a in enumerate(self.shapes):
             for m, b in enumerate(self.shapes[k + 1 :], k + 1):
-                if a.body == b.body:
+                if a.body == b.body or self._apart(a.link, b.link):
                     continue
                 rule = rules.decision(a.link, b.link)
                 if rule is None:
                     rule = frozenset((a.body, b.body)) not in near
                 if rule:
-                    material = self.model.material(a.link).combined(
+                    pairs[k, m] = self.model.material(a.link).combined(
                         self.model.material(b.link)
                     )
-                    pairs.append(_Pair(k, m, material, self._coal_pair(a, b)))
         return pairs
 
-    def _coal_pair(self, a: PlacedShape, b: PlacedShape) -> CoalPair | None:
-        if geometry.supports(a.shape, b.shape):
-            return None
-        return CoalPair(a.shape, b.shape, (a.link, b.link), self._hulls)
-
-    def _prepare(self) -> None:
-        """Store the data of all pairs in arrays."""
-        used = {k for k, _ in self._against}
-        meshes: list[np.ndarray | None] = [None] * len(self.shapes)
-        reach = np.zeros(len(self.shapes))
-        in_pairs = {k for p in self._pairs for k in (p.a, p.b)}
+    def _shape_table(
+        self, tested: Mapping[tuple[int, int], Material], packages: Mapping[str, Any]
+    ) -> Shapes:
+        """Return the arrays of all shapes; the hulls of meshes in no pair are empty."""
+        hulls = Hulls(self.model.source, packages)
+        used = {k for pair in tested for k in pair}
+        table = ShapeTable()
         for k, placed in enumerate(self.shapes):
-            if isinstance(placed.shape, Mesh):
-                meshes[k] = np.zeros((0, 3))
-                if k in used | in_pairs:
-                    hull = self._hulls(placed.shape, placed.link)
-                    meshes[k], reach[k] = hull.points, hull.reach
-            else:
-                reach[k] = placed.shape.reach
-        self._table = PointTable(self.shapes, meshes)
-        chosen = np.zeros((len(self.shapes), len(self.world)), bool)
-        for k, j in self._against:
-            chosen[k, j] = True
-        self._chosen = chosen[self._table.shape] if len(self.shapes) else chosen
-        self._first = np.array([p.a for p in self._pairs], int)
-        self._second = np.array([p.b for p in self._pairs], int)
-        self._reach = reach[self._first] + reach[self._second] + self.margin
-        poses = [placed.X.pose for placed in self.shapes]
-        self._R = np.array([np.asarray(R, float) for R, _ in poses]).reshape(-1, 3, 3)
-        self._p = np.array([np.asarray(p, float) for _, p in poses]).reshape(-1, 3)
-        self._body = np.array([placed.body for placed in self.shapes], int)
+            points = None
+            if isinstance(placed.shape, Mesh) and k in used:
+                points = hulls(placed.shape, placed.link).points
+            table.add(placed, points)
+        for surface in self.world:
+            table.add_world(surface)
+        return table.shapes()
 
     def contacts(self, q: Any) -> list[Contact]:
         """Return all contacts at a position, in a fixed order.
@@ -204,52 +208,41 @@ class ContactPairs:
                 raise ShapeError(name, f"shape {shape}", f"shape {array.shape}")
             if not np.isfinite(array).all():
                 raise NonFiniteError(f"{name}: a body's pose is not finite", name)
-        return [*self._on_world(R, p), *self._on_shapes(R, p)]
+        found, number = self.contact_arrays(frame_rows(R, p))
+        return [self.contact(found, m) for m in range(number)]
 
-    def _on_world(self, R: np.ndarray, p: np.ndarray) -> Iterator[Contact]:
-        """Yield the contacts with half-spaces."""
-        table = self._table
-        for j, half in enumerate(self.world):
-            n, origin = np.array(half.normal), np.array(half.point)
-            x = table.world(R, p, n)
-            gaps = (x - origin) @ n - table.radius
-            for m in np.flatnonzero((gaps <= self.margin) & self._chosen[:, j]):
-                k, gap = int(table.shape[m]), float(gaps[m])
-                placed = self.shapes[k]
-                name = ContactId(
-                    placed.link, placed.number, half.name, 0, int(table.feature[m])
-                )
-                point = x[m] - n * (table.radius[m] + gap / 2)
-                material = self._against[k, j]
-                yield Contact(name, placed.body, 0, point, n, gap, material)
+    def contact_arrays(self, poses: np.ndarray) -> tuple[Contacts, int]:
+        """Return arrays whose first rows are the contacts, and their number.
 
-    def _on_shapes(self, R: np.ndarray, p: np.ndarray) -> Iterator[Contact]:
-        """Yield the contacts of shapes whose bounding spheres overlap."""
-        rotation = R[self._body] @ self._R
-        centre = np.einsum("kij,kj->ki", R[self._body], self._p) + p[self._body]
-        apart = np.linalg.norm(centre[self._first] - centre[self._second], axis=1)
-        for m in np.flatnonzero(apart <= self._reach):
-            pair = self._pairs[m]
-            a, b = self.shapes[pair.a], self.shapes[pair.b]
-            pose_a, pose_b = (
-                ShapePose(rotation[k], centre[k]) for k in (pair.a, pair.b)
+        The arrays are overwritten by the next call.
+
+        Args:
+            poses: Frame of each body, body 0 first: a rotation row by row and a
+                position, x_world = R x + p, (nb + 1, 12).
+        """
+        tables = self.shape_table, self.pair_table
+        number = find_contacts(*tables, poses, self.margin, self._found, self._work)
+        while number < 0:
+            self._found = room_for_contacts(-2 * number)
+            number = find_contacts(
+                *tables, poses, self.margin, self._found, self._work
             )
-            for touch in self._touches(pair, pose_a, pose_b):
-                name = ContactId(a.link, a.number, b.link, b.number, touch.feature)
-                rest = touch.point, touch.normal, touch.gap, pair.material
-                yield Contact(name, a.body, b.body, *rest)
+        return self._found, number
 
-    def _touches(
-        self, pair: _Pair, pose_a: ShapePose, pose_b: ShapePose
-    ) -> list[ContactPoint]:
-        """Return the contacts of one pair."""
-        if pair.coal_pair is not None:
-            return pair.coal_pair.touch(pose_a, pose_b, self.margin)
-        a, b = self.shapes[pair.a], self.shapes[pair.b]
-        contacts = geometry.manifold(a.shape, pose_a, b.shape, pose_b, self.margin)
-        if contacts is None:
-            raise UnsupportedError(f"links '{a.link}' and '{b.link}': unknown shapes")
-        return contacts
+    def contact(self, found: Contacts, m: int) -> Contact:
+        """Return row m of arrays of contacts as a Contact."""
+        pair, kinds = int(found.pair[m]), self.shape_table.kind
+        a, b = (int(x[pair]) for x in self.pair_table[:2])
+        feature = feature_name(kinds[a], kinds[b], int(found.id[m]) % FEATURES)
+        return Contact(
+            ContactId(*self._ids[pair], feature),
+            int(found.body_a[m]),
+            int(found.body_b[m]),
+            found.point[m].copy(),
+            found.normal[m].copy(),
+            float(found.gap[m]),
+            self.materials[pair],
+        )
 
 
 def body_poses(model: Model, q: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -293,14 +286,33 @@ def neighbours(model: Model) -> frozenset[frozenset[int]]:
     return frozenset(pairs)
 
 
-def _check_names(model: Model, world: Sequence[HalfSpace]) -> None:
-    """Raise a ModelError if names of half-spaces and links are not unique."""
+def _check_names(model: Model, world: Sequence[HalfSpace | HeightField]) -> None:
+    """Raise a ModelError if names of surfaces and links are not unique."""
     taken = set(model.frames)
-    for half in world:
-        if half.name in taken:
+    for surface in world:
+        kind = "half-space" if isinstance(surface, HalfSpace) else "height field"
+        if surface.name in taken:
             raise ModelError(
-                f"half-space '{half.name}': the name is taken; names of half-spaces and"
-                " links must differ",
-                half.name,
+                f"{kind} '{surface.name}': the name is taken; names of half-spaces,"
+                " height fields and links must differ",
+                surface.name,
             )
-        taken.add(half.name)
+        taken.add(surface.name)
+
+
+def _checked_groups(
+    model: Model,
+    world: Sequence[HalfSpace | HeightField],
+    groups: Mapping[str, Sequence[str]],
+) -> list[frozenset[str]]:
+    """Return the groups as sets; raise a ModelError if a name is unknown."""
+    known = [*model.frames, *(surface.name for surface in world)]
+    for group, names in groups.items():
+        for name in names:
+            if name not in known:
+                raise ModelError(
+                    f"group '{group}': '{name}' is no link or surface of the world;"
+                    f" valid: {', '.join(known)}",
+                    group,
+                )
+    return [frozenset(names) for names in groups.values()]

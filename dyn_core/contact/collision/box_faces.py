@@ -1,0 +1,300 @@
+"""Contacts of a face of a box with the opposite face of a box, or with a segment.
+
+The other face is clipped to the first one, in the coordinates of the first one's box.
+Every point has a feature that does not depend on which box has the first face. Written
+in the subset of Python that is compiled (dyn_core.engines.machine_code).
+
+Source: C. Ericson, Real-Time Collision Detection, 2005, 8.3.4 (clipping of the incident
+face); the features and tolerances are not from the literature.
+"""
+
+from __future__ import annotations
+
+import math
+
+from dyn_core.contact.collision.tables import POLYGON, Work
+from dyn_core.engines.machine_code import Reals, Reals2, machine_code
+
+# Features of boxes: corners of a (8), corners of b (8), ends of a segment (2), and from
+# EDGES on a pair of edges; from EDGES + PAIRS on both ends of two parallel edges.
+CORNER_OF_A = 0
+CORNER_OF_B = 8
+END = 16
+EDGES = 32
+PAIRS = 576
+_DISTINCT = 1e-9  # part of a segment below which two points of it are one
+
+
+@machine_code
+def corner_bits(x: float, y: float, z: float) -> int:
+    """Return the number of the corner of a box on whose sides a point is."""
+    bits = 0
+    if x > 0.0:
+        bits += 1
+    if y > 0.0:
+        bits += 2
+    if z > 0.0:
+        bits += 4
+    return bits
+
+
+@machine_code
+def edge_number(direction: int, bits: int) -> int:
+    """Return the number of an edge: its direction, and its sides of the other axes."""
+    weight = 1
+    if direction > 0:
+        weight = 2 * direction
+    if bits // weight % 2 == 1:
+        bits -= weight
+    return 8 * direction + bits
+
+
+@machine_code
+def clip(polygon: Reals2, size: int, h_x: float, h_y: float, tol: float) -> int:
+    """Clip a polygon to |x| <= h_x, |y| <= h_y; return the number of its corners.
+
+    The corners are rows of the first half of `polygon`, before and after.
+    """
+    for side in range(4):
+        k = side // 2
+        sign = 1.0 if side % 2 == 1 else -1.0
+        limit = h_x if k == 0 else h_y
+        kept = 0
+        for m in range(size):
+            last = m - 1 if m > 0 else size - 1
+            d_p, d_q = sign * polygon[m, k] - limit, sign * polygon[last, k] - limit
+            if (d_p > tol) != (d_q > tol):
+                t = d_q / (d_q - d_p)
+                for c in range(3):
+                    q = polygon[last, c]
+                    polygon[POLYGON + kept, c] = q + (polygon[m, c] - q) * t
+                kept += 1
+            if d_p <= tol:
+                for c in range(3):
+                    polygon[POLYGON + kept, c] = polygon[m, c]
+                kept += 1
+        for m in range(kept):
+            for c in range(3):
+                polygon[m, c] = polygon[POLYGON + m, c]
+        size = kept
+    return size
+
+
+@machine_code
+def facing(
+    work: Work, half: Reals, other: Reals, segment: bool, k: int, out: float, top: float
+) -> int:
+    """Write the face of the other shape opposed to a face; return its corners' number.
+
+    Args:
+        work: The corners are written to `polygon`: x, y, height over the face.
+        half: Half lengths of the other shape.
+        other: Its frame in the box with the face.
+        segment: Whether it is a segment along its z.
+        k, out: Axis and side (-1 or 1) of the face.
+        top: Distance of the face from the box's centre.
+    """
+    i, j = (k + 1) % 3, (k + 2) % 3
+    a = 2
+    if not segment:
+        x, y = abs(other[3 * k]), abs(other[3 * k + 1])
+        if x >= y and x >= abs(other[3 * k + 2]):
+            a = 0
+        elif y >= abs(other[3 * k + 2]):
+            a = 1
+    b, c = (a + 1) % 3, (a + 2) % 3
+    count = 2 if segment else 4
+    for m in range(count):
+        s_a = -1.0 if out * other[3 * k + a] > 0.0 else 1.0
+        s_b = 1.0 if m == 1 or m == 2 else -1.0
+        s_c = 1.0 if m > 1 else -1.0
+        if segment:
+            s_a = -1.0 if m == 0 else 1.0
+        d_a, d_b, d_c = s_a * half[a], s_b * half[b], s_c * half[c]
+        for c3 in range(3):
+            row = i if c3 == 0 else j
+            if c3 == 2:
+                row = k
+            at = 3 * row
+            x = other[9 + row] + d_a * other[at + a]
+            x = x + d_b * other[at + b] + d_c * other[at + c]
+            work.polygon[m, c3] = x if c3 < 2 else out * x - top
+    return count
+
+
+@machine_code
+def segment_features(work: Work, size: int) -> int:
+    """Keep the outermost points of a clipped segment; return their number.
+
+    Points are labelled by the nearer end, which is steady in time. Row POLYGON + 32 of
+    the polygon is the first end, the next one the second.
+    """
+    polygon, first = work.polygon, POLYGON + 32
+    ux = polygon[first + 1, 0] - polygon[first, 0]
+    uy = polygon[first + 1, 1] - polygon[first, 1]
+    uz = polygon[first + 1, 2] - polygon[first, 2]
+    square = max(ux * ux + uy * uy + uz * uz, 1e-300)
+    low, high = 0, 0
+    t_low, t_high = math.inf, -math.inf
+    for m in range(size):
+        t = (polygon[m, 0] - polygon[first, 0]) * ux
+        t += (polygon[m, 1] - polygon[first, 1]) * uy
+        t += (polygon[m, 2] - polygon[first, 2]) * uz
+        t = t / square
+        if t < t_low:
+            low, t_low = m, t
+        if t > t_high:
+            high, t_high = m, t
+    if size < 1:
+        return 0
+    if size < 2 or t_high - t_low < _DISTINCT:
+        for c in range(3):
+            polygon[0, c] = polygon[low, c]
+        work.tags[0, 0] = END + 1 if t_low > 0.5 else END
+        return 1
+    for c in range(3):
+        x, y = polygon[low, c], polygon[high, c]
+        polygon[0, c] = x
+        polygon[1, c] = y
+    work.tags[0, 0] = END
+    work.tags[1, 0] = END + 1
+    return 2
+
+
+@machine_code
+def edge_beside(
+    x: float, y: float, z: float, half: Reals, normal: int, tol: float
+) -> int:
+    """Return the corner or edge of a box that a point of a face lies next to.
+
+    Args:
+        x, y, z: The point in the box's frame.
+        half: Half lengths.
+        normal: Axis of the face.
+        tol: Distance below which the point is at a corner.
+
+    Returns:
+        The number of the corner, or 8 and that of the edge.
+    """
+    off_x, off_y, off_z = abs(abs(x) - half[0]), abs(abs(y) - half[1]), 0.0
+    off_z = abs(abs(z) - half[2])
+    if normal == 0:
+        off_x = 0.0
+    elif normal == 1:
+        off_y = 0.0
+    else:
+        off_z = 0.0
+    bits = corner_bits(x, y, z)
+    if max(max(off_x, off_y), off_z) <= tol:
+        return bits
+    if normal == 0:
+        off_x = math.inf
+    elif normal == 1:
+        off_y = math.inf
+    else:
+        off_z = math.inf
+    nearest = 2
+    if off_x <= off_y and off_x <= off_z:
+        nearest = 0
+    elif off_y <= off_z:
+        nearest = 1
+    return 8 + edge_number(3 - normal - nearest, bits)
+
+
+@machine_code
+def point_feature(
+    work: Work,
+    m: int,
+    of_b: bool,
+    half: Reals,
+    half_other: Reals,
+    other: Reals,
+    k: int,
+    out: float,
+    tol: float,
+) -> int:
+    """Return the feature of a point of the overlap of two faces.
+
+    A corner of a or b, or two edges, whichever box has the first face.
+    """
+    i, j = (k + 1) % 3, (k + 2) % 3
+    u, v = work.polygon[m, 0], work.polygon[m, 1]
+    h = out * (work.polygon[m, 2] + half[k])
+    x, y, z = h, u, v
+    px, py, pz = out * half[k], u, v
+    if i == 0:
+        x, y, z = u, v, h
+        px, py, pz = u, v, out * half[k]
+    elif j == 0:
+        x, y, z = v, h, u
+        px, py, pz = v, out * half[k], u
+    dx, dy, dz = x - other[9], y - other[10], z - other[11]
+    qx = other[0] * dx + other[3] * dy + other[6] * dz
+    qy = other[1] * dx + other[4] * dy + other[7] * dz
+    qz = other[2] * dx + other[5] * dy + other[8] * dz
+    facing_axis = 2
+    a_x, a_y = abs(other[3 * k]), abs(other[3 * k + 1])
+    a_z = abs(other[3 * k + 2])
+    if a_x >= a_y and a_x >= a_z:
+        facing_axis = 0
+    elif a_y >= a_z:
+        facing_axis = 1
+    mine = edge_beside(px, py, pz, half, k, tol)
+    theirs = edge_beside(qx, qy, qz, half_other, facing_axis, tol)
+    of_first = theirs if of_b else mine
+    of_second = mine if of_b else theirs
+    if of_first < 8:
+        return CORNER_OF_A + of_first
+    if of_second < 8:
+        return CORNER_OF_B + of_second
+    return EDGES + 24 * (of_first - 8) + of_second - 8
+
+
+@machine_code
+def face_points(
+    work: Work,
+    half: Reals,
+    half_other: Reals,
+    other: Reals,
+    segment: bool,
+    of_b: bool,
+    k: int,
+    out: float,
+    tol: float,
+) -> int:
+    """Write the points of the other shape over a face, and their features.
+
+    Args:
+        work: Points x, y, height over the face are written to `polygon`, features to
+            the first column of `tags`.
+        half, half_other: Half lengths of the box with the face, and of the other.
+        other: Frame of the other shape in the box with the face.
+        segment: Whether the other shape is a segment.
+        of_b: Whether the face is of the pair's second shape.
+        k, out: Axis and side of the face.
+        tol: How far a point beyond the rim is over the face.
+
+    Returns:
+        The number of points; none has the feature of another.
+    """
+    polygon, tags = work.polygon, work.tags
+    size = facing(work, half_other, other, segment, k, out, half[k])
+    if segment:
+        for m in range(2):
+            for c in range(3):
+                polygon[POLYGON + 32 + m, c] = polygon[m, c]
+    size = clip(polygon, size, half[(k + 1) % 3], half[(k + 2) % 3], tol)
+    if segment:
+        return segment_features(work, size)
+    kept = 0
+    for m in range(size):
+        feature = point_feature(work, m, of_b, half, half_other, other, k, out, tol)
+        known = False
+        for e in range(kept):
+            known = known or tags[e, 0] == feature
+        if not known:
+            for c in range(3):
+                polygon[kept, c] = polygon[m, c]
+            tags[kept, 0] = feature
+            kept += 1
+    return kept

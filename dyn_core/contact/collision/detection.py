@@ -1,0 +1,174 @@
+"""All contacts of a robot and its world at given poses, in one function.
+
+Boxes along the axes of the world about all shapes choose the pairs that may touch; each
+of these is computed by the rule of its kinds. Written in the subset of Python that is
+compiled (dyn_core.engines.machine_code).
+"""
+
+from __future__ import annotations
+
+from dyn_core.contact.collision.box_pairs import box_or_capsule_box
+from dyn_core.contact.collision.convex import convex_convex
+from dyn_core.contact.collision.surface_contacts import with_heights
+from dyn_core.contact.collision.planes import with_plane
+from dyn_core.contact.collision.rounded import (
+    capsule_capsule,
+    sphere_box,
+    sphere_capsule,
+    sphere_sphere,
+)
+from dyn_core.contact.collision.tables import (
+    BOX,
+    CAPSULE,
+    FEATURES,
+    HEIGHTS,
+    PLANE,
+    SPHERE,
+    Contacts,
+    Pairs,
+    Shapes,
+    Work,
+    compose,
+    relate,
+)
+from dyn_core.engines.machine_code import Reals2, machine_code
+
+
+@machine_code
+def place_shapes(shapes: Shapes, poses: Reals2, work: Work) -> None:
+    """Write the frame of each shape in the world, and the box about it."""
+    for k in range(len(shapes.kind)):
+        F = work.frames[k]
+        compose(poses[shapes.body[k]], shapes.place[k], F)
+        x, y, z = shapes.bounds[k, 0], shapes.bounds[k, 1], shapes.bounds[k, 2]
+        u, v, w = shapes.bounds[k, 3], shapes.bounds[k, 4], shapes.bounds[k, 5]
+        for i in range(3):
+            r = 3 * i
+            work.middle[k, i] = F[r] * x + F[r + 1] * y + F[r + 2] * z + F[9 + i]
+            half = abs(F[r]) * u + abs(F[r + 1]) * v + abs(F[r + 2]) * w
+            # Larger by more than the rounding of a touching pair.
+            work.half[k, i] = half * 1.000000000001 + shapes.size[k, 3]
+        if shapes.kind[k] == PLANE:
+            for i in range(3):
+                work.half[k, i] = 0.0
+
+
+@machine_code
+def may_touch_plane(shapes: Shapes, work: Work, a: int, plane: int, margin: float) -> bool:
+    """Return whether the box about a shape reaches a half-space."""
+    above, reach = 0.0, margin + shapes.size[a, 3]
+    for i in range(3):
+        n = shapes.size[plane, i]
+        above += n * (work.middle[a, i] - shapes.place[plane, 9 + i])
+        reach += abs(n) * (work.half[a, i] - shapes.size[a, 3])
+    return above <= reach * 1.000000000001
+
+
+@machine_code
+def may_touch(work: Work, a: int, b: int, margin: float) -> bool:
+    """Return whether the boxes about two shapes come closer than the margin."""
+    middle, half = work.middle, work.half
+    if abs(middle[a, 0] - middle[b, 0]) > half[a, 0] + half[b, 0] + margin:
+        return False
+    if abs(middle[a, 1] - middle[b, 1]) > half[a, 1] + half[b, 1] + margin:
+        return False
+    return abs(middle[a, 2] - middle[b, 2]) <= half[a, 2] + half[b, 2] + margin
+
+
+@machine_code
+def contacts_of_pair(
+    shapes: Shapes,
+    a: int,
+    b: int,
+    margin: float,
+    found: Contacts,
+    count: int,
+    work: Work,
+) -> int:
+    """Add the contacts of two shapes, the kind of a not larger than that of b.
+
+    Returns:
+        The new number of contacts.
+    """
+    one, two = shapes.kind[a], shapes.kind[b]
+    size, A, B = shapes.size, work.frames[a], work.frames[b]
+    if two == PLANE:
+        return with_plane(found, count, shapes, a, A, b, margin)
+    if two == HEIGHTS:
+        return with_heights(
+            found, count, shapes, a, A, b, B, work.relative[0], margin
+        )
+    if two > BOX:
+        return convex_convex(found, count, shapes, a, A, b, B, work, margin)
+    if two == BOX:
+        if one == SPHERE:
+            relate(A, B, work.relative[0])
+            return sphere_box(
+                found, count, A, size[a, 3], B, size[b], work.relative[0], margin
+            )
+        return box_or_capsule_box(
+            found, count, work, A, size[a], B, size[b], one == BOX, margin
+        )
+    if two == CAPSULE:
+        if one == SPHERE:
+            return sphere_capsule(
+                found, count, A, size[a, 3], B, size[b, 2], size[b, 3], margin
+            )
+        return capsule_capsule(
+            found, count, A, size[a, 2], size[a, 3], B, size[b, 2], size[b, 3], margin
+        )
+    return sphere_sphere(found, count, A, size[a, 3], B, size[b, 3], margin)
+
+
+@machine_code
+def find_contacts(
+    shapes: Shapes,
+    pairs: Pairs,
+    poses: Reals2,
+    margin: float,
+    found: Contacts,
+    work: Work,
+) -> int:
+    """Find all contacts whose gap is at most the margin.
+
+        gap = n . (x_a - x_b),   point = (x_a + x_b) / 2
+
+    Args:
+        shapes, pairs: Tables (shape_tables.py).
+        poses: Frame of each body in the world, body 0 first, (nb + 1, 12).
+        margin: Largest gap that counts [m].
+        found: The contacts are written here, sorted by pair.
+        work: Room.
+
+    Returns:
+        The number of contacts; if `found` has not room enough, minus the number that
+        it needs.
+
+    Source: LCP-2.
+    """
+    place_shapes(shapes, poses, work)
+    count = 0
+    for pair in range(len(pairs.first)):
+        a, b = pairs.first[pair], pairs.second[pair]
+        if shapes.kind[b] == PLANE:
+            if not may_touch_plane(shapes, work, a, b, margin):
+                continue
+        elif not may_touch(work, a, b, margin):
+            continue
+        before = count
+        swapped = shapes.kind[a] > shapes.kind[b]
+        if swapped:
+            count = contacts_of_pair(shapes, b, a, margin, found, count, work)
+        else:
+            count = contacts_of_pair(shapes, a, b, margin, found, count, work)
+        for m in range(before, min(count, len(found.id))):
+            found.id[m] += FEATURES * pair
+            found.pair[m] = pair
+            found.body_a[m] = shapes.body[a]
+            found.body_b[m] = shapes.body[b]
+            if swapped:
+                for i in range(3):
+                    found.normal[m, i] = -found.normal[m, i]
+    if count > len(found.id):
+        return -count
+    return count

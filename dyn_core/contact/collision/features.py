@@ -1,0 +1,56 @@
+"""Names of the features in the ids of contacts."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from dyn_core.contact.collision import box_faces, convex, rounded, surface_contacts
+from dyn_core.contact.collision.polygons import CUT
+from dyn_core.contact.collision.tables import BOX, CAPSULE, HEIGHTS, PLANE, SPHERE
+
+
+def feature_name(kind_a: int, kind_b: int, feature: int) -> Hashable:
+    """Return the name of a feature: a point, or corners, ends and edges that touch.
+
+    Args:
+        kind_a, kind_b: Kinds of both shapes (tables.py); a of the names is the shape of
+            the smaller kind, or the pair's first.
+        feature: Number in the pair.
+    """
+    low, high = min(kind_a, kind_b), max(kind_a, kind_b)
+    if high == PLANE or (high <= BOX and low == SPHERE):
+        return feature
+    if high == HEIGHTS:
+        return divmod(feature, surface_contacts.TRIANGLES)
+    if high == CAPSULE:
+        if feature == rounded.CLOSEST:
+            return "closest"
+        return "ab"[(feature - 1) // 2], (feature - 1) % 2
+    if high == BOX:
+        return _of_boxes(feature)
+    return _of_convex_shapes(feature)
+
+
+def _of_boxes(feature: int) -> Hashable:
+    """Return the name of a feature of a box with a box or a capsule."""
+    if feature < box_faces.END:
+        return "ab"[feature // 8], feature % 8
+    if feature < box_faces.EDGES:
+        return "end", feature - box_faces.END
+    feature -= box_faces.EDGES
+    if feature < box_faces.PAIRS:
+        return "edges", *divmod(feature, 24)
+    pair, end = divmod(feature - box_faces.PAIRS, 2)
+    return "edges", *divmod(pair, 24), end
+
+
+def _of_convex_shapes(feature: int) -> Hashable:
+    """Return the name of a feature of a cylinder or hull with another shape."""
+    if feature == convex.CLOSEST:
+        return "closest"
+    if feature < convex.VERTEX:
+        return "line", feature - convex.LINE
+    number, kind = divmod(feature - convex.VERTEX, 4)
+    if kind < 2:
+        return "ab"[kind], number
+    return "edges", *divmod(number, CUT)

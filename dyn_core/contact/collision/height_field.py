@@ -1,0 +1,93 @@
+"""Height fields: ground whose height is given over a grid, fixed in the world."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dyn_core.errors import ModelError
+from dyn_core.model.shape_reader import MATERIAL
+from dyn_core.model.shapes import Material
+from dyn_core.validation import (
+    REQUIRED,
+    Either,
+    Field,
+    ListOf,
+    Name,
+    Nothing,
+    Quantity,
+    Table,
+    label,
+    numbers,
+)
+
+
+@dataclass(frozen=True)
+class HeightField:
+    """The region below a surface over a grid along x and y of the world.
+
+    Each cell is two triangles, split from its corner of least x and y to the opposite
+    one. Beside the grid there is no ground.
+
+    Attributes:
+        heights: z of the corners over `point`, a row for each x, at least 2 by 2 [m].
+        cell: Lengths of a cell along x and y, 2 [m].
+        name: Name in the ids of contacts.
+        point: Position of the corner of least x and y, at height 0, 3 [m].
+        material: Material of the surface; None: that of the touching shape.
+    """
+
+    heights: tuple[tuple[float, ...], ...]
+    cell: tuple[float, float]
+    name: str = "terrain"
+    point: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    material: Material | None = None
+
+    def __post_init__(self) -> None:
+        where = f"height field '{label(self.name)}'"
+        for key, entry in HEIGHT_FIELD.fields.items():
+            value: Any = getattr(self, key)
+            if key == "heights" and isinstance(value, np.ndarray):
+                value = value.tolist()
+            object.__setattr__(self, key, entry.read(f"{where}: {key}", value))
+        rows = tuple(tuple(row) for row in self.heights)
+        object.__setattr__(self, "heights", rows)
+        lengths = {len(row) for row in rows}
+        if len(rows) < 2 or lengths == {1} or len(lengths) != 1:
+            raise ModelError(
+                f"{where}: heights has {len(rows)} rows of {sorted(lengths)} numbers;"
+                " valid: at least 2 rows of the same 2 or more",
+                self.name,
+            )
+        if min(self.cell) <= 0.0:
+            raise ModelError(
+                f"{where}: cell {self.cell}; valid: two lengths above 0 [m]", self.name
+            )
+
+
+HEIGHT_FIELD = Table(
+    Field(
+        "heights",
+        ListOf(ListOf(Quantity())),
+        "z of the grid's corners over `point`, a row for each x",
+        "m",
+        REQUIRED,
+    ),
+    Field("cell", numbers(2), "lengths of a cell along x and y", "m", REQUIRED),
+    Field("name", Name(), "name in the ids of contacts", "", "terrain"),
+    Field(
+        "point",
+        numbers(3),
+        "the grid's corner of least x and y, at height 0",
+        "m",
+        (0.0, 0.0, 0.0),
+    ),
+    Field(
+        "material",
+        Either((MATERIAL, Nothing())),
+        "of the surface; null: that of the shape that touches",
+    ),
+    make=HeightField,
+)

@@ -1,0 +1,315 @@
+"""Faces of convex shapes as polygons, and one polygon clipped to another.
+
+All corners are points in the frame of the pair's second shape. Written in the subset of
+Python that is compiled (dyn_core.engines.machine_code).
+
+Source: C. Ericson, Real-Time Collision Detection, 2005, 8.3.4 (clipping of the incident
+face); the features are not from the literature.
+"""
+
+from __future__ import annotations
+
+import math
+
+from dyn_core.contact.collision.tables import (
+    BOX,
+    CAPSULE,
+    CYLINDER,
+    HULL,
+    Shapes,
+    Work,
+)
+from dyn_core.engines.machine_code import Reals, Reals2, machine_code
+
+CORNERS = 16  # most corners of a face
+OTHER = 0  # rows of Work.polygon: the clipped face, its copy, the face it is clipped to
+COPY = 40
+FACE = 88
+CUT = 16384  # number of a side that the clipping made: CUT and the number of a corner
+
+
+@machine_code
+def face_towards(
+    shapes: Shapes, k: int, dx: float, dy: float, dz: float
+) -> tuple[int, float, float, float]:
+    """Return the face of a shape most opposed to others along d, and its normal.
+
+    Args:
+        shapes: Table.
+        k: Number of the shape.
+        dx, dy, dz: Unit direction in the shape's frame.
+
+    Returns:
+        Number of the face and its outward normal. -1: the shape has no face there, and
+        the normal is 0.
+    """
+    kind = shapes.kind[k]
+    if kind == BOX:
+        x, y, z = abs(dx), abs(dy), abs(dz)
+        if x >= y and x >= z:
+            if dx <= 0.0:
+                return 0, -1.0, 0.0, 0.0
+            return 1, 1.0, 0.0, 0.0
+        if y >= z:
+            if dy <= 0.0:
+                return 2, 0.0, -1.0, 0.0
+            return 3, 0.0, 1.0, 0.0
+        if dz <= 0.0:
+            return 4, 0.0, 0.0, -1.0
+        return 5, 0.0, 0.0, 1.0
+    if kind == CYLINDER and dz * dz >= dx * dx + dy * dy:
+        if dz <= 0.0:
+            return 0, 0.0, 0.0, -1.0
+        return 1, 0.0, 0.0, 1.0
+    if kind == HULL and shapes.first[k, 3] > 0:
+        first = shapes.first[k, 2]
+        best, row = -math.inf, first
+        for m in range(first, first + shapes.first[k, 3]):
+            along = dx * shapes.faces[m, 0] + dy * shapes.faces[m, 1]
+            along += dz * shapes.faces[m, 2]
+            if along > best:
+                best, row = along, m
+        faces = shapes.faces
+        return row, faces[row, 0], faces[row, 1], faces[row, 2]
+    return -1, 0.0, 0.0, 0.0
+
+
+@machine_code
+def face_corner(
+    shapes: Shapes, k: int, face: int, m: int
+) -> tuple[int, float, float, float]:
+    """Return the number of a vertex of a shape, and the vertex: corner m of a face.
+
+    The turn of the corners about the outward normal is positive.
+    """
+    size = shapes.size[k]
+    kind = shapes.kind[k]
+    if kind == HULL:
+        vertex = shapes.loops[shapes.corners[face, 0] + m]
+        row = shapes.first[k, 0] + vertex
+        return (
+            vertex,
+            shapes.vertices[row, 0],
+            shapes.vertices[row, 1],
+            shapes.vertices[row, 2],
+        )
+    up = face % 2 == 1
+    if kind == CYLINDER:
+        turn = m if up else CORNERS - 1 - m
+        # The rim by halving: (1, 0), (0, 1), and points between them.
+        x, y = rim_point(turn)
+        z = size[2] if up else -size[2]
+        return (CORNERS + turn if up else turn), size[0] * x, size[0] * y, z
+    axis = face // 2
+    turn = m if up else 3 - m
+    s_i = 1.0 if turn == 1 or turn == 2 else -1.0
+    s_j = 1.0 if turn > 1 else -1.0
+    s_k = 1.0 if up else -1.0
+    x, y, z = s_k, s_i, s_j
+    if axis == 1:
+        x, y, z = s_j, s_k, s_i
+    elif axis == 2:
+        x, y, z = s_i, s_j, s_k
+    vertex = 0
+    if x > 0.0:
+        vertex += 1
+    if y > 0.0:
+        vertex += 2
+    if z > 0.0:
+        vertex += 4
+    return vertex, x * size[0], y * size[1], z * size[2]
+
+
+@machine_code
+def rim_point(turn: int) -> tuple[float, float]:
+    """Return one of CORNERS equally spaced points of the unit circle.
+
+    cos(pi/8), sin(pi/8) are square roots; the rest is symmetry.
+    """
+    eighth = math.sqrt(0.5)
+    c, s = math.sqrt(0.5 + 0.5 * eighth), math.sqrt(0.5 - 0.5 * eighth)
+    quarter, rest = turn // 4, turn % 4
+    x, y = 1.0, 0.0
+    if rest == 1:
+        x, y = c, s
+    elif rest == 2:
+        x, y = eighth, eighth
+    elif rest == 3:
+        x, y = s, c
+    if quarter == 1:
+        return -y, x
+    if quarter == 2:
+        return -x, -y
+    if quarter == 3:
+        return y, -x
+    return x, y
+
+
+@machine_code
+def corners_of(shapes: Shapes, k: int, face: int) -> int:
+    """Return the number of corners of a face."""
+    if shapes.kind[k] == HULL:
+        return shapes.corners[face, 1]
+    if shapes.kind[k] == CYLINDER:
+        return CORNERS
+    return 4
+
+
+@machine_code
+def write_point(
+    work: Work, row: int, F: Reals, tag: int, x: float, y: float, z: float
+) -> None:
+    """Write a corner of a polygon, given in the coordinates of a frame."""
+    work.polygon[row, 0] = F[0] * x + F[1] * y + F[2] * z + F[9]
+    work.polygon[row, 1] = F[3] * x + F[4] * y + F[5] * z + F[10]
+    work.polygon[row, 2] = F[6] * x + F[7] * y + F[8] * z + F[11]
+    work.tags[row, 0] = tag
+    work.tags[row, 1] = tag
+
+
+@machine_code
+def write_face(
+    shapes: Shapes, k: int, work: Work, F: Reals, start: int, face: int
+) -> int:
+    """Write the corners of a face; return their number."""
+    size = corners_of(shapes, k, face)
+    for m in range(size):
+        tag, x, y, z = face_corner(shapes, k, face, m)
+        write_point(work, start + m, F, tag, x, y, z)
+    return size
+
+
+@machine_code
+def write_feature(
+    shapes: Shapes,
+    k: int,
+    work: Work,
+    F: Reals,
+    start: int,
+    dx: float,
+    dy: float,
+    dz: float,
+) -> int:
+    """Write the face, or the line along z, of a shape most opposed to others along d.
+
+    Args:
+        shapes, k: Table, and number of the shape.
+        work: Corners are written to `polygon` from row `start` on.
+        F: Frame of the shape.
+        dx, dy, dz: Unit direction in the shape's frame.
+
+    Returns:
+        The number of corners; 2 of a line, 0 of a sphere and of a flat hull.
+    """
+    face, _, _, _ = face_towards(shapes, k, dx, dy, dz)
+    if face >= 0:
+        return write_face(shapes, k, work, F, start, face)
+    kind = shapes.kind[k]
+    if kind != CAPSULE and kind != CYLINDER:
+        return 0
+    half = shapes.size[k, 2]
+    x, y = 0.0, 0.0
+    if kind == CYLINDER:
+        across = math.sqrt(dx * dx + dy * dy)
+        x, y = shapes.size[k, 0] * dx / across, shapes.size[k, 0] * dy / across
+    write_point(work, start, F, 2 * CORNERS, x, y, -half)
+    write_point(work, start + 1, F, 2 * CORNERS + 1, x, y, half)
+    if shapes.size[k, 2] > 0.0:
+        work.tags[start + 1, 1] = 2 * CORNERS
+        return 2
+    return 0
+
+
+@machine_code
+def copy_row(work: Work, source: int, target: int) -> None:
+    """Copy a corner and its tags."""
+    for c in range(3):
+        work.polygon[target, c] = work.polygon[source, c]
+    for c in range(2):
+        work.tags[target, c] = work.tags[source, c]
+
+
+@machine_code
+def side_normal(
+    polygon: Reals2, e: int, size: int, nx: float, ny: float, nz: float
+) -> tuple[float, float, float]:
+    """Return the unit normal out of a side of the polygon at FACE, in its plane."""
+    row, after = FACE + e, FACE + (e + 1) % size
+    x = polygon[after, 0] - polygon[row, 0]
+    y = polygon[after, 1] - polygon[row, 1]
+    z = polygon[after, 2] - polygon[row, 2]
+    x, y, z = y * nz - z * ny, z * nx - x * nz, x * ny - y * nx
+    long = math.sqrt(x * x + y * y + z * z)
+    if long > 0.0:
+        return x / long, y / long, z / long
+    return 0.0, 0.0, 0.0
+
+
+@machine_code
+def clip_to_face(
+    work: Work,
+    size: int,
+    size_face: int,
+    nx: float,
+    ny: float,
+    nz: float,
+    tol: float,
+) -> int:
+    """Clip the polygon at OTHER to the prism over the one at FACE.
+
+    The tags of a corner are its vertex and the vertex at which the side after it
+    starts. A corner that is cut from a side by side e of the face has the tags
+    CUT + vertex of e and vertex of the side (see cut_tag).
+
+    Args:
+        work: Polygons and tags.
+        size, size_face: Numbers of corners of both.
+        nx, ny, nz: Normal of the face.
+        tol: How far a corner beyond a side stays.
+
+    Returns:
+        The number of corners.
+    """
+    polygon, tags = work.polygon, work.tags
+    for e in range(size_face):
+        x, y, z = side_normal(polygon, e, size_face, nx, ny, nz)
+        row = FACE + e
+        limit = x * polygon[row, 0] + y * polygon[row, 1] + z * polygon[row, 2]
+        kept = 0
+        for m in range(size):
+            p, q = OTHER + m, OTHER + m - 1
+            if m == 0:
+                q = OTHER + size - 1
+            d_p = x * polygon[p, 0] + y * polygon[p, 1] + z * polygon[p, 2] - limit
+            d_q = x * polygon[q, 0] + y * polygon[q, 1] + z * polygon[q, 2] - limit
+            if (d_p > tol) != (d_q > tol):
+                t = d_q / (d_q - d_p)
+                for c in range(3):
+                    polygon[COPY + kept, c] = (
+                        polygon[q, c] + (polygon[p, c] - polygon[q, c]) * t
+                    )
+                vertex = tags[row, 0]
+                if e == size_face - 1 and tags[q, 1] == CUT + tags[FACE, 0]:
+                    vertex = tags[FACE, 0]  # the last side meets the first one
+                tags[COPY + kept, 0] = cut_tag(tags[q, 1], vertex)
+                tags[COPY + kept, 1] = tags[q, 1]
+                if d_p > tol:
+                    tags[COPY + kept, 1] = CUT + tags[row, 0]
+                kept += 1
+            if d_p <= tol:
+                copy_row(work, p, COPY + kept)
+                kept += 1
+        for m in range(kept):
+            copy_row(work, COPY + m, OTHER + m)
+        size = kept
+    return size
+
+
+@machine_code
+def cut_tag(side: int, vertex: int) -> int:
+    """Return the tag of a corner that a side of the face cuts from another side.
+
+    CUT (1 + side) + vertex for a side of the clipped polygon, and CUT (1 + CUT + ...)
+    for one that was cut before: a corner of the face, named by both of its sides.
+    """
+    return CUT * (1 + side) + vertex

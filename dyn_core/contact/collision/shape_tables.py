@@ -1,0 +1,212 @@
+"""The tables of collision detection from the shapes of a Model and of its world."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dyn_core.contact.collision import tables
+from dyn_core.contact.collision.halfspaces import HalfSpace
+from dyn_core.contact.collision.height_field import HeightField
+from dyn_core.contact.collision.polygons import CORNERS, CUT
+from dyn_core.contact.collision.tables import Pairs, Shapes
+from dyn_core.errors import ModelError, UnsupportedError
+from dyn_core.model.shapes import (
+    Box,
+    Capsule,
+    Cylinder,
+    Material,
+    Mesh,
+    PlacedShape,
+    Shape,
+    Sphere,
+)
+
+COPLANAR = 1e-9  # of the size: faces of a hull this close to one plane are one face
+
+_Numbers = Sequence[float]
+
+
+class ShapeTable:
+    """The rows of Shapes, added one by one."""
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[int, int, np.ndarray, _Numbers, _Numbers]] = []
+        self._first: list[tuple[int, int, int, int]] = []
+        self._cells: list[tuple[float, float]] = []
+        self._vertices = [np.zeros((0, 3))]
+        self._faces: list[np.ndarray] = []
+        self._loops: list[Sequence[int]] = []
+        self._heights = [np.zeros(0)]
+
+    def add(self, placed: PlacedShape, hull: np.ndarray | None) -> None:
+        """Add a shape of a Model.
+
+        Args:
+            placed: The shape.
+            hull: Vertices of a mesh's hull in its frame, (count, 3) [m]; None: another
+                shape, or a mesh in no pair.
+        """
+        R, p = placed.X.pose
+        frame = np.concatenate([np.asarray(R, float).ravel(), np.asarray(p, float)])
+        self.add_shape(placed.shape, placed.body, frame, hull, placed.link)
+
+    def add_shape(
+        self,
+        shape: Shape,
+        body: int,
+        frame: np.ndarray,
+        hull: np.ndarray | None = None,
+        link: str = "",
+    ) -> None:
+        """Add a shape whose frame in its body is a row of 12."""
+        if isinstance(shape, Mesh) and hull is not None:
+            self._add_hull(hull, body, frame, link)
+            return
+        if isinstance(shape, Capsule):
+            kind, size = tables.CAPSULE, (0.0, 0.0, shape.length / 2, shape.radius)
+        elif isinstance(shape, Box):
+            kind, size = tables.BOX, (*(side / 2 for side in shape.size), 0.0)
+        elif isinstance(shape, Cylinder):
+            r, z = shape.radius, shape.length / 2
+            kind, size = tables.CYLINDER, (r, r, z, 0.0)
+        elif isinstance(shape, (Sphere, Mesh)):
+            radius = shape.radius if isinstance(shape, Sphere) else 0.0
+            kind, size = tables.SPHERE, (0.0, 0.0, 0.0, radius)
+        else:
+            raise UnsupportedError(
+                f"link '{link}': no contact of a {shape.kind} is known; valid: sphere,"
+                " box, capsule, cylinder, mesh"
+            )
+        self._row(kind, body, frame, size, (0.0, 0.0, 0.0, *size[:3]))
+
+    def _row(
+        self,
+        kind: int,
+        body: int,
+        frame: np.ndarray,
+        size: _Numbers,
+        bounds: _Numbers,
+        first: tuple[int, int, int, int] = (0, 0, 0, 0),
+        cell: tuple[float, float] = (1.0, 1.0),
+    ) -> None:
+        self._rows.append((kind, body, frame, size, bounds))
+        self._first.append(first)
+        self._cells.append(cell)
+
+    def _add_hull(
+        self, points: np.ndarray, body: int, frame: np.ndarray, link: str
+    ) -> None:
+        """Add the convex hull of some points, its faces and their corners."""
+        if not 0 < len(points) < CUT:
+            raise ModelError(
+                f"link '{link}': the hull of a mesh has {len(points)} vertices; valid:"
+                f" 1 to {CUT - 1}",
+                link,
+            )
+        faces, loops = hull_faces(points)
+        vertices = sum(len(part) for part in self._vertices)
+        first = vertices, len(points), len(self._loops), len(loops)
+        low, high = points.min(axis=0), points.max(axis=0)
+        bounds = (*(low + high) / 2, *(high - low) / 2)
+        self._row(tables.HULL, body, frame, (0.0,) * 4, bounds, first)
+        self._vertices.append(points)
+        self._faces += list(faces)
+        self._loops += loops
+
+    def add_world(self, surface: HalfSpace | HeightField) -> None:
+        """Add a half-space or a height field of the world."""
+        frame = np.concatenate([np.eye(3).ravel(), surface.point])
+        if isinstance(surface, HalfSpace):
+            self._row(tables.PLANE, 0, frame, (*surface.normal, 0.0), (0.0,) * 6)
+            return
+        z = np.array(surface.heights, float)
+        wide = [(n - 1) * c for n, c in zip(z.shape, surface.cell, strict=True)]
+        low, high = z.min() - sum(wide), z.max()  # what is below it touches, too
+        bounds = (wide[0] / 2, wide[1] / 2, (low + high) / 2)
+        bounds += (wide[0] / 2, wide[1] / 2, (high - low) / 2)
+        before = sum(len(part) for part in self._heights)
+        first, cell = (before, *z.shape, 0), (surface.cell[0], surface.cell[1])
+        self._row(tables.HEIGHTS, 0, frame, (0.0,) * 4, bounds, first, cell)
+        self._heights.append(z.ravel())
+
+    def shapes(self) -> Shapes:
+        """Return the table."""
+        kind, body, place, size, bounds = zip(*self._rows, strict=True) if (
+            self._rows
+        ) else ((),) * 5
+        counts = [len(loop) for loop in self._loops]
+        starts = np.concatenate([[0], np.cumsum(counts, dtype=int)])[: len(counts)]
+        return Shapes(
+            kind=np.array(kind, np.int64),
+            body=np.array(body, np.int64),
+            place=np.array(place, float).reshape(-1, 12),
+            size=np.array(size, float).reshape(-1, 4),
+            bounds=np.array(bounds, float).reshape(-1, 6),
+            first=np.array(self._first, np.int64).reshape(-1, 4),
+            vertices=np.concatenate(self._vertices),
+            faces=np.array(self._faces, float).reshape(-1, 4),
+            corners=np.column_stack([starts, counts]).astype(np.int64).reshape(-1, 2),
+            loops=np.array([v for loop in self._loops for v in loop], np.int64),
+            heights=np.concatenate(self._heights),
+            cells=np.array(self._cells, float).reshape(-1, 2),
+        )
+
+
+def hull_faces(points: np.ndarray) -> tuple[np.ndarray, list[list[int]]]:
+    """Return the faces of a convex hull.
+
+    Args:
+        points: Vertices, (count, 3) [m].
+
+    Returns:
+        Outward normal n and offset of each face, n . x = offset, (faces, 4), and the
+        numbers of its corners in positive turn about n; at most CORNERS, evenly chosen
+        from those of a face with more. A flat hull has none.
+    """
+    from scipy.spatial import ConvexHull, QhullError  # not at `import dyn_core`
+
+    try:
+        hull = ConvexHull(points)
+    except (QhullError, ValueError):
+        return np.zeros((0, 4)), []
+    size = float(np.abs(points - points.mean(axis=0)).max())
+    faces, loops, seen = [], [], np.zeros(len(hull.simplices), bool)
+    for k, equation in enumerate(hull.equations):
+        if seen[k]:
+            continue
+        n, offset = equation[:3], -equation[3]
+        over = np.abs(points[hull.simplices] @ n - offset).max(axis=1)
+        same = (over < COPLANAR * size) & (hull.equations[:, :3] @ n > 0.5)
+        same[k] = True
+        seen |= same
+        numbers = np.unique(hull.simplices[same])
+        middle = points[numbers].mean(axis=0)
+        u = points[numbers[0]] - middle
+        v = np.cross(n, u)
+        arms = points[numbers] - middle
+        order = numbers[np.argsort(np.arctan2(arms @ v, arms @ u), kind="stable")]
+        if len(order) > CORNERS:
+            order = order[np.arange(CORNERS) * len(order) // CORNERS]
+        faces.append((*n, offset))
+        loops.append([int(x) for x in order])
+    return np.array(faces), loops
+
+
+def pair_table(pairs: Mapping[tuple[int, int], Material]) -> Pairs:
+    """Return the table of pairs of shapes and their materials, in the given order."""
+    both = np.array(list(pairs), np.int64).reshape(-1, 2)
+    rows = [(m.mu, m.torsion, m.rolling, m.restitution) for m in pairs.values()]
+    return Pairs(
+        first=both[:, 0].copy(),
+        second=both[:, 1].copy(),
+        materials=np.array(rows, float).reshape(-1, 4),
+    )
+
+
+def frame_rows(R: Any, p: Any) -> np.ndarray:
+    """Return frames as rows of 12 from rotations (n, 3, 3) and positions (n, 3) [m]."""
+    R, p = np.asarray(R, float), np.asarray(p, float)
+    return np.concatenate([R.reshape(-1, 9), p.reshape(-1, 3)], axis=1)

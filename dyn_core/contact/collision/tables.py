@@ -1,0 +1,249 @@
+"""Arrays of collision detection: shapes, tested pairs, contacts, and room for work.
+
+They are records of arrays for functions of dyn_core.engines.machine_code; who makes
+them from a Model is shape_tables.py. A frame is a row of 12: a rotation, row by row,
+and a position, x_outer = R x + p. A shape is a core (a point, a segment, a box, a
+cylinder, the hull of its vertices) and all points within a radius of the core.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dyn_core.engines.machine_code import Reals, Reals2, Wholes, Wholes2, machine_code
+
+# Kinds of shapes. In a pair the kind of the first shape is not the larger one.
+SPHERE = 0
+CAPSULE = 1
+BOX = 2
+CYLINDER = 3
+HULL = 4
+PLANE = 5
+HEIGHTS = 6
+
+FEATURES = 4294967296  # ids of one pair: 2^32
+POLYGON = 64  # room for the corners of a clipped face
+FACES = 512  # room for the faces of an expanding polytope
+
+
+class Shapes(NamedTuple):
+    """The shapes of a robot and its world; they do not change.
+
+    Attributes:
+        kind: One of the kinds above, (n,).
+        body: Number of the body; 0 is the world, (n,).
+        place: Frame of each shape in its body, (n, 12).
+        size: Half lengths of a box, a segment (0, 0, half), or a cylinder (radius,
+            radius, half) and the radius about it, (n, 4) [m]; the normal of a
+            half-space and 0.
+        bounds: Centre and half lengths of a box about the shape in its frame, without
+            the radius, (n, 6) [m].
+        first: First vertex, number of vertices, first face and number of faces of a
+            hull; of a height field the first height, nx and ny, (n, 4).
+        vertices: Vertices of all hulls in the shapes' frames, (count, 3) [m].
+        faces: Outward normal and offset of each face of all hulls, (count, 4).
+        corners: First corner and number of corners of each face, (count, 2).
+        loops: Numbers of the vertices round each face, from 0 in each hull.
+        heights: Heights of all height fields, x slowest [m].
+        cells: Lengths of a cell along x and y, (n, 2) [m].
+    """
+
+    kind: Wholes
+    body: Wholes
+    place: Reals2
+    size: Reals2
+    bounds: Reals2
+    first: Wholes2
+    vertices: Reals2
+    faces: Reals2
+    corners: Wholes2
+    loops: Wholes
+    heights: Reals
+    cells: Reals2
+
+
+class Pairs(NamedTuple):
+    """The tested pairs of shapes; they do not change.
+
+    Attributes:
+        first, second: Numbers of both shapes, (pairs,).
+        materials: Friction along tangents [1], torsion [m], rolling [m] and restitution
+            of each pair, (pairs, 4).
+    """
+
+    first: Wholes
+    second: Wholes
+    materials: Reals2
+
+
+class Contacts(NamedTuple):
+    """Contacts, sorted by pair.
+
+    Attributes:
+        id: Equal in two steps if the same features of the same pair touch:
+            pair FEATURES + feature, (capacity,).
+        pair: Number of the pair, (capacity,).
+        body_a, body_b: Bodies of its first and its second shape, (capacity,).
+        gap: Distance along the normal; negative in an overlap, (capacity,) [m].
+        point: Midway between the surfaces, world, (capacity, 3) [m].
+        normal: From b to a, into body a, unit, world, (capacity, 3).
+    """
+
+    id: Wholes
+    pair: Wholes
+    body_a: Wholes
+    body_b: Wholes
+    gap: Reals
+    point: Reals2
+    normal: Reals2
+
+
+class Work(NamedTuple):
+    """Room for intermediate values.
+
+    Attributes:
+        frames: Frame of each shape in the world, (n, 12).
+        middle, half: Centre and half lengths of a box about each shape along the axes
+            of the world, (n, 3) [m].
+        relative: Frame of a in b, of b in a, (2, 12).
+        axis: Separations along the candidates of boxes, and their normals, (15, 4).
+        polygon: Corners of two clipped faces, x, y, height, (2 POLYGON, 3).
+        tags: Vertex and edge of each corner, (2 POLYGON, 2).
+        simplex: Difference of two points, and the point of a, (8, 6).
+        weights: Weights of the corners of a simplex, (4,).
+        corner: Corners of an expanding polytope, as in simplex, (FACES, 6).
+        face: Its faces' outward normals and distances, (FACES, 4).
+        triple: The faces' corners, (FACES, 3).
+        rim: Edges round the faces that are removed, (FACES, 2).
+    """
+
+    frames: Reals2
+    middle: Reals2
+    half: Reals2
+    relative: Reals2
+    axis: Reals2
+    polygon: Reals2
+    tags: Wholes2
+    simplex: Reals2
+    weights: Reals
+    corner: Reals2
+    face: Reals2
+    triple: Wholes2
+    rim: Wholes2
+
+
+def room_for_contacts(capacity: int) -> Contacts:
+    """Return empty arrays for a number of contacts."""
+    whole = [np.zeros(capacity, np.int64) for _ in range(4)]
+    return Contacts(
+        *whole,
+        np.zeros(capacity),
+        np.zeros((capacity, 3)),
+        np.zeros((capacity, 3)),
+    )
+
+
+def room_for_work(shapes: int) -> Work:
+    """Return the arrays in which contacts of a number of shapes are computed."""
+    return Work(
+        frames=np.zeros((shapes, 12)),
+        middle=np.zeros((shapes, 3)),
+        half=np.zeros((shapes, 3)),
+        relative=np.zeros((2, 12)),
+        axis=np.zeros((15, 4)),
+        polygon=np.zeros((2 * POLYGON, 3)),
+        tags=np.zeros((2 * POLYGON, 2), np.int64),
+        simplex=np.zeros((8, 6)),
+        weights=np.zeros(4),
+        corner=np.zeros((FACES, 6)),
+        face=np.zeros((FACES, 4)),
+        triple=np.zeros((FACES, 3), np.int64),
+        rim=np.zeros((FACES, 2), np.int64),
+    )
+
+
+@machine_code
+def put(
+    found: Contacts,
+    count: int,
+    feature: int,
+    x: float,
+    y: float,
+    z: float,
+    nx: float,
+    ny: float,
+    nz: float,
+    gap: float,
+) -> int:
+    """Write a contact's feature, point, normal and gap; return the new number.
+
+    A contact beyond the capacity is counted and not written.
+    """
+    if count < len(found.id):
+        found.id[count] = feature
+        found.point[count, 0] = x
+        found.point[count, 1] = y
+        found.point[count, 2] = z
+        found.normal[count, 0] = nx
+        found.normal[count, 1] = ny
+        found.normal[count, 2] = nz
+        found.gap[count] = gap
+    return count + 1
+
+
+@machine_code
+def put_in_frame(
+    found: Contacts,
+    count: int,
+    F: Reals,
+    feature: int,
+    x: float,
+    y: float,
+    z: float,
+    nx: float,
+    ny: float,
+    nz: float,
+    gap: float,
+) -> int:
+    """Write a contact whose point and normal are in the coordinates of a frame."""
+    return put(
+        found,
+        count,
+        feature,
+        F[0] * x + F[1] * y + F[2] * z + F[9],
+        F[3] * x + F[4] * y + F[5] * z + F[10],
+        F[6] * x + F[7] * y + F[8] * z + F[11],
+        F[0] * nx + F[1] * ny + F[2] * nz,
+        F[3] * nx + F[4] * ny + F[5] * nz,
+        F[6] * nx + F[7] * ny + F[8] * nz,
+        gap,
+    )
+
+
+@machine_code
+def compose(A: Reals, B: Reals, out: Reals) -> None:
+    """Write the frame A B: B is given in A.
+
+    R = R_a R_b,   p = R_a p_b + p_a
+    """
+    for i in range(3):
+        x, y, z = A[3 * i], A[3 * i + 1], A[3 * i + 2]
+        for j in range(3):
+            out[3 * i + j] = x * B[j] + y * B[3 + j] + z * B[6 + j]
+        out[9 + i] = x * B[9] + y * B[10] + z * B[11] + A[9 + i]
+
+
+@machine_code
+def relate(A: Reals, B: Reals, out: Reals) -> None:
+    """Write the frame of A in B.
+
+    R = R_b^T R_a,   p = R_b^T (p_a - p_b)
+    """
+    dx, dy, dz = A[9] - B[9], A[10] - B[10], A[11] - B[11]
+    for i in range(3):
+        x, y, z = B[i], B[3 + i], B[6 + i]
+        for j in range(3):
+            out[3 * i + j] = x * A[j] + y * A[3 + j] + z * A[6 + j]
+        out[9 + i] = x * dx + y * dy + z * dz
