@@ -45,8 +45,8 @@ def face_axes(C: Reals, a: Reals, b: Reals, box: bool, axis: Reals2) -> float:
     best = -math.inf
     for k in range(3):
         r = 3 * k
-        s = abs(C[9 + k]) - b[k]
-        s = s - abs(C[r]) * a[0] - abs(C[r + 1]) * a[1] - abs(C[r + 2]) * a[2]
+        own = abs(C[r]) * a[0] + abs(C[r + 1]) * a[1] + abs(C[r + 2]) * a[2]
+        s = abs(C[9 + k]) - own - b[k]
         for i in range(3):
             axis[k, i] = 0.0
         axis[k, k] = -1.0 if C[9 + k] < 0.0 else 1.0

@@ -19,7 +19,6 @@ x + y.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -150,79 +149,3 @@ def candidate_points(placed: PlacedShape, n: Any = None) -> list[tuple[Vector, f
         for end in (-1.0, 1.0):
             candidates.append(Vector((*xy, end * placed.shape.length / 2)))
     return [(E.T @ x + r, radius) for x in candidates]
-
-
-class PointTable:
-    """The contact points of many shapes, as arrays.
-
-    Attributes:
-        shape: Index of each point's shape, (count,).
-        feature: Index of each point in its shape, (count,).
-        radius: Radius of the ball at each point, (count,) [m].
-    """
-
-    def __init__(
-        self, shapes: Sequence[PlacedShape], points: Sequence[np.ndarray | None]
-    ) -> None:
-        """Collect the points of all shapes.
-
-        Args:
-            shapes: Shapes of a Model.
-            points: Vertices of a mesh's hull in the shape's frame, (count, 3) [m], or
-                None for other shapes.
-        """
-        rows = [np.zeros((0, 3))]
-        radii: list[float] = []
-        owner: list[int] = []
-        feature: list[int] = []
-        rims: list[tuple[int, np.ndarray, np.ndarray, float]] = []
-        for k, placed in enumerate(shapes):
-            R, p = (np.asarray(x, float) for x in placed.X.pose)
-            hull = points[k]
-            vertices, radius = (
-                (hull, 0.0) if hull is not None else ball_points(placed.shape)
-            )
-            rows.append(vertices @ R.T + p)
-            radii += [radius] * len(vertices)
-            owner += [k] * len(vertices)
-            feature += range(len(vertices))
-            if isinstance(placed.shape, Cylinder):
-                z = R[:, 2] * placed.shape.length / 2
-                frame = R, placed.shape.radius
-                rims += [(k, p - z, *frame), (k, p + z, *frame)]
-        self.rim_body = np.array([shapes[row[0]].body for row in rims], dtype=int)
-        self.rim_centre = np.array([row[1] for row in rims]).reshape(-1, 3)
-        self.rim_frame = np.array([row[2] for row in rims]).reshape(-1, 3, 3)
-        self.rim_radius = np.array([row[3] for row in rims])
-        ends = [8 + m % 2 for m in range(len(rims))]
-        self.points = np.concatenate(rows)
-        self.body = np.array([shapes[k].body for k in owner], dtype=int)
-        self.shape = np.array(owner + [row[0] for row in rims], int)
-        self.feature = np.array(feature + ends, int)
-        self.radius = np.array(radii + [0.0] * len(rims))
-
-    def world(self, R: np.ndarray, p: np.ndarray, n: np.ndarray) -> np.ndarray:
-        """Return all points in the world, the deepest points of rims last.
-
-        Args:
-            R, p: Rotation and position of each body, (nb + 1, 3, 3), (nb + 1, 3) [m].
-            n: Normal, (3,).
-
-        Returns:
-            Positions, (count, 3) [m].
-        """
-        x = np.einsum("kij,kj->ki", R[self.body], self.points) + p[self.body]
-        if not len(self.rim_body):
-            return x
-        turn = R[self.rim_body]
-        frames = turn @ self.rim_frame
-        flat = np.einsum("kij,i->kj", frames, n)[:, :2]
-        square = np.sum(flat * flat, axis=1, keepdims=True)
-        out = np.where(
-            square > UPRIGHT,
-            -flat / np.sqrt(np.where(square > UPRIGHT, square, 1.0)),
-            math.sqrt(0.5),
-        )
-        centre = np.einsum("kij,kj->ki", turn, self.rim_centre) + p[self.rim_body]
-        aside = np.einsum("kij,kj->ki", frames[:, :, :2], out)
-        return np.concatenate([x, centre + self.rim_radius[:, None] * aside])

@@ -25,6 +25,7 @@ from dyn_core.contact.collision.tables import (
     room_for_contacts,
     room_for_work,
 )
+from dyn_core.engines.machine_code import compiled
 from dyn_core.errors import ModelError, NonFiniteError, ShapeError
 from dyn_core.model import Model
 from dyn_core.model.coordinates import split_q
@@ -127,7 +128,8 @@ class ContactPairs:
         self.pair_table = pair_table(tested)
         self.shape_table = self._shape_table(tested, packages or {})
         self._work = room_for_work(len(self.shapes) + len(self.world))
-        self._found = room_for_contacts(64)
+        self._poses = np.zeros((model.nb + 1, 12))
+        self._make_room(64)
         links = [shape.link for shape in self.shapes]
         names = [(x.link, x.number) for x in self.shapes]
         links += [surface.name for surface in self.world]
@@ -220,14 +222,19 @@ class ContactPairs:
             poses: Frame of each body, body 0 first: a rotation row by row and a
                 position, x_world = R x + p, (nb + 1, 12).
         """
-        tables = self.shape_table, self.pair_table
-        number = find_contacts(*tables, poses, self.margin, self._found, self._work)
+        self._poses[:] = poses
+        number = self._find(self.margin)
         while number < 0:
-            self._found = room_for_contacts(-2 * number)
-            number = find_contacts(
-                *tables, poses, self.margin, self._found, self._work
-            )
+            self._make_room(-2 * number)
+            number = self._find(self.margin)
         return self._found, number
+
+    def _make_room(self, capacity: int) -> None:
+        """Provide arrays for a number of contacts."""
+        self._found = room_for_contacts(capacity)
+        self._find = compiled(find_contacts).bind(
+            self.shape_table, self.pair_table, self._poses, self._found, self._work
+        )
 
     def contact(self, found: Contacts, m: int) -> Contact:
         """Return row m of arrays of contacts as a Contact."""

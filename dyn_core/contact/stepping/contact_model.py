@@ -108,7 +108,11 @@ class ContactModel:
         if self.world.contacts:
             world = self.world
             self.pairs = ContactPairs(
-                self.model, world.half_spaces, world.margin, world.packages
+                self.model,
+                (*world.half_spaces, *world.height_fields),
+                world.margin,
+                world.packages,
+                world.groups,
             )
         self._joints = JointConstraints(self.model, self.world.gears)
         self._damping = self._slopes(np.zeros(model.nv))

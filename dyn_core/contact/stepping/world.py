@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dyn_core.contact.collision.halfspaces import HALF_SPACE, HalfSpace
+from dyn_core.contact.collision.height_field import HEIGHT_FIELD, HeightField
 from dyn_core.contact.problem.solving import check_options, contact_solver
 from dyn_core.contact.stepping.gap_rules import PUSH_OUT_SPEED
 from dyn_core.errors import ModelError
@@ -72,6 +73,8 @@ class World:
     limit_restitution: float = 0.0
     gears: tuple[tuple[str, str, float, float], ...] = ()
     max_impacts: int = 50
+    height_fields: tuple[HeightField, ...] = ()
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for key, entry in WORLD.fields.items():
@@ -138,6 +141,17 @@ WORLD = Table(
         "half_spaces",
         ListOf(HALF_SPACE),
         "floors, walls, slopes; missing: the floor z = 0",
+    ),
+    Field(
+        "height_fields",
+        ListOf(HEIGHT_FIELD),
+        "ground whose height is given over a grid",
+    ),
+    Field(
+        "groups",
+        ByName(ListOf(Name()), "group"),
+        "links and surfaces of the world that do not touch one another: a list of names"
+        " for each group",
     ),
     Field(
         "margin",
