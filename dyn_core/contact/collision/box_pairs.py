@@ -88,9 +88,10 @@ def edge_axes(C: Reals, a: Reals, b: Reals, first: int, axis: Reals2) -> float:
                 continue
             nx, ny, nz = nx / size, ny / size, nz / size
             along = nx * C[9] + ny * C[10] + nz * C[11]
-            s = abs(along) - abs(nx) * b[0] - abs(ny) * b[1] - abs(nz) * b[2]
+            s = abs(along)
             for k in range(first, 3):
                 s -= a[k] * abs(nx * C[k] + ny * C[3 + k] + nz * C[6 + k])
+            s = s - abs(nx) * b[0] - abs(ny) * b[1] - abs(nz) * b[2]
             sign = -1.0 if along < 0.0 else 1.0
             axis[row, 0] = sign * nx
             axis[row, 1] = sign * ny
@@ -338,6 +339,24 @@ def put_edges(
 
 
 @machine_code
+def edges_apart(
+    C: Reals, a: Reals, b: Reals, box: bool, one: int, two: int, d: float
+) -> bool:
+    """Return whether the balls about two edges are more than d apart."""
+    low, high, _ = edge_ends(one, box)
+    ax, ay, az = corner_of(C, a, low)
+    bx, by, bz = corner_of(C, a, high)
+    low, high, _ = edge_ends(two, True)
+    cx, cy, cz = box_corner(b, low)
+    dx, dy, dz = box_corner(b, high)
+    reach = a[2] + b[two // 4] + d
+    if box:
+        reach += a[one // 4] - a[2]
+    x, y, z = (ax + bx - cx - dx) / 2, (ay + by - cy - dy) / 2, (az + bz - cz - dz) / 2
+    return x * x + y * y + z * z > 1.000000001 * reach * reach
+
+
+@machine_code
 def edge_pair(
     C: Reals, a: Reals, b: Reals, box: bool, one: int, two: int
 ) -> tuple[float, float, float, float, float, float]:
@@ -372,16 +391,19 @@ def closest_edges(
     d = math.inf
     for one in range(edges):
         for two in range(12):
+            if edges_apart(C, a, b, box, one, two, d):
+                continue
             x, y, z, p, q, r = edge_pair(C, a, b, box, one, two)
             size = (x - p) * (x - p) + (y - q) * (y - q) + (z - r) * (z - r)
-            d = min(d, size)
-    d = math.sqrt(d)
+            d = min(d, math.sqrt(size))
     start = -1
     best = 0.0
     feature, t_low, t_high, from_a = 0, 0.0, 0.0, 0
     fx, fy, fz, fp, fq, fr = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for one in range(edges):
         for two in range(12):
+            if edges_apart(C, a, b, box, one, two, d + 10.0 * tol):
+                continue
             x, y, z, p, q, r = edge_pair(C, a, b, box, one, two)
             size = (x - p) * (x - p) + (y - q) * (y - q) + (z - r) * (z - r)
             apart = math.sqrt(size)

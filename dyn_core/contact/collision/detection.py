@@ -33,6 +33,8 @@ from dyn_core.contact.collision.tables import (
 )
 from dyn_core.engines.machine_code import Reals2, machine_code
 
+LARGER = 1.000000001  # boxes about shapes are this much larger than needed
+
 
 @machine_code
 def place_shapes(shapes: Shapes, poses: Reals2, work: Work) -> None:
@@ -47,7 +49,7 @@ def place_shapes(shapes: Shapes, poses: Reals2, work: Work) -> None:
             work.middle[k, i] = F[r] * x + F[r + 1] * y + F[r + 2] * z + F[9 + i]
             half = abs(F[r]) * u + abs(F[r + 1]) * v + abs(F[r + 2]) * w
             # Larger by more than the rounding of a touching pair.
-            work.half[k, i] = half * 1.000000000001 + shapes.size[k, 3]
+            work.half[k, i] = (half + shapes.size[k, 3]) * LARGER
         if shapes.kind[k] == PLANE:
             for i in range(3):
                 work.half[k, i] = 0.0
@@ -56,23 +58,22 @@ def place_shapes(shapes: Shapes, poses: Reals2, work: Work) -> None:
 @machine_code
 def may_touch_plane(shapes: Shapes, work: Work, a: int, plane: int, margin: float) -> bool:
     """Return whether the box about a shape reaches a half-space."""
-    above, reach = 0.0, margin + shapes.size[a, 3]
+    above, reach = 0.0, margin
     for i in range(3):
         n = shapes.size[plane, i]
         above += n * (work.middle[a, i] - shapes.place[plane, 9 + i])
-        reach += abs(n) * (work.half[a, i] - shapes.size[a, 3])
-    return above <= reach * 1.000000000001
+        reach += abs(n) * work.half[a, i]
+    return above <= reach
 
 
 @machine_code
 def may_touch(work: Work, a: int, b: int, margin: float) -> bool:
     """Return whether the boxes about two shapes come closer than the margin."""
     middle, half = work.middle, work.half
-    if abs(middle[a, 0] - middle[b, 0]) > half[a, 0] + half[b, 0] + margin:
-        return False
-    if abs(middle[a, 1] - middle[b, 1]) > half[a, 1] + half[b, 1] + margin:
-        return False
-    return abs(middle[a, 2] - middle[b, 2]) <= half[a, 2] + half[b, 2] + margin
+    x = abs(middle[a, 0] - middle[b, 0]) - half[a, 0] - half[b, 0]
+    y = abs(middle[a, 1] - middle[b, 1]) - half[a, 1] - half[b, 1]
+    z = abs(middle[a, 2] - middle[b, 2]) - half[a, 2] - half[b, 2]
+    return max(max(x, y), z) <= margin  # one branch, which is nearly always the same
 
 
 @machine_code
