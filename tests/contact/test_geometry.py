@@ -10,10 +10,10 @@ from scipy.optimize import lsq_linear
 from scipy.spatial.transform import Rotation
 
 import dyn_core as dyn
+from dyn_core.contact.collision.detection.rounded import along_segment, between_segments
 from dyn_core.contact.collision.geometry import ShapePose, manifold
 from dyn_core.contact.collision.halfspaces import HalfSpace, candidate_points
 from dyn_core.contact.collision.pairs import ContactPairs, body_poses, neighbours
-from dyn_core.contact.collision.rounded import along_segment, between_segments
 from dyn_core.errors import ModelError, NonFiniteError, ShapeError, UnsupportedError
 from dyn_core.model.shapes import (
     Box,

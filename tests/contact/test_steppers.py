@@ -518,7 +518,7 @@ def test_bad_solutions_are_counted_and_stop():
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"groun": 1}, "no key is called 'groun'; valid: half_spaces"),
+        ({"floors": 1}, "no key is called 'floors'; valid: half_spaces"),
         ({"stepper": "euler"}, "stewart_trinkle"),
         ({"erp": 2.0}, "erp is 2.0; valid: a number from 0 to 1"),
         ({"erp": float("nan")}, "erp is nan"),

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from dyn_core.contact.collision import box_faces, convex, rounded, surface_contacts
-from dyn_core.contact.collision.polygons import CUT
-from dyn_core.contact.collision.tables import BOX, CAPSULE, HEIGHTS, PLANE, SPHERE
+from dyn_core.contact.collision.detection import (
+    box_faces,
+    convex,
+    rounded,
+    surface_contacts,
+)
+from dyn_core.contact.collision.detection.polygons import CUT
+from dyn_core.contact.collision.detection.tables import (
+    BOX,
+    CAPSULE,
+    HEIGHTS,
+    PLANE,
+    SPHERE,
+)
 
 
 def feature_name(kind_a: int, kind_b: int, feature: int) -> Hashable:

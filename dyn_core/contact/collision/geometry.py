@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dyn_core.contact.collision.detection import find_contacts
+from dyn_core.contact.collision.detection.all_pairs import find_contacts
+from dyn_core.contact.collision.detection.tables import room_for_contacts, room_for_work
 from dyn_core.contact.collision.features import feature_name
 from dyn_core.contact.collision.shape_tables import ShapeTable, frame_rows, pair_table
-from dyn_core.contact.collision.tables import room_for_contacts, room_for_work
 from dyn_core.engines.machine_code import compiled
 from dyn_core.model.shapes import Material, Shape
 

@@ -9,7 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dyn_core.contact.collision.coal_pairs import Hulls
-from dyn_core.contact.collision.detection import find_contacts
+from dyn_core.contact.collision.detection.all_pairs import find_contacts
+from dyn_core.contact.collision.detection.tables import (
+    FEATURES,
+    Contacts,
+    Shapes,
+    room_for_contacts,
+    room_for_work,
+)
 from dyn_core.contact.collision.features import feature_name
 from dyn_core.contact.collision.halfspaces import HalfSpace
 from dyn_core.contact.collision.height_field import HeightField
@@ -17,13 +24,6 @@ from dyn_core.contact.collision.shape_tables import (
     ShapeTable,
     frame_rows,
     pair_table,
-)
-from dyn_core.contact.collision.tables import (
-    FEATURES,
-    Contacts,
-    Shapes,
-    room_for_contacts,
-    room_for_work,
 )
 from dyn_core.engines.machine_code import compiled
 from dyn_core.errors import ModelError, NonFiniteError, ShapeError

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.contact.collision import tables
+from dyn_core.contact.collision.detection import tables
+from dyn_core.contact.collision.detection.polygons import CORNERS, CUT
+from dyn_core.contact.collision.detection.tables import Pairs, Shapes
 from dyn_core.contact.collision.halfspaces import HalfSpace
 from dyn_core.contact.collision.height_field import HeightField
-from dyn_core.contact.collision.polygons import CORNERS, CUT
-from dyn_core.contact.collision.tables import Pairs, Shapes
 from dyn_core.errors import ModelError, UnsupportedError
 from dyn_core.model.shapes import (
     Box,
@@ -65,6 +65,7 @@ class ShapeTable:
         if isinstance(shape, Mesh) and hull is not None:
             self._add_hull(hull, body, frame, link)
             return
+        size: tuple[float, ...]
         if isinstance(shape, Capsule):
             kind, size = tables.CAPSULE, (0.0, 0.0, shape.length / 2, shape.radius)
         elif isinstance(shape, Box):
@@ -125,8 +126,8 @@ class ShapeTable:
         z = np.array(surface.heights, float)
         wide = [(n - 1) * c for n, c in zip(z.shape, surface.cell, strict=True)]
         low, high = z.min() - sum(wide), z.max()  # what is below it touches, too
-        bounds = (wide[0] / 2, wide[1] / 2, (low + high) / 2)
-        bounds += (wide[0] / 2, wide[1] / 2, (high - low) / 2)
+        x, y = wide[0] / 2, wide[1] / 2
+        bounds = (x, y, (low + high) / 2, x, y, (high - low) / 2)
         before = sum(len(part) for part in self._heights)
         first, cell = (before, *z.shape, 0), (surface.cell[0], surface.cell[1])
         self._row(tables.HEIGHTS, 0, frame, (0.0,) * 4, bounds, first, cell)
@@ -134,9 +135,8 @@ class ShapeTable:
 
     def shapes(self) -> Shapes:
         """Return the table."""
-        kind, body, place, size, bounds = zip(*self._rows, strict=True) if (
-            self._rows
-        ) else ((),) * 5
+        columns = zip(*self._rows, strict=True) if self._rows else ((),) * 5
+        kind, body, place, size, bounds = columns
         counts = [len(loop) for loop in self._loops]
         starts = np.concatenate([[0], np.cumsum(counts, dtype=int)])[: len(counts)]
         return Shapes(

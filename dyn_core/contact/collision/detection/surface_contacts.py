@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import math
 
-from dyn_core.contact.collision.planes import local_point, points_of
-from dyn_core.contact.collision.rounded import TOGETHER, between_segments
-from dyn_core.contact.collision.simplex import in_triangle
-from dyn_core.contact.collision.tables import (
+from dyn_core.contact.collision.detection.planes import local_point, points_of
+from dyn_core.contact.collision.detection.rounded import TOGETHER, between_segments
+from dyn_core.contact.collision.detection.simplex import in_triangle
+from dyn_core.contact.collision.detection.tables import (
     CAPSULE,
     CYLINDER,
     Contacts,
@@ -56,7 +56,9 @@ def surface_below(shapes: Shapes, k: int, x: float, y: float) -> float:
 
 
 @machine_code
-def cells_within(centre: float, reach: float, cell: float, cells: int) -> tuple[int, int]:
+def cells_within(
+    centre: float, reach: float, cell: float, cells: int
+) -> tuple[int, int]:
     """Return the first and the last cell within a reach; none if last < first."""
     low = max((centre - reach) / cell, 0.0)
     high = min((centre + reach) / cell, float(cells) - 0.5)
@@ -242,9 +244,7 @@ def axis_on_edges(
                     float(i_to) * c_x, float(j_to) * c_y,
                     height(shapes, k, i_to, j_to),
                 )  # fmt: skip
-                d = math.sqrt(
-                    (x - p) * (x - p) + (y - q) * (y - q) + (z - r) * (z - r)
-                )
+                d = math.sqrt((x - p) * (x - p) + (y - q) * (y - q) + (z - r) * (z - r))
                 if d < best and z >= surface_below(shapes, k, x, y):
                     best, edge = d, 3 * (i * (rows + 1) + j) + way
                     ex, ey, ez, ep, eq, er = x, y, z, p, q, r

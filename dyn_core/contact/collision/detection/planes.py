@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from dyn_core.contact.collision.tables import (
+from dyn_core.contact.collision.detection.tables import (
     BOX,
     CAPSULE,
     CYLINDER,
@@ -98,7 +98,11 @@ def with_plane(
     gap = n . (R x + p) - n . p_0 - radius
     """
     nx, ny, nz = shapes.size[plane, 0], shapes.size[plane, 1], shapes.size[plane, 2]
-    ox, oy, oz = shapes.place[plane, 9], shapes.place[plane, 10], shapes.place[plane, 11]
+    ox, oy, oz = (
+        shapes.place[plane, 9],
+        shapes.place[plane, 10],
+        shapes.place[plane, 11],
+    )
     radius = shapes.size[k, 3]
     lx, ly = F[0] * nx + F[3] * ny + F[6] * nz, F[1] * nx + F[4] * ny + F[7] * nz
     for m in range(points_of(shapes, k)):

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 
-from dyn_core.contact.collision.distance import closest_points, core_size
-from dyn_core.contact.collision.polygons import (
+from dyn_core.contact.collision.detection.distance import closest_points, core_size
+from dyn_core.contact.collision.detection.polygons import (
     CUT,
     FACE,
     OTHER,
@@ -20,8 +20,8 @@ from dyn_core.contact.collision.polygons import (
     write_face,
     write_feature,
 )
-from dyn_core.contact.collision.rounded import PARALLEL
-from dyn_core.contact.collision.tables import (
+from dyn_core.contact.collision.detection.rounded import PARALLEL
+from dyn_core.contact.collision.detection.tables import (
     Contacts,
     Shapes,
     Work,
@@ -112,9 +112,7 @@ def convex_convex(
 
 
 @machine_code
-def aligned(
-    ax: float, ay: float, az: float, bx: float, by: float, bz: float
-) -> bool:
+def aligned(ax: float, ay: float, az: float, bx: float, by: float, bz: float) -> bool:
     """Return whether two unit vectors are equal, but for rounding."""
     x, y, z = ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx
     ahead = ax * bx + ay * by + az * bz

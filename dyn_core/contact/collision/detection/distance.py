@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import math
 
-from dyn_core.contact.collision.rounded import normal_to
-from dyn_core.contact.collision.simplex import reduce
-from dyn_core.contact.collision.tables import (
+from dyn_core.contact.collision.detection.rounded import normal_to
+from dyn_core.contact.collision.detection.simplex import reduce
+from dyn_core.contact.collision.detection.tables import (
     BOX,
     CYLINDER,
     FACES,
@@ -264,7 +264,9 @@ def grow(work: Work, faces: int, new: int, tol: float) -> int:
     P, face, triple, rim = work.corner, work.face, work.triple, work.rim
     edges, kept = 0, 0
     for m in range(faces):
-        height = face[m, 0] * P[new, 0] + face[m, 1] * P[new, 1] + face[m, 2] * P[new, 2]
+        height = (
+            face[m, 0] * P[new, 0] + face[m, 1] * P[new, 1] + face[m, 2] * P[new, 2]
+        )
         if face[m, 3] < math.inf and height > face[m, 3] + tol:
             for e in range(3):
                 start, end = triple[m, e], triple[m, (e + 1) % 3]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from dyn_core.contact.collision.tables import Contacts, put, put_in_frame
+from dyn_core.contact.collision.detection.tables import Contacts, put, put_in_frame
 from dyn_core.engines.machine_code import Reals, machine_code
 
 PARALLEL = 0.05  # sine below which two capsules also touch at their ends
@@ -197,9 +197,7 @@ def sphere_capsule(
     """Add the contact of a sphere with a capsule."""
     ux, uy, uz = B[2] * half, B[5] * half, B[8] * half
     ax, ay, az = B[9] - ux, B[10] - uy, B[11] - uz
-    t = along_segment(
-        A[9], A[10], A[11], ax, ay, az, B[9] + ux, B[10] + uy, B[11] + uz
-    )
+    t = along_segment(A[9], A[10], A[11], ax, ay, az, B[9] + ux, B[10] + uy, B[11] + uz)
     fx, fy, fz = normal_to(B[2], B[5], B[8])
     return between_balls(
         found, count, 0, A[9], A[10], A[11], r_a,
@@ -231,9 +229,7 @@ def capsule_capsule(
     bx, by, bz = A[9] + ux, A[10] + uy, A[11] + uz
     cx, cy, cz = B[9] - vx, B[10] - vy, B[11] - vz
     dx, dy, dz = B[9] + vx, B[10] + vy, B[11] + vz
-    x, y, z, p, q, r = between_segments(
-        ax, ay, az, bx, by, bz, cx, cy, cz, dx, dy, dz
-    )
+    x, y, z, p, q, r = between_segments(ax, ay, az, bx, by, bz, cx, cy, cz, dx, dy, dz)
     apart = math.sqrt((x - p) * (x - p) + (y - q) * (y - q) + (z - r) * (z - r))
     if not apart - r_a - r_b <= margin:
         return count

@@ -136,12 +136,14 @@ class Work(NamedTuple):
 
 def room_for_contacts(capacity: int) -> Contacts:
     """Return empty arrays for a number of contacts."""
-    whole = [np.zeros(capacity, np.int64) for _ in range(4)]
     return Contacts(
-        *whole,
-        np.zeros(capacity),
-        np.zeros((capacity, 3)),
-        np.zeros((capacity, 3)),
+        id=np.zeros(capacity, np.int64),
+        pair=np.zeros(capacity, np.int64),
+        body_a=np.zeros(capacity, np.int64),
+        body_b=np.zeros(capacity, np.int64),
+        gap=np.zeros(capacity),
+        point=np.zeros((capacity, 3)),
+        normal=np.zeros((capacity, 3)),
     )
 
 

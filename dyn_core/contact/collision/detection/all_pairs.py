@@ -7,17 +7,17 @@ compiled (dyn_core.engines.machine_code).
 
 from __future__ import annotations
 
-from dyn_core.contact.collision.box_pairs import box_or_capsule_box
-from dyn_core.contact.collision.convex import convex_convex
-from dyn_core.contact.collision.surface_contacts import with_heights
-from dyn_core.contact.collision.planes import with_plane
-from dyn_core.contact.collision.rounded import (
+from dyn_core.contact.collision.detection.box_pairs import box_or_capsule_box
+from dyn_core.contact.collision.detection.convex import convex_convex
+from dyn_core.contact.collision.detection.planes import with_plane
+from dyn_core.contact.collision.detection.rounded import (
     capsule_capsule,
     sphere_box,
     sphere_capsule,
     sphere_sphere,
 )
-from dyn_core.contact.collision.tables import (
+from dyn_core.contact.collision.detection.surface_contacts import with_heights
+from dyn_core.contact.collision.detection.tables import (
     BOX,
     CAPSULE,
     FEATURES,
@@ -56,7 +56,9 @@ def place_shapes(shapes: Shapes, poses: Reals2, work: Work) -> None:
 
 
 @machine_code
-def may_touch_plane(shapes: Shapes, work: Work, a: int, plane: int, margin: float) -> bool:
+def may_touch_plane(
+    shapes: Shapes, work: Work, a: int, plane: int, margin: float
+) -> bool:
     """Return whether the box about a shape reaches a half-space."""
     above, reach = 0.0, margin
     for i in range(3):
@@ -96,9 +98,7 @@ def contacts_of_pair(
     if two == PLANE:
         return with_plane(found, count, shapes, a, A, b, margin)
     if two == HEIGHTS:
-        return with_heights(
-            found, count, shapes, a, A, b, B, work.relative[0], margin
-        )
+        return with_heights(found, count, shapes, a, A, b, B, work.relative[0], margin)
     if two > BOX:
         return convex_convex(found, count, shapes, a, A, b, B, work, margin)
     if two == BOX:

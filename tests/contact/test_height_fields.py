@@ -1,0 +1,217 @@
+"""Height fields and groups of a World: contacts, simulation, what is refused."""
+
+import itertools
+
+import numpy as np
+import pytest
+from contact_bodies import box, free_ball, free_box, joint, link, robot, sphere
+from scipy.spatial.transform import Rotation
+
+import dyn_core as dyn
+from dyn_core.contact.collision.height_field import HeightField
+from dyn_core.contact.collision.pairs import ContactPairs
+from dyn_core.errors import ModelError
+
+FLAT = HeightField(np.zeros((21, 21)), (0.5, 0.5), "flat", (-5.0, -5.0, 0.3))
+
+
+def _poses(model, *rows):
+    """Return the base's rotation and position, and those of bodies, [R, p] each."""
+    R = np.stack([np.eye(3), *(row[0] for row in rows)])
+    return R, np.stack([np.zeros(3), *(row[1] for row in rows)])
+
+
+def _contacts(model, surface, R, p, margin=0.05):
+    pairs = ContactPairs(model, [surface], margin)
+    return pairs.contacts_from_poses(*_poses(model, (R, np.asarray(p, float))))
+
+
+def _capsule(radius=0.1, length=0.8):
+    entry = {"type": "capsule", "radius": radius, "length": length}
+    return robot(
+        link("rod", 1.0, (0.1, 0.1, 0.1)),
+        joint("free", "floating", "base", "rod"),
+        collisions={"rod": [entry]},
+    )
+
+
+def _triangles(field):
+    """Return the corners of all triangles of a field, (count, 3, 3)."""
+    z, (a, b) = np.array(field.heights), field.cell
+    x, y = np.meshgrid(np.arange(len(z)) * a, np.arange(len(z[0])) * b, indexing="ij")
+    P = np.stack([x, y, z], axis=-1) + field.point
+    low, side, up, top = P[:-1, :-1], P[1:, :-1], P[:-1, 1:], P[1:, 1:]
+    both = np.stack([low, side, top], -2), np.stack([low, top, up], -2)
+    return np.concatenate([part.reshape(-1, 3, 3) for part in both])
+
+
+def _distance(field, x):
+    """Return the distance of a point from the surface: a QP for each triangle near."""
+    best = np.inf
+    for a, b, c in _triangles(field):
+        if np.linalg.norm((a + b + c) / 3 - x) > best + 0.5:
+            continue
+        # x = a + s (b - a) + t (c - a) with s, t >= 0, s + t <= 1, by two boxes.
+        for u, v, w in ((a, b - a, c - b), (b, c - b, a - c), (c, a - c, b - a)):
+            del w
+            edge = np.clip((x - u) @ v / (v @ v), 0, 1)
+            best = min(best, np.linalg.norm(u + edge * v - x))
+        M = np.stack([b - a, c - a], axis=1)
+        s, t = np.linalg.lstsq(M, x - a, rcond=None)[0]
+        if s >= 0 and t >= 0 and s + t <= 1:
+            best = min(best, np.linalg.norm(a + M @ (s, t) - x))
+    return best
+
+
+def test_a_level_field_is_a_floor():
+    """Ball, capsule, box: same gaps, points and normals as a half-space, same count."""
+    rng = np.random.default_rng(0)
+    floor = dyn.HalfSpace("flat", (0.0, 0.0, 0.3))
+    for model in (free_ball(), free_box(), _capsule()):
+        for _ in range(20):
+            R = Rotation.random(random_state=rng).as_matrix()
+            p = rng.uniform((-2, -2, 0.2), (2, 2, 0.9))
+            wanted = _contacts(model, floor, R, p)
+            contacts = _contacts(model, FLAT, R, p)
+            assert [c.id.feature[0] for c in contacts] == [c.id.feature for c in wanted]
+            for one, two in zip(contacts, wanted, strict=True):
+                assert one.gap == pytest.approx(two.gap, abs=1e-12)
+                np.testing.assert_allclose(one.point, two.point, atol=1e-12)
+                np.testing.assert_allclose(one.normal, two.normal, atol=1e-12)
+                assert (one.body_a, one.body_b) == (1, 0)
+
+
+def test_a_sloping_field_is_a_slope():
+    """Heights of a plane: the gap is the distance from the plane."""
+    slope = np.array((0.3, -0.2))
+    x = np.arange(30) * 0.2
+    heights = slope[0] * x[:, None] + slope[1] * x[None]
+    field = HeightField(heights, (0.2, 0.2))
+    n = np.array((*-slope, 1.0)) / np.sqrt(1 + slope @ slope)
+    rng = np.random.default_rng(1)
+    for _ in range(40):
+        p = rng.uniform((2, 2, 0.0), (4, 4, 0.0))
+        p[2] = slope @ p[:2] + rng.uniform(-0.1, 0.14)
+        (contact,) = _contacts(free_ball(r=0.1), field, np.eye(3), p)
+        assert contact.gap == pytest.approx(n @ p - 0.1, abs=1e-12)
+        np.testing.assert_allclose(contact.normal, n, atol=1e-9)
+
+
+def test_distances_from_a_rough_field_are_exact():
+    """The least gap of a ball is the distance from the nearest triangle."""
+    rng = np.random.default_rng(2)
+    field = HeightField(rng.uniform(-0.3, 0.3, (8, 9)), (0.3, 0.4), point=(-1, -1, 0.2))
+    model, seen = free_ball(r=0.2), 0
+    for _ in range(60):
+        p = rng.uniform((-1.1, -1.1, -0.2), (1.2, 2.3, 1.0))
+        contacts = _contacts(model, field, np.eye(3), p, 0.1)
+        wanted = _distance(field, p)
+        if not contacts:
+            below = any(c.gap < 0 for c in _contacts(model, field, np.eye(3), p, 10.0))
+            assert wanted > 0.3 - 1e-12 and not below
+            continue
+        seen += 1
+        least = min(c.gap for c in contacts) + 0.2
+        assert abs(least) == pytest.approx(wanted, abs=1e-12)
+        assert len({c.id for c in contacts}) == len(contacts)
+    assert seen > 30
+
+
+def test_grooves_ridges_borders_and_deep_places():
+    """Two contacts in a groove, one on a ridge, none beside the grid; deep ones leave."""
+    x = np.abs(np.arange(-4.0, 5.0)) * 0.5
+    groove = HeightField(np.tile(x[:, None], (1, 9)), (0.5, 0.5), point=(-2, -2, 0))
+    ball = free_ball(r=0.1)
+    two = _contacts(ball, groove, np.eye(3), (0, 0.1, 0.1 * np.sqrt(2)), 1e-6)
+    assert len(two) == 2
+    np.testing.assert_allclose([c.gap for c in two], 0.0, atol=1e-12)
+    normals = sorted(tuple(np.round(c.normal, 9)) for c in two)
+    half = round(np.sqrt(0.5), 9)
+    assert normals == [(-half, 0.0, half), (half, 0.0, half)]
+    ridge = HeightField(np.tile(-x[:, None], (1, 9)), (0.5, 0.5), point=(-2, -2, 0))
+    lying = Rotation.from_euler("y", 90, degrees=True).as_matrix()
+    (over,) = _contacts(_capsule(), ridge, lying, (0, 0.1, 0.11))
+    assert over.gap == pytest.approx(0.01, abs=1e-12)
+    np.testing.assert_allclose(over.point, (0, 0.1, 0.005), atol=1e-12)
+    assert _contacts(ball, FLAT, np.eye(3), (5.2, 0, 0.0)) == []
+    (edge,) = _contacts(ball, FLAT, np.eye(3), (5.03, 0, 0.34))
+    assert edge.gap == pytest.approx(0.05 - 0.1)
+    (deep,) = _contacts(ball, FLAT, np.eye(3), (0.1, 0.2, -1.7))
+    assert deep.gap == pytest.approx(-2.1)
+    np.testing.assert_allclose(deep.normal, (0, 0, 1), atol=1e-12)
+
+
+def test_a_ball_comes_to_rest_in_a_hollow_and_a_box_on_a_level_field():
+    """Simulated in a World of a height field alone."""
+    r = np.arange(-6, 7) * 0.1
+    bowl = HeightField(
+        0.5 * (r[:, None] ** 2 + r**2), (0.1, 0.1), point=(-0.6, -0.6, 0)
+    )
+    world = {"half_spaces": [], "height_fields": [bowl]}
+    ball = free_ball(r=0.1)
+    start = ball.neutral()
+    start[:3] = 0.0, 0.0, 0.3
+    run = dyn.simulate(ball, world=world, duration=0.6, q0=start)
+    assert run.q[-1, 2] == pytest.approx(0.1, abs=2e-3)
+    assert np.abs(run.qd[-1]).max() < 1e-2
+    start = free_box().neutral()
+    start[2] = 0.6
+    level = {"half_spaces": [], "height_fields": [FLAT]}
+    run = dyn.simulate(free_box(), world=level, duration=0.4, q0=start)
+    assert run.q[-1, 2] == pytest.approx(0.55, abs=1e-4)
+
+
+def test_links_of_a_group_do_not_touch_one_another():
+    """Within a group nothing is tested, surfaces of the world too; others are."""
+    names = "abcd"
+    parts = [link(x, 1.0, (0.1, 0.1, 0.1), sphere(0.1)) for x in names]
+    joints = [joint(f"j{x}", "floating", "base", x) for x in names]
+    model = robot(*parts, *joints)
+    everything = {frozenset(p) for p in itertools.combinations("abcd", 2)}
+    grounded = {frozenset((x, "ground")) for x in names}
+
+    def tested(**groups):
+        world = dyn.World(groups=groups)
+        pairs = ContactPairs(model, world.half_spaces, groups=world.groups)
+        return {frozenset(pair) for pair in pairs.links}
+
+    assert tested() == everything | grounded
+    assert tested(g=["a", "b"]) == everything - {frozenset("ab")} | grounded
+    three = {frozenset(p) for p in itertools.combinations("bcd", 2)}
+    assert tested(g=["b", "c", "d"]) == everything - three | grounded
+    hover = {frozenset(("a", "ground"))}
+    assert tested(g=["a", "ground"]) == everything | grounded - hover
+    both = tested(one=["a", "b"], two=["c", "d"])
+    assert both == everything - {frozenset("ab"), frozenset("cd")} | grounded
+    with pytest.raises(ModelError, match="group 'g': 'x' is no link or surface"):
+        tested(g=["a", "x"])
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"heights": [[0, 0]], "cell": [1, 1]}, "at least 2 rows"),
+        ({"heights": [[0, 0], [0]], "cell": [1, 1]}, "at least 2 rows"),
+        ({"heights": [[0], [0]], "cell": [1, 1]}, "at least 2 rows"),
+        ({"heights": [[0, 0], [0, 0]], "cell": [1, 0]}, "two lengths above 0"),
+        ({"heights": [[0, 0], [0, float("nan")]], "cell": [1, 1]}, "heights"),
+        ({"heights": [[0, 0], [0, 0]]}, "cell"),
+    ],
+)
+def test_bad_height_fields_are_refused(data, message):
+    """Each says what is wrong."""
+    with pytest.raises(ModelError, match=message):
+        dyn.World.of({"height_fields": [data]})
+
+
+def test_names_of_surfaces_differ():
+    """A height field may not have the name of a half-space or a link."""
+    model = robot(
+        link("a", 1.0, (1, 1, 1), box(1, 1, 1)), joint("j", "floating", "base", "a")
+    )
+    for name in ("a", "ground"):
+        field = HeightField(np.zeros((2, 2)), (1.0, 1.0), name)
+        with pytest.raises(
+            ModelError, match=f"height field '{name}': the name is taken"
+        ):
+            ContactPairs(model, [dyn.HalfSpace(), field])
