@@ -49,7 +49,7 @@ def _pose(rng, size=1.5):
     return ShapePose(R, rng.uniform(-size, size, 3))
 
 
-def _at(*xyz, R=None):
+def _place(*xyz, R=None):
     return ShapePose(np.eye(3) if R is None else R, np.array(xyz, float))
 
 
@@ -92,18 +92,18 @@ def test_machine_code_has_the_bits_of_python():
     results = []
     checked = compiled(find_contacts, checked=True)
     for run in (find_contacts, compiled(find_contacts), checked):
-        found = room_for_contacts(2000)
+        arrays = room_for_contacts(2000)
         with np.errstate(all="ignore"):
             number = run(
-                shapes, pairs, poses, 0.1, found, room_for_work(len(shapes[0]))
+                shapes, pairs, poses, 0.1, arrays, room_for_work(len(shapes[0]))
             )
-        results.append((number, found))
+        results.append((number, arrays))
     number, wanted = results[0]
     assert number > 50
-    for other, found in results[1:]:
+    for other, arrays in results[1:]:
         assert other == number
-        for name in found._fields:
-            np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
+        for name in arrays._fields:
+            np.testing.assert_array_equal(getattr(arrays, name), getattr(wanted, name))
 
 
 def test_too_small_arrays_say_how_many_are_needed():
@@ -126,9 +126,9 @@ def test_boxes_about_shapes_lose_no_contact():
     shapes = [_shape(kind, rng) for kind in KINDS for _ in range(4)]
     poses = [_pose(rng, 2.0) for _ in shapes]
     shape_table, pairs, rows = _tables(shapes, poses)
-    found = room_for_contacts(4000)
+    arrays = room_for_contacts(4000)
     work = room_for_work(len(shapes))
-    number = compiled(find_contacts)(shape_table, pairs, rows, 0.05, found, work)
+    number = compiled(find_contacts)(shape_table, pairs, rows, 0.05, arrays, work)
     alone = [
         contact.gap
         for a, b in itertools.combinations(range(len(shapes)), 2)
@@ -138,7 +138,7 @@ def test_boxes_about_shapes_lose_no_contact():
         )
     ]  # fmt: skip
     assert number == len(alone) > 20
-    np.testing.assert_array_equal(found.gap[:number], alone)
+    np.testing.assert_array_equal(arrays.gap[:number], alone)
 
 
 def _coal_distance(a, hull_a, pose_a, b, hull_b, pose_b):
@@ -240,9 +240,9 @@ def test_a_hull_of_eight_corners_is_a_box():
         for z in (0.999, 1.0 + 1e-9, 1.001):
             contacts = manifold(
                 HULL,
-                _at(0.1, 0.0, z, R=R),
+                _place(0.1, 0.0, z, R=R),
                 HULL,
-                _at(0, 0, 0),
+                _place(0, 0, 0),
                 0.01,
                 (_cube(), _cube()),
             )
@@ -260,7 +260,7 @@ def test_every_corner_of_a_face_has_its_own_feature():
         prism = np.array([(*xy, z) for z in (-0.5, 0.5) for xy in rim])
         for big, small in itertools.permutations((3.0, 1.0)):
             contacts = manifold(
-                HULL, _at(0, 0, (big + small) / 2), HULL, _at(0, 0, 0), 1e-3,
+                HULL, _place(0, 0, (big + small) / 2), HULL, _place(0, 0, 0), 1e-3,
                 (prism * big, prism * small),
             )  # fmt: skip
             assert len({c.feature for c in contacts}) == sides
@@ -274,7 +274,7 @@ def test_cylinders_stand_and_lie_on_faces():
     for hull in (None, _cube() * (4, 4, 1)):
         floor = ground if hull is None else HULL
         stand = manifold(
-            cylinder, _at(0, 0, 1.0), floor, _at(0, 0, 0), 1e-3, (None, hull)
+            cylinder, _place(0, 0, 1.0), floor, _place(0, 0, 0), 1e-3, (None, hull)
         )
         assert len(stand) == 16
         np.testing.assert_allclose([c.gap for c in stand], 0.0, atol=1e-9)
@@ -282,16 +282,23 @@ def test_cylinders_stand_and_lie_on_faces():
         np.testing.assert_allclose(radii, 0.3, atol=1e-9)
         lying = Rotation.from_euler("y", 90, degrees=True).as_matrix()
         lie = manifold(
-            cylinder, _at(0, 0, 0.8, R=lying), floor, _at(0, 0, 0), 1e-3, (None, hull)
+            cylinder,
+            _place(0, 0, 0.8, R=lying),
+            floor,
+            _place(0, 0, 0),
+            1e-3,
+            (None, hull),
         )
         assert sorted(c.point[0] for c in lie) == pytest.approx([-0.5, 0.5])
-    two = manifold(cylinder, _at(0.6, 0, 0.4), cylinder, _at(0, 0, 0), 1e-3)
+    two = manifold(cylinder, _place(0.6, 0, 0.4), cylinder, _place(0, 0, 0), 1e-3)
     assert sorted(c.point[2] for c in two) == pytest.approx([-0.1, 0.5])
     capsule = Capsule(HERE, 0.2, 0.6)
-    two = manifold(capsule, _at(0.5, 0, 0.0), cylinder, _at(0, 0, 0), 1e-3)
+    two = manifold(capsule, _place(0.5, 0, 0.0), cylinder, _place(0, 0, 0), 1e-3)
     assert sorted(c.point[2] for c in two) == pytest.approx([-0.3, 0.3])
     tilt = Rotation.from_euler("x", 0.1).as_matrix()
-    tilted = manifold(cylinder, _at(0, 0, 1.02, R=tilt), ground, _at(0, 0, 0), 0.1)
+    tilted = manifold(
+        cylinder, _place(0, 0, 1.02, R=tilt), ground, _place(0, 0, 0), 0.1
+    )
     lowest = 1.02 - 0.5 * math.cos(0.1) - 0.3 * math.sin(0.1) - 0.5
     assert min(c.gap for c in tilted) == pytest.approx(lowest, abs=1e-9)
 
@@ -315,7 +322,7 @@ def test_features_of_cylinders_and_hulls_last():
                 turn = Rotation.from_rotvec(rng.normal(size=3) * size).as_matrix()
                 pose = ShapePose(turn, UP * (0.5 + half) + rng.normal(size=3) * size)
                 contacts = manifold(
-                    shape, pose, floor, _at(0, 0, 0), 1e-3, (hull, None)
+                    shape, pose, floor, _place(0, 0, 0), 1e-3, (hull, None)
                 )
                 features = {c.feature for c in contacts} - {"closest"}
                 assert names is None or features == names
@@ -340,11 +347,16 @@ DEGENERATE = (
 
 def test_degenerate_shapes_give_numbers():
     """Points, discs, flat hulls, shapes at one place: unit normals, no NaN."""
-    places = (_at(0, 0, 0), _at(0.1, 0, 0), _at(0, 0, 0.5), _at(0.3, 0.2, 0.1))
-    turned = _at(0, 0, 0, R=Rotation.from_euler("y", 90, degrees=True).as_matrix())
+    places = (
+        _place(0, 0, 0),
+        _place(0.1, 0, 0),
+        _place(0, 0, 0.5),
+        _place(0.3, 0.2, 0.1),
+    )
+    turned = _place(0, 0, 0, R=Rotation.from_euler("y", 90, degrees=True).as_matrix())
     for (a, hull_a), (b, hull_b) in itertools.product(DEGENERATE, repeat=2):
         for pose in (*places, turned):
-            contacts = manifold(a, pose, b, _at(0, 0, 0), FAR, (hull_a, hull_b))
+            contacts = manifold(a, pose, b, _place(0, 0, 0), FAR, (hull_a, hull_b))
             assert contacts
             for contact in contacts:
                 assert np.isfinite([contact.gap, *contact.point]).all()

@@ -84,16 +84,16 @@ def manifold(
             frame_rows([pose_a.R, pose_b.R], [pose_a.p, pose_b.p]),
         ]
     )
-    found = room_for_contacts(256)
+    arrays = room_for_contacts(256)
     find = compiled(find_contacts)
-    number = find(shapes, pairs, poses, margin, found, room_for_work(2))
+    number = find(shapes, pairs, poses, margin, arrays, room_for_work(2))
     kinds = shapes.kind
     return [
         ContactPoint(
-            feature_name(kinds[0], kinds[1], int(found.id[m])),
-            found.point[m].copy(),
-            found.normal[m].copy(),
-            float(found.gap[m]),
+            feature_name(kinds[0], kinds[1], int(arrays.id[m])),
+            arrays.point[m].copy(),
+            arrays.normal[m].copy(),
+            float(arrays.gap[m]),
         )
         for m in range(number)
     ]

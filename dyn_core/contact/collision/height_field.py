@@ -32,7 +32,8 @@ class HeightField:
     one. Beside the grid there is no ground.
 
     Attributes:
-        heights: z of the corners over `point`, a row for each x, at least 2 by 2 [m].
+        heights: z of the corners over `point`, a row for each x, at least 2 by 2; lists
+            or an array [m].
         cell: Lengths of a cell along x and y, 2 [m].
         name: Name in the ids of contacts.
         point: Position of the corner of least x and y, at height 0, 3 [m].
@@ -48,16 +49,12 @@ class HeightField:
     def __post_init__(self) -> None:
         where = f"height field '{label(self.name)}'"
         for key, entry in HEIGHT_FIELD.fields.items():
-            value: Any = getattr(self, key)
-            if key == "heights" and isinstance(value, np.ndarray):
-                value = value.tolist()
-            object.__setattr__(self, key, entry.read(f"{where}: {key}", value))
-        rows = tuple(tuple(row) for row in self.heights)
-        object.__setattr__(self, "heights", rows)
-        lengths = {len(row) for row in rows}
-        if len(rows) < 2 or lengths == {1} or len(lengths) != 1:
+            value = entry.read(f"{where}: {key}", getattr(self, key))
+            object.__setattr__(self, key, value)
+        lengths = {len(row) for row in self.heights}
+        if len(self.heights) < 2 or len(lengths) != 1 or min(lengths) < 2:
             raise ModelError(
-                f"{where}: heights has {len(rows)} rows of {sorted(lengths)} numbers;"
+                f"{where}: heights has {len(self.heights)} rows of {sorted(lengths)} numbers;"
                 " valid: at least 2 rows of the same 2 or more",
                 self.name,
             )
@@ -67,10 +64,26 @@ class HeightField:
             )
 
 
+class _Grid(ListOf):
+    """Rows of numbers: lists, or an array of two axes."""
+
+    def takes(self, value: Any) -> bool:
+        """Lists, tuples and arrays."""
+        return super().takes(value) or (
+            isinstance(value, np.ndarray) and value.ndim == 2
+        )
+
+    def convert(self, where: str, value: Any) -> tuple[Any, ...]:
+        """Return a tuple of rows; numbers of a finite array need no further check."""
+        if isinstance(value, np.ndarray) and np.isfinite(value).all():
+            return tuple(tuple(row) for row in value.astype(float).tolist())
+        return super().convert(where, [list(row) for row in value])
+
+
 HEIGHT_FIELD = Table(
     Field(
         "heights",
-        ListOf(ListOf(Quantity())),
+        _Grid(ListOf(Quantity())),
         "z of the grid's corners over `point`, a row for each x",
         "m",
         REQUIRED,

@@ -210,8 +210,8 @@ class ContactPairs:
                 raise ShapeError(name, f"shape {shape}", f"shape {array.shape}")
             if not np.isfinite(array).all():
                 raise NonFiniteError(f"{name}: a body's pose is not finite", name)
-        found, number = self.contact_arrays(frame_rows(R, p))
-        return [self.contact(found, m) for m in range(number)]
+        arrays, number = self.contact_arrays(frame_rows(R, p))
+        return [self.contact(arrays, m) for m in range(number)]
 
     def contact_arrays(self, poses: np.ndarray) -> tuple[Contacts, int]:
         """Return arrays whose first rows are the contacts, and their number.
@@ -227,27 +227,27 @@ class ContactPairs:
         while number < 0:
             self._make_room(-2 * number)
             number = self._find(self.margin)
-        return self._found, number
+        return self._room, number
 
     def _make_room(self, capacity: int) -> None:
         """Provide arrays for a number of contacts."""
-        self._found = room_for_contacts(capacity)
+        self._room = room_for_contacts(capacity)
         self._find = compiled(find_contacts).bind(
-            self.shape_table, self.pair_table, self._poses, self._found, self._work
+            self.shape_table, self.pair_table, self._poses, self._room, self._work
         )
 
-    def contact(self, found: Contacts, m: int) -> Contact:
+    def contact(self, arrays: Contacts, m: int) -> Contact:
         """Return row m of arrays of contacts as a Contact."""
-        pair, kinds = int(found.pair[m]), self.shape_table.kind
+        pair, kinds = int(arrays.pair[m]), self.shape_table.kind
         a, b = (int(x[pair]) for x in self.pair_table[:2])
-        feature = feature_name(kinds[a], kinds[b], int(found.id[m]) % FEATURES)
+        feature = feature_name(kinds[a], kinds[b], int(arrays.id[m]) % FEATURES)
         return Contact(
             ContactId(*self._ids[pair], feature),
-            int(found.body_a[m]),
-            int(found.body_b[m]),
-            found.point[m].copy(),
-            found.normal[m].copy(),
-            float(found.gap[m]),
+            int(arrays.body_a[m]),
+            int(arrays.body_b[m]),
+            arrays.point[m].copy(),
+            arrays.normal[m].copy(),
+            float(arrays.gap[m]),
             self.materials[pair],
         )
 

@@ -84,7 +84,7 @@ def contacts_of_pair(
     a: int,
     b: int,
     margin: float,
-    found: Contacts,
+    contacts: Contacts,
     count: int,
     work: Work,
 ) -> int:
@@ -96,29 +96,39 @@ def contacts_of_pair(
     one, two = shapes.kind[a], shapes.kind[b]
     size, A, B = shapes.size, work.frames[a], work.frames[b]
     if two == PLANE:
-        return with_plane(found, count, shapes, a, A, b, margin)
+        return with_plane(contacts, count, shapes, a, A, b, margin)
     if two == HEIGHTS:
-        return with_heights(found, count, shapes, a, A, b, B, work.relative[0], margin)
+        return with_heights(
+            contacts, count, shapes, a, A, b, B, work.relative[0], margin
+        )
     if two > BOX:
-        return convex_convex(found, count, shapes, a, A, b, B, work, margin)
+        return convex_convex(contacts, count, shapes, a, A, b, B, work, margin)
     if two == BOX:
         if one == SPHERE:
             relate(A, B, work.relative[0])
             return sphere_box(
-                found, count, A, size[a, 3], B, size[b], work.relative[0], margin
+                contacts, count, A, size[a, 3], B, size[b], work.relative[0], margin
             )
         return box_or_capsule_box(
-            found, count, work, A, size[a], B, size[b], one == BOX, margin
+            contacts, count, work, A, size[a], B, size[b], one == BOX, margin
         )
     if two == CAPSULE:
         if one == SPHERE:
             return sphere_capsule(
-                found, count, A, size[a, 3], B, size[b, 2], size[b, 3], margin
+                contacts, count, A, size[a, 3], B, size[b, 2], size[b, 3], margin
             )
         return capsule_capsule(
-            found, count, A, size[a, 2], size[a, 3], B, size[b, 2], size[b, 3], margin
+            contacts,
+            count,
+            A,
+            size[a, 2],
+            size[a, 3],
+            B,
+            size[b, 2],
+            size[b, 3],
+            margin,
         )
-    return sphere_sphere(found, count, A, size[a, 3], B, size[b, 3], margin)
+    return sphere_sphere(contacts, count, A, size[a, 3], B, size[b, 3], margin)
 
 
 @machine_code
@@ -127,7 +137,7 @@ def find_contacts(
     pairs: Pairs,
     poses: Reals2,
     margin: float,
-    found: Contacts,
+    contacts: Contacts,
     work: Work,
 ) -> int:
     """Find all contacts whose gap is at most the margin.
@@ -138,11 +148,11 @@ def find_contacts(
         shapes, pairs: Tables (shape_tables.py).
         poses: Frame of each body in the world, body 0 first, (nb + 1, 12).
         margin: Largest gap that counts [m].
-        found: The contacts are written here, sorted by pair.
+        contacts: The contacts are written here, sorted by pair.
         work: Room.
 
     Returns:
-        The number of contacts; if `found` has not room enough, minus the number that
+        The number of contacts; if `contacts` has not room enough, minus the number that
         it needs.
 
     Source: LCP-2.
@@ -159,17 +169,17 @@ def find_contacts(
         before = count
         swapped = shapes.kind[a] > shapes.kind[b]
         if swapped:
-            count = contacts_of_pair(shapes, b, a, margin, found, count, work)
+            count = contacts_of_pair(shapes, b, a, margin, contacts, count, work)
         else:
-            count = contacts_of_pair(shapes, a, b, margin, found, count, work)
-        for m in range(before, min(count, len(found.id))):
-            found.id[m] += FEATURES * pair
-            found.pair[m] = pair
-            found.body_a[m] = shapes.body[a]
-            found.body_b[m] = shapes.body[b]
+            count = contacts_of_pair(shapes, a, b, margin, contacts, count, work)
+        for m in range(before, min(count, len(contacts.id))):
+            contacts.id[m] += FEATURES * pair
+            contacts.pair[m] = pair
+            contacts.body_a[m] = shapes.body[a]
+            contacts.body_b[m] = shapes.body[b]
             if swapped:
                 for i in range(3):
-                    found.normal[m, i] = -found.normal[m, i]
-    if count > len(found.id):
+                    contacts.normal[m, i] = -contacts.normal[m, i]
+    if count > len(contacts.id):
         return -count
     return count

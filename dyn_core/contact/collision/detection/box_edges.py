@@ -61,7 +61,7 @@ def edge_ends(number: int, box: bool) -> tuple[int, int, int]:
 
 @machine_code
 def edge_contacts(
-    found: Contacts,
+    contacts: Contacts,
     count: int,
     work: Work,
     B: Reals,
@@ -105,21 +105,21 @@ def edge_contacts(
         apart = math.sqrt((x - p) * (x - p) + (y - q) * (y - q) + (z - r) * (z - r))
         if best <= 0.0 or (apart <= best_edge + tol and best_edge >= best - tol):
             return put_edges(
-                found, count, B, EDGES + 24 * name_a + name_b,
+                contacts, count, B, EDGES + 24 * name_a + name_b,
                 x, y, z, p, q, r, nx, ny, nz, a[3], margin,
             )  # fmt: skip
     row = 0
     while row < 14 and axis[row, 3] < best:
         row += 1
     return closest_edges(
-        found, count, work, B, a, b, box, axis[row, 0], axis[row, 1], axis[row, 2],
+        contacts, count, work, B, a, b, box, axis[row, 0], axis[row, 1], axis[row, 2],
         tol, margin,
     )  # fmt: skip
 
 
 @machine_code
 def put_edges(
-    found: Contacts,
+    contacts: Contacts,
     count: int,
     B: Reals,
     feature: int,
@@ -140,7 +140,7 @@ def put_edges(
     if not gap <= margin:
         return count
     return put_in_frame(
-        found, count, B, feature,
+        contacts, count, B, feature,
         (x - radius * nx + p) / 2, (y - radius * ny + q) / 2, (z - radius * nz + r) / 2,
         nx, ny, nz, gap,
     )  # fmt: skip
@@ -180,7 +180,7 @@ def edge_pair(
 
 @machine_code
 def closest_edges(
-    found: Contacts,
+    contacts: Contacts,
     count: int,
     work: Work,
     B: Reals,
@@ -246,7 +246,7 @@ def closest_edges(
                 t_low, t_high, from_a = s / length, t / length, one
     if best <= 0.0:
         return put_edges(
-            found, count, B, start, fx, fy, fz, fp, fq, fr, nx, ny, nz, a[3], margin
+            contacts, count, B, start, fx, fy, fz, fp, fq, fr, nx, ny, nz, a[3], margin
         )
     low, high, _ = edge_ends(from_a, box)
     ax, ay, az = corner_of(C, a, low)
@@ -255,7 +255,7 @@ def closest_edges(
         t = t_low if end == 0 else t_high
         x, y, z = ax + t * (bx - ax), ay + t * (by - ay), az + t * (bz - az)
         count = put_edges(
-            found, count, B, feature + end,
+            contacts, count, B, feature + end,
             x, y, z, x - nx * d, y - ny * d, z - nz * d, nx, ny, nz, a[3], margin,
         )  # fmt: skip
     return count

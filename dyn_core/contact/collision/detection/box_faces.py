@@ -115,9 +115,9 @@ def facing(
             row = i if c3 == 0 else j
             if c3 == 2:
                 row = k
-            at = 3 * row
-            x = other[9 + row] + d_a * other[at + a]
-            x = x + d_b * other[at + b] + d_c * other[at + c]
+            start = 3 * row
+            x = other[9 + row] + d_a * other[start + a]
+            x = x + d_b * other[start + b] + d_c * other[start + c]
             work.polygon[m, c3] = x if c3 < 2 else out * x - top
     return count
 

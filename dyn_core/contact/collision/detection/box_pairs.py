@@ -43,8 +43,8 @@ def face_axes(C: Reals, a: Reals, b: Reals, box: bool, axis: Reals2) -> float:
     best = -math.inf
     for k in range(3):
         r = 3 * k
-        own = abs(C[r]) * a[0] + abs(C[r + 1]) * a[1] + abs(C[r + 2]) * a[2]
-        s = abs(C[9 + k]) - own - b[k]
+        extent = abs(C[r]) * a[0] + abs(C[r + 1]) * a[1] + abs(C[r + 2]) * a[2]
+        s = abs(C[9 + k]) - extent - b[k]
         for i in range(3):
             axis[k, i] = 0.0
         axis[k, k] = -1.0 if C[9 + k] < 0.0 else 1.0
@@ -101,7 +101,7 @@ def edge_axes(C: Reals, a: Reals, b: Reals, first: int, axis: Reals2) -> float:
 
 @machine_code
 def box_or_capsule_box(
-    found: Contacts,
+    contacts: Contacts,
     count: int,
     work: Work,
     A: Reals,
@@ -116,7 +116,7 @@ def box_or_capsule_box(
     gap = n . (x_a - x_b) - radius
 
     Args:
-        found: Contacts.
+        contacts: Contacts.
         count: How many there are.
         work: Room.
         A, B: Frames of both.
@@ -141,15 +141,17 @@ def box_or_capsule_box(
     s_face = axis[face, 3]
     if s_face >= best - tol or (best < 0.0 and STEADY * s_face >= best - tol):
         before = count
-        count = face_contacts(found, count, work, A, a, B, b, box, face, tol, margin)
+        count = face_contacts(contacts, count, work, A, a, B, b, box, face, tol, margin)
         if count > before or count < 0:
             return before if count < 0 else count
-    return edge_contacts(found, count, work, B, a, b, box, best, best_edge, tol, margin)
+    return edge_contacts(
+        contacts, count, work, B, a, b, box, best, best_edge, tol, margin
+    )
 
 
 @machine_code
 def face_contacts(
-    found: Contacts,
+    contacts: Contacts,
     count: int,
     work: Work,
     A: Reals,
@@ -200,7 +202,9 @@ def face_contacts(
             x, y, z, nx, ny = v, h, u, 0.0, out
         feature = work.tags[m, 0]
         if of_b:
-            count = put_in_frame(found, count, B, feature, x, y, z, nx, ny, nz, gap)
+            count = put_in_frame(contacts, count, B, feature, x, y, z, nx, ny, nz, gap)
         else:
-            count = put_in_frame(found, count, A, feature, x, y, z, -nx, -ny, -nz, gap)
+            count = put_in_frame(
+                contacts, count, A, feature, x, y, z, -nx, -ny, -nz, gap
+            )
     return count if count > before else -1

@@ -40,7 +40,7 @@ EXACT = 1e-9  # of the size: the least gap of a face's points is the gap
 
 @machine_code
 def convex_convex(
-    found: Contacts,
+    contacts: Contacts,
     count: int,
     shapes: Shapes,
     a: int,
@@ -55,7 +55,7 @@ def convex_convex(
     gap = n . (x_a - x_b) - r_a - r_b
 
     Args:
-        found, count: Contacts, and how many there are.
+        contacts, count: Contacts, and how many there are.
         shapes: Table.
         a, b: Numbers of both shapes.
         A, B: Their frames.
@@ -80,7 +80,7 @@ def convex_convex(
         corners = write_feature(shapes, a, work, C, OTHER, ux, uy, uz)
         sides = write_face(shapes, b, work, work.relative[1], FACE, face_b)
         count, least = over_face(
-            found, count, work, B, corners, sides, bx, by, bz, True, r_a, r_b,
+            contacts, count, work, B, corners, sides, bx, by, bz, True, r_a, r_b,
             SAME * size, margin,
         )  # fmt: skip
     elif face_a >= 0 and aligned(ax, ay, az, ux, uy, uz):
@@ -88,7 +88,7 @@ def convex_convex(
         corners = write_feature(shapes, b, work, work.relative[1], OTHER, nx, ny, nz)
         sides = write_face(shapes, a, work, C, FACE, face_a)
         count, least = over_face(
-            found, count, work, B, corners, sides,
+            contacts, count, work, B, corners, sides,
             C[0] * ax + C[1] * ay + C[2] * az,
             C[3] * ax + C[4] * ay + C[5] * az,
             C[6] * ax + C[7] * ay + C[8] * az,
@@ -100,12 +100,12 @@ def convex_convex(
         on_b = write_feature(shapes, b, work, work.relative[1], FACE, nx, ny, nz)
         if on_a == 2 and on_b == 2:
             count, least = along_lines(
-                found, count, work, B, nx, ny, nz, r_a, r_b, margin
+                contacts, count, work, B, nx, ny, nz, r_a, r_b, margin
             )
     if least > gap + EXACT * size:
         h = (d + r_a - r_b) / 2  # from the point of a to the middle
         count = put_in_frame(
-            found, count, B, CLOSEST, x - nx * h, y - ny * h, z - nz * h,
+            contacts, count, B, CLOSEST, x - nx * h, y - ny * h, z - nz * h,
             nx, ny, nz, gap,
         )  # fmt: skip
     return count
@@ -121,7 +121,7 @@ def aligned(ax: float, ay: float, az: float, bx: float, by: float, bz: float) ->
 
 @machine_code
 def over_face(
-    found: Contacts,
+    contacts: Contacts,
     count: int,
     work: Work,
     B: Reals,
@@ -157,7 +157,7 @@ def over_face(
             continue
         back = (height + r_other - r_face) / 2
         count = put_in_frame(
-            found, count, B, clipped_feature(tags[row, 0], of_b),
+            contacts, count, B, clipped_feature(tags[row, 0], of_b),
             x - nx * back, y - ny * back, z - nz * back,
             sign * nx, sign * ny, sign * nz, gap,
         )  # fmt: skip
@@ -179,7 +179,7 @@ def clipped_feature(tag: int, of_b: bool) -> int:
 
 @machine_code
 def along_lines(
-    found: Contacts,
+    contacts: Contacts,
     count: int,
     work: Work,
     B: Reals,
@@ -226,7 +226,7 @@ def along_lines(
         if gap <= margin:
             h = (height + r_a - r_b) / 2
             count = put_in_frame(
-                found, count, B, LINE + end, x - nx * h, y - ny * h, z - nz * h,
+                contacts, count, B, LINE + end, x - nx * h, y - ny * h, z - nz * h,
                 nx, ny, nz, gap,
             )  # fmt: skip
     return count, least

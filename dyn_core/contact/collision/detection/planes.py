@@ -85,7 +85,7 @@ def local_point(
 
 @machine_code
 def with_plane(
-    found: Contacts,
+    contacts: Contacts,
     count: int,
     shapes: Shapes,
     k: int,
@@ -115,7 +115,7 @@ def with_plane(
             continue
         back = radius + gap / 2
         count = put(
-            found, count, m, x - nx * back, y - ny * back, z - nz * back,
+            contacts, count, m, x - nx * back, y - ny * back, z - nz * back,
             nx, ny, nz, gap,
         )  # fmt: skip
     return count

@@ -123,7 +123,7 @@ def normal_to(ux: float, uy: float, uz: float) -> tuple[float, float, float]:
 
 @machine_code
 def between_balls(
-    found: Contacts,
+    contacts: Contacts,
     count: int,
     feature: int,
     x: float,
@@ -153,7 +153,7 @@ def between_balls(
     if not gap <= margin:
         return count
     return put(
-        found,
+        contacts,
         count,
         feature,
         (x - nx * r_a + p + nx * r_b) / 2,
@@ -168,7 +168,7 @@ def between_balls(
 
 @machine_code
 def sphere_sphere(
-    found: Contacts,
+    contacts: Contacts,
     count: int,
     A: Reals,
     r_a: float,
@@ -178,14 +178,14 @@ def sphere_sphere(
 ) -> int:
     """Add the contact of two spheres; the normal of concentric ones is z."""
     return between_balls(
-        found, count, 0, A[9], A[10], A[11], r_a, B[9], B[10], B[11], r_b,
+        contacts, count, 0, A[9], A[10], A[11], r_a, B[9], B[10], B[11], r_b,
         0.0, 0.0, 1.0, margin,
     )  # fmt: skip
 
 
 @machine_code
 def sphere_capsule(
-    found: Contacts,
+    contacts: Contacts,
     count: int,
     A: Reals,
     r_a: float,
@@ -200,7 +200,7 @@ def sphere_capsule(
     t = along_segment(A[9], A[10], A[11], ax, ay, az, B[9] + ux, B[10] + uy, B[11] + uz)
     fx, fy, fz = normal_to(B[2], B[5], B[8])
     return between_balls(
-        found, count, 0, A[9], A[10], A[11], r_a,
+        contacts, count, 0, A[9], A[10], A[11], r_a,
         ax + t * 2.0 * ux, ay + t * 2.0 * uy, az + t * 2.0 * uz, r_b,
         fx, fy, fz, margin,
     )  # fmt: skip
@@ -208,7 +208,7 @@ def sphere_capsule(
 
 @machine_code
 def capsule_capsule(
-    found: Contacts,
+    contacts: Contacts,
     count: int,
     A: Reals,
     half_a: float,
@@ -244,7 +244,7 @@ def capsule_capsule(
         fx, fy, fz = -fx, -fy, -fz
     if sine > PARALLEL:
         return between_balls(
-            found, count, CLOSEST, x, y, z, r_a, p, q, r, r_b, fx, fy, fz, margin
+            contacts, count, CLOSEST, x, y, z, r_a, p, q, r, r_b, fx, fy, fz, margin
         )
     least = math.inf
     first_end, second_end = False, False
@@ -280,12 +280,12 @@ def capsule_capsule(
         )
         least = min(least, size)
         count = between_balls(
-            found, count, END_OF_A + end, ex, ey, ez, r_a, gx, gy, gz, r_b,
+            contacts, count, END_OF_A + end, ex, ey, ez, r_a, gx, gy, gz, r_b,
             fx, fy, fz, margin,
         )  # fmt: skip
     if apart < least - 1e-9 * (half_a + r_a + half_b + r_b):
         count = between_balls(
-            found, count, CLOSEST, x, y, z, r_a, p, q, r, r_b, fx, fy, fz, margin
+            contacts, count, CLOSEST, x, y, z, r_a, p, q, r, r_b, fx, fy, fz, margin
         )
     return count
 
@@ -319,7 +319,7 @@ def same(x: float, y: float, z: float, p: float, q: float, r: float) -> bool:
 
 @machine_code
 def sphere_box(
-    found: Contacts,
+    contacts: Contacts,
     count: int,
     A: Reals,
     r_a: float,
@@ -356,7 +356,7 @@ def sphere_box(
     if not gap <= margin:
         return count
     return put_in_frame(
-        found, count, B, 0,
+        contacts, count, B, 0,
         (p + x - nx * r_a) / 2, (q + y - ny * r_a) / 2, (r + z - nz * r_a) / 2,
         nx, ny, nz, gap,
     )  # fmt: skip

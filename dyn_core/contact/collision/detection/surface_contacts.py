@@ -98,7 +98,7 @@ def in_surface(
 
 @machine_code
 def put_ball(
-    found: Contacts,
+    contacts: Contacts,
     count: int,
     F: Reals,
     feature: int,
@@ -128,7 +128,7 @@ def put_ball(
     if not gap <= margin:
         return count
     return put_in_frame(
-        found, count, F, feature,
+        contacts, count, F, feature,
         (x - radius * nx + p) / 2, (y - radius * ny + q) / 2, (z - radius * nz + r) / 2,
         nx, ny, nz, gap,
     )  # fmt: skip
@@ -136,7 +136,7 @@ def put_ball(
 
 @machine_code
 def ball_on_surface(
-    found: Contacts,
+    contacts: Contacts,
     count: int,
     shapes: Shapes,
     k: int,
@@ -155,7 +155,7 @@ def ball_on_surface(
     One whose centre is below touches the closest point.
 
     Args:
-        found, count: Contacts, and how many there are.
+        contacts, count: Contacts, and how many there are.
         shapes, k: Table, and number of the height field.
         F: Frame of the field.
         first_feature: Feature of the ball; that of a triangle is added.
@@ -187,7 +187,7 @@ def ball_on_surface(
                 if inside and not below and square <= reach * reach:
                     feature = first_feature + 1 + triangle
                     count = put_ball(
-                        found, count, F, feature, x, y, z, radius, a, b, c, False,
+                        contacts, count, F, feature, x, y, z, radius, a, b, c, False,
                         margin,
                     )  # fmt: skip
                 if square < best:
@@ -196,14 +196,14 @@ def ball_on_surface(
         return count, math.inf
     if below or not best_inside:
         count = put_ball(
-            found, count, F, first_feature, x, y, z, radius, p, q, r, below, margin
+            contacts, count, F, first_feature, x, y, z, radius, p, q, r, below, margin
         )
     return count, -math.sqrt(best) if below else math.sqrt(best)
 
 
 @machine_code
 def axis_on_edges(
-    found: Contacts,
+    contacts: Contacts,
     count: int,
     shapes: Shapes,
     k: int,
@@ -251,14 +251,14 @@ def axis_on_edges(
     if edge < 0:
         return count
     return put_ball(
-        found, count, F, 2 * TRIANGLES + edge, ex, ey, ez, radius, ep, eq, er, False,
+        contacts, count, F, 2 * TRIANGLES + edge, ex, ey, ez, radius, ep, eq, er, False,
         margin,
     )  # fmt: skip
 
 
 @machine_code
 def with_heights(
-    found: Contacts,
+    contacts: Contacts,
     count: int,
     shapes: Shapes,
     a: int,
@@ -271,7 +271,7 @@ def with_heights(
     """Add the contacts of a shape with a height field; return the new number.
 
     Args:
-        found, count: Contacts, and how many there are.
+        contacts, count: Contacts, and how many there are.
         shapes: Table.
         a, A: Number of the shape, and its frame.
         k, F: Number of the field, and its frame.
@@ -287,7 +287,7 @@ def with_heights(
     for m in range(number):
         x, y, z = local_point(shapes, a, m, 0.0, 0.0)
         count, d = ball_on_surface(
-            found, count, shapes, k, F, m * TRIANGLES,
+            contacts, count, shapes, k, F, m * TRIANGLES,
             C[0] * x + C[1] * y + C[2] * z + C[9],
             C[3] * x + C[4] * y + C[5] * z + C[10],
             C[6] * x + C[7] * y + C[8] * z + C[11],
@@ -298,7 +298,7 @@ def with_heights(
         half = shapes.size[a, 2]
         ux, uy, uz = half * C[2], half * C[5], half * C[8]
         count = axis_on_edges(
-            found, count, shapes, k, F, C[9] - ux, C[10] - uy, C[11] - uz,
+            contacts, count, shapes, k, F, C[9] - ux, C[10] - uy, C[11] - uz,
             C[9] + ux, C[10] + uy, C[11] + uz, radius, margin, least,
         )  # fmt: skip
     return count

@@ -168,7 +168,7 @@ def room_for_work(shapes: int) -> Work:
 
 @machine_code
 def put(
-    found: Contacts,
+    contacts: Contacts,
     count: int,
     feature: int,
     x: float,
@@ -183,21 +183,21 @@ def put(
 
     A contact beyond the capacity is counted and not written.
     """
-    if count < len(found.id):
-        found.id[count] = feature
-        found.point[count, 0] = x
-        found.point[count, 1] = y
-        found.point[count, 2] = z
-        found.normal[count, 0] = nx
-        found.normal[count, 1] = ny
-        found.normal[count, 2] = nz
-        found.gap[count] = gap
+    if count < len(contacts.id):
+        contacts.id[count] = feature
+        contacts.point[count, 0] = x
+        contacts.point[count, 1] = y
+        contacts.point[count, 2] = z
+        contacts.normal[count, 0] = nx
+        contacts.normal[count, 1] = ny
+        contacts.normal[count, 2] = nz
+        contacts.gap[count] = gap
     return count + 1
 
 
 @machine_code
 def put_in_frame(
-    found: Contacts,
+    contacts: Contacts,
     count: int,
     F: Reals,
     feature: int,
@@ -211,7 +211,7 @@ def put_in_frame(
 ) -> int:
     """Write a contact whose point and normal are in the coordinates of a frame."""
     return put(
-        found,
+        contacts,
         count,
         feature,
         F[0] * x + F[1] * y + F[2] * z + F[9],
