@@ -10,6 +10,7 @@ from scipy.spatial.transform import Rotation
 
 import dyn_core as dyn
 from dyn_core.contact.collision.detection.all_pairs import find_contacts
+from dyn_core.contact.collision.detection.near_pairs import MANY
 from dyn_core.contact.collision.detection.tables import room_for_contacts, room_for_work
 from dyn_core.contact.collision.geometry import ShapePose, manifold
 from dyn_core.contact.collision.height_field import HeightField
@@ -95,7 +96,12 @@ def test_machine_code_has_the_bits_of_python():
         arrays = room_for_contacts(2000)
         with np.errstate(all="ignore"):
             number = run(
-                shapes, pairs, poses, 0.1, arrays, room_for_work(len(shapes[0]))
+                shapes,
+                pairs,
+                poses,
+                0.1,
+                arrays,
+                room_for_work(len(shapes[0]), len(pairs[0])),
             )
         results.append((number, arrays))
     number, wanted = results[0]
@@ -109,7 +115,7 @@ def test_machine_code_has_the_bits_of_python():
 def test_too_small_arrays_say_how_many_are_needed():
     """A negative number, nothing written beyond, and the same contacts afterwards."""
     shapes, pairs, poses = _scene(np.random.default_rng(1))
-    work, find = room_for_work(len(shapes[0])), compiled(find_contacts)
+    work, find = room_for_work(len(shapes[0]), len(pairs[0])), compiled(find_contacts)
     small = room_for_contacts(3)
     needed = -find(shapes, pairs, poses, 0.1, small, work)
     enough = room_for_contacts(needed)
@@ -120,25 +126,55 @@ def test_too_small_arrays_say_how_many_are_needed():
     assert len(set(enough.id.tolist())) == needed
 
 
-def test_boxes_about_shapes_lose_no_contact():
-    """All pairs at once find what each pair alone finds."""
+@pytest.mark.parametrize("each", [2, 4, 9])
+def test_boxes_about_shapes_lose_no_contact(each):
+    """All pairs at once find what each pair alone finds, one by one and by a sweep."""
     rng = np.random.default_rng(2)
-    shapes = [_shape(kind, rng) for kind in KINDS for _ in range(4)]
-    poses = [_pose(rng, 2.0) for _ in shapes]
-    shape_table, pairs, rows = _tables(shapes, poses)
+    shapes = [_shape(kind, rng) for kind in KINDS for _ in range(each)]
+    size = 1.2 * each ** (1 / 3)
+    for stretched in ((1, 1, 1), (9, 1, 1), (1, 1, 9)):
+        poses = [_pose(rng, size) for _ in shapes]
+        poses = [ShapePose(x.R, x.p * stretched) for x in poses]
+        shape_table, pairs, rows = _tables(shapes, poses)
+        assert (len(pairs.first) > MANY) == (each > 5)
+        arrays = room_for_contacts(4000)
+        work = room_for_work(len(shapes), len(pairs.first))
+        find = compiled(find_contacts)
+        alone = [
+            contact.gap
+            for a, b in itertools.combinations(range(len(shapes)), 2)
+            for contact in manifold(
+                shapes[a][0], poses[a], shapes[b][0], poses[b], 0.05,
+                (shapes[a][1], shapes[b][1]),
+            )
+        ]  # fmt: skip
+        for _ in range(2):  # again, with the order of before
+            number = find(shape_table, pairs, rows, 0.05, arrays, work)
+            assert number == len(alone) > 0
+            np.testing.assert_array_equal(arrays.gap[:number], alone)
+
+
+def test_a_sweep_keeps_the_world_and_pairs_that_are_not_tested():
+    """Half-spaces and fields in the table, some pairs left out: same as one by one."""
+    rng = np.random.default_rng(3)
+    shapes = [_shape(kind, rng) for kind in KINDS for _ in range(8)]
+    poses = [_pose(rng, 2.5) for _ in shapes]
+    world = [dyn.HalfSpace(), _terrain(rng)]
+    shape_table, pairs, rows = _tables(shapes, poses, world)
+    both = list(zip(pairs.first.tolist(), pairs.second.tolist(), strict=True))
+    kept = [pair for k, pair in enumerate(both) if k % 4]
+    tested, alone = pair_table(dict.fromkeys(kept, Material())), []
+    assert len(kept) > MANY + 80
+    find, work = compiled(find_contacts), room_for_work(len(shapes) + 2, len(both))
+    for pair in kept:
+        arrays = room_for_contacts(200)
+        one = pair_table({pair: Material()})
+        number = find(shape_table, one, rows, 0.05, arrays, work)
+        alone += arrays.gap[:number].tolist()
     arrays = room_for_contacts(4000)
-    work = room_for_work(len(shapes))
-    number = compiled(find_contacts)(shape_table, pairs, rows, 0.05, arrays, work)
-    alone = [
-        contact.gap
-        for a, b in itertools.combinations(range(len(shapes)), 2)
-        for contact in manifold(
-            shapes[a][0], poses[a], shapes[b][0], poses[b], 0.05,
-            (shapes[a][1], shapes[b][1]),
-        )
-    ]  # fmt: skip
-    assert number == len(alone) > 20
-    np.testing.assert_array_equal(arrays.gap[:number], alone)
+    number = find(shape_table, tested, rows, 0.05, arrays, work)
+    assert arrays.gap[:number].tolist() == alone
+    assert (np.diff(arrays.pair[:number]) >= 0).all()
 
 
 def _coal_distance(a, hull_a, pose_a, b, hull_b, pose_b):

@@ -86,7 +86,7 @@ def manifold(
     )
     arrays = room_for_contacts(256)
     find = compiled(find_contacts)
-    number = find(shapes, pairs, poses, margin, arrays, room_for_work(2))
+    number = find(shapes, pairs, poses, margin, arrays, room_for_work(2, 1))
     kinds = shapes.kind
     return [
         ContactPoint(

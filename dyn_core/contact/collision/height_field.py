@@ -54,8 +54,8 @@ class HeightField:
         lengths = {len(row) for row in self.heights}
         if len(self.heights) < 2 or len(lengths) != 1 or min(lengths) < 2:
             raise ModelError(
-                f"{where}: heights has {len(self.heights)} rows of {sorted(lengths)} numbers;"
-                " valid: at least 2 rows of the same 2 or more",
+                f"{where}: heights has {len(self.heights)} rows of {sorted(lengths)}"
+                " numbers; valid: at least 2 rows of the same 2 or more",
                 self.name,
             )
         if min(self.cell) <= 0.0:

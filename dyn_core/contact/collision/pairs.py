@@ -127,7 +127,7 @@ class ContactPairs:
         self.materials = tuple(tested.values())
         self.pair_table = pair_table(tested)
         self.shape_table = self._shape_table(tested, packages or {})
-        self._work = room_for_work(len(self.shapes) + len(self.world))
+        self._work = room_for_work(len(self.shapes) + len(self.world), len(tested))
         self._poses = np.zeros((model.nb + 1, 12))
         self._make_room(64)
         links = [shape.link for shape in self.shapes]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dyn_core.contact.collision.detection import tables
+from dyn_core.contact.collision.detection.near_pairs import MANY
 from dyn_core.contact.collision.detection.polygons import CORNERS, CUT
 from dyn_core.contact.collision.detection.tables import Pairs, Shapes
 from dyn_core.contact.collision.halfspaces import HalfSpace
@@ -199,10 +200,15 @@ def pair_table(pairs: Mapping[tuple[int, int], Material]) -> Pairs:
     """Return the table of pairs of shapes and their materials, in the given order."""
     both = np.array(list(pairs), np.int64).reshape(-1, 2)
     rows = [(m.mu, m.torsion, m.rolling, m.restitution) for m in pairs.values()]
+    size = int(both.max()) + 1 if len(both) > MANY else 0
+    number = np.full((size, size), -1, np.int64)
+    if size:
+        number[both[:, 0], both[:, 1]] = np.arange(len(both))
     return Pairs(
         first=both[:, 0].copy(),
         second=both[:, 1].copy(),
         materials=np.array(rows, float).reshape(-1, 4),
+        number=number,
     )
 
 

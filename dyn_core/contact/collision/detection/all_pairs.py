@@ -1,7 +1,7 @@
 """All contacts of a robot and its world at given poses, in one function.
 
-Boxes along the axes of the world about all shapes choose the pairs that may touch; each
-of these is computed by the rule of its kinds. Written in the subset of Python that is
+near_pairs.py chooses the pairs that may touch; each of these is computed by the rule of
+its kinds. Written in the subset of Python that is
 compiled (dyn_core.engines.machine_code).
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dyn_core.contact.collision.detection.box_pairs import box_or_capsule_box
 from dyn_core.contact.collision.detection.convex import convex_convex
+from dyn_core.contact.collision.detection.near_pairs import LARGER, near_pairs
 from dyn_core.contact.collision.detection.planes import with_plane
 from dyn_core.contact.collision.detection.rounded import (
     capsule_capsule,
@@ -33,8 +34,6 @@ from dyn_core.contact.collision.detection.tables import (
 )
 from dyn_core.engines.machine_code import Reals2, machine_code
 
-LARGER = 1.000000001  # boxes about shapes are this much larger than needed
-
 
 @machine_code
 def place_shapes(shapes: Shapes, poses: Reals2, work: Work) -> None:
@@ -53,29 +52,6 @@ def place_shapes(shapes: Shapes, poses: Reals2, work: Work) -> None:
         if shapes.kind[k] == PLANE:
             for i in range(3):
                 work.half[k, i] = 0.0
-
-
-@machine_code
-def may_touch_plane(
-    shapes: Shapes, work: Work, a: int, plane: int, margin: float
-) -> bool:
-    """Return whether the box about a shape reaches a half-space."""
-    above, reach = 0.0, margin
-    for i in range(3):
-        n = shapes.size[plane, i]
-        above += n * (work.middle[a, i] - shapes.place[plane, 9 + i])
-        reach += abs(n) * work.half[a, i]
-    return above <= reach
-
-
-@machine_code
-def may_touch(work: Work, a: int, b: int, margin: float) -> bool:
-    """Return whether the boxes about two shapes come closer than the margin."""
-    middle, half = work.middle, work.half
-    x = abs(middle[a, 0] - middle[b, 0]) - half[a, 0] - half[b, 0]
-    y = abs(middle[a, 1] - middle[b, 1]) - half[a, 1] - half[b, 1]
-    z = abs(middle[a, 2] - middle[b, 2]) - half[a, 2] - half[b, 2]
-    return max(max(x, y), z) <= margin  # one branch, which is nearly always the same
 
 
 @machine_code
@@ -159,27 +135,23 @@ def find_contacts(
     """
     place_shapes(shapes, poses, work)
     count = 0
-    for pair in range(len(pairs.first)):
+    for m in range(near_pairs(shapes, pairs, margin, work)):
+        pair = work.near[m]
         a, b = pairs.first[pair], pairs.second[pair]
-        if shapes.kind[b] == PLANE:
-            if not may_touch_plane(shapes, work, a, b, margin):
-                continue
-        elif not may_touch(work, a, b, margin):
-            continue
         before = count
         swapped = shapes.kind[a] > shapes.kind[b]
         if swapped:
             count = contacts_of_pair(shapes, b, a, margin, contacts, count, work)
         else:
             count = contacts_of_pair(shapes, a, b, margin, contacts, count, work)
-        for m in range(before, min(count, len(contacts.id))):
-            contacts.id[m] += FEATURES * pair
-            contacts.pair[m] = pair
-            contacts.body_a[m] = shapes.body[a]
-            contacts.body_b[m] = shapes.body[b]
+        for row in range(before, min(count, len(contacts.id))):
+            contacts.id[row] += FEATURES * pair
+            contacts.pair[row] = pair
+            contacts.body_a[row] = shapes.body[a]
+            contacts.body_b[row] = shapes.body[b]
             if swapped:
                 for i in range(3):
-                    contacts.normal[m, i] = -contacts.normal[m, i]
+                    contacts.normal[row, i] = -contacts.normal[row, i]
     if count > len(contacts.id):
         return -count
     return count

@@ -67,15 +67,21 @@ class Shapes(NamedTuple):
 class Pairs(NamedTuple):
     """The tested pairs of shapes; they do not change.
 
+    First those with half-spaces and height fields; the others in the order of their
+    first and then of their second shape, the first with the lower number.
+
     Attributes:
         first, second: Numbers of both shapes, (pairs,).
         materials: Friction along tangents [1], torsion [m], rolling [m] and restitution
             of each pair, (pairs, 4).
+        number: Number of the pair of two shapes of the robot, the lower one first; -1:
+            not tested, (n, n); without rows where there are few pairs.
     """
 
     first: Wholes
     second: Wholes
     materials: Reals2
+    number: Wholes2
 
 
 class Contacts(NamedTuple):
@@ -117,6 +123,11 @@ class Work(NamedTuple):
         face: Its faces' outward normals and distances, (FACES, 4).
         triple: The faces' corners, (FACES, 3).
         rim: Edges round the faces that are removed, (FACES, 2).
+        near: Numbers of the pairs that may touch, (pairs,).
+        candidate: Those of them that a sweep finds, in its order, (pairs,).
+        order: The shapes in the order of the sweep before, (n,).
+        key: Least coordinate of each shape along the axis of the sweep, (n,) [m].
+        number: How many candidates each shape is the first of, (n,).
     """
 
     frames: Reals2
@@ -132,6 +143,11 @@ class Work(NamedTuple):
     face: Reals2
     triple: Wholes2
     rim: Wholes2
+    near: Wholes
+    candidate: Wholes
+    order: Wholes
+    key: Reals
+    number: Wholes
 
 
 def room_for_contacts(capacity: int) -> Contacts:
@@ -147,8 +163,8 @@ def room_for_contacts(capacity: int) -> Contacts:
     )
 
 
-def room_for_work(shapes: int) -> Work:
-    """Return the arrays in which contacts of a number of shapes are computed."""
+def room_for_work(shapes: int, pairs: int) -> Work:
+    """Return the arrays in which contacts of some shapes and pairs are computed."""
     return Work(
         frames=np.zeros((shapes, 12)),
         middle=np.zeros((shapes, 3)),
@@ -163,6 +179,11 @@ def room_for_work(shapes: int) -> Work:
         face=np.zeros((FACES, 4)),
         triple=np.zeros((FACES, 3), np.int64),
         rim=np.zeros((FACES, 2), np.int64),
+        near=np.zeros(pairs, np.int64),
+        candidate=np.zeros(pairs, np.int64),
+        order=np.arange(shapes),
+        key=np.zeros(shapes),
+        number=np.zeros(shapes, np.int64),
     )
 
 

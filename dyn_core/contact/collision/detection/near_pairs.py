@@ -1,0 +1,143 @@
+"""Pairs of shapes that may touch, by boxes along the axes of the world about them.
+
+Few pairs are tested one by one. Many are found by a sweep along the axis on which the
+shapes spread most; their order in the list is that of the table, whichever way it was
+made. Written in the subset of Python that is compiled
+(dyn_core.engines.machine_code).
+
+Source: C. Ericson, Real-Time Collision Detection, 2005, 7.5 (sort and sweep).
+"""
+
+from __future__ import annotations
+
+from dyn_core.contact.collision.detection.tables import PLANE, Pairs, Shapes, Work
+from dyn_core.engines.machine_code import machine_code
+
+LARGER = 1.000000001  # boxes about shapes are this much larger than needed
+MANY = 400  # pairs from which on a sweep is faster
+
+
+@machine_code
+def may_touch_plane(
+    shapes: Shapes, work: Work, a: int, plane: int, margin: float
+) -> bool:
+    """Return whether the box about a shape reaches a half-space."""
+    above, reach = 0.0, margin
+    for i in range(3):
+        n = shapes.size[plane, i]
+        above += n * (work.middle[a, i] - shapes.place[plane, 9 + i])
+        reach += abs(n) * work.half[a, i]
+    return above <= reach
+
+
+@machine_code
+def may_touch(work: Work, a: int, b: int, margin: float) -> bool:
+    """Return whether the boxes about two shapes come closer than the margin."""
+    middle, half = work.middle, work.half
+    x = abs(middle[a, 0] - middle[b, 0]) - half[a, 0] - half[b, 0]
+    y = abs(middle[a, 1] - middle[b, 1]) - half[a, 1] - half[b, 1]
+    z = abs(middle[a, 2] - middle[b, 2]) - half[a, 2] - half[b, 2]
+    return max(max(x, y), z) <= margin  # one branch, which is nearly always the same
+
+
+@machine_code
+def near_pairs(shapes: Shapes, pairs: Pairs, margin: float, work: Work) -> int:
+    """Write the numbers of the pairs that may touch, in order; return how many.
+
+    Args:
+        shapes, pairs: Tables.
+        margin: Largest gap of a contact [m].
+        work: The boxes about the shapes are read, the numbers written to `near`.
+    """
+    count, pair = 0, 0
+    while pair < len(pairs.first) and shapes.kind[pairs.second[pair]] >= PLANE:
+        a, b = pairs.first[pair], pairs.second[pair]
+        if shapes.kind[b] == PLANE:
+            if may_touch_plane(shapes, work, a, b, margin):
+                work.near[count] = pair
+                count += 1
+        elif may_touch(work, a, b, margin):
+            work.near[count] = pair
+            count += 1
+        pair += 1
+    if len(pairs.first) - pair > MANY:
+        return sweep(shapes, pairs, margin, work, count)
+    while pair < len(pairs.first):
+        if may_touch(work, pairs.first[pair], pairs.second[pair], margin):
+            work.near[count] = pair
+            count += 1
+        pair += 1
+    return count
+
+
+@machine_code
+def widest_axis(shapes: Shapes, work: Work) -> int:
+    """Return the axis along which the middles of the shapes vary most."""
+    axis, best = 0, -1.0
+    for i in range(3):
+        number, total, squares = 0.0, 0.0, 0.0
+        for k in range(len(shapes.kind)):
+            if shapes.kind[k] < PLANE:
+                x = work.middle[k, i] - work.middle[0, i]
+                number += 1.0
+                total += x
+                squares += x * x
+        if squares - total * total / max(number, 1.0) > best:
+            axis, best = i, squares - total * total / max(number, 1.0)
+    return axis
+
+
+@machine_code
+def sweep(shapes: Shapes, pairs: Pairs, margin: float, work: Work, count: int) -> int:
+    """Add the pairs of the robot's shapes whose boxes are near; return the new number.
+
+    `order` is nearly sorted from the call before. The pairs of each first shape are
+    counted and put side by side, so that sorting the list moves little.
+    """
+    axis, order, key, near = widest_axis(shapes, work), work.order, work.key, work.near
+    shapes_to_sort = 0
+    for k in range(len(shapes.kind)):
+        key[k] = work.middle[k, axis] - work.half[k, axis]
+        work.number[k] = 0
+    for m in range(len(order)):
+        k = order[m]
+        if shapes.kind[k] < PLANE:
+            # Half-spaces and height fields are left out, the rest moves up.
+            place = shapes_to_sort
+            order[m] = order[place]
+            while place > 0 and key[order[place - 1]] > key[k]:
+                order[place] = order[place - 1]
+                place -= 1
+            order[place] = k
+            shapes_to_sort += 1
+    candidates = 0
+    for m in range(shapes_to_sort):
+        one = order[m]
+        limit = work.middle[one, axis] + work.half[one, axis] + margin
+        other = m + 1
+        while other < shapes_to_sort and key[order[other]] <= limit:
+            two = order[other]
+            other += 1
+            if may_touch(work, one, two, margin):
+                pair = pairs.number[min(one, two), max(one, two)]
+                if pair >= 0:
+                    work.candidate[candidates] = pair
+                    work.number[min(one, two)] += 1
+                    candidates += 1
+    start = count
+    for k in range(len(shapes.kind)):
+        start += work.number[k]
+        work.number[k] = start - work.number[k]
+    for m in range(candidates):
+        pair = work.candidate[m]
+        a = pairs.first[pair]
+        near[work.number[a]] = pair
+        work.number[a] += 1
+    for m in range(count + 1, count + candidates):
+        pair = near[m]
+        place = m
+        while place > count and near[place - 1] > pair:
+            near[place] = near[place - 1]
+            place -= 1
+        near[place] = pair
+    return count + candidates
