@@ -8,11 +8,25 @@ from contact_bodies import box, free_ball, free_box, joint, link, robot, sphere
 from scipy.spatial.transform import Rotation
 
 import dyn_core as dyn
+from dyn_core.contact.collision.detection.all_pairs import find_contacts
+from dyn_core.contact.collision.detection.tables import (
+    FEATURES,
+    room_for_contacts,
+    room_for_work,
+)
 from dyn_core.contact.collision.height_field import HeightField
+from dyn_core.contact.collision.detection.tops import FIRST
 from dyn_core.contact.collision.pairs import ContactPairs
+from dyn_core.contact.collision.shape_tables import ShapeTable, hull_faces, pair_table
+from dyn_core.engines.machine_code import compiled
 from dyn_core.errors import ModelError
+from dyn_core.model.shapes import Box, Material, Mesh
+from dyn_core.spatial import Transform
 
 FLAT = HeightField(np.zeros((21, 21)), (0.5, 0.5), "flat", (-5.0, -5.0, 0.3))
+
+HERE = Transform.identity()
+PLACE = np.concatenate([np.eye(3).ravel(), np.zeros(3)])
 
 
 def _poses(model, *rows):
@@ -139,6 +153,90 @@ def test_grooves_ridges_borders_and_deep_places():
     (deep,) = _contacts(ball, FLAT, np.eye(3), (0.1, 0.2, -1.7))
     assert deep.gap == pytest.approx(-2.1)
     np.testing.assert_allclose(deep.normal, (0, 0, 1), atol=1e-12)
+
+
+def test_tops_between_corners_touch_faces():
+    """A peak below a box and a cylinder: gap and normal of the face; ids differ."""
+    z = np.zeros((21, 21))
+    z[10, 10], z[13, 12] = 0.2, 0.199
+    peaks = HeightField(z, (0.1, 0.1), point=(-1.0, -1.0, 0.0))
+    cylinder = robot(
+        link("can", 1.0, (1, 1, 1), '<cylinder radius="0.6" length="0.4"/>'),
+        joint("free", "floating", "base", "can"),
+    )
+    tilt = Rotation.from_euler("x", 0.01).as_matrix()
+    for model, half in ((free_box(half=(0.6, 0.6, 0.2)), 0.2), (cylinder, 0.2)):
+        for R in (np.eye(3), tilt):
+            down = -R[:, 2]
+            p = np.array((0.05, 0.05, 0.2 + half + 0.004))
+            tops = [c for c in _contacts(model, peaks, R, p, 0.02)
+                    if c.id.feature[0] == "top"]  # fmt: skip
+            assert [c.id.feature[1] for c in tops] == [10 * 21 + 10, 13 * 21 + 12]
+            for contact, (i, j) in zip(tops, ((10, 10), (13, 12)), strict=True):
+                top = np.array((i * 0.1 - 1, j * 0.1 - 1, z[i, j]))
+                gap = (top - p) @ down - half
+                assert contact.gap == pytest.approx(gap, abs=1e-12)
+                np.testing.assert_allclose(contact.normal, -down, atol=1e-12)
+                np.testing.assert_allclose(
+                    contact.point, top - down * gap / 2, atol=1e-12
+                )
+    plate = free_box(half=(0.6, 0.6, 0.01))
+    (sunk,) = (c for c in _contacts(plate, peaks, np.eye(3), (0.05, 0.05, 0.195), 0.0)
+               if c.id.feature == ("top", 220))  # fmt: skip
+    assert sunk.gap == pytest.approx(-0.015)  # out by the lower face, not the upper one
+    np.testing.assert_allclose(sunk.normal, (0, 0, 1), atol=1e-12)
+    beside = _contacts(free_box(half=(0.6, 0.6, 0.2)), peaks, np.eye(3), (0.95, 0, 0.3))
+    assert all(c.id.feature != ("top", 220) for c in beside)
+
+
+def test_a_hull_of_eight_corners_touches_tops_as_a_box():
+    """Same contacts on a rough field, but for the numbers of the corners."""
+    rng = np.random.default_rng(4)
+    field = HeightField(rng.uniform(0.0, 0.2, (15, 15)), (0.1, 0.1))
+    corners = np.array(list(itertools.product((-0.3, 0.3), (-0.4, 0.4), (-0.1, 0.1))))
+    seen = 0
+    for _ in range(10):
+        R = Rotation.from_rotvec(rng.normal(size=3) * 0.05).as_matrix()
+        pose = np.concatenate(
+            [R.ravel(), rng.uniform((0.5, 0.5, 0.2), (0.9, 0.9, 0.3))]
+        )
+        rows = []
+        for shape, hull in (
+            (Box(HERE, (0.6, 0.8, 0.2)), None),
+            (Mesh(HERE, "x"), corners),
+        ):
+            table = ShapeTable()
+            table.add_shape(shape, 1, PLACE, hull)
+            table.add_world(field)
+            arrays, work = room_for_contacts(100), room_for_work(2, 1)
+            tables = table.shapes(), pair_table({(0, 1): Material()})
+            poses = np.stack([PLACE, pose])
+            number = compiled(find_contacts)(*tables, poses, 0.02, arrays, work)
+            tops = arrays.id[:number] >= FIRST
+            seen += tops.sum()
+            both = np.column_stack([arrays.gap, arrays.point, arrays.normal])[:number]
+            rows.append(both[np.lexsort(np.round(both.T, 9))])
+        np.testing.assert_allclose(rows[0], rows[1], atol=1e-9)
+    assert seen > 20
+
+
+def test_a_large_hull_has_ids_of_its_own_pair():
+    """Hundreds of vertices on a field: distinct ids, and each names the pair."""
+    rng = np.random.default_rng(3)
+    points = rng.normal(size=(600, 3))
+    points /= np.linalg.norm(points, axis=1)[:, None]
+    table = ShapeTable()
+    for body in (1, 2):
+        table.add_shape(Mesh(HERE, "x"), body, PLACE, points)
+    table.add_world(FLAT)
+    pairs = pair_table({(0, 2): Material(), (1, 2): Material()})
+    arrays, work = room_for_contacts(4000), room_for_work(3, 2)
+    poses = np.stack([PLACE, PLACE, PLACE])
+    number = compiled(find_contacts)(table.shapes(), pairs, poses, 0.1, arrays, work)
+    assert number > 600
+    assert len(set(arrays.id[:number].tolist())) == number
+    assert (arrays.id[:number] // FEATURES == arrays.pair[:number]).all()
+    assert len(hull_faces(points)[0]) > 1000
 
 
 def test_a_ball_comes_to_rest_in_a_hollow_and_a_box_on_a_level_field():

@@ -9,6 +9,7 @@ from dyn_core.contact.collision.detection import (
     convex,
     rounded,
     surface_contacts,
+    tops,
 )
 from dyn_core.contact.collision.detection.polygons import CUT
 from dyn_core.contact.collision.detection.tables import (
@@ -31,6 +32,8 @@ def feature_name(kind_a: int, kind_b: int, feature: int) -> Hashable:
     low, high = min(kind_a, kind_b), max(kind_a, kind_b)
     if high == PLANE or (high <= BOX and low == SPHERE):
         return feature
+    if high == HEIGHTS and feature >= tops.FIRST:
+        return "top", feature - tops.FIRST
     if high == HEIGHTS:
         return divmod(feature, surface_contacts.TRIANGLES)
     if high == CAPSULE:

@@ -23,6 +23,8 @@ from dyn_core.validation import (
     numbers,
 )
 
+LARGEST = 4_000_000  # numbers of a grid, by the ids of contacts
+
 
 @dataclass(frozen=True)
 class HeightField:
@@ -56,6 +58,12 @@ class HeightField:
             raise ModelError(
                 f"{where}: heights has {len(self.heights)} rows of {sorted(lengths)}"
                 " numbers; valid: at least 2 rows of the same 2 or more",
+                self.name,
+            )
+        if len(self.heights) * len(self.heights[0]) > LARGEST:
+            raise ModelError(
+                f"{where}: heights has {len(self.heights)} rows of {min(lengths)}"
+                f" numbers; valid: at most {LARGEST} in all",
                 self.name,
             )
         if min(self.cell) <= 0.0:

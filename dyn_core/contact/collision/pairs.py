@@ -91,6 +91,7 @@ class ContactPairs:
         shape_table: Arrays of the shapes: those of the robot, then the world.
         pair_table: Arrays of the tested pairs: first those with the world.
         materials: Combined material of each pair.
+        links: Distinct pairs of links, or of link and surface, that are tested.
     """
 
     def __init__(

@@ -74,9 +74,7 @@ def contacts_of_pair(
     if two == PLANE:
         return with_plane(contacts, count, shapes, a, A, b, margin)
     if two == HEIGHTS:
-        return with_heights(
-            contacts, count, shapes, a, A, b, B, work.relative[0], margin
-        )
+        return with_heights(contacts, count, shapes, a, A, b, B, work, margin)
     if two > BOX:
         return convex_convex(contacts, count, shapes, a, A, b, B, work, margin)
     if two == BOX:

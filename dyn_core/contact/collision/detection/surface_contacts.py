@@ -3,9 +3,8 @@
 Each cell of the grid is two triangles. A shape touches with its candidate points (those
 of halfspaces.py, of a cylinder the eight that are fixed): each is the centre of a ball
 whose distance from the surface is exact. A capsule also touches with the point of its
-axis that is closest to an edge of the surface. Tops of the surface that reach between
-the corners of a box or a hull are not seen: cells should not be smaller than the faces
-that lie on them, or shapes with more vertices be used.
+axis that is closest to an edge of the surface, and a shape with faces with tops of the
+surface (tops.py).
 
 Written in the subset of Python that is compiled (dyn_core.engines.machine_code).
 """
@@ -18,24 +17,21 @@ from dyn_core.contact.collision.detection.planes import local_point, points_of
 from dyn_core.contact.collision.detection.rounded import TOGETHER, between_segments
 from dyn_core.contact.collision.detection.simplex import in_triangle
 from dyn_core.contact.collision.detection.tables import (
+    BOX,
     CAPSULE,
     CYLINDER,
     Contacts,
     Shapes,
+    Work,
     put_in_frame,
     relate,
 )
+from dyn_core.contact.collision.detection.tops import cells_within, height, with_tops
 from dyn_core.engines.machine_code import Reals, machine_code
 
 TRIANGLES = 16777216  # features of a point: 0, or 1 + the triangle that it is over
 WINDOW = 8  # cells around a point below the surface in which the closest is looked for
 INSIDE = 1e-9  # weight above which a closest point is inside its triangle
-
-
-@machine_code
-def height(shapes: Shapes, k: int, i: int, j: int) -> float:
-    """Return the height of a corner of the grid."""
-    return shapes.heights[shapes.first[k, 0] + i * shapes.first[k, 2] + j]
 
 
 @machine_code
@@ -53,18 +49,6 @@ def surface_below(shapes: Shapes, k: int, x: float, y: float) -> float:
         return low + s * (side - low) + t * (high - side)
     side = height(shapes, k, i, j + 1)
     return low + t * (side - low) + s * (high - side)
-
-
-@machine_code
-def cells_within(
-    centre: float, reach: float, cell: float, cells: int
-) -> tuple[int, int]:
-    """Return the first and the last cell within a reach; none if last < first."""
-    low = max((centre - reach) / cell, 0.0)
-    high = min((centre + reach) / cell, float(cells) - 0.5)
-    if high < 0.0 or low > float(cells):
-        return 0, -1
-    return min(int(low), cells - 1), int(high)
 
 
 @machine_code
@@ -265,7 +249,7 @@ def with_heights(
     A: Reals,
     k: int,
     F: Reals,
-    relative: Reals,
+    work: Work,
     margin: float,
 ) -> int:
     """Add the contacts of a shape with a height field; return the new number.
@@ -275,10 +259,10 @@ def with_heights(
         shapes: Table.
         a, A: Number of the shape, and its frame.
         k, F: Number of the field, and its frame.
-        relative: Room for the frame of the shape in the field.
+        work: Room.
         margin: Largest gap that counts [m].
     """
-    C = relative
+    C = work.relative[0]
     relate(A, F, C)
     radius, least = shapes.size[a, 3], math.inf
     number = points_of(shapes, a)
@@ -301,4 +285,6 @@ def with_heights(
             contacts, count, shapes, k, F, C[9] - ux, C[10] - uy, C[11] - uz,
             C[9] + ux, C[10] + uy, C[11] + uz, radius, margin, least,
         )  # fmt: skip
+    if shapes.kind[a] >= BOX:
+        count = with_tops(contacts, count, shapes, a, A, k, C, work, margin)
     return count

@@ -23,7 +23,7 @@ HULL = 4
 PLANE = 5
 HEIGHTS = 6
 
-FEATURES = 4294967296  # ids of one pair: 2^32
+FEATURES = 1099511627776  # ids of one pair: 2^40
 POLYGON = 64  # room for the corners of a clipped face
 FACES = 512  # room for the faces of an expanding polytope
 

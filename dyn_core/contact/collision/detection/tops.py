@@ -1,0 +1,190 @@
+"""Contacts of a box, cylinder or hull with the tops of a height field below its faces.
+
+A top is a corner of the grid that is above the middle of its neighbours. One that lies
+inside a shape or over one of its faces touches that face: in each quarter of the shape
+the deepest one. Written in the subset of Python that is compiled
+(dyn_core.engines.machine_code).
+"""
+
+from __future__ import annotations
+
+import math
+
+from dyn_core.contact.collision.detection.tables import (
+    CYLINDER,
+    HULL,
+    Contacts,
+    Shapes,
+    Work,
+    put_in_frame,
+)
+from dyn_core.engines.machine_code import Reals, machine_code
+
+FIRST = 549755813888  # feature of the grid's first corner: 2^39
+LEVEL = 1e-9  # part of the cell above which a corner is above its neighbours
+
+LOOKS_UP = 0.5  # z of a face's normal from which on no ground touches it
+
+
+@machine_code
+def height(shapes: Shapes, k: int, i: int, j: int) -> float:
+    """Return the height of a corner of the grid."""
+    return shapes.heights[shapes.first[k, 0] + i * shapes.first[k, 2] + j]
+
+
+@machine_code
+def cells_within(
+    centre: float, reach: float, cell: float, cells: int
+) -> tuple[int, int]:
+    """Return the first and the last cell within a reach; none if last < first."""
+    low = max((centre - reach) / cell, 0.0)
+    high = min((centre + reach) / cell, float(cells) - 0.5)
+    if high < 0.0 or low > float(cells):
+        return 0, -1
+    return min(int(low), cells - 1), int(high)
+
+
+@machine_code
+def is_top(shapes: Shapes, k: int, i: int, j: int) -> bool:
+    """Return whether a corner is above the middle of its neighbours.
+
+    On one of the three lines of the grid through it, and on none below.
+    """
+    columns, rows = shapes.first[k, 1] - 1, shapes.first[k, 2] - 1
+    z, above = height(shapes, k, i, j), False
+    least = LEVEL * (shapes.cells[k, 0] + shapes.cells[k, 1])
+    for way in range(3):
+        d_i = 0 if way == 1 else 1
+        d_j = 0 if way == 0 else 1
+        if i < d_i or j < d_j or i + d_i > columns or j + d_j > rows:
+            continue
+        before, after = height(shapes, k, i - d_i, j - d_j), 0.0
+        after = height(shapes, k, i + d_i, j + d_j)
+        if z < (before + after) / 2 - least:
+            return False
+        above = above or z > (before + after) / 2 + least
+    return above
+
+
+@machine_code
+def over_a_face(
+    shapes: Shapes, a: int, x: float, y: float, z: float, C: Reals
+) -> tuple[float, float, float, float]:
+    """Return the gap of a point and a shape, and the outward normal of the face.
+
+    Faces that look up are left out: the ground is not above them. The gap is inf for a
+    point outside that is over no face: it is closer to an edge.
+
+    Args:
+        shapes, a: Table, and number of the shape.
+        x, y, z: The point in the shape's frame [m].
+        C: Frame of the shape in the field.
+    """
+    kind, size = shapes.kind[a], shapes.size[a]
+    best, nx, ny, nz = -math.inf, 0.0, 0.0, 0.0
+    outside, sides = 0, 6
+    if kind == CYLINDER:
+        sides = 3
+    elif kind == HULL:
+        sides = shapes.first[a, 3]
+    for side in range(sides):
+        u, v, w, gap = 0.0, 0.0, 0.0, 0.0
+        sign = 1.0 if side % 2 == 0 else -1.0
+        if kind == HULL:
+            row = shapes.first[a, 2] + side
+            u, v, w = shapes.faces[row, 0], shapes.faces[row, 1], shapes.faces[row, 2]
+            gap = u * x + v * y + w * z - shapes.faces[row, 3]
+        elif kind == CYLINDER and side == 2:
+            across = math.sqrt(x * x + y * y)
+            gap = across - size[0]
+            if across > 0.0:
+                u, v = x / across, y / across
+        elif kind == CYLINDER or side > 3:
+            w, gap = sign, sign * z - size[2]
+        elif side > 1:
+            v, gap = sign, sign * y - size[1]
+        else:
+            u, gap = sign, sign * x - size[0]
+        if gap > 0.0:
+            outside += 1
+        up = C[6] * u + C[7] * v + C[8] * w
+        if gap > best and up < LOOKS_UP:
+            best, nx, ny, nz = gap, u, v, w
+    if outside > 1 or best == -math.inf:
+        return math.inf, 0.0, 0.0, 1.0
+    return best, nx, ny, nz
+
+
+@machine_code
+def with_tops(
+    contacts: Contacts,
+    count: int,
+    shapes: Shapes,
+    a: int,
+    A: Reals,
+    k: int,
+    C: Reals,
+    work: Work,
+    margin: float,
+) -> int:
+    """Add the contacts of a shape's faces with tops of a height field.
+
+    Args:
+        contacts, count: Contacts, and how many there are.
+        shapes: Table.
+        a, A: Number of the shape, and its frame.
+        k: Number of the field.
+        C: Frame of the shape in the field.
+        work: Room.
+        margin: Largest gap that counts [m].
+
+    Returns:
+        The new number.
+    """
+    bounds, cells = shapes.bounds[a], shapes.cells[k]
+    x_0 = C[0] * bounds[0] + C[1] * bounds[1] + C[2] * bounds[2] + C[9]
+    y_0 = C[3] * bounds[0] + C[4] * bounds[1] + C[5] * bounds[2] + C[10]
+    w_x = abs(C[0]) * bounds[3] + abs(C[1]) * bounds[4] + abs(C[2]) * bounds[5]
+    w_y = abs(C[3]) * bounds[3] + abs(C[4]) * bounds[4] + abs(C[5]) * bounds[5]
+    columns, rows = shapes.first[k, 1] - 1, shapes.first[k, 2] - 1
+    i_1, i_2 = cells_within(x_0, w_x + margin, cells[0], columns)
+    j_1, j_2 = cells_within(y_0, w_y + margin, cells[1], rows)
+    if i_2 < i_1 or j_2 < j_1:
+        return count
+    least, places, tags = work.weights, work.polygon, work.tags
+    for quarter in range(4):
+        least[quarter] = math.inf
+    for i in range(i_1, i_2 + 2):
+        for j in range(j_1, j_2 + 2):
+            if not is_top(shapes, k, i, j):
+                continue
+            dx, dy = float(i) * cells[0] - C[9], float(j) * cells[1] - C[10]
+            dz = height(shapes, k, i, j) - C[11]
+            x = C[0] * dx + C[3] * dy + C[6] * dz
+            y = C[1] * dx + C[4] * dy + C[7] * dz
+            z = C[2] * dx + C[5] * dy + C[8] * dz
+            gap, nx, ny, nz = over_a_face(shapes, a, x, y, z, C)
+            quarter = 0
+            if float(i) * cells[0] > x_0:
+                quarter += 1
+            if float(j) * cells[1] > y_0:
+                quarter += 2
+            if gap <= margin and gap < least[quarter]:
+                least[quarter] = gap
+                tags[quarter, 0] = i * (rows + 1) + j
+                places[2 * quarter, 0] = x
+                places[2 * quarter, 1] = y
+                places[2 * quarter, 2] = z
+                places[2 * quarter + 1, 0] = nx
+                places[2 * quarter + 1, 1] = ny
+                places[2 * quarter + 1, 2] = nz
+    for quarter in range(4):
+        if least[quarter] < math.inf:
+            gap, row = least[quarter], 2 * quarter
+            nx, ny, nz = places[row + 1, 0], places[row + 1, 1], places[row + 1, 2]
+            count = put_in_frame(
+                contacts, count, A, FIRST + tags[quarter, 0],
+                places[row, 0] - nx * gap / 2, places[row, 1] - ny * gap / 2,
+                places[row, 2] - nz * gap / 2, -nx, -ny, -nz, gap,
+            )  # fmt: skip
+    return count
