@@ -14,8 +14,8 @@ from dyn_core.contact.collision.detection.tables import (
     room_for_contacts,
     room_for_work,
 )
-from dyn_core.contact.collision.height_field import HeightField
 from dyn_core.contact.collision.detection.tops import FIRST
+from dyn_core.contact.collision.height_field import HeightField
 from dyn_core.contact.collision.pairs import ContactPairs
 from dyn_core.contact.collision.shape_tables import ShapeTable, hull_faces, pair_table
 from dyn_core.engines.machine_code import compiled
