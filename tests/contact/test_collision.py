@@ -257,6 +257,59 @@ def test_the_depth_of_cylinders_and_hulls_separates(kinds):
             assert manifold(a, moved, b, pose_b, 0.0, hulls)
 
 
+def _farthest(shape, hull, pose, n):
+    """Return the largest n . x over a shape."""
+    along, centre = pose.R.T @ n, pose.p @ n
+    if hull is not None:
+        return (hull @ along).max() + centre
+    if isinstance(shape, Sphere):
+        return shape.radius + centre
+    if isinstance(shape, Box):
+        return np.abs(along) @ np.array(shape.size) / 2 + centre
+    end = abs(along[2]) * shape.length / 2 + centre
+    flat = isinstance(shape, Cylinder)
+    return end + shape.radius * (np.hypot(*along[:2]) if flat else 1.0)
+
+
+@pytest.mark.parametrize(
+    "kinds", list(itertools.product(KINDS, repeat=2)), ids="-".join
+)
+def test_the_gap_is_the_separation_along_the_normal(kinds):
+    """Also of shapes that nearly touch, of parallel and of tiny and huge ones."""
+    rng = np.random.default_rng(8)
+    for trial in range(24):
+        scale = 10.0 ** rng.uniform(-3, 3)
+        pairs = [_scaled(*_shape(kind, rng), scale) for kind in kinds]
+        poses = [_pose(rng, 1.5 * scale) for _ in pairs]
+        if trial % 2:
+            turns = rng.integers(0, 4, (2, 3)) * 90
+            R = Rotation.from_euler("xyz", turns, degrees=True).as_matrix()
+            poses = [ShapePose(R[k], poses[k].p) for k in (0, 1)]
+        (a, hull_a), (b, hull_b) = pairs
+        for gap in (None, 1e-5, 1e-8, 0.0, -1e-8, -1e-5):
+            contacts = manifold(a, poses[0], b, poses[1], FAR * scale, (hull_a, hull_b))
+            least = min(contacts, key=lambda contact: contact.gap)
+            n = least.normal
+            if gap is not None or least.gap > 0.0:
+                apart = -_farthest(a, hull_a, poses[0], -n)
+                apart -= _farthest(b, hull_b, poses[1], n)
+                assert apart == pytest.approx(least.gap, abs=1e-6 * scale)
+            if gap is None and least.gap <= 0.0:
+                break  # deep: another test
+            step = n * (least.gap - (gap or 0.0) * scale)
+            poses[0] = ShapePose(poses[0].R, poses[0].p - step)
+
+
+def _scaled(shape, hull, scale):
+    if hull is not None:
+        return shape, hull * scale
+    if isinstance(shape, Box):
+        return Box(HERE, tuple(scale * x for x in shape.size)), None
+    if isinstance(shape, Sphere):
+        return Sphere(HERE, scale * shape.radius), None
+    return type(shape)(HERE, scale * shape.radius, scale * shape.length), None
+
+
 def test_a_hull_of_eight_corners_is_a_box():
     """Same gaps, normals, and four points on a face; eight when turned."""
     rng = np.random.default_rng(4)

@@ -15,6 +15,7 @@ from dyn_core.contact.collision.detection.polygons import CUT
 from dyn_core.contact.collision.detection.tables import (
     BOX,
     CAPSULE,
+    CYLINDER,
     HEIGHTS,
     PLANE,
     SPHERE,
@@ -30,7 +31,7 @@ def feature_name(kind_a: int, kind_b: int, feature: int) -> Hashable:
         feature: Number in the pair.
     """
     low, high = min(kind_a, kind_b), max(kind_a, kind_b)
-    if high == PLANE or (high <= BOX and low == SPHERE):
+    if high == PLANE or (high <= CYLINDER and low == SPHERE):
         return feature
     if high == HEIGHTS and feature >= tops.FIRST:
         return "top", feature - tops.FIRST

@@ -15,12 +15,14 @@ from dyn_core.contact.collision.detection.rounded import (
     capsule_capsule,
     sphere_box,
     sphere_capsule,
+    sphere_cylinder,
     sphere_sphere,
 )
 from dyn_core.contact.collision.detection.surface_contacts import with_heights
 from dyn_core.contact.collision.detection.tables import (
     BOX,
     CAPSULE,
+    CYLINDER,
     FEATURES,
     HEIGHTS,
     PLANE,
@@ -75,6 +77,11 @@ def contacts_of_pair(
         return with_plane(contacts, count, shapes, a, A, b, margin)
     if two == HEIGHTS:
         return with_heights(contacts, count, shapes, a, A, b, B, work, margin)
+    if one == SPHERE and two == CYLINDER:
+        relate(A, B, work.relative[0])
+        return sphere_cylinder(
+            contacts, count, size[a, 3], B, size[b], work.relative[0], margin
+        )
     if two > BOX:
         return convex_convex(contacts, count, shapes, a, A, b, B, work, margin)
     if two == BOX:

@@ -28,6 +28,7 @@ from dyn_core.engines.machine_code import Reals, Reals2, machine_code
 
 ACCURACY = 1e-12  # relative accuracy of a distance
 TOUCHING = 1e-10  # of the size: cores this close count as overlapping
+ROUND = 1e-5  # of the size: so do cylinders, whose closest points are less accurate
 FLAT = 1e-10  # of the size: a difference this thin has no inside
 
 
@@ -130,11 +131,14 @@ def closest_points(
     difference(shapes, a, C, b, -vx, -vy, -vz, P, 0)
     vx, vy, vz = P[0, 0], P[0, 1], P[0, 2]
     ax, ay, az = P[0, 3], P[0, 4], P[0, 5]
+    near = TOUCHING * size
+    if shapes.kind[a] == CYLINDER or shapes.kind[b] == CYLINDER:
+        near = ROUND * size
     corners = 1
     square = vx * vx + vy * vy + vz * vz
     for _ in range(100):
         d = math.sqrt(square)
-        if d <= TOUCHING * size:
+        if d <= near:
             break
         difference(shapes, a, C, b, -vx, -vy, -vz, P, corners)
         along = vx * P[corners, 0] + vy * P[corners, 1] + vz * P[corners, 2]
@@ -166,7 +170,7 @@ def closest_points(
         if now >= square:
             return d, vx / d, vy / d, vz / d, ax, ay, az
         vx, vy, vz, ax, ay, az, square = x, y, z, px, py, pz, now
-    if corners < 4 and square > TOUCHING * size * (TOUCHING * size):
+    if corners < 4 and square > near * near:
         d = math.sqrt(square)
         return d, vx / d, vy / d, vz / d, ax, ay, az
     return deepest_points(shapes, a, b, work, size)

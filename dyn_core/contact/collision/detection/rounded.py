@@ -1,4 +1,4 @@
-"""Contacts of spheres and capsules with each other, and of a sphere with a box.
+"""Contacts of spheres and capsules with each other, of a sphere with box or cylinder.
 
 Written in the subset of Python that is compiled (dyn_core.engines.machine_code).
 
@@ -358,5 +358,43 @@ def sphere_box(
     return put_in_frame(
         contacts, count, B, 0,
         (p + x - nx * r_a) / 2, (q + y - ny * r_a) / 2, (r + z - nz * r_a) / 2,
+        nx, ny, nz, gap,
+    )  # fmt: skip
+
+
+@machine_code
+def sphere_cylinder(
+    contacts: Contacts,
+    count: int,
+    r_a: float,
+    B: Reals,
+    size: Reals,
+    relative: Reals,
+    margin: float,
+) -> int:
+    """Add the contact of a sphere with a cylinder of a radius and half length in size.
+
+    A centre inside leaves by the side or an end, whichever is nearer; one on the axis
+    by the side along x. `relative` is the frame of the sphere in the cylinder.
+    """
+    x, y, z = relative[9], relative[10], relative[11]
+    across = math.sqrt(x * x + y * y)
+    ux, uy = 1.0, 0.0
+    if across > TOGETHER:
+        ux, uy = x / across, y / across
+    out, over = across - size[0], abs(z) - size[2]
+    sign = 1.0 if z >= 0.0 else -1.0
+    nx, ny, nz, d = 0.0, 0.0, sign, over
+    if out > 0.0 and over > 0.0:
+        d = math.sqrt(out * out + over * over)
+        nx, ny, nz = ux * out / d, uy * out / d, sign * over / d
+    elif out > over:
+        nx, ny, nz, d = ux, uy, 0.0, out
+    gap = d - r_a
+    if not gap <= margin:
+        return count
+    back = (d + r_a) / 2
+    return put_in_frame(
+        contacts, count, B, 0, x - nx * back, y - ny * back, z - nz * back,
         nx, ny, nz, gap,
     )  # fmt: skip
