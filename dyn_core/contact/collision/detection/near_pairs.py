@@ -14,7 +14,7 @@ from dyn_core.contact.collision.detection.tables import PLANE, Pairs, Shapes, Wo
 from dyn_core.engines.machine_code import machine_code
 
 LARGER = 1.000000001  # boxes about shapes are this much larger than needed
-MANY = 400  # pairs from which on a sweep is faster
+MANY = 1500  # pairs from which on a sweep is faster
 
 
 @machine_code
