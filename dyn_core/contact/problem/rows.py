@@ -1,0 +1,134 @@
+"""A constraint problem as plain arrays, whose matrix is a product of sparse rows."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dyn_core.contact.problem.layout import KINDS
+from dyn_core.contact.problem.problem_arrays import ProblemArrays
+from dyn_core.contact.problem.residuals import HUGE
+from dyn_core.engines.machine_code import Reals, Reals2, Wholes
+
+BILATERAL, PRESCRIBED, UNILATERAL, CONTACT, BOX = range(len(KINDS))
+
+
+class Rows(NamedTuple):
+    """Problem for the impulses of all rows of one step; G is never formed.
+
+        G = Y Y.T,   u = Y (Y.T impulse) + b + compliance impulse,
+        and the law of each block between its rows of impulse and of u
+
+    Row i of block k has support_count[k] values of Y, from
+    y_start[k] + (i - start[k]) support_count[k] on. With H = L L.T and the Jacobian J
+    of the rows, Y = J L^-T, and z = Y.T impulse = L.T dqd for the change dqd of
+    velocities. Blocks whose supports do not meet never multiply.
+
+    Arrays may be longer than what is in use; numbers of blocks and coordinates are
+    arguments of the functions that read them.
+
+    Attributes:
+        kind: Number of each block's kind in layout.KINDS, (blocks,).
+        start, count: First row of each block, and number of rows, (blocks,).
+        support_start, support_count: Part of `support` of each block, (blocks,).
+        support: Coordinates of z that a block changes, ascending within the block.
+        y_start: Where the values of a block start in y, (blocks,).
+        y: Values of Y, row by row, without its zeros outside of the support.
+        b: Free velocity and bias of the rows, (rows,) [m/s | rad/s].
+        lo, hi: Bounds of the impulses of boxes, (rows,) [N·s | N·m·s].
+        compliance: Diagonal of R, (rows,) [(m/s)/(N·s)].
+        mu: Coefficients of sliding, torsion and rolling, (blocks, 3) [1 | m].
+        impulse: Warm start, then solution, (rows,) [N·s | N·m·s].
+
+    Source: LCP-1, LCP-3, LCP-16.
+    """
+
+    kind: Wholes
+    start: Wholes
+    count: Wholes
+    support_start: Wholes
+    support_count: Wholes
+    support: Wholes
+    y_start: Wholes
+    y: Reals
+    b: Reals
+    lo: Reals
+    hi: Reals
+    compliance: Reals
+    mu: Reals2
+    impulse: Reals
+
+
+def rows_of(arrays: ProblemArrays) -> tuple[Rows, int]:
+    """Return a problem whose G is a matrix as Rows, and the number of coordinates.
+
+        G = Y Y.T, by eigenvalues of the parts of G that do not meet
+
+    Args:
+        arrays: Problem; its layout, G, b, mu, bounds, compliance and warm start.
+    """
+    blocks = arrays.layout.blocks
+    m, count = len(arrays.b), len(blocks)
+    owner = np.repeat(np.arange(count), [block.rows for block in blocks])
+    island = _islands(arrays.G, owner, count)
+    support: list[int] = []
+    starts, counts, y_starts = [], [], []
+    values: list[float] = []
+    factors: dict[int, tuple[np.ndarray, int, np.ndarray]] = {}
+    nv = 0
+    for k, block in enumerate(blocks):
+        if island[k] not in factors:
+            rows = np.flatnonzero(island[owner] == island[k])
+            Y = _root(arrays.G[np.ix_(rows, rows)])
+            factors[island[k]] = rows, nv, Y
+            nv += Y.shape[1]
+        rows, first, Y = factors[island[k]]
+        starts.append(len(support))
+        counts.append(Y.shape[1])
+        y_starts.append(len(values))
+        support += range(first, first + Y.shape[1])
+        values += Y[np.searchsorted(rows, list(block.all))].ravel().tolist()
+    mu = np.zeros((count, 3))
+    for k, block in enumerate(blocks):
+        mu[k, : block.count] = arrays.mu[block.first : block.first + block.count]
+    names = [KINDS.index(block.kind) for block in blocks]
+    wholes = [
+        np.array(x, np.int64)
+        for x in (
+            names,
+            [b.start for b in blocks],
+            [b.rows for b in blocks],
+            starts,
+            counts,
+            support,
+            y_starts,
+        )
+    ]
+    reals = [np.array(values, float)]
+    reals += [np.array(x, float) for x in (arrays.b, arrays.lo, arrays.hi)]
+    lo, hi = reals[2], reals[3]
+    lo[lo < -HUGE], hi[hi > HUGE] = -np.inf, np.inf
+    compliance = np.array(arrays.compliance, float)
+    warm = np.array(np.broadcast_to(arrays.warm, (m,)), float)
+    return Rows(*wholes, *reals, compliance, mu, warm), nv
+
+
+def _islands(G: np.ndarray, owner: np.ndarray, count: int) -> np.ndarray:
+    """Return the island of each block: the smallest block that G joins it with."""
+    island = np.arange(count)
+    i, j = np.nonzero(G)
+    pairs = np.unique(np.sort([owner[i], owner[j]], axis=0), axis=1)
+    for a, b in pairs.T if len(i) else ():
+        low, high = sorted((island[a], island[b]))
+        island[island == high] = low
+    return island
+
+
+def _root(G: np.ndarray) -> np.ndarray:
+    """Return Y, (m, rank), with G = Y Y.T, scaled to a diagonal of one before."""
+    response = np.diag(G)
+    unit = np.sqrt(np.where(response > 0, response, 1.0))
+    values, vectors = np.linalg.eigh((G + G.T) / 2 / unit[:, None] / unit)
+    keep = values > 1e-15 * max(values.max(initial=0.0), 1e-300) * len(G)
+    return unit[:, None] * vectors[:, keep] * np.sqrt(values[keep])

@@ -1,0 +1,126 @@
+"""How far scaled impulses are from their laws, and proofs that there are none.
+
+In the subset of machine code.
+"""
+
+from __future__ import annotations
+
+import math
+
+from dyn_core.contact.problem.residuals import HUGE
+from dyn_core.contact.problem.rows import Rows
+from dyn_core.contact.solvers.cones import near_cone
+from dyn_core.contact.solvers.products import add_transposed, multiply
+from dyn_core.contact.solvers.scaling import (
+    CONE,
+    INTERVALS,
+    Scaled,
+    tangent_length,
+)
+from dyn_core.engines.machine_code import Reals, machine_code
+
+LARGE = 1e3  # scaled impulses that are suspected to grow without bound
+ZERO = 1e-6  # relative to the largest entry of a direction
+
+
+@machine_code
+def respond_to(
+    rows: Rows, blocks: int, m: int, nv: int, scaled: Scaled, x: Reals, z: Reals,
+    p: Reals, minus_u: Reals, s: Reals, exact: bool,
+) -> None:  # fmt: skip
+    """Compute what scaled impulses x do.
+
+    Args:
+        rows, blocks, m, nv, scaled: Problem.
+        x: Scaled impulses, (rows,).
+        z: Set to Y.T x, (nv,).
+        p: Set to Y z, (rows,).
+        minus_u: Set to -(p + R x + b + s), (rows,).
+        s: Set to De Saxce's correction, (rows,); zero if not `exact`.
+        exact: Whether the law is Coulomb's, or its convex relaxation.
+    """
+    for v in range(nv):
+        z[v] = 0.0
+    add_transposed(rows, rows.support, scaled.y, blocks, x, z)
+    multiply(rows, rows.support, scaled.y, blocks, z, p)
+    for i in range(m):
+        minus_u[i] = -(p[i] + scaled.R[i] * x[i] + scaled.b[i])
+        s[i] = 0.0
+    for k in range(blocks):
+        if exact and scaled.law[k] == CONE:
+            first = rows.start[k]
+            s[first] = scaled.c[k] * tangent_length(first, rows.count[k], minus_u)
+            minus_u[first] -= s[first]
+
+
+@machine_code
+def natural_step(rows: Rows, blocks: int, scaled: Scaled, y: Reals, z: Reals) -> float:
+    """Return the largest entry of Pi(y + z) - y; z is minus the velocity with s."""
+    worst = 0.0
+    for k in range(blocks):
+        first, count = rows.start[k], rows.count[k]
+        if scaled.law[k] == CONE:
+            squares = 0.0
+            for i in range(first + 1, first + count):
+                squares += (y[i] + z[i]) * (y[i] + z[i])
+            n, factor = near_cone(scaled.c[k], y[first] + z[first], math.sqrt(squares))
+            worst = max(worst, abs(n - y[first]))
+            for i in range(first + 1, first + count):
+                worst = max(worst, abs(factor * (y[i] + z[i]) - y[i]))
+        elif scaled.law[k] == INTERVALS:
+            for i in range(first, first + count):
+                near = max(scaled.lo[i], min(y[i] + z[i], scaled.hi[i]))
+                worst = max(worst, abs(near - y[i]))
+        else:
+            for i in range(first, first + count):
+                worst = max(worst, abs(z[i]))
+    return worst
+
+
+@machine_code
+def proves_infeasible(
+    rows: Rows, blocks: int, m: int, nv: int, scaled: Scaled, d: Reals, z: Reals,
+    q: Reals, exact: bool,
+) -> bool:  # fmt: skip
+    """Return whether a direction of growing impulses proves that there is no solution.
+
+        (Y Y.T + R) d = 0,   b . d < 0,   d in all cones and within no bound
+
+    contradict d . u >= 0, which the law asks for; of Coulomb's law where d has no
+    tangent entries.
+
+    Args:
+        rows, blocks, m, nv, scaled: Problem.
+        d: Direction, scaled, (rows,).
+        z, q: Work, (nv,), (rows,).
+        exact: Whether the law is Coulomb's, or its convex relaxation.
+    """
+    largest, power = 0.0, 0.0
+    for i in range(m):
+        largest = max(largest, abs(d[i]))
+        power += scaled.b[i] * d[i]
+    limit = ZERO * largest
+    if not power < -1e-9 * largest or not largest < math.inf:
+        return False
+    for k in range(blocks):
+        first, count = rows.start[k], rows.count[k]
+        if scaled.law[k] == CONE:
+            size = tangent_length(first, count, d)
+            if d[first] < -limit or size > limit + (
+                0.0 if exact else scaled.c[k] * d[first]
+            ):
+                return False
+        if scaled.law[k] == INTERVALS:
+            for i in range(first, first + count):
+                if scaled.lo[i] > -HUGE and d[i] < -limit:
+                    return False
+                if scaled.hi[i] < HUGE and d[i] > limit:
+                    return False
+    for v in range(nv):
+        z[v] = 0.0
+    add_transposed(rows, rows.support, scaled.y, blocks, d, z)
+    multiply(rows, rows.support, scaled.y, blocks, z, q)
+    for i in range(m):
+        if not abs(q[i] + scaled.R[i] * d[i]) <= limit:
+            return False
+    return True

@@ -1,0 +1,136 @@
+"""Room for the work of the contact solvers, their statuses and reports."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dyn_core.contact.problem.rows import Rows
+from dyn_core.contact.solvers.envelope import Envelope
+from dyn_core.contact.solvers.scaling import Scaled
+from dyn_core.contact.solvers.systems import LinearSystem
+from dyn_core.engines.machine_code import Reals, Wholes, machine_code
+
+CONVERGED, MAX_ITERATIONS, INFEASIBLE = range(3)  # as residuals.STATUSES
+NO_ROOM = 5  # work arrays are too small: nothing is solved
+ITERATIONS, PENALTY, FACTORISATIONS = 5, 6, 7  # in a report, after the five residuals
+SOLVED = 1e-6  # relative tolerance of the law for the status CONVERGED
+
+
+class Iterates(NamedTuple):
+    """Vectors of rows of the splitting, each (rows,), scaled.
+
+    Attributes:
+        x, y: Impulses that obey the dynamics, and impulses that obey the laws.
+        z: Multiplier; at the end minus the velocity with De Saxce's correction.
+        p: Y Y.T x.
+        dx, r: Change of x, and the right side of its system.
+        s: De Saxce's correction.
+        rho: Penalty of each row.
+    """
+
+    x: Reals
+    y: Reals
+    z: Reals
+    p: Reals
+    dx: Reals
+    r: Reals
+    s: Reals
+    rho: Reals
+
+
+class NewtonWork(NamedTuple):
+    """Work of Newton's method, scaled.
+
+    Attributes:
+        mode: Mode of each row, of a cone at its first row, (rows,).
+        gamma, center: Impulses, and those that the round starts from, (rows,).
+        u, du: Y z and its change, (rows,).
+        z, dz: Y.T gamma when solved, its change, (nv,).
+        right: Right side of the system of dz, (nv,).
+        slope_y: Slope of the law times Y, in the places of Y.
+        square: Y.T times that, (largest support squared,).
+        upper: Upper factor of a matrix that is not symmetric, as envelope.values.
+    """
+
+    mode: Wholes
+    gamma: Reals
+    center: Reals
+    u: Reals
+    du: Reals
+    z: Reals
+    dz: Reals
+    right: Reals
+    slope_y: Reals
+    square: Reals
+    upper: Reals
+
+
+class SolverWork(NamedTuple):
+    """Room for the work of every solver."""
+
+    scaled: Scaled
+    envelope: Envelope
+    system: LinearSystem
+    iterates: Iterates
+    newton: NewtonWork
+
+
+def room_for_solvers(
+    rows: Rows, nv: int, widest: int | None = None, entries: int | None = None
+) -> SolverWork:
+    """Return room for the solvers of problems no larger than the arrays of `rows`.
+
+    Args:
+        rows: Problem, or arrays that are long enough for all problems to come.
+        nv: Number of coordinates.
+        widest: Most coordinates of a support; nv if None.
+        entries: Entries of an envelope; enough for every problem if None. A problem
+            that needs more has the status NO_ROOM.
+    """
+    blocks, m, supports = len(rows.kind), len(rows.b), len(rows.support)
+    most = max(nv, min(m, 2 * nv))
+    entries = most * (most + 1) // 2 if entries is None else entries
+    widest = nv if widest is None else widest
+
+    def reals(n: int) -> np.ndarray:
+        return np.zeros(n)
+
+    def wholes(n: int) -> np.ndarray:
+        return np.zeros(n, np.int64)
+
+    scaled = Scaled(
+        wholes(blocks), reals(blocks), reals(len(rows.y)), *(reals(m) for _ in range(5))
+    )
+    envelope = Envelope(
+        wholes(nv),
+        wholes(supports),
+        wholes(most),
+        wholes(most + 1),
+        wholes(nv),
+        wholes(blocks),
+        wholes(nv + 1),
+        wholes(supports),
+        reals(entries),
+        reals(most),
+    )
+    system = LinearSystem(reals(m), reals(entries), reals(nv), reals(m))
+    newton = NewtonWork(
+        wholes(m),
+        *(reals(m) for _ in range(4)),
+        *(reals(nv) for _ in range(3)),
+        reals(len(rows.y)),
+        reals(widest * widest),
+        reals(entries),
+    )
+    iterates = Iterates(*(reals(m) for _ in range(8)))
+    return SolverWork(scaled, envelope, system, iterates, newton)
+
+
+@machine_code
+def judged(status: int, report: Reals, tolerance: float) -> int:
+    """Return the status: CONVERGED where the published law holds, else what it was."""
+    if status == INFEASIBLE:
+        return status
+    return CONVERGED if report[4] <= max(SOLVED, 10.0 * tolerance) else MAX_ITERATIONS
