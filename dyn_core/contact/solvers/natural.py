@@ -21,6 +21,7 @@ from dyn_core.engines.machine_code import Reals, machine_code
 
 LARGE = 1e3  # scaled impulses that are suspected to grow without bound
 ZERO = 1e-6  # relative to the largest entry of a direction
+BEYOND = 1e9  # scaled impulses that no problem asks for
 
 
 @machine_code
@@ -87,7 +88,8 @@ def proves_infeasible(
         (Y Y.T + R) d = 0,   b . d < 0,   d in all cones and within no bound
 
     contradict d . u >= 0, which the law asks for; of Coulomb's law where d has no
-    tangent entries.
+    tangent entries. Since (Y Y.T + R) d is zero but for rounding, what is proved is
+    that no impulses up to BEYOND are a solution.
 
     Args:
         rows, blocks, m, nv, scaled: Problem.
@@ -120,7 +122,7 @@ def proves_infeasible(
         z[v] = 0.0
     add_transposed(rows, rows.support, scaled.y, blocks, d, z)
     multiply(rows, rows.support, scaled.y, blocks, z, q)
+    moved = 0.0
     for i in range(m):
-        if not abs(q[i] + scaled.R[i] * d[i]) <= limit:
-            return False
-    return True
+        moved += abs(q[i] + scaled.R[i] * d[i])
+    return moved * BEYOND < -power

@@ -24,7 +24,7 @@ from dyn_core.contact.solvers.natural import (
 )
 from dyn_core.contact.solvers.products import add_transposed, multiply
 from dyn_core.contact.solvers.responses import line, respond
-from dyn_core.contact.solvers.scaling import Scaled, from_scaled, scale, to_scaled
+from dyn_core.contact.solvers.scaling import from_scaled, scale, to_scaled
 from dyn_core.contact.solvers.slopes import assemble
 from dyn_core.contact.solvers.work import (
     FACTORISATIONS,
@@ -40,8 +40,12 @@ from dyn_core.contact.solvers.work import (
 from dyn_core.engines.machine_code import Reals, machine_code
 
 SOFTNESS = 1e-2  # first epsilon
+QUIET = 1e-5  # epsilon after a round of one step, in which no contact slides
+SHIFT = 10.0
+LONG = 8  # steps of a round after which epsilon is the first again
 HARDEST = 1e-7  # last epsilon
 INNER = 0.1  # a round ends where it misses less than this part of what the last moved
+STALLED = 0.99  # part of |F| left after a step that is worth no other
 TRIALS = 8  # steps that are tried, each 0.4 of the one before
 
 
@@ -135,7 +139,7 @@ def _rounds(
     unknowns, entries = order(rows, blocks, nv, envelope)
     if entries > len(envelope.values):
         return NO_ROOM
-    u, z, dz = newton_work.u, newton_work.z, newton_work.dz
+    z, dz = newton_work.z, newton_work.dz
     for v in range(nv):
         if envelope.number[v] >= 0:
             z[envelope.number[v]] = work.system.w[v]
@@ -145,11 +149,13 @@ def _rounds(
         newton_work.mode[i] = -1
     epsilon, count, rounds, factorisations = SOFTNESS, 0, 0, 0
     outer, stale, slips, status = 1.0, True, False, MAX_ITERATIONS
-    stalled = False
+    stalled, fresh, quiet, inner, steps = False, False, True, math.inf, 0
     while rounds <= max_iterations:
-        if respond(rows, blocks, scaled, newton_work, epsilon, exact):
-            stale = True
-        inner = missing(rows, blocks, work, unknowns)
+        if not fresh:
+            if respond(rows, blocks, scaled, newton_work, epsilon, exact):
+                stale = True
+            inner = missing(rows, blocks, work, unknowns)
+        fresh = False
         if not inner < math.inf:
             break
         if inner <= max(0.5 * tolerance, INNER * outer) or stalled:
@@ -165,16 +171,26 @@ def _rounds(
                 ):  # fmt: skip
                     status = INFEASIBLE
                     break
-            if outer > 0.3 * before and epsilon > HARDEST:
+            slow = outer > 0.3 * before
+            if stalled and not (slow and epsilon > HARDEST):
+                break
+            harder = max(QUIET, SHIFT * outer)
+            if quiet and steps <= 1 and not slips and harder < 0.3 * epsilon:
+                epsilon = harder
+                stale = True
+            elif slow and epsilon > HARDEST:
                 epsilon *= 0.1
                 stale = True
-            elif stalled:
-                break
-            stalled = False
+            stalled, steps = False, 0
             continue
         if count >= max_iterations:
             break
+        if steps == LONG and epsilon < SOFTNESS:
+            epsilon, steps, stale, quiet = SOFTNESS, 0, True, False
+            fresh = False
+            continue
         count += 1
+        steps += 1
         if stale:
             slips = assemble(
                 rows, blocks, scaled, envelope, newton_work, unknowns, epsilon, exact
@@ -194,9 +210,9 @@ def _rounds(
             solve_factorised(unknowns, envelope, dz)
         multiply(rows, envelope.index, scaled.y, blocks, dz, newton_work.du)
         if exact:
-            stalled = not _shorten(rows, blocks, m, work, unknowns, epsilon, inner)
-            if slips:
-                stale = True
+            now, changed = _shorten(rows, blocks, m, work, unknowns, epsilon, inner)
+            stalled = now > STALLED * inner and inner < 1e-3
+            stale, fresh, inner = slips or changed, True, now
         else:
             step = line(rows, blocks, scaled, newton_work, unknowns, epsilon)
             _move(m, newton_work, unknowns, step)
@@ -225,20 +241,23 @@ def _shorten(
     unknowns: int,
     epsilon: float,
     inner: float,
-) -> bool:
-    """Take the first of shorter and shorter steps with which |F| falls; return whether
-    there is one. If there is none the shortest is taken.
+) -> tuple[float, bool]:
+    """Take the first of ever shorter steps with which |F| falls, or the shortest.
+
+    Returns:
+        |F|, and whether a mode is another than before one of the steps.
     """
-    done, step = 0.0, 1.0
+    done, step, now, changed = 0.0, 1.0, inner, False
     for _ in range(TRIALS):
         _move(m, work.newton, unknowns, step - done)
         done = step
         if respond(rows, blocks, work.scaled, work.newton, epsilon, True):
-            pass
-        if missing(rows, blocks, work, unknowns) < (1.0 - 0.1 * step) * inner:
-            return True
+            changed = True
+        now = missing(rows, blocks, work, unknowns)
+        if now < (1.0 - 0.1 * step) * inner:
+            break
         step *= 0.4
-    return inner > 1e-3
+    return now, changed
 
 
 @machine_code

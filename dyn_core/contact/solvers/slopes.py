@@ -76,9 +76,17 @@ def _alike(rows: Rows, k: int, other: int) -> bool:
 def _add_product(
     rows: Rows, scaled: Scaled, work: NewtonWork, k: int, slips: bool
 ) -> None:
-    """Add Y.T S Y of block k to `square`; only up to the diagonal if it is symmetric."""
+    """Add Y.T S Y of block k to `square`, up to the diagonal if it is symmetric."""
     width, a = rows.support_count[k], rows.y_start[k]
     square, slope_y = work.square, work.slope_y
+    if rows.count[k] == 3:
+        b, c = a + width, a + 2 * width
+        for j in range(width):
+            u, v, w = scaled.y[a + j], scaled.y[b + j], scaled.y[c + j]
+            for e in range(width if slips else j + 1):
+                more = u * slope_y[a + e] + v * slope_y[b + e] + w * slope_y[c + e]
+                square[j * width + e] += more
+        return
     for row in range(rows.count[k]):
         place = a + row * width
         for j in range(width):

@@ -31,7 +31,6 @@ from dyn_core.contact.solvers.systems import (
     solve_system,
 )
 from dyn_core.contact.solvers.work import (
-    CONVERGED,
     FACTORISATIONS,
     INFEASIBLE,
     ITERATIONS,

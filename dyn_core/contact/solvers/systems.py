@@ -145,8 +145,8 @@ def refactor(
 
 @machine_code
 def solve_system(
-    rows: Rows, blocks: int, m: int, scaled: Scaled, envelope: Envelope, system: LinearSystem,
-    count: int, in_rows: bool, r: Reals, dx: Reals,
+    rows: Rows, blocks: int, m: int, scaled: Scaled, envelope: Envelope,
+    system: LinearSystem, count: int, in_rows: bool, r: Reals, dx: Reals,
 ) -> None:  # fmt: skip
     """Set dx to the solution of (Y Y.T + D) dx = r, and r to Y Y.T dx."""
     w, g, D = system.w, system.g, system.D

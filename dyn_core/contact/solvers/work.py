@@ -68,13 +68,20 @@ class NewtonWork(NamedTuple):
 
 
 class SolverWork(NamedTuple):
-    """Room for the work of every solver."""
+    """Room for the work of every solver.
+
+    Attributes:
+        scaled, envelope, system, iterates, newton: Room of its parts.
+        own, local: A cone's own matrix and its factor, six values a row, (6 rows,).
+    """
 
     scaled: Scaled
     envelope: Envelope
     system: LinearSystem
     iterates: Iterates
     newton: NewtonWork
+    own: Reals
+    local: Reals
 
 
 def room_for_solvers(
@@ -125,7 +132,8 @@ def room_for_solvers(
         reals(entries),
     )
     iterates = Iterates(*(reals(m) for _ in range(8)))
-    return SolverWork(scaled, envelope, system, iterates, newton)
+    own, local = reals(6 * m), reals(6 * m)
+    return SolverWork(scaled, envelope, system, iterates, newton, own, local)
 
 
 @machine_code

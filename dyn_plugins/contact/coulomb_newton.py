@@ -1,0 +1,71 @@
+"""Contacts by Newton steps on Coulomb's law, on sparse rows in machine code."""
+
+from dyn_core.authoring import NumpySolver, hookimpl
+from dyn_core.contact import ProblemArrays
+from dyn_core.contact.problem.rows import rows_of
+from dyn_core.contact.solvers.row_solvers import RowNewton
+from dyn_core.problems import CONTACT_SOLVE
+
+
+class CoulombNewton(NumpySolver):
+    """Impulses by Newton steps in proximal rounds, for the exact law of Coulomb.
+
+        z = Y.T gamma(Y z + b),   G = Y Y.T,   (1 + Y.T S Y) dz = -F,   S = -d gamma / du
+
+    Exact; torsion, rolling and tangents share one ellipsoid. The matrix is as large as
+    the coordinates that contacts touch, and its factor follows what they join. Where
+    Newton steps do not converge, from the warm start and from zero, splitting (`admm`)
+    is tried. If the impulses are not unique (G singular), it returns one solution, near
+    to the warm start.
+
+    Source: LCP-12, LCP-13 (b), LCP-19; P. Alart and A. Curnier 1991.
+    """
+
+    name = "coulomb_newton"
+    signature = CONTACT_SOLVE
+    source = "LCP-12"
+    options = {"max_iterations": 60, "tolerance": 1e-9, "splittings": 5000}
+
+    def solve(
+        self,
+        layout,
+        G,
+        b,
+        mu,
+        lo,
+        hi,
+        compliance,
+        warm,
+        max_iterations,
+        tolerance,
+        splittings,
+    ):
+        """Return one problem's impulses.
+
+        Args:
+            layout: Blocks.
+            G, b: Delassus matrix and free velocity, (m, m), (m,).
+            mu: Friction coefficients, (k,).
+            lo, hi: Bounds of boxes, (m,).
+            compliance: Diagonal of R, (m,).
+            warm: Initial impulses, (m,).
+            max_iterations: Largest number of Newton steps, of each start.
+            tolerance: Tolerance of velocities, relative to the largest free one.
+            splittings: Largest number of iterations of splitting, if need be.
+
+        Returns:
+            The outputs of CONTACT_SOLVE.
+        """
+        problem = ProblemArrays(layout, G, b, mu, lo, hi, compliance, warm)
+        rows, nv = rows_of(problem)
+        solver = RowNewton(rows, nv, max_iterations, tolerance, splittings)
+        status = solver.solve(len(rows.kind), len(rows.b))
+        velocity = problem.G @ rows.impulse + problem.b
+        report = solver.report
+        return rows.impulse, velocity, report[:5].copy(), report[5], float(status)
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solvers of this file."""
+    return [CoulombNewton()]
