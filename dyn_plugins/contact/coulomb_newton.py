@@ -10,7 +10,8 @@ from dyn_core.problems import CONTACT_SOLVE
 class CoulombNewton(NumpySolver):
     """Impulses by Newton steps in proximal rounds, for the exact law of Coulomb.
 
-        z = Y.T gamma(Y z + b),   G = Y Y.T,   (1 + Y.T S Y) dz = -F,   S = -d gamma / du
+        z = Y.T gamma(Y z + b),   G = Y Y.T,
+        (1 + Y.T S Y) dz = Y.T gamma - z,   S = -d gamma / du
 
     Exact; torsion, rolling and tangents share one ellipsoid. The matrix is as large as
     the coordinates that contacts touch, and its factor follows what they join. Where

@@ -46,7 +46,7 @@ class Rows(NamedTuple):
 
     kind: Wholes
     start: Wholes
-    count: Wholes
+    count: Wholes  # type: ignore[assignment]
     support_start: Wholes
     support_count: Wholes
     support: Wholes
@@ -111,7 +111,7 @@ def rows_of(arrays: ProblemArrays) -> tuple[Rows, int]:
     lo[lo < -HUGE], hi[hi > HUGE] = -np.inf, np.inf
     compliance = np.array(arrays.compliance, float)
     warm = np.array(np.broadcast_to(arrays.warm, (m,)), float)
-    return Rows(*wholes, *reals, compliance, mu, warm), nv
+    return Rows(*wholes, *reals, compliance, mu, warm), nv  # type: ignore[call-arg]
 
 
 def _islands(G: np.ndarray, owner: np.ndarray, count: int) -> np.ndarray:

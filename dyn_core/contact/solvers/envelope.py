@@ -19,7 +19,7 @@ class Envelope(NamedTuple):
     Attributes:
         number: Number of each coordinate in the order of elimination, (nv,); -1 where
             no block touches it.
-        index: The same for each entry of the supports, (supports,).
+        local: The same for each entry of the supports, (supports,).
         first: First column of each row, (n,).
         begin: Where a row would have its column 0 in `values`, (n + 1,): entry (i, j)
             is values[begin[i] + j].
@@ -30,7 +30,7 @@ class Envelope(NamedTuple):
     """
 
     number: Wholes
-    index: Wholes
+    local: Wholes
     first: Wholes
     begin: Wholes
     queue: Wholes
@@ -83,10 +83,10 @@ def order(rows: Rows, blocks: int, nv: int, envelope: Envelope) -> tuple[int, in
         low = count
         for j in range(s, s + rows.support_count[k]):
             number = envelope.number[rows.support[j]]
-            envelope.index[j] = number
+            envelope.local[j] = number
             low = min(low, number)
         for j in range(s, s + rows.support_count[k]):
-            number = envelope.index[j]
+            number = envelope.local[j]
             envelope.first[number] = min(envelope.first[number], low)
     return count, lay_out(count, envelope)
 

@@ -34,7 +34,8 @@ def row_residuals(
         blocks, nv: Number of blocks and of coordinates.
         z: Set to Y.T impulse, (nv,).
         u: Set to the velocity of the rows with compliance, (rows,).
-        residuals: Set to primal, dual, complementarity, dissipation and law, (5,).
+        residuals: Set to primal, dual, complementarity, dissipation and law, (5,); NaN
+            if a velocity is not finite.
 
     Source: LCP-12, LCP-16 (rows and lengths), LCP-5 (boxes).
     """
@@ -42,12 +43,13 @@ def row_residuals(
         z[i] = 0.0
     add_transposed(rows, rows.support, rows.y, blocks, rows.impulse, z)
     multiply(rows, rows.support, rows.y, blocks, z, u)
-    speed = 0.0
+    speed, sound = 0.0, 0.0
     for k in range(blocks):
         for row in range(rows.count[k]):
             i = rows.start[k] + row
             u[i] += rows.b[i] + rows.compliance[i] * rows.impulse[i]
             speed = max(speed, abs(rows.b[i]))
+            sound += u[i] - u[i]  # NaN if a velocity is not finite
     for j in range(5):
         residuals[j] = 0.0
     for k in range(blocks):
@@ -56,6 +58,9 @@ def row_residuals(
         else:
             for row in range(rows.count[k]):
                 _row(rows, k, row, u, speed, residuals)
+    if not sound == 0.0:
+        for j in range(5):
+            residuals[j] = sound
 
 
 @machine_code
@@ -67,9 +72,8 @@ def _relative(step: float, size: float, response: float, speed: float) -> float:
 
 @machine_code
 def _raise(residuals: Reals, k: int, value: float) -> None:
-    """Raise a residual to a larger value, NaN counted as larger."""
-    if not value <= residuals[k]:
-        residuals[k] = value
+    """Raise a residual to a larger value."""
+    residuals[k] = max(residuals[k], value)
 
 
 @machine_code
@@ -132,8 +136,6 @@ def _cone(rows: Rows, k: int, u: Reals, speed: float, residuals: Reals) -> None:
         t = x / w if w > 0.0 else 0.0
         change = max(change, abs(factor * (t - w * u[i + row] / r) - t))
         change = max(change, 0.0 if w > 0.0 else abs(x))
-    if not near_n - n == near_n - n:
-        change = near_n - n  # NaN, which max may lose
     size = math.sqrt(n * n + squares + stray)
     _raise(residuals, 4, _relative(change, size, r, speed))
     _raise(residuals, 1, max(-v_n, 0.0) / slope)

@@ -113,7 +113,7 @@ def newton(
             return status
     from_scaled(rows, blocks, scaled, newton_work.gamma)
     row_residuals(rows, blocks, nv, system.w, iterates.r, report)
-    if not exact:
+    if not exact and report[4] < math.inf:
         respond_to(
             rows, blocks, m, nv, scaled, newton_work.gamma, system.w, newton_work.u,
             iterates.z, iterates.s, exact,
@@ -208,7 +208,7 @@ def _rounds(
             solve_both(unknowns, envelope, newton_work.upper, dz)
         else:
             solve_factorised(unknowns, envelope, dz)
-        multiply(rows, envelope.index, scaled.y, blocks, dz, newton_work.du)
+        multiply(rows, envelope.local, scaled.y, blocks, dz, newton_work.du)
         if exact:
             now, changed = _shorten(rows, blocks, m, work, unknowns, epsilon, inner)
             stalled = now > STALLED * inner and inner < 1e-3
@@ -267,7 +267,7 @@ def missing(rows: Rows, blocks: int, work: SolverWork, unknowns: int) -> float:
     for j in range(unknowns):
         right[j] = -z[j]
     add_transposed(
-        rows, work.envelope.index, work.scaled.y, blocks, work.newton.gamma, right
+        rows, work.envelope.local, work.scaled.y, blocks, work.newton.gamma, right
     )
     squares = 0.0
     for j in range(unknowns):

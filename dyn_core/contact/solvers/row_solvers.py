@@ -84,7 +84,8 @@ class RowNewton(RowSolver):
     ) -> None:
         super().__init__(rows, nv)
         self._options = int(max_iterations), float(tolerance)
-        self._splittings, self._split = int(splittings), None
+        self._splittings: int = int(splittings)
+        self._split: Any = None
         self._solve = self._bind(newton)
 
     def solve(self, blocks: int, m: int) -> int:

@@ -101,11 +101,11 @@ def _place(
 ) -> None:
     """Add `square` of the support of block k to the envelope."""
     s, width = rows.support_start[k], rows.support_count[k]
-    index, begin, values = envelope.index, envelope.begin, envelope.values
+    local, begin, values = envelope.local, envelope.begin, envelope.values
     for j in range(width):
-        p = index[s + j]
+        p = local[s + j]
         for e in range(width if slips else j + 1):
-            q = index[s + e]
+            q = local[s + e]
             if q <= p:
                 values[begin[p] + q] += square[j * width + e]
             elif slips:

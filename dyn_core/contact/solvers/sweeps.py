@@ -97,7 +97,7 @@ def sweep(
             if moved / (1.0 - rate) <= tolerance * largest:
                 break
             patience -= 1
-            if moved < 0.9 * shortest:
+            if moved < 0.99 * shortest:
                 shortest, patience = moved, PATIENCE
             before = moved
     from_scaled(rows, blocks, scaled, x)

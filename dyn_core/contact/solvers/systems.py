@@ -86,14 +86,14 @@ def _lay_out_rows(
         for row in range(rows.count[k]):
             i, a = rows.start[k] + row, rows.y_start[k] + row * width
             for j in range(width):
-                w[envelope.index[s + j]] = scaled.y[a + j]
+                w[envelope.local[s + j]] = scaled.y[a + j]
             for other in range(blocks):
                 if rows.start[other] <= i:
                     multiply_into(rows, envelope, scaled, other, w, system.g)
             for j in range(i + 1):
                 system.gram[i * (i + 1) // 2 + j] = system.g[j]
             for j in range(width):
-                w[envelope.index[s + j]] = 0.0
+                w[envelope.local[s + j]] = 0.0
     for i in range(m):
         envelope.first[i] = 0
     lay_out(m, envelope)
@@ -108,7 +108,7 @@ def multiply_into(
     for row in range(rows.count[k]):
         total = 0.0
         for j in range(width):
-            total += scaled.y[a + row * width + j] * w[envelope.index[s + j]]
+            total += scaled.y[a + row * width + j] * w[envelope.local[s + j]]
         g[rows.start[k] + row] = total
 
 
@@ -135,9 +135,9 @@ def refactor(
             a = rows.y_start[k] + row * width
             weight = 1.0 / system.D[rows.start[k] + row]
             for j in range(width):
-                p, value = envelope.index[s + j], weight * scaled.y[a + j]
+                p, value = envelope.local[s + j], weight * scaled.y[a + j]
                 for e in range(j + 1):
-                    q = envelope.index[s + e]
+                    q = envelope.local[s + e]
                     place = begin[p] + q if q < p else begin[q] + p
                     values[place] += value * scaled.y[a + e]
     return factorise(count, envelope)
@@ -161,10 +161,10 @@ def solve_system(
         g[i] = r[i] / D[i]
     for v in range(count):
         w[v] = 0.0
-    add_transposed(rows, envelope.index, scaled.y, blocks, g, w)
+    add_transposed(rows, envelope.local, scaled.y, blocks, g, w)
     solve_factorised(count, envelope, w)
     for i in range(m):
         dx[i] = g[i]
-    multiply(rows, envelope.index, scaled.y, blocks, w, r)
+    multiply(rows, envelope.local, scaled.y, blocks, w, r)
     for i in range(m):
         dx[i] -= r[i] / D[i]

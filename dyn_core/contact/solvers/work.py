@@ -130,7 +130,7 @@ def room_for_solvers(
         reals(len(rows.y)),
         reals(widest * widest),
         reals(entries),
-    )
+    )  # type: ignore[call-arg]
     iterates = Iterates(*(reals(m) for _ in range(8)))
     own, local = reals(6 * m), reals(6 * m)
     return SolverWork(scaled, envelope, system, iterates, newton, own, local)
