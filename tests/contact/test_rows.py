@@ -184,7 +184,7 @@ def test_ten_boxes(masses):
         for name in DIRECT:
             status, impulse, report = solved(name, stacked_boxes(masses, push=push))
             assert status == 0, (name, push)
-            assert report[5] < (60 if name == "coulomb_newton" else 1000)
+            assert name == "admm" or report[5] < 60
             carried = impulse.reshape(10, 4, 3)[:, :, 0].sum(axis=1)
             weight = 9.81e-3 * np.cumsum(masses[::-1])[::-1]
             np.testing.assert_allclose(carried, weight, rtol=1e-5)
