@@ -21,6 +21,7 @@ from dyn_core.contact.problem.residuals import (
     norm,
     weights,
 )
+from dyn_core.contact.problem.rows import Rows, rows_of
 from dyn_core.contact.problem.softness import (
     erp_and_cfm,
     impedance,
@@ -29,6 +30,7 @@ from dyn_core.contact.problem.softness import (
 )
 from dyn_core.contact.problem.solution import ContactSolution, Residuals, residuals
 from dyn_core.contact.problem.solving import check_options, solve
+from dyn_core.contact.solvers.row_solvers import ROW_SOLVERS
 
 __all__ = [
     "CONVERGED",
@@ -39,6 +41,7 @@ __all__ = [
     "NOT_UNIQUE",
     "RAY",
     "RESIDUALS",
+    "ROW_SOLVERS",
     "STATUSES",
     "ConstraintBlock",
     "ConstraintLayout",
@@ -47,6 +50,7 @@ __all__ = [
     "ProblemArrays",
     "ReducedProblem",
     "Residuals",
+    "Rows",
     "check_options",
     "cone_projection",
     "conic_libraries",
@@ -59,6 +63,7 @@ __all__ = [
     "minimise_over_cones",
     "norm",
     "residuals",
+    "rows_of",
     "sap_rows",
     "soft_rows",
     "solve",

@@ -138,6 +138,7 @@ WithNumbers = Literal[
     "contact_euler",
     "contact_moreau_jean",
     "convex_newton",
+    "coulomb_newton",
     "energy",
     "enumeration",
     "interior_point",

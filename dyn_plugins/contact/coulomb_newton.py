@@ -1,9 +1,7 @@
 """Contacts by Newton steps on Coulomb's law, on sparse rows in machine code."""
 
 from dyn_core.authoring import NumpySolver, hookimpl
-from dyn_core.contact import ProblemArrays
-from dyn_core.contact.problem.rows import rows_of
-from dyn_core.contact.solvers.row_solvers import RowNewton
+from dyn_core.contact import ROW_SOLVERS, ProblemArrays, rows_of
 from dyn_core.problems import CONTACT_SOLVE
 
 
@@ -59,7 +57,8 @@ class CoulombNewton(NumpySolver):
         """
         problem = ProblemArrays(layout, G, b, mu, lo, hi, compliance, warm)
         rows, nv = rows_of(problem)
-        solver = RowNewton(rows, nv, max_iterations, tolerance, splittings)
+        on_rows = ROW_SOLVERS[self.name]
+        solver = on_rows(rows, nv, max_iterations, tolerance, splittings)
         status = solver.solve(len(rows.kind), len(rows.b))
         velocity = problem.G @ rows.impulse + problem.b
         report = solver.report

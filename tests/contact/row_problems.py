@@ -66,8 +66,8 @@ def legs_on_a_base(seed, legs=4, feet=1, joints=3, mu=0.6):
     free = rng.normal(size=nv) * 0.002
     free[2] -= 0.03
     for leg in range(legs):
-        own = range(6 + leg * joints, 6 + (leg + 1) * joints)
-        support = [*range(6), *own]
+        joint_rows = range(6 + leg * joints, 6 + (leg + 1) * joints)
+        support = [*range(6), *joint_rows]
         frame = rng.normal(size=(6, len(support)))
         frame *= np.repeat([0.3, 1.0], (6, joints))
         for _ in range(feet):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from dyn_core.contact.problem.rows import Rows
-from dyn_core.contact.solvers.envelope import (
+from dyn_core.contact.solvers.skyline import (
     factorise,
     factorise_both,
     order,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from dyn_core.contact.problem.rows import Rows
-from dyn_core.contact.solvers.envelope import Envelope
+from dyn_core.contact.solvers.skyline import Skyline
 from dyn_core.contact.solvers.responses import OPEN, SLIP, target
 from dyn_core.contact.solvers.scaling import CONE, Scaled, tangent_length
 from dyn_core.contact.solvers.work import NewtonWork
@@ -17,7 +17,7 @@ def assemble(
     rows: Rows,
     blocks: int,
     scaled: Scaled,
-    envelope: Envelope,
+    envelope: Skyline,
     work: NewtonWork,
     unknowns: int,
     epsilon: float,
@@ -97,7 +97,7 @@ def _add_product(
 
 @machine_code
 def _place(
-    rows: Rows, envelope: Envelope, square: Reals, upper: Reals, k: int, slips: bool
+    rows: Rows, envelope: Skyline, square: Reals, upper: Reals, k: int, slips: bool
 ) -> None:
     """Add `square` of the support of block k to the envelope."""
     s, width = rows.support_start[k], rows.support_count[k]

@@ -112,11 +112,11 @@ def sweep(
 def _prepare_blocks(rows: Rows, blocks: int, work: SolverWork) -> None:
     """Fill the Cholesky factors of the cones' own matrices Y_k Y_k.T + R.
 
-    Row i of block k has its factor in work.local, 6 i on; the first row's pivot is not
+    Row i of block k has its factor in work.block_factor, 6 i on; the first row's pivot is not
     positive where the matrix is singular. work.iterates.rho is set to the rate of each
     row: one over its response, of tangents over a bound of their matrix.
     """
-    scaled, local, rate = work.scaled, work.local, work.iterates.rho
+    scaled, rate = work.scaled, work.iterates.rho
     for k in range(blocks):
         first, count, width = rows.start[k], rows.count[k], rows.support_count[k]
         a = rows.y_start[k]
@@ -128,7 +128,7 @@ def _prepare_blocks(rows: Rows, blocks: int, work: SolverWork) -> None:
                         left = scaled.y[a + row * width + j]
                         total += left * scaled.y[a + other * width + j]
                     if scaled.law[k] == CONE:
-                        work.own[6 * (first + row) + other] = total
+                        work.block_matrix[6 * (first + row) + other] = total
                     if other == row:
                         rate[first + row] = 1.0 / (total if total > 0.0 else 1.0)
         if scaled.law[k] == CONE:
@@ -136,33 +136,36 @@ def _prepare_blocks(rows: Rows, blocks: int, work: SolverWork) -> None:
             for row in range(1, count):
                 total = 0.0
                 for other in range(1, count):
-                    total += abs(work.own[6 * (first + row) + other])
+                    total += abs(work.block_matrix[6 * (first + row) + other])
                 bound = max(bound, total)
             if count == 3:
-                p, r = work.own[6 * (first + 1) + 1], work.own[6 * (first + 2) + 2]
-                q = work.own[6 * (first + 1) + 2]
+                p, r = (
+                    work.block_matrix[6 * (first + 1) + 1],
+                    work.block_matrix[6 * (first + 2) + 2],
+                )
+                q = work.block_matrix[6 * (first + 1) + 2]
                 bound = (p + r) / 2.0 + math.sqrt((p - r) * (p - r) / 4.0 + q * q)
             for row in range(1, count):
                 rate[first + row] = 1.0 / (bound if bound > 0.0 else 1.0)
-            _factor_own(first, count, work.own, local)
+            _factor_block(first, count, work.block_matrix, work.block_factor)
 
 
 @machine_code
-def _factor_own(first: int, count: int, own: Reals, local: Reals) -> None:
+def _factor_block(first: int, count: int, matrix: Reals, factor: Reals) -> None:
     """Factorise the matrix of a block: L below the diagonal, one over it on it."""
     for row in range(count):
         for other in range(row + 1):
-            total = own[6 * (first + row) + other]
+            total = matrix[6 * (first + row) + other]
             for e in range(other):
-                total -= local[6 * (first + row) + e] * local[6 * (first + other) + e]
+                total -= factor[6 * (first + row) + e] * factor[6 * (first + other) + e]
             if other < row:
-                local[6 * (first + row) + other] = (
-                    total * local[6 * (first + other) + other]
+                factor[6 * (first + row) + other] = (
+                    total * factor[6 * (first + other) + other]
                 )
             elif total > PIVOT:
-                local[6 * (first + row) + row] = 1.0 / math.sqrt(total)
+                factor[6 * (first + row) + row] = 1.0 / math.sqrt(total)
             else:
-                local[6 * first] = 0.0
+                factor[6 * first] = 0.0
                 return
 
 
@@ -217,20 +220,20 @@ def _back(scaled: Scaled, k: int, first: int, count: int, x: Reals) -> None:
 def _stick(c: float, first: int, count: int, work: SolverWork) -> bool:
     """Take the impulses with which a cone sticks; return whether they lie in it."""
     x, start, u = work.iterates.y, work.iterates.x, work.iterates.p
-    local = work.local
-    if not (local[6 * first] > 0.0 and c > 0.0):
+    factor = work.block_factor
+    if not (factor[6 * first] > 0.0 and c > 0.0):
         return False
     for row in range(count):
         total = u[first + row]
         for e in range(row):
-            total -= local[6 * (first + row) + e] * x[first + e]
-        x[first + row] = total * local[6 * (first + row) + row]
+            total -= factor[6 * (first + row) + e] * x[first + e]
+        x[first + row] = total * factor[6 * (first + row) + row]
     for place in range(count):
         row = count - 1 - place
         total = x[first + row]
         for e in range(row + 1, count):
-            total -= local[6 * (first + e) + row] * x[first + e]
-        x[first + row] = total * local[6 * (first + row) + row]
+            total -= factor[6 * (first + e) + row] * x[first + e]
+        x[first + row] = total * factor[6 * (first + row) + row]
     for i in range(first, first + count):
         x[i] = start[i] - x[i]
     return tangent_length(first, count, x) <= c * x[first]
@@ -271,7 +274,7 @@ def _velocity(first: int, count: int, row: int, work: SolverWork, u: Reals) -> f
     total = u[first + row]
     for e in range(count):
         change = work.iterates.y[first + e] - work.iterates.x[first + e]
-        total += work.own[6 * (first + row) + e] * change
+        total += work.block_matrix[6 * (first + row) + e] * change
     return total
 
 

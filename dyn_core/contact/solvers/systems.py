@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from dyn_core.contact.problem.rows import Rows
-from dyn_core.contact.solvers.envelope import (
-    Envelope,
+from dyn_core.contact.solvers.skyline import (
+    Skyline,
     factorise,
     lay_out,
     order,
@@ -43,7 +43,7 @@ class LinearSystem(NamedTuple):
 
 @machine_code
 def prepare(
-    rows: Rows, blocks: int, m: int, nv: int, scaled: Scaled, envelope: Envelope,
+    rows: Rows, blocks: int, m: int, nv: int, scaled: Scaled, envelope: Skyline,
     system: LinearSystem,
 ) -> tuple[int, bool]:  # fmt: skip
     """Choose the factor by the work of one solution, and lay it out.
@@ -74,7 +74,7 @@ def prepare(
 
 @machine_code
 def _lay_out_rows(
-    rows: Rows, blocks: int, m: int, scaled: Scaled, envelope: Envelope,
+    rows: Rows, blocks: int, m: int, scaled: Scaled, envelope: Skyline,
     system: LinearSystem, count: int,
 ) -> None:  # fmt: skip
     """Fill Y Y.T, and lay out a full matrix of rows."""
@@ -101,7 +101,7 @@ def _lay_out_rows(
 
 @machine_code
 def multiply_into(
-    rows: Rows, envelope: Envelope, scaled: Scaled, k: int, w: Reals, g: Reals
+    rows: Rows, envelope: Skyline, scaled: Scaled, k: int, w: Reals, g: Reals
 ) -> None:
     """Set the rows of block k of g to those of Y w."""
     s, width, a = rows.support_start[k], rows.support_count[k], rows.y_start[k]
@@ -114,7 +114,7 @@ def multiply_into(
 
 @machine_code
 def refactor(
-    rows: Rows, blocks: int, scaled: Scaled, envelope: Envelope, system: LinearSystem,
+    rows: Rows, blocks: int, scaled: Scaled, envelope: Skyline, system: LinearSystem,
     count: int, in_rows: bool,
 ) -> bool:  # fmt: skip
     """Assemble and factorise for the D of now; return whether it is positive."""
@@ -145,7 +145,7 @@ def refactor(
 
 @machine_code
 def solve_system(
-    rows: Rows, blocks: int, m: int, scaled: Scaled, envelope: Envelope,
+    rows: Rows, blocks: int, m: int, scaled: Scaled, envelope: Skyline,
     system: LinearSystem, count: int, in_rows: bool, r: Reals, dx: Reals,
 ) -> None:  # fmt: skip
     """Set dx to the solution of (Y Y.T + D) dx = r, and r to Y Y.T dx."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dyn_core.contact.problem.rows import Rows
-from dyn_core.contact.solvers.envelope import Envelope
+from dyn_core.contact.solvers.skyline import Skyline
 from dyn_core.contact.solvers.scaling import Scaled
 from dyn_core.contact.solvers.systems import LinearSystem
 from dyn_core.engines.machine_code import Reals, Wholes, machine_code
@@ -72,16 +72,17 @@ class SolverWork(NamedTuple):
 
     Attributes:
         scaled, envelope, system, iterates, newton: Room of its parts.
-        own, local: A cone's own matrix and its factor, six values a row, (6 rows,).
+        block_matrix, block_factor: Matrix of a cone alone, and its factor, six values
+            a row, (6 rows,).
     """
 
     scaled: Scaled
-    envelope: Envelope
+    envelope: Skyline
     system: LinearSystem
     iterates: Iterates
     newton: NewtonWork
-    own: Reals
-    local: Reals
+    block_matrix: Reals
+    block_factor: Reals
 
 
 def room_for_solvers(
@@ -110,7 +111,7 @@ def room_for_solvers(
     scaled = Scaled(
         wholes(blocks), reals(blocks), reals(len(rows.y)), *(reals(m) for _ in range(5))
     )
-    envelope = Envelope(
+    envelope = Skyline(
         wholes(nv),
         wholes(supports),
         wholes(most),
@@ -132,8 +133,9 @@ def room_for_solvers(
         reals(entries),
     )  # type: ignore[call-arg]
     iterates = Iterates(*(reals(m) for _ in range(8)))
-    own, local = reals(6 * m), reals(6 * m)
-    return SolverWork(scaled, envelope, system, iterates, newton, own, local)
+    return SolverWork(
+        scaled, envelope, system, iterates, newton, reals(6 * m), reals(6 * m)
+    )
 
 
 @machine_code

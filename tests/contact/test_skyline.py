@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from row_problems import dense, legs_on_a_base, stacked_boxes
 
-from dyn_core.contact.solvers.envelope import (
+from dyn_core.contact.solvers.skyline import (
     factorise,
     factorise_both,
     order,

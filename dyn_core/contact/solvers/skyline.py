@@ -13,7 +13,7 @@ from dyn_core.contact.problem.rows import Rows
 from dyn_core.engines.machine_code import Reals, Wholes, machine_code
 
 
-class Envelope(NamedTuple):
+class Skyline(NamedTuple):
     """A symmetric positive definite matrix, or its factor L, row by row.
 
     Attributes:
@@ -42,7 +42,7 @@ class Envelope(NamedTuple):
 
 
 @machine_code
-def order(rows: Rows, blocks: int, nv: int, envelope: Envelope) -> tuple[int, int]:
+def order(rows: Rows, blocks: int, nv: int, envelope: Skyline) -> tuple[int, int]:
     """Number the coordinates that blocks touch, and lay out the envelope.
 
     Breadth first over the blocks, from the smallest coordinate of each island, then
@@ -92,7 +92,7 @@ def order(rows: Rows, blocks: int, nv: int, envelope: Envelope) -> tuple[int, in
 
 
 @machine_code
-def _visit(rows: Rows, nv: int, envelope: Envelope) -> int:
+def _visit(rows: Rows, nv: int, envelope: Skyline) -> int:
     """Fill the queue with the touched coordinates, breadth first; return how many."""
     count, done = 0, 0
     for v in range(nv):
@@ -124,7 +124,7 @@ def _visit(rows: Rows, nv: int, envelope: Envelope) -> int:
 
 
 @machine_code
-def lay_out(count: int, envelope: Envelope) -> int:
+def lay_out(count: int, envelope: Skyline) -> int:
     """Set begin from first; return the number of entries."""
     entries = 0
     for i in range(count):
@@ -153,7 +153,7 @@ def dot(a: Reals, i: int, b: Reals, j: int, n: int) -> float:
 
 
 @machine_code
-def factorise(count: int, envelope: Envelope) -> bool:
+def factorise(count: int, envelope: Skyline) -> bool:
     """Replace the matrix by its factor L, A = L L.T; return whether it is positive.
 
     Source: A. George and J. Liu 1981, chapter 4 (envelope methods).
@@ -176,7 +176,7 @@ def factorise(count: int, envelope: Envelope) -> bool:
 
 
 @machine_code
-def solve_factorised(count: int, envelope: Envelope, x: Reals) -> None:
+def solve_factorised(count: int, envelope: Skyline, x: Reals) -> None:
     """Replace x by the solution of L L.T x = b."""
     values, first, begin = envelope.values, envelope.first, envelope.begin
     for i in range(count):
@@ -192,7 +192,7 @@ def solve_factorised(count: int, envelope: Envelope, x: Reals) -> None:
 
 
 @machine_code
-def factorise_both(count: int, envelope: Envelope, upper: Reals) -> bool:
+def factorise_both(count: int, envelope: Skyline, upper: Reals) -> bool:
     """Replace a matrix that is not symmetric by its factors L and U; return success.
 
     The lower part and L stand in envelope.values, U column by column in `upper` in the
@@ -219,7 +219,7 @@ def factorise_both(count: int, envelope: Envelope, upper: Reals) -> bool:
 
 
 @machine_code
-def solve_both(count: int, envelope: Envelope, upper: Reals, x: Reals) -> None:
+def solve_both(count: int, envelope: Skyline, upper: Reals, x: Reals) -> None:
     """Replace x by the solution of L U x = b."""
     values, first, begin = envelope.values, envelope.first, envelope.begin
     for i in range(count):
