@@ -8,13 +8,6 @@ from __future__ import annotations
 import math
 
 from dyn_core.contact.problem.rows import Rows
-from dyn_core.contact.solvers.skyline import (
-    factorise,
-    factorise_both,
-    order,
-    solve_both,
-    solve_factorised,
-)
 from dyn_core.contact.solvers.law import row_residuals
 from dyn_core.contact.solvers.natural import (
     LARGE,
@@ -25,6 +18,13 @@ from dyn_core.contact.solvers.natural import (
 from dyn_core.contact.solvers.products import add_transposed, multiply
 from dyn_core.contact.solvers.responses import line, respond
 from dyn_core.contact.solvers.scaling import from_scaled, scale, to_scaled
+from dyn_core.contact.solvers.skyline import (
+    factorise,
+    factorise_both,
+    order,
+    solve_both,
+    solve_factorised,
+)
 from dyn_core.contact.solvers.slopes import assemble
 from dyn_core.contact.solvers.work import (
     FACTORISATIONS,

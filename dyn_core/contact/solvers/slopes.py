@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from dyn_core.contact.problem.rows import Rows
-from dyn_core.contact.solvers.skyline import Skyline
 from dyn_core.contact.solvers.responses import OPEN, SLIP, target
 from dyn_core.contact.solvers.scaling import CONE, Scaled, tangent_length
+from dyn_core.contact.solvers.skyline import Skyline
 from dyn_core.contact.solvers.work import NewtonWork
 from dyn_core.engines.machine_code import Reals, machine_code
 

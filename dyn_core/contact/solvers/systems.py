@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from dyn_core.contact.problem.rows import Rows
+from dyn_core.contact.solvers.products import add_transposed, multiply
+from dyn_core.contact.solvers.scaling import Scaled
 from dyn_core.contact.solvers.skyline import (
     Skyline,
     factorise,
@@ -17,8 +19,6 @@ from dyn_core.contact.solvers.skyline import (
     order,
     solve_factorised,
 )
-from dyn_core.contact.solvers.products import add_transposed, multiply
-from dyn_core.contact.solvers.scaling import Scaled
 from dyn_core.engines.machine_code import Reals, machine_code
 
 UNFIT = -1  # the envelope has no room for the matrix

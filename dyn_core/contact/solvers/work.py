@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from dyn_core.contact.problem.rows import Rows
-from dyn_core.contact.solvers.skyline import Skyline
 from dyn_core.contact.solvers.scaling import Scaled
+from dyn_core.contact.solvers.skyline import Skyline
 from dyn_core.contact.solvers.systems import LinearSystem
 from dyn_core.engines.machine_code import Reals, Wholes, machine_code
 
