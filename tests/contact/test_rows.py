@@ -383,3 +383,23 @@ def test_the_solver_by_name():
     assert slide[0] == pytest.approx(0.0241243221881, rel=1e-8)
     forces = solution.impulses.reshape(4, 3)[:, 0].sum() / 0.01
     assert forces == pytest.approx(16.071763109, rel=1e-8)
+
+
+@pytest.mark.parametrize("name", ROW_SOLVERS)
+def test_blocks_may_share_a_support(name):
+    """Contacts of one pair of bodies may point to one list of coordinates."""
+    rows, nv = stacked_boxes([1.0] * 3)
+    lists = [
+        (int(rows.support_start[k]), int(rows.support_count[k])) for k in (0, 4, 8)
+    ]
+    starts = np.repeat([0, lists[0][1], lists[0][1] + lists[1][1]], 4)
+    shared = rows._replace(
+        support_start=starts,
+        support=np.concatenate([rows.support[a : a + n] for a, n in lists]),
+        impulse=rows.impulse.copy(),
+    )
+    assert len(shared.support) < len(rows.support) / 3
+    wanted = solved(name, (rows, nv))
+    result = solved(name, (shared, nv))
+    assert result[0] == wanted[0]
+    np.testing.assert_array_equal(result[1], wanted[1])

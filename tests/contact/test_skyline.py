@@ -90,3 +90,20 @@ def test_a_matrix_that_is_not_positive_has_no_factor():
     rows, nv = legs_on_a_base(1)
     count, _, envelope, _, _ = filled(rows, nv, -np.eye(nv))
     assert not factorise(count, envelope)
+
+
+def test_an_order_is_kept_for_the_same_supports_only():
+    """The same numbers come back; other supports are numbered anew."""
+    rows, nv = legs_on_a_base(1)
+    fresh = room_for_solvers(rows, nv).envelope
+    kept = room_for_solvers(rows, nv).envelope
+    mirrored = rows._replace(support=nv - 1 - rows.support)
+    for now in (rows, rows, mirrored, rows._replace(support=rows.support.copy())):
+        wanted = order(now, len(rows.kind), nv, fresh)
+        fresh.kept[0] = -1
+        assert order(now, len(rows.kind), nv, kept) == wanted
+        np.testing.assert_array_equal(kept.local, fresh.local)
+        np.testing.assert_array_equal(kept.begin, fresh.begin)
+    kept.local[:] = 0
+    order(rows, len(rows.kind), nv, kept)
+    assert not kept.local.any()

@@ -1,7 +1,9 @@
 """Contact solvers whose work follows the data: blocks, rows and supports as arrays.
 
-rows.py is the problem; scaling.py brings its rows to a response of one and its cones to
-circles; envelope.py orders, assembles and factorises a sparse symmetric matrix.
-gauss_seidel.py, splitting.py and newton.py solve it; law.py measures what they found.
-All but the conversion in solving.py is in the subset of dyn_core.engines.machine_code.
+The problem is problem/rows.py. scaling.py brings its rows to a response of one and its
+cones to circles; products.py multiplies with them, cones.py and law.py are the laws,
+natural.py measures scaled impulses. skyline.py numbers coordinates and factorises,
+systems.py and slopes.py assemble. newton.py (with responses.py), splitting.py and
+sweeps.py solve, in the room of work.py; row_solvers.py ties them to arrays, by name.
+All but row_solvers.py is in the subset of dyn_core.engines.machine_code.
 """

@@ -24,7 +24,9 @@ class Skyline(NamedTuple):
         begin: Where a row would have its column 0 in `values`, (n + 1,): entry (i, j)
             is values[begin[i] + j].
         queue, block_done, chain_start, chain: Work of the ordering, (nv,), (blocks,),
-            (nv + 1,), (supports,).
+            (nv + 1,), (values of Y,).
+        kept: What the order was made for: numbers of blocks and coordinates, what
+            `order` returned, and all supports, (4 + 2 blocks + values of Y,).
         values: The entries.
         inverse: One over the diagonal of the factor, (n,).
     """
@@ -37,6 +39,7 @@ class Skyline(NamedTuple):
     block_done: Wholes
     chain_start: Wholes
     chain: Wholes
+    kept: Wholes
     values: Reals
     inverse: Reals
 
@@ -49,11 +52,61 @@ def order(rows: Rows, blocks: int, nv: int, envelope: Skyline) -> tuple[int, int
     reversed (Cuthill and McKee): in trees leaves before the base that they share, in
     stacks one end before the other.
 
+    If the supports are those of the last call, its order is kept.
+
     Returns:
         Number of coordinates, and of the entries of the envelope.
 
     Source: E. Cuthill and J. McKee 1969; A. George 1971.
     """
+    if _is_kept(rows, blocks, nv, envelope):
+        return envelope.kept[2], envelope.kept[3]
+    count = _number(rows, blocks, nv, envelope)
+    entries = lay_out(count, envelope)
+    _keep(rows, blocks, nv, envelope)
+    envelope.kept[2] = count
+    envelope.kept[3] = entries
+    return count, entries
+
+
+@machine_code
+def _is_kept(rows: Rows, blocks: int, nv: int, envelope: Skyline) -> bool:
+    """Return whether the supports are those that the order was made for."""
+    kept, place = envelope.kept, 4 + 2 * blocks
+    if not (kept[0] == blocks and kept[1] == nv):
+        return False
+    for k in range(blocks):
+        s, width = rows.support_start[k], rows.support_count[k]
+        if not (kept[4 + 2 * k] == s and kept[5 + 2 * k] == width):
+            return False
+        for j in range(s, s + width):
+            if not kept[place] == rows.support[j]:
+                return False
+            place += 1
+    return True
+
+
+@machine_code
+def _keep(rows: Rows, blocks: int, nv: int, envelope: Skyline) -> None:
+    """Write down what the order is made for; of supports that are too many, nothing."""
+    kept, place = envelope.kept, 4 + 2 * blocks
+    kept[0] = blocks
+    kept[1] = nv
+    for k in range(blocks):
+        s, width = rows.support_start[k], rows.support_count[k]
+        if place + width > len(kept):
+            kept[0] = -1
+            return
+        kept[4 + 2 * k] = s
+        kept[5 + 2 * k] = width
+        for j in range(s, s + width):
+            kept[place] = rows.support[j]
+            place += 1
+
+
+@machine_code
+def _number(rows: Rows, blocks: int, nv: int, envelope: Skyline) -> int:
+    """Number the coordinates and set `first`; return how many there are."""
     start = envelope.chain_start
     for v in range(nv + 1):
         start[v] = 0
@@ -88,7 +141,7 @@ def order(rows: Rows, blocks: int, nv: int, envelope: Skyline) -> tuple[int, int
         for j in range(s, s + rows.support_count[k]):
             number = envelope.local[j]
             envelope.first[number] = min(envelope.first[number], low)
-    return count, lay_out(count, envelope)
+    return count
 
 
 @machine_code

@@ -112,9 +112,9 @@ def sweep(
 def _prepare_blocks(rows: Rows, blocks: int, work: SolverWork) -> None:
     """Fill the Cholesky factors of the cones' own matrices Y_k Y_k.T + R.
 
-    Row i of block k has its factor in work.block_factor, 6 i on; the first row's pivot is not
-    positive where the matrix is singular. work.iterates.rho is set to the rate of each
-    row: one over its response, of tangents over a bound of their matrix.
+    Row i of block k has its factor in work.block_factor, 6 i on; the first row's pivot
+    is not positive where the matrix is singular. work.iterates.rho is set to the rate
+    of each row: one over its response, of tangents over a bound of their matrix.
     """
     scaled, rate = work.scaled, work.iterates.rho
     for k in range(blocks):

@@ -94,6 +94,7 @@ def _lay_out_rows(
                 system.gram[i * (i + 1) // 2 + j] = system.g[j]
             for j in range(width):
                 w[envelope.local[s + j]] = 0.0
+    envelope.kept[0] = -1  # the order goes
     for i in range(m):
         envelope.first[i] = 0
     lay_out(m, envelope)

@@ -119,7 +119,8 @@ def room_for_solvers(
         wholes(nv),
         wholes(blocks),
         wholes(nv + 1),
-        wholes(supports),
+        wholes(len(rows.y)),
+        wholes(4 + 2 * blocks + len(rows.y)),
         reals(entries),
         reals(most),
     )
