@@ -13,8 +13,8 @@ class CoulombNewton(NumpySolver):
 
     Exact; torsion, rolling and tangents share one ellipsoid. The matrix is as large as
     the coordinates that contacts touch, and its factor follows what they join. Where
-    Newton steps do not converge, from the warm start and from zero, splitting (`admm`)
-    is tried. If the impulses are not unique (G singular), it returns one solution, near
+    Newton steps do not converge from the warm start, splitting (`admm`) gives others.
+    If the impulses are not unique (G singular), it returns one solution, near
     to the warm start.
 
     Source: LCP-12, LCP-13 (b), LCP-19; P. Alart and A. Curnier 1991.
@@ -23,7 +23,7 @@ class CoulombNewton(NumpySolver):
     name = "coulomb_newton"
     signature = CONTACT_SOLVE
     source = "LCP-12"
-    options = {"max_iterations": 60, "tolerance": 1e-9, "splittings": 5000}
+    options = {"max_iterations": 60, "tolerance": 1e-9, "splittings": 3000}
 
     def solve(
         self,
@@ -50,7 +50,7 @@ class CoulombNewton(NumpySolver):
             warm: Initial impulses, (m,).
             max_iterations: Largest number of Newton steps, of each start.
             tolerance: Tolerance of velocities, relative to the largest free one.
-            splittings: Largest number of iterations of splitting, if need be.
+            splittings: Largest number of iterations of the last splitting, if need be.
 
         Returns:
             The outputs of CONTACT_SOLVE.

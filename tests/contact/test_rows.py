@@ -14,6 +14,7 @@ from row_problems import (
 import dyn_core as dyn
 from dyn_core.contact import ConstraintProblem, residuals, solve
 from dyn_core.contact.problem.rows import rows_of
+from dyn_core.contact.solvers.coulomb import solve_coulomb
 from dyn_core.contact.solvers.law import row_residuals
 from dyn_core.contact.solvers.newton import newton
 from dyn_core.contact.solvers.row_solvers import ROW_SOLVERS
@@ -224,6 +225,19 @@ def test_a_slightly_changed_problem_costs_a_few():
         assert residuals(problem_of(moved, nv), moved.impulse).law < 1e-6
 
 
+def test_random_legs_are_solved():
+    """Friction up to two on random legs: also where Newton steps alone would not do."""
+    hard = 0
+    for seed in range(60):
+        mu = (0.1, 0.6, 1.0, 2.0)[seed % 4]
+        rows, nv = legs_on_a_base(seed, 2 + seed % 5, 1 + seed % 4, 2 + seed % 5, mu)
+        status, impulse, report = solved("coulomb_newton", (rows, nv))
+        assert status == 0, seed
+        assert residuals(problem_of(rows, nv), impulse).law < 1e-6
+        hard += report[5] > 60
+    assert 0 < hard < 15
+
+
 def test_islands_do_not_meet():
     """Two problems side by side have the impulses of each alone."""
     one, two = random_contacts("pd", 1), random_contacts("pd", 4)
@@ -318,9 +332,10 @@ def test_the_same_problem_has_the_same_bits(name):
 @pytest.mark.parametrize(
     ("function", "settings"),
     (
-        (newton, (60, 1e-9, True)),
-        (newton, (60, 1e-9, False)),
+        (newton, (60, 1e-9, 1e-2, True)),
+        (newton, (60, 1e-9, 1e-2, False)),
         (split, (60, 1e-9, 1.0)),
+        (solve_coulomb, (3, 1e-9, 90)),
         (sweep, (20, 1e-9, 1.2)),
     ),
 )
@@ -368,7 +383,7 @@ def test_too_little_room_is_said():
     rows, nv = stacked_boxes([1.0] * 3)
     work, report = room_for_solvers(rows, nv, entries=30), np.zeros(8)
     numbers = (len(rows.kind), len(rows.b), nv, work, report)
-    assert compiled(newton)(rows, *numbers, 60, 1e-9, True) == NO_ROOM
+    assert compiled(newton)(rows, *numbers, 60, 1e-9, 1e-2, True) == NO_ROOM
     assert compiled(split)(rows, *numbers, 60, 1e-9, 1.0) == NO_ROOM
     assert not rows.impulse.any()
 

@@ -39,7 +39,6 @@ from dyn_core.contact.solvers.work import (
 )
 from dyn_core.engines.machine_code import Reals, machine_code
 
-SOFTNESS = 1e-2  # first epsilon
 QUIET = 1e-5  # epsilon after a round of one step, in which no contact slides
 SHIFT = 10.0
 LONG = 8  # steps of a round after which epsilon is the first again
@@ -59,6 +58,7 @@ def newton(
     report: Reals,
     max_iterations: int,
     tolerance: float,
+    softness: float,
     exact: bool,
 ) -> int:
     """Solve a problem by Newton steps in proximal rounds; return the status.
@@ -83,6 +83,7 @@ def newton(
             `law` is that of the relaxation where that is solved.
         max_iterations: Largest number of Newton steps.
         tolerance: Tolerance of velocities, relative to the largest free one, scaled.
+        softness: First epsilon, relative to the response of a block.
         exact: Whether the law is Coulomb's, or its convex relaxation.
 
     Returns:
@@ -99,7 +100,7 @@ def newton(
         iterates.z, iterates.s, exact,
     )  # fmt: skip
     report[ITERATIONS] = 0.0
-    report[PENALTY] = SOFTNESS
+    report[PENALTY] = softness
     report[FACTORISATIONS] = 0.0
     status = MAX_ITERATIONS
     if (
@@ -107,7 +108,16 @@ def newton(
         <= tolerance
     ):
         status = _rounds(
-            rows, blocks, m, nv, work, report, max_iterations, tolerance, exact
+            rows,
+            blocks,
+            m,
+            nv,
+            work,
+            report,
+            max_iterations,
+            tolerance,
+            softness,
+            exact,
         )
         if status == NO_ROOM:
             return status
@@ -132,6 +142,7 @@ def _rounds(
     report: Reals,
     max_iterations: int,
     tolerance: float,
+    softness: float,
     exact: bool,
 ) -> int:
     """Take Newton steps until the law holds; arguments as of `newton`."""
@@ -147,7 +158,7 @@ def _rounds(
         newton_work.center[i] = newton_work.gamma[i]
         newton_work.du[i] = 0.0
         newton_work.mode[i] = -1
-    epsilon, count, rounds, factorisations = SOFTNESS, 0, 0, 0
+    epsilon, count, rounds, factorisations = softness, 0, 0, 0
     outer, stale, slips, status = 1.0, True, False, MAX_ITERATIONS
     stalled, fresh, quiet, inner, steps = False, False, True, math.inf, 0
     while rounds <= max_iterations:
@@ -185,8 +196,8 @@ def _rounds(
             continue
         if count >= max_iterations:
             break
-        if steps == LONG and epsilon < SOFTNESS:
-            epsilon, steps, stale, quiet = SOFTNESS, 0, True, False
+        if steps == LONG and epsilon < softness:
+            epsilon, steps, stale, quiet = softness, 0, True, False
             fresh = False
             continue
         count += 1

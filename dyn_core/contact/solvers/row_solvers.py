@@ -7,13 +7,11 @@ from typing import Any
 import numpy as np
 
 from dyn_core.contact.problem.rows import Rows
+from dyn_core.contact.solvers.coulomb import NEAR, solve_coulomb
 from dyn_core.contact.solvers.newton import newton
 from dyn_core.contact.solvers.splitting import split
 from dyn_core.contact.solvers.sweeps import sweep
-from dyn_core.contact.solvers.work import (
-    MAX_ITERATIONS,
-    room_for_solvers,
-)
+from dyn_core.contact.solvers.work import room_for_solvers
 from dyn_core.engines.machine_code import compiled
 
 
@@ -72,7 +70,7 @@ class RowSplitting(RowSolver):
 
 
 class RowNewton(RowSolver):
-    """Coulomb's law by `newton`, from the start and then from zero; else by `split`."""
+    """Coulomb's law by `solve_coulomb`."""
 
     def __init__(
         self,
@@ -80,28 +78,15 @@ class RowNewton(RowSolver):
         nv: int,
         max_iterations: int = 60,
         tolerance: float = 1e-9,
-        splittings: int = 5000,
+        splittings: int = 3000,
     ) -> None:
         super().__init__(rows, nv)
-        self._options = int(max_iterations), float(tolerance)
-        self._splittings: int = int(splittings)
-        self._split: Any = None
-        self._solve = self._bind(newton)
+        self._options = int(max_iterations), float(tolerance), int(splittings)
+        self._solve = self._bind(solve_coulomb)
 
     def solve(self, blocks: int, m: int) -> int:
         """See RowSolver."""
-        status = int(self._solve(blocks, m, self.nv, *self._options, True))
-        if status != MAX_ITERATIONS:
-            return status
-        self._rows.impulse[:m] = 0.0
-        status = int(self._solve(blocks, m, self.nv, *self._options, True))
-        if status != MAX_ITERATIONS:
-            return status
-        if self._split is None:
-            self._split = self._bind(split)
-        self._rows.impulse[:m] = 0.0
-        tolerance = self._options[1]
-        return int(self._split(blocks, m, self.nv, self._splittings, tolerance, 1.0))
+        return int(self._solve(blocks, m, self.nv, *self._options))
 
 
 class RowRelaxation(RowSolver):
@@ -116,7 +101,7 @@ class RowRelaxation(RowSolver):
 
     def solve(self, blocks: int, m: int) -> int:
         """See RowSolver."""
-        return int(self._solve(blocks, m, self.nv, *self._options, False))
+        return int(self._solve(blocks, m, self.nv, *self._options, NEAR, False))
 
 
 class RowSweeps(RowSolver):
