@@ -56,7 +56,10 @@ def respond_to(
 
 @machine_code
 def natural_step(rows: Rows, blocks: int, scaled: Scaled, y: Reals, z: Reals) -> float:
-    """Return the largest entry of Pi(y + z) - y; z is minus the velocity with s."""
+    """Return the largest entry of Pi(y + z) - y, weighted: the residual `law`, or nearly.
+
+    The multiplier z is minus the velocity with De Saxce's correction.
+    """
     worst = 0.0
     for k in range(blocks):
         first, count = rows.start[k], rows.count[k]
@@ -65,16 +68,17 @@ def natural_step(rows: Rows, blocks: int, scaled: Scaled, y: Reals, z: Reals) ->
             for i in range(first + 1, first + count):
                 squares += (y[i] + z[i]) * (y[i] + z[i])
             n, factor = near_cone(scaled.c[k], y[first] + z[first], math.sqrt(squares))
-            worst = max(worst, abs(n - y[first]))
+            worst = max(worst, scaled.weight[first] * abs(n - y[first]))
             for i in range(first + 1, first + count):
-                worst = max(worst, abs(factor * (y[i] + z[i]) - y[i]))
+                change = abs(factor * (y[i] + z[i]) - y[i])
+                worst = max(worst, scaled.weight[i] * change)
         elif scaled.law[k] == INTERVALS:
             for i in range(first, first + count):
                 near = max(scaled.lo[i], min(y[i] + z[i], scaled.hi[i]))
-                worst = max(worst, abs(near - y[i]))
+                worst = max(worst, scaled.weight[i] * abs(near - y[i]))
         else:
             for i in range(first, first + count):
-                worst = max(worst, abs(z[i]))
+                worst = max(worst, scaled.weight[i] * abs(z[i]))
     return worst
 
 

@@ -44,6 +44,7 @@ SHIFT = 10.0
 LONG = 8  # steps of a round after which epsilon is the first again
 HARDEST = 1e-7  # last epsilon
 INNER = 0.1  # a round ends where it misses less than this part of what the last moved
+ROUNDING = 1e-14  # scaled velocities that are as good as zero
 STALLED = 0.99  # part of |F| left after a step that is worth no other
 TRIALS = 8  # steps that are tried, each 0.4 of the one before
 
@@ -93,7 +94,7 @@ def newton(
     """
     scaled, newton_work = work.scaled, work.newton
     iterates, system = work.iterates, work.system
-    scale(rows, blocks, scaled)
+    heaviest = scale(rows, blocks, scaled)
     to_scaled(rows, blocks, scaled, newton_work.gamma)
     respond_to(
         rows, blocks, m, nv, scaled, newton_work.gamma, system.w, newton_work.u,
@@ -117,6 +118,7 @@ def newton(
             max_iterations,
             tolerance,
             softness,
+            heaviest,
             exact,
         )
         if status == NO_ROOM:
@@ -143,9 +145,13 @@ def _rounds(
     max_iterations: int,
     tolerance: float,
     softness: float,
+    heaviest: float,
     exact: bool,
 ) -> int:
-    """Take Newton steps until the law holds; arguments as of `newton`."""
+    """Take Newton steps until the law holds; arguments as of `newton`.
+
+    heaviest: Largest weight of a scaled velocity.
+    """
     scaled, envelope, newton_work = work.scaled, work.envelope, work.newton
     unknowns, entries = order(rows, blocks, nv, envelope)
     if entries > len(envelope.values):
@@ -169,11 +175,12 @@ def _rounds(
         fresh = False
         if not inner < math.inf:
             break
-        if inner <= max(0.5 * tolerance, INNER * outer) or stalled:
+        error = heaviest * inner if inner > ROUNDING else 0.0
+        if error <= max(0.5 * tolerance, INNER * outer) or stalled:
             before = outer
             outer, largest = _recenter(rows, blocks, work, epsilon)
             rounds += 1
-            if outer <= tolerance and (inner <= tolerance or stalled):
+            if outer <= tolerance and (error <= tolerance or stalled):
                 break
             if largest > LARGE and outer > 0.5 * before:
                 if proves_infeasible(
@@ -301,7 +308,7 @@ def _recenter(
         for i in range(rows.start[k], rows.start[k] + rows.count[k]):
             change = gamma[i] - center[i]
             work.newton.du[i] = change
-            worst = max(worst, abs(change))
+            worst = max(worst, work.scaled.weight[i] * abs(change))
             largest = max(largest, abs(gamma[i]))
             center[i] = gamma[i]
     return epsilon * worst, largest

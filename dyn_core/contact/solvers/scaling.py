@@ -34,6 +34,8 @@ class Scaled(NamedTuple):
         lo, hi: Bounds of the rows of INTERVALS, (rows,) [1].
         T: Impulse of a scaled impulse of one, (rows,) [N·s | N·m·s]; zero where a row
             has no coefficient of friction while others of its block do.
+        weight: Velocity of a scaled velocity of one, relative to the largest free
+            velocity of the problem; of a cone that of its normal row, (rows,).
     """
 
     law: Wholes
@@ -44,21 +46,19 @@ class Scaled(NamedTuple):
     lo: Reals
     hi: Reals
     T: Reals
+    weight: Reals
 
 
 @machine_code
 def scale(rows: Rows, blocks: int, scaled: Scaled) -> float:
-    """Fill the scaled problem; return its size, by which b and impulses are divided.
+    """Fill the scaled problem; return the largest of its weights of velocities.
 
     Args:
         rows: Problem.
         blocks: Number of blocks.
         scaled: Filled.
-
-    Returns:
-        The largest scaled free velocity, 1 if all are zero.
     """
-    size = 0.0
+    size, speed, heaviest = 0.0, 0.0, 0.0
     for k in range(blocks):
         cone = is_cone(rows, k)
         c = cone_coefficient(rows, k) if cone else 0.0
@@ -88,8 +88,15 @@ def scale(rows: Rows, blocks: int, scaled: Scaled) -> float:
             scaled.b[i] = T * rows.b[i]
             scaled.R[i] = T * T * rows.compliance[i]
             size = max(size, abs(scaled.b[i]))
+            speed = max(speed, abs(rows.b[i]))
     size = size if size > 0.0 else 1.0
+    speed = speed if speed > 0.0 else 1.0
     for k in range(blocks):
+        for row in range(rows.count[k]):
+            i = rows.start[k] + row
+            unit = scaled.T[rows.start[k] if scaled.law[k] == CONE else i]
+            scaled.weight[i] = size / (unit * speed)
+            heaviest = max(heaviest, scaled.weight[i])
         for row in range(rows.count[k]):
             i = rows.start[k] + row
             scaled.b[i] /= size
@@ -98,7 +105,7 @@ def scale(rows: Rows, blocks: int, scaled: Scaled) -> float:
                 lo, hi = row_bounds(rows, k, row)
                 scaled.lo[i] = lo / scaled.T[i]
                 scaled.hi[i] = hi / scaled.T[i]
-    return size
+    return heaviest
 
 
 @machine_code

@@ -109,7 +109,7 @@ def room_for_solvers(
         return np.zeros(n, np.int64)
 
     scaled = Scaled(
-        wholes(blocks), reals(blocks), reals(len(rows.y)), *(reals(m) for _ in range(5))
+        wholes(blocks), reals(blocks), reals(len(rows.y)), *(reals(m) for _ in range(6))
     )
     envelope = Skyline(
         wholes(nv),
