@@ -56,7 +56,7 @@ def respond_to(
 
 @machine_code
 def natural_step(rows: Rows, blocks: int, scaled: Scaled, y: Reals, z: Reals) -> float:
-    """Return the largest entry of Pi(y + z) - y, weighted: the residual `law`, or nearly.
+    """Return the largest entry of Pi(y + z) - y, weighted as `law` is.
 
     The multiplier z is minus the velocity with De Saxce's correction.
     """
