@@ -487,9 +487,7 @@ def walker(short: bool = False) -> Part:
     stance, still, none = np.array(Walker.STANCE), np.zeros(7), np.zeros(2)
     low = from_angles(chain, none, none, stance, still).x[:, 1].min()
     start, duration = DROP + FOOT - low, 0.6 if short else 1.2
-    planar = ChainSimulator.at_angles(
-        chain, stance, x0=(0, start), dt=1e-3, window=5e-3
-    )
+    planar = ChainSimulator.at_angles(chain, stance, x0=(0, start), dt=1e-3)
     hips, t = [], 1e-3 * np.arange(round(duration / 1e-3))
     for _ in t:
         hips.append(planar.x[Walker.REAR, 1])

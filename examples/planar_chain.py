@@ -3,7 +3,7 @@
 The example prints its events, beside formulas where there are any, and plots (extra
 `plot`) the fall, heights with hits marked, energy with losses, and the mode cycle.
 
-    python examples/planar_chain.py [folder of the plot]
+    python examples/planar_chain.py [folder of the plot] [scheme]
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ def energy_of(chain: ChainModel, x: np.ndarray, v: np.ndarray) -> float:
     return float(m @ (v * v).sum(axis=1) / 2 + G * m @ x[:, 1])
 
 
-def fall(seconds: float = 1.5, dt: float = DT) -> Fall:
-    """Let the chain fall from rest.
+def fall(seconds: float = 1.5, dt: float = DT, scheme: str = "rk4") -> Fall:
+    """Let the chain fall from rest, by a scheme: rk4, semi_implicit or quantum.
 
     Source: WAW-12.12.
     """
     chain = falling_chain()
     sim = ChainSimulator.at_angles(
-        chain, [0.4, 0.9, -0.5, -0.7], x0=(0.0, HEIGHT), dt=dt, window=5 * dt
+        chain, [0.4, 0.9, -0.5, -0.7], x0=(0.0, HEIGHT), dt=dt, scheme=scheme
     )
     rows = []
     for _ in range(round(seconds / dt)):
@@ -143,10 +143,10 @@ def draw(run: Fall, sims: dict[str, ChainSimulator], path: Path) -> None:
     pyplot.close(figure)
 
 
-def main(folder: Any = ".", seconds: float = 1.5) -> Fall:
+def main(folder: Any = ".", scheme: str = "rk4", seconds: float = 1.5) -> Fall:
     """Simulate both chains, print events, draw."""
     started = perf_counter()
-    run = fall(seconds)
+    run = fall(seconds, scheme=scheme)
     seconds_used = perf_counter() - started
     hits = [event for event in run.sim.events if event.kind == "hit"]
     print(f"a chain falls: {len(run.t)} steps in {seconds_used:.2f} s")
@@ -182,4 +182,4 @@ def main(folder: Any = ".", seconds: float = 1.5) -> Fall:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2])
+    main(*sys.argv[1:3])

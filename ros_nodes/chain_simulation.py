@@ -24,7 +24,7 @@ from ros_nodes.simulated import (
 )
 
 RECENT = 1.0  # duration of a warning in simulated time [s]
-DT = 1e-3  # default quantum [s]
+DT, SCHEME = 1e-3, "rk4"  # defaults: step [s], motion between events
 # Parameters that apply to robots only; a chain has them in its file.
 ROBOT_ONLY = (
     "robot_description", "robot_description_file", "package_paths", "xacro_arguments",
@@ -61,6 +61,7 @@ class SimulatedChain(Simulated):
             period=period,
             dt=file.dt or DT,
             window=file.window,
+            scheme=file.scheme or SCHEME,
             start=file.start,
             q0=self._initial("initial_positions", value("initial_positions")),
             qd0=self._initial("initial_velocities", value("initial_velocities")),

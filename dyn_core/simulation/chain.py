@@ -9,19 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.errors import ModelError, NonFiniteError, SettingError, ShapeError
+from dyn_core.errors import ModelError, NonFiniteError, ShapeError
 from dyn_core.planar.chain.chain import ChainModel
-from dyn_core.planar.chain.geometry import (
-    ChainState,
-    from_angles,
-    joint_angles,
-)
-from dyn_core.planar.chain.modes import Key, UnilateralConstraints
+from dyn_core.planar.chain.geometry import ChainState, from_angles
 from dyn_core.planar.chain.motion import Event
 from dyn_core.planar.chain.simulator import ChainSimulator
 from dyn_core.simulation.plant import SimulatedPlant
 
-INSIDE = 1e-6  # how far a start may be beyond a bound [m, rad]
 STRETCH = 1e-3  # error of a length from which it is not met, as a share of it
 TROUBLE = ("mode_cycle", "chatter", "event_limit")
 
@@ -33,8 +27,10 @@ class ChainRobot(SimulatedPlant):
     Attributes:
         chain: Planar chain.
         period: Time that `advance` covers [s].
-        dt: Longest quantum [s]; a period has as many quanta as that takes.
-        window: Time in which drift of constraints decays [s]; None for 5 dt.
+        dt: Longest step [s]; a period has as many steps as that takes.
+        window: Time in which drift of constraints decays [s]; None for 5 dt, infinite
+            where it is to stay.
+        scheme: Motion between events: rk4, semi_implicit or quantum (ChainSimulator).
         start: State at the start; None for joint 0 at the origin, angles zero, at rest.
         q0, qd0: Angles and rates at the start, n-1 [rad], [rad/s]; None for those of
             `start`.
@@ -50,6 +46,7 @@ class ChainRobot(SimulatedPlant):
     period: float = 0.002
     dt: float = 1e-3
     window: float | None = None
+    scheme: str = "rk4"
     start: ChainState | None = None
     q0: Any = None
     qd0: Any = None
@@ -72,10 +69,10 @@ class ChainRobot(SimulatedPlant):
             *self.start,
             dt=self.period / self.substeps,
             window=5 * self.dt if self.window is None else self.window,
+            scheme=self.scheme,
             engine=self.engine,
             on_event=self._on_event,
         )
-        self._take(self.start, self._angles(self.start))
         if self.q0 is not None or self.qd0 is not None:
             self.place(
                 self.q if self.q0 is None else self.q0,
@@ -143,7 +140,7 @@ class ChainRobot(SimulatedPlant):
         q = self._vector("positions", q)
         qd = np.zeros_like(q) if qd is None else self._vector("velocities", qd)
         x, v = self.state
-        self._take(from_angles(self.chain, x[0], v[0], q, qd), q)
+        self.simulator.set_state(*from_angles(self.chain, x[0], v[0], q, qd), near=q)
 
     # ---- reports
 
@@ -178,7 +175,7 @@ class ChainRobot(SimulatedPlant):
     @property
     def holds(self) -> tuple[str, ...]:
         """Limits and ground that hold now, in words."""
-        return tuple(self._named(key) for key in self.simulator.holding)
+        return tuple(self.simulator.modes.named(key) for key in self.simulator.holding)
 
     def events_since(self, t: float) -> list[Event]:
         """Return the events after a simulated time, as far as they are kept."""
@@ -206,13 +203,6 @@ class ChainRobot(SimulatedPlant):
     def _on_event(self, event: Event) -> None:
         self.happened[event.kind] += 1
 
-    def _named(self, key: Key) -> str:
-        """Return a constraint in words, with the joint's name."""
-        name = self.chain.joint_names[key.joint]
-        if key.rank:
-            return f"{name} on ground {key.which}"
-        return f"{name} at its {'upper' if key.which > 0 else 'lower'} limit"
-
     def _vector(self, name: str, values: Any) -> np.ndarray:
         array, shape = np.asarray(values, float), (self.chain.n - 1,)
         if array.shape != shape:
@@ -221,26 +211,6 @@ class ChainRobot(SimulatedPlant):
             bad = self.chain.joint_names[int(np.flatnonzero(~np.isfinite(array))[0])]
             raise NonFiniteError(f"{name}: that of {bad} is not finite", name)
         return array
-
-    def _angles(self, state: ChainState) -> np.ndarray:
-        """Return the angles of a state, near to the middle of their limits."""
-        lower, upper = np.array(self.chain.lower[:-1]), np.array(self.chain.upper[:-1])
-        theta = joint_angles(self.chain, state)
-        both = np.isfinite(lower) & np.isfinite(upper)
-        middle = np.where(both, lower, 0.0) / 2 + np.where(both, upper, 0.0) / 2
-        return joint_angles(self.chain, state, near=np.where(both, middle, theta))
-
-    def _take(self, state: ChainState, near: np.ndarray) -> None:
-        """Take a state that is within all bounds; what held is forgotten."""
-        theta = joint_angles(self.chain, state, near=near)
-        modes = UnilateralConstraints(self.chain, state.x, theta)
-        for key in modes.keys:
-            beyond = -modes.gap(key, state.x, theta)
-            if beyond > INSIDE:
-                unit = "m inside" if key.rank else "rad beyond"
-                where = f"{beyond:.6g} {unit} its bound"
-                raise SettingError(f"state: {self._named(key)} is {where}", "state")
-        self.simulator.set_state(*state, near=theta)
 
     def _check_finite(self) -> None:
         """Refuse a state that is not finite; names step and joint."""

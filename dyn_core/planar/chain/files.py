@@ -22,6 +22,7 @@ start:                              # for simulators; zero where not given
   {x0: [0.0, 1.0], v0: [0.0, 0.0], theta: [-1.2, 0.3], theta_dot: [0.0, 0.0]}
 dt: 0.001                           # step of a simulator [s]
 window: 0.005                       # time in which drift decays [s]
+scheme: rk4                         # motion between events: rk4, semi_implicit, quantum
 
 Joints are called by their names or by their numbers, 0..n-1. Values by joint (k_omega,
 k_v) are one number for all, a list of n, or a mapping of some. Only lengths and masses
@@ -44,6 +45,7 @@ import yaml
 from dyn_core.errors import ModelError
 from dyn_core.planar.chain.chain import HALF_PLANE, KINDS, LINE, ChainModel, make_chain
 from dyn_core.planar.chain.geometry import ChainState, from_angles
+from dyn_core.planar.chain.schemes import SCHEMES
 from dyn_core.validation import (
     REQUIRED,
     ByName,
@@ -130,6 +132,7 @@ CHAIN = Table(
     Field("start", START, "of a simulation; zero where it is missing"),
     Field("dt", _POSITIVE, "step of a simulator", "s"),
     Field("window", _POSITIVE, "time in which drift decays", "s"),
+    Field("scheme", Name(tuple(SCHEMES)), "motion of a simulator between events"),
 )
 
 
@@ -142,12 +145,14 @@ class ChainFile:
         start: State at the start, x and v (n, 2) [m], [m/s].
         dt: Step [s], None where the file gives none.
         window: Time in which drift decays [s], None where the file gives none.
+        scheme: Motion between events, None where the file gives none.
     """
 
     chain: ChainModel
     start: ChainState
     dt: float | None = None
     window: float | None = None
+    scheme: str | None = None
 
 
 def load_chain(source: Any) -> ChainModel:
@@ -190,6 +195,7 @@ def save_chain(
     start: Mapping[str, Any] | None = None,
     dt: float | None = None,
     window: float | None = None,
+    scheme: str | None = None,
 ) -> None:
     """Write a planar chain as a YAML file that load_chain reads.
 
@@ -198,13 +204,15 @@ def save_chain(
         path: Of the file; one that is there is replaced.
         start: Where a simulation starts: x0, v0, theta, theta_dot.
         dt, window: Step and time in which drift decays [s].
+        scheme: Motion between events.
 
     Source: WAW-1.1.
     """
     data = chain_data(chain)
     if start is not None:
         data["start"] = {k: [float(x) for x in row] for k, row in start.items()}
-    data |= {k: x for k, x in {"dt": dt, "window": window}.items() if x is not None}
+    settings = {"dt": dt, "window": window, "scheme": scheme}
+    data |= {key: x for key, x in settings.items() if x is not None}
     load_chain_file(data)
     text = yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=88)
     Path(os.fspath(path)).write_text(text, encoding="utf-8")
@@ -308,7 +316,8 @@ class _Reader:
             name=data["name"],
             **parts,
         )
-        return ChainFile(chain, self.start(chain), data.get("dt"), data.get("window"))
+        settings = {key: data.get(key) for key in ("dt", "window", "scheme")}
+        return ChainFile(chain, self.start(chain), **settings)
 
     def constraints(self) -> dict[str, Any]:
         """Return the arguments of Constraints.of."""

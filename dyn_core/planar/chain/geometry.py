@@ -74,11 +74,12 @@ def joint_angles(
     Source: WAW-2.1.
     """
     x, _ = _checked(chain, state)
-    c = np.diff(x, axis=-2)
-    before = np.concatenate([np.broadcast_to([1.0, 0.0], c[..., :1, :].shape), c], -2)
-    before = before[..., :-1, :]
-    cross = before[..., 0] * c[..., 1] - before[..., 1] * c[..., 0]
-    theta = np.arctan2(cross, (before * c).sum(-1))
+    c = x[..., 1:, :] - x[..., :-1, :]
+    cross, dot = c[..., 1].copy(), c[..., 0].copy()  # of link 0: with the x axis
+    before, after = c[..., :-1, :], c[..., 1:, :]
+    cross[..., 1:] = before[..., 0] * after[..., 1] - before[..., 1] * after[..., 0]
+    dot[..., 1:] = before[..., 0] * after[..., 0] + before[..., 1] * after[..., 1]
+    theta = np.arctan2(cross, dot)
     if near is None:
         return theta
     turn = 2 * np.pi
@@ -93,9 +94,10 @@ def link_rates(chain: ChainModel, state: ChainState) -> np.ndarray:
     Source: WAW-2.1.
     """
     x, v = _checked(chain, state)
-    c, u = np.diff(x, axis=-2), np.diff(v, axis=-2)
+    c, u = x[..., 1:, :] - x[..., :-1, :], v[..., 1:, :] - v[..., :-1, :]
     cross = c[..., 0] * u[..., 1] - c[..., 1] * u[..., 0]
-    return cross / (np.linalg.norm(c, axis=-1) * np.array(chain.lengths))
+    size = np.sqrt(c[..., 0] * c[..., 0] + c[..., 1] * c[..., 1])
+    return cross / (size * np.array(chain.lengths))
 
 
 def joint_rates(chain: ChainModel, state: ChainState) -> np.ndarray:
@@ -103,7 +105,9 @@ def joint_rates(chain: ChainModel, state: ChainState) -> np.ndarray:
 
     Source: WAW-2.1.
     """
-    return np.diff(link_rates(chain, state), axis=-1, prepend=0.0)
+    rates = link_rates(chain, state)
+    rates[..., 1:] = rates[..., 1:] - rates[..., :-1]
+    return rates
 
 
 def repair_drift(

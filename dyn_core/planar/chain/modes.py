@@ -122,6 +122,13 @@ class UnilateralConstraints:
         self.anchors: dict[Key, np.ndarray] = {}
         self.start = x.copy(), theta.copy()
 
+    def named(self, key: Key) -> str:
+        """Return a constraint in words, with the joint's name."""
+        name = self.chain.joint_names[key.joint]
+        if key.rank:
+            return f"{name} on ground {key.which}"
+        return f"{name} at its {'upper' if key.which > 0 else 'lower'} limit"
+
     def add(self, key: Key, x: np.ndarray) -> None:
         """Add a constraint to those that hold."""
         self.on.add(key)
@@ -174,11 +181,13 @@ class UnilateralConstraints:
         v: np.ndarray,
         theta: np.ndarray,
         omega: np.ndarray,
-        window: float | None,
+        window: float,
     ) -> JointModes:
         """Return what joints do: the chain's own constraints, and what holds now.
 
             error'' = -error / window² - 2 error' / window
+
+        Errors stay where the window is infinite.
 
         Source: WAW-12.10.
         """
@@ -190,7 +199,7 @@ class UnilateralConstraints:
             np.array(constraints.active, float),
             np.array(constraints.alpha_w),
         )
-        if window is not None:
+        if np.isfinite(window):
             self._own_drift(modes, pd, x, v, theta, omega)
         for key in self.on:
             i = key.joint
@@ -238,11 +247,9 @@ class UnilateralConstraints:
 
 @dataclass
 class _Pull:
-    """A double pole at -1/window; nothing without one."""
+    """A double pole at -1/window; nothing where that is infinite."""
 
-    window: float | None
+    window: float
 
     def __call__(self, error: Any, rate: Any) -> Any:
-        if self.window is None:
-            return 0.0 * error
         return -error / self.window**2 - 2.0 * rate / self.window

@@ -6,11 +6,18 @@ import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
-from dyn_core.errors import NonFiniteError, SettingError, ShapeError, warn
+from dyn_core.errors import (
+    ModelError,
+    NonFiniteError,
+    SettingError,
+    ShapeError,
+    unknown_name,
+)
 from dyn_core.planar.chain.chain import ChainModel
 from dyn_core.planar.chain.geometry import (
     ChainState,
@@ -19,8 +26,11 @@ from dyn_core.planar.chain.geometry import (
     joint_rates,
 )
 from dyn_core.planar.chain.modes import Key, Latch, UnilateralConstraints
+from dyn_core.planar.chain.schemes import SCHEMES, checked_window
 from dyn_core.solving.registry import solver
+from dyn_core.validation import finite_array, float_array, label, shown
 
+INSIDE = 1e-6  # how far a start may be beyond a bound [m, rad]
 MOTION = ("x", "v", "theta", "t", "lost", "steps", "evaluation", "dropped")
 
 
@@ -74,34 +84,42 @@ class MovingChain:
         *,
         dt: float = 1e-3,
         window: float | None = None,
+        scheme: str = "rk4",
         halve_above: float | None = 1.0,
         engine: str | None = None,
         on_event: Callable[[Event], None] | None = None,
         keep: int = 10_000,
+        near: Any = None,
     ) -> None:
         """Begin at a state.
 
         Args:
             chain: Planar chain.
             x, v: Places and velocities, (n, 2) [m], [m/s]; v None for rest.
-            dt: Quantum [s].
-            window: Time in which errors of constraints decay [s] (5 dt is good), or
-                None: they stay.
+            dt: Step [s].
+            window: Time in which errors of constraints decay [s]; None for 5 dt,
+                infinite where they are to stay.
+            scheme: Motion between events: rk4, semi_implicit or quantum.
             halve_above: Change of velocity by changed accelerations above which a
-                quantum is halved [m/s], or None.
+                step is halved [m/s], or None.
             engine: Engine of the Programs.
             on_event: Called with each Event.
-            keep: How many events are kept.
+            keep: How many events are kept, the latest.
+            near: Angles to which those of the state are near (set_state).
 
         Raises:
-            SettingError: dt or window is no good.
+            SettingError: A setting is no good, or the state is beyond a bound.
         """
-        check_times(dt, window)
-        self.chain, self.dt, self.window = chain, dt, window
+        check_settings(chain, dt, window, scheme, halve_above, on_event, keep)
+        self.chain, self.dt, self.scheme = chain, dt, scheme
+        self.window = checked_window(window, dt, scheme)
         self.halve_above, self.on_event, self.keep = halve_above, on_event, keep
         modes = ("kind", "s", "a_w", "active", "alpha_w")
         self.program = solver("chain_recursion").build(
-            chain, engine=engine, inputs=modes, window=window
+            chain,
+            engine=engine,
+            inputs=modes,
+            window=self.window if math.isfinite(self.window) else None,
         )
         self._forces = solver("chain_forces").build(chain, engine=engine)
         self._impact = solver("chain_impact").build(
@@ -114,7 +132,8 @@ class MovingChain:
         self.events: list[Event] = []
         self.t, self.lost, self.steps = 0.0, 0.0, 0
         self._touched: list[Key] = []
-        self.set_state(x, np.zeros_like(np.asarray(x, float)) if v is None else v)
+        x = self._rows("x", x)
+        self.set_state(x, np.zeros_like(x) if v is None else v, near=near)
 
     @classmethod
     def at_angles(
@@ -129,7 +148,7 @@ class MovingChain:
         """Begin at joint angles and rates, n-1 [rad], [rad/s]."""
         rates = np.zeros(chain.n - 1) if theta_dot is None else theta_dot
         state = from_angles(chain, x0, v0, theta, rates)
-        return cls(chain, state.x, state.v, **settings)
+        return cls(chain, state.x, state.v, near=theta, **settings)
 
     @property
     def state(self) -> ChainState:
@@ -137,30 +156,53 @@ class MovingChain:
         return ChainState(self.x.copy(), self.v.copy())
 
     def set_state(self, x: Any, v: Any, near: Any = None) -> None:
-        """Take a state; what holds is forgotten.
+        """Take a state that is within all bounds; what holds is forgotten.
 
         Args:
             x, v: Places and velocities, (n, 2) [m], [m/s].
-            near: Angles to which those of the state are near, n-1 [rad]; None: within
-                half a turn.
+            near: Angles to which those of the state are near, n-1 [rad]; None: to the
+                middle of two limits, else within half a turn.
+
+        Raises:
+            DynError: It is no state, or beyond a bound; nothing is changed.
         """
-        shape, arrays = (self.chain.n, 2), []
-        for name, value in (("x", x), ("v", v)):
-            array = np.array(value, float)
-            if array.shape != shape:
-                raise ShapeError(name, f"shape {shape}", f"shape {array.shape}")
-            if not np.isfinite(array).all():
-                raise NonFiniteError(f"{name} is not finite", name)
-            arrays.append(array)
-        for i, size in enumerate(np.linalg.norm(np.diff(arrays[0], axis=0), axis=1)):
+        x, v = self._rows("x", x).copy(), self._rows("v", v).copy()
+        for i, size in enumerate(np.linalg.norm(np.diff(x, axis=0), axis=1)):
             if size < 1e-9 * self.chain.lengths[i]:
                 raise SettingError(f"x: joints {i} and {i + 1} are at one place", "x")
-        self.x, self.v = arrays
-        self.theta = joint_angles(self.chain, self.state, near=near)
-        self.modes = UnilateralConstraints(self.chain, self.x, self.theta)
+        if near is None:
+            near = self._middle(joint_angles(self.chain, ChainState(x, v)))
+        near = finite_array("near", near, self.chain.n - 1)
+        theta = joint_angles(self.chain, ChainState(x, v), near=np.array(near))
+        modes = UnilateralConstraints(self.chain, x, theta)
+        for key in modes.keys:
+            beyond = -modes.gap(key, x, theta)
+            if beyond > INSIDE:
+                unit = "m inside" if key.rank else "rad beyond"
+                where = f"{beyond:.6g} {unit} its bound"
+                raise SettingError(f"state: {modes.named(key)} is {where}", "state")
+        self.x, self.v, self.theta, self.modes = x, v, theta, modes
         self.latch = Latch(window=5 * self.dt)
         self.evaluation: Any = None
         self.dropped: tuple[str, ...] = ()
+
+    def _middle(self, theta: np.ndarray) -> np.ndarray:
+        """Return the middle of two limits, and angles that have none as they are."""
+        lower, upper = np.array(self.chain.lower[:-1]), np.array(self.chain.upper[:-1])
+        both = np.isfinite(lower) & np.isfinite(upper)
+        middle = np.where(both, lower, 0.0) / 2 + np.where(both, upper, 0.0) / 2
+        return np.where(both, middle, theta)
+
+    def _rows(self, name: str, value: Any) -> np.ndarray:
+        """Return finite numbers of all joints, (n, 2)."""
+        shape = (self.chain.n, 2)
+        array = float_array(name, value, f"shape {shape}")
+        if array.shape != shape:
+            raise ShapeError(name, f"shape {shape}", f"shape {array.shape}")
+        if not np.isfinite(array).all():
+            bad = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
+            raise NonFiniteError(f"{name} is not finite at joint {bad}", name)
+        return array
 
     def snapshot(self) -> Any:
         """Return all of the state, for restore: modes, latches and counters too."""
@@ -221,29 +263,36 @@ class MovingChain:
 
     def _torques(self, tau: Any) -> np.ndarray:
         n = self.chain.n
-        torques = np.zeros(0) if tau is None else np.asarray(tau, float)
+        if tau is None:
+            return np.zeros(n)
+        torques = float_array("tau", tau, f"shape ({n - 1},)")
         if torques.shape not in ((0,), (n - 1,), (n,)):
             raise ShapeError("tau", f"shape ({n - 1},)", f"shape {torques.shape}")
         if not np.isfinite(torques).all():
             raise NonFiniteError("tau is not finite", "tau")
         return np.concatenate([torques, np.zeros(n - len(torques))])
 
-    def _accelerations(self, x: Any, v: Any, theta: Any) -> Any:
-        """Evaluate under what holds now; tau_w, alpha and the rest in a named tuple."""
-        chain = self.chain
+    def _accelerations(self, x: Any, v: Any, theta: Any, since: float = 0.0) -> Any:
+        """Evaluate under what holds now; tau_w, alpha and the rest in a named tuple.
+
+        Args:
+            x, v, theta: Places, velocities and angles.
+            since: Time of the state since that of the simulator [s].
+        """
         state = ChainState(x, v)
         F = self._forces(x, v, self._tau)
-        if self._extra is not None:
-            more = self._extra(self.t, state) if callable(self._extra) else self._extra
-            F = F + np.asarray(more, float)
-        rates = joint_rates(chain, state)
+        if callable(self._extra):
+            F = F + self._rows("forces", self._extra(self.t + since, state))
+        elif self._extra is not None:
+            F = F + self._extra
+        rates = joint_rates(self.chain, state)
         modes = self.modes.arrays(x, v, theta, rates, self.window)
         result = self.program(x, v, F, *modes)
         if not np.isfinite(result.a).all():
             bad = int(np.flatnonzero(~np.isfinite(result.a).all(axis=1))[0])
             raise NonFiniteError(
                 f"step {self.steps}: the acceleration of joint {bad} is not finite"
-                f" (t = {self.t:.6g} s)",
+                f" (t = {self.t + since:.6g} s)",
                 "a",
             )
         return result
@@ -251,7 +300,7 @@ class MovingChain:
     def _note(self, kind: str, message: str, joint: int = -1, *numbers: float) -> None:
         event = Event(self.t, kind, message, joint, *(float(x) for x in numbers))
         self.events.append(event)
-        del self.events[: -self.keep]
+        del self.events[: max(0, len(self.events) - self.keep)]
         if self.on_event is not None:
             self.on_event(event)
 
@@ -264,20 +313,46 @@ class MovingChain:
         return tuple(names)
 
 
-def check_times(dt: float, window: float | None) -> None:
-    """Refuse a step and a window that cannot work.
+def check_settings(
+    chain: Any,
+    dt: Any,
+    window: Any,
+    scheme: Any,
+    halve_above: Any,
+    on_event: Any,
+    keep: Any,
+) -> None:
+    """Refuse settings of a moving chain that make no sense, in words.
 
-    Source: WAW-3.1, WAW-12.10.
+    Raises:
+        DynError: One of them; it names the setting.
+
+    Source: WAW-3.1, WAW-12.10, WAW-12.11.
     """
-    if not (math.isfinite(dt) and dt > 0):
-        raise SettingError(f"dt must be > 0 and finite, got {dt}", "dt")
-    if window is None:
-        return
-    if not (math.isfinite(window) and window > dt):
+    if not isinstance(chain, ChainModel):
+        raise ModelError(f"chain is {shown(chain)}; valid: a ChainModel", "chain")
+    if not (_is_number(dt) and 0 < dt < math.inf):
+        raise SettingError(f"dt must be > 0 and finite, got {dt!r}", "dt")
+    if not (isinstance(scheme, str) and scheme in SCHEMES):
+        raise SettingError(unknown_name("scheme", label(scheme), SCHEMES), "scheme")
+    if window is not None and not _is_number(window):
         raise SettingError(
-            f"window must be > dt = {dt} (5 dt is good), got {window}: errors grow",
-            "window",
+            f"window is {shown(window)}; valid: a time [s], infinity, None", "window"
         )
-    if window < 5 * dt:
-        message = f"window = {window} is below 5 dt = {5 * dt}: errors will ring"
-        warn(message, stacklevel=3)
+    if halve_above is not None and not (
+        _is_number(halve_above) and 0 < halve_above < math.inf
+    ):
+        raise SettingError(
+            f"halve_above must be > 0 and finite, or None, got {shown(halve_above)}",
+            "halve_above",
+        )
+    if on_event is not None and not callable(on_event):
+        what = f"on_event is {shown(on_event)}; valid: a function of an Event, None"
+        raise SettingError(what, "on_event")
+    if isinstance(keep, bool) or not isinstance(keep, Integral) or keep < 0:
+        raise SettingError(f"keep must be >= 0 and whole, got {shown(keep)}", "keep")
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a value is a real number, and no boolean."""
+    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.optimize import brentq
 
-from dyn_core.errors import NonFiniteError
+from dyn_core.errors import DynError
 from dyn_core.planar.chain.geometry import (
     ChainState,
     joint_angles,
@@ -15,24 +16,40 @@ from dyn_core.planar.chain.geometry import (
 )
 from dyn_core.planar.chain.modes import Key, UnilateralConstraints
 from dyn_core.planar.chain.motion import MovingChain
+from dyn_core.planar.chain.schemes import SCHEMES
 
 TOUCH = 1e-9  # gaps and rates below it count as touching [m, rad; m/s, rad/s]
 HIT = 1e-12  # depth at which something counts as a hit [m, rad]
 DEPTH = 20  # events within one quantum that nest
 EVENTS = 50  # events in a step, after which all that was touched is kept
 HALVINGS = 12
+EPS = float(4 * np.finfo(float).eps)  # least relative tolerance of a root
+
+
+class Place(NamedTuple):
+    """Where a chain is: places, velocities and unwrapped angles."""
+
+    x: np.ndarray
+    v: np.ndarray
+    theta: np.ndarray
 
 
 class ChainSimulator(MovingChain):
-    """A planar chain that moves in quanta of time, with impacts, releases and limits.
+    """A planar chain that moves step by step, with impacts, releases and limits.
 
-    A step: accelerations, with constraints that would pull let go one at a time; places
-    after the quantum; the earliest hit, if any: back to it, impact, and the rest of the
-    quantum again. Where accelerations change much in a quantum, two halves take its
+    A step: accelerations, with constraints that would pull let go one at a time; the
+    motion by a scheme; the earliest hit, if any: back to it, impact, and the rest of
+    the step again. Where accelerations change much in a step, two halves take its
     place.
+
+    Schemes: `rk4` keeps the energy of a chain that swings freely for hours;
+    `semi_implicit` takes one evaluation of the accelerations where rk4 takes four, and
+    its energy drifts slowly; `quantum` is the source's, for its reference
+    trajectories: its energy and errors of the links grow.
 
     Attributes:
         chain: Planar chain.
+        scheme: Motion between events: rk4, semi_implicit or quantum.
         x, v: Places and velocities of the joints, (n, 2) [m], [m/s].
         theta: Angles of the joints but the last, unwrapped, n-1 [rad].
         t: Time [s].
@@ -45,7 +62,7 @@ class ChainSimulator(MovingChain):
     """
 
     def step(self, tau: Any = None, forces: Any = None) -> ChainState:
-        """Move by one quantum.
+        """Move by one step.
 
         Args:
             tau: Torques at the joints but the last, n-1 (or n with 0 at the end)
@@ -53,17 +70,19 @@ class ChainSimulator(MovingChain):
             forces: More forces on the joints, (n, 2) [N], or a function of (t, state).
 
         Raises:
-            NonFiniteError: The motion is not finite; names step and joint. The last
-                good state is kept.
+            ShapeError: Torques or forces have the wrong size.
+            NonFiniteError: They, or the motion, are not finite; names step and joint.
+                The last good state is kept.
         """
         self._tau = self._torques(tau)
-        self._extra = forces
+        fixed = forces is None or callable(forces)
+        self._extra = forces if fixed else self._rows("forces", forces)
         self._touched = []
         before, end = self.motion(), self.t + self.dt
         self.steps += 1
         try:
             self._halved(self.dt, 0)
-        except NonFiniteError:
+        except DynError:
             self.return_to(before)
             raise
         self.t = end
@@ -148,10 +167,10 @@ class ChainSimulator(MovingChain):
 
         Source: WAW-12.11.
         """
+        evaluation = self._consistent_modes()
+        end = self._moved(evaluation.a, dt)
         if self.halve_above is not None and depth < HALVINGS:
-            evaluation = self._consistent_modes()
-            x, v, theta = self._moved(evaluation.a, dt)
-            after = self._accelerations(x, v, theta)
+            after = self._accelerations(*end, dt)
             change = np.linalg.norm(after.a - evaluation.a, axis=1).max() * dt
             if change > self.halve_above:
                 if depth == 0:
@@ -159,55 +178,120 @@ class ChainSimulator(MovingChain):
                 self._halved(dt / 2, depth + 1)
                 self._halved(dt / 2, depth + 1)
                 return
-        self._quantum(dt, 0)
+        self._meet_hits(evaluation, end, dt, 0)
 
-    def _moved(self, a: np.ndarray, dt: float) -> tuple[Any, Any, Any]:
-        x = self.x + dt * self.v + 0.5 * dt * dt * a
-        v = self.v + dt * a
-        theta = joint_angles(self.chain, ChainState(x, v), near=self.theta)
-        return x, v, theta
+    def _moved(self, a: np.ndarray, dt: float) -> Place:
+        """Return where the scheme takes the chain from accelerations at the start."""
 
-    def _quantum(self, dt: float, depth: int) -> None:
-        """Move by dt, meeting the hits in it in their order.
+        def accelerate(x: np.ndarray, v: np.ndarray, since: float) -> np.ndarray:
+            theta = joint_angles(self.chain, ChainState(x, v), near=self.theta)
+            return np.asarray(self._accelerations(x, v, theta, since).a)
+
+        x, v = SCHEMES[self.scheme].step(self.x, self.v, dt, a, accelerate)
+        return Place(x, v, joint_angles(self.chain, ChainState(x, v), near=self.theta))
+
+    def _meet_hits(self, evaluation: Any, end: Place, dt: float, depth: int) -> None:
+        """Go to the end of dt, meeting the hits on the way in their order.
 
         Source: WAW-7.2, WAW-7.3, WAW-12.2, WAW-12.4, WAW-12.12.
         """
-        evaluation = self._consistent_modes()
-        x, v, theta = self._moved(evaluation.a, dt)
-        hits = self._hits(evaluation, x, v, theta, dt) if depth < DEPTH else []
         if depth >= DEPTH:
-            self._note("event_limit", f"{DEPTH} events within one quantum")
-        if not hits:
-            self.x, self.v, self.theta, self.t = x, v, theta, self.t + dt
+            self._note("event_limit", f"{DEPTH} events within one step")
+        first = self._first_hit(evaluation, end, dt) if depth < DEPTH else None
+        if first is None:
+            self.x, self.v, self.theta = end
+            self.t += dt
             return
-        eps = max(when for when, _ in hits)
-        self.x = x - eps * v + 0.5 * eps * eps * evaluation.a
-        self.v = v - eps * evaluation.a
-        here = ChainState(self.x, self.v)
-        self.theta = joint_angles(self.chain, here, near=theta)
-        self.t += dt - eps
-        self._handle_hits([key for when, key in hits if eps - when < HIT])
-        if eps > 0:
-            self._quantum(eps, depth + 1)
+        when, (self.x, self.v, self.theta), keys = first
+        self.t += when
+        self._handle_hits(keys)
+        rest = dt - when
+        if rest > 0:
+            evaluation = self._consistent_modes()
+            end = self._moved(evaluation.a, rest)
+            self._meet_hits(evaluation, end, rest, depth + 1)
 
-    def _hits(
-        self, evaluation: Any, x: Any, v: Any, theta: Any, dt: float
-    ) -> list[tuple[float, Key]]:
-        """Return constraints that the quantum broke, with the time since then."""
+    def _first_hit(
+        self, evaluation: Any, end: Place, dt: float
+    ) -> tuple[float, Place, list[Key]] | None:
+        """Return when, where and which constraints the step first breaks, or None."""
+        modes = self.modes
+        broken = [
+            key
+            for key in modes.keys
+            if modes.gap(key, end.x, end.theta) < -HIT
+            and key not in modes.on
+            and not self._covered(key)
+        ]
+        if not broken:
+            return None
+        if self.scheme == "quantum":
+            return self._hit_of_quantum(broken, evaluation, end, dt)
+        return self._hit_on_path(broken, evaluation, dt)
+
+    def _hit_of_quantum(
+        self, broken: list[Key], evaluation: Any, end: Place, dt: float
+    ) -> tuple[float, Place, list[Key]] | None:
+        """Return the first hit of constant accelerations, in closed form.
+
+            d - w eps + u eps² / 2 = 0,   eps the time since the hit
+
+        Angles are no squares of time: theirs is the source's estimate.
+
+        Source: WAW-7.2, WAW-12.2.
+        """
         modes, hits = self.modes, []
-        rates = joint_rates(self.chain, ChainState(x, v))
-        turns = joint_rates(self.chain, ChainState(x, evaluation.a))
-        for key in modes.keys:
-            d = modes.gap(key, x, theta)
-            if key in modes.on or d >= -HIT or self._covered(key):
-                continue
-            w, u = modes.rate(key, v, rates), modes.rate(key, evaluation.a, turns)
+        rates = joint_rates(self.chain, ChainState(end.x, end.v))
+        turns = joint_rates(self.chain, ChainState(end.x, evaluation.a))
+        for key in broken:
+            d = modes.gap(key, end.x, end.theta)
+            w, u = modes.rate(key, end.v, rates), modes.rate(key, evaluation.a, turns)
             root = w * w - 2 * u * d
             down = w - math.sqrt(max(root, 0.0))
             eps = min(max(2 * d / down if down < 0 else 0.0, 0.0), dt)
             if w - u * eps < 0:
                 hits.append((eps, key))
-        return hits
+        if not hits:
+            return None
+        eps = max(since for since, _ in hits)
+        keys = [key for since, key in hits if eps - since < HIT]
+        return dt - eps, self._moved(evaluation.a, dt - eps), keys
+
+    def _hit_on_path(
+        self, broken: list[Key], evaluation: Any, dt: float
+    ) -> tuple[float, Place, list[Key]] | None:
+        """Return the first hit on the path of the scheme: steps of another length.
+
+            least gap(place after `when`) = 0
+
+        Source: WAW-7.2; R. Brent, Algorithms for Minimization without Derivatives.
+        """
+        modes, here = self.modes, Place(self.x, self.v, self.theta)
+        now = {key: modes.gap(key, self.x, self.theta) for key in broken}
+        deep = [key for key in broken if now[key] <= -HIT]
+        keys = self._approached(deep, here)
+        if keys:
+            return 0.0, here, keys
+        broken = [key for key in broken if now[key] > -HIT]
+        if not broken:
+            return None  # all that is beyond its bound comes back
+        # What touches may lift off and come back: it counts where it is deep enough.
+        depth = HIT if min(now[key] for key in broken) <= 0 else 0.0
+
+        def least(when: float) -> float:
+            place = self._moved(evaluation.a, when) if when else here
+            return depth + min(modes.gap(k, place.x, place.theta) for k in broken)
+
+        when = brentq(least, 0.0, dt, xtol=1e-15 * dt, rtol=EPS)
+        there = self._moved(evaluation.a, when) if when else here
+        near = [k for k in broken if modes.gap(k, there.x, there.theta) <= HIT]
+        keys = self._approached(near, there)
+        return (when, there, keys) if keys else None
+
+    def _approached(self, keys: list[Key], place: Place) -> list[Key]:
+        """Return the constraints to which the chain moves on."""
+        rates = joint_rates(self.chain, ChainState(place.x, place.v))
+        return [key for key in keys if self.modes.rate(key, place.v, rates) < 0]
 
     def _handle_hits(self, keys: list[Key]) -> None:
         """Let constraints be hit; what would pull is let go.
@@ -254,7 +338,7 @@ class ChainSimulator(MovingChain):
     def _solve_impact(self, keys: list[Key]) -> tuple[Any, dict[Key, float]]:
         """Solve an impact on what holds; return it, and the push of each key."""
         modes, n = self.modes, self.chain.n
-        joints = modes.arrays(self.x, self.v, self.theta, self.omega, None)
+        joints = modes.arrays(self.x, self.v, self.theta, self.omega, math.inf)
         jump, turn = np.zeros((n, 2)), np.zeros(n)
         for key in keys:
             if key in modes.on and key.rank:
