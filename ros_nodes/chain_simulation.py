@@ -38,7 +38,7 @@ KINDS = {
     "hit": "hits", "release": "releases", "mode_cycle": "mode cycles",
     "chatter": "chattering", "step_halved": "halved steps",
     "event_limit": "event limits",
-    "dropped": "dropped",
+    "dropped": "dropped", "taut": "taut links",
 }  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,6 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dyn_core.planar.chain.chain import FREE, GUIDED, LINE, ChainModel
+
+
+TAUT = 1e-8  # slack of links between two points below which they cannot sag
 
 
 class Key(NamedTuple):
@@ -52,6 +56,57 @@ class JointModes(NamedTuple):
     a_w: Any
     active: Any
     alpha_w: Any
+
+
+class Stretch(NamedTuple):
+    """Links between two guided joints and the free ones between them.
+
+    They cannot move where they are taut: all ways off the straight line between the
+    two would lengthen them, though only by squares of the way, which no equation of
+    accelerations shows. Forces in them have no bound there.
+
+    Attributes:
+        first, last: Numbers of the guided joints.
+        reach: Sum of the lengths of the links [m].
+        shares: Where the joints between are when taut, as shares of the way.
+    """
+
+    first: int
+    last: int
+    reach: float
+    shares: np.ndarray
+
+    @property
+    def label(self) -> str:
+        """The links in words."""
+        ends = f"joints {self.first} and {self.last}"
+        return f"links {self.first} to {self.last - 1} between {ends}"
+
+    @property
+    def inner(self) -> slice:
+        """The joints between."""
+        return slice(self.first + 1, self.last)
+
+    def slack(self, x: np.ndarray) -> float:
+        """Return how much farther apart its ends could be [m]."""
+        way = x[self.last] - x[self.first]
+        return self.reach - math.hypot(way[0], way[1])
+
+    def between(self, values: np.ndarray) -> np.ndarray:
+        """Return vectors of the joints between that are in line with the ends'."""
+        first = values[self.first]
+        return first + self.shares[:, None] * (values[self.last] - first)
+
+
+def stretches_of(chain: ChainModel) -> tuple[Stretch, ...]:
+    """Return the stretches of a chain between joints that always are guided."""
+    guided = [i for i, kind in enumerate(chain.constraints.kind) if kind == GUIDED]
+    found = []
+    for first, last in zip(guided, guided[1:], strict=False):
+        ways = np.cumsum(chain.lengths[first:last])
+        if last - first > 1:
+            found.append(Stretch(first, last, float(ways[-1]), ways[:-1] / ways[-1]))
+    return tuple(found)
 
 
 @dataclass
@@ -118,6 +173,7 @@ class UnilateralConstraints:
                 if plane.stops(i) and constraints.kind[i] != GUIDED:
                     self.keys.append(Key(1, i, k))
         self.keys.sort()
+        self.stretches = stretches_of(chain)
         self.on: set[Key] = set()
         self.anchors: dict[Key, np.ndarray] = {}
         self.start = x.copy(), theta.copy()
@@ -128,6 +184,12 @@ class UnilateralConstraints:
         if key.rank:
             return f"{name} on ground {key.which}"
         return f"{name} at its {'upper' if key.which > 0 else 'lower'} limit"
+
+    def taut(self, x: np.ndarray) -> tuple[Stretch, ...]:
+        """Return the stretches that are taut between joints that are guided."""
+        return tuple(
+            part for part in self.stretches if part.slack(x) <= TAUT * part.reach
+        )
 
     def add(self, key: Key, x: np.ndarray) -> None:
         """Add a constraint to those that hold."""
@@ -214,6 +276,10 @@ class UnilateralConstraints:
             modes.kind[i] = LINE if on_line else GUIDED
             modes.s[i] = self.plane(key)[1]
             modes.a_w[i] = pd(x[i] - self.anchors[key], v[i])
+        for part in self.taut(x):
+            slide = v[part.inner] - part.between(v)
+            modes.kind[part.inner] = GUIDED
+            modes.a_w[part.inner] = part.between(modes.a_w) + pd(0.0, slide)
         return modes
 
     def _own_drift(

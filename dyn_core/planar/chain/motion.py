@@ -25,13 +25,13 @@ from dyn_core.planar.chain.geometry import (
     joint_angles,
     joint_rates,
 )
-from dyn_core.planar.chain.modes import Key, Latch, UnilateralConstraints
+from dyn_core.planar.chain.modes import Key, Latch, Stretch, UnilateralConstraints
 from dyn_core.planar.chain.schemes import SCHEMES, checked_window
 from dyn_core.solving.registry import solver
 from dyn_core.validation import finite_array, float_array, label, shown
 
 INSIDE = 1e-6  # how far a start may be beyond a bound [m, rad]
-MOTION = ("x", "v", "theta", "t", "lost", "steps", "evaluation", "dropped")
+MOTION = ("x", "v", "theta", "t", "lost", "steps", "evaluation", "dropped", "taut")
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,8 @@ class Event:
     Attributes:
         time: When [s].
         kind: hit, release, mode_cycle (no set of constraints is consistent), chatter
-            (released again and again, kept on), step_halved, event_limit or dropped.
+            (released again and again, kept on), step_halved, event_limit, dropped or
+            taut (links that are stretched straight between two points stop).
         message: What happened, in words.
         joint: Number of the joint, or -1.
         loss: Energy lost [J].
@@ -67,6 +68,7 @@ class MovingChain:
         events: What happened, the latest `keep` of it.
         evaluation: Accelerations, couples and reactions of the last one, or None.
         dropped: What could not be met in the last evaluation, in words.
+        taut: Links that are stretched straight between guided joints, and so at rest.
         lost: Energy lost in impacts so far [J].
     """
 
@@ -185,6 +187,7 @@ class MovingChain:
         self.latch = Latch(window=5 * self.dt)
         self.evaluation: Any = None
         self.dropped: tuple[str, ...] = ()
+        self.taut: tuple[Stretch, ...] = ()
 
     def _middle(self, theta: np.ndarray) -> np.ndarray:
         """Return the middle of two limits, and angles that have none as they are."""

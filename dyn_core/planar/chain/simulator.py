@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
-from dyn_core.errors import DynError
+from dyn_core.errors import DynError, NonFiniteError
 from dyn_core.planar.chain.geometry import (
     ChainState,
     joint_angles,
@@ -23,6 +23,7 @@ HIT = 1e-12  # depth at which something counts as a hit [m, rad]
 DEPTH = 20  # events within one quantum that nest
 EVENTS = 50  # events in a step, after which all that was touched is kept
 HALVINGS = 12
+STIFF = 0.01  # slack as a share of the length, below which links move stiffly
 EPS = float(4 * np.finfo(float).eps)  # least relative tolerance of a root
 
 
@@ -82,9 +83,13 @@ class ChainSimulator(MovingChain):
         self.steps += 1
         try:
             self._halved(self.dt, 0)
-        except DynError:
+        except DynError as error:
             self.return_to(before)
-            raise
+            stiff = self._nearly_taut()
+            if not isinstance(error, NonFiniteError) or error.name != "a" or not stiff:
+                raise
+            message = f"{error}; {stiff}: it takes a shorter dt"
+            raise NonFiniteError(message, error.name) from error
         self.t = end
         return self.state
 
@@ -93,6 +98,7 @@ class ChainSimulator(MovingChain):
 
         Source: WAW-7.4, WAW-12.5, WAW-12.8.
         """
+        self._stop_taut()
         visited: list[frozenset[Key]] = []
         while True:
             now = frozenset(self.modes.on)
@@ -117,6 +123,29 @@ class ChainSimulator(MovingChain):
                 self._handle_hits([key])
             else:
                 self.modes.add(key, self.x)
+
+    def _stop_taut(self) -> None:
+        """Bring links that are taut to rest between their ends, by an impact.
+
+        Taut links are held: a chain with less and less slack moves less and less, and
+        one with none not at all. What they do to the ends has no bound.
+        """
+        taut = self.modes.taut(self.x)
+        wrong = [self.v[part.inner] - part.between(self.v) for part in taut]
+        if any(np.abs(error).max() > TOUCH for error in wrong):
+            self._handle_hits([])
+        for part in taut:
+            if part not in self.taut:
+                self._note("taut", f"{part.label} are stretched straight")
+        self.taut = taut
+
+    def _nearly_taut(self) -> str:
+        """Return in words which links have so little slack that motion is stiff."""
+        return ", ".join(
+            f"{part.label} have a slack of {part.slack(self.x):.3g} m only"
+            for part in self.modes.stretches
+            if part.slack(self.x) <= STIFF * part.reach
+        )
 
     def _inconsistent(self, evaluation: Any) -> Key | None:
         """Return a constraint to add, or else one to let go; None if all is well."""
@@ -168,17 +197,23 @@ class ChainSimulator(MovingChain):
         Source: WAW-12.11.
         """
         evaluation = self._consistent_modes()
-        end = self._moved(evaluation.a, dt)
-        if self.halve_above is not None and depth < HALVINGS:
+        if self.halve_above is None or depth == HALVINGS:
+            self._meet_hits(evaluation, self._moved(evaluation.a, dt), dt, 0)
+            return
+        change = math.inf
+        try:
+            end = self._moved(evaluation.a, dt)
             after = self._accelerations(*end, dt)
             change = np.linalg.norm(after.a - evaluation.a, axis=1).max() * dt
-            if change > self.halve_above:
-                if depth == 0:
-                    self._note("step_halved", f"velocity in doubt by {change:.3g} m/s")
-                self._halved(dt / 2, depth + 1)
-                self._halved(dt / 2, depth + 1)
-                return
-        self._meet_hits(evaluation, end, dt, 0)
+        except NonFiniteError:
+            pass  # shorter steps may not go there
+        if change <= self.halve_above:
+            self._meet_hits(evaluation, end, dt, 0)
+            return
+        if depth == 0:
+            self._note("step_halved", f"velocity in doubt by {change:.3g} m/s")
+        self._halved(dt / 2, depth + 1)
+        self._halved(dt / 2, depth + 1)
 
     def _moved(self, a: np.ndarray, dt: float) -> Place:
         """Return where the scheme takes the chain from accelerations at the start."""
@@ -340,6 +375,8 @@ class ChainSimulator(MovingChain):
         modes, n = self.modes, self.chain.n
         joints = modes.arrays(self.x, self.v, self.theta, self.omega, math.inf)
         jump, turn = np.zeros((n, 2)), np.zeros(n)
+        for part in modes.taut(self.x):
+            jump[part.inner] = part.between(self.v) - self.v[part.inner]
         for key in keys:
             if key in modes.on and key.rank:
                 jump[key.joint] = -self.v[key.joint]
