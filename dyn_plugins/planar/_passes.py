@@ -17,6 +17,9 @@ keeps its length" and "the angle has its prescribed acceleration". Eliminating t
 
 What a joint may do is in its mobility W and its own acceleration w alone.
 
+Pivots that vanish are told from small ones by their round-off, which is carried along:
+an error dQ of Q changes A by Y dQ Y.T, Y = U Q^-1, so a small pivot makes it larger.
+
 Source: WAW-6.6, WAW-9.1, WAW-9.3, WAW-11.7, WAW-13.4, WAW-15.1; the symmetric form is
 derived here: p_i = b_i^w makes the source's four functions a Schur complement.
 """
@@ -39,6 +42,7 @@ from dyn_core.authoring import (
 from dyn_core.planar import FREE, GUIDED, LINE, JointModes
 
 TOLERANCE = 1e-10  # below it a dimensionless pivot counts as zero
+ROUNDING = 1e-14  # of a dimensionless pivot, with some reserve
 ZERO = Vector((0.0, 0.0))
 
 
@@ -120,6 +124,7 @@ class ChainJoint:
     KL: Any = None
     hL: Any = None
     dropped: Any = (0.0, 0.0)
+    error: Any = (0.0, 0.0)  # round-off of A [1/kg] and of qw [1/(kg·m²)]
 
 
 def pass_back(model, r, L, modes):
@@ -154,7 +159,8 @@ def _joint(model, i, r, L, modes, after):
     Q12 = r @ (after.bw + K @ (W @ after.bw) * beta) + c1
     Q22 = after.qw - after.bw @ L * 2.0 - hL @ U2 + L @ AL
     c2 = hL @ U3 - after.bw @ L + L @ AL
-    P, dropped = _inverse(model, i, (Q11, Q12, Q22), modes)
+    errors = _pivot_errors(model, i, after.error)
+    P, dropped = _inverse(model, i, (Q11, Q12, Q22), errors, modes)
     p11, p12, p22 = P
     y1, y2 = p11 * c1 + p12 * c2, p12 * c1 + p22 * c2
     Y1, Y2 = U1 * p11 + U2 * p12, U1 * p12 + U2 * p22
@@ -164,6 +170,7 @@ def _joint(model, i, r, L, modes, after):
         bw=-U3 - U1 * y1 - U2 * y2,
         qw=L @ (K @ U3 + AL) - c1 * y1 - c2 * y2,
         K=K, U=(U1, U2, U3), c=(c1, c2), P=P, KL=KL, hL=hL, dropped=dropped,
+        error=_carried(model, i, errors, (Y1, Y2), (y1, y2), modes.kind[i]),
     )  # fmt: skip
 
 
@@ -197,8 +204,40 @@ def _mobility(model, i, M, modes):
     return W, w
 
 
-def _inverse(model, i, Q, modes):
+def _pivot_errors(model, i, error):
+    """Return the round-off of Q11 and Q22 from that of A and qw of the joint after."""
+    of_A = error[0] + ROUNDING / _scale(model, i)
+    return of_A, error[1] + of_A / (model.lengths[i] * model.lengths[i])
+
+
+def _carried(model, i, errors, Y, y, kind):
+    """Return the round-off of A and qw of joint i from that of Q; a free one adds none.
+
+    Args:
+        model: Planar chain.
+        i: Number of the joint.
+        errors: Of Q11 and Q22.
+        Y, y: U Q^-1 and Q^-1 c.
+        kind: Of the joint.
+    """
+    e1, e2 = errors
+    of_qw = e1 / (model.lengths[i] * model.lengths[i])
+    of_qw = of_qw + y[0] * y[0] * e1 + y[1] * y[1] * e2
+    if not isinstance(kind, Number) and kind == FREE:
+        return e1, of_qw
+    fresh = ROUNDING / _scale(model, i)
+    return fresh + Y[0] @ Y[0] * e1 + Y[1] @ Y[1] * e2, of_qw
+
+
+def _inverse(model, i, Q, errors, modes):
     """Return the inverse of Q, zero for an equation that is given up, and which are.
+
+    Args:
+        model: Planar chain.
+        i: Number of the joint.
+        Q: Q11, Q12, Q22.
+        errors: Round-off of Q11 and Q22.
+        modes: What the joints do.
 
     Source: WAW-6.2, WAW-11.2, WAW-11.4, WAW-12.6, WAW-12.7.
     """
@@ -208,7 +247,8 @@ def _inverse(model, i, Q, modes):
     if active is False:
         if regular:
             return (1.0 / q11, 0.0, 0.0), (0.0, 0.0)
-        void = q11 * _scale(model, i) <= TOLERANCE
+        m = _scale(model, i)
+        void = q11 * m <= TOLERANCE + errors[0] * m
         p11 = where(void, 0.0, 1.0 / where(void, 1.0, q11))
         return (p11, 0.0, 0.0), (where(void, 1.0, 0.0), 0.0)
     det = q11 * q22 - q12 * q12
@@ -216,11 +256,12 @@ def _inverse(model, i, Q, modes):
         return (q22 / det, -q12 / det, q11 / det), (0.0, 0.0)
     m, l = _scale(model, i), model.lengths[i]
     n11, n12, n22 = q11 * m, absolute(q12) * (m * l), q22 * (m * l * l)
-    singular = det * (m * m * l * l) <= TOLERANCE
-    no_link = _or(n11 + n12 <= TOLERANCE, n11 < n22)
-    no_angle = _or(n12 + n22 <= TOLERANCE, n11 >= n22)
+    e11, e22 = errors[0] * m, errors[1] * (m * l * l)
+    singular = det * (m * m * l * l) <= TOLERANCE + e11 * n22 + e22 * n11
+    no_link = _or(n11 + n12 <= TOLERANCE + e11, n11 < n22)
+    no_angle = _or(n12 + n22 <= TOLERANCE + e22, n11 >= n22)
     drop_link = logical_and(active, logical_and(singular, no_link))
-    drop_link = _or(drop_link, logical_and(_not(active), n11 <= TOLERANCE))
+    drop_link = _or(drop_link, logical_and(_not(active), n11 <= TOLERANCE + e11))
     drop_angle = logical_and(active, logical_and(singular, no_angle))
     keep_angle = logical_and(active, _not(drop_angle))
     both = logical_and(_not(drop_link), keep_angle)
@@ -320,7 +361,8 @@ def _base_turns(model, joints, modes):
     if active is False or model.n < 2:
         return False
     size = _scale(model, 0) * model.lengths[0] * model.lengths[0]
-    return logical_and(active, joints[0].qw * size > TOLERANCE)
+    least = TOLERANCE + joints[0].error[1] * size
+    return logical_and(active, joints[0].qw * size > least)
 
 
 def base_is_stuck(model, joints, modes):
