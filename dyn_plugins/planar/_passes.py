@@ -166,7 +166,7 @@ def _joint(model, i, r, L, modes, after):
     Y1, Y2 = U1 * p11 + U2 * p12, U1 * p12 + U2 * p22
     return ChainJoint(
         W, w, M,
-        A=W - _outer(U1, Y1) - _outer(U2, Y2),
+        A=W - _symmetric(U1, Y1) - _symmetric(U2, Y2),
         bw=-U3 - U1 * y1 - U2 * y2,
         qw=L @ (K @ U3 + AL) - c1 * y1 - c2 * y2,
         K=K, U=(U1, U2, U3), c=(c1, c2), P=P, KL=KL, hL=hL, dropped=dropped,
@@ -188,13 +188,14 @@ def _mobility(model, i, M, modes):
     t = turned(s)
     if known and kind == LINE:
         along = t @ (M @ t)
-        return _outer(t / along, t), s * (s @ a_w)
+        return _symmetric(t / along, t), s * (s @ a_w)
     over = 1.0 / det if known else 1.0 / where(det > 0, det, 1.0)
-    free = Matrix([[M[1, 1], -M[0, 1]], [-M[1, 0], M[0, 0]]]) * over
+    beside = -(M[0, 1] * over)
+    free = Matrix([[M[1, 1] * over, beside], [beside, M[0, 0] * over]])
     if known:
         return free, ZERO
     along = t @ (M @ t)
-    line = _outer(t / where(along > 0, along, 1.0), t)
+    line = _symmetric(t / where(along > 0, along, 1.0), t)
     on_line, is_free = equal(kind, LINE), equal(kind, FREE)
     W = Matrix(
         [where(is_free, f, where(on_line, l, 0.0)) for f, l in zip(*rows, strict=True)]
@@ -207,7 +208,12 @@ def _mobility(model, i, M, modes):
 def _pivot_errors(model, i, error):
     """Return the round-off of Q11 and Q22 from that of A and qw of the joint after."""
     of_A = error[0] + ROUNDING / _scale(model, i)
-    return of_A, error[1] + of_A / (model.lengths[i] * model.lengths[i])
+    return of_A, error[1] + of_A * _per_area(model, i)
+
+
+def _per_area(model, i):
+    """Return one over the square of the length of link i [1/m²]."""
+    return 1.0 / (model.lengths[i] * model.lengths[i])
 
 
 def _carried(model, i, errors, Y, y, kind):
@@ -221,8 +227,7 @@ def _carried(model, i, errors, Y, y, kind):
         kind: Of the joint.
     """
     e1, e2 = errors
-    of_qw = e1 / (model.lengths[i] * model.lengths[i])
-    of_qw = of_qw + y[0] * y[0] * e1 + y[1] * y[1] * e2
+    of_qw = (_per_area(model, i) + y[0] * y[0]) * e1 + y[1] * y[1] * e2
     if not isinstance(kind, Number) and kind == FREE:
         return e1, of_qw
     fresh = ROUNDING / _scale(model, i)
@@ -264,13 +269,12 @@ def _inverse(model, i, Q, errors, modes):
     drop_link = _or(drop_link, logical_and(_not(active), n11 <= TOLERANCE + e11))
     drop_angle = logical_and(active, logical_and(singular, no_angle))
     keep_angle = logical_and(active, _not(drop_angle))
-    both = logical_and(_not(drop_link), keep_angle)
-    over = 1.0 / where(both, det, 1.0)
-    alone1 = 1.0 / where(drop_link, 1.0, q11)
-    alone2 = 1.0 / where(keep_angle, where(both, 1.0, q22), 1.0)
-    p11 = where(both, q22 * over, where(drop_link, 0.0, alone1))
-    p12 = where(both, -q12 * over, 0.0)
-    p22 = where(both, q11 * over, where(keep_angle, alone2, 0.0))
+    over = 1.0 / where(
+        drop_link, where(keep_angle, q22, 1.0), where(keep_angle, det, q11)
+    )
+    p11 = where(drop_link, 0.0, where(keep_angle, q22, 1.0)) * over
+    p12 = where(drop_link, 0.0, where(keep_angle, -q12, 0.0)) * over
+    p22 = where(keep_angle, where(drop_link, 1.0, q11), 0.0) * over
     return (p11, p12, p22), (where(drop_link, 1.0, 0.0), where(drop_angle, 1.0, 0.0))
 
 
@@ -378,8 +382,10 @@ def _solve(P, h):
     return P[0] * h[0] + P[1] * h[1], P[1] * h[0] + P[2] * h[1]
 
 
-def _outer(u, v):
-    return Matrix([[x * y for y in v] for x in u])
+def _symmetric(u, v):
+    """Return u v.T, known to be symmetric but for round-off."""
+    beside = u[0] * v[1]
+    return Matrix([[u[0] * v[0], beside], [beside, u[1] * v[1]]])
 
 
 def _not(condition):

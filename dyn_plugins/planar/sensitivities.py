@@ -4,6 +4,7 @@ import numpy as np
 
 from dyn_core import solver
 from dyn_core.authoring import Matrix, NumpySolver, TracedSolver, Vector, hookimpl
+from dyn_core.planar import GUIDED, LINE
 from dyn_core.planar.problems import (
     CHAIN_FORCE_JACOBIAN,
     CHAIN_TORQUE_RESPONSE,
@@ -19,6 +20,8 @@ from dyn_plugins.planar._passes import (
     rows_of,
     stretch,
 )
+
+RANK = 1e-9  # least singular value of equations of length one
 
 
 def _answers(model, x, kind, s, active):
@@ -104,39 +107,104 @@ def chain_torques(model, x, v, F, kind, s, a_w, active, alpha_w, window):
 
 
 class ChainTorquesDense(NumpySolver):
-    """Torques for wanted accelerations from the matrix of torque responses.
+    """Torques for wanted accelerations from all equations of a chain at once.
 
-    S tau = alpha_w - alpha,   S = d alpha / d tau
+    M a = F + C.T lambda,  C a = c:   links, supports, angles; tau is lambda of these
+
+    Equations that chain_recursion gives up are left out. Where others follow from each
+    other they share their forces, so that the sum of their squares is least.
     """
 
     name = "chain_torques_dense"
     signature = CHAIN_TORQUES
-    source = "WAW-8.3"
+    source = "WAW-8.3, with multipliers in place of the matrix of torque responses"
     options = {"window": None}
     valid = WINDOW
 
     def solve(self, model, x, v, F, kind, s, a_w, active, alpha_w, window):
-        """Solve one state; where S is singular, by least squares of least norm.
+        """Solve one state by a singular value decomposition.
+
+        The rank is that of C with rows of length one. A matrix of torque responses has
+        no scale of its own: that of a rigid part is round-off alone.
 
         Inputs and outputs: those of CHAIN_TORQUES.
         """
-        constraints, n = model.constraints, model.n
-        on = np.array(constraints.active if active is None else active, bool)
-        wanted = np.array(constraints.alpha_w if alpha_w is None else alpha_w, float)
-        state = {"kind": kind, "s": s, "a_w": a_w, "active": np.zeros(n)}
-        inputs = {key: value for key, value in state.items() if value is not None}
-        free = solver("chain_recursion").build(
-            model, inputs=tuple(inputs), engine="plain", window=window
+        given = {"kind": kind, "s": s, "a_w": a_w, "active": active, "alpha_w": alpha_w}
+        given = {key: np.array(y, float) for key, y in given.items() if y is not None}
+        recursion = solver("chain_recursion").build(
+            model, inputs=tuple(given), engine="plain", window=window
         )
-        alpha = free(x, v, F, **inputs).alpha
-        inputs.pop("a_w", None)
-        S = solver("chain_torque_response").build(
-            model, inputs=tuple(inputs), engine="plain"
-        )(x, **inputs)
-        tau = np.zeros(n)
-        block = S[np.ix_(on, on)]
-        tau[on] = np.linalg.lstsq(block, (wanted - alpha)[on], rcond=1e-10)[0]
+        kept = 1.0 - np.array(recursion(x, v, F, **given).dropped)
+        modes = {**vars(model.constraints), **given}
+        x, v, n = np.array(x, float), np.array(v, float), model.n
+        C, c, turned = _equations(model, x, v, modes, kept, window)
+        U, sizes, Vt = np.linalg.svd(C)
+        rank = int((sizes > RANK).sum())
+        held, free, U = Vt[:rank], Vt[rank:], U[:, :rank] / sizes[:rank]
+        M = np.kron(_masses(model), np.eye(2))
+        a = held.T @ (U.T @ c)
+        load = np.ravel(F)
+        a = a + free.T @ np.linalg.solve(free @ M @ free.T, free @ (load - M @ a))
+        pull, tau = U @ (held @ (M @ a - load)), np.zeros(n)
+        for row, (i, size) in turned.items():
+            tau[i] = pull[row] / size
         return tau
+
+
+def _equations(model, x, v, modes, kept, window):
+    """Return C and c of C a = c, rows of length one, and which rows are of angles.
+
+    Args:
+        model: Planar chain.
+        x, v: Places and velocities.
+        modes: What the joints do, by the names of Constraints.
+        kept: 0 for lengths of links and for angles that are given up, (n, 2).
+        window: Time in which errors of the links decay, or None.
+
+    Returns:
+        C, c, and by row of an angle its joint and the length that the row had.
+    """
+    n, rows, right, turned = model.n, [], [], {}
+    ways = np.diff(x, axis=0)
+    size = np.hypot(*ways.T)
+    r = ways / size[:, None]
+    L = np.column_stack([-r[:, 1], r[:, 0]]) / np.reshape(model.lengths, (-1, 1))
+    points = [Vector(row) for row in x], [Vector(row) for row in v]
+    e = stretch(model, *points, [Vector(row) for row in r], size, window)
+
+    def equation(parts, value):
+        row = np.zeros((n, 2))
+        for i, part in parts:
+            row[i] += part
+        length = np.linalg.norm(row)
+        rows.append(np.ravel(row) / length)
+        right.append(value / length)
+        return length
+
+    for i in np.flatnonzero(kept[:-1, 0]).tolist():
+        equation([(i, r[i]), (i + 1, -r[i])], e[i])
+    for i in range(n):
+        s, a_w = np.array(modes["s"][i]), np.array(modes["a_w"][i])
+        along = {LINE: [s], GUIDED: [*np.eye(2)]}.get(modes["kind"][i], [])
+        for d in along:
+            equation([(i, d)], d @ a_w)
+    for i in np.flatnonzero(np.array(modes["active"], float) * kept[:, 1]).tolist():
+        parts = [(i, -L[i]), (i + 1, L[i])]
+        parts += [(i - 1, L[i - 1]), (i, -L[i - 1])] if i else []
+        length = equation(parts, modes["alpha_w"][i])
+        turned[len(rows) - 1] = i, length
+    return np.reshape(rows, (-1, 2 * n)), np.array(right), turned
+
+
+def _masses(model):
+    """Return the masses of joints and links, (n, n), the same along x and y.
+
+    Source: WAW-13.4.
+    """
+    M = np.diag(model.masses)
+    for i, (start, end, between) in enumerate(model.shares):
+        M[i : i + 2, i : i + 2] += [[start, between], [between, end]]
+    return M
 
 
 @hookimpl

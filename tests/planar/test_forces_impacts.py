@@ -467,3 +467,44 @@ def test_torques_of_rigid_parts_are_finite():
             program = _build("chain_recursion", chain, inputs=("active",))
             after = program(case.x, v, more, active=np.zeros(6))
             assert np.abs(after.a[1:]).max() <= 1e-9  # all of it rests
+
+
+def test_both_torques_of_a_rigid_part_are_those_of_the_recursion():
+    """A triangle on two fixed joints whose angle is to turn: a link is given up.
+
+    The matrix of torque responses is 2e-15 there, and no measure of rank.
+    """
+    chain = make_chain(
+        [0.5, 0.7, 0.6],
+        [1, 0.7, 0.5, 0.3],
+        constraints={
+            "kind": {0: "fixed", 2: "fixed"}, "active": [1], "alpha_w": {1: 1.0}
+        },
+    )  # fmt: skip
+    x, v = from_angles(chain, (0, 0), (0, 0), (0.3, 0.8, -0.5), (0, 0, 0))
+    F = forces(chain, x, v)
+    S = _build("chain_torque_response", chain, inputs=("active",))(
+        x, active=np.zeros(4)
+    )
+    assert abs(S[1, 1]) < 1e-13
+    solution = _build("chain_recursion", chain)(x, v, F)
+    assert solution.dropped.tolist() == [[1, 0], [0, 0], [0, 0], [0, 0]]
+    for name in ("chain_torques", "chain_torques_dense"):
+        _near(_build(name, chain)(x, v, F), solution.tau_w, 1e-13)
+    assert solution.tau_w[1] == pytest.approx(-1.01587796, rel=1e-8)
+
+
+@pytest.mark.parametrize("window", [None, 0.02])
+def test_dense_torques_agree_where_equations_are_given_up(window):
+    """Random chains with rigid parts, straight parts, links with mass: the same."""
+    given_up = 0
+    for seed in range(120):
+        case = random_chain(seed, active=0.6, massive=0.4 * (seed % 2))
+        solution = _build("chain_recursion", case.chain, window=window)(*case[1:4])
+        given_up += bool(solution.dropped.any())
+        tau, dense = (
+            _build(name, case.chain, window=window)(*case[1:4])
+            for name in ("chain_torques", "chain_torques_dense")
+        )
+        _near(dense, tau, 1e-8)
+    assert given_up >= 30
