@@ -1,6 +1,8 @@
 """Steps in time of planar chains: the source's quantum, semi-implicit Euler, RK4."""
 
-from dyn_core.authoring import TracedSolver, hookimpl
+from dyn_core.authoring import Number, TracedSolver, hookimpl, where
+from dyn_core.planar import GUIDED
+from dyn_core.planar.chain.modes import TAUT
 from dyn_core.planar.problems import CHAIN_STEP
 from dyn_plugins._options import WINDOW
 from dyn_plugins.planar._passes import (
@@ -62,8 +64,12 @@ def chain_rk4(model, x, v, tau, dt, kind, s, a_w, active, alpha_w, window):
 
 
 def accelerate(model, x, v, tau, modes, window):
-    """Return accelerations of the joints, lists of Vectors, under all forces."""
+    """Return accelerations of the joints, lists of Vectors, under all forces.
+
+    Links that are taut between two joints that always are guided are held.
+    """
     r, L, size = links(model, x)
+    modes = while_taut(model, modes, x, v, window)
     joints = pass_back(model, r, L, modes)
     e = stretch(model, x, v, r, size, window)
     F = outer_forces(model, x, v, tau)
@@ -79,6 +85,33 @@ def _stepped(scheme, model, x, v, tau, dt, modes, window):
         dt,
         lambda x, v: accelerate(model, x, v, tau, modes, window),
     )
+
+
+def while_taut(model, modes, x, v, window):
+    """Return what joints do, with those held that are on taut links.
+
+        a_k = a_first + share_k (a_last - a_first) - 2 (v_k - v_line,k) / window
+
+    Stretched straight between two points links cannot sag, though no equation of
+    accelerations says so: they would be thrown about (planar.chain.modes.Stretch).
+    """
+    kind, a_w = list(modes.kind), list(modes.a_w)
+    guided = [
+        i for i, k in enumerate(kind) if not isinstance(k, Number) and k == GUIDED
+    ]
+    for first, last in zip(guided, guided[1:], strict=False):
+        way, reach = x[last] - x[first], sum(model.lengths[first:last])
+        least = reach * (1.0 - TAUT)
+        taut, share = way @ way >= least * least, 0.0
+        for k in range(first + 1, last):
+            share = share + model.lengths[k - 1] / reach
+            a = a_w[first] + (a_w[last] - a_w[first]) * share
+            if window is not None:
+                line = v[first] + (v[last] - v[first]) * share
+                a = a - (v[k] - line) * (2.0 / window)
+            kind[k] = where(taut, GUIDED, kind[k])
+            a_w[k] = where(taut, a, a_w[k])
+    return modes._replace(kind=kind, a_w=a_w)
 
 
 @hookimpl
