@@ -19,7 +19,7 @@ from dyn_core.planar.chain.geometry import (
     repair_drift,
     to_angles,
 )
-from dyn_core.planar.chain.modes import JointModes
+from dyn_core.planar.chain.modes import TAUT, JointModes
 from dyn_core.planar.chain.simulator import ChainSimulator
 from dyn_core.planar.objects.objects import OBJECTS, PlanarObject, planar_object
 
@@ -28,6 +28,7 @@ __all__ = [
     "GUIDED",
     "LINE",
     "OBJECTS",
+    "TAUT",
     "ChainModel",
     "ChainSimulator",
     "ChainState",

@@ -129,23 +129,29 @@ class ChainTorquesDense(NumpySolver):
 
         Inputs and outputs: those of CHAIN_TORQUES.
         """
-        given = {"kind": kind, "s": s, "a_w": a_w, "active": active, "alpha_w": alpha_w}
-        given = {key: np.array(y, float) for key, y in given.items() if y is not None}
+        inputs = {
+            "kind": kind,
+            "s": s,
+            "a_w": a_w,
+            "active": active,
+            "alpha_w": alpha_w,
+        }
+        inputs = {key: np.array(y, float) for key, y in inputs.items() if y is not None}
         recursion = solver("chain_recursion").build(
-            model, inputs=tuple(given), engine="plain", window=window
+            model, inputs=tuple(inputs), engine="plain", window=window
         )
-        kept = 1.0 - np.array(recursion(x, v, F, **given).dropped)
-        modes = {**vars(model.constraints), **given}
+        kept = 1.0 - np.array(recursion(x, v, F, **inputs).dropped)
+        modes = {**vars(model.constraints), **inputs}
         x, v, n = np.array(x, float), np.array(v, float), model.n
         C, c, turned = _equations(model, x, v, modes, kept, window)
         U, sizes, Vt = np.linalg.svd(C)
         rank = int((sizes > RANK).sum())
-        held, free, U = Vt[:rank], Vt[rank:], U[:, :rank] / sizes[:rank]
+        fixed, free, U = Vt[:rank], Vt[rank:], U[:, :rank] / sizes[:rank]
         M = np.kron(_masses(model), np.eye(2))
-        a = held.T @ (U.T @ c)
+        a = fixed.T @ (U.T @ c)
         load = np.ravel(F)
         a = a + free.T @ np.linalg.solve(free @ M @ free.T, free @ (load - M @ a))
-        pull, tau = U @ (held @ (M @ a - load)), np.zeros(n)
+        pull, tau = U @ (fixed @ (M @ a - load)), np.zeros(n)
         for row, (i, size) in turned.items():
             tau[i] = pull[row] / size
         return tau

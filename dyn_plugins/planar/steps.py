@@ -1,8 +1,9 @@
 """Steps in time of planar chains: the source's quantum, semi-implicit Euler, RK4."""
 
+from math import inf
+
 from dyn_core.authoring import Number, TracedSolver, hookimpl, where
-from dyn_core.planar import GUIDED
-from dyn_core.planar.chain.modes import TAUT
+from dyn_core.planar import GUIDED, TAUT
 from dyn_core.planar.problems import CHAIN_STEP
 from dyn_plugins._options import WINDOW
 from dyn_plugins.planar._passes import (
@@ -16,14 +17,16 @@ from dyn_plugins.planar._passes import (
 from dyn_plugins.planar._schemes import quantum, rk4, semi_implicit
 from dyn_plugins.planar.forces import outer_forces
 
+STEPS = 5.0  # of which a window has as many, unless it is given
+
 
 def chain_quantum(model, x, v, tau, dt, kind, s, a_w, active, alpha_w, window):
     """Return the state after one quantum of time with constant accelerations.
 
         x_next = x + dt v + dt² a / 2,   v_next = v + dt a
 
-    Exact where accelerations are constant; else of order one, and links drift unless a
-    window is given: the time in which errors of the link lengths decay [s].
+    Exact where accelerations are constant; else of order one: energy grows. Errors of
+    the link lengths decay in the time window [s]: 5 dt by default; infinite: they stay.
 
     Inputs and outputs: those of CHAIN_STEP.
 
@@ -38,7 +41,8 @@ def chain_semi_implicit(model, x, v, tau, dt, kind, s, a_w, active, alpha_w, win
 
         v_next = v + dt a,   x_next = x + dt v_next
 
-    Errors of the link lengths decay in the time window [s], or stay without one.
+    Of order one; energy drifts slowly. Errors of the link lengths decay in the time
+    window [s]: 5 dt by default; infinite: they stay.
 
     Inputs and outputs: those of CHAIN_STEP.
 
@@ -53,7 +57,8 @@ def chain_rk4(model, x, v, tau, dt, kind, s, a_w, active, alpha_w, window):
 
         dx/dt = v,  dv/dt = a(x, v)
 
-    Errors of the link lengths decay in the time window [s], or stay without one.
+    Of order four; energy stays. Errors of the link lengths decay in the time window
+    [s]: 5 dt by default; infinite: they stay, and grow over many thousand steps.
 
     Inputs and outputs: those of CHAIN_STEP.
 
@@ -77,8 +82,15 @@ def accelerate(model, x, v, tau, modes, window):
 
 
 def _stepped(scheme, model, x, v, tau, dt, modes, window):
-    """Return the state one step of a scheme later."""
+    """Return the state one step of a scheme later.
+
+    Source: WAW-12.10, for the window.
+    """
     tau = list(tau)
+    if window is None:
+        window = dt * STEPS
+    elif not isinstance(window, Number) and window == inf:
+        window = None
     return scheme(
         rows_of(x),
         rows_of(v),
@@ -114,6 +126,12 @@ def while_taut(model, modes, x, v, window):
     return modes._replace(kind=kind, a_w=a_w)
 
 
+def _known_window(model, window):
+    """Refuse what is no time, infinity or None."""
+    if window is not None and window != inf:
+        WINDOW["window"].read("window", window)
+
+
 @hookimpl
 def dyn_solvers():
     """Offer the solvers of this file."""
@@ -123,7 +141,7 @@ def dyn_solvers():
             CHAIN_STEP,
             step,
             options={"window": None},
-            valid=WINDOW,
+            valid={"window": _known_window},
             by_joint=False,
         )
         for step in (chain_quantum, chain_semi_implicit, chain_rk4)

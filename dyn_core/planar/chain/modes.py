@@ -12,7 +12,6 @@ import numpy as np
 
 from dyn_core.planar.chain.chain import FREE, GUIDED, LINE, ChainModel
 
-
 TAUT = 1e-8  # slack of links between two points below which they cannot sag
 
 
@@ -101,12 +100,14 @@ class Stretch(NamedTuple):
 def stretches_of(chain: ChainModel) -> tuple[Stretch, ...]:
     """Return the stretches of a chain between joints that always are guided."""
     guided = [i for i, kind in enumerate(chain.constraints.kind) if kind == GUIDED]
-    found = []
+    stretches = []
     for first, last in zip(guided, guided[1:], strict=False):
         ways = np.cumsum(chain.lengths[first:last])
         if last - first > 1:
-            found.append(Stretch(first, last, float(ways[-1]), ways[:-1] / ways[-1]))
-    return tuple(found)
+            stretches.append(
+                Stretch(first, last, float(ways[-1]), ways[:-1] / ways[-1])
+            )
+    return tuple(stretches)
 
 
 @dataclass

@@ -10,6 +10,7 @@ import numpy as np
 
 from dyn_core.errors import SettingError, warn
 
+ROOT = 1e-16  # gap that is none [m, rad]
 Path = tuple[np.ndarray, np.ndarray]
 Accelerate = Callable[[np.ndarray, np.ndarray, float], np.ndarray]
 
@@ -113,3 +114,27 @@ def checked_window(window: float | None, dt: float, scheme: str) -> float:
         message = f"window = {window} is below 5 dt = {5 * dt}: errors will ring"
         warn(message, stacklevel=4)
     return float(window)
+
+
+def first_root(gap: Callable[[float], float], end: float) -> float:
+    """Return where a function that is >= 0 at 0 and < 0 at the end is zero.
+
+    Regula falsi, where the end that stays counts half (Illinois).
+
+    Source: M. Dowell and P. Jarratt, A modified regula falsi method, BIT 1971.
+    """
+    low, high, above, below = 0.0, end, gap(0.0), gap(end)
+    if above <= 0:
+        return low
+    middle, last = high, 0
+    for _ in range(100):
+        middle = low + (high - low) * above / (above - below)
+        value = gap(middle)
+        if abs(value) <= ROOT or not low < middle < high:
+            break
+        if value > 0:
+            low, above, below = middle, value, below * (0.5 if last > 0 else 1.0)
+        else:
+            high, below, above = middle, value, above * (0.5 if last < 0 else 1.0)
+        last = 1 if value > 0 else -1
+    return middle

@@ -6,7 +6,6 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
 
 from dyn_core.errors import DynError, NonFiniteError
 from dyn_core.planar.chain.geometry import (
@@ -16,7 +15,7 @@ from dyn_core.planar.chain.geometry import (
 )
 from dyn_core.planar.chain.modes import Key, UnilateralConstraints
 from dyn_core.planar.chain.motion import MovingChain
-from dyn_core.planar.chain.schemes import SCHEMES
+from dyn_core.planar.chain.schemes import SCHEMES, first_root
 
 TOUCH = 1e-9  # gaps and rates below it count as touching [m, rad; m/s, rad/s]
 HIT = 1e-12  # depth at which something counts as a hit [m, rad]
@@ -24,11 +23,10 @@ DEPTH = 20  # events within one quantum that nest
 EVENTS = 50  # events in a step, after which all that was touched is kept
 HALVINGS = 12
 STIFF = 0.01  # slack as a share of the length, below which links move stiffly
-EPS = float(4 * np.finfo(float).eps)  # least relative tolerance of a root
 
 
-class Place(NamedTuple):
-    """Where a chain is: places, velocities and unwrapped angles."""
+class Arrival(NamedTuple):
+    """Where a step leads: places, velocities and unwrapped angles."""
 
     x: np.ndarray
     v: np.ndarray
@@ -215,7 +213,7 @@ class ChainSimulator(MovingChain):
         self._halved(dt / 2, depth + 1)
         self._halved(dt / 2, depth + 1)
 
-    def _moved(self, a: np.ndarray, dt: float) -> Place:
+    def _moved(self, a: np.ndarray, dt: float) -> Arrival:
         """Return where the scheme takes the chain from accelerations at the start."""
 
         def accelerate(x: np.ndarray, v: np.ndarray, since: float) -> np.ndarray:
@@ -223,9 +221,11 @@ class ChainSimulator(MovingChain):
             return np.asarray(self._accelerations(x, v, theta, since).a)
 
         x, v = SCHEMES[self.scheme].step(self.x, self.v, dt, a, accelerate)
-        return Place(x, v, joint_angles(self.chain, ChainState(x, v), near=self.theta))
+        return Arrival(
+            x, v, joint_angles(self.chain, ChainState(x, v), near=self.theta)
+        )
 
-    def _meet_hits(self, evaluation: Any, end: Place, dt: float, depth: int) -> None:
+    def _meet_hits(self, evaluation: Any, end: Arrival, dt: float, depth: int) -> None:
         """Go to the end of dt, meeting the hits on the way in their order.
 
         Source: WAW-7.2, WAW-7.3, WAW-12.2, WAW-12.4, WAW-12.12.
@@ -247,8 +247,8 @@ class ChainSimulator(MovingChain):
             self._meet_hits(evaluation, end, rest, depth + 1)
 
     def _first_hit(
-        self, evaluation: Any, end: Place, dt: float
-    ) -> tuple[float, Place, list[Key]] | None:
+        self, evaluation: Any, end: Arrival, dt: float
+    ) -> tuple[float, Arrival, list[Key]] | None:
         """Return when, where and which constraints the step first breaks, or None."""
         modes = self.modes
         broken = [
@@ -265,8 +265,8 @@ class ChainSimulator(MovingChain):
         return self._hit_on_path(broken, evaluation, dt)
 
     def _hit_of_quantum(
-        self, broken: list[Key], evaluation: Any, end: Place, dt: float
-    ) -> tuple[float, Place, list[Key]] | None:
+        self, broken: list[Key], evaluation: Any, end: Arrival, dt: float
+    ) -> tuple[float, Arrival, list[Key]] | None:
         """Return the first hit of constant accelerations, in closed form.
 
             d - w eps + u eps² / 2 = 0,   eps the time since the hit
@@ -294,14 +294,14 @@ class ChainSimulator(MovingChain):
 
     def _hit_on_path(
         self, broken: list[Key], evaluation: Any, dt: float
-    ) -> tuple[float, Place, list[Key]] | None:
+    ) -> tuple[float, Arrival, list[Key]] | None:
         """Return the first hit on the path of the scheme: steps of another length.
 
             least gap(place after `when`) = 0
 
-        Source: WAW-7.2; R. Brent, Algorithms for Minimization without Derivatives.
+        Source: WAW-7.2.
         """
-        modes, here = self.modes, Place(self.x, self.v, self.theta)
+        modes, here = self.modes, Arrival(self.x, self.v, self.theta)
         now = {key: modes.gap(key, self.x, self.theta) for key in broken}
         deep = [key for key in broken if now[key] <= -HIT]
         keys = self._approached(deep, here)
@@ -317,16 +317,16 @@ class ChainSimulator(MovingChain):
             place = self._moved(evaluation.a, when) if when else here
             return depth + min(modes.gap(k, place.x, place.theta) for k in broken)
 
-        when = brentq(least, 0.0, dt, xtol=1e-15 * dt, rtol=EPS)
+        when = first_root(least, dt)
         there = self._moved(evaluation.a, when) if when else here
         near = [k for k in broken if modes.gap(k, there.x, there.theta) <= HIT]
         keys = self._approached(near, there)
         return (when, there, keys) if keys else None
 
-    def _approached(self, keys: list[Key], place: Place) -> list[Key]:
+    def _approached(self, keys: list[Key], there: Arrival) -> list[Key]:
         """Return the constraints to which the chain moves on."""
-        rates = joint_rates(self.chain, ChainState(place.x, place.v))
-        return [key for key in keys if self.modes.rate(key, place.v, rates) < 0]
+        rates = joint_rates(self.chain, ChainState(there.x, there.v))
+        return [key for key in keys if self.modes.rate(key, there.v, rates) < 0]
 
     def _handle_hits(self, keys: list[Key]) -> None:
         """Let constraints be hit; what would pull is let go.
