@@ -6,7 +6,7 @@ import pytest
 import dyn_core as dyn
 from dyn_core.planar import from_angles, make_chain
 from dyn_core.planar.chain.files import load_chain_file, save_chain
-from dyn_core.planar.chain.schemes import SCHEMES
+from dyn_core.planar.chain.schemes import SCHEMES, first_root
 from dyn_core.planar.chain.simulator import ChainSimulator
 from dyn_core.simulation.chain import ChainRobot
 
@@ -104,6 +104,23 @@ def test_a_hit_is_met_at_its_time(scheme):
     assert abs(sim.x[0, 1]) <= 1e-15 and np.abs(sim.v).max() <= 1e-15
     if scheme != "semi_implicit":
         assert sim.x[0, 0] == pytest.approx(0.3 * exact, abs=1e-13)
+
+
+def test_roots_are_those_where_gaps_close():
+    """Steep, flat, lifting first, at once; on the far side by 1e-15 at most."""
+    for gap, root in (
+        (lambda t: 1 - t, 1.0),
+        (lambda t: 1e-18 + t * (0.5 - t), 0.5),
+        (lambda t: (1 - t) * 1e6, 1.0),
+        (lambda t: 0.5 - t**9, 0.5 ** (1 / 9)),
+        (lambda t: 1e-12 - t, 1e-12),
+        (lambda t: np.exp(-8 * t) - 1e-3, np.log(1e3) / 8),
+    ):
+        calls = []
+        at = first_root(lambda t, gap=gap, calls=calls: calls.append(t) or gap(t), 2.0)
+        assert at == pytest.approx(root, rel=1e-12, abs=1e-15)
+        assert -1e-9 <= gap(at) <= 0
+        assert len(calls) <= 60
 
 
 def test_a_limit_is_met_exactly():

@@ -10,7 +10,7 @@ import numpy as np
 
 from dyn_core.errors import SettingError, warn
 
-ROOT = 1e-16  # gap that is none [m, rad]
+ROOT = 1e-15  # gap that is none [m, rad]
 Path = tuple[np.ndarray, np.ndarray]
 Accelerate = Callable[[np.ndarray, np.ndarray, float], np.ndarray]
 
@@ -117,24 +117,26 @@ def checked_window(window: float | None, dt: float, scheme: str) -> float:
 
 
 def first_root(gap: Callable[[float], float], end: float) -> float:
-    """Return where a function that is >= 0 at 0 and < 0 at the end is zero.
+    """Return where a function that is >= 0 at 0 and < 0 at the end becomes zero.
 
-    Regula falsi, where the end that stays counts half (Illinois).
+    Regula falsi, where the value at the end that stays counts half (Illinois). The
+    result is on the far side, by ROOT at most, so that the function falls there.
 
     Source: M. Dowell and P. Jarratt, A modified regula falsi method, BIT 1971.
     """
     low, high, above, below = 0.0, end, gap(0.0), gap(end)
-    if above <= 0:
-        return low
-    middle, last = high, 0
-    for _ in range(100):
+    beyond, side = below, 0
+    while beyond < -ROOT:
         middle = low + (high - low) * above / (above - below)
-        value = gap(middle)
-        if abs(value) <= ROOT or not low < middle < high:
+        if not low < middle < high:
+            middle = 0.5 * (low + high)
+        if not low < middle < high:
             break
+        value = gap(middle)
         if value > 0:
-            low, above, below = middle, value, below * (0.5 if last > 0 else 1.0)
+            low, above, below = middle, value, below * (0.5 if side > 0 else 1.0)
         else:
-            high, below, above = middle, value, above * (0.5 if last < 0 else 1.0)
-        last = 1 if value > 0 else -1
-    return middle
+            high, below, above = middle, value, above * (0.5 if side < 0 else 1.0)
+            beyond = value
+        side = 1 if value > 0 else -1
+    return high

@@ -262,7 +262,7 @@ class ChainSimulator(MovingChain):
             return None
         if self.scheme == "quantum":
             return self._hit_of_quantum(broken, evaluation, end, dt)
-        return self._hit_on_path(broken, evaluation, dt)
+        return self._hit_on_path(broken, evaluation, end, dt)
 
     def _hit_of_quantum(
         self, broken: list[Key], evaluation: Any, end: Arrival, dt: float
@@ -293,7 +293,7 @@ class ChainSimulator(MovingChain):
         return dt - eps, self._moved(evaluation.a, dt - eps), keys
 
     def _hit_on_path(
-        self, broken: list[Key], evaluation: Any, dt: float
+        self, broken: list[Key], evaluation: Any, end: Arrival, dt: float
     ) -> tuple[float, Arrival, list[Key]] | None:
         """Return the first hit on the path of the scheme: steps of another length.
 
@@ -303,23 +303,25 @@ class ChainSimulator(MovingChain):
         """
         modes, here = self.modes, Arrival(self.x, self.v, self.theta)
         now = {key: modes.gap(key, self.x, self.theta) for key in broken}
-        deep = [key for key in broken if now[key] <= -HIT]
-        keys = self._approached(deep, here)
+        keys = self._approached([key for key in broken if now[key] <= -HIT], here)
         if keys:
             return 0.0, here, keys
-        broken = [key for key in broken if now[key] > -HIT]
+        # What touches may lift off and come back: it counts where it is deeper then.
+        level = {key: min(0.0, now[key] - HIT) for key in broken}
+        broken = [k for k in broken if modes.gap(k, end.x, end.theta) < level[k]]
         if not broken:
-            return None  # all that is beyond its bound comes back
-        # What touches may lift off and come back: it counts where it is deep enough.
-        depth = HIT if min(now[key] for key in broken) <= 0 else 0.0
+            return None
+
+        def above(key: Key, place: Arrival) -> float:
+            return modes.gap(key, place.x, place.theta) - level[key]
 
         def least(when: float) -> float:
             place = self._moved(evaluation.a, when) if when else here
-            return depth + min(modes.gap(k, place.x, place.theta) for k in broken)
+            return min(above(key, place) for key in broken)
 
         when = first_root(least, dt)
-        there = self._moved(evaluation.a, when) if when else here
-        near = [k for k in broken if modes.gap(k, there.x, there.theta) <= HIT]
+        there = self._moved(evaluation.a, when)
+        near = [key for key in broken if above(key, there) <= HIT]
         keys = self._approached(near, there)
         return (when, there, keys) if keys else None
 
