@@ -117,9 +117,11 @@ def test_roots_are_those_where_gaps_close():
         (lambda t: np.exp(-8 * t) - 1e-3, np.log(1e3) / 8),
     ):
         calls = []
-        at = first_root(lambda t, gap=gap, calls=calls: calls.append(t) or gap(t), 2.0)
-        assert at == pytest.approx(root, rel=1e-12, abs=1e-15)
-        assert -1e-9 <= gap(at) <= 0
+        when = first_root(
+            lambda t, gap=gap, calls=calls: calls.append(t) or gap(t), 2.0
+        )
+        assert when == pytest.approx(root, rel=1e-12, abs=1e-15)
+        assert -1e-9 <= gap(when) <= 0
         assert len(calls) <= 60
 
 
