@@ -60,7 +60,10 @@ class Measured:
 
 
 def cases() -> Iterator[Measured]:
-    """Return the tasks, and the walker's step, with states that episodes begin with."""
+    """Return the tasks, and the walker's step, with states that episodes begin with.
+
+    Programs are compiled: until then a call is answered by an interpreter.
+    """
     rng = np.random.default_rng(7)
     for name in NAMES:
         task = planar_task(name)
@@ -70,10 +73,12 @@ def cases() -> Iterator[Measured]:
             step = solver("chain_fixed_step").build(
                 task.system, engine="native", threads=1
             )
+            step.prepare()
             yield Measured(
                 STEP, task, step, _parts(task, states, actions), states, actions
             )
         program = solver("task_step").build(task, engine="native", threads=1)
+        program.prepare()
         steps = task.substeps
         yield Measured(name, task, program, (states, actions), states, actions, steps)
 
