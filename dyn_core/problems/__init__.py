@@ -28,6 +28,7 @@ from dyn_core.problems.contact import (
     CONTACT_SOLVE,
     CONTACT_STEP,
     CONTACT_TERMS,
+    MOVED_STATE,
 )
 from dyn_core.problems.derivatives import (
     FD_DERIVATIVES,
@@ -163,6 +164,7 @@ PROBLEMS: tuple[Signature, ...] = (
     CONTACT_SOLVE,
     CONTACT_STEP,
     CONTACT_TERMS,
+    MOVED_STATE,
 )
 
 
@@ -243,6 +245,7 @@ __all__ = [
     "MASS_MATRIX_INVERSE",
     "MOMENTUM",
     "MOMENTUM_OBSERVER",
+    "MOVED_STATE",
     "OPERATIONAL_INERTIA",
     "PARAMETER_JACOBIAN",
     "PASSIVE",

@@ -14,7 +14,7 @@ from dyn_core.problems.joint_ports import (
     qd_next,
     tau,
 )
-from dyn_core.problems.ports import PASSIVE, Port, Signature
+from dyn_core.problems.ports import DYNAMICS, PASSIVE, Port, Signature
 
 LAYOUT = "constraint_layout"
 
@@ -102,4 +102,15 @@ CONTACT_TERMS = Signature(
     passive=PASSIVE,
     divides_by_inertia=True,
     meaning="what a step with contacts needs of the dynamics",
+)
+MOVED_STATE = Signature(
+    "moved_state",
+    (
+        q,
+        Port("u", ("nv",), VELOCITY, "velocity", meaning="velocity in the axes of q"),
+        dt,
+    ),
+    (q_next, qd_next),
+    meaning="position and velocity after a time at a velocity",
+    ignores=DYNAMICS,
 )

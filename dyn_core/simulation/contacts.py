@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from dyn_core.contact.stepping import array_reports
+from dyn_core.contact.stepping.array_step import ArrayStep, StepRecord, why_not
 from dyn_core.contact.stepping.contact_model import ContactModel
 from dyn_core.contact.stepping.events import STEPPERS
 from dyn_core.contact.stepping.integration import turning
@@ -15,10 +19,32 @@ from dyn_core.contact.stepping.reports import StepReport
 from dyn_core.contact.stepping.step_solver import StepSolver
 from dyn_core.contact.stepping.time_stepping import StepInput, StepResult
 from dyn_core.contact.stepping.world import World
-from dyn_core.errors import NonFiniteError, ShapeError, UnsupportedError
+from dyn_core.errors import (
+    InfeasibleError,
+    NonFiniteError,
+    ShapeError,
+    UnsupportedError,
+)
 from dyn_core.model import Model
 from dyn_core.simulation.robot_plant import DEEP, RobotPlant
 from dyn_core.solving.registry import solver
+
+
+class StepTaken(NamedTuple):
+    """The last step, for the reactions in it.
+
+    Attributes:
+        q, qd: State at which the constraints were taken.
+        velocity: qd after the step along the axes of q.
+        h: Duration [s].
+        wrenches: Returns the contact impulses on each body, (nb, 6).
+    """
+
+    q: np.ndarray
+    qd: np.ndarray
+    velocity: np.ndarray
+    h: float
+    wrenches: Callable[[], np.ndarray]
 
 
 @dataclass
@@ -77,6 +103,10 @@ class ContactSimulator(RobotPlant):
             self.carried,
         )
         self.program = self.contact_model.kinematics
+        self.arrays: ArrayStep | None = None
+        if why_not(self.world) is None:
+            h = self.period / self.substeps
+            self.arrays = ArrayStep(self.contact_model, h, self.prescribed)
         self._reactions: dict[Any, Any] = {}
         self._prepare()
         self.warnings = self._overlap()
@@ -104,8 +134,10 @@ class ContactSimulator(RobotPlant):
         """Reset the state to the start, and clear commands and impulses."""
         super().reset()
         self.step_solver = StepSolver(self.world)
+        if self.arrays is not None:
+            self.arrays.forget()
         self.reports: tuple[StepReport, ...] = ()
-        self.last: tuple[StepResult, float] | None = None
+        self.last: StepTaken | None = None
 
     @property
     def report(self) -> StepReport | None:
@@ -134,14 +166,64 @@ class ContactSimulator(RobotPlant):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the state one step later."""
         tau = self._acting(t, q)
+        if self.arrays is not None:
+            return self._move_arrays(self.arrays, t, q, qd, tau)
         inputs = StepInput(tau, self._applied_forces(), self._accelerations())
         stepper = STEPPERS[self.world.stepper]
         step = stepper(self.contact_model, self.step_solver, t, q, qd, inputs, dt)
         self._reports += step.reports
-        self.last = step, dt
+        solved = step.solved
+        state, impulse = solved.state, solved.impulse
+        self.last = StepTaken(
+            state.q, state.qd, solved.velocity, dt, partial(state.wrenches, impulse)
+        )
         if self.prescribed:
             self.applied_effort = tau + self._prescribed_forces(step, dt)
         return step.q, step.qd
+
+    def _move_arrays(
+        self,
+        arrays: ArrayStep,
+        t: float,
+        q: np.ndarray,
+        qd: np.ndarray,
+        tau: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the state one step on arrays later."""
+        accelerations = self.qdd_u if self.prescribed else None
+        f_ext = self._applied_forces()
+        q, qd, record = arrays.step(t, q, qd, tau, f_ext, accelerations)
+        if record.status != "converged" or record.short:
+            self._count(arrays, record)
+        self._reports.append(array_reports.report(arrays, record))
+        self.last = StepTaken(
+            record.q,
+            record.qd,
+            record.velocity,
+            record.h,
+            partial(array_reports.wrenches, arrays, record),
+        )
+        if self.prescribed:
+            self.applied_effort = tau + arrays.prescribed_forces(record)
+        return q, qd
+
+    def _count(self, arrays: ArrayStep, record: StepRecord) -> None:
+        """Count what went wrong in a step on arrays.
+
+        Raises:
+            InfeasibleError: There is no solution; keeps the residual.
+        """
+        if record.short:
+            self.counters["contacts without room"] += 1
+        if record.status == "max_iterations":
+            self.counters["contact not converged"] += 1
+        if record.status == "infeasible":
+            self.counters["contact infeasible"] += 1
+            raise InfeasibleError(
+                f"contacts: {self.world.solver} found no impulses (infeasible) for"
+                f" {arrays.names(record)}",
+                residual=float(record.residuals[4]),
+            )
 
     def _applied_forces(self) -> np.ndarray | None:
         """Return the forces on bodies, checked."""
@@ -209,7 +291,7 @@ class ContactSimulator(RobotPlant):
                 f"reactions: the robot has loops ({names}), whose forces are not among"
                 " those of contacts; valid: the solver joint_reactions_loops"
             )
-        step, h = self.last
+        last = self.last
         key = tuple(sorted(options.items()))
         if key not in self._reactions:
             self._reactions[key] = solver("joint_reactions").build(
@@ -220,11 +302,10 @@ class ContactSimulator(RobotPlant):
             )
             self._reactions[key].prepare()
         program = self._reactions[key]
-        state = step.solved.state
-        f_ext = state.wrenches(step.solved.impulse) / h
+        f_ext = last.wrenches() / last.h
         applied = self._applied_forces()
         if applied is not None:
             f_ext = f_ext + applied
-        rate = (step.solved.velocity - state.qd) / h - turning(self.model, state.qd)
+        rate = (last.velocity - last.qd) / last.h - turning(self.model, last.qd)
         carried = self.carried.values
-        return np.asarray(program(state.q, state.qd, rate, f_ext, *carried)[0])
+        return np.asarray(program(last.q, last.qd, rate, f_ext, *carried)[0])

@@ -60,6 +60,36 @@ class Rows(NamedTuple):
     impulse: Reals
 
 
+def room_for_rows(blocks: int, rows: int, support: int, y: int) -> Rows:
+    """Return empty arrays.
+
+    Args:
+        blocks, rows: Largest numbers of blocks and of rows.
+        support: Largest number of entries of all supports.
+        y: Largest number of values of Y.
+    """
+    kind, start, count, support_start, support_count, y_start = (
+        np.zeros(blocks, np.int64) for _ in range(6)
+    )
+    b, lo, hi, compliance, impulse = (np.zeros(rows) for _ in range(5))
+    return Rows(
+        kind,
+        start,
+        count,
+        support_start,
+        support_count,
+        np.zeros(support, np.int64),
+        y_start,
+        np.zeros(y),
+        b,
+        lo,
+        hi,
+        compliance,
+        np.zeros((blocks, 3)),
+        impulse,
+    )
+
+
 def rows_of(arrays: ProblemArrays) -> tuple[Rows, int]:
     """Return a problem whose G is a matrix as Rows, and the number of coordinates.
 

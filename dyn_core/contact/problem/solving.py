@@ -79,7 +79,7 @@ def solve(
         )
         velocity = velocity - problem.bias
         quality = Residuals(*map(float, law_values))
-    if status == MAX_ITERATIONS and _impossible(problem):
+    if status == MAX_ITERATIONS and impossible(problem):
         status = INFEASIBLE
     return ContactSolution(
         problem,
@@ -93,7 +93,7 @@ def solve(
     )
 
 
-def _impossible(problem: ConstraintProblem) -> bool:
+def impossible(problem: ConstraintProblem) -> bool:
     """Return whether a problem provably has no solution, whatever its G is."""
     return problem.arrays.without_free_rows().reduced.impossible
 

@@ -148,13 +148,9 @@ def contact_constraints(
     """
     if not contacts:
         return []
-    n = np.array([c.normal for c in contacts])
-    x = np.array([c.point for c in contacts])
-    t1, t2 = tangents(n)
-    zero = np.zeros_like(n)
-    directions = [np.hstack([np.cross(x, d), d]) for d in (n, t1, t2)]
-    directions += [np.hstack([d, zero]) for d in (n, t1, t2)]
-    W = np.stack(directions, axis=1)
+    W = unit_forces(
+        np.array([c.normal for c in contacts]), np.array([c.point for c in contacts])
+    )
     a, b = ([getattr(c, end) for c in contacts] for end in ("body_a", "body_b"))
     J = W @ (J_bodies[a] - J_bodies[b])
     constraints = []
@@ -163,10 +159,9 @@ def contact_constraints(
         rows = next(
             rows for rows, g in GROUPS.items() if rows != 2 and len(g) == len(mu)
         )
-        label = f"{c.id.link_a}/{c.id.link_b}, {c.id.shape_a}-{c.id.shape_b}"
         constraints.append(
             Constraint(
-                f"{label}: {c.id.feature}",
+                contact_name(c),
                 c.id,
                 "contact",
                 "contact",
@@ -181,6 +176,28 @@ def contact_constraints(
     return constraints
 
 
+def unit_forces(normal: np.ndarray, point: np.ndarray) -> np.ndarray:
+    """Return the six unit forces of contacts about the world's origin, (k, 6, 6).
+
+        [x x d; d] along d = normal, two tangents, then the turns [d; 0] about them
+
+    Args:
+        normal, point: Of each contact, world, (k, 3).
+
+    Source: LCP-2, LCP-16.
+    """
+    directions = (normal, *tangents(normal))
+    forces = [np.hstack([np.cross(point, d), d]) for d in directions]
+    forces += [np.hstack([d, np.zeros_like(d)]) for d in directions]
+    return np.stack(forces, axis=1)
+
+
+def contact_name(c: Contact) -> str:
+    """Return how reports call a contact."""
+    shapes = f"{c.id.shape_a}-{c.id.shape_b}"
+    return f"{c.id.link_a}/{c.id.link_b}, {shapes}: {c.id.feature}"
+
+
 def coefficients(contact: Contact) -> tuple[float, ...]:
     """Return the friction coefficients that are in use: mu, torsion, rolling."""
     m = contact.material
@@ -189,6 +206,10 @@ def coefficients(contact: Contact) -> tuple[float, ...]:
     if m.torsion > 0:
         return m.mu, m.torsion
     return (m.mu,) if m.mu > 0 else ()
+
+
+# A constraint, and its gap: terms (index in q, factor), and a constant.
+LinearConstraint = tuple[Constraint, list[tuple[int, float]], float]
 
 
 class JointConstraints:
@@ -245,11 +266,30 @@ class JointConstraints:
             gap = sign * (float(q[index]) - stop)
             if gap <= within:
                 constraints.append(replace(block, gap=gap))
-        for i in self.model.ball_limits:
-            if self.model.leader[i].body == i:
-                constraints += [
-                    c for c in _ball_limits(self.model, i, q) if c.gap <= within
-                ]
+        return constraints + [c for c in self.ball_limits(q) if c.gap <= within]
+
+    def ball_limits(self, q: np.ndarray) -> list[Constraint]:
+        """Return the limits of swing and twist of balls, near or far."""
+        return [
+            c
+            for i in self.model.ball_limits
+            if self.model.leader[i].body == i
+            for c in _ball_limits(self.model, i, q)
+        ]
+
+    def linear_limits(self) -> list[LinearConstraint]:
+        """Return all limits of joints of one coordinate, and their gaps."""
+        return [
+            (block, [(index, sign)], -sign * stop)
+            for index, block, sign, stop in self._limits
+        ]
+
+    def linear_gears(self) -> list[LinearConstraint]:
+        """Return all gears, and their position errors."""
+        constraints = []
+        for block, (a, b), ratio, offset in self._gears:
+            terms = [(a[0], ratio * a[1]), (b[0], -b[1])]
+            constraints.append((block, terms, ratio * a[2] - b[2] - offset))
         return constraints
 
     def dry_friction(self) -> list[Constraint]:

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from dyn_core.contact.collision.detection.tables import Pairs, Shapes
 from dyn_core.contact.collision.pairs import ContactPairs
+from dyn_core.contact.collision.shape_tables import ShapeTable, pair_table
 from dyn_core.contact.problem.layout import ConstraintLayout
 from dyn_core.contact.problem.problem import ConstraintProblem
 from dyn_core.contact.stepping.constraints import (
@@ -19,6 +21,7 @@ from dyn_core.contact.stepping.constraints import (
 )
 from dyn_core.contact.stepping.integration import turning
 from dyn_core.contact.stepping.world import World
+from dyn_core.engines.base import Program
 from dyn_core.errors import SignatureError, SingularError, UnsupportedError
 from dyn_core.model import Model
 from dyn_core.model.passive_forces import (
@@ -81,19 +84,18 @@ class ContactModel:
                 f"world: solver '{self.world.solver}' solves {kind.name};"
                 f" valid: {valid}"
             )
-        self._dry = joint_friction and self.world.friction
-        if self._dry:
+        self.dry = joint_friction and self.world.friction
+        if self.dry:
             model = without_dry_friction(model)
+        self.smooth_model, self.engine = model, engine
         self._slipping = model if joint_friction else model.without_friction()
         self._smooth = any(x for part in self._slipping.friction for x in part)
-        acts = {"joint_friction": joint_friction, "joint_springs": joint_springs}
+        self._acts = {"joint_friction": joint_friction, "joint_springs": joint_springs}
         self.kinematics = solver("body_jacobians").build(model, engine=engine)
         self.carried = carried or PayloadInput()
         paths = self.carried.paths
         self._inertia = solver("crba").build(model, engine=engine, inputs=paths)
-        self._bias = solver("bias").build(
-            model, inputs=["f_ext", *paths], engine=engine, **acts
-        )
+        self._bias = self.build("bias", "f_ext")
         self._loops = None
         if model.loops:
             self._loops = solver("loop_constraints").build(model, engine=engine)
@@ -114,7 +116,7 @@ class ContactModel:
                 world.packages,
                 world.groups,
             )
-        self._joints = JointConstraints(self.model, self.world.gears)
+        self.joints = JointConstraints(self.model, self.world.gears)
         self._damping = self._slopes(np.zeros(model.nv))
 
     def state(
@@ -153,6 +155,30 @@ class ContactModel:
             partial(self._sweep_carried, carried),
         )
 
+    def build(self, name: str, *inputs: str) -> Program[Any]:
+        """Return a Program of the robot as it moves between contacts.
+
+        Joint friction and springs act as chosen, but not dry friction that is a
+        constraint.
+
+        Args:
+            name: Of a solver that passes friction and springs on.
+            inputs: Further inputs, before those of the payload.
+        """
+        return solver(name).build(
+            self.smooth_model,
+            engine=self.engine,
+            inputs=[*inputs, *self.carried.paths],
+            **self._acts,
+        )
+
+    @property
+    def shapes_and_pairs(self) -> tuple[Shapes, Pairs]:
+        """Tables of the shapes and of the pairs that are tested; empty without."""
+        if self.pairs is None:
+            return ShapeTable().shapes(), pair_table({})
+        return self.pairs.shape_table, self.pairs.pair_table
+
     def _sweep_carried(self, carried: tuple[np.ndarray, ...], *inputs: Any) -> Any:
         """Return the response to joint forces, with a payload."""
         return self._sweep(*inputs, *carried)
@@ -176,14 +202,24 @@ class ContactModel:
             )
         if self.world.limits:
             fastest = float(np.abs(qd).max(initial=0.0))
-            near = self._joints.limits(q, self.world.margin + 2 * h * fastest)
+            near = self.joints.limits(q, self.world.margin + 2 * h * fastest)
             e = self.world.limit_restitution
             constraints += [replace(c, restitution=e) for c in near] if e else near
-        if self._dry:
-            constraints += self._joints.dry_friction()
+        if self.dry:
+            constraints += self.joints.dry_friction()
         if self._loops is not None:
             constraints += self._loop_constraints(q, qd)
-        return [*constraints, *self._joints.gears(q), *self._joints.prescribed(speeds)]
+        return [*constraints, *self.joints.gears(q), *self.joints.prescribed(speeds)]
+
+    def dense_constraints(self, q: np.ndarray, qd: np.ndarray) -> list[Constraint]:
+        """Return the constraints whose rows are computed as a whole.
+
+        Limits of balls, of one number for each state, and loops.
+        """
+        balls = self.joints.ball_limits(q) if self.world.limits else []
+        e = self.world.limit_restitution
+        balls = [replace(c, restitution=e) for c in balls] if e else balls
+        return balls + ([] if self._loops is None else self._loop_constraints(q, qd))
 
     def _loop_constraints(self, q: np.ndarray, qd: np.ndarray) -> list[Constraint]:
         """Return the loops and couplings of the model, with their errors."""

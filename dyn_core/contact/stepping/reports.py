@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import NamedTuple
 
 import numpy as np
 
+from dyn_core.contact.collision.pairs import Contact
 from dyn_core.contact.problem.solution import ContactSolution, Residuals
 from dyn_core.contact.stepping.contact_model import ConstrainedState
 
@@ -44,6 +46,17 @@ class ContactForce:
     sliding: float
 
 
+class StepDetails(NamedTuple):
+    """What is computed of a step when somebody asks for it; see StepReport."""
+
+    contacts: tuple[ContactForce, ...]
+    impulses: Mapping[str, np.ndarray]
+    energy_change: float
+    kinetic_change: float
+    rank: int
+    condition: float
+
+
 @dataclass(frozen=True, eq=False)
 class StepReport:
     """Forces and energy of the constraints in one step, and the solver's residuals.
@@ -51,30 +64,61 @@ class StepReport:
     Attributes:
         t: Start of the step [s].
         h: Duration; 0 for an impact [s].
-        contacts: All contacts that were tested.
+        status, iterations, residuals, solver: From the solution.
+        m: Number of rows.
+        make_details: Returns the rest, which is kept: a simulation of which nobody
+            reads the contacts does not pay for them.
+        contacts: All contacts that took part.
         impulses: Impulses of each block, by name [N·s | N·m·s].
-        status, iterations, residuals, solver: From the ContactSolution.
         energy_change: Kinetic energy added by the impulses [J].
         kinetic_change: Change of kinetic energy in the step, at the initial H [J].
         rank, condition: Of the Delassus matrix; condition is infinite if singular.
-        m: Number of rows.
 
     Source: LCP-20.
     """
 
     t: float
     h: float
-    contacts: tuple[ContactForce, ...]
-    impulses: Mapping[str, np.ndarray]
     status: str
     iterations: int
     residuals: Residuals
     solver: str
-    energy_change: float
-    kinetic_change: float
-    rank: int
-    condition: float
     m: int
+    make_details: Callable[[], StepDetails] = field(repr=False)
+
+    @cached_property
+    def _details(self) -> StepDetails:
+        return self.make_details()
+
+    @property
+    def contacts(self) -> tuple[ContactForce, ...]:
+        """See above."""
+        return self._details.contacts
+
+    @property
+    def impulses(self) -> Mapping[str, np.ndarray]:
+        """See above."""
+        return self._details.impulses
+
+    @property
+    def energy_change(self) -> float:
+        """See above."""
+        return self._details.energy_change
+
+    @property
+    def kinetic_change(self) -> float:
+        """See above."""
+        return self._details.kinetic_change
+
+    @property
+    def rank(self) -> int:
+        """See above."""
+        return self._details.rank
+
+    @property
+    def condition(self) -> float:
+        """See above."""
+        return self._details.condition
 
     @property
     def converged(self) -> bool:
@@ -112,6 +156,26 @@ def report(
 
     Source: LCP-20.
     """
+    return StepReport(
+        t,
+        h,
+        solution.status,
+        solution.iterations,
+        solution.residuals,
+        solution.solver,
+        state.layout.m,
+        partial(_details, state, solution, impulse, velocity, h),
+    )
+
+
+def _details(
+    state: ConstrainedState,
+    solution: ContactSolution,
+    impulse: np.ndarray,
+    velocity: np.ndarray,
+    h: float,
+) -> StepDetails:
+    """Return what a report says of the blocks and of energy."""
     free = velocity - state.inverse @ (state.J.T @ impulse)
     sigma = state.J @ velocity
     H, blocks = state.H, state.layout.blocks
@@ -120,28 +184,31 @@ def report(
         rows = slice(block.start, block.start + block.rows)
         impulses[c.name] = impulse[rows]
         if c.contact is not None and c.W is not None:
-            contacts.append(_force(c, impulse[rows], sigma[rows], h or 1.0))
-    return StepReport(
-        t,
-        h,
+            contacts.append(
+                contact_force(c.contact, c.W, impulse[rows], sigma[rows], h or 1.0)
+            )
+    return StepDetails(
         tuple(contacts),
         impulses,
-        solution.status,
-        solution.iterations,
-        solution.residuals,
-        solution.solver,
         float(impulse @ (sigma + state.J @ free)) / 2,
         float(velocity @ H @ velocity - state.qd @ H @ state.qd) / 2,
         solution.rank if solution.problem.m else 0,
         solution.condition,
-        state.layout.m,
     )
 
 
-def _force(c: Any, x: np.ndarray, sigma: np.ndarray, h: float) -> ContactForce:
-    """Return the report of one contact."""
-    contact = c.contact
-    wrench = c.W.T @ x / h
+def contact_force(
+    contact: Contact, W: np.ndarray, x: np.ndarray, sigma: np.ndarray, h: float
+) -> ContactForce:
+    """Return the report of one contact.
+
+    Args:
+        contact: The contact.
+        W: Unit forces of its rows about the world's origin, (rows, 6).
+        x, sigma: Impulses and velocities of its rows.
+        h: Duration [s].
+    """
+    wrench = W.T @ x / h
     force = wrench[3:]
     sliding = float(np.sqrt(sigma[1:3] @ sigma[1:3])) if len(x) > 2 else np.nan
     return ContactForce(

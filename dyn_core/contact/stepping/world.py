@@ -56,7 +56,7 @@ class World:
     half_spaces: tuple[HalfSpace, ...] = (HalfSpace(),)
     margin: float = 0.02
     packages: Mapping[str, Any] = field(default_factory=dict)
-    solver: str | Solver = "admm"
+    solver: str | Solver = "coulomb_newton"
     solver_options: Mapping[str, Any] = field(default_factory=dict)
     stepper: str = "stewart_trinkle"
     stabilisation: str = "split_impulse"
@@ -165,7 +165,13 @@ WORLD = Table(
         ByName(Name(also=(os.PathLike,), what="a path"), "package"),
         "folders of package:// addresses of meshes",
     ),
-    Field("solver", Name(also=(Solver,)), "solver of CONTACT_SOLVE", "", "admm"),
+    Field(
+        "solver",
+        Name(also=(Solver,)),
+        "solver of CONTACT_SOLVE",
+        "",
+        "coulomb_newton",
+    ),
     Field("solver_options", ByName(option_kind(), "option"), "options of the solver"),
     Field(
         "stepper",

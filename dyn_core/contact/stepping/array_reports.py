@@ -1,0 +1,113 @@
+"""Reports of steps on arrays: made from a record when somebody reads them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from dyn_core.contact.problem.problem_arrays import RANK
+from dyn_core.contact.problem.solution import Residuals
+from dyn_core.contact.stepping.array_step import ArrayStep, StepRecord
+from dyn_core.contact.stepping.constraints import contact_name, unit_forces
+from dyn_core.contact.stepping.reports import StepDetails, StepReport, contact_force
+from dyn_core.contact.stepping.step_tables import StepArrays
+
+
+def report(arrays: ArrayStep, record: StepRecord) -> StepReport:
+    """Return the report of a step; see StepReport."""
+    return StepReport(
+        record.t,
+        record.h,
+        record.status,
+        record.iterations,
+        Residuals(*map(float, record.residuals)),
+        arrays.solver_name,
+        len(record.impulse),
+        partial(_details, arrays, record),
+    )
+
+
+class _Block(NamedTuple):
+    """A block of a step: its lasting number, its contact, and its rows."""
+
+    id: int
+    contact: int
+    rows: slice
+
+
+def _blocks(step: StepArrays, record: StepRecord) -> list[_Block]:
+    """Return the blocks of a problem that was prepared again."""
+    ends = [*record.starts, len(record.impulse)][1:]
+    return [
+        _Block(number, int(step.blocks.source[k]), slice(start, end))
+        for k, (number, start, end) in enumerate(
+            zip(record.ids.tolist(), record.starts, ends, strict=True)
+        )
+    ]
+
+
+def _details(arrays: ArrayStep, record: StepRecord) -> StepDetails:
+    """Return what a report says of the blocks and of energy."""
+    step = arrays.prepare_again(record)
+    Y, L = arrays.sparse_rows(len(record.starts), len(record.impulse)), arrays.factor()
+    change = Y @ (Y.T @ record.impulse)
+    velocity, before = (L @ v for v in (record.velocity, record.qd))
+    sigma = Y @ velocity
+    spectrum = np.linalg.eigvalsh(Y @ Y.T) if len(Y) else np.zeros(0)
+    rank = int((spectrum > RANK * spectrum.max(initial=0.0)).sum())
+    condition = 1.0
+    if len(spectrum):
+        full = rank == len(spectrum)
+        condition = float(spectrum[-1] / spectrum[0]) if full else np.inf
+    blocks = _blocks(step, record)
+    touching = [block.contact for block in blocks if block.id >= 0]
+    W = unit_forces(step.contacts.normal[touching], step.contacts.point[touching])
+    contacts, impulses = [], {}
+    for k, block in enumerate(blocks):
+        x = record.impulse[block.rows]
+        if block.id >= 0:
+            contact = arrays.contact(block.contact)
+            name = contact_name(contact)
+            rows = W[k, : len(x)]
+            contacts.append(
+                contact_force(contact, rows, x, sigma[block.rows], record.h)
+            )
+        else:
+            name = arrays.constraint_name(block.id)
+        impulses[name] = x
+    return StepDetails(
+        tuple(contacts),
+        impulses,
+        float(record.impulse @ (2 * sigma - change)) / 2,
+        float(velocity @ velocity - before @ before) / 2,
+        rank,
+        condition,
+    )
+
+
+def wrenches(arrays: ArrayStep, record: StepRecord) -> np.ndarray:
+    """Return the contact impulses on each body, body coordinates, (nb, 6).
+
+    Moment about the body's origin, then force [N·m·s; N·s].
+
+    Source: LCP-15.
+    """
+    step = arrays.prepare_again(record)
+    poses = step.terms.poses[0]
+    world = np.zeros((len(poses), 6))
+    for block in _blocks(step, record):
+        if block.id >= 0:
+            c, x = block.contact, record.impulse[block.rows]
+            W = unit_forces(
+                step.contacts.normal[c : c + 1], step.contacts.point[c : c + 1]
+            )
+            force = W[0, : len(x)].T @ x
+            world[step.contacts.body_a[c]] += force
+            world[step.contacts.body_b[c]] -= force
+    R, p = poses[1:, :9].reshape(-1, 3, 3), poses[1:, 9:]
+    moment, force = world[1:, :3], world[1:, 3:]
+    moment = moment - np.cross(p, force)
+    turned = [np.einsum("kji,kj->ki", R, part) for part in (moment, force)]
+    return np.concatenate(turned, axis=1)

@@ -1,0 +1,243 @@
+"""The constraint problem of one step, from shapes and joints to Rows.
+
+In the subset of machine_code: its work follows the number of contacts and the length of
+their paths to the base. H is never formed: with H + dt B = L.T L and J of a block,
+Y = J L^-1, row by row along the coordinates above what the block touches.
+"""
+
+from __future__ import annotations
+
+from dyn_core.contact.collision.detection.all_pairs import find_contacts
+from dyn_core.contact.problem.rows import CONTACT
+from dyn_core.contact.stepping.block_rows import (
+    add_bias,
+    add_place,
+    begin,
+    close,
+    finish,
+    locate,
+    remember,
+    respond,
+    takes_part,
+    union,
+    warm_start,
+)
+from dyn_core.contact.stepping.contact_rows import contact_jacobian
+from dyn_core.contact.stepping.step_tables import (
+    CONTACT_ROLE,
+    GEAR,
+    LIMIT,
+    Scene,
+    StepArrays,
+)
+from dyn_core.engines.machine_code import machine_code
+
+
+@machine_code
+def prepare_step(
+    scene: Scene, step: StepArrays, state: int, others: int, dt: float
+) -> tuple[int, int, int]:
+    """Find the contacts of a state and fill the problem of its step.
+
+    Args:
+        scene: Robot, world and rule.
+        step: Arrays; contacts, rows and blocks are filled.
+        state: Number of the state.
+        others: Number of dense blocks.
+        dt: Step [s].
+
+    Returns:
+        Numbers of contacts, blocks and rows; where there is no room for the contacts,
+        minus their number, and no problem.
+
+    Source: LCP-1 to LCP-4.
+    """
+    touching = find_contacts(
+        scene.shapes,
+        scene.pairs,
+        step.terms.poses[state],
+        scene.rule.margin,
+        step.contacts,
+        step.collision,
+    )
+    if touching < 0:
+        return touching, 0, 0
+    tables, work, fastest = scene.tables, step.work, 0.0
+    for k in range(len(tables.coordinate)):
+        work.free[k] = step.terms.free[state, tables.coordinate[k]]
+        work.qd[k] = step.terms.qd[state, tables.coordinate[k]]
+        fastest = max(fastest, abs(work.qd[k]))
+    within = scene.rule.margin + 2.0 * dt * fastest
+    block, row, last = contact_blocks(scene, step, state, touching, dt)
+    block, row, last = joint_blocks(scene, step, state, within, dt, block, row, last)
+    block, row = dense_blocks(scene, step, state, others, within, dt, block, row, last)
+    return touching, block, row
+
+
+@machine_code
+def contact_blocks(
+    scene: Scene, step: StepArrays, state: int, touching: int, dt: float
+) -> tuple[int, int, int]:
+    """Add the blocks of contacts.
+
+    Returns:
+        Numbers of blocks and rows, and where to look for the next earlier impulse.
+    """
+    tables, rows, blocks, contacts = scene.tables, step.rows, step.blocks, step.contacts
+    materials, columns = scene.pairs.materials, step.terms.columns[state]
+    block, row, last = 0, 0, 0
+    for c in range(touching):
+        pair = contacts.pair[c]
+        if not takes_part(scene.rule, contacts.gap[c]):
+            continue
+        count = 1
+        if materials[pair, 2] > 0.0:
+            count = 6
+        elif materials[pair, 1] > 0.0:
+            count = 4
+        elif materials[pair, 0] > 0.0:
+            count = 3
+        begin(rows, blocks, block, row, count)
+        a, b = contacts.body_a[c], contacts.body_b[c]
+        n = union(
+            tables.moved,
+            tables.moved_start[a],
+            tables.moved_start[a + 1],
+            tables.moved,
+            tables.moved_start[b],
+            tables.moved_start[b + 1],
+            rows.support,
+            rows.support_start[block],
+        )
+        rows.support_count[block], rows.kind[block] = n, CONTACT
+        locate(rows, block, n, step.work)
+        contact_jacobian(tables, columns, contacts, c, count, step.work)
+        for i in range(3):
+            rows.mu[block, i] = materials[pair, i]
+        blocks.role[block], blocks.source[block] = CONTACT_ROLE, c
+        blocks.id[block], blocks.gap[block] = contacts.id[c], contacts.gap[c]
+        blocks.restitution[block] = materials[pair, 3]
+        finish(tables, step.terms.factor[state], rows, blocks, block, step.work)
+        close(scene.rule, dt, rows, blocks, block)
+        last = warm_start(step.earlier, state, contacts.id[c], last, rows, block)
+        block, row = block + 1, row + count
+    return block, row, last
+
+
+@machine_code
+def joint_blocks(
+    scene: Scene,
+    step: StepArrays,
+    state: int,
+    within: float,
+    dt: float,
+    block: int,
+    row: int,
+    last: int,
+) -> tuple[int, int, int]:
+    """Add limits within reach, dry friction, gears and prescribed motion."""
+    tables, joints, rule, work = scene.tables, scene.joints, scene.rule, step.work
+    rows, blocks = step.rows, step.blocks
+    for k in range(len(joints.role)):
+        gap = joints.constant[k]
+        for i in range(joints.gap_start[k], joints.gap_start[k + 1]):
+            gap += joints.gap_value[i] * step.terms.q[state, joints.gap_place[i]]
+        closing = joints.role[k] == LIMIT
+        if closing and (gap > within or not takes_part(rule, gap)):
+            continue
+        begin(rows, blocks, block, row, 1)
+        n = 0
+        for i in range(joints.term_start[k], joints.term_start[k + 1]):
+            n = add_place(tables, joints.place[i], rows, block, n, work)
+        rows.support_count[block], rows.kind[block] = n, joints.kind[k]
+        locate(rows, block, n, work)
+        for i in range(joints.term_start[k], joints.term_start[k + 1]):
+            work.J[0, work.where[joints.place[i]]] += joints.value[i]
+        rows.lo[row], rows.hi[row] = dt * joints.lo[k], dt * joints.hi[k]
+        blocks.role[block], blocks.source[block] = joints.role[k], k
+        blocks.id[block], blocks.gap[block] = joints.id[k], gap
+        blocks.restitution[block] = joints.restitution[k]
+        finish(tables, step.terms.factor[state], rows, blocks, block, work)
+        if closing:
+            close(rule, dt, rows, blocks, block)
+        elif joints.role[k] == GEAR:
+            rows.compliance[row] = rule.compliance
+            add_bias(rows, blocks, row, rule.erp * gap / dt)
+        add_bias(rows, blocks, row, -joints.target[k])
+        last = warm_start(step.earlier, state, joints.id[k], last, rows, block)
+        block, row = block + 1, row + 1
+    return block, row, last
+
+
+@machine_code
+def dense_blocks(
+    scene: Scene,
+    step: StepArrays,
+    state: int,
+    others: int,
+    within: float,
+    dt: float,
+    block: int,
+    row: int,
+    last: int,
+) -> tuple[int, int]:
+    """Add loops, and limits of balls within reach."""
+    tables, dense, rule, work = scene.tables, scene.dense, scene.rule, step.work
+    rows, blocks = step.rows, step.blocks
+    for k in range(others):
+        first, count = dense.start[k], dense.start[k + 1] - dense.start[k]
+        closing, gap = dense.role[k] == LIMIT, dense.gap[first]
+        if closing and (gap > within or not takes_part(rule, gap)):
+            continue
+        begin(rows, blocks, block, row, count)
+        start, n = dense.support_start[k], 0
+        for i in range(start, dense.support_start[k + 1]):
+            rows.support[rows.support_start[block] + n] = dense.support[i]
+            n += 1
+        rows.support_count[block], rows.kind[block] = n, dense.kind[k]
+        locate(rows, block, n, work)
+        for r in range(count):
+            for i in range(n):
+                coordinate = tables.coordinate[dense.support[start + i]]
+                work.J[r, i] = dense.J[first + r, coordinate]
+        blocks.role[block], blocks.source[block] = dense.role[k], k
+        blocks.id[block], blocks.gap[block] = dense.id[k], gap
+        blocks.restitution[block] = dense.restitution[k]
+        finish(tables, step.terms.factor[state], rows, blocks, block, work)
+        if closing:
+            close(rule, dt, rows, blocks, block)
+        else:
+            for r in range(count):
+                rows.compliance[row + r] = rule.compliance
+                correction = rule.erp * dense.gap[first + r] / dt
+                add_bias(rows, blocks, row + r, correction)
+        last = warm_start(step.earlier, state, dense.id[k], last, rows, block)
+        block, row = block + 1, row + count
+    return block, row
+
+
+@machine_code
+def end_step(scene: Scene, step: StepArrays, state: int, used: int) -> bool:
+    """Write the velocity after the impulses: free + L^-1 Y.T impulse; keep these.
+
+    Args:
+        scene, step: As in prepare_step, with the solution in step.rows.impulse; qd_next
+            and way are written.
+        state: Number of the state.
+        used: Number of blocks.
+
+    Returns:
+        Whether the velocity is finite.
+
+    Source: LCP-1.
+    """
+    tables, work = scene.tables, step.work
+    respond(tables, step.terms.factor[state], step.rows, used, work)
+    total = 0.0
+    for k in range(len(tables.coordinate)):
+        velocity = work.free[k] + work.change[k]
+        step.qd_next[state, tables.coordinate[k]] = velocity
+        step.way[state, tables.coordinate[k]] = velocity
+        total += 0.0 * velocity
+    remember(step.rows, step.blocks, used, step.earlier, state)
+    return total == 0.0

@@ -1,0 +1,130 @@
+"""Correction of position errors without a change of velocity, on arrays.
+
+In the subset of machine_code.
+"""
+
+from __future__ import annotations
+
+import math
+
+from dyn_core.contact.problem.rows import BILATERAL, UNILATERAL
+from dyn_core.contact.stepping.block_rows import along, respond
+from dyn_core.contact.stepping.step_tables import (
+    CONTACT_ROLE,
+    GEAR,
+    LIMIT,
+    LOOP,
+    TOUCH,
+    Scene,
+    StepArrays,
+)
+from dyn_core.engines.machine_code import machine_code
+
+SOFT = 1e-9  # compliance, relative to the response
+SHORT = 1e-2  # part of a correction that may be missing
+
+
+@machine_code
+def prepare_correction(
+    scene: Scene, step: StepArrays, used: int, dt: float, remaining: float
+) -> tuple[int, int]:
+    """Fill the problem that corrects positions after the velocity is known.
+
+        0 <= p  orthogonal to  G p + R p + bias >= 0   of contacts and limits,
+        G p + R p + erp gap' / remaining = 0   of loops and gears
+
+    with the normal rows of contacts only, gap' the gap that the velocity leads to, and
+    R a small part of G, which shares what room there is.
+
+    Args:
+        scene, step: As end_step leaves them.
+        used: Number of blocks of the step.
+        dt: Step [s].
+        remaining: Time for which the velocity acts [s].
+
+    Returns:
+        Numbers of blocks and rows; none where there is nothing to correct.
+
+    Source: LCP-11 (split impulse).
+    """
+    rows, blocks, normals, rule = step.rows, step.blocks, step.normals, scene.rule
+    block, row, wrong = 0, 0, False
+    for k in range(used):
+        role = blocks.role[k]
+        if not (role == CONTACT_ROLE or role == LIMIT or role == LOOP or role == GEAR):
+            continue
+        closing = role == CONTACT_ROLE or role == LIMIT
+        count = 1 if closing else rows.count[k]
+        normals.kind[block] = UNILATERAL if closing else BILATERAL
+        normals.start[block], normals.count[block] = row, count
+        normals.support_start[block] = rows.support_start[k]
+        normals.support_count[block] = rows.support_count[k]
+        normals.y_start[block] = rows.y_start[k]
+        for r in range(count):
+            first = rows.start[k] + r
+            opening = (
+                rows.b[first] - blocks.bias[first] + along(rows, k, r, step.work.z)
+            )
+            before = blocks.gap[k]
+            if role == LOOP:
+                before = scene.dense.gap[scene.dense.start[blocks.source[k]] + r]
+            gap = before + remaining * opening
+            bias = gap * (rule.apart / remaining)
+            if closing:
+                bias = correction(scene, before, gap, opening, dt, remaining)
+                wrong = wrong or -bias * remaining > TOUCH * rule.apart
+            else:
+                wrong = wrong or abs(bias) * remaining > TOUCH * rule.apart
+            own = 0.0
+            n, at = rows.support_count[k], rows.y_start[k] + r * rows.support_count[k]
+            for i in range(n):
+                own += rows.y[at + i] * rows.y[at + i]
+            normals.b[row + r], normals.impulse[row + r] = bias, 0.0
+            normals.lo[row + r], normals.hi[row + r] = -math.inf, math.inf
+            normals.compliance[row + r] = SOFT * own
+        block, row = block + 1, row + count
+    if wrong:
+        return block, row
+    return 0, 0
+
+
+@machine_code
+def correction(
+    scene: Scene,
+    before: float,
+    gap: float,
+    opening: float,
+    dt: float,
+    remaining: float,
+) -> float:
+    """Return the bias of a gap that may close: gap_rules.correction."""
+    rule = scene.rule
+    if gap > 0.0:
+        return gap / remaining
+    if before > TOUCH:
+        return 0.0
+    push = max(gap * (rule.apart / remaining), -(rule.push * dt / remaining))
+    return push + max(opening, 0.0)
+
+
+@machine_code
+def end_correction(scene: Scene, step: StepArrays, state: int, blocks: int) -> bool:
+    """Add the correction to the way of a step.
+
+    Returns:
+        Whether contacts and limits have all that was asked for.
+    """
+    tables, normals = scene.tables, step.normals
+    respond(tables, step.terms.factor[state], normals, blocks, step.work)
+    for k in range(len(tables.coordinate)):
+        step.way[state, tables.coordinate[k]] += step.work.change[k]
+    asked, short = 0.0, 0.0
+    for block in range(blocks):
+        for r in range(
+            normals.start[block], normals.start[block] + normals.count[block]
+        ):
+            asked = max(asked, abs(normals.b[r]))
+            if normals.kind[block] == UNILATERAL:
+                velocity = along(normals, block, 0, step.work.z) + normals.b[r]
+                short = min(short, velocity)
+    return short >= -SHORT * asked

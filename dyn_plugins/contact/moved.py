@@ -1,0 +1,29 @@
+"""The state after a time at a velocity that contacts gave."""
+
+from dyn_core.authoring import TracedSolver, advance, hookimpl
+from dyn_core.problems import MOVED_STATE
+
+
+def moved_state(model, q, u, dt):
+    """Return position and velocity after a time at the velocity u.
+
+        q_next = q (+) dt u
+
+    Args:
+        model: Robot.
+        q: Joint positions, nq [rad | m].
+        u: Velocity along the axes of the start, nv [rad/s | m/s].
+        dt: Time [s].
+
+    Returns:
+        q_next, and u along the axes of its end: those of floating bodies have turned.
+
+    Source: LCP-4.
+    """
+    return advance(model, q, u, dt)
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solvers of this file."""
+    return [TracedSolver("moved_state", MOVED_STATE, moved_state, by_joint=False)]
