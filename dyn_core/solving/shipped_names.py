@@ -112,6 +112,7 @@ SeveralArrays = Literal[
     "maximal_euler",
     "momentum",
     "momentum_observer",
+    "moved_state",
     "object_euler",
     "object_rk4",
     "object_semi_implicit",

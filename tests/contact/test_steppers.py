@@ -667,7 +667,7 @@ def test_a_cylinder_rests_on_a_box(stepper, lies):
     for k in range(200):
         sim.advance(k * 2e-3)
     ids = {c.id for c in sim.report.contacts if c.link_b != "ground"}
-    assert len(ids) == (2 if lies else 8)
+    assert len(ids) == (2 if lies else 16)
     assert np.abs(sim.qd).max() < (2e-4 if lies else 1e-8)
     assert sim.q[9] == pytest.approx(height, abs=1e-5)
     assert not sim.counters

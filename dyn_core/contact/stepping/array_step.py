@@ -168,7 +168,8 @@ class ArrayStep:
     def _make_room(self, contacts: int) -> None:
         """Make arrays for a number of contacts, and tie the machine code to them."""
         of, joints, nv = self._of, self._joints.rows, self._of.model.nv
-        dense = of.dense_constraints(of.model.neutral(), np.zeros(nv))
+        anywhere = of.model.random(np.random.default_rng(0))  # where no entry vanishes
+        dense = of.dense_constraints(anywhere, np.zeros(nv))
         self._dense = dense_rows(self.tables, dense, -1 - len(joints.role))
         self._names = [c.name for c in (*self._joints.constraints, *dense)]
         single, others = len(joints.role), len(self._dense.gap)

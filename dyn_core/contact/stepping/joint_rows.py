@@ -110,7 +110,8 @@ def dense_rows(
 
     Args:
         tables: Order of the robot's coordinates.
-        constraints: Loops and limits of balls, at one state.
+        constraints: Loops and limits of balls, at a state where no entry of J vanishes
+            that does not always: those entries are the support of each block.
         first_id: Lasting number of the first; the others count down.
     """
     place = np.argsort(tables.coordinate)
