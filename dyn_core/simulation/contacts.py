@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dyn_core.contact.stepping import array_reports
-from dyn_core.contact.stepping.array_step import ArrayStep, StepRecord, why_not
+from dyn_core.contact.stepping.array_step import ArrayStep
 from dyn_core.contact.stepping.contact_model import ContactModel
 from dyn_core.contact.stepping.events import STEPPERS
 from dyn_core.contact.stepping.integration import turning
 from dyn_core.contact.stepping.reports import StepReport
+from dyn_core.contact.stepping.step_records import StepRecord, why_not
 from dyn_core.contact.stepping.step_solver import StepSolver
 from dyn_core.contact.stepping.time_stepping import StepInput, StepResult
 from dyn_core.contact.stepping.world import World

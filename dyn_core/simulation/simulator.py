@@ -205,7 +205,7 @@ def simulate(
         robot = ContactSimulator(model, world, **settings)
     count = row_count(duration, robot.period)
     check_begin(begin, progress, count)
-    rows = _Rows(model, count, robot.joint_springs)
+    rows = _RunRecorder(model, count, robot.joint_springs)
     bar = _Progress(duration, progress)
     for k in range(count):
         t = k * robot.period
@@ -222,7 +222,7 @@ def simulate(
     return rows.recording(robot.counters, robot.warnings + rows.warnings)
 
 
-class _Rows:
+class _RunRecorder:
     """Arrays that fill up."""
 
     def __init__(self, model: Model, count: int, joint_springs: bool) -> None:

@@ -221,7 +221,7 @@ def test_a_slab_lands_and_its_forces_are_its_weight(active, stepper):
     assert turn.force.x == pytest.approx(-G, rel=1e-3)
     level, summary, values = node.status()
     assert (level, summary) == (b"\x00", "running")
-    assert values["contact solver"] == "admm"
+    assert values["contact solver"] == "coulomb_newton"
     assert values["contact stepper"] == stepper
     assert values["contact status"] in ("converged", "not_unique")
     assert values["contacts now"] == len(message.joint_names)
@@ -547,7 +547,7 @@ def test_a_quadruped_lands_and_stands_and_its_solver_is_swapped(start, probe):
     probe.until(lambda: probe.reactions, "reactions")
     assert list(probe.reactions[-1].joint_names) == list(model.joint_names)
     probe.until(lambda: probe.value("contacts now") == "4", "diagnostics")
-    assert probe.value("contact solver") == "admm"
+    assert probe.value("contact solver") == "coulomb_newton"
     assert probe.value("contact status") in ("converged", "not_unique")
 
     def change(number):

@@ -9,9 +9,10 @@ import numpy as np
 
 from dyn_core.contact.problem.problem_arrays import RANK
 from dyn_core.contact.problem.solution import Residuals
-from dyn_core.contact.stepping.array_step import ArrayStep, StepRecord
+from dyn_core.contact.stepping.array_step import ArrayStep
 from dyn_core.contact.stepping.constraints import contact_name, unit_forces
 from dyn_core.contact.stepping.reports import StepDetails, StepReport, contact_force
+from dyn_core.contact.stepping.step_records import StepRecord
 from dyn_core.contact.stepping.step_tables import StepArrays
 
 

@@ -10,8 +10,7 @@ number of contacts, which doubles when there are more.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from inspect import signature
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +31,7 @@ from dyn_core.contact.stepping.position_correction import (
     end_correction,
     prepare_correction,
 )
+from dyn_core.contact.stepping.step_records import StepRecord, solver_name
 from dyn_core.contact.stepping.step_solver import error_terms
 from dyn_core.contact.stepping.step_tables import (
     SCHEMES,
@@ -45,71 +45,12 @@ from dyn_core.contact.stepping.step_tables import (
     room_for_terms,
 )
 from dyn_core.contact.stepping.structure import structure
-from dyn_core.contact.stepping.world import World
 from dyn_core.engines.machine_code import compiled
 from dyn_core.errors import NonFiniteError
 from dyn_core.solving.registry import solver
 
 FIRST_ROOM = 16  # contacts for which there is room at first
 NO_ROOM = 5  # status of a solver whose arrays are too small
-
-
-def why_not(world: World) -> str | None:
-    """Return why steps in a world are not taken on arrays; None if they are.
-
-    This is the one place that says which step a user gets.
-    """
-    name = solver_name(world)
-    if name not in ROW_SOLVERS:
-        valid = ", ".join(ROW_SOLVERS)
-        return f"the solver {name} takes one matrix G; on arrays: {valid}"
-    known = signature(ROW_SOLVERS[name]).parameters
-    for option in world.solver_options:
-        if option not in known:
-            return f"the option {option} is of {name} with one matrix G"
-    if world.stepper not in SCHEMES:
-        return f"the stepper {world.stepper} finds the times of impacts"
-    if world.impacts != "simultaneous":
-        return f"impacts are {world.impacts}"
-    if world.restitution != "newton":
-        return f"restitution is {world.restitution}'s"
-    return None
-
-
-def solver_name(world: World) -> str:
-    """Return the name of a world's contact solver."""
-    return world.solver if isinstance(world.solver, str) else world.solver.name
-
-
-class StepRecord(NamedTuple):
-    """What a report of a step is made from, later and only if somebody reads it.
-
-    Attributes:
-        t, h: Start and duration [s].
-        q, qd: State at which the constraints were taken.
-        velocity: qd after the step along the axes of q.
-        f_ext, carried, targets: Forces on bodies, payload, prescribed velocities.
-        ids, starts: Lasting number and first row of each block.
-        impulse: Of all rows.
-        status, iterations, residuals: Of the solver.
-        short: Whether overlaps had no room to be corrected.
-    """
-
-    t: float
-    h: float
-    q: np.ndarray
-    qd: np.ndarray
-    velocity: np.ndarray
-    f_ext: np.ndarray | None
-    carried: tuple[np.ndarray, ...]
-    targets: np.ndarray | None
-    ids: np.ndarray
-    starts: np.ndarray
-    impulse: np.ndarray
-    status: str
-    iterations: int
-    residuals: np.ndarray
-    short: bool
 
 
 class ArrayStep:
@@ -319,8 +260,8 @@ class ArrayStep:
         rows, Y = self._step.rows, np.zeros((m, self.tables.nv))
         for k in range(blocks):
             first, n = rows.support_start[k], rows.support_count[k]
-            start, count, at = rows.start[k], rows.count[k], rows.y_start[k]
-            values = rows.y[at : at + count * n].reshape(count, n)
+            start, count, begin = rows.start[k], rows.count[k], rows.y_start[k]
+            values = rows.y[begin : begin + count * n].reshape(count, n)
             Y[start : start + count, rows.support[first : first + n]] = values
         return Y
 

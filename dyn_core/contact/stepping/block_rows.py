@@ -1,4 +1,4 @@
-"""Blocks of rows: their support, their factor Y, warm start and bias of gaps."""
+"""BlockFacts of rows: their support, their factor Y, warm start and bias of gaps."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dyn_core.contact.problem.rows import Rows
 from dyn_core.contact.stepping.step_tables import (
     STEWART_TRINKLE,
     TOUCH,
-    Blocks,
+    BlockFacts,
     Earlier,
     Rule,
-    Work,
+    StepMemory,
 )
 from dyn_core.contact.stepping.structure import Structure
 from dyn_core.engines.machine_code import Reals, Wholes, machine_code
@@ -24,7 +24,7 @@ def takes_part(rule: Rule, gap: float) -> bool:
 
 
 @machine_code
-def begin(rows: Rows, blocks: Blocks, block: int, row: int, count: int) -> None:
+def begin(rows: Rows, blocks: BlockFacts, block: int, row: int, count: int) -> None:
     """Begin a block behind the one before it."""
     rows.start[block], rows.count[block] = row, count
     support, y = 0, 0
@@ -63,7 +63,7 @@ def union(
 
 @machine_code
 def add_place(
-    tables: Structure, place: int, rows: Rows, block: int, n: int, work: Work
+    tables: Structure, place: int, rows: Rows, block: int, n: int, work: StepMemory
 ) -> int:
     """Add a place and all above it to the support of a block; return its size."""
     start = rows.support_start[block]
@@ -85,7 +85,7 @@ def add_place(
 
 
 @machine_code
-def locate(rows: Rows, block: int, n: int, work: Work) -> None:
+def locate(rows: Rows, block: int, n: int, work: StepMemory) -> None:
     """Note where each place is in a block's support, and clear the rows of J."""
     for i in range(n):
         work.where[rows.support[rows.support_start[block] + i]] = i
@@ -96,7 +96,12 @@ def locate(rows: Rows, block: int, n: int, work: Work) -> None:
 
 @machine_code
 def finish(
-    tables: Structure, factor: Reals, rows: Rows, blocks: Blocks, block: int, work: Work
+    tables: Structure,
+    factor: Reals,
+    rows: Rows,
+    blocks: BlockFacts,
+    block: int,
+    work: StepMemory,
 ) -> None:
     """Fill b and y of a block from its rows of J: Y L = J, from the last place up."""
     nv, n = len(tables.coordinate), rows.support_count[block]
@@ -120,7 +125,7 @@ def finish(
 
 
 @machine_code
-def close(rule: Rule, dt: float, rows: Rows, blocks: Blocks, block: int) -> None:
+def close(rule: Rule, dt: float, rows: Rows, blocks: BlockFacts, block: int) -> None:
     """Add the bias of a gap that may close, by the rule of the scheme.
 
     A block that bounces meets at the start of the step, is rigid, and opens at least at
@@ -144,7 +149,7 @@ def close(rule: Rule, dt: float, rows: Rows, blocks: Blocks, block: int) -> None
 
 
 @machine_code
-def add_bias(rows: Rows, blocks: Blocks, row: int, bias: float) -> None:
+def add_bias(rows: Rows, blocks: BlockFacts, row: int, bias: float) -> None:
     """Add to the free velocity of a row."""
     rows.b[row] += bias
     blocks.bias[row] += bias
@@ -175,7 +180,7 @@ def warm_start(
 
 @machine_code
 def respond(
-    tables: Structure, factor: Reals, rows: Rows, used: int, work: Work
+    tables: Structure, factor: Reals, rows: Rows, used: int, work: StepMemory
 ) -> None:
     """Fill z = Y.T impulse and the change of velocity L^-1 z, by place.
 
@@ -188,9 +193,9 @@ def respond(
         n, first = rows.support_count[block], rows.support_start[block]
         for r in range(rows.count[block]):
             impulse = rows.impulse[rows.start[block] + r]
-            at = rows.y_start[block] + r * n
+            start = rows.y_start[block] + r * n
             for i in range(n):
-                work.z[rows.support[first + i]] += rows.y[at + i] * impulse
+                work.z[rows.support[first + i]] += rows.y[start + i] * impulse
     for k in range(nv):
         x = work.z[k]
         for e in range(tables.above_start[k], tables.above_start[k + 1]):
@@ -202,14 +207,16 @@ def respond(
 def along(rows: Rows, block: int, r: int, z: Reals) -> float:
     """Return the entry of Y z of a row of a block."""
     n, first = rows.support_count[block], rows.support_start[block]
-    at, total = rows.y_start[block] + r * n, 0.0
+    start, total = rows.y_start[block] + r * n, 0.0
     for i in range(n):
-        total += rows.y[at + i] * z[rows.support[first + i]]
+        total += rows.y[start + i] * z[rows.support[first + i]]
     return total
 
 
 @machine_code
-def remember(rows: Rows, blocks: Blocks, used: int, earlier: Earlier, n: int) -> None:
+def remember(
+    rows: Rows, blocks: BlockFacts, used: int, earlier: Earlier, n: int
+) -> None:
     """Store the impulses of a step for the warm start of the next."""
     for block in range(used):
         earlier.id[n, block] = blocks.id[block]

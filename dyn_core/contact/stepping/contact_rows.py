@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from dyn_core.contact.collision.detection.tables import Contacts
-from dyn_core.contact.stepping.step_tables import Work
+from dyn_core.contact.stepping.step_tables import StepMemory
 from dyn_core.contact.stepping.structure import Structure
 from dyn_core.engines.machine_code import Reals2, machine_code
 
@@ -17,7 +17,7 @@ def contact_jacobian(
     contacts: Contacts,
     c: int,
     count: int,
-    work: Work,
+    work: StepMemory,
 ) -> None:
     """Fill work.J with W . (J_a - J_b) of a contact: normal, tangents, then turns.
 

@@ -9,7 +9,7 @@ import numpy as np
 from dyn_core.contact.problem.layout import ConstraintLayout
 from dyn_core.contact.problem.problem import ConstraintProblem
 from dyn_core.contact.problem.solution import ContactSolution
-from dyn_core.contact.stepping.contact_model import ConstrainedState
+from dyn_core.contact.stepping.constrained_state import ConstrainedState
 from dyn_core.contact.stepping.world import World
 
 ROUNDS = 20  # largest number of updates of the friction discs in a release

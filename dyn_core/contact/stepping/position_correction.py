@@ -75,13 +75,13 @@ def prepare_correction(
                 wrong = wrong or -bias * remaining > TOUCH * rule.apart
             else:
                 wrong = wrong or abs(bias) * remaining > TOUCH * rule.apart
-            own = 0.0
-            n, at = rows.support_count[k], rows.y_start[k] + r * rows.support_count[k]
+            n, response = rows.support_count[k], 0.0
+            start = rows.y_start[k] + r * n
             for i in range(n):
-                own += rows.y[at + i] * rows.y[at + i]
+                response += rows.y[start + i] * rows.y[start + i]
             normals.b[row + r], normals.impulse[row + r] = bias, 0.0
             normals.lo[row + r], normals.hi[row + r] = -math.inf, math.inf
-            normals.compliance[row + r] = SOFT * own
+            normals.compliance[row + r] = SOFT * response
         block, row = block + 1, row + count
     if wrong:
         return block, row

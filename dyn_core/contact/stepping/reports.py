@@ -11,7 +11,7 @@ import numpy as np
 
 from dyn_core.contact.collision.pairs import Contact
 from dyn_core.contact.problem.solution import ContactSolution, Residuals
-from dyn_core.contact.stepping.contact_model import ConstrainedState
+from dyn_core.contact.stepping.constrained_state import ConstrainedState
 
 
 @dataclass(frozen=True, eq=False)

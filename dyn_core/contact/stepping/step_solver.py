@@ -13,8 +13,8 @@ from dyn_core.contact.problem.softness import erp_and_cfm
 from dyn_core.contact.problem.solution import ContactSolution
 from dyn_core.contact.problem.solving import solve
 from dyn_core.contact.stepping import gap_rules
+from dyn_core.contact.stepping.constrained_state import ConstrainedState
 from dyn_core.contact.stepping.constraints import Constraint
-from dyn_core.contact.stepping.contact_model import ConstrainedState
 from dyn_core.contact.stepping.gap_rules import RULES, TOUCH
 from dyn_core.contact.stepping.impacts import poisson_impacts, sequential_impacts
 from dyn_core.contact.stepping.world import World

@@ -66,7 +66,7 @@ class JointRows(NamedTuple):
 
 
 class DenseRows(NamedTuple):
-    """Blocks whose Jacobian was computed elsewhere: loops, limits of balls.
+    """BlockFacts whose Jacobian was computed elsewhere: loops, limits of balls.
 
     Attributes:
         role, kind, id, start: By block; start has one entry more, (blocks + 1,).
@@ -87,7 +87,7 @@ class DenseRows(NamedTuple):
     support: Wholes
 
 
-class Blocks(NamedTuple):
+class BlockFacts(NamedTuple):
     """What a report says of each block beside its Rows.
 
     Attributes:
@@ -131,7 +131,7 @@ class Rule(NamedTuple):
     margin: float
 
 
-class Work(NamedTuple):
+class StepMemory(NamedTuple):
     """Memory.
 
     Attributes:
@@ -174,7 +174,7 @@ class Scene(NamedTuple):
         tables: Coordinates and bodies.
         shapes, pairs: Shapes of the robot and its world, and the tested pairs.
         joints: Limits, dry friction, gears, prescribed motion.
-        dense: Blocks computed elsewhere, filled before each step.
+        dense: BlockFacts computed elsewhere, filled before each step.
         rule: How gaps act.
     """
 
@@ -206,18 +206,18 @@ class StepArrays(NamedTuple):
     earlier: Earlier
     contacts: collision.Contacts
     rows: Rows
-    blocks: Blocks
+    blocks: BlockFacts
     normals: Rows
     collision: collision.Work
-    work: Work
+    work: StepMemory
 
 
-def room_for_blocks(blocks: int, rows: int) -> Blocks:
-    """Return empty Blocks."""
+def room_for_blocks(blocks: int, rows: int) -> BlockFacts:
+    """Return empty BlockFacts."""
     role, source, number = (np.zeros(blocks, np.int64) for _ in range(3))
     gap, restitution, approach = (np.zeros(blocks) for _ in range(3))
     bias = np.zeros(rows)
-    return Blocks(role, source, number, gap, restitution, approach, bias)
+    return BlockFacts(role, source, number, gap, restitution, approach, bias)
 
 
 def room_for_earlier(states: int, blocks: int, rows: int) -> Earlier:
@@ -233,9 +233,9 @@ def room_for_terms(states: int, nq: int, nv: int, shapes: Mapping[str, Any]) -> 
     return Terms(np.zeros((states, nq)), np.zeros((states, nv)), *parts)
 
 
-def room_for_step(nv: int, widest: int) -> Work:
+def room_for_step(nv: int, widest: int) -> StepMemory:
     """Return memory for a robot; `widest` is the largest number of rows of a block."""
-    return Work(
+    return StepMemory(
         where=np.zeros(nv, np.int64),
         free=np.zeros(nv),
         qd=np.zeros(nv),

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dyn_core.contact.stepping.contact_model import ConstrainedState, ContactModel
+from dyn_core.contact.stepping.constrained_state import ConstrainedState
+from dyn_core.contact.stepping.contact_model import ContactModel
 from dyn_core.contact.stepping.integration import advanced
 from dyn_core.contact.stepping.reports import StepReport, report
 from dyn_core.contact.stepping.step_solver import StepSolution, StepSolver
