@@ -62,7 +62,7 @@ SIMULATOR = (
     Field("contact.enabled", Switch(), "whether contacts are simulated; contact.stepper"
           " then replaces step.plugin_name", "", False),
     Field("contact.plugin_name", Name(), "solver of CONTACT_SOLVE; empty: the world"
-          " file's, or admm", "", ""),
+          " file's, or coulomb_newton", "", ""),
     Field("contact.stepper", Name(), "stewart_trinkle, anitescu_potra, moreau_jean or"
           " event_driven; empty: the world file's, or stewart_trinkle", "", ""),
     Field("contact.world_file", _FILE, "YAML of a World; empty: the"
