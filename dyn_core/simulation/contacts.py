@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dyn_core.contact.stepping import array_reports
+from dyn_core.contact.stepping.array_reports import Reports
 from dyn_core.contact.stepping.array_step import ArrayStep
 from dyn_core.contact.stepping.contact_model import ContactModel
 from dyn_core.contact.stepping.events import STEPPERS
@@ -137,13 +138,23 @@ class ContactSimulator(RobotPlant):
         self.step_solver = StepSolver(self.world)
         if self.arrays is not None:
             self.arrays.forget()
-        self.reports: tuple[StepReport, ...] = ()
-        self.last: StepTaken | None = None
+        self.reports = Reports(self.arrays)
+        self._last: StepTaken | StepRecord | None = None
 
     @property
     def report(self) -> StepReport | None:
         """The last report of the last period."""
         return self.reports[-1] if self.reports else None
+
+    @property
+    def last(self) -> StepTaken | None:
+        """The last step, for the reactions in it; None before the first."""
+        record = self._last
+        if not isinstance(record, StepRecord):
+            return record
+        assert self.arrays is not None
+        wrenches = partial(array_reports.wrenches, self.arrays, record)
+        return StepTaken(record.q, record.qd, record.velocity, record.h, wrenches)
 
     def advance(self, t: float, now: float | None = None) -> None:
         """Advance by one period from the time t.
@@ -156,11 +167,11 @@ class ContactSimulator(RobotPlant):
             DynError: The step failed; the last good state is kept and it pauses.
         """
         if not self.paused:
-            self._reports: list[StepReport] = []
+            self._steps: list[StepRecord | StepReport] = []
         self.step_solver.counters = self.counters
         super().advance(t, now)
         if not self.paused:
-            self.reports = tuple(self._reports)
+            self.reports = Reports(self.arrays, self._steps)
 
     def _move(
         self, t: float, q: np.ndarray, qd: np.ndarray, dt: float
@@ -172,10 +183,10 @@ class ContactSimulator(RobotPlant):
         inputs = StepInput(tau, self._applied_forces(), self._accelerations())
         stepper = STEPPERS[self.world.stepper]
         step = stepper(self.contact_model, self.step_solver, t, q, qd, inputs, dt)
-        self._reports += step.reports
+        self._steps += step.reports
         solved = step.solved
         state, impulse = solved.state, solved.impulse
-        self.last = StepTaken(
+        self._last = StepTaken(
             state.q, state.qd, solved.velocity, dt, partial(state.wrenches, impulse)
         )
         if self.prescribed:
@@ -196,14 +207,8 @@ class ContactSimulator(RobotPlant):
         q, qd, record = arrays.step(t, q, qd, tau, f_ext, accelerations)
         if record.status != "converged" or record.short:
             self._count(arrays, record)
-        self._reports.append(array_reports.report(arrays, record))
-        self.last = StepTaken(
-            record.q,
-            record.qd,
-            record.velocity,
-            record.h,
-            partial(array_reports.wrenches, arrays, record),
-        )
+        self._steps.append(record)
+        self._last = record
         if self.prescribed:
             self.applied_effort = tau + arrays.prescribed_forces(record)
         return q, qd
@@ -284,7 +289,8 @@ class ContactSimulator(RobotPlant):
 
         Source: LCP-15.
         """
-        if self.last is None:
+        last = self.last
+        if last is None:
             raise UnsupportedError("reactions: no step has been made; call advance")
         if self.model.loops:
             names = ", ".join(loop.name for loop in self.model.loops)
@@ -292,7 +298,6 @@ class ContactSimulator(RobotPlant):
                 f"reactions: the robot has loops ({names}), whose forces are not among"
                 " those of contacts; valid: the solver joint_reactions_loops"
             )
-        last = self.last
         key = tuple(sorted(options.items()))
         if key not in self._reactions:
             self._reactions[key] = solver("joint_reactions").build(

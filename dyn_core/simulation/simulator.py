@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -155,7 +155,7 @@ class Recording:
     tau: np.ndarray
     q_ref: np.ndarray
     energy: np.ndarray
-    reports: tuple[tuple[StepReport, ...], ...] = ()
+    reports: tuple[Sequence[StepReport], ...] = ()
     counters: Mapping[str, int] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
@@ -229,7 +229,7 @@ class _RunRecorder:
         self.t = np.arange(count, dtype=float)
         self.q, self.q_ref = np.full((2, count, model.nq), np.nan)
         self.qd, self.tau = np.full((2, count, model.nv), np.nan)
-        self.reports: list[tuple[StepReport, ...]] = []
+        self.reports: list[Sequence[StepReport]] = []
         name = solvers(ENERGY)[0]
         bare = forces_without_potential(model) if joint_springs else ()
         self.warnings = tuple(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,6 +29,32 @@ def report(arrays: ArrayStep, record: StepRecord) -> StepReport:
         len(record.impulse),
         partial(_details, arrays, record),
     )
+
+
+class Reports(Sequence[StepReport]):
+    """Reports of the steps of a period, each made when it is read.
+
+    Args:
+        arrays: What took the steps on arrays, if any were.
+        steps: Records of these, and reports of other steps.
+    """
+
+    def __init__(
+        self, arrays: ArrayStep | None, steps: Sequence[StepRecord | StepReport] = ()
+    ) -> None:
+        self._arrays, self._steps = arrays, list(steps)
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    def __getitem__(self, k: Any) -> Any:
+        if isinstance(k, slice):
+            return Reports(self._arrays, self._steps[k])
+        step = self._steps[k]
+        if isinstance(step, StepRecord):
+            assert self._arrays is not None
+            step = self._steps[k] = report(self._arrays, step)
+        return step
 
 
 class _Block(NamedTuple):
