@@ -182,25 +182,21 @@ class ArrayStep:
 
         Source: LCP-4.
         """
-        h, step, carried = self.h, self._step, self._of.carried.values
-        rest = h
+        h, carried, rest = self.h, self._of.carried.values, self.h
         if self._at_middle:
             rest = h / 2
             q, qd = self._moved(q, qd, rest)
-        if f_ext is None:
-            self._programs[False](q, qd, tau, h, *carried, out=self._out)
-        else:
-            self._with_forces()(q, qd, tau, h, f_ext, *carried, out=self._out)
         targets = None
         if accelerations is not None:
             targets = qd[self._prescribed] + h * accelerations
             self._joints.rows.target[self._prescribed_rows] = targets
-        others = self._fill_dense(q, qd) if len(self._dense.role) else 0
-        step.terms.q[0], step.terms.qd[0] = q, qd
-        touching, blocks, m = self._prepare(0, others, h)
-        if touching < 0:
+        forces = carried if f_ext is None else (f_ext.copy(), *carried)
+        state = q, qd, tau, h, *forces
+        touching, blocks, m = self._prepare_at(state, f_ext is not None)
+        while touching < 0:
             self._make_room(max(2 * self._room, -touching))
-            return self.step(t, q, qd, tau, f_ext, accelerations)
+            touching, blocks, m = self._prepare_at(state, f_ext is not None)
+        step = self._step
         status = self._solver.solve(blocks, m)
         if status == MAX_ITERATIONS and impossible(self._problem(blocks, m)):
             status = INFEASIBLE
@@ -221,8 +217,8 @@ class ArrayStep:
             q,
             qd,
             velocity,
-            f_ext,
-            carried,
+            f_ext is not None,
+            forces,
             targets,
             step.blocks.id[:blocks].copy(),
             step.rows.start[:blocks].copy(),
@@ -235,25 +231,31 @@ class ArrayStep:
         self.contacts, self.m = touching, m
         return q_next, qd_next, record
 
+    def _prepare_at(
+        self, state: tuple[Any, ...], with_forces: bool
+    ) -> tuple[int, int, int]:
+        """Prepare the problem of a state: numbers of contacts, blocks and rows.
+
+        Args:
+            state: q, qd, tau, h, then forces on bodies, if any, and the payload.
+            with_forces: Whether there are forces on bodies.
+        """
+        q, qd, step = state[0], state[1], self._step
+        self._program(with_forces)(*state, out=self._out)
+        step.terms.q[0], step.terms.qd[0] = q, qd
+        others = self._fill_dense(q, qd) if len(self._dense.role) else 0
+        return self._prepare(0, others, state[3])  # type: ignore[no-any-return]
+
     def prepare_again(self, record: StepRecord) -> StepArrays:
         """Return the arrays with the problem of an earlier step, but for its impulses.
 
         Args:
             record: Of that step.
         """
-        step, still = self._step, np.zeros(self.tables.nv)
-        state = record.q, record.qd, still, record.h
-        if record.f_ext is None:
-            self._programs[False](*state, *record.carried, out=self._out)
-        else:
-            force = record.f_ext, *record.carried
-            self._with_forces()(*state, *force, out=self._out)
-        others = 0
-        if len(self._dense.role):
-            others = self._fill_dense(record.q, record.qd)
-        step.terms.q[0], step.terms.qd[0] = record.q, record.qd
-        self._prepare(0, others, record.h)
-        return step
+        still = np.zeros(self.tables.nv)
+        state = record.q, record.qd, still, record.h, *record.forces
+        self._prepare_at(state, record.with_forces)
+        return self._step
 
     def sparse_rows(self, blocks: int, m: int) -> np.ndarray:
         """Return Y of the prepared problem by place, (m, nv): G = Y Y.T."""
@@ -322,11 +324,12 @@ class ArrayStep:
         lo, hi, compliance = rows.lo[:m], rows.hi[:m], rows.compliance[:m]
         return ConstraintProblem(layout, Y @ Y.T, rows.b[:m], mu, lo, hi, compliance)
 
-    def _with_forces(self) -> Any:
-        """Return contact_terms with forces on bodies, built when first needed."""
-        if True not in self._programs:
-            self._programs[True] = self._of.build("contact_terms", "f_ext")
-        return self._programs[True]
+    def _program(self, with_forces: bool) -> Any:
+        """Return contact_terms, with forces on bodies built when first needed."""
+        if with_forces not in self._programs:
+            inputs = ["f_ext"] if with_forces else []
+            self._programs[with_forces] = self._of.build("contact_terms", *inputs)
+        return self._programs[with_forces]
 
     def _fill_dense(self, q: np.ndarray, qd: np.ndarray) -> int:
         """Write the rows of loops and limits of balls; return how many blocks."""

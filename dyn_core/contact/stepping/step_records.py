@@ -46,7 +46,8 @@ class StepRecord(NamedTuple):
         t, h: Start and duration [s].
         q, qd: State at which the constraints were taken.
         velocity: qd after the step along the axes of q.
-        f_ext, carried, targets: Forces on bodies, payload, prescribed velocities.
+        with_forces, forces: Whether forces act on bodies; these, then the payload.
+        targets: Prescribed velocities.
         ids, starts: Lasting number and first row of each block.
         impulse: Of all rows.
         status, iterations, residuals: Of the solver.
@@ -58,8 +59,8 @@ class StepRecord(NamedTuple):
     q: np.ndarray
     qd: np.ndarray
     velocity: np.ndarray
-    f_ext: np.ndarray | None
-    carried: tuple[np.ndarray, ...]
+    with_forces: bool
+    forces: tuple[np.ndarray, ...]
     targets: np.ndarray | None
     ids: np.ndarray
     starts: np.ndarray
