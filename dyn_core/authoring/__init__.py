@@ -12,7 +12,7 @@ Rotations and displacements: chord3, log_transform.
 Spatial values: Motion, Force, Transform, MotionSubspace, ForceSubspace, RigidInertia,
     ArticulatedInertia, VelocityProduct, cross, cross_motion, cross_force.
 Coordinates of a robot: split_q, split_v, join_v, join_force, join_columns, join_matrix,
-    join_slopes, joint_factors, pivot_tolerances, advance, position_rate, velocity_of,
+    join_slopes, joint_factors, coordinate_pivots, advance, position_rate, velocity_of,
     rate_in_initial_axes, with_parameters, ClusterJoint, cluster_joints.
 Passive joint forces: resistance, without_springs, friction_force, friction_slope,
     friction_slope_matrix,
@@ -42,7 +42,7 @@ from dyn_core.model.coordinates import (
     velocity_of,
 )
 from dyn_core.model.coordinates.clusters import ClusterJoint, cluster_joints
-from dyn_core.model.coordinates.pivots import pivot_tolerances
+from dyn_core.model.coordinates.pivots import coordinate_pivots
 from dyn_core.model.parameter_paths import with_values as with_parameters
 from dyn_core.model.passive_forces import (
     FRICTION_SPEED,

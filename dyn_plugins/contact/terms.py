@@ -5,10 +5,10 @@ from dyn_core.authoring import (
     TracedSolver,
     Vector,
     columns_of,
+    coordinate_pivots,
     friction_slope_matrix,
     hookimpl,
     logical_not,
-    pivot_tolerances,
     rate_in_initial_axes,
     require,
     split_q,
@@ -81,7 +81,7 @@ def _geometry(model, q):
 def _factor(model, tables, A):
     """Return L of A = L.T L by place, and one over its diagonal."""
     n = model.nv
-    tolerances, names = _pivots(model)
+    tolerances, names = coordinate_pivots(model)
     L, over = [{} for _ in range(n)], [0.0] * n
     for k in reversed(range(n)):
         place = int(tables.coordinate[k])
@@ -110,17 +110,6 @@ def _solve(tables, L, over, b):
             x[k] = x[k] - L[k][i] * x[i]
         x[k] = x[k] * over[k]
     return x
-
-
-def _pivots(model):
-    """Return by coordinate the tolerance of its pivot, and whose it is."""
-    tolerances, names = [0.0] * model.nv, [""] * model.nv
-    by_body = pivot_tolerances(model)
-    for i in model.independent:
-        columns = model.v_slices[i]
-        tolerances[columns] = by_body[i]
-        names[columns] = [f"joint {model.names[i]}"] * model.joint[i].nv
-    return tolerances, names
 
 
 def _sizes(model, _options):

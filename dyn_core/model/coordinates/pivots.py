@@ -28,14 +28,20 @@ def pivot_tolerances(tree: Tree) -> tuple[tuple[float, ...], ...]:
     return tuple(tuple(row) for row in rows)
 
 
-def joint_factors(tree: Tree, H: Matrix) -> Factored | BlockFactored:
-    """Factor a joint-space inertia; a singular pivot names its joint."""
+def coordinate_pivots(tree: Tree) -> tuple[list[float], list[str]]:
+    """Return by coordinate the tolerance of its pivot, and the joint to name."""
     tolerances, names = [0.0] * tree.nv, [""] * tree.nv
     by_body = pivot_tolerances(tree)
     for i in tree.independent:
         columns = tree.v_slices[i]
         tolerances[columns] = by_body[i]
         names[columns] = [f"joint {tree.names[i]}"] * tree.joint[i].nv
+    return tolerances, names
+
+
+def joint_factors(tree: Tree, H: Matrix) -> Factored | BlockFactored:
+    """Factor a joint-space inertia; a singular pivot names its joint."""
+    tolerances, names = coordinate_pivots(tree)
     if tree.nv < MANY:
         return Factored(H, tolerances, names)
     return BlockFactored(H, tolerances, names, _branch_blocks(tree))
