@@ -11,39 +11,29 @@ others nor on the threads; they are those of ArrayStep.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dyn_core.contact.collision.detection.tables import room_for_contacts, room_for_work
 from dyn_core.contact.problem.residuals import STATUSES
-from dyn_core.contact.problem.rows import room_for_rows
-from dyn_core.contact.solvers.work import room_for_solvers
-from dyn_core.contact.stepping.array_step import FIRST_ROOM, solver_name, why_not
+from dyn_core.contact.stepping.array_step import solver_name, why_not
+from dyn_core.contact.stepping.batch_memory import BatchTables, RowRange, ThreadMemory
 from dyn_core.contact.stepping.batch_rows import (
     room_for_outcomes,
     solver_choice,
-    step_rows,
 )
 from dyn_core.contact.stepping.contact_model import ContactModel
 from dyn_core.contact.stepping.joint_rows import dense_rows, joint_table
 from dyn_core.contact.stepping.step_solver import error_terms
 from dyn_core.contact.stepping.step_tables import (
     SCHEMES,
-    Earlier,
     Rule,
     Scene,
-    StepArrays,
-    room_for_blocks,
-    room_for_earlier,
-    room_for_step,
-    room_for_terms,
 )
 from dyn_core.contact.stepping.structure import structure
 from dyn_core.engines.llvm.threads import WORKERS, count
-from dyn_core.engines.machine_code import compiled
 from dyn_core.errors import ShapeError, UnsupportedError
 from dyn_core.solving.registry import solver
 
@@ -122,31 +112,38 @@ class BatchStep:
             raise UnsupportedError(
                 f"steps of a batch: {reason}; valid: a ContactSimulator for each state"
             )
-        self.tables = structure(model)
-        self._scene = _scene(contact_model, self.h)
-        self._terms = contact_model.build("contact_terms")
-        self._with_forces: Any = None
-        self._moved = solver("moved_state").build(model, engine=contact_model.engine)
-        for program in (self._terms, self._moved):
+        terms = contact_model.build("contact_terms")
+        moved = solver("moved_state").build(model, engine=contact_model.engine)
+        for program in (terms, moved):
             program.threads = 1  # blocks are what threads share
             program.prepare(batch=True)
-        self._at_middle = world.stepper == "moreau_jean"
-        self._choice = solver_choice(solver_name(world), dict(world.solver_options))
         self.links, bodies = tuple(links), [model.body_of(name) for name in links]
         chosen = sorted(set(bodies) - {0})
-        self._chosen = np.full(model.nb + 1, -1)
-        self._chosen[chosen] = np.arange(len(chosen))
-        self._columns = self._chosen[bodies]  # -1, of the world, is made zero
-        self._outcomes = room_for_outcomes(self.rows, len(chosen))
+        numbers = np.full(model.nb + 1, -1)
+        numbers[chosen] = np.arange(len(chosen))
+        self._columns = numbers[bodies]  # -1, of the world, is made zero
+        tables = BatchTables(
+            contact_model,
+            self.h,
+            _scene(contact_model, self.h),
+            terms,
+            moved,
+            world.stepper == "moreau_jean",
+            solver_choice(solver_name(world), dict(world.solver_options)),
+            numbers,
+            room_for_outcomes(self.rows, len(chosen)),
+        )
+        self._tables = tables
+        self._with_forces: Any = None
         self.threads = max(1, count(threads))
         share = -(-self.rows // (SHARES * self.threads * LANES)) * LANES
         size = min(BLOCK, max(share, LANES))
         self._blocks = [
-            _Block(first, min(first + size, self.rows))
+            RowRange(first, min(first + size, self.rows))
             for first in range(0, self.rows, size)
         ]
         self._memories = [
-            _Memory(self, size)
+            ThreadMemory(tables, size)
             for _ in range(max(1, min(self.threads, len(self._blocks))))
         ]
 
@@ -190,14 +187,14 @@ class BatchStep:
         qd = _checked("qd", qd, (self.rows, model.nv))
         tau = _checked("tau", tau, (self.rows, model.nv))
         inputs: tuple[np.ndarray, ...] = (q, qd, tau)
-        program = self._terms
+        program = self._tables.terms
         if f_ext is not None:
             inputs += (_checked("f_ext", f_ext, (self.rows, model.nb, 6)),)
             program = self._forced()
         ends = np.empty_like(q), np.empty_like(qd)
         waiting, lock = list(reversed(self._blocks)), threading.Lock()
 
-        def work(memory: _Memory) -> None:
+        def work(memory: ThreadMemory) -> None:
             while True:
                 with lock:
                     if not waiting:
@@ -214,7 +211,7 @@ class BatchStep:
 
     def _outcome(self) -> BatchOutcome:
         """Return what is known of the last step."""
-        known = self._outcomes
+        known = self._tables.outcomes
         forces = []
         for part in (known.force, known.world_force):
             force = (
@@ -243,133 +240,6 @@ class BatchStep:
             program.prepare(batch=True)
             self._with_forces = program
         return self._with_forces
-
-
-class _Block:
-    """Rows that are worked on together.
-
-    Attributes:
-        first, last: The rows.
-        earlier: Their impulses of the step before; None before the first step.
-    """
-
-    def __init__(self, first: int, last: int) -> None:
-        self.first, self.last = first, last
-        self.earlier: Earlier | None = None
-
-
-class _Memory:
-    """What a thread needs: terms of a block, and room for one problem."""
-
-    def __init__(self, batch: BatchStep, size: int) -> None:
-        self._batch, model = batch, batch._of.model
-        shapes = {port.name: port.shape for port in batch._terms.outputs}
-        self._terms = room_for_terms(size, model.nq, model.nv, shapes)
-        self._next, self._way = (np.zeros((size, model.nv)) for _ in range(2))
-        self._turned = np.zeros((size, model.nv))
-        self._report = np.zeros(8)
-        self._make_room(FIRST_ROOM)
-
-    def _make_room(self, contacts: int) -> None:
-        """Make arrays for a number of contacts."""
-        scene, nv = self._batch._scene, self._batch.tables.nv
-        single, moved = len(scene.joints.role), scene.tables.moved_start
-        longest = min(nv, 2 * int(np.diff(moved).max(initial=0)))
-        blocks, m = contacts + single, 6 * contacts + single
-        y = 6 * contacts * longest + single * nv
-        rows = room_for_rows(blocks, m, contacts * longest + single * nv, y)
-        normals = room_for_rows(blocks, m, 0, 0)
-        self._step = StepArrays(
-            terms=self._terms,
-            qd_next=self._next,
-            way=self._way,
-            earlier=room_for_earlier(0, 0, 0),
-            contacts=room_for_contacts(contacts),
-            rows=rows,
-            blocks=room_for_blocks(blocks, m),
-            normals=normals._replace(support=rows.support, y=rows.y),
-            collision=room_for_work(len(scene.shapes.kind), len(scene.pairs.first)),
-            work=room_for_step(nv, 6),
-        )
-        self._solver_work = room_for_solvers(rows, nv)
-        self._room, self._calls = contacts, dict[int, Callable[..., Any]]()
-
-    def _call(self, block: _Block) -> Callable[..., Any]:
-        """Return the machine code tied to this memory and the impulses of a block."""
-        blocks, m = len(self._step.rows.kind), len(self._step.rows.b)
-        old = block.earlier
-        if old is None or old.id.shape[1] < blocks:
-            block.earlier = room_for_earlier(block.last - block.first, blocks, m)
-            for new, known in zip(block.earlier, old or (), strict=old is not None):
-                new[..., : known.shape[-1]] = known
-            self._calls.pop(block.first, None)
-        call = self._calls.get(block.first)
-        if call is None or call.earlier is not block.earlier:  # type: ignore[attr-defined]
-            assert block.earlier is not None
-            batch = self._batch
-            call = partial(
-                compiled(step_rows).bind(
-                    batch._scene,
-                    self._step._replace(earlier=block.earlier),
-                    self._solver_work,
-                    batch._choice,
-                    batch._chosen,
-                    batch._outcomes,
-                    self._report,
-                )
-            )
-            call.earlier = block.earlier  # type: ignore[attr-defined]
-            self._calls[block.first] = call
-        return call
-
-    def run(
-        self,
-        block: _Block,
-        program: Any,
-        inputs: tuple[np.ndarray, ...],
-        ends: tuple[np.ndarray, np.ndarray],
-    ) -> None:
-        """Take the step of a block.
-
-        Args:
-            block: Its rows.
-            program: Of CONTACT_TERMS.
-            inputs: q, qd, tau and perhaps f_ext of the batch.
-            ends: q and qd after the step, written.
-        """
-        batch, rows = self._batch, slice(block.first, block.last)
-        n, rest = block.last - block.first, batch.h
-        q, qd, tau, *f_ext = (x[rows] for x in inputs)
-        start = q, qd
-        terms = tuple(x[:n] for x in self._terms)
-        if batch._at_middle:
-            rest = batch.h / 2
-            batch._moved(q, qd, rest, out=terms[:2], status=True)
-            q, qd = terms[:2]
-        else:
-            terms[0][:], terms[1][:] = q, qd
-        carried = batch._of.carried.values
-        program(q, qd, tau, batch.h, *f_ext, *carried, out=terms[2:], status=True)
-        done = 0
-        while done < n:
-            call = self._call(block)
-            done, needed = call(done, n, block.first, batch.h, rest)
-            if needed:
-                self._make_room(max(2 * self._room, needed))
-        q_end, qd_end = (x[rows] for x in ends)
-        outcomes = batch._outcomes
-        batch._moved(q, self._next[:n], rest, out=(q_end, qd_end), status=True)
-        if outcomes.corrected[rows].any():
-            turned = self._turned[:n]
-            batch._moved(q, self._way[:n], rest, out=(q_end, turned), status=True)
-        failed = outcomes.failed[rows]
-        whole = np.isfinite(q_end).all(axis=1) & np.isfinite(qd_end).all(axis=1)
-        if failed.any() or not whole.all():
-            failed[~whole] = 1
-            kept = failed != 0
-            q_end[kept], qd_end[kept] = start[0][kept], start[1][kept]
-            assert block.earlier is not None
-            block.earlier.known[kept] = 0
 
 
 def _dense(of: ContactModel) -> str | None:
