@@ -136,7 +136,8 @@ class BatchStep:
         self._tables = tables
         self._with_forces: Any = None
         self.threads = max(1, count(threads))
-        share = -(-self.rows // (SHARES * self.threads * LANES)) * LANES
+        parts = SHARES * self.threads if self.threads > 1 else 1
+        share = -(-self.rows // (parts * LANES)) * LANES
         size = min(BLOCK, max(share, LANES))
         self._blocks = [
             RowRange(first, min(first + size, self.rows))

@@ -106,22 +106,38 @@ def finish(
     """Fill b and y of a block from its rows of J: Y L = J, from the last place up."""
     nv, n = len(tables.coordinate), rows.support_count[block]
     first, row = rows.support_start[block], rows.start[block]
+    now = 0.0
+    for i in range(n):
+        now += work.J[0, i] * work.qd[rows.support[first + i]]
+    blocks.approach[block] = now
     for r in range(rows.count[block]):
-        free, now = 0.0, 0.0
+        free = 0.0
         for i in range(n):
-            k = rows.support[first + i]
-            free += work.J[r, i] * work.free[k]
-            now += work.J[r, i] * work.qd[k]
+            free += work.J[r, i] * work.free[rows.support[first + i]]
         rows.b[row + r] = free
-        if r == 0:
-            blocks.approach[block] = now
+    count, y = rows.count[block], rows.y_start[block]
     for i in range(n - 1, -1, -1):
-        k = rows.support[first + i]
-        for r in range(rows.count[block]):
-            y = work.J[r, i] * factor[k]
-            rows.y[rows.y_start[block] + r * n + i] = y
-            for e in range(tables.above_start[k], tables.above_start[k + 1]):
-                work.J[r, work.where[tables.above[e]]] -= y * factor[nv + e]
+        k, r = rows.support[first + i], 0
+        start, stop = tables.above_start[k], tables.above_start[k + 1]
+        while r + 3 <= count:  # rows of a contact, side by side
+            y0 = work.J[r, i] * factor[k]
+            y1 = work.J[r + 1, i] * factor[k]
+            y2 = work.J[r + 2, i] * factor[k]
+            rows.y[y + r * n + i] = y0
+            rows.y[y + (r + 1) * n + i] = y1
+            rows.y[y + (r + 2) * n + i] = y2
+            for e in range(start, stop):
+                j, entry = work.where[tables.above[e]], factor[nv + e]
+                work.J[r, j] -= y0 * entry
+                work.J[r + 1, j] -= y1 * entry
+                work.J[r + 2, j] -= y2 * entry
+            r += 3
+        while r < count:
+            y0 = work.J[r, i] * factor[k]
+            rows.y[y + r * n + i] = y0
+            for e in range(start, stop):
+                work.J[r, work.where[tables.above[e]]] -= y0 * factor[nv + e]
+            r += 1
 
 
 @machine_code
