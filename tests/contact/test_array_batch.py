@@ -247,6 +247,10 @@ def test_what_batches_do_not_take_is_refused():
     quadruped = dyn.load_urdf(dyn.robots.path("quadruped"), root_joint="floating")
     with pytest.raises(UnsupportedError, match="event_driven.*ContactSimulator"):
         BatchStep(ContactModel(quadruped, {"stepper": "event_driven"}), H, 2)
+    tie = dyn.coupling("tie", ("j0", "j1"), lambda a, b: [a - 2.0 * b])
+    closed = arm()[0].with_loops(tie)
+    with pytest.raises(UnsupportedError, match="loop tie.*one state"):
+        BatchStep(ContactModel(closed), H, 2)
     of = ContactModel(pendulum(), {"half_spaces": []})
     with pytest.raises(ModelError, match="no link is called 'foot'"):
         BatchStep(of, H, 2, 1, ["foot"])
