@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dyn_core.contact.problem.residuals import STATUSES
-from dyn_core.contact.stepping.array_step import solver_name, why_not
 from dyn_core.contact.stepping.batch_memory import BatchTables, RowRange, ThreadMemory
 from dyn_core.contact.stepping.batch_rows import (
     room_for_outcomes,
@@ -26,6 +25,7 @@ from dyn_core.contact.stepping.batch_rows import (
 )
 from dyn_core.contact.stepping.contact_model import ContactModel
 from dyn_core.contact.stepping.joint_rows import dense_rows, joint_table
+from dyn_core.contact.stepping.step_records import solver_name, why_not
 from dyn_core.contact.stepping.step_solver import error_terms
 from dyn_core.contact.stepping.step_tables import (
     SCHEMES,

@@ -201,6 +201,7 @@ class ArrayStep:
         if status == MAX_ITERATIONS and impossible(self._problem(blocks, m)):
             status = INFEASIBLE
         if not self._end(0, blocks):
+            self.forget()
             raise NonFiniteError("contacts: the velocity is not finite", "qd")
         velocity = step.qd_next[0].copy()
         q_next, qd_next = self._moved(q, velocity, rest)
