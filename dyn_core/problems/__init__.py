@@ -27,6 +27,7 @@ from dyn_core.problems.constraints import (
 from dyn_core.problems.contact import (
     CONTACT_SOLVE,
     CONTACT_STEP,
+    CONTACT_STEP_DERIVATIVES,
     CONTACT_TERMS,
     MOVED_STATE,
 )
@@ -163,6 +164,7 @@ PROBLEMS: tuple[Signature, ...] = (
     ZERO_MOMENT_POINT,
     CONTACT_SOLVE,
     CONTACT_STEP,
+    CONTACT_STEP_DERIVATIVES,
     CONTACT_TERMS,
     MOVED_STATE,
 )
@@ -195,6 +197,7 @@ __all__ = [
     "CONSTRAINT_JACOBIAN",
     "CONTACT_SOLVE",
     "CONTACT_STEP",
+    "CONTACT_STEP_DERIVATIVES",
     "CONTACT_TERMS",
     "CORIOLIS_FORCE",
     "CROSS_RESPONSE",

@@ -4,6 +4,7 @@ A bound beyond 1e300 is none. `residuals` are RESIDUALS of contact/problem/resid
 `status` is an index into STATUSES there.
 """
 
+from dyn_core.problems.derivatives import STEP_DERIVATIVES
 from dyn_core.problems.joint_ports import (
     VELOCITY,
     dt,
@@ -74,6 +75,39 @@ CONTACT_STEP = Signature(
     of_trees=True,
     divides_by_inertia=True,
     meaning="state after a step in time with contacts",
+)
+CONTACT_STEP_DERIVATIVES = Signature(
+    "contact_step_derivatives",
+    CONTACT_STEP.inputs,
+    (
+        *STEP_DERIVATIVES.outputs,
+        Port(
+            "dx_dmu",
+            ("nx", "c"),
+            "SI",
+            meaning="derivative of the state after the step by friction coefficients",
+        ),
+        Port(
+            "dx_dgap",
+            ("nx", "c"),
+            "SI",
+            meaning="derivative of it by a shift of each contact's half-space, away",
+        ),
+        *CONTACT_STEP.outputs[2:4],
+        Port("modes", ("c",), "-", meaning="0 separate, 1 stick, 2 slip"),
+        CONTACT_STEP.outputs[6],
+        Port(
+            "not_differentiable",
+            (),
+            "-",
+            meaning="1 at the border of two modes, where slipping contacts depend on"
+            " each other, or where the solver has not converged; else 0",
+        ),
+    ),
+    passive=PASSIVE,
+    of_trees=True,
+    divides_by_inertia=True,
+    meaning="state after a step with contacts and its derivatives, nx = 2 nv",
 )
 CONTACT_TERMS = Signature(
     "contact_terms",

@@ -1,7 +1,10 @@
 """Time steps of a robot with contacts as one traced algorithm, on half-spaces."""
 
+from typing import Any, NamedTuple
+
 from dyn_core.authoring import (
     Force,
+    Matrix,
     Motion,
     TracedSolver,
     Vector,
@@ -112,7 +115,36 @@ def contact_moreau_jean(model, q, qd, tau, dt, warm, f_ext, **parts):
     return *advance(model, q, u, dt * 0.5), *proof
 
 
-def _velocity_and_outputs(
+def _velocity_and_outputs(rule, model, q, qd, tau, dt, warm, f_ext, **parts):
+    """Return the velocity after the step in the initial axes, and the other outputs."""
+    solved = solved_contacts(rule, model, q, qd, tau, dt, warm, f_ext, **parts)
+    return solved.velocity, solved.outputs
+
+
+class SolvedContacts(NamedTuple):
+    """The contacts of a step and its solution.
+
+    Attributes:
+        velocity: After the step in the initial axes, nv.
+        touching: ContactCandidates.
+        motions: By contact: motion of its body before the step, and after it without
+            contacts, body coordinates.
+        active: By contact: whether it takes part, a condition or True.
+        bias: By contact: bias of the normal velocity [m/s].
+        G: Delassus matrix, m x m.
+        outputs: Impulses, gaps, residuals, iterations and status of CONTACT_STEP.
+    """
+
+    velocity: Vector
+    touching: list[Any]
+    motions: list[Any]
+    active: list[Any]
+    bias: list[Any]
+    G: Any
+    outputs: tuple[Any, ...]
+
+
+def solved_contacts(
     rule,
     model,
     q,
@@ -125,85 +157,80 @@ def _velocity_and_outputs(
     contact_solver,
     world,
     links,
-    erp,
-    push_out_speed,
-    restitution_threshold,
     solver_options,
+    **parameters,
 ):
-    """Return the velocity after the step in the initial axes, and the other outputs."""
-    qdd = forward_dynamics(q, qd, tau, f_ext[1:])
-    free = qd + rate_in_initial_axes(model, qd, qdd) * dt
-
-    def solve(layout, G, b, mu):
-        zeros = Vector.zeros(layout.m)
-        unbounded = Vector([float("inf")] * layout.m)
-        options = solver_options
-        return contact_solver(
-            layout, G, b, mu, zeros, unbounded, zeros, warm, **options
-        )
-
-    return constrained_velocity(
-        model,
-        q,
-        qd,
-        free,
-        dt,
-        (world, links, rule, (restitution_threshold, erp, push_out_speed)),
-        solve,
-    )
-
-
-def constrained_velocity(model, q, qd, free, dt, surroundings, solve):
-    """Return the velocity after the step in the initial axes, and the other outputs.
+    """Return the SolvedContacts of a step.
 
     Args:
-        model: Robot with shapes.
-        q: Position at which the gaps are evaluated, nq.
-        qd: Velocity before the step, nv.
-        free: Velocity after it without contacts, nv.
-        dt: Step [s].
-        surroundings: World, links, the rule of gap_rules.py, and its parameters
-            (restitution_threshold, erp, push_out_speed).
-        solve: Function of layout, G, b and mu that returns the outputs of a contact
-            solver.
+        rule: Of gap_rules.py.
+        model, q, qd, tau, dt, warm, f_ext: As contact_euler takes them; the gaps are
+            those at q.
+        forward_dynamics, contact_solver: Slots.
+        world, links, solver_options: As contact_euler takes them.
+        parameters: Those of the rule, by name.
 
     Source: LCP-3, LCP-4.
     """
-    world, links, rule, parameters = surroundings
+    qdd = forward_dynamics(q, qd, tau, f_ext[1:])
+    free = qd + rate_in_initial_axes(model, qd, qdd) * dt
     parts = split_q(model, q), split_v(model, free), split_v(model, free)
     X, S, v, _ = outward(model, *parts, Motion.zero())
     before = outward(model, parts[0], split_v(model, qd), parts[1], Motion.zero())[2]
     joints, _ = articulated_joints(model, X, S)
     touching = contacts(model, X, world, links)
     if not touching:
-        return free, (Vector(()), Vector(()), Vector.zeros(5), 0.0, 0.0)
-    rows, b, mu = [], [], []
+        nothing = Vector(()), Vector(()), Vector.zeros(5), 0.0, 0.0
+        return SolvedContacts(free, [], [], [], [], Matrix(()), nothing)
+    rows, b, motions, taking_part, biases = [], [], [], [], []
     for contact in touching:
         i, forces = contact.body, contact.forces
-        approach = forces[0] @ before[i]
-        gap = contact.gap
-        if rule is gap_rules.stewart_trinkle and contact.restitution > 0:
-            ahead = gap + minimum(forces[0] @ v[i], 0.0) * dt
-            gap = where(ahead <= 0.0, minimum(gap, 0.0), gap)  # met within the step
-        active, bias = rule(gap, approach, dt, contact.restitution, *parameters)
+        motions.append((before[i], v[i]))
+        active, bias = normal_bias(
+            rule, contact, contact.gap, motions[-1], dt, parameters
+        )
         if active is not True:
             mask = where(active, 1.0, 0.0)
             forces = [f * mask for f in forces]
             bias = where(active, bias, 1.0)
+        taking_part.append(active)
+        biases.append(bias)
         b += [forces[0] @ v[i] + bias, *(f @ v[i] for f in forces[1:])]
         rows += [_ContactRow(i, f) for f in forces]
-        mu.append(contact.mu)
     layout = ConstraintLayout(tuple(("contact", 3) for _ in touching))
     responses = [propagate_to_base(model, joints, *row.body_forces[0]) for row in rows]
-    G = delassus_matrix(joints, responses)
-    solution = solve(layout, G, Vector(b), Vector(mu))
+    G, mu = delassus_matrix(joints, responses), Vector(x.mu for x in touching)
+    zeros, unbounded = Vector.zeros(layout.m), Vector([float("inf")] * layout.m)
+    bounds = zeros, unbounded, zeros, warm
+    solution = contact_solver(layout, G, Vector(b), mu, *bounds, **solver_options)
     impulse, _, residuals, iterations, status = solution
     forces, pulls = constraint_forces(model, rows, impulse)
     push = [-f for f in forces]
     change = accelerations_from_forces(model, joints, pulls, push).qdd
     gaps = Vector(contact.gap for contact in touching)
-    proof = impulse, gaps, residuals, iterations, status
-    return free + join_v(model, change), proof
+    outputs = impulse, gaps, residuals, iterations, status
+    u = free + join_v(model, change)
+    return SolvedContacts(u, touching, motions, taking_part, biases, G, outputs)
+
+
+def normal_bias(rule, contact, gap, motions, dt, parameters, approach=None):
+    """Return whether a contact takes part in a step, and the bias of its normal row.
+
+    Args:
+        rule: Of gap_rules.py.
+        contact: The ContactCandidate.
+        gap: Its gap [m].
+        motions: As SolvedContacts has them.
+        dt: Step [s].
+        parameters: Those of the rule, by name.
+        approach: Normal velocity before the step [m/s]; None: of the motions.
+    """
+    before, ahead = (contact.forces[0] @ v for v in motions)
+    approach, e = before if approach is None else approach, contact.restitution
+    if rule is gap_rules.stewart_trinkle and e > 0:
+        met = gap + minimum(ahead, 0.0) * dt <= 0.0  # within the step
+        gap = where(met, minimum(gap, 0.0), gap)
+    return rule(gap, approach, dt, e, **parameters)
 
 
 class _ContactRow:
@@ -224,11 +251,14 @@ class ContactCandidate:
         forces: Unit forces along the normal and two tangents, body coordinates.
         mu, restitution: Of the pair of surfaces.
         name: Link, point and half-space, for reports.
+        centre, radius: Point of the shape that touches: a ball, body coordinates [m].
+        axes: Normal and two tangents, base coordinates.
     """
 
-    def __init__(self, body, gap, forces, material, name):
+    def __init__(self, body, gap, forces, material, name, centre, radius, axes):
         self.body, self.gap, self.forces, self.name = body, gap, forces, name
         self.mu, self.restitution = material.mu, material.restitution
+        self.centre, self.radius, self.axes = centre, radius, axes
 
 
 def contacts(model, X, world, links):
@@ -251,8 +281,8 @@ def contacts(model, X, world, links):
     for half, placed in pairs(model, world, links):
         X_i = X_0[placed.body]
         n = Vector(half.normal)
-        axes = [n, *(Vector(t.tolist()) for (t,) in tangents([half.normal]))]
-        axes = [X_i.E @ axis for axis in axes]
+        in_base = [n, *(Vector(t.tolist()) for (t,) in tangents([half.normal]))]
+        axes = [X_i.E @ axis for axis in in_base]
         lowest = n @ X_i.r - n @ Vector(half.point)
         material = model.material(placed.link).combined(half.material)
         for k, (x, radius) in enumerate(candidate_points(placed, axes[0])):
@@ -261,7 +291,11 @@ def contacts(model, X, world, links):
             gap = axes[0] @ point + lowest
             point = point - axes[0] * (gap * 0.5)  # midway between the surfaces
             forces = [Force(cross3(point, axis), axis) for axis in axes]
-            points.append(ContactCandidate(placed.body, gap, forces, material, name))
+            points.append(
+                ContactCandidate(
+                    placed.body, gap, forces, material, name, x, radius, in_base
+                )
+            )
     return points
 
 
@@ -297,7 +331,7 @@ def pairs(model, world, links):
     ]
 
 
-def _sizes(model, options):
+def sizes(model, options):
     """Return the numbers of rows and contacts."""
     count = 0
     for half, placed in pairs(model, options["world"], options["links"]):
@@ -316,6 +350,26 @@ class ContactStep(TracedSolver):
         return adapter
 
 
+SLOTS = {"forward_dynamics": FORWARD_DYNAMICS, "contact_solver": CONTACT_SOLVE}
+FILLS = {"forward_dynamics": "aba", "contact_solver": "projected_gauss_seidel"}
+VALID = {"world": half_spaces, "links": linked_shapes}
+
+
+def step_options(erp):
+    """Return the options of a step and their defaults.
+
+    Args:
+        erp: Part of an overlap that is corrected in a step.
+    """
+    return {
+        "world": (HalfSpace(),),
+        "links": None,
+        "erp": erp,
+        "restitution_threshold": 0.05,
+        "solver_options": {},
+    }
+
+
 @hookimpl
 def dyn_solvers():
     """Offer the solvers of this file."""
@@ -325,24 +379,11 @@ def dyn_solvers():
             algorithm.__name__,
             CONTACT_STEP,
             algorithm,
-            slots={
-                "forward_dynamics": FORWARD_DYNAMICS,
-                "contact_solver": CONTACT_SOLVE,
-            },
-            fills={
-                "forward_dynamics": "aba",
-                "contact_solver": "projected_gauss_seidel",
-            },
-            options={
-                "world": (HalfSpace(),),
-                "links": None,
-                "erp": erp,
-                "push_out_speed": gap_rules.PUSH_OUT_SPEED,
-                "restitution_threshold": 0.05,
-                "solver_options": {},
-            },
-            valid={"world": half_spaces, "links": linked_shapes},
-            sizes=_sizes,
+            slots=SLOTS,
+            fills=FILLS,
+            options=step_options(erp),
+            valid=VALID,
+            sizes=sizes,
             by_joint=False,
         )
         for algorithm, erp in steps.items()

@@ -1,0 +1,241 @@
+"""Derivatives of steps with contacts on half-spaces, by implicit differentiation.
+
+At the solution each contact separates, sticks or slips, and in these modes the step is
+a system of equations. With u the velocity after the step in the initial axes, qdd its
+acceleration (u - qd) / dt, and impulses lambda as forces lambda / dt on the bodies,
+
+    dt (ID(q, qd, qdd; f_ext + lambda / dt) - tau) = 0
+
+    separate   lambda = 0
+    stick      f_n . V + bias = 0,   f_t . V = 0
+    slip       f_n . V + bias = 0,   lambda_t = -mu lambda_n s,   s = V_t / |V_t|
+
+Differentiated, with H D_q D_v those of inverse dynamics and the impulses moving as
+_active_rows.py says, slip is a drag K = sum mu lambda_n / |V_t| f_e f_e.T across it,
+which counts as inertia of the body, and a coupling of normal and friction:
+
+    (H + J.T K J) du = R_q dq + R_v dqd + dt dtau + C.T dlambda,   A du = c
+    R_q = -dt D_q - J.T (D + K_g) J - J.T K Psi,   R_v = H (1 + dt turning) - dt D_v
+    E = H^-1 - L A H^-1,   L = H^-1 C.T (A H^-1 C.T)^+,   du = E (...) + L c
+
+(H with the drag in it). Rows that depend on each other (a box on four corners) leave
+lambda open and du not, as long as they stick.
+"""
+
+from dyn_core.authoring import (
+    Matrix,
+    Vector,
+    advance,
+    hookimpl,
+    joint_factors,
+    logical_and,
+    logical_or,
+    rate_in_initial_axes,
+    where,
+    with_slopes,
+)
+from dyn_core.contact.stepping import gap_rules
+from dyn_core.errors import UnsupportedError
+from dyn_core.problems import (
+    CONTACT_STEP_DERIVATIVES,
+    ID_DERIVATIVES,
+    PARAMETER_JACOBIAN,
+)
+from dyn_plugins.contact._moving_contacts import MovingContacts, constrained
+from dyn_plugins.contact.step import (
+    FILLS,
+    SLOTS,
+    VALID,
+    ContactStep,
+    sizes,
+    solved_contacts,
+    step_options,
+)
+from dyn_plugins.steps._joint_blocks import displacement, moved, slopes_by_joint
+from dyn_plugins.steps.derivatives import StepDerivativesSolver, columns, stacked
+from dyn_plugins.steps.derivatives import sizes as step_sizes
+
+GEOMETRY = ("time", "origin", "plug", "axis", "axes", "pitch", "ratio", "offset")
+
+
+def contact_euler_derivatives(model, q, qd, tau, dt, warm, f_ext, **parts):
+    """Return a step of contact_euler and its derivatives.
+
+        dx_next = A dx + B dtau + dx_dp dp + dx_dmu dmu + dx_dgap dgap,   dx = (dq, dqd)
+
+    dq is a displacement in the tangent space before the step, q (+) dq, and after it,
+    q_next (+) dq_next. At the border of two modes the derivatives are finite, those of
+    one side, and not_differentiable is 1; so it is where the contact solver has not
+    converged, and where slipping contacts depend on each other. The rule of gaps has a
+    kink at gap 0 (an overlap is corrected by erp, a gap closes in the step), which is
+    not flagged: there, derivatives by q are those of an overlap.
+
+    Inputs and outputs: those of CONTACT_STEP_DERIVATIVES.
+
+    Args:
+        parts: Slots forward_dynamics, contact_solver, derivatives and by_parameters
+            (of inverse dynamics), the options of contact_euler, and paths: parameter
+            paths of dp, one after another; not those of the robot's geometry.
+
+    Source: LCP-22.
+    """
+    rule = gap_rules.stewart_trinkle
+    return _of_step(rule, model, q, qd, tau, dt, warm, f_ext, **parts)
+
+
+def contact_anitescu_potra_derivatives(model, q, qd, tau, dt, warm, f_ext, **parts):
+    """Return a step of contact_anitescu_potra and its derivatives.
+
+    Which contacts touch is taken as it is: a change of that is no part of them.
+
+    Args:
+        model, q, qd, tau, dt, warm, f_ext, parts: As contact_euler_derivatives.
+
+    Source: LCP-22.
+    """
+    rule = gap_rules.anitescu_potra
+    return _of_step(rule, model, q, qd, tau, dt, warm, f_ext, **parts)
+
+
+def contact_moreau_jean_derivatives(model, q, qd, tau, dt, warm, f_ext, **parts):
+    """Return a step of contact_moreau_jean and its derivatives.
+
+    Those of the step from the midpoint, times those of the way there; contacts as in
+    contact_anitescu_potra_derivatives.
+
+    Args:
+        model, q, qd, tau, dt, warm, f_ext, parts: As contact_euler_derivatives.
+
+    Source: LCP-22.
+    """
+    half = dt * 0.5
+    (q_q, v_q), (q_v, v_v) = _advance_slopes(model, q, qd, half)
+    middle = advance(model, q, qd, half)
+    rule = gap_rules.moreau_jean
+    q_next, qd_next, A, *others = _of_step(
+        rule, model, *middle, tau, dt, warm, f_ext, **parts, half=True
+    )
+    by_q, by_qd = columns(A, 0, model.nv), columns(A, model.nv, 2 * model.nv)
+    A = stacked([[by_q @ q_q + by_qd @ v_q, by_q @ q_v + by_qd @ v_v]])
+    return q_next, qd_next, A, *others
+
+
+def _advance_slopes(model, q, u, dt):
+    """Return the derivatives of position and velocity after dt at u, by q and by u."""
+
+    def along(q, u):
+        q_next, qd_next = advance(model, q, u, dt)
+        return displacement(model, q_next), qd_next
+
+    by_q = slopes_by_joint(model, lambda e: along(moved(model, q, e), u))
+    return by_q, slopes_by_joint(model, lambda e: along(q, with_slopes(u, e)))
+
+
+def _of_step(rule, model, q, qd, tau, dt, warm, f_ext, half=False, **parts):
+    """Return the outputs of CONTACT_STEP_DERIVATIVES of a step from q.
+
+    Args:
+        rule: Of gap_rules.py.
+        model, q, qd, tau, dt, warm, f_ext, parts: As contact_euler_derivatives.
+        half: Whether the velocity after the step acts for half of it.
+    """
+    solved, modes, bad, slopes = _velocity_slopes(
+        rule, model, q, qd, tau, dt, warm, f_ext, **parts
+    )
+    duration = dt * 0.5 if half else dt
+    (q_q, v_q), (q_u, v_u) = _advance_slopes(model, q, solved.velocity, duration)
+    by_q, by_qd, *others = slopes
+    A = stacked(
+        [[q_q.dense + q_u @ by_q, q_u @ by_qd], [v_q.dense + v_u @ by_q, v_u @ by_qd]]
+    )
+    impulse, gaps, _, _, status = solved.outputs
+    return (
+        *advance(model, q, solved.velocity, duration),
+        A,
+        *(stacked([[q_u @ M], [v_u @ M]]) for M in others),
+        impulse,
+        gaps,
+        modes,
+        status,
+        where(logical_or(bad, status > 0.0), 1.0, 0.0),
+    )
+
+
+def _velocity_slopes(
+    rule, model, q, qd, tau, dt, warm, f_ext, derivatives, by_parameters, paths, **parts
+):
+    """Return SolvedContacts, modes, whether they are at a border, and derivatives of u.
+
+    Those by q, qd, tau, parameters, friction coefficients and gaps.
+    """
+    solved = solved_contacts(rule, model, q, qd, tau, dt, warm, f_ext, **parts)
+    u, still = solved.velocity, Vector.zeros(model.nv)
+    qdd = (u - qd) * (1.0 / dt) - rate_in_initial_axes(model, qd, still)
+    forces = list(f_ext)
+    for k, contact in enumerate(solved.touching):
+        for f, x in zip(contact.forces, solved.outputs[0][3 * k :], strict=False):
+            forces[contact.body] = forces[contact.body] + f * (x / dt)
+    D_q, D_v, H = derivatives(q, qd, qdd, forces[1:])
+    P = by_parameters(q, qd, qdd, forces[1:])[1] if paths else None
+    P = Matrix.zeros(model.nv, 0) if P is None else P * -dt
+    (turning,) = slopes_by_joint(
+        model, lambda e: [rate_in_initial_axes(model, with_slopes(qd, e), still)]
+    )
+    R_v = H + (H @ turning - D_v) * dt
+    moving = MovingContacts(model, rule, solved, (q, qd, dt), parts)
+    factors = joint_factors(model, H + moving.drag)
+    momentum = D_q * -dt - moving.by_q, R_v, P, moving.by_mu, moving.by_gap
+    slopes, E, lost = constrained(factors.inverse(), momentum, moving)
+    bad = logical_or(moving.at_border, logical_and(moving.slips, lost > 0.0))
+    by_q, by_qd, *others = slopes
+    return solved, moving.modes, bad, (by_q, by_qd, E * dt, *others)
+
+
+class ContactStepDerivatives(StepDerivativesSolver, ContactStep):
+    """Derivatives of a step with contacts; by parameters that move no body, too."""
+
+    def build(self, model, **choices):
+        """Return a Program; paths that move bodies are refused."""
+        for path in choices.get("paths", ()):
+            if str(path).rpartition(".")[2] in GEOMETRY:
+                raise UnsupportedError(
+                    f"{self.name}: {path} moves contacts; valid: paths of gravity,"
+                    " inertia, friction and springs"
+                )
+        return super().build(model, **choices)
+
+
+def _sizes(model, options):
+    return {**sizes(model, options), **step_sizes(model, options)}
+
+
+@hookimpl
+def dyn_solvers():
+    """Offer the solvers of this file."""
+    steps = {
+        contact_euler_derivatives: 0.2,
+        contact_anitescu_potra_derivatives: 0.2,
+        contact_moreau_jean_derivatives: 0.0,
+    }
+    return [
+        ContactStepDerivatives(
+            algorithm.__name__,
+            CONTACT_STEP_DERIVATIVES,
+            algorithm,
+            slots={
+                **SLOTS,
+                "derivatives": ID_DERIVATIVES,
+                "by_parameters": PARAMETER_JACOBIAN,
+            },
+            fills={
+                **FILLS,
+                "derivatives": "id_derivatives",
+                "by_parameters": "parameter_jacobian",
+            },
+            options={**step_options(erp), "paths": ()},
+            valid=VALID,
+            sizes=_sizes,
+            by_joint=False,
+        )
+        for algorithm, erp in steps.items()
+    ]
