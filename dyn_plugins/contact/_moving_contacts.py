@@ -4,7 +4,6 @@ Not a solver: the derivatives of steps share it.
 """
 
 from dyn_core.authoring import (
-    Force,
     Matrix,
     Motion,
     Vector,

@@ -3,7 +3,7 @@
 Not a solver: the derivatives of steps share it.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dyn_core.authoring import (
     Force,
