@@ -12,14 +12,19 @@ from dyn_core import problems as kinds
 from dyn_core.contact import ConstraintLayout, law_residuals
 from dyn_core.contact.collision.halfspaces import HalfSpace
 from dyn_core.engines import Program
+from dyn_core.model import parameter_paths
 from dyn_core.model.coordinates import advance, rate_in_initial_axes
 from dyn_core.model.shapes import Material, Sphere
 from dyn_core.problems import Signature
+from dyn_core.solving.registry import default_registry
+from dyn_core.solving.registry import solver as find
 from dyn_core.spatial import Transform, Vector
 from dyn_core.spatial.lie import exp3
 from dyn_core.testing.case import Case, Pairs, SystemCase
+from dyn_core.testing.step_laws import complex_change
 
 LAW = 1e-5  # largest residual of the law for the status converged
+STEP = 5e-3  # length of a step whose derivatives are compared [s]
 ALIKE = 1e-4  # weight of comparisons between two solutions of one solver
 
 
@@ -221,6 +226,51 @@ def contact_steps_obey_newton(case: Case) -> Pairs:
     yield float(normal >= 0 and (not touching or speed + predicted >= -LAW)), 1.0
 
 
+def contact_steps_move_as_complex_steps_say(case: Case) -> Pairs:
+    """step(x + i eps dx) = x_next + i eps (A dx + B dtau + dx_dp dp), near and far"""
+    case, near = with_ball(case)
+    far = {"world": (HalfSpace("floor", (0.0, 0.0, -1e4)),)}
+    paths = ["gravity", f"{case.frame}.com"]
+    for choices in (near, far):
+        program = case.program(paths=paths, **choices)
+        warm = np.zeros(next(p.size for p in program.inputs if p.name == "warm"))
+        state = case.q, case.qd, case.qdd
+        result, more = program(*state, STEP, warm), (np.array(STEP), warm)
+        changes = case.rng.normal(size=(3, case.model.nv))
+        along = result.A @ changes[:2].ravel() + result.B @ changes[2]
+        step = _step_of(case, choices)
+        yield result.qd_next, step(*state, *more)[1]
+        yield _scaled(along, complex_change(case.model, step, state, changes, more))
+        start = 0
+        for path in paths:
+            value = parameter_paths.value(case.model, path)
+            change = case.rng.normal(size=len(value))
+            along = result.dx_dp[:, start : start + len(value)] @ change
+            start += len(value)
+            step = _step_of(case, {**choices, "inputs": [path]})
+            last = *more, value + 1e-30j * change
+            expected = complex_change(case.model, step, state, 0 * changes, last)
+            yield _scaled(along, expected)
+        if choices is far:
+            yield result.dx_dmu, 0 * result.dx_dmu
+            yield result.not_differentiable, 0.0
+
+
+def _step_of(case: Case, choices: dict[str, Any]) -> Callable[..., Any]:
+    """Return q_next and qd_next of the step whose derivatives a solver has."""
+    name = case.solver.name.removesuffix("_derivatives")
+    known = default_registry().names(kinds.CONTACT_STEP)
+    step = find(name if name in known else "contact_euler")
+    program = case.build(step, engine="plain", **choices)
+    return lambda *inputs: program(*inputs)[:2]
+
+
+def _scaled(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return both by the size of the second one."""
+    scale = max(1.0, float(np.abs(right).max(initial=0.0)))
+    return left / scale, right / scale
+
+
 SOLVER_LAWS: tuple[Callable[..., Pairs], ...] = (
     velocities_are_answers,
     converged_means_solved,
@@ -231,4 +281,5 @@ SOLVER_LAWS: tuple[Callable[..., Pairs], ...] = (
 LAWS: dict[Signature, tuple[Callable[..., Pairs], ...]] = {
     kinds.CONTACT_SOLVE: SOLVER_LAWS,
     kinds.CONTACT_STEP: (far_contacts_do_nothing, contact_steps_obey_newton),
+    kinds.CONTACT_STEP_DERIVATIVES: (contact_steps_move_as_complex_steps_say,),
 }

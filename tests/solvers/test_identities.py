@@ -16,7 +16,10 @@ NAMES = dyn.solvers(references=True)
 ROBOTIC = [name for name in NAMES if dyn.solver(name).signature.system == "robot"]
 REFERENCES = set(NAMES) - set(dyn.solvers())
 OTHERS = [name for name in NAMES if name not in ROBOTIC]
-LONG = dyn.solvers(dyn.problems.CONTACT_STEP)  # 20 s for a large robot as a graph
+LONG = [  # 20 s for a large robot as a graph
+    *dyn.solvers(dyn.problems.CONTACT_STEP),
+    *dyn.solvers(dyn.problems.CONTACT_STEP_DERIVATIVES),
+]
 RANDOM = 6  # one of each size with --full
 
 
