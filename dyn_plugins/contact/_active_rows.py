@@ -49,6 +49,7 @@ from dyn_plugins.contact.step import pairs
 from dyn_plugins.derivatives.derivatives import subspace_rates
 
 BOUNDARY = 1e-6  # relative distance of impulses and velocities to a change of mode
+IMMOVABLE = 1e-20  # responses up to this are rounding [(m/s)/(N·s)]
 SEPARATE, STICK, SLIP = 0.0, 1.0, 2.0
 
 
@@ -141,7 +142,8 @@ class Mode(NamedTuple):
         s: Direction of slip in the two tangents; the first one where it sticks.
         mu: Friction coefficient where it slips, else 0.
         drag: Tangential impulse across the slip per velocity, where it slips [kg].
-        at_border: Condition that it is at the border of two modes.
+        at_border: Condition that it is at the border of two modes, or that it presses
+            on what no joint moves.
     """
 
     kind: Any
@@ -174,6 +176,7 @@ def mode_of(mu, sigma, bias, impulse, response, tiny):
     at_cone = friction >= mu * (1.0 - BOUNDARY) * normal
     slips = logical_and(pressed, at_cone)
     border = logical_and(logical_not(pressed), logical_not(opening))
+    border = logical_or(border, logical_and(pressed, response <= IMMOVABLE))
     if mu > 0.0:
         slips = logical_and(slips, moving)
         halfway = logical_or(

@@ -1,0 +1,252 @@
+"""Compiled derivatives of steps with contacts: differences, closed forms, borders."""
+
+import numpy as np
+import pytest
+from contact_bodies import box, free_box, joint, link, planar_rod, point_mass, robot
+
+import dyn_core as dyn
+from dyn_core import robots
+from dyn_core.contact.collision.halfspaces import HalfSpace
+from dyn_core.contact.stepping import step_derivatives
+from dyn_core.testing.case import derivative
+
+H = 0.01
+EXACT = {"solver_options": {"tolerance": 1e-15, "max_iterations": 50_000}}
+SEPARATE, STICK, SLIP = 0.0, 1.0, 2.0
+STEPS = ("contact_euler", "contact_anitescu_potra", "contact_moreau_jean")
+
+
+def _mu(value, **more):
+    return {"materials": {"default": {"mu": value, **more}}}
+
+
+def _built(model, name="contact_euler", **choices):
+    """Return the Programs of a step and of its derivatives."""
+    choices = {"engine": "native", **EXACT, **choices}
+    names = name, f"{name}_derivatives"
+    step_choices = {k: x for k, x in choices.items() if k != "paths"}
+    return [
+        dyn.solver(n).build(model, **(choices if n is names[1] else step_choices))
+        for n in names
+    ]
+
+
+def _warm(program):
+    return np.zeros(next(p.size for p in program.inputs if p.name == "warm"))
+
+
+def _end(model, start, result):
+    """Return the state after a step as a displacement from that of `start`."""
+    shift = model.difference(start.q_next, result.q_next)
+    return np.concatenate([shift, result.qd_next])
+
+
+def _by_differences(model, step, q, qd, tau, dt, f_ext=(), size=1e-6):
+    """Return A and B by eighth-order differences of a step."""
+    start, nv = step(q, qd, tau, dt, _warm(step), *f_ext), model.nv
+
+    def along(e, scale):
+        def end(x):
+            dq, dqd, dtau = x * e[:nv], x * e[nv : 2 * nv], x * e[2 * nv :]
+            state = model.integrate(q, dq), qd + dqd, tau + dtau
+            return _end(model, start, step(*state, dt, start.impulse, *f_ext))
+
+        return derivative(end, scale)
+
+    scales = np.repeat([size, size, 100 * size], nv)
+    columns = [along(e, s) for e, s in zip(np.eye(3 * nv), scales, strict=True)]
+    return np.split(np.array(columns).T, [2 * nv], axis=1)
+
+
+def _assert_close(got, wanted, tolerance=1e-6):
+    scale = max(1.0, float(np.abs(wanted).max(initial=0.0)))
+    np.testing.assert_allclose(got / scale, wanted / scale, rtol=0, atol=tolerance)
+
+
+def _shape(kind, **more):
+    return {"type": kind, "xyz": [0, 0, 0], **more}
+
+
+def _floating(shape, mu):
+    """Return a floating body of one shape, its centre of mass aside."""
+    return robot(
+        link("body", 1.5, (0.02, 0.03, 0.04), box(0.1, 0.1, 0.1), xyz=(0.02, 0.01, 0)),
+        joint("free", "floating", "base", "body"),
+        collisions={"body": {"replace": [shape]}},
+        **_mu(mu),
+    )
+
+
+FEET = [
+    _shape("sphere", radius=0.02) | {"xyz": [x, y, -0.23]}
+    for x, y in ((0.5, 0.0), (-0.4, 0.4), (-0.5, -0.3))
+]
+UP = [0.0, 0.0, 0.0, 1.0]
+TILTED = (
+    np.array([0.1, -0.15, 0.2, 1.0]) / np.linalg.norm([0.1, -0.15, 0.2, 1.0])
+).tolist()
+
+
+def _tripod(mu):
+    return free_box(**_mu(mu), collisions={"box": {"replace": FEET}})
+
+
+# by name: robot by mu, q, qd, mu, modes of the contacts that touch
+CASES = {
+    "rod sticks": (lambda mu: planar_rod(**_mu(mu)), [0, 0.499, np.pi / 6], [0.1, -0.5, 0.2], 0.9, {STICK}),
+    "rod slips": (lambda mu: planar_rod(**_mu(mu)), [0, 0.499, np.pi / 6], [2.0, -0.5, 0.2], 0.1, {SLIP}),
+    "rod flies": (lambda mu: planar_rod(**_mu(mu)), [0, 0.51, np.pi / 6], [0, 1.5, 0.0], 0.5, {SEPARATE}),
+    "rod lands": (lambda mu: planar_rod(**_mu(mu)), [0, 0.502, np.pi / 6], [0.1, -0.9, 0.2], 0.9, {STICK}),
+    "tripod slides": (_tripod, [0, 0, 0.249, *UP], [0, 0, 0.3, 1.0, 0.5, -0.1], 0.3, {SLIP}),
+    "tripod lands": (_tripod, [0, 0, 0.253, *UP], [0.01, 0, 0.3, 0.0, 0.1, -0.9], 0.7, {STICK}),
+    "ball rolls": (lambda mu: _floating(_shape("sphere", radius=0.1), mu), [0, 0, 0.099, *TILTED], [1, 0.5, 0.3, 0, 0, -0.2], 0.8, {STICK}),
+    "ball slips": (lambda mu: _floating(_shape("sphere", radius=0.1), mu), [0, 0, 0.099, *UP], [1, 5, 3.0, 2, 0.3, -0.2], 0.2, {SLIP}),
+    "capsule rolls": (lambda mu: _floating(_shape("capsule", radius=0.1, length=0.4, rpy=[0, np.pi / 2, 0]), mu), [0, 0, 0.099, *UP], [1, 0, 0, 0, 0, -0.1], 0.8, {STICK}),
+    "cylinder on its rim": (lambda mu: _floating(_shape("cylinder", radius=0.1, length=0.3), mu), [0, 0, 0.16, *TILTED], [0.3, 0.1, 2.0, 0.2, 0, -0.6], 0.8, {STICK, SEPARATE}),
+    "cylinder slips": (lambda mu: _floating(_shape("cylinder", radius=0.1, length=0.3), mu), [0, 0, 0.16, *TILTED], [0.3, 0.1, 2.0, 2.0, 1, -3.0], 0.1, {SLIP, SEPARATE}),
+    "box sticks on four corners": (lambda mu: free_box(**_mu(mu)), [0, 0, 0.249, *UP], [0, 0, 0, 0.0, 0.01, 0], 0.5, {STICK, SEPARATE}),
+    "box on an edge": (lambda mu: free_box(**_mu(mu)), [0, 0, 0.37, 0, 0.2588190451, 0, 0.9659258263], [0, 0, 0.01, 3.0, 0.01, -3], 0.3, {SLIP, SEPARATE}),
+}  # fmt: skip
+
+
+def _state(name):
+    """Return the robot of a case and its q, qd and tau; cylinders touch by 1 mm."""
+    make, q, qd, mu, _ = CASES[name]
+    model, q, qd = make(mu), np.array(q, float), np.array(qd, float)
+    if name.startswith("cylinder"):
+        step = _built(model, engine="graph")[0]
+        q[2] -= step(q, qd, 0 * qd, H, _warm(step)).gap.min() + 1e-3
+    return model, q, qd, np.zeros(model.nv)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_derivatives_are_differences_of_the_step(name):
+    """By state, joint forces, friction coefficients and gaps, in each mode."""
+    make, mu, modes = *CASES[name][::3], CASES[name][4]
+    model, q, qd, tau = _state(name)
+    step, program = _built(model)
+    result = program(q, qd, tau, H, _warm(program))
+    start = step(q, qd, tau, H, _warm(step))
+    assert set(result.modes) == modes
+    assert not result.not_differentiable
+    for field in ("q_next", "qd_next", "impulse", "gap", "status"):
+        _assert_close(getattr(result, field), getattr(start, field), 1e-9)
+    A, B = _by_differences(model, step, q, qd, tau, H)
+    _assert_close(result.A, A)
+    _assert_close(result.B, B)
+    warm = start.impulse
+
+    def by_mu(x):
+        other = _built(make(mu + x), engine="graph")[0]
+        return _end(model, start, other(q, qd, tau, H, warm))
+
+    def by_gap(x):
+        floor = (HalfSpace("floor", (0.0, 0.0, -x)),)
+        other = _built(model, world=floor, engine="graph")[0]
+        return _end(model, start, other(q, qd, tau, H, warm))
+
+    for function, slopes in ((by_mu, result.dx_dmu), (by_gap, result.dx_dgap)):
+        _assert_close(slopes.sum(axis=1), derivative(function, 1e-6))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_derivatives_agree_with_those_by_differences_of_matrices(name):
+    """The solver of any world: d qd_next by q, qd, tau and mu."""
+    model, q, qd, tau = _state(name)
+    result = (program := _built(model)[1])(q, qd, tau, H, _warm(program))
+    world = {**EXACT, "stabilisation": "baumgarte"}
+    world["solver_options"] = {"tolerance": 1e-14, "max_iterations": 20_000}
+    other = step_derivatives(dyn.authoring.ContactModel(model, world), q, qd, tau, H)
+    nv = model.nv
+    _assert_close(result.A[nv:, :nv], other.dq)
+    _assert_close(result.A[nv:, nv:], other.dqd)
+    _assert_close(result.B[nv:], other.dtau)
+    _assert_close(result.dx_dmu[nv:].sum(axis=1), other.dmu.sum(axis=1))
+
+
+def test_a_point_slides_to_a_stop():
+    """d distance / d mu = -g dt² n (n + 1) / 2 of n sliding steps, about -v² / 2 g mu²."""
+    mu, speed, g, dt = 0.4, 1.0, 9.81, 1e-3
+    model = point_mass(**_mu(mu))
+    program = _built(model)[1]
+    q, qd, tau, warm = np.zeros(2), np.array([speed, 0.0]), np.zeros(2), _warm(program)
+    slope, n = np.zeros(4), 0
+    for _ in range(400):
+        result = program(q, qd, tau, dt, warm)
+        assert not result.not_differentiable
+        slope = result.A @ slope + result.dx_dmu.sum(axis=1)
+        n += int(result.modes[0] == SLIP)
+        q, qd, warm = result.q_next, result.qd_next, result.impulse
+    assert result.modes == STICK
+    np.testing.assert_allclose(slope[0], -g * dt**2 * n * (n + 1) / 2, rtol=1e-9)
+    np.testing.assert_allclose(slope[0], -(speed**2) / (2 * g * mu**2), rtol=1e-2)
+    np.testing.assert_allclose(slope[2:], 0, atol=1e-9)
+
+
+def test_a_sliding_point_feels_forces_in_closed_form():
+    """v' = v + dt (f_x - mu (m g - f_z)) / m; nothing moves a point that sticks."""
+    for mu, speed in ((0.3, 1.0), (0.5, 0.0)):
+        program = _built(point_mass(**_mu(mu)))[1]
+        q, qd = np.zeros(2), np.array([speed, 0.0])
+        result = program(q, qd, np.zeros(2), H, _warm(program))
+        slip = [[H, mu * H], [0, 0]] if speed else np.zeros((2, 2))
+        np.testing.assert_allclose(result.B[2:], slip, atol=1e-12)
+        np.testing.assert_allclose(result.dx_dmu[2, 0], -9.81 * H * bool(speed))
+
+
+def _biped(mu):
+    """Return a floating trunk on two legs with box feet."""
+    parts = [link("trunk", 8.0, (0.1, 0.09, 0.06), xyz=(0, 0, 0.2))]
+    parts.append(joint("free", "floating", "base", "trunk"))
+    for side, y in (("left", 0.1), ("right", -0.1)):
+        thigh, shank, foot = (f"{side}_{x}" for x in ("thigh", "shank", "foot"))
+        parts += [
+            link(thigh, 1.5, (0.02, 0.02, 0.004), xyz=(0, 0, -0.15)),
+            link(shank, 1.2, (0.015, 0.015, 0.003), xyz=(0, 0, -0.15)),
+            link(foot, 0.6, (0.001, 0.003, 0.003), box(0.2, 0.1, 0.04), (0.02, 0, -0.03), (0.03, 0, -0.04)),
+            joint(f"{side}_hip", "revolute", "trunk", thigh, (0.2, 1, 0), (0, y, 0)),
+            joint(f"{side}_knee", "revolute", thigh, shank, (0, 1, 0), (0, 0, -0.3)),
+            joint(f"{side}_ankle", "revolute", shank, foot, (0.3, 1, 0), (0, 0, -0.3)),
+        ]  # fmt: skip
+    return robot(*parts, **_mu(mu))
+
+
+def _quadruped(mu):
+    return dyn.load_urdf(
+        robots.path("quadruped"), root_joint="floating", extras=_mu(mu)
+    )
+
+
+def _random_states(model, step, rng, count):
+    """Yield states whose lowest point is a little in the floor."""
+    for _ in range(count):
+        q = model.integrate(model.neutral(), 0.15 * rng.normal(size=model.nv))
+        qd = 0.4 * rng.normal(size=model.nv)
+        tau = 3.0 * rng.normal(size=model.nv)
+        tau[:6] = 0.0
+        gap = step(q, qd, tau, H, _warm(step)).gap
+        q = q.copy()
+        q[2] -= np.sort(gap)[rng.integers(0, 3)] + 1e-3
+        yield q, qd, tau
+
+
+@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.parametrize("make", [_quadruped, _biped])
+@pytest.mark.parametrize("mu", [0.2, 0.9])
+def test_random_states_of_robots_on_their_feet(make, mu, name):
+    """Stick, slip, separate and mixed modes of several bodies, by all steps."""
+    model, rng = make(mu), np.random.default_rng(16)
+    step, program = _built(model, name, erp=0.3)
+    seen, count = set(), 0
+    for q, qd, tau in _random_states(model, step, rng, 8):
+        result = program(q, qd, tau, H, _warm(program))
+        assert all(np.isfinite(np.asarray(x)).all() for x in result)
+        if result.not_differentiable:
+            continue
+        A, B = _by_differences(model, step, q, qd, tau, H, size=1e-7)
+        _assert_close(result.A, A)
+        _assert_close(result.B, B)
+        seen |= set(result.modes)
+        count += 1
+    assert count >= 4
+    assert seen >= {SEPARATE, SLIP if mu < 0.5 else STICK}
