@@ -119,7 +119,7 @@ class ActiveContact:
         by_gap: Changes of the rows' velocities and of the wrench per gap that the
             half-space makes.
         mode: The Mode.
-        impulse: Of the normal [N·s].
+        mu, impulse: Friction coefficient, and impulses of the rows [N·s].
         before: Motion of the body before the step, and g of n then.
     """
 
@@ -129,7 +129,8 @@ class ActiveContact:
     load: Any
     by_gap: Any
     mode: Any
-    impulse: Any
+    mu: float
+    impulse: list
     before: Any
 
 
@@ -144,6 +145,8 @@ class Mode(NamedTuple):
         drag: Tangential impulse across the slip per velocity, where it slips [kg].
         at_border: Condition that it is at the border of two modes, or that it presses
             on what no joint moves.
+        at_cone: Condition that its impulse is at the cone and it does not slip, a
+            border unless other impulses do the same.
     """
 
     kind: Any
@@ -154,6 +157,7 @@ class Mode(NamedTuple):
     mu: Any
     drag: Any
     at_border: Any
+    at_cone: Any
 
 
 def mode_of(mu, sigma, bias, impulse, response, tiny):
@@ -174,16 +178,14 @@ def mode_of(mu, sigma, bias, impulse, response, tiny):
     opening, moving = sigma[0] + bias > tiny, slide > tiny
     friction = sqrt(impulse[1] * impulse[1] + impulse[2] * impulse[2])
     at_cone = friction >= mu * (1.0 - BOUNDARY) * normal
-    slips = logical_and(pressed, at_cone)
+    slips, waiting = logical_and(pressed, at_cone), False
     border = logical_and(logical_not(pressed), logical_not(opening))
     border = logical_or(border, logical_and(pressed, response <= IMMOVABLE))
     if mu > 0.0:
         slips = logical_and(slips, moving)
-        halfway = logical_or(
-            logical_and(at_cone, logical_not(moving)),
-            logical_and(moving, logical_not(at_cone)),
-        )
-        border = logical_or(border, logical_and(pressed, halfway))
+        waiting = logical_and(pressed, logical_and(at_cone, logical_not(moving)))
+        creeping = logical_and(moving, logical_not(at_cone))
+        border = logical_or(border, logical_and(pressed, creeping))
     directed = logical_and(slips, moving)
     over = where(moving, 1.0 / where(moving, slide, 1.0), 0.0)
     s = where(directed, sigma[1] * over, 1.0), where(directed, sigma[2] * over, 0.0)
@@ -197,6 +199,7 @@ def mode_of(mu, sigma, bias, impulse, response, tiny):
         where(slips, mu, 0.0),
         where(slips, normal * over * mu, 0.0),
         border,
+        waiting,
     )
 
 
@@ -248,7 +251,8 @@ def active_contacts(model, solved, placed, V, dt, world, links):
                 load,
                 (_along_slip(by_gap, s), moved),
                 mode,
-                impulse[0],
+                contact.mu,
+                _along_slip(impulse, s),
                 (before, place.turned(before, f[0], axes[0])),
             )
         )

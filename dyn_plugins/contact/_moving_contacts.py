@@ -10,6 +10,7 @@ from dyn_core.authoring import (
     join_matrix,
     join_slopes,
     logical_and,
+    logical_not,
     logical_or,
     product,
     slope_of,
@@ -26,7 +27,11 @@ from dyn_plugins.contact._active_rows import (
     placed_bodies,
     units,
 )
-from dyn_plugins.contact._reduced_rows import inverse_of_any_rank, rows_of_body
+from dyn_plugins.contact._reduced_rows import (
+    inside_by_others,
+    inverse_of_any_rank,
+    rows_of_body,
+)
 from dyn_plugins.contact.step import normal_bias
 from dyn_plugins.kinematics.motion import outward
 
@@ -92,7 +97,7 @@ class MovingContacts:
         by_mu, by_gap = [], []
         for x in self.contacts:
             (*_, across), pushed = x.by_gap
-            by_mu.append(self._row(x.body, x.f[1] * (-x.impulse * x.mode.slips)))
+            by_mu.append(self._row(x.body, x.f[1] * (-x.impulse[0] * x.mode.slips)))
             shifted = pushed - x.f[2] * (across * x.mode.drag)
             by_gap.append(self._row(x.body, shifted))
         self.by_mu = _transposed(by_mu, model.nv)
@@ -151,10 +156,13 @@ class MovingContacts:
         self.dependent, count = 0.0, len(self.contacts)
         for i in dict.fromkeys(x.body for x in self.contacts):
             own = [k for k in range(count) if self.contacts[k].body == i]
-            rows, dependent = rows_of_body(
-                [self.contacts[k] for k in own], [slopes[k] for k in own]
-            )
+            contacts = [self.contacts[k] for k in own]
+            rows, dependent, T = rows_of_body(contacts, [slopes[k] for k in own])
             self.dependent = self.dependent + dependent
+            safe = inside_by_others(contacts, T)
+            for x in contacts:
+                waiting = logical_and(x.mode.at_cone, logical_not(safe))
+                self.at_border = logical_or(self.at_border, waiting)
             for row in rows:
                 self.A.append(self._row(i, row.along))
                 self.C.append(self._row(i, row.push))

@@ -12,6 +12,7 @@ from dyn_core.authoring import (
     absolute,
     logical_and,
     logical_not,
+    logical_or,
     sqrt,
     total,
     where,
@@ -43,7 +44,7 @@ class Row(NamedTuple):
 
 
 def rows_of_body(contacts, slopes):
-    """Return the Rows of one body, and how many of them others imply.
+    """Return the Rows of one body, how many of them others imply, and T or None.
 
     Normal rows where contacts press, tangents where they stick; where they slip, the
     push of the normal has the friction with it.
@@ -73,11 +74,35 @@ def rows_of_body(contacts, slopes):
             spatial = (part * weight for part in (x.f[a], push, turned, before))
             rows.append(Row(*spatial, gaps))
     if len(rows) <= 6:
-        return rows, 0.0
+        return rows, 0.0, None
     count = total(x.mode.pressed + x.mode.sticks * 2.0 for x in contacts)
     six = list(zip(*(tuple(row.along) for row in rows), strict=True))
     T, rank = _orthonormal([Vector(column) for column in (*six[3:], *six[:3])])
-    return [_combined(rows, t) for t in T], count - rank
+    return [_combined(rows, t) for t in T], count - rank, T
+
+
+def inside_by_others(contacts, T):
+    """Return the condition that impulses of least norm lie inside all cones.
+
+    Those that a solver finds for dependent rows may lie at a cone without need. The
+    same wrench by other impulses proves that no contact is about to slip.
+
+    Args:
+        contacts: ActiveContacts of one body.
+        T: Of rows_of_body; None: the impulses are the only ones.
+    """
+    if T is None:
+        return False
+    impulses = Vector(x for contact in contacts for x in contact.impulse)
+    least = total(t * (t @ impulses) for t in T)
+    inside = True
+    for k, contact in enumerate(contacts):
+        n, s, e = least[3 * k : 3 * k + 3]
+        mode, limit = contact.mode, n * contact.mu
+        sticks = logical_and(n > 0.0, sqrt(s * s + e * e) < limit * 0.999)
+        good = logical_or(mode.pressed < 0.5, logical_and(mode.sticks > 0.5, sticks))
+        inside = logical_and(inside, good)
+    return inside
 
 
 def _combined(rows, weights):

@@ -250,3 +250,182 @@ def test_random_states_of_robots_on_their_feet(make, mu, name):
         count += 1
     assert count >= 4
     assert seen >= {SEPARATE, SLIP if mu < 0.5 else STICK}
+
+
+def test_flat_box_feet_have_one_derivative():
+    """Eight sticking corners in the floor: twelve rows of rank, the others implied."""
+    model, rng = _biped(0.9), np.random.default_rng(1)
+    step, program = _built(model)
+    q, tau = model.neutral(), 0.3 * rng.normal(size=model.nv)
+    q[2], tau[:6] = 0.66 - 5e-4, 0.0
+    qd = 1e-3 * rng.normal(size=model.nv)
+    result = program(q, qd, tau, H, _warm(program))
+    assert sorted(result.modes) == [SEPARATE] * 8 + [STICK] * 8
+    assert not result.not_differentiable
+    A, B = _by_differences(model, step, q, qd, tau, H)
+    _assert_close(result.A, A)
+    _assert_close(result.B, B)
+
+
+@pytest.mark.parametrize("restitution", [0.3, 0.8])
+@pytest.mark.parametrize("name", STEPS)
+def test_bounces(name, restitution):
+    """With Newton's restitution the velocity of approach is a part of the bias."""
+    shape = _shape("sphere", radius=0.1)
+    model = robot(
+        link("body", 1.5, (0.02, 0.03, 0.04), xyz=(0.02, 0.01, 0)),
+        joint("free", "floating", "base", "body"),
+        collisions={"body": {"replace": [shape]}},
+        **_mu(0.4, restitution=restitution),
+    )
+    step, program = _built(model, name, erp=0.2)
+    q, qd = np.array([0, 0, 0.0999, *UP]), np.array([0.3, 1, 0.2, 0.4, 0.3, -2.0])
+    if name == "contact_moreau_jean":
+        q[2] += 0.5 * H * 2.0
+    tau = np.zeros(6)
+    result = program(q, qd, tau, H, _warm(program))
+    assert result.modes[0] != SEPARATE
+    assert not result.not_differentiable
+    assert result.qd_next @ [0, 0, 0, 0, 0, 1] > 0.2
+    A, B = _by_differences(model, step, q, qd, tau, H)
+    _assert_close(result.A, A)
+    _assert_close(result.B, B)
+
+
+def test_a_groove_of_two_half_spaces():
+    """Each half-space has its own contacts, in modes of their own."""
+    walls = tuple(
+        HalfSpace(f"wall {k}", (0.0, 0.0, 0.0), (k * 0.6, 0.0, 0.8)) for k in (1, -1)
+    )
+    model = _floating(_shape("sphere", radius=0.1), 0.3)
+    step, program = _built(model, world=walls)
+    q = np.array([0.001, 0, 0.1 / 0.8 - 0.002, *UP])
+    qd, tau = np.array([0.1, 0.2, 0.1, 0.1, 1.0, -0.3]), np.zeros(6)
+    result = program(q, qd, tau, H, _warm(program))
+    assert SEPARATE not in result.modes
+    assert not result.not_differentiable
+    A, B = _by_differences(model, step, q, qd, tau, H)
+    _assert_close(result.A, A)
+    _assert_close(result.B, B)
+
+
+def test_parameters_forces_and_friction_of_joints():
+    """dx_dp by inertia, gravity and damping; A with joint friction and f_ext."""
+    model = _quadruped(0.6)
+    hip = model.names[-1]
+    choices = {"inputs": ["f_ext"], "joint_friction": True}
+    paths = ["gravity", f"{model.frame_names[-1]}.mass", f"{hip}.armature"]
+    step, rng = _built(model, **choices)[0], np.random.default_rng(3)
+    push = 2.0 * rng.normal(size=(model.nb, 6))
+    q, qd, tau = next(_random_states(model, _built(model)[0], rng, 1))
+    program = _built(model, paths=paths, **choices)[1]
+    result = program(q, qd, tau, H, _warm(program), push)
+    assert not result.not_differentiable
+    assert set(result.modes) - {SEPARATE}
+    A, B = _by_differences(model, step, q, qd, tau, H, (push,), size=1e-7)
+    _assert_close(result.A, A)
+    _assert_close(result.B, B)
+    start = step(q, qd, tau, H, _warm(step), push)
+    columns = []
+    for path in paths:
+        moved = _built(model, **{**choices, "inputs": ["f_ext", path]})[0]
+        value = np.atleast_1d(dyn.model.parameter_paths.value(model, path))
+        for e in np.eye(len(value)):
+
+            def end(x, e=e, moved=moved, value=value):
+                last = value + x * e
+                last = last if len(last) > 1 else last[0]
+                warm = start.impulse
+                return _end(model, start, moved(q, qd, tau, H, warm, push, last))
+
+            columns.append(derivative(end, 1e-5))
+    _assert_close(result.dx_dp, np.array(columns).T)
+
+
+def test_borders_of_modes_are_flagged_and_finite():
+    """Touching without force, friction just at its cone, an impulse at rest."""
+    model = point_mass(gravity=(0, 0, 0), **_mu(0.5))
+    program, zero = _built(model)[1], np.zeros(2)
+    touching = program(zero, zero, zero, H, _warm(program))
+    program = _built(point_mass(**_mu(0.5)))[1]
+    at_cone = program(zero, zero, np.array([0.5 * 9.81, 0.0]), H, _warm(program))
+    inside = program(zero, zero, np.array([0.25 * 9.81, 0.0]), H, _warm(program))
+    grazing = program(np.array([0, 9.81 * H**2]), zero, zero, H, _warm(program))
+    program = _built(point_mass(**_mu(0.0)))[1]
+    smooth = program(zero, zero, zero, H, _warm(program))
+    for result in (touching, at_cone, inside, grazing, smooth):
+        assert all(np.isfinite(np.asarray(x)).all() for x in result)
+    flags = [x.not_differentiable for x in (touching, at_cone, grazing)]
+    assert flags == [1.0, 1.0, 1.0]
+    assert [inside.not_differentiable, smooth.not_differentiable] == [0.0, 0.0]
+
+
+def test_dependent_slip_and_missing_convergence_are_flagged():
+    """A turning box slides on four corners; a solver that stops after one sweep."""
+    model = free_box(**_mu(0.3))
+    program = _built(model)[1]
+    q, qd = np.array([0, 0, 0.25, *UP]), np.array([0, 0, 0.3, 1.0, 0.5, -0.1])
+    result = program(q, qd, np.zeros(6), H, _warm(program))
+    assert set(result.modes[:4]) == {SLIP}
+    assert result.not_differentiable == 1.0
+    assert np.isfinite(result.A).all()
+    program = _built(model, solver_options={"max_iterations": 1})[1]
+    result = program(q, qd, np.zeros(6), H, _warm(program))
+    assert result.status > 0
+    assert result.not_differentiable == 1.0
+
+
+def test_what_no_joint_moves_is_flagged():
+    """A ball on a joint through its centre presses on the floor: any impulse will do."""
+    model = robot(
+        link("body", 1.0, (0.1, 0.1, 0.1)),
+        joint("turn", "revolute", "base", "body", (0, 0, 1)),
+        collisions={"body": {"replace": [_shape("sphere", radius=0.1)]}},
+    )
+    program = _built(model)[1]
+    result = program(np.zeros(1), np.zeros(1), np.zeros(1), H, _warm(program))
+    assert all(np.isfinite(np.asarray(x)).all() for x in result)
+
+
+def test_a_robot_without_shapes_has_the_derivatives_of_a_free_step():
+    """No contacts at all: those of semi_implicit_euler_derivatives."""
+    model = robot(
+        link("body", 1.0, (0.1, 0.2, 0.3), xyz=(0.1, 0, 0)),
+        joint("free", "floating", "base", "body"),
+    )
+    program = _built(model, paths=["gravity"])[1]
+    free = dyn.solver("semi_implicit_euler_derivatives").build(
+        model, implicit=False, paths=["gravity"]
+    )
+    rng = np.random.default_rng(2)
+    q, (qd, tau) = model.random(rng), rng.normal(size=(2, 6))
+    result, other = program(q, qd, tau, H, np.zeros(0)), free(q, qd, tau, H)
+    for name in ("q_next", "qd_next", "A", "B", "dx_dp"):
+        _assert_close(getattr(result, name), getattr(other, name), 1e-12)
+    assert result.dx_dmu.shape == (12, 0)
+    assert result.not_differentiable == 0.0
+
+
+def test_engines_and_batches_agree():
+    """Plain, graph and machine code; rows of a batch are single calls."""
+    model = _quadruped(0.3)
+    step, program = _built(model, solver_options={})
+    rng = np.random.default_rng(4)
+    states = list(_random_states(model, step, rng, 6))
+    q, qd, tau = (np.array(x) for x in zip(*states, strict=True))
+    rows = program(q, qd, tau, H, np.zeros((6, *_warm(program).shape)))
+    for k, state in enumerate(states):
+        one = program(*state, H, _warm(program))
+        for a, b in zip(rows, one, strict=True):
+            _assert_close(a[k], b, 1e-9)
+    graph = dyn.solver("contact_euler_derivatives").build(model, engine="graph")
+    for a, b in zip(graph(*states[0], H, _warm(program)), rows, strict=True):
+        _assert_close(a, b[0], 1e-9)
+
+
+def test_paths_that_move_contacts_are_refused():
+    """Those of the robot's geometry, with what is valid."""
+    model = _quadruped(0.3)
+    for path in (f"{model.names[-1]}.origin", f"{model.names[-1]}.axis"):
+        with pytest.raises(dyn.UnsupportedError, match="moves contacts"):
+            dyn.solver("contact_euler_derivatives").build(model, paths=[path])
