@@ -3,15 +3,19 @@
 Not a solver: the derivatives of steps share it.
 """
 
+import math
+
 from dyn_core.authoring import (
     Matrix,
     Motion,
     Vector,
+    absolute,
     join_matrix,
     join_slopes,
     logical_and,
     logical_not,
     logical_or,
+    maximum,
     product,
     slope_of,
     sparse_products,
@@ -28,6 +32,7 @@ from dyn_plugins.contact._active_rows import (
     units,
 )
 from dyn_plugins.contact._reduced_rows import (
+    AGREE,
     inside_by_others,
     inverse_of_any_rank,
     rows_of_body,
@@ -35,7 +40,7 @@ from dyn_plugins.contact._reduced_rows import (
 from dyn_plugins.contact.step import normal_bias
 from dyn_plugins.kinematics.motion import outward
 
-KINK = 1e-12  # gaps up to this have the slope of an overlap [m]
+KINK = 1e-7  # gaps up to this have the slope of an overlap [m]
 
 
 class MovingContacts:
@@ -157,13 +162,14 @@ class MovingContacts:
         for i in dict.fromkeys(x.body for x in self.contacts):
             own = [k for k in range(count) if self.contacts[k].body == i]
             contacts = [self.contacts[k] for k in own]
-            rows, dependent, T = rows_of_body(contacts, [slopes[k] for k in own])
-            self.dependent = self.dependent + dependent
-            safe = inside_by_others(contacts, T)
+            found = rows_of_body(contacts, [slopes[k] for k in own])
+            self.dependent = self.dependent + found.dependent
+            self.at_border = logical_or(self.at_border, found.disagree)
+            safe = inside_by_others(contacts, found.T)
             for x in contacts:
                 waiting = logical_and(x.mode.at_cone, logical_not(safe))
                 self.at_border = logical_or(self.at_border, waiting)
-            for row in rows:
+            for row in found.rows:
                 self.A.append(self._row(i, row.along))
                 self.C.append(self._row(i, row.push))
                 rates = (-row.along, self.Psi), (-row.before, self.Psi_before)
@@ -229,7 +235,10 @@ def _transposed(rows, height):
 
 
 def constrained(inverse, momentum, moving):
-    """Return the solutions du of the linear system, E, and how many rows are dependent.
+    """Return the solutions du of the linear system, E, and two things to be flagged.
+
+    Those are how many rows are dependent, and the condition that such rows ask for
+    different changes by q: beside this position they do not depend on each other.
 
     Args:
         inverse: Of the inertia with the drag.
@@ -239,7 +248,12 @@ def constrained(inverse, momentum, moving):
     by_q, by_qd, by_p, by_mu, by_gap = momentum
     if not moving.A:
         by_q, by_qd = sparse_products(inverse, (by_q, by_qd))
-        return (by_q, by_qd, _product(inverse, by_p), by_mu, by_gap), inverse, 0.0
+        return (
+            (by_q, by_qd, _product(inverse, by_p), by_mu, by_gap),
+            inverse,
+            0.0,
+            False,
+        )
     A_T, C_T = Matrix(moving.A).T, Matrix(moving.C).T
     A_inverse, pushed = sparse_products(inverse, (A_T, C_T))
     (responses,) = sparse_products(pushed.T, (A_T,))
@@ -252,7 +266,19 @@ def constrained(inverse, momentum, moving):
     (by_gap,) = sparse_products(E, (by_gap,))
     (closed,) = sparse_products(L, (Matrix(moving.c_gap),))
     slopes = by_q + more[0], by_qd + more[1], _product(E, by_p), by_mu, by_gap + closed
-    return slopes, E, lost + moving.dependent
+    disagree = logical_and(lost > 0.0, _disagree(moving, slopes[0]))
+    return slopes, E, lost + moving.dependent, disagree
+
+
+def _disagree(moving, by_q):
+    """Return the condition that a row does not hold along some displacement of q."""
+    along = Vector(math.cos(1.0 + j) for j in range(moving.model.nv))
+    change, left, size = by_q @ along, 0.0, 0.0
+    for row, wanted in zip(moving.A, moving.c_q, strict=True):
+        x = Vector(wanted) @ along
+        left = maximum(left, absolute(Vector(row) @ change - x))
+        size = maximum(size, absolute(x))
+    return left > size * AGREE
 
 
 def _product(A, B):

@@ -3,7 +3,7 @@
 Not a solver: the derivatives of steps share it.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dyn_core.authoring import (
     Force,
@@ -13,6 +13,7 @@ from dyn_core.authoring import (
     logical_and,
     logical_not,
     logical_or,
+    maximum,
     sqrt,
     total,
     where,
@@ -20,6 +21,7 @@ from dyn_core.authoring import (
 
 RANK = 1e-9  # of a row, part below which a remainder adds no rank
 FLAT = 1e-7  # of a column, part below which its remainder adds no rank
+AGREE = 1e-7  # part of right sides by which dependent rows may differ
 NOTHING = 1e-12  # of the largest response, part below which a row has none
 
 
@@ -43,8 +45,25 @@ class Row(NamedTuple):
     by_gap: Vector
 
 
+class BodyRows(NamedTuple):
+    """The rows of one body.
+
+    Attributes:
+        rows: At most six Rows, or those of two contacts.
+        dependent: How many rows the others imply.
+        T: The map to the rows; None: they are those of the contacts.
+        disagree: Condition that rows that depend on each other ask for different
+            changes, as where the gaps of corners have other slopes.
+    """
+
+    rows: list
+    dependent: Any
+    T: Any
+    disagree: Any
+
+
 def rows_of_body(contacts, slopes):
-    """Return the Rows of one body, how many of them others imply, and T or None.
+    """Return the BodyRows of one body.
 
     Normal rows where contacts press, tangents where they stick; where they slip, the
     push of the normal has the friction with it.
@@ -74,11 +93,17 @@ def rows_of_body(contacts, slopes):
             spatial = (part * weight for part in (x.f[a], push, turned, before))
             rows.append(Row(*spatial, gaps))
     if len(rows) <= 6:
-        return rows, 0.0, None
+        return BodyRows(rows, 0.0, None, False)
     count = total(x.mode.pressed + x.mode.sticks * 2.0 for x in contacts)
     six = list(zip(*(tuple(row.along) for row in rows), strict=True))
     T, rank = _orthonormal([Vector(column) for column in (*six[3:], *six[:3])])
-    return [_combined(rows, t) for t in T], count - rank, T
+    reduced = [_combined(rows, t) for t in T]
+    left, size = 0.0, 0.0
+    for k, row in enumerate(rows):
+        implied = total(x.turned * t[k] for x, t in zip(reduced, T, strict=True))
+        for x, y in zip(row.turned, implied, strict=True):
+            left, size = maximum(left, absolute(x - y)), maximum(size, absolute(x))
+    return BodyRows(reduced, count - rank, T, left > size * AGREE)
 
 
 def inside_by_others(contacts, T):
@@ -89,7 +114,7 @@ def inside_by_others(contacts, T):
 
     Args:
         contacts: ActiveContacts of one body.
-        T: Of rows_of_body; None: the impulses are the only ones.
+        T: Of BodyRows; None: the impulses are the only ones.
     """
     if T is None:
         return False
