@@ -12,7 +12,7 @@ import numpy as np
 
 from dyn_core import robots
 from dyn_core.bench import contact_peers
-from dyn_core.bench.cases import STATES, Robot
+from dyn_core.bench.cases import STATES, Robot, named
 from dyn_core.bench.contact_peers import PeerTiming, StandingStates
 from dyn_core.bench.rollout import version
 from dyn_core.bench.tables import Progress, Table
@@ -20,6 +20,7 @@ from dyn_core.bench.timing import per_call
 from dyn_core.contact import ConstraintLayout, ConstraintProblem, solve
 from dyn_core.errors import UnsupportedError
 from dyn_core.model import Model, load_urdf
+from dyn_core.model.sources import example_robots
 from dyn_core.problems import CONTACT_SOLVE
 from dyn_core.solving.registry import solver, solvers
 
@@ -40,10 +41,12 @@ same URDF on a plane, elliptic cones, dense Jacobian, limits and dry friction of
 off; it solves a softened, convex problem; its batch is mujoco.rollout on one thread.
 pinocchio: free velocity, inertia, Delassus operator and solver, called from Python;
 where feet touch is given, and nothing is integrated. call, batch: how much faster the
-first row is. Solvers: status, residual of the solver's own law (relative) / largest
-residual of the exact laws [N·s, m/s, J], iterations, us of a solution from zero. '-':
-not for this kind or size of problem. A solver that relaxes the laws is 'ok' by its own
-and not by the exact ones."""
+first row is. Derivatives: by state, joint forces, friction and gaps, the step within;
+solved: with the step's own impulses as warm start; flagged: share of states at a border
+of modes; humanoid: G1 of example-robot-data, four spheres or a box a foot. Solvers:
+status, residual of the solver's own law (relative) / largest residual of the exact laws
+[N·s, m/s, J], iterations, us of a solution from zero. '-': not for this kind or size of
+problem. A solver that relaxes the laws is 'ok' by its own and not by the exact ones."""
 
 
 class Shaped(Robot):
@@ -64,6 +67,7 @@ def quadruped() -> Shaped:
 def tables(progress: Progress) -> Iterator[tuple[str, Table]]:
     """Return titles and tables, one after the other as they are measured."""
     yield "contact steps of a standing quadruped, 18 dof", _steps(progress)
+    yield "derivatives of contact steps", _derivatives(progress)
     yield "solvers: status law/exact iterations us", _solvers(progress)
 
 
@@ -118,6 +122,89 @@ def _steps(progress: Progress) -> Table:
             progress(f"{name} has no solver of contacts in its bindings")
         table += [_line(one, first) for one in rows]
     return table
+
+
+FEET = {
+    "sphere feet": [
+        {"type": "sphere", "radius": 0.005, "xyz": [x, y, -0.03]}
+        for x, y in ((-0.05, 0.025), (-0.05, -0.025), (0.12, 0.03), (0.12, -0.03))
+    ],
+    "box feet": [{"type": "box", "size": [0.17, 0.06, 0.03], "xyz": [0.035, 0, -0.02]}],
+}
+SOLES = ("left_ankle_roll_link", "right_ankle_roll_link")
+HUMANOID = "g1_29dof_rev_1_0"
+HOLD, CALM = 30.0, 0.3  # of the springs that hold it [N·m/rad], [N·m·s/rad]
+
+
+def humanoid(feet: str) -> Model:
+    """Return G1 of example-robot-data; its feet are one of FEET."""
+    extras = {
+        "materials": {"default": {"mu": 0.8}},
+        "collisions": {link: {"replace": FEET[feet]} for link in SOLES},
+    }
+    return load_urdf(
+        named(HUMANOID, True).path, root_joint="floating", extras=extras, check="warn"
+    )
+
+
+def _standing_humanoid(program: Any, model: Model, rows: int) -> StandingStates:
+    """Return states of a humanoid that springs hold on its soles."""
+    start = np.asarray(model.neutral()).copy()
+    warm = np.zeros(program.inputs[4].shape)
+    still = np.zeros(model.nv)
+    start[2] -= float(program(start, still, still, DT, warm).gap.min())
+    q, v = start, 0.05 * np.random.default_rng(7).normal(size=model.nv)
+    states = []
+    for _ in range(rows + 100):
+        tau = np.zeros(model.nv)
+        tau[6:] = HOLD * (start[7:] - q[7:]) - CALM * v[6:]
+        states.append((q, v, tau, warm))
+        q, v, warm, *_ = program(q, v, tau, DT, warm)
+    last = zip(*states[-rows:], strict=True)
+    return StandingStates(*(np.array(x) for x in last), DT)
+
+
+def _derivatives(progress: Progress) -> Table:
+    """Measure derivatives of steps beside the steps themselves."""
+    table = [["derivatives of", "robot", "step us", "us", "us solved", "flagged"]]
+    model = quadruped().model
+    for name in STEPS:
+        progress(f"quadruped: derivatives of {name}")
+        program = solver(name).build(model, engine="native", threads=1)
+        states = standing(program, model, STATES, SETTLE)
+        table.append([name, "quadruped", *_gradient_times(name, model, states, {})])
+    if example_robots.home() is None:
+        progress("example-robot-data is not installed; the humanoid is left out")
+        return table
+    for feet in FEET:
+        progress(f"humanoid on {feet}")
+        model, links = humanoid(feet), {"links": SOLES}
+        program = solver(STEPS[0]).build(model, engine="native", threads=1, **links)
+        states = _standing_humanoid(program, model, STATES)
+        times = _gradient_times(STEPS[0], model, states, links)
+        table.append([STEPS[0], f"humanoid, {feet}", *times])
+    return table
+
+
+def _gradient_times(
+    name: str, model: Model, states: StandingStates, choices: dict[str, Any]
+) -> list[str]:
+    """Return us of a step, of its derivatives, of those once solved; flagged states."""
+    calls = list(zip(*states[:4], strict=True))
+    times, programs = [], []
+    for one in (name, f"{name}_derivatives"):
+        program = solver(one).build(model, engine="native", threads=1, **choices)
+        program.prepare()
+        out = tuple(np.empty(port.shape) for port in program.outputs)
+        space = {"p": program, "o": out}
+        programs.append((program, space))
+    statement, inputs = f"p(q, v, t, {DT}, w, out=o)", "q, v, t, w"
+    times = [per_call(statement, calls, inputs, space) for _, space in programs]
+    step, derivatives = programs[0][0], programs[1][0]
+    solved = [(*x[:3], step(*x[:3], DT, x[3]).impulse) for x in calls]
+    times.append(per_call(statement, solved, inputs, programs[1][1]))
+    flags = [derivatives(*x[:3], DT, x[3]).not_differentiable for x in calls]
+    return [*(f"{1e6 * x:.2f}" for x in times), f"{np.mean(flags):.2f}"]
 
 
 def _measured(name: str, program: Any, states: StandingStates) -> PeerTiming:

@@ -150,7 +150,9 @@ def step_derivatives(
     dF/dz is exact, by complex steps. The dependence of H, C, J and the gaps on q and qd
     comes from central differences of fourth order of the compiled Programs. Where rows
     are dependent (a box on four corners) lambda is not unique but qd+ is, unless such
-    contacts slip; then `not_differentiable` is set.
+    contacts slip; then `not_differentiable` is set. Shapes on half-spaces alone have
+    the compiled solver contact_euler_derivatives, a thousand times as fast; this one
+    takes any shapes, joint limits, loops and dry friction.
 
     Args:
         contact_model: Robot and world; stabilisation split_impulse (whose correction of
