@@ -160,8 +160,8 @@ def _standing_humanoid(program: Any, model: Model, rows: int) -> StandingStates:
         tau[6:] = HOLD * (start[7:] - q[7:]) - CALM * v[6:]
         states.append((q, v, tau, warm))
         q, v, warm, *_ = program(q, v, tau, DT, warm)
-    last = zip(*states[-rows:], strict=True)
-    return StandingStates(*(np.array(x) for x in last), DT)
+    q, v, tau, warm = (np.array(x) for x in zip(*states[-rows:], strict=True))
+    return StandingStates(q, v, tau, warm, DT)
 
 
 def _derivatives(progress: Progress) -> Table:

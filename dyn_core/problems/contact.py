@@ -100,8 +100,7 @@ CONTACT_STEP_DERIVATIVES = Signature(
             "not_differentiable",
             (),
             "-",
-            meaning="1 at the border of two modes, where slipping contacts depend on"
-            " each other, or where the solver has not converged; else 0",
+            meaning="1 at borders of modes, of dependent slip, not converged; else 0",
         ),
     ),
     passive=PASSIVE,

@@ -34,6 +34,7 @@ from dyn_core.authoring import (
     Vector,
     cross,
     cross3,
+    has_slope,
     logical_and,
     logical_not,
     logical_or,
@@ -44,7 +45,6 @@ from dyn_core.authoring import (
     with_slopes,
 )
 from dyn_core.contact.collision.halfspaces import candidate_points
-from dyn_core.model.shapes import Cylinder
 from dyn_plugins.contact.step import pairs
 from dyn_plugins.derivatives.derivatives import subspace_rates
 
@@ -179,13 +179,13 @@ def mode_of(mu, sigma, bias, impulse, response, tiny):
     friction = sqrt(impulse[1] * impulse[1] + impulse[2] * impulse[2])
     at_cone = friction >= mu * (1.0 - BOUNDARY) * normal
     slips, waiting = logical_and(pressed, at_cone), False
-    border = logical_and(logical_not(pressed), logical_not(opening))
-    border = logical_or(border, logical_and(pressed, response <= IMMOVABLE))
+    at_border = logical_and(logical_not(pressed), logical_not(opening))
+    at_border = logical_or(at_border, logical_and(pressed, response <= IMMOVABLE))
     if mu > 0.0:
         slips = logical_and(slips, moving)
         waiting = logical_and(pressed, logical_and(at_cone, logical_not(moving)))
         creeping = logical_and(moving, logical_not(at_cone))
-        border = logical_or(border, logical_and(pressed, creeping))
+        at_border = logical_or(at_border, logical_and(pressed, creeping))
     directed = logical_and(slips, moving)
     over = where(moving, 1.0 / where(moving, slide, 1.0), 0.0)
     s = where(directed, sigma[1] * over, 1.0), where(directed, sigma[2] * over, 0.0)
@@ -198,7 +198,7 @@ def mode_of(mu, sigma, bias, impulse, response, tiny):
         s,
         where(slips, mu, 0.0),
         where(slips, normal * over * mu, 0.0),
-        border,
+        at_border,
         waiting,
     )
 
@@ -233,14 +233,14 @@ def active_contacts(model, solved, placed, V, dt, world, links):
         mode = mode_of(
             contact.mu, sigma, solved.bias[k], impulse, response, speed * BOUNDARY
         )
-        place = _Place(c, C, axes[0], mask)
+        place = _ContactPlace(c, C, axes[0], mask)
         g = [place.turned(V[i], x, a) for x, a in zip(f, axes, strict=True)]
         before = X.inverse @ solved.motions[k][0]
         away = axes[0] * -0.5
         by_gap = [cross3(away, a) @ V[i].ang * mask for a in axes]
         push = total(a * x for a, x in zip(axes, impulse, strict=True))
         wrench = total(x * y for x, y in zip(f, impulse, strict=True))
-        load = _Load(place, push, wrench)
+        load = _ImpulseLoad(place, push, wrench)
         moved = Force(cross3(away, push), Vector.zeros(3)) * mask
         s = mode.s
         result.append(
@@ -271,7 +271,7 @@ def _along_slip(rows, s):
     return [n, a * s[0] + b * s[1], b * s[0] - a * s[1]]
 
 
-class _Place(NamedTuple):
+class _ContactPlace(NamedTuple):
     """Centre c, C (None: zero), normal, and 1.0 where the contact takes part."""
 
     c: Vector
@@ -296,10 +296,10 @@ class _Place(NamedTuple):
         return cross(V, f) + Force(moment, y)
 
 
-class _Load(NamedTuple):
+class _ImpulseLoad(NamedTuple):
     """D of a contact, with its impulse and the wrench of that."""
 
-    place: _Place
+    place: _ContactPlace
     push: Vector
     wrench: Force
 
@@ -315,16 +315,13 @@ def _rolling(model, solved, world, links):
     for half, placed in pairs(model, world, links):
         count = len(candidate_points(placed, Vector(half.normal)))
         n = [next(normals) for _ in range(count)][0]
-        if not isinstance(placed.shape, Cylinder):
-            turns += [None] * count
-            continue
         columns = []
         for e in Matrix.identity(3).rows:
             turned = with_slopes(n, cross3(n, Vector(e)))
-            points = candidate_points(placed, turned)
-            columns.append([slope_of(x) for x, _ in points])
-        for k, rows in enumerate(zip(*columns, strict=True)):
-            turns.append(Matrix(rows).T if k >= 8 else None)
+            columns.append([x for x, _ in candidate_points(placed, turned)])
+        for points in zip(*columns, strict=True):
+            rolls = any(has_slope(x) for x in points)
+            turns.append(Matrix(slope_of(x) for x in points).T if rolls else None)
     return turns
 
 

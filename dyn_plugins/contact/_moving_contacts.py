@@ -160,22 +160,22 @@ class MovingContacts:
         self.A, self.C, self.c_q, self.c_v, self.c_gap = [], [], [], [], []
         self.dependent, count = 0.0, len(self.contacts)
         for i in dict.fromkeys(x.body for x in self.contacts):
-            own = [k for k in range(count) if self.contacts[k].body == i]
-            contacts = [self.contacts[k] for k in own]
-            found = rows_of_body(contacts, [slopes[k] for k in own])
-            self.dependent = self.dependent + found.dependent
-            self.at_border = logical_or(self.at_border, found.disagree)
-            safe = inside_by_others(contacts, found.T)
+            indices = [k for k in range(count) if self.contacts[k].body == i]
+            contacts = [self.contacts[k] for k in indices]
+            body_rows = rows_of_body(contacts, [slopes[k] for k in indices])
+            self.dependent = self.dependent + body_rows.dependent
+            self.at_border = logical_or(self.at_border, body_rows.disagree)
+            safe = inside_by_others(contacts, body_rows.T)
             for x in contacts:
                 waiting = logical_and(x.mode.at_cone, logical_not(safe))
                 self.at_border = logical_or(self.at_border, waiting)
-            for row in found.rows:
+            for row in body_rows.rows:
                 self.A.append(self._row(i, row.along))
                 self.C.append(self._row(i, row.push))
                 rates = (-row.along, self.Psi), (-row.before, self.Psi_before)
                 self.c_q.append(self._row(i, -row.turned, *rates))
                 self.c_v.append(self._row(i, -row.before))
-                moved = dict(zip(own, row.by_gap, strict=True))
+                moved = dict(zip(indices, row.by_gap, strict=True))
                 self.c_gap.append(
                     [-moved[k] if k in moved else 0.0 for k in range(count)]
                 )

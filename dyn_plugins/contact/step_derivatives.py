@@ -88,10 +88,14 @@ def contact_euler_derivatives(model, q, qd, tau, dt, warm, f_ext, **parts):
 def contact_anitescu_potra_derivatives(model, q, qd, tau, dt, warm, f_ext, **parts):
     """Return a step of contact_anitescu_potra and its derivatives.
 
+        dx_next = A dx + B dtau + dx_dp dp + dx_dmu dmu + dx_dgap dgap,   dx = (dq, dqd)
+
     Which contacts touch is taken as it is: a change of that is no part of them.
 
+    Inputs and outputs: those of CONTACT_STEP_DERIVATIVES.
+
     Args:
-        model, q, qd, tau, dt, warm, f_ext, parts: As contact_euler_derivatives.
+        parts: As contact_euler_derivatives takes them.
 
     Source: LCP-22.
     """
@@ -102,11 +106,16 @@ def contact_anitescu_potra_derivatives(model, q, qd, tau, dt, warm, f_ext, **par
 def contact_moreau_jean_derivatives(model, q, qd, tau, dt, warm, f_ext, **parts):
     """Return a step of contact_moreau_jean and its derivatives.
 
-    Those of the step from the midpoint, times those of the way there; contacts as in
-    contact_anitescu_potra_derivatives.
+        dx_next = A_m dx_m + B dtau + dx_dp dp + dx_dmu dmu + dx_dgap dgap
+        A = A_m dx_m/dx,   x_m the state at the midpoint, seen from the start
+
+    Which contacts touch is taken as in contact_anitescu_potra_derivatives; gaps are
+    those at the midpoint.
+
+    Inputs and outputs: those of CONTACT_STEP_DERIVATIVES.
 
     Args:
-        model, q, qd, tau, dt, warm, f_ext, parts: As contact_euler_derivatives.
+        parts: As contact_euler_derivatives takes them.
 
     Source: LCP-22.
     """

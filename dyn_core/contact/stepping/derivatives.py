@@ -151,7 +151,7 @@ def step_derivatives(
     comes from central differences of fourth order of the compiled Programs. Where rows
     are dependent (a box on four corners) lambda is not unique but qd+ is, unless such
     contacts slip; then `not_differentiable` is set. Shapes on half-spaces alone have
-    the compiled solver contact_euler_derivatives, a thousand times as fast; this one
+    the compiled solver contact_euler_derivatives, thousands of times as fast; this one
     takes any shapes, joint limits, loops and dry friction.
 
     Args:
