@@ -51,6 +51,7 @@ from dyn_plugins.contact.step import (
     solved_contacts,
     step_options,
 )
+from dyn_plugins.derivatives._seeds import checked_paths
 from dyn_plugins.steps._joint_blocks import displacement, moved, slopes_by_joint
 from dyn_plugins.steps.derivatives import StepDerivativesSolver, columns, stacked
 from dyn_plugins.steps.derivatives import sizes as step_sizes
@@ -208,8 +209,8 @@ class ContactStepDerivatives(StepDerivativesSolver, ContactStep):
 
     def build(self, model, **choices):
         """Return a Program; paths that move bodies are refused."""
-        for path in choices.get("paths", ()):
-            if str(path).rpartition(".")[2] in GEOMETRY:
+        for path in checked_paths(self.name, model, choices, False):
+            if path.rpartition(".")[2] in GEOMETRY:
                 raise UnsupportedError(
                     f"{self.name}: {path} moves contacts; valid: paths of gravity,"
                     " inertia, friction and springs"
