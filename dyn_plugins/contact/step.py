@@ -365,6 +365,7 @@ def step_options(erp):
         "world": (HalfSpace(),),
         "links": None,
         "erp": erp,
+        "push_out_speed": gap_rules.PUSH_OUT_SPEED,
         "restitution_threshold": 0.05,
         "solver_options": {},
     }
