@@ -81,8 +81,9 @@ def _details(arrays: ArrayStep, record: StepRecord) -> StepDetails:
     step = arrays.prepare_again(record)
     Y, L = arrays.sparse_rows(len(record.starts), len(record.impulse)), arrays.factor()
     change = Y @ (Y.T @ record.impulse)
-    velocity, before = (L @ v for v in (record.velocity, record.qd))
-    sigma = Y @ velocity
+    velocity, before = record.velocity, record.qd
+    H = arrays.inertia(record.q, *record.carried)  # L.T L has the damping, too
+    sigma = Y @ (L @ velocity)
     spectrum = np.linalg.eigvalsh(Y @ Y.T) if len(Y) else np.zeros(0)
     rank = int((spectrum > RANK * spectrum.max(initial=0.0)).sum())
     condition = 1.0
@@ -109,7 +110,7 @@ def _details(arrays: ArrayStep, record: StepRecord) -> StepDetails:
         tuple(contacts),
         impulses,
         float(record.impulse @ (2 * sigma - change)) / 2,
-        float(velocity @ velocity - before @ before) / 2,
+        float(velocity @ H @ velocity - before @ H @ before) / 2,
         rank,
         condition,
     )

@@ -28,6 +28,7 @@ from dyn_core.contact.stepping.constraints import contact_name
 from dyn_core.contact.stepping.contact_model import ContactModel
 from dyn_core.contact.stepping.joint_rows import dense_rows, joint_table
 from dyn_core.contact.stepping.position_correction import (
+    TOLERANCE,
     end_correction,
     prepare_correction,
 )
@@ -58,6 +59,7 @@ class ArrayStep:
 
     Attributes:
         contacts, m: How many contacts and rows the last step had.
+        inertia: Program of H, with the payload.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class ArrayStep:
             prescribed: Joints whose accelerations are given.
         """
         self._of, self.h = contact_model, float(h)
+        self.inertia = contact_model.inertia
         model, world = contact_model.model, contact_model.world
         self.tables = structure(model)
         self._joints = joint_table(
@@ -344,6 +347,7 @@ class ArrayStep:
     def _correct(self, blocks: int, m: int) -> bool:
         """Solve for the correction of positions; return whether there is no room."""
         if self._corrector is None:
-            self._corrector = RowRelaxation(self._step.normals, self.tables.nv)
+            normals, nv = self._step.normals, self.tables.nv
+            self._corrector = RowRelaxation(normals, nv, tolerance=TOLERANCE)
         status = self._corrector.solve(blocks, m)
         return not self._end_correction(0, blocks) or status != 0

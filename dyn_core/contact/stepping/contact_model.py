@@ -92,7 +92,7 @@ class ContactModel:
         self.kinematics = solver("body_jacobians").build(model, engine=engine)
         self.carried = carried or PayloadInput()
         paths = self.carried.paths
-        self._inertia = solver("crba").build(model, engine=engine, inputs=paths)
+        self.inertia = solver("crba").build(model, engine=engine, inputs=paths)
         self._bias = self.build("bias", "f_ext")
         self._loops = None
         if model.loops:
@@ -100,7 +100,7 @@ class ContactModel:
         self._sweep = solver("response").build(
             model.without_loops(), engine=engine, inputs=paths
         )
-        made = (self.kinematics, self._inertia, self._bias, self._loops, self._sweep)
+        made = (self.kinematics, self.inertia, self._bias, self._loops, self._sweep)
         for program in made:
             if program is not None:
                 program.prepare()  # nothing compiles while it steps
@@ -146,7 +146,7 @@ class ContactModel:
             qd,
             poses,
             J_bodies,
-            self._inertia(q, *carried),
+            self.inertia(q, *carried),
             self._bias(q, qd, applied, *carried),
             h * slopes,
             tuple(self._constraints(q, qd, poses, J_bodies, h, speeds or {})),

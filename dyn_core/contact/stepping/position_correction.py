@@ -22,6 +22,7 @@ from dyn_core.engines.machine_code import machine_code
 
 SOFT = 1e-9  # compliance, relative to the response
 SHORT = 1e-2  # part of a correction that may be missing
+TOLERANCE = 1e-6  # of a correction, relative to the largest: more precision costs most
 
 
 @machine_code
