@@ -96,9 +96,7 @@ def tower(count, size=0.2, ratio=1.0, gap=1e-4, shift=0.01, mu=0.6):
         parts.append(link(f"b{k}", m, (i, i, i), box(size, size, size)))
         parts.append(joint(f"f{k}", "floating", "base", f"b{k}"))
     model = robot(*parts, materials={"default": {"mu": mu}})
-    heights = [
-        (shift * (k % 2), 0, size / 2 + (size + gap) * k) for k in range(count)
-    ]
+    heights = [(shift * (k % 2), 0, size / 2 + (size + gap) * k) for k in range(count)]
     return Scene(model, places(model, heights))
 
 
@@ -141,9 +139,7 @@ def _geared(rng):
         parts.append(link(name, 1.0, (0.02, 0.02, 0.02), xyz=(0.1, 0, 0)))
         more = '<limit lower="-2" upper="2" effort="0" velocity="9"/>'
         more += '<dynamics damping="0.1" friction="0.05"/>'
-        parts.append(
-            joint(f"j{name}", "revolute", "base", name, (0, 1, 0), more=more)
-        )
+        parts.append(joint(f"j{name}", "revolute", "base", name, (0, 1, 0), more=more))
     springs = {"ja": {"stiffness": 3.0, "rest": 0.2}}
     model = robot(*parts, springs=springs)
     world = {"gears": [{"joints": ["ja", "jb"], "ratio": 2.0}], "half_spaces": []}

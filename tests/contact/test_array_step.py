@@ -33,7 +33,10 @@ def all_take_part(general):
     The general correction of positions looks at these too, that on arrays does not.
     """
     last = general.last
-    return general.contact_model.state(last.q, last.qd, last.h).layout.m == general.report.m
+    return (
+        general.contact_model.state(last.q, last.qd, last.h).layout.m
+        == general.report.m
+    )
 
 
 def compare(arrays, general, scene, count, also=lambda a, b: None):
@@ -122,7 +125,9 @@ def test_meshes(tmp_path):
     pytest.importorskip("coal")
     path = tmp_path / "wedge.obj"
     points = "0 0 0\n1 0 0\n0 1 0\n0 0 1".split("\n")
-    path.write_text("".join(f"v {p}\n" for p in points) + "f 1 3 2\nf 1 2 4\nf 2 3 4\nf 1 4 3\n")
+    path.write_text(
+        "".join(f"v {p}\n" for p in points) + "f 1 3 2\nf 1 2 4\nf 2 3 4\nf 1 4 3\n"
+    )
     shape = '<mesh filename="package://p/wedge.obj" scale="0.3 0.2 0.2"/>'
     model = free_bodies([shape])
     world = {"packages": {"p": str(tmp_path)}}
