@@ -23,7 +23,7 @@ class CoulombNewton(NumpySolver):
     name = "coulomb_newton"
     signature = CONTACT_SOLVE
     source = "LCP-12"
-    options = {"max_iterations": 60, "tolerance": 1e-9, "splittings": 3000}
+    options = {"max_iterations": 120, "tolerance": 1e-9, "splittings": 3000}
 
     def solve(
         self,

@@ -251,3 +251,23 @@ class Python:
     def bind(self, *first):
         """Return the function of the rest."""
         return lambda *rest: self.function(*first, *rest)
+
+
+def test_a_long_run_of_a_quadruped(request):
+    """Sprung legs, pushed at random; a million steps with --full."""
+    scene, rng = quadruped(), np.random.default_rng(0)
+    count = 1_000_000 if request.config.getoption("--full") else 2000
+    step = scene.simulator().arrays
+    q, qd, nv = scene.q, scene.qd, scene.model.nv
+    tau, unsolved, short = np.zeros(nv), 0, 0
+    for k in range(count):
+        if k % 50 == 0:
+            push = 2 * rng.uniform(-1, 1, nv - 6)
+        tau[6:] = push + 40 * (scene.q[7:] - q[7:]) - qd[6:]
+        q, qd, record = step.step(k * step.h, q, qd, tau)
+        unsolved += record.status != "converged"
+        short += record.short
+    assert np.isfinite(q).all()
+    assert np.isfinite(qd).all()
+    assert unsolved <= 1e-3 * count
+    assert short <= 1e-2 * count

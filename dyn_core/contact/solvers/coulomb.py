@@ -12,6 +12,7 @@ from dyn_core.contact.solvers.work import ITERATIONS, MAX_ITERATIONS, SolverWork
 from dyn_core.engines.machine_code import Reals, machine_code
 
 NEAR = 1e-2  # softness from the start, which may be near the solution
+HARD = 1e-4  # of a second try, from zero
 FAR = 1e-1  # and after splitting
 SHORT = 30  # iterations of the first splitting; each other takes three times as many
 
@@ -30,8 +31,9 @@ def solve_coulomb(
 ) -> int:
     """Solve a problem by `newton`; where it does not converge, by `split` and `newton`.
 
-    Newton steps start from the impulses of `rows`. If that fails, longer and longer
-    splittings from zero each give a new start; the last is all there is.
+    Newton steps start from the impulses of `rows`. If that fails, they start from zero
+    with less softness; then longer and longer splittings from zero each give a new
+    start; the last is all there is.
 
     Args:
         rows: Problem; its impulses are the start, and then the solution.
@@ -52,6 +54,12 @@ def solve_coulomb(
         rows, blocks, m, nv, work, report, max_iterations, tolerance, NEAR, True
     )
     total, length = report[ITERATIONS], SHORT
+    if status == MAX_ITERATIONS and splittings > 0:
+        _clear(rows, blocks)
+        status = newton(
+            rows, blocks, m, nv, work, report, max_iterations, tolerance, HARD, True
+        )
+        total += report[ITERATIONS]
     while status == MAX_ITERATIONS and length < splittings:
         _clear(rows, blocks)
         status = split(rows, blocks, m, nv, work, report, length, tolerance, 1.0)

@@ -76,7 +76,7 @@ class RowNewton(RowSolver):
         self,
         rows: Rows,
         nv: int,
-        max_iterations: int = 60,
+        max_iterations: int = 120,
         tolerance: float = 1e-9,
         splittings: int = 3000,
     ) -> None:
