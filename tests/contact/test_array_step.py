@@ -2,7 +2,12 @@
 
 import numpy as np
 import pytest
+from contact_bodies import free_ball
 from step_scenes import SCENES, Scene, free_bodies, places, random_tree
+
+import dyn_core as dyn
+from dyn_core.contact.stepping.array_step import why_not
+from dyn_core.problems import CONTACT_SOLVE
 
 STEPPERS = ("stewart_trinkle", "anitescu_potra", "moreau_jean")
 STABILISATIONS = ("split_impulse", "baumgarte", "erp_cfm", "none")
@@ -135,3 +140,19 @@ def test_meshes(tmp_path):
     scene = Scene(model, places(model, [(0, 0, 0.2)], np.random.default_rng(0)))
     scene.world = world
     assert compare(*scene.both(), scene, 150) > 2
+
+
+@pytest.mark.parametrize("name", dyn.solvers(CONTACT_SOLVE))
+def test_every_solver_by_name(name):
+    """A ball lands by any solver named in a World; why_not says which step it takes."""
+    model = free_ball(materials={"default": {"mu": 0.0}})
+    scene = Scene(model, places(model, [(0, 0, 0.101)]))
+    try:
+        sim = scene.simulator(solver=name)
+        for k in range(60):
+            sim.advance(k * sim.period)
+    except dyn.errors.UnsupportedError as error:
+        pytest.skip(str(error))
+    assert (sim.arrays is None) == (why_not(sim.world) is not None)
+    assert sim.q[2] == pytest.approx(0.1, abs=1e-4)
+    assert abs(sim.qd[5]) < 1e-3
