@@ -12,13 +12,13 @@ from dyn_core.solving import shipped_names
 
 ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", "dyn_plugins/README.md", *(f"docs/{name}.md" for name in (
-    "library", "loading", "loops", "identification", "contacts", "planar", "mjcf", "nodes", "tools"))]  # fmt: skip
+    "library", "loading", "loops", "identification", "contacts", "planar", "environments", "mjcf", "nodes", "tools"))]  # fmt: skip
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if "nodes" not in page])
 def test_blocks_of_python_run(page, capsys):
     """Each page is one program, block by block."""
-    if "planar" in page:
+    if "planar" in page or "environments" in page:
         pytest.importorskip(
             "gymnasium", reason="gymnasium is not installed (extra env)"
         )

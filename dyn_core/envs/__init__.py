@@ -1,13 +1,13 @@
-"""Environments for reinforcement learning: tasks for planar systems, and gymnasium.
+"""Environments for reinforcement learning: tasks of systems and robots, and gymnasium.
 
-Tasks need numpy only; PlanarEnv and PlanarVectorEnv need gymnasium, the extra `env`:
+Tasks need numpy only; the environments need gymnasium, the extra `env`:
 pip install 'dyn_ros[env]'. gymnasium looks for no plugins, so its ids are registered
 by a call:
 
     import dyn_core.envs, gymnasium
     dyn_core.envs.register()
     env = gymnasium.make("dyn_ros/Pendulum-v0")
-    many = gymnasium.make_vec("dyn_ros/CartPole-v0", num_envs=65536)
+    many = gymnasium.make_vec("dyn_ros/QuadrupedWalk-v0", num_envs=4096)
 """
 
 from __future__ import annotations
@@ -15,17 +15,29 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from dyn_core.tasks import TASKS, ChainTask, ObjectTask, Task, planar_task
+from dyn_core.tasks import (
+    ROBOT_TASKS,
+    TASKS,
+    ChainTask,
+    ObjectTask,
+    RobotTask,
+    Task,
+    planar_task,
+    robot_task,
+)
 
 IDS = {
     f"dyn_ros/{''.join(part.capitalize() for part in name.split('_'))}-v0": name
-    for name in TASKS
+    for name in (*TASKS, *ROBOT_TASKS)
 }
 _LAZY = {
     "PlanarEnv": "dyn_core.envs.env",
     "PlanarVectorEnv": "dyn_core.envs.vector",
+    "RobotEnv": "dyn_core.envs.robot",
+    "RobotVectorEnv": "dyn_core.envs.robot",
     "Picture": "dyn_core.envs.render",
-    "record": "dyn_core.envs.render",
+    "RobotPicture": "dyn_core.envs.robot_picture",
+    "record": "dyn_core.envs.film",
 }
 
 
@@ -43,11 +55,14 @@ def register() -> None:
     registration = importlib.import_module("gymnasium.envs.registration")
     for name, task in IDS.items():
         if name not in registration.registry:
+            single, many = "env:PlanarEnv", "vector:PlanarVectorEnv"
+            if task in ROBOT_TASKS:
+                single, many = "robot:RobotEnv", "robot:RobotVectorEnv"
             registration.register(
                 id=name,
-                entry_point="dyn_core.envs.env:PlanarEnv",
-                vector_entry_point="dyn_core.envs.vector:PlanarVectorEnv",
-                max_episode_steps=TASKS[task].max_steps,
+                entry_point=f"dyn_core.envs.{single}",
+                vector_entry_point=f"dyn_core.envs.{many}",
+                max_episode_steps=(TASKS | ROBOT_TASKS)[task].max_steps,
                 kwargs={"task": task},
             )
 
@@ -60,14 +75,20 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "IDS",
+    "ROBOT_TASKS",
     "TASKS",
     "ChainTask",
     "ObjectTask",
     "Picture",
     "PlanarEnv",
     "PlanarVectorEnv",
+    "RobotEnv",
+    "RobotPicture",
+    "RobotTask",
+    "RobotVectorEnv",
     "Task",
     "planar_task",
     "record",
     "register",
+    "robot_task",
 ]

@@ -9,7 +9,7 @@ import numpy as np
 
 from dyn_core.errors import NonFiniteError, SettingError, ShapeError, UnsupportedError
 from dyn_core.solving.registry import solver
-from dyn_core.tasks import planar_task
+from dyn_core.tasks import RobotTask, planar_task
 from dyn_core.tasks.task import OBSERVATION, Task
 
 try:
@@ -22,20 +22,34 @@ except ImportError as error:
 
 RENDER_MODES = ("rgb_array",)
 DIVERGENCE = ("terminate", "raise")
+DTYPES = ("float64", "float32")
 LARGEST = 1e9  # observations beyond it are those of a motion that diverged [SI]
 
 
-def observation_space(task: Task) -> gymnasium.spaces.Box:
-    """Return the space of observations of a task, in float64.
+def observation_space(
+    task: Task | RobotTask, dtype: np.dtype[Any]
+) -> gymnasium.spaces.Box:
+    """Return the space of observations of a task.
 
-    Kernels compute in float64; float32 would cost another pass over memory, and what is
-    seen would not be what was computed.
+    Kernels compute in float64; float32 costs another pass over memory.
     """
     low, high = np.array(task.observation_bounds, np.float64).T
-    return gymnasium.spaces.Box(low, high, dtype=np.float64)
+    return gymnasium.spaces.Box(
+        low.astype(dtype),
+        high.astype(dtype),
+        dtype=dtype,  # type: ignore[arg-type]
+    )
 
 
-def action_space(task: Task) -> Any:
+def checked_dtype(dtype: Any) -> np.dtype[Any]:
+    """Return the kind of number of observations; float64 and float32 are offered."""
+    if dtype not in DTYPES:
+        message = f"dtype {dtype!r}; valid: {', '.join(DTYPES)}"
+        raise SettingError(message, "dtype")
+    return np.dtype(dtype)
+
+
+def action_space(task: Task | RobotTask) -> Any:
     """Return the space of actions: a number of choices, or a box in SI units."""
     if task.choices is not None:
         return gymnasium.spaces.Discrete(len(task.choices))
@@ -43,7 +57,7 @@ def action_space(task: Task) -> Any:
     return gymnasium.spaces.Box(low, high, dtype=np.float64)
 
 
-def metadata_of(task: Task, **more: Any) -> dict[str, Any]:
+def metadata_of(task: Task | RobotTask, **more: Any) -> dict[str, Any]:
     """Return what gymnasium wants to know; frames are shown in real time."""
     fps = max(1, round(1.0 / task.interval))
     return {"render_modes": list(RENDER_MODES), "render_fps": fps, **more}
@@ -78,7 +92,7 @@ def diverged_rows(observations: np.ndarray) -> np.ndarray:
     return np.flatnonzero(~(np.abs(observations) <= LARGEST).all(axis=-1))
 
 
-def checked_limit(task: Task, max_episode_steps: int | None) -> int:
+def checked_limit(task: Task | RobotTask, max_episode_steps: int | None) -> int:
     """Return the steps after which an episode is cut off."""
     limit = task.max_steps if max_episode_steps is None else max_episode_steps
     if not isinstance(limit, int) or limit < 1:
@@ -113,7 +127,7 @@ def checked_states(values: Any, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def divergence_error(
-    task: Task, states: np.ndarray, steps: np.ndarray, rows: np.ndarray
+    task: Task | RobotTask, states: np.ndarray, steps: np.ndarray, rows: np.ndarray
 ) -> NonFiniteError:
     """Return the error that names step and coordinate of the first row at fault.
 
@@ -134,8 +148,8 @@ def divergence_error(
     )
 
 
-class PlanarEnv(gymnasium.Env[np.ndarray, Any]):
-    """A task as an environment of gymnasium.
+class TaskEnv(gymnasium.Env[np.ndarray, Any]):
+    """A task as an environment of gymnasium: the rules that all tasks share.
 
     A finite action beyond its bounds is taken for the bound. Made by gymnasium.make,
     its wrapper TimeLimit ends episodes; made directly, max_episode_steps does. A motion
@@ -146,17 +160,11 @@ class PlanarEnv(gymnasium.Env[np.ndarray, Any]):
         task: What is done.
 
     Args:
-        task: Name of a task, or a Task.
-        render_mode: rgb_array or None.
-        max_episode_steps: Steps after which an episode is cut off; None: as the task.
-        engine: Of the Programs; None: the default.
-        divergence: What happens where a motion diverges, so that an observation is not
-            finite or beyond 1e9: terminate, or raise a NonFiniteError.
-        changes: Attributes of the task (planar_task).
-
-    Raises:
-        ModelError: An unknown task or attribute.
-        SettingError: Another argument makes no sense.
+        task: Task.
+        program: Step of the task, for one state.
+        seen: Observation of a state.
+        dtype: Of observations: float64 or float32.
+        render_mode, max_episode_steps, divergence: See PlanarEnv.
 
     Source: WAW-15.5.
     """
@@ -165,27 +173,33 @@ class PlanarEnv(gymnasium.Env[np.ndarray, Any]):
 
     def __init__(
         self,
-        task: str | Task = "pendulum",
-        render_mode: str | None = None,
-        max_episode_steps: int | None = None,
-        engine: str | None = None,
-        divergence: str = "terminate",
-        **changes: Any,
+        task: Task | RobotTask,
+        program: Any,
+        seen: Any,
+        render_mode: str | None,
+        max_episode_steps: int | None,
+        divergence: str,
+        dtype: str,
     ) -> None:
-        self.task = planar_task(task, **changes)
+        self.task, self._dtype = task, checked_dtype(dtype)
         self._divergence = checked_divergence(divergence)
         self.metadata = metadata_of(self.task)
         self.render_mode = checked_mode(render_mode)
         self._limit = checked_limit(self.task, max_episode_steps)
-        self.observation_space = observation_space(self.task)
+        self.observation_space = observation_space(self.task, self._dtype)
         self.action_space = action_space(self.task)
-        self._program = solver("task_step").build(self.task, engine=engine)  # type: ignore[arg-type]
-        self._seen = OBSERVATION.build(self.task, engine=engine)  # type: ignore[arg-type]
-        for program in (self._program, self._seen):
-            program.prepare()  # nothing compiles while an episode runs
+        self._program, self._observation = program, seen
         self._state: np.ndarray | None = None
         self._steps = 0
         self._picture: Any = None
+
+    def _seen(self, state: np.ndarray) -> np.ndarray:
+        """Return what is seen of a state, (no,)."""
+        return self._cast(self._observation(state))
+
+    def _cast(self, seen: np.ndarray) -> np.ndarray:
+        """Return observations in the kind of number that was asked for."""
+        return seen.astype(self._dtype, copy=False)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -224,7 +238,7 @@ class PlanarEnv(gymnasium.Env[np.ndarray, Any]):
                 raise divergence_error(self.task, after[None], steps, rows)
             return self._seen(state), 0.0, True, late, {"diverged": True}
         self._state = after
-        return seen, reward, over != 0.0, late, {}
+        return self._cast(seen), float(reward), bool(over != 0.0), late, {}
 
     def _acted(self, action: Any) -> np.ndarray:
         """Return the action in SI units, checked."""
@@ -264,7 +278,47 @@ class PlanarEnv(gymnasium.Env[np.ndarray, Any]):
         if self.render_mode is None:
             return None
         if self._picture is None:
-            from dyn_core.envs.render import Picture
+            from dyn_core.envs.pictures import picture_of
 
-            self._picture = Picture(self.task)
+            self._picture = picture_of(self.task)
         return self._picture.draw(self.get_state())
+
+
+class PlanarEnv(TaskEnv):
+    """A planar task as an environment of gymnasium; its rules are those of TaskEnv.
+
+    Args:
+        task: Name of a task, or a Task.
+        render_mode: rgb_array or None.
+        max_episode_steps: Steps after which an episode is cut off; None: as the task.
+        engine: Of the Programs; None: the default.
+        divergence: What happens where a motion diverges, so that an observation is not
+            finite or beyond 1e9: terminate, or raise a NonFiniteError.
+        dtype: Of observations: float64 or float32.
+        changes: Attributes of the task (planar_task).
+
+    Raises:
+        ModelError: An unknown task or attribute.
+        SettingError: Another argument makes no sense.
+
+    Source: WAW-15.5.
+    """
+
+    def __init__(
+        self,
+        task: str | Task = "pendulum",
+        render_mode: str | None = None,
+        max_episode_steps: int | None = None,
+        engine: str | None = None,
+        divergence: str = "terminate",
+        dtype: str = "float64",
+        **changes: Any,
+    ) -> None:
+        chosen = planar_task(task, **changes)
+        step = solver("task_step").build(chosen, engine=engine)  # type: ignore[arg-type]
+        seen = OBSERVATION.build(chosen, engine=engine)  # type: ignore[arg-type]
+        for program in (step, seen):
+            program.prepare()  # nothing compiles while an episode runs
+        super().__init__(
+            chosen, step, seen, render_mode, max_episode_steps, divergence, dtype
+        )

@@ -10,6 +10,7 @@ from dyn_core.envs.env import (
     RENDER_MODES,
     action_space,
     checked_divergence,
+    checked_dtype,
     checked_limit,
     checked_mode,
     checked_options,
@@ -22,17 +23,17 @@ from dyn_core.envs.env import (
 )
 from dyn_core.errors import NonFiniteError, SettingError, ShapeError
 from dyn_core.solving.registry import solver
-from dyn_core.tasks import planar_task
+from dyn_core.tasks import RobotTask, planar_task
 from dyn_core.tasks.task import OBSERVATION, Task
 
 AutoresetMode = gymnasium.vector.AutoresetMode
 
 
-class PlanarVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
-    """Environments of one task that step together.
+class TaskVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
+    """Environments of one task that step together: the rules that all tasks share.
 
     All rows draw from one generator, row by row: with one environment, and a mode that
-    resets at the same times, the numbers are those of PlanarEnv. Finite actions beyond
+    resets at the same times, the numbers are those of TaskEnv. Finite actions beyond
     their bounds are taken for the bound.
 
     Modes of reset, by gymnasium's names: NEXT_STEP (a finished environment begins anew
@@ -47,22 +48,14 @@ class PlanarVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
         task: What is done.
 
     Args:
-        task: Name of a task, or a Task.
+        task: Task.
+        program: Step of the task, for all rows.
+        seen: Observation of some states.
         num_envs: How many environments.
-        max_episode_steps: Steps after which an episode is cut off; None: as the task.
-        render_mode: rgb_array or None.
-        autoreset_mode: When finished environments begin anew.
-        threads: Most threads a step may use; None: all cores.
         copy: Whether each step gives arrays of its own; else the next step overwrites
             what this one gave.
-        engine: Of the Programs; None: the default.
-        divergence: What happens where a motion diverges, so that an observation is not
-            finite or beyond 1e9: terminate, or raise a NonFiniteError.
-        changes: Attributes of the task (planar_task).
-
-    Raises:
-        ModelError: An unknown task or attribute.
-        SettingError: Another argument makes no sense.
+        dtype: Of observations: float64 or float32.
+        max_episode_steps, render_mode, autoreset_mode, divergence: See PlanarVectorEnv.
 
     Source: WAW-15.4, WAW-15.5.
     """
@@ -75,38 +68,34 @@ class PlanarVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
 
     def __init__(
         self,
-        task: str | Task = "pendulum",
-        num_envs: int = 1,
-        max_episode_steps: int | None = None,
-        render_mode: str | None = None,
-        autoreset_mode: Any = AutoresetMode.NEXT_STEP,
-        threads: int | None = None,
-        copy: bool = True,
-        engine: str | None = None,
-        divergence: str = "terminate",
-        **changes: Any,
+        task: Task | RobotTask,
+        program: Any,
+        seen: Any,
+        num_envs: int,
+        max_episode_steps: int | None,
+        render_mode: str | None,
+        autoreset_mode: Any,
+        copy: bool,
+        divergence: str,
+        dtype: str,
     ) -> None:
-        if not isinstance(num_envs, int) or num_envs < 1:
-            message = f"num_envs must be a whole number >= 1, got {num_envs!r}"
-            raise SettingError(message, "num_envs")
         if not isinstance(copy, bool):
             raise SettingError(f"copy is {copy!r}; valid: True, False", "copy")
-        self.task, self.num_envs = planar_task(task, **changes), num_envs
+        self.task, self.num_envs = task, num_envs
         self._mode = _autoreset(autoreset_mode)
-        self._divergence = checked_divergence(divergence)
+        self._divergence, self._dtype = (
+            checked_divergence(divergence),
+            checked_dtype(dtype),
+        )
         self.metadata = metadata_of(self.task, autoreset_mode=self._mode)
         self.render_mode = checked_mode(render_mode)
         self._limit = checked_limit(self.task, max_episode_steps)
-        self.single_observation_space = observation_space(self.task)
+        self.single_observation_space = observation_space(self.task, self._dtype)
         self.single_action_space = action_space(self.task)
         batched = gymnasium.vector.utils.batch_space
         self.observation_space = batched(self.single_observation_space, num_envs)
         self.action_space = batched(self.single_action_space, num_envs)
-        choices = {"engine": engine, "threads": threads}
-        self._program = solver("task_step").build(self.task, **choices)  # type: ignore[arg-type]
-        self._seen = OBSERVATION.build(self.task, **choices)  # type: ignore[arg-type]
-        for program in (self._program, self._seen):
-            program.prepare(batch=True)  # nothing compiles while episodes run
+        self._program, self._seen = program, seen
         self._table = np.array(self.task.choices or (), np.float64)
         self._state = np.empty((num_envs, self.task.ns))
         self._next = np.empty_like(self._state)
@@ -115,7 +104,17 @@ class PlanarVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
         self._steps = np.zeros(num_envs, np.int32)
         self._done = np.zeros(num_envs, bool)
         self._started, self._buffers = False, None if copy else self._fresh()
+        self._cast_buffer = None if copy else self._fresh()[0].astype(self._dtype)
         self._picture: Any = None
+
+    def _cast(self, seen: np.ndarray) -> np.ndarray:
+        """Return observations in the kind of number that was asked for."""
+        if seen.dtype == self._dtype:
+            return seen
+        if self._cast_buffer is None:
+            return seen.astype(self._dtype)
+        self._cast_buffer[:] = seen
+        return self._cast_buffer
 
     def _fresh(self) -> tuple[np.ndarray, np.ndarray]:
         """Return arrays for observations and rewards."""
@@ -150,7 +149,7 @@ class PlanarVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
         else:
             self._state[rows] = self.task.start(self.np_random, len(rows))
         self._steps[rows], self._done[rows], self._started = 0, False, True
-        return self._seen(self._state), {}
+        return self._cast(self._seen(self._state)), {}
 
     def step(
         self, actions: Any
@@ -179,9 +178,10 @@ class PlanarVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
         if self._mode is AutoresetMode.SAME_STEP:
             rows = np.flatnonzero(self._done)
             if len(rows):
-                info |= {"final_obs": seen.copy(), "_final_obs": self._done.copy()}
+                final = seen.astype(self._dtype)
+                info |= {"final_obs": final, "_final_obs": self._done.copy()}
                 seen[rows] = self._begin(rows)
-        return seen, reward, terminated, truncated, info
+        return self._cast(seen), reward, terminated, truncated, info
 
     def _without_divergence(
         self, seen: np.ndarray, reward: np.ndarray
@@ -251,17 +251,84 @@ class PlanarVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
         """
         self._state[:] = checked_states(states, self._state.shape)
         self._done[:], self._started = False, True
-        return self._seen(self._state)
+        return self._cast(self._seen(self._state))
 
     def render(self) -> Any:
         """Return a picture of each state, a tuple; None without a mode."""
         if self.render_mode is None:
             return None
         if self._picture is None:
-            from dyn_core.envs.render import Picture
+            from dyn_core.envs.pictures import picture_of
 
-            self._picture = Picture(self.task)
+            self._picture = picture_of(self.task)
         return tuple(self._picture.draw(state) for state in self.get_state())
+
+
+class PlanarVectorEnv(TaskVectorEnv):
+    """Environments of one planar task; its rules are those of TaskVectorEnv.
+
+    Args:
+        task: Name of a task, or a Task.
+        num_envs: How many environments.
+        max_episode_steps: Steps after which an episode is cut off; None: as the task.
+        render_mode: rgb_array or None.
+        autoreset_mode: When finished environments begin anew.
+        threads: Most threads a step may use; None: all cores.
+        copy: Whether each step gives arrays of its own; else the next step overwrites
+            what this one gave.
+        engine: Of the Programs; None: the default.
+        divergence: What happens where a motion diverges, so that an observation is not
+            finite or beyond 1e9: terminate, or raise a NonFiniteError.
+        dtype: Of observations: float64 or float32.
+        changes: Attributes of the task (planar_task).
+
+    Raises:
+        ModelError: An unknown task or attribute.
+        SettingError: Another argument makes no sense.
+
+    Source: WAW-15.4, WAW-15.5.
+    """
+
+    def __init__(
+        self,
+        task: str | Task = "pendulum",
+        num_envs: int = 1,
+        max_episode_steps: int | None = None,
+        render_mode: str | None = None,
+        autoreset_mode: Any = AutoresetMode.NEXT_STEP,
+        threads: int | None = None,
+        copy: bool = True,
+        engine: str | None = None,
+        divergence: str = "terminate",
+        dtype: str = "float64",
+        **changes: Any,
+    ) -> None:
+        chosen, rows = planar_task(task, **changes), checked_rows(num_envs)
+        choices = {"engine": engine, "threads": threads}
+        step = solver("task_step").build(chosen, **choices)  # type: ignore[arg-type]
+        seen = OBSERVATION.build(chosen, **choices)  # type: ignore[arg-type]
+        for program in (step, seen):
+            program.prepare(batch=True)  # nothing compiles while episodes run
+        super().__init__(
+            chosen,
+            step,
+            seen,
+            rows,
+            max_episode_steps,
+            render_mode,
+            autoreset_mode,
+            copy,
+            divergence,
+            dtype,
+        )
+
+
+def checked_rows(num_envs: int) -> int:
+    """Refuse a number of environments that is none."""
+    if not isinstance(num_envs, int) or num_envs < 1:
+        message = f"num_envs must be a whole number >= 1, got {num_envs!r}"
+        raise SettingError(message, "num_envs")
+    return num_envs
 
 
 def _finite_sum(numbers: np.ndarray) -> bool:

@@ -1,0 +1,12 @@
+"""The drawing that fits a task."""
+
+from __future__ import annotations
+
+from dyn_core.envs.render import Picture
+from dyn_core.envs.robot_picture import RobotPicture
+from dyn_core.tasks import RobotTask, Task
+
+
+def picture_of(task: Task | RobotTask) -> Picture | RobotPicture:
+    """Return the drawing of a task's states."""
+    return RobotPicture(task) if isinstance(task, RobotTask) else Picture(task)

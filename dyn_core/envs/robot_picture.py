@@ -1,0 +1,128 @@
+"""Pictures of robots in three dimensions without a window."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dyn_core.envs.render import (
+    DPI,
+    EARTH,
+    HEIGHT,
+    INK,
+    JOINT,
+    WIDTH,
+    Figure,
+    FigureCanvasAgg,
+)
+from dyn_core.model.shapes import Box, PlacedShape
+from dyn_core.tasks.robot_task import RobotTask
+
+
+class RobotPicture:
+    """A drawing of a robot: lines from link to link, edges of boxes, the floor.
+
+    Lines join the origins of a task's links with those of their nearest ancestors among
+    them; shapes other than boxes are dots of their place.
+
+    Args:
+        task: Task of a robot.
+    """
+
+    def __init__(self, task: RobotTask) -> None:
+        self.task = task
+        self.figure = Figure(figsize=(WIDTH / DPI, HEIGHT / DPI), dpi=DPI)
+        self.canvas = FigureCanvasAgg(self.figure)
+        self._axes: Any = self.figure.add_axes((0, 0, 1, 1), projection="3d")
+        self._axes.set_axis_off()
+        self._bones = bones(task)
+        self._boxes = [
+            shape
+            for shape in task.model.shapes
+            if isinstance(shape.shape, Box) and shape.link in task.links
+        ]
+        self._lines = [self._line(color=INK, linewidth=4) for _ in self._bones]
+        self._dots = self._line(color=JOINT, marker="o", linestyle="", markersize=4)
+        self._edges = [self._line(color=JOINT, linewidth=1.5) for _ in self._boxes]
+        self._grid = [self._line(color=EARTH, linewidth=0.6) for _ in range(18)]
+
+    def _line(self, **look: Any) -> Any:
+        """Return a line without points."""
+        return self._axes.plot([], [], [], **look)[0]
+
+    def place(self, state: np.ndarray) -> None:
+        """Place all lines by a flat state, (ns,)."""
+        rows = self.task.rows(np.asarray(state, float)[None])
+        places = rows.poses[0, :, :3, 3]
+        for line, (parent, child) in zip(self._lines, self._bones, strict=True):
+            line.set_data_3d(*places[[parent, child]].T)
+        self._dots.set_data_3d(*places.T)
+        for line, shape in zip(self._edges, self._boxes, strict=True):
+            pose = rows.poses[0, self.task.links.index(shape.link)]
+            line.set_data_3d(*box_edges(shape, pose, self.task).T)
+        self._look(places)
+
+    def _look(self, places: np.ndarray) -> None:
+        """Turn the view to what there is, and draw the floor about it."""
+        if not len(places):
+            places = np.zeros((1, 3))
+        middle = (places.min(axis=0) + places.max(axis=0)) / 2
+        half = max(0.4, 0.6 * float(np.ptp(places, axis=0).max()))
+        limits = zip("xyz", middle, strict=True)
+        for axis, x in limits:
+            getattr(self._axes, f"set_{axis}lim")(x - half, x + half)
+        step = half / 2
+        corner = np.floor(middle[:2] / step) * step
+        ticks = np.arange(-4, 5) * step
+        for k, t in enumerate(ticks):
+            ends, level = np.array([-4, 4]) * step, np.zeros(2)
+            self._grid[2 * k].set_data_3d(
+                corner[0] + ends, np.full(2, corner[1] + t), level
+            )
+            self._grid[2 * k + 1].set_data_3d(
+                np.full(2, corner[0] + t), corner[1] + ends, level
+            )
+
+    def draw(self, state: np.ndarray) -> np.ndarray:
+        """Return the picture of a state, (400, 600, 3) uint8."""
+        self.place(state)
+        self.canvas.draw()
+        return np.array(self.canvas.buffer_rgba(), np.uint8)[..., :3].copy()
+
+
+def bones(task: RobotTask) -> list[tuple[int, int]]:
+    """Return the pairs of links to join by a line, by their numbers in `links`."""
+    model = task.model
+    first: dict[int, int] = {}
+    pairs = []
+    for k, link in enumerate(task.links):
+        body = model.body_of(link)
+        other = body if body in first else (model.parent[body] if body else 0)
+        while other and other not in first:
+            other = model.parent[other]
+        if other in first:
+            pairs.append((first[other], k))
+        first.setdefault(body, k)
+    return pairs
+
+
+def box_edges(shape: PlacedShape, pose: np.ndarray, task: RobotTask) -> np.ndarray:
+    """Return a line along all edges of a box in the world, (16, 3) [m].
+
+    Args:
+        shape: Box on a link.
+        pose: Of the link in the world, (4, 4).
+        task: Task of the robot.
+    """
+    assert isinstance(shape.shape, Box)
+    half = np.array(shape.shape.size) / 2
+    walk = "--- +-- ++- -+- --- --+ +-+ +-- +-+ +++ ++- +++ -++ -+- -++ --+".split()
+    corners = np.array([[1.0 if s == "+" else -1.0 for s in w] for w in walk]) * half
+    E, r = (np.array(x, float) for x in (shape.X.E.rows, list(shape.X.r)))
+    in_body = corners @ E + r
+    frame = task.model.frame(shape.link).X
+    F, p = (np.array(x, float) for x in (frame.E.rows, list(frame.r)))
+    in_link = (in_body - p) @ F.T
+    placed: np.ndarray = in_link @ pose[:3, :3].T + pose[:3, 3]
+    return placed

@@ -1,0 +1,41 @@
+"""Numbers of parameters that are drawn anew for each episode, as functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Numbers drawn uniformly between a least and a most.
+
+    Attributes:
+        low, high: One number for each entry of the parameter.
+    """
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+
+    def __call__(self, rng: np.random.Generator, rows: int) -> np.ndarray:
+        """Return numbers, (rows, entries)."""
+        return rng.uniform(self.low, self.high, (rows, len(self.low)))
+
+
+@dataclass(frozen=True)
+class PayloadMass:
+    """A point mass at the origin of a link, the value of LINK.payload.
+
+    Attributes:
+        low, high: Least and most mass [kg].
+    """
+
+    low: float
+    high: float
+
+    def __call__(self, rng: np.random.Generator, rows: int) -> np.ndarray:
+        """Return payloads, (rows, 10)."""
+        payload = np.zeros((rows, 10))
+        payload[:, 0] = rng.uniform(self.low, self.high, rows)
+        return payload

@@ -1,0 +1,139 @@
+"""Actions of robots: targets of joints, or forces of joints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dyn_core.errors import ModelError
+from dyn_core.model import Model
+from dyn_core.tasks.robot_task import RobotRows
+
+
+def driven_joints(model: Model, joints: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the names of joints that an action may drive: of one coordinate.
+
+    Args:
+        model: Robot.
+        joints: Names; None: all of one coordinate.
+
+    Raises:
+        ModelError: A name is unknown, or its joint has several coordinates.
+    """
+    single = [
+        name
+        for name in model.active_joints
+        if model.q_slice(name).stop - model.q_slice(name).start == 1
+    ]
+    for name in joints or ():
+        if name not in single:
+            message = f"no joint '{name}' of one coordinate; valid: {', '.join(single)}"
+            raise ModelError(message, name)
+    return tuple(single if joints is None else joints)
+
+
+@dataclass(frozen=True, eq=False)
+class JointTargets:
+    """Joint forces of a proportional and differential law about targets.
+
+        tau = kp (home + scale action - q) - kd qd,   |tau| <= limit
+
+    Attributes:
+        nv: Number of velocity coordinates of the robot.
+        positions, velocities: Places of the joints in q and in qd.
+        home: Targets where the action is zero [rad | m].
+        kp, kd, scale, limit: One number, or one for each joint [SI]; a limit of zero
+            in the robot is none.
+    """
+
+    nv: int
+    positions: np.ndarray
+    velocities: np.ndarray
+    home: np.ndarray
+    kp: np.ndarray | float
+    kd: np.ndarray | float
+    scale: np.ndarray | float
+    limit: np.ndarray
+
+    @classmethod
+    def of(
+        cls,
+        model: Model,
+        home: np.ndarray,
+        kp: np.ndarray | float,
+        kd: np.ndarray | float,
+        scale: np.ndarray | float = 1.0,
+        joints: Sequence[str] | None = None,
+    ) -> JointTargets:
+        """Return the law for joints of a robot, with its limits of effort.
+
+        Args:
+            model: Robot.
+            home: Position, (nq,).
+            kp, kd, scale: See the class.
+            joints: Names; None: all joints of one coordinate.
+        """
+        names = driven_joints(model, joints)
+        positions = np.array([model.q_slice(name).start for name in names], int)
+        velocities = np.array([model.v_slice(name).start for name in names], int)
+        return cls(
+            model.nv,
+            positions,
+            velocities,
+            np.asarray(home, float)[positions],
+            kp,
+            kd,
+            scale,
+            _limits(model, velocities),
+        )
+
+    def __call__(self, rows: RobotRows, action: np.ndarray) -> np.ndarray:
+        """Return joint forces, (n, nv)."""
+        error = self.home + self.scale * action - rows.q[:, self.positions]
+        tau = self.kp * error - self.kd * rows.qd[:, self.velocities]
+        forces = np.zeros((len(action), self.nv))
+        forces[:, self.velocities] = np.clip(tau, -self.limit, self.limit)
+        return forces
+
+
+@dataclass(frozen=True, eq=False)
+class JointTorques:
+    """Joint forces that are the action.
+
+        tau = scale action,   |tau| <= limit
+
+    Attributes:
+        nv, velocities, scale, limit: As JointTargets has them.
+    """
+
+    nv: int
+    velocities: np.ndarray
+    scale: np.ndarray | float
+    limit: np.ndarray
+
+    @classmethod
+    def of(
+        cls,
+        model: Model,
+        scale: np.ndarray | float = 1.0,
+        joints: Sequence[str] | None = None,
+    ) -> JointTorques:
+        """Return it for joints of a robot, with its limits of effort."""
+        names = driven_joints(model, joints)
+        velocities = np.array([model.v_slice(name).start for name in names], int)
+        return cls(model.nv, velocities, scale, _limits(model, velocities))
+
+    def __call__(self, rows: RobotRows, action: np.ndarray) -> np.ndarray:
+        """Return joint forces, (n, nv)."""
+        forces = np.zeros((len(action), self.nv))
+        tau = np.clip(self.scale * action, -self.limit, self.limit)
+        forces[:, self.velocities] = tau
+        return forces
+
+
+def _limits(model: Model, velocities: np.ndarray) -> np.ndarray:
+    """Return the most force of some coordinates; without a limit, inf."""
+    limit = np.asarray(model.effort_limit, float)[velocities]
+    return np.where(limit > 0, limit, np.inf)

@@ -1,0 +1,99 @@
+"""One step of a RobotTask for all rows, called as the Program of a planar task is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dyn_core.tasks.robot_steps import STEPS
+from dyn_core.tasks.robot_task import RobotRows, RobotTask
+
+FASTEST = 1e6  # a speed beyond it ends the motion of a row [rad/s | m/s]
+
+
+class RobotProgram:
+    """A step of a task: state and action to state, observation, reward and end.
+
+        after, seen, reward, over = program(state, action)
+
+    Rows that diverge come back as NaN and do not touch the others.
+
+    Args:
+        task: Task.
+        rows: How many rows a call has.
+        choices: Engine and threads of the Programs.
+    """
+
+    def __init__(self, task: RobotTask, rows: int, **choices: Any) -> None:
+        self.task, self.rows = task, rows
+        kind, paths = STEPS[task.stepping], list(task.values)
+        self._step = kind(task.model, task.world, task.dt, rows, paths, choices)
+        self._low, self._high = np.array(task.action_bounds, float).T
+        self._shape = (rows, task.no)
+        task.prepare()
+
+    def __call__(
+        self, state: np.ndarray, action: np.ndarray, out: Any = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Return flat states (rows, ns), seen (rows, no), rewards and ends (rows,).
+
+        Args:
+            state: Flat states, (rows, ns).
+            action: (rows, na).
+            out: Four arrays to write into; None: new ones.
+        """
+        if out is None:
+            out = tuple(
+                np.empty(shape)
+                for shape in (state.shape, self._shape, self.rows, self.rows)
+            )
+        action = np.clip(action, self._low, self._high)
+        before, part = self.task.rows(state), self.task.layout
+        after, lost = self._moved(state, before, action)
+        rows = self.task.rows(after)
+        out[0][:] = after
+        out[1][:] = self.task.observe(rows)
+        out[2][:] = self.task.reward(before, action, rows)
+        out[3][:] = self.task.over(rows)
+        lost |= ~np.isfinite(out[2])
+        for array in out[:2]:
+            array[lost] = np.nan
+        out[2][lost] = 0.0
+        out[0][:, part["action"]] = action
+        return out
+
+    def _moved(
+        self, state: np.ndarray, before: RobotRows, action: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the flat states after all substeps, and the rows that diverged.
+
+        A row that diverges goes on from where it began, so that the functions of the
+        task are never called with numbers that are not finite.
+        """
+        task, part = self.task, self.task.layout
+        after = state.copy()
+        after[:, part["action"]] = action
+        q, qd, impulses = (after[:, part[key]] for key in ("q", "qd", "impulses"))
+        values = [state[:, part[path]] for path in task.values]
+        lost, time = np.zeros(len(state), bool), before.time
+        self._step.begin()
+        for k in range(task.substeps):
+            now = before._replace(q=q, qd=qd, time=time + k * task.dt)
+            tau = task.control(now, action)
+            if task.outside is not None:
+                tau = tau + task.outside(now)
+            q, qd, impulses = self._step.step(q, qd, impulses, tau, values)
+            bad = ~(np.isfinite(q).all(axis=1) & (np.abs(qd) <= FASTEST).all(axis=1))
+            if bad.any():
+                lost |= bad
+                q[bad], qd[bad] = before.q[bad], before.qd[bad]
+                impulses = np.where(bad[:, None], 0.0, impulses)
+        after[:, part["q"]], after[:, part["qd"]] = q, qd
+        after[:, part["impulses"]] = impulses
+        after[:, part["time"].start] += task.interval
+        return after, lost
+
+    def observe(self, state: np.ndarray) -> np.ndarray:
+        """Return what is seen of flat states, (n, no)."""
+        return np.asarray(self.task.observe(self.task.rows(state)), float)

@@ -1,0 +1,272 @@
+"""Tasks for robots in three dimensions: data, and plain functions over arrays of rows.
+
+Every function takes and returns arrays with one row for each environment, so that one
+text serves one environment and many; NumPy is all that is needed to write one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from numbers import Real
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from dyn_core.errors import ModelError, ShapeError
+from dyn_core.model import Model
+from dyn_core.solving.registry import solver
+from dyn_core.tasks.robot_steps import STEPS
+
+Pairs: TypeAlias = tuple[tuple[float, float], ...]
+Start: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]  # q, qd, memory
+Draw: TypeAlias = Callable[[np.random.Generator, int], np.ndarray]
+
+
+class RobotRows(NamedTuple):
+    """What the functions of a task see, one row for each environment.
+
+    Attributes:
+        q, qd: State of the robot, (n, nq) and (n, nv) [SI]. Of a floating base: place,
+            quaternion (x, y, z, w); angular and linear velocity in its own axes.
+        poses: Of the task's links in the world, (n, links, 4, 4).
+        memory: What was drawn at the start of the episode, (n, k): goals, pushes.
+        action: The last action, (n, na); zeros at the start.
+        time: Since the start of the episode, (n,) [s].
+    """
+
+    q: np.ndarray
+    qd: np.ndarray
+    poses: np.ndarray
+    memory: np.ndarray
+    action: np.ndarray
+    time: np.ndarray
+
+    def place(self, link: int) -> np.ndarray:
+        """Return the place of a link by its number in `links`, (n, 3) [m]."""
+        return self.poses[:, link, :3, 3]
+
+    def axes(self, link: int) -> np.ndarray:
+        """Return the rotation from a link to the world, (n, 3, 3)."""
+        return self.poses[:, link, :3, :3]
+
+
+def never(after: RobotRows) -> np.ndarray:
+    """Return that no state ends an episode, (n,)."""
+    return np.zeros(len(after.q), bool)
+
+
+@dataclass(frozen=True, eq=False)
+class RobotTask:
+    """A robot in its world, how it is driven, what is seen and rewarded.
+
+    A step of a task lasts `interval`, dt times substeps. The action is constant in it;
+    `control` is evaluated in each substep. All functions are given; any may be replaced
+    by `changed`.
+
+    Attributes:
+        name: Its name.
+        model: Robot.
+        initial: Function of a generator and a number of rows; returns q (rows, nq), qd
+            (rows, nv) and memory (rows, k).
+        control: Function of RobotRows and actions (n, na) within their bounds; returns
+            joint forces (n, nv) [N·m | N]. See JointTargets and JointTorques.
+        observe: Function of RobotRows; returns what is seen, (n, no).
+        reward: Function of RobotRows before, actions and RobotRows after; returns (n,).
+        action_bounds: Least and most of each entry of the action.
+        over: Function of the RobotRows after a step; returns where it ends, (n,).
+        outside: Function of RobotRows; returns forces beside those of control, (n, nv):
+            on a floating base moment and force in its axes; None: none.
+        values: By parameter path (gravity, LINK.payload, JOINT.friction, ...) a
+            function of a generator and a number of rows, drawn anew for each episode.
+        links: Names of links whose poses the functions see; pictures show them.
+        stepping: free, no contacts; floor, contacts of shapes with half-spaces; bodies,
+            contacts of all shapes with one another, joint limits and loops.
+        world: Of floor, a tuple of HalfSpace; of bodies, a World or a mapping of its
+            fields; None: a floor.
+        dt: Step of the integrator [s].
+        substeps: Steps of the integrator within one step of the task.
+        max_steps: Steps after which an episode is cut off.
+
+    Raises:
+        ModelError: An attribute makes no sense.
+        ShapeError: A function returns an array of another shape.
+    """
+
+    name: str
+    model: Model
+    initial: Callable[[np.random.Generator, int], Start]
+    control: Callable[[RobotRows, np.ndarray], np.ndarray]
+    observe: Callable[[RobotRows], np.ndarray]
+    reward: Callable[[RobotRows, np.ndarray, RobotRows], np.ndarray]
+    action_bounds: Pairs
+    over: Callable[[RobotRows], np.ndarray] = never
+    outside: Callable[[RobotRows], np.ndarray] | None = None
+    values: Mapping[str, Draw] = field(default_factory=dict)
+    links: tuple[str, ...] = ()
+    stepping: str = "free"
+    world: Any = None
+    dt: float = 0.002
+    substeps: int = 10
+    max_steps: int = 500
+
+    choices = None  # actions are boxes
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.dt, Real) and math.isfinite(self.dt) and self.dt > 0):
+            message = f"{self.name}: dt must be finite and > 0, got {self.dt!r}"
+            raise ModelError(message, "dt")
+        for key in ("substeps", "max_steps"):
+            value = getattr(self, key)
+            if not isinstance(value, int) or value < 1:
+                message = f"{self.name}: {key} must be a whole number >= 1"
+                raise ModelError(f"{message}, got {value!r}", key)
+        if self.stepping not in STEPS:
+            message = f"{self.name}: stepping {self.stepping!r}; valid:"
+            raise ModelError(f"{message} {', '.join(STEPS)}", "stepping")
+        if self.values and not STEPS[self.stepping].takes_values:
+            message = f"{self.name}: values do not act with stepping {self.stepping!r}"
+            valid = ", ".join(k for k, step in STEPS.items() if step.takes_values)
+            raise ModelError(f"{message}; valid: {valid}", "values")
+        low, high = np.array(self.action_bounds, float).reshape(-1, 2).T
+        if not (np.isfinite([low, high]).all() and (low < high).all()):
+            message = f"{self.name}: action_bounds must be finite pairs (least, most)"
+            raise ModelError(f"{message}, got {self.action_bounds}", "action_bounds")
+        for link in self.links:
+            self.model.frame(link)  # refuses names that are unknown
+
+    @property
+    def interval(self) -> float:
+        """Time that a step of the task takes [s]."""
+        return self.dt * self.substeps
+
+    @property
+    def na(self) -> int:
+        """Number of entries of the action."""
+        return len(self.action_bounds)
+
+    @cached_property
+    def value_sizes(self) -> dict[str, int]:
+        """How many numbers each of the values has."""
+        return {path: len(self.model.parameter(path)) for path in self.values}
+
+    @cached_property
+    def layout(self) -> dict[str, slice]:
+        """Where the parts of a flat state stand.
+
+        q, qd, impulses of the step before, memory, action, time, and the values.
+        """
+        sample = self.drawn(np.random.default_rng(0), 1)
+        step = STEPS[self.stepping]
+        sizes = {
+            "q": self.model.nq,
+            "qd": self.model.nv,
+            "impulses": step.impulses(self.model, self.world),
+            "memory": sample[2].shape[1],
+            "action": self.na,
+            "time": 1,
+            **self.value_sizes,
+        }
+        stops = np.cumsum(list(sizes.values())).tolist()
+        return {
+            key: slice(stop - size, stop)
+            for (key, size), stop in zip(sizes.items(), stops, strict=True)
+        }
+
+    @property
+    def ns(self) -> int:
+        """Number of entries of the flat state."""
+        return max(part.stop for part in self.layout.values())
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """Names of the entries of the flat state."""
+        return tuple(
+            f"{key}[{k}]"
+            for key, part in self.layout.items()
+            for k in range(part.stop - part.start)
+        )
+
+    @cached_property
+    def no(self) -> int:
+        """Number of entries of the observation."""
+        rows = self.rows(self.start(np.random.default_rng(0), 2))
+        seen = np.asarray(self.observe(rows))
+        if seen.ndim != 2 or len(seen) != 2:
+            message = f"{self.name}: the result of observe"
+            raise ShapeError(message, "shape (n, no)", f"shape {seen.shape} for n = 2")
+        return int(seen.shape[1])
+
+    @property
+    def observation_bounds(self) -> Pairs:
+        """All entries are open."""
+        return ((-math.inf, math.inf),) * self.no
+
+    def drawn(self, rng: np.random.Generator, rows: int) -> Start:
+        """Return what `initial` draws, checked."""
+        q, qd, memory = (np.asarray(x, float) for x in self.initial(rng, rows))
+        sizes = {"q": self.model.nq, "qd": self.model.nv}
+        for (key, size), array in zip(sizes.items(), (q, qd), strict=True):
+            if array.shape != (rows, size):
+                what = f"{self.name}: {key} of initial"
+                raise ShapeError(what, f"shape ({rows}, {size})", f"{array.shape}")
+        if memory.ndim != 2 or len(memory) != rows:
+            what = f"{self.name}: memory of initial"
+            raise ShapeError(what, f"shape ({rows}, k)", f"{memory.shape}")
+        return q, qd, memory
+
+    def start(self, rng: np.random.Generator, rows: int) -> np.ndarray:
+        """Draw flat states to begin with, row by row, (rows, ns)."""
+        part, state = self.layout, np.zeros((rows, self.ns))
+        for row in state:
+            one = self.drawn(rng, 1)
+            for key, array in zip(("q", "qd", "memory"), one, strict=True):
+                row[part[key]] = array[0]
+            for path, draw in self.values.items():
+                row[part[path]] = np.asarray(draw(rng, 1), float)[0]
+        return state
+
+    def rows(self, state: np.ndarray, poses: np.ndarray | None = None) -> RobotRows:
+        """Return a flat state, (n, ns), as RobotRows.
+
+        Args:
+            poses: Of the links, (n, links, 4, 4); None: they are computed.
+        """
+        part = self.layout
+        if poses is None:
+            poses = self.place_links(state[:, part["q"]])
+        q, qd, memory, action = (
+            state[:, part[key]] for key in ("q", "qd", "memory", "action")
+        )
+        return RobotRows(q, qd, poses, memory, action, state[:, part["time"].start])
+
+    @cached_property
+    def _kinematics(self) -> Any:
+        options = {"frames": list(self.links)}
+        return solver("forward_kinematics").build(self.model, **options)
+
+    def place_links(self, q: np.ndarray) -> np.ndarray:
+        """Return the poses of the links, (n, links, 4, 4)."""
+        if not self.links:
+            return np.zeros((len(q), 0, 4, 4))
+        return np.asarray(self._kinematics(q, status=True)[0])
+
+    def prepare(self) -> None:
+        """Compile what places the links."""
+        if self.links:
+            self._kinematics.prepare(batch=True)
+
+    def changed(self, **changes: Any) -> RobotTask:
+        """Return the task with other attributes (reward, dt, ...), checked.
+
+        Raises:
+            ModelError: An unknown attribute, or a value that makes no sense.
+        """
+        valid = [part.name for part in fields(self)]
+        for key in changes:
+            if key not in valid:
+                message = f"{self.name} has no {key!r}; valid: {', '.join(valid)}"
+                raise ModelError(message, key)
+        return replace(self, **changes)

@@ -1,0 +1,63 @@
+"""Tasks of shipped robots in three dimensions, one file each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from dyn_core.errors import ModelError, unknown_name
+from dyn_core.tasks.robot_task import RobotTask
+from dyn_core.tasks.robots import (
+    humanoid_stand,
+    push_box,
+    quadruped_stand,
+    quadruped_walk,
+    reach,
+)
+
+
+class ShippedTask(NamedTuple):
+    """A task that is built when it is asked for.
+
+    Attributes:
+        make: Function that returns it.
+        max_steps: Steps after which an episode is cut off.
+    """
+
+    make: Callable[[], RobotTask]
+    max_steps: int
+
+
+ROBOT_TASKS: dict[str, ShippedTask] = {
+    "reach": ShippedTask(reach.reach, reach.MAX_STEPS),
+    "quadruped_walk": ShippedTask(
+        quadruped_walk.quadruped_walk, quadruped_walk.MAX_STEPS
+    ),
+    "quadruped_stand": ShippedTask(
+        quadruped_stand.quadruped_stand, quadruped_stand.MAX_STEPS
+    ),
+    "humanoid_stand": ShippedTask(
+        humanoid_stand.humanoid_stand, humanoid_stand.MAX_STEPS
+    ),
+    "push_box": ShippedTask(push_box.push_box, push_box.MAX_STEPS),
+}
+
+
+def robot_task(name: str | RobotTask, **changes: Any) -> RobotTask:
+    """Return a shipped task, with some attributes of one's own.
+
+    Args:
+        name: One of ROBOT_TASKS; a RobotTask is taken as it is.
+        changes: Attributes of RobotTask (reward, values, dt, substeps, ...).
+
+    Raises:
+        ModelError: An unknown name, or a value that makes no sense.
+    """
+    if not isinstance(name, RobotTask):
+        if name not in ROBOT_TASKS:
+            raise ModelError(unknown_name("robot task", name, ROBOT_TASKS), str(name))
+        name = ROBOT_TASKS[name].make()
+    return name.changed(**changes) if changes else name
+
+
+__all__ = ["ROBOT_TASKS", "ShippedTask", "robot_task"]

@@ -1,0 +1,156 @@
+"""A humanoid of this project's own design stands upright."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dyn_core.model import load_urdf
+from dyn_core.tasks.joint_commands import JointTargets
+from dyn_core.tasks.robot_task import RobotRows, RobotTask, Start
+
+MAX_STEPS = 500
+SOLES = tuple((x, y) for x in (-0.07, 0.13) for y in (-0.04, 0.04))  # of a foot [m]
+SOLE_RADIUS, SOLE_DEPTH = 0.01, -0.05  # of the balls below the ankle [m]
+BEND = 0.3  # of the knees in the stance [rad]
+HIP_DEPTH, LEG = 0.25, 0.4  # hips below the torso, thigh and shank [m]
+STAND = HIP_DEPTH + 2 * LEG * np.cos(BEND) - SOLE_DEPTH + SOLE_RADIUS
+FALLEN = 0.75 * STAND  # height of the torso that ends an episode [m]
+
+
+def _link(name: str, mass: float, size: tuple[float, ...], down: float = 0.0) -> str:
+    """Return a link with the inertia of a box, its centre `down` below the joint."""
+    x, y, z = (s * s for s in size)
+    inertia = [mass / 12 * s for s in (y + z, x + z, x + y)]
+    return (
+        f'<link name="{name}"><inertial><origin xyz="0 0 {-down}"/>'
+        f'<mass value="{mass}"/><inertia ixx="{inertia[0]:.6g}" iyy="{inertia[1]:.6g}"'
+        f' izz="{inertia[2]:.6g}" ixy="0" ixz="0" iyz="0"/></inertial>'
+    )
+
+
+def _joint(
+    link: str,
+    parent: str,
+    xyz: tuple[float, ...],
+    axis: str,
+    limits: tuple[float, float, float],
+) -> str:
+    """Return the revolute joint above a link; limits are least, most and effort."""
+    least, most, effort = limits
+    return (
+        f'<joint name="{link}_joint" type="revolute"><parent link="{parent}"/>'
+        f'<child link="{link}"/><origin xyz="{xyz[0]} {xyz[1]} {xyz[2]}"/>'
+        f'<axis xyz="{axis}"/><limit lower="{least}" upper="{most}" effort="{effort}"'
+        ' velocity="12"/><dynamics damping="0.5" friction="0"/></joint>'
+    )
+
+
+def humanoid_urdf() -> str:
+    """Return a humanoid of 42 kg, 16 joints, 1.5 m: to be loaded with a floating root.
+
+    Each leg has hip roll, hip pitch, knee, ankle pitch and ankle roll; each arm has
+    shoulder pitch, shoulder roll and elbow. A foot touches with four balls.
+    All numbers are ours.
+    """
+    parts = [_link("torso", 18.0, (0.2, 0.3, 0.5)) + "</link>"]
+    balls = "".join(
+        f'<collision><origin xyz="{x} {y} {SOLE_DEPTH}"/><geometry>'
+        f'<sphere radius="{SOLE_RADIUS}"/></geometry></collision>'
+        for x, y in SOLES
+    )
+    for side, sign in (("left", 1.0), ("right", -1.0)):
+        for name, mass, size, down, rest, parent, xyz, axis, limits in (
+            ("pelvis", 1.0, (0.1, 0.1, 0.1), 0.0, "", "torso",
+             (0.0, 0.1 * sign, -HIP_DEPTH), "1 0 0", (-0.7, 0.7, 150.0)),
+            ("thigh", 4.0, (0.12, 0.12, LEG), LEG / 2, "", f"{side}_pelvis",
+             (0.0, 0.0, 0.0), "0 1 0", (-2.0, 1.0, 150.0)),
+            ("shank", 2.5, (0.1, 0.1, LEG), LEG / 2, "", f"{side}_thigh",
+             (0.0, 0.0, -LEG), "0 1 0", (0.0, 2.4, 150.0)),
+            ("ankle", 0.5, (0.08, 0.08, 0.08), 0.0, "", f"{side}_shank",
+             (0.0, 0.0, -LEG), "0 1 0", (-1.0, 1.0, 80.0)),
+            ("foot", 1.0, (0.2, 0.1, 0.06), 0.02, balls, f"{side}_ankle",
+             (0.0, 0.0, 0.0), "1 0 0", (-0.5, 0.5, 80.0)),
+            ("shoulder", 0.5, (0.1, 0.1, 0.1), 0.0, "", "torso",
+             (0.0, 0.2 * sign, 0.2), "0 1 0", (-3.0, 3.0, 40.0)),
+            ("upper_arm", 1.5, (0.08, 0.08, 0.28), 0.14, "", f"{side}_shoulder",
+             (0.0, 0.0, 0.0), "1 0 0", (-1.5, 1.5, 40.0)),
+            ("forearm", 1.0, (0.07, 0.07, 0.28), 0.14, "", f"{side}_upper_arm",
+             (0.0, 0.0, -0.28), "0 1 0", (-2.2, 0.0, 40.0)),
+        ):  # fmt: skip
+            link = f"{side}_{name}"
+            parts.append(_link(link, mass, size, down) + rest + "</link>")
+            parts.append(_joint(link, parent, xyz, axis, limits))
+    return f'<robot name="humanoid">{"".join(parts)}</robot>'
+
+
+# By side: pelvis, thigh, shank, ankle, foot; shoulder, upper arm, forearm.
+_SIDE = (0.0, -BEND, 2 * BEND, -BEND, 0.0, 0.0, 0.0, -0.3)
+STANCE = np.array([0.0, 0.0, STAND, 0.0, 0.0, 0.0, 1.0, *_SIDE * 2])
+KP = np.array([300.0, 300.0, 300.0, 200.0, 100.0, 40.0, 40.0, 40.0] * 2)
+KD = np.array([12.0, 12.0, 10.0, 4.0, 2.0, 2.0, 2.0, 1.0] * 2)
+
+
+def initial(rng: np.random.Generator, rows: int) -> Start:
+    """Draw stances with small errors of joints and velocity."""
+    q, qd = np.tile(STANCE, (rows, 1)), np.zeros((rows, 22))
+    q[:, 7:] += rng.uniform(-0.02, 0.02, (rows, 16))
+    qd[:, 3:5] = rng.uniform(-0.1, 0.1, (rows, 2))
+    return q, qd, np.zeros((rows, 0))
+
+
+def observe(rows: RobotRows) -> np.ndarray:
+    """Return what is seen, (n, 58); see humanoid_stand."""
+    return np.concatenate(
+        [
+            rows.q[:, 2:3] - STAND,
+            rows.axes(0)[:, 2, :],
+            rows.qd[:, :6],
+            rows.q[:, 7:] - STANCE[7:],
+            0.1 * rows.qd[:, 6:],
+            rows.action,
+        ],
+        axis=1,
+    )
+
+
+def reward(before: RobotRows, action: np.ndarray, after: RobotRows) -> np.ndarray:
+    """Return the reward of a step, (n,); see humanoid_stand."""
+    low = np.abs(after.q[:, 2] - STAND)
+    tilt = 1.0 - after.axes(0)[:, 2, 2]
+    moving = (after.qd[:, 3:6] ** 2).sum(axis=1)
+    return 1.0 - low - 2.0 * tilt - 0.1 * moving - 0.01 * (action**2).sum(axis=1)
+
+
+def fallen(after: RobotRows) -> np.ndarray:
+    """Return where the torso is low or tilted by more than 60 degrees."""
+    lost: np.ndarray = (after.q[:, 2] < FALLEN) | (after.axes(0)[:, 2, 2] < 0.5)
+    return lost
+
+
+def humanoid_stand() -> RobotTask:
+    """Return the task: stand upright on two feet.
+
+    Action: targets of the sixteen joints, stance + 0.5 rad times it, each within 1.
+    Observation: height of the torso - that of the stance [m], vertical in the torso's
+    axes (3), its angular and linear velocity in them (6), joints - stance (16) [rad],
+    their rates / 10 (16), the last action (16). Reward, after the step, of the height
+    z, the torso's vertical axis u and its velocity v:
+
+        1 - |z - stance| - 2 (1 - u_z) - 0.1 |v|² - 0.01 sum a²
+
+    An episode ends when the torso is low or tilted by more than 60 degrees.
+    """
+    model = load_urdf(humanoid_urdf(), root_joint="floating")
+    return RobotTask(
+        name="humanoid_stand",
+        model=model,
+        initial=initial,
+        control=JointTargets.of(model, STANCE, KP, KD, 0.5),
+        observe=observe,
+        reward=reward,
+        action_bounds=((-1.0, 1.0),) * 16,
+        over=fallen,
+        links=tuple(model.frame_names),
+        stepping="floor",
+        max_steps=MAX_STEPS,
+    )

@@ -1,0 +1,40 @@
+"""The quadruped walks forward."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dyn_core.tasks.robot_task import RobotRows, RobotTask
+from dyn_core.tasks.robots import quadruped
+
+MAX_STEPS = 500
+RHYTHM = 2.0  # of the clock that is seen [Hz]
+
+
+def observe(rows: RobotRows) -> np.ndarray:
+    """Return what is seen of the quadruped, and a clock, (n, 48)."""
+    angle = 2 * np.pi * RHYTHM * rows.time
+    clock = np.stack([np.sin(angle), np.cos(angle)], axis=1)
+    return np.concatenate([quadruped.observe(rows), clock], axis=1)
+
+
+def reward(before: RobotRows, action: np.ndarray, after: RobotRows) -> np.ndarray:
+    """Return the reward of a step, (n,); see quadruped_walk."""
+    speed = quadruped.velocity(after)
+    forward = np.minimum(speed[:, 0], 1.0) - np.abs(speed[:, 1])
+    effort = 0.01 * (action**2).sum(axis=1)
+    return 0.5 + forward - 0.1 * np.abs(after.qd[:, 2]) - effort
+
+
+def quadruped_walk() -> RobotTask:
+    """Return the task: walk along x at up to 1 m/s.
+
+    Action, end: those of `quadruped`. Observation: that of `quadruped`, and sine and
+    cosine of a clock of 2 Hz. Reward, of the velocity v of the trunk after the step and
+    its turning w about its vertical axis:
+
+        0.5 + min(v_x, 1) - |v_y| - 0.1 |w_z| - 0.01 sum a²
+    """
+    return quadruped.quadruped(
+        "quadruped_walk", observe=observe, reward=reward, max_steps=MAX_STEPS
+    )

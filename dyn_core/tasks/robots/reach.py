@@ -1,0 +1,62 @@
+"""An arm brings its hand to a goal; no contacts."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dyn_core.model import load_urdf
+from dyn_core.robots import path
+from dyn_core.tasks.joint_commands import JointTargets
+from dyn_core.tasks.robot_task import RobotRows, RobotTask, Start
+
+MAX_STEPS = 150
+HOME = np.array([0.0, -0.4, 0.0, -2.0, 0.0, 1.6, 0.0])
+KP = np.array([400.0, 400.0, 300.0, 300.0, 60.0, 60.0, 20.0])
+KD = np.array([40.0, 40.0, 30.0, 30.0, 4.0, 4.0, 0.5])
+NEAR, FAR = (0.35, -0.35, 0.2), (0.65, 0.35, 0.7)  # box of goals [m]
+
+
+def initial(rng: np.random.Generator, rows: int) -> Start:
+    """Draw postures about home at rest, and goals in a box."""
+    q = HOME + rng.uniform(-0.1, 0.1, (rows, 7))
+    return q, np.zeros((rows, 7)), rng.uniform(NEAR, FAR, (rows, 3))
+
+
+def way(rows: RobotRows) -> np.ndarray:
+    """Return the way from the hand to the goal, (n, 3) [m]."""
+    return rows.memory - rows.place(-1)
+
+
+def observe(rows: RobotRows) -> np.ndarray:
+    """Return positions, velocities and the way to the goal, (n, 17)."""
+    return np.concatenate([rows.q, rows.qd, way(rows)], axis=1)
+
+
+def reward(before: RobotRows, action: np.ndarray, after: RobotRows) -> np.ndarray:
+    """Return minus the distance, with a bonus near the goal, (n,)."""
+    distance = np.linalg.norm(way(after), axis=1)
+    return np.exp(-((distance / 0.05) ** 2)) - distance - 0.01 * (action**2).sum(axis=1)
+
+
+def reach() -> RobotTask:
+    """Return the task: bring the hand of the shipped arm7 to a goal.
+
+    Action: targets of the seven joints, home + 1 rad times it, each within 1.
+    Observation: q (7), qd (7), way from the hand to the goal (3) [m]. Reward:
+
+        exp(-(d / 0.05 m)²) - d - 0.01 sum a²,   d the distance after the step
+
+    No state ends an episode. Goals are uniform in a box in front of the arm.
+    """
+    model = load_urdf(path("arm7"))
+    return RobotTask(
+        name="reach",
+        model=model,
+        initial=initial,
+        control=JointTargets.of(model, HOME, KP, KD),
+        observe=observe,
+        reward=reward,
+        action_bounds=((-1.0, 1.0),) * 7,
+        links=tuple(model.frame_names),
+        max_steps=MAX_STEPS,
+    )

@@ -1,0 +1,362 @@
+"""Robot environments: laws of their steps, bits, rows that diverge, values, pictures."""
+
+import pickle
+import runpy
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dyn_core as dyn
+
+gymnasium = pytest.importorskip("gymnasium", reason="gymnasium is not installed")
+
+from gymnasium.utils.env_checker import check_env  # noqa: E402
+
+from dyn_core import envs  # noqa: E402
+from dyn_core.envs import (  # noqa: E402
+    PlanarVectorEnv,
+    RobotEnv,
+    RobotVectorEnv,
+    robot_task,
+)
+from dyn_core.errors import (  # noqa: E402
+    ModelError,
+    NonFiniteError,
+    SettingError,
+    ShapeError,
+    UnsupportedError,
+)
+from dyn_core.tasks import (  # noqa: E402
+    JointTargets,
+    JointTorques,
+    PayloadMass,
+    RobotTask,
+    Uniform,
+)
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+envs.register()
+IDS = [name for name, task in envs.IDS.items() if task in envs.ROBOT_TASKS]
+QUICK = ("reach", "quadruped_stand")  # one step without contacts, one with a floor
+UNIMPORTANT = ("-infinity", "is infinity")
+
+
+@pytest.fixture(scope="module")
+def two_link():
+    """A task that a user would write, for a robot of two joints."""
+    model = dyn.load("two_link")
+
+    def initial(rng, rows):
+        return rng.uniform(-1, 1, (rows, 2)), np.zeros((rows, 2)), np.zeros((rows, 0))
+
+    return RobotTask(
+        name="two_link",
+        model=model,
+        initial=initial,
+        control=JointTorques.of(model, 100.0),
+        observe=lambda rows: np.concatenate([rows.q, rows.qd], axis=1),
+        reward=lambda before, action, after: -(after.q**2).sum(axis=1),
+        action_bounds=((-1.0, 1.0),) * 2,
+        substeps=2,
+        max_steps=5,
+    )
+
+
+def states(env, seed, steps):
+    """Return the states of an episode with random actions."""
+    env.reset(seed=seed)
+    env.action_space.seed(seed)
+    path = []
+    for _ in range(steps):
+        env.step(env.action_space.sample())
+        path.append(env.get_state())
+    return np.array(path)
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_gymnasium_checks_every_id(name):
+    """check_env passes; what it warns of is that observations are open."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        env = gymnasium.make(name)
+        check_env(env.unwrapped)
+        many = gymnasium.make_vec(name, num_envs=3)
+    said = [str(w.message) for w in caught]
+    assert [s for s in said if not any(word in s for word in UNIMPORTANT)] == []
+    seen, _ = many.reset(seed=0)
+    assert seen in many.observation_space
+    seen, reward, over, late, _ = many.step(many.action_space.sample())
+    assert seen in many.observation_space
+    assert reward.shape == over.shape == late.shape == (3,)
+    task = env.unwrapped.task
+    assert env.spec.max_episode_steps == task.max_steps
+    assert len(task.entries) == task.ns
+
+
+@pytest.mark.parametrize("name", [*QUICK, "push_box"])
+def test_same_seed_same_bits(name):
+    """Two environments agree to the bit; another seed gives other numbers."""
+    first, again, other = (states(RobotEnv(name), seed, 6) for seed in (3, 3, 4))
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+    assert np.ptp(first, axis=0).max() > 1e-3
+
+
+@pytest.mark.parametrize("name", [*QUICK, "push_box"])
+def test_a_row_does_not_depend_on_the_others(name):
+    """Rows of a vector are to the bit what single environments make of their states."""
+    many = RobotVectorEnv(name, num_envs=3, autoreset_mode="Disabled", threads=1)
+    many.reset(seed=5)
+    rng, one = np.random.default_rng(0), RobotEnv(name)
+    begin = many.get_state()
+    actions = rng.uniform(-0.5, 0.5, (4, *many.action_space.shape))
+    out = [many.step(action) for action in actions]
+    for row in range(3):
+        one.reset(options={"state": begin[row]})
+        for action, (seen, reward, over, *_) in zip(actions, out, strict=True):
+            s, r, o, *_ = one.step(action[row])
+            assert np.array_equal(s, seen[row])
+            assert (r, o) == (reward[row], over[row])
+
+
+def test_the_vector_of_one_draws_what_the_single_one_draws():
+    """Their resets agree, also those of later episodes."""
+    one = RobotEnv("reach", max_episode_steps=3)
+    many = RobotVectorEnv("reach", 1, max_episode_steps=3, autoreset_mode="SameStep")
+    assert np.array_equal(one.reset(seed=9)[0], many.reset(seed=9)[0][0])
+    for _ in range(3):
+        action = np.full(7, 0.1)
+        seen, *_ = many.step(action[None])
+        one.step(action)
+    assert np.array_equal(one.reset()[0], seen[0])
+
+
+def test_a_row_that_diverges_ends_alone():
+    """It is terminated with its last good state; the others go on to the bit."""
+    choices = {"autoreset_mode": "Disabled", "threads": 1}
+    many = RobotVectorEnv("quadruped_stand", 3, **choices)
+    calm = RobotVectorEnv("quadruped_stand", 3, **choices)
+    seen, _ = many.reset(seed=1)
+    calm.reset(seed=1)
+    state, action = many.get_state(), np.zeros((3, 12))
+    broken = state.copy()
+    qd = many.task.layout["qd"]
+    broken[1, qd.start + 6 : qd.stop] = 1e200
+    many.set_state(broken)
+    seen, reward, over, _, info = many.step(action)
+    expected = calm.step(action)
+    assert over.tolist() == info["diverged"].tolist() == [False, True, False]
+    assert reward[1] == 0.0
+    assert np.array_equal(seen[[0, 2]], expected[0][[0, 2]])
+    assert np.array_equal(many.get_state()[1], broken[1])
+    strict = RobotEnv("quadruped_stand", divergence="raise")
+    strict.reset(seed=1)
+    strict.set_state(broken[1])
+    with pytest.raises(NonFiniteError, match="quadruped_stand"):
+        strict.step(action[0])
+
+
+def test_a_reward_that_is_not_finite_ends_its_row(two_link):
+    """A fault of a user's function is marked like any other divergence."""
+
+    def reward(before, action, after):
+        return np.where(action[:, 0] > 0, np.nan, 1.0)
+
+    env = RobotVectorEnv(two_link, 2, autoreset_mode="Disabled", reward=reward)
+    env.reset(seed=0)
+    _, rewards, over, _, info = env.step(np.array([[1.0, 0.0], [-1.0, 0.0]]))
+    assert rewards.tolist() == [0.0, 1.0]
+    assert over.tolist() == info["diverged"].tolist() == [True, False]
+
+
+@pytest.mark.parametrize("make", [PlanarVectorEnv, RobotVectorEnv])
+def test_float32_is_the_rounded_float64(make):
+    """The motion is the same, to the bit; what is seen is rounded."""
+    name = "cart_pole_swing_up" if make is PlanarVectorEnv else "reach"
+    wide, narrow, buffered = (
+        make(name, num_envs=2, dtype=dtype, copy=copy, max_episode_steps=3)
+        for dtype, copy in (("float64", True), ("float32", True), ("float32", False))
+    )
+    assert narrow.single_observation_space.dtype == np.float32
+    first = [env.reset(seed=2)[0] for env in (wide, narrow, buffered)]
+    assert np.array_equal(first[0].astype(np.float32), first[1])
+    for _ in range(5):
+        action = np.full(wide.action_space.shape, 0.3)
+        x, y, z = (env.step(action)[0] for env in (wide, narrow, buffered))
+        assert y.dtype == z.dtype == np.float32
+        assert y in narrow.observation_space
+        assert np.array_equal(x.astype(np.float32), y)
+        assert np.array_equal(y, z)
+    assert np.array_equal(wide.get_state(), narrow.get_state())
+    with pytest.raises(SettingError, match="valid: float64, float32"):
+        make(name, dtype="float16")
+
+
+def test_values_differ_by_row_and_act():
+    """Gravity and payload of a row are those of its state: a hand sinks as they say."""
+    model = dyn.load("arm7")
+    still = np.zeros((1, 7))
+    task = RobotTask(
+        name="fall",
+        model=model,
+        initial=lambda rng, n: (np.full((n, 7), 0.3), np.zeros((n, 7)), np.zeros((n, 0))),
+        control=JointTorques.of(model),
+        observe=lambda rows: rows.qd,
+        reward=lambda before, action, after: np.zeros(len(action)),
+        action_bounds=((-1.0, 1.0),) * 7,
+        values={
+            "gravity": Uniform((0.0, 0.0, -12.0), (0.0, 0.0, -8.0)),
+            "tool.payload": PayloadMass(0.0, 2.0),
+        },
+        dt=1e-3,
+        substeps=1,
+    )  # fmt: skip
+    env = RobotVectorEnv(task, 4)
+    env.reset(seed=0)
+    state, part = env.get_state(), task.layout
+    seen, *_ = env.step(np.zeros((4, 7)))
+    paths = list(task.values)
+    step = dyn.solver("semi_implicit_euler").build(model, inputs=paths)
+    for row, qd in zip(state, seen, strict=True):
+        numbers = [row[part[path]] for path in paths]
+        expected = step(row[part["q"]], still[0], still[0], 1e-3, *numbers)[1]
+        np.testing.assert_allclose(qd, expected, rtol=1e-12, atol=1e-15)
+    assert len({tuple(row) for row in seen.tolist()}) == 4
+    with pytest.raises(ModelError, match="values do not act with stepping 'bodies'"):
+        robot_task("push_box", values={"gravity": Uniform((0.0,) * 3, (1.0,) * 3)})
+
+
+def test_joint_targets_are_the_law_of_their_docstring():
+    """tau = kp (home + scale a - q) - kd qd, within the limits of effort."""
+    task = robot_task("reach")
+    rng, law = np.random.default_rng(0), task.control
+    rows = task.rows(task.start(rng, 5))._replace(qd=rng.normal(size=(5, 7)))
+    action = rng.uniform(-1, 1, (5, 7))
+    tau = law.kp * (law.home + action - rows.q) - law.kd * rows.qd
+    limit = task.model.effort_limit
+    assert (np.abs(tau) > limit).any()
+    assert np.array_equal(law(rows, action), np.clip(tau, -limit, limit))
+    with pytest.raises(ModelError, match="no joint 'wing'"):
+        JointTargets.of(task.model, np.zeros(7), 1.0, 1.0, joints=["wing"])
+
+
+def test_the_push_is_horizontal_in_the_world():
+    """Turned back into the world, its force is 20 N in the direction that was drawn."""
+    task = robot_task("quadruped_stand")
+    rows = task.rows(task.start(np.random.default_rng(0), 4))
+    turn = np.random.default_rng(1).normal(size=(4, 4))
+    q = rows.q.copy()
+    q[:, 3:7] = turn / np.linalg.norm(turn, axis=1)[:, None]
+    rows = rows._replace(q=q, poses=task.place_links(q), time=np.full(4, 2.7))
+    forces = task.outside(rows)
+    world = np.einsum("nij,nj->ni", rows.axes(0), forces[:, 3:6])
+    angle = rows.memory[:, 1]
+    expected = 20 * np.stack([np.cos(angle), np.sin(angle), 0 * angle], axis=1)
+    np.testing.assert_allclose(world, expected, atol=1e-12)
+    assert not task.outside(rows._replace(time=np.full(4, 3.1))).any()
+
+
+def test_the_quadruped_stands_on_its_stance_without_pushes():
+    """All its weight is borne by the impulses that the state keeps."""
+    env = RobotVectorEnv("quadruped_stand", 2, outside=None)
+    env.reset(seed=0)
+    for _ in range(100):
+        _, _, over, _, _ = env.step(np.zeros((2, 12)))
+        assert not over.any()
+    task, state = env.task, env.get_state()
+    normal = state[:, task.layout["impulses"]].reshape(2, 4, 3)[:, :, 0].sum(axis=1)
+    mass = float(sum(task.model.I[i].m for i in task.model.bodies))
+    np.testing.assert_allclose(normal, mass * 9.81 * task.dt, rtol=0.02)
+
+
+def test_pushing_the_box_moves_it():
+    """The tip meets the box and the box moves; where it does not, the box rests."""
+    env = RobotVectorEnv("push_box", 2, autoreset_mode="Disabled")
+    env.reset(seed=0)
+    state, box = env.get_state(), np.array([0.5, -0.2])
+    state[:, 2:4] = box
+    env.set_state(state)
+    for _ in range(40):
+        env.step(np.array([[1.0, 0.0], [0.0, 0.0]]))
+    moved = np.linalg.norm(env.get_state()[:, 2:4] - box, axis=1)
+    assert moved[0] > 0.02
+    assert moved[1] < 1e-3
+
+
+@pytest.mark.parametrize("name", ["reach", "push_box"])
+def test_pictures_show_the_state(name):
+    """Pictures of two states differ, that of one state does not."""
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    env = RobotEnv(name, render_mode="rgb_array")
+    env.reset(seed=0)
+    first = env.render()
+    assert first.shape == (400, 600, 3)
+    assert np.array_equal(env.render(), first)
+    env.set_state(env.task.start(np.random.default_rng(7), 1)[0])
+    assert (env.render() != first).any()
+
+
+def test_edges_of_a_box_are_where_its_corners_are():
+    """All eight corners of the box, turned and moved with its link."""
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    from dyn_core.envs.robot_picture import box_edges
+
+    task = robot_task("push_box")
+    shape = next(x for x in task.model.shapes if x.link == "box")
+    rows = task.rows(task.start(np.random.default_rng(0), 1))
+    line = box_edges(shape, rows.poses[0, 3], task) - rows.place(3)[0]
+    assert len(np.unique(line.round(9), axis=0)) == 8
+    np.testing.assert_allclose(np.abs(line), 0.05, atol=1e-12)
+    steps = np.abs(np.diff(line, axis=0))
+    np.testing.assert_allclose(steps.sum(axis=1), 0.1, atol=1e-12)  # edges only
+
+
+def test_the_example_trains_and_draws(tmp_path, monkeypatch, capsys):
+    """A short run, twice: the same policy to the bit, its curve, and what it reports."""
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    path = str(EXAMPLES / "quadruped_stand.py")
+    short = ["--rounds", "1", "--seconds", "0.4", "--seeds", "4"]
+    policies = []
+    for _ in range(2):
+        monkeypatch.setattr("sys.argv", [path, *short, "--folder", str(tmp_path)])
+        runpy.run_path(path, run_name="__main__")
+        policies.append(np.load(tmp_path / "quadruped_stand.npy"))
+    assert np.array_equal(*policies)
+    assert policies[0].any()
+    assert "stands 0.4 s: 100% of 4 seeds" in capsys.readouterr().out
+    assert (tmp_path / "quadruped_stand.png").stat().st_size > 1000
+
+
+def test_tasks_can_be_pickled():
+    """A task and its copy draw and see the same."""
+    task = robot_task("quadruped_walk")
+    copy = pickle.loads(pickle.dumps(task))
+    seen = [
+        t.observe(t.rows(t.start(np.random.default_rng(0), 2))) for t in (task, copy)
+    ]
+    assert np.array_equal(*seen)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"dt": 0.0}, ModelError, "dt must be finite"),
+        ({"substeps": 0}, ModelError, "substeps must be a whole number"),
+        ({"stepping": "fly"}, ModelError, "valid: free, floor, bodies"),
+        ({"action_bounds": ((1.0, 0.0),)}, ModelError, "action_bounds"),
+        ({"links": ("nose",)}, ModelError, "nose"),
+        ({"gain": 1}, ModelError, "valid: name, model"),
+        ({"world": ()}, UnsupportedError, "has no world"),
+        ({"initial": lambda rng, n: (np.zeros((n, 1)),) * 3}, ShapeError, "q of"),
+        ({"observe": lambda rows: rows.time}, ShapeError, "observe"),
+    ],
+)
+def test_mistakes_are_refused_when_building(two_link, changes, error, message):
+    """What is wrong, and what would be valid."""
+    with pytest.raises(error, match=message):
+        RobotEnv(two_link, **changes)
+    assert RobotEnv(two_link).task is two_link
+    with pytest.raises(ModelError, match="quadruped_walk"):
+        RobotEnv("quadruped_wolk")
