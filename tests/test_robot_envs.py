@@ -158,6 +158,22 @@ def test_a_row_that_diverges_ends_alone():
         strict.step(action[0])
 
 
+def test_a_row_of_bodies_that_diverges_ends_alone():
+    """Where the general contact step has no result, the other row goes on to the bit."""
+    many, calm = (
+        RobotVectorEnv("push_box", 2, autoreset_mode="Disabled") for _ in range(2)
+    )
+    many.reset(seed=1)
+    calm.reset(seed=1)
+    state = many.get_state()
+    state[1, many.task.layout["qd"]] = 1e200
+    many.set_state(state)
+    _, _, over, _, info = many.step(np.zeros((2, 2)))
+    calm.step(np.zeros((2, 2)))
+    assert over.tolist() == info["diverged"].tolist() == [False, True]
+    assert np.array_equal(many.get_state()[0], calm.get_state()[0])
+
+
 def test_a_reward_that_is_not_finite_ends_its_row(two_link):
     """A fault of a user's function is marked like any other divergence."""
 
@@ -346,6 +362,8 @@ def test_tasks_can_be_pickled():
         ({"substeps": 0}, ModelError, "substeps must be a whole number"),
         ({"stepping": "fly"}, ModelError, "valid: free, floor, bodies"),
         ({"action_bounds": ((1.0, 0.0),)}, ModelError, "action_bounds"),
+        ({"options": {"erp": 0.1}}, ModelError, "options act with stepping 'floor'"),
+        ({"options": {"links": []}, "stepping": "floor"}, ModelError, "no option"),
         ({"links": ("nose",)}, ModelError, "nose"),
         ({"gain": 1}, ModelError, "valid: name, model"),
         ({"world": ()}, UnsupportedError, "has no world"),

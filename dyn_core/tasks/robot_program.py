@@ -28,6 +28,7 @@ class RobotProgram:
     def __init__(self, task: RobotTask, rows: int, **choices: Any) -> None:
         self.task, self.rows = task, rows
         kind, paths = STEPS[task.stepping], list(task.values)
+        choices = {**choices, **task.options}
         self._step = kind(task.model, task.world, task.dt, rows, paths, choices)
         self._low, self._high = np.array(task.action_bounds, float).T
         self._shape = (rows, task.no)

@@ -8,7 +8,7 @@ Rows whose motion has no finite result come back as NaN; the others are not touc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -47,7 +47,7 @@ class RowStep(Protocol):
             dt: Step [s].
             rows: How many rows a step has.
             paths: Parameter paths whose values differ by row.
-            choices: Engine and threads of the Programs.
+            choices: Engine and threads of the Programs, and options of the step.
         """
 
     @staticmethod
@@ -125,9 +125,8 @@ class FloorStep:
         choices: Mapping[str, Any],
     ) -> None:
         self.dt = dt
-        options = {"world": _half_spaces(world)}
         self._program = solver("contact_euler").build(
-            model, inputs=list(paths), **options, **choices
+            model, inputs=list(paths), world=_half_spaces(world), **choices
         )
         self._program.prepare(batch=True)
 
@@ -202,8 +201,19 @@ class BodiesStep:
         values: Sequence[np.ndarray],
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the state after dt, and no impulses."""
-        q_next, qd_next, _ = self._steps.step(q, qd, tau)
+        q_next, qd_next, outcome = self._steps.step(q, qd, tau)
+        q_next[outcome.failed] = np.nan
         return q_next, qd_next, impulses
+
+
+class RowOutcome(NamedTuple):
+    """What is known of the steps of some rows.
+
+    Attributes:
+        failed: Whether a row has no finite step, (n,).
+    """
+
+    failed: np.ndarray
 
 
 class StepByRow:
@@ -231,7 +241,7 @@ class StepByRow:
         qd: np.ndarray,
         tau: np.ndarray,
         f_ext: np.ndarray | None = None,
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    ) -> tuple[np.ndarray, np.ndarray, RowOutcome]:
         """Return the states after a step, and where there is one.
 
         Args:
@@ -239,18 +249,17 @@ class StepByRow:
             f_ext: Forces on bodies in their axes, (rows, nb, 6); None: none.
 
         Returns:
-            q, qd, and by row whether the step was taken; NaN where it was not.
+            q and qd after the step, those of failed rows as they were, and the outcome.
         """
-        q_next, qd_next = np.full(q.shape, np.nan), np.full(qd.shape, np.nan)
-        outcome = np.zeros(len(q), bool)
+        q_next, qd_next, failed = q.copy(), qd.copy(), np.zeros(len(q), bool)
         for k, one in enumerate(self._steps):
             force = None if f_ext is None else f_ext[k]
             try:
                 q_next[k], qd_next[k], _ = one.step(0.0, q[k], qd[k], tau[k], force)
-                outcome[k] = True
             except DynError:  # a row that is not finite or has no solution ends alone
+                failed[k] = True
                 one.forget()
-        return q_next, qd_next, outcome
+        return q_next, qd_next, RowOutcome(failed)
 
     def reset(self, rows: np.ndarray) -> None:
         """Forget the impulses of some rows."""

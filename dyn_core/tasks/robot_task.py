@@ -53,6 +53,9 @@ class RobotRows(NamedTuple):
         return self.poses[:, link, :3, :3]
 
 
+OPTIONS = ("solver_options", "erp", "push_out_speed", "restitution_threshold")
+
+
 def never(after: RobotRows) -> np.ndarray:
     """Return that no state ends an episode, (n,)."""
     return np.zeros(len(after.q), bool)
@@ -86,6 +89,8 @@ class RobotTask:
             contacts of all shapes with one another, joint limits and loops.
         world: Of floor, a tuple of HalfSpace; of bodies, a World or a mapping of its
             fields; None: a floor.
+        options: Of the contact step of floor: solver_options, erp, push_out_speed,
+            restitution_threshold.
         dt: Step of the integrator [s].
         substeps: Steps of the integrator within one step of the task.
         max_steps: Steps after which an episode is cut off.
@@ -108,6 +113,7 @@ class RobotTask:
     links: tuple[str, ...] = ()
     stepping: str = "free"
     world: Any = None
+    options: Mapping[str, Any] = field(default_factory=dict)
     dt: float = 0.002
     substeps: int = 10
     max_steps: int = 500
@@ -130,6 +136,13 @@ class RobotTask:
             message = f"{self.name}: values do not act with stepping {self.stepping!r}"
             valid = ", ".join(k for k, step in STEPS.items() if step.takes_values)
             raise ModelError(f"{message}; valid: {valid}", "values")
+        if self.options and self.stepping != "floor":
+            message = f"{self.name}: options act with stepping 'floor' only"
+            raise ModelError(f"{message}, not {self.stepping!r}", "options")
+        for key in self.options:
+            if key not in OPTIONS:
+                message = f"{self.name}: no option {key!r}; valid: {', '.join(OPTIONS)}"
+                raise ModelError(message, key)
         low, high = np.array(self.action_bounds, float).reshape(-1, 2).T
         if not (np.isfinite([low, high]).all() and (low < high).all()):
             message = f"{self.name}: action_bounds must be finite pairs (least, most)"
