@@ -8,6 +8,7 @@ Rows whose motion has no finite result come back as NaN; the others are not touc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -15,8 +16,9 @@ import numpy as np
 from dyn_core.contact.collision.halfspaces import HalfSpace, candidate_points
 from dyn_core.contact.stepping.array_step import ArrayStep
 from dyn_core.contact.stepping.contact_model import ContactModel
+from dyn_core.contact.stepping.world import World
 from dyn_core.errors import DynError, UnsupportedError
-from dyn_core.model import Model
+from dyn_core.model import Model, load_urdf
 from dyn_core.solving.registry import solver
 from dyn_core.spatial import Vector
 
@@ -234,6 +236,7 @@ class StepByRow:
         threads: int | None = None,
     ) -> None:
         self._steps = [ArrayStep(contact_model, h) for _ in range(rows)]
+        compile_corrections(contact_model.world)
 
     def step(
         self,
@@ -265,6 +268,24 @@ class StepByRow:
         """Forget the impulses of some rows."""
         for k in rows:
             self._steps[k].forget()
+
+
+BALL = """<robot name="ball"><link name="ball"><inertial><mass value="1"/>
+<inertia ixx="0.004" iyy="0.004" izz="0.004" ixy="0" ixz="0" iyz="0"/></inertial>
+<collision><geometry><sphere radius="0.1"/></geometry></collision></link></robot>"""
+
+
+def compile_corrections(world: World) -> None:
+    """Let a ball start in the floor, so that what corrects overlaps is compiled.
+
+    Its machine code is that of every robot, and is made when an overlap is first met.
+    """
+    floor = replace(world, half_spaces=(HalfSpace(),), height_fields=(), gears=())
+    model = load_urdf(BALL, root_joint="floating")
+    step = ArrayStep(ContactModel(model, replace(floor, groups={})), 1e-3)
+    q = model.neutral()
+    q[2] = 0.09
+    step.step(0.0, q, np.zeros(6), np.zeros(6))
 
 
 STEPS: dict[str, type[RowStep]] = {
