@@ -16,6 +16,8 @@ from dyn_core.bench import (
     compiling,
     contact,
     contact_peers,
+    contact_runs,
+    contact_scenes,
     loading,
     measure,
     memory,
@@ -344,10 +346,16 @@ def test_bench_of_contacts_prints_its_tables(hurried, capsys, monkeypatch):
     With --full only: 7 s, most of it compiling.
     """
     monkeypatch.setattr(contact, "version", lambda name: None)
+    monkeypatch.setattr(contact_runs, "version", lambda name: None)
+    monkeypatch.setattr(contact_runs, "STEPS", 5)
+    monkeypatch.setattr(contact_runs, "scenes", lambda: [contact_scenes.four_bar()])
+    monkeypatch.setattr(contact_runs, "growing", lambda: [contact_scenes.towers(1, 1)])
     assert main(["bench", "--contact"]) == 0
     said, progress = capsys.readouterr()
     assert "contact_euler, projected_gauss_seidel" in _rows(said)
     assert "mujoco is not installed; its rows are left out" in progress
+    assert "mujoco is not installed; its columns are left out" in progress
+    assert "1 boxes" in _rows(said) and "four-bar with a foot" in _rows(said)
     lines = {line.split("  ")[0]: line for line in said.splitlines()}
     assert " ok " in lines["C6 stack (1, 1000)"]
     assert " limit " in lines["C6 stack (1, 1000)"]  # Gauss-Seidel, as it must

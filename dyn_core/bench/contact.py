@@ -1,4 +1,4 @@
-"""Steps with contacts beside peers, and a table of solvers x contact problems."""
+"""Runs and steps with contacts beside peers; a table of solvers x problems."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dyn_core import robots
-from dyn_core.bench import contact_peers
+from dyn_core.bench import contact_peers, contact_runs
 from dyn_core.bench.cases import STATES, Robot, named
 from dyn_core.bench.contact_peers import PeerTiming, StandingStates
 from dyn_core.bench.rollout import version
@@ -33,6 +33,7 @@ GRAVITY, H = 9.81, 0.01
 SIZES = (2, 6, 12)  # contacts of the random problems
 SHORT = {"converged": "ok", "max_iterations": "limit", "not_unique": "many"}
 LEGEND = f"""\
+{contact_runs.LEGEND}
 Steps: the shipped quadruped, floating, on its four spheres; {DT * 1e3:g} ms a step;
 {STATES} states after {SETTLE} steps under springs from joints to a stance; joint forces
 constant over the step, warm starts. us: one call from Python; k/s: a batch of {ROWS}
@@ -66,6 +67,7 @@ def quadruped() -> Shaped:
 
 def tables(progress: Progress) -> Iterator[tuple[str, Table]]:
     """Return titles and tables, one after the other as they are measured."""
+    yield from contact_runs.tables(progress)
     yield "contact steps of a standing quadruped, 18 dof", _steps(progress)
     yield "derivatives of contact steps", _derivatives(progress)
     yield "solvers: status law/exact iterations us", _solvers(progress)

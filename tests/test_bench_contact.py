@@ -1,0 +1,72 @@
+"""Scenes with contacts of the benchmark: the same here and in MuJoCo."""
+
+import numpy as np
+import pytest
+
+from dyn_core.bench import contact_runs, contact_scenes
+from dyn_core.bench.contact_runs import Run, SceneFigures
+
+pytest.importorskip("llvmlite", reason="llvmlite is not installed")
+
+SCENES = (
+    contact_scenes.pushing_arm,
+    contact_scenes.four_bar,
+    lambda: contact_scenes.quadruped(trots=True),
+    lambda: contact_scenes.towers(1, 2),
+    lambda: contact_scenes.spheres(3, at_rest=False),
+)
+
+
+@pytest.mark.parametrize("made", SCENES, ids=("arm", "bars", "trot", "tower", "balls"))
+def test_a_scene_falls_equally_in_mujoco(made):
+    """Same mass and start; after 0.2 s every body is where it is there, to 5 mm."""
+    mujoco = pytest.importorskip("mujoco", reason="mujoco is not installed")
+    scene = made()
+    peer = contact_runs.MujocoScene(scene)
+    assert peer.model.body_mass.sum() == pytest.approx(scene.model.mass)
+    assert peer.model.nv == scene.model.nv
+    assert peer.model.opt.cone == mujoco.mjtCone.mjCONE_ELLIPTIC
+    q, qd = peer.state()
+    np.testing.assert_allclose(q, scene.start, atol=1e-12)
+    assert not qd.any()
+    moved = scene.start.copy()
+    moved[:3] += 0.1
+    assert peer.apart(moved) > 0.05
+    assert contact_runs.distance(scene) < contact_runs.EQUAL
+
+
+def test_a_run_is_measured_and_its_steps_are_solved():
+    """Two boxes: eight contacts bear them, in MuJoCo, too; its law is not exact."""
+    pytest.importorskip("mujoco", reason="mujoco is not installed")
+    figures = contact_runs.measured(contact_scenes.towers(1, 2, settle=50), 20)
+    assert not figures.error and not figures.step.failed
+    assert len(figures.here.seconds) == len(figures.mujoco.seconds) == 20
+    assert figures.step.contacts == [8] * 20 == figures.step.pressed
+    assert max(figures.step.seconds) > 0
+    assert figures.step.law < 1e-8 < figures.mujoco.law
+    assert figures.step.overlap < 1e-6 < figures.mujoco.overlap < 1e-3
+    assert len(contact_runs.line(figures)) == len(contact_runs.HEAD)
+
+
+def test_the_law_of_mujoco_sees_forces_that_are_too_large():
+    """At rest the law holds; with forces outside of their cones it does not."""
+    pytest.importorskip("mujoco", reason="mujoco is not installed")
+    peer = contact_runs.MujocoScene(contact_scenes.towers(1, 1))
+    for _ in contact_runs.advance_mujoco(peer, 1000):
+        pass
+    assert peer.law() < 1e-6
+    peer.data.efc_force[1] += peer.data.efc_force[0]
+    assert peer.law() > 0.1
+
+
+def test_notes_name_the_scenes_in_which_mujoco_is_ahead():
+    """And what was not solved; a scene that is ahead here has no note."""
+    scene = contact_scenes.towers(1, 1)
+    slow, fast = Run([2e-6]), Run([1e-6])
+    ahead = SceneFigures(scene, fast, Run(), slow, 0.0)
+    behind = SceneFigures(scene, slow, Run(failed=3), fast, 0.0)
+    assert contact_runs.notes([ahead]) == [["all", "MuJoCo is ahead in none"]]
+    assert [note for _, note in contact_runs.notes([ahead, behind])] == [
+        "3 steps not solved to the tolerance",
+        "MuJoCo is ahead, 2.0x",
+    ]
