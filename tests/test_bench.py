@@ -355,7 +355,7 @@ def test_bench_of_contacts_prints_its_tables(hurried, capsys, monkeypatch):
     assert "contact_euler, projected_gauss_seidel" in _rows(said)
     assert "mujoco is not installed; its rows are left out" in progress
     assert "mujoco is not installed; its columns are left out" in progress
-    assert "1 boxes" in _rows(said) and "four-bar with a foot" in _rows(said)
+    assert "1 box" in _rows(said) and "four-bar with a foot" in _rows(said)
     lines = {line.split("  ")[0]: line for line in said.splitlines()}
     assert " ok " in lines["C6 stack (1, 1000)"]
     assert " limit " in lines["C6 stack (1, 1000)"]  # Gauss-Seidel, as it must

@@ -63,10 +63,11 @@ def test_notes_name_the_scenes_in_which_mujoco_is_ahead():
     """And what was not solved; a scene that is ahead here has no note."""
     scene = contact_scenes.towers(1, 1)
     slow, fast = Run([2e-6]), Run([1e-6])
-    ahead = SceneFigures(scene, fast, Run(), slow, 0.0)
-    behind = SceneFigures(scene, slow, Run(failed=3), fast, 0.0)
+    ahead = SceneFigures(scene, fast, Run(), slow, 0.0, scene.settle)
+    behind = SceneFigures(scene, slow, Run(failed=3), fast, 0.0, scene.settle - 1)
     assert contact_runs.notes([ahead]) == [["all", "MuJoCo is ahead in none"]]
     assert [note for _, note in contact_runs.notes([ahead, behind])] == [
+        "settled for 299 of 300 steps only, for lack of time",
         "3 steps not solved to the tolerance",
         "MuJoCo is ahead, 2.0x",
     ]

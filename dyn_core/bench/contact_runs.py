@@ -30,13 +30,14 @@ ContactSimulator.advance with its default settings, the command set before, repo
 not read. step: ArrayStep.step in it, in a second run from the same start. contacts:
 those with a gap below the margin of 2 cm (with an impulse); of mj_step those with a
 gap below zero. law: largest relative residual of the exact law in the run, for
-mj_step of its own contacts, forces and velocities; 'failed': steps that were not
-solved to their tolerance. mj_step: the same URDF with planes, from Python, Newton,
-elliptic cones, Euler with implicit damping, tolerances and softness as MuJoCo has
-them, warm starts, the command set before. overlap: deepest of the run in MuJoCo's
-collision detection, here / mj_step. apart: largest distance of a body after
-{COMPARED * DT:g} s from the same start; '!': more than {EQUAL * 1e3:g} mm, the runs
-are not the same. faster: mj_step over advance, medians."""
+mj_step of its own contacts, forces and velocities in every tenth step; 'failed':
+steps that were not solved to their tolerance. mj_step: the same URDF with planes,
+from Python, Newton, elliptic cones, Euler with implicit damping, tolerances and
+softness as MuJoCo has them, warm starts, the command set before. overlap: deepest
+of the run in MuJoCo's collision detection, here / mj_step. apart: largest distance
+of a body after {COMPARED * DT:g} s from the same start; '!': more than
+{EQUAL * 1e3:g} mm, the runs are not the same. faster: mj_step over advance,
+medians."""
 
 
 @dataclass
@@ -80,6 +81,7 @@ class SceneFigures:
         step: Of ArrayStep.step in it; with contacts and residuals.
         mujoco: Of mj_step, or None.
         apart: Largest distance of a body after COMPARED steps [m], or None.
+        settled: Steps before.
         error: What ended the run here; empty if nothing.
     """
 
@@ -88,6 +90,7 @@ class SceneFigures:
     step: Run
     mujoco: Run | None = None
     apart: float | None = None
+    settled: int = 0
     error: str = ""
 
 
@@ -142,7 +145,7 @@ def measured(scene: ContactScene, steps: int) -> SceneFigures:
     try:
         _count(advance(scene, simulator, WARM))
         simulator.reset()
-        settle = _count(advance(scene, simulator, scene.settle))
+        figures.settled = settle = _count(advance(scene, simulator, scene.settle))
         here.seconds = _kept(advance(scene, simulator, steps, settle))
         simulator.reset()
         _count(advance(scene, simulator, settle), limit=np.inf)
@@ -270,6 +273,9 @@ def notes(rows: Sequence[SceneFigures]) -> list[list[str]]:
         if row.error:
             table.append([name, f"the run ended: {row.error}"])
             continue
+        if row.settled < row.scene.settle:
+            settled = f"{row.settled} of {row.scene.settle}"
+            table.append([name, f"settled for {settled} steps only, for lack of time"])
         if row.step.failed:
             table.append([name, f"{row.step.failed} steps not solved to the tolerance"])
         if other is not None and other.median < row.here.median:

@@ -23,6 +23,7 @@ from dyn_core.simulation.loop_closure import close_loops
 from dyn_core.solving.registry import solver
 
 DT, MU = 1e-3, 0.8  # step [s]; friction coefficient of all surfaces
+FALL = 5e-3  # step of a fall to rest before the start [s]
 ROOT = "the_world"  # root link of every scene
 FLOOR = (HalfSpace("floor"),)
 Command = Callable[[float, np.ndarray, np.ndarray], np.ndarray]
@@ -42,6 +43,7 @@ class ContactScene:
         drive: Returns a function (t, q, qd) -> joint forces for the Model, or None.
         settle: Steps before it is measured.
         half_spaces: Floor and walls.
+        fall: Steps of FALL by convex_newton from `places` to the start.
         pins: Points that coincide: two links with a point of each [m].
     """
 
@@ -51,6 +53,7 @@ class ContactScene:
     drive: Callable[[Model], Command] | None = None
     settle: int = 500
     half_spaces: tuple[HalfSpace, ...] = FLOOR
+    fall: int = 0
     pins: tuple[tuple[str, tuple[float, ...], str, tuple[float, ...]], ...] = field(
         default=()
     )
@@ -74,7 +77,15 @@ class ContactScene:
         q = self.model.neutral()
         for name, place in self.places.items():
             q[self.model.q_slice(name)] = place
-        return close_loops(self.model, q) if self.pins else q
+        if self.pins:
+            return close_loops(self.model, q)
+        if self.fall:
+            world = World(half_spaces=self.half_spaces, solver="convex_newton")
+            falls = ContactSimulator(self.model, world, period=FALL, q0=q)
+            for k in range(self.fall):
+                falls.advance(k * FALL)
+            q = falls.q
+        return q
 
     @cached_property
     def command(self) -> Command:
@@ -270,7 +281,8 @@ def towers(towers: int, height: int, settle: int = 300) -> ContactScene:
         at = [0.3 * (k % side), 0.3 * (k // side), wide * (n + 0.5)]
         places[f"free_{name}"] = [*at, 0, 0, 0, 1]
     count = towers * height
-    title = f"{count} boxes in {towers} towers" if towers > 1 else f"{count} boxes"
+    title = "1 box" if count == 1 else f"{count} boxes"
+    title += f" in {towers} towers" if towers > 1 else ""
     return ContactScene(title, _scene("towers", *parts), places, None, settle)
 
 
@@ -294,10 +306,10 @@ def spheres(count: int, at_rest: bool) -> ContactScene:
         )
         places[f"free_ball{k}"] = [*flat, 0.06 + 0.12 * layer, 0, 0, 0, 1]
         parts.append(_sphere(f"ball{k}", 0.5, radius))
-    how, settle = ("at rest", 4000) if at_rest else ("fall", 0)
+    how, settle, fall = ("at rest", 50, 300) if at_rest else ("fall", 0, 0)
     name = f"{count} spheres in a box, {how}"
     return ContactScene(
-        name, _scene("spheres", *parts), places, None, settle, (*FLOOR, *walls)
+        name, _scene("spheres", *parts), places, None, settle, (*FLOOR, *walls), fall
     )
 
 
@@ -356,7 +368,7 @@ def four_bar() -> ContactScene:
     scene = ContactScene("four-bar with a foot", urdf, places, pins=pins)
     foot = _place(scene.model, "foot", scene.start)[2]
     low = (HalfSpace("floor", (0.0, 0.0, float(foot) - 0.06)),)
-    return ContactScene(scene.name, urdf, places, None, 500, low, pins)
+    return ContactScene(scene.name, urdf, places, None, 500, low, 0, pins)
 
 
 def scenes() -> list[ContactScene]:
