@@ -40,10 +40,10 @@ class MujocoScene:
         self._joints = []
         for k in range(self.model.njnt):
             name = mj.mj_id2name(self.model, mj.mjtObj.mjOBJ_JOINT, k)
-            at, v_at = self.model.jnt_qposadr[k], self.model.jnt_dofadr[k]
+            first, v_first = self.model.jnt_qposadr[k], self.model.jnt_dofadr[k]
             free = self.model.jnt_type[k] == mj.mjtJoint.mjJNT_FREE
             self._joints.append(
-                (free, ours.q_slice(name), ours.v_slice(name), int(at), int(v_at))
+                (free, ours.q_slice(name), ours.v_slice(name), int(first), int(v_first))
             )
         self.data.qpos[:] = self.positions(scene.start)
         mj.mj_forward(self.model, self.data)
@@ -51,22 +51,24 @@ class MujocoScene:
     def positions(self, q: np.ndarray) -> np.ndarray:
         """Return qpos of our q."""
         qpos = np.empty(self.model.nq)
-        for free, place, _, at, _ in self._joints:
+        for free, place, _, first, _ in self._joints:
             n = 7 if free else 1
-            qpos[at : at + n] = mujoco_free_position(q[place]) if free else q[place]
+            qpos[first : first + n] = (
+                mujoco_free_position(q[place]) if free else q[place]
+            )
         return qpos
 
     def state(self) -> tuple[np.ndarray, np.ndarray]:
         """Return our q and qd."""
         ours, data = self.scene.model, self.data
         q, qd = ours.neutral(), np.zeros(ours.nv)
-        for free, place, v_place, at, v_at in self._joints:
+        for free, place, v_place, first, v_first in self._joints:
             if free:
-                q[place] = from_mujoco_free_position(data.qpos[at : at + 7])
-                speed = data.qvel[v_at : v_at + 6]
+                q[place] = from_mujoco_free_position(data.qpos[first : first + 7])
+                speed = data.qvel[v_first : v_first + 6]
                 qd[v_place] = from_mujoco_free_velocity(q[place], speed)
             else:
-                q[place], qd[v_place] = data.qpos[at], data.qvel[v_at]
+                q[place], qd[v_place] = data.qpos[first], data.qvel[v_first]
         return q, qd
 
     def command(self, t: float) -> None:
@@ -75,11 +77,13 @@ class MujocoScene:
             return
         q, qd = self.state()
         tau, applied = self.scene.command(t, q, qd), self.data.qfrc_applied
-        for free, place, v_place, _, v_at in self._joints:
+        for free, place, v_place, _, v_first in self._joints:
             if free:
-                applied[v_at : v_at + 6] = mujoco_free_force(q[place], tau[v_place])
+                applied[v_first : v_first + 6] = mujoco_free_force(
+                    q[place], tau[v_place]
+                )
             else:
-                applied[v_at] = tau[v_place][0]
+                applied[v_first] = tau[v_place][0]
 
     def apart(self, q: np.ndarray) -> float:
         """Return how far a body is from where our q has it, the largest [m]."""
@@ -152,8 +156,8 @@ def _jacobian(mj: Any, m: Any, d: Any) -> np.ndarray:
         return np.asarray(d.efc_J).reshape(d.nefc, m.nv)
     J = np.zeros((d.nefc, m.nv))
     starts = zip(d.efc_J_rowadr, d.efc_J_rownnz, strict=True)
-    for row, (at, count) in enumerate(starts):
-        J[row, d.efc_J_colind[at : at + count]] = d.efc_J[at : at + count]
+    for row, (first, count) in enumerate(starts):
+        J[row, d.efc_J_colind[first : first + count]] = d.efc_J[first : first + count]
     return J
 
 

@@ -149,11 +149,13 @@ def _robot(path: Any, joint: str, *parts: str) -> ElementTree.Element:
         for shape in [*link.findall("visual"), *link.findall("collision")]:
             if shape.tag == "visual" or shape.find("geometry/mesh") is not None:
                 link.remove(shape)
+    for known in root.iterfind("joint"):
+        known.attrib.pop("dont_collapse", None)  # which no URDF has
     for other in [x for x in root if x.tag not in ("link", "joint")]:
         root.remove(other)
-    held = ElementTree.SubElement(root, "joint", name="root", type=joint)
-    ElementTree.SubElement(held, "parent", link=ROOT)
-    ElementTree.SubElement(held, "child", link=str(first.get("name")))
+    holding = ElementTree.SubElement(root, "joint", name="root", type=joint)
+    ElementTree.SubElement(holding, "parent", link=ROOT)
+    ElementTree.SubElement(holding, "child", link=str(first.get("name")))
     root.insert(0, ElementTree.Element("link", name=ROOT))
     root.extend(ElementTree.fromstring(f"<robot>{''.join(parts)}</robot>"))
     return root
@@ -278,8 +280,8 @@ def towers(towers: int, height: int, settle: int = 300) -> ContactScene:
     for k, n in product(range(towers), range(height)):
         name = f"box{k}_{n}"
         parts.append(_box(name, 1.0, (wide, wide, wide)))
-        at = [0.3 * (k % side), 0.3 * (k // side), wide * (n + 0.5)]
-        places[f"free_{name}"] = [*at, 0, 0, 0, 1]
+        centre = [0.3 * (k % side), 0.3 * (k // side), wide * (n + 0.5)]
+        places[f"free_{name}"] = [*centre, 0, 0, 0, 1]
     count = towers * height
     title = "1 box" if count == 1 else f"{count} boxes"
     title += f" in {towers} towers" if towers > 1 else ""
