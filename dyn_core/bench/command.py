@@ -63,7 +63,7 @@ def add(subparsers: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--contact",
         action="store_true",
-        help="runs and steps with contacts, and their solvers, instead, of robots of its own",
+        help="runs with contacts and their solvers instead, of scenes of its own",
     )
     parser.add_argument(
         "--loading",
