@@ -365,7 +365,8 @@ def test_bench_of_contacts_prints_its_tables(hurried, capsys, monkeypatch):
 
 def test_the_walker_is_measured_by_step_and_by_task(hurried, monkeypatch):
     """One step of the integrator in a call, and the steps of the task."""
-    kernel = SimpleNamespace(build=lambda *_, **__: None)
+    program = SimpleNamespace(prepare=lambda: None)
+    kernel = SimpleNamespace(build=lambda *_, **__: program)
     monkeypatch.setattr(planar, "solver", lambda name: kernel)
     monkeypatch.setattr(planar, "NAMES", ("walker",))
     cases = {case.name: case.steps for case in planar.cases()}

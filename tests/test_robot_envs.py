@@ -301,21 +301,6 @@ def test_pushing_the_box_moves_it():
     assert moved[1] < 1e-3
 
 
-def test_what_corrects_overlaps_is_compiled_when_an_environment_is_made(monkeypatch):
-    """The general contact step makes it at its first overlap; that is not in an episode."""
-    from dyn_core.contact.stepping import array_step
-
-    made, kind = [], array_step.RowRelaxation
-
-    def counted(*parts):
-        made.append(len(parts))
-        return kind(*parts)
-
-    monkeypatch.setattr(array_step, "RowRelaxation", counted)
-    RobotEnv("push_box")
-    assert made
-
-
 @pytest.mark.parametrize("name", ["reach", "push_box"])
 def test_pictures_show_the_state(name):
     """Pictures of two states differ, that of one state does not."""

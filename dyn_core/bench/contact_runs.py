@@ -13,7 +13,7 @@ from dyn_core.bench.contact_scene_peers import MujocoScene
 from dyn_core.bench.contact_scenes import DT, ContactScene, growing, scenes
 from dyn_core.bench.rollout import version
 from dyn_core.bench.tables import Progress, Table
-from dyn_core.contact.stepping.array_step import why_not
+from dyn_core.contact.stepping.step_records import why_not
 from dyn_core.errors import DynError
 from dyn_core.simulation import ContactSimulator
 

@@ -8,17 +8,15 @@ Rows whose motion has no finite result come back as NaN; the others are not touc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from dyn_core.contact.collision.halfspaces import HalfSpace, candidate_points
-from dyn_core.contact.stepping.array_step import ArrayStep
+from dyn_core.contact.stepping.array_batch import BatchStep
 from dyn_core.contact.stepping.contact_model import ContactModel
-from dyn_core.contact.stepping.world import World
-from dyn_core.errors import DynError, UnsupportedError
-from dyn_core.model import Model, load_urdf
+from dyn_core.errors import UnsupportedError
+from dyn_core.model import Model
 from dyn_core.solving.registry import solver
 from dyn_core.spatial import Vector
 
@@ -182,7 +180,7 @@ class BodiesStep:
         choices: Mapping[str, Any],
     ) -> None:
         contact_model = ContactModel(model, world, engine=choices.get("engine"))
-        self._steps = StepByRow(contact_model, dt, rows, choices.get("threads"))
+        self._steps = BatchStep(contact_model, dt, rows, choices.get("threads"))
         self._rows = rows
 
     @staticmethod
@@ -206,86 +204,6 @@ class BodiesStep:
         q_next, qd_next, outcome = self._steps.step(q, qd, tau)
         q_next[outcome.failed] = np.nan
         return q_next, qd_next, impulses
-
-
-class RowOutcome(NamedTuple):
-    """What is known of the steps of some rows.
-
-    Attributes:
-        failed: Whether a row has no finite step, (n,).
-    """
-
-    failed: np.ndarray
-
-
-class StepByRow:
-    """Steps of rows of a robot in a World, one row after the other.
-
-    Args:
-        contact_model: Robot and world.
-        h: Step [s].
-        rows: How many.
-        threads: One is used.
-    """
-
-    def __init__(
-        self,
-        contact_model: ContactModel,
-        h: float,
-        rows: int,
-        threads: int | None = None,
-    ) -> None:
-        self._steps = [ArrayStep(contact_model, h) for _ in range(rows)]
-        compile_corrections(contact_model.world)
-
-    def step(
-        self,
-        q: np.ndarray,
-        qd: np.ndarray,
-        tau: np.ndarray,
-        f_ext: np.ndarray | None = None,
-    ) -> tuple[np.ndarray, np.ndarray, RowOutcome]:
-        """Return the states after a step, and where there is one.
-
-        Args:
-            q, qd, tau: (rows, nq), (rows, nv), (rows, nv).
-            f_ext: Forces on bodies in their axes, (rows, nb, 6); None: none.
-
-        Returns:
-            q and qd after the step, those of failed rows as they were, and the outcome.
-        """
-        q_next, qd_next, failed = q.copy(), qd.copy(), np.zeros(len(q), bool)
-        for k, one in enumerate(self._steps):
-            force = None if f_ext is None else f_ext[k]
-            try:
-                q_next[k], qd_next[k], _ = one.step(0.0, q[k], qd[k], tau[k], force)
-            except DynError:  # a row that is not finite or has no solution ends alone
-                failed[k] = True
-                one.forget()
-        return q_next, qd_next, RowOutcome(failed)
-
-    def reset(self, rows: np.ndarray) -> None:
-        """Forget the impulses of some rows."""
-        for k in rows:
-            self._steps[k].forget()
-
-
-BALL = """<robot name="ball"><link name="ball"><inertial><mass value="1"/>
-<inertia ixx="0.004" iyy="0.004" izz="0.004" ixy="0" ixz="0" iyz="0"/></inertial>
-<collision><geometry><sphere radius="0.1"/></geometry></collision></link></robot>"""
-
-
-def compile_corrections(world: World) -> None:
-    """Let a ball start in the floor, so that what corrects overlaps is compiled.
-
-    Its machine code is that of every robot, and is made when an overlap is first met.
-    """
-    floor = replace(world, half_spaces=(HalfSpace(),), height_fields=(), gears=())
-    model = load_urdf(BALL, root_joint="floating")
-    step = ArrayStep(ContactModel(model, replace(floor, groups={})), 1e-3)
-    q = model.neutral()
-    q[2] = 0.09
-    step.step(0.0, q, np.zeros(6), np.zeros(6))
 
 
 STEPS: dict[str, type[RowStep]] = {

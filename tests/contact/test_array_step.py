@@ -6,7 +6,7 @@ from contact_bodies import free_ball
 from step_scenes import SCENES, Scene, free_bodies, places, random_tree
 
 import dyn_core as dyn
-from dyn_core.contact.stepping.array_step import why_not
+from dyn_core.contact.stepping.step_records import why_not
 from dyn_core.problems import CONTACT_SOLVE
 
 STEPPERS = ("stewart_trinkle", "anitescu_potra", "moreau_jean")

@@ -82,7 +82,7 @@ def _details(arrays: ArrayStep, record: StepRecord) -> StepDetails:
     Y, L = arrays.sparse_rows(len(record.starts), len(record.impulse)), arrays.factor()
     change = Y @ (Y.T @ record.impulse)
     velocity, before = record.velocity, record.qd
-    H = arrays.inertia(record.q, *record.carried)  # L.T L has the damping, too
+    H = arrays.inertia(record.q, *record.payload)  # L.T L has the damping, too
     sigma = Y @ (L @ velocity)
     spectrum = np.linalg.eigvalsh(Y @ Y.T) if len(Y) else np.zeros(0)
     rank = int((spectrum > RANK * spectrum.max(initial=0.0)).sum())

@@ -10,6 +10,7 @@ number of contacts, which doubles when there are more.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from dyn_core.contact.problem.problem import ConstraintProblem
 from dyn_core.contact.problem.residuals import STATUSES
 from dyn_core.contact.problem.rows import room_for_rows
 from dyn_core.contact.problem.solving import impossible
-from dyn_core.contact.solvers.row_solvers import ROW_SOLVERS, RowRelaxation, RowSolver
+from dyn_core.contact.solvers.row_solvers import ROW_SOLVERS, RowRelaxation
 from dyn_core.contact.solvers.work import INFEASIBLE, MAX_ITERATIONS
 from dyn_core.contact.stepping.assembly import end_step, prepare_step
 from dyn_core.contact.stepping.constraints import contact_name
@@ -105,6 +106,9 @@ class ArrayStep:
         self.solver_name = solver_name(world)
         self._at_middle = world.stepper == "moreau_jean"
         self.contacts = self.m = 0
+        import_module(
+            "scipy.optimize"
+        )  # `impossible`: nothing is loaded while it steps
         self._make_room(FIRST_ROOM)
         self._programs[False].prepare()
         self._moved.prepare()
@@ -125,7 +129,9 @@ class ArrayStep:
         surroundings = of.shapes_and_pairs
         scene = Scene(self.tables, *surroundings, joints, self._dense, self._rule)
         rows = room_for_rows(blocks, m, support, y)
-        normals = room_for_rows(blocks, m, 0, 0)
+        normals = room_for_rows(blocks, m, 0, 0)._replace(
+            support=rows.support, y=rows.y
+        )
         self._step = StepArrays(
             terms=room_for_terms(1, of.model.nq, nv, shapes),
             qd_next=np.zeros((1, nv)),
@@ -134,7 +140,7 @@ class ArrayStep:
             contacts=room_for_contacts(contacts),
             rows=rows,
             blocks=room_for_blocks(blocks, m),
-            normals=normals._replace(support=rows.support, y=rows.y),
+            normals=normals,
             collision=room_for_work(
                 len(surroundings[0].kind), len(surroundings[1].first)
             ),
@@ -148,7 +154,8 @@ class ArrayStep:
         options = of.world.solver_options
         self._solver = ROW_SOLVERS[self.solver_name](rows, nv, **options)
         self._room = contacts
-        self._corrector: RowSolver | None = None
+        if self._rule.apart:
+            self._corrector = RowRelaxation(normals, nv, tolerance=TOLERANCE)
 
     def _earlier(self, blocks: int, rows: int) -> Earlier:
         """Return room for impulses, with those that are known."""
@@ -346,8 +353,5 @@ class ArrayStep:
 
     def _correct(self, blocks: int, m: int) -> bool:
         """Solve for the correction of positions; return whether there is no room."""
-        if self._corrector is None:
-            normals, nv = self._step.normals, self.tables.nv
-            self._corrector = RowRelaxation(normals, nv, tolerance=TOLERANCE)
         status = self._corrector.solve(blocks, m)
         return not self._end_correction(0, blocks) or status != 0

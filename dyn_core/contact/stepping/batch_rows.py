@@ -21,6 +21,7 @@ from dyn_core.contact.solvers.work import ITERATIONS, SolverWork
 from dyn_core.contact.stepping.assembly import end_step, prepare_step
 from dyn_core.contact.stepping.contact_rows import cross, tangent
 from dyn_core.contact.stepping.position_correction import (
+    TOLERANCE,
     end_correction,
     prepare_correction,
 )
@@ -98,7 +99,7 @@ def solver_choice(name: str, options: dict[str, float]) -> SolverChoice:
         int(chosen.get("splittings", 0)),
         float(chosen.get("rho", chosen.get("relaxation", 0.0))),
         int(correction["max_iterations"]),
-        float(correction["tolerance"]),
+        TOLERANCE,
     )
 
 

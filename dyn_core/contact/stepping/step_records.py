@@ -69,3 +69,8 @@ class StepRecord(NamedTuple):
     iterations: int
     residuals: np.ndarray
     short: bool
+
+    @property
+    def payload(self) -> tuple[np.ndarray, ...]:
+        """What a link carried, as an input of Programs, or nothing."""
+        return self.forces[1:] if self.with_forces else self.forces
