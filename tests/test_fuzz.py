@@ -35,8 +35,7 @@ TWO_LINK = FuzzFile("urdf", 0, 0, robots.path("two_link").read_bytes(), "bytes")
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_random_file_fails(kind, full):
     """Each is read and works, or is refused in one sentence; many with --full."""
-    few = 20 if kind == "world" else 50
-    campaign = Campaign(kind, MANY[kind] if full else few, seed=20, budget=5.0)
+    campaign = Campaign(kind, MANY[kind] if full else 50, seed=20, budget=5.0)
     campaign.run()
     assert campaign.failures == []
     assert campaign.outcomes["loaded"] >= 4

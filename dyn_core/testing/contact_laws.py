@@ -11,6 +11,8 @@ import numpy as np
 from dyn_core import problems as kinds
 from dyn_core.contact import ConstraintLayout, law_residuals
 from dyn_core.contact.collision.halfspaces import HalfSpace
+from dyn_core.contact.stepping.integration import turning
+from dyn_core.contact.stepping.structure import structure
 from dyn_core.engines import Program
 from dyn_core.model import parameter_paths
 from dyn_core.model.coordinates import advance, rate_in_initial_axes
@@ -280,8 +282,60 @@ SOLVER_LAWS: tuple[Callable[..., Pairs], ...] = (
     problems_scale,
     what_holds_needs_no_impulse,
 )
+
+
+def factors_are_those_of_inertia(case: Case) -> Pairs:
+    """L.T L = H without joint friction"""
+    tables, n = structure(case.model), case.model.nv
+    packed = case.program()(case.q, case.qd, case.qdd, STEP).factor
+    L = np.zeros((n, n))
+    for k in range(n):
+        L[k, tables.coordinate[k]] = 1 / packed[k]
+        start, stop = tables.above_start[k : k + 2]
+        L[k, tables.coordinate[tables.above[start:stop]]] = packed[n + start : n + stop]
+    yield L.T @ L, case.other("crba")(case.q)
+
+
+def columns_are_body_jacobians(case: Case) -> Pairs:
+    """v_i = sum of the columns on the path of body i times qd,  poses are poses"""
+    tables = structure(case.model)
+    terms = case.program()(case.q, case.qd, case.qdd, STEP)
+    poses, J = case.other("body_jacobians")(case.q)
+    coordinate = tables.coordinate[tables.column_place]
+    for i in case.model.bodies:
+        path = tables.path[tables.path_start[i] : tables.path_start[i + 1]]
+        yield terms.columns[path].T @ case.qd[coordinate[path]], J[i - 1] @ case.qd
+        yield terms.poses[i, :9].reshape(3, 3), poses[i - 1, :3, :3]
+        yield terms.poses[i, 9:], poses[i - 1, :3, 3]
+
+
+def free_steps_are_forward_dynamics(case: Case) -> Pairs:
+    """free = qd + dt (FD(q, qd, tau) + w x v)"""
+    free = case.program()(case.q, case.qd, case.qdd, STEP).free
+    qdd = case.other("aba")(case.q, case.qd, case.qdd)
+    yield (free - case.qd) / STEP, qdd + turning(case.model, case.qd)
+
+
+def moved_states_come_back(case: Case) -> Pairs:
+    """q_next (+) -dt u_next = q,  with the velocity -u there; dt = 0 moves nothing"""
+    program = case.program()
+    there = program(case.q, case.qd, STEP)
+    back = program(there.q_next, -there.qd_next, STEP)
+    yield case.model.difference(case.q, back.q_next), np.zeros(case.model.nv)
+    yield back.qd_next, -case.qd
+    still = program(case.q, case.qd, 0.0)
+    yield case.model.difference(case.q, still.q_next), np.zeros(case.model.nv)
+    yield still.qd_next, case.qd
+
+
 LAWS: dict[Signature, tuple[Callable[..., Pairs], ...]] = {
     kinds.CONTACT_SOLVE: SOLVER_LAWS,
     kinds.CONTACT_STEP: (far_contacts_do_nothing, contact_steps_obey_newton),
+    kinds.CONTACT_TERMS: (
+        factors_are_those_of_inertia,
+        columns_are_body_jacobians,
+        free_steps_are_forward_dynamics,
+    ),
+    kinds.MOVED_STATE: (moved_states_come_back,),
     kinds.CONTACT_STEP_DERIVATIVES: (contact_steps_move_as_complex_steps_say,),
 }

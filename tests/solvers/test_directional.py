@@ -425,4 +425,4 @@ def test_taylor_numbers():
     assert Taylor(Taylor(1.0, 1.0), rank=TIME) < Taylor(2.0, 1.0)
     assert "Taylor(1.0, 2.0)" in repr(Taylor(1.0, 2.0))
     with pytest.raises(dyn.UnsupportedError, match="has no derivative"):
-        Taylor(1.0, 1.0).apply("loop", ())
+        Taylor(1.0, 1.0).apply("call", ())

@@ -166,7 +166,7 @@ def test_parameters_that_no_answer_depends_on_are_refused(solver, moving):
 
 @pytest.mark.parametrize(
     ("settings", "message"),
-    [({"solver_options": {"speed": 3}}, "admm: no option is called .speed"),
+    [({"solver_options": {"speed": 3}}, "coulomb_newton: no option is called .speed"),
      ({"solver_options": {"tolerance": "x"}}, "option tolerance is 'x'"),
      ({"solver": "lemke", "solver_options": {"facets": 3}}, "valid: an even number"),
      ({"solver": "projected_gauss_seidel", "solver_options": {"relaxation": 2.0}},

@@ -187,7 +187,8 @@ def _world(draws: Draws, file: FuzzFile) -> FuzzFile:
     names |= {"option": ("tolerance", "max_iterations", "iterations", "rho")}
     data = _grammar(draws, names, 0.12).value(WORLD)
     if isinstance(data, dict) and draws.chance(0.8):
-        for key in ("erp", "stiffness", "damping", "max_impacts", "solver_options"):
+        for key in ("erp", "push_out_speed", "stiffness", "damping", "max_impacts",
+                    "solver_options"):  # fmt: skip
             if draws.chance(0.7):  # what acts beside certain other settings only
                 data.pop(key, None)
     return _as_yaml(draws, file, data, joints)

@@ -15,6 +15,8 @@ from dyn_core.testing.case import Pairs, derivative
 from dyn_plugins.planar._testing.cases import ChainTrial, ObjectTrial, TaskTrial
 from dyn_plugins.planar._testing.chains import angle_rows, link_directions, mass_matrix
 
+LONG = 1e9  # window in which errors of links stay as they are [s]
+
 
 def torques_do_work_at_their_angles(case: ChainTrial) -> Pairs:
     """power of F - F(0) = sum of tau omega;  interior torques add no force"""
@@ -132,8 +134,10 @@ def torques_reach_their_accelerations(case: ChainTrial) -> Pairs:
 
 
 def chain_steps_start_as_they_accelerate(case: ChainTrial) -> Pairs:
-    """d x_next / d dt = v,  d v_next / d dt = a  at dt = 0"""
-    program, (x, v, tau) = case.program(), (case.x, case.v, case.tau)
+    """d x_next / d dt = v,  d v_next / d dt = a  at dt = 0, errors left alone"""
+    options = getattr(case.solver, "options", {})
+    choices = {"window": LONG} if "window" in options else {}
+    program, (x, v, tau) = case.program(**choices), (case.x, case.v, case.tau)
     modes = () if case.solver.signature == problems.CHAIN_STEP else (0 * tau, 0 * tau)
     F = case.other("chain_forces")(x, v, tau)
     a = case.other("chain_recursion")(x, v, F).a
