@@ -22,7 +22,7 @@ GROWTH = {
     "anitescu_potra": (2e-3, 1e-3),
     "moreau_jean": (2e-3, 1e-3),
 }
-BOUNCING = (5e-2, 1e-2)  # with restitution 1: Newton's law with friction
+BOUNCING = (1e-1, 1e-2)  # with restitution 1: Newton's law with friction
 LINKAGE = (5e-3, 2e-2)  # of a linkage, whose H changes within a step
 
 
