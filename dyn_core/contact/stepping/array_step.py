@@ -106,9 +106,7 @@ class ArrayStep:
         self.solver_name = solver_name(world)
         self._at_middle = world.stepper == "moreau_jean"
         self.contacts = self.m = 0
-        import_module(
-            "scipy.optimize"
-        )  # `impossible`: nothing is loaded while it steps
+        import_module("scipy.optimize")  # of `impossible`: not while it steps
         self._make_room(FIRST_ROOM)
         self._programs[False].prepare()
         self._moved.prepare()
