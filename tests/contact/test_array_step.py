@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from contact_bodies import free_ball
+from contact_bodies import G_EARTH, box, free_ball, joint, link, robot
 from step_scenes import SCENES, Scene, free_bodies, places, random_tree
 
 import dyn_core as dyn
@@ -156,3 +156,19 @@ def test_every_solver_by_name(name):
     assert (sim.arrays is None) == (why_not(sim.world) is not None)
     assert sim.q[2] == pytest.approx(0.1, abs=1e-4)
     assert abs(sim.qd[5]) < 1e-2  # soft_contact swings
+
+
+def test_contact_forces_carry_each_box():
+    """Of two boxes at rest each feels its own weight, pressed from above and below."""
+    inertia, size = (1 / 60, 1 / 60, 4 / 150), box(0.4, 0.4, 0.2)
+    model = robot(
+        *(link(name, m, inertia, size) for name, m in (("low", 2.0), ("high", 3.0))),
+        joint("a", "floating", "base", "low"),
+        joint("b", "floating", "base", "high"),
+    )
+    q = model.neutral()
+    q[[2, 9]] = 0.1, 0.3
+    sim = dyn.ContactSimulator(model, {}, period=1e-3, q0=q)
+    sim.advance(0.0)
+    forces = sim.last.wrenches() / sim.last.h
+    np.testing.assert_allclose(forces[:, 5], G_EARTH * np.array([2.0, 3.0]), rtol=1e-6)
