@@ -5,6 +5,7 @@ import select
 import subprocess
 from collections import Counter
 from importlib.util import find_spec
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -176,15 +177,24 @@ def test_generated_code_is_compiled_in_the_time_that_there_is(tmp_path, monkeypa
         levels.append(command[1])
         if command[1] in slow:
             raise subprocess.TimeoutExpired(command, limit)
+        Path(command[-1]).write_bytes(b"code")
 
     monkeypatch.setattr(generated, "_run", run)
-    source, library = tmp_path / "f.c", tmp_path / "f.so"
-    assert generated.compiled(source) == (library, "-O3")
+    monkeypatch.setenv("DYN_CACHE_DIR", str(tmp_path / "cache"))
+    source = tmp_path / "f.c"
+
+    def compiled(code):
+        source.write_text(code)
+        library, level = generated.compiled(source)
+        assert library.read_bytes() == b"code"
+        return level
+
+    assert [compiled("one"), compiled("one")] == ["-O3", "-O3"]  # the second is kept
     slow.append("-O3")
-    assert generated.compiled(source) == (library, "-O1")
+    assert [compiled("two"), compiled("two"), compiled("one")] == ["-O1", "-O1", "-O3"]
     slow.append("-O1")
     with pytest.raises(subprocess.TimeoutExpired):
-        generated.compiled(source)
+        compiled("three")
     assert levels == ["-O3", "-O3", "-O1", "-O3", "-O1"]
 
 

@@ -3,7 +3,7 @@
 `casadi` takes adam's expressions. `pin-casadi` takes Pinocchio's own algorithms: its
 wheel has no `pinocchio.casadi`, but its headers are templates, and a small program
 (pinocchio_code.cpp) writes their C code with CasADi's library. It is built once,
-in some minutes, and kept beside the cache of kernels.
+in some minutes, and kept beside the cache of kernels; so are the compiled functions.
 """
 
 from __future__ import annotations
@@ -191,15 +191,25 @@ class PinocchioCode(InPinocchio, Generated):
 def compiled(source: Path) -> tuple[Path, str]:
     """Compile C code as well as the time allows; return library and level.
 
+    A library is kept, by its code and compiler: the next run only measures.
+
     Raises:
         TimeoutExpired: None of LEVELS is done within LIMIT.
         CalledProcessError: It cannot be compiled.
     """
-    library = source.with_suffix(".so")
-    for level in LEVELS:
+    version = subprocess.run(["cc", "--version"], capture_output=True, check=True)
+    key = _key(source.read_bytes(), version.stdout)
+    folder = kept_folder()
+    kept = {level: folder / f"{source.stem}-{key}{level}.so" for level in LEVELS}
+    for level, library in kept.items():
+        if library.exists():
+            return library, level
+    for level, library in kept.items():
         flags = [level, "-march=native", "-fPIC", "-shared"]
+        made = library.with_suffix(".new")
         with suppress(*[subprocess.TimeoutExpired] * (level != LEVELS[-1])):
-            _run(["cc", *flags, str(source), "-o", str(library)], LIMIT)
+            _run(["cc", *flags, str(source), "-o", str(made)], LIMIT)
+            made.rename(library)
             break
     return library, level
 
@@ -217,14 +227,22 @@ def _run(command: Sequence[str], limit: float) -> None:
         raise subprocess.CalledProcessError(status, command)
 
 
-def generator_file() -> Path:
-    """Return where the program is kept that writes the C code of Pinocchio."""
-    versions = [metadata.version(name) for name in PinocchioCode.packages]
-    text = "\n".join([SOURCE.read_text("utf-8"), *versions])
-    key = hashlib.sha256(text.encode()).hexdigest()[:16]
+def kept_folder() -> Path:
+    """Return where generated code is kept: beside the cache of kernels."""
     home = cache.folder()
     folder = Path(mkdtemp()) if home is None else home.parent / f"{home.name}-bench"
-    return folder / f"pinocchio_code-{key}"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
+
+
+def _key(*parts: bytes) -> str:
+    return hashlib.sha256(b"\n".join(parts)).hexdigest()[:16]
+
+
+def generator_file() -> Path:
+    """Return where the program is kept that writes the C code of Pinocchio."""
+    versions = (metadata.version(name).encode() for name in PinocchioCode.packages)
+    return kept_folder() / f"pinocchio_code-{_key(SOURCE.read_bytes(), *versions)}"
 
 
 def generator() -> Path:
@@ -234,7 +252,6 @@ def generator() -> Path:
         UnsupportedError: It cannot be built.
     """
     program = generator_file()
-    program.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not program.exists():
         progress("building the program that generates Pinocchio's code: some minutes")
         made = program.with_suffix(".new")
