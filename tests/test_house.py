@@ -13,8 +13,8 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("dyn_core", "dyn_plugins", "ros_nodes")
 MODULES = [p for name in PACKAGES for p in sorted((ROOT / name).rglob("*.py"))]
 ORDER = (
-    "errors", "numbers", "validation", "spatial", "problems", "model", "engines", "solving", "kinematics", "control", "contact", "authoring", "planar",
-    "simulation", "identification", "tasks", "envs", "testing", "bench", "cli",
+    "errors", "plots", "numbers", "validation", "spatial", "problems", "model", "engines", "solving", "kinematics", "control", "contact", "authoring", "planar",
+    "simulation", "identification", "recordings", "reports", "tasks", "envs", "testing", "bench", "commands", "cli",
 )  # fmt: skip
 
 

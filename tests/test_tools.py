@@ -18,7 +18,8 @@ from dyn_core.identification import evaluate, read_record, with_table
 from dyn_core.identification.joint_record import JointRecord
 from dyn_core.identification.smoothing import smooth_motion
 from dyn_core.testing import bit_flips
-from ros_nodes.tools import bags, check_node, faults
+from dyn_core.recordings import bags
+from ros_nodes.tools import check_node, faults
 from ros_nodes.tools.parameter_values import dumped, typed_value, value_line
 
 RATE = 200.0

@@ -17,6 +17,7 @@ from dyn_core.model import Model
 from dyn_core.model.passive_forces import forces_without_potential, with_potentials
 from dyn_core.problems import ENERGY
 from dyn_core.simulation.contacts import ContactSimulator
+from dyn_core.simulation.recording import Recording
 from dyn_core.simulation.robot_plant import RobotPlant
 from dyn_core.simulation.run_arguments import (
     check_begin,
@@ -133,47 +134,6 @@ class Simulator(RobotPlant):
         return q, qd
 
 
-@dataclass(frozen=True)
-class Recording:
-    """A run: one row a period.
-
-    Attributes:
-        t: Times [s].
-        q, qd, tau: States and joint forces.
-        q_ref: References, or NaN where there was none.
-        energy: Kinetic plus potential energy, that of springs included where they act
-            [J].
-        reports: By row, what each step of the period did at the contacts
-            (dyn_core.contact.stepping.reports); empty without a world.
-        counters: What was refused, late or not converged, by name.
-        warnings: What is odd about the run, in sentences.
-    """
-
-    t: np.ndarray
-    q: np.ndarray
-    qd: np.ndarray
-    tau: np.ndarray
-    q_ref: np.ndarray
-    energy: np.ndarray
-    reports: tuple[Sequence[StepReport], ...] = ()
-    counters: Mapping[str, int] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
-
-    def __repr__(self) -> str:
-        lines = [f"<Recording of {len(self.t)} rows"]
-        if len(self.t):
-            lines[0] += f", t = {self.t[0]:g} .. {self.t[-1]:g} s"
-            lines.append(f"  q {self.q.shape}, qd, tau, q_ref by row, energy [J]")
-            lines.append(f"  energy {self.energy[0]:.6g} -> {self.energy[-1]:.6g} J")
-        if self.reports:
-            lines.append(f"  contact reports of {len(self.reports)} rows")
-        if self.counters:
-            counts = ", ".join(f"{key} {n}" for key, n in self.counters.items())
-            lines.append(f"  {counts}")
-        lines += [f"  warning: {sentence}" for sentence in self.warnings]
-        return "\n".join(lines) + ">"
-
-
 def simulate(
     model: Model,
     controller: Any = None,
@@ -209,6 +169,7 @@ def simulate(
     bar = _Progress(duration, progress)
     for k in range(count):
         t = k * robot.period
+        started = time.perf_counter()
         if k == 1 and begin is not None:
             begin(t)
         tau = law(t, robot.q, robot.qd)
@@ -216,6 +177,7 @@ def simulate(
             robot.command(t, tau)
         rows.put(k, t, robot, getattr(controller, "reference", None))
         robot.advance(t)
+        rows.cycle_time[k] = time.perf_counter() - started
         rows.reports.append(getattr(robot, "reports", ()))
         bar.show(t)
     bar.end()
@@ -226,7 +188,8 @@ class _RunRecorder:
     """Arrays that fill up."""
 
     def __init__(self, model: Model, count: int, joint_springs: bool) -> None:
-        self.t = np.arange(count, dtype=float)
+        self.model = model
+        self.t, self.cycle_time = np.arange(count, dtype=float), np.zeros(count)
         self.q, self.q_ref = np.full((2, count, model.nq), np.nan)
         self.qd, self.tau = np.full((2, count, model.nv), np.nan)
         self.reports: list[Sequence[StepReport]] = []
@@ -259,7 +222,8 @@ class _RunRecorder:
             energy = kinetic + potential
         rows = self.t, self.q, self.qd, self.tau, self.q_ref, energy
         reports = tuple(self.reports) if any(self.reports) else ()
-        return Recording(*rows, reports, dict(counters), warnings)
+        more = dict(counters), warnings, self.model, self.cycle_time
+        return Recording(*rows, reports, *more)
 
 
 class _Progress:

@@ -208,7 +208,7 @@ def _record(arguments: argparse.Namespace) -> int:
             f" {arguments.storage} does not write; valid: the name of a new folder",
             "output",
         )
-    from ros_nodes.tools.bags import rosbags
+    from dyn_core.recordings.bags import rosbags
 
     rosbags()
     if not _live("record", arguments):

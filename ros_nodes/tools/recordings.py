@@ -15,7 +15,8 @@ from dyn_core.identification import (
 )
 from dyn_core.model import Model
 from dyn_core.model.sources.arguments import load_robot, named_values
-from ros_nodes.tools import bags, plots
+from dyn_core.recordings import bags
+from ros_nodes.tools import plots
 
 TABLE = ".parameters.csv"  # ends the name of a file of parameters
 

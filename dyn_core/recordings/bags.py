@@ -12,7 +12,6 @@ import numpy as np
 from dyn_core.errors import SettingError, ShapeError, UnsupportedError, unknown_name
 from dyn_core.identification import JointRecord, read_record
 from dyn_core.identification.joint_record import FILES
-from ros_nodes.conversions import stamp_seconds
 
 STATES = "sensor_msgs/msg/JointState"
 ARRAY = "std_msgs/msg/Float64MultiArray"
@@ -170,7 +169,7 @@ class _States:
         columns = [message.position, message.velocity, message.effort]
         self.rows.append(np.array([_field(x, len(names))[order] for x in columns]))
         self.arrivals.append(arrival)
-        self.stamps.append(stamp_seconds(message.header.stamp) or np.nan)
+        self.stamps.append(_seconds(message.header.stamp))
 
     def record(self, topic: str, command: np.ndarray | None) -> JointRecord:
         """Return what came; times are the stamps, without them those of arrival."""
@@ -192,6 +191,11 @@ class _States:
             command,
             tuple(notes),
         )
+
+
+def _seconds(stamp: Any) -> float:
+    """Return the stamp of a header [s]; NaN where there is none, which is zero."""
+    return stamp.sec + 1e-9 * stamp.nanosec if stamp.sec or stamp.nanosec else np.nan
 
 
 def _field(values: Any, n: int) -> np.ndarray:

@@ -1,0 +1,1 @@
+"""Commands on motions and runs: sim, id, fd, report."""

@@ -1,0 +1,144 @@
+"""What drives the robot of `dyn sim`: a law, or the joint forces of a file."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dyn_core.control.controller import Controller
+from dyn_core.control.trajectory import make_trajectory
+from dyn_core.errors import SettingError
+from dyn_core.model import Model
+from dyn_core.recordings import MotionRecord, read_motion
+from dyn_core.recordings.slopes import with_slopes
+from dyn_core.solving.registry import solver
+
+LAWS = ("none", "gravity", "computed_torque")
+GAINS = (400.0, 40.0)
+
+
+class Drive(NamedTuple):
+    """A controller for `simulate`, and what goes with it.
+
+    Attributes:
+        controller: Function or object, or None for no force.
+        meaning: What a report calls it.
+        begin: Starts a trajectory, or None.
+        q0, qd0: Start that suits it, or None.
+        duration: Of the file that it follows [s]; 0 without one.
+    """
+
+    controller: Any
+    meaning: str
+    begin: Callable[[float], None] | None = None
+    q0: np.ndarray | None = None
+    qd0: np.ndarray | None = None
+    duration: float = 0.0
+
+
+def drive_of(model: Model, arguments: argparse.Namespace) -> Drive:
+    """Return what the options of `dyn sim` ask for.
+
+    Raises:
+        SettingError: Options that change nothing beside others, or a bad file.
+    """
+    law = arguments.controller
+    if arguments.torques is not None and law != "none":
+        raise SettingError(
+            f"--torques and --controller {law} both give the joint forces; valid: one"
+            " of them",
+            "torques",
+        )
+    for option in ("reference", "gains"):
+        if getattr(arguments, option) is not None and law != "computed_torque":
+            raise SettingError(
+                f"--{option} changes nothing with --controller {law}; valid:"
+                " --controller computed_torque",
+                option,
+            )
+    if arguments.torques is not None:
+        motion = read_motion(arguments.torques, model).checked(["q", "tau"])
+        return recorded_forces(motion, arguments.torques, arguments.period)
+    if law == "gravity":
+        return Drive(_weight(model, arguments), "gravity compensation")
+    if law == "computed_torque":
+        return _computed_torque(model, arguments)
+    return Drive(None, "no joint forces")
+
+
+def recorded_forces(motion: MotionRecord, name: str, period: float) -> Drive:
+    """Return what applies the joint forces of each row until the next one.
+
+    Before the first row there are none; those of the last row stay.
+
+    Args:
+        motion: With joint forces; times start at zero when they are applied.
+        name: Of its file.
+        period: Of the run [s]; rows count from a thousandth of it earlier on.
+    """
+    if not len(motion.t):
+        raise SettingError(f"{name}: the motion has no row", "torques")
+    times, tau = motion.t - motion.t[0] - 1e-3 * period, motion.column("tau")
+
+    def law(t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
+        return np.asarray(tau[max(int(np.searchsorted(times, t, "right")) - 1, 0)])
+
+    qd0 = None if motion.qd is None else motion.qd[0]
+    whole = float(motion.t[-1] - motion.t[0]) + period
+    if not np.isfinite(motion.q[0]).all() or (qd0 is not None and
+                                              not np.isfinite(qd0).all()):  # fmt: skip
+        raise SettingError(f"{name}: row 1 is no state to start from", "torques")
+    meaning = f"joint forces of {name}"
+    return Drive(law, meaning, None, motion.q[0], qd0, whole)
+
+
+def _weight(model: Model, arguments: argparse.Namespace) -> Any:
+    """Return the law that carries the weight."""
+    kinds = {model.joint_kind(name) for name in model.joint_names}
+    if "floating" in kinds:
+        raise SettingError(
+            "--controller gravity: the robot floats, its motors do not carry it;"
+            " valid: none, or --root-joint fixed",
+            "controller",
+        )
+    program = solver("gravity_compensation").build(
+        model,
+        inverse_dynamics="rnea_loops" if model.loops else "rnea",
+        joint_springs=True,
+        inputs=["time"] if model.driven else [],
+        engine=arguments.engine,
+    )
+    still = np.zeros(model.nv)
+
+    def law(t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
+        return np.asarray(program(q, qd, still, *((t,) if model.driven else ())))
+
+    return law
+
+
+def _computed_torque(model: Model, arguments: argparse.Namespace) -> Drive:
+    """Return the controller that follows a motion, or stays at the start."""
+    kp, kd = arguments.gains or GAINS
+    meaning = f"computed torque, kp {kp:g} 1/s², kd {kd:g} 1/s"
+    loops = {"inverse_dynamics": "rnea_loops"} if model.loops else {}
+    controller = Controller(model, kp, kd, engine=arguments.engine, **loops)
+    if arguments.reference is None:
+        return Drive(controller, f"{meaning}, at the start")
+    motion = read_motion(arguments.reference, model)
+    motion = with_slopes(model, motion)
+    qd, qdd = motion.column("qd"), motion.column("qdd")
+    trajectory = make_trajectory(
+        model.joint_names, model.joint_names, motion.t - motion.t[0], motion.q, qd, qdd,
+        lower=model.lower, upper=model.upper, moving_end=True,
+    )  # fmt: skip
+    return Drive(
+        controller,
+        f"{meaning}, along {arguments.reference}",
+        lambda t: controller.follow(trajectory, t),
+        motion.q[0],
+        qd[0],
+        float(motion.t[-1] - motion.t[0]) + arguments.period,
+    )

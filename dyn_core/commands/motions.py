@@ -1,0 +1,130 @@
+"""`dyn id` and `dyn fd`: dynamics of the rows of a file."""
+
+from __future__ import annotations
+
+import argparse
+
+from dyn_core.errors import UnsupportedError, unknown_name
+from dyn_core.engines import ENGINES
+from dyn_core.model.sources.arguments import add_robot, load_robot
+from dyn_core.plots import check_plot, save
+from dyn_core.recordings import (
+    MotionRecord,
+    forward_dynamics,
+    inverse_dynamics,
+    read_motion,
+    write_motion,
+)
+from dyn_core.recordings.files import check_output
+from dyn_core.reports.figures import motion_figure
+
+FILE = "NPZ, CSV or bag (MCAP, SQLite, folder)"
+
+
+def add(subparsers: argparse._SubParsersAction) -> None:
+    """Add `id` and `fd`."""
+    inverse = subparsers.add_parser("id", help="joint forces of a recorded motion")
+    _add_common(inverse, f"{FILE} with positions; velocities and accelerations that it"
+                " has not are estimated", "rnea")  # fmt: skip
+    inverse.add_argument(
+        "--cutoff", type=float, metavar="HZ",
+        help="filter of what is estimated, forward and backward (default: none)",
+    )  # fmt: skip
+    inverse.set_defaults(run=run_inverse)
+    forward = subparsers.add_parser("fd", help="accelerations of recorded states")
+    what = f"{FILE} with positions, velocities and joint forces"
+    _add_common(forward, what, "aba")
+    forward.set_defaults(run=run_forward)
+
+
+def _add_common(parser: argparse.ArgumentParser, what: str, solver: str) -> None:
+    add_robot(parser)
+    parser.add_argument("motion", help=what)
+    parser.add_argument(
+        "-o", "--out", metavar="FILE",
+        help="what is written, all columns: .npz, .csv or .mcap",
+    )  # fmt: skip
+    parser.add_argument("--plot", metavar="FILE", help="picture of all columns")
+    parser.add_argument(
+        "--solver", metavar="NAME",
+        help=f"default: {solver}, for robots with loops {solver}_loops",
+    )  # fmt: skip
+    parser.add_argument(
+        "--no-joint-friction", action="store_true",
+        help="leave out damping and dry friction of the joints",
+    )  # fmt: skip
+    parser.add_argument("--engine", help=f"one of {', '.join(ENGINES)}")
+    parser.add_argument(
+        "--joint-states", default="", metavar="TOPIC", help="of a bag that has several"
+    )
+
+
+def run_inverse(arguments: argparse.Namespace) -> int:
+    """Write and print the joint forces of a motion."""
+    check_arguments(arguments)
+    model = load_robot(arguments)
+    motion = read_motion(arguments.motion, model, arguments.joint_states)
+    result = inverse_dynamics(
+        model, motion, arguments.solver, arguments.cutoff,
+        not arguments.no_joint_friction, arguments.engine, progress=True,
+    )  # fmt: skip
+    return _finish(arguments, result, "tau", model.name)
+
+
+def run_forward(arguments: argparse.Namespace) -> int:
+    """Write and print the accelerations of states."""
+    check_arguments(arguments)
+    model = load_robot(arguments)
+    states = read_motion(arguments.motion, model, arguments.joint_states)
+    result = forward_dynamics(
+        model, states, arguments.solver, not arguments.no_joint_friction,
+        arguments.engine, progress=True,
+    )  # fmt: skip
+    return _finish(arguments, result, "qdd", model.name)
+
+
+def check_arguments(arguments: argparse.Namespace) -> None:
+    """Refuse files that cannot be written, and engines that are none.
+
+    Raises:
+        SettingError, UnsupportedError: In words.
+    """
+    if arguments.out is not None:
+        check_output(arguments.out)
+    if arguments.plot is not None:
+        check_plot(arguments.plot)
+    if arguments.engine is not None and arguments.engine not in ENGINES:
+        raise UnsupportedError(unknown_name("engine", arguments.engine, ENGINES))
+
+
+def _finish(
+    arguments: argparse.Namespace, result: MotionRecord, kind: str, title: str
+) -> int:
+    """Print what was computed by joint, and write the files."""
+    print("\n".join(summary(result, kind)))
+    for note in result.notes:
+        print(f"note: {note}")
+    if arguments.out is not None:
+        write_motion(result, arguments.out)
+        print(f"written: {arguments.out}")
+    if arguments.plot is not None:
+        save(motion_figure(result, title), arguments.plot)
+    return 0
+
+
+def summary(record: MotionRecord, kind: str) -> list[str]:
+    """Return a table of a kind of column: root mean square, largest size, when."""
+    names, units, array = record.names(kind), record.units(kind), record.column(kind)
+    width = max(map(len, (*names, "joint")), default=5)
+    lines = [
+        f"{len(record.t)} rows, {record.t[0]:g} to {record.t[-1]:g} s",
+        f"{'joint':{width}}  {kind} [unit]  {'rms':>10}  {'largest':>10}  at t [s]",
+    ]
+    for name, unit, column in zip(names, units, array.T, strict=True):
+        worst = int(abs(column).argmax())
+        rms = float((column @ column / len(column)) ** 0.5)
+        lines.append(
+            f"{name:{width}}  {unit:>{len(kind) + 7}}  {rms:10.4g}"
+            f"  {abs(column[worst]):10.4g}  {record.t[worst]:8.4g}"
+        )
+    return lines

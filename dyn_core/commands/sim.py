@@ -1,0 +1,235 @@
+"""`dyn sim`: a robot in one process, driven by a law or by recorded joint forces."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dyn_core.commands.drives import LAWS, drive_of
+from dyn_core.commands.motions import check_arguments
+from dyn_core.contact.stepping.world import World
+from dyn_core.errors import SettingError
+from dyn_core.model import Model
+from dyn_core.model.coordinates.labels import coordinates_of
+from dyn_core.model.sources.arguments import add_robot, load_robot, named_values
+from dyn_core.plots import save
+from dyn_core.recordings import MotionRecord, run_record, write_motion
+from dyn_core.reports.figures import motion_figure
+from dyn_core.reports.write import check_report, write_report
+from dyn_core.simulation import simulate
+from dyn_core.simulation.simulator import forward_dynamics_of
+from dyn_core.validation import read_yaml
+
+FLOOR = "floor"
+STEP = "semi_implicit_euler"
+
+
+def add(subparsers: argparse._SubParsersAction) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser("sim", help="simulate a robot; files and reports")
+    add_robot(parser)
+    parser.add_argument(
+        "--duration", type=float, metavar="S",
+        help="[s] (default: that of the file that drives it, or 1)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--period", type=float, default=0.002, metavar="S",
+        help="of rows and of the law [s] (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--substeps", type=int, default=1, help="steps in a period (default: 1)"
+    )
+    for name, what in (("q0", "positions"), ("qd0", "velocities")):
+        parser.add_argument(
+            f"--{name}", nargs="+", metavar="VALUE",
+            help=f"{what} at the start: JOINT=VALUE, others at zero, or all in order",
+        )  # fmt: skip
+    _add_drive(parser)
+    parser.add_argument(
+        "--world", metavar="FILE",
+        help=f"'{FLOOR}', or a YAML file with fields of a World, to touch",
+    )  # fmt: skip
+    parser.add_argument(
+        "--step", metavar="NAME", help=f"solver of a step (default: {STEP})"
+    )
+    parser.add_argument(
+        "--forward-dynamics", metavar="NAME",
+        help="solver in the step (default: aba, for robots with loops aba_loops)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--no-joint-friction", action="store_true",
+        help="leave out damping and dry friction of the joints",
+    )  # fmt: skip
+    parser.add_argument("--engine", help="native, graph or plain")
+    parser.add_argument(
+        "-o", "--out", metavar="FILE", help="what is written: .npz, .csv or .mcap"
+    )
+    parser.add_argument("--plot", metavar="FILE", help="picture of the run")
+    parser.add_argument("--report", metavar="FILE", help="report, one HTML file")
+    parser.set_defaults(run=run)
+
+
+def _add_drive(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--controller", choices=LAWS, default=LAWS[0],
+        help="law of the joint forces (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--torques", metavar="FILE",
+        help="joint forces of a motion (NPZ, CSV, bag), each until the next row",
+    )  # fmt: skip
+    parser.add_argument(
+        "--reference", metavar="FILE",
+        help="motion that computed_torque follows (default: it stays at the start)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--gains", nargs=2, type=float, metavar=("KP", "KD"),
+        help="of computed_torque [1/s²], [1/s] (default: 400 40)",
+    )  # fmt: skip
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Simulate, print what happened, write the files."""
+    check_arguments(arguments)
+    if arguments.report is not None:
+        check_report(arguments.report)
+    if not 0 < arguments.period < math.inf:
+        raise SettingError(
+            f"--period {arguments.period:g} s; valid: more than 0", "period"
+        )
+    model = load_robot(arguments)
+    record = _simulated(model, arguments)
+    print("\n".join(lines_of_run(record)))
+    if arguments.out is not None:
+        write_motion(record, arguments.out)
+        print(f"written: {arguments.out}")
+    if arguments.plot is not None:
+        save(motion_figure(record, model.name), arguments.plot)
+    if arguments.report is not None:
+        write_report([record], [model.name], arguments.report)
+    return 0
+
+
+def _simulated(model: Model, arguments: argparse.Namespace) -> MotionRecord:
+    """Return the run."""
+    drive = drive_of(model, arguments)
+    q0 = start_of(model, "q0", arguments.q0)
+    qd0 = start_of(model, "qd0", arguments.qd0)
+    duration = arguments.duration
+    if duration is None:
+        duration = drive.duration or 1.0
+    world = _world(arguments.world)
+    friction = not arguments.no_joint_friction
+    settings: dict[str, Any] = {
+        "period": arguments.period, "substeps": arguments.substeps,
+        "q0": drive.q0 if q0 is None else q0, "qd0": drive.qd0 if qd0 is None else qd0,
+        "joint_friction": friction, "engine": arguments.engine,
+    }  # fmt: skip
+    accelerations = None
+    if world is None:
+        settings["step"] = arguments.step or STEP
+        accelerations = arguments.forward_dynamics
+        if accelerations is None:
+            accelerations = forward_dynamics_of(settings["step"], model)
+        settings["forward_dynamics"] = arguments.forward_dynamics
+    elif arguments.step or arguments.forward_dynamics:
+        raise SettingError(
+            "--step and --forward-dynamics change nothing beside --world; valid: solver"
+            " and stepper in its file",
+            "world",
+        )
+    result = simulate(
+        model, drive.controller, world=world, duration=duration, begin=drive.begin,
+        **settings,
+    )  # fmt: skip
+    said = {
+        "duration [s]": duration, "period [s]": arguments.period,
+        "substeps": arguments.substeps, "law": drive.meaning,
+        "joint friction": friction, "engine": arguments.engine or "default",
+    }  # fmt: skip
+    if world is None:
+        said |= {"step": settings["step"], "forward dynamics": accelerations}
+    else:
+        said |= {"contact solver": str(world.solver), "stepper": world.stepper,
+                 "stabilisation": world.stabilisation}  # fmt: skip
+    dry = world is None or not world.friction
+    return run_record(result, said, accelerations, friction, dry_friction=dry)
+
+
+def _world(name: str | None) -> World | None:
+    """Return the World of the option, or None."""
+    if name is None:
+        return None
+    if name == FLOOR:
+        return World()
+    if not Path(name).is_file():
+        raise SettingError(
+            f"--world {name!r}: no such file; valid: {FLOOR}, or a YAML file with"
+            " fields of a World",
+            "world",
+        )
+    return World.of(read_yaml(name))
+
+
+def start_of(model: Model, name: str, typed: Sequence[str] | None) -> Any:
+    """Return a start as it is typed: by joint, or all numbers in order; None: none.
+
+    Raises:
+        SettingError: A joint or number will not do.
+    """
+    if typed is None:
+        return None
+    coordinates = coordinates_of(model)
+    labels = coordinates.positions if name == "q0" else coordinates.velocities
+    try:
+        if all("=" in entry for entry in typed):
+            pairs = named_values(typed, f"--{name}")
+            values = {joint: float(value) for joint, value in pairs.items()}
+            by_name = model.position if name == "q0" else model.velocity
+            return by_name(values)
+        numbers = np.array([float(entry) for entry in typed])
+    except ValueError as error:
+        if isinstance(error, SettingError):
+            raise
+        raise SettingError(f"--{name} {' '.join(typed)}: {error}", name) from error
+    if len(numbers) != len(labels) or not np.isfinite(numbers).all():
+        raise SettingError(
+            f"--{name} {' '.join(typed)}; valid: JOINT=VALUE, or {len(labels)} finite"
+            f" numbers for {', '.join(labels)}",
+            name,
+        )
+    return numbers
+
+
+def lines_of_run(record: MotionRecord) -> list[str]:
+    """Return what a run came to: rows, energy, contacts, what was refused or late."""
+    lines = [f"{record.facts['robot']}: {len(record.t)} rows"]
+    series = record.series
+    if len(record.t):
+        lines[0] += f", {record.t[0]:g} to {record.t[-1]:g} s"
+        energy = {k: float(series[k][-1]) for k in ("work", "dissipation", "residual")}
+        change = sum(series[k][-1] - series[k][0] for k in ("kinetic", "potential"))
+        lines.append(
+            f"energy [J]: change {change:.6g} = work {energy['work']:.6g} - dissipation"
+            f" {energy['dissipation']:.6g} + constraints"
+            f" {float(series['constraints'][-1]):.6g} + residual"
+            f" {energy['residual']:.3g}"
+        )
+        times = 1e6 * series["cycle_time"]
+        lines.append(
+            f"wall time of a row: median {np.median(times):.3g} us, largest"
+            f" {times.max():.3g} us"
+        )
+    if "contacts" in series:
+        lines.append(
+            f"contacts: at most {series['contacts'].max():.0f}, residual at most"
+            f" {series['contact_residual'].max():.2g}, overlap at most"
+            f" {-series['contact_gap'].min():.2g} m"
+        )
+    lines += [f"{name}: {n}" for name, n in record.facts["counters"].items()]
+    return lines + [f"warning: {note}" for note in record.notes]

@@ -1,0 +1,57 @@
+"""Names and units of the coordinates of a robot, for files and pictures."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dyn_core.model.model import Model
+from dyn_core.spatial import Vector
+
+
+class Coordinates(NamedTuple):
+    """Names and units of positions and velocities.
+
+    A joint of one coordinate has its own name, others NAME.0, NAME.1, ...
+
+    Attributes:
+        positions: Names, nq.
+        velocities: Names, nv; those of accelerations and joint forces.
+        position_units: rad, m, or 1 for parts of a quaternion; nq.
+        velocity_units: rad or m, of which velocities, accelerations and forces have
+            rad/s, rad/s², N·m or m/s, m/s², N; nv.
+    """
+
+    positions: tuple[str, ...]
+    velocities: tuple[str, ...]
+    position_units: tuple[str, ...]
+    velocity_units: tuple[str, ...]
+
+
+def coordinates_of(model: Model) -> Coordinates:
+    """Return names and units of a robot's coordinates, in its order."""
+    positions, velocities = [""] * model.nq, [""] * model.nv
+    q_units, v_units = ["rad"] * model.nq, ["rad"] * model.nv
+    for name in model.joint_names:
+        q, v = model.q_slice(name), model.v_slice(name)
+        positions[q], velocities[v] = _labels(name, q), _labels(name, v)
+        i = model.names.index(name)
+        joint, start = model.joint[i], Vector(model.neutral()[q].tolist())
+        S = np.asarray(joint.S(start), float).reshape(6, -1)
+        units = ["rad" if column[:3].any() else "m" for column in S.T]
+        v_units[v] = units
+        unit = set()
+        for part in joint.quaternions(Vector(map(float, range(q.stop - q.start)))):
+            unit |= {int(float(k)) for k in part}
+        free = [k for k in range(q.stop - q.start) if k not in unit]
+        if unit and free:  # a free body: its place, then its rotation
+            q_units[q] = ["1" if k in unit else "m" for k in range(q.stop - q.start)]
+        else:
+            q_units[q] = ["1"] * len(unit) if unit else units
+    return Coordinates(*map(tuple, (positions, velocities, q_units, v_units)))
+
+
+def _labels(name: str, part: slice) -> list[str]:
+    count = part.stop - part.start
+    return [name] if count == 1 else [f"{name}.{k}" for k in range(count)]

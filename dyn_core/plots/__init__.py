@@ -1,0 +1,14 @@
+"""Plots by matplotlib, which is loaded when one is drawn (extra plot)."""
+
+from dyn_core.plots.figures import Curve, Panel, check_plot, draw, new_figure, save
+from dyn_core.plots.motions import plot_motion
+
+__all__ = [
+    "Curve",
+    "Panel",
+    "check_plot",
+    "draw",
+    "new_figure",
+    "plot_motion",
+    "save",
+]

@@ -1,0 +1,195 @@
+"""Figures of curves over time: one look, colours for every eye, limits, units."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dyn_core.errors import SettingError, UnsupportedError
+
+# Okabe and Ito's colours, which differ for any sight, without the yellow that
+# is too light for lines; beyond seven curves the line style changes.
+COLOURS = (
+    "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000",
+)  # fmt: skip
+STYLES = ("-", "--", "-.", ":")
+GREY = "#767676"
+_LOOK = {
+    "axes.grid": True,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "font.size": 9,
+    "grid.alpha": 0.3,
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+    "lines.linewidth": 1.2,
+    "svg.hashsalt": "dyn_ros",
+}
+_WIDTH, _HEIGHT = 9.0, 2.1  # of a figure, and of each row of it [inch]
+_COLUMNS = 8  # of a legend
+
+
+class Curve(NamedTuple):
+    """A line of a plot.
+
+    Attributes:
+        t, y: Points.
+        label: What the legend calls it; empty: it is not listed.
+        style: Of matplotlib.
+        colour: None: the next of COLOURS.
+        width: Of the line [pt].
+    """
+
+    t: np.ndarray
+    y: np.ndarray
+    label: str = ""
+    style: str = ""
+    colour: str | None = None
+    width: float = 1.2
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Curves that share axes.
+
+    Attributes:
+        label: Quantity and unit, beside the vertical axis.
+        curves: What is drawn.
+        limits: By curve: largest size, drawn as two thin lines in its colour;
+            infinity or nothing for none.
+    """
+
+    label: str
+    curves: Sequence[Curve]
+    limits: Sequence[float] = ()
+
+
+def new_figure(rows: int = 1, columns: int = 1, **options: Any) -> tuple[Any, Any]:
+    """Return a figure without a window, and its axes as an array, rows x columns.
+
+    Args:
+        rows, columns: Of the axes.
+        options: Of matplotlib's `Figure.subplots`; `figsize` [inch].
+
+    Raises:
+        UnsupportedError: matplotlib is not installed; says how.
+    """
+    try:
+        from matplotlib import rc_context
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise UnsupportedError(
+            f"plots need matplotlib ({error}): pip install 'dyn_ros[plot]'"
+        ) from error
+    size = options.pop("figsize", (_WIDTH, 0.9 + _HEIGHT * rows))
+    with rc_context(_LOOK):
+        figure = Figure(figsize=size, layout="constrained")
+        FigureCanvasAgg(figure)
+        axes = figure.subplots(rows, columns, squeeze=False, **options)
+    return figure, axes
+
+
+def draw(panels: Sequence[Panel], title: str = "", across: str = "time [s]") -> Any:
+    """Return a figure of panels below one another over the same axis.
+
+    Args:
+        panels: At least one.
+        title: Above them; empty for none.
+        across: Label of the horizontal axis.
+    """
+    figure, axes = new_figure(max(len(panels), 1), sharex=True)
+    column, labels = axes[:, 0], None
+    for axis, panel in zip(column, panels, strict=False):
+        _draw_panel(axis, panel)
+        shown = [curve.label for curve in panel.curves if curve.label]
+        if shown and shown != labels:
+            columns = min(len(shown), _COLUMNS)
+            axis.legend(
+                loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=columns,
+                borderaxespad=0.2, fontsize=8, frameon=False,
+            )  # fmt: skip
+        labels = shown
+    column[-1].set_xlabel(across)
+    if title:
+        figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
+    return figure
+
+
+def _draw_panel(axis: Any, panel: Panel) -> None:
+    """Draw curves and the limits near them; name limits that are far away."""
+    biggest = max(
+        (float(np.nanmax(np.abs(x.y), initial=0.0)) for x in panel.curves if x.y.size),
+        default=0.0,
+    )
+    drawn = set()
+    for k, curve in enumerate(panel.curves):
+        colour = curve.colour or COLOURS[k % len(COLOURS)]
+        style = curve.style or STYLES[k // len(COLOURS) % len(STYLES)]
+        axis.plot(
+            curve.t, curve.y, style, color=colour, lw=curve.width,
+            label=curve.label or None,
+        )  # fmt: skip
+        limit = panel.limits[k] if k < len(panel.limits) else np.inf
+        if 0 < limit <= 2.0 * biggest and (limit, colour) not in drawn:
+            drawn.add((limit, colour))
+            for level in (-limit, limit):
+                axis.axhline(level, color=colour, lw=0.8, ls=(0, (1, 2)))
+    axis.set_ylabel(panel.label)
+    axis.margins(x=0.01)
+    finite = [x for x in panel.limits if 0 < x < np.inf]
+    if finite:
+        said = "dotted: limits" if drawn else f"limits from {min(finite):g} on"
+        axis.annotate(
+            said, (1.0, 1.0), xycoords="axes fraction", ha="right", va="bottom",
+            fontsize=8, color=GREY,
+        )  # fmt: skip
+
+
+def check_plot(path: str, option: str = "plot") -> None:
+    """Refuse a file of a plot before time is spent on what it shows.
+
+    Raises:
+        UnsupportedError: matplotlib is not installed.
+        SettingError: No file of this kind can be written there.
+    """
+    figure, _ = new_figure()
+    kinds = figure.canvas.get_supported_filetypes()
+    suffix = Path(path).suffix[1:]
+    if suffix not in kinds:
+        valid = ", ".join(f".{kind}" for kind in sorted(kinds))
+        raise SettingError(
+            f"{option} {path!r}; valid: a file that ends with {valid}", option
+        )
+    if not Path(path).parent.is_dir():
+        raise SettingError(f"{option} {path!r}; there is no such folder", option)
+
+
+def save(figure: Any, path: str) -> None:
+    """Write a figure as a picture and say so.
+
+    Raises:
+        SettingError: The file cannot be written.
+    """
+    try:
+        figure.savefig(path, dpi=110)
+    except (OSError, ValueError) as error:
+        raise SettingError(f"plot {path}: {error}", "plot") from error
+    print(f"plot: {path}")
+
+
+def data_uri(figure: Any) -> str:
+    """Return a figure as an SVG in a data URI, for a page that needs no other file."""
+    from matplotlib import rc_context
+
+    content = io.BytesIO()
+    with rc_context(_LOOK):
+        figure.savefig(content, format="svg", metadata={"Date": None})
+    coded = base64.b64encode(content.getvalue()).decode("ascii")
+    return f"data:image/svg+xml;base64,{coded}"

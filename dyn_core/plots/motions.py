@@ -1,0 +1,68 @@
+"""Plots of motions: positions, velocities, joint forces with limits, energy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dyn_core.plots.figures import Curve, Panel, draw
+
+LABELS = {
+    "q": "position [rad | m]",
+    "qd": "velocity [rad/s | m/s]",
+    "qdd": "acceleration [rad/s² | m/s²]",
+    "tau": "joint force [N·m | N]",
+    "command": "command [N·m | N]",
+}
+MOST_POINTS = 4000  # of a curve
+
+
+def plot_motion(
+    t: np.ndarray,
+    columns: Mapping[str, np.ndarray | None],
+    names: Mapping[str, Sequence[str]],
+    limits: np.ndarray | None = None,
+    energy: np.ndarray | None = None,
+    title: str = "",
+) -> Any:
+    """Return a figure of a motion, a panel for each kind of column that is there.
+
+    Args:
+        t: Times [s].
+        columns: By key of LABELS, samples x coordinates; `q_ref` is drawn thin and
+            dashed beside `q`.
+        names: Names of the coordinates by the same keys.
+        limits: Largest joint force of each coordinate; infinity where there is none.
+        energy: Samples [J]; None: no such panel.
+        title: Above it.
+    """
+    panels = []
+    rows = thinned(len(t))
+    for key, label in LABELS.items():
+        array = columns.get(key)
+        if array is None or not array.shape[1]:
+            continue
+        curves = [
+            Curve(t[rows], column[rows], name)
+            for name, column in zip(names[key], array.T, strict=True)
+        ]
+        reference = columns.get("q_ref")
+        if key == "q" and reference is not None and np.isfinite(reference).any():
+            label = "position, thin: reference [rad | m]"
+            curves += [
+                Curve(t[rows], column[rows], style="--", colour="#555555", width=0.6)
+                for column in reference.T
+            ]
+        bounds = limits if key == "tau" and limits is not None else ()
+        panels.append(Panel(label, curves, tuple(bounds)))
+    if energy is not None and len(energy):
+        curve = Curve(t[rows], energy[rows], "kinetic + potential", colour="#000000")
+        panels.append(Panel("energy [J]", [curve]))
+    return draw(panels, title)
+
+
+def thinned(count: int) -> slice:
+    """Return rows, evenly spread, of which a picture shows all there is to see."""
+    return slice(None, None, max(1, -(-count // MOST_POINTS)))

@@ -1,0 +1,103 @@
+"""Plots of tables: errors by row and column on a scale of tens, values with ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dyn_core.plots.figures import COLOURS, GREY, new_figure
+
+_SMALLEST = 1e-18  # what is drawn for zero
+_ROW = 0.22  # height of a row [inch]
+MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
+
+
+def plot_errors(
+    errors: Mapping[str, Mapping[str, float]],
+    allowed: float | None = None,
+    title: str = "",
+    across: str = "error",
+) -> Any:
+    """Return a figure of errors: a row for each name, a mark for each column.
+
+    Args:
+        errors: By name, then by column; zeros are drawn at the left edge.
+        allowed: Largest error that passes, a line; None: no line.
+        title: Above it.
+        across: Label of the horizontal axis.
+    """
+    names = list(errors)
+    columns = list(dict.fromkeys(key for row in errors.values() for key in row))
+    figure, axes = new_figure(figsize=(9.0, 1.7 + _ROW * max(len(names), 3)))
+    axis = axes[0, 0]
+    for k, column in enumerate(columns):
+        values = [max(float(errors[name].get(column, np.nan)), _SMALLEST)
+                  for name in names]  # fmt: skip
+        lift = 0.5 * (k / max(len(columns) - 1, 1) - 0.5)
+        axis.plot(
+            values, np.arange(len(names)) + lift, MARKS[k % len(MARKS)],
+            color=COLOURS[k % len(COLOURS)], label=column, ms=5,
+        )  # fmt: skip
+    axis.set_xscale("log")
+    if allowed is not None:
+        axis.axvline(allowed, color=GREY, ls="--", lw=1.0, label=f"allowed {allowed:g}")
+    axis.set_yticks(range(len(names)), names)
+    axis.set_ylim(len(names) - 0.4, -0.6)
+    axis.set_xlabel(across)
+    axis.legend(
+        loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=4, fontsize=8, frameon=False
+    )
+    _put_title(figure, title)
+    return figure
+
+
+def plot_ranges(
+    names: Sequence[str],
+    values: np.ndarray,
+    deviations: np.ndarray,
+    before: np.ndarray,
+    title: str = "",
+) -> Any:
+    """Return a figure of values with standard deviations, and what they were before.
+
+    A row for each name; lengths are in units of the larger of the value before and
+    after, so that names of any unit share an axis.
+
+    Args:
+        names: Rows.
+        values, deviations, before: By row; an infinite deviation is not drawn.
+        title: Above it.
+    """
+    scale = np.maximum(np.maximum(np.abs(values), np.abs(before)), 1e-12)
+    rows = np.arange(len(names))
+    figure, axes = new_figure(figsize=(9.0, 1.7 + _ROW * max(len(names), 3)))
+    axis = axes[0, 0]
+    known = np.isfinite(deviations)
+    axis.plot(before / scale, rows, "|", color=GREY, ms=10, mew=2, label="before")
+    if known.any():
+        axis.errorbar(
+            (values / scale)[known], rows[known], fmt="o", ms=4, capsize=2,
+            xerr=np.minimum(deviations / scale, 3.0)[known], color=COLOURS[0],
+            label="identified, ± one standard deviation",
+        )  # fmt: skip
+    if not known.all():
+        axis.plot(
+            (values / scale)[~known], rows[~known], "o", ms=4, mfc="none",
+            color=COLOURS[1], label="only in combinations with others",
+        )  # fmt: skip
+    axis.set_xlim(-2.0, 2.0)
+    axis.set_yticks(rows, names, fontsize=7)
+    axis.set_ylim(len(names) - 0.4, -0.6)
+    axis.set_xlabel("value / larger of the values before and after")
+    axis.legend(
+        loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3, fontsize=8, frameon=False
+    )
+    _put_title(figure, title)
+    return figure
+
+
+def _put_title(figure: Any, title: str) -> None:
+    if title:
+        figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")

@@ -1,0 +1,18 @@
+"""Recorded motions: files of them, dynamics of all their rows at once, energy."""
+
+from dyn_core.recordings.energy import EnergyLedger, energy_ledger
+from dyn_core.recordings.files import read_motion, write_motion
+from dyn_core.recordings.motion import MotionRecord
+from dyn_core.recordings.rows import forward_dynamics, inverse_dynamics
+from dyn_core.recordings.runs import run_record
+
+__all__ = [
+    "EnergyLedger",
+    "MotionRecord",
+    "energy_ledger",
+    "forward_dynamics",
+    "inverse_dynamics",
+    "read_motion",
+    "run_record",
+    "write_motion",
+]

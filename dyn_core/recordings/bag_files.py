@@ -1,0 +1,131 @@
+"""Motions as bags of ROS 2 that hold sensor_msgs/JointState, by the library rosbags.
+
+Positions, velocities and joint forces are the messages of /joint_states, and come back
+bit by bit; times are stamps of whole nanoseconds that begin at one second.
+Accelerations, which a JointState has not, are those of the points of
+/joint_accelerations (trajectory_msgs/JointTrajectory, one point a message).
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dyn_core.errors import UnsupportedError
+from dyn_core.identification import JointRecord
+from dyn_core.recordings import bags
+from dyn_core.recordings.motion import MotionRecord, named_coordinates
+
+_FIRST = 1.0  # stamp of the first row, since zero means none [s]
+ACCELERATIONS = "/joint_accelerations"
+_POINTS = "trajectory_msgs/msg/JointTrajectory"
+
+
+def of_joints(record: JointRecord) -> MotionRecord:
+    """Return what a bag says of joints of one coordinate each."""
+    return MotionRecord(
+        named_coordinates(record.names), record.t, record.q, record.qd,
+        tau=record.tau, command=record.command, notes=record.notes,
+    )  # fmt: skip
+
+
+def read_bag(path: Path, joint_states: str, joints: Sequence[str]) -> MotionRecord:
+    """Return the motion of a bag; accelerations where each row has its own.
+
+    Args:
+        path: File or folder of a bag.
+        joint_states: Topic; empty: joint_states, or the only one.
+        joints: Joints that are needed, in this order; empty: those of the bag.
+
+    Raises:
+        SettingError: It cannot be read, or has no such topic.
+        UnsupportedError: rosbags is not installed.
+    """
+    record = of_joints(bags.read(path, joint_states, joints=joints))
+    names, rows = record.names("qd"), []
+    with bags.rosbags().highlevel.AnyReader([path]) as reader:
+        chosen = [x for x in reader.connections if x.topic == ACCELERATIONS]
+        chosen = [x for x in chosen if x.msgtype == _POINTS]
+        for connection, _, data in reader.messages(chosen) if chosen else ():
+            message = reader.deserialize(data, connection.msgtype)
+            there = list(message.joint_names)
+            if len(message.points) != 1 or any(x not in there for x in names):
+                return record
+            row = message.points[0].accelerations
+            rows.append(row[[there.index(x) for x in names]])
+    complete = len(rows) == len(record.t) and len(rows)
+    return replace(record, qdd=np.array(rows)) if complete else record
+
+
+def check_joints(record: MotionRecord, path: Path) -> None:
+    """Refuse joints of several coordinates, which a JointState cannot say.
+
+    Raises:
+        UnsupportedError: There are some; valid formats.
+    """
+    wide = [x for x in record.names("qd") if x not in record.names("q")]
+    if wide or record.names("q") != record.names("qd"):
+        raise UnsupportedError(
+            f"{path}: joint states of ROS have one coordinate for each joint, not"
+            f" {', '.join(wide[:3] or record.names('q')[-3:])}; valid: .npz, .csv"
+        )
+
+
+def write_bag(record: MotionRecord, path: Path) -> None:
+    """Write a motion as one file of MCAP, or as a folder with it.
+
+    Args:
+        record: Motion of joints of one coordinate each.
+        path: NAME.mcap for one file, or a folder, which must not be there yet.
+
+    Raises:
+        UnsupportedError: rosbags is not installed, or a joint has more coordinates.
+    """
+    check_joints(record, path)
+    library = bags.rosbags()
+    work = Path(tempfile.mkdtemp(prefix=".dyn_bag_", dir=path.parent))
+    folder = work / path.stem
+    try:
+        kind = library.rosbag2.StoragePlugin.MCAP
+        with library.rosbag2.Writer(folder, version=9, storage_plugin=kind) as writer:
+            _write(library.typesys, writer, record)
+        if path.suffix == ".mcap":
+            (folder / f"{folder.name}.mcap").replace(path)
+        else:
+            folder.replace(path)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _write(library: Any, writer: Any, record: MotionRecord) -> None:
+    """Write the messages of each row."""
+    store = library.get_typestore(library.Stores.ROS2_JAZZY)
+    types = store.types
+    names, none = list(record.names("q")), np.zeros(0)
+    states = writer.add_connection("/joint_states", bags.STATES, typestore=store)
+    points = None
+    if record.qdd is not None:
+        points = writer.add_connection(ACCELERATIONS, _POINTS, typestore=store)
+    duration = types["builtin_interfaces/msg/Duration"](sec=0, nanosec=0)
+    for k, t in enumerate(record.t - record.t[0] if len(record.t) else ()):
+        nanoseconds = round(1e9 * (float(t) + _FIRST))
+        second, rest = divmod(nanoseconds, 10**9)
+        stamp = types["builtin_interfaces/msg/Time"](sec=second, nanosec=rest)
+        header = types["std_msgs/msg/Header"](stamp=stamp, frame_id="")
+        qd = none if record.qd is None else record.qd[k]
+        tau = none if record.tau is None else record.tau[k]
+        message = types[bags.STATES](header, names, record.q[k], qd, tau)
+        data = store.serialize_cdr(message, bags.STATES)
+        writer.write(states, nanoseconds, data)
+        if points is not None and record.qdd is not None:
+            point = types["trajectory_msgs/msg/JointTrajectoryPoint"](
+                none, none, record.qdd[k], none, duration
+            )
+            message = types[_POINTS](header, names, [point])
+            writer.write(points, nanoseconds, store.serialize_cdr(message, _POINTS))

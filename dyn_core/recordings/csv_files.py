@@ -1,0 +1,188 @@
+"""Motions as CSV: a line of units, a line of names, a line for each row.
+
+    # units: s,rad,rad,N·m,N·m
+    t,q[joint1],q[joint2],tau[joint1],tau[joint2]
+    0.0,0.1,0.2,1.5,0.25
+
+Columns may come in any order, and `q.joint1` is read as `q[joint1]`. The line of units
+may be missing; a unit that is not ours is refused. Numbers have as many digits as are
+needed to read the same bits again; an empty cell is a number that is not known.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+
+from dyn_core.errors import SettingError
+from dyn_core.model.coordinates.labels import Coordinates
+from dyn_core.recordings.motion import (
+    KINDS,
+    POSITIONS,
+    VELOCITIES,
+    MotionRecord,
+    named_coordinates,
+)
+
+_LABEL = re.compile(rf"({'|'.join(KINDS)})(?:\[(.*)\]|\.(.*))", re.DOTALL)
+_UNITS = "# units:"
+_CHUNK = 10_000  # rows that are written at once
+_SUFFIXES = {"qd": "/s", "qdd": "/s²"}
+
+
+def write_csv(record: MotionRecord, file: Path) -> None:
+    """Write a motion; series and facts are left out."""
+    for name in (*record.names("q"), *record.names("qd")):
+        if not name.isprintable():
+            raise SettingError(f"{file}: CSV has no name like {name!r}", "file")
+    labels, units, arrays = ["t"], ["s"], [record.t[:, None]]
+    for kind in KINDS:
+        array = getattr(record, kind)
+        if array is not None:
+            labels += [f"{kind}[{name}]" for name in record.names(kind)]
+            units += record.units(kind)
+            arrays.append(array)
+    with file.open("w", newline="", encoding="utf-8") as lines:
+        lines.write(f"{_UNITS} {','.join(units)}\n")
+        csv.writer(lines, lineterminator="\n").writerow(labels)
+        for start in range(0, len(record.t), _CHUNK):
+            rows = np.hstack([x[start : start + _CHUNK] for x in arrays]).tolist()
+            lines.writelines(
+                ",".join("" if x != x else repr(x) for x in row) + "\n" for row in rows
+            )
+
+
+def read_csv(file: Path) -> MotionRecord:
+    """Return the motion of a CSV file.
+
+    Raises:
+        SettingError: No time or positions, a unit that is not ours, a cell that is no
+            number; names row and column.
+    """
+    with file.open(newline="", encoding="utf-8-sig") as lines:
+        units, labels = _head(lines)
+        numbers = _numbers(lines, labels)
+    columns: dict[str, dict[str, np.ndarray]] = {}
+    own: dict[str, dict[str, str]] = {}
+    for k, (label, column) in enumerate(zip(labels, numbers.T, strict=True)):
+        match = _LABEL.fullmatch(label)
+        if match is None:
+            continue
+        kind, name = match[1], match[2] if match[2] is not None else match[3]
+        if name in columns.setdefault(kind, {}):
+            raise ValueError(f"column {label} is there twice")
+        columns[kind][name] = column
+        if units:
+            own.setdefault(kind, {})[name] = _own_unit(kind, units[k], label)
+    missing = [x for x in ("t", "q") if x not in (*columns, *labels)]
+    if missing:
+        raise ValueError(
+            f"{' and '.join(missing)} missing; valid: columns t, q[JOINT], qd[JOINT],"
+            f" qdd[JOINT], tau[JOINT]; there are: {', '.join(labels[:12])}"
+        )
+    return _record(numbers[:, labels.index("t")], columns, own)
+
+
+def _record(
+    t: np.ndarray,
+    columns: dict[str, dict[str, np.ndarray]],
+    units: dict[str, dict[str, str]],
+) -> MotionRecord:
+    """Return the motion of columns by kind and name."""
+    positions = tuple(columns["q"])
+    wide = next((tuple(columns[x]) for x in VELOCITIES if x in columns), positions)
+    coordinates = named_coordinates(positions)._replace(velocities=wide)
+    arrays: dict[str, Any] = {}
+    for kind, by_name in columns.items():
+        names = coordinates.positions if kind in POSITIONS else coordinates.velocities
+        for name in names:
+            if name not in by_name:
+                raise ValueError(
+                    f"column {kind}[{name}] is missing, others of its kind are there"
+                )
+        arrays[kind] = np.column_stack([by_name[name] for name in names])
+    return MotionRecord(_with_units(coordinates, units), t, **arrays)
+
+
+def _with_units(
+    coordinates: Coordinates, units: dict[str, dict[str, str]]
+) -> Coordinates:
+    """Return coordinates with the units of a file, where it has them."""
+    of_q, unknown = units.get("q", {}), "rad | m"
+    of_v = next((units[x] for x in VELOCITIES if x in units), of_q)
+    return coordinates._replace(
+        position_units=tuple(of_q.get(x, unknown) for x in coordinates.positions),
+        velocity_units=tuple(of_v.get(x, unknown) for x in coordinates.velocities),
+    )
+
+
+def _own_unit(kind: str, unit: str, label: str) -> str:
+    """Return the unit of the coordinate: rad, m or 1, from that of a column."""
+    if kind in ("tau", "command"):
+        base = {"N·m": "rad", "N": "m", "N·m | N": "rad | m"}.get(unit, "")
+        valid = "N·m, N"
+    else:
+        suffix = _SUFFIXES.get(kind, "")
+        known = {f"{x}{suffix}": x for x in ("rad", "m", "1")}
+        known[f"rad{suffix} | m{suffix}"] = "rad | m"
+        base, valid = known.get(unit, ""), ", ".join([*known][:-1])
+    if not base:
+        raise ValueError(f"column {label} has the unit {unit!r}; valid: {valid}")
+    return base
+
+
+def _head(lines: TextIO) -> tuple[list[str], list[str]]:
+    """Return units, if there are some, and labels of the columns."""
+    units: list[str] = []
+    while line := lines.readline():
+        if line.startswith(_UNITS):
+            units = [x.strip() for x in line.removeprefix(_UNITS).split(",")]
+        elif line.strip() and not line.startswith("#"):
+            labels = [label.strip() for label in next(csv.reader([line]))]
+            if units and len(units) != len(labels):
+                raise ValueError(f"{len(units)} units for {len(labels)} columns")
+            return units, labels
+    raise ValueError("it is empty")
+
+
+def _numbers(lines: TextIO, labels: list[str]) -> np.ndarray:
+    """Return the numbers below the labels, rows x columns."""
+    start = lines.tell()
+    try:
+        numbers = np.loadtxt(lines, delimiter=",", comments="#", ndmin=2)
+    except ValueError:
+        lines.seek(start)
+        return _numbers_one_by_one(lines, labels)
+    if not numbers.size:
+        raise ValueError("it has no row")
+    if numbers.shape[1] != len(labels):
+        raise ValueError(f"row 1 has {numbers.shape[1]} cells for {len(labels)} labels")
+    return numbers
+
+
+def _numbers_one_by_one(lines: TextIO, labels: list[str]) -> np.ndarray:
+    """Return numbers where cells are empty, or say which cell is none."""
+    rows: list[list[float]] = []
+    for row in csv.reader(lines):
+        if not row or row[0].startswith("#"):
+            continue
+        if len(row) != len(labels):
+            raise ValueError(
+                f"row {len(rows) + 1} has {len(row)} cells for {len(labels)} labels"
+            )
+        cells = []
+        for label, cell in zip(labels, row, strict=True):
+            try:
+                cells.append(float(cell) if cell.strip() else np.nan)
+            except ValueError as error:
+                raise ValueError(
+                    f"row {len(rows) + 1}: {label} is {cell!r}, no number"
+                ) from error
+        rows.append(cells)
+    if not rows:
+        raise SettingError("it has no row", "file")
+    return np.array(rows)

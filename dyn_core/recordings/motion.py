@@ -1,0 +1,178 @@
+"""MotionRecord: positions, velocities, accelerations and joint forces by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from dyn_core.errors import NonFiniteError, SettingError, ShapeError, unknown_name
+from dyn_core.model import Model
+from dyn_core.model.coordinates.labels import Coordinates, coordinates_of
+from dyn_core.validation import float_array
+
+POSITIONS = ("q", "q_ref")
+VELOCITIES = ("qd", "qdd", "tau", "command")
+KINDS = ("q", "qd", "qdd", "tau", "command", "q_ref")
+_SUFFIX = {"q": "", "q_ref": "", "qd": "/s", "qdd": "/s²"}
+
+
+@dataclass(frozen=True, eq=False)
+class MotionRecord:
+    """Samples of a robot, one row each, columns by name; what is None is not known.
+
+    Attributes:
+        coordinates: Names and units of the columns.
+        t: Times, increasing, (rows,) [s].
+        q: Positions, rows x nq.
+        qd, qdd, tau: Velocities, accelerations, joint forces, rows x nv.
+        command: Joint forces that were asked for, rows x nv.
+        q_ref: References of the positions, rows x nq; NaN where there was none.
+        series: More numbers of each row, by name, (rows,) each.
+        facts: What else is known of the run: settings, limits, versions; as in JSON.
+        notes: What is odd, in sentences.
+    """
+
+    coordinates: Coordinates
+    t: np.ndarray
+    q: np.ndarray
+    qd: np.ndarray | None = None
+    qdd: np.ndarray | None = None
+    tau: np.ndarray | None = None
+    command: np.ndarray | None = None
+    q_ref: np.ndarray | None = None
+    series: Mapping[str, np.ndarray] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        t = float_array("t", self.t, "shape (rows,)")
+        if t.ndim != 1:
+            raise ShapeError("t", "shape (rows,)", f"shape {t.shape}")
+        object.__setattr__(self, "t", t)
+        for kind in KINDS:
+            value = getattr(self, kind)
+            if value is None and kind != "q":
+                continue
+            wanted = (len(t), len(self.names(kind)))
+            array = float_array(kind, value, f"shape {wanted}")
+            if array.shape != wanted:
+                raise ShapeError(kind, f"shape {wanted}", f"shape {array.shape}")
+            object.__setattr__(self, kind, array)
+
+    def names(self, kind: str) -> tuple[str, ...]:
+        """Return the names of the columns of a kind."""
+        names = self.coordinates
+        return names.positions if kind in POSITIONS else names.velocities
+
+    def units(self, kind: str) -> tuple[str, ...]:
+        """Return the units of the columns of a kind."""
+        if kind in POSITIONS:
+            return self.coordinates.position_units
+        units = self.coordinates.velocity_units
+        if kind in _SUFFIX:
+            suffix = _SUFFIX[kind]
+            parts = [unit.split(" | ") for unit in units]
+            return tuple(" | ".join(x + suffix for x in part) for part in parts)
+        return tuple({"rad": "N·m", "m": "N"}.get(unit, "N·m | N") for unit in units)
+
+    def column(self, kind: str) -> np.ndarray:
+        """Return what is known of a kind.
+
+        Raises:
+            SettingError: Nothing is.
+        """
+        array: np.ndarray | None = getattr(self, kind)
+        if array is None:
+            name = next(iter(self.names(kind)), "JOINT")
+            there = ", ".join(k for k in KINDS if getattr(self, k) is not None)
+            raise SettingError(
+                f"the motion has no {kind}: columns {kind}[{name}], ... are missing;"
+                f" there are: {there}",
+                kind,
+            )
+        return array
+
+    def of(self, model: Model) -> MotionRecord:
+        """Return the columns of a robot's coordinates, in its order.
+
+        Raises:
+            SettingError: A coordinate has no column.
+        """
+        wanted = coordinates_of(model)
+        if wanted == self.coordinates:
+            return self
+        columns: dict[str, Any] = {}
+        for kind in KINDS:
+            value = getattr(self, kind)
+            if value is not None:
+                asked = wanted.positions if kind in POSITIONS else wanted.velocities
+                order = _order(kind, asked, self.names(kind), model.name)
+                columns[kind] = value[:, order]
+        return replace(self, coordinates=wanted, **columns)
+
+    def checked(self, kinds: Sequence[str]) -> MotionRecord:
+        """Return the record itself, if its numbers make sense.
+
+        Raises:
+            SettingError: A kind is missing, or a time is not later than the one
+                before; names the row, counted from 1.
+            NonFiniteError: A number is not finite; names row and column.
+        """
+        refuse_not_finite("t", self.t[:, None], ("",))
+        late = np.flatnonzero(np.diff(self.t) <= 0)
+        if len(late):
+            k = int(late[0])
+            raise SettingError(
+                f"row {k + 2}: t = {self.t[k + 1]:.9g} s is not later than"
+                f" {self.t[k]:.9g} s of the row before",
+                "t",
+            )
+        for kind in kinds:
+            refuse_not_finite(kind, self.column(kind), self.names(kind))
+        return self
+
+
+def refuse_not_finite(kind: str, array: np.ndarray, names: Sequence[str]) -> None:
+    """Refuse a number that is not finite; names its row, counted from 1, and column.
+
+    Raises:
+        NonFiniteError: There is one.
+    """
+    if np.isfinite(array).all():
+        return
+    row, column = (int(x[0]) for x in np.nonzero(~np.isfinite(array)))
+    label = f"{kind}[{names[column]}]" if names[column] else kind
+    value = array[row, column]
+    shown = "missing or not a number" if np.isnan(value) else f"{value}"
+    raise NonFiniteError(f"row {row + 1}: {label} is {shown}", kind)
+
+
+def _order(
+    kind: str, wanted: Sequence[str], there: Sequence[str], robot: str
+) -> list[int]:
+    """Return where the columns of a robot are.
+
+    Raises:
+        SettingError: One is not there, or twice.
+    """
+    for name in wanted:
+        count = list(there).count(name)
+        if count == 0:
+            labels = [f"{kind}[{x}]" for x in there]
+            missing = unknown_name("column", f"{kind}[{name}]", labels)
+            raise SettingError(f"the motion, robot '{robot}': {missing}", kind)
+        if count > 1:
+            raise SettingError(
+                f"the motion: {kind}[{name}] is there {count} times; valid: once", kind
+            )
+    return [list(there).index(name) for name in wanted]
+
+
+def named_coordinates(names: Sequence[str]) -> Coordinates:
+    """Return coordinates of which nothing but the names is known."""
+    return Coordinates(
+        tuple(names), tuple(names), ("rad | m",) * len(names), ("rad | m",) * len(names)
+    )

@@ -1,0 +1,143 @@
+"""Dynamics of a recorded motion: all rows in calls of one compiled Program."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dyn_core.errors import SettingError, UnsupportedError, one_line, unknown_name
+from dyn_core.model import Model
+from dyn_core.problems import FORWARD_DYNAMICS, INVERSE_DYNAMICS, Signature
+from dyn_core.recordings.motion import MotionRecord, refuse_not_finite
+from dyn_core.recordings.slopes import with_slopes
+from dyn_core.solving.registry import solver, solvers
+
+CHUNK = 50_000  # rows of a call
+
+
+def inverse_dynamics(
+    model: Model,
+    record: MotionRecord,
+    solver_name: str | None = None,
+    cutoff: float | None = None,
+    joint_friction: bool = True,
+    engine: str | None = None,
+    progress: bool = False,
+) -> MotionRecord:
+    """Return the motion with the joint forces that produce it, springs included.
+
+    Args:
+        model: Robot.
+        record: Motion; velocities and accelerations that it has not are estimated
+            (dyn_core.recordings.slopes), which `notes` then say.
+        solver_name: Of inverse dynamics; None: rnea, for robots with loops rnea_loops.
+        cutoff: Of the filter of what is estimated [Hz]; None: no filter.
+        joint_friction: Whether damping and dry friction act.
+        engine: That runs the solver; None: the default.
+        progress: Whether a terminal shows how far it is.
+
+    Raises:
+        SettingError, NonFiniteError: The motion cannot be used; says the row.
+        UnsupportedError: The solver is of another kind, or not for this robot.
+    """
+    motion = with_slopes(model, record.of(model).checked(["q"]), cutoff)
+    name = solver_name or ("rnea_loops" if model.loops else "rnea")
+    program = _program(INVERSE_DYNAMICS, model, name, joint_friction, engine)
+    columns = [motion.q, motion.column("qd"), motion.column("qdd")]
+    tau = _by_chunks(program, model, motion.t, columns, progress)
+    refuse_not_finite("tau", tau, motion.names("tau"))
+    return replace(motion, tau=tau)
+
+
+def forward_dynamics(
+    model: Model,
+    record: MotionRecord,
+    solver_name: str | None = None,
+    joint_friction: bool = True,
+    engine: str | None = None,
+    progress: bool = False,
+) -> MotionRecord:
+    """Return the states with the accelerations that their joint forces cause.
+
+    Args:
+        model: Robot.
+        record: Positions, velocities and joint forces.
+        solver_name: Of forward dynamics; None: aba, for robots with loops aba_loops.
+        joint_friction, engine, progress: As for inverse_dynamics.
+
+    Raises:
+        SettingError, NonFiniteError: The states cannot be used; says the row.
+        UnsupportedError: The solver is of another kind, or not for this robot.
+    """
+    motion = record.of(model).checked(["q", "qd", "tau"])
+    name = solver_name or ("aba_loops" if model.loops else "aba")
+    program = _program(FORWARD_DYNAMICS, model, name, joint_friction, engine)
+    columns = [motion.q, motion.column("qd"), motion.column("tau")]
+    qdd = _by_chunks(program, model, motion.t, columns, progress)
+    refuse_not_finite("qdd", qdd, motion.names("qdd"))
+    return replace(motion, qdd=qdd)
+
+
+def _program(
+    problem: Signature, model: Model, name: str, friction: bool, engine: str | None
+) -> Any:
+    """Return a Program of a solver, which must be of the problem."""
+    chosen = solver(name)
+    if chosen.signature.name != problem.name:
+        known = solvers(problem)
+        raise UnsupportedError(unknown_name(f"solver of {problem.name}", name, known))
+    return chosen.build(
+        model,
+        joint_friction=friction,
+        joint_springs=True,
+        inputs=["time"] if model.driven else [],
+        engine=engine,
+    )
+
+
+def _by_chunks(
+    program: Any,
+    model: Model,
+    t: np.ndarray,
+    columns: Sequence[np.ndarray],
+    progress: bool,
+) -> np.ndarray:
+    """Return the answer for all rows."""
+    if not len(t):
+        raise SettingError("the motion has no row", "t")
+    more = [t] if model.driven else []
+    result = np.empty((len(t), model.nv))
+    bar = RowProgress(len(t), progress)
+    for start in range(0, len(t), CHUNK):
+        rows = slice(start, start + CHUNK)
+        result[rows] = program(*(x[rows] for x in (*columns, *more)))
+        bar.show(min(start + CHUNK, len(t)))
+    bar.end()
+    return result
+
+
+class RowProgress:
+    """A line on the terminal that says how many rows are done, if it takes long."""
+
+    def __init__(self, count: int, wanted: bool, what: str = "rows") -> None:
+        self.count, self.what = count, what
+        self.wanted = wanted and sys.stderr.isatty()
+        self.start = self.shown = time.monotonic()
+
+    def show(self, done: int) -> None:
+        """Show it twice a second, after two seconds."""
+        now = time.monotonic()
+        if self.wanted and now - self.start > 2 and now - self.shown > 0.5:
+            self.shown = now
+            line = one_line(f"{done} of {self.count} {self.what}")
+            print(f"\r{line}", end="", file=sys.stderr)
+
+    def end(self) -> None:
+        """Close the line."""
+        if self.shown > self.start:
+            print(file=sys.stderr)

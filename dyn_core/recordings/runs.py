@@ -1,0 +1,145 @@
+"""Runs of the simulator as files: rows, energy, contacts, times, settings, versions."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+
+from dyn_core.errors import SettingError
+from dyn_core.model import Model
+from dyn_core.model.coordinates.labels import coordinates_of
+from dyn_core.problems import FORWARD_DYNAMICS
+from dyn_core.recordings.energy import energy_ledger
+from dyn_core.recordings.motion import MotionRecord
+from dyn_core.simulation import Recording
+from dyn_core.solving.registry import solver
+
+_DISTRIBUTIONS = ("dyn_ros", "numpy", "scipy", "llvmlite")
+_DIGITS = 16  # of a hash
+
+
+def run_record(
+    run: Recording,
+    settings: Mapping[str, Any] | None = None,
+    forward_dynamics: str | None = None,
+    joint_friction: bool = True,
+    joint_springs: bool = True,
+    dry_friction: bool = True,
+) -> MotionRecord:
+    """Return a run with its energy, contacts, limits, settings and versions.
+
+    Accelerations are those of the forward dynamics at the states and joint forces of
+    the run; a run with contacts has none, since those of its joints are not all.
+
+    Args:
+        run: Of dyn.simulate, which knows its model.
+        settings: What to say about the run: names and values, as in JSON.
+        forward_dynamics: Solver of the accelerations; None: no accelerations.
+        joint_friction, joint_springs: Whether they acted.
+        dry_friction: False where dry friction is among the constraints of a World.
+
+    Raises:
+        SettingError: The recording does not know its model.
+    """
+    model = run.model
+    if model is None:
+        raise SettingError("the recording has no model; valid: one of dyn.simulate")
+    acted = {"joint_friction": joint_friction, "joint_springs": joint_springs}
+    ledger = energy_ledger(model, run, dry_friction=dry_friction, **acted)
+    series = {**ledger._asdict(), "cycle_time": run.cycle_time, **_contacts(run)}
+    qdd = None
+    if forward_dynamics is not None and not run.reports and len(run.t):
+        chosen = solver(forward_dynamics)
+        if chosen.signature.name == FORWARD_DYNAMICS.name:
+            inputs = ["time"] if model.driven else []
+            time = [run.t] if model.driven else []
+            program = chosen.build(model, inputs=inputs, **acted)
+            qdd = np.asarray(program(run.q, run.qd, run.tau, *time))
+    known = np.isfinite(run.q_ref).any()
+    return MotionRecord(
+        coordinates_of(model), run.t, run.q, run.qd, qdd, run.tau,
+        q_ref=run.q_ref if known else None,
+        series={k: np.asarray(x, float) for k, x in series.items() if len(x)},
+        facts={**robot_facts(model), "settings": dict(settings or {}),
+               "counters": dict(run.counters), "versions": versions()},
+        notes=run.warnings,
+    )  # fmt: skip
+
+
+def _contacts(run: Recording) -> dict[str, np.ndarray]:
+    """Return what the reports say of each row: its worst residual and deepest gap."""
+    if not run.reports:
+        return {}
+    count, residual, gap, force = np.zeros((4, len(run.t)))
+    for k, steps in enumerate(run.reports):
+        for step in steps:
+            contacts = step.contacts
+            count[k] = max(count[k], len(contacts))
+            residual[k] = max(residual[k], step.residuals.law)
+            gap[k] = min(gap[k], *(float(c.gap) for c in contacts), 0.0)
+            pushes = [float(np.linalg.norm(c.force)) for c in contacts if step.h]
+            force[k] = max(force[k], sum(pushes))
+    return {
+        "contacts": count, "contact_residual": residual, "contact_gap": gap,
+        "contact_force": force,
+    }  # fmt: skip
+
+
+def robot_facts(model: Model) -> dict[str, Any]:
+    """Return what a report says of a robot: name, hash, joints, limits."""
+    finite = [None if not 0 < x < np.inf else float(x) for x in model.effort_limit]
+    return {
+        "robot": model.name,
+        "model_hash": model_hash(model),
+        "read_from": model.source.file or model.source.kind,
+        "joints": {name: model.joint_kind(name) for name in model.joint_names},
+        "effort_limit": finite,
+    }
+
+
+def model_hash(model: Model) -> str:
+    """Return 16 hexadecimal digits that any change of the dynamics changes.
+
+    Of names, tree, joints, inertias, passive forces, limits, gravity.
+    """
+    parts: list[Any] = [tuple(model.names[1:]), tuple(model.parent), model.nv]
+    for i in model.bodies:
+        joint, I = model.joint[i], model.I[i]
+        parts += [joint.kind, sorted(map(_shown, joint.__dict__.items()))]
+        parts += [_numbers(model.Xtree[i].E), _numbers(model.Xtree[i].r)]
+        parts += [float(I.m), _numbers(I.c), _numbers(I.Ic)]
+        passive = (
+            model.damping, model.friction, model.friction_asymmetry, model.armature,
+            model.stiffness, model.rest,
+        )  # fmt: skip
+        parts += [_numbers(values[i]) for values in passive]
+    parts += [_numbers(x) for x in (model.lower, model.upper, model.effort_limit)]
+    parts += [_numbers(model.a_grav.lin), [loop.name for loop in model.loops]]
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:_DIGITS]
+
+
+def _shown(item: tuple[str, Any]) -> str:
+    """Return an attribute of a joint, functions by their names."""
+    key, value = item
+    return f"{key} {getattr(value, '__name__', value)}"
+
+
+def _numbers(values: Any) -> list[float]:
+    return [float(x) for x in np.asarray(values, float).ravel()]
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of what computes."""
+    known = {"python": platform.python_version()}
+    for name in _DISTRIBUTIONS:
+        try:
+            known[name] = version(name)
+        except PackageNotFoundError:
+            known[name] = "not installed"
+    known["machine"] = f"{platform.system()} {platform.machine()}"
+    return known

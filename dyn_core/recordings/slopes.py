@@ -1,0 +1,122 @@
+"""Velocities and accelerations of recorded positions, without a shift in time.
+
+The derivative is that of the spline of degree five through the samples, which is the
+same forward and backward in time, at the very times of the samples, which may be
+uneven. It is exact for polynomials of degree five, and makes noise larger. With a
+cut-off frequency the samples first run through a Butterworth filter of order four,
+forward and backward, on an even grid.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from numbers import Real
+
+import numpy as np
+
+from dyn_core.errors import SettingError
+from dyn_core.model import Model
+from dyn_core.recordings.motion import MotionRecord
+
+DEGREE = 5  # of the splines
+ORDER = 4  # of the filter, which runs twice
+_HIGHEST = 0.4  # cut-off frequency over the rate of the samples
+
+
+def with_slopes(
+    model: Model, record: MotionRecord, cutoff: float | None = None
+) -> MotionRecord:
+    """Return a motion with velocities and accelerations; those it has are kept.
+
+    Accelerations are derivatives of the velocities where these are there, else second
+    derivatives of the positions. Positions of continuous joints may jump by turns.
+
+    Args:
+        model: Robot whose coordinates the motion has, in its order.
+        record: Motion, times increasing.
+        cutoff: Of the filter [Hz]; None: no filter.
+
+    Raises:
+        SettingError: Too few rows, velocities of a joint with a quaternion are asked
+            for, or the cut-off frequency will not do or changes nothing.
+        NonFiniteError: A number is not finite; says the row.
+    """
+    known = [x for x in ("qd", "qdd") if getattr(record, x) is not None]
+    record.checked(known)
+    if record.qdd is not None and record.qd is not None:
+        if cutoff is not None:
+            raise SettingError(
+                "cutoff changes nothing: the motion has velocities and accelerations",
+                "cutoff",
+            )
+        return record
+    if len(record.t) <= DEGREE:
+        raise SettingError(
+            f"{len(record.t)} rows are too few to estimate"
+            f" {'accelerations' if record.qd is not None else 'velocities'}; valid:"
+            f" {DEGREE + 1} or more",
+            "t",
+        )
+    how = "no filter" if cutoff is None else f"filtered at {cutoff:g} Hz"
+    method = f"derivatives of a spline of degree {DEGREE}, {how}, no shift in time"
+    if record.qd is not None:
+        qdd = _slope(record.t, record.qd, cutoff, 1)
+        notes = (*record.notes, f"accelerations are estimated: {method}")
+        return replace(record, qdd=qdd, notes=notes)
+    q = _unwrapped(model, record.q)
+    qd, qdd = (_slope(record.t, q, cutoff, order) for order in (1, 2))
+    notes = (*record.notes, f"velocities and accelerations are estimated: {method}")
+    return replace(
+        record, qd=qd, qdd=qdd if record.qdd is None else record.qdd, notes=notes
+    )
+
+
+def _unwrapped(model: Model, q: np.ndarray) -> np.ndarray:
+    """Return positions without jumps of full turns, one for each velocity."""
+    columns = np.empty((len(q), model.nv))
+    for name in model.joint_names:
+        place, v = model.q_slice(name), model.v_slice(name)
+        if place.stop - place.start != v.stop - v.start or v.stop - v.start != 1:
+            raise SettingError(
+                f"velocities of joint '{name}', which is {model.joint_kind(name)}, are"
+                " not estimated from positions; valid: a motion with columns qd",
+                name,
+            )
+        column = q[:, place][:, 0]
+        turns = model.joint_kind(name) == "continuous"
+        columns[:, v.start] = np.unwrap(column) if turns else column
+    return columns
+
+
+def _slope(
+    t: np.ndarray, x: np.ndarray, cutoff: float | None, order: int
+) -> np.ndarray:
+    """Return the derivative of columns at their times."""
+    from scipy.interpolate import make_interp_spline  # not at `import dyn_core`
+
+    spline = make_interp_spline(t, x, k=DEGREE, axis=0)
+    if cutoff is not None:
+        even, y = _filtered(t, spline, cutoff)
+        spline = make_interp_spline(even, y, k=DEGREE, axis=0)
+    return np.asarray(spline(t, nu=order))
+
+
+def _filtered(
+    t: np.ndarray, spline: object, cutoff: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return an even grid over the times, and the filtered columns on it."""
+    from scipy.signal import butter, sosfiltfilt
+
+    rate = (len(t) - 1) / (t[-1] - t[0])
+    highest = _HIGHEST * rate
+    if not isinstance(cutoff, Real) or not 0 < cutoff <= highest:
+        raise SettingError(
+            f"cutoff {cutoff} Hz; valid: more than 0, at most {highest:.4g} Hz with"
+            f" {rate:.4g} rows a second",
+            "cutoff",
+        )
+    even = np.linspace(t[0], t[-1], len(t))
+    sections = butter(ORDER, float(cutoff), fs=rate, output="sos")
+    padding = min(len(t) - 1, int(3 * rate / cutoff) + 10)
+    assert callable(spline)
+    return even, np.asarray(sosfiltfilt(sections, spline(even), axis=0, padlen=padding))

@@ -1,0 +1,87 @@
+"""Recording: what a simulated robot did, one row a period."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dyn_core.contact.stepping.reports import StepReport
+from dyn_core.model import Model
+from dyn_core.model.coordinates.labels import coordinates_of
+from dyn_core.plots import check_plot, plot_motion, save
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A run: one row a period.
+
+    Attributes:
+        t: Times [s].
+        q, qd, tau: States and joint forces.
+        q_ref: References, or NaN where there was none.
+        energy: Kinetic plus potential energy, that of springs included where they act
+            [J].
+        reports: By row, what each step of the period did at the contacts
+            (dyn_core.contact.stepping.reports); empty without a world.
+        counters: What was refused, late or not converged, by name.
+        warnings: What is odd about the run, in sentences.
+        model: Robot; None where it is not known.
+        cycle_time: Wall time of controller and steps in each row [s].
+    """
+
+    t: np.ndarray
+    q: np.ndarray
+    qd: np.ndarray
+    tau: np.ndarray
+    q_ref: np.ndarray
+    energy: np.ndarray
+    reports: tuple[Sequence[StepReport], ...] = ()
+    counters: Mapping[str, int] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    model: Model | None = None
+    cycle_time: np.ndarray = field(default_factory=lambda: np.zeros(0))
+
+    def __repr__(self) -> str:
+        lines = [f"<Recording of {len(self.t)} rows"]
+        if len(self.t):
+            lines[0] += f", t = {self.t[0]:g} .. {self.t[-1]:g} s"
+            lines.append(f"  q {self.q.shape}, qd, tau, q_ref by row, energy [J]")
+            lines.append(f"  energy {self.energy[0]:.6g} -> {self.energy[-1]:.6g} J")
+        if self.reports:
+            lines.append(f"  contact reports of {len(self.reports)} rows")
+        if self.counters:
+            counts = ", ".join(f"{key} {n}" for key, n in self.counters.items())
+            lines.append(f"  {counts}")
+        lines += [f"  warning: {sentence}" for sentence in self.warnings]
+        return "\n".join(lines) + ">"
+
+    def plot(self, path: str | None = None) -> Any:
+        """Return a figure: positions, velocities, joint forces with limits, energy.
+
+        Args:
+            path: Picture to write, such as "run.png"; None: none is written.
+
+        Raises:
+            UnsupportedError: matplotlib is not installed; says how.
+            SettingError: The file cannot be written.
+        """
+        if path is not None:
+            check_plot(path)
+        columns = {"q": self.q, "q_ref": self.q_ref, "qd": self.qd, "tau": self.tau}
+        limits, title, model = None, "", self.model
+        if model is None:
+            wide = [str(k + 1) for k in range(self.qd.shape[1])]
+            names = {"q": [str(k + 1) for k in range(self.q.shape[1])]}
+        else:
+            coordinates = coordinates_of(model)
+            wide, names = [*coordinates.velocities], {"q": [*coordinates.positions]}
+            limits = np.where(model.effort_limit > 0, model.effort_limit, np.inf)
+            title = model.name
+        names |= {"qd": wide, "tau": wide}
+        figure = plot_motion(self.t, columns, names, limits, self.energy, title)
+        if path is not None:
+            save(figure, path)
+        return figure
