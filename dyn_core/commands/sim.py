@@ -47,7 +47,8 @@ def add(subparsers: argparse._SubParsersAction) -> None:
     for name, what in (("q0", "positions"), ("qd0", "velocities")):
         parser.add_argument(
             f"--{name}", nargs="+", metavar="VALUE",
-            help=f"{what} at the start: JOINT=VALUE, others at zero, or all in order",
+            help=f"{what} at the start: JOINT=VALUE (of joints of several coordinates"
+            " JOINT.0=VALUE), others neutral, or all in order",
         )  # fmt: skip
     _add_drive(parser)
     parser.add_argument(
@@ -190,8 +191,12 @@ def start_of(model: Model, name: str, typed: Sequence[str] | None) -> Any:
         if all("=" in entry for entry in typed):
             pairs = named_values(typed, f"--{name}")
             values = {joint: float(value) for joint, value in pairs.items()}
+            parts = {k: values.pop(k) for k in labels if k in values and "." in k}
             by_name = model.position if name == "q0" else model.velocity
-            return by_name(values)
+            start = by_name(values)
+            for label, value in parts.items():
+                start[labels.index(label)] = value
+            return start
         numbers = np.array([float(entry) for entry in typed])
     except ValueError as error:
         if isinstance(error, SettingError):
@@ -229,7 +234,7 @@ def lines_of_run(record: MotionRecord) -> list[str]:
         lines.append(
             f"contacts: at most {series['contacts'].max():.0f}, residual at most"
             f" {series['contact_residual'].max():.2g}, overlap at most"
-            f" {-series['contact_gap'].min():.2g} m"
+            f" {max(0.0, -series['contact_gap'].min()):.2g} m"
         )
     lines += [f"{name}: {n}" for name, n in record.facts["counters"].items()]
     return lines + [f"warning: {note}" for note in record.notes]

@@ -32,7 +32,8 @@ _LOOK = {
     "svg.hashsalt": "dyn_ros",
 }
 _WIDTH, _HEIGHT = 9.0, 2.1  # of a figure, and of each row of it [inch]
-_COLUMNS = 8  # of a legend
+_LINE = 0.19  # height of a line of a legend [inch]
+_LETTERS = 118  # in a line of a legend
 
 
 class Curve(NamedTuple):
@@ -62,12 +63,14 @@ class Panel:
         label: Quantity and unit, beside the vertical axis.
         curves: What is drawn.
         limits: By curve: largest size, drawn as two thin lines in its colour;
-            infinity or nothing for none.
+            infinity or nothing for none; grey where several curves share it.
+        remark: What is drawn besides, in a few words.
     """
 
     label: str
     curves: Sequence[Curve]
     limits: Sequence[float] = ()
+    remark: str = ""
 
 
 def new_figure(rows: int = 1, columns: int = 1, **options: Any) -> tuple[Any, Any]:
@@ -104,31 +107,37 @@ def draw(panels: Sequence[Panel], title: str = "", across: str = "time [s]") -> 
         title: Above them; empty for none.
         across: Label of the horizontal axis.
     """
-    figure, axes = new_figure(max(len(panels), 1), sharex=True)
-    column, labels = axes[:, 0], None
-    for axis, panel in zip(column, panels, strict=False):
-        _draw_panel(axis, panel)
+    legends: list[list[str]] = []
+    for panel in panels:
         shown = [curve.label for curve in panel.curves if curve.label]
-        if shown and shown != labels:
-            columns = min(len(shown), _COLUMNS)
+        legends.append([] if shown in legends else shown)
+    lines = sum(-(-len(x) // _columns(x)) for x in legends if x)
+    height = 0.7 + _HEIGHT * max(len(panels), 1) + _LINE * lines
+    figure, axes = new_figure(
+        max(len(panels), 1), sharex=True, figsize=(_WIDTH, height)
+    )
+    column = axes[:, 0]
+    for axis, panel, shown in zip(column, panels, legends, strict=False):
+        _draw_panel(axis, panel)
+        if shown:
             axis.legend(
-                loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=columns,
+                loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=_columns(shown),
                 borderaxespad=0.2, fontsize=8, frameon=False,
             )  # fmt: skip
-        labels = shown
     column[-1].set_xlabel(across)
     if title:
         figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
     return figure
 
 
+def _columns(labels: Sequence[str]) -> int:
+    """Return how many columns of a legend fit beside one another."""
+    return max(1, min(len(labels), int(_LETTERS / (max(map(len, labels)) + 6))))
+
+
 def _draw_panel(axis: Any, panel: Panel) -> None:
-    """Draw curves and the limits near them; name limits that are far away."""
-    biggest = max(
-        (float(np.nanmax(np.abs(x.y), initial=0.0)) for x in panel.curves if x.y.size),
-        default=0.0,
-    )
-    drawn = set()
+    """Draw curves and the limits near them; say what is drawn besides."""
+    biggest, by_limit = 0.0, {}
     for k, curve in enumerate(panel.curves):
         colour = curve.colour or COLOURS[k % len(COLOURS)]
         style = curve.style or STYLES[k // len(COLOURS) % len(STYLES)]
@@ -136,20 +145,25 @@ def _draw_panel(axis: Any, panel: Panel) -> None:
             curve.t, curve.y, style, color=colour, lw=curve.width,
             label=curve.label or None,
         )  # fmt: skip
-        limit = panel.limits[k] if k < len(panel.limits) else np.inf
-        if 0 < limit <= 2.0 * biggest and (limit, colour) not in drawn:
-            drawn.add((limit, colour))
-            for level in (-limit, limit):
-                axis.axhline(level, color=colour, lw=0.8, ls=(0, (1, 2)))
+        finite = curve.y[np.isfinite(curve.y)]
+        biggest = max(biggest, float(np.abs(finite).max(initial=0.0)))
+        if k < len(panel.limits) and 0 < panel.limits[k] < np.inf:
+            by_limit.setdefault(float(panel.limits[k]), []).append(colour)
+    near = [x for x in by_limit if x <= 2.0 * biggest]
+    for limit in near:
+        colour = by_limit[limit][0] if len(by_limit[limit]) == 1 else GREY
+        for level in (-limit, limit):
+            axis.axhline(level, color=colour, lw=0.9, ls=(0, (1, 2)))
     axis.set_ylabel(panel.label)
     axis.margins(x=0.01)
-    finite = [x for x in panel.limits if 0 < x < np.inf]
-    if finite:
-        said = "dotted: limits" if drawn else f"limits from {min(finite):g} on"
-        axis.annotate(
-            said, (1.0, 1.0), xycoords="axes fraction", ha="right", va="bottom",
-            fontsize=8, color=GREY,
-        )  # fmt: skip
+    said = [panel.remark] if panel.remark else []
+    if by_limit:
+        far = f"limits from ±{min(by_limit):g} on"
+        said.append("dotted: limits" if near else far)
+    axis.annotate(
+        ", ".join(said), (1.0, 1.0), xycoords="axes fraction", ha="right", va="bottom",
+        fontsize=8, color=GREY,
+    )  # fmt: skip
 
 
 def check_plot(path: str, option: str = "plot") -> None:

@@ -10,11 +10,11 @@ import numpy as np
 from dyn_core.plots.figures import Curve, Panel, draw
 
 LABELS = {
-    "q": "position [rad | m]",
-    "qd": "velocity [rad/s | m/s]",
-    "qdd": "acceleration [rad/s² | m/s²]",
-    "tau": "joint force [N·m | N]",
-    "command": "command [N·m | N]",
+    "q": "position\n[rad | m]",
+    "qd": "velocity\n[rad/s | m/s]",
+    "qdd": "acceleration\n[rad/s² | m/s²]",
+    "tau": "joint force\n[N·m | N]",
+    "command": "command\n[N·m | N]",
 }
 MOST_POINTS = 4000  # of a curve
 
@@ -48,15 +48,15 @@ def plot_motion(
             Curve(t[rows], column[rows], name)
             for name, column in zip(names[key], array.T, strict=True)
         ]
-        reference = columns.get("q_ref")
+        reference, remark = columns.get("q_ref"), ""
         if key == "q" and reference is not None and np.isfinite(reference).any():
-            label = "position, thin: reference [rad | m]"
+            remark = "thin, dashed: reference"
             curves += [
                 Curve(t[rows], column[rows], style="--", colour="#555555", width=0.6)
                 for column in reference.T
             ]
         bounds = limits if key == "tau" and limits is not None else ()
-        panels.append(Panel(label, curves, tuple(bounds)))
+        panels.append(Panel(label, curves, tuple(bounds), remark))
     if energy is not None and len(energy):
         curve = Curve(t[rows], energy[rows], "kinetic + potential", colour="#000000")
         panels.append(Panel("energy [J]", [curve]))

@@ -3,8 +3,8 @@
     kinetic + potential = start + work - dissipation + constraints + residual
 
 `work` is that of the joint forces, `dissipation` what damping and dry friction of the
-joints take, `constraints` what the impulses of contacts, limits and loops add (the
-world of a ContactSimulator). The residual is the error of integration, of the
+joints take, `constraints` what the impulses of contacts, limits and loops add (in a
+World). The residual is the error of integration, of the
 quadrature of the dissipation, and what limit stops of a plain Simulator store and take.
 """
 
@@ -78,10 +78,35 @@ def energy_ledger(
     constraints = np.zeros(rows)
     if run.reports:
         added = [sum(step.energy_change for step in row) for row in run.reports]
-        constraints = _sums(np.array(added[: rows - 1], float))
+        free = _work_on_free_motion(model, run, joint_friction and dry_friction)
+        constraints = _sums(np.array(added[: rows - 1], float) - free)
     energy = kinetic + potential
     residual = energy - energy[0] - work + dissipation - constraints
     return EnergyLedger(kinetic, potential, work, dissipation, constraints, residual)
+
+
+def _work_on_free_motion(model: Model, run: Recording, dry: bool) -> np.ndarray:
+    """Return what impulses take of motion that they prevent in the same step [J].
+
+        (qd+ - qd - h a).T (tau - C) h / 2,  a = H^-1 (tau - C)
+
+    A report counts the energy that impulses take from the free motion of the step, and
+    in a resting contact gravity brings the robot to that motion again in each step,
+    without a displacement. Impulses times the mean of the velocities before and after
+    the step do no such work. (rows - 1,), of all steps of a period.
+    """
+    robot = model if dry else without_dry_friction(model)
+    inputs = ["time"] if model.driven else []
+    acts = {"joint_friction": True, "joint_springs": True, "inputs": inputs}
+    time, loops = ((run.t,) if model.driven else ()), "_loops" if model.loops else ""
+    zero = np.zeros_like(run.qd)
+    C = solver(f"rnea{loops}").build(robot, **acts)(run.q, run.qd, zero, *time)
+    a = solver(f"aba{loops}").build(robot, **acts)(run.q, run.qd, run.tau, *time)
+    h = np.diff(run.t)[:, None]
+    steps = np.array([max(len(row), 1) for row in run.reports])[: len(h)]
+    prevented = run.qd[1:] - run.qd[:-1] - h * np.asarray(a)[:-1]
+    force = run.tau[:-1] - np.asarray(C)[:-1]
+    return np.asarray((prevented * force * h).sum(axis=1) / (2 * steps))
 
 
 def _sums(parts: np.ndarray) -> np.ndarray:

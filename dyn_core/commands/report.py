@@ -1,0 +1,48 @@
+"""`dyn report`: runs as one HTML file, compared where there are several."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from dyn_core.errors import SettingError
+from dyn_core.recordings import read_motion
+from dyn_core.reports.screenshot import screenshot
+from dyn_core.reports.write import check_report, write_report
+
+
+def add(subparsers: argparse._SubParsersAction) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser("report", help="one HTML file on runs of dyn sim")
+    parser.add_argument(
+        "runs", nargs="+", metavar="RUN",
+        help="file of dyn sim (.npz has everything); others are compared with the"
+        " first",
+    )  # fmt: skip
+    parser.add_argument(
+        "-o", "--out", default="report.html", metavar="FILE",
+        help="default: %(default)s",
+    )  # fmt: skip
+    parser.add_argument("--title", default="", help="heading of the report")
+    parser.add_argument(
+        "--screenshot", metavar="FILE",
+        help="picture of the report (.png), by Chromium or Chrome",
+    )  # fmt: skip
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the report."""
+    check_report(arguments.out, "out")
+    records = [read_motion(path) for path in arguments.runs]
+    for path, record in zip(arguments.runs, records, strict=True):
+        if not len(record.t):
+            raise SettingError(f"{path}: the motion has no row", "runs")
+    stems = [Path(path).stem for path in arguments.runs]
+    alone = len(set(stems)) == len(stems)
+    names = stems if alone else [str(path) for path in arguments.runs]
+    write_report(records, names, arguments.out, arguments.title)
+    if arguments.screenshot is not None:
+        screenshot(arguments.out, arguments.screenshot)
+        print(f"picture: {arguments.screenshot}")
+    return 0

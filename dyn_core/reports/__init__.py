@@ -1,0 +1,16 @@
+"""Reports of runs as one HTML file, and the pictures in them."""
+
+from dyn_core.reports.comparison import Difference, differences
+from dyn_core.reports.figures import motion_figure, plot_identification
+from dyn_core.reports.screenshot import screenshot
+from dyn_core.reports.write import report_page, write_report
+
+__all__ = [
+    "Difference",
+    "differences",
+    "motion_figure",
+    "plot_identification",
+    "report_page",
+    "screenshot",
+    "write_report",
+]

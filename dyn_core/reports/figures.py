@@ -1,0 +1,194 @@
+"""Figures of reports: motion, tracking, limits, energy, contacts, times, parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dyn_core.identification import Identification
+from dyn_core.plots.figures import COLOURS, GREY, Curve, Panel, draw, new_figure
+from dyn_core.plots.motions import plot_motion, thinned
+from dyn_core.plots.tables import plot_ranges
+from dyn_core.recordings import MotionRecord
+
+_BINS = 40  # of a histogram
+_MOST_PARAMETERS = 60  # rows of a figure
+
+
+def effort_limits(record: MotionRecord) -> np.ndarray:
+    """Return the largest joint forces, (nv,); infinity where there is no limit."""
+    limits = record.facts.get("effort_limit")
+    if not isinstance(limits, list) or len(limits) != len(record.names("tau")):
+        return np.full(len(record.names("tau")), np.inf)
+    return np.array([np.inf if x is None else float(x) for x in limits])
+
+
+def motion_figure(record: MotionRecord, title: str = "") -> Any:
+    """Return a figure of all columns of a motion over time."""
+    kinds = ("q", "qd", "qdd", "tau", "command", "q_ref")
+    columns = {kind: getattr(record, kind) for kind in kinds}
+    names = {kind: record.names(kind) for kind in kinds}
+    return plot_motion(record.t, columns, names, effort_limits(record), title=title)
+
+
+def tracking_figure(record: MotionRecord, error: np.ndarray) -> Any:
+    """Return a figure of position minus reference by coordinate."""
+    rows = thinned(len(record.t))
+    curves = [
+        Curve(record.t[rows], column[rows], name)
+        for name, column in zip(record.names("q"), error.T, strict=True)
+    ]
+    return draw([Panel("position - reference\n[rad | m]", curves)])
+
+
+def limits_figure(names: Sequence[str], rms: np.ndarray, largest: np.ndarray) -> Any:
+    """Return bars of joint forces as parts of their limits, one row a joint."""
+    rows = np.arange(len(names))
+    figure, axes = new_figure(figsize=(9.0, 1.1 + 0.24 * len(names)))
+    axis = axes[0, 0]
+    axis.barh(rows, 100 * largest, 0.7, color=COLOURS[5], label="largest")
+    axis.barh(rows, 100 * rms, 0.35, color=COLOURS[0], label="root mean square")
+    axis.axvline(100, color=COLOURS[1], lw=1.2, ls="--", label="limit")
+    axis.set_yticks(rows, names)
+    axis.invert_yaxis()
+    axis.set_xlim(0, max(105.0, 105 * float(largest.max(initial=0.0))))
+    axis.set_xlabel("joint force, part of its limit [%]")
+    axis.grid(axis="y", visible=False)
+    axis.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3, frameon=False)
+    return figure
+
+
+def energy_figure(record: MotionRecord) -> Any:
+    """Return a figure of energies, and of what changed them."""
+    series, rows = record.series, thinned(len(record.t))
+    t, kinetic, potential = record.t, series["kinetic"], series["potential"]
+    total = kinetic + potential
+    have = [
+        ("kinetic", kinetic, COLOURS[0], "-"),
+        ("potential", potential, COLOURS[2], "-"),
+        ("total", total, COLOURS[6], "--"),
+    ]
+    changed = [
+        ("change of the total", total - total[0], COLOURS[6], "--"),
+        ("work of joint forces", series["work"], COLOURS[0], "-"),
+        ("- dissipation", -series["dissipation"], COLOURS[1], "-"),
+        ("constraints", series["constraints"], COLOURS[3], "-"),
+        ("residual", series["residual"], COLOURS[4], "-"),
+    ]
+    panels = [
+        Panel(
+            label,
+            [
+                Curve(t[rows], y[rows], name, style, colour)
+                for name, y, colour, style in curves
+                if name != "constraints" or y.any()
+            ],
+        )
+        for label, curves in (("energy [J]", have), ("since the start [J]", changed))
+    ]
+    return draw(panels)
+
+
+def contacts_figure(record: MotionRecord) -> Any:
+    """Return a figure of contacts: number, force, overlap, residual."""
+    t, series = record.t, record.series
+    rows = thinned(len(t))
+    panels = [
+        Panel("contacts", [Curve(t[rows], series["contacts"][rows])]),
+        Panel(
+            "sum of contact\nforces [N]",
+            [Curve(t[rows], series["contact_force"][rows], colour=COLOURS[2])],
+        ),
+        Panel(
+            "deepest overlap\n[mm]",
+            [Curve(t[rows], -1e3 * series["contact_gap"][rows], colour=COLOURS[1])],
+        ),
+        Panel(
+            "residual of the\ncontact law",
+            [Curve(t[rows], np.maximum(series["contact_residual"][rows], 1e-18),
+                   colour=COLOURS[3])],
+        ),
+    ]  # fmt: skip
+    figure = draw(panels)
+    figure.axes[3].set_yscale("log")
+    return figure
+
+
+def times_figure(times: Mapping[str, np.ndarray]) -> Any:
+    """Return a histogram of wall times of rows, a step for each run.
+
+    Args:
+        times: By run [s].
+    """
+    parts = {name: 1e6 * x[x > 0] for name, x in times.items()}
+    low = min(float(x.min()) for x in parts.values())
+    high = max(float(x.max()) for x in parts.values())
+    bins = np.geomspace(0.9 * low, 1.1 * high, _BINS + 1)
+    figure, axes = new_figure(figsize=(9.0, 2.6))
+    axis = axes[0, 0]
+    for k, (name, x) in enumerate(parts.items()):
+        colour = COLOURS[k % len(COLOURS)]
+        axis.hist(x, bins, histtype="step", color=colour, lw=1.4, label=name)
+        axis.axvline(float(np.median(x)), color=colour, lw=0.8, ls=":")
+    axis.set_xscale("log")
+    axis.set_yscale("log")
+    axis.set_xlabel("wall time of a row [µs], dotted: median")
+    axis.set_ylabel("rows")
+    if len(parts) > 1:
+        axis.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=4, frameon=False)
+    return figure
+
+
+def differences_figure(
+    t: np.ndarray, parts: Mapping[str, Mapping[str, np.ndarray]]
+) -> Any:
+    """Return a figure of differences to the first run over time, on scales of tens.
+
+    Args:
+        t: Times [s].
+        parts: By kind of column with its unit, then by run: largest size of the
+            difference of each row.
+    """
+    rows, panels = thinned(len(t)), []
+    for label, by_run in parts.items():
+        curves = [
+            Curve(t[rows], np.where(y[rows] > 0, y[rows], np.nan), name)
+            for name, y in by_run.items()
+        ]
+        panels.append(Panel(label, curves))
+    figure = draw(panels)
+    for axis in figure.axes:
+        if any(np.isfinite(line.get_ydata()).any() for line in axis.lines):
+            axis.set_yscale("log")
+        else:
+            axis.set_ylim(0, 1)
+            axis.annotate(
+                "no difference", (0.5, 0.5), xycoords="axes fraction", color=GREY,
+                ha="center",
+            )  # fmt: skip
+    return figure
+
+
+def plot_identification(result: Identification) -> Any:
+    """Return a figure of identified parameters with deviations, and those before.
+
+    Only parameters that changed or that the motion shows by themselves, those that
+    changed most first.
+
+    Args:
+        result: Of dyn.identify.
+    """
+    scale = np.maximum(np.maximum(abs(result.parameters), abs(result.prior)), 1e-12)
+    changed = abs(result.parameters - result.prior) / scale
+    known = np.isfinite(result.standard_deviations)
+    chosen = np.flatnonzero((changed > 1e-9) | known)
+    chosen = chosen[np.argsort(-changed[chosen], kind="stable")][:_MOST_PARAMETERS]
+    return plot_ranges(
+        [result.names[k] for k in chosen],
+        result.parameters[chosen],
+        result.standard_deviations[chosen],
+        result.prior[chosen],
+        f"{result.rank} combinations of {len(result.names)} parameters identified",
+    )

@@ -1,0 +1,124 @@
+"""One HTML file that needs no other: title, sections, tables, pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any, NamedTuple
+
+from dyn_core.plots.figures import data_uri
+
+_STYLE = """
+:root { color-scheme: light; }
+body { font: 15px/1.5 system-ui, "DejaVu Sans", sans-serif; color: #1a1a1a;
+  background: #fff; max-width: 62rem; margin: 2rem auto; padding: 0 1.5rem; }
+h1 { font-size: 1.6rem; margin: 0 0 .3rem; }
+h2 { font-size: 1.2rem; margin: 2.2rem 0 .3rem; border-bottom: 1px solid #d0d0d0; }
+h2.run { font-size: 1.4rem; border-bottom: 3px solid #0072b2; margin-top: 3rem; }
+p { margin: .3rem 0 .8rem; }
+p.meaning { color: #555; }
+p.note { border-left: 4px solid #d55e00; padding: .2rem .8rem; background: #fff6ef; }
+table { border-collapse: collapse; margin: .4rem 0 1rem; font-size: .92em; }
+th, td { padding: .16rem .8rem .16rem 0; text-align: left; vertical-align: top; }
+th { border-bottom: 1px solid #999; font-weight: 600; }
+td { border-bottom: 1px solid #eee; overflow-wrap: anywhere; }
+td.number, th.number { text-align: right; font-variant-numeric: tabular-nums;
+  white-space: nowrap; }
+img { width: 100%; height: auto; display: block; margin: .4rem 0 .8rem; }
+summary { cursor: pointer; color: #0072b2; }
+@media print { body { margin: 0; max-width: none; } img { break-inside: avoid; } }
+"""
+
+
+class Section(NamedTuple):
+    """A part of a page.
+
+    Attributes:
+        title: Its heading.
+        meaning: One sentence that says what it shows.
+        content: HTML, of `table`, `picture` and `note`.
+        opens: Whether it begins the part of another run.
+    """
+
+    title: str
+    meaning: str
+    content: str = ""
+    opens: bool = False
+
+
+def page(title: str, sections: Iterable[Section], introduction: str = "") -> str:
+    """Return a whole page.
+
+    Args:
+        title: Heading.
+        sections: Parts, in order.
+        introduction: Sentence below the heading.
+    """
+    parts = [
+        "<!DOCTYPE html>",
+        '<html lang="en">',
+        '<head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{escape(title)}</title>",
+        f"<style>{_STYLE}</style></head>",
+        f"<body><h1>{escape(title)}</h1>",
+        f'<p class="meaning">{escape(introduction)}</p>' if introduction else "",
+    ]
+    for section in sections:
+        mark = ' class="run"' if section.opens else ""
+        parts.append(f"<section><h2{mark}>{escape(section.title)}</h2>")
+        parts.append(f'<p class="meaning">{escape(section.meaning)}</p>')
+        parts.append(f"{section.content}</section>")
+    return "\n".join([*filter(None, parts), "</body></html>", ""])
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Return a table; numbers are aligned to the right.
+
+    Args:
+        header: Labels of the columns; empty: no head.
+        rows: Cells: strings, or numbers, shown with four digits.
+    """
+    body, numeric = [], [False] * len(header)
+    for row in rows:
+        cells = []
+        for k, cell in enumerate(row):
+            number = isinstance(cell, (int, float)) or str(cell).endswith(" %")
+            if k < len(numeric):
+                numeric[k] = numeric[k] or number
+            mark = ' class="number"' if number else ""
+            shown = f"{cell:.4g}" if isinstance(cell, float) else str(cell)
+            cells.append(f"<td{mark}>{escape(shown)}</td>")
+        body.append(f"<tr>{''.join(cells)}</tr>")
+    heads = [
+        f'<th class="number">{escape(x)}</th>' if right else f"<th>{escape(x)}</th>"
+        for x, right in zip(header, numeric, strict=True)
+    ]
+    head = f"<thead><tr>{''.join(heads)}</tr></thead>" if heads else ""
+    return f"<table>{head}<tbody>{''.join(body)}</tbody></table>"
+
+
+def picture(figure: Any, meaning: str) -> str:
+    """Return a figure of matplotlib as a picture inside the page.
+
+    Args:
+        figure: The figure.
+        meaning: What it shows, for those who do not see it.
+    """
+    return f'<img src="{data_uri(figure)}" alt="{escape(meaning)}">'
+
+
+def folded(summary: str, content: str) -> str:
+    """Return content that is shown when its summary is clicked."""
+    head = f"<summary>{escape(summary)}</summary>"
+    return f"<details>{head}{content}</details>"
+
+
+def note(sentence: str) -> str:
+    """Return a sentence that stands out."""
+    return f'<p class="note">{escape(sentence)}</p>'
+
+
+def paragraph(sentence: str) -> str:
+    """Return a plain sentence."""
+    return f"<p>{escape(sentence)}</p>"

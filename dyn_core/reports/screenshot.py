@@ -1,0 +1,75 @@
+"""Pictures of HTML files, by a browser without a window."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from dyn_core.errors import SettingError, UnsupportedError
+from dyn_core.plots.figures import new_figure
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome", "msedge")
+TALLEST = 30_000  # of a page [pixel]
+_SECONDS = 120
+_MARGIN = 24  # below the last mark [pixel]
+
+
+def screenshot(html: str | Path, picture: str | Path, width: int = 1100) -> None:
+    """Write a picture of a whole HTML page.
+
+    Args:
+        html: File.
+        picture: File that ends with .png.
+        width: Of the window [pixel].
+
+    Raises:
+        UnsupportedError: No browser of BROWSERS is installed, or matplotlib is not.
+        SettingError: The page is not there, the picture cannot be written, or the
+            browser fails.
+    """
+    page, output = Path(html).resolve(), Path(picture)
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
+        raise UnsupportedError(
+            "a picture of a page needs a browser; valid: Chromium or Chrome, as one of"
+            f" {', '.join(BROWSERS)}"
+        )
+    if not page.is_file():
+        raise SettingError(f"{html}: no such file", "html")
+    if output.suffix != ".png" or not output.parent.is_dir():
+        raise SettingError(
+            f"{picture}: valid: a file that ends with .png, in a folder that is there",
+            "screenshot",
+        )
+    new_figure()  # matplotlib, which reads and writes the picture, is there
+    with tempfile.TemporaryDirectory() as folder:
+        taken = Path(folder) / "page.png"
+        command = [
+            browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+            f"--user-data-dir={folder}/profile", f"--window-size={width},{TALLEST}",
+            f"--screenshot={taken}", page.as_uri(),
+        ]  # fmt: skip
+        try:
+            done = subprocess.run(
+                command, capture_output=True, timeout=_SECONDS, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise SettingError(f"{browser}: {error}", "screenshot") from error
+        if not taken.is_file():
+            last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+            raise SettingError(f"{browser}: no picture; {' '.join(last)}", "screenshot")
+        _crop(taken, output)
+
+
+def _crop(taken: Path, output: Path) -> None:
+    """Write a picture without the empty rows at its end."""
+    from matplotlib import image
+
+    pixels = image.imread(taken)
+    marked = np.flatnonzero((pixels != pixels[-1, -1]).any(axis=(1, 2)))
+    end = int(marked[-1]) + _MARGIN if len(marked) else len(pixels)
+    image.imsave(output, pixels[:end])

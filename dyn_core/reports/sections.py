@@ -1,0 +1,205 @@
+"""Sections of a report on one run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from dyn_core.recordings import MotionRecord
+from dyn_core.reports import figures
+from dyn_core.reports.page import Section, note, paragraph, picture, table
+
+AT_LIMIT = 0.999  # part of a limit that counts as reached
+
+
+def run_sections(record: MotionRecord) -> Iterator[Section]:
+    """Return what there is to say about a run; what is not known is left out."""
+    yield facts_section(record)
+    if not len(record.t):
+        return
+    yield Section(
+        "Motion",
+        "Positions, velocities and joint forces over time; dotted lines are limits.",
+        picture(figures.motion_figure(record), "positions, velocities, joint forces"),
+    )
+    if record.q_ref is not None and np.isfinite(record.q_ref).any():
+        yield _tracking(record)
+    if record.tau is not None:
+        yield _limits(record)
+    names = ("kinetic", "potential", "work", "dissipation", "constraints", "residual")
+    if all(name in record.series for name in names):
+        yield _energy(record)
+    if "contacts" in record.series:
+        yield _contacts(record)
+    times = record.series.get("cycle_time")
+    if times is not None and (times > 0).any():
+        yield times_section({"this run": times})
+
+
+def facts_section(record: MotionRecord) -> Section:
+    """Return settings, robot, versions, what is odd."""
+    facts, rows = record.facts, []
+    if "robot" in facts:
+        rows.append(["robot", str(facts["robot"])])
+        rows.append(["hash of the model", str(facts.get("model_hash", "-"))])
+        rows.append(["read from", str(facts.get("read_from") or "-")])
+    if len(record.t):
+        rows.append(["rows", f"{len(record.t)}, {record.t[0]:g} to {record.t[-1]:g} s"])
+    rows += [[key, str(x)] for key, x in facts.get("settings", {}).items()]
+    rows += [[key, str(x)] for key, x in facts.get("counters", {}).items()]
+    versions = facts.get("versions", {})
+    if versions:
+        rows.append(["versions", ", ".join(f"{k} {x}" for k, x in versions.items())])
+    notes = "".join(note(sentence) for sentence in record.notes)
+    return Section(
+        "What was run",
+        "The robot, its settings and what computed it; runs with the same hash had the"
+        " same model.",
+        table((), rows) + notes,
+    )
+
+
+def tracking_error(record: MotionRecord) -> np.ndarray:
+    """Return positions minus references, rows x nq; continuous joints within a turn."""
+    error = record.column("q") - record.column("q_ref")
+    kinds = record.facts.get("joints", {})
+    for k, name in enumerate(record.names("q")):
+        if kinds.get(name) == "continuous":
+            error[:, k] = (error[:, k] + np.pi) % (2 * np.pi) - np.pi
+    return error
+
+
+def _tracking(record: MotionRecord) -> Section:
+    """Return the error of each coordinate to its reference."""
+    error = tracking_error(record)
+    rows = []
+    for name, unit, column in zip(
+        record.names("q"), record.units("q"), error.T, strict=True
+    ):
+        size = np.abs(np.nan_to_num(column))
+        known = column[np.isfinite(column)]
+        worst = int(size.argmax())
+        rms = float(np.sqrt((known**2).mean())) if len(known) else 0.0
+        bias = float(known.mean()) if len(known) else 0.0
+        rows.append([name, unit, rms, float(size[worst]), bias, float(record.t[worst])])
+    header = ("joint", "unit", "rms", "largest", "mean", "largest at t [s]")
+    return Section(
+        "Tracking",
+        "How far each joint was from its reference.",
+        table(header, rows)
+        + picture(figures.tracking_figure(record, error), "tracking error over time"),
+    )
+
+
+def _limits(record: MotionRecord) -> Section:
+    """Return joint forces against their limits."""
+    tau, limits = np.abs(np.nan_to_num(record.column("tau"))), effort(record)
+    rms = np.sqrt((tau**2).mean(axis=0))
+    largest, rows = tau.max(axis=0), []
+    for k, (name, unit) in enumerate(
+        zip(record.names("tau"), record.units("tau"), strict=True)
+    ):
+        bounded = bool(np.isfinite(limits[k]))
+        reached = float((tau[:, k] >= AT_LIMIT * limits[k]).mean())
+        rows.append([
+            name, unit, float(rms[k]), float(largest[k]),
+            float(limits[k]) if bounded else "none",
+            f"{100 * largest[k] / limits[k]:.1f} %" if bounded else "-",
+            f"{100 * reached:.1f} %" if bounded else "-",
+        ])  # fmt: skip
+    header = (
+        "joint", "unit", "rms", "largest", "limit", "largest / limit", "time at limit",
+    )  # fmt: skip
+    content = table(header, rows)
+    chosen = np.flatnonzero(np.isfinite(limits))
+    if len(chosen) and largest[chosen].any():
+        names = [record.names("tau")[k] for k in chosen]
+        parts = rms[chosen] / limits[chosen], largest[chosen] / limits[chosen]
+        content += picture(figures.limits_figure(names, *parts), "parts of the limits")
+    return Section(
+        "Joint forces and limits",
+        "How much of the motors' limits the run used.",
+        content,
+    )
+
+
+def effort(record: MotionRecord) -> np.ndarray:
+    """Return the limits of the joint forces, infinity where there is none."""
+    return figures.effort_limits(record)
+
+
+def _energy(record: MotionRecord) -> Section:
+    """Return the balance of energy."""
+    series = {k: np.asarray(x) for k, x in record.series.items()}
+    total = series["kinetic"] + series["potential"]
+    residual = series["residual"]
+    turned = max(float(np.abs(series[k]).max()) for k in ("work", "dissipation"))
+    turned = max(turned, float(np.ptp(series["kinetic"])), 1e-300)
+    worst = float(np.abs(residual).max())
+    rows = [
+        ["kinetic", float(series["kinetic"][0]), float(series["kinetic"][-1])],
+        ["potential", float(series["potential"][0]), float(series["potential"][-1])],
+        ["total", float(total[0]), float(total[-1])],
+        ["work of joint forces", 0.0, float(series["work"][-1])],
+        ["dissipation of joints", 0.0, float(series["dissipation"][-1])],
+        ["work of constraints", 0.0, float(series["constraints"][-1])],
+        ["residual", 0.0, float(residual[-1])],
+    ]
+    sentence = (
+        f"Change {total[-1] - total[0]:.6g} J = work {series['work'][-1]:.6g} J -"
+        f" dissipation {series['dissipation'][-1]:.6g} J + constraints"
+        f" {series['constraints'][-1]:.6g} J + residual {residual[-1]:.3g} J. The"
+        f" largest residual is {worst:.3g} J, {100 * worst / turned:.2g} % of the"
+        " largest of work, dissipation and range of the kinetic energy."
+    )
+    return Section(
+        "Energy",
+        "What the robot has, what came in and what was lost; the residual, what does"
+        " not add up, is the error of integration.",
+        table(("energy [J]", "first row", "last row"), rows)
+        + paragraph(sentence)
+        + picture(figures.energy_figure(record), "energy over time"),
+    )
+
+
+def _contacts(record: MotionRecord) -> Section:
+    """Return what the contact solver left."""
+    series = record.series
+    overlap = max(0.0, -float(series["contact_gap"].min()))
+    rows = [
+        ["most contacts at once", int(series["contacts"].max())],
+        ["largest residual of the contact law", float(series["contact_residual"].max())],
+        ["median residual", float(np.median(series["contact_residual"]))],
+        ["deepest overlap [m]", overlap],
+        ["largest sum of forces [N]", float(series["contact_force"].max())],
+    ]
+    return Section(
+        "Contacts",
+        "How well the steps keep the law of contact: impulses that push, no overlap,"
+        " friction within its cone.",
+        table(("", "value"), rows)
+        + picture(figures.contacts_figure(record), "contacts over time"),
+    )
+
+
+def times_section(times: dict[str, np.ndarray]) -> Section:
+    """Return the wall times of the rows of some runs.
+
+    Args:
+        times: By run [s].
+    """
+    rows = []
+    for name, seconds in times.items():
+        x = 1e6 * seconds[seconds > 0]
+        median, most = np.percentile(x, (50, 99))
+        rows.append([name, float(median), float(most), float(x.max()),
+                     float(1e-6 * x.sum())])  # fmt: skip
+    header = ("run", "median [µs]", "99 % [µs]", "largest [µs]", "sum [s]")
+    return Section(
+        "Times",
+        "Wall time of each row, controller and steps together, on the machine of the"
+        " run; the first rows also load code.",
+        table(header, rows)
+        + picture(figures.times_figure(times), "histogram of wall times"),
+    )

@@ -1,0 +1,88 @@
+"""Reports of runs, one file each."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from dyn_core.errors import SettingError
+from dyn_core.plots.figures import new_figure
+from dyn_core.recordings import MotionRecord
+from dyn_core.reports.comparison import comparison_sections
+from dyn_core.reports.page import Section, page
+from dyn_core.reports.sections import run_sections
+
+SUFFIXES = (".html", ".htm")
+
+
+def report_page(
+    records: Sequence[MotionRecord], names: Sequence[str], title: str = ""
+) -> str:
+    """Return a report as one HTML page that needs no other file.
+
+    Args:
+        records: Runs; several are compared with the first one.
+        names: What they are called, one each.
+        title: Heading; empty: the names.
+
+    Raises:
+        SettingError: There is no run, or the runs have nothing in common.
+        UnsupportedError: matplotlib is not installed.
+    """
+    if not records:
+        raise SettingError("a report needs a run", "report")
+    sections: list[Section] = []
+    if len(records) > 1:
+        sections += comparison_sections(records, names)
+    for record, name in zip(records, names, strict=True):
+        parts = list(run_sections(record))
+        if len(records) > 1:
+            parts[0] = parts[0]._replace(title=name, opens=True)
+        sections += parts
+    heading = title or (names[0] if len(names) == 1 else f"Runs of {_robots(records)}")
+    return page(heading, sections, "Report of dyn_ros; SI units.")
+
+
+def _robots(records: Sequence[MotionRecord]) -> str:
+    names = dict.fromkeys(str(x.facts.get("robot", "a robot")) for x in records)
+    return ", ".join(names)
+
+
+def check_report(path: str, option: str = "report") -> None:
+    """Refuse a file of a report before time is spent on what it shows.
+
+    Raises:
+        SettingError: Its name or folder will not do.
+        UnsupportedError: matplotlib is not installed.
+    """
+    if Path(path).suffix not in SUFFIXES:
+        raise SettingError(
+            f"--{option} {path!r}; valid: a name that ends with {', '.join(SUFFIXES)}",
+            option,
+        )
+    if not Path(path).parent.is_dir():
+        raise SettingError(f"--{option} {path!r}; there is no such folder", option)
+    new_figure()
+
+
+def write_report(
+    records: Sequence[MotionRecord],
+    names: Sequence[str],
+    path: str | os.PathLike[str],
+    title: str = "",
+) -> None:
+    """Write a report, all of it or, if that fails, nothing; say so.
+
+    Args:
+        records, names, title: As for report_page.
+        path: Ends with .html.
+    """
+    check_report(os.fspath(path))
+    content, file = report_page(records, names, title), Path(path)
+    with tempfile.TemporaryDirectory(prefix=".dyn_", dir=file.parent) as folder:
+        work = Path(folder) / file.name
+        work.write_text(content, encoding="utf-8")
+        work.replace(file)
+    print(f"report: {path}")
