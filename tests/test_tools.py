@@ -17,8 +17,8 @@ from dyn_core import cli
 from dyn_core.identification import evaluate, read_record, with_table
 from dyn_core.identification.joint_record import JointRecord
 from dyn_core.identification.smoothing import smooth_motion
-from dyn_core.testing import bit_flips
 from dyn_core.recordings import bags
+from dyn_core.testing import bit_flips
 from ros_nodes.tools import check_node, faults
 from ros_nodes.tools.parameter_values import dumped, typed_value, value_line
 

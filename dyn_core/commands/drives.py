@@ -123,8 +123,10 @@ def _computed_torque(model: Model, arguments: argparse.Namespace) -> Drive:
     """Return the controller that follows a motion, or stays at the start."""
     kp, kd = arguments.gains or GAINS
     meaning = f"computed torque, kp {kp:g} 1/s², kd {kd:g} 1/s"
-    loops = {"inverse_dynamics": "rnea_loops"} if model.loops else {}
-    controller = Controller(model, kp, kd, engine=arguments.engine, **loops)
+    name = "rnea_loops" if model.loops else "rnea"
+    controller = Controller(
+        model, kp, kd, engine=arguments.engine, inverse_dynamics=name
+    )
     if arguments.reference is None:
         return Drive(controller, f"{meaning}, at the start")
     motion = read_motion(arguments.reference, model)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from dyn_core.errors import UnsupportedError, unknown_name
 from dyn_core.engines import ENGINES
+from dyn_core.errors import UnsupportedError, unknown_name
 from dyn_core.model.sources.arguments import add_robot, load_robot
 from dyn_core.plots import check_plot, save
 from dyn_core.recordings import (

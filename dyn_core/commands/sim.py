@@ -174,7 +174,7 @@ def _world(name: str | None) -> World | None:
             " fields of a World",
             "world",
         )
-    return World.of(read_yaml(name))
+    return World.of(read_yaml(Path(name), "world file", "world")[0])
 
 
 def start_of(model: Model, name: str, typed: Sequence[str] | None) -> Any:

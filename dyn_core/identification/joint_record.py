@@ -2,13 +2,15 @@
 
 NPZ: arrays t (samples), q, qd, tau and command (samples x joints), and names; of these
 t and q must be there. They are the names of a Recording of dyn.simulate.
-CSV: the columns t, q.NAME, qd.NAME, tau.NAME, command.NAME, in any order.
+CSV: the columns t, q.NAME, qd.NAME, tau.NAME, command.NAME, in any order; q[NAME] will
+do, and lines that begin with # are left out, as dyn sim writes them.
 """
 
 from __future__ import annotations
 
 import csv
 import os
+import re
 import zipfile
 import zlib
 from dataclasses import dataclass, replace
@@ -24,6 +26,7 @@ from dyn_core.validation import float_array
 
 COLUMNS = ("q", "qd", "tau", "command")
 FILES = (".npz", ".csv")
+_BRACKETS = re.compile(r"^(\w+)\[(.*)\]$")
 _BROKEN = (ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, csv.Error)
 
 
@@ -138,10 +141,10 @@ def _of_npz(file: Path) -> dict[str, Any]:
 def _of_csv(file: Path) -> dict[str, Any]:
     """Return the columns of a CSV that a record has; others are left out."""
     with file.open(newline="", encoding="utf-8") as lines:
-        rows = list(csv.reader(lines))
+        rows = list(csv.reader(x for x in lines if not x.startswith("#")))
     if not rows:
         raise ValueError("it is empty")
-    header = [label.strip() for label in rows[0]]
+    header = [_BRACKETS.sub(r"\1.\2", label.strip()) for label in rows[0]]
     numbers = np.array(
         [[float(x) if x.strip() else np.nan for x in row] for row in rows[1:] if row],
         float,

@@ -20,7 +20,7 @@ COLOURS = (
 )  # fmt: skip
 STYLES = ("-", "--", "-.", ":")
 GREY = "#767676"
-_LOOK = {
+_LOOK: Any = {
     "axes.grid": True,
     "axes.spines.right": False,
     "axes.spines.top": False,
@@ -137,7 +137,8 @@ def _columns(labels: Sequence[str]) -> int:
 
 def _draw_panel(axis: Any, panel: Panel) -> None:
     """Draw curves and the limits near them; say what is drawn besides."""
-    biggest, by_limit = 0.0, {}
+    biggest = 0.0
+    by_limit: dict[float, list[str]] = {}
     for k, curve in enumerate(panel.curves):
         colour = curve.colour or COLOURS[k % len(COLOURS)]
         style = curve.style or STYLES[k // len(COLOURS) % len(STYLES)]

@@ -69,11 +69,13 @@ def check_joints(record: MotionRecord, path: Path) -> None:
     Raises:
         UnsupportedError: There are some; valid formats.
     """
-    wide = [x for x in record.names("qd") if x not in record.names("q")]
-    if wide or record.names("q") != record.names("qd"):
+    names = record.names("q")
+    wide = [x.removesuffix(".0") for x in names if x.endswith(".0")]
+    wide = [x for x in wide if f"{x}.1" in names]
+    if wide or names != record.names("qd"):
         raise UnsupportedError(
-            f"{path}: joint states of ROS have one coordinate for each joint, not"
-            f" {', '.join(wide[:3] or record.names('q')[-3:])}; valid: .npz, .csv"
+            f"{path}: joint states of ROS have one coordinate for each joint;"
+            f" {', '.join(wide) or 'some joint'} has more; valid: .npz, .csv"
         )
 
 

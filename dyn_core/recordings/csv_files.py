@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import csv
 import re
+import warnings
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -153,7 +154,9 @@ def _numbers(lines: TextIO, labels: list[str]) -> np.ndarray:
     """Return the numbers below the labels, rows x columns."""
     start = lines.tell()
     try:
-        numbers = np.loadtxt(lines, delimiter=",", comments="#", ndmin=2)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # there is no row
+            numbers = np.loadtxt(lines, delimiter=",", comments="#", ndmin=2)
     except ValueError:
         lines.seek(start)
         return _numbers_one_by_one(lines, labels)

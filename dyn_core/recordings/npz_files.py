@@ -31,7 +31,7 @@ def write_npz(record: MotionRecord, file: Path) -> None:
     facts = {**record.facts, "notes": list(record.notes)}
     arrays["facts"] = np.array(json.dumps(facts, ensure_ascii=False))
     with file.open("wb") as output:
-        np.savez(output, **arrays, **record.series)
+        np.savez(output, **{**arrays, **record.series})
 
 
 def read_npz(file: Path, model: Model | None = None) -> MotionRecord:
@@ -91,4 +91,3 @@ def _coordinates(
         positions.positions, velocities.velocities,
         positions.position_units, velocities.velocity_units,
     )  # fmt: skip
-

@@ -71,8 +71,12 @@ def differences(first: MotionRecord, second: MotionRecord) -> list[Difference]:
             worst = int(size.argmax())
             result.append(
                 Difference(
-                    kind, name, float(size[worst]), float(np.sqrt((size**2).mean())),
-                    float(pair.t[worst]), float(np.abs(columns[:, k]).max()),
+                    kind,
+                    name,
+                    float(size[worst]),
+                    float(np.sqrt((size**2).mean())),
+                    float(pair.t[worst]),
+                    float(np.abs(columns[:, k]).max()),
                 )  # fmt: skip
             )
     return result
@@ -126,7 +130,8 @@ def _settings(records: Sequence[MotionRecord], names: Sequence[str]) -> Section:
     """Return a column of facts for each run; rows that agree are merged in words."""
     columns = [_facts(record) for record in records]
     keys = list(dict.fromkeys(key for column in columns for key in column))
-    rows, same = [], []
+    rows: list[list[str]] = []
+    same: list[list[str]] = []
     for key in keys:
         values = [column.get(key, "-") for column in columns]
         (same if len(set(values)) == 1 else rows).append([key, *values])
@@ -192,10 +197,10 @@ def _differences(
     biggest = f"largest in {first}"
     header = ("run", "kind", "largest", "rms", "largest of", "at t [s]", biggest)
     content += table(header, rows)
-    header = ("run", "column", "largest", "rms", "at t [s]", biggest)
+    labels = ("run", "column", "largest", "rms", "at t [s]", biggest)
     return Section(
         "Differences",
         f"Each run minus {first}: the largest difference of all joints over time, then"
         " by column; SI units.",
-        content + folded("Every column", table(header, every)),
+        content + folded("Every column", table(labels, every)),
     )

@@ -166,11 +166,12 @@ def _energy(record: MotionRecord) -> Section:
 def _contacts(record: MotionRecord) -> Section:
     """Return what the contact solver left."""
     series = record.series
+    residual = series["contact_residual"]
     overlap = max(0.0, -float(series["contact_gap"].min()))
     rows = [
         ["most contacts at once", int(series["contacts"].max())],
-        ["largest residual of the contact law", float(series["contact_residual"].max())],
-        ["median residual", float(np.median(series["contact_residual"]))],
+        ["largest residual of the contact law", float(residual.max())],
+        ["median residual", float(np.median(residual))],
         ["deepest overlap [m]", overlap],
         ["largest sum of forces [N]", float(series["contact_force"].max())],
     ]

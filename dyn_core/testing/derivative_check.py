@@ -17,6 +17,8 @@ import numpy as np
 from dyn_core.errors import SettingError
 from dyn_core.model import Model
 from dyn_core.model.sources.arguments import add_robot, load_robot
+from dyn_core.plots import check_plot, save
+from dyn_core.plots.tables import plot_errors
 from dyn_core.solving.registry import solver
 from dyn_core.testing.case import derivative
 from dyn_core.testing.second_check import examine_second
@@ -49,12 +51,15 @@ def add(subparsers: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--second", action="store_true", help="check second derivatives, too"
     )
+    parser.add_argument("--plot", metavar="FILE", help="picture of the errors by joint")
     parser.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
     if arguments.states < 1 or arguments.seed < 0:
         raise SettingError("--states: 1 or more, --seed: 0 or more", "states")
+    if arguments.plot is not None:
+        check_plot(arguments.plot)
     model = load_robot(arguments)
     choices = arguments.states, arguments.seed, arguments.engine
     errors = examine(model, *choices)
@@ -63,6 +68,9 @@ def _run(arguments: argparse.Namespace) -> int:
         errors = {name: {**row, **second[name]} for name, row in errors.items()}
     for line in report(model, errors):
         print(line)
+    if arguments.plot is not None:
+        title = f"{model.name}: errors of derivatives, scaled"
+        save(plot_errors(errors, TOLERANCES["law"], title), arguments.plot)
     return 0 if _passes(errors) else 1
 
 

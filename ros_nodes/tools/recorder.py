@@ -15,8 +15,8 @@ from typing import Any
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 from dyn_core.errors import SettingError
-from ros_nodes._runtime import note_signals
 from dyn_core.recordings.bags import rosbags
+from ros_nodes._runtime import note_signals
 from ros_nodes.tools.live import Live, connect
 
 SEARCH = 0.2  # period of the search for new topics [s]

@@ -15,17 +15,21 @@ from dyn_core.identification import (
 )
 from dyn_core.model import Model
 from dyn_core.model.sources.arguments import load_robot, named_values
+from dyn_core.plots import check_plot, save
 from dyn_core.recordings import bags
+from dyn_core.reports import plot_identification
 from ros_nodes.tools import plots
 
 TABLE = ".parameters.csv"  # ends the name of a file of parameters
+PICTURE = ".parameters.png"  # and of a picture of them
 
 
 def plot(arguments: argparse.Namespace) -> int:
     """Draw a recording; return the exit status."""
-    plots.check_plot(arguments.output)
+    check_plot(arguments.output)
     topics = arguments.joint_states, arguments.commands
-    plots.plot_record(bags.read(arguments.recording, *topics), arguments.output)
+    record = bags.read(arguments.recording, *topics)
+    save(plots.record_figure(record), arguments.output)
     return 0
 
 
@@ -47,7 +51,7 @@ def _robot(arguments: argparse.Namespace) -> Model:
 def evaluate_recording(arguments: argparse.Namespace) -> int:
     """Compare measured and computed joint forces; return the exit status."""
     if arguments.plot:
-        plots.check_plot(arguments.plot)
+        check_plot(arguments.plot)
     if not Path(f"{arguments.identify}{TABLE}").parent.is_dir():
         raise SettingError(
             f"--identify {arguments.identify}: no such folder", "identify"
@@ -59,14 +63,15 @@ def evaluate_recording(arguments: argparse.Namespace) -> int:
     result = evaluate(model, record, arguments.cutoff, friction)
     print("\n".join(result.lines()))
     if arguments.identify:
-        result = _identified(result, arguments.identify, arguments.recording)
+        result = _identified(result, arguments)
     if arguments.plot:
-        plots.plot_evaluation(result, arguments.plot)
+        save(plots.evaluation_figure(result), arguments.plot)
     return 0
 
 
-def _identified(result: Evaluation, name: str, recording: str) -> Evaluation:
+def _identified(result: Evaluation, arguments: argparse.Namespace) -> Evaluation:
     """Identify the robot, write and print what it is; return what is left then."""
+    name, recording = arguments.identify, arguments.recording
     identified = result.identify()
     table, sidecar = f"{name}{TABLE}", f"{name}.dyn.yaml"
     write_table(table, identified)
@@ -74,6 +79,8 @@ def _identified(result: Evaluation, name: str, recording: str) -> Evaluation:
         f"\nidentified {identified.rank} combinations of {len(identified.names)}"
         f" parameters; the motion shows no more\nparameters: {table}"
     )
+    if arguments.plot:
+        save(plot_identification(identified), f"{name}{PICTURE}")
     if identified.model is None:
         raise DynError(f"no robot can have them: {identified.reason}")
     write_sidecar(sidecar, identified.model, Path(recording).name)

@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from dyn_core import cli
-from ros_nodes.graphs import GRAPHS
 from dyn_core.recordings import bags
+from ros_nodes.graphs import GRAPHS
 from ros_nodes.tools.faults import FAULTS
 
 pytestmark = [pytest.mark.ros, pytest.mark.timeout(120)]

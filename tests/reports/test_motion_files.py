@@ -1,0 +1,237 @@
+"""Files of motions: what is written is read, by name and with units; mistakes in words."""
+
+import re
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import dyn_core as dyn
+from dyn_core.model.coordinates.labels import coordinates_of
+from dyn_core.recordings import MotionRecord, read_motion, run_record, write_motion
+from dyn_core.recordings import files as motion_files
+
+KINDS = ("q", "qd", "qdd", "tau")
+
+
+def random_motion(model, rows=40, seed=0):
+    """Return random numbers for each coordinate; times are uneven."""
+    rng = np.random.default_rng(seed)
+    t = np.cumsum(rng.uniform(0.01, 0.02, rows))
+    q = np.array([model.random(rng) for _ in range(rows)])
+    qd, qdd, tau = rng.normal(size=(3, rows, model.nv)) * 10.0 ** rng.integers(
+        -9, 9, (3, rows, 1)
+    )
+    return MotionRecord(
+        coordinates_of(model), t, q, qd, qdd, tau,
+        series={"cycle_time": rng.uniform(size=rows)},
+        facts={"robot": model.name, "settings": {"period [s]": 0.1}},
+        notes=("one thing is odd",),
+    )  # fmt: skip
+
+
+def _rosbags():
+    pytest.importorskip(
+        "rosbags.rosbag2", reason="rosbags is not installed (extra bags)"
+    )
+
+
+@pytest.mark.parametrize("robot", ["arm7", "every_joint"])
+def test_npz_keeps_every_bit_and_fact(tmp_path, robot):
+    """Columns, series, facts, notes, names and units."""
+    model = dyn.load(robot)
+    motion = random_motion(model)
+    write_motion(motion, tmp_path / "a.npz")
+    read = read_motion(tmp_path / "a.npz")
+    assert read.coordinates == motion.coordinates
+    assert (read.facts, read.notes) == (motion.facts, motion.notes)
+    for kind in ("t", *KINDS):
+        assert getattr(read, kind).tobytes() == getattr(motion, kind).tobytes()
+    np.testing.assert_array_equal(
+        read.series["cycle_time"], motion.series["cycle_time"]
+    )
+
+
+@pytest.mark.parametrize("robot", ["arm7", "every_joint"])
+def test_csv_keeps_numbers_and_units(tmp_path, robot):
+    """As many digits as are needed; columns in any order; names without brackets."""
+    model = dyn.load(robot)
+    motion = random_motion(model)
+    write_motion(motion, tmp_path / "a.csv")
+    read = read_motion(tmp_path / "a.csv")
+    assert read.coordinates == motion.coordinates
+    for kind in ("t", *KINDS):
+        np.testing.assert_allclose(
+            getattr(read, kind), getattr(motion, kind), rtol=1e-15, atol=0
+        )
+    rows = [x.split(",") for x in (tmp_path / "a.csv").read_text().splitlines()]
+    assert rows[0][0] == "# units: s"
+    assert rows[1][:2] == ["t", f"q[{model.joint_names[0]}]"]
+    mixed = [",".join(row[::-1]) for row in rows[1:]]
+    mixed[0] = re.sub(r"(\w+)\[([^],]*)\]", r"\1.\2", mixed[0])
+    (tmp_path / "b.csv").write_text("\ufeff" + "\n".join(mixed), encoding="utf-8")
+    other = read_motion(tmp_path / "b.csv", model)
+    np.testing.assert_array_equal(other.tau, read.tau)
+    np.testing.assert_array_equal(other.q, read.q)
+
+
+@pytest.mark.parametrize("name", ["a.mcap", "bag"])
+def test_bags_keep_joint_states(tmp_path, name):
+    """Bits of what JointState holds, and accelerations; times in nanoseconds."""
+    _rosbags()
+    model = dyn.load("arm7")
+    motion = random_motion(model)
+    if name == "bag":
+        from dyn_core.recordings.bag_files import write_bag
+
+        write_bag(motion, tmp_path / name)
+    else:
+        write_motion(motion, tmp_path / name)
+    read = read_motion(tmp_path / name, model)
+    np.testing.assert_allclose(read.t, motion.t - motion.t[0], atol=1e-9)
+    for kind in KINDS:
+        np.testing.assert_array_equal(getattr(read, kind), getattr(motion, kind))
+    positions = replace(motion, qd=None, qdd=None, tau=None)
+    write_motion(positions, tmp_path / "b.mcap")
+    read = read_motion(tmp_path / "b.mcap")
+    assert (read.qd, read.qdd, read.tau) == (None, None, None)
+    assert sorted(x.name for x in tmp_path.iterdir()) == sorted({name, "b.mcap"})
+
+
+def test_a_bag_of_a_floating_robot_is_refused(tmp_path):
+    """Joint states have a number for each joint."""
+    model = dyn.load("quadruped")
+    with pytest.raises(dyn.UnsupportedError, match=r"root_joint.*valid: .npz, .csv"):
+        write_motion(random_motion(model, 8), tmp_path / "a.mcap")
+    assert not list(tmp_path.iterdir())
+
+
+def test_files_of_recordings_are_read_by_identification(tmp_path):
+    """`dyn evaluate` reads the CSV and NPZ that `dyn sim` writes, and the other way."""
+    from dyn_core.identification import read_record
+
+    model = dyn.load("two_link")
+    motion = random_motion(model)
+    for name in ("a.csv", "a.npz"):
+        write_motion(motion, tmp_path / name)
+        record = read_record(tmp_path / name)
+        assert record.names == model.joint_names
+        np.testing.assert_array_equal(record.tau, motion.tau)
+    np.savez(tmp_path / "b.npz", t=motion.t, q=motion.q, energy=motion.t)
+    read = read_motion(tmp_path / "b.npz", model)
+    np.testing.assert_array_equal(read.q, motion.q)
+    assert read.qd is None
+    assert set(read.series) == {"energy"}
+
+
+BAD_CSV = {
+    "": "it is empty",
+    "t,q[joint1]\n": "it has no row",
+    "t,qd[joint1]\n0,1\n": "q missing; valid: columns t, q",
+    "t,q[joint1],q[joint1]\n0,1,2\n": r"column q\[joint1\] is there twice",
+    "t,q[joint1]\n0,1\n1\n": "row 2 has 1 cells for 2 labels",
+    "t,q[joint1]\n0,1\n1,one\n": r"row 2: q\[joint1\] is 'one', no number",
+    "# units: s,deg\nt,q[joint1]\n0,1\n": "the unit 'deg'; valid: rad, m, 1",
+    "# units: s\nt,q[joint1]\n0,1\n": "1 units for 2 columns",
+    "t,q[joint1],q[joint2],tau[joint1]\n0,1,2,3\n": None,
+    "t,q[a],q[b],qd[a],qd[b],tau[a]\n0,1,1,1,1,1\n": r"column tau\[b\] is missing",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("content", BAD_CSV)
+def test_a_bad_csv_is_refused_in_words(tmp_path, content):
+    """Says the row, or the column, and what would be valid."""
+    (tmp_path / "a.csv").write_text(content, encoding="utf-8")
+    if BAD_CSV[content] is None:
+        with pytest.raises(dyn.SettingError, match=r"no column is called 'tau\[joint2"):
+            read_motion(tmp_path / "a.csv", dyn.load("two_link"))
+        return
+    with pytest.raises(dyn.SettingError, match=BAD_CSV[content]):
+        read_motion(tmp_path / "a.csv")
+
+
+def test_an_empty_cell_is_not_known(tmp_path):
+    """It is read as NaN and written as nothing; who needs it says the row."""
+    (tmp_path / "a.csv").write_text("t,q[a]\n0,1\n1,\n\n# the end\n", encoding="utf-8")
+    motion = read_motion(tmp_path / "a.csv")
+    assert np.isnan(motion.q[1, 0])
+    with pytest.raises(dyn.NonFiniteError, match=r"row 2: q\[a\] is missing or not"):
+        motion.checked(["q"])
+    write_motion(motion, tmp_path / "b.csv")
+    assert (tmp_path / "b.csv").read_text().splitlines()[-1] == "1.0,"
+
+
+def test_bad_motions_are_refused_with_their_row():
+    """Times that stand still, numbers that are none, columns that are not there."""
+    model = dyn.load("two_link")
+    motion = random_motion(model, 10)
+    t = motion.t.copy()
+    t[6] = t[5]
+    with pytest.raises(dyn.SettingError, match=r"row 7: t = .* is not later"):
+        replace(motion, t=t).checked([])
+    tau = motion.tau.copy()
+    tau[3, 1] = np.inf
+    with pytest.raises(dyn.NonFiniteError, match=r"row 4: tau\[joint2\] is inf"):
+        replace(motion, tau=tau).checked(["q", "tau"])
+    with pytest.raises(dyn.SettingError, match=r"no qdd: columns qdd\[joint1\]"):
+        replace(motion, qdd=None).column("qdd")
+    with pytest.raises(dyn.ShapeError, match=r"qd: wanted shape \(10, 2\)"):
+        replace(motion, qd=np.zeros((10, 3)))
+    with pytest.raises(
+        dyn.SettingError, match=r"no column is called 'q\[joint3\]'; did"
+    ):
+        motion.of(dyn.load("arm7").lock({"joint1": 0.0}))
+
+
+def test_nothing_is_written_by_halves(tmp_path, monkeypatch):
+    """A failure while writing leaves the old file, and no other one."""
+    motion = random_motion(dyn.load("two_link"))
+    (tmp_path / "a.csv").write_text("old")
+
+    def broken(record, file):
+        file.write_text("half")
+        raise OSError("disk full")
+
+    monkeypatch.setattr(motion_files, "write_csv", broken)
+    with pytest.raises(OSError, match="disk full"):
+        write_motion(motion, tmp_path / "a.csv")
+    assert [x.name for x in tmp_path.iterdir()] == ["a.csv"]
+    assert (tmp_path / "a.csv").read_text() == "old"
+
+
+def test_a_missing_library_of_bags_is_named(tmp_path, monkeypatch):
+    """Before anything is computed."""
+    monkeypatch.setitem(sys.modules, "rosbags.highlevel", None)
+    with pytest.raises(dyn.UnsupportedError, match=r"pip install 'dyn_ros\[bags\]'"):
+        motion_files.check_output(str(tmp_path / "a.mcap"))
+
+
+def test_every_robot_has_names_and_units(every_robot_name):
+    """One name for each coordinate, each once; units by what the joint does."""
+    model = dyn.load(every_robot_name)
+    names = coordinates_of(model)
+    assert len(set(names.positions)) == model.nq == len(names.position_units)
+    assert len(set(names.velocities)) == model.nv == len(names.velocity_units)
+    for joint in model.joint_names:
+        if model.joint_kind(joint) in ("revolute", "continuous", "prismatic"):
+            k = model.v_slice(joint).start
+            unit = "m" if model.joint_kind(joint) == "prismatic" else "rad"
+            assert names.velocity_units[k] == unit
+        if model.joint_kind(joint) == "floating":
+            assert names.velocity_units[model.v_slice(joint)] == (*["rad"] * 3, *"mmm")
+            assert names.position_units[model.q_slice(joint)] == (*"mmm", *"1111")
+
+
+@pytest.fixture(params=["arm7", "every_joint", "quadruped", "cart_pole"])
+def every_robot_name(request):
+    return request.param
+
+
+def test_a_run_of_nothing_has_a_record(tmp_path):
+    """No row, no error; a recording without a model is refused."""
+    run = dyn.simulate(dyn.load("two_link"), duration=0.0)
+    write_motion(run_record(run), tmp_path / "a.npz")
+    assert len(read_motion(tmp_path / "a.npz").t) == 0
+    with pytest.raises(dyn.SettingError, match="the recording has no model"):
+        run_record(replace(run, model=None))

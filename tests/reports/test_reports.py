@@ -1,0 +1,375 @@
+"""Reports, pictures, and the commands sim, id, fd, report: what is said and written."""
+
+import base64
+import re
+import shutil
+import warnings
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dyn_core as dyn
+from dyn_core import cli
+from dyn_core.model.coordinates.labels import coordinates_of
+from dyn_core.plots import Curve, Panel, draw
+from dyn_core.plots.tables import plot_errors
+from dyn_core.recordings import MotionRecord, read_motion, run_record, write_motion
+from dyn_core.reports import (
+    differences,
+    motion_figure,
+    plot_identification,
+    report_page,
+    screenshot,
+    write_report,
+)
+
+VOID = {"meta", "img", "br"}
+
+
+@pytest.fixture(autouse=True)
+def matplotlib():
+    """Pictures need it; a plot that does not fit its figure is a failure."""
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed (extra plot)")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        yield
+
+
+class _Page(HTMLParser):
+    """Headings, addresses and open tags of a page."""
+
+    def __init__(self, content):
+        super().__init__()
+        self.open, self.addresses, self.headings = [], [], []
+        self.feed(content)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        if tag not in VOID:
+            self.open.append(tag)
+        for key, value in attributes:
+            if key in ("src", "href", "action", "data", "srcset", "poster"):
+                self.addresses.append(value)
+            assert not key.startswith("on")
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open[-1:] in (["h1"], ["h2"]):
+            self.headings.append(data)
+
+
+def _checked(content):
+    """Return a page whose tags are closed and that needs nothing from outside."""
+    page = _Page(content)
+    assert page.open == []
+    assert page.addresses
+    for address in page.addresses:
+        head, coded = address.split(",", 1)
+        assert head == "data:image/svg+xml;base64"
+        assert b"<svg" in base64.b64decode(coded)
+    assert not re.search(r"https?://|@import|url\(|<script|<link", content)
+    return page
+
+
+def _run(robot="two_link", **options):
+    """Return the record of a run under a controller with a reference."""
+    model = dyn.load(robot)
+    controller = dyn.control.controller.Controller(model, 100.0, 20.0)
+    settings = {"period": 0.005, "duration": 0.3, "step": "semi_implicit_euler"}
+    run = dyn.simulate(model, controller, **{**settings, **options})
+    return run_record(run, {"step": options.get("step", settings["step"])}, "aba")
+
+
+def test_a_report_of_a_run_is_one_page():
+    """All sections, the hash, the residual; nothing from outside."""
+    record = _run()
+    page = report_page([record], ["a <b>run</b>"])
+    assert _checked(page).headings == [
+        "a <b>run</b>", "What was run", "Motion", "Tracking",
+        "Joint forces and limits", "Energy", "Times",
+    ]  # fmt: skip
+    assert record.facts["model_hash"] in page
+    residual = record.series["residual"]
+    assert f"residual {residual[-1]:.3g} J" in page
+    assert f"{np.abs(residual).max():.3g} J" in page
+    assert "a &lt;b&gt;run" in page
+    assert report_page([record], ["x"]) == report_page([record], ["x"])
+
+
+def test_a_report_of_contacts_has_their_residuals():
+    """And dry joints have no table of tracking where there is no reference."""
+    model = dyn.load("quadruped")
+    q0 = model.neutral()
+    q0[2] = 0.445
+    run = dyn.simulate(model, world={}, q0=q0, duration=0.06)
+    record = run_record(run, dry_friction=False)
+    assert record.qdd is None
+    assert record.series["contacts"].max() == 4
+    assert 0 < record.series["contact_force"].max()
+    page = report_page([record], ["run"])
+    assert "Contacts" in _checked(page).headings
+    assert "Tracking" not in _checked(page).headings
+    assert f"{record.series['contact_residual'].max():.4g}" in page
+
+
+def test_a_comparison_shows_what_differs():
+    """Settings apart from those that agree, differences by kind, times of each."""
+    first, second = _run(), _run(step="rk4")
+    found = {(x.kind, x.name): x for x in differences(first, second)}
+    for (kind, name), x in found.items():
+        k = first.names(kind).index(name)
+        change = getattr(second, kind)[:, k] - getattr(first, kind)[:, k]
+        assert x.largest == np.abs(change).max()
+        assert x.rms == pytest.approx(np.sqrt((change**2).mean()))
+        assert x.time == first.t[np.abs(change).argmax()]
+    assert {kind for kind, _ in found} == {"q", "qd", "qdd", "tau"}
+    page = report_page([first, second], ["one", "two"])
+    headings = _checked(page).headings
+    assert headings[:4] == [
+        "Runs of two_link",
+        "What is compared",
+        "Differences",
+        "Times",
+    ]
+    assert [x for x in headings if x in ("one", "two")] == ["one", "two"]
+    agree = page.index("the same in all")
+    assert (
+        page.index("<td>step</td>") < agree < page.index("<td>hash of the model</td>")
+    )
+    with pytest.raises(dyn.SettingError, match="no columns in common"):
+        differences(first, _run("cart_pole"))
+
+
+def test_runs_of_other_times_are_interpolated():
+    """At the times of the first that the other has."""
+    model = dyn.load("two_link")
+
+    def line(t):
+        return MotionRecord(coordinates_of(model), t, np.outer(t, [1.0, -2.0]))
+
+    first, second = line(np.linspace(0, 1, 11)), line(np.linspace(0.05, 2, 8))
+    assert max(x.largest for x in differences(first, second)) < 1e-12
+    assert "interpolated" in report_page([first, second], ["a", "b"])
+    with pytest.raises(dyn.SettingError, match="no times in common"):
+        differences(first, line(np.array([5.0, 6.0])))
+
+
+def test_little_is_enough_for_a_report(tmp_path):
+    """Positions alone, from CSV; an existing report is replaced, nothing else is there."""
+    t = np.linspace(0, 1, 30)
+    model = dyn.load("two_link")
+    motion = MotionRecord(coordinates_of(model), t, np.outer(t, [1.0, 2.0]))
+    write_motion(motion, tmp_path / "a.csv")
+    for _ in range(2):
+        write_report([read_motion(tmp_path / "a.csv")], ["a"], tmp_path / "a.html")
+    page = (tmp_path / "a.html").read_text(encoding="utf-8")
+    assert _checked(page).headings == ["a", "What was run", "Motion"]
+    assert sorted(x.name for x in tmp_path.iterdir()) == ["a.csv", "a.html"]
+
+
+def test_a_recording_draws_itself(tmp_path, capsys):
+    """Panels with units, a legend of joints, limits near the curves."""
+    model = dyn.load("arm7")
+    limit = model.effort_limit
+    run = dyn.simulate(model, lambda t, q, qd: 0.9 * limit, duration=0.02)
+    figure = run.plot(str(tmp_path / "run.svg"))
+    assert "plot: " in capsys.readouterr().out
+    labels = [axis.get_ylabel() for axis in figure.axes]
+    assert labels == ["position\n[rad | m]", "velocity\n[rad/s | m/s]",
+                      "joint force\n[N·m | N]", "energy [J]"]  # fmt: skip
+    legend = figure.axes[0].get_legend()
+    assert [x.get_text() for x in legend.get_texts()] == list(model.joint_names)
+    levels = {abs(float(x.get_ydata()[0])) for x in figure.axes[2].lines[7:]}
+    assert levels == set(map(float, limit))
+    with pytest.raises(dyn.SettingError, match="ends with"):
+        run.plot(str(tmp_path / "run.xyz"))
+
+
+def test_curves_differ_without_colour():
+    """No two of 28 curves have the same colour and style; colours differ in lightness."""
+    t = np.linspace(0, 1, 5)
+    figure = draw([Panel("x [m]", [Curve(t, k * t, str(k)) for k in range(28)])])
+    looks = [(x.get_color(), x.get_linestyle()) for x in figure.axes[0].lines]
+    assert len(set(looks)) == 28
+
+
+def test_errors_and_parameters_are_drawn():
+    """A mark for each error; parameters with what they were."""
+    errors = {"joint1": {"a": 1e-12, "b": 0.0}, "joint2": {"a": 1e-6, "b": 1e-3}}
+    axis = plot_errors(errors, 1e-9).axes[0]
+    np.testing.assert_array_equal(axis.lines[0].get_xdata(), [1e-12, 1e-6])
+    assert [x.get_text() for x in axis.get_yticklabels()] == ["joint1", "joint2"]
+    model = dyn.load("two_link")
+    rng = np.random.default_rng(0)
+    q, qd, qdd = rng.normal(size=(3, 60, 2))
+    tau = dyn.solver("rnea").build(model, engine="graph")(q, qd, qdd)
+    changed = model.with_values({"joint2.damping": 0.7})
+    tau = tau + np.outer(qd[:, 1], [0.0, 0.7])
+    result = dyn.identify(model, q, qd, qdd, tau, partial=True)
+    axis = plot_identification(result).axes[0]
+    assert "joint2.damping" in axis.get_yticklabels()[0].get_text()
+    assert changed.damping[2][0] == pytest.approx(0.7)
+
+
+def test_a_page_becomes_a_picture(tmp_path):
+    """Of its own height; without a browser it is said in words."""
+    (tmp_path / "a.html").write_text("<h1>one</h1>")
+    if not shutil.which("chromium"):
+        with pytest.raises(dyn.UnsupportedError, match="valid: Chromium or Chrome"):
+            screenshot(tmp_path / "a.html", tmp_path / "a.png")
+        return
+    from matplotlib import image
+
+    screenshot(tmp_path / "a.html", tmp_path / "a.png", width=500)
+    pixels = image.imread(tmp_path / "a.png")
+    assert pixels.shape[1] == 500
+    assert 20 < pixels.shape[0] < 300
+
+
+def test_commands_follow_one_another(tmp_path, monkeypatch, capsys):
+    """sim, id of its motion, fd of that, a comparison; torques of a file do the same."""
+    monkeypatch.chdir(tmp_path)
+    start = ["--q0", "joint1=0.3", "joint2=-0.4"]
+    common = ["--duration", "0.1", "--no-joint-friction"]
+    law = ["--controller", "computed_torque", "--gains", "50", "10"]
+    outputs = ["--report", "a.html", "--plot", "a.png"]
+    assert (
+        cli.main(["sim", "two_link", *start, *common, *law, "-o", "a.npz", *outputs])
+        == 0
+    )
+    said = capsys.readouterr().out
+    assert "two_link: 50 rows, 0 to 0.098 s" in said
+    assert "+ residual" in said
+    _checked(Path("a.html").read_text(encoding="utf-8"))
+    run = read_motion("a.npz")
+    np.testing.assert_array_equal(run.q[0], [0.3, -0.4])
+    friction = "--no-joint-friction"
+    assert cli.main(["id", "two_link", "a.npz", friction, "-o", "b.csv"]) == 0
+    np.testing.assert_allclose(read_motion("b.csv").tau, run.tau, atol=1e-9)
+    assert (
+        cli.main(
+            ["fd", "two_link", "b.csv", friction, "--solver", "dense", "-o", "c.npz"]
+        )
+        == 0
+    )
+    np.testing.assert_allclose(read_motion("c.npz").qdd, run.qdd, atol=1e-9)
+    same = [
+        "sim",
+        "two_link",
+        "--torques",
+        "b.csv",
+        "--no-joint-friction",
+        "-o",
+        "d.npz",
+    ]
+    assert cli.main(same) == 0
+    again = read_motion("d.npz")
+    np.testing.assert_allclose(again.q, run.q, atol=1e-9)
+    assert (
+        cli.main(["sim", "two_link", *law, "--reference", "a.npz", "-o", "e.npz"]) == 0
+    )
+    np.testing.assert_array_equal(read_motion("e.npz").q[0], run.q[0])
+    capsys.readouterr()
+    assert (
+        cli.main(["report", "a.npz", "d.npz", "-o", "f.html", "--title", "both"]) == 0
+    )
+    page = _checked(Path("f.html").read_text(encoding="utf-8"))
+    assert page.headings[0] == "both"
+
+
+def test_a_world_and_gravity_from_the_command_line(tmp_path, monkeypatch, capsys):
+    """A YAML file of a World; a robot that carries its weight stays."""
+    monkeypatch.chdir(tmp_path)
+    Path("w.yaml").write_text("stepper: moreau_jean\nhalf_spaces: []\n")
+    fall = ["sim", "quadruped", "--world", "w.yaml", "--duration", "0.02",
+            "--q0", "root_joint.2=0.7"]  # fmt: skip
+    assert cli.main([*fall, "-o", "a.npz"]) == 0
+    run = read_motion("a.npz")
+    assert run.facts["settings"]["stepper"] == "moreau_jean"
+    assert run.q[0, 2] == 0.7
+    assert run.q[-1, 2] < 0.7
+    still = [
+        "sim",
+        "arm7",
+        "--controller",
+        "gravity",
+        "--duration",
+        "0.1",
+        "-o",
+        "b.npz",
+    ]
+    assert cli.main([*still, "--q0", "joint2=0.5", "joint4=-1"]) == 0
+    run = read_motion("b.npz")
+    np.testing.assert_allclose(run.q - run.q[0], 0.0, atol=1e-9)
+    assert np.abs(run.tau).max() > 1
+    capsys.readouterr()
+
+
+def test_derivative_checks_are_drawn(tmp_path, capsys):
+    """A picture beside the table."""
+    picture = tmp_path / "d.png"
+    arguments = [
+        "check-derivatives",
+        "two_link",
+        "--states",
+        "1",
+        "--plot",
+        str(picture),
+    ]
+    assert cli.main(arguments) == 0
+    assert picture.read_bytes()[:4] == b"\x89PNG"
+    assert "plot: " in capsys.readouterr().out
+
+
+WRONG = {
+    "both": (["sim", "two_link", "--torques", "a.csv", "--controller", "gravity"], "both give the joint forces"),
+    "gains": (["sim", "two_link", "--gains", "1", "1"], "--gains changes nothing with --controller none"),
+    "reference": (["sim", "two_link", "--controller", "gravity", "--reference", "a.csv"], "--reference changes nothing"),
+    "world": (["sim", "two_link", "--world", "floor", "--step", "rk4"], "change nothing beside --world"),
+    "floats": (["sim", "quadruped", "--controller", "gravity"], "the robot floats"),
+    "torques": (["sim", "two_link", "--torques", "a.csv"], "the motion has no tau"),
+    "start": (["sim", "two_link", "--q0", "0.1"], "or 2 finite numbers for joint1, joint2"),
+    "joint": (["sim", "two_link", "--q0", "joint9=1"], "joint9"),
+    "number": (["sim", "two_link", "--q0", "joint1=x"], "--q0 joint1=x"),
+    "fd": (["fd", "two_link", "a.csv"], "the motion has no qd: columns qd[joint1]"),
+    "solver": (["id", "two_link", "a.csv", "--solver", "aba"], "no solver of inverse_dynamics is called 'aba'"),
+    "row": (["id", "two_link", "late.csv"], "row 3: t = 0.1 s is not later than 0.1 s"),
+    "joints": (["id", "arm7", "a.csv"], "no column is called 'q[joint3]'"),
+    "cutoff": (["id", "two_link", "a.csv", "--cutoff", "90"], "valid: more than 0, at most"),
+    "engine": (["id", "two_link", "a.csv", "--engine", "fast"], "no engine is called 'fast'"),
+    "format": (["id", "two_link", "a.csv", "-o", "a.txt"], "ends with .npz, .csv, .mcap"),
+    "topic": (["id", "two_link", "a.csv", "--joint-states", "x"], "--joint-states changes nothing; valid: a bag"),
+    "report": (["report", "a.csv", "-o", "a.pdf"], "ends with .html"),
+    "folder": (["report", "a.csv", "-o", "none/a.html"], "there is no such folder"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_mistakes_are_answered_in_words(tmp_path, monkeypatch, capsys, case):
+    """In the last line, with status 1, and nothing is written."""
+    monkeypatch.chdir(tmp_path)
+    t = np.linspace(0, 1, 21)
+    model = dyn.load("two_link")
+    motion = MotionRecord(coordinates_of(model), t, np.outer(t, [1.0, 2.0]))
+    write_motion(motion, "a.csv")
+    Path("late.csv").write_text("t,q[joint1],q[joint2]\n0,0,0\n0.1,0,0\n0.1,0,0\n")
+    before = sorted(tmp_path.iterdir())
+    arguments, message = WRONG[case]
+    assert cli.main(arguments) == 1
+    assert message in capsys.readouterr().err.splitlines()[-1]
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_motion_is_drawn_whatever_it_has():
+    """Positions alone; more coordinates than colours; numbers that are not known."""
+    model = dyn.load("every_joint")
+    q = np.tile(model.neutral(), (6, 1))
+    q[2] = np.nan
+    motion = MotionRecord(coordinates_of(model), np.arange(6.0), q)
+    figure = motion_figure(motion, "every joint")
+    assert len(figure.axes) == 1
+    assert len(figure.axes[0].lines) == model.nq
