@@ -39,6 +39,21 @@ COMMANDS = {
            ["arm7", "--tip", "tool", "--rpy", "0", "0", "1", "--fixed", "BAD"],
            ["arm7", "--tip", "tool", "--rpy", "0", "0", "1", "--seeds", "BAD"],
            ["arm7", "--tip", "tool", "--rpy", "0", "0", "1", "--rng", "BAD"]],
+    "sim": [["BAD"], ["two_link", "--q0", "BAD"], ["two_link", "--qd0", "BAD"],
+            ["two_link", "--torques", "BAD"], ["two_link", "--world", "BAD"],
+            ["two_link", "--controller", "computed_torque", "--reference", "BAD"],
+            ["two_link", "--controller", "computed_torque", "--gains", "1", "BAD"],
+            ["two_link", "--step", "BAD"], ["two_link", "--forward-dynamics", "BAD"],
+            ["two_link", "--duration", "BAD"], ["two_link", "--period", "BAD"],
+            ["two_link", "--substeps", "BAD"], ["two_link", "--engine", "BAD"],
+            ["two_link", "--controller", "BAD"], ["two_link", "-o", "BAD"],
+            ["two_link", "--plot", "BAD"], ["two_link", "--report", "BAD"]],
+    "id": [["BAD", "run.npz"], ["two_link", "BAD"], ["two_link", "run.npz", "--solver", "BAD"],
+           ["two_link", "run.npz", "--cutoff", "BAD"], ["two_link", "run.npz", "-o", "BAD"],
+           ["two_link", "run.npz", "--plot", "BAD"], ["two_link", "run.npz", "--engine", "BAD"]],
+    "fd": [["BAD", "run.npz"], ["two_link", "BAD"], ["two_link", "run.npz", "--solver", "BAD"],
+           ["two_link", "run.npz", "-o", "BAD"]],
+    "report": [["BAD"], ["run.npz", "BAD"], ["run.npz", "-o", "BAD"]],
     "demo": [["--one-process", "--plot", "", "--robot", "BAD"],
              ["--one-process", "--plot", "", "--params", "BAD"],
              ["--one-process", "--plot", "", "--forward-dynamics", "BAD"],
@@ -110,6 +125,7 @@ def _is_right(pattern, mistake):
         )  # the node reads
     if (pattern[-2], mistake) in (
         ("--extras", "empty.urdf"),
+        ("--world", "empty.urdf"),
         ("--package-path", "folder"),
     ):
         return True
@@ -232,7 +248,8 @@ def stubbed(monkeypatch):
 
 RIGHT = {"count": ["rnea", "two_link"], "explain": ["rnea", "two_link"], "info": ["two_link"],
          "up": ["simulator"], "check-plugin": ["rnea"], "check-derivatives": ["two_link"],
-         "ik": ["arm7", "--tip", "tool"], "param": ["list"], "lifecycle": ["get"], "record": ["-o", "new"], "plot": ["run.npz"],
+         "ik": ["arm7", "--tip", "tool"], "sim": ["two_link"], "id": ["two_link", "run.npz"],
+         "fd": ["two_link", "run.npz"], "report": ["run.npz"], "param": ["list"], "lifecycle": ["get"], "record": ["-o", "new"], "plot": ["run.npz"],
          "feed-forward": ["move.json", "--robot", "two_link"],
          "evaluate": ["run.npz", "--robot", "two_link"]}  # fmt: skip
 

@@ -12,7 +12,7 @@ from dyn_core.solving import shipped_names
 
 ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", "dyn_plugins/README.md", *(f"docs/{name}.md" for name in (
-    "library", "loading", "loops", "identification", "contacts", "planar", "environments", "mjcf", "nodes", "tools"))]  # fmt: skip
+    "library", "loading", "loops", "identification", "contacts", "planar", "environments", "mjcf", "nodes", "reports", "tools"))]  # fmt: skip
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if "nodes" not in page])
@@ -22,6 +22,8 @@ def test_blocks_of_python_run(page, capsys):
         pytest.importorskip(
             "gymnasium", reason="gymnasium is not installed (extra env)"
         )
+    if "reports" in page:
+        pytest.importorskip("matplotlib", reason="matplotlib is not installed (plot)")
     if "mjcf" in page:
         pytest.importorskip("mujoco", reason="mujoco is not installed (extra mjcf)")
     text = (ROOT / page).read_text(encoding="utf-8")

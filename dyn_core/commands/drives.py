@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dyn_core.control.controller import Controller
+from dyn_core.control.rules import Rules
 from dyn_core.control.trajectory import make_trajectory
 from dyn_core.errors import SettingError
 from dyn_core.model import Model
@@ -18,6 +19,7 @@ from dyn_core.solving.registry import solver
 
 LAWS = ("none", "gravity", "computed_torque")
 GAINS = (400.0, 40.0)
+UNLIMITED = 1e9  # of motors of which the robot's file says no limit [N·m | N]
 
 
 class Drive(NamedTuple):
@@ -125,7 +127,13 @@ def _computed_torque(model: Model, arguments: argparse.Namespace) -> Drive:
     meaning = f"computed torque, kp {kp:g} 1/s², kd {kd:g} 1/s"
     name = "rnea_loops" if model.loops else "rnea"
     controller = Controller(
-        model, kp, kd, engine=arguments.engine, inverse_dynamics=name
+        model,
+        kp,
+        kd,
+        inverse_dynamics=name,
+        engine=arguments.engine,
+        effort_limits={joint: UNLIMITED for joint in _without_limit(model)},
+        rules=Rules(good_samples=1),  # a simulated state is good from the first on
     )
     if arguments.reference is None:
         return Drive(controller, f"{meaning}, at the start")
@@ -144,3 +152,8 @@ def _computed_torque(model: Model, arguments: argparse.Namespace) -> Drive:
         qd[0],
         float(motion.t[-1] - motion.t[0]) + arguments.period,
     )
+
+
+def _without_limit(model: Model) -> list[str]:
+    """Return the joints of which the robot's file says no effort limit."""
+    return [x for x in model.joint_names if not model.effort_limit[model.v_slice(x)][0]]

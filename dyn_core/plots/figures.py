@@ -32,6 +32,7 @@ _LOOK: Any = {
     "svg.hashsalt": "dyn_ros",
 }
 _WIDTH, _HEIGHT = 9.0, 2.1  # of a figure, and of each row of it [inch]
+_NEAR = 0.4  # part of a limit from which on it is drawn
 _LINE = 0.19  # height of a line of a legend [inch]
 _LETTERS = 118  # in a line of a legend
 
@@ -137,8 +138,8 @@ def _columns(labels: Sequence[str]) -> int:
 
 def _draw_panel(axis: Any, panel: Panel) -> None:
     """Draw curves and the limits near them; say what is drawn besides."""
-    biggest = 0.0
     by_limit: dict[float, list[str]] = {}
+    near: set[float] = set()
     for k, curve in enumerate(panel.curves):
         colour = curve.colour or COLOURS[k % len(COLOURS)]
         style = curve.style or STYLES[k // len(COLOURS) % len(STYLES)]
@@ -147,11 +148,12 @@ def _draw_panel(axis: Any, panel: Panel) -> None:
             label=curve.label or None,
         )  # fmt: skip
         finite = curve.y[np.isfinite(curve.y)]
-        biggest = max(biggest, float(np.abs(finite).max(initial=0.0)))
         if k < len(panel.limits) and 0 < panel.limits[k] < np.inf:
-            by_limit.setdefault(float(panel.limits[k]), []).append(colour)
-    near = [x for x in by_limit if x <= 2.0 * biggest]
-    for limit in near:
+            limit = float(panel.limits[k])
+            by_limit.setdefault(limit, []).append(colour)
+            if np.abs(finite).max(initial=0.0) >= _NEAR * limit:
+                near.add(limit)
+    for limit in sorted(near):
         colour = by_limit[limit][0] if len(by_limit[limit]) == 1 else GREY
         for level in (-limit, limit):
             axis.axhline(level, color=colour, lw=0.9, ls=(0, (1, 2)))
@@ -160,7 +162,7 @@ def _draw_panel(axis: Any, panel: Panel) -> None:
     said = [panel.remark] if panel.remark else []
     if by_limit:
         far = f"limits from ±{min(by_limit):g} on"
-        said.append("dotted: limits" if near else far)
+        said.append("dotted: limits that are near" if near else far)
     axis.annotate(
         ", ".join(said), (1.0, 1.0), xycoords="axes fraction", ha="right", va="bottom",
         fontsize=8, color=GREY,

@@ -76,12 +76,17 @@ def plot_ranges(
     axis = axes[0, 0]
     known = np.isfinite(deviations)
     axis.plot(before / scale, rows, "|", color=GREY, ms=10, mew=2, label="before")
-    if known.any():
-        axis.errorbar(
-            (values / scale)[known], rows[known], fmt="o", ms=4, capsize=2,
-            xerr=np.minimum(deviations / scale, 3.0)[known], color=COLOURS[0],
-            label="identified, ± one standard deviation",
-        )  # fmt: skip
+    vague = known & (deviations > scale)
+    for chosen, alpha, label in (
+        (known & ~vague, 1.0, "identified, ± one standard deviation"),
+        (vague, 0.3, "the same, hardly known"),
+    ):
+        if chosen.any():
+            axis.errorbar(
+                (values / scale)[chosen], rows[chosen], fmt="o", ms=4, capsize=2,
+                xerr=np.minimum(deviations / scale, 5.0)[chosen], color=COLOURS[0],
+                label=label, alpha=alpha,
+            )  # fmt: skip
     if not known.all():
         axis.plot(
             (values / scale)[~known], rows[~known], "o", ms=4, mfc="none",
@@ -92,7 +97,7 @@ def plot_ranges(
     axis.set_ylim(len(names) - 0.4, -0.6)
     axis.set_xlabel("value / larger of the values before and after")
     axis.legend(
-        loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3, fontsize=8, frameon=False
+        loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=4, fontsize=8, frameon=False
     )
     _put_title(figure, title)
     return figure

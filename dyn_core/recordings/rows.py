@@ -46,7 +46,7 @@ def inverse_dynamics(
         UnsupportedError: The solver is of another kind, or not for this robot.
     """
     motion = with_slopes(model, record.of(model).checked(["q"]), cutoff)
-    name = solver_name or ("rnea_loops" if model.loops else "rnea")
+    name = _chosen(solver_name, "rnea", model)
     program = _program(INVERSE_DYNAMICS, model, name, joint_friction, engine)
     columns = [motion.q, motion.column("qd"), motion.column("qdd")]
     tau = _by_chunks(program, model, motion.t, columns, progress)
@@ -75,12 +75,19 @@ def forward_dynamics(
         UnsupportedError: The solver is of another kind, or not for this robot.
     """
     motion = record.of(model).checked(["q", "qd", "tau"])
-    name = solver_name or ("aba_loops" if model.loops else "aba")
+    name = _chosen(solver_name, "aba", model)
     program = _program(FORWARD_DYNAMICS, model, name, joint_friction, engine)
     columns = [motion.q, motion.column("qd"), motion.column("tau")]
     qdd = _by_chunks(program, model, motion.t, columns, progress)
     refuse_not_finite("qdd", qdd, motion.names("qdd"))
     return replace(motion, qdd=qdd)
+
+
+def _chosen(name: str | None, default: str, model: Model) -> str:
+    """Return the name of a solver, or of the default for a robot."""
+    if name is not None:
+        return name
+    return f"{default}_loops" if model.loops else default
 
 
 def _program(

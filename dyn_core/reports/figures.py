@@ -174,8 +174,8 @@ def differences_figure(
 def plot_identification(result: Identification) -> Any:
     """Return a figure of identified parameters with deviations, and those before.
 
-    Only parameters that changed or that the motion shows by themselves, those that
-    changed most first.
+    Only parameters that changed or that the motion shows by themselves, those that are
+    known best first.
 
     Args:
         result: Of dyn.identify.
@@ -184,7 +184,9 @@ def plot_identification(result: Identification) -> Any:
     changed = abs(result.parameters - result.prior) / scale
     known = np.isfinite(result.standard_deviations)
     chosen = np.flatnonzero((changed > 1e-9) | known)
-    chosen = chosen[np.argsort(-changed[chosen], kind="stable")][:_MOST_PARAMETERS]
+    deviation = result.standard_deviations / scale
+    order = np.lexsort((-changed[chosen], deviation[chosen]))
+    chosen = chosen[order][:_MOST_PARAMETERS]
     return plot_ranges(
         [result.names[k] for k in chosen],
         result.parameters[chosen],
