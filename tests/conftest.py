@@ -21,7 +21,7 @@ QUICK = (
     "engines/test_any_array.py", "engines/test_entry.py", "engines/test_functions.py",
     "solvers/test_identities.py", "contact/test_cases.py", "contact/test_robots.py",
     "planar/test_files.py", "planar/test_states.py", "oracles/test_kim_derivatives.py",
-    "oracles/test_kim_hybrid.py", "plugins", "nodes/test_conversions.py",
+    "oracles/test_kim_hybrid.py", "plugins", "nodes/test_conversions.py", "reports/test_motion_files.py",
     "nodes/test_transitions.py", "launch_files", "test_control.py", "test_docs.py",
     "test_house.py", "test_identification.py", "test_simulate.py", "test_trajectory.py",
 )  # fmt: skip

@@ -132,7 +132,7 @@ def _computed_torque(model: Model, arguments: argparse.Namespace) -> Drive:
         kd,
         inverse_dynamics=name,
         engine=arguments.engine,
-        effort_limits={joint: UNLIMITED for joint in _without_limit(model)},
+        effort_limits=dict.fromkeys(_without_limit(model), UNLIMITED),
         rules=Rules(good_samples=1),  # a simulated state is good from the first on
     )
     if arguments.reference is None:

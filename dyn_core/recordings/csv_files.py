@@ -68,7 +68,7 @@ def read_csv(file: Path) -> MotionRecord:
         units, labels = _head(lines)
         numbers = _numbers(lines, labels)
     columns: dict[str, dict[str, np.ndarray]] = {}
-    own: dict[str, dict[str, str]] = {}
+    units_by_name: dict[str, dict[str, str]] = {}
     for k, (label, column) in enumerate(zip(labels, numbers.T, strict=True)):
         match = _LABEL.fullmatch(label)
         if match is None:
@@ -78,14 +78,14 @@ def read_csv(file: Path) -> MotionRecord:
             raise ValueError(f"column {label} is there twice")
         columns[kind][name] = column
         if units:
-            own.setdefault(kind, {})[name] = _own_unit(kind, units[k], label)
+            units_by_name.setdefault(kind, {})[name] = _own_unit(kind, units[k], label)
     missing = [x for x in ("t", "q") if x not in (*columns, *labels)]
     if missing:
         raise ValueError(
             f"{' and '.join(missing)} missing; valid: columns t, q[JOINT], qd[JOINT],"
             f" qdd[JOINT], tau[JOINT]; there are: {', '.join(labels[:12])}"
         )
-    return _record(numbers[:, labels.index("t")], columns, own)
+    return _record(numbers[:, labels.index("t")], columns, units_by_name)
 
 
 def _record(

@@ -10,7 +10,7 @@ import numpy as np
 from dyn_core.errors import SettingError
 from dyn_core.recordings import MotionRecord
 from dyn_core.reports import figures
-from dyn_core.reports.page import Section, folded, note, picture, table
+from dyn_core.reports.page import ReportSection, folded, note, picture, table
 from dyn_core.reports.sections import times_section
 
 KINDS = {
@@ -109,7 +109,7 @@ def _paired(first: MotionRecord, second: MotionRecord) -> _Pair:
 
 def comparison_sections(
     records: Sequence[MotionRecord], names: Sequence[str]
-) -> Iterator[Section]:
+) -> Iterator[ReportSection]:
     """Return the sections that compare runs with the first of them."""
     yield _settings(records, names)
     pairs = {
@@ -126,7 +126,7 @@ def comparison_sections(
         yield times_section(times)
 
 
-def _settings(records: Sequence[MotionRecord], names: Sequence[str]) -> Section:
+def _settings(records: Sequence[MotionRecord], names: Sequence[str]) -> ReportSection:
     """Return a column of facts for each run; rows that agree are merged in words."""
     columns = [_facts(record) for record in records]
     keys = list(dict.fromkeys(key for column in columns for key in column))
@@ -141,7 +141,7 @@ def _settings(records: Sequence[MotionRecord], names: Sequence[str]) -> Section:
     hashes = {str(record.facts.get("model_hash")) for record in records}
     if len(hashes) > 1:
         content += note("The runs are not of the same model.")
-    return Section(
+    return ReportSection(
         "What is compared", "What differs between the runs, and what does not.", content
     )
 
@@ -161,7 +161,7 @@ def _facts(record: MotionRecord) -> dict[str, str]:
 
 def _differences(
     first: str, records: Sequence[MotionRecord], pairs: dict[str, _Pair]
-) -> Section:
+) -> ReportSection:
     """Return tables of the differences, and how they grow."""
     content, panels = "", {}
     for kind, label in KINDS.items():
@@ -198,7 +198,7 @@ def _differences(
     header = ("run", "kind", "largest", "rms", "largest of", "at t [s]", biggest)
     content += table(header, rows)
     labels = ("run", "column", "largest", "rms", "at t [s]", biggest)
-    return Section(
+    return ReportSection(
         "Differences",
         f"Each run minus {first}: the largest difference of all joints over time, then"
         " by column; SI units.",

@@ -30,7 +30,7 @@ summary { cursor: pointer; color: #0072b2; }
 """
 
 
-class Section(NamedTuple):
+class ReportSection(NamedTuple):
     """A part of a page.
 
     Attributes:
@@ -46,7 +46,7 @@ class Section(NamedTuple):
     opens: bool = False
 
 
-def page(title: str, sections: Iterable[Section], introduction: str = "") -> str:
+def page(title: str, sections: Iterable[ReportSection], introduction: str = "") -> str:
     """Return a whole page.
 
     Args:

@@ -8,17 +8,17 @@ import numpy as np
 
 from dyn_core.recordings import MotionRecord
 from dyn_core.reports import figures
-from dyn_core.reports.page import Section, note, paragraph, picture, table
+from dyn_core.reports.page import ReportSection, note, paragraph, picture, table
 
 AT_LIMIT = 0.999  # part of a limit that counts as reached
 
 
-def run_sections(record: MotionRecord) -> Iterator[Section]:
+def run_sections(record: MotionRecord) -> Iterator[ReportSection]:
     """Return what there is to say about a run; what is not known is left out."""
     yield facts_section(record)
     if not len(record.t):
         return
-    yield Section(
+    yield ReportSection(
         "Motion",
         "Positions, velocities and joint forces over time; dotted lines are limits.",
         picture(figures.motion_figure(record), "positions, velocities, joint forces"),
@@ -37,7 +37,7 @@ def run_sections(record: MotionRecord) -> Iterator[Section]:
         yield times_section({"this run": times})
 
 
-def facts_section(record: MotionRecord) -> Section:
+def facts_section(record: MotionRecord) -> ReportSection:
     """Return settings, robot, versions, what is odd."""
     facts, rows = record.facts, []
     if "robot" in facts:
@@ -52,7 +52,7 @@ def facts_section(record: MotionRecord) -> Section:
     if versions:
         rows.append(["versions", ", ".join(f"{k} {x}" for k, x in versions.items())])
     notes = "".join(note(sentence) for sentence in record.notes)
-    return Section(
+    return ReportSection(
         "What was run",
         "The robot, its settings and what computed it; runs with the same hash had the"
         " same model.",
@@ -70,7 +70,7 @@ def tracking_error(record: MotionRecord) -> np.ndarray:
     return error
 
 
-def _tracking(record: MotionRecord) -> Section:
+def _tracking(record: MotionRecord) -> ReportSection:
     """Return the error of each coordinate to its reference."""
     error = tracking_error(record)
     rows = []
@@ -84,7 +84,7 @@ def _tracking(record: MotionRecord) -> Section:
         bias = float(known.mean()) if len(known) else 0.0
         rows.append([name, unit, rms, float(size[worst]), bias, float(record.t[worst])])
     header = ("joint", "unit", "rms", "largest", "mean", "largest at t [s]")
-    return Section(
+    return ReportSection(
         "Tracking",
         "How far each joint was from its reference.",
         table(header, rows)
@@ -92,7 +92,7 @@ def _tracking(record: MotionRecord) -> Section:
     )
 
 
-def _limits(record: MotionRecord) -> Section:
+def _limits(record: MotionRecord) -> ReportSection:
     """Return joint forces against their limits."""
     tau, limits = np.abs(np.nan_to_num(record.column("tau"))), effort(record)
     rms = np.sqrt((tau**2).mean(axis=0))
@@ -117,7 +117,7 @@ def _limits(record: MotionRecord) -> Section:
         names = [record.names("tau")[k] for k in chosen]
         parts = rms[chosen] / limits[chosen], largest[chosen] / limits[chosen]
         content += picture(figures.limits_figure(names, *parts), "parts of the limits")
-    return Section(
+    return ReportSection(
         "Joint forces and limits",
         "How much of the motors' limits the run used.",
         content,
@@ -129,7 +129,7 @@ def effort(record: MotionRecord) -> np.ndarray:
     return figures.effort_limits(record)
 
 
-def _energy(record: MotionRecord) -> Section:
+def _energy(record: MotionRecord) -> ReportSection:
     """Return the balance of energy."""
     series = {k: np.asarray(x) for k, x in record.series.items()}
     total = series["kinetic"] + series["potential"]
@@ -153,7 +153,7 @@ def _energy(record: MotionRecord) -> Section:
         f" largest residual is {worst:.3g} J, {100 * worst / turned:.2g} % of the"
         " largest of work, dissipation and range of the kinetic energy."
     )
-    return Section(
+    return ReportSection(
         "Energy",
         "What the robot has, what came in and what was lost; the residual, what does"
         " not add up, is the error of integration.",
@@ -163,7 +163,7 @@ def _energy(record: MotionRecord) -> Section:
     )
 
 
-def _contacts(record: MotionRecord) -> Section:
+def _contacts(record: MotionRecord) -> ReportSection:
     """Return what the contact solver left."""
     series = record.series
     residual = series["contact_residual"]
@@ -175,7 +175,7 @@ def _contacts(record: MotionRecord) -> Section:
         ["deepest overlap [m]", overlap],
         ["largest sum of forces [N]", float(series["contact_force"].max())],
     ]
-    return Section(
+    return ReportSection(
         "Contacts",
         "How well the steps keep the law of contact: impulses that push, no overlap,"
         " friction within its cone.",
@@ -184,7 +184,7 @@ def _contacts(record: MotionRecord) -> Section:
     )
 
 
-def times_section(times: dict[str, np.ndarray]) -> Section:
+def times_section(times: dict[str, np.ndarray]) -> ReportSection:
     """Return the wall times of the rows of some runs.
 
     Args:
@@ -197,7 +197,7 @@ def times_section(times: dict[str, np.ndarray]) -> Section:
         rows.append([name, float(median), float(most), float(x.max()),
                      float(1e-6 * x.sum())])  # fmt: skip
     header = ("run", "median [µs]", "99 % [µs]", "largest [µs]", "sum [s]")
-    return Section(
+    return ReportSection(
         "Times",
         "Wall time of each row, controller and steps together, on the machine of the"
         " run; the first rows also load code.",

@@ -11,7 +11,7 @@ from dyn_core.errors import SettingError
 from dyn_core.plots.figures import new_figure
 from dyn_core.recordings import MotionRecord
 from dyn_core.reports.comparison import comparison_sections
-from dyn_core.reports.page import Section, page
+from dyn_core.reports.page import ReportSection, page
 from dyn_core.reports.sections import run_sections
 
 SUFFIXES = (".html", ".htm")
@@ -33,7 +33,7 @@ def report_page(
     """
     if not records:
         raise SettingError("a report needs a run", "report")
-    sections: list[Section] = []
+    sections: list[ReportSection] = []
     if len(records) > 1:
         sections += comparison_sections(records, names)
     for record, name in zip(records, names, strict=True):

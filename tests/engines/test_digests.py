@@ -48,6 +48,7 @@ NOT_TRACED = {
     "dyn_core.identification": "fits models; algorithms get the Model that results",
     "dyn_core.kinematics": "calls Programs",
     "dyn_core.simulation": "calls Programs",
+    "dyn_core.plots": "draws",
     "dyn_core.robots": "data",
     "dyn_core.testing": "laws of plugins",
     "dyn_core.bench": "commands of plugins",

@@ -119,14 +119,14 @@ def test_a_report_of_contacts_has_their_residuals():
 def test_a_comparison_shows_what_differs():
     """Settings apart from those that agree, differences by kind, times of each."""
     first, second = _run(), _run(step="rk4")
-    found = {(x.kind, x.name): x for x in differences(first, second)}
-    for (kind, name), x in found.items():
+    by_column = {(x.kind, x.name): x for x in differences(first, second)}
+    for (kind, name), x in by_column.items():
         k = first.names(kind).index(name)
         change = getattr(second, kind)[:, k] - getattr(first, kind)[:, k]
         assert x.largest == np.abs(change).max()
         assert x.rms == pytest.approx(np.sqrt((change**2).mean()))
         assert x.time == first.t[np.abs(change).argmax()]
-    assert {kind for kind, _ in found} == {"q", "qd", "qdd", "tau"}
+    assert {kind for kind, _ in by_column} == {"q", "qd", "qdd", "tau"}
     page = report_page([first, second], ["one", "two"])
     headings = _checked(page).headings
     assert headings[:4] == [

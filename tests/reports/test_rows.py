@@ -97,11 +97,11 @@ def test_slopes_of_positions_converge_and_do_not_shift(uneven):
             t = t + 0.004 * np.sin(7 * t)
         q, qd, qdd = _sines(t)
         motion = MotionRecord(coordinates_of(model), t, q)
-        found = with_slopes(model, motion)
+        estimated = with_slopes(model, motion)
         inside = slice(rows // 5, -rows // 5)
-        errors.append([np.abs(found.qd - qd)[inside].max(),
-                       np.abs(found.qdd - qdd)[inside].max()])  # fmt: skip
-        assert "spline of degree 5, no filter, no shift in time" in found.notes[-1]
+        errors.append([np.abs(estimated.qd - qd)[inside].max(),
+                       np.abs(estimated.qdd - qdd)[inside].max()])  # fmt: skip
+        assert "spline of degree 5, no filter, no shift in time" in estimated.notes[-1]
         only = with_slopes(model, replace(motion, qd=qd))
         np.testing.assert_allclose(only.qdd[inside], qdd[inside], atol=1e-3)
     (v1, a1), (v2, a2) = errors
