@@ -406,7 +406,8 @@ def test_plots(recorded, capsys):
     assert cli.main(["plot", "run.npz", "-o", "run.svg"]) == 0
     page = open("run.svg", encoding="utf-8").read()
     assert all(
-        f"<!-- {word}" in page for word in ("position", "velocity", "effort", "joint2")
+        f"<!-- {word}" in page
+        for word in ("position", "velocity", "joint force", "joint2")
     )
     assert cli.main([*recorded, "--plot", "torque.png"]) == 0
     assert open("torque.png", "rb").read(4) == b"\x89PNG"

@@ -105,7 +105,7 @@ def _finish(
     for note in result.notes:
         print(f"note: {note}")
     if arguments.out is not None:
-        write_motion(result, arguments.out)
+        write_motion(result, arguments.out, progress=True)
         print(f"written: {arguments.out}")
     if arguments.plot is not None:
         save(motion_figure(result, title), arguments.plot)

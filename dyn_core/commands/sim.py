@@ -107,7 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
     record = _simulated(model, arguments)
     print("\n".join(lines_of_run(record)))
     if arguments.out is not None:
-        write_motion(record, arguments.out)
+        write_motion(record, arguments.out, progress=True)
         print(f"written: {arguments.out}")
     if arguments.plot is not None:
         save(motion_figure(record, model.name), arguments.plot)

@@ -21,6 +21,7 @@ from dyn_core.errors import UnsupportedError
 from dyn_core.identification import JointRecord
 from dyn_core.recordings import bags
 from dyn_core.recordings.motion import MotionRecord, named_coordinates
+from dyn_core.recordings.progress import RowProgress
 
 _FIRST = 1.0  # stamp of the first row, since zero means none [s]
 ACCELERATIONS = "/joint_accelerations"
@@ -79,12 +80,13 @@ def check_joints(record: MotionRecord, path: Path) -> None:
         )
 
 
-def write_bag(record: MotionRecord, path: Path) -> None:
+def write_bag(record: MotionRecord, path: Path, bar: RowProgress) -> None:
     """Write a motion as one file of MCAP, or as a folder with it.
 
     Args:
         record: Motion of joints of one coordinate each.
         path: NAME.mcap for one file, or a folder, which must not be there yet.
+        bar: Hears how many rows are written.
 
     Raises:
         UnsupportedError: rosbags is not installed, or a joint has more coordinates.
@@ -96,7 +98,7 @@ def write_bag(record: MotionRecord, path: Path) -> None:
     try:
         kind = library.rosbag2.StoragePlugin.MCAP
         with library.rosbag2.Writer(folder, version=9, storage_plugin=kind) as writer:
-            _write(library.typesys, writer, record)
+            _write(library.typesys, writer, record, bar)
         if path.suffix == ".mcap":
             (folder / f"{folder.name}.mcap").replace(path)
         else:
@@ -105,7 +107,7 @@ def write_bag(record: MotionRecord, path: Path) -> None:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _write(library: Any, writer: Any, record: MotionRecord) -> None:
+def _write(library: Any, writer: Any, record: MotionRecord, bar: RowProgress) -> None:
     """Write the messages of each row."""
     store = library.get_typestore(library.Stores.ROS2_JAZZY)
     types = store.types
@@ -125,6 +127,7 @@ def _write(library: Any, writer: Any, record: MotionRecord) -> None:
         message = types[bags.STATES](header, names, record.q[k], qd, tau)
         data = store.serialize_cdr(message, bags.STATES)
         writer.write(states, nanoseconds, data)
+        bar.show(k + 1)
         if points is not None and record.qdd is not None:
             point = types["trajectory_msgs/msg/JointTrajectoryPoint"](
                 none, none, record.qdd[k], none, duration

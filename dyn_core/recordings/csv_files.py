@@ -28,6 +28,7 @@ from dyn_core.recordings.motion import (
     MotionRecord,
     named_coordinates,
 )
+from dyn_core.recordings.progress import RowProgress
 
 _LABEL = re.compile(rf"({'|'.join(KINDS)})(?:\[(.*)\]|\.(.*))", re.DOTALL)
 _UNITS = "# units:"
@@ -35,7 +36,7 @@ _CHUNK = 10_000  # rows that are written at once
 _SUFFIXES = {"qd": "/s", "qdd": "/s²"}
 
 
-def write_csv(record: MotionRecord, file: Path) -> None:
+def write_csv(record: MotionRecord, file: Path, bar: RowProgress) -> None:
     """Write a motion; series and facts are left out."""
     for name in (*record.names("q"), *record.names("qd")):
         if not name.isprintable():
@@ -55,6 +56,7 @@ def write_csv(record: MotionRecord, file: Path) -> None:
             lines.writelines(
                 ",".join("" if x != x else repr(x) for x in row) + "\n" for row in rows
             )
+            bar.show(start + len(rows))
 
 
 def read_csv(file: Path) -> MotionRecord:

@@ -117,7 +117,7 @@ def _sums(parts: np.ndarray) -> np.ndarray:
 def _friction_power(model: Model, run: Recording, dry: bool) -> np.ndarray:
     """Return the power that joint friction takes at each row [W]."""
     robot = model if dry else without_dry_friction(model)
-    still = np.zeros_like(run.q) + model.neutral(), run.qd, np.zeros_like(run.qd)
+    still = run.q, run.qd, np.zeros_like(run.qd)
     time = (run.t,) if model.driven else ()
     inputs = ["time"] if model.driven else []
     name = "rnea_loops" if model.loops else "rnea"

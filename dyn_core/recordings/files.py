@@ -12,10 +12,11 @@ from pathlib import Path
 from dyn_core.errors import DynError, SettingError, why_unread
 from dyn_core.model import Model
 from dyn_core.recordings import bags
-from dyn_core.recordings.bag_files import check_joints, read_bag, write_bag
+from dyn_core.recordings.bag_files import read_bag, write_bag
 from dyn_core.recordings.csv_files import read_csv, write_csv
 from dyn_core.recordings.motion import MotionRecord
 from dyn_core.recordings.npz_files import read_npz, write_npz
+from dyn_core.recordings.progress import RowProgress
 
 WRITTEN = (".npz", ".csv", ".mcap")
 _BROKEN = (ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, csv.Error)
@@ -84,7 +85,9 @@ def check_output(path: str, option: str = "out") -> None:
         bags.rosbags()
 
 
-def write_motion(record: MotionRecord, path: str | os.PathLike[str]) -> None:
+def write_motion(
+    record: MotionRecord, path: str | os.PathLike[str], progress: bool = False
+) -> None:
     """Write a motion, all of it or, if that fails, nothing.
 
     NPZ holds everything; CSV times and columns; MCAP joint states and accelerations.
@@ -92,22 +95,27 @@ def write_motion(record: MotionRecord, path: str | os.PathLike[str]) -> None:
     Args:
         record: Motion.
         path: Ends with .npz, .csv or .mcap; a file that is there is replaced.
+        progress: Whether a terminal shows how far it is.
 
     Raises:
         SettingError: The name or the folder will not do.
         UnsupportedError: The format cannot hold the joints, or rosbags is missing.
     """
-    file = Path(path)
+    file, bar = Path(path), RowProgress(len(record.t), progress)
     check_output(os.fspath(path))
     if file.suffix == ".mcap":
-        check_joints(record, file)
-        write_bag(record, file)
+        write_bag(record, file, bar)
+        bar.end()
         return
     descriptor, name = tempfile.mkstemp(prefix=".dyn_", dir=file.parent)
     os.close(descriptor)
     work = Path(name)
     try:
-        (write_npz if file.suffix == ".npz" else write_csv)(record, work)
+        if file.suffix == ".npz":
+            write_npz(record, work)
+        else:
+            write_csv(record, work, bar)
+            bar.end()
         work.chmod(0o666 & ~_umask())
         work.replace(file)
     finally:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from dyn_core.errors import SettingError, UnsupportedError, one_line, unknown_name
+from dyn_core.errors import SettingError, UnsupportedError, unknown_name
 from dyn_core.model import Model
 from dyn_core.problems import FORWARD_DYNAMICS, INVERSE_DYNAMICS, Signature
 from dyn_core.recordings.motion import MotionRecord, refuse_not_finite
+from dyn_core.recordings.progress import RowProgress
 from dyn_core.recordings.slopes import with_slopes
 from dyn_core.solving.registry import solver, solvers
 
@@ -126,25 +125,3 @@ def _by_chunks(
         bar.show(min(start + CHUNK, len(t)))
     bar.end()
     return result
-
-
-class RowProgress:
-    """A line on the terminal that says how many rows are done, if it takes long."""
-
-    def __init__(self, count: int, wanted: bool, what: str = "rows") -> None:
-        self.count, self.what = count, what
-        self.wanted = wanted and sys.stderr.isatty()
-        self.start = self.shown = time.monotonic()
-
-    def show(self, done: int) -> None:
-        """Show it twice a second, after two seconds."""
-        now = time.monotonic()
-        if self.wanted and now - self.start > 2 and now - self.shown > 0.5:
-            self.shown = now
-            line = one_line(f"{done} of {self.count} {self.what}")
-            print(f"\r{line}", end="", file=sys.stderr)
-
-    def end(self) -> None:
-        """Close the line."""
-        if self.shown > self.start:
-            print(file=sys.stderr)

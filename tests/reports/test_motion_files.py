@@ -84,8 +84,9 @@ def test_bags_keep_joint_states(tmp_path, name):
     motion = random_motion(model)
     if name == "bag":
         from dyn_core.recordings.bag_files import write_bag
+        from dyn_core.recordings.progress import RowProgress
 
-        write_bag(motion, tmp_path / name)
+        write_bag(motion, tmp_path / name, RowProgress(0, False))
     else:
         write_motion(motion, tmp_path / name)
     read = read_motion(tmp_path / name, model)
@@ -189,7 +190,7 @@ def test_nothing_is_written_by_halves(tmp_path, monkeypatch):
     motion = random_motion(dyn.load("two_link"))
     (tmp_path / "a.csv").write_text("old")
 
-    def broken(record, file):
+    def broken(record, file, bar):
         file.write_text("half")
         raise OSError("disk full")
 
@@ -235,3 +236,21 @@ def test_a_run_of_nothing_has_a_record(tmp_path):
     assert len(read_motion(tmp_path / "a.npz").t) == 0
     with pytest.raises(dyn.SettingError, match="the recording has no model"):
         run_record(replace(run, model=None))
+
+
+def test_progress_is_shown_on_terminals_alone(monkeypatch, capsys):
+    """Twice a second, after two seconds; nothing where nobody looks."""
+    from dyn_core.recordings import progress
+
+    clock = iter(np.arange(0.0, 100.0, 1.5))
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    for terminal in (False, True):
+        monkeypatch.setattr(
+            sys.stderr, "isatty", lambda seen=terminal: seen, raising=False
+        )
+        bar = progress.RowProgress(30, True)
+        for done in (10, 20, 30):
+            bar.show(done)
+        bar.end()
+        said = capsys.readouterr().err
+        assert said == ("\r20 of 30 rows\r30 of 30 rows\n" if terminal else "")

@@ -1,0 +1,27 @@
+"""Progress of work on many rows."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+
+class RowProgress:
+    """A line on the terminal that says how many rows are done, if it takes long."""
+
+    def __init__(self, count: int, wanted: bool) -> None:
+        self.count = count
+        self.wanted = wanted and sys.stderr.isatty()
+        self.start = self.shown = time.monotonic()
+
+    def show(self, done: int) -> None:
+        """Show it twice a second, after two seconds."""
+        now = time.monotonic()
+        if self.wanted and now - self.start > 2 and now - self.shown > 0.5:
+            self.shown = now
+            print(f"\r{done} of {self.count} rows", end="", file=sys.stderr)
+
+    def end(self) -> None:
+        """Close the line."""
+        if self.shown > self.start:
+            print(file=sys.stderr)
