@@ -48,7 +48,7 @@ def add(subparsers: argparse._SubParsersAction) -> None:
         parser.add_argument(
             f"--{name}", nargs="+", metavar="VALUE",
             help=f"{what} at the start: JOINT=VALUE (of joints of several coordinates"
-            " JOINT.0=VALUE), others neutral, or all in order",
+            " JOINT.0=VALUE), others neutral or zero, or all in order",
         )  # fmt: skip
     _add_drive(parser)
     parser.add_argument(
