@@ -13,11 +13,12 @@ from dyn_core.identification import (
     write_sidecar,
     write_table,
 )
+from dyn_core.identification.joint_record import FILES
 from dyn_core.model import Model
 from dyn_core.model.sources.arguments import load_robot, named_values
 from dyn_core.plots import check_plot, save
-from dyn_core.recordings import bags
-from dyn_core.reports import plot_identification
+from dyn_core.recordings import bags, read_motion
+from dyn_core.reports import motion_figure, plot_identification
 from ros_nodes.tools import plots
 
 TABLE = ".parameters.csv"  # ends the name of a file of parameters
@@ -28,8 +29,12 @@ def plot(arguments: argparse.Namespace) -> int:
     """Draw a recording; return the exit status."""
     check_plot(arguments.output)
     topics = arguments.joint_states, arguments.commands
-    record = bags.read(arguments.recording, *topics)
-    save(plots.record_figure(record), arguments.output)
+    path = Path(arguments.recording)
+    if path.suffix in FILES and not path.is_dir() and not any(topics):
+        figure = motion_figure(read_motion(path))
+    else:
+        figure = plots.record_figure(bags.read(path, *topics))
+    save(figure, arguments.output)
     return 0
 
 

@@ -293,6 +293,8 @@ def test_a_world_and_gravity_from_the_command_line(tmp_path, monkeypatch, capsys
     fall = ["sim", "quadruped", "--world", "w.yaml", "--duration", "0.02",
             "--q0", "root_joint.2=0.7"]  # fmt: skip
     assert cli.main([*fall, "-o", "a.npz"]) == 0
+    assert cli.main(["plot", "a.npz", "-o", "a.svg"]) == 0
+    assert "<!-- root_joint.6 -->" in Path("a.svg").read_text(encoding="utf-8")
     run = read_motion("a.npz")
     assert run.facts["settings"]["stepper"] == "moreau_jean"
     assert run.q[0, 2] == 0.7
