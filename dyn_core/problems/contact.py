@@ -131,6 +131,18 @@ CONTACT_TERMS = Signature(
             meaning="factor of the inertia: inverse diagonal, entries below",
         ),
         Port("free", ("nv",), VELOCITY, meaning="velocity after a free step"),
+        Port(
+            "rows",
+            ("nr", "nv"),
+            "SI",
+            meaning="derivatives of `gaps` by the positions",
+        ),
+        Port(
+            "gaps",
+            ("nr",),
+            "m | rad",
+            meaning="gaps of limits of balls, then errors of loops and couplings",
+        ),
     ),
     passive=PASSIVE,
     divides_by_inertia=True,

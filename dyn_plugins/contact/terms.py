@@ -17,14 +17,19 @@ from dyn_core.authoring import (
 )
 from dyn_core.errors import SingularError
 from dyn_core.problems import BIAS_FORCE, CONTACT_TERMS, MASS_MATRIX
+from dyn_core.spatial import swing_twist, swing_twist_rows
 from dyn_plugins.kinematics.kinematics import transforms
+from dyn_plugins.loops._loop_rows import jacobian_of, rows_of
+
+INFINITE = float("inf")
 
 
-def contact_terms(model, q, qd, tau, dt, f_ext, bias, mass_matrix):
-    """Return poses, columns of motion, the factor of inertia, and the free velocity.
+def contact_terms(model, q, qd, tau, dt, f_ext, ball_limits, bias, mass_matrix):
+    """Return geometry, the factor of inertia, the free velocity, and rows of loops.
 
         v_i = sum of columns on the path of body i times qd,
-        H + dt B = L.T L,   free = qd + dt ((L.T L)^-1 (tau - C) + w x v)
+        H + dt B = L.T L,   free = qd + dt ((L.T L)^-1 (tau - C) + w x v),
+        d gaps/dt = rows qd
 
     with C of the bias force, B the slope of joint friction, which acts at the end of
     the step, and w x v of floating bodies, whose velocities after the step are along
@@ -38,13 +43,15 @@ def contact_terms(model, q, qd, tau, dt, f_ext, bias, mass_matrix):
         tau: Joint forces, nv [N·m | N].
         dt: Step [s].
         f_ext: Force on each body, body coordinates [N·m; N].
+        ball_limits: Whether there are rows of the limits of balls.
         bias, mass_matrix: Slots, of C and H.
 
     Returns:
         Poses, (nb + 1) x 12, the world's first: rotation to the world row by row, and
         origin; columns, nc x 6, [angular; linear] of the point at the world's origin;
-        the inverse diagonal of L, then its entries below row by row; and the velocity
-        after a step without constraints, nv.
+        the inverse diagonal of L, then its entries below row by row; the velocity after
+        a step without constraints, nv; rows and gaps of the limits of balls, swing,
+        lower and upper twist where there is one, and then of the loops.
 
     Source: LCP-1, LCP-3; RBDA, section 6.5 (L.T L).
     """
@@ -59,7 +66,45 @@ def contact_terms(model, q, qd, tau, dt, f_ext, bias, mass_matrix):
     free = qd + rate_in_initial_axes(model, qd, qdd) * dt
     below = [L[k][i] for k in range(model.nv) for i in tables.places_above(k)]
     poses, columns = _geometry(model, q)
-    return poses, columns, [*over, *below], free
+    limits = _ball_limits(model, q) if ball_limits else []
+    loops = rows_of(model, q, qd, Vector.zeros(model.nv))
+    A = jacobian_of(model, q, loops).rows
+    rows = [*(row for row, _ in limits), *A]
+    gaps = [*(gap for _, gap in limits), *(row.f for row in loops)]
+    return poses, columns, [*over, *below], free, rows, gaps
+
+
+def _ball_limits(model, q):
+    """Return the row over the velocity, nv, and the gap of each limit of a ball.
+
+    Source: TAZZ-4.7.
+    """
+    limits = []
+    for i, (most, (low, high)) in _limited_balls(model).items():
+        joint, q_i = model.joint[i], q[model.q_slices[i]]
+        R = joint.X(q_i).E.T
+        item = f"joint {model.names[i]}: twist, where the swing is pi"
+        swing, twist = swing_twist(R, item)
+        turns = [R @ column.ang for column in joint.S(q_i)]
+        by_swing, by_twist = (
+            [Vector(row) @ w for w in turns] for row in swing_twist_rows(R, item).rows
+        )
+        for stop, rate, sign, gap in (
+            (most, by_swing, -1.0, most - swing),
+            (low, by_twist, 1.0, twist - low),
+            (high, by_twist, -1.0, high - twist),
+        ):
+            if abs(stop) < INFINITE:
+                row = [0.0] * model.nv
+                row[model.v_slices[i]] = [x * sign for x in rate]
+                limits.append((row, gap))
+    return limits
+
+
+def _limited_balls(model):
+    """Return the limits of the balls that follow no other, by body."""
+    limits = model.ball_limits.items()
+    return {i: limit for i, limit in limits if model.leader[i].body == i}
 
 
 def _geometry(model, q):
@@ -112,10 +157,14 @@ def _solve(tables, L, over, b):
     return x
 
 
-def _sizes(model, _options):
-    """Return the numbers of poses, columns and entries of the factor."""
+def _sizes(model, options):
+    """Return the numbers of poses, columns, entries of the factor, and rows."""
     tables = structure(model)
+    balls = _limited_balls(model).values() if options["ball_limits"] else ()
+    stops = [abs(stop) for most, twist in balls for stop in (most, *twist)]
+    limits = sum(stop < INFINITE for stop in stops)
     return {
+        "nr": limits + sum(loop.rows for loop in model.loops),
         "poses": model.nb + 1,
         "nc": len(tables.column_place),
         "nl": tables.entries,
@@ -130,6 +179,7 @@ def dyn_solvers():
             "contact_terms",
             CONTACT_TERMS,
             contact_terms,
+            options={"ball_limits": True},
             slots={"bias": BIAS_FORCE, "mass_matrix": MASS_MATRIX},
             fills={"bias": "bias", "mass_matrix": "crba"},
             sizes=_sizes,

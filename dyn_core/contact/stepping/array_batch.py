@@ -4,42 +4,37 @@
 
 A batch is worked on in blocks of rows that stay in the cache: dynamics of all rows of a
 block by vectors, then one call of machine code for what depends on the number of
-contacts (batch_rows.py), then the positions. The bits of a row depend neither on the
-others nor on the threads; they are those of ArrayStep.
+contacts (composite_step.py), then the positions. The bits of a row depend neither on
+the others nor on the threads; they are those of ArrayStep.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dyn_core.contact.problem.residuals import STATUSES
-from dyn_core.contact.stepping.batch_memory import BatchTables, RowRange, ThreadMemory
-from dyn_core.contact.stepping.batch_rows import (
+from dyn_core.contact.stepping.composite_step import (
+    RowOutcomes,
     room_for_outcomes,
-    solver_choice,
+    step_rows,
 )
 from dyn_core.contact.stepping.contact_model import ContactModel
-from dyn_core.contact.stepping.joint_rows import dense_rows, joint_table
-from dyn_core.contact.stepping.step_records import solver_name, why_not
-from dyn_core.contact.stepping.step_solver import error_terms
-from dyn_core.contact.stepping.step_tables import (
-    SCHEMES,
-    Rule,
-    Scene,
-)
-from dyn_core.contact.stepping.structure import structure
+from dyn_core.contact.stepping.step_memory import StepRoom, StepSetup
+from dyn_core.contact.stepping.step_records import why_not
+from dyn_core.contact.stepping.step_tables import Earlier
 from dyn_core.engines.llvm.threads import WORKERS, count
+from dyn_core.engines.machine_code import compiled
 from dyn_core.errors import ShapeError, UnsupportedError
-from dyn_core.solving.registry import solver
 
 BLOCK = 128  # most rows of a block
 SHARES = 4  # blocks that each thread takes, about, where there are enough rows
 LANES = 8  # rows of a block are a multiple of it
+_NOTHING: tuple[Any, Any] = (None, None)
 
 
 class BatchOutcome(NamedTuple):
@@ -101,50 +96,36 @@ class BatchStep:
                 another shares the forces of the body that both are.
 
         Raises:
-            UnsupportedError: The world, or the robot's constraints, are for single
-                states only.
+            UnsupportedError: The world is for single states only.
             ModelError: A link is unknown.
         """
         model, world = contact_model.model, contact_model.world
         self._of, self.h, self.rows = contact_model, float(h), int(rows)
-        reason = why_not(world) or _dense(contact_model)
+        reason = why_not(world)
         if reason is not None:
             raise UnsupportedError(
                 f"steps of a batch: {reason}; valid: a ContactSimulator for each state"
             )
-        terms = contact_model.build("contact_terms")
-        moved = solver("moved_state").build(model, engine=contact_model.engine)
-        for program in (terms, moved):
-            program.threads = 1  # blocks are what threads share
-            program.prepare(batch=True)
+        setup = StepSetup(contact_model, h)
+        for program in (setup.terms(False), setup.moved):
+            _for_blocks(program)
         self.links, bodies = tuple(links), [model.body_of(name) for name in links]
         chosen = sorted(set(bodies) - {0})
         numbers = np.full(model.nb + 1, -1)
         numbers[chosen] = np.arange(len(chosen))
         self._columns = numbers[bodies]  # -1, of the world, is made zero
-        tables = BatchTables(
-            contact_model,
-            self.h,
-            _scene(contact_model, self.h),
-            terms,
-            moved,
-            world.stepper == "moreau_jean",
-            solver_choice(solver_name(world), dict(world.solver_options)),
-            numbers,
-            room_for_outcomes(self.rows, len(chosen)),
-        )
-        self._tables = tables
-        self._with_forces: Any = None
+        self._setup = setup
+        self._outcomes = room_for_outcomes(self.rows, len(chosen))
         self.threads = max(1, count(threads))
         parts = SHARES * self.threads if self.threads > 1 else 1
         share = -(-self.rows // (parts * LANES)) * LANES
         size = min(BLOCK, max(share, LANES))
         self._blocks = [
-            RowRange(first, min(first + size, self.rows))
+            _RowRange(first, min(first + size, self.rows))
             for first in range(0, self.rows, size)
         ]
-        self._memories = [
-            ThreadMemory(tables, size)
+        self._runners = [
+            _BlockRunner(setup, numbers, self._outcomes, size)
             for _ in range(max(1, min(self.threads, len(self._blocks))))
         ]
 
@@ -188,31 +169,31 @@ class BatchStep:
         qd = _checked("qd", qd, (self.rows, model.nv))
         tau = _checked("tau", tau, (self.rows, model.nv))
         inputs: tuple[np.ndarray, ...] = (q, qd, tau)
-        program = self._tables.terms
+        program = self._setup.terms(f_ext is not None)
         if f_ext is not None:
             inputs += (_checked("f_ext", f_ext, (self.rows, model.nb, 6)),)
-            program = self._forced()
+            _for_blocks(program)
         ends = np.empty_like(q), np.empty_like(qd)
         waiting, lock = list(reversed(self._blocks)), threading.Lock()
 
-        def work(memory: ThreadMemory) -> None:
+        def work(runner: _BlockRunner) -> None:
             while True:
                 with lock:
                     if not waiting:
                         return
                     block = waiting.pop()
-                memory.run(block, program, inputs, ends)
+                runner.run(block, program, inputs, ends)
 
-        if len(self._memories) == 1:
-            work(self._memories[0])
+        if len(self._runners) == 1:
+            work(self._runners[0])
         else:
-            tasks = [partial(work, memory) for memory in self._memories]
+            tasks = [partial(work, runner) for runner in self._runners]
             WORKERS.run(tasks, waiting.clear)
         return *ends, self._outcome()
 
     def _outcome(self) -> BatchOutcome:
         """Return what is known of the last step."""
-        known = self._tables.outcomes
+        known = self._outcomes
         forces = []
         for part in (known.force, known.world_force):
             force = (
@@ -233,43 +214,111 @@ class BatchStep:
             *forces,
         )
 
-    def _forced(self) -> Any:
-        """Return contact_terms with forces on bodies, built when first needed."""
-        if self._with_forces is None:
-            program = self._of.build("contact_terms", "f_ext")
-            program.threads = 1
-            program.prepare(batch=True)
-            self._with_forces = program
-        return self._with_forces
+
+class _RowRange:
+    """Rows that are worked on together.
+
+    Attributes:
+        first, last: The rows.
+        earlier: Their impulses of the step before; None before the first step.
+    """
+
+    def __init__(self, first: int, last: int) -> None:
+        self.first, self.last = first, last
+        self.earlier: Earlier | None = None
 
 
-def _dense(of: ContactModel) -> str | None:
-    """Return which constraints have rows that are computed for one state only."""
-    anywhere = of.model.random(np.random.default_rng(0))
-    names = [c.name for c in of.dense_constraints(anywhere, np.zeros(of.model.nv))]
-    if not names:
-        return None
-    return f"the rows of {', '.join(names[:3])} are computed for one state at a time"
+class _BlockRunner:
+    """What a thread needs to take the steps of blocks of rows."""
+
+    def __init__(
+        self, setup: StepSetup, chosen: np.ndarray, outcomes: RowOutcomes, size: int
+    ) -> None:
+        """Make room.
+
+        Args:
+            setup: Robot, world and Programs.
+            chosen: Place of each body among those whose forces are wanted; -1: none.
+            outcomes: Of all rows, written.
+            size: Most rows of a block.
+        """
+        self._setup, self._chosen, self._outcomes = setup, chosen, outcomes
+        self._room = StepRoom(setup, size)
+        self._turned = np.zeros((size, setup.of.model.nv))
+        self._calls: dict[int, tuple[Earlier, Callable[..., Any]]] = {}
+
+    def _call(self, block: _RowRange) -> Callable[..., Any]:
+        """Return the machine code tied to this memory and the impulses of a block."""
+        room, setup = self._room, self._setup
+        block.earlier = room.earlier(block.earlier, block.last - block.first)
+        tied, call = self._calls.get(block.first, _NOTHING)
+        if call is None or tied is not block.earlier:
+            call = compiled(step_rows).bind(
+                setup.scene,
+                room.step._replace(earlier=block.earlier),
+                room.work,
+                setup.choice,
+                self._chosen,
+                self._outcomes,
+                room.reports,
+            )
+            self._calls[block.first] = block.earlier, call
+        return call
+
+    def run(
+        self,
+        block: _RowRange,
+        program: Any,
+        inputs: tuple[np.ndarray, ...],
+        ends: tuple[np.ndarray, np.ndarray],
+    ) -> None:
+        """Take the step of a block.
+
+        Args:
+            block: Its rows.
+            program: Of CONTACT_TERMS.
+            inputs: q, qd, tau and perhaps f_ext of the batch.
+            ends: q and qd after the step, written.
+        """
+        setup, rows = self._setup, slice(block.first, block.last)
+        n, h, rest = block.last - block.first, setup.h, setup.remaining
+        start = q, qd, *_ = tuple(x[rows] for x in inputs)
+        tau, *f_ext = start[2:]
+        step, moved = self._room.step, setup.moved
+        terms = tuple(x[:n] for x in step.terms)
+        if setup.at_middle:
+            moved(q, qd, h - rest, out=terms[:2], status=True)
+        else:
+            terms[0][:], terms[1][:] = q, qd
+        q, qd = terms[:2]
+        carried = setup.of.carried.values
+        program(q, qd, tau, h, *f_ext, *carried, out=terms[2:], status=True)
+        done = 0
+        while done < n:
+            done, needed = self._call(block)(done, n, block.first, h, rest)
+            if needed:
+                self._room.grow(max(2 * self._room.contacts, needed))
+                self._calls = {}
+        q_end, qd_end = (x[rows] for x in ends)
+        outcomes = self._outcomes
+        moved(q, step.qd_next[:n], rest, out=(q_end, qd_end), status=True)
+        if outcomes.corrected[rows].any():
+            turned = self._turned[:n]
+            moved(q, step.way[:n], rest, out=(q_end, turned), status=True)
+        failed = outcomes.failed[rows]
+        whole = np.isfinite(q_end).all(axis=1) & np.isfinite(qd_end).all(axis=1)
+        if failed.any() or not whole.all():
+            failed[~whole] = 1
+            kept = failed != 0
+            q_end[kept], qd_end[kept] = start[0][kept], start[1][kept]
+            assert block.earlier is not None
+            block.earlier.known[kept] = 0
 
 
-def _scene(of: ContactModel, h: float) -> Scene:
-    """Return the tables of a robot in its world."""
-    model, world, tables = of.model, of.world, structure(of.model)
-    joints = joint_table(
-        model, tables, of.joints, world.limits, world.limit_restitution, of.dry, ()
-    ).rows
-    erp, soft = error_terms(world, h)
-    rule = Rule(
-        scheme=SCHEMES[world.stepper],
-        erp=erp,
-        compliance=soft,
-        threshold=world.restitution_threshold,
-        push=np.inf if soft else world.push_out_speed,
-        apart=world.erp if world.stabilisation == "split_impulse" else 0.0,
-        margin=world.margin,
-    )
-    dense = dense_rows(tables, [], -1 - len(joints.role))
-    return Scene(tables, *of.shapes_and_pairs, joints, dense, rule)
+def _for_blocks(program: Any) -> None:
+    """Prepare a Program for batches on one thread: blocks are what threads share."""
+    program.threads = 1
+    program.prepare(batch=True)
 
 
 def _checked(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:

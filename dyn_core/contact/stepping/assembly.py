@@ -27,6 +27,7 @@ from dyn_core.contact.stepping.step_tables import (
     CONTACT_ROLE,
     GEAR,
     LIMIT,
+    PRESCRIBED,
     Scene,
     StepArrays,
 )
@@ -35,7 +36,7 @@ from dyn_core.engines.machine_code import machine_code
 
 @machine_code
 def prepare_step(
-    scene: Scene, step: StepArrays, state: int, others: int, dt: float
+    scene: Scene, step: StepArrays, state: int, dt: float
 ) -> tuple[int, int, int]:
     """Find the contacts of a state and fill the problem of its step.
 
@@ -43,7 +44,6 @@ def prepare_step(
         scene: Robot, world and rule.
         step: Arrays; contacts, rows and blocks are filled.
         state: Number of the state.
-        others: Number of dense blocks.
         dt: Step [s].
 
     Returns:
@@ -70,7 +70,7 @@ def prepare_step(
     within = scene.rule.margin + 2.0 * dt * fastest
     block, row, last = contact_blocks(scene, step, state, touching, dt)
     block, row, last = joint_blocks(scene, step, state, within, dt, block, row, last)
-    block, row = dense_blocks(scene, step, state, others, within, dt, block, row, last)
+    block, row = dense_blocks(scene, step, state, within, dt, block, row, last)
     return touching, block, row
 
 
@@ -163,7 +163,9 @@ def joint_blocks(
         elif joints.role[k] == GEAR:
             rows.compliance[row] = rule.compliance
             add_bias(rows, blocks, row, rule.erp * gap / dt)
-        add_bias(rows, blocks, row, -joints.target[k])
+        elif joints.role[k] == PRESCRIBED:
+            change = dt * joints.acceleration[k]
+            add_bias(rows, blocks, row, -(blocks.approach[block] + change))
         last = warm_start(step.earlier, state, joints.id[k], last, rows, block)
         block, row = block + 1, row + 1
     return block, row, last
@@ -174,19 +176,19 @@ def dense_blocks(
     scene: Scene,
     step: StepArrays,
     state: int,
-    others: int,
     within: float,
     dt: float,
     block: int,
     row: int,
     last: int,
 ) -> tuple[int, int]:
-    """Add loops, and limits of balls within reach."""
+    """Add limits of balls within reach, and loops."""
     tables, dense, rule, work = scene.tables, scene.dense, scene.rule, step.work
     rows, blocks = step.rows, step.blocks
-    for k in range(others):
+    J, gaps = step.terms.rows[state], step.terms.gaps[state]
+    for k in range(len(dense.role)):
         first, count = dense.start[k], dense.start[k + 1] - dense.start[k]
-        closing, gap = dense.role[k] == LIMIT, dense.gap[first]
+        closing, gap = dense.role[k] == LIMIT, gaps[first]
         if closing and (gap > within or not takes_part(rule, gap)):
             continue
         begin(rows, blocks, block, row, count)
@@ -199,8 +201,8 @@ def dense_blocks(
         for r in range(count):
             for i in range(n):
                 coordinate = tables.coordinate[dense.support[start + i]]
-                work.J[r, i] = dense.J[first + r, coordinate]
-        blocks.role[block], blocks.source[block] = dense.role[k], k
+                work.J[r, i] = J[first + r, coordinate]
+        blocks.role[block], blocks.source[block] = dense.role[k], first
         blocks.id[block], blocks.gap[block] = dense.id[k], gap
         blocks.restitution[block] = dense.restitution[k]
         finish(tables, step.terms.factor[state], rows, blocks, block, work)
@@ -209,8 +211,7 @@ def dense_blocks(
         else:
             for r in range(count):
                 rows.compliance[row + r] = rule.compliance
-                correction = rule.erp * dense.gap[first + r] / dt
-                add_bias(rows, blocks, row + r, correction)
+                add_bias(rows, blocks, row + r, rule.erp * gaps[first + r] / dt)
         last = warm_start(step.earlier, state, dense.id[k], last, rows, block)
         block, row = block + 1, row + count
     return block, row

@@ -153,7 +153,7 @@ class ContactModel:
             partial(self._sweep_carried, carried),
         )
 
-    def build(self, name: str, *inputs: str) -> Program[Any]:
+    def build(self, name: str, *inputs: str, **options: Any) -> Program[Any]:
         """Return a Program of the robot as it moves between contacts.
 
         Joint friction and springs act as chosen, but not dry friction that is a
@@ -162,12 +162,14 @@ class ContactModel:
         Args:
             name: Of a solver that passes friction and springs on.
             inputs: Further inputs, before those of the payload.
+            options: Of the solver.
         """
         return solver(name).build(
             self.smooth_model,
             engine=self.engine,
             inputs=[*inputs, *self.carried.paths],
             **self._acts,
+            **options,
         )
 
     @property

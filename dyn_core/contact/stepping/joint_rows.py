@@ -19,7 +19,7 @@ class JointTable:
     """JointRows of a robot, and the constraint that each row stands for.
 
     Attributes:
-        rows: The arrays; `target` is written before each step.
+        rows: The arrays; `acceleration` is written before each step.
         constraints: Name, id and role of each row.
         prescribed: Row of each coordinate of each prescribed joint, by joint.
     """
@@ -98,7 +98,7 @@ def joint_table(
         lo=np.ascontiguousarray(ranges[:, 0]),
         hi=np.ascontiguousarray(ranges[:, 1]),
         restitution=_reals(e),
-        target=np.zeros(len(constraints)),
+        acceleration=np.zeros(len(constraints)),
     )
     return JointTable(rows, constraints, by_joint)
 
@@ -106,7 +106,7 @@ def joint_table(
 def dense_rows(
     tables: Structure, constraints: Sequence[Constraint], first_id: int
 ) -> DenseRows:
-    """Return constraints whose Jacobians are known as arrays.
+    """Return the limits of balls and the loops, in the order of contact_terms.
 
     Args:
         tables: Order of the robot's coordinates.
@@ -120,14 +120,11 @@ def dense_rows(
         touched = {int(place[k]) for k in np.flatnonzero(np.any(c.J != 0.0, axis=0))}
         closed = touched.union(*(tables.places_above(k) for k in touched))
         supports.append(sorted(closed))
-    gaps = [np.broadcast_to(np.asarray(c.gap, float), c.rows) for c in constraints]
     return DenseRows(
         role=_wholes(ROLES.index(c.role) for c in constraints),
         kind=_wholes(KINDS.index(c.kind) for c in constraints),
         id=first_id - np.arange(len(constraints)),
         start=_starts([c.J for c in constraints]),
-        J=np.concatenate([np.zeros((0, tables.nv)), *(c.J for c in constraints)]),
-        gap=np.concatenate([np.zeros(0), *gaps]),
         restitution=_reals(c.restitution for c in constraints),
         support_start=_starts(supports),
         support=_wholes(k for part in supports for k in part),

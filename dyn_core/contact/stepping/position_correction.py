@@ -27,7 +27,12 @@ TOLERANCE = 1e-6  # of a correction, relative to the largest: more precision cos
 
 @machine_code
 def prepare_correction(
-    scene: Scene, step: StepArrays, used: int, dt: float, remaining: float
+    scene: Scene,
+    step: StepArrays,
+    state: int,
+    used: int,
+    dt: float,
+    remaining: float,
 ) -> tuple[int, int]:
     """Fill the problem that corrects positions after the velocity is known.
 
@@ -39,6 +44,7 @@ def prepare_correction(
 
     Args:
         scene, step: As end_step leaves them.
+        state: Number of the state.
         used: Number of blocks of the step.
         dt: Step [s].
         remaining: Time for which the velocity acts [s].
@@ -68,7 +74,7 @@ def prepare_correction(
             )
             before = blocks.gap[k]
             if role == LOOP:
-                before = scene.dense.gap[scene.dense.start[blocks.source[k]] + r]
+                before = step.terms.gaps[state, blocks.source[k] + r]
             gap = before + remaining * opening
             bias = gap * (rule.apart / remaining)
             if closing:

@@ -39,38 +39,81 @@ def solver_name(world: World) -> str:
     return world.solver if isinstance(world.solver, str) else world.solver.name
 
 
+COUNTS = 6  # numbers in `wholes` of a record before those of the blocks
+
+
 class StepRecord(NamedTuple):
     """What a report of a step is made from, later and only if somebody reads it.
 
     Attributes:
         t, h: Start and duration [s].
-        q, qd: State at which the constraints were taken.
-        velocity: qd after the step along the axes of q.
-        with_forces, forces: Whether forces act on bodies; these, then the payload.
-        targets: Prescribed velocities.
-        ids, starts: Lasting number and first row of each block.
-        impulse: Of all rows.
-        status, iterations, residuals: Of the solver.
+        status: Of the solver.
         short: Whether overlaps had no room to be corrected.
+        with_forces, forces: Whether forces act on bodies; these, then the payload.
+        sizes: nq and nv.
+        wholes, reals: As composite_step.StepLog has them.
     """
 
     t: float
     h: float
-    q: np.ndarray
-    qd: np.ndarray
-    velocity: np.ndarray
+    status: str
+    short: bool
     with_forces: bool
     forces: tuple[np.ndarray, ...]
-    targets: np.ndarray | None
-    ids: np.ndarray
-    starts: np.ndarray
-    impulse: np.ndarray
-    status: str
-    iterations: int
-    residuals: np.ndarray
-    short: bool
+    sizes: tuple[int, int]
+    wholes: np.ndarray
+    reals: np.ndarray
+
+    @property
+    def iterations(self) -> int:
+        """Of the solver."""
+        return int(self.wholes[1])
+
+    @property
+    def q(self) -> np.ndarray:
+        """Position at which the constraints were taken."""
+        return self.reals[: self.sizes[0]]
+
+    @property
+    def qd(self) -> np.ndarray:
+        """Velocity at which the constraints were taken."""
+        nq, nv = self.sizes
+        return self.reals[nq : nq + nv]
+
+    @property
+    def velocity(self) -> np.ndarray:
+        """Velocity after the step along the axes of q."""
+        nq, nv = self.sizes
+        return self.reals[nq + nv : nq + 2 * nv]
+
+    @property
+    def residuals(self) -> np.ndarray:
+        """Of the solver, (5,)."""
+        after = self._after
+        return self.reals[after : after + 5]
+
+    @property
+    def impulse(self) -> np.ndarray:
+        """Impulses of all rows."""
+        return self.reals[self._after + 5 :]
+
+    @property
+    def ids(self) -> np.ndarray:
+        """Lasting number of each block."""
+        return self.wholes[COUNTS : COUNTS + int(self.wholes[5])]
+
+    @property
+    def starts(self) -> np.ndarray:
+        """First row of each block."""
+        return self.wholes[COUNTS + int(self.wholes[5]) :]
 
     @property
     def payload(self) -> tuple[np.ndarray, ...]:
         """What a link carried, as an input of Programs, or nothing."""
         return self.forces[1:] if self.with_forces else self.forces
+
+    @property
+    def _after(self) -> int:
+        """Where in `reals` the residuals begin."""
+        nq, nv = self.sizes
+        return 2 * nq + 3 * nv

@@ -32,6 +32,8 @@ class Terms(NamedTuple):
     columns: Reals3
     factor: Reals2
     free: Reals2
+    rows: Reals3
+    gaps: Reals2
 
 
 class JointRows(NamedTuple):
@@ -46,7 +48,7 @@ class JointRows(NamedTuple):
         gap_start, gap_place, gap_value, constant: Likewise those of the gap.
         lo, hi: Least and largest force [N·m | N].
         restitution: e.
-        target: Velocity of a prescribed row [rad/s | m/s].
+        acceleration: Of a prescribed row, written before each step [rad/s² | m/s²].
     """
 
     role: Wholes
@@ -62,16 +64,15 @@ class JointRows(NamedTuple):
     lo: Reals
     hi: Reals
     restitution: Reals
-    target: Reals
+    acceleration: Reals
 
 
 class DenseRows(NamedTuple):
-    """BlockFacts whose Jacobian was computed elsewhere: loops, limits of balls.
+    """Blocks whose rows and gaps are among the terms: limits of balls, loops.
 
     Attributes:
-        role, kind, id, start: By block; start has one entry more, (blocks + 1,).
-        J: Rows in coordinates, (rows, nv).
-        gap: Error or gap of each row, (rows,).
+        role, kind, id: By block.
+        start: First row of each block among those of Terms, (blocks + 1,).
         restitution: By block.
         support_start, support: Places that each block may touch, closed upwards.
     """
@@ -80,8 +81,6 @@ class DenseRows(NamedTuple):
     kind: Wholes
     id: Wholes
     start: Wholes
-    J: Reals2
-    gap: Reals
     restitution: Reals
     support_start: Wholes
     support: Wholes
@@ -92,7 +91,7 @@ class BlockFacts(NamedTuple):
 
     Attributes:
         role: Index into ROLES.
-        source: Number of the contact, joint row or dense block.
+        source: Number of the contact or joint row, first row of a dense block.
         id: Lasting number.
         gap: Gap of the block, or 0 [m | rad].
         restitution: e.
@@ -174,7 +173,7 @@ class Scene(NamedTuple):
         tables: Coordinates and bodies.
         shapes, pairs: Shapes of the robot and its world, and the tested pairs.
         joints: Limits, dry friction, gears, prescribed motion.
-        dense: BlockFacts computed elsewhere, filled before each step.
+        dense: Limits of balls, and loops.
         rule: How gaps act.
     """
 

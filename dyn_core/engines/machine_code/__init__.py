@@ -8,9 +8,15 @@ each robot: the robot is a record of arrays.
 language.py is the subset: its types and the decorator `machine_code`. `compiled` makes
 machine code of a function: types.py reads annotations, expressions.py, operations.py
 statements.py and translate.py turn its syntax tree (source.py) into LLVM IR, loading.py
-compiles, keeps and calls that.
+compiles, keeps and calls that; kernels.py lets it call Programs.
 """
 
+from dyn_core.engines.machine_code.kernels import (
+    NO_KERNEL,
+    Kernel,
+    TiedKernel,
+    run_kernel,
+)
 from dyn_core.engines.machine_code.language import (
     Reals,
     Reals2,
@@ -23,13 +29,17 @@ from dyn_core.engines.machine_code.language import (
 from dyn_core.engines.machine_code.loading import CompiledFunction, compiled
 
 __all__ = [
+    "NO_KERNEL",
     "CompiledFunction",
+    "Kernel",
     "Reals",
     "Reals2",
     "Reals3",
+    "TiedKernel",
     "Wholes",
     "Wholes2",
     "Wholes3",
     "compiled",
     "machine_code",
+    "run_kernel",
 ]

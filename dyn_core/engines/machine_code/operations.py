@@ -8,7 +8,6 @@ zero. No flag lets LLVM change the order of operations or contract two into one.
 from __future__ import annotations
 
 import ast
-import builtins
 import math
 from collections.abc import Callable
 from typing import Any
@@ -21,6 +20,7 @@ from dyn_core.engines.machine_code.expressions import (
     real,
     result_type,
 )
+from dyn_core.engines.machine_code.kernels import call_kernel, write_call
 from dyn_core.engines.machine_code.language import is_marked, python_of
 from dyn_core.engines.machine_code.types import (
     BOOL,
@@ -373,7 +373,7 @@ class Operations(Expressions):
 
 
 def _shown(function: Any) -> str:
-    module = "" if function.__module__ == builtins.__name__ else "math."
+    module = "math." if function.__module__ == math.__name__ else ""
     return f"{module}{function.__name__}"
 
 
@@ -393,4 +393,5 @@ _CALLS: dict[Any, tuple[int, int, Callable[[Operations, ast.Call], TypedValue]]]
     math.copysign: (2, 2, Operations._copysign),
     math.isnan: (1, 1, Operations._isnan),
     math.isfinite: (1, 1, Operations._isfinite),
+    call_kernel: (4, 4, write_call),
 }

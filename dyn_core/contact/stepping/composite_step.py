@@ -1,4 +1,10 @@
-"""Steps of several states, one after the other in one call of machine code.
+"""Whole steps in one call of machine code: of a single state, or of several rows.
+
+    contact_terms -> find contacts -> assemble rows -> solve -> velocity -> correct
+    -> moved_state
+
+`take_step` does all of that for one state: it calls the machine code of the Programs,
+too. `step_rows` is what lies between them, for several states one after the other.
 
 In the subset of machine_code.
 """
@@ -6,55 +12,76 @@ In the subset of machine_code.
 from __future__ import annotations
 
 import math
-from inspect import signature
 from typing import NamedTuple
 
 import numpy as np
 
-from dyn_core.contact.problem.rows import Rows
-from dyn_core.contact.solvers.coulomb import NEAR, solve_coulomb
-from dyn_core.contact.solvers.newton import newton
-from dyn_core.contact.solvers.row_solvers import ROW_SOLVERS
-from dyn_core.contact.solvers.splitting import split
-from dyn_core.contact.solvers.sweeps import sweep
 from dyn_core.contact.solvers.work import ITERATIONS, SolverWork
 from dyn_core.contact.stepping.assembly import end_step, prepare_step
 from dyn_core.contact.stepping.contact_rows import cross, tangent
 from dyn_core.contact.stepping.position_correction import (
-    TOLERANCE,
     end_correction,
     prepare_correction,
 )
+from dyn_core.contact.stepping.solver_choice import (
+    SolverChoice,
+    solve_correction,
+    solve_rows,
+)
+from dyn_core.contact.stepping.step_records import COUNTS
 from dyn_core.contact.stepping.step_tables import (
     CONTACT_ROLE,
     Scene,
     StepArrays,
 )
-from dyn_core.engines.machine_code import Reals, Reals3, Wholes, machine_code
+from dyn_core.engines.machine_code import (
+    Kernel,
+    Reals,
+    Reals2,
+    Reals3,
+    Wholes,
+    machine_code,
+    run_kernel,
+)
 
-METHODS = tuple(ROW_SOLVERS)
-ADMM, NEWTON, RELAXATION, SWEEPS = range(len(METHODS))
 LAW = 4  # residual of the law, in a report
+DONE, FAILED, REFUSED = range(3)  # results of take_step
 
 
-class SolverChoice(NamedTuple):
-    """A solver of Rows with its options.
+class StepKernels(NamedTuple):
+    """What Programs compute of a single state, tied to its memory.
 
     Attributes:
-        method: Index in METHODS.
-        max_iterations, tolerance: Of each.
-        splittings: Of coulomb_newton.
-        factor: Penalty of admm, relaxation of projected_gauss_seidel.
-        correction_iterations, correction_tolerance: Where positions are corrected.
+        middle: moved_state from the start to where constraints are taken, half a step
+            later; its address is 0 where these are the same.
+        terms: contact_terms.
+        end: moved_state by qd_next to the end of the step, which is in StepLog.
+        corrected_end: moved_state by `way`; of it only the position counts.
+        dt: Step [s].
+        remaining: Time for which the velocity acts [s].
     """
 
-    method: int
-    max_iterations: int
-    tolerance: float
-    splittings: int
-    factor: float
-    correction_iterations: int
-    correction_tolerance: float
+    middle: Kernel
+    terms: Kernel
+    end: Kernel
+    corrected_end: Kernel
+    dt: float
+    remaining: float
+
+
+class StepLog(NamedTuple):
+    """What is kept of the step of a single state.
+
+    Attributes:
+        wholes: Status, iterations, whether overlaps had no room, numbers of contacts,
+            rows and blocks; then the lasting numbers of the blocks, and then the first
+            row of each.
+        reals: q, qd and velocity of the problem, q and qd after the step, residuals,
+            (5,), and impulses of all rows.
+    """
+
+    wholes: Wholes
+    reals: Reals
 
 
 class RowOutcomes(NamedTuple):
@@ -83,26 +110,6 @@ class RowOutcomes(NamedTuple):
     world_force: Reals3
 
 
-def solver_choice(name: str, options: dict[str, float]) -> SolverChoice:
-    """Return a solver of ROW_SOLVERS with options beside its defaults."""
-
-    def defaults(which: str) -> dict[str, float]:
-        parameters = signature(ROW_SOLVERS[which]).parameters.values()
-        return {p.name: p.default for p in parameters if p.default is not p.empty}
-
-    chosen = defaults(name) | options
-    correction = defaults(METHODS[RELAXATION])
-    return SolverChoice(
-        METHODS.index(name),
-        int(chosen["max_iterations"]),
-        float(chosen["tolerance"]),
-        int(chosen.get("splittings", 0)),
-        float(chosen.get("rho", chosen.get("relaxation", 0.0))),
-        int(correction["max_iterations"]),
-        TOLERANCE,
-    )
-
-
 def room_for_outcomes(n: int, chosen: int) -> RowOutcomes:
     """Return empty outcomes of n states, with the forces on some bodies."""
     status, iterations, contacts, rows = (np.zeros(n, np.int64) for _ in range(4))
@@ -123,6 +130,96 @@ def room_for_outcomes(n: int, chosen: int) -> RowOutcomes:
 
 
 @machine_code
+def take_step(
+    scene: Scene,
+    step: StepArrays,
+    kernels: StepKernels,
+    work: SolverWork,
+    choice: SolverChoice,
+    chosen: Wholes,
+    outcomes: RowOutcomes,
+    reports: Reals2,
+    log: StepLog,
+) -> int:
+    """Take the step of a single state, from its dynamics to its end.
+
+    Args:
+        scene, step, work, choice, chosen, outcomes, reports: As in step_rows.
+        kernels: Programs, tied to `step` and `log`.
+        log: Written.
+
+    Returns:
+        DONE; FAILED where something is not finite; REFUSED by a Program; minus the
+        number of contacts where there is no room for these. Only DONE changes what the
+        next step starts from.
+
+    Source: LCP-4.
+    """
+    if kernels.middle.address != 0 and run_kernel(kernels.middle) != 0:
+        return REFUSED
+    if run_kernel(kernels.terms) != 0:
+        return REFUSED
+    done, needed = step_rows(
+        scene,
+        step,
+        work,
+        choice,
+        chosen,
+        outcomes,
+        reports,
+        0,
+        1,
+        0,
+        kernels.dt,
+        kernels.remaining,
+    )
+    if done == 0:
+        return -needed
+    if outcomes.failed[0] != 0:
+        return FAILED
+    if run_kernel(kernels.end) != 0:
+        return REFUSED
+    if outcomes.corrected[0] != 0 and run_kernel(kernels.corrected_end) != 0:
+        return REFUSED
+    return keep_step(step, outcomes, reports[0], log)
+
+
+@machine_code
+def keep_step(
+    step: StepArrays, outcomes: RowOutcomes, report: Reals, log: StepLog
+) -> int:
+    """Fill the log but for the state after the step; see take_step."""
+    wholes, reals, terms, earlier = log.wholes, log.reals, step.terms, step.earlier
+    nq, nv, m = terms.q.shape[1], terms.qd.shape[1], outcomes.rows[0]
+    total = 0.0
+    for k in range(nq):
+        reals[k] = terms.q[0, k]
+        total += 0.0 * reals[nq + 2 * nv + k]
+    for k in range(nv):
+        reals[nq + k], reals[nq + nv + k] = terms.qd[0, k], step.qd_next[0, k]
+        total += 0.0 * reals[2 * nq + 2 * nv + k]
+    if math.isnan(total):
+        earlier.known[0] = 0
+        return FAILED
+    after = 2 * nq + 3 * nv
+    for k in range(5):
+        reals[after + k] = report[k]
+    for r in range(m):
+        reals[after + 5 + r] = earlier.impulse[0, r]
+    blocks = earlier.known[0]
+    wholes[0], wholes[1], wholes[2] = (
+        outcomes.status[0],
+        outcomes.iterations[0],
+        outcomes.short[0],
+    )
+    wholes[3], wholes[4], wholes[5] = outcomes.contacts[0], m, blocks
+    for k in range(blocks):
+        wholes[COUNTS + k] = earlier.id[0, k]
+        wholes[COUNTS + blocks + k] = earlier.start[0, k]
+    return DONE
+
+
+@machine_code
 def step_rows(
     scene: Scene,
     step: StepArrays,
@@ -130,7 +227,7 @@ def step_rows(
     choice: SolverChoice,
     chosen: Wholes,
     outcomes: RowOutcomes,
-    report: Reals,
+    reports: Reals2,
     first: int,
     last: int,
     offset: int,
@@ -149,7 +246,7 @@ def step_rows(
         choice: Solver.
         chosen: Place in `outcomes.force` of each body, world first; -1: none.
         outcomes: Written, for the states of a batch.
-        report: Of the solver, (8,).
+        reports: Of the solver, and of the correction of positions, (2, 8).
         first, last: States of `step` to advance.
         offset: Number in `outcomes` of state 0.
         dt: Step [s].
@@ -168,9 +265,10 @@ def step_rows(
         if not finite_terms(step, state):
             fail(step, outcomes, state, n)
             continue
-        touching, blocks, m = prepare_step(scene, step, state, 0, dt)
+        touching, blocks, m = prepare_step(scene, step, state, dt)
         if touching < 0:
             return state, -touching
+        report = reports[0]
         status = solve_rows(step.rows, blocks, m, nv, work, report, choice)
         outcomes.status[n], outcomes.iterations[n] = status, int(report[ITERATIONS])
         outcomes.residual[n] = report[LAW]
@@ -181,47 +279,17 @@ def step_rows(
         if outcomes.force.shape[1] > 0:
             add_forces(step, blocks, chosen, outcomes, n, dt)
         if scene.rule.apart > 0.0:
-            apart, m_apart = prepare_correction(scene, step, blocks, dt, remaining)
+            apart, m_apart = prepare_correction(
+                scene, step, state, blocks, dt, remaining
+            )
             if m_apart > 0:
                 outcomes.corrected[n] = 1
-                status = newton(
-                    step.normals,
-                    apart,
-                    m_apart,
-                    nv,
-                    work,
-                    report,
-                    choice.correction_iterations,
-                    choice.correction_tolerance,
-                    NEAR,
-                    False,
+                status = solve_correction(
+                    step.normals, apart, m_apart, nv, work, reports[1], choice
                 )
                 if not end_correction(scene, step, state, apart) or status != 0:
                     outcomes.short[n] = 1
     return last, 0
-
-
-@machine_code
-def solve_rows(
-    rows: Rows,
-    blocks: int,
-    m: int,
-    nv: int,
-    work: SolverWork,
-    report: Reals,
-    choice: SolverChoice,
-) -> int:
-    """Solve a problem by the chosen solver; return its status."""
-    most, tolerance = choice.max_iterations, choice.tolerance
-    if choice.method == NEWTON:
-        return solve_coulomb(
-            rows, blocks, m, nv, work, report, most, tolerance, choice.splittings
-        )
-    if choice.method == ADMM:
-        return split(rows, blocks, m, nv, work, report, most, tolerance, choice.factor)
-    if choice.method == RELAXATION:
-        return newton(rows, blocks, m, nv, work, report, most, tolerance, NEAR, False)
-    return sweep(rows, blocks, m, nv, work, report, most, tolerance, choice.factor)
 
 
 @machine_code

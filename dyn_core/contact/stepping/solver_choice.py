@@ -1,0 +1,110 @@
+"""The solver of the constraint problems of steps, called from machine code."""
+
+from __future__ import annotations
+
+from inspect import signature
+from typing import NamedTuple
+
+from dyn_core.contact.problem.rows import Rows
+from dyn_core.contact.solvers.coulomb import NEAR, solve_coulomb
+from dyn_core.contact.solvers.newton import newton
+from dyn_core.contact.solvers.row_solvers import ROW_SOLVERS
+from dyn_core.contact.solvers.splitting import split
+from dyn_core.contact.solvers.sweeps import sweep
+from dyn_core.contact.solvers.work import SolverWork
+from dyn_core.contact.stepping.position_correction import TOLERANCE
+from dyn_core.contact.stepping.step_records import solver_name
+from dyn_core.contact.stepping.world import World
+from dyn_core.engines.machine_code import Reals, machine_code
+
+METHODS = tuple(ROW_SOLVERS)
+ADMM, NEWTON, RELAXATION, SWEEPS = range(len(METHODS))
+
+
+class SolverChoice(NamedTuple):
+    """A solver of Rows with its options.
+
+    Attributes:
+        method: Index in METHODS.
+        max_iterations, tolerance: Of each.
+        splittings: Of coulomb_newton.
+        factor: Penalty of admm, relaxation of projected_gauss_seidel.
+        correction_iterations, correction_tolerance: Where positions are corrected.
+    """
+
+    method: int
+    max_iterations: int
+    tolerance: float
+    splittings: int
+    factor: float
+    correction_iterations: int
+    correction_tolerance: float
+
+
+def solver_choice(world: World) -> SolverChoice:
+    """Return the solver of a world, with its options beside the defaults."""
+    name = solver_name(world)
+
+    def defaults(which: str) -> dict[str, float]:
+        parameters = signature(ROW_SOLVERS[which]).parameters.values()
+        return {p.name: p.default for p in parameters if p.default is not p.empty}
+
+    chosen = defaults(name) | dict(world.solver_options)
+    correction = defaults(METHODS[RELAXATION])
+    return SolverChoice(
+        METHODS.index(name),
+        int(chosen["max_iterations"]),
+        float(chosen["tolerance"]),
+        int(chosen.get("splittings", 0)),
+        float(chosen.get("rho", chosen.get("relaxation", 0.0))),
+        int(correction["max_iterations"]),
+        TOLERANCE,
+    )
+
+
+@machine_code
+def solve_rows(
+    rows: Rows,
+    blocks: int,
+    m: int,
+    nv: int,
+    work: SolverWork,
+    report: Reals,
+    choice: SolverChoice,
+) -> int:
+    """Solve a problem by the chosen solver; return its status."""
+    most, tolerance = choice.max_iterations, choice.tolerance
+    if choice.method == NEWTON:
+        return solve_coulomb(
+            rows, blocks, m, nv, work, report, most, tolerance, choice.splittings
+        )
+    if choice.method == ADMM:
+        return split(rows, blocks, m, nv, work, report, most, tolerance, choice.factor)
+    if choice.method == RELAXATION:
+        return newton(rows, blocks, m, nv, work, report, most, tolerance, NEAR, False)
+    return sweep(rows, blocks, m, nv, work, report, most, tolerance, choice.factor)
+
+
+@machine_code
+def solve_correction(
+    rows: Rows,
+    blocks: int,
+    m: int,
+    nv: int,
+    work: SolverWork,
+    report: Reals,
+    choice: SolverChoice,
+) -> int:
+    """Solve for a correction of positions; return the status."""
+    return newton(
+        rows,
+        blocks,
+        m,
+        nv,
+        work,
+        report,
+        choice.correction_iterations,
+        choice.correction_tolerance,
+        NEAR,
+        False,
+    )

@@ -1,0 +1,170 @@
+"""What steps with contacts need: tables and Programs of a robot, memory for states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dyn_core.contact.collision.detection.tables import room_for_contacts, room_for_work
+from dyn_core.contact.problem.rows import room_for_rows
+from dyn_core.contact.solvers.work import room_for_solvers
+from dyn_core.contact.stepping.contact_model import ContactModel
+from dyn_core.contact.stepping.joint_rows import dense_rows, joint_table
+from dyn_core.contact.stepping.solver_choice import solver_choice
+from dyn_core.contact.stepping.step_solver import error_terms
+from dyn_core.contact.stepping.step_tables import (
+    SCHEMES,
+    Earlier,
+    Rule,
+    Scene,
+    StepArrays,
+    room_for_blocks,
+    room_for_earlier,
+    room_for_step,
+    room_for_terms,
+)
+from dyn_core.contact.stepping.structure import structure
+from dyn_core.solving.registry import solver
+
+FIRST_ROOM = 16  # contacts for which there is room at first
+
+
+class StepSetup:
+    """What stays: a robot in its world, its Programs, and how it is stepped.
+
+    Attributes:
+        of: Robot and world.
+        h, remaining: Step, and the time in it for which the new velocity acts [s].
+        at_middle: Whether constraints are taken at the middle of a step.
+        scene: Tables.
+        moved: Program of MOVED_STATE.
+        choice: Solver.
+        names: Of constraints that are no contacts, by -1 - lasting number.
+        prescribed: Row of each coordinate of each prescribed joint, by joint.
+    """
+
+    def __init__(
+        self, contact_model: ContactModel, h: float, prescribed: Sequence[str] = ()
+    ) -> None:
+        """Make the tables.
+
+        Args:
+            contact_model: Robot and world.
+            h: Step [s].
+            prescribed: Joints whose accelerations are given.
+        """
+        self.of, self.h = contact_model, float(h)
+        model, world = contact_model.model, contact_model.world
+        self.at_middle = world.stepper == "moreau_jean"
+        self.remaining = self.h / 2 if self.at_middle else self.h
+        tables = structure(model)
+        joints = joint_table(
+            model,
+            tables,
+            contact_model.joints,
+            world.limits,
+            world.limit_restitution,
+            contact_model.dry,
+            prescribed,
+        )
+        anywhere = model.random(np.random.default_rng(0))  # where no entry vanishes
+        dense = contact_model.dense_constraints(anywhere, np.zeros(model.nv))
+        dense_table = dense_rows(tables, dense, -1 - len(joints.constraints))
+        erp, soft = error_terms(world, self.h)
+        rule = Rule(
+            scheme=SCHEMES[world.stepper],
+            erp=erp,
+            compliance=soft,
+            threshold=world.restitution_threshold,
+            push=np.inf if soft else world.push_out_speed,
+            apart=world.erp if world.stabilisation == "split_impulse" else 0.0,
+            margin=world.margin,
+        )
+        around = contact_model.shapes_and_pairs
+        self.scene = Scene(tables, *around, joints.rows, dense_table, rule)
+        self.names = [c.name for c in (*joints.constraints, *dense)]
+        self.prescribed, self.choice = joints.prescribed, solver_choice(world)
+        self.moved = solver("moved_state").build(model, engine=contact_model.engine)
+        self._terms: dict[bool, Any] = {}
+
+    def terms(self, with_forces: bool) -> Any:
+        """Return the Program of CONTACT_TERMS, made when it is first needed.
+
+        Args:
+            with_forces: Whether it takes forces on bodies.
+        """
+        if with_forces not in self._terms:
+            inputs, limits = ["f_ext"] * with_forces, self.of.world.limits
+            self._terms[with_forces] = self.of.build(
+                "contact_terms", *inputs, ball_limits=limits
+            )
+        return self._terms[with_forces]
+
+
+class StepRoom:
+    """Memory for the steps of some states: their terms, and room for one problem.
+
+    Attributes:
+        contacts: For how many there is room.
+        step: Arrays of the steps; without earlier impulses.
+        work, reports: Memory and reports of the solver.
+    """
+
+    def __init__(self, setup: StepSetup, states: int) -> None:
+        """Make room.
+
+        Args:
+            setup: What stays.
+            states: Most states of a call.
+        """
+        self._setup, model = setup, setup.of.model
+        shapes = {port.name: port.shape for port in setup.terms(False).outputs}
+        self._terms = room_for_terms(states, model.nq, model.nv, shapes)
+        self._next, self._way = (np.zeros((states, model.nv)) for _ in range(2))
+        self.reports = np.zeros((2, 8))
+        self.grow(FIRST_ROOM)
+
+    def grow(self, contacts: int) -> None:
+        """Make room for a number of contacts; states and their terms stay."""
+        scene = self._setup.scene
+        tables, dense = scene.tables, scene.dense
+        nv, single = tables.nv, len(scene.joints.role)
+        longest = min(nv, 2 * int(np.diff(tables.moved_start).max(initial=0)))
+        others, tall = len(dense.role), np.diff(dense.start)
+        support = contacts * longest + (single + others) * nv
+        blocks = contacts + single + others
+        m = 6 * contacts + single + int(dense.start[-1])
+        y = 6 * contacts * longest + (single + int(dense.start[-1])) * nv
+        rows = room_for_rows(blocks, m, support, y)
+        normals = room_for_rows(blocks, m, 0, 0)
+        self.contacts = contacts
+        self.step = StepArrays(
+            terms=self._terms,
+            qd_next=self._next,
+            way=self._way,
+            earlier=room_for_earlier(0, 0, 0),
+            contacts=room_for_contacts(contacts),
+            rows=rows,
+            blocks=room_for_blocks(blocks, m),
+            normals=normals._replace(support=rows.support, y=rows.y),
+            collision=room_for_work(len(scene.shapes.kind), len(scene.pairs.first)),
+            work=room_for_step(nv, int(tall.max(initial=6))),
+        )
+        self.work = room_for_solvers(rows, nv)
+
+    def earlier(self, known: Earlier | None, states: int) -> Earlier:
+        """Return earlier impulses with room for those of this memory.
+
+        Args:
+            known: Those of these states; None: there are none.
+            states: How many states there are.
+        """
+        blocks, m = len(self.step.rows.kind), len(self.step.rows.b)
+        if known is not None and known.id.shape[1] >= blocks:
+            return known
+        earlier = room_for_earlier(states, blocks, m)
+        for new, old in zip(earlier, known or (), strict=known is not None):
+            new[..., : old.shape[-1]] = old
+        return earlier

@@ -1,0 +1,113 @@
+"""Programs that machine code calls: the address of a kernel, and tables of its arrays."""
+
+from __future__ import annotations
+
+import ast
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dyn_core.engines.machine_code.expressions import Expressions, TypedValue
+from dyn_core.engines.machine_code.language import machine_code
+from dyn_core.engines.machine_code.types import INT
+
+_WORD = ctypes.c_int64
+_FUNCTION = ctypes.CFUNCTYPE(_WORD, _WORD, _WORD, _WORD)
+
+
+class Kernel(NamedTuple):
+    """Machine code of a Program for one state, tied to arrays.
+
+    Attributes:
+        address: Of the function; 0: there is none.
+        inputs, outputs: Addresses of the tables of addresses of its arrays.
+        scratch: Address of memory for its work.
+    """
+
+    address: int
+    inputs: int
+    outputs: int
+    scratch: int
+
+
+NO_KERNEL = Kernel(0, 0, 0, 0)
+
+
+class TiedKernel:
+    """A Program for one state, tied to the arrays that it reads and writes.
+
+    Attributes:
+        kernel: For machine code, valid as long as this object is kept. Where the
+            Program is no machine code, it calls back into Python.
+    """
+
+    def __init__(
+        self, program: Any, inputs: Sequence[Any], outputs: Sequence[Any]
+    ) -> None:
+        """Compile the Program, if it is to be.
+
+        Args:
+            program: Its numbers are float64.
+            inputs, outputs: An array of each Port's shape, contiguous and aligned,
+                which stays where it is.
+        """
+        program.prepare()
+        self._kept: list[Any] = [program, *inputs, *outputs]
+        made = program.kernels()[0] if hasattr(program, "kernels") else None
+        if made is None:
+            run = _FUNCTION(_in_python(program, inputs, outputs))
+            self._kept.append(run)
+            self.kernel = Kernel(ctypes.cast(run, ctypes.c_void_p).value or 0, 0, 0, 0)
+            return
+        memory = made.memory()
+        tables = [self._table(arrays) for arrays in (inputs, outputs)]
+        self._kept += [made, memory]
+        self.kernel = Kernel(made.addresses["scalar"], *tables, memory[1])
+
+    def _table(self, arrays: Sequence[np.ndarray]) -> int:
+        """Return the address of a table of addresses."""
+        table = (_WORD * max(1, len(arrays)))(*(x.ctypes.data for x in arrays))
+        self._kept.append(table)
+        return ctypes.addressof(table)
+
+
+def _in_python(
+    program: Any, inputs: Sequence[Any], outputs: Sequence[Any]
+) -> Callable[..., int]:
+    """Return a function that calls a Program and returns 0, or 1 where that raised."""
+
+    def run(*_tables: int) -> int:
+        try:
+            program(*inputs, out=tuple(outputs))
+        except Exception:  # which the caller sees by the same call in Python
+            return 1
+        return 0
+
+    return run
+
+
+def call_kernel(address: int, inputs: int, outputs: int, scratch: int) -> int:
+    """Run a kernel; return 0, or the number of a requirement that does not hold.
+
+    In the subset: machine code calls the same function.
+    """
+    return int(_FUNCTION(address)(inputs, outputs, scratch))
+
+
+def write_call(writer: Expressions, node: ast.Call) -> TypedValue:
+    """Write `call_kernel` as LLVM IR."""
+    words = [writer.number(inner, INT).name for inner in node.args]
+    pointers = [writer.new(f"inttoptr i64 {word} to ptr") for word in words]
+    function, *tables = pointers
+    given = ", ".join(f"ptr {x}" for x in tables)
+    return TypedValue(INT, (writer.new(f"call i64 {function}({given})"),))
+
+
+@machine_code
+def run_kernel(kernel: Kernel) -> int:
+    """Run a kernel on its arrays; see call_kernel."""
+    return call_kernel(
+        kernel.address, kernel.inputs, kernel.outputs, kernel.scratch
+    )
