@@ -138,8 +138,13 @@ class ContactSimulator(RobotPlant):
         self.step_solver = StepSolver(self.world)
         if self.arrays is not None:
             self.arrays.forget()
-        self.reports = Reports(self.arrays)
+        self._taken: list[StepRecord | StepReport] = []
         self._last: StepTaken | StepRecord | None = None
+
+    @property
+    def reports(self) -> Reports:
+        """Of the last period."""
+        return Reports(self.arrays, self._taken)
 
     @property
     def report(self) -> StepReport | None:
@@ -168,18 +173,32 @@ class ContactSimulator(RobotPlant):
         """
         if not self.paused:
             self._steps: list[StepRecord | StepReport] = []
-        self.step_solver.counters = self.counters
-        super().advance(t, now)
-        if not self.paused:
-            self.reports = Reports(self.arrays, self._steps)
+            super().advance(t, now)
+            self._taken = self._steps
 
     def _move(
         self, t: float, q: np.ndarray, qd: np.ndarray, dt: float
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the state one step later."""
-        tau = self._acting(t, q)
-        if self.arrays is not None:
-            return self._move_arrays(self.arrays, t, q, qd, tau)
+        tau, arrays = self._acting(t, q), self.arrays
+        if arrays is None:
+            return self._move_by_matrices(t, q, qd, dt, tau)
+        accelerations = self.qdd_u if self.prescribed else None
+        f_ext = None if self.f_ext is None else self._applied_forces()
+        q, qd, record = arrays.step(t, q, qd, tau, f_ext, accelerations)
+        if record.status != "converged" or record.short:
+            self._count(arrays, record)
+        self._steps.append(record)
+        self._last = record
+        if self.prescribed:
+            self.applied_effort = tau + arrays.prescribed_forces(record)
+        return q, qd
+
+    def _move_by_matrices(
+        self, t: float, q: np.ndarray, qd: np.ndarray, dt: float, tau: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the state one step of STEPPERS later."""
+        self.step_solver.counters = self.counters
         inputs = StepInput(tau, self._applied_forces(), self._accelerations())
         stepper = STEPPERS[self.world.stepper]
         step = stepper(self.contact_model, self.step_solver, t, q, qd, inputs, dt)
@@ -192,26 +211,6 @@ class ContactSimulator(RobotPlant):
         if self.prescribed:
             self.applied_effort = tau + self._prescribed_forces(step, dt)
         return step.q, step.qd
-
-    def _move_arrays(
-        self,
-        arrays: ArrayStep,
-        t: float,
-        q: np.ndarray,
-        qd: np.ndarray,
-        tau: np.ndarray,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the state one step on arrays later."""
-        accelerations = self.qdd_u if self.prescribed else None
-        f_ext = self._applied_forces()
-        q, qd, record = arrays.step(t, q, qd, tau, f_ext, accelerations)
-        if record.status != "converged" or record.short:
-            self._count(arrays, record)
-        self._steps.append(record)
-        self._last = record
-        if self.prescribed:
-            self.applied_effort = tau + arrays.prescribed_forces(record)
-        return q, qd
 
     def _count(self, arrays: ArrayStep, record: StepRecord) -> None:
         """Count what went wrong in a step on arrays.

@@ -123,7 +123,8 @@ class SimulatedPlant(ABC):
 
     def _forget_stale(self, t: float) -> None:
         """Let a command that has grown stale become zero."""
-        if self.stale(t) and self.commanded is not None:
+        since = self.commanded
+        if since is not None and t - since > self.command_timeout:
             self.counters["command stale"] += 1
             self.tau, self.commanded = np.zeros_like(self.tau), None
 

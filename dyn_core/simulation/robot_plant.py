@@ -180,7 +180,7 @@ class RobotPlant(SimulatedPlant):
 
     def _forget_stale(self, t: float) -> None:
         """Let a command and accelerations that have grown stale become zero."""
-        super()._forget_stale(t)
+        SimulatedPlant._forget_stale(self, t)  # each step: super() takes a while
         since = self.accelerated
         if since is not None and t - since > self.command_timeout:
             self.counters["acceleration stale"] += 1

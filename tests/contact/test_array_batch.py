@@ -6,8 +6,9 @@ from contact_bodies import box, joint, link, pendulum, robot, sphere
 
 import dyn_core as dyn
 from dyn_core.contact.stepping.array_batch import BatchStep
-from dyn_core.contact.stepping.array_step import FIRST_ROOM, ArrayStep
+from dyn_core.contact.stepping.array_step import ArrayStep
 from dyn_core.contact.stepping.contact_model import ContactModel
+from dyn_core.contact.stepping.step_memory import FIRST_ROOM
 from dyn_core.errors import ModelError, ShapeError, UnsupportedError
 
 H = 0.004
@@ -74,7 +75,32 @@ def arm():
     return robot(*parts), world, np.array([0.28, 0.2, 0.39])
 
 
-SCENES = {"landing": landing, "stacked": stacked, "pile": pile, "arm": arm}
+def tied():
+    """Return the arm with two joints tied by a loop instead of a gear."""
+    model, _, q = arm()
+    tie = dyn.coupling("tie", ("j1", "j2"), lambda a, b: [0.5 * a - b])
+    return model.with_loops(tie), {"half_spaces": []}, q - [0.0, 0.0, 0.29]
+
+
+def ball():
+    """Return a ball joint near the limits of its swing and twist, over a floor."""
+    limits = {"type": "spherical", "swing": 0.1, "twist": [-0.05, 0.08]}
+    model = robot(
+        link("rod", 0.5, (0.01, 0.01, 0.002), sphere(0.1), (0, 0, -0.3)),
+        joint("turn", "revolute", "base", "rod", (0, 0, 1)),
+        joints={"turn": limits},
+    )
+    return model, None, model.neutral()
+
+
+SCENES = {
+    "landing": landing,
+    "stacked": stacked,
+    "pile": pile,
+    "arm": arm,
+    "loop": tied,
+    "ball joint": ball,
+}
 
 
 def batch_of(model, q, n, seed=0):
@@ -247,10 +273,6 @@ def test_what_batches_do_not_take_is_refused():
     quadruped = dyn.load_urdf(dyn.robots.path("quadruped"), root_joint="floating")
     with pytest.raises(UnsupportedError, match="event_driven.*ContactSimulator"):
         BatchStep(ContactModel(quadruped, {"stepper": "event_driven"}), H, 2)
-    tie = dyn.coupling("tie", ("j0", "j1"), lambda a, b: [a - 2.0 * b])
-    closed = arm()[0].with_loops(tie)
-    with pytest.raises(UnsupportedError, match="loop tie.*one state"):
-        BatchStep(ContactModel(closed), H, 2)
     of = ContactModel(pendulum(), {"half_spaces": []})
     with pytest.raises(ModelError, match="no link is called 'foot'"):
         BatchStep(of, H, 2, 1, ["foot"])

@@ -36,13 +36,14 @@ class Reports(Sequence[StepReport]):
 
     Args:
         arrays: What took the steps on arrays, if any were.
-        steps: Records of these, and reports of other steps.
+        steps: Records of these, and reports of other steps; a record is replaced by
+            its report.
     """
 
     def __init__(
-        self, arrays: ArrayStep | None, steps: Sequence[StepRecord | StepReport] = ()
+        self, arrays: ArrayStep | None, steps: list[StepRecord | StepReport]
     ) -> None:
-        self._arrays, self._steps = arrays, list(steps)
+        self._arrays, self._steps = arrays, steps
 
     def __len__(self) -> int:
         return len(self._steps)

@@ -60,9 +60,12 @@ class ArrayStep:
         self.h, self.inertia = setup.h, contact_model.inertia
         self.solver_name = solver_name(contact_model.world)
         model = contact_model.model
-        self._sizes = model.nq, model.nv
+        self._sizes = nq, nv = model.nq, model.nv
+        self._impulses = nq + 2 * nv + 5  # where they begin in the log
+        self._q_end, self._qd_end = np.zeros(nq), np.zeros(nv)
         rows = [k for part in setup.prescribed.values() for k in part]
         self._prescribed_rows = np.array(rows, int)
+        self._accelerations = setup.scene.joints.acceleration
         self._room = StepRoom(setup, 1)
         terms = self._room.step.terms
         self._q, self._qd = terms.q[0], terms.qd[0]
@@ -94,36 +97,37 @@ class ArrayStep:
 
     def _tie(self) -> None:
         """Tie the machine code to the memory."""
-        room, (nq, nv) = self._room, self._sizes
+        room = self._room
         self._earlier = room.earlier(self._earlier, 1)
         self._step = room.step._replace(earlier=self._earlier)
         blocks, m = self._earlier.id.shape[1], self._earlier.impulse.shape[1]
         self._log = StepLog(
-            np.zeros(COUNTS + 2 * blocks, np.int64), np.zeros(2 * nq + 3 * nv + 5 + m)
+            np.zeros(COUNTS + 2 * blocks, np.int64),
+            np.zeros(self._impulses + m),
+            self._q_end,
+            self._qd_end,
         )
-        self._counts = memoryview(self._log.wholes)
+        self._counts, self._numbers = map(memoryview, self._log[:2])
         self._kernels: list[TiedKernel] = []
-        self._calls = {False: self._call(False)}
+        self._calls: list[Any] = [self._call(False), None]  # without, with forces
         self._prepare = compiled(prepare_step).bind(self._setup.scene, self._step)
 
     def _call(self, with_forces: bool) -> Callable[[], int]:
         """Return the machine code of a step, tied to the memory."""
         setup, step, room = self._setup, self._step, self._room
-        (nq, nv), reals = self._sizes, self._log.reals
         h, remaining, before = (self._times[k : k + 1] for k in range(3))
-        q, qd, start = step.terms.q[0], step.terms.qd[0], nq + 2 * nv
-        q_end, qd_end = reals[start : start + nq], reals[start + nq : start + nq + nv]
+        q, qd, q_end = step.terms.q[0], step.terms.qd[0], self._q_end
         forces = (self._f_ext,) * with_forces
         inputs = self._q, self._qd, self._tau, h, *forces, *self._payload
         if setup.at_middle:
             middle = self._tied(setup.moved, (*inputs[:2], before), (q, qd))
             inputs = q, qd, *inputs[2:]
-        terms, way = tuple(x[0] for x in step.terms[2:]), (q_end, np.zeros(nv))
+        terms, way = tuple(x[0] for x in step.terms[2:]), (q_end, np.zeros_like(qd))
         kernels = StepKernels(
             middle=middle if setup.at_middle else NO_KERNEL,
             terms=self._tied(setup.terms(with_forces), inputs, terms),
             end=self._tied(
-                setup.moved, (q, step.qd_next[0], remaining), (q_end, qd_end)
+                setup.moved, (q, step.qd_next[0], remaining), (q_end, self._qd_end)
             ),
             corrected_end=self._tied(setup.moved, (q, step.way[0], remaining), way),
             dt=setup.h,
@@ -173,48 +177,48 @@ class ArrayStep:
 
         Source: LCP-4.
         """
-        self._q[:], self._qd[:], self._tau[:] = q, qd, tau
+        self._q[...], self._qd[...], self._tau[...] = q, qd, tau
         forces = self._setup.of.carried.values
-        for memory, value in zip(self._payload, forces, strict=True):
-            memory[:] = value
+        if forces:
+            self._payload[0][:] = forces[0]
         with_forces = f_ext is not None
         if with_forces:
             self._f_ext[:] = f_ext
             forces = (self._f_ext.copy(), *forces)
         if accelerations is not None:
-            joints = self._setup.scene.joints
-            joints.acceleration[self._prescribed_rows] = accelerations
-        if with_forces not in self._calls or self._calls[with_forces]() != DONE:
+            self._accelerations[self._prescribed_rows] = accelerations
+        call = self._calls[with_forces]
+        if call is None or call() != DONE:
             self._try_again(with_forces)
-        counts, (nq, nv) = self._counts, self._sizes
-        status, short, m, blocks = counts[0], counts[2], counts[4], counts[5]
+        counts = self._counts
+        status, m, blocks = counts[0], counts[4], counts[5]
         if status == MAX_ITERATIONS and impossible(self._problem(blocks, m)):
             status = INFEASIBLE
-        end = 2 * nq + 3 * nv
-        reals = self._log.reals[: end + 5 + m].copy()
-        wholes = self._log.wholes[: COUNTS + 2 * blocks].copy()
-        record = StepRecord(
+        wholes = counts[: COUNTS + 2 * blocks].tobytes()
+        reals = self._numbers[: self._impulses + m].tobytes()
+        kept = (
             t,
             self.h,
             STATUSES[status],
-            short != 0,
-            with_forces,
+            counts[2],
             forces,
             self._sizes,
             wholes,
             reals,
         )
-        return reals[nq + 2 * nv : end - nv], reals[end - nv : end], record
+        record = tuple.__new__(StepRecord, kept)  # the fastest way to make one
+        return self._q_end.copy(), self._qd_end.copy(), record
 
     def _try_again(self, with_forces: bool) -> None:
         """Take a step that was not done: make room, or say what is wrong with it."""
-        if with_forces not in self._calls:
-            self._calls[with_forces] = self._call(with_forces)
-        result = self._calls[with_forces]()
+        result = -1
         while result < 0:
-            self._make_room(max(2 * self._room.contacts, -result))
-            self._calls[with_forces] = self._call(with_forces)
-            result = self._calls[with_forces]()
+            call = self._calls[with_forces]
+            if call is None:
+                call = self._calls[with_forces] = self._call(with_forces)
+            result = call()
+            if result < 0:
+                self._make_room(max(2 * self._room.contacts, -result))
         if result == DONE:
             return
         self.forget()

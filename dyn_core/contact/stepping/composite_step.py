@@ -76,12 +76,15 @@ class StepLog(NamedTuple):
         wholes: Status, iterations, whether overlaps had no room, numbers of contacts,
             rows and blocks; then the lasting numbers of the blocks, and then the first
             row of each.
-        reals: q, qd and velocity of the problem, q and qd after the step, residuals,
-            (5,), and impulses of all rows.
+        reals: q, qd and velocity of the problem, residuals, (5,), and impulses of all
+            rows.
+        q_end, qd_end: State after the step.
     """
 
     wholes: Wholes
     reals: Reals
+    q_end: Reals
+    qd_end: Reals
 
 
 class RowOutcomes(NamedTuple):
@@ -188,20 +191,20 @@ def take_step(
 def keep_step(
     step: StepArrays, outcomes: RowOutcomes, report: Reals, log: StepLog
 ) -> int:
-    """Fill the log but for the state after the step; see take_step."""
+    """Fill the log behind the state after the step; see take_step."""
     wholes, reals, terms, earlier = log.wholes, log.reals, step.terms, step.earlier
     nq, nv, m = terms.q.shape[1], terms.qd.shape[1], outcomes.rows[0]
     total = 0.0
     for k in range(nq):
         reals[k] = terms.q[0, k]
-        total += 0.0 * reals[nq + 2 * nv + k]
+        total += 0.0 * log.q_end[k]
     for k in range(nv):
         reals[nq + k], reals[nq + nv + k] = terms.qd[0, k], step.qd_next[0, k]
-        total += 0.0 * reals[2 * nq + 2 * nv + k]
+        total += 0.0 * log.qd_end[k]
     if math.isnan(total):
         earlier.known[0] = 0
         return FAILED
-    after = 2 * nq + 3 * nv
+    after = nq + 2 * nv
     for k in range(5):
         reals[after + k] = report[k]
     for r in range(m):

@@ -49,63 +49,69 @@ class StepRecord(NamedTuple):
         t, h: Start and duration [s].
         status: Of the solver.
         short: Whether overlaps had no room to be corrected.
-        with_forces, forces: Whether forces act on bodies; these, then the payload.
+        forces: Forces on bodies, (nb, 6), if there are any; then the payload, likewise.
         sizes: nq and nv.
-        wholes, reals: As composite_step.StepLog has them.
+        wholes, reals: Those of composite_step.StepLog, as bytes.
     """
 
     t: float
     h: float
     status: str
-    short: bool
-    with_forces: bool
+    short: int
     forces: tuple[np.ndarray, ...]
     sizes: tuple[int, int]
-    wholes: np.ndarray
-    reals: np.ndarray
+    wholes: bytes
+    reals: bytes
 
     @property
     def iterations(self) -> int:
         """Of the solver."""
-        return int(self.wholes[1])
+        return int(self._numbers[1])
 
     @property
     def q(self) -> np.ndarray:
         """Position at which the constraints were taken."""
-        return self.reals[: self.sizes[0]]
+        return self._part(0, self.sizes[0])
 
     @property
     def qd(self) -> np.ndarray:
         """Velocity at which the constraints were taken."""
-        nq, nv = self.sizes
-        return self.reals[nq : nq + nv]
+        return self._part(*self.sizes)
 
     @property
     def velocity(self) -> np.ndarray:
         """Velocity after the step along the axes of q."""
         nq, nv = self.sizes
-        return self.reals[nq + nv : nq + 2 * nv]
+        return self._part(nq + nv, nv)
 
     @property
     def residuals(self) -> np.ndarray:
         """Of the solver, (5,)."""
-        after = self._after
-        return self.reals[after : after + 5]
+        nq, nv = self.sizes
+        return self._part(nq + 2 * nv, 5)
 
     @property
     def impulse(self) -> np.ndarray:
         """Impulses of all rows."""
-        return self.reals[self._after + 5 :]
+        nq, nv = self.sizes
+        return self._part(nq + 2 * nv + 5, -1)
 
     @property
     def ids(self) -> np.ndarray:
         """Lasting number of each block."""
-        return self.wholes[COUNTS : COUNTS + int(self.wholes[5])]
+        numbers = self._numbers
+        return numbers[COUNTS : COUNTS + int(numbers[5])]
 
     @property
     def starts(self) -> np.ndarray:
         """First row of each block."""
-        return self.wholes[COUNTS + int(self.wholes[5]) :]
+        numbers = self._numbers
+        return numbers[COUNTS + int(numbers[5]) :]
+
+    @property
+    def with_forces(self) -> bool:
+        """Whether forces act on bodies."""
+        return bool(self.forces) and self.forces[0].ndim == 2
 
     @property
     def payload(self) -> tuple[np.ndarray, ...]:
@@ -113,7 +119,10 @@ class StepRecord(NamedTuple):
         return self.forces[1:] if self.with_forces else self.forces
 
     @property
-    def _after(self) -> int:
-        """Where in `reals` the residuals begin."""
-        nq, nv = self.sizes
-        return 2 * nq + 3 * nv
+    def _numbers(self) -> np.ndarray:
+        """`wholes` as an array."""
+        return np.frombuffer(self.wholes, np.int64)
+
+    def _part(self, start: int, count: int) -> np.ndarray:
+        """Return a part of `reals` as an array; count -1: to the end."""
+        return np.frombuffer(self.reals, float, count, 8 * start)

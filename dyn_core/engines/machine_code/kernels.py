@@ -1,4 +1,4 @@
-"""Programs that machine code calls: the address of a kernel, and tables of its arrays."""
+"""Programs that machine code calls: the address of a kernel, tables of its arrays."""
 
 from __future__ import annotations
 
@@ -108,6 +108,4 @@ def write_call(writer: Expressions, node: ast.Call) -> TypedValue:
 @machine_code
 def run_kernel(kernel: Kernel) -> int:
     """Run a kernel on its arrays; see call_kernel."""
-    return call_kernel(
-        kernel.address, kernel.inputs, kernel.outputs, kernel.scratch
-    )
+    return call_kernel(kernel.address, kernel.inputs, kernel.outputs, kernel.scratch)
