@@ -22,7 +22,7 @@ from dyn_core.contact.stepping.block_rows import (
     union,
     warm_start,
 )
-from dyn_core.contact.stepping.contact_rows import contact_jacobian
+from dyn_core.contact.stepping.contact_rows import contact_rows, fill_body
 from dyn_core.contact.stepping.step_tables import (
     CONTACT_ROLE,
     GEAR,
@@ -85,6 +85,9 @@ def contact_blocks(
     """
     tables, rows, blocks, contacts = scene.tables, step.rows, step.blocks, step.contacts
     materials, columns = scene.pairs.materials, step.terms.columns[state]
+    factor, work = step.terms.factor[state], step.work
+    for body in range(len(work.known)):
+        work.known[body] = 0
     block, row, last = 0, 0, 0
     for c in range(touching):
         pair = contacts.pair[c]
@@ -110,14 +113,15 @@ def contact_blocks(
             rows.support_start[block],
         )
         rows.support_count[block], rows.kind[block] = n, CONTACT
-        locate(rows, block, n, step.work)
-        contact_jacobian(tables, columns, contacts, c, count, step.work)
+        fill_body(tables, columns, factor, a, work)
+        fill_body(tables, columns, factor, b, work)
+        locate(rows, block, n, work)
+        contact_rows(tables, contacts, c, rows, blocks, block, work)
         for i in range(3):
             rows.mu[block, i] = materials[pair, i]
         blocks.role[block], blocks.source[block] = CONTACT_ROLE, c
         blocks.id[block], blocks.gap[block] = contacts.id[c], contacts.gap[c]
         blocks.restitution[block] = materials[pair, 3]
-        finish(tables, step.terms.factor[state], rows, blocks, block, step.work)
         close(scene.rule, dt, rows, blocks, block)
         last = warm_start(step.earlier, state, contacts.id[c], last, rows, block)
         block, row = block + 1, row + count
@@ -151,6 +155,8 @@ def joint_blocks(
             n = add_place(tables, joints.place[i], rows, block, n, work)
         rows.support_count[block], rows.kind[block] = n, joints.kind[k]
         locate(rows, block, n, work)
+        for i in range(n):
+            work.J[0, i] = 0.0
         for i in range(joints.term_start[k], joints.term_start[k + 1]):
             work.J[0, work.where[joints.place[i]]] += joints.value[i]
         rows.lo[row], rows.hi[row] = dt * joints.lo[k], dt * joints.hi[k]

@@ -86,12 +86,9 @@ def add_place(
 
 @machine_code
 def locate(rows: Rows, block: int, n: int, work: StepMemory) -> None:
-    """Note where each place is in a block's support, and clear the rows of J."""
+    """Note where each place is in a block's support."""
     for i in range(n):
         work.where[rows.support[rows.support_start[block] + i]] = i
-    for r in range(rows.count[block]):
-        for i in range(n):
-            work.J[r, i] = 0.0
 
 
 @machine_code
@@ -117,27 +114,12 @@ def finish(
         rows.b[row + r] = free
     count, y = rows.count[block], rows.y_start[block]
     for i in range(n - 1, -1, -1):
-        k, r = rows.support[first + i], 0
-        start, stop = tables.above_start[k], tables.above_start[k + 1]
-        while r + 3 <= count:  # rows of a contact, side by side
-            y0 = work.J[r, i] * factor[k]
-            y1 = work.J[r + 1, i] * factor[k]
-            y2 = work.J[r + 2, i] * factor[k]
-            rows.y[y + r * n + i] = y0
-            rows.y[y + (r + 1) * n + i] = y1
-            rows.y[y + (r + 2) * n + i] = y2
-            for e in range(start, stop):
-                j, entry = work.where[tables.above[e]], factor[nv + e]
-                work.J[r, j] -= y0 * entry
-                work.J[r + 1, j] -= y1 * entry
-                work.J[r + 2, j] -= y2 * entry
-            r += 3
-        while r < count:
-            y0 = work.J[r, i] * factor[k]
-            rows.y[y + r * n + i] = y0
-            for e in range(start, stop):
-                work.J[r, work.where[tables.above[e]]] -= y0 * factor[nv + e]
-            r += 1
+        k = rows.support[first + i]
+        for r in range(count):
+            value = work.J[r, i] * factor[k]
+            rows.y[y + r * n + i] = value
+            for e in range(tables.above_start[k], tables.above_start[k + 1]):
+                work.J[r, work.where[tables.above[e]]] -= value * factor[nv + e]
 
 
 @machine_code

@@ -1,27 +1,83 @@
-"""Rows of a contact in coordinates: normal, tangents, turns."""
+"""Rows of contacts: normal, tangents, turns, from what is known of each body once.
+
+With the columns C of a body (6 x its places), Y of a row is W C L^-1, whatever the
+contact: C L^-1 is computed once for each body that touches something in a step.
+"""
 
 from __future__ import annotations
 
 import math
 
 from dyn_core.contact.collision.detection.tables import Contacts
-from dyn_core.contact.stepping.step_tables import StepMemory
+from dyn_core.contact.problem.rows import Rows
+from dyn_core.contact.stepping.step_tables import BlockFacts, StepMemory
 from dyn_core.contact.stepping.structure import Structure
-from dyn_core.engines.machine_code import Reals2, machine_code
+from dyn_core.engines.machine_code import Reals, Reals2, machine_code
 
 
 @machine_code
-def contact_jacobian(
+def fill_body(
+    tables: Structure, columns: Reals2, factor: Reals, body: int, work: StepMemory
+) -> None:
+    """Fill C L^-1 of a body and its velocities, unless they are known in this step.
+
+    By place of its path and above, each [angular; linear] of the point at the world's
+    origin: T L = C, from the last place up. Behind them are two velocities: that of a
+    step without contacts, and that before it.
+    """
+    if work.known[body] != 0:
+        return
+    work.known[body] = 1
+    T, nv = work.columns[body], len(tables.coordinate)
+    start = tables.moved_start[body]
+    n = tables.moved_start[body + 1] - start
+    free, now = T[n], T[n + 1]
+    for c in range(6):
+        free[c], now[c] = 0.0, 0.0
+    for i in range(n):
+        work.where[tables.moved[start + i]] = i
+        for c in range(6):
+            T[i, c] = 0.0
+    for e in range(tables.path_start[body], tables.path_start[body + 1]):
+        k = tables.path[e]
+        place = tables.column_place[k]
+        to = T[work.where[place]]
+        by_free, by_now = work.free[place], work.qd[place]
+        for c in range(6):
+            x = columns[k, c]
+            to[c] += x
+            free[c] += x * by_free
+            now[c] += x * by_now
+    for i in range(n - 1, -1, -1):
+        k, own = tables.moved[start + i], T[i]
+        for c in range(6):
+            own[c] *= factor[k]
+        for e in range(tables.above_start[k], tables.above_start[k + 1]):
+            to, entry = T[work.where[tables.above[e]]], factor[nv + e]
+            for c in range(6):
+                to[c] -= own[c] * entry
+
+
+@machine_code
+def contact_rows(
     tables: Structure,
-    columns: Reals2,
     contacts: Contacts,
     c: int,
-    count: int,
+    rows: Rows,
+    blocks: BlockFacts,
+    block: int,
     work: StepMemory,
 ) -> None:
-    """Fill work.J with W . (J_a - J_b) of a contact: normal, tangents, then turns.
+    """Fill b and y of a contact's block: W . (C_a - C_b) L^-1.
 
     W = [x x d; d] for the direction d at the point x, and [d; 0] of a turn.
+
+    Args:
+        tables: Coordinates and bodies.
+        contacts, c: Contacts, and which of them; its bodies are filled.
+        rows, blocks, block: Its block, with support and, in `work.where`, the place of
+            each coordinate in it.
+        work: Memory.
 
     Source: LCP-2, LCP-16.
     """
@@ -29,30 +85,39 @@ def contact_jacobian(
     ax, ay, az = tangent(nx, ny, nz)
     bx, by, bz = cross(nx, ny, nz, ax, ay, az)
     px, py, pz = contacts.point[c, 0], contacts.point[c, 1], contacts.point[c, 2]
+    n, count = rows.support_count[block], rows.count[block]
+    row, y = rows.start[block], rows.y_start[block]
+    blocks.approach[block] = 0.0
+    for i in range(count * n):
+        rows.y[y + i] = 0.0
     for end in range(2):
         body = contacts.body_a[c] if end == 0 else contacts.body_b[c]
+        if body == 0:  # the world, which stands still
+            continue
         sign = 1.0 if end == 0 else -1.0
-        for e in range(tables.path_start[body], tables.path_start[body + 1]):
-            k = tables.path[e]
-            i = work.where[tables.column_place[k]]
-            wx, wy, wz = (
-                sign * columns[k, 0],
-                sign * columns[k, 1],
-                sign * columns[k, 2],
-            )
-            sx, sy, sz = cross(wx, wy, wz, px, py, pz)  # of the point
-            sx += sign * columns[k, 3]
-            sy += sign * columns[k, 4]
-            sz += sign * columns[k, 5]
-            work.J[0, i] += nx * sx + ny * sy + nz * sz
+        start, T = tables.moved_start[body], work.columns[body]
+        places = tables.moved_start[body + 1] - start
+        for i in range(places + 1):  # the columns, then the velocity of a free step
+            v = T[i]
+            vx, vy, vz = cross(v[0], v[1], v[2], px, py, pz)
+            vx, vy, vz = sign * (vx + v[3]), sign * (vy + v[4]), sign * (vz + v[5])
+            to, at, step = rows.b, row, 1
+            if i < places:
+                to, at, step = rows.y, y + work.where[tables.moved[start + i]], n
+            to[at] += nx * vx + ny * vy + nz * vz
             if count > 1:
-                work.J[1, i] += ax * sx + ay * sy + az * sz
-                work.J[2, i] += bx * sx + by * sy + bz * sz
+                to[at + step] += ax * vx + ay * vy + az * vz
+                to[at + 2 * step] += bx * vx + by * vy + bz * vz
             if count > 3:
-                work.J[3, i] += nx * wx + ny * wy + nz * wz
-            if count > 4:
-                work.J[4, i] += ax * wx + ay * wy + az * wz
-                work.J[5, i] += bx * wx + by * wy + bz * wz
+                wx, wy, wz = sign * v[0], sign * v[1], sign * v[2]
+                to[at + 3 * step] += nx * wx + ny * wy + nz * wz
+                if count > 4:
+                    to[at + 4 * step] += ax * wx + ay * wy + az * wz
+                    to[at + 5 * step] += bx * wx + by * wy + bz * wz
+        v = T[places + 1]  # the velocity now
+        vx, vy, vz = cross(v[0], v[1], v[2], px, py, pz)
+        normal = nx * (vx + v[3]) + ny * (vy + v[4]) + nz * (vz + v[5])
+        blocks.approach[block] += sign * normal
 
 
 @machine_code

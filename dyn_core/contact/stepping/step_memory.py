@@ -150,7 +150,7 @@ class StepRoom:
             blocks=room_for_blocks(blocks, m),
             normals=normals._replace(support=rows.support, y=rows.y),
             collision=room_for_work(len(scene.shapes.kind), len(scene.pairs.first)),
-            work=room_for_step(nv, int(tall.max(initial=6))),
+            work=room_for_step(tables, int(tall.max(initial=0)) + 1),
         )
         self.work = room_for_solvers(rows, nv)
 

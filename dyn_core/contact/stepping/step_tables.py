@@ -137,7 +137,9 @@ class StepMemory(NamedTuple):
         where: Where each place is in a support, (nv,).
         free, qd: Velocities by place, (nv,).
         z, change: Y.T impulse, and L^-1 of it: the change of velocity by place, (nv,).
-        J: Rows of a block, (rows, nv).
+        J: Rows of a block that is no contact, (rows, nv).
+        known: Whether the columns of a body are those of this step, (nb + 1,).
+        columns: C L^-1 of each body, and its velocities; see contact_rows.fill_body.
         union: Places while supports are joined.
     """
 
@@ -147,6 +149,8 @@ class StepMemory(NamedTuple):
     z: Reals
     change: Reals
     J: Reals2
+    known: Wholes
+    columns: Reals3
     union: Wholes
 
 
@@ -232,8 +236,10 @@ def room_for_terms(states: int, nq: int, nv: int, shapes: Mapping[str, Any]) -> 
     return Terms(np.zeros((states, nq)), np.zeros((states, nv)), *parts)
 
 
-def room_for_step(nv: int, widest: int) -> StepMemory:
+def room_for_step(tables: Structure, widest: int) -> StepMemory:
     """Return memory for a robot; `widest` is the largest number of rows of a block."""
+    nv, bodies = tables.nv, len(tables.moved_start) - 1
+    longest = int(np.diff(tables.moved_start).max(initial=0))
     return StepMemory(
         where=np.zeros(nv, np.int64),
         free=np.zeros(nv),
@@ -241,5 +247,7 @@ def room_for_step(nv: int, widest: int) -> StepMemory:
         z=np.zeros(nv),
         change=np.zeros(nv),
         J=np.zeros((widest, nv)),
+        known=np.zeros(bodies, np.int64),
+        columns=np.zeros((bodies, longest + 2, 6)),
         union=np.zeros(2 * nv, np.int64),
     )
