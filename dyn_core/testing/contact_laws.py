@@ -22,7 +22,8 @@ from dyn_core.solving.registry import default_registry
 from dyn_core.solving.registry import solver as find
 from dyn_core.spatial import Transform, Vector
 from dyn_core.spatial.lie import exp3
-from dyn_core.testing.case import Case, Pairs, SystemCase
+from dyn_core.testing.case import Case, Pairs, SystemCase, derivative
+from dyn_core.testing.loop_laws import with_rod
 from dyn_core.testing.step_laws import complex_change
 
 LAW = 1e-5  # largest residual of the law for the status converged
@@ -316,6 +317,22 @@ def free_steps_are_forward_dynamics(case: Case) -> Pairs:
     yield (free - case.qd) / STEP, qdd + turning(case.model, case.qd)
 
 
+def rows_are_rates_of_gaps(case: Case) -> Pairs:
+    """rows qd = d gaps/dt,  the last rows are those of loops, such as a rod"""
+    for robot in (case, with_rod(case)):
+        program = robot.program()
+
+        def gaps(t: float, robot: Case = robot, program: Any = program) -> np.ndarray:
+            q = robot.model.integrate(robot.q, t * robot.qd)
+            return np.asarray(program(q, robot.qd, robot.qdd, STEP).gaps)
+
+        terms = program(robot.q, robot.qd, robot.qdd, STEP)
+        yield terms.rows @ robot.qd, derivative(gaps)
+    f, A, _ = robot.other("loop_constraints")(robot.q, robot.qd)
+    yield terms.rows[-len(f) :], A
+    yield terms.gaps[-len(f) :], f
+
+
 def moved_states_come_back(case: Case) -> Pairs:
     """q_next (+) -dt u_next = q,  with the velocity -u there; dt = 0 moves nothing"""
     program = case.program()
@@ -335,6 +352,7 @@ LAWS: dict[Signature, tuple[Callable[..., Pairs], ...]] = {
         factors_are_those_of_inertia,
         columns_are_body_jacobians,
         free_steps_are_forward_dynamics,
+        rows_are_rates_of_gaps,
     ),
     kinds.MOVED_STATE: (moved_states_come_back,),
     kinds.CONTACT_STEP_DERIVATIVES: (contact_steps_move_as_complex_steps_say,),

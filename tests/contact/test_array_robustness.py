@@ -14,6 +14,7 @@ from step_scenes import SCENES, Scene, free_bodies, places, quadruped, tower
 import dyn_core as dyn
 from dyn_core.engines.llvm import compiler
 from dyn_core.engines.machine_code import compiled
+from dyn_core.errors import SingularError
 
 # Largest growth of the total energy, relative to the start's above the lowest state:
 # in one step, and above the start; docs/contacts.md says where it comes from.
@@ -271,3 +272,24 @@ def test_a_long_run_of_a_quadruped(request):
     assert np.isfinite(qd).all()
     assert unsolved <= 1e-3 * count
     assert short <= 1e-2 * count
+
+
+def test_programs_of_other_engines():
+    """A step calls back into Python where its Programs are no machine code."""
+    states = []
+    for engine in (None, "graph"):
+        scene = SCENES["four-bar"](np.random.default_rng(7))
+        scene.settings["engine"] = engine
+        states.append(run(scene.simulator(stepper="moreau_jean"), 20))
+    for a, b in zip(*states, strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-8)
+
+
+def test_what_a_program_refuses_is_said_by_its_name():
+    """A ball joint upside down: the error of the Program, the last state is kept."""
+    sim = SCENES["ball joint with limits"](None).simulator()
+    sim.advance(0.0)
+    sim.q = np.array([1.0, 0.0, 0.0, 0.0])
+    with pytest.raises(SingularError, match="swing is pi"):
+        sim.advance(sim.period)
+    assert sim.paused and sim.q[0] == 1.0

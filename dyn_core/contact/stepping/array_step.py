@@ -73,7 +73,8 @@ class ArrayStep:
             self._q, self._qd = np.zeros(model.nq), np.zeros(model.nv)
         self._tau, self._f_ext = np.zeros(model.nv), np.zeros((model.nb, 6))
         self._payload = tuple(map(np.copy, contact_model.carried.values))
-        self._times = np.array([setup.h, setup.remaining, setup.h - setup.remaining])
+        times = setup.h, setup.remaining, setup.h - setup.remaining
+        self._times = tuple(np.array(dt) for dt in times)
         self._nobody = np.full(model.nb + 1, -1)
         self._outcomes = room_for_outcomes(1, 0)
         self._earlier: Earlier | None = None
@@ -107,7 +108,8 @@ class ArrayStep:
             self._q_end,
             self._qd_end,
         )
-        self._counts, self._numbers = map(memoryview, self._log[:2])
+        self._counts: Any = self._log.wholes.data
+        self._numbers: Any = self._log.reals.data
         self._kernels: list[TiedKernel] = []
         self._calls: list[Any] = [self._call(False), None]  # without, with forces
         self._prepare = compiled(prepare_step).bind(self._setup.scene, self._step)
@@ -115,7 +117,7 @@ class ArrayStep:
     def _call(self, with_forces: bool) -> Callable[[], int]:
         """Return the machine code of a step, tied to the memory."""
         setup, step, room = self._setup, self._step, self._room
-        h, remaining, before = (self._times[k : k + 1] for k in range(3))
+        h, remaining, before = self._times
         q, qd, q_end = step.terms.q[0], step.terms.qd[0], self._q_end
         forces = (self._f_ext,) * with_forces
         inputs = self._q, self._qd, self._tau, h, *forces, *self._payload
@@ -196,16 +198,8 @@ class ArrayStep:
             status = INFEASIBLE
         wholes = counts[: COUNTS + 2 * blocks].tobytes()
         reals = self._numbers[: self._impulses + m].tobytes()
-        kept = (
-            t,
-            self.h,
-            STATUSES[status],
-            counts[2],
-            forces,
-            self._sizes,
-            wholes,
-            reals,
-        )
+        sizes, short = self._sizes, counts[2]
+        kept = t, self.h, STATUSES[status], short, forces, sizes, wholes, reals
         record = tuple.__new__(StepRecord, kept)  # the fastest way to make one
         return self._q_end.copy(), self._qd_end.copy(), record
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 import math
 
 from dyn_core.contact.problem.rows import Rows
+from dyn_core.contact.stepping.gap_rules import (
+    TOUCH,
+    anitescu_potra,
+    stewart_trinkle,
+)
 from dyn_core.contact.stepping.step_tables import (
     STEWART_TRINKLE,
-    TOUCH,
     BlockFacts,
     Earlier,
     Rule,
@@ -20,7 +24,17 @@ from dyn_core.engines.machine_code import Reals, Wholes, machine_code
 @machine_code
 def takes_part(rule: Rule, gap: float) -> bool:
     """Return whether a gap has rows: near ones by Stewart-Trinkle, else closed ones."""
-    return rule.scheme == STEWART_TRINKLE or gap <= TOUCH
+    part, _ = gap_rule(rule, gap, 0.0, 1.0)
+    return part
+
+
+@machine_code
+def gap_rule(rule: Rule, gap: float, approach: float, dt: float) -> tuple[bool, float]:
+    """Return whether a gap takes part, and its bias, without restitution."""
+    e, threshold, erp, push = 0.0, rule.threshold, rule.erp, rule.push
+    if rule.scheme == STEWART_TRINKLE:
+        return stewart_trinkle(gap, approach, dt, e, threshold, erp, push)
+    return anitescu_potra(gap, approach, dt, e, threshold, erp, push)
 
 
 @machine_code
@@ -140,9 +154,7 @@ def close(rule: Rule, dt: float, rows: Rows, blocks: BlockFacts, block: int) -> 
     if e > 0.0 and approach < -rule.threshold and ahead <= TOUCH:
         gap, rebound = min(gap, 0.0), -e * approach
         rows.compliance[row] = 0.0
-    bias = gap / dt
-    if gap <= 0.0 or not rule.scheme == STEWART_TRINKLE:
-        bias = max(gap * (rule.erp / dt), -rule.push)
+    _, bias = gap_rule(rule, gap, approach, dt)
     add_bias(rows, blocks, row, min(bias, -rebound) if rebound > 0.0 else bias)
 
 

@@ -1,21 +1,21 @@
 """Gap rules: which contacts take part in a step, and the bias of their velocity.
 
-They serve floats and traced algorithms alike:
+They serve floats, traced algorithms and machine code alike:
 
     0 <= lambda_n  orthogonal to  u_n + bias >= 0
 """
 
 from __future__ import annotations
 
-from typing import Any
-
+from dyn_core.engines.machine_code import machine_code
 from dyn_core.numbers.scalar import maximum, minimum, where
 
 TOUCH = 1e-9  # gaps up to this count as closed [m]
 PUSH_OUT_SPEED = 0.1  # 1 cm in 0.1 s; a body that leaves so rises by 0.5 mm [m/s]
 
 
-def bounce(approach: Any, restitution: Any, restitution_threshold: Any) -> Any:
+@machine_code
+def bounce(approach: float, restitution: float, restitution_threshold: float) -> float:
     """Return the bias of Newton's restitution; 0 for a slow approach.
 
         bias = e u_n,  so that u_n after the step is at least -e times that before
@@ -30,7 +30,8 @@ def bounce(approach: Any, restitution: Any, restitution_threshold: Any) -> Any:
     return where(approach < -restitution_threshold, approach * restitution, 0.0)
 
 
-def push_out(gap: Any, dt: Any, erp: Any, push_out_speed: Any) -> Any:
+@machine_code
+def push_out(gap: float, dt: float, erp: float, push_out_speed: float) -> float:
     """Return the bias that corrects an overlap: a part of it in a step, not too fast.
 
         bias = max(erp gap / dt, -push_out_speed)
@@ -46,9 +47,15 @@ def push_out(gap: Any, dt: Any, erp: Any, push_out_speed: Any) -> Any:
     return maximum(gap * (erp / dt), -push_out_speed)
 
 
+@machine_code
 def correction(
-    before: Any, gap: Any, opening: Any, dt: Any, erp: Any, push_out_speed: Any
-) -> Any:
+    before: float,
+    gap: float,
+    opening: float,
+    dt: float,
+    erp: float,
+    push_out_speed: float,
+) -> float:
     """Return the bias of a correction of positions that leaves velocities alone.
 
         0 <= p_n  orthogonal to  (displacement of the gap) / dt + bias >= 0
@@ -70,15 +77,16 @@ def correction(
     return where(gap > 0.0, gap / dt, where(before > TOUCH, 0.0, inside))
 
 
+@machine_code
 def stewart_trinkle(
-    gap: Any,
-    approach: Any,
-    dt: Any,
-    restitution: Any,
-    restitution_threshold: Any,
-    erp: Any,
-    push_out_speed: Any,
-) -> tuple[Any, Any]:
+    gap: float,
+    approach: float,
+    dt: float,
+    restitution: float,
+    restitution_threshold: float,
+    erp: float,
+    push_out_speed: float,
+) -> tuple[bool, float]:
     """Return the rule that the gap after the step is not negative.
 
         bias = gap / dt,  for an overlap  min(push_out, bounce)
@@ -102,15 +110,16 @@ def stewart_trinkle(
     return True, where(gap > 0.0, gap / dt, overlap_bias)
 
 
+@machine_code
 def anitescu_potra(
-    gap: Any,
-    approach: Any,
-    dt: Any,
-    restitution: Any,
-    restitution_threshold: Any,
-    erp: Any,
-    push_out_speed: Any,
-) -> tuple[Any, Any]:
+    gap: float,
+    approach: float,
+    dt: float,
+    restitution: float,
+    restitution_threshold: float,
+    erp: float,
+    push_out_speed: float,
+) -> tuple[bool, float]:
     """Return the velocity rule for contacts that touch before the step.
 
         gap <= 0:  bias = min(push_out, bounce)
@@ -124,15 +133,16 @@ def anitescu_potra(
     return gap <= TOUCH, overlap_bias
 
 
+@machine_code
 def moreau_jean(
-    gap: Any,
-    approach: Any,
-    dt: Any,
-    restitution: Any,
-    restitution_threshold: Any,
-    erp: Any,
-    push_out_speed: Any,
-) -> tuple[Any, Any]:
+    gap: float,
+    approach: float,
+    dt: float,
+    restitution: float,
+    restitution_threshold: float,
+    erp: float,
+    push_out_speed: float,
+) -> tuple[bool, float]:
     """Return the velocity rule for contacts that touch at the midpoint.
 
         gap(q + dt qd / 2) <= 0:  bias = min(push_out, bounce)

@@ -9,12 +9,12 @@ import math
 
 from dyn_core.contact.problem.rows import BILATERAL, UNILATERAL
 from dyn_core.contact.stepping.block_rows import along, respond
+from dyn_core.contact.stepping.gap_rules import TOUCH, correction
 from dyn_core.contact.stepping.step_tables import (
     CONTACT_ROLE,
     GEAR,
     LIMIT,
     LOOP,
-    TOUCH,
     Scene,
     StepArrays,
 )
@@ -55,6 +55,7 @@ def prepare_correction(
     Source: LCP-11 (split impulse).
     """
     rows, blocks, normals, rule = step.rows, step.blocks, step.normals, scene.rule
+    push = rule.push * dt / remaining
     block, row, wrong = 0, 0, False
     for k in range(used):
         role = blocks.role[k]
@@ -78,7 +79,7 @@ def prepare_correction(
             gap = before + remaining * opening
             bias = gap * (rule.apart / remaining)
             if closing:
-                bias = correction(scene, before, gap, opening, dt, remaining)
+                bias = correction(before, gap, opening, remaining, rule.apart, push)
                 wrong = wrong or -bias * remaining > TOUCH * rule.apart
             else:
                 wrong = wrong or abs(bias) * remaining > TOUCH * rule.apart
@@ -93,25 +94,6 @@ def prepare_correction(
     if wrong:
         return block, row
     return 0, 0
-
-
-@machine_code
-def correction(
-    scene: Scene,
-    before: float,
-    gap: float,
-    opening: float,
-    dt: float,
-    remaining: float,
-) -> float:
-    """Return the bias of a gap that may close: gap_rules.correction."""
-    rule = scene.rule
-    if gap > 0.0:
-        return gap / remaining
-    if before > TOUCH:
-        return 0.0
-    push = max(gap * (rule.apart / remaining), -(rule.push * dt / remaining))
-    return push + max(opening, 0.0)
 
 
 @machine_code

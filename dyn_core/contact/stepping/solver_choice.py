@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inspect import signature
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dyn_core.contact.problem.rows import Rows
 from dyn_core.contact.solvers.coulomb import NEAR, solve_coulomb
@@ -49,7 +49,7 @@ def solver_choice(world: World) -> SolverChoice:
         parameters = signature(ROW_SOLVERS[which]).parameters.values()
         return {p.name: p.default for p in parameters if p.default is not p.empty}
 
-    chosen = defaults(name) | dict(world.solver_options)
+    chosen: dict[str, Any] = defaults(name) | dict(world.solver_options)
     correction = defaults(METHODS[RELAXATION])
     return SolverChoice(
         METHODS.index(name),

@@ -20,7 +20,6 @@ SCHEMES = {
     "anitescu_potra": ANITESCU_POTRA,
     "moreau_jean": MOREAU_JEAN,
 }
-TOUCH = 1e-9  # gaps up to this count as closed [m]
 
 
 class Terms(NamedTuple):

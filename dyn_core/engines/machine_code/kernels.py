@@ -12,6 +12,7 @@ import numpy as np
 from dyn_core.engines.machine_code.expressions import Expressions, TypedValue
 from dyn_core.engines.machine_code.language import machine_code
 from dyn_core.engines.machine_code.types import INT
+from dyn_core.errors import ShapeError
 
 _WORD = ctypes.c_int64
 _FUNCTION = ctypes.CFUNCTYPE(_WORD, _WORD, _WORD, _WORD)
@@ -52,7 +53,12 @@ class TiedKernel:
             program: Its numbers are float64.
             inputs, outputs: An array of each Port's shape, contiguous and aligned,
                 which stays where it is.
+
+        Raises:
+            ShapeError: An array does not fit.
         """
+        _check(program.inputs, inputs)
+        _check(program.outputs, outputs)
         program.prepare()
         self._kept: list[Any] = [program, *inputs, *outputs]
         made = program.kernels()[0] if hasattr(program, "kernels") else None
@@ -62,9 +68,9 @@ class TiedKernel:
             self.kernel = Kernel(ctypes.cast(run, ctypes.c_void_p).value or 0, 0, 0, 0)
             return
         memory = made.memory()
-        tables = [self._table(arrays) for arrays in (inputs, outputs)]
+        given, taken = self._table(inputs), self._table(outputs)
         self._kept += [made, memory]
-        self.kernel = Kernel(made.addresses["scalar"], *tables, memory[1])
+        self.kernel = Kernel(made.addresses["scalar"], given, taken, memory[1])
 
     def _table(self, arrays: Sequence[np.ndarray]) -> int:
         """Return the address of a table of addresses."""
@@ -73,14 +79,25 @@ class TiedKernel:
         return ctypes.addressof(table)
 
 
+def _check(ports: Sequence[Any], arrays: Sequence[np.ndarray]) -> None:
+    """Refuse arrays that are not those of ports."""
+    for port, array in zip(ports, arrays, strict=True):
+        lies = array.flags.c_contiguous and array.flags.aligned
+        if array.shape != port.shape or array.dtype != np.float64 or not lies:
+            wanted = f"a contiguous float64 array of shape {port.shape}"
+            raise ShapeError(port.name, wanted, f"{array.dtype} {array.shape}")
+
+
 def _in_python(
     program: Any, inputs: Sequence[Any], outputs: Sequence[Any]
 ) -> Callable[..., int]:
     """Return a function that calls a Program and returns 0, or 1 where that raised."""
 
+    out = tuple(outputs) if len(outputs) > 1 else outputs[0]
+
     def run(*_tables: int) -> int:
         try:
-            program(*inputs, out=tuple(outputs))
+            program(*inputs, out=out)
         except Exception:  # which the caller sees by the same call in Python
             return 1
         return 0

@@ -21,9 +21,10 @@ Values
     x if c else y of one type, abs, min and max of one type, int(x) of a float (towards
     zero) or bool, float(n), bool(x), len(array), array.shape, array[i] of one row of
     several, array[i, j], record.field; math.sqrt, fabs, floor, ceil, copysign, isnan,
-    isfinite, inf, pi; numbers of the module, of other modules and of classes by
-    module.NAME; calls of other such functions. Conditions may be numbers in `if`,
-    `while` and `not`: zero is false.
+    isfinite, inf, pi; where, maximum, minimum of numbers.scalar; numbers of the module,
+    of other modules and of classes by module.NAME; calls of other such functions, and
+    of Programs by run_kernel. Conditions may be numbers in `if`, `while` and `not`:
+    zero is false.
 
 What is not there
     New arrays: what is needed for work is an argument. Slices, sums of rows, strings,

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from dyn_core.engines.machine_code.choices import CHOICES
 from dyn_core.engines.machine_code.expressions import (
     MISSING,
     Expressions,
@@ -394,4 +395,5 @@ _CALLS: dict[Any, tuple[int, int, Callable[[Operations, ast.Call], TypedValue]]]
     math.isnan: (1, 1, Operations._isnan),
     math.isfinite: (1, 1, Operations._isfinite),
     call_kernel: (4, 4, write_call),
+    **CHOICES,
 }

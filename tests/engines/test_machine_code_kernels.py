@@ -1,0 +1,119 @@
+"""Machine code that calls Programs, and functions of traced numbers in it."""
+
+import math
+
+import numpy as np
+import pytest
+
+import dyn_core as dyn
+from dyn_core.contact.stepping import gap_rules
+from dyn_core.engines.machine_code import (
+    NO_KERNEL,
+    Kernel,
+    Reals,
+    TiedKernel,
+    compiled,
+    machine_code,
+    run_kernel,
+)
+from dyn_core.errors import ShapeError, SingularError, TraceError
+from dyn_core.numbers.scalar import maximum, minimum, where
+
+ENGINES = ("native", "graph", "plain")
+SPECIAL = (0.0, -0.0, math.inf, -math.inf, math.nan, 1.0, -1.5)
+
+
+@machine_code
+def run_twice(first: Kernel, second: Kernel, x: Reals, gain: float) -> int:
+    """Run two kernels; in between numbers that the second reads become larger."""
+    status = 0
+    if first.address != 0:
+        status = run_kernel(first)
+    for k in range(len(x)):
+        x[k] *= gain
+    return status + 10 * run_kernel(second)
+
+
+@machine_code
+def choose(a: float, b: float) -> tuple[float, float, float]:
+    """Return the extremes of two numbers, and one of them."""
+    return minimum(a, b), maximum(a, b), where(a > 0.0, a, b)
+
+
+@machine_code
+def choose_badly(a: float) -> float:
+    """Not of the subset: two types."""
+    return where(a > 0.0, a, 1)
+
+
+@pytest.mark.parametrize("checked", (False, True))
+@pytest.mark.parametrize("engine", ENGINES)
+def test_programs_run_where_their_arrays_lie(engine, checked):
+    """The results of both calls, with what was written between them; Python, too."""
+    model = dyn.load("arm7")
+    rng = np.random.default_rng(0)
+    q, qd, qdd = model.random(rng), *rng.standard_normal((2, model.nv))
+    rnea = dyn.solver("rnea").build(model, engine=engine)
+    wanted = rnea(q, qd, qdd), rnea(q, qd, 2.0 * qdd)
+    for form in (compiled(run_twice, checked=checked), run_twice):
+        memory = tuple(x.copy() for x in (q, qd, qdd))
+        results = np.zeros((2, model.nv))
+        kernels = [TiedKernel(rnea, memory, (result,)) for result in results]
+        status = form(*(k.kernel for k in kernels), memory[2], 2.0)
+        assert status == 0
+        np.testing.assert_array_equal(results, wanted)
+        results[:] = 0.0
+        assert form(NO_KERNEL, kernels[1].kernel, memory[2], 0.5) == 0
+        assert not results[0].any()
+        np.testing.assert_array_equal(results[1], wanted[0])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_program_that_refuses_says_so(engine):
+    """The status of a failed requirement; the same call in Python raises."""
+    limits = {"type": "spherical", "swing": 0.5}
+    model = dyn.load_urdf(
+        '<robot name="r"><link name="a"/><link name="b"><inertial><mass value="1"/>'
+        '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+        '<joint name="j" type="floating"><parent link="a"/><child link="b"/></joint>'
+        "</robot>",
+        extras={"joints": {"j": limits}},
+    )
+    terms = dyn.solver("contact_terms").build(model, engine=engine)
+    upside_down = np.array([1.0, 0.0, 0.0, 0.0])
+    inputs = upside_down, np.zeros(3), np.zeros(3), np.array(1e-3)
+    outputs = tuple(np.zeros(port.shape) for port in terms.outputs)
+    tied = TiedKernel(terms, inputs, outputs)
+    assert compiled(run_kernel)(tied.kernel) != 0
+    with pytest.raises(SingularError, match="swing is pi"):
+        terms(*inputs)
+    with pytest.raises(ShapeError, match="dt"):
+        TiedKernel(terms, (*inputs[:3], np.zeros(1)), outputs)
+    upside_down[:] = 0.0, 0.0, 0.0, 1.0
+    assert compiled(run_kernel)(tied.kernel) == 0
+    assert outputs[-1][0] == pytest.approx(0.5)
+
+
+def test_choices_have_the_bits_of_python():
+    """where, minimum and maximum, of zeros, infinities and NaN; one type each."""
+    form = compiled(choose)
+    for a in SPECIAL:
+        for b in SPECIAL:
+            got, wanted = np.array(form(a, b)), np.array(choose(a, b))
+            assert np.array_equal(got, wanted, equal_nan=True), (a, b)
+            numbers = ~np.isnan(wanted)
+            signs = np.signbit(got) == np.signbit(wanted)
+            assert signs[numbers].all(), (a, b)
+    with pytest.raises(TraceError, match="is float or int"):
+        compiled(choose_badly).prepare()
+
+
+@pytest.mark.parametrize("name", gap_rules.RULES)
+def test_gap_rules_are_machine_code(name):
+    """The same bits as in Python, for gaps and speeds of either sign."""
+    rule, rng = gap_rules.RULES[name], np.random.default_rng(1)
+    form = compiled(rule)
+    for gap, approach in [*rng.uniform(-1e-2, 1e-2, (50, 2)), (0.0, -1.0), (1e-10, 0)]:
+        numbers = float(gap), float(approach), 1e-3, 0.5, 1e-3, 0.2, 0.1
+        assert form(*numbers) == rule(*numbers)
+    assert compiled(gap_rules.correction)(1.0, -1.0, 0.1, 1e-3, 0.2, 0.1) == 0.0
