@@ -180,7 +180,8 @@ class ContactSimulator(RobotPlant):
         self, t: float, q: np.ndarray, qd: np.ndarray, dt: float
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the state one step later."""
-        tau, arrays = self._acting(t, q), self.arrays
+        tau = self._acting(t, q) if self.compensates_gravity else self.tau
+        arrays = self.arrays
         if arrays is None:
             return self._move_by_matrices(t, q, qd, dt, tau)
         accelerations = self.qdd_u if self.prescribed else None

@@ -9,7 +9,7 @@ import dyn_core as dyn
 from dyn_core.contact.stepping import gap_rules
 from dyn_core.engines.machine_code import (
     NO_KERNEL,
-    Kernel,
+    KernelAddress,
     Reals,
     TiedKernel,
     compiled,
@@ -24,7 +24,9 @@ SPECIAL = (0.0, -0.0, math.inf, -math.inf, math.nan, 1.0, -1.5)
 
 
 @machine_code
-def run_twice(first: Kernel, second: Kernel, x: Reals, gain: float) -> int:
+def run_twice(
+    first: KernelAddress, second: KernelAddress, x: Reals, gain: float
+) -> int:
     """Run two kernels; in between numbers that the second reads become larger."""
     status = 0
     if first.address != 0:

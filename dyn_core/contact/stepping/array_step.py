@@ -33,7 +33,7 @@ from dyn_core.contact.stepping.contact_model import ContactModel
 from dyn_core.contact.stepping.step_memory import StepRoom, StepSetup
 from dyn_core.contact.stepping.step_records import COUNTS, StepRecord, solver_name
 from dyn_core.contact.stepping.step_tables import Earlier, StepArrays
-from dyn_core.engines.machine_code import NO_KERNEL, Kernel, TiedKernel, compiled
+from dyn_core.engines.machine_code import NO_KERNEL, KernelAddress, TiedKernel, compiled
 from dyn_core.errors import NonFiniteError
 
 
@@ -147,7 +147,7 @@ class ArrayStep:
             self._log,
         )
 
-    def _tied(self, program: Any, inputs: Any, outputs: Any) -> Kernel:
+    def _tied(self, program: Any, inputs: Any, outputs: Any) -> KernelAddress:
         """Return a Program tied to arrays, and keep it."""
         self._kernels.append(TiedKernel(program, inputs, outputs))
         return self._kernels[-1].kernel

@@ -35,7 +35,7 @@ from dyn_core.contact.stepping.step_tables import (
     StepArrays,
 )
 from dyn_core.engines.machine_code import (
-    Kernel,
+    KernelAddress,
     Reals,
     Reals2,
     Reals3,
@@ -61,10 +61,10 @@ class StepKernels(NamedTuple):
         remaining: Time for which the velocity acts [s].
     """
 
-    middle: Kernel
-    terms: Kernel
-    end: Kernel
-    corrected_end: Kernel
+    middle: KernelAddress
+    terms: KernelAddress
+    end: KernelAddress
+    corrected_end: KernelAddress
     dt: float
     remaining: float
 

@@ -49,13 +49,13 @@ def fill_body(
             free[c] += x * by_free
             now[c] += x * by_now
     for i in range(n - 1, -1, -1):
-        k, own = tables.moved[start + i], T[i]
+        k, column = tables.moved[start + i], T[i]
         for c in range(6):
-            own[c] *= factor[k]
+            column[c] *= factor[k]
         for e in range(tables.above_start[k], tables.above_start[k + 1]):
             to, entry = T[work.where[tables.above[e]]], factor[nv + e]
             for c in range(6):
-                to[c] -= own[c] * entry
+                to[c] -= column[c] * entry
 
 
 @machine_code
@@ -101,19 +101,19 @@ def contact_rows(
             v = T[i]
             vx, vy, vz = cross(v[0], v[1], v[2], px, py, pz)
             vx, vy, vz = sign * (vx + v[3]), sign * (vy + v[4]), sign * (vz + v[5])
-            to, at, step = rows.b, row, 1
+            to, index, step = rows.b, row, 1
             if i < places:
-                to, at, step = rows.y, y + work.where[tables.moved[start + i]], n
-            to[at] += nx * vx + ny * vy + nz * vz
+                to, index, step = rows.y, y + work.where[tables.moved[start + i]], n
+            to[index] += nx * vx + ny * vy + nz * vz
             if count > 1:
-                to[at + step] += ax * vx + ay * vy + az * vz
-                to[at + 2 * step] += bx * vx + by * vy + bz * vz
+                to[index + step] += ax * vx + ay * vy + az * vz
+                to[index + 2 * step] += bx * vx + by * vy + bz * vz
             if count > 3:
                 wx, wy, wz = sign * v[0], sign * v[1], sign * v[2]
-                to[at + 3 * step] += nx * wx + ny * wy + nz * wz
+                to[index + 3 * step] += nx * wx + ny * wy + nz * wz
                 if count > 4:
-                    to[at + 4 * step] += ax * wx + ay * wy + az * wz
-                    to[at + 5 * step] += bx * wx + by * wy + bz * wz
+                    to[index + 4 * step] += ax * wx + ay * wy + az * wz
+                    to[index + 5 * step] += bx * wx + by * wy + bz * wz
         v = T[places + 1]  # the velocity now
         vx, vy, vz = cross(v[0], v[1], v[2], px, py, pz)
         normal = nx * (vx + v[3]) + ny * (vy + v[4]) + nz * (vz + v[5])

@@ -13,7 +13,7 @@ compiles, keeps and calls that; kernels.py lets it call Programs.
 
 from dyn_core.engines.machine_code.kernels import (
     NO_KERNEL,
-    Kernel,
+    KernelAddress,
     TiedKernel,
     run_kernel,
 )
@@ -31,7 +31,7 @@ from dyn_core.engines.machine_code.loading import CompiledFunction, compiled
 __all__ = [
     "NO_KERNEL",
     "CompiledFunction",
-    "Kernel",
+    "KernelAddress",
     "Reals",
     "Reals2",
     "Reals3",

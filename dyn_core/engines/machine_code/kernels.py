@@ -18,7 +18,7 @@ _WORD = ctypes.c_int64
 _FUNCTION = ctypes.CFUNCTYPE(_WORD, _WORD, _WORD, _WORD)
 
 
-class Kernel(NamedTuple):
+class KernelAddress(NamedTuple):
     """Machine code of a Program for one state, tied to arrays.
 
     Attributes:
@@ -33,7 +33,7 @@ class Kernel(NamedTuple):
     scratch: int
 
 
-NO_KERNEL = Kernel(0, 0, 0, 0)
+NO_KERNEL = KernelAddress(0, 0, 0, 0)
 
 
 class TiedKernel:
@@ -65,12 +65,14 @@ class TiedKernel:
         if made is None:
             run = _FUNCTION(_in_python(program, inputs, outputs))
             self._kept.append(run)
-            self.kernel = Kernel(ctypes.cast(run, ctypes.c_void_p).value or 0, 0, 0, 0)
+            self.kernel = KernelAddress(
+                ctypes.cast(run, ctypes.c_void_p).value or 0, 0, 0, 0
+            )
             return
         memory = made.memory()
-        given, taken = self._table(inputs), self._table(outputs)
+        tables = self._table(inputs), self._table(outputs)
         self._kept += [made, memory]
-        self.kernel = Kernel(made.addresses["scalar"], given, taken, memory[1])
+        self.kernel = KernelAddress(made.addresses["scalar"], *tables, memory[1])
 
     def _table(self, arrays: Sequence[np.ndarray]) -> int:
         """Return the address of a table of addresses."""
@@ -115,14 +117,14 @@ def call_kernel(address: int, inputs: int, outputs: int, scratch: int) -> int:
 
 def write_call(writer: Expressions, node: ast.Call) -> TypedValue:
     """Write `call_kernel` as LLVM IR."""
-    words = [writer.number(inner, INT).name for inner in node.args]
-    pointers = [writer.new(f"inttoptr i64 {word} to ptr") for word in words]
+    addresses = [writer.number(inner, INT).name for inner in node.args]
+    pointers = [writer.new(f"inttoptr i64 {word} to ptr") for word in addresses]
     function, *tables = pointers
-    given = ", ".join(f"ptr {x}" for x in tables)
-    return TypedValue(INT, (writer.new(f"call i64 {function}({given})"),))
+    arguments = ", ".join(f"ptr {x}" for x in tables)
+    return TypedValue(INT, (writer.new(f"call i64 {function}({arguments})"),))
 
 
 @machine_code
-def run_kernel(kernel: Kernel) -> int:
+def run_kernel(kernel: KernelAddress) -> int:
     """Run a kernel on its arrays; see call_kernel."""
     return call_kernel(kernel.address, kernel.inputs, kernel.outputs, kernel.scratch)
