@@ -84,7 +84,7 @@ class SimulatedPlant(ABC):
             raise NonFiniteError("command is not finite", "command")
         limit = self.effort_limit
         limited = np.minimum(np.maximum(tau, -limit), limit)
-        if (limited != tau).any():
+        if limited.tobytes() != tau.tobytes() and (limited != tau).any():
             self.counters["command limited"] += 1
         self.tau, self.commanded = limited, t
 
