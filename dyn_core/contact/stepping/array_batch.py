@@ -115,7 +115,7 @@ class BatchStep:
         numbers[chosen] = np.arange(len(chosen))
         self._columns = numbers[bodies]  # -1, of the world, is made zero
         self._setup = setup
-        self._outcomes = room_for_outcomes(self.rows, len(chosen))
+        self._outcomes = room_for_outcomes(self.rows, numbers)
         self.threads = max(1, count(threads))
         parts = SHARES * self.threads if self.threads > 1 else 1
         share = -(-self.rows // (parts * LANES)) * LANES
@@ -125,7 +125,7 @@ class BatchStep:
             for first in range(0, self.rows, size)
         ]
         self._runners = [
-            _BlockRunner(setup, numbers, self._outcomes, size)
+            _BlockRunner(setup, self._outcomes, size)
             for _ in range(max(1, min(self.threads, len(self._blocks))))
         ]
 
@@ -231,18 +231,15 @@ class _RowRange:
 class _BlockRunner:
     """What a thread needs to take the steps of blocks of rows."""
 
-    def __init__(
-        self, setup: StepSetup, chosen: np.ndarray, outcomes: RowOutcomes, size: int
-    ) -> None:
+    def __init__(self, setup: StepSetup, outcomes: RowOutcomes, size: int) -> None:
         """Make room.
 
         Args:
             setup: Robot, world and Programs.
-            chosen: Place of each body among those whose forces are wanted; -1: none.
             outcomes: Of all rows, written.
             size: Most rows of a block.
         """
-        self._setup, self._chosen, self._outcomes = setup, chosen, outcomes
+        self._setup, self._outcomes = setup, outcomes
         self._room = StepRoom(setup, size)
         self._turned = np.zeros((size, setup.of.model.nv))
         self._calls: dict[int, tuple[Earlier, Callable[..., Any]]] = {}
@@ -253,14 +250,9 @@ class _BlockRunner:
         block.earlier = room.earlier(block.earlier, block.last - block.first)
         tied, call = self._calls.get(block.first, _NOTHING)
         if call is None or tied is not block.earlier:
+            step = room.step._replace(earlier=block.earlier)
             call = compiled(step_rows).bind(
-                setup.scene,
-                room.step._replace(earlier=block.earlier),
-                room.work,
-                setup.choice,
-                self._chosen,
-                self._outcomes,
-                room.reports,
+                setup.scene, step, room.solver, self._outcomes
             )
             self._calls[block.first] = block.earlier, call
         return call
@@ -295,7 +287,7 @@ class _BlockRunner:
         program(q, qd, tau, h, *f_ext, *carried, out=terms[2:], status=True)
         done = 0
         while done < n:
-            done, needed = self._call(block)(done, n, block.first, h, rest)
+            done, needed = self._call(block)(done, n, block.first)
             if needed:
                 self._room.grow(max(2 * self._room.contacts, needed))
                 self._calls = {}

@@ -75,8 +75,7 @@ class ArrayStep:
         self._payload = tuple(map(np.copy, contact_model.carried.values))
         times = setup.h, setup.remaining, setup.h - setup.remaining
         self._times = tuple(np.array(dt) for dt in times)
-        self._nobody = np.full(model.nb + 1, -1)
-        self._outcomes = room_for_outcomes(1, 0)
+        self._outcomes = room_for_outcomes(1, np.full(model.nb + 1, -1))
         self._earlier: Earlier | None = None
         import_module("scipy.optimize")  # of `impossible`: not while it steps
         self._tie()
@@ -132,19 +131,9 @@ class ArrayStep:
                 setup.moved, (q, step.qd_next[0], remaining), (q_end, self._qd_end)
             ),
             corrected_end=self._tied(setup.moved, (q, step.way[0], remaining), way),
-            dt=setup.h,
-            remaining=setup.remaining,
         )
         return compiled(take_step).bind(
-            setup.scene,
-            step,
-            kernels,
-            room.work,
-            setup.choice,
-            self._nobody,
-            self._outcomes,
-            room.reports,
-            self._log,
+            setup.scene, step, kernels, room.solver, self._outcomes, self._log
         )
 
     def _tied(self, program: Any, inputs: Any, outputs: Any) -> KernelAddress:
@@ -235,7 +224,7 @@ class ArrayStep:
         still = np.zeros(self._sizes[1])
         out = tuple(x[0] for x in terms[2:])
         program(record.q, record.qd, still, self.h, *record.forces, out=out)
-        self._prepare(0, self.h)
+        self._prepare(0)
         return self._step
 
     def sparse_rows(self, blocks: int, m: int) -> np.ndarray:

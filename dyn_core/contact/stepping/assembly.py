@@ -35,16 +35,13 @@ from dyn_core.engines.machine_code import machine_code
 
 
 @machine_code
-def prepare_step(
-    scene: Scene, step: StepArrays, state: int, dt: float
-) -> tuple[int, int, int]:
+def prepare_step(scene: Scene, step: StepArrays, state: int) -> tuple[int, int, int]:
     """Find the contacts of a state and fill the problem of its step.
 
     Args:
         scene: Robot, world and rule.
         step: Arrays; contacts, rows and blocks are filled.
         state: Number of the state.
-        dt: Step [s].
 
     Returns:
         Numbers of contacts, blocks and rows; where there is no room for the contacts,
@@ -67,16 +64,16 @@ def prepare_step(
         work.free[k] = step.terms.free[state, tables.coordinate[k]]
         work.qd[k] = step.terms.qd[state, tables.coordinate[k]]
         fastest = max(fastest, abs(work.qd[k]))
-    within = scene.rule.margin + 2.0 * dt * fastest
-    block, row, last = contact_blocks(scene, step, state, touching, dt)
-    block, row, last = joint_blocks(scene, step, state, within, dt, block, row, last)
-    block, row = dense_blocks(scene, step, state, within, dt, block, row, last)
+    within = scene.rule.margin + 2.0 * scene.rule.dt * fastest
+    block, row, last = contact_blocks(scene, step, state, touching)
+    block, row, last = joint_blocks(scene, step, state, within, block, row, last)
+    block, row = dense_blocks(scene, step, state, within, block, row, last)
     return touching, block, row
 
 
 @machine_code
 def contact_blocks(
-    scene: Scene, step: StepArrays, state: int, touching: int, dt: float
+    scene: Scene, step: StepArrays, state: int, touching: int
 ) -> tuple[int, int, int]:
     """Add the blocks of contacts.
 
@@ -122,7 +119,7 @@ def contact_blocks(
         blocks.role[block], blocks.source[block] = CONTACT_ROLE, c
         blocks.id[block], blocks.gap[block] = contacts.id[c], contacts.gap[c]
         blocks.restitution[block] = materials[pair, 3]
-        close(scene.rule, dt, rows, blocks, block)
+        close(scene.rule, rows, blocks, block)
         last = warm_start(step.earlier, state, contacts.id[c], last, rows, block)
         block, row = block + 1, row + count
     return block, row, last
@@ -134,14 +131,13 @@ def joint_blocks(
     step: StepArrays,
     state: int,
     within: float,
-    dt: float,
     block: int,
     row: int,
     last: int,
 ) -> tuple[int, int, int]:
     """Add limits within reach, dry friction, gears and prescribed motion."""
     tables, joints, rule, work = scene.tables, scene.joints, scene.rule, step.work
-    rows, blocks = step.rows, step.blocks
+    rows, blocks, dt = step.rows, step.blocks, rule.dt
     for k in range(len(joints.role)):
         gap = joints.constant[k]
         for i in range(joints.gap_start[k], joints.gap_start[k + 1]):
@@ -165,7 +161,7 @@ def joint_blocks(
         blocks.restitution[block] = joints.restitution[k]
         finish(tables, step.terms.factor[state], rows, blocks, block, work)
         if closing:
-            close(rule, dt, rows, blocks, block)
+            close(rule, rows, blocks, block)
         elif joints.role[k] == GEAR:
             rows.compliance[row] = rule.compliance
             add_bias(rows, blocks, row, rule.erp * gap / dt)
@@ -183,7 +179,6 @@ def dense_blocks(
     step: StepArrays,
     state: int,
     within: float,
-    dt: float,
     block: int,
     row: int,
     last: int,
@@ -213,11 +208,11 @@ def dense_blocks(
         blocks.restitution[block] = dense.restitution[k]
         finish(tables, step.terms.factor[state], rows, blocks, block, work)
         if closing:
-            close(rule, dt, rows, blocks, block)
+            close(rule, rows, blocks, block)
         else:
             for r in range(count):
                 rows.compliance[row + r] = rule.compliance
-                add_bias(rows, blocks, row + r, rule.erp * gaps[first + r] / dt)
+                add_bias(rows, blocks, row + r, rule.erp * gaps[first + r] / rule.dt)
         last = warm_start(step.earlier, state, dense.id[k], last, rows, block)
         block, row = block + 1, row + count
     return block, row

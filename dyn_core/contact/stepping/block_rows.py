@@ -24,14 +24,15 @@ from dyn_core.engines.machine_code import Reals, Wholes, machine_code
 @machine_code
 def takes_part(rule: Rule, gap: float) -> bool:
     """Return whether a gap has rows: near ones by Stewart-Trinkle, else closed ones."""
-    part, _ = gap_rule(rule, gap, 0.0, 1.0)
+    part, _ = gap_rule(rule, gap, 0.0)
     return part
 
 
 @machine_code
-def gap_rule(rule: Rule, gap: float, approach: float, dt: float) -> tuple[bool, float]:
+def gap_rule(rule: Rule, gap: float, approach: float) -> tuple[bool, float]:
     """Return whether a gap takes part, and its bias, without restitution."""
-    e, threshold, erp, push = 0.0, rule.threshold, rule.erp, rule.push
+    dt, e, threshold = rule.dt, 0.0, rule.threshold
+    erp, push = rule.erp, rule.push
     if rule.scheme == STEWART_TRINKLE:
         return stewart_trinkle(gap, approach, dt, e, threshold, erp, push)
     return anitescu_potra(gap, approach, dt, e, threshold, erp, push)
@@ -137,7 +138,7 @@ def finish(
 
 
 @machine_code
-def close(rule: Rule, dt: float, rows: Rows, blocks: BlockFacts, block: int) -> None:
+def close(rule: Rule, rows: Rows, blocks: BlockFacts, block: int) -> None:
     """Add the bias of a gap that may close, by the rule of the scheme.
 
     A block that bounces meets at the start of the step, is rigid, and opens at least at
@@ -148,13 +149,13 @@ def close(rule: Rule, dt: float, rows: Rows, blocks: BlockFacts, block: int) -> 
     row, gap, approach = rows.start[block], blocks.gap[block], blocks.approach[block]
     ahead, rebound = gap, 0.0
     if rule.scheme == STEWART_TRINKLE:
-        ahead = gap + dt * min(rows.b[row], 0.0)  # met within the step
+        ahead = gap + rule.dt * min(rows.b[row], 0.0)  # met within the step
     rows.compliance[row] = rule.compliance
     e = blocks.restitution[block]
     if e > 0.0 and approach < -rule.threshold and ahead <= TOUCH:
         gap, rebound = min(gap, 0.0), -e * approach
         rows.compliance[row] = 0.0
-    _, bias = gap_rule(rule, gap, approach, dt)
+    _, bias = gap_rule(rule, gap, approach)
     add_bias(rows, blocks, row, min(bias, -rebound) if rebound > 0.0 else bias)
 
 

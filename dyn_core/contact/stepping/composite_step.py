@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dyn_core.contact.solvers.work import ITERATIONS, SolverWork
+from dyn_core.contact.solvers.work import ITERATIONS
 from dyn_core.contact.stepping.assembly import end_step, prepare_step
 from dyn_core.contact.stepping.contact_rows import cross, tangent
 from dyn_core.contact.stepping.position_correction import (
@@ -24,7 +24,7 @@ from dyn_core.contact.stepping.position_correction import (
     prepare_correction,
 )
 from dyn_core.contact.stepping.solver_choice import (
-    SolverChoice,
+    ChosenSolver,
     solve_correction,
     solve_rows,
 )
@@ -37,7 +37,6 @@ from dyn_core.contact.stepping.step_tables import (
 from dyn_core.engines.machine_code import (
     KernelAddress,
     Reals,
-    Reals2,
     Reals3,
     Wholes,
     machine_code,
@@ -57,16 +56,12 @@ class StepKernels(NamedTuple):
         terms: contact_terms.
         end: moved_state by qd_next to the end of the step, which is in StepLog.
         corrected_end: moved_state by `way`; of it only the position counts.
-        dt: Step [s].
-        remaining: Time for which the velocity acts [s].
     """
 
     middle: KernelAddress
     terms: KernelAddress
     end: KernelAddress
     corrected_end: KernelAddress
-    dt: float
-    remaining: float
 
 
 class StepLog(NamedTuple):
@@ -96,6 +91,7 @@ class RowOutcomes(NamedTuple):
         residual: Of the solver's own law, (n,).
         failed: Whether anything was not finite, (n,).
         corrected, short: Whether positions are corrected, and had no room, (n,).
+        chosen: Place in `force` of each body, world first; -1: none.
         force: Sum of the contact forces on each chosen body, world axes, mean of the
             step, (n, chosen, 3) [N].
         world_force: Its part from the world, likewise.
@@ -109,27 +105,17 @@ class RowOutcomes(NamedTuple):
     failed: Wholes
     corrected: Wholes
     short: Wholes
+    chosen: Wholes
     force: Reals3
     world_force: Reals3
 
 
-def room_for_outcomes(n: int, chosen: int) -> RowOutcomes:
+def room_for_outcomes(n: int, chosen: np.ndarray) -> RowOutcomes:
     """Return empty outcomes of n states, with the forces on some bodies."""
-    status, iterations, contacts, rows = (np.zeros(n, np.int64) for _ in range(4))
-    failed, corrected, short = (np.zeros(n, np.int64) for _ in range(3))
-    force, world_force = (np.zeros((n, chosen, 3)) for _ in range(2))
-    return RowOutcomes(
-        status,
-        iterations,
-        contacts,
-        rows,
-        np.zeros(n),
-        failed,
-        corrected,
-        short,
-        force,
-        world_force,
-    )
+    wholes = [np.zeros(n, np.int64) for _ in range(7)]
+    forces = [np.zeros((n, int(chosen.max(initial=-1)) + 1, 3)) for _ in range(2)]
+    parts = *wholes[:4], np.zeros(n), *wholes[4:], chosen, *forces
+    return RowOutcomes._make(parts)
 
 
 @machine_code
@@ -137,17 +123,14 @@ def take_step(
     scene: Scene,
     step: StepArrays,
     kernels: StepKernels,
-    work: SolverWork,
-    choice: SolverChoice,
-    chosen: Wholes,
+    solver: ChosenSolver,
     outcomes: RowOutcomes,
-    reports: Reals2,
     log: StepLog,
 ) -> int:
     """Take the step of a single state, from its dynamics to its end.
 
     Args:
-        scene, step, work, choice, chosen, outcomes, reports: As in step_rows.
+        scene, step, solver, outcomes: As in step_rows.
         kernels: Programs, tied to `step` and `log`.
         log: Written.
 
@@ -162,20 +145,7 @@ def take_step(
         return REFUSED
     if run_kernel(kernels.terms) != 0:
         return REFUSED
-    done, needed = step_rows(
-        scene,
-        step,
-        work,
-        choice,
-        chosen,
-        outcomes,
-        reports,
-        0,
-        1,
-        0,
-        kernels.dt,
-        kernels.remaining,
-    )
+    done, needed = step_rows(scene, step, solver, outcomes, 0, 1, 0)
     if done == 0:
         return -needed
     if outcomes.failed[0] != 0:
@@ -184,7 +154,7 @@ def take_step(
         return REFUSED
     if outcomes.corrected[0] != 0 and run_kernel(kernels.corrected_end) != 0:
         return REFUSED
-    return keep_step(step, outcomes, reports[0], log)
+    return keep_step(step, outcomes, solver.reports[0], log)
 
 
 @machine_code
@@ -226,16 +196,11 @@ def keep_step(
 def step_rows(
     scene: Scene,
     step: StepArrays,
-    work: SolverWork,
-    choice: SolverChoice,
-    chosen: Wholes,
+    solver: ChosenSolver,
     outcomes: RowOutcomes,
-    reports: Reals2,
     first: int,
     last: int,
     offset: int,
-    dt: float,
-    remaining: float,
 ) -> tuple[int, int]:
     """Take the step of some states, but for their positions.
 
@@ -245,15 +210,10 @@ def step_rows(
     Args:
         scene: Robots' and world's tables.
         step: Arrays with the terms of the states; qd_next and way are written.
-        work: Room for the solver.
-        choice: Solver.
-        chosen: Place in `outcomes.force` of each body, world first; -1: none.
+        solver: Solver and its memory.
         outcomes: Written, for the states of a batch.
-        reports: Of the solver, and of the correction of positions, (2, 8).
         first, last: States of `step` to advance.
         offset: Number in `outcomes` of state 0.
-        dt: Step [s].
-        remaining: Time for which the velocity acts [s].
 
     Returns:
         `last`, and 0; where a state has more contacts than there is room for, the
@@ -268,11 +228,11 @@ def step_rows(
         if not finite_terms(step, state):
             fail(step, outcomes, state, n)
             continue
-        touching, blocks, m = prepare_step(scene, step, state, dt)
+        touching, blocks, m = prepare_step(scene, step, state)
         if touching < 0:
             return state, -touching
-        report = reports[0]
-        status = solve_rows(step.rows, blocks, m, nv, work, report, choice)
+        report = solver.reports[0]
+        status = solve_rows(step.rows, blocks, m, nv, solver)
         outcomes.status[n], outcomes.iterations[n] = status, int(report[ITERATIONS])
         outcomes.residual[n] = report[LAW]
         outcomes.contacts[n], outcomes.rows[n] = touching, m
@@ -280,16 +240,12 @@ def step_rows(
             fail(step, outcomes, state, n)
             continue
         if outcomes.force.shape[1] > 0:
-            add_forces(step, blocks, chosen, outcomes, n, dt)
+            add_forces(step, blocks, outcomes, n, scene.rule.dt)
         if scene.rule.apart > 0.0:
-            apart, m_apart = prepare_correction(
-                scene, step, state, blocks, dt, remaining
-            )
+            apart, m_apart = prepare_correction(scene, step, state, blocks)
             if m_apart > 0:
                 outcomes.corrected[n] = 1
-                status = solve_correction(
-                    step.normals, apart, m_apart, nv, work, reports[1], choice
-                )
+                status = solve_correction(step.normals, apart, m_apart, nv, solver)
                 if not end_correction(scene, step, state, apart) or status != 0:
                     outcomes.short[n] = 1
     return last, 0
@@ -334,18 +290,14 @@ def fail(step: StepArrays, outcomes: RowOutcomes, state: int, n: int) -> None:
 
 @machine_code
 def add_forces(
-    step: StepArrays,
-    used: int,
-    chosen: Wholes,
-    outcomes: RowOutcomes,
-    n: int,
-    dt: float,
+    step: StepArrays, used: int, outcomes: RowOutcomes, n: int, dt: float
 ) -> None:
     """Add the contact forces of a step to those on the chosen bodies.
 
     Source: LCP-2, LCP-15.
     """
     rows, blocks, contacts = step.rows, step.blocks, step.contacts
+    chosen = outcomes.chosen
     for block in range(used):
         if blocks.role[block] != CONTACT_ROLE:
             continue

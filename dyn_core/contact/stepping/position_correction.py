@@ -27,12 +27,7 @@ TOLERANCE = 1e-6  # of a correction, relative to the largest: more precision cos
 
 @machine_code
 def prepare_correction(
-    scene: Scene,
-    step: StepArrays,
-    state: int,
-    used: int,
-    dt: float,
-    remaining: float,
+    scene: Scene, step: StepArrays, state: int, used: int
 ) -> tuple[int, int]:
     """Fill the problem that corrects positions after the velocity is known.
 
@@ -46,8 +41,6 @@ def prepare_correction(
         scene, step: As end_step leaves them.
         state: Number of the state.
         used: Number of blocks of the step.
-        dt: Step [s].
-        remaining: Time for which the velocity acts [s].
 
     Returns:
         Numbers of blocks and rows; none where there is nothing to correct.
@@ -55,7 +48,8 @@ def prepare_correction(
     Source: LCP-11 (split impulse).
     """
     rows, blocks, normals, rule = step.rows, step.blocks, step.normals, scene.rule
-    push = rule.push * dt / remaining
+    remaining = rule.remaining
+    push = rule.push * rule.dt / remaining
     block, row, wrong = 0, 0, False
     for k in range(used):
         role = blocks.role[k]

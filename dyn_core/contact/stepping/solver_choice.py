@@ -15,7 +15,7 @@ from dyn_core.contact.solvers.work import SolverWork
 from dyn_core.contact.stepping.position_correction import TOLERANCE
 from dyn_core.contact.stepping.step_records import solver_name
 from dyn_core.contact.stepping.world import World
-from dyn_core.engines.machine_code import Reals, machine_code
+from dyn_core.engines.machine_code import Reals2, machine_code
 
 METHODS = tuple(ROW_SOLVERS)
 ADMM, NEWTON, RELAXATION, SWEEPS = range(len(METHODS))
@@ -41,6 +41,20 @@ class SolverChoice(NamedTuple):
     correction_tolerance: float
 
 
+class ChosenSolver(NamedTuple):
+    """A solver with its memory.
+
+    Attributes:
+        choice: Which, and its options.
+        work: Memory.
+        reports: Of it, and of the correction of positions, (2, 8).
+    """
+
+    choice: SolverChoice
+    work: SolverWork
+    reports: Reals2
+
+
 def solver_choice(world: World) -> SolverChoice:
     """Return the solver of a world, with its options beside the defaults."""
     name = solver_name(world)
@@ -63,16 +77,9 @@ def solver_choice(world: World) -> SolverChoice:
 
 
 @machine_code
-def solve_rows(
-    rows: Rows,
-    blocks: int,
-    m: int,
-    nv: int,
-    work: SolverWork,
-    report: Reals,
-    choice: SolverChoice,
-) -> int:
+def solve_rows(rows: Rows, blocks: int, m: int, nv: int, solver: ChosenSolver) -> int:
     """Solve a problem by the chosen solver; return its status."""
+    choice, work, report = solver.choice, solver.work, solver.reports[0]
     most, tolerance = choice.max_iterations, choice.tolerance
     if choice.method == NEWTON:
         return solve_coulomb(
@@ -87,24 +94,11 @@ def solve_rows(
 
 @machine_code
 def solve_correction(
-    rows: Rows,
-    blocks: int,
-    m: int,
-    nv: int,
-    work: SolverWork,
-    report: Reals,
-    choice: SolverChoice,
+    rows: Rows, blocks: int, m: int, nv: int, solver: ChosenSolver
 ) -> int:
     """Solve for a correction of positions; return the status."""
+    most = solver.choice.correction_iterations
+    tolerance, report = solver.choice.correction_tolerance, solver.reports[1]
     return newton(
-        rows,
-        blocks,
-        m,
-        nv,
-        work,
-        report,
-        choice.correction_iterations,
-        choice.correction_tolerance,
-        NEAR,
-        False,
+        rows, blocks, m, nv, solver.work, report, most, tolerance, NEAR, False
     )

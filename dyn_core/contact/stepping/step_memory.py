@@ -12,7 +12,7 @@ from dyn_core.contact.problem.rows import room_for_rows
 from dyn_core.contact.solvers.work import room_for_solvers
 from dyn_core.contact.stepping.contact_model import ContactModel
 from dyn_core.contact.stepping.joint_rows import dense_rows, joint_table
-from dyn_core.contact.stepping.solver_choice import solver_choice
+from dyn_core.contact.stepping.solver_choice import ChosenSolver, solver_choice
 from dyn_core.contact.stepping.step_solver import error_terms
 from dyn_core.contact.stepping.step_tables import (
     SCHEMES,
@@ -81,6 +81,8 @@ class StepSetup:
             push=np.inf if soft else world.push_out_speed,
             apart=world.erp if world.stabilisation == "split_impulse" else 0.0,
             margin=world.margin,
+            dt=self.h,
+            remaining=self.remaining,
         )
         around = contact_model.shapes_and_pairs
         self.scene = Scene(tables, *around, joints.rows, dense_table, rule)
@@ -109,7 +111,7 @@ class StepRoom:
     Attributes:
         contacts: For how many there is room.
         step: Arrays of the steps; without earlier impulses.
-        work, reports: Memory and reports of the solver.
+        solver: The solver with its memory.
     """
 
     def __init__(self, setup: StepSetup, states: int) -> None:
@@ -123,7 +125,6 @@ class StepRoom:
         shapes = {port.name: port.shape for port in setup.terms(False).outputs}
         self._terms = room_for_terms(states, model.nq, model.nv, shapes)
         self._next, self._way = (np.zeros((states, model.nv)) for _ in range(2))
-        self.reports = np.zeros((2, 8))
         self.grow(FIRST_ROOM)
 
     def grow(self, contacts: int) -> None:
@@ -152,7 +153,8 @@ class StepRoom:
             collision=room_for_work(len(scene.shapes.kind), len(scene.pairs.first)),
             work=room_for_step(tables, int(tall.max(initial=0)) + 1),
         )
-        self.work = room_for_solvers(rows, nv)
+        choice, work = self._setup.choice, room_for_solvers(rows, nv)
+        self.solver = ChosenSolver(choice, work, np.zeros((2, 8)))
 
     def earlier(self, known: Earlier | None, states: int) -> Earlier:
         """Return earlier impulses with room for those of this memory.

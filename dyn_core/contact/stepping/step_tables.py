@@ -108,7 +108,7 @@ class BlockFacts(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """How a step treats gaps.
+    """How long a step is, and how it treats gaps.
 
     Attributes:
         scheme: STEWART_TRINKLE, ANITESCU_POTRA or MOREAU_JEAN.
@@ -118,6 +118,8 @@ class Rule(NamedTuple):
         push: Largest speed at which an overlap is corrected [m/s | rad/s].
         apart: Part of it that is corrected in positions, without a change of velocity.
         margin: Largest gap of a limit that takes part, beside the way of a step.
+        dt: Step [s].
+        remaining: Time for which the velocity after the step acts in it [s].
     """
 
     scheme: int
@@ -127,6 +129,8 @@ class Rule(NamedTuple):
     push: float
     apart: float
     margin: float
+    dt: float
+    remaining: float
 
 
 class StepMemory(NamedTuple):
