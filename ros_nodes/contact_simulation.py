@@ -70,6 +70,8 @@ class SimulatedContacts(SimulatedRobot):
         refuse_options(node, ("step", "forward_dynamics"), "contact.enabled is true")
         robot = dyn.ContactSimulator(self.model, make_world(node), **settings)
         robot.advance(0.0)
+        if robot.report is not None:
+            _ = robot.program, robot.report.energy_change  # read by diagnostics
         robot.reset()
         robot.counters.clear()
         return robot
@@ -120,6 +122,7 @@ class SimulatedContacts(SimulatedRobot):
             "contact stepper": robot.world.stepper,
             "contact not converged": counters[UNSOLVED],
             "contact not unique": counters["contact not unique"],
+            "contacts wedged": counters["contacts wedged"],
         }
         reports, last = robot.reports, robot.report
         if last is None:

@@ -29,6 +29,7 @@ COMMANDS = {
               ["--compile", "--robot", "BAD"], ["--compile", "--solvers", "BAD"],
               ["--compile", "--limit", "BAD"]],
     "bench-planar": [["BAD"]],
+    "bench-envs": [["BAD"]],
     "check-derivatives": [["BAD"], ["two_link", "--extras", "BAD"],
                           ["two_link", "--states", "BAD"]],
     "check-plugin": [["BAD"], ["rnea", "--robot", "BAD"],

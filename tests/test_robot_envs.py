@@ -244,6 +244,21 @@ def test_values_differ_by_row_and_act():
         robot_task("push_box", values={"gravity": Uniform((0.0,) * 3, (1.0,) * 3)})
 
 
+def test_values_act_on_a_floor():
+    """Standing robots press on the floor with the gravity of their own row."""
+    values = {"gravity": Uniform((0.0, 0.0, -12.0), (0.0, 0.0, -8.0))}
+    env = RobotVectorEnv("quadruped_stand", 4, outside=None, values=values)
+    env.reset(seed=0)
+    for _ in range(60):
+        env.step(np.zeros((4, 12)))
+    task, state = env.task, env.get_state()
+    gravity = -state[:, task.layout["gravity"]][:, 2]
+    assert np.ptp(gravity) > 0.5
+    normal = state[:, task.layout["impulses"]].reshape(4, 4, 3)[:, :, 0].sum(axis=1)
+    weight = task.model.mass * gravity
+    np.testing.assert_allclose(normal / task.dt, weight, rtol=0.05)
+
+
 def test_joint_targets_are_the_law_of_their_docstring():
     """tau = kp (home + scale a - q) - kd qd, within the limits of effort."""
     task = robot_task("reach")
@@ -301,7 +316,9 @@ def test_pushing_the_box_moves_it():
     assert moved[1] < 1e-3
 
 
-@pytest.mark.parametrize("name", ["reach", "push_box"])
+@pytest.mark.parametrize(
+    "name", ["reach", "push_box", "quadruped_walk", "humanoid_stand"]
+)
 def test_pictures_show_the_state(name):
     """Pictures of two states differ, that of one state does not."""
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")

@@ -12,6 +12,7 @@ from dyn_core.bench import (
     compile_worker,
     compiling,
     contact,
+    contact_soak,
     knots,
     loading,
     measure,
@@ -66,6 +67,11 @@ def add(subparsers: argparse._SubParsersAction) -> None:
         help="runs with contacts and their solvers instead, of scenes of its own",
     )
     parser.add_argument(
+        "--soak", type=float, metavar="STEPS",
+        help="steps of quadrupeds in batches, beside --contact, such as 1e8; status 1"
+        " if one was not finite",
+    )  # fmt: skip
+    parser.add_argument(
         "--loading",
         action="store_true",
         help="loading of robots instead, also of chains and trees of 5000 links",
@@ -111,8 +117,17 @@ def _refuse_what_changes_nothing(arguments: argparse.Namespace) -> None:
     for name in ("full", "limit"):
         if getattr(arguments, name) and not arguments.compile:
             raise SettingError(f"--{name} needs --compile", name)
+    if arguments.soak is not None and not arguments.contact:
+        raise SettingError("--soak needs --contact", "soak")
+    if arguments.soak is not None and not 1 <= arguments.soak < math.inf:
+        message = f"--soak is {arguments.soak}; valid: a number of steps from 1"
+        raise SettingError(message, "soak")
     for table, names, valid in (
-        ("contact", ("loading", "ik", *_OTHERS, "robot", *_OF_SOLVERS), "--markdown"),
+        (
+            "contact",
+            ("loading", "ik", *_OTHERS, "robot", *_OF_SOLVERS),
+            "--soak, --markdown",
+        ),
         ("ik", ("loading", *_OTHERS, *_OF_SOLVERS[1:]), "--robot, --lock, --markdown"),
         ("loading", (*_OTHERS, *_OF_SOLVERS), "--robot, --markdown"),
         (
@@ -143,6 +158,8 @@ def run(arguments: argparse.Namespace) -> int:
     measure.require_native()
     if arguments.compile:
         return _compile(arguments, show)
+    if arguments.soak is not None:
+        return contact_soak.run(int(arguments.soak), progress, show)
     if arguments.contact:
         print(measure.machine())
         print_tables(contact.LEGEND, contact.tables(progress), show)

@@ -13,6 +13,7 @@ import numpy as np
 from dyn_core.contact.stepping import array_reports
 from dyn_core.contact.stepping.array_reports import Reports
 from dyn_core.contact.stepping.array_step import ArrayStep
+from dyn_core.contact.stepping.constraints import contact_name
 from dyn_core.contact.stepping.contact_model import ContactModel
 from dyn_core.contact.stepping.events import STEPPERS
 from dyn_core.contact.stepping.integration import turning
@@ -104,11 +105,12 @@ class ContactSimulator(RobotPlant):
             self.engine,
             self.carried,
         )
-        self.program = self.contact_model.kinematics
         self.arrays: ArrayStep | None = None
         if why_not(self.world) is None:
             h = self.period / self.substeps
             self.arrays = ArrayStep(self.contact_model, h, self.prescribed)
+        else:
+            self.contact_model.prepare()
         self._reactions: dict[Any, Any] = {}
         self._prepare()
         self.warnings = self._overlap()
@@ -117,9 +119,9 @@ class ContactSimulator(RobotPlant):
 
     def _overlap(self) -> tuple[str, ...]:
         """Return a sentence on the deepest contact of a start that is in something."""
-        state = self.contact_model.state(self.q0, self.qd0)
-        contacts = [c for c in state.constraints if c.contact is not None]
-        worst = min(contacts, key=lambda c: float(c.gap), default=None)
+        pairs = self.contact_model.pairs
+        contacts = [] if pairs is None else pairs.contacts(self.q0)
+        worst = min(contacts, key=lambda c: c.gap, default=None)
         if worst is None or worst.gap > -DEEP:
             return ()
         how = {
@@ -129,8 +131,8 @@ class ContactSimulator(RobotPlant):
             self.world.stabilisation,
             f"it is pushed out at {self.world.push_out_speed:g} m/s at most",
         )
-        depth = -float(worst.gap)
-        return (f"the start overlaps by {depth:.3g} m at {worst.name}: {how}",)
+        where = f"contact {contact_name(worst)}"
+        return (f"the start overlaps by {-worst.gap:.3g} m at {where}: {how}",)
 
     def reset(self) -> None:
         """Reset the state to the start, and clear commands and impulses."""
@@ -145,6 +147,11 @@ class ContactSimulator(RobotPlant):
     def reports(self) -> Reports:
         """Of the last period."""
         return Reports(self.arrays, self._taken)
+
+    @property
+    def program(self) -> Any:
+        """A Program of the robot, which says what engine runs it."""
+        return self.contact_model.kinematics
 
     @property
     def report(self) -> StepReport | None:
@@ -221,6 +228,8 @@ class ContactSimulator(RobotPlant):
         """
         if record.short:
             self.counters["contacts without room"] += 1
+        if record.status == "wedged":
+            self.counters["contacts wedged"] += 1
         if record.status == "max_iterations":
             self.counters["contact not converged"] += 1
         if record.status == "infeasible":

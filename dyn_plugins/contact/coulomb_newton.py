@@ -1,8 +1,8 @@
 """Contacts by Newton steps on Coulomb's law, on sparse rows in machine code."""
 
 from dyn_core.authoring import NumpySolver, hookimpl
-from dyn_core.contact import ROW_SOLVERS, ProblemArrays, rows_of
 from dyn_core.problems import CONTACT_SOLVE
+from dyn_plugins.contact._on_rows import solve_on_rows
 
 
 class CoulombNewton(NumpySolver):
@@ -55,14 +55,9 @@ class CoulombNewton(NumpySolver):
         Returns:
             The outputs of CONTACT_SOLVE.
         """
-        problem = ProblemArrays(layout, G, b, mu, lo, hi, compliance, warm)
-        rows, nv = rows_of(problem)
-        on_rows = ROW_SOLVERS[self.name]
-        solver = on_rows(rows, nv, max_iterations, tolerance, splittings)
-        status = solver.solve(len(rows.kind), len(rows.b))
-        velocity = problem.G @ rows.impulse + problem.b
-        report = solver.report
-        return rows.impulse, velocity, report[:5].copy(), report[5], float(status)
+        inputs = layout, G, b, mu, lo, hi, compliance, warm
+        options = {"max_iterations": max_iterations, "tolerance": tolerance}
+        return solve_on_rows(self.name, *inputs, **options, splittings=splittings)
 
 
 @hookimpl

@@ -1,14 +1,12 @@
 """Soft contacts as in MuJoCo: every row has a compliance."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from dyn_core.authoring import NumpySolver, hookimpl
 from dyn_core.contact import ProblemArrays
 from dyn_core.errors import UnsupportedError
 from dyn_core.problems import CONTACT_SOLVE
-from dyn_plugins.contact.convex_newton import Softened
+from dyn_plugins.contact._on_rows import solve_on_rows
 
 
 def _between(layout, impedance):
@@ -28,7 +26,8 @@ class SoftContact(NumpySolver):
     Relaxes: rows yield by R lambda, and without De Saxce's correction a sliding
     contact separates. The compliance and bias of gap and speed by solref and solimp
     come from dyn_core.contact.soft_rows. The compliance of friction rows follows from
-    the normal row, times `friction_softness`, with equal R mu² in a cone.
+    the normal row, times `friction_softness`, with equal R mu² in a cone. Newton steps
+    on sparse rows, as `convex_newton` takes them.
 
     Source: LCP-14.
     """
@@ -91,15 +90,12 @@ class SoftContact(NumpySolver):
                 R[rows] = (
                     friction_softness * R[block.start] / np.where(w > 0, w, 1) ** 2
                 )
-        T = problem.scale
-        A = (G + G.T) / 2 * T[:, None] * T
-        soft = np.where(T > 0, T * T, 1.0) * R
-        start = np.where(T > 0, warm / np.where(T > 0, T, 1.0), 0.0)
-        softened_problem = Softened(problem, soft, np.zeros(len(b)), A, T * b)
-        y, count = softened_problem.minimise(start, max_iterations, tolerance)
-        softened = replace(problem, compliance=R)
-        law = softened.step(T * y, exact=False)
-        return problem.outputs(T * y, count, law=law)
+        inputs = layout, G, b, mu, lo, hi, R, warm
+        options = {"max_iterations": max_iterations, "tolerance": tolerance}
+        impulse, _, residuals, count, _ = solve_on_rows(
+            "convex_newton", *inputs, **options
+        )
+        return problem.outputs(impulse, count, law=residuals[4])
 
 
 @hookimpl

@@ -52,6 +52,7 @@ NOT_TRACED = {
     "dyn_core.robots": "data",
     "dyn_core.testing": "laws of plugins",
     "dyn_core.bench": "commands of plugins",
+    "dyn_core.envs": "measured by a command of a plugin",
 }
 
 

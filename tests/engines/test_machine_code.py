@@ -266,6 +266,30 @@ def test_threads_run_at_the_same_time():
     assert not form.bind(arrays[0]).func._flags_ & kept
 
 
+@needs_llvm
+def test_two_first_uses_load_it_once():
+    """Code that is loaded anew takes the address away that the other thread calls."""
+    form, both = loading.CompiledFunction(_long, False), threading.Barrier(2)
+    made, loads = form._code, []
+
+    def code():
+        loads.append(threading.get_ident())
+        try:
+            both.wait(timeout=0.3)
+        except threading.BrokenBarrierError:
+            pass  # the other thread waits for this one, as it should
+        return made()
+
+    form._code = code
+    threads = [threading.Thread(target=form.prepare) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(loads) == 1
+    assert form(np.ones(3), 1) == _long(np.ones(3), 1)
+
+
 SCRIPT = """
 import numpy as np
 from dyn_core.engines.machine_code import Reals, compiled, machine_code

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dyn_core.contact.collision.coal_pairs import Hulls
 from dyn_core.contact.collision.detection.all_pairs import find_contacts
 from dyn_core.contact.collision.detection.tables import (
     FEATURES,
@@ -20,6 +19,7 @@ from dyn_core.contact.collision.detection.tables import (
 from dyn_core.contact.collision.features import feature_name
 from dyn_core.contact.collision.halfspaces import HalfSpace
 from dyn_core.contact.collision.height_field import HeightField
+from dyn_core.contact.collision.hulls import Hulls
 from dyn_core.contact.collision.shape_tables import (
     ShapeTable,
     frame_rows,

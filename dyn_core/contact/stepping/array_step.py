@@ -41,7 +41,6 @@ class ArrayStep:
     """The step of a robot in a World, for the settings that `why_not` lets pass.
 
     Attributes:
-        inertia: Program of H, with the payload.
         h: Step [s].
         solver_name: Of the contact solver.
     """
@@ -57,7 +56,7 @@ class ArrayStep:
             prescribed: Joints whose accelerations are given.
         """
         self._setup = setup = StepSetup(contact_model, h, prescribed)
-        self.h, self.inertia = setup.h, contact_model.inertia
+        self.h = setup.h
         self.solver_name = solver_name(contact_model.world)
         model = contact_model.model
         self._sizes = nq, nv = model.nq, model.nv
@@ -89,6 +88,11 @@ class ArrayStep:
     def m(self) -> int:
         """How many rows the last step had."""
         return int(self._log.wholes[4])
+
+    @property
+    def inertia(self) -> Any:
+        """Program of H, with the payload, compiled when first needed."""
+        return self._setup.of.inertia
 
     def _make_room(self, contacts: int) -> None:
         """Make room for a number of contacts; earlier impulses are kept."""

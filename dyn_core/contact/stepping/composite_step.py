@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dyn_core.contact.solvers.work import ITERATIONS
+from dyn_core.contact.solvers.work import CONVERGED, ITERATIONS
 from dyn_core.contact.stepping.assembly import end_step, prepare_step
 from dyn_core.contact.stepping.contact_rows import cross, tangent
 from dyn_core.contact.stepping.position_correction import (
@@ -34,6 +34,7 @@ from dyn_core.contact.stepping.step_tables import (
     Scene,
     StepArrays,
 )
+from dyn_core.contact.stepping.wedges import WEDGED, leave_out_pushes
 from dyn_core.engines.machine_code import (
     KernelAddress,
     Reals,
@@ -233,6 +234,9 @@ def step_rows(
             return state, -touching
         report = solver.reports[0]
         status = solve_rows(step.rows, blocks, m, nv, solver)
+        if leave_out_pushes(step.rows, step.blocks, blocks, status):
+            status = solve_rows(step.rows, blocks, m, nv, solver)
+            status = WEDGED if status == CONVERGED else status
         outcomes.status[n], outcomes.iterations[n] = status, int(report[ITERATIONS])
         outcomes.residual[n] = report[LAW]
         outcomes.contacts[n], outcomes.rows[n] = touching, m

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -30,21 +30,21 @@ from dyn_core.model.passive_forces import (
 from dyn_core.model.payload import PayloadInput
 from dyn_core.problems import CONTACT_SOLVE
 from dyn_core.solving.registry import solver, solvers
+from dyn_core.solving.solver import Solver
 from dyn_core.spatial import Vector
 
 
 class ContactModel:
     """The constraints and the equation of motion of a robot in its world.
 
-    Kinematics, inertia and bias force are compiled Programs; collision detection and
-    the matrices of the problem use NumPy. Joint damping is part of the free motion,
-    evaluated at the end of the step. Dry friction is a constraint block or, with
-    `friction` off, a smooth function of the speed in the free motion.
+    Kinematics, inertia and bias force are Programs, compiled when `prepare` or `state`
+    first needs them; the matrices of the problem use NumPy. Joint damping is part of
+    the free motion, evaluated at the end of the step. Dry friction is a constraint
+    block or, with `friction` off, a smooth function of the speed in the free motion.
 
     Attributes:
         model: Robot.
         world: Half-spaces, and which kinds of constraints are enabled.
-        kinematics: Program of BODY_JACOBIANS.
 
     Source: LCP-1 to LCP-3, LCP-6 to LCP-8.
     """
@@ -58,7 +58,7 @@ class ContactModel:
         engine: str | None = None,
         carried: PayloadInput | None = None,
     ) -> None:
-        """Build the Programs.
+        """Choose the pairs of shapes.
 
         Args:
             model: Robot.
@@ -89,21 +89,7 @@ class ContactModel:
         self._slipping = model if joint_friction else model.without_friction()
         self._smooth = any(x for part in self._slipping.friction for x in part)
         self._acts = {"joint_friction": joint_friction, "joint_springs": joint_springs}
-        self.kinematics = solver("body_jacobians").build(model, engine=engine)
         self.carried = carried or PayloadInput()
-        paths = self.carried.paths
-        self.inertia = solver("crba").build(model, engine=engine, inputs=paths)
-        self._bias = self.build("bias", "f_ext")
-        self._loops = None
-        if model.loops:
-            self._loops = solver("loop_constraints").build(model, engine=engine)
-        self._sweep = solver("response").build(
-            model.without_loops(), engine=engine, inputs=paths
-        )
-        made = (self.kinematics, self.inertia, self._bias, self._loops, self._sweep)
-        for program in made:
-            if program is not None:
-                program.prepare()  # nothing compiles while it steps
         self.pairs = None
         if self.world.contacts:
             world = self.world
@@ -116,6 +102,48 @@ class ContactModel:
             )
         self.joints = JointConstraints(self.model, self.world.gears)
         self._damping = self._slopes(np.zeros(model.nv))
+
+    @cached_property
+    def kinematics(self) -> Program[Any]:
+        """Program of BODY_JACOBIANS."""
+        return self._made(solver("body_jacobians"), self.smooth_model)
+
+    @cached_property
+    def inertia(self) -> Program[Any]:
+        """Program of H, with the payload."""
+        return self._made(solver("crba"), self.smooth_model, self.carried.paths)
+
+    @cached_property
+    def _bias(self) -> Program[Any]:
+        """Program of the bias force, with forces on bodies."""
+        program = self.build("bias", "f_ext")
+        program.prepare()
+        return program
+
+    @cached_property
+    def _loops(self) -> Program[Any] | None:
+        """Program of the loops' constraints; None without loops."""
+        model = self.smooth_model
+        return self._made(solver("loop_constraints"), model) if model.loops else None
+
+    @cached_property
+    def _sweep(self) -> Program[Any]:
+        """Program of the response to joint forces, with the payload."""
+        model = self.smooth_model.without_loops()
+        return self._made(solver("response"), model, self.carried.paths)
+
+    def _made(self, of: Solver, model: Model, inputs: Sequence[str] = ()) -> Any:
+        """Return a compiled Program."""
+        program = of.build(model, engine=self.engine, inputs=list(inputs))
+        program.prepare()
+        return program
+
+    def prepare(self) -> None:
+        """Compile what `state` needs, so that nothing compiles while it steps.
+
+        Steps on arrays do not need it.
+        """
+        _ = self.kinematics, self.inertia, self._bias, self._loops, self._sweep
 
     def state(
         self,

@@ -10,6 +10,7 @@ import ctypes
 import functools
 import hashlib
 import struct
+import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from types import ModuleType
@@ -97,6 +98,7 @@ class CompiledFunction:
         self._loaded: compiler.Loaded | None = None
         self._address = 0
         self._places: list[Place] = []
+        self._lock = threading.Lock()
 
     @property
     def native(self) -> bool:
@@ -109,11 +111,12 @@ class CompiledFunction:
         Raises:
             TraceError: Something is not in the subset.
         """
-        if self.native and self._loaded is None:
-            module, code = self._code()
-            loaded = compiler.Loaded(code)
-            self._address, self._places = loaded.address("entry"), module.places
-            self._loaded = loaded
+        with self._lock:  # code that another thread runs must not be loaded anew
+            if self.native and self._loaded is None:
+                module, code = self._code()
+                loaded = compiler.Loaded(code)
+                self._address, self._places = loaded.address("entry"), module.places
+                self._loaded = loaded
         return self
 
     def _code(self) -> tuple[ModuleCode, bytes]:

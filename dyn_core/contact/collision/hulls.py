@@ -1,0 +1,85 @@
+"""Convex hulls of mesh files, read by coal.
+
+coal is the extra `collision`, imported when a robot needs it. A mesh is replaced by its
+convex hull; its file is read here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dyn_core.errors import ModelError, UnsupportedError
+from dyn_core.model.shapes import Mesh
+from dyn_core.model.sources.meshes import mesh_file
+from dyn_core.model.sources.origin import Origin
+
+NEEDS = (
+    "install the extra: pip install 'dyn_ros[collision]' (coal); or give the link a"
+    " sphere, capsule or box in the sidecar (collisions: {LINK: {replace: [...]}}), or"
+    " deny the pair there (pairs: {deny: [[A, B]]})"
+)
+
+
+def coal_module(what: str) -> Any:
+    """Return the module coal.
+
+    Raises:
+        UnsupportedError: coal is not installed; names `what` and the alternatives.
+    """
+    try:
+        import coal
+    except ImportError as error:
+        raise UnsupportedError(
+            f"{what} needs coal, which is not installed; {NEEDS}"
+        ) from (error)
+    return coal
+
+
+class Hull:
+    """The convex hull of a mesh.
+
+    Attributes:
+        points: Vertices, (count, 3) [m].
+        geometry: The hull as an object of coal.
+    """
+
+    def __init__(self, geometry: Any) -> None:
+        self.geometry = geometry
+        self.points = np.array(geometry.points(), float)
+
+    @property
+    def reach(self) -> float:
+        """Largest distance of a vertex from the origin of the mesh [m]."""
+        return float(np.linalg.norm(self.points, axis=1).max())
+
+
+class Hulls:
+    """Convex hulls of mesh files, each read once.
+
+    Attributes:
+        origin: What the robot was read from.
+        packages: Folders of package:// addresses, by name.
+    """
+
+    def __init__(self, origin: Origin, packages: Mapping[str, Any]) -> None:
+        self.origin, self.packages = origin, packages
+        self._hulls: dict[tuple[str, tuple[float, ...]], Hull] = {}
+
+    def __call__(self, mesh: Mesh, link: str) -> Hull:
+        """Return the hull of a mesh of a link."""
+        key = mesh.file, mesh.scale
+        if key not in self._hulls:
+            coal = coal_module(f"link '{link}' (mesh {mesh.file}): contact")
+            path = mesh_file(mesh.file, link, self.origin, self.packages)
+            try:
+                model = coal.MeshLoader().load(str(path), np.array(mesh.scale))
+                model.buildConvexHull(True, "Qt")
+            except (ValueError, RuntimeError) as error:
+                raise ModelError(
+                    f"link '{link}': the mesh {path} cannot be used: {error}", link
+                ) from error
+            self._hulls[key] = Hull(model.convex)
+        return self._hulls[key]

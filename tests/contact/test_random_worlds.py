@@ -1,0 +1,152 @@
+"""Random worlds stepped on arrays: nothing diverges, unsolved steps are few, counted."""
+
+import hashlib
+from collections import Counter
+
+import numpy as np
+import pytest
+from contact_bodies import joint, link, robot
+from random_worlds import SHAPES, STEPPERS, random_world, shape, steps
+from step_scenes import H, Scene, free_bodies, places, tower
+
+import dyn_core as dyn
+from dyn_core.contact.collision.height_field import HeightField
+
+UNSOLVED = 5e-3  # part of all steps that may miss the tolerance
+FAST = 1e3  # speed that no body of these worlds reaches [m/s | rad/s]
+PUSH = 0.1  # push_out_speed [m/s]
+
+
+@pytest.fixture
+def hulls(tmp_path):
+    """A folder for meshes; None where nothing reads them."""
+    try:
+        import coal  # noqa: F401
+    except ImportError:
+        return None
+    return tmp_path
+
+
+def taken(scene, count):
+    """Make steps; return their statuses, and the digest of all states."""
+    counts, digest = Counter(), hashlib.sha256()
+    for q, qd, record in steps(scene, count):
+        assert np.isfinite(q).all()
+        assert np.abs(qd).max() < FAST
+        assert record.status in ("converged", "max_iterations", "wedged")
+        counts[record.status] += 1
+        digest.update(q.tobytes() + qd.tobytes())
+    return counts, digest.hexdigest()
+
+
+def test_random_worlds(hulls, full):
+    """Robots and objects of every shape, 1 g to 1 t, starts deep in one another."""
+    counts, seeds, count = Counter(), 400 if full else 18, 300 if full else 80
+    for seed in range(seeds):
+        counts += taken(random_world(seed, hulls), count)[0]
+    assert counts.total() == seeds * count
+    assert counts["max_iterations"] <= UNSOLVED * counts.total()
+    assert counts["wedged"] <= UNSOLVED * counts.total()
+
+
+def test_random_worlds_have_all_there_is(hulls):
+    """What the draws of test_random_worlds hold, so that none of it is missing."""
+    kinds, names, ratios, deep = set(), set(), [], []
+    for seed in range(18):
+        scene = random_world(seed, hulls)
+        kinds |= {placed.shape.kind for placed in scene.model.shapes}
+        kinds |= {type(x).__name__ for x in scene.world.get("height_fields", ())}
+        names.add(scene.world["stepper"])
+        masses = [scene.model.I[i].m for i in scene.model.bodies if scene.model.I[i].m]
+        ratios.append(max(masses) / min(masses))
+        deep.append(bool(scene.simulator().warnings))
+    wanted = {"sphere", "box", "cylinder", "capsule", "HeightField"}
+    assert kinds >= (wanted if hulls is None else wanted | {"mesh"})
+    assert names == set(STEPPERS)
+    assert max(ratios) > 1e5
+    assert sum(deep) >= 9
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_worlds_have_the_same_bits_again(seed, hulls):
+    """One world for each stepper, from the same draw."""
+    first, again = (taken(random_world(seed, hulls), 60) for _ in range(2))
+    assert first == again
+
+
+def test_a_simulator_counts_what_is_not_solved():
+    """One Newton step is not enough: each such step is counted, and goes on."""
+    options = {"max_iterations": 1, "splittings": 0}
+    sim = random_world(9).simulator(solver_options=options)
+    count = 0
+    for k in range(60):
+        sim.advance(k * sim.period)
+        count += sim.report.status == "max_iterations"
+    assert np.isfinite(sim.q).all()
+    assert count == sim.counters["contact not converged"] > 5
+
+
+@pytest.mark.parametrize("ground", ("floor", "height field"))
+@pytest.mark.parametrize("kind", SHAPES)
+def test_every_shape_comes_out_at_push_out_speed(kind, ground, hulls):
+    """A start 5 cm deep is reported; it rises at 0.1 m/s at most, and then it rests."""
+    if kind == "hull" and hulls is None:
+        pytest.skip("coal, which reads meshes, is not installed")
+    rng, parts, extras = np.random.default_rng(3), [], {}
+    form = shape(kind, 0.1, rng, "one", hulls)
+    if isinstance(form, dict):
+        extras["collisions"], form = {"one": [form]}, ""
+    parts = [link("one", 1.0, (4e-3,) * 3, form), joint("j", "floating", "base", "one")]
+    rough = {"mu": 0.8, "torsion": 0.005, "rolling": 0.002}
+    model = robot(*parts, materials={"default": rough}, **extras)
+    world = {"packages": {"hulls": hulls}} if hulls is not None else {}
+    if ground == "height field":
+        flat = HeightField(np.zeros((9, 9)), (0.25, 0.25), point=(-1, -1, 0))
+        world |= {"half_spaces": [], "height_fields": [flat]}
+    scene = Scene(model, places(model, [(0.06, 0.04, 0.0)]), world=world)
+    sim = scene.simulator()
+    depth = -lowest(sim)
+    assert depth > 0.02
+    assert f"overlaps by {depth:.3g} m" in sim.warnings[0]
+    assert f"{PUSH:g} m/s" in sim.warnings[0]
+    before = depth
+    for k in range(int(3 * depth / PUSH / H)):
+        sim.advance(k * H)
+        now = -lowest(sim)
+        assert before - now <= PUSH * H * (1 + 1e-3) + 1e-7
+        before = now
+    assert now < 1e-3
+    assert np.abs(sim.qd[3:]).max() < 0.3
+
+
+def lowest(sim):
+    """Return the smallest gap of all contacts [m]."""
+    return min(c.gap for c in sim.contact_model.pairs.contacts(sim.q))
+
+
+def test_a_tower_of_twenty_stands_with_every_stepper(full):
+    """0.1 s, 2 s with --full: nothing moves, every step is solved."""
+    for stepper in STEPPERS:
+        sim = tower(20).simulator(stepper=stepper)
+        for k in range(1000 if full else 50):
+            sim.advance(k * H)
+        heights = sim.q.reshape(20, 7)[:, 2]
+        np.testing.assert_allclose(heights, 0.1 + 0.2 * np.arange(20), atol=3e-3)
+        assert not sim.counters
+
+
+def test_heavy_on_light_deep_in_one_another():
+    """100 kg within 100 g within the floor: both come out, slowly.
+
+    Not so with a ratio of 1e6: corrections have no friction, and the lighter one is
+    squeezed out sideways.
+    """
+    cube = '<box size="0.2 0.2 0.2"/>'
+    model = free_bodies([cube, cube], [0.1, 1e2])
+    q = places(model, [(0, 0, 0.05), (0.02, 0.0, 0.15)])
+    sim = dyn.ContactSimulator(model, period=H, q0=q)
+    for k in range(1500):
+        sim.advance(k * H)
+        assert np.abs(sim.qd).max() < 1.0
+    assert sim.q[2] == pytest.approx(0.1, abs=2e-3)
+    assert sim.q[9] == pytest.approx(0.3, abs=4e-3)

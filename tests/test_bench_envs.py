@@ -1,0 +1,100 @@
+"""Soaks of steps with contacts, and the benchmark of environments: short runs of each."""
+
+import numpy as np
+import pytest
+
+from dyn_core.bench import contact_soak
+from dyn_core.bench.contact_soak import Soak
+from dyn_core.cli import main
+from dyn_plugins.planar._bench import environments
+
+pytest.importorskip("llvmlite", reason="llvmlite is not installed")
+
+
+def test_a_soak_counts_what_happens():
+    """300 steps of 64 robots; with --full the command takes any number, such as 1e8."""
+    *_, known = contact_soak.soaked(300 * 64, rows=64)
+    assert known.steps == known.statuses.sum() == 300 * 64
+    assert known.not_finite == 0
+    assert known.unsolved == known.steps - known.statuses[0] <= 1e-3 * known.steps
+    assert 1.0 < known.fastest < 1e3
+    assert known.iterations > known.steps  # they do touch something
+    assert known.rate == pytest.approx(known.steps / known.seconds)
+
+
+def test_a_soak_sees_what_is_not_finite_and_goes_on(monkeypatch):
+    """A robot that is thrown at 1e300 rad/s is counted once, and thrown anew."""
+    real, throws = contact_soak.thrown, []
+
+    def thrown(rng, neutral, rows):
+        q, qd = real(rng, neutral, rows)
+        if not throws:
+            qd[1] = 1e300
+        throws.append(rows)
+        return q, qd
+
+    monkeypatch.setattr(contact_soak, "thrown", thrown)
+    *_, known = contact_soak.soaked(16 * 8, rows=8)
+    assert known.not_finite == 1
+    assert throws == [8, 1]
+    assert np.isfinite(known.fastest)
+
+
+@pytest.mark.full
+def test_a_million_steps():
+    """Minutes: as long as the rotation is short, and as `dyn bench` counts them."""
+    known = contact_soak.soak(1_000_000, lambda line: None)
+    assert known.not_finite == 0
+    assert known.unsolved <= 1e-4 * known.steps
+
+
+def test_the_command_prints_a_soak(monkeypatch, capsys):
+    """Status 0 without failures, and 1 with one."""
+    monkeypatch.setattr(contact_soak, "ROWS", 8)
+    assert main(["bench", "--contact", "--soak", "1e2"]) == 0
+    printed = capsys.readouterr().out
+    assert "steps a second" in printed
+    assert "not finite" in printed
+    known = Soak(steps=8, not_finite=1)
+    monkeypatch.setattr(contact_soak, "soak", lambda steps, progress: known)
+    assert main(["bench", "--contact", "--soak", "8"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    (
+        (["--soak", "9"], "--soak needs --contact"),
+        (["--contact", "--soak", "0"], "from 1"),
+        (["--contact", "--soak", "nan"], "from 1"),
+        (["--contact", "--robot", "panda"], "changes nothing beside --contact"),
+    ),
+)
+def test_mistakes_are_refused(arguments, message, capsys):
+    """In words, before anything is measured."""
+    assert main(["bench", *arguments]) != 0
+    assert message in capsys.readouterr().err
+
+
+def test_environments_are_measured(monkeypatch, capsys):
+    """One of ours and one of gymnasium's: rates, and how much motion a step is."""
+    pytest.importorskip("gymnasium", reason="gymnasium is not installed")
+    pytest.importorskip("mujoco", reason="mujoco is not installed")
+    here = environments.ours("reach", 0.01, 1, rows=4)
+    there = environments.of_mujoco("Pusher-v5", 0.01, 1)
+    assert (here.dof, here.steps, here.rows) == (7, 10, 4)
+    assert here.dt == pytest.approx(0.02)
+    assert (there.dof, there.steps) == (11, 5)
+    assert there.dt == pytest.approx(0.05)
+    for figures in (here, there):
+        assert figures.single > 1
+        assert figures.vector > 1
+        assert len(figures.line()) == len(environments.HEAD)
+    monkeypatch.setattr(environments, "ROBOT_TASKS", ("reach",))
+    monkeypatch.setattr(environments, "PEERS", ("Pusher-v5",))
+    monkeypatch.setattr(environments, "SPAN", 0.01)
+    assert main(["bench-envs"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    (head,) = (k for k, line in enumerate(lines) if line.startswith("environment  "))
+    assert "mujoco" in lines[head - 2]
+    names = [line.partition("  ")[0] for line in lines[head + 1 :]]
+    assert names == ["reach", "Pusher-v5, MuJoCo"]
