@@ -1,0 +1,46 @@
+"""Configuration of the site for Sphinx; python docs/make_site.py uses it."""
+
+import sys
+from importlib.metadata import version as version_of
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+project = "dyn_ros"
+author = "The dyn_ros developers"
+version = release = version_of("dyn_ros")
+
+extensions = ["myst_parser", "code_pages"]
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+myst_heading_anchors = 4  # links to headings are checked, as GitHub writes them
+exclude_patterns = ["code"]  # no pages of their own: code_pages.py shows them
+nitpicky = True
+
+html_theme = "furo"
+html_title = "dyn_ros"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_last_updated_fmt = None
+pygments_style = "friendly"
+
+if tags.has("gallery"):  # noqa: F821 - Sphinx defines tags
+    from gallery_pages import NOT_RUN, new_pictures
+
+    extensions.append("sphinx_gallery.gen_gallery")
+    build = Path(__file__).parents[1] / "_build"
+    sphinx_gallery_conf = {
+        "examples_dirs": str(build / "examples"),
+        "gallery_dirs": str(build / "source" / "gallery"),
+        "filename_pattern": rf"/(?!({'|'.join(NOT_RUN)})\.py)[^/]*\.py$",
+        "image_scrapers": ("matplotlib", new_pictures),
+        "ignore_pattern": r"/_|six_d_vectors/|four_bar/",
+        "download_all_examples": False,
+        "remove_config_comments": True,
+        "show_memory": False,
+        "show_signature": False,
+        "min_reported_time": 1e9,
+        "within_subsection_order": "FileNameSortKey",
+    }
+    html_theme_options = {}
