@@ -30,12 +30,18 @@ OTHERS = {
 }
 # Folders of pages, each of which gets a list of them: title, sentence.
 FOLDERS = {
-    "docs/sources": ("Equations of the sources", "Where the code implements each equation."),
+    "docs/sources": (
+        "Equations of the sources",
+        "Where the code implements each equation.",
+    ),
     "docs/reference": ("Files and parameters", "Keys, ranges and units."),
 }
 MADE = ("docs/solvers.md",)  # the site has longer ones
+MADE_FOLDERS = ("docs/solver_pages/", "docs/api/")
 _LINK = re.compile(r"(\]\()([^)#\s]+)((?:#[^)\s]*)?\))")
-_LOADED = re.compile(r"""(?:src|data-src)=["'](?:https?:)?//|<link[^>]+href=["']https?:""")
+_LOADED = re.compile(
+    r"""(?:src|data-src)=["'](?:https?:)?//|<link[^>]+href=["']https?:"""
+)
 
 sys.path.insert(0, str(DOCS / "site"))
 
@@ -54,6 +60,8 @@ def place_of(path, names):
     """Return where a file of the repository lies in the site."""
     if path in FOLDERS:
         return f"{PurePosixPath(path).name}/index.md"
+    if path.startswith(MADE_FOLDERS):
+        return path.removeprefix("docs/")
     return names.get(path) or f"code/{path}"
 
 
@@ -66,6 +74,8 @@ def with_links(text, path, names):
         if "://" in target or target.startswith("mailto:"):
             return match[0]
         found = (ROOT / path).parent.joinpath(target).resolve()
+        if path.startswith(MADE_FOLDERS) and "/" not in target:
+            return match[0]  # to a page beside it
         if not found.is_relative_to(ROOT) or not found.exists():
             raise SystemExit(f"{path}: there is no '{target}'")
         name = found.relative_to(ROOT).as_posix()
@@ -93,12 +103,13 @@ def stage():
     """Write the folder that Sphinx reads."""
     shutil.rmtree(SOURCE, ignore_errors=True)
     names, codes = pages(), set()
-    for path, name in names.items():
-        if path == "README.md" or path in MADE:
-            continue
-        text = (ROOT / path).read_text(encoding="utf-8")
-        if path == "docs/index.md":
-            text = without_empty_globs(text)
+    texts = made_pages()
+    for path in names:
+        if path != "README.md" and path not in MADE:
+            texts[path] = (ROOT / path).read_text(encoding="utf-8")
+    texts["docs/index.md"] = without_empty_globs(texts["docs/index.md"])
+    for path, text in texts.items():
+        name = place_of(path, names)
         text, files = with_links(text, path, names)
         target = SOURCE / name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -116,7 +127,8 @@ def stage():
     for path, (title, sentence) in FOLDERS.items():
         folder = SOURCE / PurePosixPath(path).name
         listed = "\n".join(sorted(page.stem for page in folder.glob("*.md")))
-        page = f"# {title}\n\n{sentence}\n\n```{{toctree}}\n:titlesonly:\n\n{listed}\n```\n"
+        tree = f"```{{toctree}}\n:titlesonly:\n\n{listed}\n```"
+        page = f"# {title}\n\n{sentence}\n\n{tree}\n"
         (folder / "index.md").write_text(page, encoding="utf-8")
 
 
@@ -127,15 +139,17 @@ def without_empty_globs(text):
     return "\n".join(kept)
 
 
-def write_made_pages():
-    """Write the pages that are made of solvers and docstrings."""
+def made_pages():
+    """Return the pages that are made of solvers and docstrings, as if in docs/."""
     import api_pages
     import solver_pages
 
-    for folder, made in (("solver_pages", solver_pages), ("api", api_pages)):
-        (SOURCE / folder).mkdir(exist_ok=True)
-        for name, text in made.pages().items():
-            (SOURCE / folder / name).write_text(text, encoding="utf-8")
+    made = (("solver_pages", solver_pages), ("api", api_pages))
+    return {
+        f"docs/{folder}/{name}": text
+        for folder, module in made
+        for name, text in module.pages().items()
+    }
 
 
 def loaded_from_elsewhere():
@@ -152,7 +166,6 @@ def build(gallery=False):
     from sphinx.cmd.build import main as sphinx
 
     stage()
-    write_made_pages()
     import gallery_pages
 
     options = gallery_pages.prepare(SOURCE, BUILD, ROOT / "examples", run=gallery)

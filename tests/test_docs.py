@@ -1,56 +1,84 @@
-"""What the documents show is run as it stands."""
+"""What the documents show is run as it stands; links lead somewhere."""
 
 import importlib.util
 import re
+import sys
 from pathlib import Path
 from typing import get_args
 
 import pytest
 
 import dyn_core as dyn
+from dyn_core.errors import DynError
 from dyn_core.solving import shipped_names
 
 ROOT = Path(__file__).parents[1]
-PAGES = ["README.md", "dyn_plugins/README.md", *(f"docs/{name}.md" for name in (
-    "library", "loading", "loops", "identification", "contacts", "planar", "environments", "mjcf", "nodes", "reports", "tools"))]  # fmt: skip
+DOCS = ROOT / "docs"
+PAGES = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "dyn_plugins/README.md",
+    *(f"docs/{path.name}" for path in sorted(DOCS.glob("*.md"))),
+]
+TEXTS = {page: (ROOT / page).read_text(encoding="utf-8") for page in PAGES}
+# What pages may need that a small installation lacks.
+OPTIONAL = {"gymnasium", "mujoco", "clarabel", "coal", "matplotlib", "rosbags", "torch",
+            "viser", "xacro", "jax", "casadi"}  # fmt: skip
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if "nodes" not in page])
+def _blocks(page, language):
+    return re.findall(rf"```{language}\n(.*?)```", TEXTS[page], re.DOTALL)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if _blocks(page, "python")])
 def test_blocks_of_python_run(page, capsys):
     """Each page is one program, block by block."""
-    if "planar" in page or "environments" in page:
-        pytest.importorskip(
-            "gymnasium", reason="gymnasium is not installed (extra env)"
-        )
-    if "reports" in page:
-        pytest.importorskip("matplotlib", reason="matplotlib is not installed (plot)")
-    if "mjcf" in page:
-        pytest.importorskip("mujoco", reason="mujoco is not installed (extra mjcf)")
-    text = (ROOT / page).read_text(encoding="utf-8")
-    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert blocks
     space = {}
-    for block in blocks:
-        exec(compile(block, page, "exec"), space)
+    for block in _blocks(page, "python"):
+        try:
+            exec(compile(block, page, "exec"), space)
+        except ModuleNotFoundError as error:
+            if error.name not in OPTIONAL:
+                raise
+            pytest.skip(f"{error.name} is not installed")
+        except DynError as error:
+            if "pip install" not in str(error):
+                raise
+            pytest.skip(str(error))
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_commands_of_dyn_are_understood(page):
-    """Each `dyn` command that stands in a block has a parser that takes it."""
-    from dyn_core.cli import parser
-
-    text = (ROOT / page).read_text(encoding="utf-8")
-    shells = re.findall(r"```bash\n(.*?)```", text, re.DOTALL)
-    lines = [line.split("#")[0] for block in shells for line in block.splitlines()]
-    commands = [line.split()[1:] for line in lines if line.startswith("dyn ")]
-    assert commands or page.startswith("docs/")
-    for command in commands:
-        parser().parse_args(command)
+def test_the_readme_is_short():
+    """One that is read: a picture, the two commands, no more than 150 lines."""
+    lines = TEXTS["README.md"].splitlines()
+    assert len(lines) <= 150
+    assert lines.index("## In Python") < 35
+    assert "pip install '.[ros,plot]' && dyn demo" in TEXTS["README.md"]
+    assert "10 minutes on two cores, 2 GB" in TEXTS["README.md"]
 
 
-def _generator(name="make_sources"):
+def test_figures_of_the_readme_are_those_of_the_benchmarks():
+    """Each time of the table of speed stands in docs/benchmarks.md."""
+    table = TEXTS["README.md"].split("## Speed")[1].split("## ")[0]
+    cells = re.findall(r"([\d.]+) (ns|us) \(([\d.]+)x\)", table)
+    assert len(cells) == 12
+    rows = [
+        [cell.strip() for cell in line.split("|")]
+        for line in TEXTS["docs/benchmarks.md"].splitlines()
+    ]
+    for time, unit, times in cells:
+        exact = [
+            row
+            for row in rows
+            if len(row) > 3 and any(f"{times}x" in cell for cell in row)
+        ]
+        numbers = [float(x) for row in exact for x in re.findall(r"[\d.]+\d", str(row))]
+        wanted = float(time) * (1000 if unit == "us" else 1)
+        assert any(abs(x - wanted) <= 0.03 * wanted for x in numbers), (time, unit)
+
+
+def _generator(name="make_sources", folder=DOCS):
     """Load a script that makes pages."""
-    path = ROOT / "docs" / f"{name}.py"
+    path = folder / f"{name}.py"
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -100,7 +128,7 @@ def _is_own(name):
 def test_reference_pages_are_those_of_the_tables():
     """docs/reference has a page for each file, with each key, unit and range."""
     pages = _generator("make_reference").pages()
-    folder = ROOT / "docs" / "reference"
+    folder = DOCS / "reference"
     assert {path.name for path in folder.iterdir()} == pages.keys()
     for name, page in pages.items():
         text = (folder / name).read_text(encoding="utf-8")
@@ -109,9 +137,114 @@ def test_reference_pages_are_those_of_the_tables():
     assert "`gains.<joint>.p`\\*" in pages["parameters.md"]
 
 
+def _anchors(text):
+    """Return the anchors of a page's headings, as GitHub and the site write them."""
+    headings = re.findall(
+        r"^#+ (.*)$", re.sub(r"```.*?```", "", text, flags=re.S), re.M
+    )
+    plain = [re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", x).lower() for x in headings]
+    return {re.sub(r"[^\w\- ]", "", x).strip().replace(" ", "-") for x in plain}
+
+
 def test_links_between_pages_lead_somewhere():
-    """Every relative link of a page is a file or folder of this repository."""
-    for page in [ROOT / name for name in (*PAGES, "CONTRIBUTING.md", "docs/design.md")]:
-        for link in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
-            if "://" not in link:
-                assert (page.parent / link).exists(), f"{page.name}: {link}"
+    """Every relative link is a file or folder of this repository, and a heading there."""
+    pages = [*PAGES, "CHANGELOG.md", "tests/README.md",
+             *(f"docs/{path.relative_to(DOCS)}" for path in DOCS.glob("*/*.md")
+               if path.parts[len(DOCS.parts)] != "_build")]  # fmt: skip
+    for page in pages:
+        text = (ROOT / page).read_text(encoding="utf-8")
+        for link in re.findall(r"\]\(([^)\s]+)\)", text):
+            path, _, anchor = link.partition("#")
+            if "://" in link:
+                continue
+            target = (ROOT / page).parent / path if path else ROOT / page
+            assert target.exists(), f"{page}: {link}"
+            if anchor and target.suffix == ".md":
+                assert anchor in _anchors(target.read_text("utf-8")), f"{page}: {link}"
+
+
+def test_every_page_is_in_a_list_of_the_site():
+    """A page in no list would end the build of the site; so would one twice."""
+    index = TEXTS["docs/index.md"]
+    lists = re.findall(r"```\{toctree\}\n(.*?)```", index, re.DOTALL)
+    entries = [re.sub(r".*<(.*)>", r"\1", line) for part in lists
+               for line in part.splitlines() if line and line[0] != ":"]  # fmt: skip
+    names = [path.stem for path in DOCS.glob("*.md")]
+    for name in set(names) - {
+        "index",
+        "solvers",
+    }:  # the site has longer ones of solvers
+        fits = [entry for entry in entries if Path(name).match(entry)]
+        assert len(fits) == 1, f"docs/{name}.md: name it once in docs/index.md"
+
+
+@pytest.fixture
+def site(monkeypatch):
+    """Return the program that builds the site, and the folder of its parts."""
+    monkeypatch.syspath_prepend(str(DOCS / "site"))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    yield _generator("make_site")
+    for name in ("markdown", "solver_pages", "api_pages", "gallery_pages"):
+        sys.modules.pop(name, None)
+
+
+def test_links_follow_pages_to_their_places_in_the_site(site):
+    """Pages from other folders, files of code, folders; what is missing is an error."""
+    names = site.pages()
+
+    def moved(link, page):
+        return site.with_links(f"[x]({link})", page, names)
+
+    page = "docs/loops.md"
+    assert moved("contacts.md#law", page) == ("[x](contacts.md#law)", [])
+    assert moved("../dyn_plugins/README.md", page)[0] == "[x](writing_a_solver.md)"
+    assert moved("reference", page)[0] == "[x](reference/index.md)"
+    assert moved("https://example.org/a.md", page)[0] == "[x](https://example.org/a.md)"
+    file = "../examples/four_bar.py"
+    assert moved(file, page) == ("[x](code/examples/four_bar.py)",
+                                 ["examples/four_bar.py"])  # fmt: skip
+    page = "docs/sources/kim.md"
+    code = "../../dyn_plugins/dynamics/aba.py"
+    assert moved(code, page)[0] == "[x](../code/dyn_plugins/dynamics/aba.py)"
+    with pytest.raises(SystemExit, match="there is no 'nowhere.md'"):
+        moved("nowhere.md", page)
+
+
+def test_pages_of_solvers_say_what_a_solver_takes_and_costs(site):
+    """Inputs with units, options, operations, source and code of each."""
+    pages = importlib.import_module("solver_pages")
+    solver = dyn.solver("jacobian")
+    section = pages.section(solver, "kinematics")
+    for phrase in ("### Solver `jacobian`", "| `reference` | `'local'` |",
+                   "*Source:* RBDA, section 4.4", "v = J(q) qd",
+                   "(../../dyn_plugins/kinematics/kinematics.py)"):  # fmt: skip
+        assert phrase in section, phrase
+    assert re.search(r"\*Operations:\* \d+ = \d+ \+ \d+ \+ \d+\.", section)
+    page = pages.page("x", "others", [solver.signature]).splitlines()
+    assert "| in | `q` | `(nq,)` | rad \\| m | joint positions |" in page
+    listed = {s.name for row in pages.by_group().values() for s in row}
+    assert listed == {s.name for s in pages.solvers_of()}
+
+
+def test_docstrings_become_markdown(site):
+    """Equations stay as they are, arguments are a table, signs are no markup."""
+    markdown = importlib.import_module("markdown")
+    made = markdown.docstring(
+        """Return a*b of <two> numbers.
+
+        y = a * b_1
+
+    Args:
+        a: First of
+            the numbers | one.
+        b, c: Others.
+
+    Source: RBDA, Table 5.1.
+    """.replace("\n    ", "\n")
+    )
+    assert "Return a\\*b of \\<two\\> numbers." in made
+    assert "```text\ny = a * b_1\n```" in made
+    assert "| `a` | First of the numbers \\| one. |" in made
+    assert made.endswith("*Source:* RBDA, Table 5.1.")
+    api = importlib.import_module("api_pages")
+    assert "## simulate" in api.page("dyn_core")

@@ -18,6 +18,7 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 
 FOLDER = "code"
+UNLINKED = ("api/", "reference/", "solver_pages/")  # `gravity` is a key there, say
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{name} - dyn_ros</title>
 <link rel="stylesheet" href="{top}_static/pygments.css">
@@ -64,6 +65,21 @@ def _link_codes(app: Sphinx, doctree: nodes.document, docname: str) -> None:
             line = definitions(Path(app.srcdir) / path).get(link.astext())
             anchor = f"#line-{line}" if line else ""
             link["refuri"] = app.builder.get_relative_uri(docname, path) + anchor
+    if not docname.startswith(UNLINKED):
+        _link_solvers(app, doctree, docname)
+
+
+def _link_solvers(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Link names of solvers in first columns of tables with their sections."""
+    labels = app.env.domaindata["std"]["anonlabels"]
+    for row in doctree.findall(nodes.row):
+        for name in list(row.children[0].findall(nodes.literal)):
+            label = "solver-" + name.astext().replace("_", "-")
+            if label in labels and not isinstance(name.parent, nodes.reference):
+                page, anchor = labels[label]
+                uri = app.builder.get_relative_uri(docname, page) + "#" + anchor
+                link = nodes.reference("", "", name.deepcopy(), refuri=uri)
+                name.replace_self(link)
 
 
 def definitions(path: Path) -> dict[str, int]:

@@ -22,7 +22,7 @@ html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
-html_last_updated_fmt = None
+html_show_copyright = False
 pygments_style = "friendly"
 
 if tags.has("gallery"):  # noqa: F821 - Sphinx defines tags

@@ -8,7 +8,7 @@ HEAD = """# Examples
 Each is a program of its own: `python examples/NAME.py`.
 """
 # Examples that need ROS 2 or run for minutes are shown and not run.
-NOT_RUN = ("rclpy_controller", "rclpy_simulator")
+NOT_RUN = ("rclpy_controller", "rclpy_simulator", "quadruped_stand")
 
 
 def examples(folder):
@@ -44,7 +44,7 @@ def _with_title(path):
     text, name = path.read_text(encoding="utf-8"), title(path)
     start, doc, rest = text.split('"""', 2)
     body = doc.split("\n", 1)[1] if "\n" in doc else ""
-    lines = f'{name}\n{"=" * len(name)}\n{body}'
+    lines = f"{name}\n{'=' * len(name)}\n{body}"
     path.write_text(f'{start}r"""{lines}"""{rest}', encoding="utf-8")
 
 

@@ -2,13 +2,14 @@
 
 from functools import cache
 
+from markdown import body, code, entries, escaped, sections, table
+
 import dyn_core as dyn
 from dyn_core import problems
 from dyn_core.bench.counting import operations
 from dyn_core.errors import DynError
 from dyn_core.problems import Signature
 from dyn_core.solving.describe import summary
-from markdown import body, code, entries, escaped, sections, table
 
 # Modules of dyn_core.problems, in the order of the pages, with their titles.
 GROUPS = {
@@ -27,16 +28,17 @@ ROBOT = "arm7"  # the robot whose operations are counted
 UNCOUNTED = ("closed_robots", "loop_derivatives", "contact", "others")
 HEAD = """# Solvers
 
-Solvers of one problem take and return the same arrays and can replace each other. In Python
-`dyn.solver(NAME).build(model)` makes a Program of one, in a node
+Solvers of one problem take and return the same arrays and can replace each other. In
+Python `dyn.solver(NAME).build(model)` makes a Program of one, in a node
 `<slot>.plugin_name: NAME` chooses it. `dyn help NAME` prints what these pages show.
 
-Inputs marked *optional* are zero, and cost nothing, unless `build(model, inputs=[...])` names
-them. The [options of every build](../library.md#build-options) are the same for all solvers.
+Inputs marked *optional* are zero, and cost nothing, unless `build(model, inputs=[...])`
+names them. The [options of every build](../library.md#build-options) are the same for
+all solvers.
 
-*Operations* are those that the algorithm takes for the 7-joint arm `arm7`, one state,
-multiplications + additions and subtractions + others (divisions, roots, sines and cosines),
-without products with structural zeros and ones (`dyn count NAME arm7`).
+*Operations* are those that the algorithm takes for the 7-joint arm `arm7`, one state:
+multiplications + additions and subtractions + others (divisions, roots, sines and
+cosines), without products with structural zeros and ones (`dyn count NAME arm7`).
 """
 
 
@@ -91,7 +93,9 @@ def index(grouped):
         ]
         parts.append(table(["solver", "problem", "computes"], rows) + "\n")
     names = "\n".join(grouped)
-    return "\n".join([*parts, f"```{{toctree}}\n:hidden:\n:titlesonly:\n\n{names}\n```\n"])
+    return "\n".join(
+        [*parts, f"```{{toctree}}\n:hidden:\n:titlesonly:\n\n{names}\n```\n"]
+    )
 
 
 def dashed(name):
@@ -161,7 +165,8 @@ def section(solver, group):
     if solver.source:
         facts.append(f"*Source:* {escaped(solver.source)}")
     module = solver.origin.split("(")[-1].rstrip(")")
-    facts.append(f"*Module:* `{module}`")
+    file = f"../../{module.replace('.', '/')}.py"
+    facts.append(f"*Code:* [{documented.__name__}]({file}) in `{module}`")
     return "\n\n".join([*parts, "  \n".join(facts)]) + "\n"
 
 
