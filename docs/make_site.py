@@ -73,17 +73,17 @@ def with_links(text, path, names):
         target = match[2]
         if "://" in target or target.startswith("mailto:"):
             return match[0]
-        found = (ROOT / path).parent.joinpath(target).resolve()
+        file = (ROOT / path).parent.joinpath(target).resolve()
         if path.startswith(MADE_FOLDERS) and "/" not in target:
             return match[0]  # to a page beside it
-        if not found.is_relative_to(ROOT) or not found.exists():
+        if not file.is_relative_to(ROOT) or not file.exists():
             raise SystemExit(f"{path}: there is no '{target}'")
-        name = found.relative_to(ROOT).as_posix()
-        if found.suffix == ".gif":
-            place = found.relative_to(DOCS).as_posix()
+        name = file.relative_to(ROOT).as_posix()
+        if file.suffix in (".gif", ".jpg", ".png", ".svg"):
+            place = file.relative_to(DOCS).as_posix()
         else:
             place = place_of(name, names)
-            if place.startswith("code/") and found.suffix == ".md":
+            if place.startswith("code/") and file.suffix == ".md":
                 place += ".txt"  # no page of the site, which Sphinx would look for
             files.extend([name] if place.startswith("code/") else [])
         return f"{match[1]}{relative(place, here)}{match[3]}"
@@ -168,7 +168,7 @@ def build(gallery=False):
     stage()
     import gallery_pages
 
-    options = gallery_pages.prepare(SOURCE, BUILD, ROOT / "examples", run=gallery)
+    options = gallery_pages.prepare(SOURCE, BUILD, ROOT, run=gallery)
     shutil.rmtree(HTML, ignore_errors=True)
     status = sphinx(
         ["-b", "html", "-W", "--keep-going", "-q", "-E", "-d", str(BUILD / "doctrees")]

@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import runpy
 import sys
 from pathlib import Path
 from typing import get_args
@@ -45,6 +46,17 @@ def test_blocks_of_python_run(page, capsys):
             if "pip install" not in str(error):
                 raise
             pytest.skip(str(error))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    "path", sorted(DOCS.glob("notebooks/*.py")), ids=lambda p: p.stem
+)
+def test_worked_tasks_run(path, capsys):
+    """Seconds of computing for each: with --full only. Their claims are assertions."""
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed").use("agg")
+    runpy.run_path(str(path), run_name="__main__")
+    assert capsys.readouterr().out
 
 
 def test_the_readme_is_short():

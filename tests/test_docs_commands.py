@@ -204,7 +204,8 @@ def start(environment, in_scratch):
 
     def begin(command, nodes):
         process = subprocess.Popen(
-            command, env={**environment, "HOME": str(in_scratch)}, text=True,
+            [re.sub("^~", str(in_scratch), word) for word in command],
+            env={**environment, "HOME": str(in_scratch)}, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
         running.append(process)
@@ -215,9 +216,7 @@ def start(environment, in_scratch):
             line = process.stdout.readline()
             assert line, "".join(lines)
             lines.append(line)
-            active += bool(
-                re.search(r"active [\d.]+ s after|\[guard\]: watching", line)
-            )
+            active += bool(re.search(r"active [\d.]+ s after|guard\]: watching", line))
         silence.cancel()
         threading.Thread(target=process.stdout.read, daemon=True).start()
         return process
@@ -234,7 +233,7 @@ def start(environment, in_scratch):
 
 
 def _python(words):
-    return [sys.executable, "-m", "dyn_core.cli", *map(os.path.expanduser, words)]
+    return [sys.executable, "-m", "dyn_core.cli", *words]
 
 
 @pytest.fixture
@@ -277,16 +276,18 @@ def test_commands_of_running_nodes(start, graph, environment, in_scratch, capsys
 def _graphs():
     """Return the commands that start nodes, and how many nodes each starts."""
     counts = {"demo": 2, "chain": 1, "contact": 1}
-    found = []
+    graphs = []
     for words in FIRST:
         if words[0] == "up" and FIRST[words] not in ONLY_PARSED:
             nodes = counts.get(words[1], 1) + ("--supervise" in words)
-            found.append((_python(words), nodes))
+            graphs.append((_python(words), nodes))
     for page in PAGES:
         for _, verb, _, name, *more in (x for x in COMMANDS[page] if x[0] == "ros2"):
             if verb == "run":
-                found.append(([sys.executable, str(ROOT / "scripts" / name), *more], 1))
-    return found
+                graphs.append(
+                    ([sys.executable, str(ROOT / "scripts" / name), *more], 1)
+                )
+    return graphs
 
 
 @pytest.mark.full

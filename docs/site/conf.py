@@ -26,21 +26,21 @@ html_show_copyright = False
 pygments_style = "friendly"
 
 if tags.has("gallery"):  # noqa: F821 - Sphinx defines tags
-    from gallery_pages import NOT_RUN, new_pictures
+    from gallery_pages import COPIES, GALLERIES, NOT_RUN
 
     extensions.append("sphinx_gallery.gen_gallery")
-    build = Path(__file__).parents[1] / "_build"
     sphinx_gallery_conf = {
-        "examples_dirs": str(build / "examples"),
-        "gallery_dirs": str(build / "source" / "gallery"),
+        "examples_dirs": [str(COPIES / name) for name in GALLERIES],
+        "gallery_dirs": [str(COPIES.parent / "source" / name) for name in GALLERIES],
         "filename_pattern": rf"/(?!({'|'.join(NOT_RUN)})\.py)[^/]*\.py$",
-        "image_scrapers": ("matplotlib", new_pictures),
+        "image_scrapers": ("matplotlib", "gallery_pages.new_pictures"),
+        "reset_modules": ("matplotlib", "gallery_pages.name_file"),
         "ignore_pattern": r"/_|six_d_vectors/|four_bar/",
         "download_all_examples": False,
         "remove_config_comments": True,
         "show_memory": False,
+        "write_computation_times": False,  # its page loads from a network
         "show_signature": False,
         "min_reported_time": 1e9,
         "within_subsection_order": "FileNameSortKey",
     }
-    html_theme_options = {}

@@ -1,13 +1,25 @@
 """The gallery: pages of examples, with what they print and draw where they are run."""
 
+import builtins
+import re
 import shutil
 from pathlib import Path
 
-HEAD = """# Examples
-
-Each is a program of its own: `python examples/NAME.py`.
-"""
+# By the name in the site: folder of the repository, heading, sentence.
+GALLERIES = {
+    "gallery": (
+        "examples",
+        "Examples",
+        "Each is a program of its own: `python examples/NAME.py`.",
+    ),
+    "notebooks": (
+        "docs/notebooks",
+        "Worked tasks",
+        "Programs in cells, which editors run one by one; `python` runs them whole.",
+    ),
+}
 # Examples that need ROS 2 or run for minutes are shown and not run.
+COPIES = Path(__file__).parents[1] / "_build" / "galleries"
 NOT_RUN = ("rclpy_controller", "rclpy_simulator", "quadruped_stand")
 
 
@@ -21,34 +33,53 @@ def title(path):
     return path.read_text(encoding="utf-8").split('"""')[1].split("\n")[0].rstrip(".")
 
 
-def prepare(source: Path, build: Path, folder: Path, run: bool):
+def prepare(source: Path, build: Path, root: Path, run: bool):
     """Write the pages, or what sphinx-gallery needs to; return options for Sphinx."""
-    if not run:
-        _write_pages(source / "gallery", folder)
-        return []
-    copy = build / "examples"
-    shutil.rmtree(copy, ignore_errors=True)
-    shutil.copytree(folder, copy)
-    for path in examples(copy):
-        _with_title(path)
-    (copy / "GALLERY_HEADER.rst").write_text(
-        "Examples\n========\n\nEach is a program of its own: "
-        "``python examples/NAME.py``.\n",
-        encoding="utf-8",
-    )
-    return ["-t", "gallery"]
+    for name, (folder, heading, sentence) in GALLERIES.items():
+        if not run:
+            _write_pages(source / name, root / folder, f"# {heading}\n\n{sentence}\n")
+            continue
+        copy = build / "galleries" / name
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(root / folder, copy)
+        for path in examples(copy):
+            _with_title(path)
+        head = f"{heading}\n{'=' * len(heading)}\n\n{sentence.replace('`', '``')}\n"
+        (copy / "GALLERY_HEADER.rst").write_text(head, encoding="utf-8")
+    return ["-t", "gallery"] if run else []
 
 
 def _with_title(path):
-    """Turn the first sentence of the docstring into a title, as sphinx-gallery asks."""
-    text, name = path.read_text(encoding="utf-8"), title(path)
-    start, doc, rest = text.split('"""', 2)
-    body = doc.split("\n", 1)[1] if "\n" in doc else ""
-    lines = f"{name}\n{'=' * len(name)}\n{body}"
-    path.write_text(f'{start}r"""{lines}"""{rest}', encoding="utf-8")
+    """Turn the docstring into reStructuredText with a title, as sphinx-gallery asks."""
+    name = title(path)
+    start, doc, rest = path.read_text(encoding="utf-8").split('"""', 2)
+    body = as_rst(doc.partition("\n")[2])
+    made = f'{start}r"""{name}\n{"=" * len(name)}\n\n{body}\n"""{rest}'
+    path.write_text(made, encoding="utf-8")
 
 
-def _write_pages(target, folder):
+def as_rst(doc):
+    """Return a docstring's lines as reStructuredText: what is indented is literal."""
+    lines, literal = [], False
+    for line in doc.strip("\n").split("\n"):
+        if line.startswith(" "):
+            lines += [] if literal else ["", "::", ""]
+            literal = True
+        elif line:
+            lines += [""] if literal else []
+            literal = False
+            line = re.sub(r"`([^`]*)`", r"``\1``", re.sub(r"[*|]", r"\\\g<0>", line))
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def name_file(gallery_conf, path):
+    """Let an example know its file, as it does when Python runs it."""
+    name = Path(path).name
+    (builtins.__file__,) = map(str, COPIES.glob(f"*/{name}"))
+
+
+def _write_pages(target, folder, head):
     """Write a page for each example, with its code."""
     target.mkdir()
     names = []
@@ -59,7 +90,7 @@ def _write_pages(target, folder):
         names.append(path.stem)
     tree = "\n".join(names)
     (target / "index.md").write_text(
-        f"{HEAD}\n```{{toctree}}\n:titlesonly:\n\n{tree}\n```\n", encoding="utf-8"
+        f"{head}\n```{{toctree}}\n:titlesonly:\n\n{tree}\n```\n", encoding="utf-8"
     )
 
 

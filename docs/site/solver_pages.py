@@ -45,11 +45,11 @@ cosines), without products with structural zeros and ones (`dyn count NAME arm7`
 def pages():
     """Return the content of each page by its name."""
     grouped = by_group()
-    found = {
+    made = {
         f"{group}.md": page(GROUPS[group], group, signatures)
         for group, signatures in grouped.items()
     }
-    return {"index.md": index(grouped), **found}
+    return {"index.md": index(grouped), **made}
 
 
 @cache
