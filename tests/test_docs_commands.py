@@ -43,26 +43,26 @@ def _commands(page):
         for block in re.findall(r"```bash\n(.*?)```", text, re.DOTALL)
         for line in block.replace("\\\n", " ").splitlines()
     ]
-    return [words for words in lines if words]
+    return [command for command in lines if command]
 
 
 COMMANDS = {page: _commands(page) for page in PAGES}
 # Of all pages each command of `dyn` once, by its first page.
 FIRST = {
-    tuple(words[1:]): page
+    tuple(command[1:]): page
     for page in reversed(PAGES)
-    for words in COMMANDS[page]
-    if words[0] == "dyn"
+    for command in COMMANDS[page]
+    if command[0] == "dyn"
 }
 
 
 def _of(page, verbs):
     """Return the commands of `dyn` with these verbs that a page is the first to show."""
-    words = [tuple(x[1:]) for x in COMMANDS[page] if x[0] == "dyn"]
-    return [x for x in dict.fromkeys(words) if FIRST[x] == page and x[0] in verbs]
+    shown = [tuple(x[1:]) for x in COMMANDS[page] if x[0] == "dyn"]
+    return [x for x in dict.fromkeys(shown) if FIRST[x] == page and x[0] in verbs]
 
 
-ALL = {words[0] for words in FIRST}
+ALL = {command[0] for command in FIRST}
 PLAIN = [page for page in PAGES
          if page not in ONLY_PARSED and _of(page, ALL - WITH_ROS)]  # fmt: skip
 
@@ -70,11 +70,11 @@ PLAIN = [page for page in PAGES
 @pytest.mark.parametrize("page", [page for page in PAGES if COMMANDS[page]])
 def test_commands_are_understood(page):
     """Each `dyn` command has a parser that takes it; others are those of set-up and ROS."""
-    for words in COMMANDS[page]:
-        if words[0] == "dyn":
-            cli.parser().parse_args(words[1:])
+    for command in COMMANDS[page]:
+        if command[0] == "dyn":
+            cli.parser().parse_args(command[1:])
         else:
-            assert words[0] in SET_UP | {"ros2"}, words
+            assert command[0] in SET_UP | {"ros2"}, command
 
 
 def test_what_runs_over_ros2_is_there():
@@ -87,7 +87,9 @@ def test_what_runs_over_ros2_is_there():
         "autostart",
         "supervise",
     }
-    asked = [words for page in PAGES for words in COMMANDS[page] if words[0] == "ros2"]
+    asked = [
+        command for page in PAGES for command in COMMANDS[page] if command[0] == "ros2"
+    ]
     assert len(asked) > 3
     for _, verb, package, name, *more in asked:
         assert (verb in ("run", "launch"), package) == (True, "dyn_ros")
@@ -170,24 +172,24 @@ def in_scratch(scratch, monkeypatch):
     return scratch
 
 
-def _run(words, capsys):
+def _run(command, capsys):
     """Run a command in this process as a shell would; skip where an extra is missing."""
-    status = cli.main([os.path.expanduser(word) for word in words])
+    status = cli.main([os.path.expanduser(word) for word in command])
     out, err = capsys.readouterr()
     if status and "pip install" in err:
         pytest.skip(err.strip())
-    assert status == 0, f"dyn {' '.join(words)}: {err}"
-    if "-o" in words:
-        assert Path(words[words.index("-o") + 1]).exists(), words
+    assert status == 0, f"dyn {' '.join(command)}: {err}"
+    if "-o" in command:
+        assert Path(command[command.index("-o") + 1]).exists(), command
     else:
-        assert out.strip(), words
+        assert out.strip(), command
 
 
 @pytest.mark.parametrize("page", PLAIN)
 def test_commands_run(page, in_scratch, capsys, full):
     """Those that need no node, in the order of the page; long ones with --full."""
-    for words in _of(page, ALL - WITH_ROS - (set() if full else LONG)):
-        _run(words, capsys)
+    for command in _of(page, ALL - WITH_ROS - (set() if full else LONG)):
+        _run(command, capsys)
 
 
 @pytest.fixture(scope="module")
@@ -232,8 +234,8 @@ def start(environment, in_scratch):
             process.kill()
 
 
-def _python(words):
-    return [sys.executable, "-m", "dyn_core.cli", *words]
+def _python(command):
+    return [sys.executable, "-m", "dyn_core.cli", *command]
 
 
 @pytest.fixture
@@ -265,8 +267,8 @@ def test_commands_of_running_nodes(start, graph, environment, in_scratch, capsys
     while graph.node.count_subscribers("/joint_states") < 2:  # it records
         assert time.monotonic() < deadline
         _run(asking[0], capsys)
-    for words in asking:
-        _run(words, capsys)
+    for command in asking:
+        _run(command, capsys)
     recording.send_signal(signal.SIGINT)
     out = recording.communicate(timeout=30)[0]
     assert "/joint_states" in out
@@ -277,10 +279,10 @@ def _graphs():
     """Return the commands that start nodes, and how many nodes each starts."""
     counts = {"demo": 2, "chain": 1, "contact": 1}
     graphs = []
-    for words in FIRST:
-        if words[0] == "up" and FIRST[words] not in ONLY_PARSED:
-            nodes = counts.get(words[1], 1) + ("--supervise" in words)
-            graphs.append((_python(words), nodes))
+    for command in FIRST:
+        if command[0] == "up" and FIRST[command] not in ONLY_PARSED:
+            nodes = counts.get(command[1], 1) + ("--supervise" in command)
+            graphs.append((_python(command), nodes))
     for page in PAGES:
         for _, verb, _, name, *more in (x for x in COMMANDS[page] if x[0] == "ros2"):
             if verb == "run":
@@ -303,12 +305,12 @@ def test_nodes_start_as_documented(start, command, nodes):
 @pytest.mark.full
 @pytest.mark.ros
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("words", [x for x in FIRST if x[0] in ("demo", "check-node")],
+@pytest.mark.parametrize("command", [x for x in FIRST if x[0] in ("demo", "check-node")],
                          ids=" ".join)  # fmt: skip
-def test_demonstrations_run(words, environment, in_scratch):
+def test_demonstrations_run(command, environment, in_scratch):
     """The demos and campaigns of faults: minutes, with --full only."""
     done = subprocess.run(
-        _python(words), env=environment, capture_output=True, text=True, timeout=1800
+        _python(command), env=environment, capture_output=True, text=True, timeout=1800
     )
     late = re.search("machine paused", done.stdout)
     assert done.returncode == 0 or late, done.stdout + done.stderr

@@ -12,7 +12,7 @@ _ENTRY = re.compile(r"^(\*{0,2}\w[\w, .*]*)(?: \([^)]*\))?: ?(.*)$")
 
 
 def escaped(text):
-    """Return words of a docstring so that Markdown shows them as they are."""
+    """Return sentences of a docstring so that Markdown shows them as they are."""
     parts = re.split(r"(`[^`]*`)", " ".join(text.split()))
     return "".join(
         part if part.startswith("`") else _SPECIAL.sub(r"\\\1", part) for part in parts
@@ -64,8 +64,8 @@ def body(text):
         elif re.match(r"(-|\d+\.|\(\w\)) ", first):
             shown.append(f"```text\n{paragraph}\n```")
         else:
-            words, _, rest = paragraph.partition("\n    ")
-            shown.append(escaped(words))
+            sentences, _, rest = paragraph.partition("\n    ")
+            shown.append(escaped(sentences))
             if rest:
                 inner = textwrap.dedent("    " + rest)
                 shown.append(f"```text\n{inner}\n```")
