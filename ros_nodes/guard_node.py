@@ -1,6 +1,6 @@
 """The node `guard`: watches a controller's efforts from a process of its own.
 
-It is no certified safety part: see docs/nodes.md.
+It is no certified safety part: see docs/safety.md.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def forward(states, tau, K, k, part):
 
 
 # %%
-# From the weight at the start, until the cost stands.
+# From rest and without efforts, until the cost falls no more.
 
 tau, damping, costs = np.zeros((n, 2)), 1e-6, []
 states = rollout.run(start, np.zeros(2), tau, dt)

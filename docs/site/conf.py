@@ -38,6 +38,7 @@ if tags.has("gallery"):  # noqa: F821 - Sphinx defines tags
         "ignore_pattern": r"/_|six_d_vectors/|four_bar/",
         "download_all_examples": False,
         "remove_config_comments": True,
+        "default_thumb_file": str(COPIES.parents[1] / "images" / "arm.gif"),
         "show_memory": False,
         "write_computation_times": False,  # its page loads from a network
         "show_signature": False,

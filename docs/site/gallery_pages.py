@@ -54,6 +54,8 @@ def _with_title(path):
     name = title(path)
     start, doc, rest = path.read_text(encoding="utf-8").split('"""', 2)
     body = as_rst(doc.partition("\n")[2])
+    cells = re.compile(r"(?<=^# %%\n)(?:# .*\n)+", re.MULTILINE)
+    rest = cells.sub(lambda cell: _with_codes(cell[0]), rest)
     made = f'{start}r"""{name}\n{"=" * len(name)}\n\n{body}\n"""{rest}'
     path.write_text(made, encoding="utf-8")
 
@@ -68,9 +70,14 @@ def as_rst(doc):
         elif line:
             lines += [""] if literal else []
             literal = False
-            line = re.sub(r"`([^`]*)`", r"``\1``", re.sub(r"[*|]", r"\\\g<0>", line))
+            line = _with_codes(re.sub(r"[*|]", r"\\\g<0>", line))
         lines.append(line)
     return "\n".join(lines)
+
+
+def _with_codes(text):
+    """Return text with codes as reStructuredText marks them."""
+    return re.sub(r"`([^`]*)`", r"``\1``", text)
 
 
 def name_file(gallery_conf, path):
