@@ -32,7 +32,8 @@ SET_UP = {"python3", "python", "pip", "sudo", "source", "export", "rosdep", "col
 WITH_ROS = {"up", "param", "lifecycle", "record", "demo", "check-node"}
 LONG = {"bench", "bench-planar", "demo", "check-node"}  # with --full only
 # Pages of commands that serve or watch until Ctrl-C, which have tests of their own.
-ONLY_PARSED = {"docs/viewing.md", "docs/doctor.md", "docs/reports.md"}
+ONLY_PARSED = {"docs/viewing.md", "docs/doctor.md"}
+SLOW = {"docs/reports.md"}  # with --full only: many kernels; its commands have tests
 
 
 def _commands(page):
@@ -127,9 +128,19 @@ def scratch(tmp_path_factory):
     body = re.search(r"<robot[^>]*>(.*)</robot>", urdf, re.DOTALL)[1]
     for place in (folder, package):
         (place / "my_arm.urdf.xacro").write_text(XACRO.format(body=body))
+    _motion(folder / "motion.csv", folder / "tau.csv")
     for name, seed in (("run", 0), ("other", 1)):
         _record(folder, name, seed)
     return folder
+
+
+def _motion(motion, tau):
+    """Write a motion of arm7 from its home, and the joint forces of it."""
+    t = np.arange(0.0, 1.0, 0.01)[:, None]
+    q = np.array([0, -0.4, 0, -2, 0, 1.6, 0]) + 0.2 * (1 - np.cos(3.0 * t)) * np.ones(7)
+    head = ",".join(["t", *(f"q[joint{k}]" for k in range(1, 8))])
+    np.savetxt(motion, np.hstack([t, q]), delimiter=",", header=head, comments="")
+    assert cli.main(["id", "arm7", str(motion), "--out", str(tau)]) == 0
 
 
 def _record(folder, name, seed):
@@ -188,6 +199,8 @@ def _run(command, capsys):
 @pytest.mark.parametrize("page", PLAIN)
 def test_commands_run(page, in_scratch, capsys, full):
     """Those that need no node, in the order of the page; long ones with --full."""
+    if page in SLOW and not full:
+        pytest.skip("with --full only")
     for command in _of(page, ALL - WITH_ROS - (set() if full else LONG)):
         _run(command, capsys)
 

@@ -15,6 +15,8 @@ MODULES = {
     "dyn_core.kinematics": "inverse kinematics",
     "dyn_core.control": "controllers, trajectories, safety, without ROS",
     "dyn_core.simulation": "simulators, recordings, rollouts",
+    "dyn_core.recordings": "files of motions, balance of energy",
+    "dyn_core.reports": "reports of runs as HTML",
     "dyn_core.identification": "parameters from measured motion",
     "dyn_core.contact": "constraint problems of contacts",
     "dyn_core.planar": "planar chains and objects",
