@@ -13,7 +13,7 @@ from dyn_core.authoring import hookimpl
 from dyn_core.errors import SettingError, unknown_name
 from dyn_core.model.sources.arguments import ROBOT, add_search, robot_settings
 from dyn_core.model.sources.locate import locate
-from ros_nodes import demo, feed_forward_command
+from ros_nodes import demo, feed_forward_command, view_command
 from ros_nodes._runtime import note_signals
 from ros_nodes.graphs import COMMON, GRAPHS, SUPERVISE, absolute, start_arguments
 from ros_nodes.parameter_files import read_parameters
@@ -23,7 +23,7 @@ from ros_nodes.tools import commands as tools
 
 @hookimpl
 def dyn_commands(subparsers: argparse._SubParsersAction) -> None:
-    """Add `up`, `demo`, `feed-forward` and the tools."""
+    """Add `up`, `demo`, `feed-forward`, the tools and `view`."""
     up = subparsers.add_parser("up", help="start the nodes of a graph")
     up.add_argument("graph", choices=sorted(GRAPHS))
     up.add_argument("--params", help="parameter file; default: the shipped one")
@@ -46,6 +46,7 @@ def dyn_commands(subparsers: argparse._SubParsersAction) -> None:
     )
     feed_forward_command.add(subparsers)
     tools.add(subparsers)
+    view_command.add(subparsers)
 
 
 def _up(arguments: argparse.Namespace) -> int:

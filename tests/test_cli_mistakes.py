@@ -77,6 +77,12 @@ COMMANDS = {
                  ["run.npz", "--robot", "two_link", "--parameters", "BAD"],
                  ["run.npz", "--robot", "two_link", "--identify", "missing/BAD"]],
     "check-node": [["--only", "BAD"], ["--seed", "BAD"]],
+    "view": [["BAD"], ["BAD", "--live"], ["run.npz", "--robot", "BAD", "--film", "a.gif"],
+             ["two_link", "--film", "BAD"], ["two_link", "--html", "BAD"],
+             ["two_link", "--film", "a.gif", "--fps", "BAD"],
+             ["two_link", "--film", "a.gif", "--speed", "BAD"], ["two_link", "--port", "BAD"],
+             ["two_link", "--film", "a.gif", "--root-joint", "BAD"],
+             ["two_link", "--film", "a.gif", "--package-path", "BAD"]],
     "plot": [["BAD"], ["run.npz", "-o", "BAD"]],
 }  # fmt: skip
 MISTAKES = ("missing.urdf", "folder", "binary.urdf", "empty.urdf", "words.yaml", "tow_link",
@@ -100,6 +106,7 @@ def files(tmp_path, monkeypatch):
     monkeypatch.setattr("ros_nodes.commands.ros_fault", lambda: None)
     # No node is asked: the tools stop where ROS would begin.
     monkeypatch.setattr("ros_nodes.tools.commands.ros_fault", lambda: "no ROS here")
+    monkeypatch.setattr("ros_nodes.view_command.ros_fault", lambda: "no ROS here")
     point = {"positions": [0.1, 0.2], "time_from_start": {"sec": 1}}
     message = {"joint_names": ["joint1", "joint2"], "points": [point]}
     (tmp_path / "move.json").write_text(json.dumps(message))
@@ -186,6 +193,11 @@ IDLE = {  # arguments that change nothing beside others, what is said
     "verb": (["param", "lst"], "no verb of param is called 'lst'; did you mean 'list'"),
     "topics": (["plot", "run.npz", "--commands", "x"], "change nothing; valid: a bag"),
     "demo": (["demo", "--one-process", "--params", "other.yaml"], "valid: sections for simulator, computed_torque, or"),
+    "view network": (["view", "two_link", "--network"], "--network goes with --live"),
+    "view topic": (["view", "two_link", "--joint-states", "x"], "--joint-states goes with --live or a bag"),
+    "view fps": (["view", "two_link", "--fps", "3"], "--fps goes with --film"),
+    "view speed": (["view", "two_link", "--speed", "3"], "--speed goes with a run or --film"),
+    "view live": (["view", "two_link", "--live", "--film", "a.gif"], "--film goes with a robot or a run"),
 }  # fmt: skip
 
 
@@ -250,7 +262,7 @@ def stubbed(monkeypatch):
 RIGHT = {"count": ["rnea", "two_link"], "explain": ["rnea", "two_link"], "info": ["two_link"],
          "up": ["simulator"], "check-plugin": ["rnea"], "check-derivatives": ["two_link"],
          "ik": ["arm7", "--tip", "tool"], "sim": ["two_link"], "id": ["two_link", "run.npz"],
-         "fd": ["two_link", "run.npz"], "report": ["run.npz"], "param": ["list"], "lifecycle": ["get"], "record": ["-o", "new"], "plot": ["run.npz"],
+         "fd": ["two_link", "run.npz"], "report": ["run.npz"], "param": ["list"], "lifecycle": ["get"], "record": ["-o", "new"], "plot": ["run.npz"], "view": ["two_link"],
          "feed-forward": ["move.json", "--robot", "two_link"],
          "evaluate": ["run.npz", "--robot", "two_link"]}  # fmt: skip
 

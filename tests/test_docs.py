@@ -32,8 +32,9 @@ def _blocks(page, language):
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if _blocks(page, "python")])
-def test_blocks_of_python_run(page, capsys):
-    """Each page is one program, block by block."""
+def test_blocks_of_python_run(page, capsys, monkeypatch, tmp_path):
+    """Each page is one program, block by block; some write files."""
+    monkeypatch.chdir(tmp_path)
     space = {}
     for block in _blocks(page, "python"):
         try:

@@ -14,7 +14,7 @@ PACKAGES = ("dyn_core", "dyn_plugins", "ros_nodes")
 MODULES = [p for name in PACKAGES for p in sorted((ROOT / name).rglob("*.py"))]
 ORDER = (
     "errors", "plots", "numbers", "validation", "spatial", "problems", "model", "engines", "solving", "kinematics", "control", "contact", "authoring", "planar",
-    "simulation", "identification", "recordings", "reports", "tasks", "envs", "testing", "bench", "commands", "cli",
+    "simulation", "identification", "recordings", "reports", "tasks", "envs", "view", "testing", "bench", "commands", "cli",
 )  # fmt: skip
 
 
@@ -196,6 +196,7 @@ def test_the_core_knows_no_planar_world():
     inside |= {
         *(ROOT / "dyn_core" / "testing" / "fuzz").glob("*.py")
     }  # it reads chains
+    inside |= {*(ROOT / "dyn_core" / "view").glob("*.py")}  # it shows them, too
     for path in [p for p in MODULES if "dyn_core" in p.parts]:
         if _part(path) in world or path in inside:
             continue

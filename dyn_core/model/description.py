@@ -47,6 +47,7 @@ class Geometry:
         size: Its numbers: box sides, radius, radius and length, or mesh scale [m].
         mesh: Path or package:// address of a mesh, unresolved.
         pose: Rotation and position in the link.
+        color: Red, green, blue, alpha of a visual, 0..1; None: the file gives none.
     """
 
     role: str
@@ -54,6 +55,7 @@ class Geometry:
     size: tuple[float, ...]
     mesh: str | None
     pose: tuple[Matrix, Vector]
+    color: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True)

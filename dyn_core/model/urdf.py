@@ -32,7 +32,7 @@ from dyn_core.model.sources.origin import Origin
 from dyn_core.model.urdf_xml.attributes import XACRO
 from dyn_core.model.urdf_xml.clean import CleanRobot, complete
 from dyn_core.model.urdf_xml.cleaning import clean_robot
-from dyn_core.model.urdf_xml.geometry import read_shapes
+from dyn_core.model.urdf_xml.geometry import Color, colors_by_name, read_shapes
 from dyn_core.model.urdf_xml.source import Source, parse_xml, read_source
 from dyn_core.spatial import RigidInertia, Symmetric, Vector
 
@@ -145,8 +145,11 @@ def describe(element: Element, strict: bool = False) -> Description:
     robot = parsed(clean)
     clean.element.clear()
     inertias = _inertias([link.inertial for link in robot.links])
+    materials = [x.find("material") for y in clean.shapes.values() for x in y]
+    inside = [x for x in materials if x is not None]
+    colors = colors_by_name([*inside, *clean.materials])
     links = tuple(
-        _link(link.name, inertia, clean, findings)
+        _link(link.name, inertia, clean, findings, colors)
         for link, inertia in zip(robot.links, inertias, strict=True)
     )
     joints = [_joint(joint, clean, findings) for joint in robot.joints]
@@ -177,10 +180,14 @@ def _pose(element: Parsed) -> tuple[tuple, tuple]:
 
 
 def _link(
-    name: str, inertia: RigidInertia, clean: CleanRobot, findings: Findings
+    name: str,
+    inertia: RigidInertia,
+    clean: CleanRobot,
+    findings: Findings,
+    colors: Mapping[str, Color],
 ) -> LinkSpec:
     """Return a link; what is omitted gets its default."""
-    geometry = read_shapes(name, clean.shapes.get(name, ()), findings)
+    geometry = read_shapes(name, clean.shapes.get(name, ()), findings, colors)
     collisions = shape_reader.from_geometry(name, geometry, findings)
     return LinkSpec(name, inertia, geometry, collisions)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from dyn_core.contact.stepping.reports import StepReport
+from dyn_core.errors import SettingError
 from dyn_core.model import Model
 from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.plots import check_plot, plot_motion, save
+from dyn_core.simulation.recording_files import save_recording
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,30 @@ class Recording:
             lines.append(f"  {counts}")
         lines += [f"  warning: {sentence}" for sentence in self.warnings]
         return "\n".join(lines) + ">"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the run as NPZ with its contact forces, which `dyn view` reads.
+
+        Raises:
+            SettingError: The name does not end with .npz.
+        """
+        save_recording(self, path)
+
+    def show(self, model: Model | None = None) -> Any:
+        """Return a view of the run that a notebook shows, of the extra `view`.
+
+        Args:
+            model: The robot; None: that of the run.
+
+        Raises:
+            SettingError: The run does not know its robot.
+            UnsupportedError: viser is not installed.
+        """
+        robot = self.model if model is None else model
+        if robot is None:
+            raise SettingError("whose run is it? give show(model)", "model")
+        # The core knows nothing of what shows it; the name is looked up here alone.
+        return importlib.import_module("dyn_core.view").show(robot, self)
 
     def plot(self, path: str | None = None) -> Any:
         """Return a figure: positions, velocities, joint forces with limits, energy.

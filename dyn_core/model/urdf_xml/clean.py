@@ -23,6 +23,7 @@ class CleanRobot:
     Attributes:
         element: The <robot> element.
         shapes: The <visual> and <collision> elements of each link, in their order.
+        materials: The <material> elements of the robot itself.
         limits: By joint: the limits that URDF 1.2 added.
         equal: Elements that the parser does not see again: whose, the tag, and who has
             an equal one.
@@ -32,6 +33,7 @@ class CleanRobot:
 
     element: Element
     shapes: dict[str, list[Element]] = field(default_factory=dict)
+    materials: list[Element] = field(default_factory=list)
     limits: dict[str, dict[str, float]] = field(default_factory=dict)
     equal: list[tuple[Place, str, Place]] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)

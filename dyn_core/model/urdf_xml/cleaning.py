@@ -25,7 +25,7 @@ from dyn_core.model.urdf_xml.clean import CleanPart, CleanRobot, Inside, Texts
 WORLD = "world"
 TYPES = ("fixed", "revolute", "continuous", "prismatic", "planar", "floating")
 _LIMITS = ("lower", "upper", "effort", "velocity")  # those that the parser knows
-_SILENT = ("transmission", "ros2_control", "material")
+_SILENT = ("transmission", "ros2_control")
 _UNUSED = ("calibration", "safety_controller")
 _JOINT_PARTS = ("origin", "parent", "child", "axis", "dynamics", "limit", "mimic")
 _VERSIONS = ("1.0", "1.1", "1.2")
@@ -46,6 +46,8 @@ def clean_robot(robot: Element, findings: Findings) -> CleanRobot:
             _link(child, clean, findings)
         elif child.tag == "joint":
             _joint(child, clean, findings)
+        elif child.tag == "material":
+            clean.materials.append(child)
         elif child.tag not in _SILENT:
             findings.note("", "", _left_out(child.tag))
     if clean.element.find("link") is None and _has_xacro(robot):

@@ -5,7 +5,8 @@ What cannot be read is left out: no robot is refused for it but by a strict chec
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
 from xml.etree.ElementTree import Element
 
 from dyn_core.errors import ModelError
@@ -15,16 +16,37 @@ from dyn_core.model.frames import origin
 from dyn_core.model.urdf_xml.attributes import ATTRIBUTES, attributes, rpy_of
 
 SHAPES = ("box", "sphere", "cylinder", "capsule", "mesh")
+Color = tuple[float, ...]  # red, green, blue, alpha, 0..1
+
+
+def colors_by_name(materials: Iterable[Element]) -> dict[str, Color]:
+    """Return the colours of <material> elements that have a name and a colour."""
+    named = {x.get("name", ""): _rgba(x) for x in materials}
+    return {name: color for name, color in named.items() if name and color}
 
 
 def read_shapes(
-    link: str, elements: Iterable[Element], findings: Findings
+    link: str,
+    elements: Iterable[Element],
+    findings: Findings,
+    colors: Mapping[str, Color] | None = None,
 ) -> tuple[Geometry, ...]:
-    """Return the shapes of a link's <visual> and <collision> elements."""
+    """Return the shapes of a link's <visual> and <collision> elements.
+
+    Args:
+        link: Its name.
+        elements: Its <visual> and <collision>.
+        findings: Take what is doubtful.
+        colors: Of materials that visuals name.
+    """
     shapes = []
     for element in elements:
+        material = element.find("material") if element.tag == "visual" else None
+        color = None
+        if material is not None:
+            color = _rgba(material) or (colors or {}).get(material.get("name", ""))
         try:
-            shape = _shape(("link", link), element, findings)
+            shape = _shape(("link", link), element, findings, color)
         except ModelError as error:
             findings.doubtful(error, f"this <{element.tag}> is left out")
         else:
@@ -32,8 +54,25 @@ def read_shapes(
     return tuple(shapes)
 
 
+def _rgba(material: Element) -> Color | None:
+    """Return the colour of a <material>, None where it has none that can be read."""
+    element = material.find("color")
+    try:
+        rgba = tuple(
+            map(float, ("" if element is None else element.get("rgba", "")).split())
+        )
+    except ValueError:
+        return None
+    if len(rgba) not in (3, 4) or not all(map(math.isfinite, rgba)):
+        return None
+    return tuple(min(1.0, max(0.0, x)) for x in (*rgba, 1.0)[:4])
+
+
 def _shape(
-    owner: tuple[str, str], element: Element, findings: Findings
+    owner: tuple[str, str],
+    element: Element,
+    findings: Findings,
+    color: Color | None = None,
 ) -> Geometry | None:
     """Return a shape, None where there is none that is known."""
     geometry = element.find("geometry")
@@ -61,7 +100,7 @@ def _shape(
             )
     size = tuple(x for key in sizes for x in values[key])
     pose = _pose(owner, element, findings)
-    return Geometry(element.tag, kind, size, values.get("filename"), pose)
+    return Geometry(element.tag, kind, size, values.get("filename"), pose, color)
 
 
 def _pose(owner: tuple[str, str], element: Element, findings: Findings) -> tuple:

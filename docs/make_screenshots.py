@@ -1,0 +1,121 @@
+"""Make the pictures of docs/viewing.md: `python docs/make_screenshots.py [NAME ...]`.
+
+It needs the extra `view`, example-robot-data and Chromium (apt install chromium), which
+runs without a window. Each picture is that of the viewer as a person sees it.
+"""
+
+import io
+import sys
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+import dyn_core as dyn
+from dyn_core.view import film, replay, runs
+from dyn_core.view.chromium import HeadlessBrowser, until
+from dyn_core.view.robot_scene import RobotScene
+from dyn_core.view.viewer import Viewer
+
+FOLDER = Path(__file__).parent / "pictures"
+LARGEST = 200_000  # bytes of a picture
+STEP = 3  # of colours, of 255: nobody sees it, and files are much smaller
+BUTTONS = "document.querySelectorAll('.mantine-Notification-closeButton')"
+
+
+def arm():
+    """Return a viewer of an arm with meshes, sliders and switches."""
+    viewer = Viewer(RobotScene(dyn.load("panda")), port=0)
+    viewer.move([0.4, 0.3, 0.0, -1.8, 0.0, 2.2, 0.8, 0.03])
+    viewer.show_layer("frames", True)
+    return viewer
+
+
+def humanoid():
+    """Return a viewer of a run of a humanoid: its feet stand on the floor.
+
+    Joint forces, which colour the bodies, hold the position.
+    """
+    model = dyn.load("g1_29dof_rev_1_0", root_joint="floating")
+    q0 = RobotScene(model).start()
+    knees = {"left": 1.0, "right": 1.0}
+    for side in knees:
+        for joint, angle in (
+            ("hip_pitch", -0.25),
+            ("knee", 0.5),
+            ("ankle_pitch", -0.25),
+        ):
+            q0[model.q_slice(f"{side}_{joint}_joint")] = angle
+    scene = RobotScene(model)
+    lowest = min(
+        x.triangles.moved(scene.poses(q0)[x.body]).vertices[:, 2].min()
+        for x in scene.parts()
+    )
+    q0[2] -= lowest
+
+    def hold(t, q, qd):
+        """Return forces toward the start, within the limits."""
+        away = np.asarray(model.difference(q, q0))
+        return np.clip(2.0 * away - 0.02 * qd, -1.0, 1.0) * model.effort_limit
+
+    run = dyn.simulate(model, hold, world={}, duration=0.3, q0=q0, progress=False)
+    shown = replay.of_recording(model, run)
+    viewer = Viewer(shown.scene, shown, port=0)
+    viewer.show_torque_colors(True)
+    viewer.seek(shown.duration)
+    return viewer
+
+
+def chain():
+    """Return a viewer of a planar chain."""
+    return Viewer(runs.chain_scene("hopper"), port=0)
+
+
+VIEWERS = {"view_arm": arm, "view_humanoid": humanoid, "view_chain": chain}
+
+
+def picture(viewer):
+    """Return what a browser shows once it stands still, as PNG."""
+    with HeadlessBrowser(viewer.address, 960, 620) as browser:
+        browser.wait_for("document.querySelector('canvas') !== null")
+        browser.wait_for(f"{BUTTONS}.length > 0")  # it says that there is no GPU
+        browser.evaluate(f"{BUTTONS}.forEach(x => x.click())")
+        seen = []
+
+        def stands():
+            shown = Image.open(io.BytesIO(browser.screenshot())).convert("RGB")
+            seen.append(np.asarray(shown).astype(int))
+            return len(seen) > 2 and all(
+                np.abs(seen[-1] - x).max() < 8 for x in seen[-3:-1]
+            )
+
+        until(stands, "the picture", 240.0)
+    data, coarse = io.BytesIO(), np.minimum((seen[-1] + 1) // STEP * STEP, 255)
+    Image.fromarray(coarse.astype(np.uint8)).save(data, format="PNG", optimize=True)
+    return data.getvalue()
+
+
+def still_picture():
+    """Write the picture that needs no browser."""
+    scene = RobotScene(dyn.load("quadruped"))
+    film.write_picture(scene, FOLDER / "view_quadruped.png", scene.start())
+
+
+def main(names):
+    """Make the pictures of some names, or all."""
+    FOLDER.mkdir(exist_ok=True)
+    for name in names or [*VIEWERS, "view_quadruped"]:
+        path = FOLDER / f"{name}.png"
+        if name == "view_quadruped":
+            still_picture()
+        else:
+            with VIEWERS[name]() as viewer:
+                path.write_bytes(picture(viewer))
+        size = path.stat().st_size
+        print(f"{path}: {size} bytes")
+        if size > LARGEST:
+            raise SystemExit(f"{path} is larger than {LARGEST} bytes")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,13 @@
+"""View: robots, runs and planar systems in a browser, in a notebook, as a film.
+
+The viewer needs the extra `view`: pip install 'dyn_ros[view]'. Nothing else of the
+library imports this package.
+
+    from dyn_core.view import show
+
+    show(dyn.load("arm7"))  # in a notebook; show(model).save("arm.html") for a file
+"""
+
+from dyn_core.view.show import show
+
+__all__ = ["show"]

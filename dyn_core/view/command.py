@@ -1,0 +1,156 @@
+"""What `dyn view` does, but for topics of ROS and bags; ros_nodes has its arguments."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dyn_core.envs import IDS
+from dyn_core.errors import SettingError
+from dyn_core.identification import JointRecord
+from dyn_core.model import Model
+from dyn_core.model.sources.arguments import load_robot
+from dyn_core.view import film, runs
+from dyn_core.view.notebook import NotebookView
+from dyn_core.view.replay import Replay
+from dyn_core.view.robot_scene import RobotScene
+from dyn_core.view.scene import VisualScene
+from dyn_core.view.viewer import Viewer
+
+Reader = Callable[[str], JointRecord]  # of a file of measured joints
+
+
+def view(arguments: argparse.Namespace, read: Reader) -> int:
+    """Show, or write as a film or a page, what the arguments name.
+
+    Args:
+        arguments: Of `dyn view`.
+        read: Reads measured joints of a file or a bag.
+    """
+    scene, run = named(arguments, read)
+    if not (arguments.film or arguments.html):
+        return serve(arguments, scene, run)
+    if arguments.film:
+        moving = runs.sweep(scene) if run is None else run
+        fps, speed = arguments.fps or film.FPS, arguments.speed or 1.0
+        options = arguments.film, fps, speed, arguments.torque_colors
+        count = film.write_film(moving, *options)
+        print(f"film: {arguments.film}, {count} pictures")
+    if arguments.html:
+        NotebookView(scene, run).save(arguments.html)
+        print(f"page: {arguments.html}")
+    _print_notes(scene)
+    return 0
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """Refuse arguments that make no sense, or change nothing beside the others.
+
+    Raises:
+        SettingError: Says which, and what it goes with.
+        UnsupportedError: A film, and Pillow is not installed.
+    """
+    is_run, live = runs.is_run(arguments.what), arguments.live
+    moves = is_run or arguments.film is not None or arguments.what in IDS
+    for option, goes, where in (
+        ("network", live, "--live"),
+        ("joint_states", live or is_run, "--live or a bag"),
+        ("robot", is_run and not live, "a recording"),
+        ("fps", arguments.film is not None, "--film"),
+        ("torque_colors", arguments.film is not None, "--film"),
+        ("speed", moves, "a run or --film"),
+        ("film", not live, "a robot or a run; valid with --live: none"),
+        ("html", not live, "a robot or a run; valid with --live: none"),
+    ):
+        value = getattr(arguments, option)
+        if value not in (None, False, "") and not goes:
+            name = option.replace("_", "-")
+            raise SettingError(f"--{name} goes with {where}", option)
+    for option in ("fps", "speed"):
+        value = getattr(arguments, option)
+        if value is not None and not 0 < value < math.inf:
+            raise SettingError(f"--{option} {value}; valid: finite and > 0", option)
+    if arguments.film is not None:
+        film.check_film(arguments.film)
+    if arguments.html is not None:
+        _check_page(arguments.html)
+
+
+def _check_page(path: str) -> None:
+    """Refuse a page of another name, or whose folder is not there."""
+    if Path(path).suffix != ".html":
+        raise SettingError(f"page '{path}'; valid: a file that ends with .html", "html")
+    if not Path(path).parent.is_dir():
+        raise SettingError(f"page '{path}'; there is no such folder", "html")
+
+
+def named(
+    arguments: argparse.Namespace, read: Reader
+) -> tuple[VisualScene, Replay | None]:
+    """Return what the arguments name, and its run if it is one."""
+    name = arguments.what
+    if runs.is_run(name):
+        run = runs.read_run(name, robot_of_run(arguments), read)
+        return run.scene, run
+    if runs.is_chain(name):
+        return runs.chain_scene(name), None
+    if name in IDS or name.startswith("dyn_ros/"):
+        run = runs.episode(name)
+        return run.scene, run
+    return RobotScene(load_robot(arguments, name)), None
+
+
+def robot_of_run(arguments: argparse.Namespace) -> Model:
+    """Return the robot of a recording: of --robot, or as the file says.
+
+    Raises:
+        SettingError: Neither names one.
+    """
+    if not Path(arguments.what).exists():
+        raise SettingError(f"{arguments.what}: no such file or folder", "what")
+    robot, root_joint = runs.saved_robot(arguments.what)
+    if not (arguments.robot or robot):
+        raise SettingError(
+            f"{arguments.what} does not say whose run it is; give --robot", "robot"
+        )
+    options: dict[str, Any] = {}
+    if not arguments.root_joint and root_joint:
+        options["root_joint"] = root_joint
+    return load_robot(arguments, arguments.robot or robot, **options)
+
+
+def serve(arguments: argparse.Namespace, scene: VisualScene, run: Replay | None) -> int:
+    """Show a scene in a browser until Ctrl-C."""
+    done = ended()
+    with Viewer(scene, run, arguments.host, arguments.port) as viewer:
+        announce(viewer, scene)
+        if run is not None:
+            viewer.speed = arguments.speed or 1.0
+            viewer.play(True)
+        viewer.run(done)
+    return 0
+
+
+def announce(viewer: Viewer, scene: VisualScene) -> None:
+    """Print the address, and what is odd about the picture."""
+    print(f"{scene.name}: {viewer.address}   (Ctrl-C ends)", flush=True)
+    _print_notes(scene)
+
+
+def ended() -> Callable[[], bool]:
+    """Return a function that says whether SIGINT or SIGTERM has come."""
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    return stop.is_set
+
+
+def _print_notes(scene: VisualScene) -> None:
+    for note in scene.notes:
+        print(f"dyn view: warning: {note}", file=sys.stderr)

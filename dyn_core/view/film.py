@@ -1,0 +1,193 @@
+"""Pictures and films of scenes without a browser; equal runs give equal bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dyn_core.errors import SettingError, UnsupportedError
+from dyn_core.view import colors, solids
+from dyn_core.view.painter import Drawn, Painter, simplified
+from dyn_core.view.replay import Replay, arrow_ends
+from dyn_core.view.scene import Camera, VisualScene
+
+COARSE = 0.004  # detail of a picture by the size of what is shown
+DETAILED = 2000  # triangles from which a part is simplified
+COLORS = 128  # of a GIF
+MOST_PICTURES = 2000
+FPS = 20.0  # pictures per second of a film
+
+
+class Picture3D:
+    """Draws states of a scene.
+
+    Args:
+        scene: What is shown.
+        camera: Where it is looked at from; None: so that it is all seen.
+        width, height: Pixels.
+    """
+
+    def __init__(
+        self,
+        scene: VisualScene,
+        camera: Camera | None = None,
+        width: int = 640,
+        height: int = 480,
+    ) -> None:
+        self.scene = scene
+        self.camera = camera or scene.camera(scene.poses(scene.start())[None])
+        self._painter = Painter(self.camera, width, height)
+        cell = COARSE * self.camera.size
+        self._surfaces = [
+            (part, simplified(part.triangles, cell))
+            if len(part.triangles.faces) > DETAILED
+            else (part, part.triangles)
+            for part in scene.parts()
+        ]
+
+    def draw(
+        self,
+        state: np.ndarray,
+        shares: np.ndarray | None = None,
+        forces: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Return the picture of a state, (height, width, 3) uint8.
+
+        Args:
+            state: Of the scene, (n,).
+            shares: Joint forces by the largest there may be; colours of the bodies.
+            forces: Contact forces, arrows: points and forces, (k, 2, 3) [m], [N].
+        """
+        poses = self.scene.poses(state)
+        shown = colors_of_bodies(self.scene, shares)
+        surfaces = [
+            Drawn(surface.moved(poses[part.body]), shown.get(part.body, part.color))
+            for part, surface in self._surfaces
+        ]
+        for start, end in arrow_ends(self.scene, self.camera.size, forces):
+            arrow = solids.arrow(start, end, 0.006 * self.camera.size)
+            surfaces.append(Drawn(arrow, colors.FORCE))
+        return self._painter.paint(surfaces)
+
+
+def colors_of_bodies(
+    scene: VisualScene, shares: np.ndarray | None
+) -> dict[int, colors.Color]:
+    """Return the colour of each body by the largest share of its joint's forces."""
+    largest: dict[int, float] = {}
+    for body, share in zip(scene.joint_bodies, () if shares is None else shares,
+                           strict=False):  # fmt: skip
+        if abs(share) >= abs(largest.get(body, 0.0)):
+            largest[body] = float(share)
+    return {body: colors.torque_color(share) for body, share in largest.items()}
+
+
+def frame_times(duration: float, fps: float, speed: float) -> np.ndarray:
+    """Return the times of the pictures of a run [s].
+
+    Raises:
+        SettingError: A number makes no sense, or there were too many pictures.
+    """
+    for name, value in (("fps", fps), ("speed", speed)):
+        if not (np.isfinite(value) and value > 0):
+            raise SettingError(f"{name} {value}; valid: finite and > 0", name)
+    count = int(np.floor(duration * fps / speed + 1e-9)) + 1
+    if count > MOST_PICTURES:
+        raise SettingError(
+            f"a film of {count} pictures; valid: up to {MOST_PICTURES}: a lower --fps"
+            " or a higher --speed",
+            "fps",
+        )
+    return np.arange(count) * speed / fps
+
+
+def pictures(
+    replay: Replay,
+    times: np.ndarray,
+    torque_colors: bool = False,
+    width: int = 640,
+    height: int = 480,
+) -> Iterator[np.ndarray]:
+    """Yield the pictures of a run at some times since its start [s]."""
+    states = np.array([replay.state(float(t)) for t in times])
+    chosen = states[np.unique(np.linspace(0, len(states) - 1, 40).astype(int))]
+    camera = replay.scene.camera(replay.scene.poses(chosen))
+    picture = Picture3D(replay.scene, camera, width, height)
+    for t, state in zip(times, states, strict=True):
+        shares = replay.shares(float(t)) if torque_colors else None
+        yield picture.draw(state, shares, replay.arrows(float(t)))
+
+
+def write_film(
+    replay: Replay,
+    path: str | Path,
+    fps: float = FPS,
+    speed: float = 1.0,
+    torque_colors: bool = False,
+) -> int:
+    """Write a run as an animated GIF; return the number of pictures.
+
+    Args:
+        replay: The run.
+        path: File that ends with .gif.
+        fps: Pictures per second, up to 50.
+        speed: Time of the run in a second of the film.
+        torque_colors: Whether bodies have the colours of their joints' forces.
+
+    Raises:
+        SettingError: A file of another kind, or a number that makes no sense.
+        UnsupportedError: Pillow is not installed.
+    """
+    check_film(path)
+    times = frame_times(replay.duration, min(fps, 50.0), speed)
+    image = pillow()
+    frames = [image.fromarray(x) for x in pictures(replay, times, torque_colors)]
+    palette = frames[len(frames) // 2].quantize(COLORS, dither=image.Dither.NONE)
+    flat = [x.quantize(palette=palette, dither=image.Dither.NONE) for x in frames]
+    flat[0].save(
+        path,
+        save_all=True,
+        append_images=flat[1:],
+        duration=round(1000 / min(fps, 50.0)),
+        loop=0,
+        optimize=False,
+    )
+    return len(frames)
+
+
+def write_picture(scene: VisualScene, path: str | Path, state: np.ndarray) -> None:
+    """Write a picture of a state as PNG."""
+    pillow().fromarray(Picture3D(scene).draw(state)).save(path, optimize=True)
+
+
+def check_film(path: str | Path) -> None:
+    """Refuse a file of a film before time is spent on it.
+
+    Raises:
+        SettingError: It is of another kind, or its folder is not there.
+        UnsupportedError: Pillow is not installed.
+    """
+    file = Path(path)
+    if file.suffix.lower() != ".gif":
+        raise SettingError(f"film '{path}'; valid: a file that ends with .gif", "film")
+    if not file.parent.is_dir():
+        raise SettingError(f"film '{path}'; there is no such folder", "film")
+    pillow()
+
+
+def pillow() -> Any:
+    """Return the module Image of the library Pillow.
+
+    Raises:
+        UnsupportedError: It is not installed; says how.
+    """
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise UnsupportedError(
+            f"films need Pillow ({error}): pip install 'dyn_ros[view]'"
+        ) from error
+    return Image

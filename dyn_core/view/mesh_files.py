@@ -1,0 +1,95 @@
+"""Meshes of files, by trimesh, the extra `view`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dyn_core.errors import UnsupportedError
+from dyn_core.view.colors import Color
+from dyn_core.view.solids import Triangles
+
+
+class MeshPiece(NamedTuple):
+    """A part of a mesh file that has one colour.
+
+    Attributes:
+        triangles: Surface, in m where the file says its unit.
+        color: Of the file, None where it has none.
+        flat: Whether its triangles are even.
+    """
+
+    triangles: Triangles
+    color: Color | None
+    flat: bool
+
+
+def trimesh_module() -> Any:
+    """Return the library trimesh.
+
+    Raises:
+        UnsupportedError: It is not installed; says how.
+    """
+    try:
+        import trimesh
+    except ImportError as error:
+        raise UnsupportedError(
+            f"meshes need trimesh ({error}): pip install 'dyn_ros[view]'"
+        ) from error
+    return trimesh
+
+
+def read_mesh(path: Path) -> list[MeshPiece]:
+    """Return the pieces of a mesh file; the upward axis of a .dae is not followed.
+
+    Raises:
+        UnsupportedError: It cannot be read.
+    """
+    trimesh = trimesh_module()
+    try:
+        scene = trimesh.load_scene(path)
+        pieces = [_piece(path, mesh) for mesh in scene.dump() if hasattr(mesh, "faces")]
+    except Exception as error:  # of trimesh, for a file of any content
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise UnsupportedError(f"mesh {path} cannot be read: {reason}") from error
+    pieces = [piece for piece in pieces if len(piece.triangles.faces)]
+    if not pieces:
+        raise UnsupportedError(f"mesh {path} has no triangles")
+    return pieces
+
+
+def convex_hull(pieces: list[MeshPiece]) -> Triangles:
+    """Return the convex hull of all pieces, which is what touches."""
+    points = np.concatenate([piece.triangles.vertices for piece in pieces])
+    hull = trimesh_module().Trimesh(points, process=False).convex_hull
+    return Triangles(np.asarray(hull.vertices, float), np.asarray(hull.faces, int))
+
+
+def _piece(path: Path, mesh: Any) -> MeshPiece:
+    """Return a piece of a scene of trimesh."""
+    vertices = np.asarray(mesh.vertices, float) * _unit(path, mesh)
+    if not np.isfinite(vertices).all():
+        raise ValueError("a corner that is not finite")
+    triangles = Triangles(vertices, np.asarray(mesh.faces, int))
+    return MeshPiece(triangles, _color(mesh), path.suffix.lower() == ".stl")
+
+
+def _unit(path: Path, mesh: Any) -> float:
+    """Return the length of a unit of a file [m]: only .dae says it."""
+    if path.suffix.lower() != ".dae":
+        return 1.0
+    return float(mesh.metadata.get("units", "1.0").split()[0].replace("meters", "1.0"))
+
+
+def _color(mesh: Any) -> Color | None:
+    """Return the colour of a material, None where the file has none."""
+    material = getattr(mesh.visual, "material", None)
+    if material is None or getattr(material, "image", None) is not None:
+        return None
+    rgba = np.asarray(material.main_color, float)
+    if rgba.shape != (4,):
+        return None
+    red, green, blue = (int(x) for x in rgba[:3])
+    return red, green, blue

@@ -1,0 +1,258 @@
+"""Pictures of triangles by numpy alone: a depth buffer, a floor with a grid, shadows.
+
+No window and no graphics card are needed, and equal scenes give equal bytes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dyn_core.view.scene import Camera
+from dyn_core.view.solids import Triangles
+
+SKY_TOP, SKY_LOW = (0.98, 0.985, 1.0), (0.88, 0.91, 0.95)
+FLOOR, LINE = np.array((0.93, 0.94, 0.955)), np.array((0.76, 0.79, 0.83))
+LIGHT = np.array((0.35, -0.5, 0.8)) / np.linalg.norm((0.35, -0.5, 0.8))
+VIEW_ANGLE = 0.7  # of the picture's height [rad]
+FINE = 2  # pixels along a side of one that is shown
+CHUNK = 2_000_000  # pixels that are looked at at once
+
+
+class Drawn(NamedTuple):
+    """A surface in the world.
+
+    Attributes:
+        triangles: Surface [m].
+        color: Red, green, blue, 0..255.
+    """
+
+    triangles: Triangles
+    color: tuple[int, int, int]
+
+
+class _Lens:
+    """A camera for a picture of some size.
+
+    Args:
+        camera: Where it stands.
+        width, height: Fine pixels.
+    """
+
+    def __init__(self, camera: Camera, width: int, height: int) -> None:
+        self.width, self.height = width, height
+        self.place = np.asarray(camera.place, float)
+        forward = np.asarray(camera.target, float) - self.place
+        forward /= np.linalg.norm(forward)
+        right = np.cross(forward, (0.0, 0.0, 1.0))
+        right /= np.linalg.norm(right)
+        self.axes = np.array([right, np.cross(right, forward), forward])
+        self.focus = height / (2 * np.tan(VIEW_ANGLE / 2))
+        self.near = 1e-3 * camera.size
+
+    def project(self, points: np.ndarray) -> np.ndarray:
+        """Return column, row and depth of points, (n, 3)."""
+        local = (points - self.place) @ self.axes.T
+        depth = np.where(local[:, 2] > self.near, local[:, 2], np.nan)
+        x = self.width / 2 + self.focus * local[:, 0] / depth
+        y = self.height / 2 - self.focus * local[:, 1] / depth
+        return np.column_stack([x, y, depth])
+
+    def floor(self, level: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return where each pixel sees the floor, (h, w, 2) [m], and its depth."""
+        x = (np.arange(self.width) + 0.5 - self.width / 2) / self.focus
+        y = (self.height / 2 - np.arange(self.height) - 0.5) / self.focus
+        rays = (
+            self.axes[2]
+            + x[None, :, None] * self.axes[0]
+            + y[:, None, None] * self.axes[1]
+        )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            depth = (level - self.place[2]) / rays[..., 2]
+        depth = np.where(depth > self.near, depth, np.inf)
+        seen = np.where(np.isfinite(depth), depth, 0.0)
+        return self.place[:2] + seen[..., None] * rays[..., :2], depth
+
+
+class Painter:
+    """Paints surfaces as a camera sees them; what stands still is computed once.
+
+    Args:
+        camera: Where the scene is looked at from.
+        width, height: Pixels of a picture.
+    """
+
+    def __init__(self, camera: Camera, width: int = 640, height: int = 480) -> None:
+        self.camera, self.width, self.height = camera, width, height
+        self._lens = _Lens(camera, FINE * width, FINE * height)
+        self._floor_depth = self._lens.floor(camera.floor)[1]
+        self._sky, self._floor, self._fade = _ground(self._lens, camera)
+
+    def paint(self, surfaces: list[Drawn]) -> np.ndarray:
+        """Return a picture, (height, width, 3) uint8."""
+        lens = self._lens
+        points, colors, faces = _gathered(surfaces)
+        shade = _shades(points, faces, lens.place)
+        depth, front = _nearest(lens, lens.project(points), faces)
+        floor = self._floor.copy()
+        if self.camera.place[2] > self.camera.floor:
+            floor[self._shadow(points, faces)] *= 0.8
+        image = self._fade * floor + (1 - self._fade) * self._sky
+        shown = (front >= 0) & (self._floor_depth > depth)
+        lit = np.clip(colors * shade[:, None], 0.0, 1.0) ** 0.9
+        image[shown] = lit[front[shown]]
+        fine = image.reshape(self.height, FINE, self.width, FINE, 3).mean(axis=(1, 3))
+        return np.asarray(np.round(255 * fine), np.uint8)
+
+    def _shadow(self, points: np.ndarray, faces: np.ndarray) -> np.ndarray:
+        """Return which pixels of the floor lie in a shadow."""
+        level = self.camera.floor
+        faces = faces[(points[faces, 2] > level).any(axis=1)]
+        fallen = points - np.maximum(points[:, 2:] - level, 0.0) * (LIGHT / LIGHT[2])
+        fallen[:, 2] = level
+        dark: np.ndarray = (
+            _nearest(self._lens, self._lens.project(fallen), faces)[1] >= 0
+        )
+        return dark
+
+
+def _gathered(surfaces: list[Drawn]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return all corners, the colour of each triangle 0..1, and the triangles."""
+    starts = np.cumsum([0, *(len(x.triangles.vertices) for x in surfaces)])
+    corners = [np.zeros((0, 3)), *(x.triangles.vertices for x in surfaces)]
+    faces, colors = [np.zeros((0, 3), int)], [np.zeros((0, 3))]
+    for surface, first in zip(surfaces, starts, strict=False):
+        faces.append(surface.triangles.faces + first)
+        color = np.asarray(surface.color, float) / 255
+        colors.append(np.tile(color, (len(surface.triangles.faces), 1)))
+    return np.concatenate(corners), np.concatenate(colors), np.concatenate(faces)
+
+
+def _shades(points: np.ndarray, faces: np.ndarray, eye: np.ndarray) -> np.ndarray:
+    """Return how bright each triangle is, seen from the side of the eye."""
+    a, b, c = (points[faces[:, k]] for k in range(3))
+    normal = np.cross(b - a, c - a)
+    length = np.linalg.norm(normal, axis=1, keepdims=True)
+    normal = normal / np.where(length > 0, length, 1.0)
+    toward = np.einsum("ni,ni->n", normal, eye - a) < 0
+    normal[toward] *= -1
+    bright = np.maximum(normal @ LIGHT, 0.0)
+    sky: np.ndarray = 0.5 + 0.16 * normal[:, 2] + 0.48 * bright
+    return sky
+
+
+def _nearest(
+    lens: _Lens, projected: np.ndarray, faces: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return depth and number of the nearest triangle by pixel; -1 where none is."""
+    depth = np.full(lens.height * lens.width, np.inf)
+    front = np.full(lens.height * lens.width, -1)
+    corners = projected[faces]
+    usable = np.isfinite(corners).all(axis=(1, 2))
+    low = np.floor(np.nan_to_num(corners[..., :2].min(axis=1)))
+    high = np.ceil(np.nan_to_num(corners[..., :2].max(axis=1)))
+    usable &= (high >= 0).all(axis=1) & (low < (lens.width, lens.height)).all(axis=1)
+    low, high = np.maximum(low, 0), np.minimum(high, (lens.width, lens.height))
+    classes = np.ceil(np.log2(np.maximum(high - low, 1.0))).astype(int)
+    for kind in np.unique(classes[usable], axis=0):
+        members = np.flatnonzero(usable & (classes == kind).all(axis=1))
+        sides = 2 ** int(kind[0]), 2 ** int(kind[1])
+        step = max(1, CHUNK // (sides[0] * sides[1]))
+        for first in range(0, len(members), step):
+            chosen = members[first : first + step]
+            pixels = _fragments(lens, corners[chosen], low[chosen], sides)
+            _keep_nearest(depth, front, chosen, *pixels)
+    shape = lens.height, lens.width
+    return depth.reshape(shape), front.reshape(shape)
+
+
+def _fragments(
+    lens: _Lens, corners: np.ndarray, low: np.ndarray, sides: tuple[int, int]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return pixel, depth and triangle of what triangles of one size cover."""
+    x = low[:, 0, None, None] + np.arange(sides[0])[None, None, :]
+    y = low[:, 1, None, None] + np.arange(sides[1])[None, :, None]
+    a, b, c = (corners[:, k, :, None, None] for k in range(3))
+    area = (b[:, 0] - a[:, 0]) * (c[:, 1] - a[:, 1]) - (b[:, 1] - a[:, 1]) * (
+        c[:, 0] - a[:, 0]
+    )
+    area = np.where(np.abs(area) > 1e-12, area, np.nan)
+
+    def weight(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+        share: np.ndarray = (
+            (q[:, 0] - p[:, 0]) * (y + 0.5 - p[:, 1])
+            - (q[:, 1] - p[:, 1]) * (x + 0.5 - p[:, 0])
+        ) / area
+        return share
+
+    u, v = weight(b, c), weight(c, a)
+    w = 1.0 - u - v
+    inside = (u >= 0) & (v >= 0) & (w >= 0) & (x < lens.width) & (y < lens.height)
+    number, row, column = np.nonzero(inside)
+    corner = 1.0 / corners[number, :, 2]  # 1 / depth is linear on the screen
+    weights = np.column_stack([u[inside], v[inside], w[inside]])
+    inverse = (weights * corner).sum(axis=1)
+    pixel = (low[number, 1] + row) * lens.width + low[number, 0] + column
+    return pixel.astype(int), 1.0 / inverse, number
+
+
+def _keep_nearest(
+    depth: np.ndarray,
+    front: np.ndarray,
+    chosen: np.ndarray,
+    pixel: np.ndarray,
+    z: np.ndarray,
+    number: np.ndarray,
+) -> None:
+    """Take over what is nearer than all before, in place."""
+    nearer = z < depth[pixel]
+    pixel, z, number = pixel[nearer], z[nearer], number[nearer]
+    order = np.argsort(-z, kind="stable")  # of equal pixels the last one stays
+    depth[pixel[order]] = z[order]
+    front[pixel[order]] = chosen[number[order]]
+
+
+def _ground(lens: _Lens, camera: Camera) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return sky, floor with a grid, and how much of the floor is to be seen, 0..1."""
+    share = np.linspace(0.0, 1.0, lens.height)[:, None, None]
+    sky = (1 - share) * np.array(SKY_TOP) + share * np.array(SKY_LOW)
+    sky = np.broadcast_to(sky, (lens.height, lens.width, 3)).copy()
+    place, depth = lens.floor(camera.floor)
+    step = grid_step(camera.size)
+    pixel = np.where(np.isfinite(depth), depth, 1.0) / lens.focus  # length of one [m]
+    apart = np.abs(place / step - np.round(place / step)) * step
+    line = np.clip(1.0 - (apart - 0.004 * step) / (1.5 * pixel[..., None]), 0, 1)
+    distance = np.linalg.norm(place - camera.target[:2], axis=-1)
+    fade = np.clip(1.6 - distance / (2.2 * camera.size), 0, 1)
+    fade = np.where(np.isfinite(depth), fade, 0.0)[..., None]
+    if camera.place[2] <= camera.floor:
+        fade = np.zeros_like(fade)
+    return sky, FLOOR + (0.9 * line.max(axis=-1))[..., None] * (LINE - FLOOR), fade
+
+
+def grid_step(size: float) -> float:
+    """Return the length of a cell of the grid: 1, 2 or 5 times a power of ten [m]."""
+    wanted = size / 6
+    power = 10.0 ** np.floor(np.log10(wanted))
+    best = max(k for k in (1.0, 2.0, 5.0) if k * power <= wanted * (1 + 1e-9))
+    return float(best * power)
+
+
+def simplified(triangles: Triangles, cell: float) -> Triangles:
+    """Return a surface whose corners within a cell are one.
+
+    Args:
+        triangles: Surface.
+        cell: Side of a cell [m].
+    """
+    if not len(triangles.faces):
+        return triangles
+    keys = np.floor(triangles.vertices / cell).astype(np.int64)
+    _, number, count = np.unique(keys, axis=0, return_inverse=True, return_counts=True)
+    number = number.reshape(-1)
+    vertices = np.zeros((len(count), 3))
+    np.add.at(vertices, number, triangles.vertices)
+    faces = number[triangles.faces]
+    a, b, c = faces.T
+    return Triangles(vertices / count[:, None], faces[(a != b) & (b != c) & (a != c)])

@@ -1,0 +1,206 @@
+"""Replay: a run as states over time, with joint forces and contact forces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dyn_core.errors import SettingError, ShapeError, unknown_name
+from dyn_core.identification import JointRecord
+from dyn_core.model import Model
+from dyn_core.simulation import Recording
+from dyn_core.view.robot_scene import RobotScene
+from dyn_core.view.scene import VisualScene
+
+Arrows = np.ndarray  # (k, 2, 3): points and forces [m], [N]
+NONE: Arrows = np.zeros((0, 2, 3))
+
+
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """A run of a VisualScene.
+
+    Attributes:
+        scene: What moves.
+        t: Times, rising, (rows,) [s].
+        states: (rows, n).
+        curves: Columns to plot, by title with unit: names and (rows, columns).
+        tau: Joint forces, (rows, nv) [N·m | N]; None: not known.
+        contacts: Contact forces of a row; None: not known.
+    """
+
+    scene: VisualScene
+    t: np.ndarray
+    states: np.ndarray
+    curves: Mapping[str, tuple[Sequence[str], np.ndarray]] = field(default_factory=dict)
+    tau: np.ndarray | None = None
+    contacts: Callable[[int], Arrows] | None = None
+
+    def __post_init__(self) -> None:
+        if self.t.ndim != 1 or not len(self.t):
+            raise SettingError("a run without rows cannot be shown", "t")
+        if len(self.states) != len(self.t):
+            wanted = f"{len(self.t)} rows as t has"
+            raise ShapeError("states", wanted, f"{len(self.states)}")
+        if not (np.isfinite(self.t).all() and (np.diff(self.t) >= 0).all()):
+            raise SettingError("times must be finite and not fall", "t")
+
+    @property
+    def duration(self) -> float:
+        """From the first to the last row [s]."""
+        return float(self.t[-1] - self.t[0])
+
+    def row(self, time: float) -> int:
+        """Return the last row that is not after a time since the start [s]."""
+        after = int(np.searchsorted(self.t - self.t[0], time + 1e-9, side="right"))
+        return min(max(after - 1, 0), len(self.t) - 1)
+
+    def state(self, time: float) -> np.ndarray:
+        """Return the state at a time since the start [s], between rows as well."""
+        k = self.row(time)
+        span = float(self.t[min(k + 1, len(self.t) - 1)] - self.t[k])
+        share = (time - float(self.t[k] - self.t[0])) / span if span > 0 else 0.0
+        if share <= 1e-9:
+            return np.asarray(self.states[k])
+        return self.scene.between(self.states[k], self.states[k + 1], min(share, 1.0))
+
+    def poses(self, time: float) -> np.ndarray:
+        """Return the poses of all bodies at a time since the start, (bodies, 4, 4)."""
+        return self.scene.poses(self.state(time))
+
+    def shares(self, time: float) -> np.ndarray | None:
+        """Return joint forces by the largest there may be, -1..1, (nv,)."""
+        if self.tau is None:
+            return None
+        return np.asarray(self.tau[self.row(time)] / self.largest_forces)
+
+    @property
+    def largest_forces(self) -> np.ndarray:
+        """Effort limits; where there is none, the largest force of the run, (nv,)."""
+        assert self.tau is not None
+        limit = self.scene.effort_limit
+        most = np.nan_to_num(np.abs(self.tau)).max(axis=0)
+        largest: np.ndarray = np.where(limit > 0, limit, np.where(most > 0, most, 1.0))
+        return largest
+
+    def arrows(self, time: float) -> Arrows:
+        """Return the contact forces at a time since the start, (k, 2, 3)."""
+        return NONE if self.contacts is None else self.contacts(self.row(time))
+
+
+def of_recording(model: Model, run: Recording) -> Replay:
+    """Return the replay of a run of dyn.simulate.
+
+    Raises:
+        ShapeError: The run is of another robot.
+    """
+    return of_arrays(model, run.t, run.q, run.tau, _reported(run))
+
+
+def of_arrays(
+    model: Model,
+    t: np.ndarray,
+    q: np.ndarray,
+    tau: np.ndarray | None = None,
+    contacts: Callable[[int], Arrows] | None = None,
+) -> Replay:
+    """Return the replay of a robot's positions.
+
+    Args:
+        model: Robot.
+        t: Times, (rows,) [s].
+        q: Positions, (rows, nq).
+        tau: Joint forces, (rows, nv); None: not known.
+        contacts: Contact forces of a row.
+
+    Raises:
+        ShapeError: The arrays are of another robot.
+    """
+    for name, array, width in (("q", q, model.nq), ("tau", tau, model.nv)):
+        if array is not None and (array.ndim != 2 or array.shape[1] != width):
+            wanted = f"{width} columns as '{model.name}' has"
+            raise ShapeError(name, wanted, f"shape {array.shape}")
+    scene = RobotScene(model)
+    curves: dict[str, tuple[Sequence[str], np.ndarray]] = {}
+    single = [i for i in model.independent if model.joint[i].nq == 1]
+    columns = [model.q_slices[i].start for i in single]
+    names = [model.names[i] for i in single]
+    if names:
+        curves["position [rad | m]"] = (names, q[:, columns])
+    if tau is not None and model.nv:
+        curves["joint force [N·m | N]"] = (scene.joints, tau)
+    return Replay(scene, t, q, curves, tau, contacts)
+
+
+def of_record(model: Model, record: JointRecord) -> Replay:
+    """Return the replay of measured joints; joints that were not measured stay.
+
+    Raises:
+        SettingError: No joint of the robot was measured.
+    """
+    scene = RobotScene(model)
+    names = record.names or model.joint_names
+    if not set(names) & set(model.joint_names):
+        fault = unknown_name("joint", names[0] if names else "", model.joint_names)
+        raise SettingError(f"the recording is of another robot: {fault}", "robot")
+    missing = [name for name in model.joint_names if name not in names]
+    q = np.tile(scene.start(), (len(record.t), 1))
+    tau = np.zeros((len(record.t), model.nv))
+    for column, name in enumerate(names):
+        if name not in model.joint_names:
+            continue
+        place, v = model.q_slice(name), model.v_slice(name)
+        if place.stop - place.start == 1:
+            q[:, place.start] = record.q[:, column]
+            if record.tau is not None:
+                tau[:, v.start] = record.tau[:, column]
+    replay = of_arrays(model, record.t, q, None if record.tau is None else tau)
+    if missing:
+        note = f"not measured, and left as they are: {', '.join(missing)}"
+        replay.scene.notes.append(note)
+    return replay
+
+
+def of_points(scene: VisualScene, t: np.ndarray, states: np.ndarray) -> Replay:
+    """Return the replay of a planar system's places, (rows, 2 n) [m]."""
+    names = [f"{axis}{k}" for k in range(states.shape[1] // 2) for axis in "xy"]
+    return Replay(scene, t, states, {"place [m]": (names, states)})
+
+
+def _reported(run: Recording) -> Callable[[int], Arrows] | None:
+    """Return what gives the contact forces of a row, of the run's reports."""
+    if not run.reports:
+        return None
+
+    def forces(row: int) -> Arrows:
+        reports: Sequence[Any] = run.reports[row] if row < len(run.reports) else ()
+        last = reports[-1].contacts if len(reports) else ()
+        pairs = [(c.point, c.force) for c in last]
+        return np.array(pairs, float).reshape(-1, 2, 3)
+
+    return forces
+
+
+def arrow_ends(
+    scene: VisualScene, size: float, forces: Arrows | None
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return start and end of the arrows of contact forces [m].
+
+    The weight of a robot is an arrow of the size; the longest are half as long again.
+
+    Args:
+        scene: Whose forces they are.
+        size: Length of what is shown [m].
+        forces: Points and forces, (k, 2, 3) [m], [N].
+    """
+    ends = []
+    weight = getattr(scene, "weight", 0.0)
+    for point, force in () if forces is None else forces:
+        length = float(np.linalg.norm(force))
+        if weight > 0 and length > 1e-3 * weight:
+            shown = min(length / weight, 1.5) * size
+            ends.append((point, point + force / length * shown))
+    return ends

@@ -1,0 +1,273 @@
+"""What a robot looks like: its visuals, its collision shapes, else rods and joints.
+
+A mesh that is missing or cannot be read is noted; its link is shown by its collision
+shapes, or by a ball where it has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dyn_core.errors import DynError, ModelError, UnsupportedError
+from dyn_core.model import Model
+from dyn_core.model.description import Geometry
+from dyn_core.model.shapes import Box, Capsule, Cylinder, Mesh, Shape, Sphere
+from dyn_core.model.sources.meshes import mesh_file
+from dyn_core.spatial import Transform
+from dyn_core.view import colors, solids
+from dyn_core.view.colors import Color
+from dyn_core.view.mesh_files import MeshPiece, convex_hull, read_mesh, trimesh_module
+from dyn_core.view.scene import COLLISION, INERTIA, Part
+from dyn_core.view.solids import Triangles
+
+COVERED = 0.5  # share of bodies with shapes from which these show the robot
+THICKNESS = 0.018  # radius of a rod by the size of the robot
+
+
+def pose_of(X: Transform) -> np.ndarray:
+    """Return the pose of a frame, (4, 4)."""
+    R, p = X.pose
+    pose = np.eye(4)
+    pose[:3, :3] = [[float(x) for x in row] for row in R.rows]
+    pose[:3, 3] = [float(x) for x in p]
+    return pose
+
+
+class RobotParts:
+    """Makes the parts of a robot.
+
+    Args:
+        model: Robot.
+
+    Attributes:
+        notes: What could not be shown, in sentences.
+        size: How far it reaches, roughly [m].
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.notes: list[str] = []
+        self.size = extent(model)
+        self._files: dict[Path, list[MeshPiece]] = {}
+
+    def visual(self) -> list[Part]:
+        """Return visuals; without any, collision shapes; where these are few, rods."""
+        visuals = list(self._visuals())
+        if visuals:
+            return visuals
+        shapes = list(self._collisions(1.0, colors.LINK))
+        covered = {part.body for part in shapes}
+        if len(covered - {0}) < COVERED * self.model.nb:
+            small = (x for x in shapes if np.ptp(x.triangles.vertices) < self.size / 2)
+            shapes = [
+                *self.skeleton(),
+                *(replace(x, color=colors.JOINT) for x in small),
+            ]
+        return shapes or list(self.skeleton())
+
+    def collision(self) -> list[Part]:
+        """Return the shapes that touch, see-through."""
+        return list(self._collisions(0.55, colors.COLLISION))
+
+    def inertia(self) -> list[Part]:
+        """Return the ellipsoids of even density with the bodies' mass and inertia."""
+        parts = []
+        for i in self.model.bodies:
+            axes = principal(self.model, i)
+            if axes is not None:
+                pose, sums = axes
+                surface = solids.ellipsoid(np.sqrt(5.0 * sums)).moved(pose)
+                name = f"{INERTIA}/{self.model.names[i]}"
+                parts.append(Part(name, i, surface, colors.INERTIA, 0.5))
+        return parts
+
+    def _visuals(self) -> Iterator[Part]:
+        """Yield the visuals of all links that are in the model."""
+        links = {link.name: link for link in self.model.build.description.links}
+        for name, frame in self.model.frames.items():
+            link, missing = links.get(name), False
+            geometry = () if link is None else link.geometry
+            for k, item in enumerate(x for x in geometry if x.role == "visual"):
+                where = f"visual/{name}/{k}"
+                pose = pose_of(frame.X) @ _placed(item)
+                try:
+                    yield from self._geometry(where, name, frame.body, item, pose)
+                except DynError as error:
+                    self.notes.append(str(error))
+                    missing = True
+            if missing:
+                yield from self._stand_in(name)
+
+    def _geometry(
+        self, where: str, link: str, body: int, item: Geometry, pose: np.ndarray
+    ) -> Iterator[Part]:
+        """Yield the parts of a visual."""
+        rgb, opacity = _rgb(item.color)
+        if item.shape != "mesh":
+            surface = primitive(item.shape, item.size).moved(pose)
+            yield Part(where, body, surface, rgb or colors.LINK, opacity)
+            return
+        for k, piece in enumerate(self._mesh(item.mesh or "", link)):
+            surface = piece.triangles.scaled(item.size).moved(pose)
+            color = rgb or piece.color or colors.LINK
+            yield Part(f"{where}/{k}", body, surface, color, opacity, piece.flat)
+
+    def _stand_in(self, link: str) -> Iterator[Part]:
+        """Yield what stands for a link with a mesh that is missing."""
+        frame, shown = self.model.frame(link), False
+        for part in self._collisions(1.0, colors.MARKER, link, meshes=False):
+            shown = True
+            yield part
+        if not shown:
+            ball = solids.ball(THICKNESS * self.size).moved(pose_of(frame.X))
+            yield Part(f"marker/{link}", frame.body, ball, colors.MARKER)
+
+    def _collisions(
+        self, opacity: float, color: Color, only: str = "", meshes: bool = True
+    ) -> Iterator[Part]:
+        """Yield the shapes that touch, of one link or of all."""
+        for placed in self.model.shapes:
+            is_mesh = isinstance(placed.shape, Mesh)
+            if (only and placed.link != only) or (is_mesh and not meshes):
+                continue
+            name = f"{COLLISION}/{placed.link}/{placed.number}"
+            try:
+                surface = self._shape(placed.link, placed.shape)
+            except DynError as error:
+                self.notes.append(str(error))
+                continue
+            surface = surface.moved(pose_of(placed.X))
+            yield Part(name, placed.body, surface, color, opacity, is_mesh)
+
+    def _shape(self, link: str, shape: Shape) -> Triangles:
+        """Return the surface of a shape in its own frame."""
+        if isinstance(shape, Mesh):
+            hull = convex_hull(self._mesh(shape.file, link))
+            return hull.scaled(shape.scale)
+        if isinstance(shape, Box):
+            return solids.box(shape.size)
+        if isinstance(shape, (Cylinder, Capsule)):
+            return primitive(shape.kind, (shape.radius, shape.length))
+        if isinstance(shape, Sphere):
+            return solids.ball(shape.radius)
+        raise ModelError(f"link '{link}': a {shape.kind} is not shown", link)
+
+    def _mesh(self, file: str, link: str) -> list[MeshPiece]:
+        """Return the pieces of a mesh, read once."""
+        trimesh_module()
+        path = mesh_file(file, link, self.model.source)
+        if path not in self._files:
+            try:
+                self._files[path] = read_mesh(path)
+            except UnsupportedError as error:
+                raise ModelError(f"link '{link}': {error}", link) from error
+        return self._files[path]
+
+    def skeleton(self) -> Iterator[Part]:
+        """Yield rods between joints, drums along axes, boxes of bodies that branch."""
+        model, radius = self.model, THICKNESS * self.size
+        ends = _ends(model, radius)
+        for i in range(model.nb + 1):
+            if len(ends[i]) > 2 and i and (axes := principal(model, i)) is not None:
+                pose, sums = axes
+                surface = solids.box(np.sqrt(12.0 * sums)).moved(pose)
+                yield Part(f"box/{i}", i, surface, colors.LINK)
+            for k, end in enumerate(ends[i]):
+                surface = solids.rod(np.zeros(3), end, radius)
+                yield Part(f"rod/{i}/{k}", i, surface, colors.LINK)
+        for i in model.bodies:
+            axis = np.asarray(getattr(model.joint[i], "axis", (0.0, 0.0, 1.0)), float)
+            if model.joint[i].kind in ("floating", "free_rpy", "driven"):
+                continue
+            surface = solids.ball(1.6 * radius)
+            if model.joint[i].nv == 1:
+                half = 1.8 * radius * axis
+                length = 2 * float(np.linalg.norm(half))
+                drum = solids.cylinder(1.5 * radius, length)
+                surface = drum.moved(solids.along(-half, half, 0.5))
+            yield Part(f"joint/{model.names[i]}", i, surface, colors.JOINT)
+
+
+def principal(model: Model, body: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return pose and mean squares (x², y², z²) of a body's mass along its axes.
+
+        x² = (Iy + Iz - Ix) / (2 m),   alike for y and z
+
+    None where it has no mass.
+    """
+    inertia = model.I[body]
+    m = float(inertia.m)
+    if not m > 0:
+        return None
+    Ic = np.array([[float(x) for x in row] for row in inertia.Ic.rows])
+    moments, axes = np.linalg.eigh((Ic + Ic.T) / 2)
+    if np.linalg.det(axes) < 0:
+        axes[:, 0] *= -1
+    pose = np.eye(4)
+    pose[:3, :3], pose[:3, 3] = axes, [float(x) for x in inertia.c]
+    sums = (moments.sum() - 2 * moments) / (2 * m)
+    smallest = 1e-6 * float(np.abs(sums).max())
+    return pose, np.maximum(sums, max(smallest, 1e-10))
+
+
+def primitive(kind: str, size: tuple[float, ...]) -> Triangles:
+    """Return the surface of a box, sphere, cylinder or capsule by its sizes [m]."""
+    if kind == "box":
+        return solids.box(size)
+    if kind == "sphere":
+        return solids.ball(size[0])
+    turned = solids.cylinder if kind == "cylinder" else solids.capsule
+    return turned(size[0], size[1])
+
+
+def extent(model: Model) -> float:
+    """Return how far the joints and links of a robot reach, roughly [m]."""
+    steps = [float(np.linalg.norm(end)) for body in _ends(model, 0.0) for end in body]
+    longest = np.zeros(model.nb + 1)
+    for i in model.bodies:
+        r = np.linalg.norm(pose_of(model.Xtree[i])[:3, 3])
+        longest[i] = longest[model.parent[i]] + r
+    reach = max(float(longest.max()), max(steps, default=0.0))
+    return reach if reach > 0 else 1.0
+
+
+def _ends(model: Model, least: float) -> list[list[np.ndarray]]:
+    """Return by body where rods from its origin lead: next joints, links, its mass."""
+    ends: list[list[np.ndarray]] = [[] for _ in range(model.nb + 1)]
+    for i in model.bodies:
+        if model.joint[i].kind not in ("floating", "free_rpy"):
+            ends[model.parent[i]].append(pose_of(model.Xtree[i])[:3, 3])
+    for frame in model.frames.values():
+        ends[frame.body].append(pose_of(frame.X)[:3, 3])
+    for i in model.bodies:
+        if not any(np.linalg.norm(end) > least for end in ends[i]):
+            mass: Any = model.I[i]
+            if float(mass.m) > 0:
+                ends[i].append(2.0 * np.array([float(x) for x in mass.c]))
+    kept: list[list[np.ndarray]] = []
+    for several in ends:
+        chosen: list[np.ndarray] = []
+        for end in several:
+            near = [np.linalg.norm(end - other) <= max(least, 1e-9) for other in chosen]
+            if np.linalg.norm(end) > max(least, 1e-9) and not any(near):
+                chosen.append(end)
+        kept.append(chosen)
+    return kept
+
+
+def _placed(item: Geometry) -> np.ndarray:
+    """Return the pose of a geometry in its link, (4, 4)."""
+    return pose_of(Transform.of_pose(*item.pose))
+
+
+def _rgb(color: tuple[float, ...] | None) -> tuple[Color | None, float]:
+    """Return a colour of a file and its opacity."""
+    if color is None:
+        return None, 1.0
+    red, green, blue = (round(255 * x) for x in color[:3])
+    return (red, green, blue), float(color[3])

@@ -1,0 +1,304 @@
+"""A robot as a VisualScene: bodies move by the library's own forward kinematics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dyn_core.errors import InfeasibleError
+from dyn_core.model import Model
+from dyn_core.model.frames import roll_pitch_yaw
+from dyn_core.simulation.loop_closure import close_loops
+from dyn_core.solving.registry import solver
+from dyn_core.spatial import Vector
+from dyn_core.spatial.lie import quat_matrix
+from dyn_core.view.robot_parts import RobotParts, pose_of
+from dyn_core.view.scene import COLLISION, VISUAL, Part, Slider, VisualScene, still
+
+TURN = 3.14  # range of a joint without limits, both ways [rad]
+
+
+class _Knob(NamedTuple):
+    """Sliders of one joint.
+
+    Attributes:
+        body: Number of the body.
+        first: Number of the joint's first slider.
+        kind: direct: of its coordinates; ball, floating: roll, pitch, yaw.
+        sliders: How many there are.
+    """
+
+    body: int
+    first: int
+    kind: str
+    sliders: int
+
+
+class RobotScene(VisualScene):
+    """A robot; a state is its position q, (nq,).
+
+    Args:
+        model: Robot. Where its joints are driven, their places are those of time 0.
+
+    Attributes:
+        model: Robot.
+        size: How far it reaches, roughly [m].
+        weight: Of all bodies; their mass where there is no gravity [N].
+    """
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model.name, ("base", *model.names[1:]))
+        self.model = model
+        self._maker = RobotParts(model)
+        self.size = self._maker.size
+        gravity = float(np.linalg.norm([float(x) for x in model.a_grav.lin]))
+        self.weight = float(model.mass) * (gravity or 1.0)
+        links = _links(model)
+        self._shown = [i for i in model.bodies if links[i]]
+        self._to_body = np.array(
+            [np.linalg.inv(pose_of(model.frame(links[i]).X)) for i in self._shown]
+        ).reshape(-1, 4, 4)
+        self._program: Callable[..., Any] | None = None
+        if self._shown:
+            self._program = solver("forward_kinematics").build(
+                model,
+                frames=[links[i] for i in self._shown],
+                inputs=["time"] if model.driven else [],
+                engine="graph",  # ready at once
+            )
+        self.joints = tuple(_force_names(model))
+        by_entry = [(model.v_slices[i].start, i) for i in model.independent]
+        self.joint_bodies = [0] * model.nv
+        for first, i in by_entry:
+            for k in range(model.joint[i].nv):
+                self.joint_bodies[first + k] = i
+        self.effort_limit = np.asarray(model.effort_limit, float)
+        self._start = self._standing(start_position(model))
+        self.sliders, self._knobs = _sliders(model, self._start, self.size)
+
+    def _make(self, role: str) -> Sequence[Part]:
+        if role == VISUAL:
+            parts = self._maker.visual()
+        elif role == COLLISION:
+            parts = self._maker.collision()
+        else:
+            parts = self._maker.inertia()
+        self.notes = list(dict.fromkeys(self._maker.notes))
+        return parts
+
+    def start(self) -> np.ndarray:
+        """Return the position to begin with: zero within the limits, loops closed."""
+        return self._start.copy()
+
+    def state(self, values: Sequence[float], moved: int | None = None) -> np.ndarray:
+        """Return the position of the sliders' values; loops are closed."""
+        model, q = self.model, self._start.copy()
+        for knob in self._knobs:
+            x = [float(v) for v in values[knob.first : knob.first + knob.sliders]]
+            place = model.q_slices[knob.body]
+            if knob.kind == "direct":
+                q[place] = x
+            elif knob.kind == "ball":
+                q[place] = _quaternion(x)
+            else:
+                q[place] = [*x[:3], *_quaternion(x[3:])]
+        if not model.loops:
+            return q
+        fixed = [
+            model.names[knob.body]
+            for knob in self._knobs
+            if moved is not None and knob.first <= moved < knob.first + knob.sliders
+        ]
+        return close_loops(model, q, fixed=fixed, tolerance=1e-9)
+
+    def values(self, state: np.ndarray) -> np.ndarray:
+        """Return where the sliders stand at a position."""
+        standing: list[float] = []
+        for knob in self._knobs:
+            x = np.asarray(state, float)[self.model.q_slices[knob.body]]
+            if knob.kind == "direct":
+                standing += x.tolist()
+            elif knob.kind == "ball":
+                standing += _angles(x)
+            else:
+                standing += [*x[:3].tolist(), *_angles(x[3:])]
+        return np.array(standing)
+
+    def poses(self, states: np.ndarray) -> np.ndarray:
+        """Return the poses of all bodies, (..., nb + 1, 4, 4); q is (..., nq)."""
+        q = np.asarray(states, float)
+        rows = q.reshape(-1, q.shape[-1])
+        poses = np.tile(still(self.model.nb + 1), (len(rows), 1, 1, 1))
+        if self._program is not None and len(rows):
+            time = (np.zeros(len(rows)),) if self.model.driven else ()
+            frames = np.asarray(self._program(rows, *time))
+            poses[:, self._shown] = frames @ self._to_body
+        return poses.reshape(*q.shape[:-1], self.model.nb + 1, 4, 4)
+
+    def between(self, a: np.ndarray, b: np.ndarray, share: float) -> np.ndarray:
+        """Return the position at a share of the shortest way from a to b."""
+        step = share * np.asarray(self.model.difference(a, b))
+        return np.asarray(self.model.integrate(a, step))
+
+    def random(self, rng: np.random.Generator) -> np.ndarray:
+        """Return a position within the limits; a floating base stays."""
+        model, q = self.model, self.model.random(rng)
+        for knob in self._knobs:
+            if knob.kind == "floating":
+                place = model.q_slices[knob.body]
+                q[place] = self._start[place]
+        if model.loops:
+            try:
+                return close_loops(model, q, tolerance=1e-9)
+            except InfeasibleError:
+                return self.start()
+        return q
+
+    def mass_centre(self, poses: np.ndarray) -> np.ndarray | None:
+        """Return the centre of mass of all bodies, (3,) [m]."""
+        m = np.array([float(self.model.I[i].m) for i in self.model.bodies])
+        if not m.sum() > 0:
+            return None
+        c = np.array(
+            [
+                [float(x) for x in self.model.I[i].c] if m[i - 1] > 0 else (0.0,) * 3
+                for i in self.model.bodies
+            ]
+        )
+        places = np.einsum("nij,nj->ni", poses[1:, :3, :3], c) + poses[1:, :3, 3]
+        centre: np.ndarray = m @ places / m.sum()
+        return centre
+
+    def _standing(self, q: np.ndarray) -> np.ndarray:
+        """Return a position with a floating base raised until the robot stands."""
+        model = self.model
+        first = next(iter(model.independent), None)
+        if first is None or model.joint[first].kind != "floating" or model.loops:
+            return q
+        poses, lowest = self.poses(q), np.inf
+        for part in self.parts():
+            lowest = min(
+                lowest, part.triangles.moved(poses[part.body]).vertices[:, 2].min()
+            )
+        if np.isfinite(lowest):
+            q[model.q_slices[first].start + 2] -= lowest
+        return q
+
+
+def start_position(model: Model) -> np.ndarray:
+    """Return the position with all joints at zero within their limits, loops closed.
+
+    Where the loops cannot be closed it is the open tree's.
+    """
+    q = model.neutral()
+    for i in model.independent:
+        if model.joint[i].nv == 1:
+            place, v = model.q_slices[i], model.v_slices[i]
+            q[place] = np.clip(q[place], model.lower[v], model.upper[v])
+    if model.loops:
+        try:
+            return close_loops(model, q, tolerance=1e-9, tries=20)
+        except InfeasibleError:
+            return q
+    return q
+
+
+def _links(model: Model) -> list[str]:
+    """Return by body a link that is fixed to it; empty where there is none."""
+    links = [""] * (model.nb + 1)
+    for name, frame in model.frames.items():
+        links[frame.body] = links[frame.body] or name
+    return links
+
+
+def _force_names(model: Model) -> list[str]:
+    """Return a name for each entry of tau."""
+    names = [""] * model.nv
+    for i in model.independent:
+        count = model.joint[i].nv
+        for k in range(count):
+            mark = "" if count == 1 else f"[{k}]"
+            names[model.v_slices[i].start + k] = f"{model.names[i]}{mark}"
+    return names
+
+
+def _sliders(
+    model: Model, q: np.ndarray, size: float
+) -> tuple[tuple[Slider, ...], list[_Knob]]:
+    """Return the sliders of all independent joints, and which are whose."""
+    sliders: list[Slider] = []
+    knobs = []
+    for i in model.independent:
+        joint, name, first = model.joint[i], model.names[i], len(sliders)
+        x = q[model.q_slices[i]]
+        if joint.kind == "floating":
+            sliders += [
+                Slider(f"{name} {axis}", x[k] - size, x[k] + size, float(x[k]), "m")
+                for k, axis in enumerate("xyz")
+            ]
+            sliders += _turns(name)
+        elif joint.nq == 4 and joint.nv == 3:
+            sliders += _turns(name)
+        else:
+            sliders += _direct(model, i, x, size)
+        kind = "floating" if joint.kind == "floating" else "direct"
+        kind = "ball" if joint.nq == 4 and joint.nv == 3 else kind
+        knobs.append(_Knob(i, first, kind, len(sliders) - first))
+    return tuple(sliders), knobs
+
+
+def _turns(name: str) -> list[Slider]:
+    """Return sliders of roll, pitch and yaw."""
+    return [
+        Slider(f"{name} {word}", -high, high, 0.0, "rad")
+        for word, high in (("roll", TURN), ("pitch", TURN / 2), ("yaw", TURN))
+    ]
+
+
+def _direct(model: Model, i: int, x: np.ndarray, size: float) -> list[Slider]:
+    """Return sliders of a joint's own coordinates, in their limits."""
+    joint, name, v = model.joint[i], model.names[i], model.v_slices[i]
+    S = np.zeros((6, joint.nv))
+    if joint.nq == joint.nv:
+        columns = joint.S(Vector([float(y) for y in x])).columns
+        S = np.array(
+            [[float(y) for y in (*column.ang, *column.lin)] for column in columns]
+        ).T
+    sliders = []
+    for k in range(joint.nq):
+        turns = k < S.shape[1] and bool(np.abs(S[:3, k]).max() > 1e-9)
+        reach = TURN if turns else size
+        low, high = -reach, reach
+        if joint.nq == joint.nv:
+            low, high = float(model.lower[v][k]), float(model.upper[v][k])
+            low = low if np.isfinite(low) else min(-reach, float(x[k]), high)
+            high = high if np.isfinite(high) else max(reach, float(x[k]), low)
+        label = name if joint.nq == 1 else f"{name} [{k}]"
+        unit = "rad" if turns else "m"
+        start = float(np.clip(x[k], low, high))
+        sliders.append(Slider(label, low, high, start, unit))
+    return sliders
+
+
+def _quaternion(rpy: Sequence[float]) -> list[float]:
+    """Return the quaternion (x, y, z, w) of roll, pitch and yaw."""
+    roll, pitch, yaw = (0.5 * float(angle) for angle in rpy)
+    (sr, sp, sy), (cr, cp, cy) = np.sin([roll, pitch, yaw]), np.cos([roll, pitch, yaw])
+    q = (
+        sr * cp * cy - cr * sp * sy,
+        cr * sp * cy + sr * cp * sy,
+        cr * cp * sy - sr * sp * cy,
+        cr * cp * cy + sr * sp * sy,
+    )
+    return [float(x) for x in q]
+
+
+def _angles(quaternion: np.ndarray) -> list[float]:
+    """Return roll, pitch and yaw of a quaternion."""
+    entries = Vector([float(x) for x in quaternion])
+    return [float(x) for x in roll_pitch_yaw(quat_matrix(entries))]
+
+
+__all__ = ["RobotScene", "start_position"]

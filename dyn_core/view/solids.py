@@ -1,0 +1,165 @@
+"""Triangles of boxes, balls, cylinders, capsules and arrows; numpy alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+AROUND = 24  # corners of a circle
+Sizes = Sequence[float] | np.ndarray
+
+
+class Triangles(NamedTuple):
+    """A surface.
+
+    Attributes:
+        vertices: Corners, (n, 3) [m].
+        faces: Numbers of the corners of each triangle, outside to the left, (m, 3).
+    """
+
+    vertices: np.ndarray
+    faces: np.ndarray
+
+    def moved(self, pose: np.ndarray) -> Triangles:
+        """Return the surface placed by a pose, (4, 4)."""
+        return Triangles(self.vertices @ pose[:3, :3].T + pose[:3, 3], self.faces)
+
+    def scaled(self, factors: Sizes) -> Triangles:
+        """Return the surface stretched along x, y, z; mirrored ones stay outside."""
+        faces = self.faces if np.prod(factors) > 0 else self.faces[:, ::-1]
+        return Triangles(self.vertices * np.asarray(factors, float), faces)
+
+
+def joined(several: Sequence[Triangles]) -> Triangles:
+    """Return surfaces as one."""
+    starts = np.cumsum([0, *(len(x.vertices) for x in several)])
+    return Triangles(
+        np.concatenate([np.zeros((0, 3)), *(x.vertices for x in several)]),
+        np.concatenate(
+            [
+                np.zeros((0, 3), int),
+                *(x.faces + k for x, k in zip(several, starts, strict=False)),
+            ]
+        ),
+    )
+
+
+def box(size: Sizes) -> Triangles:
+    """Return a box about the origin, sides in m; corners are apart by side."""
+    vertices: list[np.ndarray] = []
+    faces: list[tuple[int, int, int]] = []
+    for axis in range(3):
+        for sign in (-1.0, 1.0):
+            u, v = (axis + 1) % 3, (axis + 2) % 3
+            corners = np.zeros((4, 3))
+            corners[:, axis] = sign
+            corners[:, u], corners[:, v] = (-1, 1, 1, -1), (-1, -1, 1, 1)
+            first = 4 * len(vertices)
+            order = [0, 1, 2, 3] if sign > 0 else [0, 3, 2, 1]
+            a, b, c, d = (first + k for k in order)
+            faces += [(a, b, c), (a, c, d)]
+            vertices.append(corners)
+    half = np.asarray(size, float) / 2
+    return Triangles(np.concatenate(vertices) * half, np.array(faces))
+
+
+def ball(radius: float, around: int = AROUND) -> Triangles:
+    """Return a ball about the origin."""
+    return _turned(_arc(radius, 0.0, np.pi, around // 2), around)
+
+
+def ellipsoid(half_axes: Sizes) -> Triangles:
+    """Return an ellipsoid about the origin, half axes along x, y, z [m]."""
+    return ball(1.0).scaled(half_axes)
+
+
+def cylinder(radius: float, length: float, around: int = AROUND) -> Triangles:
+    """Return a cylinder about z, its middle at the origin."""
+    h = length / 2
+    caps = [[(0.0, h), (radius, h)], [(radius, -h), (0.0, -h)]]
+    side = [(radius, h), (radius, -h)]
+    return joined([_turned(np.array(x), around) for x in (caps[0], side, caps[1])])
+
+
+def capsule(radius: float, length: float, around: int = AROUND) -> Triangles:
+    """Return a capsule about z, its middle at the origin; length without the caps."""
+    top = _arc(radius, 0.0, np.pi / 2, around // 4) + (0.0, length / 2)
+    bottom = _arc(radius, np.pi / 2, np.pi, around // 4) - (0.0, length / 2)
+    return _turned(np.concatenate([top, bottom]), around)
+
+
+def cone(radius: float, length: float, around: int = AROUND) -> Triangles:
+    """Return a cone about z from its foot at the origin to its tip at `length`."""
+    side = np.array([(0.0, length), (radius, 0.0)])
+    foot = np.array([(radius, 0.0), (0.0, 0.0)])
+    return joined([_turned(side, around), _turned(foot, around)])
+
+
+def rod(start: np.ndarray, end: np.ndarray, radius: float) -> Triangles:
+    """Return a capsule between two points [m]."""
+    length = float(np.linalg.norm(np.subtract(end, start)))
+    return capsule(radius, length).moved(along(start, end, 0.5))
+
+
+def arrow(start: np.ndarray, end: np.ndarray, radius: float) -> Triangles:
+    """Return an arrow between two points; its head is shorter where it is short."""
+    length = float(np.linalg.norm(np.subtract(end, start)))
+    head = min(6.0 * radius, 0.5 * length)
+    shaft = length - head
+    lower = cylinder(radius, shaft, 12).vertices + (0.0, 0.0, shaft / 2)
+    parts = [
+        Triangles(lower, cylinder(radius, shaft, 12).faces),
+        Triangles(
+            cone(2.2 * radius, head, 12).vertices + (0.0, 0.0, shaft),
+            cone(2.2 * radius, head, 12).faces,
+        ),
+    ]
+    return joined(parts).moved(along(start, end, 0.0))
+
+
+def along(start: np.ndarray, end: np.ndarray, share: float) -> np.ndarray:
+    """Return a pose with z from a point to another, (4, 4).
+
+    Args:
+        start, end: Points, (3,) [m].
+        share: Where its origin lies between them, 0..1.
+    """
+    a, b = np.asarray(start, float), np.asarray(end, float)
+    pose = np.eye(4)
+    pose[:3, 3] = a + share * (b - a)
+    length = float(np.linalg.norm(b - a))
+    if length > 0:
+        z = (b - a) / length
+        x = np.cross(np.eye(3)[int(np.argmin(np.abs(z)))], z)
+        x /= np.linalg.norm(x)
+        pose[:3, :3] = np.column_stack([x, np.cross(z, x), z])
+    return pose
+
+
+def _arc(radius: float, start: float, end: float, pieces: int) -> np.ndarray:
+    """Return points (r, z) of an arc from angles about the top, (pieces + 1, 2)."""
+    angle = np.linspace(start, end, pieces + 1)
+    return radius * np.column_stack([np.sin(angle), np.cos(angle)])
+
+
+def _turned(profile: np.ndarray, around: int) -> Triangles:
+    """Return the surface of a profile (r, z) turned about z, from top to bottom."""
+    angle = np.linspace(0.0, 2 * np.pi, around, endpoint=False)
+    r, z = profile.T
+    rings = np.stack(
+        [np.outer(r, np.cos(angle)), np.outer(r, np.sin(angle)),
+         np.repeat(z[:, None], around, axis=1)],
+        axis=-1,
+    )  # fmt: skip
+    numbers = np.arange(len(profile) * around).reshape(len(profile), around)
+    a, b = numbers[:-1], numbers[1:]
+    c, d = np.roll(b, -1, axis=1), np.roll(a, -1, axis=1)
+    faces = np.concatenate(
+        [np.stack(x, axis=-1).reshape(-1, 3) for x in ((a, b, c), (a, c, d))]
+    )
+    vertices = rings.reshape(-1, 3)
+    corners = vertices[faces]
+    area = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    return Triangles(vertices, faces[np.abs(area).max(axis=1) > 0])

@@ -1,0 +1,48 @@
+"""Joint states that come in -> the position of a robot; without ROS."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dyn_core.model import Model
+
+
+class JointFollower:
+    """The last joint states, as position of a robot and share of the effort limits.
+
+    Joints that no message has stay where they are; numbers that are not finite are
+    left out.
+
+    Attributes:
+        q: Position, (nq,).
+        shares: Efforts by their limits, (nv,); None before any came.
+        count: Messages that had a joint of the robot.
+    """
+
+    def __init__(self, model: Model, q: np.ndarray) -> None:
+        self.model, self.q = model, q
+        self.shares: np.ndarray | None = None
+        self.count = 0
+        self.changed = False
+
+    def take(self, message: Any) -> None:
+        """Take a JointState."""
+        known = False
+        for k, name in enumerate(message.name):
+            if name not in self.model.joint_names:
+                continue
+            known = True
+            place, v = self.model.q_slice(name), self.model.v_slice(name)
+            if place.stop - place.start != 1:
+                continue
+            if k < len(message.position) and np.isfinite(message.position[k]):
+                self.q[place.start] = message.position[k]
+            limit = float(self.model.effort_limit[v.start])
+            if limit > 0 and k < len(message.effort) and np.isfinite(message.effort[k]):
+                if self.shares is None:
+                    self.shares = np.zeros(self.model.nv)
+                self.shares[v.start] = message.effort[k] / limit
+        self.count += known
+        self.changed |= known

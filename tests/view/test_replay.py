@@ -1,0 +1,348 @@
+"""Runs: states and forces at a time, files, films; planar systems."""
+
+import hashlib
+
+import numpy as np
+import pytest
+
+import dyn_core as dyn
+from dyn_core import robots
+from dyn_core.errors import ModelError, SettingError, ShapeError, UnsupportedError
+from dyn_core.identification import JointRecord
+from dyn_core.planar.chain.files import load_chain_file
+from dyn_core.planar.chain.geometry import from_angles
+from dyn_core.recordings import run_record, write_motion
+from dyn_core.simulation import Recording
+from dyn_core.view import film, replay, runs
+from dyn_core.view.colors import torque_color
+from dyn_core.view.painter import Drawn, Painter, grid_step, simplified
+from dyn_core.view.planar_scene import ChainScene, ObjectScene
+from dyn_core.view.robot_scene import RobotScene
+from dyn_core.view.scene import Camera
+from dyn_core.view.show import run_of, scene_of
+from dyn_core.view.solids import ball, box
+
+
+@pytest.fixture(scope="module")
+def run():
+    """A fall of the quadruped onto the floor: its first steps."""
+    model = dyn.load("quadruped")
+    q0 = RobotScene(model).start()
+    return dyn.simulate(model, world={}, duration=0.02, q0=q0)
+
+
+def _arm_run(rows=5):
+    model = dyn.load("arm7")
+    t = 0.1 * np.arange(rows) + 2.0
+    q = np.linspace(0.0, 0.8, rows)[:, None] * np.ones(model.nq)
+    tau = np.outer(np.arange(rows), np.ones(model.nv))
+    return model, Recording(t, q, 0 * q, tau, 0 * q, 0 * t, model=model)
+
+
+def test_a_replay_has_the_poses_of_a_time():
+    """At rows those of the rows, between them those of the library's own way from one to the other."""
+    model, recording = _arm_run()
+    shown = replay.of_recording(model, recording)
+    scene = shown.scene
+    assert shown.duration == pytest.approx(0.4)
+    for k in range(5):
+        assert shown.poses(0.1 * k) == pytest.approx(
+            scene.poses(recording.q[k]), abs=1e-7
+        )
+    between = model.integrate(
+        recording.q[1], 0.25 * model.difference(recording.q[1], recording.q[2])
+    )
+    assert shown.poses(0.125) == pytest.approx(scene.poses(between), abs=1e-9)
+    assert shown.poses(9.0) == pytest.approx(scene.poses(recording.q[-1]), abs=0)
+    assert shown.row(0.25) == 2
+    assert shown.shares(0.25) == pytest.approx(2.0 / model.effort_limit)
+
+
+def test_joint_forces_without_a_limit_are_shares_of_the_largest():
+    model = dyn.load("planar3")
+    rows = np.array([[1.0, -2.0, 0.0], [-4.0, 1.0, 0.0]])
+    t, q = np.array([0.0, 1.0]), np.zeros((2, 3))
+    limit = np.asarray(model.effort_limit)
+    shown = replay.of_arrays(model, t, q, rows)
+    expected = np.where(limit > 0, limit, [4.0, 2.0, 1.0])
+    assert shown.shares(1.0) == pytest.approx(rows[1] / expected)
+
+
+def test_floating_states_turn_the_short_way():
+    """Between two rotations of a free base the shown one is unit and half as far."""
+    model = dyn.load("quadruped")
+    scene = RobotScene(model)
+    a = scene.start()
+    dv = np.zeros(model.nv)
+    dv[2], dv[4] = 1.0, 0.3
+    b = np.asarray(model.integrate(a, dv))
+    half = scene.between(a, b, 0.5)
+    assert np.linalg.norm(half[3:7]) == pytest.approx(1.0)
+    assert model.difference(a, half) == pytest.approx(dv / 2, abs=1e-9)
+
+
+def test_contact_forces_of_a_run_are_those_of_its_reports(run):
+    model = run.model
+    shown = replay.of_recording(model, run)
+    row = next(k for k in range(len(run.t)) if run.reports[k][-1].contacts)
+    contacts = run.reports[row][-1].contacts
+    arrows = shown.arrows(float(run.t[row]))
+    assert len(arrows) == len(contacts) > 0
+    assert arrows[0] == pytest.approx(np.array([contacts[0].point, contacts[0].force]))
+    weight = float(model.mass) * 9.81
+    assert shown.scene.weight == pytest.approx(weight)
+    forces = np.array(
+        [
+            [[0, 0, 0], [0, 0, weight]],
+            [[1, 0, 0], [0, 0, 100 * weight]],
+            [[0, 0, 0], [0, 0, 0]],
+        ],
+        float,
+    )
+    ends = replay.arrow_ends(shown.scene, 2.0, forces)
+    assert [float(end[2]) for _, end in ends] == pytest.approx([2.0, 3.0])
+
+
+def test_a_saved_run_shows_the_same(run, tmp_path):
+    """States, forces and robot come back from the file."""
+    path = tmp_path / "run.npz"
+    run.save(path)
+    assert runs.saved_robot(str(path)) == ("quadruped", "floating")
+    model = dyn.load("quadruped")
+    a, b = replay.of_recording(run.model, run), runs.read_run(str(path), model)
+    for time in (0.0, 0.011, 0.018):
+        assert b.poses(time) == pytest.approx(a.poses(time), abs=0)
+        assert b.arrows(time) == pytest.approx(a.arrows(time), abs=0)
+        assert b.shares(time) == pytest.approx(a.shares(time), abs=0)
+
+
+def test_a_motion_file_of_a_floating_robot_is_shown(run, tmp_path):
+    """What `dyn sim` writes: all columns of q, and the file the robot was read from."""
+    path = tmp_path / "motion.npz"
+    write_motion(run_record(run), path)
+    robot, _ = runs.saved_robot(str(path))
+    assert robot.endswith("quadruped.urdf")
+    shown = runs.read_run(str(path), dyn.load(robot))
+    assert shown.poses(0.011) == pytest.approx(
+        replay.of_recording(run.model, run).poses(0.011), abs=0
+    )
+
+
+def test_a_saved_run_of_an_arm_is_read_by_the_other_commands(tmp_path):
+    model, recording = _arm_run()
+    recording.save(tmp_path / "arm.npz")
+    record = dyn.identification.read_record(tmp_path / "arm.npz")
+    assert record.names == model.joint_names
+    assert record.q == pytest.approx(recording.q)
+    with pytest.raises(SettingError, match=r"FILE\.npz"):
+        recording.save(tmp_path / "arm.txt")
+
+
+def test_measured_joints_are_matched_by_name():
+    """Columns in another order; a joint that was not measured stays, and is said."""
+    model = dyn.load("arm7")
+    names = model.joint_names
+    q = np.array([[0.1, 0.2], [0.3, 0.4]])
+    shown = replay.of_record(
+        model, JointRecord((names[2], names[0]), np.array([0.0, 1.0]), q)
+    )
+    assert shown.states[1, [0, 2]] == pytest.approx([0.4, 0.3])
+    assert names[1] in shown.scene.notes[-1]
+    with pytest.raises(SettingError, match="another robot"):
+        replay.of_record(model, JointRecord(("elbow",), np.zeros(1), np.zeros((1, 1))))
+
+
+def test_runs_of_another_robot_are_refused():
+    model, recording = _arm_run()
+    with pytest.raises(ShapeError, match="planar3"):
+        replay.of_recording(dyn.load("planar3"), recording)
+    with pytest.raises(SettingError, match="without rows"):
+        replay.of_arrays(model, np.zeros(0), np.zeros((0, model.nq)))
+    with pytest.raises(SettingError, match="not fall"):
+        replay.of_arrays(model, np.array([1.0, 0.0]), np.zeros((2, model.nq)))
+
+
+@pytest.mark.parametrize("name", robots.chains())
+def test_links_of_a_planar_chain_lie_between_its_joints(name):
+    """Each link's x axis points from joint to joint; sliders give the state back."""
+    content = load_chain_file(robots.chain_path(name))
+    scene = ChainScene(content.chain, content.start)
+    rng = np.random.default_rng(2)
+    values = [rng.uniform(x.low, x.high) for x in scene.sliders]
+    state = scene.state(values)
+    rates = np.zeros(content.chain.n - 1)
+    points = from_angles(content.chain, values[:2], (0, 0), values[2:], rates).x
+    poses = scene.poses(np.array([state, state]))
+    assert poses.shape == (2, content.chain.n + 1, 4, 4)
+    for k, length in enumerate(content.chain.lengths):
+        ends = [poses[1, k + 1] @ (x, 0, 0, 1) for x in (0.0, length)]
+        assert np.array(ends)[:, [0, 2]] == pytest.approx(points[k : k + 2], abs=1e-12)
+        assert np.linalg.det(poses[1, k + 1, :3, :3]) == pytest.approx(1.0)
+    assert scene.values(state) == pytest.approx(values, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", ["cart_pole", "acrobot", "cart_three_poles"])
+def test_planar_objects_are_shown_as_their_rods(name):
+    system = dyn.planar.planar_object(name)
+    scene = ObjectScene(system)
+    q = [0.2 * (k + 1) for k in range(system.nq)]
+    x0, v0, theta, rates = system.chain_state(q, [0.0] * system.nq)
+    points = from_angles(system.to_chain(), x0, v0, theta, rates).x
+    assert scene.state(q) == pytest.approx(np.ravel(points))
+    assert [x.name for x in scene.sliders] == list(system.coordinates)
+    shown = run_of(system, [q, q], [0.0, 1.0])
+    assert shown.state(0.5) == pytest.approx(np.ravel(points))
+
+
+def test_tasks_and_environments_are_shown():
+    task = dyn.envs.planar_task("walker")
+    states = task.start(np.random.default_rng(0), 1)
+    shown = run_of(task, np.repeat(states, 3, axis=0))
+    assert shown.duration == pytest.approx(2 * task.interval)
+    assert shown.states[1] == pytest.approx(np.ravel(task.points(states[0])))
+    walk = dyn.envs.robot_task("quadruped_walk")
+    assert scene_of(walk).model is walk.model
+    with pytest.raises(UnsupportedError, match="a list is not shown"):
+        scene_of([])
+
+
+def test_an_episode_of_an_environment_is_a_run():
+    pytest.importorskip("gymnasium", reason="gymnasium is not installed (extra env)")
+    shown = runs.episode("dyn_ros/Pendulum-v0", duration=0.5)
+    again = runs.episode("dyn_ros/Pendulum-v0", duration=0.5)
+    assert len(shown.t) == 5
+    assert shown.states == pytest.approx(again.states, abs=0)
+    with pytest.raises(SettingError, match="Pendulum"):
+        runs.episode("dyn_ros/Pendulm-v0")
+
+
+def test_names_of_chains_and_runs():
+    assert runs.is_chain("hopper") and runs.is_chain("my.yaml")
+    assert not runs.is_chain("arm7") and not runs.is_chain("cart_pole")
+    assert runs.is_run("a.npz") and runs.is_run("b.mcap") and not runs.is_run("arm7")
+    assert runs.chain_scene("hopper").start()[:2] == pytest.approx([0.0, 0.3])
+    with pytest.raises(ModelError, match=r"gone\.yaml"):
+        runs.chain_scene("gone.yaml")
+
+
+def test_a_sweep_moves_each_slider_through_its_range():
+    scene = RobotScene(dyn.load("two_link"))
+    shown = runs.sweep(scene)
+    for k, slider in enumerate(scene.sliders):
+        seen = shown.states[:, k]
+        reach = slider.high - slider.low
+        assert np.ptp(seen) > 0.95 * reach
+        assert seen.min() >= slider.low - 1e-9
+        assert seen.max() <= slider.high + 1e-9
+
+
+# Pictures.
+
+CAMERA = Camera(np.array([3.0, 0.0, 1.0]), np.zeros(3), 1.0, -0.5)
+
+
+def test_the_nearer_of_two_surfaces_is_seen():
+    """In either order; where they cut each other, each where it is nearer."""
+    red, blue = (255, 0, 0), (0, 0, 255)
+    pose = np.eye(4)
+    pose[:3, 3] = (0.5, 0.0, 1 / 6)  # on the line of sight
+    near = box((0.2, 0.2, 0.2)).moved(pose)
+    far = box((0.2, 0.6, 0.6))
+    painter = Painter(CAMERA, 64, 48)
+    pictures = [
+        painter.paint(x)
+        for x in (
+            [Drawn(near, red), Drawn(far, blue)],
+            [Drawn(far, blue), Drawn(near, red)],
+        )
+    ]
+    assert (pictures[0] == pictures[1]).all()
+    image = pictures[0].astype(int)
+    middle, side = image[24, 32], image[24, 27]
+    assert middle[0] > 2 * middle[2]
+    assert side[2] > 2 * side[0]
+
+
+def test_places_on_the_picture_are_those_of_a_camera():
+    """A ball a metre to the right and one up appear by the tangent of their angles."""
+    painter = Painter(
+        Camera(np.array([0.0, -5.0, 0.0]), np.zeros(3), 1.0, -3.0), 400, 400
+    )
+    pose = np.eye(4)
+    pose[:3, 3] = (1.0, 0.0, 1.0)
+    image = painter.paint([Drawn(ball(0.05).moved(pose), (0, 0, 0))]).astype(int)
+    rows, columns = np.nonzero(image.sum(axis=2) < 400)
+    half = np.tan(0.35) * 5.0  # of the picture's height, at the depth of the ball
+    assert columns.mean() == pytest.approx(200 + 200 / half, abs=1.5)
+    assert rows.mean() == pytest.approx(200 - 200 / half, abs=1.5)
+
+
+def test_what_is_under_the_floor_is_hidden():
+    painter = Painter(Camera(np.array([3.0, 0.0, 1.0]), np.zeros(3), 1.0, 0.5), 64, 48)
+    empty = painter.paint([])
+    assert (painter.paint([Drawn(ball(0.2), (255, 0, 0))]) == empty).all()
+
+
+def test_fewer_triangles_keep_the_size():
+    fine = ball(1.0, 128)
+    coarse = simplified(fine, 0.1)
+    assert len(coarse.faces) < len(fine.faces) / 4
+    assert np.ptp(coarse.vertices, axis=0) == pytest.approx([2.0, 2.0, 2.0], abs=0.1)
+
+
+@pytest.mark.parametrize(
+    "size, step", [(1.0, 0.1), (3.0, 0.5), (0.2, 0.02), (12.0, 2.0)]
+)
+def test_the_grid_has_round_steps(size, step):
+    assert grid_step(size) == pytest.approx(step)
+
+
+def test_a_film_has_its_pictures_and_equal_bytes(tmp_path):
+    """As many pictures as time and rate say; a robot that moves, moves; twice the same file."""
+    image = pytest.importorskip(
+        "PIL.Image", reason="Pillow is not installed (extra view)"
+    )
+    model, recording = _arm_run()
+    shown = replay.of_recording(model, recording)
+    digests = set()
+    for name in ("a.gif", "b.gif"):
+        assert film.write_film(shown, tmp_path / name, fps=10.0, speed=2.0) == 3
+        digests.add(hashlib.sha256((tmp_path / name).read_bytes()).hexdigest())
+    assert len(digests) == 1
+    with image.open(tmp_path / "a.gif") as opened:
+        assert opened.n_frames == 3
+        assert opened.info["duration"] == 100
+        first = np.asarray(opened.convert("RGB")).astype(int)
+        opened.seek(2)
+        last = np.asarray(opened.convert("RGB")).astype(int)
+    assert (np.abs(first - last).max(axis=2) > 60).sum() > 500
+
+
+def test_colours_of_joint_forces():
+    """Grey at zero, apart at both ends, cut off beyond; a body has that of its joint."""
+    assert torque_color(0.0) == torque_color(float("nan"))
+    assert torque_color(1.0) == torque_color(3.0) != torque_color(-1.0)
+    scene = RobotScene(dyn.load("arm7"))
+    shares = np.zeros(7)
+    shares[2] = -1.0
+    shown = film.colors_of_bodies(scene, shares)
+    assert shown[3] == torque_color(-1.0)
+    assert shown[1] == torque_color(0.0)
+    assert film.colors_of_bodies(scene, None) == {}
+
+
+@pytest.mark.parametrize(
+    "path, fps, why",
+    [
+        ("a.mp4", 10.0, "ends with"),
+        ("gone/a.gif", 10.0, "no such folder"),
+        ("a.gif", 0.0, "fps"),
+    ],
+)
+def test_films_that_cannot_be_are_refused(path, fps, why, tmp_path):
+    pytest.importorskip("PIL", reason="Pillow is not installed (extra view)")
+    model, recording = _arm_run()
+    with pytest.raises(SettingError, match=why):
+        film.write_film(replay.of_recording(model, recording), tmp_path / path, fps)
+    with pytest.raises(SettingError, match="higher --speed"):
+        film.frame_times(1e6, 20.0, 1.0)

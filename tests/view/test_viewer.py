@@ -1,0 +1,315 @@
+"""The viewer's server, panel and pages, without a browser."""
+
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dyn_core as dyn
+from dyn_core.cli import main
+from dyn_core.errors import SettingError, UnsupportedError
+from dyn_core.simulation import Recording
+from dyn_core.view import colors, replay
+from dyn_core.view.film import colors_of_bodies
+from dyn_core.view.robot_scene import RobotScene
+from dyn_core.view.show import show
+from dyn_core.view.stage import quaternions
+
+viser = pytest.importorskip("viser", reason="viser is not installed (extra view)")
+from dyn_core.view.viewer import Viewer  # noqa: E402
+
+
+def _run(rows=11):
+    model = dyn.load("arm7")
+    t = 0.1 * np.arange(rows)
+    q = np.sin(t)[:, None] * np.ones(model.nq)
+    tau = np.outer(t, model.effort_limit)
+    return Recording(t, q, 0 * q, tau, 0 * q, 0 * t, model=model)
+
+
+@pytest.fixture
+def viewer():
+    with Viewer(RobotScene(dyn.load("arm7")), port=0) as made:
+        yield made
+
+
+@pytest.fixture
+def player():
+    run = _run()
+    shown = replay.of_recording(run.model, run)
+    with Viewer(shown.scene, shown, port=0) as made:
+        yield made
+
+
+def _placed(viewer):
+    """Return the poses of the nodes as the browser gets them."""
+    poses = np.tile(np.eye(4), (len(viewer.stage._bodies), 1, 1))
+    for pose, body in zip(poses, viewer.stage._bodies, strict=True):
+        w, x, y, z = body.wxyz
+        pose[:3, :3] = [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+            [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+            [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
+        ]
+        pose[:3, 3] = body.position
+    return poses
+
+
+def test_quaternions_of_all_rotations():
+    """Also of half turns, where the simple formula divides by zero."""
+    half = [np.diag(x) for x in ((1.0, -1, -1), (-1, 1, -1), (-1, -1, 1), (1, 1, 1))]
+    rng = np.random.default_rng(0)
+    others = [np.linalg.qr(rng.normal(size=(3, 3)))[0] for _ in range(20)]
+    turns = np.array(half + [R * np.sign(np.linalg.det(R)) for R in others])
+    poses = np.tile(np.eye(4), (len(turns), 1, 1))
+    poses[:, :3, :3] = turns
+    for (w, x, y, z), R in zip(quaternions(poses), turns, strict=True):
+        v = np.array([x, y, z])
+        cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+        assert (w * w - v @ v) * np.eye(3) + 2 * np.outer(
+            v, v
+        ) + 2 * w * cross == pytest.approx(R, abs=1e-12)
+
+
+def test_it_listens_on_this_machine_alone(viewer):
+    """The page is served; no other address of the machine answers on the port."""
+    port = viewer.server.get_port()
+    assert viewer.address == f"http://127.0.0.1:{port}"
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(viewer.address, timeout=30) as page:
+        assert b"<html" in page.read()
+    with socket.socket() as other, pytest.raises(OSError):
+        other.settimeout(5.0)
+        other.connect(("127.0.0.2", port))
+
+
+def test_a_port_that_is_used_is_refused_in_words(viewer):
+    port = viewer.server.get_port()
+    with pytest.raises(SettingError, match=f"port {port} of 127.0.0.1 is used already"):
+        Viewer(viewer.scene, port=port)
+
+
+def test_the_bodies_are_where_the_sliders_say(viewer):
+    """The nodes of the browser have the poses of the library's forward kinematics."""
+    values = [0.1, 0.2, 0.3, -0.5, 0.5, 0.6, 0.7]
+    viewer.move(values, 2)
+    assert viewer.state == pytest.approx(values)
+    model = viewer.scene.model
+    frames = dyn.solver("forward_kinematics").build(
+        model, frames=model.child_links[1:], engine="plain"
+    )(np.array(values))
+    placed = _placed(viewer)[1:]
+    for i, pose, frame in zip(model.bodies, placed, np.asarray(frames), strict=True):
+        X = model.frame(model.child_links[i]).X
+        assert (pose[:3, :3] @ np.array(X.pose[0].rows))[:3] == pytest.approx(
+            frame[:3, :3], abs=1e-6
+        ), i
+        assert pose[:3, 3] == pytest.approx(
+            frame[:3, 3] - frame[:3, :3] @ np.array(X.pose[0].rows).T @ list(X.pose[1]),
+            abs=1e-6,
+        )
+    assert [x.value for x in viewer._sliders] == pytest.approx(values, abs=1e-3)
+
+
+def test_layers_are_made_when_they_are_shown(viewer):
+    stage = viewer.stage
+    assert "inertia" not in stage._meshes
+    stage.show("inertia", True)
+    assert len(stage._meshes["inertia"]) == 7
+    assert all(mesh.visible for _, mesh in stage._meshes["inertia"])
+    stage.show("inertia", False)
+    assert not any(mesh.visible for _, mesh in stage._meshes["inertia"])
+    viewer.show_layer("frames", True)
+    assert viewer._boxes["frames"].value
+    assert all(body.show_axes for body in stage._bodies)
+    stage.show("centre of mass", True)
+    assert stage._mass.position == pytest.approx(
+        viewer.scene.mass_centre(viewer.scene.poses(viewer.state))
+    )
+
+
+def test_a_replay_plays_pauses_and_ends(player):
+    """The state at each time is that of the run; speed counts; the end stops it."""
+    player.advance(0.2)
+    assert player.time == 0.0
+    player.play(True)
+    player.advance(0.2)
+    assert player.time == pytest.approx(0.2)
+    assert player.state == pytest.approx(player.replay.state(0.2))
+    assert player._line.value == pytest.approx(0.2, abs=1e-3)
+    player._set_speed("1/2")
+    player.advance(0.2)
+    assert player.time == pytest.approx(0.3)
+    player.play(False)
+    player.advance(1.0)
+    assert player.time == pytest.approx(0.3)
+    player.play(True)
+    player.advance(100.0)
+    assert player.time == pytest.approx(1.0)
+    assert not player.playing
+    player.play(True)
+    assert player.time == 0.0
+    player.seek(0.55)
+    assert _placed(player) == pytest.approx(player.replay.poses(0.55), abs=1e-6)
+
+
+def test_joint_forces_colour_the_bodies(player):
+    """Bodies have the colour of their share of the effort limit, and their own again."""
+    player.show_torque_colors(True)
+    player.seek(0.5)
+    wanted = colors_of_bodies(player.scene, player.replay.shares(0.5))
+    assert wanted[3] == colors.torque_color(0.5)
+    for part, mesh in player.stage._meshes["visual"]:
+        assert tuple(mesh.color) == wanted.get(part.body, part.color)
+    player.show_torque_colors(False)
+    for part, mesh in player.stage._meshes["visual"]:
+        assert tuple(mesh.color) == part.color
+
+
+def test_contact_forces_are_arrows():
+    """An arrow of the size of the picture for the weight, at the point of the contact."""
+    model = dyn.load("quadruped")
+    scene = RobotScene(model)
+    q = np.tile(scene.start(), (2, 1))
+    weight = float(model.mass) * 9.81
+    force = np.array([[[0.1, 0.2, 0.0], [0.0, 0.0, weight]]])
+    shown = replay.of_arrays(
+        model, np.array([0.0, 1.0]), q, None, lambda row: force[: 1 - row]
+    )
+    with Viewer(scene, shown, port=0) as viewer:
+        arrows, size = viewer.stage._arrows, viewer.stage.camera.size
+        assert arrows.visible
+        assert arrows.points == pytest.approx(
+            np.array([[[0.1, 0.2, 0.0], [0.1, 0.2, size]]])
+        )
+        viewer.seek(1.0)
+        assert not arrows.visible
+
+
+def test_loops_that_cannot_close_are_said_in_the_panel():
+    model = dyn.load(
+        Path(__file__).parents[2] / "examples" / "four_bar" / "four_bar.urdf"
+    )
+    with Viewer(RobotScene(model), port=0) as viewer:
+        before = viewer.state.copy()
+        values = viewer.scene.values(before).tolist()
+        values[0] = 3.0
+        viewer.move(values, 0)
+        assert "loop" in viewer._notes.content
+        assert viewer.state == pytest.approx(before)
+
+
+def test_a_run_is_shown_in_a_notebook(tmp_path):
+    """A page of its own with the states of the run; no server stays."""
+    run = _run()
+    page = run.show()
+    text = page._repr_html_()
+    assert text.startswith("<iframe") and "arm7" in repr(page)
+    assert "__VISER_EMBED_DATA__" in page.page()
+    page.save(tmp_path / "run.html")
+    still = show(run.model)
+    assert 1e5 < len(still.page()) < len(page.page())
+    with pytest.raises(SettingError, match="whose run"):
+        Recording(*[np.zeros((1, 1))] * 6).show()
+
+
+def test_what_is_not_installed_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "viser", None)
+    with pytest.raises(UnsupportedError, match=r"dyn_ros\[view\]"):
+        show(dyn.load("arm7"))
+    with pytest.raises(UnsupportedError, match=r"dyn_ros\[view\]"):
+        Viewer(RobotScene(dyn.load("arm7")), port=0)
+
+
+@pytest.mark.parametrize("module, name", [("PIL", "Pillow"), ("trimesh", "trimesh")])
+def test_films_and_meshes_name_what_they_need(
+    module, name, monkeypatch, capsys, tmp_path
+):
+    monkeypatch.setitem(sys.modules, module, None)
+    if module == "PIL":
+        assert main(["view", "arm7", "--film", str(tmp_path / "a.gif")]) == 1
+        assert f"{name}" in capsys.readouterr().err
+        return
+    from dyn_core.view.mesh_files import trimesh_module
+
+    with pytest.raises(UnsupportedError, match=r"trimesh.*dyn_ros\[view\]"):
+        trimesh_module()
+
+
+# The command.
+
+
+def test_the_command_writes_films_and_pages(tmp_path, capsys):
+    path = tmp_path / "run.npz"
+    _run(3).save(path)
+    options = [
+        "--film",
+        str(tmp_path / "a.gif"),
+        "--html",
+        str(tmp_path / "a.html"),
+        "--fps",
+        "10",
+    ]
+    assert main(["view", str(path), *options]) == 0
+    assert "3 pictures" in capsys.readouterr().out
+    assert (tmp_path / "a.gif").read_bytes()[:6] == b"GIF89a"
+    assert "__VISER_EMBED_DATA__" in (tmp_path / "a.html").read_text()
+
+
+@pytest.mark.parametrize(
+    "arguments, why",
+    [
+        (["arm8"], "arm7"),
+        (["arm7", "--port", "70000"], "0 .. 65535"),
+        (["arm7", "--host", "no such host"], "is not known"),
+        (["arm7", "--robot", "arm7"], "goes with a recording"),
+        (["gone.npz"], "no such file"),
+        (["arm7", "--film", "a.mp4"], r".gif"),
+        (["arm7", "--html", "gone/a.html"], "no such folder"),
+        (["dyn_ros/Pendulm-v0"], "Pendulum"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_words(arguments, why, capsys):
+    assert main(["view", *arguments]) == 1
+    assert why in capsys.readouterr().err
+
+
+def test_a_run_without_its_robot_needs_its_name(tmp_path, capsys):
+    path = tmp_path / "run.npz"
+    np.savez(path, t=np.zeros(1), q=np.zeros((1, 7)))
+    assert main(["view", str(path), "--film", str(tmp_path / "a.gif")]) == 1
+    assert "give --robot" in capsys.readouterr().err
+    assert (
+        main(["view", str(path), "--robot", "arm7", "--film", str(tmp_path / "a.gif")])
+        == 0
+    )
+
+
+def test_ctrl_c_ends_the_command_with_success():
+    """The address is printed and answers; SIGINT ends it with status 0."""
+    import signal
+
+    command = [sys.executable, "-m", "dyn_core.cli", "view", "two_link", "--port", "0"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        line = process.stdout.readline()
+        assert line.startswith("two_link: http://127.0.0.1:"), process.stderr.read()
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(line.split()[1], timeout=30) as page:
+            assert page.status == 200
+        started = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        out, error = process.communicate(timeout=60)
+        assert process.returncode == 0, error
+        assert "Traceback" not in error
+        assert time.monotonic() - started < 30
+    finally:
+        process.kill()
+        process.wait()
