@@ -25,7 +25,7 @@ from dyn_core.contact.solvers.skyline import (
     solve_both,
     solve_factorised,
 )
-from dyn_core.contact.solvers.slopes import assemble
+from dyn_core.contact.solvers.slopes import assemble, law_slopes
 from dyn_core.contact.solvers.work import (
     FACTORISATIONS,
     INFEASIBLE,
@@ -210,9 +210,8 @@ def _rounds(
         count += 1
         steps += 1
         if stale:
-            slips = assemble(
-                rows, blocks, scaled, envelope, newton_work, unknowns, epsilon, exact
-            )
+            slips = law_slopes(rows, blocks, scaled, newton_work, epsilon, exact)
+            assemble(rows, blocks, scaled, envelope, newton_work, unknowns, slips)
             factorisations += 1
             stale = False
             if slips:

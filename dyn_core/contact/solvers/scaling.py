@@ -9,7 +9,7 @@ import math
 from typing import NamedTuple
 
 from dyn_core.contact.problem.residuals import HUGE
-from dyn_core.contact.problem.rows import Rows
+from dyn_core.contact.problem.rows import CONTACT, Rows
 from dyn_core.contact.solvers.cones import (
     cone_coefficient,
     is_cone,
@@ -87,10 +87,11 @@ def scale(rows: Rows, blocks: int, scaled: Scaled) -> float:
                 scaled.y[a + j] = T * rows.y[a + j]
             scaled.b[i] = T * rows.b[i]
             scaled.R[i] = T * T * rows.compliance[i]
-            size = max(size, abs(scaled.b[i]))
             speed = max(speed, abs(rows.b[i]))
-    size = size if size > 0.0 else 1.0
+            if not (rows.kind[k] == CONTACT and row == 0 and scaled.b[i] > 0.0):
+                size = max(size, abs(scaled.b[i]))
     speed = speed if speed > 0.0 else 1.0
+    size = size if size > 0.0 else 1.0
     for k in range(blocks):
         for row in range(rows.count[k]):
             i = rows.start[k] + row

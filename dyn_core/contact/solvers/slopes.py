@@ -1,4 +1,14 @@
-"""The matrix of a Newton step, 1 + Y.T S Y, in the subset of machine code."""
+"""Slopes of laws, and the matrix of a Newton step, in the subset of machine code.
+
+    dx = d - S w,   K = 1 + Y.T S Y
+
+S of a cone has a diagonal, and two products of vectors:
+
+    S_nn = diagonal,   S_Tn = tilt S_nn,   S_nT = S_nn lean.T,
+    S_TT = diag(diagonal) + left right.T + tilt S_nn lean.T
+
+Rows of other blocks have a diagonal only.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +18,7 @@ from dyn_core.contact.problem.rows import Rows
 from dyn_core.contact.solvers.responses import OPEN, SLIP, target
 from dyn_core.contact.solvers.scaling import CONE, Scaled, tangent_length
 from dyn_core.contact.solvers.skyline import Skyline
-from dyn_core.contact.solvers.work import NewtonWork
+from dyn_core.contact.solvers.work import NewtonWork, Slopes
 from dyn_core.engines.machine_code import Reals, machine_code
 
 
@@ -20,18 +30,13 @@ def assemble(
     envelope: Skyline,
     work: NewtonWork,
     unknowns: int,
-    epsilon: float,
-    exact: bool,
-) -> bool:
-    """Set the envelope to 1 + Y.T S Y; return whether it has an upper part of its own.
+    slips: bool,
+) -> None:
+    """Set the envelope to 1 + Y.T S Y, with an upper part of its own if `slips`.
 
     Blocks next to each other with one support are added up before they are placed.
     """
     values, begin = envelope.values, envelope.begin
-    slips = False
-    for k in range(blocks):
-        if exact and scaled.law[k] == CONE and work.mode[rows.start[k]] == SLIP:
-            slips = True
     for i in range(unknowns):
         for j in range(begin[i] + envelope.first[i], begin[i] + i):
             values[j] = 0.0
@@ -45,13 +50,14 @@ def assemble(
         width = rows.support_count[k]
         for e in range(width * width):
             work.square[e] = 0.0
-        first = k
+        first, some = k, False
         while k < blocks and _alike(rows, first, k):
-            if _slope_times_Y(rows, scaled, work, k, epsilon, exact):
+            if _slope_times_Y(rows, scaled, work, k):
                 _add_product(rows, scaled, work, k, slips)
+                some = True
             k += 1
-        _place(rows, envelope, work.square, work.upper, first, slips)
-    return slips
+        if some:
+            _place(rows, envelope, work.square, work.upper, first, slips)
 
 
 @machine_code
@@ -115,44 +121,110 @@ def _place(
 
 
 @machine_code
-def _slope_times_Y(
-    rows: Rows,
-    scaled: Scaled,
-    work: NewtonWork,
-    k: int,
-    epsilon: float,
-    exact: bool,
-) -> bool:
+def _slope_times_Y(rows: Rows, scaled: Scaled, work: NewtonWork, k: int) -> bool:
     """Set slope_y to S Y of block k; return whether it is not zero."""
-    first, count = rows.start[k], rows.count[k]
+    first, count, slopes = rows.start[k], rows.count[k], work.slopes
     width, a = rows.support_count[k], rows.y_start[k]
-    if scaled.law[k] == CONE and work.mode[first] == OPEN:
-        return False
-    if scaled.law[k] == CONE and work.mode[first] == SLIP:
-        _slip_slope(rows, scaled, work, k, epsilon, exact)
-        return True
-    for row in range(count):
-        i, place = first + row, a + row * width
-        weight = 1.0 / (scaled.R[i] + epsilon)
-        if not scaled.law[k] == CONE and work.mode[i] == OPEN:
-            weight = 0.0
+    y, slope_y = scaled.y, work.slope_y
+    if scaled.law[k] == CONE:
+        if slopes.diagonal[first] == 0.0 and slopes.diagonal[first + 1] == 0.0:
+            return False
         for j in range(width):
-            work.slope_y[place + j] = weight * scaled.y[place + j]
-    return True
+            leaning, across = y[a + j], 0.0
+            for row in range(1, count):
+                value = y[a + row * width + j]
+                leaning += slopes.lean[first + row] * value
+                across += slopes.right[first + row] * value
+            normal = slopes.diagonal[first] * leaning
+            slope_y[a + j] = normal
+            for row in range(1, count):
+                i, place = first + row, a + row * width + j
+                slope_y[place] = (
+                    slopes.tilt[i] * normal
+                    + slopes.diagonal[i] * y[place]
+                    + slopes.left[i] * across
+                )
+        return True
+    some = False
+    for row in range(count):
+        weight, place = slopes.diagonal[first + row], a + row * width
+        some = some or not weight == 0.0
+        for j in range(width):
+            slope_y[place + j] = weight * y[place + j]
+    return some
+
+
+@machine_code
+def follow_slopes(
+    rows: Rows, k: int, cone: bool, slopes: Slopes, w: Reals, dx: Reals
+) -> None:
+    """Subtract S w of block k from dx."""
+    first, count = rows.start[k], rows.count[k]
+    if not cone:
+        for i in range(first, first + count):
+            dx[i] -= slopes.diagonal[i] * w[i]
+        return
+    leaning, across = w[first], 0.0
+    for i in range(first + 1, first + count):
+        leaning += slopes.lean[i] * w[i]
+        across += slopes.right[i] * w[i]
+    normal = slopes.diagonal[first] * leaning
+    dx[first] -= normal
+    for i in range(first + 1, first + count):
+        dx[i] -= (
+            slopes.tilt[i] * normal
+            + slopes.diagonal[i] * w[i]
+            + slopes.left[i] * across
+        )
+
+
+@machine_code
+def stick_slope(
+    rows: Rows, scaled: Scaled, slopes: Slopes, k: int, epsilon: float
+) -> None:
+    """Set S of block k to that of rows without a law, each with its compliance."""
+    for i in range(rows.start[k], rows.start[k] + rows.count[k]):
+        slopes.diagonal[i] = 1.0 / (scaled.R[i] + epsilon)
+        slopes.tilt[i], slopes.lean[i] = 0.0, 0.0
+        slopes.left[i], slopes.right[i] = 0.0, 0.0
+
+
+@machine_code
+def law_slopes(
+    rows: Rows, blocks: int, scaled: Scaled, work: NewtonWork, epsilon: float,
+    exact: bool,
+) -> bool:  # fmt: skip
+    """Set S to the slope of the law; return whether it is not symmetric."""
+    slopes, slips = work.slopes, False
+    for k in range(blocks):
+        first, count = rows.start[k], rows.count[k]
+        stick_slope(rows, scaled, slopes, k, epsilon)
+        if scaled.law[k] == CONE:
+            if work.mode[first] == OPEN:
+                for i in range(first, first + count):
+                    slopes.diagonal[i] = 0.0
+            if work.mode[first] == SLIP:
+                _slip_slope(rows, scaled, work, k, epsilon, exact)
+                slips = slips or exact
+            continue
+        for i in range(first, first + count):
+            if work.mode[i] == OPEN:
+                slopes.diagonal[i] = 0.0
+    return slips
 
 
 @machine_code
 def _slip_slope(
     rows: Rows, scaled: Scaled, work: NewtonWork, k: int, epsilon: float, exact: bool
 ) -> None:
-    """Set slope_y to S Y of a sliding cone, with t the direction of friction.
+    """Set S of a sliding cone, with t the direction of friction.
 
     Coulomb's law:   S_nn = 1 / R_n,   S_Tn = c t / R_n,   S_nT = 0,
     the relaxation:  S_nn = 1 / (R_n + c² R_t),   S_Tn = c t S_nn = S_nT.T,
     S_TT = c lambda_n / |y_T| (1 - t t.T) / R_t, and in the relaxation c² t t.T S_nn
     """
-    first, count = rows.start[k], rows.count[k]
-    width, a, c = rows.support_count[k], rows.y_start[k], scaled.c[k]
+    first, count, slopes = rows.start[k], rows.count[k], work.slopes
+    c = scaled.c[k]
     Rn, Rt = scaled.R[first] + epsilon, scaled.R[first + 1] + epsilon
     length = tangent_length(first, count, work.gamma)
     inverse = 1.0 / length if length > 0.0 else 0.0
@@ -161,15 +233,9 @@ def _slip_slope(
         t = target(scaled, work, i, epsilon, 0.0)
         squares += t * t
     eta = length / (math.sqrt(squares) * Rt) if squares > 0.0 else 0.0
-    for j in range(width):
-        along = 0.0
-        for row in range(1, count):
-            along += inverse * work.gamma[first + row] * scaled.y[a + row * width + j]
-        normal = scaled.y[a + j] / Rn
-        if not exact:
-            normal = (scaled.y[a + j] + c * along) / (Rn + c * c * Rt)
-        work.slope_y[a + j] = normal
-        for row in range(1, count):
-            t = inverse * work.gamma[first + row]
-            rest = scaled.y[a + row * width + j] - t * along
-            work.slope_y[a + row * width + j] = c * t * normal + eta * rest
+    slopes.diagonal[first] = 1.0 / (Rn if exact else Rn + c * c * Rt)
+    for i in range(first + 1, first + count):
+        t = inverse * work.gamma[i]
+        slopes.diagonal[i] = eta
+        slopes.tilt[i], slopes.lean[i] = c * t, 0.0 if exact else c * t
+        slopes.left[i], slopes.right[i] = -eta * t, t

@@ -40,6 +40,22 @@ class Iterates(NamedTuple):
     rho: Reals
 
 
+class Slopes(NamedTuple):
+    """Slope S of the law of each block, as slopes.py has it, each (rows,).
+
+    Attributes:
+        diagonal: Its diagonal part.
+        tilt, lean: Of the tangents of a cone with its normal.
+        left, right: Of the tangents of a cone with each other.
+    """
+
+    diagonal: Reals
+    tilt: Reals
+    lean: Reals
+    left: Reals
+    right: Reals
+
+
 class NewtonWork(NamedTuple):
     """Work of Newton's method, scaled.
 
@@ -52,6 +68,7 @@ class NewtonWork(NamedTuple):
         slope_y: Slope of the law times Y, in the places of Y.
         square: Y.T times that, (largest support squared,).
         upper: Upper factor of a matrix that is not symmetric, as envelope.values.
+        slopes: Slope of the law.
     """
 
     mode: Wholes
@@ -65,6 +82,7 @@ class NewtonWork(NamedTuple):
     slope_y: Reals
     square: Reals
     upper: Reals
+    slopes: Slopes
 
 
 class SolverWork(NamedTuple):
@@ -132,6 +150,7 @@ def room_for_solvers(
         reals(len(rows.y)),
         reals(widest * widest),
         reals(entries),
+        Slopes(*(reals(m) for _ in range(5))),
     )  # type: ignore[call-arg]
     iterates = Iterates(*(reals(m) for _ in range(8)))
     return SolverWork(
