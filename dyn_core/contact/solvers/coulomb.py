@@ -6,13 +6,26 @@ In the subset of machine code.
 from __future__ import annotations
 
 from dyn_core.contact.problem.rows import Rows
+from dyn_core.contact.solvers.active_sets import newton_on_modes
+from dyn_core.contact.solvers.law import row_residuals
 from dyn_core.contact.solvers.newton import newton
+from dyn_core.contact.solvers.scaling import from_scaled, project, scale, to_scaled
+from dyn_core.contact.solvers.skyline import order
 from dyn_core.contact.solvers.splitting import split
-from dyn_core.contact.solvers.work import ITERATIONS, MAX_ITERATIONS, SolverWork
+from dyn_core.contact.solvers.work import (
+    FACTORISATIONS,
+    ITERATIONS,
+    MAX_ITERATIONS,
+    NO_ROOM,
+    PENALTY,
+    SolverWork,
+    judged,
+)
 from dyn_core.engines.machine_code import Reals, machine_code
 
 NEAR = 1e-2  # softness from the start, which may be near the solution
 HARD = 1e-4  # of a second try, from zero
+STEPS = 20  # of the first try
 FAR = 1e-1  # and after splitting
 SHORT = 30  # iterations of the first splitting; each other takes three times as many
 
@@ -50,10 +63,20 @@ def solve_coulomb(
 
     Source: LCP-12, LCP-19.
     """
+    unknowns, entries = order(rows, blocks, nv, work.envelope)
+    if entries > len(work.envelope.values):
+        return NO_ROOM
+    scale(rows, blocks, work.scaled)
+    to_scaled(rows, blocks, work.scaled, work.newton.gamma)
+    missing, count = newton_on_modes(
+        rows, blocks, m, nv, work, unknowns, tolerance, min(max_iterations, STEPS)
+    )
+    if missing <= tolerance:
+        return _finish(rows, blocks, nv, work, report, tolerance, count)
     status = newton(
         rows, blocks, m, nv, work, report, max_iterations, tolerance, NEAR, True
     )
-    total, length = report[ITERATIONS], SHORT
+    total, length = report[ITERATIONS] + float(count), SHORT
     if status == MAX_ITERATIONS and splittings > 0:
         _clear(rows, blocks)
         status = newton(
@@ -76,6 +99,22 @@ def solve_coulomb(
         total += report[ITERATIONS]
     report[ITERATIONS] = total
     return status
+
+
+@machine_code
+def _finish(
+    rows: Rows, blocks: int, nv: int, work: SolverWork, report: Reals,
+    tolerance: float, count: int,
+) -> int:  # fmt: skip
+    """Take the scaled impulses as they are; return the status."""
+    for k in range(blocks):
+        project(rows, work.scaled, k, work.newton.gamma)
+    from_scaled(rows, blocks, work.scaled, work.newton.gamma)
+    row_residuals(rows, blocks, nv, work.system.w, work.iterates.r, report)
+    report[ITERATIONS] = float(count)
+    report[PENALTY] = 0.0
+    report[FACTORISATIONS] = float(count)
+    return judged(MAX_ITERATIONS, report, tolerance)
 
 
 @machine_code

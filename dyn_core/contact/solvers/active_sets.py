@@ -1,0 +1,224 @@
+"""Coulomb's law by Newton steps that decide modes at the response of a block.
+
+In the subset of machine code.
+"""
+
+from __future__ import annotations
+
+import math
+
+from dyn_core.contact.problem.rows import Rows
+from dyn_core.contact.solvers.natural import natural_step, respond_to
+from dyn_core.contact.solvers.products import add_transposed, multiply
+from dyn_core.contact.solvers.scaling import CONE, INTERVALS, Scaled
+from dyn_core.contact.solvers.skyline import (
+    factorise,
+    factorise_both,
+    solve_both,
+    solve_factorised,
+)
+from dyn_core.contact.solvers.slopes import assemble, follow_slopes, stick_slope
+from dyn_core.contact.solvers.work import NewtonWork, SolverWork
+from dyn_core.engines.machine_code import Reals, machine_code
+
+FIRM = 1e-6  # compliance of a step, which makes impulses unique
+TRIALS = 6  # steps that are tried, each half of the one before
+PATIENCE = 4  # steps within which |F| must fall by SHRINK
+SHRINK = 0.5
+
+
+@machine_code
+def newton_on_modes(
+    rows: Rows, blocks: int, m: int, nv: int, work: SolverWork, unknowns: int,
+    tolerance: float, steps: int,
+) -> tuple[float, int]:  # fmt: skip
+    """Improve the scaled impulses work.newton.gamma by Newton steps.
+
+        F(x) = x - Pi(x - u),   u = Y Y.T x + R x + b,
+        lambda_n >= 0, then lambda_T in the disc of mu max(0, lambda_n - u_n)
+
+    Modes come from x - u: a velocity counts as much as the impulse that it asks for, so
+    that what is near its solution has the modes of it, and one step solves it. A small
+    compliance, whose force is zero at x, chooses among impulses that do the same.
+    Steps are halved until |F| falls.
+
+    Args:
+        rows, blocks, m, nv: Problem, scaled in work.scaled, in the order of
+            work.envelope.
+        work: Room for work; gamma is the start, and then the result.
+        unknowns: Number of coordinates of the envelope.
+        tolerance: Of `natural_step`.
+        steps: Largest number of steps.
+
+    Returns:
+        `natural_step` of the result, and the number of steps.
+
+    Source: P. Alart and A. Curnier 1991; M. Hintermüller, K. Ito and K. Kunisch 2002.
+    """
+    scaled, newton = work.scaled, work.newton
+    x, u, dx = newton.gamma, newton.u, newton.center
+    missing = _velocities(rows, blocks, m, nv, work)
+    count, patience = 0, PATIENCE
+    size = math.sqrt(_squares(rows, blocks, scaled, x, u))
+    goal = SHRINK * size
+    while not missing <= tolerance and count < steps and patience > 0:
+        count += 1
+        slips = linearise(rows, blocks, scaled, newton)
+        if not solve_step(rows, blocks, work, unknowns, slips):
+            break
+        step, now = 1.0, math.inf
+        for trial in range(TRIALS):
+            part = step if trial == 0 else -step  # back by as much as is left
+            for i in range(m):
+                x[i] += part * dx[i]
+                u[i] += part * (newton.du[i] + scaled.R[i] * dx[i])
+            now = math.sqrt(_squares(rows, blocks, scaled, x, u))
+            if now < (1.0 - 0.1 * step) * size:
+                break
+            step *= 0.5
+        if not now < math.inf:
+            return math.inf, count
+        size = now
+        missing = _velocities(rows, blocks, m, nv, work)
+        patience -= 1
+        if size < goal:
+            goal, patience = SHRINK * size, PATIENCE
+    return missing, count
+
+
+@machine_code
+def _velocities(
+    rows: Rows, blocks: int, m: int, nv: int, work: SolverWork
+) -> float:
+    """Set u to the velocities of gamma; return its `natural_step`."""
+    scaled, newton, iterates = work.scaled, work.newton, work.iterates
+    respond_to(
+        rows, blocks, m, nv, scaled, newton.gamma, work.system.w, iterates.p,
+        iterates.z, iterates.s, True,
+    )  # fmt: skip
+    for i in range(m):
+        newton.u[i] = -iterates.z[i] - iterates.s[i]
+    return natural_step(rows, blocks, scaled, newton.gamma, iterates.z)
+
+
+@machine_code
+def _squares(rows: Rows, blocks: int, scaled: Scaled, x: Reals, u: Reals) -> float:
+    """Return |F|²."""
+    total = 0.0
+    for k in range(blocks):
+        first, count = rows.start[k], rows.count[k]
+        if scaled.law[k] == CONE:
+            normal = max(0.0, x[first] - u[first])
+            total += (x[first] - normal) * (x[first] - normal)
+            squares = 0.0
+            for i in range(first + 1, first + count):
+                squares += (x[i] - u[i]) * (x[i] - u[i])
+            length, radius = math.sqrt(squares), scaled.c[k] * normal
+            factor = radius / length if length > radius else 1.0
+            for i in range(first + 1, first + count):
+                change = x[i] - factor * (x[i] - u[i])
+                total += change * change
+            continue
+        for i in range(first, first + count):
+            near = x[i] - u[i]
+            if scaled.law[k] == INTERVALS:
+                near = max(scaled.lo[i], min(near, scaled.hi[i]))
+            total += (x[i] - near) * (x[i] - near)
+    return total
+
+
+@machine_code
+def linearise(rows: Rows, blocks: int, scaled: Scaled, work: NewtonWork) -> bool:
+    """Set S and d = center of dx = d - S Y dz; return whether S is not symmetric."""
+    slopes, x, u, d = work.slopes, work.gamma, work.u, work.center
+    slips = False
+    for k in range(blocks):
+        first, count = rows.start[k], rows.count[k]
+        stick_slope(rows, scaled, slopes, k, FIRM)
+        for i in range(first, first + count):
+            d[i] = -u[i] * slopes.diagonal[i]
+        if scaled.law[k] == CONE:
+            slips = _linearise_cone(rows, scaled, work, k) or slips
+        if scaled.law[k] == INTERVALS:
+            for i in range(first, first + count):
+                near = x[i] - u[i]
+                bound = max(scaled.lo[i], min(near, scaled.hi[i]))
+                if not near == bound or scaled.lo[i] == scaled.hi[i]:
+                    slopes.diagonal[i] = 0.0
+                    d[i] = bound - x[i]
+    return slips
+
+
+@machine_code
+def _linearise_cone(rows: Rows, scaled: Scaled, work: NewtonWork, k: int) -> bool:
+    """Set S and d of a cone that opens or slides; return whether it slides.
+
+    With y = x - u, t = y_T / |y_T| and eta = mu y_n / |y_T|:
+
+        x_t = mu x_n,   (1 - eta) x + eta u = 0 across t
+    """
+    slopes, x, u, d = work.slopes, work.gamma, work.u, work.center
+    first, count, c = rows.start[k], rows.count[k], scaled.c[k]
+    normal, squares = x[first] - u[first], 0.0
+    if not normal > 0.0:
+        for i in range(first, first + count):
+            slopes.diagonal[i] = 0.0
+            d[i] = -x[i]
+        return False
+    for i in range(first + 1, first + count):
+        squares += (x[i] - u[i]) * (x[i] - u[i])
+    length, radius = math.sqrt(squares), c * normal
+    if length <= radius and radius > 0.0:
+        return False
+    inverse = 1.0 / length if length > 0.0 else 0.0
+    eta, x_t, u_t = radius * inverse, 0.0, 0.0
+    for i in range(first + 1, first + count):
+        t = inverse * (x[i] - u[i])
+        x_t += t * x[i]
+        u_t += t * u[i]
+    along = c * (x[first] + d[first])
+    for i in range(first + 1, first + count):
+        t = inverse * (x[i] - u[i])
+        across = 1.0 / (1.0 - eta + eta * (scaled.R[i] + FIRM))
+        missing = (1.0 - eta) * (x[i] - x_t * t) + eta * (u[i] - u_t * t)
+        d[i] = (along - x_t) * t - across * missing
+        slopes.diagonal[i] = eta * across
+        slopes.tilt[i] = c * t
+        slopes.left[i], slopes.right[i] = -eta * across * t, t
+    return True
+
+
+@machine_code
+def solve_step(
+    rows: Rows, blocks: int, work: SolverWork, unknowns: int, slips: bool
+) -> bool:
+    """Factorise for S, and turn d = center into dx with du = Y dz; return success."""
+    scaled, envelope, newton = work.scaled, work.envelope, work.newton
+    assemble(rows, blocks, scaled, envelope, newton, unknowns, slips)
+    if slips:
+        if not factorise_both(unknowns, envelope, newton.upper):
+            return False
+    elif not factorise(unknowns, envelope):
+        return False
+    solve_again(rows, blocks, work, unknowns, slips)
+    return True
+
+
+@machine_code
+def solve_again(
+    rows: Rows, blocks: int, work: SolverWork, unknowns: int, slips: bool
+) -> None:
+    """Turn d = center into dx = d - S Y dz with du = Y dz, K dz = Y.T d."""
+    scaled, envelope, newton = work.scaled, work.envelope, work.newton
+    dz = newton.dz
+    for j in range(unknowns):
+        dz[j] = 0.0
+    add_transposed(rows, envelope.local, scaled.y, blocks, newton.center, dz)
+    if slips:
+        solve_both(unknowns, envelope, newton.upper, dz)
+    else:
+        solve_factorised(unknowns, envelope, dz)
+    multiply(rows, envelope.local, scaled.y, blocks, dz, newton.du)
+    for k in range(blocks):
+        cone = scaled.law[k] == CONE
+        follow_slopes(rows, k, cone, newton.slopes, newton.du, newton.center)
