@@ -7,17 +7,21 @@ from __future__ import annotations
 
 from dyn_core.contact.problem.rows import Rows
 from dyn_core.contact.solvers.active_sets import newton_on_modes
+from dyn_core.contact.solvers.interior import interior
 from dyn_core.contact.solvers.law import row_residuals
 from dyn_core.contact.solvers.newton import newton
 from dyn_core.contact.solvers.scaling import from_scaled, project, scale, to_scaled
 from dyn_core.contact.solvers.skyline import order
 from dyn_core.contact.solvers.splitting import split
+from dyn_core.contact.solvers.sweeps import sweep
 from dyn_core.contact.solvers.work import (
+    CONVERGED,
     FACTORISATIONS,
     ITERATIONS,
     MAX_ITERATIONS,
     NO_ROOM,
     PENALTY,
+    SOLVED,
     SolverWork,
     judged,
 )
@@ -26,6 +30,8 @@ from dyn_core.engines.machine_code import Reals, machine_code
 NEAR = 1e-2  # softness from the start, which may be near the solution
 HARD = 1e-4  # of a second try, from zero
 STEPS = 20  # of the first try
+SWEEPS = 200
+HEAP = 200  # rows of a problem that is left where sweeps solve it to SOLVED
 FAR = 1e-1  # and after splitting
 SHORT = 30  # iterations of the first splitting; each other takes three times as many
 
@@ -42,11 +48,13 @@ def solve_coulomb(
     tolerance: float,
     splittings: int,
 ) -> int:
-    """Solve a problem by `newton`; where it does not converge, by `split` and `newton`.
+    """Solve a problem by Newton steps on its modes; else by slower and surer methods.
 
-    Newton steps start from the impulses of `rows`. If that fails, they start from zero
-    with less softness; then longer and longer splittings from zero each give a new
-    start; the last is all there is.
+    `newton_on_modes` starts from the impulses of `rows`: near a solution it takes one
+    step or a few. If that fails, `interior` starts from inside all cones. Then a heap,
+    a problem of more than HEAP rows, is relaxed from the impulses of `rows`, and is
+    solved where its law holds to SOLVED; others, and heaps that are not solved, go
+    through rounds of `newton` and `split`.
 
     Args:
         rows: Problem; its impulses are the start, and then the solution.
@@ -71,12 +79,63 @@ def solve_coulomb(
     missing, count = newton_on_modes(
         rows, blocks, m, nv, work, unknowns, tolerance, min(max_iterations, STEPS)
     )
+    if not missing <= tolerance and max_iterations > STEPS:
+        missing, more = interior(
+            rows, blocks, m, nv, work, unknowns, tolerance, max_iterations
+        )
+        count += more
+    if not missing <= tolerance and m > HEAP and splittings > 0:
+        count += _relax(rows, blocks, m, nv, work, report, tolerance, splittings)
+        to_scaled(rows, blocks, work.scaled, work.newton.gamma)
+        missing, more = newton_on_modes(
+            rows, blocks, m, nv, work, unknowns, tolerance, STEPS
+        )
+        count += more
+        if not missing <= tolerance and report[4] <= SOLVED:
+            report[ITERATIONS] = float(count)
+            return CONVERGED
     if missing <= tolerance:
         return _finish(rows, blocks, nv, work, report, tolerance, count)
+    status = _rounds(
+        rows, blocks, m, nv, work, report, max_iterations, tolerance, splittings
+    )
+    report[ITERATIONS] += float(count)
+    return status
+
+
+@machine_code
+def _relax(
+    rows: Rows, blocks: int, m: int, nv: int, work: SolverWork, report: Reals,
+    tolerance: float, splittings: int,
+) -> int:  # fmt: skip
+    """Bring the impulses of `rows` nearer to the law; return how many iterations.
+
+    By sweeps; where these do not solve the problem to SOLVED, by `split` after them.
+    """
+    sweep(rows, blocks, m, nv, work, report, SWEEPS, tolerance, 1.0)
+    count = int(report[ITERATIONS])
+    if not report[4] <= SOLVED:
+        split(rows, blocks, m, nv, work, report, splittings // 3, tolerance, 1.0)
+        count += int(report[ITERATIONS])
+    order(rows, blocks, nv, work.envelope)  # which `split` may have changed
+    return count
+
+
+@machine_code
+def _rounds(
+    rows: Rows, blocks: int, m: int, nv: int, work: SolverWork, report: Reals,
+    max_iterations: int, tolerance: float, splittings: int,
+) -> int:  # fmt: skip
+    """Solve by `newton`; where it does not converge, by `split` and `newton`.
+
+    Newton steps start from the impulses of `rows`. If that fails, they start from zero
+    with less softness; then longer and longer splittings from zero each give a new
+    start; the last is all there is. Arguments and result as of solve_coulomb.
+    """
     status = newton(
         rows, blocks, m, nv, work, report, max_iterations, tolerance, NEAR, True
     )
-    total, length = report[ITERATIONS] + float(count), SHORT
+    total, length = report[ITERATIONS], SHORT
     if status == MAX_ITERATIONS and splittings > 0:
         _clear(rows, blocks)
         status = newton(

@@ -85,11 +85,34 @@ class NewtonWork(NamedTuple):
     slopes: Slopes
 
 
+class InteriorPoint(NamedTuple):
+    """Slacks of an interior-point method, scaled.
+
+    Attributes:
+        slack: Velocities of a cone; of an interval the multiplier of lo, (rows,).
+        other: Multiplier of hi, (rows,).
+        slack_step, other_step: Their changes, (rows,).
+        missing: What products of a cone's tangents lack, (rows,).
+        eta, eta_step: Bound of a cone's tangent speed, its change, (blocks,).
+        constant, by_normal: Parts of eta_step, (blocks,).
+    """
+
+    slack: Reals
+    other: Reals
+    slack_step: Reals
+    other_step: Reals
+    missing: Reals
+    eta: Reals
+    eta_step: Reals
+    constant: Reals
+    by_normal: Reals
+
+
 class SolverWork(NamedTuple):
     """Room for the work of every solver.
 
     Attributes:
-        scaled, envelope, system, iterates, newton: Room of its parts.
+        scaled, envelope, system, iterates, newton, interior: Room of its parts.
         block_matrix, block_factor: Matrix of a cone alone, and its factor, six values
             a row, (6 rows,).
     """
@@ -99,6 +122,7 @@ class SolverWork(NamedTuple):
     system: LinearSystem
     iterates: Iterates
     newton: NewtonWork
+    interior: InteriorPoint
     block_matrix: Reals
     block_factor: Reals
 
@@ -153,8 +177,11 @@ def room_for_solvers(
         Slopes(*(reals(m) for _ in range(5))),
     )  # type: ignore[call-arg]
     iterates = Iterates(*(reals(m) for _ in range(8)))
+    interior = InteriorPoint(
+        *(reals(m) for _ in range(5)), *(reals(blocks) for _ in range(4))
+    )  # type: ignore[call-arg]
     return SolverWork(
-        scaled, envelope, system, iterates, newton, reals(6 * m), reals(6 * m)
+        scaled, envelope, system, iterates, newton, interior, reals(6 * m), reals(6 * m)
     )
 
 
