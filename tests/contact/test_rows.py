@@ -226,16 +226,17 @@ def test_a_slightly_changed_problem_costs_a_few():
 
 
 def test_random_legs_are_solved():
-    """Friction up to two on random legs: also where Newton steps alone would not do."""
-    hard = 0
+    """Friction up to two on random legs, from zero: most in less than ten steps."""
+    steps = []
     for seed in range(60):
         mu = (0.1, 0.6, 1.0, 2.0)[seed % 4]
         rows, nv = legs_on_a_base(seed, 2 + seed % 5, 1 + seed % 4, 2 + seed % 5, mu)
         status, impulse, report = solved("coulomb_newton", (rows, nv))
         assert status == 0, seed
         assert residuals(problem_of(rows, nv), impulse).law < 1e-6
-        hard += report[5] > 60
-    assert 0 < hard < 15
+        steps.append(report[5])
+    assert np.median(steps) < 10
+    assert sum(count > 60 for count in steps) < 5
 
 
 def test_islands_do_not_meet():

@@ -87,17 +87,19 @@ def newton_on_modes(
 
 
 @machine_code
-def _velocities(
-    rows: Rows, blocks: int, m: int, nv: int, work: SolverWork
-) -> float:
-    """Set u to the velocities of gamma; return its `natural_step`."""
+def _velocities(rows: Rows, blocks: int, m: int, nv: int, work: SolverWork) -> float:
+    """Set u to the velocities of gamma; return its `natural_step`, or infinity."""
     scaled, newton, iterates = work.scaled, work.newton, work.iterates
+    sound = 0.0
     respond_to(
         rows, blocks, m, nv, scaled, newton.gamma, work.system.w, iterates.p,
         iterates.z, iterates.s, True,
     )  # fmt: skip
     for i in range(m):
         newton.u[i] = -iterates.z[i] - iterates.s[i]
+        sound += newton.u[i] - newton.u[i]  # NaN if a velocity is not finite
+    if not sound == 0.0:
+        return math.inf
     return natural_step(rows, blocks, scaled, newton.gamma, iterates.z)
 
 

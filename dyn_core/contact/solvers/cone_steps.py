@@ -1,4 +1,4 @@
-"""Steps of an interior-point method in one friction cone, in the subset of machine code.
+"""Steps of an interior-point method in one cone, in the subset of machine code.
 
     s n = e,   mu n eta + v . t = e,   mu n v + eta t = 0,
     s = u_n,   v = u_T,   n, t: impulses
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 
 from dyn_core.contact.solvers.scaling import Scaled
-from dyn_core.contact.solvers.work import InteriorPoint, Slopes
+from dyn_core.contact.solvers.work import ConeSlacks, Slopes
 from dyn_core.engines.machine_code import Reals, machine_code
 
 SMOOTH = 1e-7  # coefficients of friction below it are none
@@ -19,7 +19,7 @@ SMOOTH = 1e-7  # coefficients of friction below it are none
 
 @machine_code
 def start_cone(
-    first: int, count: int, scaled: Scaled, k: int, point: InteriorPoint, x: Reals
+    first: int, count: int, scaled: Scaled, k: int, point: ConeSlacks, x: Reals
 ) -> int:
     """Set the impulse and the slacks of a cone; return how many products it has."""
     x[first], point.slack[first] = 1.0, max(1.0, scaled.b[first])
@@ -31,7 +31,7 @@ def start_cone(
 
 @machine_code
 def cone_gap(
-    first: int, count: int, c: float, k: int, point: InteriorPoint, x: Reals,
+    first: int, count: int, c: float, k: int, point: ConeSlacks, x: Reals,
     dx: Reals, step: float,
 ) -> float:  # fmt: skip
     """Return the sum of the products of a cone after a step."""
@@ -48,7 +48,7 @@ def cone_gap(
 
 @machine_code
 def _products(
-    first: int, count: int, c: float, k: int, point: InteriorPoint, x: Reals,
+    first: int, count: int, c: float, k: int, point: ConeSlacks, x: Reals,
     dx: Reals, aim: float, second: bool, missing: Reals,
 ) -> tuple[float, float]:  # fmt: skip
     """Return what the products lack: s n, and those of eta; of v in `missing`."""
@@ -69,7 +69,7 @@ def _products(
 
 @machine_code
 def linearise_cone(
-    first: int, count: int, scaled: Scaled, k: int, point: InteriorPoint,
+    first: int, count: int, scaled: Scaled, k: int, point: ConeSlacks,
     slopes: Slopes, x: Reals, dx: Reals, u: Reals, d: Reals, aim: float, second: bool,
 ) -> None:  # fmt: skip
     """Set S and the d of dx = d - S Y dz of a cone.
@@ -117,7 +117,7 @@ def linearise_cone(
 
 @machine_code
 def step_of_cone(
-    first: int, count: int, scaled: Scaled, k: int, point: InteriorPoint,
+    first: int, count: int, scaled: Scaled, k: int, point: ConeSlacks,
     slopes: Slopes, dx: Reals, after: Reals, w: Reals, u: Reals,
 ) -> None:  # fmt: skip
     """Take dx from `after`; set the steps of the slacks with w = Y dz."""
@@ -132,7 +132,7 @@ def step_of_cone(
 
 @machine_code
 def cone_room(
-    first: int, count: int, c: float, k: int, point: InteriorPoint, x: Reals, dx: Reals
+    first: int, count: int, c: float, k: int, point: ConeSlacks, x: Reals, dx: Reals
 ) -> float:
     """Return the part of a step after which a cone is at its border."""
     least = 10.0

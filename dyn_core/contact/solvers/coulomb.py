@@ -1,4 +1,4 @@
-"""Coulomb's law by Newton steps, and by splitting where these do not converge.
+"""Coulomb's law by Newton steps, and by other methods where these do not converge.
 
 In the subset of machine code.
 """

@@ -9,7 +9,11 @@ import math
 
 from dyn_core.contact.problem.residuals import HUGE
 from dyn_core.contact.problem.rows import Rows
-from dyn_core.contact.solvers.active_sets import newton_on_modes, solve_again, solve_step
+from dyn_core.contact.solvers.active_sets import (
+    newton_on_modes,
+    solve_again,
+    solve_step,
+)
 from dyn_core.contact.solvers.cone_steps import (
     cone_gap,
     cone_room,
@@ -154,7 +158,11 @@ def _velocities(
             u[i] -= point.slack[i]
             if not scaled.law[k] == CONE:
                 u[i] += point.other[i]
-            work.iterates.dx[i], point.slack_step[i], point.other_step[i] = 0.0, 0.0, 0.0
+            work.iterates.dx[i], point.slack_step[i], point.other_step[i] = (
+                0.0,
+                0.0,
+                0.0,
+            )
         point.eta_step[k] = 0.0
     return _gap(rows, blocks, work, 0.0)
 

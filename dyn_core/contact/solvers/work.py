@@ -85,7 +85,7 @@ class NewtonWork(NamedTuple):
     slopes: Slopes
 
 
-class InteriorPoint(NamedTuple):
+class ConeSlacks(NamedTuple):
     """Slacks of an interior-point method, scaled.
 
     Attributes:
@@ -122,7 +122,7 @@ class SolverWork(NamedTuple):
     system: LinearSystem
     iterates: Iterates
     newton: NewtonWork
-    interior: InteriorPoint
+    interior: ConeSlacks
     block_matrix: Reals
     block_factor: Reals
 
@@ -168,16 +168,21 @@ def room_for_solvers(
     )
     system = LinearSystem(reals(m), reals(entries), reals(nv), reals(m))
     newton = NewtonWork(
-        wholes(m),
-        *(reals(m) for _ in range(4)),
-        *(reals(nv) for _ in range(3)),
-        reals(len(rows.y)),
-        reals(widest * widest),
-        reals(entries),
-        Slopes(*(reals(m) for _ in range(5))),
-    )  # type: ignore[call-arg]
+        mode=wholes(m),
+        gamma=reals(m),
+        center=reals(m),
+        u=reals(m),
+        du=reals(m),
+        z=reals(nv),
+        dz=reals(nv),
+        right=reals(nv),
+        slope_y=reals(len(rows.y)),
+        square=reals(widest * widest),
+        upper=reals(entries),
+        slopes=Slopes(*(reals(m) for _ in range(5))),
+    )
     iterates = Iterates(*(reals(m) for _ in range(8)))
-    interior = InteriorPoint(
+    interior = ConeSlacks(
         *(reals(m) for _ in range(5)), *(reals(blocks) for _ in range(4))
     )  # type: ignore[call-arg]
     return SolverWork(
