@@ -138,6 +138,15 @@ def test_far_contacts_do_not_set_the_scale():
     assert law(problem_of(near, 21), near.impulse) < 1e-12
 
 
+def test_without_velocities_there_are_no_impulses():
+    """Whatever the start is: a residual relative to no velocity allows no remainder."""
+    rows, nv = stacked_boxes([1.0] * 2)
+    rows.b[:], rows.impulse[:] = 0.0, 1e-11
+    solver = ROW_SOLVERS["coulomb_newton"](rows, nv)
+    assert solver.solve(8, 24) == 0
+    assert not rows.impulse.any()
+
+
 # ---------------------------------------------------------------------------- in steps
 
 

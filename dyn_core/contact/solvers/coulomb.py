@@ -74,6 +74,8 @@ def solve_coulomb(
     unknowns, entries = order(rows, blocks, nv, work.envelope)
     if entries > len(work.envelope.values):
         return NO_ROOM
+    if _at_rest(rows, blocks):
+        _clear(rows, blocks)
     scale(rows, blocks, work.scaled)
     to_scaled(rows, blocks, work.scaled, work.newton.gamma)
     missing, count = newton_on_modes(
@@ -101,6 +103,16 @@ def solve_coulomb(
     )
     report[ITERATIONS] += float(count)
     return status
+
+
+@machine_code
+def _at_rest(rows: Rows, blocks: int) -> bool:
+    """Return whether all free velocities are zero: then no impulse is needed."""
+    for k in range(blocks):
+        for i in range(rows.start[k], rows.start[k] + rows.count[k]):
+            if not rows.b[i] == 0.0:
+                return False
+    return True
 
 
 @machine_code

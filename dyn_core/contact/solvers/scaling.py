@@ -21,6 +21,7 @@ from dyn_core.contact.solvers.products import row_response
 from dyn_core.engines.machine_code import Reals, Wholes, machine_code
 
 CONE, INTERVALS, FREE = range(3)  # laws of a block
+OPENING = 1e-6  # scale of a problem in which contacts only open, of their velocities
 
 
 class Scaled(NamedTuple):
@@ -53,12 +54,15 @@ class Scaled(NamedTuple):
 def scale(rows: Rows, blocks: int, scaled: Scaled) -> float:
     """Fill the scaled problem; return the largest of its weights of velocities.
 
+    Its unit is the largest velocity but of normals that open: far contacts, at a speed
+    of their gap over the step, do not say how fast the near ones are.
+
     Args:
         rows: Problem.
         blocks: Number of blocks.
         scaled: Filled.
     """
-    size, speed, heaviest = 0.0, 0.0, 0.0
+    size, opening, speed, heaviest = 0.0, 0.0, 0.0, 0.0
     for k in range(blocks):
         cone = is_cone(rows, k)
         c = cone_coefficient(rows, k) if cone else 0.0
@@ -88,8 +92,10 @@ def scale(rows: Rows, blocks: int, scaled: Scaled) -> float:
             scaled.b[i] = T * rows.b[i]
             scaled.R[i] = T * T * rows.compliance[i]
             speed = max(speed, abs(rows.b[i]))
+            opening = max(opening, abs(scaled.b[i]))
             if not (rows.kind[k] == CONTACT and row == 0 and scaled.b[i] > 0.0):
                 size = max(size, abs(scaled.b[i]))
+    size = max(size, OPENING * opening)
     speed = speed if speed > 0.0 else 1.0
     size = size if size > 0.0 else 1.0
     for k in range(blocks):
