@@ -183,9 +183,9 @@ def advanced(simulator, steps, command=None):
         if command:
             simulator.command(t, command(t, simulator.q, simulator.qd))
         simulator.advance(t)
-        record = simulator.arrays._solver.report
-        iterations.append(record[5])
-        laws.append(record[4])
+        report = simulator.report
+        iterations.append(report.iterations)
+        laws.append(report.residuals.law)
     assert np.isfinite(simulator.q).all()
     return np.array(iterations), np.array(laws)
 
