@@ -48,6 +48,7 @@ from dyn_core.kinematics import inverse_kinematics
 from dyn_core.model import Model, load, load_mjcf, load_urdf
 from dyn_core.model.loops import Coupling, Loop, coupling, make_loop, user_loop
 from dyn_core.planar import ChainModel, make_chain
+from dyn_core.reports.doctor.examine import doctor
 from dyn_core.simulation import (
     ContactSimulator,
     Recording,
@@ -106,6 +107,7 @@ __all__ = [
     "coupling",
     "default_engine",
     "default_registry",
+    "doctor",
     "errors",
     "identify",
     "inverse_kinematics",

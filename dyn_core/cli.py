@@ -31,6 +31,7 @@ from dyn_core.model import Model
 from dyn_core.model.sources.arguments import ROBOT, add_robot, add_search, load_robot
 from dyn_core.problems import Signature
 from dyn_core.problems import describe as describe_problem
+from dyn_core.reports.doctor import command as doctor
 from dyn_core.simulation.robot_overview import describe
 from dyn_core.solving.describe import summary
 from dyn_core.solving.offers import isolated, shown
@@ -203,6 +204,7 @@ def _own_commands(subparsers: argparse._SubParsersAction) -> None:
     add_robot(info)
     info.add_argument("--strict", action="store_true", help="refuse a doubtful robot")
     info.set_defaults(run=_info)
+    doctor.add(subparsers)
     about = subparsers.add_parser("help", help="explain a command, solver or problem")
     about.add_argument("name", nargs="?", help="a command, a solver, a kind of problem")
     about.set_defaults(run=_help)

@@ -1,0 +1,6 @@
+"""Every kind of finding of `dyn doctor` by its code, in the order of a report."""
+
+from dyn_core.reports.doctor.hint_kinds import HINTS
+from dyn_core.reports.doctor.severe_kinds import SEVERE
+
+CATALOGUE = {kind.code: kind for kind in (*SEVERE, *HINTS)}

@@ -1,0 +1,56 @@
+"""The command `dyn doctor`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from dyn_core.errors import SettingError
+from dyn_core.model.sources.arguments import add_robot, named_values
+from dyn_core.reports.doctor.examine import as_json, doctor
+from dyn_core.reports.doctor.page import page
+
+STATUS = "Exit status: 0 without errors, 1 with errors, 2 for wrong usage."
+
+
+def add(subparsers: argparse._SubParsersAction) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "doctor", help="what is doubtful about a robot, and how to mend it",
+        epilog=STATUS,
+    )  # fmt: skip
+    add_robot(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page, too")
+    parser.add_argument(
+        "--samples", type=int, default=200,
+        help="positions that are looked at (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--seed", type=int, default=0, help="of the positions (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--no-meshes", action="store_true", help="do not read files of meshes"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the report; return 1 if there are errors."""
+    if arguments.samples < 1:
+        raise SettingError(f"--samples {arguments.samples}; valid: 1 or more")
+    report = doctor(
+        arguments.robot,
+        samples=arguments.samples,
+        seed=arguments.seed,
+        meshes=not arguments.no_meshes,
+        root_joint=arguments.root_joint,
+        extras=arguments.extras,
+        package_paths=arguments.package_path,
+        xacro_arguments=named_values(arguments.xacro_argument, "--xacro-argument")
+        or None,
+    )
+    if arguments.html is not None:
+        arguments.html.write_text(page(report), encoding="utf-8")
+    print(as_json(report) if arguments.json else report)
+    return 1 if report.errors else 0

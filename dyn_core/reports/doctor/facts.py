@@ -1,0 +1,267 @@
+"""Links and joints as the checks see them: of a Description, or of XML that is refused.
+
+Numbers are those of the file, before loading scales axes or replaces limits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from xml.etree.ElementTree import Element
+
+import numpy as np
+
+from dyn_core.errors import ModelError
+from dyn_core.model import Model
+from dyn_core.model.checks.findings import Findings
+from dyn_core.model.description import Description, Geometry, JointSpec, LinkSpec
+from dyn_core.model.frames import origin as placement
+from dyn_core.model.sources.origin import Origin
+from dyn_core.model.urdf_xml.geometry import read_shapes
+
+ONE_AXIS = ("revolute", "continuous", "prismatic", "helical")
+LIMITED = ("revolute", "prismatic")
+Triple = tuple[float, float, float]
+ZERO: Triple = (0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class LinkFacts:
+    """A link.
+
+    Attributes:
+        mass: [kg].
+        centre: Centre of mass in the link's frame, 3 [m].
+        Ic: Inertia about it, along the link's axes, 3x3 [kg·m²].
+        geometry: Visual and collision shapes.
+    """
+
+    name: str
+    mass: float = 0.0
+    centre: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    Ic: np.ndarray = field(default_factory=lambda: np.zeros((3, 3)))
+    geometry: tuple[Geometry, ...] = ()
+
+    @property
+    def moments(self) -> np.ndarray:
+        """Principal moments about the centre of mass, ascending, 3 [kg·m²]."""
+        return np.linalg.eigvalsh(self.Ic)
+
+
+@dataclass(frozen=True)
+class JointFacts:
+    """A joint.
+
+    Attributes:
+        axis: As in the file; None where it has none.
+        limits: lower, upper, velocity, effort as in <limit>; what is missing is too.
+        limited: Whether there is a <limit>, or numbers of one.
+        mimic: Leader and multiplier, or None.
+        drive: Damping, dry friction, armature.
+    """
+
+    name: str
+    kind: str
+    parent: str
+    child: str
+    xyz: Triple = ZERO
+    rpy: Triple = ZERO
+    axis: Triple | None = None
+    limits: Mapping[str, float] = field(default_factory=dict)
+    limited: bool = False
+    mimic: tuple[str, float] | None = None
+    drive: Triple = ZERO
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """Lower and upper limit; without bounds where there are none."""
+        if not self.limited or self.kind not in LIMITED:
+            return -math.inf, math.inf
+        return self.limits.get("lower", 0.0), self.limits.get("upper", 0.0)
+
+
+@dataclass(frozen=True)
+class RobotFacts:
+    """A robot: what all checks of the file need.
+
+    Attributes:
+        origin: Where it was read from; meshes are searched there.
+    """
+
+    name: str
+    links: tuple[LinkFacts, ...]
+    joints: tuple[JointFacts, ...]
+    origin: Origin = Origin()
+
+    @property
+    def reach(self) -> float:
+        """Longest way from a root along origins of joints to a centre of mass [m]."""
+        above = {joint.child: joint for joint in self.joints}
+        lengths: dict[str, float] = {}
+
+        def length(link: str) -> float:
+            path = []
+            while link in above and link not in lengths and link not in path:
+                path.append(link)
+                link = above[link].parent
+            for name in reversed(path):
+                joint = above[name]
+                before = lengths.get(joint.parent, 0.0)
+                lengths[name] = before + math.hypot(*joint.xyz)
+            return lengths.get(path[0] if path else link, 0.0)
+
+        ends = [length(x.name) + float(np.linalg.norm(x.centre)) for x in self.links]
+        return max(ends, default=0.0)
+
+
+def of_description(description: Description, origin: Origin) -> RobotFacts:
+    """Return the facts of a robot that loads."""
+    links = tuple(_link_of_spec(link) for link in description.links)
+    joints = tuple(_joint_of_spec(joint) for joint in description.joints)
+    return RobotFacts(description.name, links, joints, origin)
+
+
+def _link_of_spec(link: LinkSpec) -> LinkFacts:
+    I = link.inertia
+    geometry = link.geometry or tuple(
+        Geometry(
+            "collision",
+            shape.kind,
+            tuple(_sizes(shape)),
+            getattr(shape, "file", None),
+            shape.X.pose,
+        )
+        for shape in link.collisions
+    )
+    c, Ic = np.array(I.c.entries, float), np.array(I.Ic.rows, float)
+    return LinkFacts(link.name, float(I.m), c, Ic, geometry)
+
+
+def bodies(model: Model) -> dict[str, LinkFacts]:
+    """Return by link the body that moves as one with it."""
+    return {
+        name: _link_of_spec(LinkSpec(name, model.I[frame.body]))
+        for name, frame in model.frames.items()
+    }
+
+
+def _sizes(shape: object) -> Sequence[float]:
+    """Return the numbers of a Shape as a Geometry has them."""
+    for names in (("size",), ("radius", "length"), ("radius",), ("scale",)):
+        if all(hasattr(shape, name) for name in names):
+            values = [getattr(shape, name) for name in names]
+            return values[0] if isinstance(values[0], tuple) else values
+    return ()
+
+
+def _joint_of_spec(spec: JointSpec) -> JointFacts:
+    limits = {"lower": spec.lower, "upper": spec.upper}
+    limits |= {"velocity": spec.velocity, "effort": spec.effort}
+    known = {k: x for k, x in limits.items() if math.isfinite(x) and x != 0.0}
+    bounded = math.isfinite(spec.lower) or math.isfinite(spec.upper)
+    if bounded:  # a limit of 0 is one
+        known |= {"lower": spec.lower, "upper": spec.upper}
+    rule = spec.mimic
+    ratio = None if rule is None else rule.multiplier
+    mimic = None
+    if rule is not None:
+        mimic = rule.joint, ratio if isinstance(ratio, float) else 1.0
+    drive = spec.damping, spec.friction, spec.armature
+    return JointFacts(
+        spec.name, spec.kind, spec.parent, spec.child, spec.xyz, spec.rpy, spec.axis,
+        known, bounded, mimic, drive,
+    )  # fmt: skip
+
+
+def of_xml(robot: Element, origin: Origin) -> RobotFacts:
+    """Return the facts of a <robot>, whatever loading says to it.
+
+    What is no number is left out: loading names it.
+    """
+    links = tuple(_link_of_xml(x) for x in robot.iterfind("link"))
+    joints = tuple(_joint_of_xml(x) for x in robot.iterfind("joint"))
+    return RobotFacts(robot.get("name", "robot"), links, joints, origin)
+
+
+def _floats(element: Element | None, key: str, count: int) -> tuple[float, ...] | None:
+    """Return the finite numbers of an attribute, None where they are no such."""
+    try:
+        text = "" if element is None else element.get(key, "")
+        values = tuple(float(x) for x in text.split())
+    except ValueError:
+        return None
+    good = len(values) == count and all(map(math.isfinite, values))
+    return values if good else None
+
+
+def _triple(element: Element | None, key: str) -> Triple:
+    return _floats(element, key, 3) or ZERO  # type: ignore[return-value]
+
+
+def _link_of_xml(link: Element) -> LinkFacts:
+    name, inertial = link.get("name", ""), link.find("inertial")
+    shapes = [x for x in link if x.tag in ("visual", "collision")]
+    try:
+        geometry = read_shapes(name, shapes, Findings())
+    except ModelError:
+        geometry = ()
+    if inertial is None:
+        return LinkFacts(name, geometry=geometry)
+    mass = _floats(inertial.find("mass"), "value", 1) or (0.0,)
+    place, moments = inertial.find("origin"), inertial.find("inertia")
+    six = [
+        (_floats(moments, key, 1) or (0.0,))[0]
+        for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+    ]
+    R = np.array(placement(ZERO, _triple(place, "rpy")).pose[0].rows, float)
+    I = np.array(six)[[0, 1, 2, 1, 3, 4, 2, 4, 5]].reshape(3, 3)
+    return LinkFacts(
+        name, mass[0], np.array(_triple(place, "xyz")), R @ I @ R.T, geometry
+    )
+
+
+def _joint_of_xml(joint: Element) -> JointFacts:
+    place, limit, rule = (joint.find(x) for x in ("origin", "limit", "mimic"))
+    ends = [
+        "" if part is None else part.get("link", "")
+        for part in (joint.find("parent"), joint.find("child"))
+    ]
+    keys = ("lower", "upper", "velocity", "effort")
+    limits = {key: _floats(limit, key, 1) for key in keys}
+    mimic = None
+    if rule is not None:
+        mimic = rule.get("joint", ""), (_floats(rule, "multiplier", 1) or (1.0,))[0]
+    axis = joint.find("axis")
+    return JointFacts(
+        joint.get("name", ""),
+        joint.get("type", ""),
+        *ends,
+        _triple(place, "xyz"),
+        _triple(place, "rpy"),
+        (1.0, 0.0, 0.0) if axis is None else _floats(axis, "xyz", 3),  # type: ignore[arg-type]
+        {key: values[0] for key, values in limits.items() if values},
+        limit is not None,
+        mimic,
+    )
+
+
+def completed(raw: RobotFacts, loaded: RobotFacts) -> RobotFacts:
+    """Return the facts of a robot that loads with axes and limits as its file has them.
+
+    Joints that the sidecar changed to another kind stay as loaded.
+    """
+    written = {joint.name: joint for joint in raw.joints}
+    joints = []
+    for joint in loaded.joints:
+        other = written.get(joint.name)
+        if other is not None and other.kind == joint.kind:
+            limits = {**other.limits}
+            if joint.limits.get("effort"):
+                limits["effort"] = joint.limits["effort"]
+            written_as = {"axis": other.axis, "limits": limits, "xyz": other.xyz}
+            rule = joint.mimic or other.mimic  # one that is lost, too
+            as_file = {"rpy": other.rpy, "limited": other.limited, "mimic": rule}
+            joint = replace(joint, **written_as, **as_file)
+        joints.append(joint)
+    return replace(loaded, joints=tuple(joints))

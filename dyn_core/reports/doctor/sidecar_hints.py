@@ -1,0 +1,116 @@
+"""What URDF cannot say and the sidecar can: hints with the lines to paste."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from dyn_core.model.frames import origin
+from dyn_core.reports.doctor.facts import LIMITED, ONE_AXIS, JointFacts, RobotFacts
+from dyn_core.reports.doctor.report import Met
+
+ACROSS = 0.05  # cosine of two axes that cross at a right angle
+SAME_PLACE = 1e-4  # between the axes of a ball joint [m]
+_PLAIN = re.compile(r"[A-Za-z_][\w.-]*\Z", re.ASCII)
+_RESERVED = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
+
+
+def check_sidecar(robot: RobotFacts) -> Iterator[Met]:
+    """Yield what a sidecar could add to a robot."""
+    driven = [x for x in robot.joints if x.kind in ONE_AXIS and x.mimic is None]
+    weak = [x for x in driven if x.kind != "helical" and not x.limits.get("effort")]
+    if weak:
+        lines = _entries("joints", weak, "{effort: 10.0}  # {unit}")
+        yield Met("no-effort-limit", *_first_effort(weak[0]), lines)
+    turning = [x for x in driven if x.limits.get("effort")]
+    geared = [joint for joint in turning if joint.kind != "prismatic"]
+    if geared and not any(joint.drive[2] for joint in robot.joints):
+        lines = _entries("rotors", geared, "{inertia: 1.0e-5, ratio: 100}  # kg·m²")
+        what = f"armature is 0 at {len(geared)} joints"
+        yield Met("sidecar-rotors", "", what, lines)
+    if turning and not any(any(joint.drive[:2]) for joint in robot.joints):
+        what = f"damping and friction are 0 at {len(turning)} joints"
+        lines = _entries("joints", turning, "{damping: 0.1, friction: 0.1}  # {unit}")
+        yield Met("sidecar-friction", "", what, lines)
+    yield from _balls(robot)
+    yield from _fingers(robot)
+
+
+def _first_effort(joint: JointFacts) -> tuple[str, str]:
+    """Return owner and fact of a joint without an effort limit, as its check has it."""
+    absent = "0" if "effort" in joint.limits else "not given"
+    return f"joint '{joint.name}'", f"effort is {absent}"
+
+
+def quoted(name: str) -> str:
+    """Return a name as YAML has it."""
+    plain = _PLAIN.match(name) and name.lower() not in _RESERVED
+    return name if plain else json.dumps(name, ensure_ascii=False)
+
+
+def _entries(section: str, joints: Sequence[JointFacts], entry: str) -> str:
+    """Return a section with the same entry for each joint."""
+    lines = [f"{section}:"]
+    for joint in joints:
+        unit = "N, N·s/m" if joint.kind == "prismatic" else "N·m, N·m·s/rad"
+        lines.append(f"  {quoted(joint.name)}: {entry.replace('{unit}', unit)}")
+    return "\n".join(lines)
+
+
+def _balls(robot: RobotFacts) -> Iterator[Met]:
+    """Yield three revolute joints whose axes cross, with nothing between them."""
+    masses = {link.name: link.mass for link in robot.links}
+    below: dict[str, list[JointFacts]] = {}
+    for joint in robot.joints:
+        below.setdefault(joint.parent, []).append(joint)
+    for first in robot.joints:
+        chain = [first]
+        while len(chain) < 3 and len(below.get(chain[-1].child, ())) == 1:
+            chain.append(below[chain[-1].child][0])
+        between = [masses.get(joint.child, 1.0) for joint in chain[:-1]]
+        plain = all(x.kind in ("revolute", "continuous") for x in chain)
+        if len(chain) < 3 or any(between) or not plain or any(x.mimic for x in chain):
+            continue
+        apart = max(float(np.linalg.norm(joint.xyz)) for joint in chain[1:])
+        if apart > SAME_PLACE or not _all_cross(chain):
+            continue
+        a, b, c = (quoted(joint.name) for joint in chain)
+        names = ", ".join(f"'{joint.name}'" for joint in chain)
+        lines = f"joints:\n  {a}: {{type: fixed}}\n  {b}: {{type: fixed}}\n"
+        lines += f"  {c}: {{type: spherical}}"
+        yield Met("sidecar-ball", f"joints {names}", "axes cross in one point", lines)
+
+
+def _all_cross(chain: Sequence[JointFacts]) -> bool:
+    """Check that each axis stands across the one before, all joints at zero."""
+    for one, other in zip(chain, chain[1:], strict=False):
+        if one.axis is None or other.axis is None:
+            return False
+        R = np.array(origin((0.0, 0.0, 0.0), other.rpy).pose[0].rows, float)
+        a, b = np.array(one.axis), R @ np.array(other.axis)
+        if abs(a @ b) > ACROSS * np.linalg.norm(a) * np.linalg.norm(b):
+            return False
+    return True
+
+
+def _fingers(robot: RobotFacts) -> Iterator[Met]:
+    """Yield pairs of sliding joints of one link with the same range and no rule."""
+    parents = {joint.parent for joint in robot.joints}
+    sliding: dict[tuple, list[JointFacts]] = {}
+    for joint in robot.joints:
+        if joint.kind == LIMITED[1] and joint.child not in parents:
+            low, high = joint.range
+            span = round(abs(high - low), 9)
+            sliding.setdefault((joint.parent, span), []).append(joint)
+    for (parent, span), pair in sliding.items():
+        free = all(joint.mimic is None for joint in pair)
+        if len(pair) == 2 and free and 0 < span < 0.3:
+            ratio = 1.0 if pair[0].range == pair[1].range else -1.0
+            a, b = (quoted(joint.name) for joint in pair)
+            lines = f"gears:\n  - {{joints: [{a}, {b}], ratio: {ratio}}}"
+            names = " and ".join(f"'{joint.name}'" for joint in pair)
+            what = f"both slide {span:g} m on link '{parent}'"
+            yield Met("sidecar-gear", f"joints {names}", what, lines)
