@@ -39,11 +39,11 @@ def test_json(capsys):
 
 
 class Structure(HTMLParser):
-    """Tags that are open, attributes that were met, and the visible words."""
+    """Tags that are open, attributes that were met, and the visible text."""
 
     def __init__(self):
         super().__init__()
-        self.open, self.links, self.words, self.severities = [], [], [], []
+        self.open, self.links, self.spoken, self.severities = [], [], [], []
 
     def handle_starttag(self, tag, attrs):
         values = dict(attrs)
@@ -57,7 +57,7 @@ class Structure(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data):
-        self.words.append(data)
+        self.spoken.append(data)
 
 
 def test_the_page_is_whole_and_needs_nothing_else(capsys, tmp_path):
@@ -71,9 +71,9 @@ def test_the_page_is_whole_and_needs_nothing_else(capsys, tmp_path):
     assert read.open == []
     assert read.links == []
     assert not re.search(r"https?://|@import|url\(", text)
-    words = " ".join(read.words)
-    assert "a <b>" in words
-    assert "link 'rod & <i>'" in words
+    visible = " ".join(read.spoken)
+    assert "a <b>" in visible
+    assert "link 'rod & <i>'" in visible
     ranks = [["error", "warning", "hint"].index(kind) for kind, _ in read.severities]
     assert ranks == sorted(ranks)
     assert [opened for _, opened in read.severities] == [rank == 0 for rank in ranks]

@@ -157,11 +157,11 @@ def _of_source(source: Any, options: dict[str, Any]) -> _Examined:
 def _loading(model: Model) -> Iterator[Met]:
     """Yield what loading warned of and no check here says."""
     for warning in model.warnings:
-        if any(words in warning for words in _SAID):
+        if any(part in warning for part in _SAID):
             continue
         if "no range" in warning:
             yield Met("follower-range", "", warning)
-        elif any(words in warning for words in _UNUSED):
+        elif any(part in warning for part in _UNUSED):
             yield Met("left-out", "", warning)
         else:
             yield Met("loading", "", warning)

@@ -223,10 +223,10 @@ def _link_of_xml(link: Element) -> LinkFacts:
 
 def _joint_of_xml(joint: Element) -> JointFacts:
     place, limit, rule = (joint.find(x) for x in ("origin", "limit", "mimic"))
-    ends = [
+    parent, child = (
         "" if part is None else part.get("link", "")
         for part in (joint.find("parent"), joint.find("child"))
-    ]
+    )
     keys = ("lower", "upper", "velocity", "effort")
     limits = {key: _floats(limit, key, 1) for key in keys}
     mimic = None
@@ -236,7 +236,8 @@ def _joint_of_xml(joint: Element) -> JointFacts:
     return JointFacts(
         joint.get("name", ""),
         joint.get("type", ""),
-        *ends,
+        parent,
+        child,
         _triple(place, "xyz"),
         _triple(place, "rpy"),
         (1.0, 0.0, 0.0) if axis is None else _floats(axis, "xyz", 3),  # type: ignore[arg-type]
@@ -259,9 +260,14 @@ def completed(raw: RobotFacts, loaded: RobotFacts) -> RobotFacts:
             limits = {**other.limits}
             if joint.limits.get("effort"):
                 limits["effort"] = joint.limits["effort"]
-            written_as = {"axis": other.axis, "limits": limits, "xyz": other.xyz}
-            rule = joint.mimic or other.mimic  # one that is lost, too
-            as_file = {"rpy": other.rpy, "limited": other.limited, "mimic": rule}
-            joint = replace(joint, **written_as, **as_file)
+            joint = replace(
+                joint,
+                axis=other.axis,
+                limits=limits,
+                limited=other.limited,
+                xyz=other.xyz,
+                rpy=other.rpy,
+                mimic=joint.mimic or other.mimic,  # one that is lost, too
+            )
         joints.append(joint)
     return replace(loaded, joints=tuple(joints))

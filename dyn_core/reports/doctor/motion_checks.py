@@ -28,7 +28,7 @@ MOST_TIPS = 8  # ends of chains that are looked at
 OPEN = 1e-6  # gap of a loop that counts [m | rad]
 
 
-class Motions(NamedTuple):
+class SampledMotions(NamedTuple):
     """A robot and the positions that are looked at.
 
     Attributes:
@@ -43,14 +43,14 @@ class Motions(NamedTuple):
     notes: list[str]
 
 
-def sampled(model: Model, samples: int, seed: int) -> Motions:
+def sampled(model: Model, samples: int, seed: int) -> SampledMotions:
     """Return a robot with positions drawn within its limits."""
     rng = np.random.default_rng(seed)
     q = np.array([model.random(rng) for _ in range(samples)])
-    return Motions(model, q.reshape(samples, model.nq), {}, [])
+    return SampledMotions(model, q.reshape(samples, model.nq), {}, [])
 
 
-def check_motions(motions: Motions) -> Iterator[Met]:
+def check_motions(motions: SampledMotions) -> Iterator[Met]:
     """Yield what shows only when the robot moves."""
     model = motions.model
     yield from _bodies(model)
@@ -81,7 +81,7 @@ def _bodies(model: Model) -> Iterator[Met]:
             yield Met("tiny-mass", owner, f"{m:.3g} kg of {total:.4g} kg")
 
 
-def _inertia_matrix(motions: Motions) -> Iterator[Met]:
+def _inertia_matrix(motions: SampledMotions) -> Iterator[Met]:
     """Yield that H, scaled to a diagonal of ones, is nearly singular somewhere."""
     model = motions.model
     if model.without_inertia:
@@ -124,7 +124,7 @@ def _coordinate(model: Model, k: int) -> str:
     )
 
 
-def _weight(motions: Motions) -> Iterator[Met]:
+def _weight(motions: SampledMotions) -> Iterator[Met]:
     """Yield joints whose effort limit is less than what gravity asks for."""
     model = motions.model
     if model.loops:
@@ -153,7 +153,7 @@ def _weight(motions: Motions) -> Iterator[Met]:
         )
 
 
-def _tips(motions: Motions) -> Iterator[Met]:
+def _tips(motions: SampledMotions) -> Iterator[Met]:
     """Yield joint motions that no position shows at the tip of their chain."""
     model = motions.model
     if model.loops:
@@ -197,7 +197,7 @@ def _columns(model: Model, body: int) -> list[int]:
     return sorted(columns)
 
 
-def _loops(motions: Motions) -> Iterator[Met]:
+def _loops(motions: SampledMotions) -> Iterator[Met]:
     """Yield loops that are open at zero or everywhere, and rows too many."""
     model = motions.model
     if not model.loops:

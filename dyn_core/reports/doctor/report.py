@@ -20,7 +20,7 @@ WIDTH = 88  # columns of the text
 SHOWN = 8  # places of a finding in the text; JSON and HTML have all
 
 
-class Place(NamedTuple):
+class FindingPlace(NamedTuple):
     """Where a finding is, and which numbers were met there.
 
     Attributes:
@@ -52,7 +52,7 @@ class RobotFinding:
     """
 
     kind: FindingKind
-    places: tuple[Place, ...]
+    places: tuple[FindingPlace, ...]
     lines: str = ""
 
     @property
@@ -152,10 +152,10 @@ class RobotReport:
 
 def ranked(met: Iterable[Met]) -> tuple[RobotFinding, ...]:
     """Return one finding for each code, in the order of the catalogue."""
-    places: dict[str, list[Place]] = {}
+    places: dict[str, list[FindingPlace]] = {}
     lines: dict[str, list[str]] = {}
     for code, owner, fact, added in met:
-        place = Place(owner, fact)
+        place = FindingPlace(owner, fact)
         if place not in places.setdefault(code, []):
             places[code].append(place)
         lines.setdefault(code, []).extend([added] if added else [])
