@@ -17,7 +17,7 @@ NUMBER = Either((Nothing(), Quantity(0.0)))
 NUMBERED = Either((Nothing(), Whole()))
 WINDOW = {"window": Either((Nothing(), Quantity(0.0, above=True)))}
 POINTS = Either((Nothing(), ByName(ListOf(Quantity()), "link")))
-REFERENCE = {"reference": Name(("local", "world", "aligned"))}
+_PINOCCHIO = {"LOCAL": "local", "WORLD": "world", "LOCAL_WORLD_ALIGNED": "aligned"}
 
 
 def known_link(model, name):
@@ -51,4 +51,12 @@ def known_points(model, points):
         numbers(3).read("point", entry[1])
 
 
-OF_FRAME = {"frame": known_link, **REFERENCE}
+def known_reference(model, name):
+    """Refuse what is no frame of reference; Pinocchio's names lead to ours."""
+    if isinstance(name, str) and name in _PINOCCHIO:
+        raise UnsupportedError(f"Pinocchio's {name} is {_PINOCCHIO[name]!r} here")
+    if name not in _PINOCCHIO.values():
+        raise UnsupportedError(f"{name!r}; valid: {', '.join(_PINOCCHIO.values())}")
+
+
+OF_FRAME = {"frame": known_link, "reference": known_reference}

@@ -331,3 +331,14 @@ def test_info_shows_the_limits_of_single_joints(capsys):
         model.joint_names, model.lower, model.upper, strict=True
     ):
         assert rows[name][2:4] == [f"{low:.4g}", f"{high:.4g}"]
+
+
+def test_info_says_where_zero_is_not_allowed(capsys):
+    """model.neutral() outside the limits has its line; robots where it is not have none."""
+    text = (
+        dyn.robots.path("two_link").read_text().replace('lower="-3.1"', 'lower="0.1"')
+    )
+    assert cli.main(["info", "two_link"]) == 0
+    assert "neutral" not in capsys.readouterr().out
+    lines = cli.describe(dyn.load(text))
+    assert any("zero is outside the limits of 'joint1'" in line for line in lines)

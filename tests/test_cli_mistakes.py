@@ -17,6 +17,8 @@ from ros_nodes import demo
 COMMANDS = {
     "info": [["BAD"], ["BAD", "--strict"], ["two_link", "--root-joint", "BAD"],
              ["two_link", "--package-path", "BAD"], ["two_link", "--xacro-argument", "BAD"]],
+    "doctor": [["BAD"], ["two_link", "--extras", "BAD"], ["two_link", "--samples", "BAD"],
+               ["two_link", "--seed", "BAD"]],
     "help": [["BAD"]],
     "plugins": [["--problem", "BAD"], ["BAD"]],
     "count": [["BAD", "two_link"], ["rnea", "BAD"]],
@@ -260,6 +262,7 @@ def stubbed(monkeypatch):
 
 
 RIGHT = {"count": ["rnea", "two_link"], "explain": ["rnea", "two_link"], "info": ["two_link"],
+         "doctor": ["two_link"],
          "up": ["simulator"], "check-plugin": ["rnea"], "check-derivatives": ["two_link"],
          "ik": ["arm7", "--tip", "tool"], "sim": ["two_link"], "id": ["two_link", "run.npz"],
          "fd": ["two_link", "run.npz"], "report": ["run.npz"], "param": ["list"], "lifecycle": ["get"], "record": ["-o", "new"], "plot": ["run.npz"], "view": ["two_link"],

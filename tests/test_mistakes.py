@@ -282,3 +282,26 @@ def test_points_of_an_option_are_numbers(shipped):
         dyn.solver("point_impulse").build(
             shipped["two_link"], engine="graph", points=[("link2", 3)]
         )
+
+
+def test_pinocchios_names_of_frames_lead_to_ours(shipped):
+    """LOCAL_WORLD_ALIGNED is aligned; what is called WORLD there is world here."""
+    model = shipped["two_link"]
+    for theirs, ours in (("LOCAL_WORLD_ALIGNED", "aligned"), ("WORLD", "world")):
+        with pytest.raises(
+            dyn.UnsupportedError, match=f"Pinocchio's {theirs} is '{ours}'"
+        ):
+            dyn.solver("jacobian").build(model, frame="link2", reference=theirs)
+    with pytest.raises(dyn.UnsupportedError, match="valid: local, world, aligned$"):
+        dyn.solver("jacobian").build(model, frame="link2", reference="tool")
+
+
+def test_a_name_where_a_file_is_wanted():
+    """load_urdf reads files; names of robots are those of dyn.load."""
+    with pytest.raises(
+        dyn.ModelError, match=r"dyn\.load\('arm7'\) takes names of robots"
+    ):
+        dyn.load_urdf("arm7")
+    with pytest.raises(dyn.ModelError) as caught:
+        dyn.load_urdf("nowhere/arm7.urdf")
+    assert "takes names" not in str(caught.value)

@@ -38,6 +38,17 @@ class Frame:
     X: Transform
     inertia: RigidInertia
 
+    def __repr__(self) -> str:
+        place = ", ".join(_short(x) for x in self.X.r)
+        return (
+            f"<Frame on body {self.body} at ({place}) m, {_short(self.inertia.m)} kg>"
+        )
+
+
+def _short(x: Any) -> str:
+    """Return a number with few digits; of what is none, its kind."""
+    return f"{x:.4g}" if isinstance(x, (int, float)) else type(x).__name__
+
 
 class Lead(NamedTuple):
     """Whose coordinates a body's joint has.

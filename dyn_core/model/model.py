@@ -20,6 +20,7 @@ from dyn_core.model.checks.tree import check_loops
 from dyn_core.model.coordinates import by_name, clusters, order, pivots
 from dyn_core.model.coordinates import configuration_space as space
 from dyn_core.model.frames import Follower
+from dyn_core.model.html_table import html_table
 from dyn_core.model.joints import Joint
 from dyn_core.model.joints.moving_pose import Drive
 from dyn_core.model.loops import LoopConstraint, row_names
@@ -67,6 +68,9 @@ class Model(Tree, System):
             f"  root: link '{root}', {self.build.root_joint}\n"
             f"  loops: {len(self.loops)}, warnings: {len(self.warnings)}"
         )
+
+    def _repr_html_(self) -> str:
+        return html_table(self)
 
     # What a System offers to Signatures and solvers.
 

@@ -32,6 +32,10 @@ def describe(model: Model) -> list[str]:
     lines.append(f"  principal moments about it ({moments}) kg·m²")
     merged = [name for name, frame in model.frames.items() if frame.body == 0]
     lines.append(f"fixed to the base: {', '.join(merged) or 'nothing'}")
+    outside = _zero_outside(model)
+    if outside:
+        names = ", ".join(f"'{name}'" for name in outside)
+        lines.append(f"zero is outside the limits of {names}: so is model.neutral()")
     for name in _unlimited(model):
         lines.append(
             f"warning: joint '{name}' has no effort limit; nodes will ask for one"
@@ -106,6 +110,16 @@ def _total(model: Model) -> RigidInertia:
         X.append(XJ @ model.Xtree[i] @ X[model.parent[i]])
         total = total + X[i].T @ model.I[i] @ X[i]
     return total
+
+
+def _zero_outside(model: Model) -> list[str]:
+    """Return the joints that model.neutral() puts beyond their limits."""
+    return [
+        model.names[i]
+        for i in model.independent
+        for k in range(model.v_slices[i].start, model.v_slices[i].stop)
+        if model.joint[i].nv == 1 and not model.lower[k] <= 0.0 <= model.upper[k]
+    ]
 
 
 def _unlimited(model: Model) -> list[str]:

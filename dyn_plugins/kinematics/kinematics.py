@@ -71,7 +71,8 @@ def jacobian(model, q, frame, reference):
 
     Args:
         frame: Name of the link.
-        reference: Coordinates of v: local, world or aligned.
+        reference: Coordinates of v: local, world or aligned (origin of the link, axes
+            of the base: LOCAL_WORLD_ALIGNED of Pinocchio).
 
     Source: RBDA, section 4.4; KIM (37).
     """
@@ -112,7 +113,8 @@ def frame_velocity(model, q, qd, frame, reference):
 
     Args:
         frame: Name of the link.
-        reference: Coordinates of v: local, world or aligned.
+        reference: Coordinates of v: local, world or aligned (origin of the link, axes
+            of the base: LOCAL_WORLD_ALIGNED of Pinocchio).
 
     Source: RBDA, section 4.4; KIM (9)-(11); KIM-1.4.
     """

@@ -356,3 +356,25 @@ def test_inertias_of_merged_links_add_up():
         wanted[k % 2] = wanted[k % 2] + moved
     for got, sum_ in zip(sum_inertias(frames, 3), wanted, strict=True):
         np.testing.assert_allclose(np.asarray(got), sum_, atol=1e-13)
+
+
+def test_frames_show_themselves_in_a_line(shipped):
+    """Body, place and mass of a link, whatever its inertia is."""
+    frame = shipped["two_link"].frames["link2"]
+    assert repr(frame) == "<Frame on body 2 at (0, 0, 0) m, 1.1 kg>"
+    assert max(len(repr(x)) for x in shipped["quadruped"].frames.values()) < 80
+
+
+def test_notebooks_show_a_table(shipped):
+    """Joints with kind and limits; names are escaped."""
+    model = shipped["two_link"]
+    shown = model._repr_html_()
+    assert "<b>two_link</b>" in shown
+    assert shown.count("<tr>") == 1 + model.nb
+    assert "<td>joint1</td><td>revolute</td>" in shown
+    text = """<robot name="a&lt;b&gt;"><link name="x"/><link name="y"><inertial><mass value="1"/>
+      </inertial></link><joint name="&lt;j&gt;" type="prismatic"><parent link="x"/><child link="y"/>
+      <limit lower="0" upper="1"/></joint></robot>"""
+    other = dyn.load(text)._repr_html_()
+    assert "<b>a&lt;b&gt;</b>" in other
+    assert "<td>&lt;j&gt;</td><td>prismatic</td><td>0</td><td>1</td>" in other

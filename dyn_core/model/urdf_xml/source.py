@@ -39,12 +39,19 @@ def read_source(source: Source) -> tuple[str, Path | None]:
     try:
         content = path.read_bytes()
     except (OSError, ValueError) as error:
-        reason = why_unread(error)
+        reason = why_unread(error) + _named_robot(path)
         raise ModelError(f"cannot read the URDF file {path}: {reason}") from error
     try:
         return decoded(content), path
     except ModelError as error:
         raise ModelError(f"cannot read the URDF file {path}: {error}") from error
+
+
+def _named_robot(path: Path) -> str:
+    """Return where names of robots are taken, if a path looks like one."""
+    if path.suffix or str(path) != path.name:
+        return ""
+    return f"; dyn.load({str(path)!r}) takes names of robots"
 
 
 def declared_encoding(content: bytes) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
-from dyn_core.errors import SettingError
 from dyn_core.model.sources.arguments import add_robot, named_values
 from dyn_core.reports.doctor.examine import as_json, doctor
 from dyn_core.reports.doctor.page import page
@@ -37,8 +37,6 @@ def add(subparsers: argparse._SubParsersAction) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the report; return 1 if there are errors."""
-    if arguments.samples < 1:
-        raise SettingError(f"--samples {arguments.samples}; valid: 1 or more")
     report = doctor(
         arguments.robot,
         samples=arguments.samples,
@@ -53,4 +51,6 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.html is not None:
         arguments.html.write_text(page(report), encoding="utf-8")
     print(as_json(report) if arguments.json else report)
+    if report.errors:
+        print(f"dyn doctor: {report.summary}", file=sys.stderr)
     return 1 if report.errors else 0

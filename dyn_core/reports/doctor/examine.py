@@ -87,7 +87,11 @@ def doctor(
 
     Raises:
         ModelError: There is no such file or robot.
+        SettingError: An unknown option, samples or seed that are none.
     """
+    for what, value, least in (("samples", samples, 1), ("seed", seed, 0)):
+        if value < least:
+            raise SettingError(f"{what} {value}; valid: {least} or more", what)
     valid = () if isinstance(robot, Model) else _OPTIONS
     for option in options:
         if option not in valid:

@@ -1,0 +1,46 @@
+"""A robot as notebooks show it: a table of its joints."""
+
+from __future__ import annotations
+
+from html import escape
+
+import numpy as np
+
+from dyn_core.model.tree import Tree
+
+_HEADER = ("joint", "kind", "lower", "upper", "velocity", "effort", "carries")
+MOST = 60  # joints that are shown
+
+
+def html_table(tree: Tree) -> str:
+    """Return name, sizes and joints of a robot as HTML."""
+    rows = [_cells(tree, i) for i in tree.bodies][:MOST]
+    table = "".join(f"<tr>{_row(row, 'td')}</tr>" for row in rows)
+    more = f"<p>and {tree.nb - MOST} more</p>" if tree.nb > MOST else ""
+    return (
+        f"<div><b>{escape(tree.name)}</b>: {tree.nb} moving bodies, nq {tree.nq},"
+        f" nv {tree.nv}<table><tr>{_row(_HEADER, 'th')}</tr>{table}</table>{more}</div>"
+    )
+
+
+def _row(cells: tuple[str, ...], tag: str) -> str:
+    return "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells)
+
+
+def _cells(tree: Tree, i: int) -> tuple[str, ...]:
+    """Return what stands in the row of a body's joint; nothing where no limit is."""
+    leader, k = tree.leader[i].body, tree.v_slices[i].start
+    kind, limits = tree.joint[i].kind, [""] * 4
+    if leader != i:
+        kind += f", follows {tree.names[leader]}"
+    elif tree.joint[i].nv == 1:
+        values = (
+            tree.lower[k],
+            tree.upper[k],
+            tree.velocity_limit[k],
+            tree.effort_limit[k] or np.inf,
+        )
+        limits = [f"{x:.4g}" if np.isfinite(x) else "" for x in values]
+    m = tree.I[i].m
+    carried = f"{m:.4g} kg" if isinstance(m, (int, float)) else ""
+    return (tree.names[i], kind, *limits, carried)
