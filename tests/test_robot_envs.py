@@ -386,6 +386,13 @@ def test_tasks_can_be_pickled():
         ({"world": ()}, UnsupportedError, "has no world"),
         ({"initial": lambda rng, n: (np.zeros((n, 1)),) * 3}, ShapeError, "q of"),
         ({"observe": lambda rows: rows.time}, ShapeError, "observe"),
+        (
+            {"reward": lambda a, u, b: 1.0 if b.q[:, 0] > 0 else 0.0},
+            ModelError,
+            "np.where",
+        ),
+        ({"reward": lambda a, u: 1.0}, ModelError, "reward .*positional"),
+        ({"reward": lambda a, u, b: b.q}, ShapeError, "reward"),
     ],
 )
 def test_mistakes_are_refused_when_building(two_link, changes, error, message):

@@ -267,9 +267,24 @@ class RobotTask:
         return np.asarray(self._kinematics(q, status=True)[0])
 
     def prepare(self) -> None:
-        """Compile what places the links."""
+        """Compile what places the links, and check what users write with two rows."""
         if self.links:
             self._kinematics.prepare(batch=True)
+        self._check_reward()
+
+    def _check_reward(self) -> None:
+        """Refuse a reward that two rows show to be none."""
+        rows = self.rows(self.start(np.random.default_rng(0), 2))
+        try:
+            reward = np.asarray(self.reward(rows, np.zeros((2, self.na)), rows), float)
+        except (TypeError, ValueError) as error:
+            raise ModelError(
+                f"task '{self.name}': reward of two rows: {error}; valid: arithmetic on"
+                " arrays of rows, np.where in the place of if"
+            ) from error
+        if reward.shape not in ((2,), ()):
+            message = f"{self.name}: the result of reward"
+            raise ShapeError(message, "shape (n,)", f"shape {reward.shape} for n = 2")
 
     def changed(self, **changes: Any) -> RobotTask:
         """Return the task with other attributes (reward, dt, ...), checked.
