@@ -305,3 +305,24 @@ def test_a_name_where_a_file_is_wanted():
     with pytest.raises(dyn.ModelError) as caught:
         dyn.load_urdf("nowhere/arm7.urdf")
     assert "takes names" not in str(caught.value)
+
+
+@pytest.mark.parametrize("wrong", ["arm7", None])
+def test_what_is_no_model_is_refused(wrong):
+    """A name is loaded first: functions of robots take Models."""
+    z, word = np.zeros(7), repr(wrong)
+    calls = [
+        lambda: _run(wrong),
+        lambda: dyn.Simulator(wrong),
+        lambda: dyn.ContactSimulator(wrong),
+        lambda: dyn.identify(wrong, z, z, z, z),
+        lambda: dyn.base_parameters(wrong),
+        lambda: dyn.parameter_names(wrong),
+        lambda: dyn.parameters_of(wrong),
+        lambda: dyn.with_linear_parameters(wrong, z),
+        lambda: dyn.close_loops(wrong, z),
+        lambda: dyn.close_rates(wrong, z, z),
+    ]
+    for call in calls:
+        with pytest.raises(dyn.UnsupportedError, match=rf"not for {word}; valid: .*dyn\.load"):
+            call()

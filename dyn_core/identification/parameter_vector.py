@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from dyn_core.errors import ModelError, SettingError, ShapeError
 from dyn_core.identification.pseudo_inertia import is_consistent
 from dyn_core.model.checks.inertias import with_inertia_scales
+from dyn_core.model.checks.robots import check_robot
 from dyn_core.model.description import Description
 from dyn_core.model.model import Model
 from dyn_core.spatial import RigidInertia, Vector
@@ -49,6 +50,7 @@ class Layout:
     @classmethod
     def of(cls, model: Model, friction: bool, rotors: bool) -> Layout:
         """Return that of a robot, with or without numbers of its joints."""
+        check_robot(model, "this function")
         for name, value in (("friction", friction), ("rotors", rotors)):
             check_switch(name, value)
         return cls(model, FRICTION * bool(friction) + ROTORS * bool(rotors))

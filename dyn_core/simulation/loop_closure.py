@@ -14,6 +14,7 @@ from dyn_core.errors import (
     UnsupportedError,
 )
 from dyn_core.model import Model
+from dyn_core.model.checks.robots import check_robot
 from dyn_core.model.loops import velocity_rows
 from dyn_core.solving.registry import solver
 from dyn_core.validation import Quantity, Whole, one_state
@@ -209,6 +210,7 @@ def close_rates(
 
 def constraint_rows(model: Model, time: float) -> Any:
     """Return residuals, Jacobian and bias of the loops as a function of q and qd."""
+    check_robot(model, "this function")
     inputs, now = (["time"], (time,)) if model.driven else ([], ())
     program = solver("loop_constraints").build(model, engine="graph", inputs=inputs)
     return lambda q, qd: program(q, qd, *now)

@@ -9,6 +9,7 @@ import numpy as np
 
 from dyn_core.errors import NonFiniteError, SettingError, ShapeError
 from dyn_core.model import Model
+from dyn_core.model.checks.robots import check_robot
 from dyn_core.model.payload import Payload, PayloadInput
 from dyn_core.simulation.loop_closure import close_loops
 from dyn_core.simulation.plant import SimulatedPlant
@@ -51,6 +52,7 @@ class RobotPlant(SimulatedPlant):
 
     def _check_settings(self, *times: str) -> None:
         """Refuse settings that make no sense."""
+        check_robot(self.model, type(self).__name__)
         super()._check_settings(*times)
         joints: Any = self.prescribed
         joints = (joints,) if isinstance(joints, str) else joints
