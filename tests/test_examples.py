@@ -9,6 +9,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import dyn_core as dyn
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SCRIPTS = (
     "walk", "screws", "rules", "moving_frames", "motion_of_bodies", "structure",
@@ -27,6 +29,19 @@ def guide(monkeypatch):
     for script in SCRIPTS:
         names |= vars(importlib.import_module(script))
     return SimpleNamespace(**names)
+
+
+def test_hello_robot(capsys):
+    """15 lines; the arm holds still by its torques, and brakes lose energy."""
+    path = EXAMPLES / "hello_robot.py"
+    names = runpy.run_path(str(path), run_name="__main__")
+    code = [x for x in path.read_text().splitlines() if x.strip()]
+    assert len(code) <= 15
+    still = np.zeros(names["model"].nv)
+    weight = dyn.solver("gravity").build(names["model"], engine="plain")(names["q"])
+    np.testing.assert_allclose(names["rnea"](names["q"], still, still), weight, atol=1e-9)
+    assert names["run"].energy[-1] < names["run"].energy[0]
+    assert "torques that hold it still" in capsys.readouterr().out
 
 
 def test_two_bodies_runs_and_agrees(capsys):
