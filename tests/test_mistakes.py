@@ -324,5 +324,7 @@ def test_what_is_no_model_is_refused(wrong):
         lambda: dyn.close_rates(wrong, z, z),
     ]
     for call in calls:
-        with pytest.raises(dyn.UnsupportedError, match=rf"not for {word}; valid: .*dyn\.load"):
+        with pytest.raises(
+            dyn.UnsupportedError, match=rf"not for {word}; valid: .*dyn\.load"
+        ):
             call()

@@ -1,4 +1,4 @@
-"""Sections 1 to 3: two spaces, twists and wrenches as screws, Pluecker coordinates.
+"""Section 2: twists and wrenches as screws.
 
 python examples/six_d_vectors/screws.py [folder for the pictures]
 """
@@ -8,73 +8,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from common import (  # lies beside this file
-    apart,
-    array,
-    empty_figure,
-    moment_at,
-    picture_folder,
-    random_force,
-    random_motion,
-    tell,
-    transform_of,
-    velocity_at,
-)
+from common import apart, moment_at, velocity_at
+from output import empty_figure, picture_folder, tell
 
-import dyn_core as dyn
-from dyn_core.authoring import Force, Motion, cross
-from dyn_core.spatial import conventions
-from dyn_core.spatial.guide import geometry, se3
-
-
-def duality(rng: np.random.Generator) -> dict[str, float]:
-    """Return how well m . f survives a change of basis, and refuse what has no meaning.
-
-    Motions add, forces add, a motion times a force is a number; nothing else is.
-
-    Source: GUIDE (1)-(3); SV-1.1, SV-1.2, SV-1.3.
-    """
-    m, f = random_motion(rng), random_force(rng)
-    for label, meaningless in (("m + f", lambda: m + f), ("m . m", lambda: m @ m)):
-        try:
-            meaningless()
-        except TypeError as error:
-            print(f"  {label}: {error}")
-    D = rng.normal(size=(6, 6))
-    m_D = np.linalg.solve(D, array(m))
-    f_D = np.linalg.solve(geometry.dual_basis(D), array(f))
-    X = rng.normal(size=(6, 6))
-    moved = (X @ array(m)) @ (geometry.dual(X) @ array(f))
-    return {
-        "m . f in a dual basis": abs(m_D @ f_D - m @ f),
-        "m . f after X and X*": abs(moved - m @ f),
-    }
-
-
-def named_frames() -> str:
-    """The error of a sum across frames: numbers alone do not say where they live.
-
-    Source: GUIDE, section 3; SV-1.4.
-    """
-    try:
-        return str(Motion.of(range(6), "camera") + Motion.of(range(6), "hand"))
-    except dyn.FrameMismatchError as error:
-        return str(error)
-
-
-def stacked_jacobian(model: dyn.Model, q: np.ndarray) -> np.ndarray:
-    """Return J of all links, 6N x nv: V = J qd stacks their velocities, tau = J.T F.
-
-    M6 and F6 stacked N times are dual again: the operators of spatial operator algebra.
-
-    Source: GUIDE, sections 3 and 8; SV-1.5, SV-11.4.
-    """
-    solver = dyn.solver("jacobian")
-    parts = [
-        solver.build(model, engine="plain", frame=name)(q) for name in model.frame_names
-    ]
-    return np.concatenate(parts)
-
+from dyn_core.authoring import Force, Motion
+from dyn_core.spatial.guide import geometry
 
 TWIST = Motion.of((1, 2, 2, 0.3, -0.6, 0.9))
 
@@ -104,25 +42,6 @@ def screws(rng: np.random.Generator) -> dict[str, float]:
             abs(twice.pitch - line.pitch), apart(twice.point, line.point)
         )
     return errors
-
-
-def pluecker(rng: np.random.Generator) -> dict[str, float]:
-    """Return how well bases, transforms and the other order of blocks fit together.
-
-    Source: GUIDE (4)-(13); SV-4.1, SV-4.2, SV-4.3, SV-4.4, SV-4.5.
-    """
-    T = se3.exp(rng.normal(size=6))
-    X, v, m = transform_of(T), random_motion(rng), random_motion(rng)
-    motions, forces = geometry.pluecker_bases(X.inverse)
-    turn = geometry.screw_axis(T[:3, 0], T[:3, 3])
-    swapped = conventions.swap_matrix(array(X)) @ conventions.swap_blocks(array(m))
-    return {
-        "12 basis vectors are dual": apart(motions.T @ forces, np.eye(6)),
-        "d_Ox is the turn about the x axis": apart(motions[0], turn),
-        "X* is the dual of X": apart(X.force_matrix(), geometry.dual(array(X))),
-        "X (v x m) = (X v) x (X m)": apart(X @ cross(v, m), cross(X @ v, X @ m)),
-        "linear part first": apart(conventions.swap_blocks(swapped), X @ m),
-    }
 
 
 def _rings(screw: geometry.Screw) -> np.ndarray:
@@ -162,14 +81,7 @@ def draw_screw(s: Motion | Force, path: Path) -> None:
 
 def main(folder: Path) -> None:
     """Print what holds, and save the pictures in a folder."""
-    rng = np.random.default_rng(0)
-    tell("1. Two spaces", duality(rng))
-    print(f"  {named_frames()}")
-    arm = dyn.load("arm7")
-    J = stacked_jacobian(arm, arm.neutral())
-    print(f"  stacked: J of the {len(arm.frame_names)} links of an arm is {J.shape}")
-    tell("2. Twists and wrenches", screws(rng))
-    tell("3. Pluecker coordinates", pluecker(rng))
+    tell("2. Twists and wrenches", screws(np.random.default_rng(0)))
     draw_screw(TWIST, folder / "twist.png")
     draw_screw(WRENCH, folder / "wrench.png")
 

@@ -8,14 +8,42 @@ guide claims and prints how far both sides are apart. Pictures need matplotlib.
 
 from pathlib import Path
 
-import motion_of_bodies
+import constraints
+import coordinates
+import equation_of_motion
+import inertia
 import moving_frames
-import rules
+import products
+import questions
+import rules_of_force
+import rules_of_inertia
+import rules_of_motion
+import rules_of_work
 import screws
+import spaces
+import steady_turn
 import structure
-from common import picture_folder  # all of these lie beside this file
+import turning_over
+from output import picture_folder  # all of these lie beside this file
 
-SECTIONS = (screws, rules, moving_frames, motion_of_bodies, structure)
+SECTIONS = (
+    spaces,
+    screws,
+    coordinates,
+    rules_of_motion,
+    rules_of_force,
+    rules_of_work,
+    rules_of_inertia,
+    moving_frames,
+    products,
+    steady_turn,
+    inertia,
+    equation_of_motion,
+    turning_over,
+    constraints,
+    questions,
+    structure,
+)
 
 
 def main(folder: Path) -> None:
