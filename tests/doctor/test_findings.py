@@ -9,6 +9,7 @@ import dyn_core as dyn
 from dyn_core import robots
 from dyn_core.errors import ModelError, SettingError
 from dyn_core.reports.doctor.catalogue import CATALOGUE
+from dyn_core.reports.doctor.examine import as_json
 from dyn_core.reports.doctor.kinds import ERROR, SEVERITIES
 
 CLEAN = """<robot name="clean">
@@ -320,3 +321,29 @@ def test_json_has_all():
     assert data["findings"][0]["code"] == "sidecar-gear"
     assert data["findings"][0]["sidecar"].startswith("gears:")
     assert data["figures"]["mass"].startswith("3.1 kg")
+
+
+@pytest.mark.parametrize(
+    "number", ["1e120", "1e308", "-1e308", "1e-320", "nan", "inf", "x", ""]
+)
+@pytest.mark.parametrize(
+    "place", ['0.4" rpy', "0.0283", '<mass value="2', 'upper="2" effort']
+)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_numbers_of_any_size_are_examined(place, number):
+    """What no robot has is a report, with or without a Model, never a foreign error."""
+    wanted = re.sub(r"[\d.]+", number, place, count=1)
+    assert place in CLEAN
+    report = dyn.doctor(CLEAN.replace(place, wanted), extras=ARMATURE, samples=3)
+    assert json.loads(as_json(report))["robot"] == "clean"
+
+
+def test_joints_without_a_motor_need_no_limits_of_one():
+    """Passive joints of robots with loops have neither effort limit nor rotor."""
+    text = CLEAN.replace('effort="20" velocity="3"', "").replace("-2.5", "-2.4")
+    passive = {"joints": {"elbow": {"passive": True}}, **ARMATURE}
+    assert codes(dyn.doctor(text, extras=passive, samples=20)) == set()
+    assert codes(dyn.doctor(text, extras=ARMATURE, samples=20)) == {
+        "no-effort-limit",
+        "no-velocity-limit",
+    }

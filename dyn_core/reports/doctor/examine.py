@@ -97,19 +97,22 @@ def doctor(
         if option not in valid:
             raise SettingError(unknown_name("option", option, valid, "dyn.doctor"))
     if isinstance(robot, Model):
-        examined = _of_model(robot)
-    else:
-        examined = _of_source(robot, options)
+        return _report(_of_model(robot), samples, seed, meshes)
+    return _report(_of_source(robot, options), samples, seed, meshes)
+
+
+def _report(examined: _Examined, samples: int, seed: int, meshes: bool) -> RobotReport:
+    """Return what all checks say that a robot, as far as it was read, allows."""
     model, facts, origin, met = examined
     messages, figures, notes = [*met], dict[str, str](), list[str]()
     if facts is not None:
-        solids = Solids(origin, meshes)
+        whole = {} if model is None else bodies(model)
         messages += check_joints(facts)
-        messages += check_links(facts, solids, {} if model is None else bodies(model))
-        if model is not None:  # else its sidecar is not applied
-            messages += check_sidecar(facts)
+        messages += check_links(facts, Solids(origin, meshes), whole)
         figures |= _sizes(facts)
         notes += [] if meshes else ["meshes were not read, as asked for"]
+    if facts is not None and model is not None:  # else its sidecar is not applied
+        messages += check_sidecar(facts)
     if model is not None:
         messages += _loading(model)
         motions = sampled(model, samples, seed)
@@ -122,9 +125,13 @@ def doctor(
         notes += motions.notes
     name = model.name if model is not None else facts.name if facts else _name(origin)
     return RobotReport(
-        name, tuple(origin.describe()), _sidecar(origin, name), ranked(messages),
-        tuple(figures.items()), tuple(notes),
-    )  # fmt: skip
+        name,
+        tuple(origin.describe()),
+        _sidecar(origin, name),
+        ranked(messages),
+        tuple(figures.items()),
+        tuple(notes),
+    )
 
 
 def _of_model(model: Model) -> _Examined:

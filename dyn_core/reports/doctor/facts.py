@@ -59,6 +59,7 @@ class JointFacts:
         limited: Whether there is a <limit>, or numbers of one.
         mimic: Leader and multiplier, or None.
         drive: Damping, dry friction, armature.
+        passive: Whether it has no motor.
     """
 
     name: str
@@ -72,6 +73,7 @@ class JointFacts:
     limited: bool = False
     mimic: tuple[str, float] | None = None
     drive: Triple = ZERO
+    passive: bool = False
 
     @property
     def range(self) -> tuple[float, float]:
@@ -170,7 +172,7 @@ def _joint_of_spec(spec: JointSpec) -> JointFacts:
     drive = spec.damping, spec.friction, spec.armature
     return JointFacts(
         spec.name, spec.kind, spec.parent, spec.child, spec.xyz, spec.rpy, spec.axis,
-        known, bounded, mimic, drive,
+        known, bounded, mimic, drive, spec.passive,
     )  # fmt: skip
 
 

@@ -102,13 +102,15 @@ def _limits(joint: JointFacts) -> Problems:
     low, high = joint.range
     if joint.kind in LIMITED:
         if not joint.limited:
-            yield "missing-limits", f"{joint.kind} without <limit>"
+            yield "missing-limits", f"{joint.kind} without limits"
         elif low > high:
             yield "reversed-limits", f"lower {low:g}, upper {high:g}"
         elif low == high:
             yield "zero-range", f"lower and upper {low:g}"
         elif low > 0 or high < 0:
             yield "neutral-outside", f"[{low:g}, {high:g}]"
+    if joint.passive:
+        return
     if not joint.limits.get("effort"):
         yield "no-effort-limit", _absent(joint, "effort")
     if not joint.limits.get("velocity"):

@@ -51,7 +51,11 @@ def check_links(
             yield Met("inertia-units", _named(link), what)
     yield from _placeholders(robot)
     total = sum(max(link.mass, 0.0) for link in robot.links)
-    if reach >= SMALLEST_REACH and total > ROCK * reach**3 and total > 100.0:
+    if (
+        reach >= SMALLEST_REACH
+        and total > ROCK * reach * reach * reach
+        and total > 100.0
+    ):
         yield Met("mass-units", "", f"{total:.4g} kg within {reach:.3g} m")
     for name, reason in solids.unread.items():
         yield Met("meshes-unread", f"link '{name}'", reason)

@@ -20,7 +20,8 @@ _RESERVED = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 
 def check_sidecar(robot: RobotFacts) -> Iterator[Met]:
     """Yield what a sidecar could add to a robot."""
-    driven = [x for x in robot.joints if x.kind in ONE_AXIS and x.mimic is None]
+    free = [x for x in robot.joints if x.mimic is None and not x.passive]
+    driven = [x for x in free if x.kind in ONE_AXIS]
     weak = [x for x in driven if x.kind != "helical" and not x.limits.get("effort")]
     if weak:
         lines = _entries("joints", weak, "{effort: 10.0}  # {unit}")
