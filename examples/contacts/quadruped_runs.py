@@ -55,7 +55,7 @@ def simulated(
     for k, now in enumerate(t):
         sim.f_ext = np.zeros((model.nb, 6))
         sim.f_ext[0, 4] = PUSH * push[k]
-        sim.command(now, held(pose, sim.q, sim.qd))
+        sim.command(now, pose_torques(pose, sim.q, sim.qd))
         sim.advance(now)
         height[k] = sim.q[2]
         for c in sim.report.contacts:
@@ -77,7 +77,7 @@ def stepped(
     step.prepare()
     started = perf_counter()
     for k in range(len(t)):
-        tau = held(pose, q, qd)
+        tau = pose_torques(pose, q, qd)
         tau[4] = PUSH * push[k]  # what moves the root joint is a force on the trunk
         q, qd, warm, *_ = step(q, qd, tau, period, warm)
         height[k] = q[2]
@@ -92,7 +92,7 @@ def sideways(model: dyn.Model, q: np.ndarray, qd: np.ndarray) -> float:
     return float(np.asarray(momentum[0])[4]) / model.mass
 
 
-def held(pose: np.ndarray, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
+def pose_torques(pose: np.ndarray, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
     """Return the torques that hold the legs of a floating robot in a pose."""
     tau = np.zeros(len(qd))
     tau[6:] = KP * (pose[7:] - q[7:]) - KD * qd[6:]

@@ -47,6 +47,7 @@ NOT_TRACED = {
     "dyn_core.solving.shipped_names": "names for type checkers",
     "dyn_core.identification": "fits models; algorithms get the Model that results",
     "dyn_core.kinematics": "calls Programs",
+    "dyn_core.reports": "calls Programs",
     "dyn_core.simulation": "calls Programs",
     "dyn_core.plots": "draws",
     "dyn_core.robots": "data",
