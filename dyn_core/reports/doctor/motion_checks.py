@@ -143,7 +143,10 @@ def _weight(motions: SampledMotions) -> Iterator[Met]:
         loads.append((float(ratio.max()), model.names[i], limit[k]))
         share = float((ratio > 1).mean())
         if share > 0:
-            what = f"{tau[:, k].max():.4g} of {limit[k]:.4g} ({ratio.max():.0%});"
+            unit = "N" if model.joint[i].kind == "prismatic" else "N·m"
+            what = (
+                f"{tau[:, k].max():.4g} of {limit[k]:.4g} {unit} ({ratio.max():.0%});"
+            )
             fact = f"{what} too weak in {share:.0%} of {len(tau)} positions"
             yield Met("weak-effort", f"joint '{model.names[i]}'", fact)
     if loads:

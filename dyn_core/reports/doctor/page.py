@@ -140,7 +140,8 @@ def _finding(finding: RobotFinding, sidecar: str) -> str:
     if finding.lines:
         lines = (
             f"<dt>Lines for</dt><dd><code>{escape(sidecar)}</code>, beside the robot's"
-            ' file<div class="paste"><button type="button">copy</button>'
+            ' file (each section once)<div class="paste">'
+            '<button type="button">copy</button>'
             f"<pre>{escape(finding.lines)}</pre></div></dd>"
         )
     opened = " open" if kind.severity == ERROR else ""

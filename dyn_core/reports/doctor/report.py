@@ -177,7 +177,9 @@ def _finding_lines(finding: RobotFinding, sidecar: str) -> list[str]:
     lines += _wrapped(f"What it means: {kind.meaning}", "  ")
     lines += _wrapped(f"What to do: {kind.remedy}", "  ")
     if finding.lines:
-        lines.append(f"  Lines for {sidecar}, beside the robot's file:")
+        lines.append(
+            f"  Lines for {sidecar}, beside the robot's file (each section once):"
+        )
         lines.append(textwrap.indent(finding.lines, "      "))
     return lines
 
