@@ -231,6 +231,8 @@ def test_lines_for_the_sidecar_can_be_pasted():
     )
     assert list(with_lines("sidecar-friction").flat("friction")) == [0.1, 0.1]
     assert with_lines("no-effort-limit").effort_limit[0] == 10.0
+    units = {x.code: x.lines for x in examined("sidecar-friction").findings}
+    assert "friction: 0.1}  # N·m·s/rad, N·m" in units["sidecar-friction"]
     ball = with_lines("sidecar-ball")
     assert (ball.nv, ball.joint[ball.body_of_joint("y3")].kind) == (5, "spherical")
     gear = with_lines("sidecar-gear")

@@ -14,6 +14,7 @@ from dyn_core.reports.doctor.report import Met
 
 ACROSS = 0.05  # cosine of two axes that cross at a right angle
 SAME_PLACE = 1e-4  # between the axes of a ball joint [m]
+_RESISTANCE = ("N·m·s/rad, N·m", "N·s/m, N")  # units of damping and friction
 _PLAIN = re.compile(r"[A-Za-z_][\w.-]*\Z", re.ASCII)
 _RESERVED = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 
@@ -24,17 +25,19 @@ def check_sidecar(robot: RobotFacts) -> Iterator[Met]:
     driven = [x for x in free if x.kind in ONE_AXIS]
     weak = [x for x in driven if x.kind != "helical" and not x.limits.get("effort")]
     if weak:
-        lines = _entries("joints", weak, "{effort: 10.0}  # {unit}")
+        lines = _entries("joints", weak, "{effort: 10.0}", "N·m", "N")
         yield Met("no-effort-limit", *_first_effort(weak[0]), lines)
     turning = [x for x in driven if x.limits.get("effort")]
     geared = [joint for joint in turning if joint.kind != "prismatic"]
     if geared and not any(joint.drive[2] for joint in robot.joints):
-        lines = _entries("rotors", geared, "{inertia: 1.0e-5, ratio: 100}  # kg·m²")
+        lines = _entries("rotors", geared, "{inertia: 1.0e-5, ratio: 100}", "kg·m²")
         what = f"armature is 0 at {len(geared)} joints"
         yield Met("sidecar-rotors", "", what, lines)
     if turning and not any(any(joint.drive[:2]) for joint in robot.joints):
         what = f"damping and friction are 0 at {len(turning)} joints"
-        lines = _entries("joints", turning, "{damping: 0.1, friction: 0.1}  # {unit}")
+        lines = _entries(
+            "joints", turning, "{damping: 0.1, friction: 0.1}", *_RESISTANCE
+        )
         yield Met("sidecar-friction", "", what, lines)
     yield from _balls(robot)
     yield from _fingers(robot)
@@ -52,12 +55,21 @@ def quoted(name: str) -> str:
     return name if plain else json.dumps(name, ensure_ascii=False)
 
 
-def _entries(section: str, joints: Sequence[JointFacts], entry: str) -> str:
-    """Return a section with the same entry for each joint."""
+def _entries(
+    section: str, joints: Sequence[JointFacts], entry: str, *units: str
+) -> str:
+    """Return a section with the same entry for each joint.
+
+    Args:
+        section: Its name.
+        joints: Joints.
+        entry: What each has.
+        units: Of joints that turn, and of those that slide.
+    """
     lines = [f"{section}:"]
     for joint in joints:
-        unit = "N, N·s/m" if joint.kind == "prismatic" else "N·m, N·m·s/rad"
-        lines.append(f"  {quoted(joint.name)}: {entry.replace('{unit}', unit)}")
+        unit = units[joint.kind == "prismatic"]
+        lines.append(f"  {quoted(joint.name)}: {entry}  # {unit}")
     return "\n".join(lines)
 
 
