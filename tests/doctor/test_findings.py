@@ -340,6 +340,15 @@ def test_numbers_of_any_size_are_examined(place, number):
     assert json.loads(as_json(report))["robot"] == "clean"
 
 
+def test_a_rule_of_a_fixed_joint_is_no_error():
+    """It is left out, and nothing moves that it would have moved."""
+    text, extras = text_of("impossible-part")
+    text = text.replace(
+        'child link="part"/>', 'child link="part"/><mimic joint="screw"/>'
+    )
+    assert codes(dyn.doctor(text, extras=extras)) == {"impossible-part", "left-out"}
+
+
 def test_joints_without_a_motor_need_no_limits_of_one():
     """Passive joints of robots with loops have neither effort limit nor rotor."""
     text = CLEAN.replace('effort="20" velocity="3"', "").replace("-2.5", "-2.4")

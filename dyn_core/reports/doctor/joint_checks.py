@@ -137,7 +137,7 @@ def _angles(joint: JointFacts) -> Problems:
 
 def _rule(joint: JointFacts) -> Problems:
     """Yield a rule that moves nothing."""
-    if joint.mimic is not None and joint.mimic[1] == 0.0:
+    if joint.mimic is not None and joint.mimic[1] == 0.0 and joint.kind != "fixed":
         yield "zero-mimic", f"follows '{joint.mimic[0]}' with multiplier 0"
 
 
@@ -165,7 +165,7 @@ def _chains(robot: RobotFacts) -> Iterator[Met]:
     """Yield followers that lead nowhere, or to another follower."""
     joints = {joint.name: joint for joint in robot.joints}
     for joint in robot.joints:
-        if joint.mimic is None:
+        if joint.mimic is None or joint.kind == "fixed":
             continue
         path, name = [joint.name], joint.mimic[0]
         while name in joints and name not in path:
