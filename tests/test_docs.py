@@ -33,7 +33,8 @@ def _blocks(page, language):
 
 @pytest.mark.parametrize("page", [page for page in PAGES if _blocks(page, "python")])
 def test_blocks_of_python_run(page, capsys, monkeypatch, tmp_path):
-    """Each page is one program, block by block; some write files."""
+    """Each page is one program, block by block; some write files, some read examples."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
     space = {}
     for block in _blocks(page, "python"):
