@@ -28,6 +28,7 @@ ROWS, DT, SETTLE = 4096, 1e-3, 400
 STAND = (0.0, 0.7, -1.4) * 4  # abduction, hip and knee of each leg [rad]
 STIFF, DAMP = 60.0, 1.5  # of the springs that hold it [N·m/rad], [N·m·s/rad]
 STEPS = ("contact_euler", "contact_anitescu_potra", "contact_moreau_jean")
+SINGLE = ("contact_euler", "float32", 1e-6)  # 24 bits reach no smaller tolerance
 SLOW = 0.05  # solutions that take longer are timed once [s]
 GRAVITY, H = 9.81, 0.01
 SIZES = (2, 6, 12)  # contacts of the random problems
@@ -37,7 +38,8 @@ LEGEND = f"""\
 Steps: the shipped quadruped, floating, on its four spheres; {DT * 1e3:g} ms a step;
 {STATES} states after {SETTLE} steps under springs from joints to a stance; joint forces
 constant over the step, warm starts. us: one call from Python; k/s: a batch of {ROWS}
-rows on one core. Tolerance: 1e-9 here and in Pinocchio, MuJoCo's own there. mujoco: the
+rows on one core; law: the largest relative residual of the exact law of Coulomb, in the
+batch. Tolerance: 1e-9 in Pinocchio, MuJoCo's own there. mujoco: the
 same URDF on a plane, elliptic cones, dense Jacobian, limits and dry friction of joints
 off; it solves a softened, convex problem; its batch is mujoco.rollout on one thread.
 pinocchio: free velocity, inertia, Delassus operator and solver, called from Python;
@@ -100,14 +102,20 @@ def standing(program: Any, model: Model, rows: int, steps: int) -> StandingState
 def _steps(progress: Progress) -> Table:
     """Measure the steps here, and the peers from states of the first."""
     robot = quadruped()
-    table = [["step", "us", "k/s core", "contacts", "iterations", "call", "batch"]]
+    table = [
+        ["step", "us", "k/s core", "contacts", "iterations", "law", "call", "batch"]
+    ]
     measured = []
-    for name in STEPS:
-        progress(f"quadruped: {name}")
-        program = solver(name).build(robot.model, engine="native", threads=1)
+    for name, dtype, tolerance in (*((x, "float64", 1e-9) for x in STEPS), SINGLE):
+        progress(f"quadruped: {name}, {dtype}")
+        program = solver(name).build(
+            robot.model, engine="native", threads=1, dtype=dtype,
+            solver_options={"tolerance": tolerance},
+        )  # fmt: skip
         program.prepare(batch=True)
         states = standing(program, robot.model, STATES, SETTLE)
-        measured.append((_measured(name, program, states), states))
+        label = f"{name}, projected_gauss_seidel, {dtype}, tolerance {tolerance:g}"
+        measured.append((_measured(label, program, states), states))
         table.append(_line(measured[-1][0]))
     first, states = measured[0]
     peers: tuple[tuple[str, Callable[[], list[PeerTiming]]], ...] = (
@@ -209,20 +217,22 @@ def _gradient_times(
     return [*(f"{1e6 * x:.2f}" for x in times), f"{np.mean(flags):.2f}"]
 
 
-def _measured(name: str, program: Any, states: StandingStates) -> PeerTiming:
+def _measured(label: str, program: Any, states: StandingStates) -> PeerTiming:
     """Measure a Program of CONTACT_STEP on states, one by one and as a batch."""
-    calls = list(zip(*states[:4], strict=True))
+    dtype = program.dtype
+    calls = list(zip(*(x.astype(dtype) for x in states[:4]), strict=True))
     inputs, statement = "q, v, t, w", f"p(q, v, t, {DT}, w, out=o)"
-    out = tuple(np.empty(port.shape) for port in program.outputs)
+    out = tuple(np.empty(port.shape, dtype) for port in program.outputs)
     call = per_call(statement, calls, inputs, {"p": program, "o": out})
     rows = max(1, ROWS // len(calls)) * len(calls)
-    batch = [tuple(np.tile(x, (rows // len(calls), 1)) for x in states[:4])]
-    out = tuple(np.empty((rows, *port.shape)) for port in program.outputs)
+    copies = rows // len(calls)
+    batch = [tuple(np.tile(x.astype(dtype), (copies, 1)) for x in states[:4])]
+    out = tuple(np.empty((rows, *port.shape), dtype) for port in program.outputs)
     rate = rows / per_call(statement, batch, inputs, {"p": program, "o": out})
     impulse, iterations = out[2], out[5]
     contacts = (impulse[:, ::3] > 0).sum(axis=1).mean()
-    label = f"{name}, projected_gauss_seidel"
-    return PeerTiming(label, call, rate, float(contacts), float(iterations.mean()))
+    means = float(contacts), float(iterations.mean())
+    return PeerTiming(label, call, rate, *means, float(out[4][:, -1].max()))
 
 
 def _line(one: PeerTiming, here: PeerTiming | None = None) -> list[str]:
@@ -230,6 +240,7 @@ def _line(one: PeerTiming, here: PeerTiming | None = None) -> list[str]:
     line = [one.name, f"{one.call * 1e6:.2f}"]
     line.append("" if one.rate is None else f"{one.rate / 1e3:.1f}")
     line += [f"{one.contacts:.1f}", f"{one.iterations:.1f}"]
+    line.append("" if one.law is None else f"{one.law:.0e}")
     if here is None:
         return [*line, "", ""]
     batch = f"{here.rate / one.rate:.1f}x" if here.rate and one.rate else ""

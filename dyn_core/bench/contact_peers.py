@@ -27,6 +27,7 @@ class PeerTiming(NamedTuple):
         call: A step or a problem [s].
         rate: Steps of a batch on one core [1/s], or None.
         contacts, iterations: Means over the states.
+        law: Largest relative residual of the exact law, or None.
     """
 
     name: str
@@ -34,6 +35,7 @@ class PeerTiming(NamedTuple):
     rate: float | None
     contacts: float
     iterations: float
+    law: float | None = None
 
 
 class StandingStates(NamedTuple):
