@@ -57,6 +57,7 @@ _WRITERS = tuple(
         "result_memory",
         "result_memory_code",
         "rows_ir",
+        "straight_products",
         "value_tables",
     )
 )

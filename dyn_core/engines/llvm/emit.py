@@ -6,6 +6,8 @@ state and for lanes. A condition in memory is 1.0 or 0.0.
 
 from __future__ import annotations
 
+from itertools import groupby
+
 from dyn_core.engines.graph.graph import Graph
 from dyn_core.engines.llvm.function_ir import FunctionCode, Place, Ports, Slots
 from dyn_core.engines.llvm.functions import (
@@ -22,7 +24,7 @@ from dyn_core.engines.llvm.ir import (
     real_size,
 )
 from dyn_core.engines.llvm.loops import LoopCalls
-from dyn_core.engines.llvm.lower import Schedule, ScheduledStep, lower
+from dyn_core.engines.llvm.lower import ROLLED, Schedule, ScheduledStep, lower
 from dyn_core.engines.llvm.product_calls import ProductCalls
 from dyn_core.engines.llvm.products import Products
 from dyn_core.engines.llvm.value_tables import ValueTables
@@ -68,25 +70,30 @@ class Emitter:
         base = Slots(self.top)
         self.top += schedule.size
         products = ProductCalls(
-            self.products, schedule, base, self.function,
+            self.products, schedule, inputs, base, self.function,
             lambda to: _Writer(self, schedule, inputs, to, base), self.tables,
         )  # fmt: skip
         loops = LoopCalls(
-            self, schedule, base, lambda to: _Writer(self, schedule, inputs, to, base)
-        )
+            self, schedule, base,
+            lambda to: _Writer(self, schedule, inputs, to, base), products.copies,
+        )  # fmt: skip
         calls = products.leaves()
-        for number, steps in enumerate(schedule.chunks):
-            self.steps += len(steps)
-            if steps and steps[0].op == "loop":
-                calls += loops.loop(steps[0])
-                continue
-            if steps and steps[0].op == "product":
-                self.steps += steps[0].data[0].work // self.products.step
-                calls += products.product(steps[0], outputs)
-                continue
-            writer = _Writer(self, schedule, inputs, outputs, base)
-            calls.append(writer.function(steps, first=number == 0))
+        for op, group in groupby(enumerate(schedule.chunks), key=_rolled):
+            for number, steps in group if op != "product" else ():
+                self.steps += len(steps)
+                if op == "loop":
+                    calls += loops.loop(steps[0])
+                    continue
+                writer = _Writer(self, schedule, inputs, outputs, base)
+                calls.append(writer.function(steps, first=number == 0))
+            multiplied = [steps[0] for _, steps in group]
+            self.steps += sum(self._steps_of(step) for step in multiplied)
+            calls += products.multiply(multiplied, outputs)
         return [*calls, *loops.deliver(outputs)]
+
+    def _steps_of(self, product: ScheduledStep) -> int:
+        """Return how many operations a product counts for."""
+        return 1 + int(product.data[0].work) // self.products.step
 
     def close(self, *more: int) -> str:
         """Return the IR of all functions, with those of functions.py they call."""
@@ -314,6 +321,12 @@ class _Writer:
                 if node is not None:
                     value = code.new(f"extractelement {of} {all_lanes}, i32 {k}")
                     code.values[node] = value, "real"
+
+
+def _rolled(chunk: tuple[int, list[ScheduledStep]]) -> str:
+    """Return which operation a chunk consists of, if it is a rolled one."""
+    steps = chunk[1]
+    return steps[0].op if steps and steps[0].op in ROLLED else ""
 
 
 def _power_of_two(n: int) -> int:

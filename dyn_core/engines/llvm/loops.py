@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Protocol
+from typing import Any
 
 from dyn_core.engines.graph.graph import Graph, Region
 from dyn_core.engines.llvm.function_ir import FunctionCode, Place, Slots
@@ -18,13 +18,6 @@ from dyn_core.engines.llvm.lower import CHUNK, Schedule, ScheduledStep
 from dyn_core.engines.llvm.product_calls import FunctionWriter
 
 _FILLED = 32  # equal constants from which on a loop stores them
-
-
-class LoopWriter(FunctionWriter, Protocol):
-    """Writes one function of a Schedule; see emit.py."""
-
-    def deliver(self, k: int) -> None:
-        """Store a value as output, note it as a requirement."""
 
 
 class BehindPointer:
@@ -66,13 +59,15 @@ class LoopCalls:
         emitter: Writes the functions of the kernel.
         schedule: Whose loops.
         base: Where its slots are.
-        writer: Makes a LoopWriter whose outputs go to a Place.
+        writer: Makes a FunctionWriter whose outputs go to a Place.
+        copies: Writes functions that copy values; see ProductCalls.
     """
 
     emitter: Any
     schedule: Schedule
     base: Slots
-    writer: Callable[[Place], LoopWriter]
+    writer: Callable[[Place], FunctionWriter]
+    copies: Callable[[Sequence[tuple[int, int]], Place, Place], list[str]]
 
     def loop(self, step: ScheduledStep) -> list[str]:
         """Write a loop: store its operands, run it, copy items to arrays of products.
@@ -99,14 +94,18 @@ class LoopCalls:
 
     def deliver(self, outputs: Place) -> list[str]:
         """Write what stores results of loops that are outputs or conditions."""
-        schedule, calls = self.schedule, []
+        schedule = self.schedule
         steps = [step for step in schedule.rolled() if step.op == "loop"]
-        ends = {*schedule.ends, *schedule.conditions}
-        for some in _chunks([x for step in steps for x in step.results if x in ends]):
+        results = [x for step in steps for x in step.results]
+        pairs = [
+            (schedule.slots[x], y) for x in results for y in schedule.ends.get(x, ())
+        ]
+        calls = self.copies(pairs, self.base, outputs)
+        for some in _chunks([x for x in results if x in schedule.conditions]):
             after = self.writer(outputs)
             for x in some:
-                after.deliver(x)
-            calls.append(self.emitter.function("deliver", after.code))
+                after.require(x)
+            calls.append(self.emitter.function("conditions", after.code))
         return calls
 
     def _stored(self, nodes: Sequence[int], state: Slots) -> Iterator[str]:

@@ -3,6 +3,9 @@
 For one state a vector holds neighbours of a row of B and of the result; for lanes it
 holds one entry of all lanes. Either way an entry of the result is a_i0 b_0j, then one
 multiply-add after the other: the bits are those of the product written out.
+
+A function multiplies a block of the result, another one calls it for all blocks of its
+size. Small products of one state are written out (straight_products.py).
 """
 
 from __future__ import annotations
@@ -13,12 +16,16 @@ from typing import NamedTuple
 from dyn_core.engines.llvm.function_ir import FunctionCode
 from dyn_core.engines.llvm.ir import kind, lanes_like, real_size, suffix
 from dyn_core.engines.llvm.product_arrays import Array, ProductPlaces
+from dyn_core.engines.llvm.straight_products import (
+    StraightProducts,
+    load_part,
+    store_part,
+)
 from dyn_core.numbers.product import ProductShape
 
 Pointer = Callable[[Array, int, int], str]
 _INLINE = 24  # vectors that are copied without a loop
 _STRAIGHT = 600  # vectors multiplied by a product of one state that is written out
-_WIDE, _REGISTERS = 3, 24  # vectors of its tiles: in a row, of all sums
 _ROWS, VECTORS = 4, {True: 4, False: 2}  # of a tile; vectors: of lanes, of one state
 _SIGNATURE = (
     "ptr %a, ptr %b, ptr %c, ptr noalias %to, i64 %inner,"
@@ -60,6 +67,8 @@ class Products:
         self.of = kind("real", self.lanes)
         self.suffix = suffix(self.lanes)
         self.tiles: set[Tile] = set()
+        self.several: set[Tile] = set()  # of these, more than one at once
+        self.straight = StraightProducts(self.lanes, fused)
         self.moves = self.written = False
 
     def write(
@@ -78,98 +87,43 @@ class Products:
         """
         self.written = True
         vectors = -(-shape.columns // self.step)
+        arrays = places.a, places.b, places.c or places.result, places.result
         if self.width == 1 and shape.rows * shape.inner * vectors <= _STRAIGHT:
-            self._straight(code, shape, places, pointer)
+            pointers = ", ".join(f"ptr {pointer(array, 0, 0)}" for array in arrays)
+            name = self.straight.function(shape, places)
+            code.lines.append(f"  call void {name}({pointers})")
             return
-        to, onto = places.result, places.c or places.result
-        for v in range(0, vectors, VECTORS[self.width > 1]):
-            wide, j = min(VECTORS[self.width > 1], vectors - v), v * self.step
-            rest = max(0, (v + wide) * self.step - shape.columns)
-            for i in range(0, shape.rows, _ROWS):
-                high = min(_ROWS, shape.rows - i)
+        a, b, onto, to = arrays
+        steps = a.by_row, a.by_column, b.by_row, onto.by_row, to.by_row
+        strides = [f"i64 {x * self.width}" for x in steps]
+        for i, high, down in _alike(shape.rows, _ROWS):
+            for j, wide, rest, across in self._column_blocks(shape.columns):
                 tile = Tile(high, wide, shape.negative, shape.onto, rest)
                 self.tiles.add(tile)
-                starts = (
-                    (places.a, i, 0), (places.b, 0, j), (onto, i, j), (to, i, j),
-                )  # fmt: skip
+                starts = (a, i, 0), (b, 0, j), (onto, i, j), (to, i, j)
                 names = [f"ptr {pointer(*start)}" for start in starts]
-                steps = (
-                    places.a.by_row, places.a.by_column,
-                    places.b.by_row, onto.by_row, to.by_row,
-                )  # fmt: skip
-                strides = [f"i64 {x * self.width}" for x in steps]
-                arguments = ", ".join([*names, f"i64 {shape.inner}", *strides])
-                code.lines.append(f"  call void {self._name(tile)}({arguments})")
+                arguments = [*names, f"i64 {shape.inner}", *strides]
+                function = self._name(tile)
+                if down * across > 1:
+                    self.several.add(tile)
+                    function = function.replace("@tile", "@tiles")
+                    arguments += [f"i64 {down}", f"i64 {across}"]
+                code.lines.append(f"  call void {function}({', '.join(arguments)})")
 
-    def _straight(
-        self,
-        code: FunctionCode,
-        shape: ProductShape,
-        places: ProductPlaces,
-        pointer: Pointer,
-    ) -> None:
-        """Write a product of one state without loops and calls.
+    def _column_blocks(self, columns: int) -> Iterator[tuple[int, int, int, int]]:
+        """Return blocks of columns: the first one, vectors, rest, how many are so.
 
-        A vector of sums is a_i0 b_0 and then one multiply-add after the other, as in
-        the tiles.
+        Args:
+            columns: Of the result. rest: as of a Tile.
         """
-        vectors = -(-shape.columns // self.step)
-        wide = min(vectors, _WIDE)
-        for v in range(0, vectors, wide):
-            starts = [w * self.step for w in range(v, min(v + wide, vectors))]
-            columns = [(j, max(0, j + self.step - shape.columns)) for j in starts]
-            parts = -(-shape.rows * len(starts) // _REGISTERS)
-            high = -(-shape.rows // parts)
-            for i in range(0, shape.rows, high):
-                rows = range(i, min(i + high, shape.rows))
-                self._straight_tile(code, shape, places, pointer, rows, columns)
-
-    def _straight_tile(
-        self,
-        code: FunctionCode,
-        shape: ProductShape,
-        places: ProductPlaces,
-        pointer: Pointer,
-        rows: range,
-        columns: Sequence[tuple[int, int]],
-    ) -> None:
-        """Write a block of rows and vectors; columns: first and rest of each vector."""
-        sums: dict[tuple[int, int], str] = {}
-        if places.c is not None:
-            for i in rows:
-                for j, rest in columns:
-                    there = pointer(places.c, i, j)
-                    sums[i, j] = code.new(self._load(there, rest))
-        for k in range(shape.inner):
-            right = {
-                j: code.new(self._load(pointer(places.b, k, j), rest))
-                for j, rest in columns
-            }
-            for i in rows:
-                left = self._broadcast(code, pointer(places.a, i, k))
-                if shape.negative:
-                    left = code.new(f"fneg {self.of} {left}")
-                for j, factor in right.items():
-                    sums[i, j] = self._added(code, left, factor, sums.get((i, j)))
-        for i in rows:
-            for j, rest in columns:
-                there = pointer(places.result, i, j)
-                code.lines.append(f"  {self._store(sums[i, j], there, rest)}")
-
-    def _broadcast(self, code: FunctionCode, pointer: str) -> str:
-        """Write a vector of one number in memory; return its name."""
-        x = code.new(f"load {self.one}, ptr {pointer}, align {self.size}")
-        y = code.new(f"insertelement {self.of} poison, {self.one} {x}, i32 0")
-        mask = f"<{self.lanes} x i32> zeroinitializer"
-        return code.new(f"shufflevector {self.of} {y}, {self.of} poison, {mask}")
-
-    def _added(self, code: FunctionCode, a: str, b: str, c: str | None) -> str:
-        """Write a b, or a b + c; return its name."""
-        if c is not None and self.fused:
-            operands = ", ".join(f"{self.of} {x}" for x in (a, b, c))
-            return code.new(f"call {self.of} @llvm.fma.{self.suffix}({operands})")
-        product = code.new(f"fmul {self.of} {a}, {b}")
-        return product if c is None else code.new(f"fadd {self.of} {product}, {c}")
+        vectors = -(-columns // self.step)
+        rest = vectors * self.step - columns
+        for v, wide, count in _alike(vectors, VECTORS[self.width > 1]):
+            last = rest > 0 and v + wide * count == vectors
+            if count > last:
+                yield v * self.step, wide, 0, count - last
+            if last:
+                yield (v + wide * (count - 1)) * self.step, wide, rest, 1
 
     def move(self, code: FunctionCode, start: str, end: str, count: int) -> None:
         """Write what copies `count` values from one place to another."""
@@ -195,7 +149,9 @@ class Products:
     def definitions(self) -> list[str]:
         """Return the functions that calls refer to."""
         tiles = [self._tile(tile) for tile in sorted(self.tiles)]
-        return [*tiles, *([self._move()] if self.moves else [])]
+        tiles += [self._tiles(tile) for tile in sorted(self.several)]
+        moves = [self._move()] if self.moves else []
+        return [*tiles, *self.straight.definitions, *moves]
 
     def _move(self) -> str:
         """Write the function that copies many values."""
@@ -211,26 +167,50 @@ class Products:
 
     def _load(self, pointer: str, masked: int) -> str:
         """Return the instruction that loads a vector, its last entries left out."""
-        if not masked:
-            return f"load {self.of}, ptr {pointer}, align {self.size}"
-        return (
-            f"call {self.of} @llvm.masked.load.{self.suffix}.p0(ptr {pointer},"
-            f" i32 {self.size}, {self._mask(masked)}, {self.of} zeroinitializer)"
-        )
+        return load_part(self.lanes, pointer, masked)
 
-    def _store(self, name: str, pointer: str, masked: int) -> str:
-        """Return the instruction that stores a vector, its last entries left out."""
-        if not masked:
-            return f"store {self.of} {name}, ptr {pointer}, align {self.size}"
-        return (
-            f"call void @llvm.masked.store.{self.suffix}.p0({self.of} {name},"
-            f" ptr {pointer}, i32 {self.size}, {self._mask(masked)})"
-        )
-
-    def _mask(self, without: int) -> str:
-        count = self.lanes
-        bits = ", ".join(f"i1 {int(k < count - without)}" for k in range(count))
-        return f"<{count} x i1> <{bits}>"
+    def _tiles(self, tile: Tile) -> str:
+        """Write the function of some tiles: so many down, each so many across."""
+        name = self._name(tile)
+        down, across = tile.rows, tile.vectors * self.step * self.width
+        strides = "%inner, i64 %a_row, i64 %a_column, i64 %b_row, i64 %c_row"
+        pointers = "ptr %pa, ptr %pb, ptr %pc, ptr %pt"
+        lines = [
+            f"define internal void {name.replace('@tile', '@tiles')}({_SIGNATURE},"
+            " i64 %down, i64 %across) nounwind {",
+            "  br label %column",
+            "column:",
+            "  %v = phi i64 [0, %0], [%right, %next]",
+            f"  %j = mul i64 %v, {across}",
+            f"  %pb = getelementptr {self.one}, ptr %b, i64 %j",
+            "  br label %row",
+            "row:",
+            "  %r = phi i64 [0, %column], [%below, %row]",
+            f"  %i = mul i64 %r, {down}",
+            "  %ia = mul i64 %i, %a_row",
+            f"  %pa = getelementptr {self.one}, ptr %a, i64 %ia",
+        ]
+        for short, array in (("c", "c"), ("t", "to")):
+            lines += [
+                f"  %i{short} = mul i64 %i, %{array}_row",
+                f"  %o{short} = add i64 %i{short}, %j",
+                f"  %p{short} = getelementptr {self.one}, ptr %{array}, i64 %o{short}",
+            ]
+        lines += [
+            f"  call void {name}({pointers}, i64 {strides}, i64 %to_row)",
+            "  %below = add i64 %r, 1",
+            "  %lower = icmp slt i64 %below, %down",
+            "  br i1 %lower, label %row, label %next",
+            "next:",
+            "  %right = add i64 %v, 1",
+            "  %more = icmp slt i64 %right, %across",
+            "  br i1 %more, label %column, label %end",
+            "end:",
+            "  ret void",
+            "}",
+            "",
+        ]
+        return "\n".join(lines)
 
     def _tile(self, kind_of: Tile) -> str:
         """Write the function of a block of the result that stays in registers."""
@@ -295,7 +275,8 @@ class Products:
         ]
         lines += self._entries("to", tile)
         lines += [
-            f"  {self._store(f'%e{r}_{v}', f'%tow{r}_{v}', masked[v])}" for r, v in tile
+            f"  {store_part(self.lanes, f'%e{r}_{v}', f'%tow{r}_{v}', masked[v])}"
+            for r, v in tile
         ]
         return "\n".join([*lines, "  ret void", "}", ""])
 
@@ -337,6 +318,15 @@ class Products:
                 f"  %{tag}_a{r} = shufflevector {self.of} %{tag}_y{r},"
                 f" {self.of} poison, {mask} {zeros}"
             )
+
+
+def _alike(total: int, most: int) -> Iterator[tuple[int, int, int]]:
+    """Return parts of a whole: the first of some, their size, how many are so."""
+    whole, rest = divmod(total, most)
+    if whole:
+        yield 0, most, whole
+    if rest:
+        yield whole * most, rest, 1
 
 
 _MOVE = """define internal void @move(ptr noalias %from, ptr noalias %to, i64 %n) {
