@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import ctypes
 import hashlib
 import os
 import sys
@@ -184,17 +185,67 @@ def compile_ir(ir: str, inline: bool = False) -> bytes:
     """
     import llvmlite.binding as llvm
 
-    with _lock:
+    with _lock.shared():
         target = _target(2 if inline else 1)
-        try:
-            module = llvm.parse_assembly(ir)
-        except RuntimeError as error:
-            raise CompileError(f"LLVM refused a kernel: {error}") from error
-        if inline:
-            options = llvm.create_pipeline_tuning_options(speed_level=2)
-            builder = llvm.create_pass_builder(target, options)
-            builder.getModulePassManager().run(module, builder)
-        return target.emit_object(module)
+        with llvm.create_context() as context:
+            with _parsed(ir, context) as module:
+                if inline:
+                    _optimise(target, module)
+                return _object_code(target, module)
+
+
+def _free(name: str) -> Any:
+    """Return a function of llvmlite's library without the lock that it puts around it.
+
+    LLVM itself works on several threads where each has its own context and target.
+    Other releases of llvmlite may have no such lock, or hide it: then as they offer it.
+    """
+    from llvmlite.binding import ffi
+
+    function = getattr(ffi.lib, name)
+    return getattr(function, "_cfn", function)
+
+
+def _optimise(target: Any, module: Any) -> None:
+    """Run LLVM's own passes; what they keep of the module ends before it does."""
+    import llvmlite.binding as llvm
+
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    builder = llvm.create_pass_builder(target, options)
+    builder.getModulePassManager().run(module, builder)
+
+
+def _parsed(ir: str, context: Any) -> Any:
+    """Return the module of LLVM IR; see parse_assembly of llvmlite."""
+    import llvmlite.binding as llvm
+    from llvmlite.binding import ffi
+
+    with ffi.OutputString() as error:
+        numbers = ctypes.c_char_p(ir.encode())
+        made = _free("LLVMPY_ParseAssembly")(context, numbers, error)
+        module = llvm.ModuleRef(made, context)
+        if error:
+            module.close()
+            raise CompileError(f"LLVM refused a kernel: {error}")
+    return module
+
+
+def _object_code(target: Any, module: Any) -> bytes:
+    """Return the object code of a module; see TargetMachine.emit_object of llvmlite."""
+    from llvmlite.binding import ffi
+
+    with ffi.OutputString() as error:
+        memory = _free("LLVMPY_TargetMachineEmitToMemory")(target, module, 1, error)
+        if not memory:
+            raise CompileError(f"LLVM cannot make machine code of a kernel: {error}")
+    try:
+        start, size = (
+            getattr(ffi.lib, f"LLVMPY_GetBuffer{what}")(memory)
+            for what in ("Start", "Size")
+        )
+        return ctypes.string_at(start, size)
+    finally:
+        ffi.lib.LLVMPY_DisposeMemoryBuffer(memory)
 
 
 def assembly(ir: str) -> str:

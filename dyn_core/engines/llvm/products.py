@@ -25,7 +25,7 @@ from dyn_core.numbers.product import ProductShape
 
 Pointer = Callable[[Array, int, int], str]
 _INLINE = 24  # vectors that are copied without a loop
-_STRAIGHT = 600  # vectors multiplied by a product of one state that is written out
+_STRAIGHT = 200  # vectors multiplied by a product of one state that is written out
 _ROWS, VECTORS = 4, {True: 4, False: 2}  # of a tile; vectors: of lanes, of one state
 _SIGNATURE = (
     "ptr %a, ptr %b, ptr %c, ptr noalias %to, i64 %inner,"

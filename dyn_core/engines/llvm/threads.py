@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, TypeVar
@@ -32,9 +33,10 @@ def count(asked: int | None = None) -> int:
 
 
 class Lock:
-    """A lock one thread may take twice; a forked process gets it anew, free.
+    """A lock one thread may take twice, or several share; a fork gets it anew, free.
 
-    It is fair: who releases it and takes it again comes after those who wait.
+    It is fair: who releases it and takes it again comes after those who wait, and
+    nobody joins those who share it while another waits to have it alone.
     """
 
     def __init__(self) -> None:
@@ -44,16 +46,41 @@ class Lock:
 
     def _begin(self) -> None:
         self._lock, self._door = threading.RLock(), threading.Lock()
+        self._sharing: list[int] = []  # threads, one entry for each time
+        self._left = threading.Condition(threading.Lock())
 
     def __enter__(self) -> None:
         if self._lock._is_owned():  # type: ignore[attr-defined]
             self._lock.acquire()
             return
+        mine = threading.get_ident()
         with self._door:
             self._lock.acquire()
+            try:
+                with self._left:
+                    self._left.wait_for(lambda: all(x == mine for x in self._sharing))
+            except BaseException:  # Ctrl-C
+                self._lock.release()
+                raise
 
     def __exit__(self, *_: object) -> None:
         self._lock.release()
+
+    @contextmanager
+    def shared(self) -> Iterator[None]:
+        """Share the lock: nobody has it alone meanwhile but who has it already."""
+        mine, left, sharing = threading.get_ident(), self._left, self._sharing
+        if self._lock._is_owned():  # type: ignore[attr-defined]
+            yield
+            return
+        with self._door, self._lock, left:
+            sharing.append(mine)
+        try:
+            yield
+        finally:
+            with left:
+                sharing.remove(mine)
+                left.notify_all()
 
 
 class _Job:
@@ -229,5 +256,5 @@ def _work(jobs: SimpleQueue[_Job]) -> None:
         jobs.get().run()
 
 
-WORKERS = Workers()
+WORKERS, COMPILERS = Workers(), Workers()
 LONG_TASKS = LongTasks()
