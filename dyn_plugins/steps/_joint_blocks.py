@@ -7,11 +7,13 @@ from dyn_core.authoring import (
     Matrix,
     Vector,
     position_rate,
+    product,
     slope_of,
     value_of,
     velocity_of,
     with_slopes,
 )
+from dyn_plugins.derivatives._chains import are_zero
 
 
 def moved(model, q, u):
@@ -38,21 +40,77 @@ class JointBlocks:
 
     def __matmul__(self, M):
         """Return the product with a matrix of nv rows."""
+        return self.times(M)
+
+    def times(self, M, onto=None):
+        """Return the product with a matrix M of nv rows, or C plus that.
+
+        Args:
+            M: Matrix nv x n.
+            onto: The Matrix C, nv x n.
+        """
         rows = []
         for i in self.model.independent:
-            part = Matrix(M.rows[self.model.v_slices[i]])
-            rows += (self.blocks[i] @ part).rows if part.rows else ()
+            part = self.model.v_slices[i]
+            if M.rows[part]:
+                C = None if onto is None else Matrix(onto.rows[part])
+                rows += _block_times(self.blocks[i], Matrix(M.rows[part]), C).rows
         return Matrix(rows)
 
     def __rmatmul__(self, M):
         """Return the product of a matrix of nv columns with this one."""
-        transposed = {i: block.T for i, block in self.blocks.items()}
-        return (JointBlocks(self.model, transposed) @ M.T).T if M.rows else M
+        if not M.rows:
+            return M
+        parts = []
+        for i in self.model.independent:
+            part = self.model.v_slices[i]
+            columns, block = Matrix(row[part] for row in M.rows), self.blocks.get(i)
+            if block is not None:
+                sparse = _single_entries(block) is not None
+                parts.append(columns @ block if sparse else product(columns, block))
+        return Matrix(
+            [x for row in rows for x in row]
+            for rows in zip(*(part.rows for part in parts), strict=True)
+        )
 
     @property
     def dense(self):
         """The whole Matrix, nv x nv."""
         return self @ Matrix.identity(self.model.nv)
+
+
+def _block_times(B, M, onto):
+    """Return B M or C + B M; a row of B that has one entry scales a row of M."""
+    if all(are_zero(row) for row in M.rows):
+        return Matrix.zeros(B.shape[0], M.shape[1]) if onto is None else onto
+    single = _single_entries(B)
+    if single is None:
+        return product(B, M, onto)
+    rows = []
+    for k, (entry, n) in enumerate(single):
+        row = onto.rows[k] if onto is not None else [0.0] * M.shape[1]
+        rows.append(plus_scaled(row, entry, M.rows[n]))
+    return Matrix(rows)
+
+
+def _single_entries(B):
+    """Return entry and column of the only entry of each row; None if one has more."""
+    single = []
+    for row in B.rows:
+        filled = [(x, n) for n, x in enumerate(row) if not are_zero([x])]
+        if len(filled) > 1:
+            return None
+        single.append(filled[0] if filled else (0.0, 0))
+    return single
+
+
+def plus_scaled(numbers, factor, others):
+    """Return x + factor y by pairs: many are one operation of a Graph."""
+    zeros = sum(are_zero([y]) for y in others)
+    if isinstance(factor, float) or 2 * zeros >= len(others):
+        return [x + y * factor for x, y in zip(numbers, others, strict=True)]
+    onto = None if are_zero(numbers) else Matrix([numbers])
+    return product(Matrix([[factor]]), Matrix([others]), onto).rows[0]
 
 
 def slopes_by_joint(model, function):

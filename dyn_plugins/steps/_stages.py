@@ -4,6 +4,7 @@ Not a solver: a step and its derivatives share it.
 """
 
 from dyn_core.authoring import loop
+from dyn_plugins.steps._joint_blocks import plus_scaled
 
 
 def weighted_stages(rates, count, dt, rolled=True):
@@ -30,8 +31,7 @@ def weighted_stages(rates, count, dt, rolled=True):
     def turn(state):
         (length, *longer), (weight, *others) = state[:4], state[4:8]
         rate = rates(state[8 : 8 + count], length)
-        pairs = zip(state[8 + count :], rate, strict=True)
-        change = [total + x * weight for total, x in pairs]
+        change = plus_scaled(state[8 + count :], weight, rate)
         return *longer, length, *others, weight, *rate, *change
 
     state = (*lengths, *weights, *[0.0] * (2 * count))

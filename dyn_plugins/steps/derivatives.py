@@ -22,10 +22,12 @@ from dyn_core.problems import (
     FD_PARAMETER_JACOBIAN,
     STEP_DERIVATIVES,
 )
+from dyn_plugins.derivatives._chains import are_zero
 from dyn_plugins.derivatives._seeds import checked_paths
 from dyn_plugins.steps._joint_blocks import (
     displacement,
     moved,
+    plus_scaled,
     slope_columns,
     slopes_by_joint,
 )
@@ -107,17 +109,13 @@ def _advanced(model, q, qd, qdd, dt, slopes):
     q_a, v_a = slopes_by_joint(model, lambda u: along(q, qd, with_slopes(qdd, u)))
     Q, V, T, P = slopes
     q_next, qd_next = step(q, qd, qdd)
-    by_state = [
-        [q_q.dense + q_a @ Q, q_v.dense + q_a @ V],
-        [v_q.dense + v_a @ Q, v_v.dense + v_a @ V],
+    by_state = stacked([[Q, V]])
+    A = [
+        [q_a.times(by_state, stacked([[q_q.dense, q_v.dense]]))],
+        [v_a.times(by_state, stacked([[v_q.dense, v_v.dense]]))],
     ]
-    return (
-        q_next,
-        qd_next,
-        stacked(by_state),
-        stacked([[q_a @ T], [v_a @ T]]),
-        stacked([[q_a @ P], [v_a @ P]]),
-    )
+    B, dx_dp = (stacked([[q_a @ M], [v_a @ M]]) for M in (T, P))
+    return q_next, qd_next, stacked(A), B, dx_dp
 
 
 def stacked(blocks):
@@ -253,12 +251,19 @@ def _stage(model, inputs, state, slopes, length, slots, limit_stops):
     (T_v,) = slopes_by_joint(
         model, lambda e: [model.tangent_rate(u, with_slopes(v, e))]
     )
-    by_before = stacked([[(Q @ by_u) * length, V * length]])
+    n, width = dR.shape
+    before = [x for row in (*dR.rows, *dA.rows) for x in row]
+    before = plus_scaled([0.0] * len(before), length, before)
+    dU, dV = (
+        Matrix(
+            before[start : start + width] for start in range(k, k + n * width, width)
+        )
+        for k in (0, n * width)
+    )
     dA_next = stacked([direct])
-    if not isinstance(length, float) or length > 0.0:  # it is 0.0 written out
-        dA_next = multiplied(by_before, stacked([[dR], [dA]]), dA_next)
-    by_qd = _placed(T_v.dense, model.nv, dR.shape[1])
-    dR_next = (T_u @ dR + T_v @ dA) * length + by_qd
+    if not are_zero(before):
+        dA_next = multiplied(stacked([[Q @ by_u, V]]), stacked([[dU], [dV]]), dA_next)
+    dR_next = T_u.times(dU, T_v.times(dV, _placed(T_v.dense, n, width)))
     return model.tangent_rate(u, v), qdd, *dR_next.rows, *dA_next.rows
 
 

@@ -17,6 +17,7 @@ from dyn_core.numbers.scalar import Number
 
 _FAILURE = -1  # input of a loop's body: which of its conditions failed
 ROLLED = 120  # multiplications from which a product is one operation
+ROLLED_ROW = 16  # those of a number and a row, of which nothing stays in registers
 
 
 class Symbol(Number):
@@ -44,7 +45,8 @@ class Symbol(Number):
         self, a: Sequence[Any], b: Sequence[Any], c: Sequence[Any], shape: ProductShape
     ) -> list[Any]:
         """Record a product: a large one as one operation."""
-        if shape.work < ROLLED:
+        row = shape.rows == shape.inner == 1
+        if shape.work < (ROLLED_ROW if row else ROLLED):
             return unrolled_product(a, b, c, shape)
         return self.apply("product", a, b, c, shape)
 

@@ -58,6 +58,7 @@ _WRITERS = tuple(
         "result_memory",
         "result_memory_code",
         "rows_ir",
+        "scaled_rows",
         "straight_products",
         "value_tables",
     )

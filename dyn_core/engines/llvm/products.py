@@ -16,6 +16,7 @@ from typing import NamedTuple
 from dyn_core.engines.llvm.function_ir import FunctionCode
 from dyn_core.engines.llvm.ir import kind, lanes_like, real_size, suffix
 from dyn_core.engines.llvm.product_arrays import Array, ProductPlaces
+from dyn_core.engines.llvm.scaled_rows import ScaledRows, Scaling, is_scaling
 from dyn_core.engines.llvm.straight_products import (
     StraightProducts,
     load_part,
@@ -69,6 +70,7 @@ class Products:
         self.tiles: set[Tile] = set()
         self.several: set[Tile] = set()  # of these, more than one at once
         self.straight = StraightProducts(self.lanes, fused)
+        self.rows = ScaledRows(width, self.lanes, fused)
         self.moves = self.written = False
 
     def write(
@@ -92,6 +94,12 @@ class Products:
             pointers = ", ".join(f"ptr {pointer(array, 0, 0)}" for array in arrays)
             name = self.straight.function(shape, places)
             code.lines.append(f"  call void {name}({pointers})")
+            return
+        if is_scaling(shape.rows, shape.inner):
+            rest = vectors * self.step - shape.columns
+            name = self.rows.name(Scaling(shape.negative, shape.onto, rest))
+            pointers = ", ".join(f"ptr {pointer(array, 0, 0)}" for array in arrays)
+            code.lines.append(f"  call void {name}({pointers}, i64 {vectors})")
             return
         a, b, onto, to = arrays
         steps = a.by_row, a.by_column, b.by_row, onto.by_row, to.by_row
@@ -151,7 +159,8 @@ class Products:
         tiles = [self._tile(tile) for tile in sorted(self.tiles)]
         tiles += [self._tiles(tile) for tile in sorted(self.several)]
         moves = [self._move()] if self.moves else []
-        return [*tiles, *self.straight.definitions, *moves]
+        rows = self.rows.definitions()
+        return [*tiles, *rows, *self.straight.definitions, *moves]
 
     def _move(self) -> str:
         """Write the function that copies many values."""
