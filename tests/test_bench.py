@@ -1,5 +1,7 @@
 """What solvers cost: `dyn explain`, `dyn bench`, and the peers it calls."""
 
+import dataclasses
+import json
 import os
 import select
 import subprocess
@@ -247,13 +249,33 @@ def test_compile_times_have_a_row_or_a_reason_for_each_solver(capsys):
     rows = [x.strip("| ").split(" | ") for x in said.splitlines() if "| chain3" in x]
     assert [row[1] for row in rows] == ["rnea", "aba", "fd_directional", "admm"]
     for row in rows[:3]:
-        nodes, trace, first, ready, size = map(float, row[2:])
-        assert nodes > 50 and size > 1 and 0 <= trace <= first <= ready
+        nodes, trace, first, ready, cpu, size = map(float, row[2:])
+        assert nodes > 50 and size > 1 and 0 <= trace <= first <= ready and cpu > 0
     assert rows[3][2] == "runs in NumPy"
     assert shown.count("... chain3: ") == 4
     assert {"rnea", "admm_compiled"} & set(compiling.every_solver()) == {"rnea"}
     assert set(compiling.USUAL) <= set(compiling.every_solver())
     assert len(compiling.ROBOTS) == 10
+
+
+@NATIVE
+def test_cells_that_are_kept_are_not_measured_again(tmp_path):
+    """A run that was ended goes on where it was, also behind a line cut short."""
+    kept, seen = tmp_path / "cells", []
+
+    def measured(robots):
+        parts = robots, ["gravity", "no_solver"], 30.0, seen.append, kept
+        return dict(compiling.tables(*parts))
+
+    cell = compiling.Cell("no_solver", reason="was not offered")
+    line = json.dumps(["four_bar", dataclasses.asdict(cell)])
+    kept.write_text(f'{line}\n["four_bar", {{"solver": "grav')
+    tables = measured(["four_bar"])
+    assert seen == ["four_bar: gravity (2 of 2)"]
+    head, row = tables["compile time and code size"]
+    assert head == compiling.HEAD and row[:2] == ["four_bar", "gravity"]
+    assert tables["without figures"][1:] == [["four_bar", "no_solver", cell.reason]]
+    assert measured(["four_bar"]) == tables and len(seen) == 1
 
 
 @NATIVE

@@ -6,6 +6,7 @@ import argparse
 import gc
 import math
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from dyn_core.bench import (
     cases,
@@ -92,6 +93,10 @@ def add(subparsers: argparse._SubParsersAction) -> None:
         help=f"longest of a solver, beside --compile (default: {compiling.LIMIT:.0f})",
     )  # fmt: skip
     parser.add_argument(
+        "--keep", metavar="FILE",
+        help="cells of --compile are written there; those in it are not measured again",
+    )  # fmt: skip
+    parser.add_argument(
         "--steps",
         action="store_true",
         help="linearised steps of a trajectory instead, beside Crocoddyl",
@@ -114,7 +119,7 @@ def _refuse_what_changes_nothing(arguments: argparse.Namespace) -> None:
         if getattr(arguments, name) and not arguments.robot:
             option = f"--{name.replace('_', '-')}"
             raise SettingError(f"{option} needs --robot: it is read with it", option)
-    for name in ("full", "limit"):
+    for name in ("full", "limit", "keep"):
         if getattr(arguments, name) and not arguments.compile:
             raise SettingError(f"--{name} needs --compile", name)
     if arguments.soak is not None and not arguments.contact:
@@ -138,7 +143,7 @@ def _refuse_what_changes_nothing(arguments: argparse.Namespace) -> None:
         (
             "compile",
             ("contact", "loading", "ik", *_OTHERS, "lock", "peers", "chains", *search),
-            "--robot, --solvers, --full, --limit, --markdown",
+            "--robot, --solvers, --full, --limit, --keep, --markdown",
         ),
         ("steps", ("peers", "solvers", "chains"), "--robot, --lock, --markdown"),
     ):
@@ -230,7 +235,8 @@ def _compile(arguments: argparse.Namespace, show: Show) -> int:
     for robot in arguments.robot or ():
         compile_worker.system(robot)  # so is a bad robot
     print(measure.machine())
-    measured = compiling.tables(robots, names, limit, progress)
+    kept = Path(arguments.keep) if arguments.keep else None
+    measured = compiling.tables(robots, names, limit, progress, kept)
     print_tables(compiling.LEGEND, measured, show)
     return 0
 

@@ -2,9 +2,9 @@
 
     python -m dyn_core.bench.compile_worker ROBOT SOLVER...
 
-ROBOT is a path or name, ':floating' behind it frees its root, or chain100: that many
-hinges. compiling.py starts it with an empty cache of kernels, and ends what takes too
-long.
+ROBOT is a path or name, ':floating' behind it frees its root; chain100: that many
+hinges; four_bar: three bars whose tip is pinned to the ground. compiling.py starts it
+with an empty cache of kernels, and ends what takes too long.
 """
 
 from __future__ import annotations
@@ -20,10 +20,12 @@ from typing import Any
 
 import numpy as np
 
+from dyn_core import robots
 from dyn_core.bench.cases import named
 from dyn_core.engines.quick_tier import graph_size
 from dyn_core.errors import DynError, ModelWarning
-from dyn_core.model import Model
+from dyn_core.model import Model, load_urdf
+from dyn_core.model.loops import make_loop
 from dyn_core.solving.registry import solver
 from dyn_core.testing.case import Case
 from dyn_core.testing.models import chain
@@ -42,6 +44,7 @@ class Cell:
         trace: Until the Graph is there [s].
         first: Until the first answer, from the beginning [s].
         ready: Until both kernels, for states and for batches, are there [s].
+        cpu: Time of all threads until then [s].
         code: Machine code of both [bytes].
         reason: Why there is none.
     """
@@ -51,6 +54,7 @@ class Cell:
     trace: float = 0.0
     first: float = 0.0
     ready: float = 0.0
+    cpu: float = 0.0
     code: int = 0
     reason: str = ""
 
@@ -60,8 +64,17 @@ def system(source: str) -> Model:
     links = re.fullmatch(r"chain(\d+)", source)
     if links:
         return chain(int(links[1]))
+    if source == "four_bar":
+        return four_bar()
     path, floating, _ = source.partition(":floating")
     return named(path, bool(floating)).model
+
+
+def four_bar() -> Model:
+    """Return planar3 with its tip pinned to the ground."""
+    tip, place = {"xyz": (0.3, 0.0, 0.0)}, {"xyz": (0.6, 0.0, 1.2)}
+    pin = make_loop("tip", "axes", "link3", at_b=tip, at_a=place, axes=("x", "z"))
+    return load_urdf(robots.path("planar3")).with_loops(pin)
 
 
 def cell(name: str, model: Model) -> Cell:
@@ -70,7 +83,7 @@ def cell(name: str, model: Model) -> Cell:
     if not hasattr(offered, "algorithm"):
         return Cell(name, reason="runs in NumPy")
     case = Case(offered, model, "native", np.random.default_rng(7))
-    start = time.perf_counter()
+    start, cpu = time.perf_counter(), time.process_time()
     try:
         program: Any = case.build(offered, engine="native")
         nodes = graph_size(program.graph)
@@ -81,10 +94,11 @@ def cell(name: str, model: Model) -> Cell:
         first = trace + time.perf_counter() - asked
         program.prepare(batch=True)
         ready = trace + time.perf_counter() - asked
+        cpu = time.process_time() - cpu
     except DynError as error:
         return Cell(name, reason=str(error))
     code = sum(kernel.size for kernel in program.kernels())
-    return Cell(name, nodes, trace, first, ready, code)
+    return Cell(name, nodes, trace, first, ready, cpu, code)
 
 
 def main(arguments: Sequence[str]) -> int:

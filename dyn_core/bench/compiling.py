@@ -8,6 +8,7 @@ import select
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any
@@ -18,8 +19,9 @@ from dyn_core.solving.registry import solver, solvers
 
 # From 3 to 100 joints: shipped robots, robots of example-robot-data, and chains.
 ROBOTS = (
-    "planar3", "ur5_robot", "panda", "every_joint", "baxter", "quadruped:floating",
-    "go2:floating", "g1_29dof_rev_1_0:floating", "chain30", "chain100",
+    "four_bar", "ur5_robot", "panda", "every_joint", "quadruped:floating",
+    "go2:floating", "g1_29dof_rev_1_0:floating", "talos_reduced:floating",
+    "chain30", "chain100",
 )  # fmt: skip
 # Most of what nodes and examples build; `--full` takes every solver of robots.
 USUAL = (
@@ -35,9 +37,12 @@ LEGEND = """\
 Each robot in a process of its own with an empty cache of kernels. nodes: operations of
 the Graph; trace: until it is there; first answer: of one state, from the beginning;
 ready: until both kernels, for single states and for batches, are there; KiB: their
-machine code. Seconds by the clock on the wall. Solvers that do not serve a robot, or
-take longer than the limit, stand below with the reason."""
-HEAD = ["robot", "solver", "nodes", "trace s", "first answer s", "ready s", "KiB"]
+machine code. Seconds by the clock on the wall; cpu: of all threads until both kernels
+are there. Solvers that do not serve a robot, or take longer than the limit, stand below
+with the reason."""
+HEAD = [
+    "robot", "solver", "nodes", "trace s", "first answer s", "ready s", "cpu s", "KiB",
+]  # fmt: skip
 
 
 def every_solver() -> list[str]:
@@ -51,7 +56,11 @@ def every_solver() -> list[str]:
 
 
 def tables(
-    robots: Sequence[str], names: Sequence[str], limit: float, progress: Progress
+    robots: Sequence[str],
+    names: Sequence[str],
+    limit: float,
+    progress: Progress,
+    kept: Path | None = None,
 ) -> Iterator[tuple[str, list[list[str]]]]:
     """Return one table of all robots and solvers, then one of what has no figures.
 
@@ -59,14 +68,26 @@ def tables(
         robots, names: Sources of compile_worker.py, and solvers.
         limit: Longest time of a solver [s].
         progress: Called with what is measured.
+        kept: A file that cells are written to as they are measured; those in it are
+            not measured again.
     """
     rows, without = [HEAD], [["robot", "solver", "reason"]]
-    for source in robots:
+    known = {} if kept is None else _read(kept)
+    for number, source in enumerate(robots):
         robot = Path(source).stem
-        for cell in cells(source, names, limit, progress):
+        left = [name for name in names if (source, name) not in known]
+        done = number * len(names) + len(names) - len(left)
+        count = _Counted(progress, done, len(robots) * len(names))
+        for cell in cells(source, left, limit, count) if left else ():
+            known[source, cell.solver] = cell
+            if kept is not None:
+                with kept.open("a") as file:  # the line before may be cut short
+                    file.write(f"\n{json.dumps([source, asdict(cell)])}\n")
+        for name in names:
+            cell = known[source, name]
             if cell.reason:
                 reason = " ".join(cell.reason.replace("|", "/").split())
-                without.append([robot, cell.solver, reason])
+                without.append([robot, name, reason])
             else:
                 rows.append([robot, *_row(cell)])
     yield "compile time and code size", rows
@@ -74,8 +95,38 @@ def tables(
         yield "without figures", without
 
 
+class _Counted:
+    """Progress that says which of all cells is measured.
+
+    Args:
+        progress: Called with what is measured.
+        done: Cells before the first one.
+        count: All cells.
+    """
+
+    def __init__(self, progress: Progress, done: int, count: int) -> None:
+        self.progress, self.done, self.count = progress, done, count
+
+    def __call__(self, what: str) -> None:
+        self.done += 1
+        self.progress(f"{what} ({self.done} of {self.count})")
+
+
+def _read(file: Path) -> dict[tuple[str, str], Cell]:
+    """Return the cells of a file by robot and solver; a line cut short is left out."""
+    cells = {}
+    for line in file.read_text().splitlines() if file.exists() else ():
+        try:
+            source, numbers = json.loads(line)
+            cell = Cell(**numbers)
+        except (ValueError, TypeError):
+            continue
+        cells[str(source), cell.solver] = cell
+    return cells
+
+
 def _row(cell: Cell) -> list[str]:
-    times = [f"{x:.2f}" for x in (cell.trace, cell.first, cell.ready)]
+    times = [f"{x:.2f}" for x in (cell.trace, cell.first, cell.ready, cell.cpu)]
     return [cell.solver, f"{cell.nodes}", *times, f"{cell.code / 1024:.0f}"]
 
 
