@@ -16,6 +16,7 @@ from dyn_core.numbers.scalar import Column
 
 pytestmark = pytest.mark.quick
 SHAPES = [(9, 7, 11), (1, 600, 1), (5, 1, 40), (35, 6, 13), (16, 16, 16), (4, 40, 8)]
+MANY_BLOCKS = (26, 9, 39)  # of every size, more than one each way
 native = pytest.mark.skipif(bool(compiler.missing()), reason="no machine code here")
 
 
@@ -106,7 +107,7 @@ def test_products_on_floats_graphs_and_columns(shape, monkeypatch):
 
 @native
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", [*SHAPES, MANY_BLOCKS])
 def test_products_in_machine_code(shape, dtype):
     """One state and lanes have the same bits, rows are independent of each other."""
     rng = np.random.default_rng(4)
@@ -119,6 +120,66 @@ def test_products_in_machine_code(shape, dtype):
     assert np.array_equal(single, batch)
     near = 500 * np.finfo(dtype).eps  # 1e-13 and 6e-5
     assert np.abs(single - expected).max() < near * np.abs(expected).max()
+
+
+@native
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("count", [16, 31, 37, 300])
+def test_rows_times_a_number_are_one_operation(count, dtype):
+    """Of each sign, alone or onto another row: the same bits for states and lanes."""
+
+    def function(x):
+        number, b, c = (
+            Matrix([x[:1]]),
+            Matrix([x[1 : 1 + count]]),
+            Matrix([x[1 + count :]]),
+        )
+        parts = [
+            product(number, b, onto, negative)
+            for onto in (None, c)
+            for negative in (False, True)
+        ]
+        again = product(Matrix([[parts[0][0, 0]]]), parts[3], parts[1])
+        return [y for part in (*parts, again) for y in part.rows[0]]
+
+    rows = np.random.default_rng(8).uniform(-1, 1, (20, 1 + 2 * count)).astype(dtype)
+    graph = trace(function, rows.shape[1])
+    assert graph.counts()["product"] == 5
+    assert set(graph.counts()) == {"input", "product", "item"}
+    a, b, c = (x.astype(float) for x in np.split(rows, [1, 1 + count], axis=1))
+    parts = [a * b, -a * b, c + a * b, c - a * b]
+    expected = np.hstack([*parts, parts[1] + parts[0][:, :1] * parts[3]])
+    sizes = (rows.shape[1],), (expected.shape[1],)
+    single, batch = (_run(graph, sizes, rows, kind) for kind in kernel.VARIANTS)
+    assert np.array_equal(single, batch)
+    assert np.abs(single - expected).max() < 4 * np.finfo(dtype).eps
+
+
+@native
+def test_products_of_one_size_share_their_code():
+    """Of a state, products written out; of lanes, blocks of one size."""
+
+    def function(x):
+        A = _matrix(x, 6, 6)
+        power = A
+        for _ in range(9):
+            power = product(power, A)
+        return [y for row in power.rows for y in row]
+
+    graph = trace(function, 36)
+    assert graph.counts()["product"] == 9
+    single, batch = (
+        kernel.write(graph, ((36,), (36,)), kind, kernel.lanes(np.dtype(float))).ir
+        for kind in kernel.VARIANTS
+    )
+    # The first reads an input, the last writes an output: their rows lie apart.
+    assert single.count("define internal void @straight") <= 4
+    assert batch.count("define internal void @tile") <= 4
+    rows = np.random.default_rng(5).uniform(-0.5, 0.5, (9, 36))
+    expected = [np.linalg.matrix_power(x.reshape(6, 6), 10).ravel() for x in rows]
+    for kind in kernel.VARIANTS:
+        result = _run(graph, ((36,), (36,)), rows, kind)
+        assert np.abs(result - expected).max() < 1e-14
 
 
 def _beside_others(x):

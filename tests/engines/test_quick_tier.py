@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
+from dyn_core import robots
 from dyn_core.engines import quick_tier
 from dyn_core.engines.llvm import (
     compiler,
@@ -232,6 +233,7 @@ def test_a_kernel_in_pieces_has_the_same_bits(
 ENDS = """
 import numpy as np, dyn_core as dyn
 from dyn_core import robots
+from dyn_core import robots
 from dyn_core.engines import quick_tier
 from dyn_core.engines.llvm import compiler
 import threading
@@ -299,3 +301,59 @@ def test_a_lock_goes_to_who_waits():
         order.append("first again")
     thread.join()
     assert order == ["other", "first again"]
+
+
+def test_a_lock_that_is_shared_lets_in_who_wants_it_alone():
+    """Who shares it does not wait for others who do; newcomers wait for who waits."""
+    lock, order = Lock(), []
+    together, alone = threading.Barrier(2), threading.Event()
+
+    def share(number):
+        with lock.shared():
+            together.wait(LONG)
+            assert alone.wait(LONG)
+            order.append(number)
+
+    def take():
+        with lock, lock.shared():
+            order.append("alone")
+
+    def join_late():
+        with lock.shared():
+            order.append("late")
+
+    first = [threading.Thread(target=share, args=(k,)) for k in (0, 0)]
+    for thread in first:
+        thread.start()
+    later = [threading.Thread(target=x) for x in (take, join_late)]
+    while len(lock._sharing) < 2:
+        pass
+    for thread in later:
+        thread.start()
+        while not lock._door.locked():
+            pass
+    assert order == []
+    alone.set()
+    for thread in (*first, *later):
+        thread.join()
+    assert order == [0, 0, "alone", "late"]
+
+
+def test_pieces_are_compiled_side_by_side(monkeypatch):
+    """Two threads are in the compiler at once; the code is that of one thread."""
+    program = dyn.solver("aba").build(dyn.load_urdf(robots.path("arm7")))
+    ir = program.kernel_ir("batch").ir
+    monkeypatch.setattr(pieces, "PIECE", 300)
+    monkeypatch.setenv("DYN_THREADS", "1")
+    alone = pieces.compile_pieces(ir)
+    both, real, first = threading.Barrier(2), compiler.compile_ir, [0, 1]
+
+    def compile_ir(piece):
+        if first:
+            first.pop()
+            both.wait(LONG)
+        return real(piece)
+
+    monkeypatch.setattr(compiler, "compile_ir", compile_ir)
+    monkeypatch.setenv("DYN_THREADS", "2")
+    assert len(alone) > 4 and pieces.compile_pieces(ir) == alone
