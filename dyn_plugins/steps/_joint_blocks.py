@@ -104,10 +104,10 @@ def _single_entries(B):
     return single
 
 
-def plus_scaled(numbers, factor, others):
-    """Return x + factor y by pairs: many are one operation of a Graph."""
+def plus_scaled(numbers, factor, others, rolled=True):
+    """Return x + factor y by pairs: rolled, many are one operation of a Graph."""
     zeros = sum(are_zero([y]) for y in others)
-    if isinstance(factor, float) or 2 * zeros >= len(others):
+    if not rolled or isinstance(factor, float) or 2 * zeros >= len(others):
         return [x + y * factor for x, y in zip(numbers, others, strict=True)]
     onto = None if are_zero(numbers) else Matrix([numbers])
     return product(Matrix([[factor]]), Matrix([others]), onto).rows[0]

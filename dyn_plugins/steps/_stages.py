@@ -6,6 +6,8 @@ Not a solver: a step and its derivatives share it.
 from dyn_core.authoring import loop
 from dyn_plugins.steps._joint_blocks import plus_scaled
 
+MANY = 500  # rates from which their weighted sum is one operation of a Graph
+
 
 def weighted_stages(rates, count, dt, rolled=True):
     """Return the change over a step: the weighted mean of four rates, times dt.
@@ -31,7 +33,8 @@ def weighted_stages(rates, count, dt, rolled=True):
     def turn(state):
         (length, *longer), (weight, *others) = state[:4], state[4:8]
         rate = rates(state[8 : 8 + count], length)
-        change = plus_scaled(state[8 + count :], weight, rate)
+        many = rolled and count >= MANY
+        change = plus_scaled(state[8 + count :], weight, rate, many)
         return *longer, length, *others, weight, *rate, *change
 
     state = (*lengths, *weights, *[0.0] * (2 * count))

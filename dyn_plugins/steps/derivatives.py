@@ -253,7 +253,7 @@ def _stage(model, inputs, state, slopes, length, slots, limit_stops):
     )
     n, width = dR.shape
     before = [x for row in (*dR.rows, *dA.rows) for x in row]
-    before = plus_scaled([0.0] * len(before), length, before)
+    before = plus_scaled([0.0] * len(before), length, before, n >= ROLLED)
     dU, dV = (
         Matrix(
             before[start : start + width] for start in range(k, k + n * width, width)

@@ -175,7 +175,7 @@ def test_loops_nest_swap_and_fail():
 
 
 @pytest.mark.parametrize(
-    ("rows", "inner", "columns"), [(11, 13, 17), (4, 8, 16), (1, 1, 37)]
+    ("rows", "inner", "columns"), [(11, 13, 17), (4, 8, 16), (1, 1, 67)]
 )
 @pytest.mark.parametrize("negative", [False, True])
 def test_products_have_the_bits_of_their_kernels(rows, inner, columns, negative):

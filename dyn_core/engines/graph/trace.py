@@ -17,7 +17,7 @@ from dyn_core.numbers.scalar import Number
 
 _FAILURE = -1  # input of a loop's body: which of its conditions failed
 ROLLED = 120  # multiplications from which a product is one operation
-ROLLED_ROW = 16  # those of a number and a row, of which nothing stays in registers
+ROLLED_ROW = 64  # those of a number and a row, of which nothing stays in registers
 
 
 class Symbol(Number):

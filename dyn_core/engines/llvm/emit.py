@@ -23,7 +23,7 @@ from dyn_core.engines.llvm.ir import (
     lanes_like,
     real_size,
 )
-from dyn_core.engines.llvm.loops import LoopCalls
+from dyn_core.engines.llvm.loops import BehindPointer, LoopCalls
 from dyn_core.engines.llvm.lower import ROLLED, Schedule, ScheduledStep, lower
 from dyn_core.engines.llvm.product_calls import ProductCalls
 from dyn_core.engines.llvm.products import Products
@@ -65,7 +65,8 @@ class Emitter:
 
     def graph(self, graph: Graph, inputs: Place, outputs: Place) -> list[str]:
         """Write the functions of a Graph; return the calls that run them in order."""
-        joined = outputs.joined if isinstance(outputs, Ports) else None
+        readable = isinstance(outputs, (Ports, BehindPointer))
+        joined = outputs.joined if readable else None
         schedule = lower(graph, self.fused, self.pack, joined)
         base = Slots(self.top)
         self.top += schedule.size
