@@ -13,7 +13,6 @@ import numpy as np
 from dyn_core.contact.stepping import array_reports
 from dyn_core.contact.stepping.array_reports import Reports
 from dyn_core.contact.stepping.array_step import ArrayStep
-from dyn_core.contact.stepping.constraints import contact_name
 from dyn_core.contact.stepping.contact_model import ContactModel
 from dyn_core.contact.stepping.events import STEPPERS
 from dyn_core.contact.stepping.integration import turning
@@ -131,7 +130,7 @@ class ContactSimulator(RobotPlant):
             self.world.stabilisation,
             f"it is pushed out at {self.world.push_out_speed:g} m/s at most",
         )
-        where = f"contact {contact_name(worst)}"
+        where = f"{worst.id.link_a}/{worst.id.link_b}"
         return (f"the start overlaps by {-worst.gap:.3g} m at {where}: {how}",)
 
     def reset(self) -> None:

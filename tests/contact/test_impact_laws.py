@@ -298,13 +298,21 @@ def _squeezed(**world):
 @pytest.mark.parametrize("stepper", SCHEMES)
 @pytest.mark.parametrize("solver", ("admm", "projected_gauss_seidel", "convex_newton"))
 def test_a_squeeze_has_no_solution(stepper, solver):
-    """The default keeps the ball still and counts; baumgarte says infeasible."""
+    """The default keeps the ball still and counts; baumgarte says infeasible.
+
+    Sweeps prove nothing: steps on arrays leave out the push, and the ball is still, too.
+    """
     sim = _squeezed(stepper=stepper, solver=solver)
     for k in range(5):
         sim.advance(k * H)
     assert sim.counters == {"contacts without room": 5}
     np.testing.assert_allclose(sim.q, [0, 0.095], atol=1e-9)
     sim = _squeezed(stepper=stepper, solver=solver, stabilisation="baumgarte")
+    if solver == "projected_gauss_seidel" and stepper != "event_driven":
+        sim.advance(0.0)
+        assert sim.counters == {"contacts wedged": 1}
+        np.testing.assert_allclose(sim.q, [0, 0.095], atol=1e-9)
+        return
     with pytest.raises(dyn.InfeasibleError, match="mass/floor"):
         sim.advance(0.0)
     assert sim.counters["contact infeasible"] == 1
