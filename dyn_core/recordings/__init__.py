@@ -4,7 +4,7 @@ from dyn_core.recordings.energy import EnergyLedger, energy_ledger
 from dyn_core.recordings.files import read_motion, write_motion
 from dyn_core.recordings.motion import MotionRecord
 from dyn_core.recordings.rows import forward_dynamics, inverse_dynamics
-from dyn_core.recordings.runs import run_record
+from dyn_core.recordings.runs import run_record, save_run
 
 __all__ = [
     "EnergyLedger",
@@ -14,5 +14,6 @@ __all__ = [
     "inverse_dynamics",
     "read_motion",
     "run_record",
+    "save_run",
     "write_motion",
 ]

@@ -68,19 +68,23 @@ def _read(file: Path, model: Model | None) -> MotionRecord:
 def check_output(path: str, option: str = "out") -> None:
     """Refuse a file to write before time is spent on what goes into it.
 
+    Args:
+        path: Name of the file.
+        option: Of a command, that has the name; empty: of none.
+
     Raises:
         SettingError: Its name or folder will not do, or there is such a folder.
         UnsupportedError: A bag, and rosbags is not installed.
     """
-    file = Path(path)
+    file, name = Path(path), f"--{option} {path!r}" if option else repr(path)
     if file.suffix not in WRITTEN:
         raise SettingError(
-            f"--{option} {path!r}; valid: a name that ends with {', '.join(WRITTEN)}",
+            f"{name}; valid: a name that ends with {', '.join(WRITTEN)}",
             option,
         )
     if not file.parent.is_dir() or file.is_dir():
         why = "that is a folder" if file.is_dir() else "there is no such folder"
-        raise SettingError(f"--{option} {path!r}; {why}", option)
+        raise SettingError(f"{name}; {why}", option)
     if file.suffix == ".mcap":
         bags.rosbags()
 
@@ -102,7 +106,7 @@ def write_motion(
         UnsupportedError: The format cannot hold the joints, or rosbags is missing.
     """
     file, bar = Path(path), RowProgress(len(record.t), progress)
-    check_output(os.fspath(path))
+    check_output(os.fspath(path), "")
     if file.suffix == ".mcap":
         write_bag(record, file, bar)
         bar.end()

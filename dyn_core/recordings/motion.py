@@ -31,6 +31,8 @@ class MotionRecord:
         command: Joint forces that were asked for, rows x nv.
         q_ref: References of the positions, rows x nq; NaN where there was none.
         series: More numbers of each row, by name, (rows,) each.
+        contacts: Of a run with contacts: their rows `row`, points `point` [m] and
+            forces `force` [N], one entry each for every contact of a row's last step.
         facts: What else is known of the run: settings, limits, versions; as in JSON.
         notes: What is odd, in sentences.
     """
@@ -44,6 +46,7 @@ class MotionRecord:
     command: np.ndarray | None = None
     q_ref: np.ndarray | None = None
     series: Mapping[str, np.ndarray] = field(default_factory=dict)
+    contacts: Mapping[str, np.ndarray] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 

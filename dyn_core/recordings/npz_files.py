@@ -1,8 +1,9 @@
 """Motions as NPZ: everything that a MotionRecord holds, to the last bit.
 
 Arrays t, q, qd, qdd, tau, command, q_ref, with one row a sample; `names`, `positions`,
-`velocities` and their units; `facts`, one string of JSON; all others with a number for
-each row are series. What `numpy.savez("run.npz", t=t, q=q, tau=tau)` writes is read.
+`velocities` and their units; `facts`, one string of JSON; `contacts.row`, `.point` and
+`.force`; all others with a number for each row are series. What
+`numpy.savez("run.npz", t=t, q=q, tau=tau)` writes is read.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dyn_core.model import Model
 from dyn_core.model.coordinates.labels import Coordinates, coordinates_of
 from dyn_core.recordings.motion import KINDS, MotionRecord, named_coordinates
 
+_CONTACTS = "contacts."
 _NAMES = ("positions", "velocities", "position_units", "velocity_units")
 
 
@@ -28,6 +30,7 @@ def write_npz(record: MotionRecord, file: Path) -> None:
             arrays[kind] = getattr(record, kind)
     for name, labels in zip(_NAMES, record.coordinates, strict=True):
         arrays[name] = np.array(labels)
+    arrays |= {_CONTACTS + name: array for name, array in record.contacts.items()}
     facts = {**record.facts, "notes": list(record.notes)}
     arrays["facts"] = np.array(json.dumps(facts, ensure_ascii=False))
     with file.open("wb") as output:
@@ -60,14 +63,20 @@ def read_npz(file: Path, model: Model | None = None) -> MotionRecord:
     facts = json.loads(str(content.pop("facts", "{}")))
     t, notes = content.pop("t"), tuple(map(str, facts.pop("notes", ())))
     coordinates = _coordinates(content, columns, model)
+    contacts = {
+        name.removeprefix(_CONTACTS): content.pop(name)
+        for name in list(content)
+        if name.startswith(_CONTACTS)
+    }
     series = {
         name: array
         for name, array in content.items()
         if array.ndim == 1 and array.dtype.kind in "fiu" and len(array) == len(t)
     }
     return MotionRecord(
-        coordinates, t, **columns, series=series, facts=facts, notes=notes
-    )
+        coordinates, t, **columns, series=series, contacts=contacts, facts=facts,
+        notes=notes,
+    )  # fmt: skip
 
 
 def _coordinates(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
@@ -15,6 +16,7 @@ from dyn_core.model import Model
 from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.problems import FORWARD_DYNAMICS
 from dyn_core.recordings.energy import energy_ledger
+from dyn_core.recordings.files import check_output, write_motion
 from dyn_core.recordings.motion import MotionRecord
 from dyn_core.simulation import Recording
 from dyn_core.solving.registry import solver
@@ -65,6 +67,7 @@ def run_record(
         coordinates_of(model), run.t, run.q, run.qd, qdd, run.tau,
         q_ref=run.q_ref if known else None,
         series={k: np.asarray(x, float) for k, x in series.items() if len(x)},
+        contacts=_contact_forces(run),
         facts={**robot_facts(model), "settings": dict(settings or {}),
                "counters": dict(run.counters), "versions": versions()},
         notes=run.warnings,
@@ -90,6 +93,34 @@ def _contacts(run: Recording) -> dict[str, np.ndarray]:
     }  # fmt: skip
 
 
+def _contact_forces(run: Recording) -> dict[str, np.ndarray]:
+    """Return row, point [m] and force [N] of the contacts of each row's last step."""
+    if not run.reports:
+        return {}
+    touching = [
+        (k, contact.point, contact.force)
+        for k, steps in enumerate(run.reports)
+        for contact in (steps[-1].contacts if len(steps) else ())
+    ]
+    rows, points, forces = zip(*touching, strict=True) if touching else ((), (), ())
+    return {
+        "row": np.array(rows, int),
+        "point": np.array(points, float).reshape(-1, 3),
+        "force": np.array(forces, float).reshape(-1, 3),
+    }
+
+
+def save_run(run: Recording, path: str | os.PathLike[str]) -> None:
+    """Write a run: NPZ with all of run_record, or CSV or MCAP with its columns.
+
+    Raises:
+        SettingError: The name or folder will not do, or the run knows no model.
+        UnsupportedError: The format cannot hold the joints, or rosbags is missing.
+    """
+    check_output(os.fspath(path), "")
+    write_motion(run_record(run), path)
+
+
 def robot_facts(model: Model) -> dict[str, Any]:
     """Return what a report says of a robot: name, hash, joints, limits."""
     finite = [None if not 0 < x < np.inf else float(x) for x in model.effort_limit]
@@ -97,6 +128,8 @@ def robot_facts(model: Model) -> dict[str, Any]:
         "robot": model.name,
         "model_hash": model_hash(model),
         "read_from": model.source.file or model.source.kind,
+        "source": model.source.name or model.source.file or "",
+        "root_joint": model.build.root_joint,
         "joints": {name: model.joint_kind(name) for name in model.joint_names},
         "effort_limit": finite,
     }

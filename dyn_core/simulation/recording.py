@@ -15,7 +15,6 @@ from dyn_core.errors import SettingError
 from dyn_core.model import Model
 from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.plots import check_plot, plot_motion, save
-from dyn_core.simulation.recording_files import save_recording
 
 
 @dataclass(frozen=True)
@@ -63,12 +62,17 @@ class Recording:
         return "\n".join(lines) + ">"
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the run as NPZ with its contact forces, which `dyn view` reads.
+        """Write the run as NPZ, CSV or MCAP, which `dyn view` and `dyn report` read.
+
+        NPZ holds everything, contact forces, too; see dyn_core.recordings.
 
         Raises:
-            SettingError: The name does not end with .npz.
+            SettingError: The name or folder will not do, or the run does not know its
+                robot.
+            UnsupportedError: MCAP, and rosbags is missing.
         """
-        save_recording(self, path)
+        # What writes files stands above the simulation, as what shows runs does.
+        importlib.import_module("dyn_core.recordings").save_run(self, path)
 
     def show(self, model: Model | None = None) -> Any:
         """Return a view of the run that a notebook shows, of the extra `view`.

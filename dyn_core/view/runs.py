@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,13 @@ import numpy as np
 
 from dyn_core import robots
 from dyn_core.envs import IDS, register
-from dyn_core.errors import SettingError, unknown_name
+from dyn_core.errors import DynError, SettingError, unknown_name
 from dyn_core.identification import JointRecord, read_record
 from dyn_core.identification.joint_record import FILES
 from dyn_core.model import Model
 from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.planar.chain.files import load_chain_file
+from dyn_core.recordings import MotionRecord, read_motion
 from dyn_core.view import replay
 from dyn_core.view.planar_scene import ChainScene
 from dyn_core.view.replay import Arrows, Replay
@@ -116,15 +116,12 @@ def saved_robot(path: str) -> tuple[str, str]:
     if Path(path).suffix != ".npz" or not Path(path).is_file():
         return "", ""
     try:
-        with np.load(path, allow_pickle=False) as arrays:
-            robot = str(arrays["robot"]) if "robot" in arrays else ""
-            if not robot and "facts" in arrays:  # of `dyn sim`
-                read_from = json.loads(str(arrays["facts"])).get("read_from", "")
-                robot = read_from if Path(read_from).is_file() else ""
-            root = str(arrays["root_joint"]) if "root_joint" in arrays else ""
-    except (ValueError, OSError):
+        facts = read_motion(path).facts
+    except DynError:
         return "", ""  # read_run says what is wrong with it
-    return robot, root
+    source = str(facts.get("source", ""))
+    there = source in robots.names() or Path(source).is_file()
+    return (source, str(facts.get("root_joint") or "")) if there else ("", "")
 
 
 def read_run(
@@ -144,38 +141,17 @@ def read_run(
         ShapeError: Arrays that do not fit the robot.
     """
     if Path(path).suffix == ".npz" and Path(path).is_file():
-        arrays = _arrays(path)
-        labels = tuple(map(str, arrays.get("positions", ())))
-        whole = "names" not in arrays or labels == coordinates_of(model).positions
-        whole &= {"t", "q"} <= set(arrays)
-        if "contact_row" in arrays or (whole and arrays["q"].ndim == 2):
-            q, tau = (
-                None if x is None else np.asarray(x, float)
-                for x in (arrays.get("q"), arrays.get("tau"))
-            )
-            t = np.asarray(arrays["t"], float)
-            return replay.of_arrays(model, t, np.asarray(q), tau, _forces(arrays))
+        record = read_motion(path)
+        if record.coordinates.positions == coordinates_of(model).positions:
+            forces = _forces(record) if record.contacts else None
+            return replay.of_arrays(model, record.t, record.q, record.tau, forces)
     return replay.of_record(model, read(path))
 
 
-def _arrays(path: str) -> dict[str, np.ndarray]:
-    """Return the arrays of an NPZ; none where it cannot be read as such."""
-    try:
-        content = np.load(path, allow_pickle=False)
-    except (ValueError, OSError):
-        return {}
-    if isinstance(content, np.ndarray):
-        return {}
-    with content:
-        return {name: content[name] for name in content.files}
-
-
-def _forces(arrays: dict[str, np.ndarray]) -> Callable[[int], Arrows] | None:
-    """Return what gives the contact forces of a row of a file."""
-    if "contact_row" not in arrays:
-        return None
-    rows = arrays["contact_row"]
-    pairs = np.stack([arrays["contact_point"], arrays["contact_force"]], axis=1)
+def _forces(record: MotionRecord) -> Callable[[int], Arrows]:
+    """Return what gives the contact forces of a row of a run."""
+    rows = record.contacts["row"]
+    pairs = np.stack([record.contacts["point"], record.contacts["force"]], axis=1)
 
     def forces(row: int) -> Arrows:
         low, high = np.searchsorted(rows, [row, row + 1])

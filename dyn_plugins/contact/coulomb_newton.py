@@ -6,16 +6,18 @@ from dyn_plugins.contact._on_rows import solve_on_rows
 
 
 class CoulombNewton(NumpySolver):
-    """Impulses by Newton steps in proximal rounds, for the exact law of Coulomb.
+    """Impulses by Newton steps on modes, for the exact law of Coulomb.
 
-        z = Y.T gamma(Y z + b),   G = Y Y.T,
+        F(x) = x - Pi(x - u),   u = Y Y.T x + R x + b,   G = Y Y.T,
         (1 + Y.T S Y) dz = Y.T gamma - z,   S = -d gamma / du
 
     Exact; torsion, rolling and tangents share one ellipsoid. The matrix is as large as
-    the coordinates that contacts touch, and its factor follows what they join. Where
-    Newton steps do not converge from the warm start, splitting (`admm`) gives others.
-    If the impulses are not unique (G singular), it returns one solution, near
-    to the warm start.
+    the coordinates that contacts touch, and its factor follows what they join. Steps
+    decide sticking, sliding and open contacts together and take one or two from a warm
+    start near the solution. Where they fail, an interior-point method starts from
+    inside all cones, then sweeps, splitting (`admm`) and Newton steps in proximal
+    rounds give other starts. If the impulses are not unique (G singular), it returns
+    one solution, near to the warm start.
 
     Source: LCP-12, LCP-13 (b), LCP-19; P. Alart and A. Curnier 1991.
     """

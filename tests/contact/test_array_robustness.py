@@ -189,6 +189,16 @@ def test_same_input_same_bits():
     assert done.stdout.strip() == wanted
 
 
+def test_a_state_of_another_size_is_refused():
+    """Set from outside, such as that of another robot: nothing is broadcast."""
+    sim = SCENES["capsule, cylinder, ball, box"](np.random.default_rng(7)).simulator()
+    sim.q = np.zeros(1)
+    with pytest.raises(
+        dyn.ShapeError, match=r"q, qd: wanted lengths \(28, 24\), got 1"
+    ):
+        sim.advance(0.0)
+
+
 def test_room_grows_within_a_run():
     """More contacts than there is room for, in mid-air before: nothing is forgotten."""
     model = free_bodies([box(0.2, 0.2, 0.2)] * 6)

@@ -11,7 +11,7 @@ from dyn_core.errors import ModelError, SettingError, ShapeError, UnsupportedErr
 from dyn_core.identification import JointRecord
 from dyn_core.planar.chain.files import load_chain_file
 from dyn_core.planar.chain.geometry import from_angles
-from dyn_core.recordings import run_record, write_motion
+from dyn_core.recordings import read_motion, run_record, write_motion
 from dyn_core.simulation import Recording
 from dyn_core.view import film, replay, runs
 from dyn_core.view.colors import torque_color
@@ -120,8 +120,8 @@ def test_a_motion_file_of_a_floating_robot_is_shown(run, tmp_path):
     """What `dyn sim` writes: all columns of q, and the file the robot was read from."""
     path = tmp_path / "motion.npz"
     write_motion(run_record(run), path)
-    robot, _ = runs.saved_robot(str(path))
-    assert robot.endswith("quadruped.urdf")
+    robot, root_joint = runs.saved_robot(str(path))
+    assert (robot, root_joint) == ("quadruped", "floating")
     shown = runs.read_run(str(path), dyn.load(robot))
     assert shown.poses(0.011) == pytest.approx(
         replay.of_recording(run.model, run).poses(0.011), abs=0
@@ -134,7 +134,9 @@ def test_a_saved_run_of_an_arm_is_read_by_the_other_commands(tmp_path):
     record = dyn.identification.read_record(tmp_path / "arm.npz")
     assert record.names == model.joint_names
     assert record.q == pytest.approx(recording.q)
-    with pytest.raises(SettingError, match=r"FILE\.npz"):
+    recording.save(tmp_path / "arm.csv")
+    assert read_motion(tmp_path / "arm.csv").q == pytest.approx(recording.q)
+    with pytest.raises(SettingError, match=r"arm\.txt.*\.npz, \.csv, \.mcap"):
         recording.save(tmp_path / "arm.txt")
 
 

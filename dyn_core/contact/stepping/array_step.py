@@ -34,7 +34,7 @@ from dyn_core.contact.stepping.step_memory import StepRoom, StepSetup
 from dyn_core.contact.stepping.step_records import COUNTS, StepRecord, solver_name
 from dyn_core.contact.stepping.step_tables import Earlier, StepArrays
 from dyn_core.engines.machine_code import NO_KERNEL, KernelAddress, TiedKernel, compiled
-from dyn_core.errors import NonFiniteError
+from dyn_core.errors import NonFiniteError, ShapeError
 
 
 class ArrayStep:
@@ -168,10 +168,13 @@ class ArrayStep:
             accelerations: Of the prescribed coordinates, in their order.
 
         Raises:
+            ShapeError: q or qd has another size.
             NonFiniteError: The state after the step is not finite.
 
         Source: LCP-4.
         """
+        if len(q) != self._sizes[0] or len(qd) != self._sizes[1]:
+            raise ShapeError("q, qd", f"lengths {self._sizes}", f"{len(q)}, {len(qd)}")
         self._q[...], self._qd[...], self._tau[...] = q, qd, tau
         forces = self._setup.of.carried.values
         if forces:
