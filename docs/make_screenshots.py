@@ -17,7 +17,7 @@ from dyn_core.view.chromium import HeadlessBrowser, until
 from dyn_core.view.robot_scene import RobotScene
 from dyn_core.view.viewer import Viewer
 
-FOLDER = Path(__file__).parent / "pictures"
+FOLDER = Path(__file__).parent / "images"
 LARGEST = 200_000  # bytes of a picture
 STEP = 3  # of colours, of 255: nobody sees it, and files are much smaller
 BUTTONS = "document.querySelectorAll('.mantine-Notification-closeButton')"
