@@ -1,17 +1,23 @@
-"""Make the pictures of docs/viewing.md: `python docs/make_screenshots.py [NAME ...]`.
+"""Make the pictures of the documentation: `python docs/make_screenshots.py [NAME ...]`.
 
-It needs the extra `view`, example-robot-data and Chromium (apt install chromium), which
-runs without a window. Each picture is that of the viewer as a person sees it.
+It needs the extras `view` and `plot`, example-robot-data and Chromium (apt install
+chromium), which runs without a window. Each picture is that of the viewer, or of the
+page of a command, as a person sees it.
 """
 
+import contextlib
 import io
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
 
 import dyn_core as dyn
+from dyn_core.cli import main as dyn_command
+from dyn_core.reports import screenshot
 from dyn_core.view import film, replay, runs
 from dyn_core.view.chromium import HeadlessBrowser, until
 from dyn_core.view.robot_scene import RobotScene
@@ -71,6 +77,19 @@ def chain():
     return Viewer(runs.chain_scene("hopper"), port=0)
 
 
+FALL = "sim arm7 --q0 joint2=0.4 joint4=-1.5 --duration 0.3"
+# Commands that write page.html, and the heights of their pictures [pixel].
+PAGES = {
+    "doctor": (["doctor ur5_robot.urdf --package-path . --html page.html"], 900),
+    "report": (
+        [
+            f"{FALL} --out euler.npz",
+            f"{FALL} --step rk4 --out rk4.npz",
+            "report euler.npz rk4.npz --out page.html",
+        ],
+        1300,
+    ),
+}
 VIEWERS = {"view_arm": arm, "view_humanoid": humanoid, "view_chain": chain}
 
 
@@ -90,9 +109,29 @@ def picture(viewer):
             )
 
         until(stands, "the picture", 240.0)
-    data, coarse = io.BytesIO(), np.minimum((seen[-1] + 1) // STEP * STEP, 255)
+    return small(seen[-1])
+
+
+def small(colors):
+    """Return a picture as a PNG of few colours."""
+    data, coarse = io.BytesIO(), np.minimum((colors + 1) // STEP * STEP, 255)
     Image.fromarray(coarse.astype(np.uint8)).save(data, format="PNG", optimize=True)
     return data.getvalue()
+
+
+def page(name):
+    """Return the top of the page that commands write, as PNG."""
+    commands, height = PAGES[name]
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        urdf = Path(dyn.load("ur5").source.file)  # the page says where it was read
+        shutil.copy(urdf, folder)
+        Path("example-robot-data").symlink_to(urdf.parents[3])
+        for command in commands:
+            if dyn_command(command.split()):
+                raise SystemExit(f"dyn {command} failed")
+        screenshot("page.html", "page.png", width=1000)
+        whole = Image.open("page.png").convert("RGB")
+        return small(np.asarray(whole.crop((0, 0, 1000, height))).astype(int))
 
 
 def still_picture():
@@ -104,10 +143,12 @@ def still_picture():
 def main(names):
     """Make the pictures of some names, or all."""
     FOLDER.mkdir(exist_ok=True)
-    for name in names or [*VIEWERS, "view_quadruped"]:
+    for name in names or [*VIEWERS, *PAGES, "view_quadruped"]:
         path = FOLDER / f"{name}.png"
         if name == "view_quadruped":
             still_picture()
+        elif name in PAGES:
+            path.write_bytes(page(name))
         else:
             with VIEWERS[name]() as viewer:
                 path.write_bytes(picture(viewer))

@@ -4,8 +4,8 @@
 
 `work` is that of the joint forces, `dissipation` what damping and dry friction of the
 joints take, `constraints` what the impulses of contacts, limits and loops add (in a
-World). The residual is the error of integration, of the
-quadrature of the dissipation, and what limit stops of a plain Simulator store and take.
+World). The residual is the error of integration, of the quadrature of the dissipation,
+and what limit stops of a plain Simulator store and take.
 """
 
 from __future__ import annotations

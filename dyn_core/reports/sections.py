@@ -156,7 +156,8 @@ def _energy(record: MotionRecord) -> ReportSection:
     return ReportSection(
         "Energy",
         "What the robot has, what came in and what was lost; the residual, what does"
-        " not add up, is mostly the error of integration.",
+        " not add up, is the error of integration and, in runs without a World, what"
+        " stops at joint limits take.",
         table(("energy [J]", "first row", "last row"), rows)
         + paragraph(sentence)
         + picture(figures.energy_figure(record), "energy over time"),
