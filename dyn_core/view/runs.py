@@ -120,8 +120,9 @@ def saved_robot(path: str) -> tuple[str, str]:
     except DynError:
         return "", ""  # read_run says what is wrong with it
     source = str(facts.get("source", ""))
-    there = source in robots.names() or Path(source).is_file()
-    return (source, str(facts.get("root_joint") or "")) if there else ("", "")
+    named = bool(source) and Path(source).name == source  # shipped or installed
+    known = named or Path(source).is_file()
+    return (source, str(facts.get("root_joint") or "")) if known else ("", "")
 
 
 def read_run(

@@ -9,6 +9,7 @@ import dyn_core as dyn
 from dyn_core import robots
 from dyn_core.errors import ModelError, SettingError, ShapeError, UnsupportedError
 from dyn_core.identification import JointRecord
+from dyn_core.model.sources import example_robots
 from dyn_core.planar.chain.files import load_chain_file
 from dyn_core.planar.chain.geometry import from_angles
 from dyn_core.recordings import read_motion, run_record, write_motion
@@ -126,6 +127,15 @@ def test_a_motion_file_of_a_floating_robot_is_shown(run, tmp_path):
     assert shown.poses(0.011) == pytest.approx(
         replay.of_recording(run.model, run).poses(0.011), abs=0
     )
+
+
+def test_a_saved_run_names_an_installed_robot(tmp_path):
+    """One of a collection, by the name that it was loaded by."""
+    if example_robots.home() is None:
+        pytest.skip("example-robot-data is not installed")
+    run = dyn.simulate(dyn.load("ur5"), duration=0.01, progress=False)
+    run.save(tmp_path / "run.npz")
+    assert runs.saved_robot(str(tmp_path / "run.npz")) == ("ur5", "fixed")
 
 
 def test_a_saved_run_of_an_arm_is_read_by_the_other_commands(tmp_path):
