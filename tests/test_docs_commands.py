@@ -21,6 +21,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core import cli
+from dyn_core.tasks.robots.humanoid_stand import humanoid_urdf
 from ros_nodes.processes import private_environment
 
 ROOT = Path(__file__).parents[1]
@@ -128,6 +129,7 @@ def scratch(tmp_path_factory):
     body = re.search(r"<robot[^>]*>(.*)</robot>", urdf, re.DOTALL)[1]
     for place in (folder, package):
         (place / "my_arm.urdf.xacro").write_text(XACRO.format(body=body))
+    (folder / "humanoid.urdf").write_text(humanoid_urdf())
     _motion(folder / "motion.csv", folder / "tau.csv")
     for name, seed in (("run", 0), ("other", 1)):
         _record(folder, name, seed)
@@ -219,7 +221,8 @@ def start(environment, in_scratch):
 
     def begin(command, nodes):
         process = subprocess.Popen(
-            [re.sub("^~", str(in_scratch), word) for word in command],
+            [word if ":=" in word else re.sub("^~", str(in_scratch), word)
+             for word in command],
             env={**environment, "HOME": str(in_scratch)}, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
