@@ -209,7 +209,10 @@ class NodeStand:
         self.doing = state
 
     def _move(self) -> None:
-        """Send a slow trajectory until it is followed: the first one may be lost."""
+        """Send a slow trajectory until it is followed: the first one may be lost.
+
+        One is refused while an arm that fell moves into a stop: it holds again first.
+        """
         places = np.array(self.normal["q"]) - WAY
         point = JointTrajectoryPoint(positions=places.tolist())
         point.time_from_start.sec = int(TIME)
@@ -224,6 +227,10 @@ class NodeStand:
             self._leader.publish(message)
             if self.live.until(followed, PATIENCE / SENT):
                 return
+            if any("trajectory refused" in line for line in self.log()[before:]):
+                before = len(self.log())
+                self._change(Transition.TRANSITION_DEACTIVATE)
+                self._change(Transition.TRANSITION_ACTIVATE)
         raise DynError(f"no trajectory is followed: {self.log()[-1]}")
 
     def _change(self, transition: int) -> None:
