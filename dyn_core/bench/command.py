@@ -73,6 +73,11 @@ def add(subparsers: argparse._SubParsersAction) -> None:
         " if one was not finite",
     )  # fmt: skip
     parser.add_argument(
+        "--kernel",
+        action="store_true",
+        help="steps by contact_euler, which is one kernel, beside --soak",
+    )
+    parser.add_argument(
         "--loading",
         action="store_true",
         help="loading of robots instead, also of chains and trees of 5000 links",
@@ -122,6 +127,8 @@ def _refuse_what_changes_nothing(arguments: argparse.Namespace) -> None:
     for name in ("full", "limit", "keep"):
         if getattr(arguments, name) and not arguments.compile:
             raise SettingError(f"--{name} needs --compile", name)
+    if arguments.kernel and arguments.soak is None:
+        raise SettingError("--kernel needs --soak", "kernel")
     if arguments.soak is not None and not arguments.contact:
         raise SettingError("--soak needs --contact", "soak")
     if arguments.soak is not None and not 1 <= arguments.soak < math.inf:
@@ -131,7 +138,7 @@ def _refuse_what_changes_nothing(arguments: argparse.Namespace) -> None:
         (
             "contact",
             ("loading", "ik", *_OTHERS, "robot", *_OF_SOLVERS),
-            "--soak, --markdown",
+            "--soak, --kernel, --markdown",
         ),
         ("ik", ("loading", *_OTHERS, *_OF_SOLVERS[1:]), "--robot, --lock, --markdown"),
         ("loading", (*_OTHERS, *_OF_SOLVERS), "--robot, --markdown"),
@@ -164,7 +171,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.compile:
         return _compile(arguments, show)
     if arguments.soak is not None:
-        return contact_soak.run(int(arguments.soak), progress, show)
+        count, kernel = int(arguments.soak), arguments.kernel
+        return contact_soak.run(count, progress, show, kernel)
     if arguments.contact:
         print(measure.machine())
         print_tables(contact.LEGEND, contact.tables(progress), show)

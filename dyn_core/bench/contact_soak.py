@@ -1,6 +1,6 @@
 """Very many steps with contacts: a quadruped in batches, what fails and what is missed.
 
-`dyn bench --contact --soak 1e8`
+`dyn bench --contact --soak 1e6`, and of one kernel: `--soak 1e8 --kernel`
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,7 +18,8 @@ from dyn_core.bench.tables import Progress, Table, print_tables
 from dyn_core.contact.problem.residuals import STATUSES
 from dyn_core.contact.stepping.array_batch import BatchStep
 from dyn_core.contact.stepping.contact_model import ContactModel
-from dyn_core.model import load_urdf
+from dyn_core.model import Model, load_urdf
+from dyn_core.solving.registry import solver
 
 ROWS, DT = 1024, 1e-3  # robots that step together; step [s]
 STAND = (0.0, 0.7, -1.4) * 4  # abduction, hip and knee of each leg [rad]
@@ -27,13 +29,49 @@ THROWN, SHARE = 500, 8  # steps after which one in SHARE robots is thrown anew
 SHOWN = 10.0  # time between two lines of progress [s]
 LEGEND = f"""\
 Soak: {ROWS} quadrupeds step together, {DT * 1e3:g} ms a step, by the default solver and
-stepper of a World. Springs of {STIFF:g} N·m/rad hold a stance; joint forces of up to
-{PUSH:g} N·m more are drawn anew every {EVERY} steps; every {THROWN} steps one robot in
-{SHARE} is thrown anew, anyhow turned, some of them into the floor. not finite: robots
-whose step was not finite, which must be none; unsolved: steps that miss the solver's
-tolerance, with the largest residual of the law among them; without room: steps whose
-overlaps could not all be corrected; fastest: of any coordinate. Steps a second by the
-clock on the wall, drawing and counting included."""
+stepper of a World, or by contact_euler, one kernel from state to state. Springs of
+{STIFF:g} N·m/rad hold a stance; joint forces of up to {PUSH:g} N·m more are drawn anew
+every {EVERY} steps; every {THROWN} steps one robot in {SHARE} is thrown anew, anyhow
+turned, some of them into the floor. not finite: robots whose step was not finite, which
+must be none; unsolved: steps that miss the solver's tolerance, with the largest residual
+of the law among them; without room: steps whose overlaps could not all be corrected;
+fastest: of any coordinate. Steps a second by the clock on the wall, drawing and counting
+included."""
+
+
+class Steps(NamedTuple):
+    """What is known of one step of all robots, by robot: see BatchStep."""
+
+    failed: np.ndarray
+    status: np.ndarray
+    residual: np.ndarray
+    short: np.ndarray
+    iterations: np.ndarray
+
+
+class KernelStep:
+    """Steps by contact_euler: collision, impulses and integration as one kernel."""
+
+    def __init__(self, model: Model, dt: float, rows: int) -> None:
+        self.program = solver("contact_euler").build(model, engine="native")
+        self.program.prepare(batch=True)
+        self.dt, self.warm = dt, np.zeros((rows, *self.program.inputs[-1].shape))
+
+    def step(
+        self, q: np.ndarray, qd: np.ndarray, tau: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, Steps]:
+        """Return states one step later, and what is known of the step."""
+        results = self.program(q, qd, tau, self.dt, self.warm)
+        q_next, qd_next, self.warm, _, residuals, iterations, status = results
+        failed = ~np.isfinite(residuals).all(axis=1)
+        law = np.where(failed, 0.0, residuals[:, -1])
+        short = np.zeros_like(failed)  # it does not correct positions by themselves
+        status, iterations = status.astype(int), iterations.astype(int)
+        return q_next, qd_next, Steps(failed, status, law, short, iterations)
+
+    def reset(self, chosen: np.ndarray) -> None:
+        """Forget the impulses of some robots."""
+        self.warm[chosen] = 0.0
 
 
 @dataclass
@@ -79,17 +117,24 @@ class Soak:
         )
 
 
-def soaked(steps: int, rows: int | None = None, seed: int = 0) -> Iterator[Soak]:
+def soaked(
+    steps: int, rows: int | None = None, seed: int = 0, kernel: bool = False
+) -> Iterator[Soak]:
     """Step quadrupeds; yields what is known after each step of all of them.
 
     Args:
         steps: Of all robots; the last batch is whole.
         rows: Robots; None: ROWS.
         seed: Of throws and joint forces.
+        kernel: Whether contact_euler takes the steps, else BatchStep.
     """
     rng, known, rows = np.random.default_rng(seed), Soak(), rows or ROWS
     model = load_urdf(robots.path("quadruped"), root_joint="floating")
-    batch = BatchStep(ContactModel(model), DT, rows)
+    batch: BatchStep | KernelStep
+    if kernel:
+        batch = KernelStep(model, DT, rows)
+    else:
+        batch = BatchStep(ContactModel(model), DT, rows)
     q, qd = thrown(rng, model.neutral(), rows)
     tau, push = np.zeros_like(qd), np.zeros((rows, len(STAND)))
     start, k = time.perf_counter(), 0
@@ -132,22 +177,28 @@ def thrown(
     return q, 0.5 * rng.standard_normal((rows, 6 + len(STAND)))
 
 
-def soak(steps: int, progress: Progress) -> Soak:
+def soak(steps: int, progress: Progress, kernel: bool = False) -> Soak:
     """Step quadrupeds, say how it goes, and return what is known in the end."""
     known, shown = Soak(), 0.0
     progress("compiling")
-    for known in soaked(steps):
+    for known in soaked(steps, kernel=kernel):
         if known.seconds - shown > SHOWN:
             shown = known.seconds
             progress(known.line())
     return known
 
 
-def run(steps: int, progress: Progress, show: Callable[[Table], list[str]]) -> int:
+def run(
+    steps: int,
+    progress: Progress,
+    show: Callable[[Table], list[str]],
+    kernel: bool = False,
+) -> int:
     """Print a soak; return the status of the command: 1 if a step was not finite."""
     print(machine())
-    known = soak(steps, progress)
-    print_tables(LEGEND, [("soak of quadrupeds", table(known))], show)
+    known = soak(steps, progress, kernel)
+    title = "soak of quadrupeds" + ", contact_euler" * kernel
+    print_tables(LEGEND, [(title, table(known))], show)
     return int(known.not_finite > 0)
 
 
