@@ -32,11 +32,11 @@ Soak: {ROWS} quadrupeds step together, {DT * 1e3:g} ms a step, by the default so
 stepper of a World, or by contact_euler, one kernel from state to state. Springs of
 {STIFF:g} N·m/rad hold a stance; joint forces of up to {PUSH:g} N·m more are drawn anew
 every {EVERY} steps; every {THROWN} steps one robot in {SHARE} is thrown anew, anyhow
-turned, some of them into the floor. not finite: robots whose step was not finite, which
-must be none; unsolved: steps that miss the solver's tolerance, with the largest residual
-of the law among them; without room: steps whose overlaps could not all be corrected;
-fastest: of any coordinate. Steps a second by the clock on the wall, drawing and counting
-included."""
+turned, some of them into the floor. not finite: robots whose step was not finite,
+which must be none; unsolved: steps that miss the solver's tolerance, with the largest
+residual of the law among them; without room: steps whose overlaps could not all be
+corrected; fastest: of any coordinate. Steps a second by the clock on the wall, drawing
+and counting included."""
 
 
 class Steps(NamedTuple):
