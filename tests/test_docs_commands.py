@@ -31,7 +31,9 @@ PAGES = ["README.md", "CONTRIBUTING.md", "dyn_plugins/README.md",
 SET_UP = {"python3", "python", "pip", "sudo", "source", "export", "rosdep", "colcon",
           "cd", ".", "pytest", "bash"}  # fmt: skip
 WITH_ROS = {"up", "param", "lifecycle", "record", "demo", "check-node"}
-LONG = {"bench", "bench-planar", "demo", "check-node"}  # with --full only
+LONG = {"demo", "check-node"}  # with --full only
+# Minutes to hours of measuring each; tests/test_bench*.py run short ones of all kinds.
+MEASURING = {"bench", "bench-planar", "bench-envs"}
 # Pages of commands that serve or watch until Ctrl-C, which have tests of their own.
 ONLY_PARSED = {"docs/viewing.md", "docs/doctor.md"}
 SLOW = {"docs/reports.md"}  # with --full only: many kernels; its commands have tests
@@ -66,7 +68,7 @@ def _of(page, verbs):
 
 ALL = {command[0] for command in FIRST}
 PLAIN = [page for page in PAGES
-         if page not in ONLY_PARSED and _of(page, ALL - WITH_ROS)]  # fmt: skip
+         if page not in ONLY_PARSED and _of(page, ALL - WITH_ROS - MEASURING)]  # fmt: skip
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if COMMANDS[page]])
@@ -203,7 +205,7 @@ def test_commands_run(page, in_scratch, capsys, full):
     """Those that need no node, in the order of the page; long ones with --full."""
     if page in SLOW and not full:
         pytest.skip("with --full only")
-    for command in _of(page, ALL - WITH_ROS - (set() if full else LONG)):
+    for command in _of(page, ALL - WITH_ROS - MEASURING - (set() if full else LONG)):
         _run(command, capsys)
 
 
