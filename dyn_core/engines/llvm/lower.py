@@ -16,6 +16,7 @@ from dyn_core.engines.graph.graph import Graph
 from dyn_core.engines.llvm.product_arrays import ProductArrays
 
 CHUNK = 400  # steps in one function; compile time grows faster than linearly beyond
+MEMORY = 250  # values that one function reads and delivers, of which the same holds
 ROLLED = ("loop", "product")  # steps with items that run in loops of their own
 _LEAVES = ("const", "input")
 
@@ -89,7 +90,8 @@ def lower(
             be read again.
     """
     steps = _Ordering(graph, fused, pack).steps()
-    schedule = Schedule(graph, _cut(steps))
+    schedule = Schedule(graph)
+    schedule.chunks += _cut(schedule, steps)
     _assign_slots(schedule, joined)
     return schedule
 
@@ -224,14 +226,32 @@ def count_uses(graph: Graph) -> list[int]:
     return uses
 
 
-def _cut(steps: list[ScheduledStep]) -> list[list[ScheduledStep]]:
-    """Cut the steps into chunks of at most CHUNK; loops and products stand alone."""
+def _cut(schedule: Schedule, steps: list[ScheduledStep]) -> list[list[ScheduledStep]]:
+    """Cut the steps into chunks; loops and products stand alone.
+
+    A chunk ends with CHUNK steps, or where its steps have read MEMORY values of others
+    and made so many outputs and entries of matrices: LLVM orders every two that touch
+    memory, so that the time for a function grows with the square of their number.
+    """
+    writes = {x: len(places) for x, places in schedule.ends.items()}
+    for step in steps:
+        if step.op in ROLLED:
+            for x in step.operands:
+                writes[x] = writes.get(x, 0) + 1
     chunks: list[list[ScheduledStep]] = [[]]
+    known: set[int] = set()  # values that the chunk has
+    memory = 0
     for step in steps:
         alone = step.op in ROLLED
-        if alone or len(chunks[-1]) >= CHUNK or _is_rolled(chunks[-1]):
+        full = len(chunks[-1]) >= CHUNK or memory >= MEMORY
+        if alone or full or _is_rolled(chunks[-1]):
             chunks.append([])
+            known, memory = set(), 0
         chunks[-1].append(step)
+        if not alone:
+            memory += len(set(step.operands) - known)
+            memory += sum(writes.get(x, 0) for x in step.results)
+            known.update(step.operands, step.results)
     return chunks
 
 
