@@ -16,11 +16,10 @@ from dyn_core.bench import contact_scenes
 from dyn_core.contact import residuals, solve
 from dyn_core.contact.collision.halfspaces import HalfSpace
 from dyn_core.contact.problem.rows import rows_of
-from dyn_core.contact.solvers.active_sets import newton_on_modes
+from dyn_core.contact.solvers.active_sets import FIRM, newton_on_modes
 from dyn_core.contact.solvers.interior import interior
 from dyn_core.contact.solvers.row_solvers import ROW_SOLVERS
 from dyn_core.contact.solvers.scaling import from_scaled, project, scale, to_scaled
-from dyn_core.contact.solvers.skyline import order
 from dyn_core.contact.solvers.work import room_for_solvers
 from dyn_core.engines.llvm import compiler
 from dyn_core.engines.machine_code import compiled
@@ -38,8 +37,9 @@ def by(method, rows, nv, steps, run=compiled):
     blocks, work = len(rows.kind), room_for_solvers(rows, nv)
     scale(rows, blocks, work.scaled)
     to_scaled(rows, blocks, work.scaled, work.newton.gamma)
-    unknowns, _ = order(rows, blocks, nv, work.envelope)
-    numbers = (blocks, len(rows.b), nv, work, unknowns, 1e-9, steps)
+    numbers = (blocks, len(rows.b), nv, work, 1e-9, steps)
+    if method is newton_on_modes:
+        numbers += (FIRM,)
     missing, count = run(method)(rows, *numbers)
     for k in range(blocks):
         project(rows, work.scaled, k, work.newton.gamma)
@@ -219,6 +219,24 @@ def test_fifty_balls_at_rest_are_solved():
     assert laws.max() < 1e-5
     assert simulator.counters["contact not converged"] <= 2
     assert np.median(laws[150:]) < 1e-8
+
+
+def test_open_contacts_couple_nothing_in_a_step():
+    """Towers beside each other, with open contacts between: order and solution."""
+    rows, nv = stacked_boxes([1.0] * 4)
+    blocks, supports = len(rows.kind), rows.support_start
+    boxes = [
+        set(rows.support[s : s + n] // 6)
+        for s, n in zip(supports, rows.support_count, strict=True)
+    ]
+    between = [k for k in range(blocks) if boxes[k] == {1, 2}]
+    for k in between:
+        rows.b[rows.start[k]] = 10.0  # far open; the boxes above fall on nothing
+    missing, count, impulse = by(newton_on_modes, rows, nv, 60)
+    assert missing <= 1e-9
+    assert 0 < count <= 20
+    assert law(problem_of(rows, nv), impulse) < 1e-9
+    assert not any(impulse[rows.start[k]] for k in between)
 
 
 @pytest.mark.parametrize("trots", (False, True))

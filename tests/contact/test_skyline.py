@@ -8,6 +8,7 @@ from dyn_core.contact.solvers.skyline import (
     factorise,
     factorise_both,
     order,
+    order_used,
     solve_both,
     solve_factorised,
 )
@@ -107,3 +108,33 @@ def test_an_order_is_kept_for_the_same_supports_only():
     kept.local[:] = 0
     order(rows, len(rows.kind), nv, kept)
     assert not kept.local.any()
+
+
+def test_blocks_that_are_not_used_couple_nothing():
+    """Without the contacts between two boxes these are islands; all have a place."""
+    rows, nv = stacked_boxes([1.0] * 4)
+    blocks, envelope = len(rows.kind), room_for_solvers(rows, nv).envelope
+    count, whole = order(rows, blocks, nv, envelope)
+    meet = {
+        k: set(rows.support[s : s + n] // 6)
+        for k, (s, n) in enumerate(
+            zip(rows.support_start, rows.support_count, strict=True)
+        )
+    }
+    apart = [k for k in meet if meet[k] == {1, 2}]
+    assert len(apart) == 4
+    envelope.used[apart] = 0
+    now, entries = order_used(rows, blocks, nv, envelope)
+    assert now == count == nv
+    assert whole == 4 * 21 + 3 * 36
+    assert entries == 4 * 21 + 2 * 36
+    assert order_used(rows, blocks, nv, envelope) == (now, entries)
+    above = [k for k in meet if max(meet[k]) == 3]
+    envelope.used[above] = 0
+    now, entries = order_used(rows, blocks, nv, envelope)
+    assert (now, entries) == (12, 2 * 21 + 36)  # the upper two touch nothing
+    assert (envelope.number[12:24] == -1).all()
+    for k in above:
+        start = rows.support_start[k]
+        assert (envelope.local[start : start + rows.support_count[k]] == now).all()
+    assert order(rows, blocks, nv, envelope) == (count, whole)

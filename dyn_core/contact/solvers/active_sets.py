@@ -14,6 +14,7 @@ from dyn_core.contact.solvers.scaling import CONE, INTERVALS, Scaled
 from dyn_core.contact.solvers.skyline import (
     factorise,
     factorise_both,
+    order_used,
     solve_both,
     solve_factorised,
 )
@@ -22,6 +23,7 @@ from dyn_core.contact.solvers.work import NewtonWork, SolverWork
 from dyn_core.engines.machine_code import Reals, machine_code
 
 FIRM = 1e-6  # compliance of a step, which makes impulses unique
+SOFT = 1e-4  # a larger one, for contacts that stick and slip in turn
 TRIALS = 6  # steps that are tried, each half of the one before
 PATIENCE = 4  # steps within which |F| must fall by SHRINK
 SHRINK = 0.5
@@ -29,8 +31,8 @@ SHRINK = 0.5
 
 @machine_code
 def newton_on_modes(
-    rows: Rows, blocks: int, m: int, nv: int, work: SolverWork, unknowns: int,
-    tolerance: float, steps: int,
+    rows: Rows, blocks: int, m: int, nv: int, work: SolverWork, tolerance: float,
+    steps: int, firm: float,
 ) -> tuple[float, int]:  # fmt: skip
     """Improve the scaled impulses work.newton.gamma by Newton steps.
 
@@ -43,12 +45,13 @@ def newton_on_modes(
     Steps are halved until |F| falls.
 
     Args:
-        rows, blocks, m, nv: Problem, scaled in work.scaled, in the order of
-            work.envelope.
-        work: Room for work; gamma is the start, and then the result.
-        unknowns: Number of coordinates of the envelope.
+        rows, blocks, m, nv: Problem, scaled in work.scaled.
+        work: Room for work; gamma is the start, and then the result. The order of
+            work.envelope becomes that of the contacts that press in the last step:
+            islands are those of these.
         tolerance: Of `natural_step`.
         steps: Largest number of steps.
+        firm: Compliance of a step, FIRM or SOFT.
 
     Returns:
         `natural_step` of the result, and the number of steps.
@@ -63,7 +66,11 @@ def newton_on_modes(
     goal = SHRINK * size
     while not missing <= tolerance and count < steps and patience > 0:
         count += 1
-        slips = linearise(rows, blocks, scaled, newton)
+        slips = linearise(rows, blocks, scaled, newton, firm)
+        find_used(rows, blocks, work)
+        unknowns, entries = order_used(rows, blocks, nv, work.envelope)
+        if entries > len(work.envelope.values):
+            break
         if not solve_step(rows, blocks, work, unknowns, slips):
             break
         step, now = 1.0, math.inf
@@ -130,17 +137,19 @@ def _squares(rows: Rows, blocks: int, scaled: Scaled, x: Reals, u: Reals) -> flo
 
 
 @machine_code
-def linearise(rows: Rows, blocks: int, scaled: Scaled, work: NewtonWork) -> bool:
+def linearise(
+    rows: Rows, blocks: int, scaled: Scaled, work: NewtonWork, firm: float
+) -> bool:
     """Set S and d = center of dx = d - S Y dz; return whether S is not symmetric."""
     slopes, x, u, d = work.slopes, work.gamma, work.u, work.center
     slips = False
     for k in range(blocks):
         first, count = rows.start[k], rows.count[k]
-        stick_slope(rows, scaled, slopes, k, FIRM)
+        stick_slope(rows, scaled, slopes, k, firm)
         for i in range(first, first + count):
             d[i] = -u[i] * slopes.diagonal[i]
         if scaled.law[k] == CONE:
-            slips = _linearise_cone(rows, scaled, work, k) or slips
+            slips = _linearise_cone(rows, scaled, work, k, firm) or slips
         if scaled.law[k] == INTERVALS:
             for i in range(first, first + count):
                 near = x[i] - u[i]
@@ -152,7 +161,9 @@ def linearise(rows: Rows, blocks: int, scaled: Scaled, work: NewtonWork) -> bool
 
 
 @machine_code
-def _linearise_cone(rows: Rows, scaled: Scaled, work: NewtonWork, k: int) -> bool:
+def _linearise_cone(
+    rows: Rows, scaled: Scaled, work: NewtonWork, k: int, firm: float
+) -> bool:
     """Set S and d of a cone that opens or slides; return whether it slides.
 
     With y = x - u, t = y_T / |y_T| and eta = mu y_n / |y_T|:
@@ -181,13 +192,24 @@ def _linearise_cone(rows: Rows, scaled: Scaled, work: NewtonWork, k: int) -> boo
     along = c * (x[first] + d[first])
     for i in range(first + 1, first + count):
         t = inverse * (x[i] - u[i])
-        across = 1.0 / (1.0 - eta + eta * (scaled.R[i] + FIRM))
+        across = 1.0 / (1.0 - eta + eta * (scaled.R[i] + firm))
         missing = (1.0 - eta) * (x[i] - x_t * t) + eta * (u[i] - u_t * t)
         d[i] = (along - x_t) * t - across * missing
         slopes.diagonal[i] = eta * across
         slopes.tilt[i] = c * t
         slopes.left[i], slopes.right[i] = -eta * across * t, t
     return True
+
+
+@machine_code
+def find_used(rows: Rows, blocks: int, work: SolverWork) -> None:
+    """Note the blocks with entries of S or d: the step does not depend on others."""
+    diagonal, d = work.newton.slopes.diagonal, work.newton.center
+    for k in range(blocks):
+        work.envelope.used[k] = 0
+        for i in range(rows.start[k], rows.start[k] + rows.count[k]):
+            if not diagonal[i] == 0.0 or not d[i] == 0.0:
+                work.envelope.used[k] = 1
 
 
 @machine_code
@@ -213,8 +235,8 @@ def solve_again(
     """Turn d = center into dx = d - S Y dz with du = Y dz, K dz = Y.T d."""
     scaled, envelope, newton = work.scaled, work.envelope, work.newton
     dz = newton.dz
-    for j in range(unknowns):
-        dz[j] = 0.0
+    for j in range(min(unknowns + 1, len(dz))):
+        dz[j] = 0.0  # and where coordinates have no number
     add_transposed(rows, envelope.local, scaled.y, blocks, newton.center, dz)
     if slips:
         solve_both(unknowns, envelope, newton.upper, dz)

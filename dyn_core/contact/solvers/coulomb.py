@@ -5,8 +5,10 @@ In the subset of machine code.
 
 from __future__ import annotations
 
+import math
+
 from dyn_core.contact.problem.rows import Rows
-from dyn_core.contact.solvers.active_sets import newton_on_modes
+from dyn_core.contact.solvers.active_sets import FIRM, SOFT, newton_on_modes
 from dyn_core.contact.solvers.interior import interior
 from dyn_core.contact.solvers.law import row_residuals
 from dyn_core.contact.solvers.newton import newton
@@ -30,7 +32,9 @@ from dyn_core.engines.machine_code import Reals, machine_code
 NEAR = 1e-2  # softness from the start, which may be near the solution
 HARD = 1e-4  # of a second try, from zero
 STEPS = 20  # of the first try
-SWEEPS = 200
+SWEEPS = 200  # of a heap at first, then four times as many
+MOST_SWEEPS = 3200
+BEYOND = 1.6  # relaxation of these sweeps: modes settle earlier
 HEAP = 200  # rows of a problem that is left where sweeps solve it to SOLVED
 FAR = 1e-1  # and after splitting
 SHORT = 30  # iterations of the first splitting; each other takes three times as many
@@ -51,10 +55,11 @@ def solve_coulomb(
     """Solve a problem by Newton steps on its modes; else by slower and surer methods.
 
     `newton_on_modes` starts from the impulses of `rows`: near a solution it takes one
-    step or a few. If that fails, `interior` starts from inside all cones. Then a heap,
-    a problem of more than HEAP rows, is relaxed from the impulses of `rows`, and is
-    solved where its law holds to SOLVED; others, and heaps that are not solved, go
-    through rounds of `newton` and `split`.
+    step or a few. If that fails, `interior` starts from inside all cones. A heap, a
+    problem of more than HEAP rows, first tries softer steps; where nothing solves it,
+    it is relaxed from the impulses of `rows`, longer and longer, and is solved where
+    its law holds to SOLVED. Others, and heaps that are not solved, go through rounds
+    of `newton` and `split`.
 
     Args:
         rows: Problem; its impulses are the start, and then the solution.
@@ -71,31 +76,44 @@ def solve_coulomb(
 
     Source: LCP-12, LCP-19.
     """
-    unknowns, entries = order(rows, blocks, nv, work.envelope)
-    if entries > len(work.envelope.values):
-        return NO_ROOM
     if _at_rest(rows, blocks):
         _clear(rows, blocks)
     scale(rows, blocks, work.scaled)
     to_scaled(rows, blocks, work.scaled, work.newton.gamma)
     missing, count = newton_on_modes(
-        rows, blocks, m, nv, work, unknowns, tolerance, min(max_iterations, STEPS)
+        rows, blocks, m, nv, work, tolerance, min(max_iterations, STEPS), FIRM
     )
+    if not missing <= tolerance:
+        _, entries = order(rows, blocks, nv, work.envelope)
+        if entries > len(work.envelope.values):
+            return NO_ROOM
     if not missing <= tolerance and max_iterations > STEPS:
-        missing, more = interior(
-            rows, blocks, m, nv, work, unknowns, tolerance, max_iterations
+        missing, more = math.inf, 0
+        if m > HEAP:
+            to_scaled(rows, blocks, work.scaled, work.newton.gamma)
+            missing, more = newton_on_modes(
+                rows, blocks, m, nv, work, tolerance, STEPS, SOFT
+            )
+            count += more
+        if not missing <= tolerance:
+            missing, more = interior(
+                rows, blocks, m, nv, work, tolerance, max_iterations
+            )
+            count += more
+    sweeps = SWEEPS if m > HEAP and splittings > 0 else MOST_SWEEPS + 1
+    while not missing <= tolerance and sweeps <= MOST_SWEEPS:
+        count += _relax(
+            rows, blocks, m, nv, work, report, sweeps, tolerance, splittings
         )
-        count += more
-    if not missing <= tolerance and m > HEAP and splittings > 0:
-        count += _relax(rows, blocks, m, nv, work, report, tolerance, splittings)
         to_scaled(rows, blocks, work.scaled, work.newton.gamma)
         missing, more = newton_on_modes(
-            rows, blocks, m, nv, work, unknowns, tolerance, STEPS
+            rows, blocks, m, nv, work, tolerance, STEPS, SOFT
         )
         count += more
         if not missing <= tolerance and report[4] <= SOLVED:
             report[ITERATIONS] = float(count)
             return CONVERGED
+        sweeps *= 4
     if missing <= tolerance:
         return _finish(rows, blocks, nv, work, report, tolerance, count)
     status = _rounds(
@@ -118,18 +136,17 @@ def _at_rest(rows: Rows, blocks: int) -> bool:
 @machine_code
 def _relax(
     rows: Rows, blocks: int, m: int, nv: int, work: SolverWork, report: Reals,
-    tolerance: float, splittings: int,
+    sweeps: int, tolerance: float, splittings: int,
 ) -> int:  # fmt: skip
     """Bring the impulses of `rows` nearer to the law; return how many iterations.
 
     By sweeps; where these do not solve the problem to SOLVED, by `split` after them.
     """
-    sweep(rows, blocks, m, nv, work, report, SWEEPS, tolerance, 1.0)
+    sweep(rows, blocks, m, nv, work, report, sweeps, tolerance, BEYOND)
     count = int(report[ITERATIONS])
     if not report[4] <= SOLVED:
         split(rows, blocks, m, nv, work, report, splittings // 3, tolerance, 1.0)
         count += int(report[ITERATIONS])
-    order(rows, blocks, nv, work.envelope)  # which `split` may have changed
     return count
 
 

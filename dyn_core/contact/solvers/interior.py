@@ -9,6 +9,7 @@ import math
 
 from dyn_core.contact.problem.residuals import HUGE
 from dyn_core.contact.problem.rows import Rows
+from dyn_core.contact.solvers.active_sets import FIRM as MODES
 from dyn_core.contact.solvers.active_sets import (
     newton_on_modes,
     solve_again,
@@ -23,6 +24,7 @@ from dyn_core.contact.solvers.cone_steps import (
 )
 from dyn_core.contact.solvers.products import add_transposed, multiply
 from dyn_core.contact.solvers.scaling import CONE, INTERVALS, project
+from dyn_core.contact.solvers.skyline import order
 from dyn_core.contact.solvers.slopes import stick_slope
 from dyn_core.contact.solvers.work import SolverWork
 from dyn_core.engines.machine_code import machine_code
@@ -38,8 +40,8 @@ EACH = 8  # steps of a try of the modes
 
 @machine_code
 def interior(
-    rows: Rows, blocks: int, m: int, nv: int, work: SolverWork, unknowns: int,
-    tolerance: float, steps: int,
+    rows: Rows, blocks: int, m: int, nv: int, work: SolverWork, tolerance: float,
+    steps: int,
 ) -> tuple[float, int]:  # fmt: skip
     """Solve a scaled problem from inside all cones and bounds, then by its modes.
 
@@ -53,10 +55,8 @@ def interior(
     not monotone: where e cannot fall on this path, steps become short, and it ends.
 
     Args:
-        rows, blocks, m, nv: Problem, scaled in work.scaled, in the order of
-            work.envelope.
+        rows, blocks, m, nv: Problem, scaled in work.scaled.
         work: Room for work; work.newton.gamma is set to the result.
-        unknowns: Number of coordinates of the envelope.
         tolerance: Of `natural_step`.
         steps: Largest number of steps.
 
@@ -66,6 +66,7 @@ def interior(
     Source: S. Mehrotra 1992; T. Howell, S. Le Cleac'h et al. 2022 (Dojo), section IV.
     """
     terms = _start(rows, blocks, work)
+    unknowns, _ = order(rows, blocks, nv, work.envelope)
     count, missing, enough, patience = 0, math.inf, ENOUGH, PATIENCE
     while count < steps and terms > 0 and patience > 0:
         gap = _velocities(rows, blocks, m, work, unknowns) / float(terms)
@@ -77,8 +78,9 @@ def interior(
             for k in range(blocks):
                 project(rows, work.scaled, k, work.newton.gamma)
             missing, more = newton_on_modes(
-                rows, blocks, m, nv, work, unknowns, tolerance, EACH
+                rows, blocks, m, nv, work, tolerance, EACH, MODES
             )
+            order(rows, blocks, nv, work.envelope)
             count += more
             if missing <= tolerance or gap < SMALLEST:
                 break

@@ -17,20 +17,25 @@ class Skyline(NamedTuple):
     """A symmetric positive definite matrix, or its factor L, row by row.
 
     Attributes:
+        used: Whether the matrix has an entry for a block, (blocks,): others couple
+            nothing.
         number: Number of each coordinate in the order of elimination, (nv,); -1 where
-            no block touches it.
-        local: The same for each entry of the supports, (supports,).
+            no used block touches it.
+        local: The same for each entry of the supports, (supports,); the number of all
+            numbered coordinates where there is none.
         first: First column of each row, (n,).
         begin: Where a row would have its column 0 in `values`, (n + 1,): entry (i, j)
             is values[begin[i] + j].
         queue, block_done, chain_start, chain: Work of the ordering, (nv,), (blocks,),
             (nv + 1,), (values of Y,).
         kept: What the order was made for: numbers of blocks and coordinates, what
-            `order` returned, and all supports, (4 + 2 blocks + values of Y,).
+            `order` returned, used blocks and all supports, (4 + 2 blocks + values of
+            Y,).
         values: The entries.
         inverse: One over the diagonal of the factor, (n,).
     """
 
+    used: Wholes
     number: Wholes
     local: Wholes
     first: Wholes
@@ -48,11 +53,23 @@ class Skyline(NamedTuple):
 def order(rows: Rows, blocks: int, nv: int, envelope: Skyline) -> tuple[int, int]:
     """Number the coordinates that blocks touch, and lay out the envelope.
 
+    Returns:
+        Number of coordinates, and of the entries of the envelope.
+    """
+    for k in range(blocks):
+        envelope.used[k] = 1
+    return order_used(rows, blocks, nv, envelope)
+
+
+@machine_code
+def order_used(rows: Rows, blocks: int, nv: int, envelope: Skyline) -> tuple[int, int]:
+    """Number the coordinates that used blocks touch, and lay out the envelope.
+
     Breadth first over the blocks, from the smallest coordinate of each island, then
     reversed (Cuthill and McKee): in trees leaves before the base that they share, in
     stacks one end before the other.
 
-    If the supports are those of the last call, its order is kept.
+    If supports and used blocks are those of the last call, its order is kept.
 
     Returns:
         Number of coordinates, and of the entries of the envelope.
@@ -71,13 +88,14 @@ def order(rows: Rows, blocks: int, nv: int, envelope: Skyline) -> tuple[int, int
 
 @machine_code
 def _is_kept(rows: Rows, blocks: int, nv: int, envelope: Skyline) -> bool:
-    """Return whether the supports are those that the order was made for."""
+    """Return whether the order was made for these supports and used blocks."""
     kept, place = envelope.kept, 4 + 2 * blocks
     if not (kept[0] == blocks and kept[1] == nv):
         return False
     for k in range(blocks):
         s, width = rows.support_start[k], rows.support_count[k]
-        if not (kept[4 + 2 * k] == s and kept[5 + 2 * k] == width):
+        now = 2 * s + envelope.used[k]
+        if not (kept[4 + 2 * k] == now and kept[5 + 2 * k] == width):
             return False
         for j in range(s, s + width):
             if not kept[place] == rows.support[j]:
@@ -97,7 +115,7 @@ def _keep(rows: Rows, blocks: int, nv: int, envelope: Skyline) -> None:
         if place + width > len(kept):
             kept[0] = -1
             return
-        kept[4 + 2 * k] = s
+        kept[4 + 2 * k] = 2 * s + envelope.used[k]
         kept[5 + 2 * k] = width
         for j in range(s, s + width):
             kept[place] = rows.support[j]
@@ -112,6 +130,8 @@ def _number(rows: Rows, blocks: int, nv: int, envelope: Skyline) -> int:
         start[v] = 0
     for k in range(blocks):
         envelope.block_done[k] = 0
+        if envelope.used[k] == 0:
+            continue
         s = rows.support_start[k]
         for j in range(s, s + rows.support_count[k]):
             start[rows.support[j] + 1] += 1
@@ -122,6 +142,8 @@ def _number(rows: Rows, blocks: int, nv: int, envelope: Skyline) -> int:
     for v in range(nv):
         envelope.queue[v] = start[v]
     for k in range(blocks):
+        if envelope.used[k] == 0:
+            continue
         s = rows.support_start[k]
         for j in range(s, s + rows.support_count[k]):
             v = rows.support[j]
@@ -136,8 +158,10 @@ def _number(rows: Rows, blocks: int, nv: int, envelope: Skyline) -> int:
         low = count
         for j in range(s, s + rows.support_count[k]):
             number = envelope.number[rows.support[j]]
-            envelope.local[j] = number
+            envelope.local[j] = number if number >= 0 else count
             low = min(low, number)
+        if envelope.used[k] == 0:
+            continue
         for j in range(s, s + rows.support_count[k]):
             number = envelope.local[j]
             envelope.first[number] = min(envelope.first[number], low)

@@ -34,6 +34,7 @@ def assemble(
 ) -> None:
     """Set the envelope to 1 + Y.T S Y, with an upper part of its own if `slips`.
 
+    S is zero for blocks that the envelope does not use.
     Blocks next to each other with one support are added up before they are placed.
     """
     values, begin = envelope.values, envelope.begin
@@ -47,6 +48,9 @@ def assemble(
                 work.upper[j] = 0.0
     k = 0
     while k < blocks:
+        if envelope.used[k] == 0:
+            k += 1
+            continue
         width = rows.support_count[k]
         for e in range(width * width):
             work.square[e] = 0.0

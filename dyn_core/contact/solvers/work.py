@@ -154,6 +154,7 @@ def room_for_solvers(
         wholes(blocks), reals(blocks), reals(len(rows.y)), *(reals(m) for _ in range(6))
     )
     envelope = Skyline(
+        wholes(blocks),
         wholes(nv),
         wholes(supports),
         wholes(most),
