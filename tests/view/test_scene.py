@@ -126,7 +126,52 @@ def test_inertia_ellipsoids_have_the_bodys_inertia():
     assert np.sort(half) == pytest.approx(np.sort(np.sqrt(axes2)), rel=0.02)
 
 
-@pytest.mark.parametrize("name", robots.names())
+OFF_CENTRE = """
+<mujoco model="off_centre"><worldbody>
+  <body name="arm" pos="0 0 1"><joint name="hinge" axis="0 1 0" pos="0.1 0.2 0.3"/>
+    <geom type="box" size="0.1 0.2 0.3" mass="1"/>
+    <body name="tool" pos="0.5 0 0" euler="10 20 30">
+      <joint name="ball" type="ball" pos="-0.1 0.05 0.02"/>
+      <geom name="fist" type="sphere" size="0.1" pos="0 0 0.2" mass="1"/>
+    </body>
+  </body>
+</worldbody></mujoco>
+"""
+
+
+def test_a_joint_beside_its_links_origin_turns_the_body_about_itself():
+    """An MJCF joint lies where it likes in its link: link and body have frames of their own.
+
+    The point of the link where the joint lies stays; the shapes move with their links,
+    by a formula and by the solver forward_kinematics.
+    """
+    model = dyn.load(OFF_CENTRE)
+    scene = RobotScene(model)
+    program = dyn.solver("forward_kinematics").build(
+        model, frames=["arm", "tool"], engine="plain"
+    )
+    joint = np.array((0.1, 0.2, 0.3))
+    for angle in (0.0, 0.4, -1.1):
+        q = scene.start()
+        q[0], q[1:] = angle, np.array((0.2, -0.4, 0.1, 0.9)) / np.sqrt(1.02)
+        c, s = np.cos(angle), np.sin(angle)
+        turn = np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]])
+        arm, tool = np.asarray(program(q))
+        assert arm[:3, :3] == pytest.approx(turn, abs=1e-12)
+        assert arm[:3, 3] == pytest.approx(joint + (0, 0, 1) - turn @ joint, abs=1e-12)
+        poses = scene.poses(q)
+        middles = {
+            part.name.split("/")[1]: part.triangles.moved(
+                poses[part.body]
+            ).vertices.mean(axis=0)
+            for part in scene.parts(COLLISION)
+        }
+        assert middles["arm"] == pytest.approx(arm[:3, 3], abs=1e-9)
+        fist = tool @ (0, 0, 0.2, 1)
+        assert middles["tool"] == pytest.approx(fist[:3], abs=1e-9)
+
+
+@pytest.mark.parametrize("name", [*robots.names(), OFF_CENTRE])
 def test_bodies_move_by_forward_kinematics(name):
     """Poses of all bodies are those of the solver forward_kinematics, also in batches."""
     model = dyn.load(name)
