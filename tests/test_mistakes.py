@@ -23,11 +23,15 @@ SETTINGS = [  # settings of simulate, what is said
     ({"command_timeout": None}, "command_timeout must be > 0 and finite, got None"),
     ({"substeps": 1.5}, "substeps must be >= 1 and whole, got 1.5"),
     ({"substeps": True}, "substeps must be >= 1 and whole, got True"),
-    ({"dt": 1e-3}, "no setting is called 'dt'; .*valid: period, step, .*engine, "),
+    (
+        {"dt": 1e-3},
+        "no setting is called 'dt'; .*valid for simulate: period, step, .*engine, ",
+    ),
     ({"perid": 1e-3}, "did you mean 'period'"),
+    ({"durration": 1.0}, "did you mean 'duration'"),
     (
         {"world": {}, "step": "rk4"},
-        "no setting is called 'step'; .*valid: period, subst",
+        "no setting is called 'step'; .*valid for simulate: period, subst",
     ),
     ({"prescribed": 3}, "prescribed is 3; valid: a list of joints"),
     ({"q0": "abc"}, "q0 needs 2 finite numbers, got 'abc'"),

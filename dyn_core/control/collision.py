@@ -25,9 +25,10 @@ from dyn_core.errors import SettingError, unknown_name
 from dyn_core.model import Model
 from dyn_core.model.payload import PayloadInput
 from dyn_core.solving.registry import solver
-from dyn_core.validation import Quantity
+from dyn_core.validation import Quantity, known_keywords
 
 
+@known_keywords
 @dataclass(frozen=True)
 class CollisionSettings:
     """When external joint forces count as a collision.
@@ -155,6 +156,7 @@ class ExternalEffort:
         return self.effort
 
 
+@known_keywords
 class CollisionDetector:
     """Compares external joint forces with thresholds, and names the joint.
 

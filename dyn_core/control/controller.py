@@ -28,8 +28,10 @@ from dyn_core.control.stops import Stop
 from dyn_core.control.torques import Laws
 from dyn_core.control.trajectory import Reference, Trajectory
 from dyn_core.errors import SettingError
+from dyn_core.validation import known_keywords
 
 
+@known_keywords
 @dataclass
 class Controller(Laws):
     """Computed torque, impedance or gravity compensation; one coordinate a joint.

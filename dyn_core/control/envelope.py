@@ -22,6 +22,7 @@ from dyn_core.problems.joint_ports import FORCE, plain_tau, q, qd
 from dyn_core.problems.ports import Port, Signature
 from dyn_core.solving.solver import TracedSolver
 from dyn_core.spatial import Motion, Vector, total
+from dyn_core.validation import known_keywords
 
 JOINT = ("effort", "effort_rate", "joint_power", "tracking_error")
 WHOLE = ("power", "kinetic_energy", "tool_speed")
@@ -88,6 +89,7 @@ def envelope_values(model, q, qd, tau, tau_before, error, dt, frame):  # type: i
     return Vector((*tau, *rate, *power, *error, *whole))
 
 
+@known_keywords
 @dataclass(frozen=True)
 class Bounds:
     """Bounds of an envelope; None bounds nothing.
@@ -139,6 +141,7 @@ class Violation:
         )
 
 
+@known_keywords
 class Envelope:
     """Checks efforts against Bounds.
 

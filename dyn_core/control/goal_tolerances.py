@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dyn_core.errors import GoalError, SettingError, unknown_name
+from dyn_core.validation import known_keywords
 
 ERASED = -1.0  # of a goal: what the controller checks is not checked
 STOPPED_VELOCITY = 0.01  # the controller's default [rad/s | m/s]
@@ -31,6 +32,7 @@ class JointTolerance(NamedTuple):
     effort: float = 0.0
 
 
+@known_keywords
 @dataclass(frozen=True, eq=False)
 class Tolerances:
     """What a goal is checked against; a tolerance of 0 checks nothing.

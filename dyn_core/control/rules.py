@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dyn_core.control.stops import STOPS
 from dyn_core.errors import ModelError, SettingError
-from dyn_core.validation import Kind, Name, Quantity, Switch, Whole
+from dyn_core.validation import Kind, Name, Quantity, Switch, Whole, known_keywords
 
 MODES = ("computed_torque", "impedance", "gravity")
 ON_STALE = ("zero", "ramp")  # without a state nothing can be held
@@ -33,6 +33,7 @@ _RULES: dict[str, Kind] = {
 }
 
 
+@known_keywords
 @dataclass(frozen=True)
 class Rules:
     """Behaviour of a controller with late, invalid or large data.

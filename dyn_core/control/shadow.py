@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from dyn_core.errors import SettingError
+from dyn_core.validation import known_keywords
 
 
+@known_keywords
 @dataclass(frozen=True)
 class ShadowSettings:
     """Which solver watches the control law, and how closely.

@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 
 from dyn_core.errors import SettingError
+from dyn_core.validation import known_keywords
 
 REPEAT = 0.01  # period of zero effort while stopped [s]
 LATE = 0.005  # lateness of a check that shows that the supervisor itself stood [s]
 GRACE = 0.02  # time for reading what arrived while it stood [s]
 
 
+@known_keywords
 class Supervisor:
     """Stops a robot whose controller is silent while its effort stands.
 

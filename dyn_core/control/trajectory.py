@@ -14,6 +14,7 @@ import numpy as np
 
 from dyn_core.control.joint_limits import JointLimits
 from dyn_core.errors import SHOWN, TrajectoryError
+from dyn_core.validation import known_keywords
 
 METHODS = ("splines", "none")
 MOST_POINTS = 100_000
@@ -41,6 +42,7 @@ class Reference(NamedTuple):
     qdd: np.ndarray
 
 
+@known_keywords
 @dataclass(frozen=True, eq=False)
 class Trajectory:
     """Trajectory points of joints with one coordinate, in the order of the controller.
@@ -173,6 +175,7 @@ class Trajectory:
         c[5] = (12 * d - 6 * (v1 + v0) * T - (a0 - a1) * T**2) / (2 * T**5)
 
 
+@known_keywords
 def make_trajectory(
     joints: Sequence[str],
     names: Sequence[str],

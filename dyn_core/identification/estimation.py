@@ -45,7 +45,7 @@ from dyn_core.identification.regressor_rank import (
 )
 from dyn_core.model import Model
 from dyn_core.solving.registry import solver
-from dyn_core.validation import float_array
+from dyn_core.validation import float_array, known_keywords
 
 NOISE_FLOOR = 1e-6  # least noise of a joint, as part of its largest force
 FITS = 4  # to find the noise of each coordinate
@@ -132,6 +132,7 @@ class _Measurements:
         return np.sqrt((left * left).sum(axis=0) / count)
 
 
+@known_keywords
 @one_blas_thread()
 def identify(
     model: Model,

@@ -22,7 +22,7 @@ from dyn_core.model.checks.robots import check_robot
 from dyn_core.model.description import Description
 from dyn_core.model.model import Model
 from dyn_core.spatial import RigidInertia, Vector
-from dyn_core.validation import float_array
+from dyn_core.validation import float_array, known_keywords
 
 INERTIAL = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 FRICTION = ("damping", "friction")
@@ -109,6 +109,7 @@ class Layout:
             yield group, rows
 
 
+@known_keywords
 def parameter_names(
     model: Model, friction: bool = False, rotors: bool = False
 ) -> tuple[str, ...]:
@@ -126,6 +127,7 @@ def parameter_names(
     return Layout.of(model, friction, rotors).names
 
 
+@known_keywords
 def parameters_of(
     model: Model, friction: bool = False, rotors: bool = False
 ) -> np.ndarray:
@@ -133,6 +135,7 @@ def parameters_of(
     return Layout.of(model, friction, rotors).values
 
 
+@known_keywords
 def with_linear_parameters(
     model: Model, values: ArrayLike, friction: bool = False, rotors: bool = False
 ) -> Model:

@@ -11,7 +11,7 @@ from dyn_core.errors import SettingError
 from dyn_core.identification.parameter_vector import Layout
 from dyn_core.model import Model
 from dyn_core.solving.registry import solver
-from dyn_core.validation import Whole, shown
+from dyn_core.validation import Whole, known_keywords, shown
 
 TOLERANCE = 1e-9  # singular values below this part of the largest count as zero
 TIE = 1e-7  # how much shorter each column counts than the one before it
@@ -68,6 +68,7 @@ class BaseParameters:
         return " ".join(terms).removeprefix("+ ")
 
 
+@known_keywords
 def base_parameters(
     model: Model,
     friction: bool = False,

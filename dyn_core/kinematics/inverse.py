@@ -19,7 +19,7 @@ from dyn_core.kinematics.poses import one_pose, pose_matrices
 from dyn_core.model import Model
 from dyn_core.problems import INVERSE_KINEMATICS
 from dyn_core.solving.registry import solver
-from dyn_core.validation import one_state, state_array
+from dyn_core.validation import known_keywords, one_state, state_array
 
 STEPS = 10  # of a round; most starts that lead to the pose have led there
 ROUNDS = 3  # from one start
@@ -51,6 +51,7 @@ class Reached:
     seed: Any
 
 
+@known_keywords
 class InverseKinematics:
     """Joint positions that bring a link to poses: built once, called for each pose.
 

@@ -21,7 +21,15 @@ from dyn_core.model.rolling import ROLLING, rolling_rows
 from dyn_core.numbers.scalar import Scalar, atan2, logical_not, require, sqrt
 from dyn_core.spatial import Matrix, Transform, Vector
 from dyn_core.spatial.lie import log3
-from dyn_core.validation import REQUIRED, Field, ListOf, Name, Quantity, Table
+from dyn_core.validation import (
+    REQUIRED,
+    Field,
+    ListOf,
+    Name,
+    Quantity,
+    Table,
+    known_keywords,
+)
 
 PoseResidual = Callable[[Matrix, Vector], Sequence[Scalar]]  # of R and p
 PoseDirections = Callable[[Matrix, Vector], Sequence[Sequence[Scalar]]]  # rows of six
@@ -213,6 +221,7 @@ LOOP = Table(
 )
 
 
+@known_keywords
 def make_loop(
     name: str,
     kind: str,
@@ -290,6 +299,7 @@ def _check_keys(where: str, name: str, kind: str, checked: Mapping[str, Any]) ->
         raise ModelError(f"{where}: axes has {turns[0]}; valid: x, y, z", name)
 
 
+@known_keywords
 def user_loop(
     name: str,
     function: PoseResidual,
@@ -322,6 +332,7 @@ def user_loop(
     return Loop(name, a, b, A, B, function, rows, "", directions, len(moving))
 
 
+@known_keywords
 def coupling(name: str, joints: Sequence[str], function: JointResidual) -> Coupling:
     """Return a coupling of a function of joint positions: (q_a, ...) -> residuals.
 

@@ -10,10 +10,12 @@ import numpy as np
 
 from dyn_core.errors import SettingError
 from dyn_core.spatial import RigidInertia, Vector
+from dyn_core.validation import known_keywords
 
 TRIANGLE = 1e-9  # relative slack of the triangle inequality
 
 
+@known_keywords
 @dataclass(frozen=True)
 class Payload:
     """A rigid body that is fixed to a link, in the frame of that link.
@@ -61,6 +63,7 @@ class Payload:
         return np.array(body.parameters, float)
 
 
+@known_keywords
 class PayloadInput:
     """The payload of a link as an input of Programs; without a link there is none.
 

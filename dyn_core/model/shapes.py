@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from dyn_core.spatial import Transform
+from dyn_core.validation import known_keywords
 
 ANY, WORLD = "*", "world"  # in pairs: any link; any half-space of the world
 
@@ -120,6 +121,7 @@ class PlacedShape(NamedTuple):
     number: int
 
 
+@known_keywords
 @dataclass(frozen=True)
 class Material:
     """How a surface meets others.

@@ -35,11 +35,13 @@ from dyn_core.model.urdf_xml.cleaning import clean_robot
 from dyn_core.model.urdf_xml.geometry import Color, colors_by_name, read_shapes
 from dyn_core.model.urdf_xml.source import Source, parse_xml, read_source
 from dyn_core.spatial import RigidInertia, Symmetric, Vector
+from dyn_core.validation import known_keywords
 
 Parsed = Any  # an object of urdf_parser_py, which has no types
 reflection.get_type(parser.URDF)  # registered once, before threads could race for it
 
 
+@known_keywords
 def load_urdf(
     source: Source,
     *,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dyn_core.errors import UnsupportedError
+from dyn_core.validation import known_keywords
 
 # What a Port's numbers are; decides how the adapter converts them.
 KINDS = (
@@ -43,6 +44,7 @@ _CLOSED = (  # kinds of problem of closed robots, or with solvers that close loo
 REST = "rest"  # friction_at of what does not move
 
 
+@known_keywords
 @dataclass(frozen=True)
 class Port:
     """One input or output.
@@ -83,6 +85,7 @@ class Port:
         return count
 
 
+@known_keywords
 @dataclass(frozen=True)
 class Signature:
     """A kind of problem; Programs of one Signature are interchangeable.

@@ -17,11 +17,13 @@ from dyn_core.recordings.csv_files import read_csv, write_csv
 from dyn_core.recordings.motion import MotionRecord
 from dyn_core.recordings.npz_files import read_npz, write_npz
 from dyn_core.recordings.progress import RowProgress
+from dyn_core.validation import known_keywords
 
 WRITTEN = (".npz", ".csv", ".mcap")
 _BROKEN = (ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, csv.Error)
 
 
+@known_keywords
 def read_motion(
     path: str | os.PathLike[str], model: Model | None = None, joint_states: str = ""
 ) -> MotionRecord:
@@ -89,6 +91,7 @@ def check_output(path: str, option: str = "out") -> None:
         bags.rosbags()
 
 
+@known_keywords
 def write_motion(
     record: MotionRecord, path: str | os.PathLike[str], progress: bool = False
 ) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from dyn_core.errors import NonFiniteError, SettingError, ShapeError, unknown_name
 from dyn_core.model import Model
 from dyn_core.model.coordinates.labels import Coordinates, coordinates_of
-from dyn_core.validation import float_array
+from dyn_core.validation import float_array, known_keywords
 
 POSITIONS = ("q", "q_ref")
 VELOCITIES = ("qd", "qdd", "tau", "command")
@@ -19,6 +19,7 @@ KINDS = ("q", "qd", "qdd", "tau", "command", "q_ref")
 _SUFFIX = {"q": "", "q_ref": "", "qd": "/s", "qdd": "/s²"}
 
 
+@known_keywords
 @dataclass(frozen=True, eq=False)
 class MotionRecord:
     """Samples of a robot, one row each, columns by name; what is None is not known.

@@ -13,6 +13,7 @@ from dyn_core.recordings import MotionRecord
 from dyn_core.reports.comparison import comparison_sections
 from dyn_core.reports.page import ReportSection, page
 from dyn_core.reports.sections import run_sections
+from dyn_core.validation import known_keywords
 
 SUFFIXES = (".html", ".htm")
 
@@ -67,6 +68,7 @@ def check_report(path: str, option: str = "report") -> None:
     new_figure()
 
 
+@known_keywords
 def write_report(
     records: Sequence[MotionRecord],
     names: Sequence[str],

@@ -30,6 +30,7 @@ from dyn_core.errors import (
 from dyn_core.model import Model
 from dyn_core.simulation.robot_plant import DEEP, RobotPlant
 from dyn_core.solving.registry import solver
+from dyn_core.validation import known_keywords
 
 
 class StepTaken(NamedTuple):
@@ -49,6 +50,7 @@ class StepTaken(NamedTuple):
     wrenches: Callable[[], np.ndarray]
 
 
+@known_keywords
 @dataclass
 class ContactSimulator(RobotPlant):
     """A robot in a World, driven by joint forces and advanced by a stepper.

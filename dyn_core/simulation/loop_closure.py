@@ -17,7 +17,7 @@ from dyn_core.model import Model
 from dyn_core.model.checks.robots import check_robot
 from dyn_core.model.loops import velocity_rows
 from dyn_core.solving.registry import solver
-from dyn_core.validation import Quantity, Whole, one_state
+from dyn_core.validation import Quantity, Whole, known_keywords, one_state
 
 DIFFERENCES = (4 / 5, -1 / 5, 4 / 105, -1 / 280)
 INSTANT = 1e-3  # between points of differences in time [s]
@@ -25,6 +25,7 @@ RANK = 1e-9  # singular values below this part of the largest are zero
 MOVES = 8  # how often a position is moved that leaves a loop without a direction
 
 
+@known_keywords
 def close_loops(
     model: Model,
     q: Any,
@@ -165,6 +166,7 @@ def _finite(model: Model, f: np.ndarray, A: np.ndarray) -> tuple[Any, Any]:
     return f, A
 
 
+@known_keywords
 def close_rates(
     model: Model,
     q: Any,

@@ -9,23 +9,23 @@ from dataclasses import fields
 from numbers import Real
 from typing import Any
 
-from dyn_core.errors import SettingError, unknown_name
+from dyn_core.errors import SettingError
+from dyn_core.validation import check_keywords
 
 ControlLaw = Callable[..., Any]  # of t, q, qd; returns joint forces, or None
 NEITHER = ("model", "world", "counters")  # fields that are no settings
+ALSO = ("controller", "world", "duration", "begin", "progress")  # of simulate itself
 
 
 def check_settings(kind: Any, names: Iterable[str]) -> None:
-    """Refuse settings that a simulator does not have; list those it has.
+    """Refuse settings that neither `simulate` nor its simulator has; list all.
 
     Args:
         kind: Class of the simulator, a dataclass.
         names: Settings that are given.
     """
     valid = [item.name for item in fields(kind) if item.name not in NEITHER]
-    for name in names:
-        if name not in valid:
-            raise SettingError(unknown_name("setting", name, valid, limit=None), name)
+    check_keywords("simulate", names, [*valid, *ALSO])
 
 
 def check_begin(begin: Any, progress: Any, count: int) -> None:

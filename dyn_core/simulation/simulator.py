@@ -26,6 +26,7 @@ from dyn_core.simulation.run_arguments import (
     row_count,
 )
 from dyn_core.solving.registry import solver, solvers
+from dyn_core.validation import known_keywords
 
 
 def forward_dynamics_of(step: Any, model: Model) -> str:
@@ -40,6 +41,7 @@ def forward_dynamics_of(step: Any, model: Model) -> str:
     return chosen.name if getattr(chosen, "closes_loops", False) else "aba_loops"
 
 
+@known_keywords
 @dataclass
 class Simulator(RobotPlant):
     """A robot in one process: takes joint forces, moves by a STEP solver.

@@ -13,6 +13,7 @@ from typing import Any
 from dyn_core.engines.base import Program
 from dyn_core.engines.plain import Counting
 from dyn_core.errors import UnsupportedError, unknown_name
+from dyn_core.validation import known_keywords
 
 _LAST = 3  # points that a slope is taken from
 
@@ -100,6 +101,7 @@ def counting() -> Iterator[Counter[str]]:
         outer.update(inner)
 
 
+@known_keywords
 def count(
     what: Program[Any] | Callable[[Sequence[Any]], Any],
     numbers: Sequence[float],

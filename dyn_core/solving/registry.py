@@ -27,6 +27,7 @@ from dyn_core.solving import hookspecs, offers
 from dyn_core.solving.offers import Law, isolated
 from dyn_core.solving.shipped_names import OneArray, SeveralArrays, WithNumbers
 from dyn_core.solving.solver import Solver
+from dyn_core.validation import known_keywords
 
 GROUP = "dyn_core"
 BUILT_IN = ("dyn_plugins", "ros_nodes")
@@ -366,11 +367,13 @@ def solver(
 ) -> Solver[Results[Any]]: ...
 @overload
 def solver(name: str | Solver, signature: Signature | None = None) -> Solver: ...
+@known_keywords
 def solver(name: str | Solver, signature: Signature | None = None) -> Solver:
     """Return the installed solver of a name; see Registry.solver."""
     return default_registry().solver(name, signature)
 
 
+@known_keywords
 def solvers(
     signature: Signature | str | None = None, references: bool = False
 ) -> list[str]:

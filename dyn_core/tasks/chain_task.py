@@ -15,8 +15,10 @@ from dyn_core.planar.chain.geometry import from_angles
 from dyn_core.planar.objects.objects import Bounds
 from dyn_core.spatial import Matrix, Vector
 from dyn_core.tasks.task import OPEN, UNIT, Task
+from dyn_core.validation import known_keywords
 
 
+@known_keywords
 @dataclass(frozen=True, eq=False)
 class ChainTask(Task):
     """A task for a planar chain with motors: the tip is to be high.

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dyn_core.validation import known_keywords
 
+
+@known_keywords
 @dataclass(frozen=True)
 class Uniform:
     """Numbers drawn uniformly between a least and a most.
@@ -23,6 +26,7 @@ class Uniform:
         return rng.uniform(self.low, self.high, (rows, len(self.low)))
 
 
+@known_keywords
 @dataclass(frozen=True)
 class PayloadMass:
     """A point mass at the origin of a link, the value of LINK.payload.

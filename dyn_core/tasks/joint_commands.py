@@ -10,6 +10,7 @@ import numpy as np
 from dyn_core.errors import ModelError
 from dyn_core.model import Model
 from dyn_core.tasks.robot_task import RobotRows
+from dyn_core.validation import known_keywords
 
 
 def driven_joints(model: Model, joints: Sequence[str] | None) -> tuple[str, ...]:
@@ -34,6 +35,7 @@ def driven_joints(model: Model, joints: Sequence[str] | None) -> tuple[str, ...]
     return tuple(single if joints is None else joints)
 
 
+@known_keywords
 @dataclass(frozen=True, eq=False)
 class JointTargets:
     """Joint forces of a proportional and differential law about targets.
@@ -98,6 +100,7 @@ class JointTargets:
         return forces
 
 
+@known_keywords
 @dataclass(frozen=True, eq=False)
 class JointTorques:
     """Joint forces that are the action.

@@ -19,6 +19,7 @@ from dyn_core.errors import ModelError, ShapeError
 from dyn_core.model import Model
 from dyn_core.solving.registry import solver
 from dyn_core.tasks.robot_steps import STEPS
+from dyn_core.validation import known_keywords
 
 Pairs: TypeAlias = tuple[tuple[float, float], ...]
 Start: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]  # q, qd, memory
@@ -61,6 +62,7 @@ def never(after: RobotRows) -> np.ndarray:
     return np.zeros(len(after.q), bool)
 
 
+@known_keywords
 @dataclass(frozen=True, eq=False)
 class RobotTask:
     """A robot in its world, how it is driven, what is seen and rewarded.

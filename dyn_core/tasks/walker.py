@@ -15,6 +15,7 @@ from dyn_core.planar.chain.geometry import from_angles
 from dyn_core.planar.objects.objects import Bounds
 from dyn_core.tasks.chain_task import ChainTask
 from dyn_core.tasks.task import OPEN, UNIT
+from dyn_core.validation import known_keywords
 
 TURN = (-math.pi, math.pi)
 
@@ -51,6 +52,7 @@ def walker_chain() -> ChainModel:
     )  # fmt: skip
 
 
+@known_keywords
 @dataclass(frozen=True, eq=False)
 class Walker(ChainTask):
     """Run forward on two legs.

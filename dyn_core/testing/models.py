@@ -19,6 +19,7 @@ from dyn_core.model import (
 )
 from dyn_core.model.joints import KINDS, make_joint
 from dyn_core.spatial import RigidInertia
+from dyn_core.validation import known_keywords
 
 _TRIPLES = (
     "planar",
@@ -29,6 +30,7 @@ _SINGLE = ("revolute", "continuous", "prismatic", "helical")
 _FACTORS = ("revolute", "prismatic", "helical")  # of random products
 
 
+@known_keywords
 def random_model(
     seed: int,
     size: int = 6,

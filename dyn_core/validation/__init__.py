@@ -6,6 +6,7 @@ from dyn_core.validation.arrays import (
     one_state,
     state_array,
 )
+from dyn_core.validation.keywords import check_keywords, known_keywords
 from dyn_core.validation.kinds import (
     ByName,
     Either,
@@ -40,9 +41,11 @@ __all__ = [
     "Table",
     "Tagged",
     "Whole",
+    "check_keywords",
     "finite_array",
     "float_array",
     "kind_like",
+    "known_keywords",
     "known_name",
     "label",
     "numbers",

@@ -13,6 +13,7 @@ from dyn_core.planar.chain.geometry import ChainState
 from dyn_core.planar.objects.objects import PlanarObject
 from dyn_core.simulation import Recording
 from dyn_core.tasks import RobotTask, Task
+from dyn_core.validation import known_keywords
 from dyn_core.view import replay
 from dyn_core.view.notebook import NotebookView
 from dyn_core.view.planar_scene import ChainScene, ObjectScene, task_scene
@@ -23,6 +24,7 @@ from dyn_core.view.scene import VisualScene
 Shown = Any  # Model, ChainModel, PlanarObject, Task, RobotTask, or an environment
 
 
+@known_keywords
 def show(what: Shown, states: Any = None, t: Any = None) -> NotebookView:
     """Return a view of a robot or a run for a notebook, or for a file of HTML.
 

@@ -37,11 +37,21 @@ from dyn_core.model.shapes import (
 )
 from dyn_core.numbers.scalar import sqrt, where
 from dyn_core.spatial import Vector
-from dyn_core.validation import Either, Field, Name, Nothing, Table, label, numbers
+from dyn_core.validation import (
+    Either,
+    Field,
+    Name,
+    Nothing,
+    Table,
+    known_keywords,
+    label,
+    numbers,
+)
 
 UPRIGHT = 1e-12  # squared sine of the tilt below which a cylinder is upright
 
 
+@known_keywords
 @dataclass(frozen=True)
 class HalfSpace:
     """The region below a plane: a floor, a wall or a slope, fixed in the world.

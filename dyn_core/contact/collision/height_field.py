@@ -19,6 +19,7 @@ from dyn_core.validation import (
     Nothing,
     Quantity,
     Table,
+    known_keywords,
     label,
     numbers,
 )
@@ -26,6 +27,7 @@ from dyn_core.validation import (
 LARGEST = 4_000_000  # numbers of a grid, by the ids of contacts
 
 
+@known_keywords
 @dataclass(frozen=True)
 class HeightField:
     """The region below a surface over a grid along x and y of the world.

@@ -25,6 +25,7 @@ from dyn_core.validation import (
     Switch,
     Table,
     Whole,
+    known_keywords,
 )
 
 # Settings that act beside some values of another only.
@@ -37,6 +38,7 @@ _NEEDS = (
 )
 
 
+@known_keywords
 @dataclass(frozen=True)
 class World:
     """Half-spaces, and the solver and stepper for contacts and constraints.
@@ -45,8 +47,9 @@ class World:
     ranges.
 
     Raises:
-        ModelError: A setting is unknown or out of range, or changes nothing beside
-            another; the message lists the valid ones.
+        SettingError: There is no such keyword; names the nearest, then all.
+        ModelError: A setting is out of range, or changes nothing beside another; the
+            message lists the valid ones.
         SolverNotFound: No solver has this name; names the nearest.
         SignatureError: The solver is of another kind.
 

@@ -25,10 +25,12 @@ from dyn_core.model.mjcf.left_out import note_what_is_left_out
 from dyn_core.model.model import Model, assemble
 from dyn_core.model.sources.origin import Origin
 from dyn_core.model.urdf_xml.source import Source
+from dyn_core.validation import known_keywords
 
 _DEFAULT_GRAVITY = (0.0, 0.0, -9.81)
 
 
+@known_keywords
 def load_mjcf(
     source: Source,
     *,

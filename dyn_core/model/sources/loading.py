@@ -21,10 +21,12 @@ from dyn_core.model.sources.packages import Folders
 from dyn_core.model.sources.xacro_files import argument_values, expand, uses_xacro
 from dyn_core.model.urdf import read_urdf
 from dyn_core.model.urdf_xml.source import Source, parse_xml, read_source
+from dyn_core.validation import known_keywords
 
 GRAVITY = (0.0, 0.0, -9.81)  # of a URDF
 
 
+@known_keywords
 def load(
     source: Source,
     *,

@@ -28,6 +28,7 @@ from dyn_core.validation import (
     Table,
     Whole,
     finite_array,
+    known_keywords,
     known_name,
     numbers,
 )
@@ -36,6 +37,7 @@ FREE, LINE, GUIDED = 0.0, 1.0, 2.0  # what a joint may do, as a number
 KINDS = {"free": FREE, "line": LINE, "guided": GUIDED, "fixed": GUIDED}
 
 
+@known_keywords
 @dataclass(frozen=True)
 class HalfPlane:
     """Ground: joints may be where z . (x - z0) >= 0.

@@ -28,7 +28,7 @@ from dyn_core.planar.chain.geometry import (
 from dyn_core.planar.chain.modes import Key, Latch, Stretch, UnilateralConstraints
 from dyn_core.planar.chain.schemes import SCHEMES, checked_window
 from dyn_core.solving.registry import solver
-from dyn_core.validation import finite_array, float_array, label, shown
+from dyn_core.validation import finite_array, float_array, known_keywords, label, shown
 
 INSIDE = 1e-6  # how far a start may be beyond a bound [m, rad]
 MOTION = ("x", "v", "theta", "t", "lost", "steps", "evaluation", "dropped", "taut")
@@ -57,6 +57,7 @@ class Event:
     impulse: float = 0.0
 
 
+@known_keywords
 class MovingChain:
     """State and reports of a chain that moves; ChainSimulator moves it.
 

@@ -16,6 +16,7 @@ from dyn_core.planar.chain.geometry import (
 from dyn_core.planar.chain.modes import Key, UnilateralConstraints
 from dyn_core.planar.chain.motion import MovingChain
 from dyn_core.planar.chain.schemes import SCHEMES, first_root
+from dyn_core.validation import known_keywords
 
 TOUCH = 1e-9  # gaps and rates below it count as touching [m, rad; m/s, rad/s]
 HIT = 1e-12  # depth at which something counts as a hit [m, rad]
@@ -33,6 +34,7 @@ class Arrival(NamedTuple):
     theta: np.ndarray
 
 
+@known_keywords
 class ChainSimulator(MovingChain):
     """A planar chain that moves step by step, with impacts, releases and limits.
 

@@ -12,6 +12,7 @@ from dyn_core.planar.chain.chain import ChainModel
 from dyn_core.planar.objects import equations
 from dyn_core.planar.objects.rods import Rods
 from dyn_core.problems.system import System
+from dyn_core.validation import known_keywords
 
 Bounds = tuple[tuple[float, float], ...]
 POSITIVE = ("kg", "m")  # units of parameters that must be > 0
@@ -19,6 +20,7 @@ SIGNED = ("m/s²", "N/V")  # ... that may have either sign; the others must be >
 OPEN = (-math.inf, math.inf)
 
 
+@known_keywords
 @dataclass(frozen=True, eq=False)
 class PlanarObject(System):
     """An object with a closed equation of motion.

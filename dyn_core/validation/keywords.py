@@ -1,0 +1,62 @@
+"""Unknown keywords of public classes and functions: refused with the valid ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
+from inspect import Parameter, signature
+from typing import Any, TypeVar
+
+from dyn_core.errors import SettingError, unknown_name
+
+_Target = TypeVar("_Target", bound=Callable[..., Any])
+
+
+def known_keywords(target: _Target) -> _Target:
+    """Make a class or function name the valid keywords where it gets an unknown one.
+
+    A class decorator stands above @dataclass. The constructor of a class is wrapped in
+    place. What hands any keywords on leaves the check to whom it hands them.
+
+    Raises (when the target is called):
+        SettingError: There is no such keyword; names the nearest, then all.
+    """
+    call: Any = target.__init__ if isinstance(target, type) else target  # type: ignore[misc]
+    entries = list(signature(call).parameters.values())
+    entries = entries[1:] if isinstance(target, type) else entries
+    if any(entry.kind is Parameter.VAR_KEYWORD for entry in entries):
+        raise TypeError(f"{target.__name__} takes any keyword: nothing is unknown")
+    named = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+    valid = [entry.name for entry in entries if entry.kind in named]
+    known, name = frozenset(valid), target.__name__
+
+    @wraps(call)
+    def checked(*args: Any, **settings: Any) -> Any:
+        if not known.issuperset(settings):
+            check_keywords(name, settings, valid)
+        return call(*args, **settings)
+
+    if isinstance(target, type):
+        target.__init__ = checked  # type: ignore[misc]
+        return target
+    return checked  # type: ignore[return-value]
+
+
+def check_keywords(name: str, settings: Iterable[str], valid: Sequence[str]) -> None:
+    """Refuse keywords that a class or function does not have.
+
+    Args:
+        name: Of the class or function.
+        settings: Keywords that are given.
+        valid: Those it has.
+
+    Raises:
+        SettingError: There is no such keyword; names the nearest, then all.
+    """
+    for keyword in settings:
+        if keyword not in valid:
+            message = unknown_name("setting", keyword, valid, name, limit=None)
+            raise SettingError(message, keyword)
+
+
+__all__ = ["check_keywords", "known_keywords"]
