@@ -53,10 +53,12 @@ def known_points(model, points):
 
 def known_reference(model, name):
     """Refuse what is no frame of reference; Pinocchio's names lead to ours."""
-    if isinstance(name, str) and name in _PINOCCHIO:
-        raise UnsupportedError(f"Pinocchio's {name} is {_PINOCCHIO[name]!r} here")
-    if name not in _PINOCCHIO.values():
-        raise UnsupportedError(f"{name!r}; valid: {', '.join(_PINOCCHIO.values())}")
+    if name in _PINOCCHIO.values():
+        return
+    theirs = name.upper() if isinstance(name, str) else ""
+    if theirs in _PINOCCHIO:
+        raise UnsupportedError(f"Pinocchio's {theirs} is {_PINOCCHIO[theirs]!r} here")
+    raise UnsupportedError(f"{name!r}; valid: {', '.join(_PINOCCHIO.values())}")
 
 
 OF_FRAME = {"frame": known_link, "reference": known_reference}

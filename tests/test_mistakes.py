@@ -296,6 +296,10 @@ def test_pinocchios_names_of_frames_lead_to_ours(shipped):
             dyn.UnsupportedError, match=f"Pinocchio's {theirs} is '{ours}'"
         ):
             dyn.solver("jacobian").build(model, frame="link2", reference=theirs)
+    with pytest.raises(dyn.UnsupportedError, match="LOCAL_WORLD_ALIGNED is 'aligned'"):
+        dyn.solver("jacobian").build(
+            model, frame="link2", reference="local_world_aligned"
+        )
     with pytest.raises(dyn.UnsupportedError, match="valid: local, world, aligned$"):
         dyn.solver("jacobian").build(model, frame="link2", reference="tool")
 

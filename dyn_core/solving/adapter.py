@@ -35,6 +35,7 @@ _JOIN: dict[str, Callable[..., Any]] = {
     "joint_stiffness": coordinates.join_slopes,
     "jacobian": coordinates.join_columns,
 }
+_BY_BODY = ("position", "velocity", "joint_force", "wrenches")
 _BELOW = ("dyn_core.numbers", "dyn_core.spatial", "dyn_core.engines", __name__)
 
 
@@ -123,7 +124,7 @@ class Adapter:
         self, model: Model, port: Port, result: Any, values: Mapping[str, Any]
     ) -> Any:
         """Return an output of the algorithm in independent coordinates."""
-        if self.by_joint and port.kind in _JOIN:
+        if self.by_joint and port.kind in _JOIN and not isinstance(result, Vector):
             self._check_parts(model, port, result)
             with named_errors(self.name):
                 result = _JOIN[port.kind](model, result)
@@ -253,6 +254,9 @@ class Deferred:
 class _Slot:
     """Another solver inside an algorithm: called with the values of its Signature.
 
+    Coordinates may be Vectors of all independent ones, or lists by body; external
+    forces may have an entry 0 or not. The result is in independent coordinates.
+
     A keyword that is a parameter path (such as armature) replaces that parameter.
     """
 
@@ -266,12 +270,24 @@ class _Slot:
             filling = self.what.fill(self.what.solver, system, **changed)
             return _Slot(self.name, filling, system)(*inputs)
         if isinstance(self.what, Adapter):
-            names = [port.name for port in self.what.signature.inputs]
             model = self.model.with_values(changed) if changed else self.model
-            results = self.what.apply(model, dict(zip(names, args, strict=False)))
+            results = self.what.apply(model, self._by_name(self.what.signature, args))
         else:
             results = self._call(args, changed)
         return results[0] if len(results) == 1 else results
+
+    def _by_name(self, signature: Signature, args: Sequence[Any]) -> dict[str, Any]:
+        """Return the inputs by name, without what lists by body say of the base."""
+        inputs = {}
+        for port, x in zip(signature.inputs, args, strict=False):
+            by_body = isinstance(x, (list, tuple)) and port.kind in _BY_BODY
+            if by_body and len(x) == self.model.nb + 1:
+                if port.kind == "wrenches":
+                    x = x[1:]
+                else:
+                    x = Vector(y for i in self.model.independent for y in x[i])
+            inputs[port.name] = x
+        return inputs
 
     def _call(self, args: Sequence[Any], changed: Mapping[str, Any]) -> tuple[Any, ...]:
         """Call the Program of a NumpySolver."""
@@ -281,8 +297,7 @@ class _Slot:
                 f"slot {self.name}: {program.recipe.solver.name} is a NumpySolver and"
                 f" cannot take {', '.join(changed)} per call"
             )
-        names = [port.name for port in program.signature.inputs]
-        inputs = dict(zip(names, args, strict=False))
+        inputs = self._by_name(program.signature, args)
         values = [x for port in program.inputs for x in flat_numbers(inputs[port.name])]
         wanted = sum(port.size for port in program.inputs)
         if len(values) != wanted:

@@ -13,7 +13,6 @@ from dyn_core.engines.base import Recipe
 from dyn_core.engines.results import Built
 from dyn_core.errors import (
     SignatureError,
-    SolverNotFound,
     UnsupportedError,
     unknown_name,
 )
@@ -295,7 +294,8 @@ class TracedSolver(Solver):
         """Find the Solver for a slot and check its kind."""
         if isinstance(what, str):
             if self.lookup is None:
-                raise SolverNotFound(what, ())
+                why = f"no plugin offers {self.name}; valid: dyn.solver('{what}')"
+                raise SignatureError(f"{self.name}: slot {slot} is '{what}', but {why}")
             what = self.lookup(what, wanted)
         if not isinstance(what, Solver):
             raise SignatureError(

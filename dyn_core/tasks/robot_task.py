@@ -19,7 +19,7 @@ from dyn_core.errors import ModelError, ShapeError
 from dyn_core.model import Model
 from dyn_core.solving.registry import solver
 from dyn_core.tasks.robot_steps import STEPS
-from dyn_core.validation import known_keywords
+from dyn_core.validation import known_keywords, known_name, shown
 
 Pairs: TypeAlias = tuple[tuple[float, float], ...]
 Start: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]  # q, qd, memory
@@ -123,6 +123,9 @@ class RobotTask:
     choices = None  # actions are boxes
 
     def __post_init__(self) -> None:
+        if not isinstance(self.model, Model):
+            message = f"{self.name}: model is {shown(self.model)}; valid: a Model"
+            raise ModelError(f"{message}, such as dyn.load('arm7')", "model")
         if not (isinstance(self.dt, Real) and math.isfinite(self.dt) and self.dt > 0):
             message = f"{self.name}: dt must be finite and > 0, got {self.dt!r}"
             raise ModelError(message, "dt")
@@ -221,7 +224,12 @@ class RobotTask:
 
     def drawn(self, rng: np.random.Generator, rows: int) -> Start:
         """Return what `initial` draws, checked."""
-        q, qd, memory = (np.asarray(x, float) for x in self.initial(rng, rows))
+        drawn = self.initial(rng, rows)
+        if not isinstance(drawn, (tuple, list)) or len(drawn) != 3:
+            what = f"{self.name}: the result of initial"
+            got = f"{len(drawn)} parts" if isinstance(drawn, tuple) else shown(drawn)
+            raise ShapeError(what, "three arrays: q, qd, memory, (n, 0) for none", got)
+        q, qd, memory = (np.asarray(x, float) for x in drawn)
         sizes = {"q": self.model.nq, "qd": self.model.nv}
         for (key, size), array in zip(sizes.items(), (q, qd), strict=True):
             if array.shape != (rows, size):
@@ -296,7 +304,5 @@ class RobotTask:
         """
         valid = [part.name for part in fields(self)]
         for key in changes:
-            if key not in valid:
-                message = f"{self.name} has no {key!r}; valid: {', '.join(valid)}"
-                raise ModelError(message, key)
+            known_name(f"task '{self.name}'", "attribute", key, valid)
         return replace(self, **changes)

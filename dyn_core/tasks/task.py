@@ -19,6 +19,7 @@ from dyn_core.problems import Port, Signature
 from dyn_core.problems.system import System
 from dyn_core.solving.solver import TracedSolver
 from dyn_core.spatial import Vector
+from dyn_core.validation import known_name
 
 OPEN = (-math.inf, math.inf)
 UNIT = (-1.0, 1.0)
@@ -195,10 +196,7 @@ class Task(System):
         """
         valid = [part.name for part in fields(self)]
         for key in changes:
-            if key not in valid:
-                raise ModelError(
-                    f"{self.name} has no {key!r}; valid: {', '.join(valid)}", key
-                )
+            known_name(f"task '{self.name}'", "attribute", key, valid)
         return replace(self, **changes)
 
     def saturated(self, action: Any) -> Vector:
