@@ -11,6 +11,7 @@ import numpy as np
 
 from dyn_core.errors import DynError
 from dyn_core.view import colors
+from dyn_core.view.curves import Curves
 from dyn_core.view.replay import Arrows, Replay
 from dyn_core.view.scene import COLLISION, INERTIA, VisualScene
 from dyn_core.view.server import HOST, PORT, start_server, stop_server
@@ -18,8 +19,6 @@ from dyn_core.view.stage import LAYERS, Stage
 
 SPEEDS = {"1/10": 0.1, "1/4": 0.25, "1/2": 0.5, "1": 1.0, "2": 2.0, "5": 5.0}
 RATE = 30.0  # pictures per second of a replay
-MOST_POINTS = 500  # of a curve
-MOST_NAMED = 8  # curves up to which a plot has a legend
 PLAY, PAUSE = "Play", "Pause"
 COLORED = "joint forces as colours"
 
@@ -44,6 +43,7 @@ class Viewer:
         time: Of the replay, since its start [s].
         playing: Whether the time runs.
         speed: Seconds of the run in a second.
+        curves: Of the replay, None where it has none.
 
     Raises:
         UnsupportedError: viser is not installed.
@@ -74,6 +74,7 @@ class Viewer:
         self._colored: Any = None
         self._sliders: list[Any] = []
         self._boxes: dict[str, Any] = {}
+        self.curves: Curves | None = None
         self._fill_panel()
         self.refresh()
 
@@ -110,7 +111,8 @@ class Viewer:
         if self._movable and self.scene.sliders and self.replay is None:
             self._fill_joints(gui)
         if self.replay is not None and self.replay.curves:
-            self._fill_curves(gui, self.replay)
+            with gui.add_folder("Curves"):
+                self.curves = Curves(gui, self.replay)
 
     def _switchable(self) -> list[str]:
         """Return the layers that the scene has something in."""
@@ -160,26 +162,6 @@ class Viewer:
             self._line.on_update(self._scrubbed)
             chosen = gui.add_dropdown("speed", tuple(SPEEDS), initial_value="1")
             chosen.on_update(lambda event: self._set_speed(event.target.value))
-
-    def _fill_curves(self, gui: Any, replay: Replay) -> None:
-        """Add a plot for each group of curves."""
-        rows = np.unique(np.linspace(0, len(replay.t) - 1, MOST_POINTS).astype(int))
-        t = replay.t[rows] - replay.t[0]
-        with gui.add_folder("Curves"):
-            for title, (names, values) in replay.curves.items():
-                series: list[dict[str, Any]] = [{"label": "t [s]"}]
-                for k, name in enumerate(names):
-                    stroke = colors.CURVES[k % len(colors.CURVES)]
-                    series.append({"label": name, "stroke": stroke, "width": 1.5})
-                columns = np.nan_to_num(values[rows].T)
-                gui.add_uplot(
-                    (t, *columns),
-                    tuple(series),
-                    title=title,
-                    scales={"x": {"time": False}},
-                    legend={"show": len(names) <= MOST_NAMED},
-                    aspect=1.6,
-                )
 
     def _said(self, more: str) -> str:
         """Return the notes of the panel."""
@@ -286,6 +268,9 @@ class Viewer:
                 self._following = True
                 self._line.value = self.time
                 self._following = False
+            if self.curves is not None:
+                ended = self.time >= self.replay.duration
+                self.curves.mark(self.time, all_steps=ended or not self.playing)
             self.refresh()
 
     def advance(self, seconds: float) -> None:

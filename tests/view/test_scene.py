@@ -293,7 +293,7 @@ def test_a_missing_mesh_is_noted_and_something_stands_for_it():
 
 
 def test_meshes_of_files_have_scale_and_place(tmp_path):
-    """An STL, an OBJ and a DAE in mm, in a package, as big as the file says."""
+    """An STL and an OBJ, in a package, as big as the file says."""
     trimesh = pytest.importorskip(
         "trimesh", reason="trimesh is not installed (extra view)"
     )
@@ -316,6 +316,56 @@ def test_meshes_of_files_have_scale_and_place(tmp_path):
         assert high - low == pytest.approx((2.0, 2.0, 3.0))
         assert (high + low) / 2 == pytest.approx((0, 0, k))
         assert _volume(part.triangles) == pytest.approx(12.0)
+
+
+COLLADA = """<?xml version="1.0" encoding="utf-8"?>
+<COLLADA xmlns="http://www.collada.org/2005/11/COLLADASchema" version="1.4.1">
+  <asset><unit name="millimeter" meter="0.001"/><up_axis>Z_UP</up_axis></asset>
+  <library_effects><effect id="paint"><profile_COMMON><technique sid="common"><lambert>
+    <diffuse><color>1 0.5 0 1</color></diffuse>
+  </lambert></technique></profile_COMMON></effect></library_effects>
+  <library_materials><material id="orange"><instance_effect url="#paint"/></material>
+  </library_materials>
+  <library_geometries><geometry id="wedge"><mesh>
+    <source id="corners"><float_array id="numbers" count="12">
+      0 0 0  300 0 0  0 200 0  0 0 100</float_array>
+      <technique_common><accessor source="#numbers" count="4" stride="3">
+        <param name="X" type="float"/><param name="Y" type="float"/>
+        <param name="Z" type="float"/></accessor></technique_common></source>
+    <vertices id="places"><input semantic="POSITION" source="#corners"/></vertices>
+    <triangles count="4" material="outside">
+      <input semantic="VERTEX" source="#places" offset="0"/>
+      <p>0 2 1 0 1 3 0 3 2 1 2 3</p></triangles>
+  </mesh></geometry></library_geometries>
+  <library_visual_scenes><visual_scene id="all"><node id="part">
+    <translate>0 0 50</translate>
+    <instance_geometry url="#wedge"><bind_material><technique_common>
+      <instance_material symbol="outside" target="#orange"/>
+    </technique_common></bind_material></instance_geometry>
+  </node></visual_scene></library_visual_scenes>
+  <scene><instance_visual_scene url="#all"/></scene>
+</COLLADA>
+"""
+
+
+def test_a_collada_file_has_unit_colour_and_place(tmp_path):
+    """Corners in millimetres, moved by a node of the file, then by the URDF; orange."""
+    for library in ("trimesh", "collada"):
+        pytest.importorskip(library, reason=f"{library} is not installed (extra view)")
+    (tmp_path / "wedge.dae").write_text(COLLADA)
+    path = tmp_path / "robot.urdf"
+    mesh = '<origin xyz="1 0 0"/><geometry><mesh filename="wedge.dae"/></geometry>'
+    path.write_text(
+        f'<robot name="r"><link name="base"><visual>{mesh}</visual></link></robot>'
+    )
+    scene = RobotScene(dyn.load(path))
+    (part,) = scene.parts()
+    assert scene.notes == []
+    low, high = _box(part.triangles)
+    assert low == pytest.approx((1.0, 0.0, 0.05))
+    assert high == pytest.approx((1.3, 0.2, 0.15))
+    assert _volume(part.triangles) == pytest.approx(0.3 * 0.2 * 0.1 / 6)
+    assert part.color == pytest.approx((255, 127, 0), abs=1)
 
 
 def test_a_broken_mesh_is_noted(tmp_path):

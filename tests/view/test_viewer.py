@@ -60,6 +60,37 @@ def _placed(viewer):
     return poses
 
 
+def test_the_curves_show_where_the_time_is(player):
+    """A line at one time alone, over the whole height; the curves keep their values."""
+    run = player.replay
+    assert len(player.curves.plots) == len(run.curves) == 2
+    for when in (0.0, 0.37, 1.0, 0.5):
+        player.seek(when)
+        for plot, (names, values) in zip(
+            player.curves.plots, run.curves.values(), strict=True
+        ):
+            t, *columns, mark = plot.data
+            assert len(columns) == len(names)
+            assert (np.diff(t) >= 0).all()
+            assert np.unique(t[mark > mark.min()]) == pytest.approx([when])
+            assert (mark.min(), mark.max()) == (values.min(), values.max())
+            for column, truth in zip(columns, values.T, strict=True):
+                expected = np.interp(t, run.t - run.t[0], truth)
+                np.testing.assert_allclose(column, expected, atol=1e-12)
+
+
+def test_the_line_in_the_curves_moves_in_few_steps_while_time_runs(player):
+    """Each step sends all curves: so a hundred of them, and the last at the end."""
+    player.play(True)
+    sent = set()
+    while player.playing:
+        player.advance(0.001)
+        t, *_, mark = player.curves.plots[0].data
+        sent.add(float(t[int(np.argmax(mark))]))
+    assert 90 <= len(sent) <= 102
+    assert max(sent) == player.replay.duration
+
+
 def test_quaternions_of_all_rotations():
     """Also of half turns, where the simple formula divides by zero."""
     half = [np.diag(x) for x in ((1.0, -1, -1), (-1, 1, -1), (-1, -1, 1), (1, 1, 1))]
