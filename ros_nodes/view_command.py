@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from dyn_core.model.sources.arguments import ROBOT, add_search
+from dyn_core.model.sources.arguments import ROBOT, add_reading
 from ros_nodes.processes import ros_fault
 
 HOST, PORT = "127.0.0.1", 8080
@@ -20,13 +20,7 @@ def add(subparsers: argparse._SubParsersAction) -> None:
         " dyn_ros/Pendulum-v0; or a recording (.npz, .csv, .mcap, bag)",
     )
     parser.add_argument("--robot", default="", help=f"of a recording: {ROBOT}")
-    parser.add_argument(
-        "--root-joint",
-        choices=("fixed", "floating"),
-        help="how its root link is held (default: as the source says)",
-    )
-    parser.add_argument("--extras", help="sidecar YAML file of the robot")
-    add_search(parser)
+    add_reading(parser)
     parser.add_argument(
         "--live", action="store_true", help="follow the joint states of running nodes"
     )

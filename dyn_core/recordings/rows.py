@@ -47,10 +47,7 @@ def inverse_dynamics(
     motion = with_slopes(model, record.of(model).checked(["q"]), cutoff)
     name = _chosen(solver_name, "rnea", model)
     program = _program(INVERSE_DYNAMICS, model, name, joint_friction, engine)
-    columns = [motion.q, motion.column("qd"), motion.column("qdd")]
-    tau = _by_chunks(program, model, motion.t, columns, progress)
-    refuse_not_finite("tau", tau, motion.names("tau"))
-    return replace(motion, tau=tau)
+    return _completed(program, model, motion, ("qdd", "tau"), progress)
 
 
 def forward_dynamics(
@@ -76,10 +73,26 @@ def forward_dynamics(
     motion = record.of(model).checked(["q", "qd", "tau"])
     name = _chosen(solver_name, "aba", model)
     program = _program(FORWARD_DYNAMICS, model, name, joint_friction, engine)
-    columns = [motion.q, motion.column("qd"), motion.column("tau")]
-    qdd = _by_chunks(program, model, motion.t, columns, progress)
-    refuse_not_finite("qdd", qdd, motion.names("qdd"))
-    return replace(motion, qdd=qdd)
+    return _completed(program, model, motion, ("tau", "qdd"), progress)
+
+
+def _completed(
+    program: Any,
+    model: Model,
+    motion: MotionRecord,
+    kinds: tuple[str, str],
+    progress: bool,
+) -> MotionRecord:
+    """Return the motion with a kind of column computed from q, qd and another kind.
+
+    Args:
+        kinds: What goes in beside q and qd, and what comes out.
+    """
+    given, wanted = kinds
+    columns = [motion.q, motion.column("qd"), motion.column(given)]
+    result = _by_chunks(program, model, motion.t, columns, progress)
+    refuse_not_finite(wanted, result, motion.names(wanted))
+    return replace(motion, **{wanted: result})
 
 
 def _chosen(name: str | None, default: str, model: Model) -> str:

@@ -25,12 +25,17 @@ _PAIR = re.compile(r"([^=]*?):?=(.*)", re.DOTALL)
 def add_robot(parser: argparse.ArgumentParser) -> None:
     """Add the robot of a command, and how it is read."""
     parser.add_argument("robot", help=ROBOT)
+    add_reading(parser)
+
+
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """Add how a robot is read: its root joint, its sidecar, packages, xacro."""
     parser.add_argument(
         "--root-joint",
         choices=("fixed", "floating"),
         help="how its root link is held (default: as the source says)",
     )
-    parser.add_argument("--extras", help="sidecar YAML file")
+    parser.add_argument("--extras", help="sidecar YAML file of the robot")
     add_search(parser)
 
 
