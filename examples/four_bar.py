@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from _pictures import pyplot, save
 
 import dyn_core as dyn
 
@@ -76,13 +77,10 @@ def main(folder="."):
     error = np.abs(rows[500:, 1] - rows[500:, 2]).max()
     print(f"tracking error {error:.2e} rad, gap at most {rows[:, 4].max():.1e} m")
     try:
-        import matplotlib
+        plt = pyplot()
     except ImportError:
         print("no plot: matplotlib is not installed")
         return rows
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
     figure, axes = plt.subplots(3, 1, sharex=True, figsize=(7, 7))
     axes[0].plot(rows[:, 0], rows[:, 1], rows[:, 0], rows[:, 2], "--")
     axes[0].set_ylabel("motor [rad]")
@@ -91,10 +89,7 @@ def main(folder="."):
     axes[2].semilogy(rows[:, 0], np.maximum(rows[:, 4], 1e-18))
     axes[2].set_ylabel("gap [m]")
     axes[2].set_xlabel("t [s]")
-    path = Path(folder) / "four_bar.png"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path)
-    print("plot:", path)
+    print("plot:", save(figure, Path(folder) / "four_bar.png"))
     return rows
 
 

@@ -11,18 +11,19 @@ and predicted torques of another motion.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+from _base_parameters import rms, table
+from _pictures import draw_torques
 
 import dyn_core as dyn
 
 NOISE = np.array([0.5, 0.5, 0.3, 0.3, 0.1, 0.1, 0.1])  # of the torques [N·m]
 
 
-@dataclass(frozen=True)
-class MotionData:
+class MotionData(NamedTuple):
     """Samples of a motion and its torques; (samples,) and (samples, nv)."""
 
     t: np.ndarray
@@ -30,11 +31,6 @@ class MotionData:
     qd: np.ndarray
     qdd: np.ndarray
     tau: np.ndarray
-
-    @property
-    def data(self) -> tuple[np.ndarray, ...]:
-        """Arguments of dyn.identify."""
-        return self.q, self.qd, self.qdd, self.tau
 
 
 def excite(model: dyn.Model, seed: int, duration: float = 20.0) -> MotionData:
@@ -69,55 +65,12 @@ def predicted(model: dyn.Model, pi: np.ndarray, motion: MotionData) -> np.ndarra
     return np.asarray(Y(motion.q, motion.qd, motion.qdd) @ pi)
 
 
-def rms(x: np.ndarray) -> np.ndarray:
-    """Return the root mean square of each column."""
-    return np.asarray(np.sqrt((x * x).mean(axis=0)))
-
-
-def table(model: dyn.Model, result: dyn.Identification) -> str:
-    """Return a table of the largest base parameters: true, prior, identified, +-."""
-    base = result.base
-    truth = base.regrouping @ dyn.parameters_of(model, friction=True, rotors=True)
-    before = base.regrouping @ result.prior
-    lines = [f"{'base parameter':44} {'true':>9} {'prior':>9} {'fit':>9} {'+-':>8}"]
-    for k in np.argsort(-np.abs(truth))[:16]:
-        label = base.expression(int(k), 2)
-        label = label if len(label) <= 44 else label[:40] + " ..."
-        row = (truth[k], before[k], base.values[k])
-        lines.append(
-            f"{label:44} " + " ".join(f"{x:9.4f}" for x in row)
-            + f" {result.base_deviations[k]:8.4f}"
-        )  # fmt: skip
-    return "\n".join(lines)
-
-
-def draw(path: Path, motion: MotionData, curves: dict[str, np.ndarray]) -> None:
-    """Save a plot of measured and predicted torques."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    n = motion.tau.shape[1]
-    figure, axes = plt.subplots(n, 1, sharex=True, figsize=(9, 1.5 * n))
-    for k, ax in enumerate(axes):
-        ax.plot(motion.t, motion.tau[:, k], color="0.7", lw=2, label="measured")
-        for name, tau in curves.items():
-            ax.plot(motion.t, tau[:, k], lw=0.9, label=name)
-        ax.set_ylabel(f"joint {k + 1} [N·m]")
-    axes[0].legend(loc="upper right", ncol=3)
-    axes[-1].set_xlabel("t [s]")
-    figure.tight_layout()
-    figure.savefig(path, dpi=80)
-    plt.close(figure)
-
-
 def main(picture: Path | None) -> dict[str, np.ndarray]:
     """Identify, print and draw; return the torque errors on another motion by name."""
     model = dyn.load("arm7")
     prior = blurred(model)
     result = dyn.identify(
-        model, *excite(model, seed=0).data, prior=prior, consistent=True
+        model, *excite(model, seed=0)[1:], prior=prior, consistent=True
     )
     print(f"{result.rank} base parameters of {len(result.names)} numbers;", end=" ")
     print(f"condition {result.condition:.0f}, {result.evaluations} evaluations")
@@ -127,15 +80,14 @@ def main(picture: Path | None) -> dict[str, np.ndarray]:
         "prior": predicted(model, prior, other),
         "identified": predicted(model, result.parameters, other),
     }
-    errors = {name: rms(tau - other.tau) for name, tau in curves.items()}
+    errors = {k: rms(tau - other.tau) for k, tau in curves.items()}
     print("\ntorque error on another motion, rms by joint [N·m]")
     for name, error in {**errors, "noise": NOISE}.items():
         print(f"{name:12}" + " ".join(f"{x:8.3f}" for x in error))
     least = result.eigenvalues.min()
     print(f"\nleast eigenvalue of a pseudo-inertia: {least:.1e} (all bodies physical)")
     if picture is not None:
-        draw(picture, other, curves)
-        print(f"torques drawn in {picture}")
+        print(f"torques drawn in {draw_torques(other, curves, picture)}")
     return errors
 
 

@@ -5,9 +5,8 @@
 The policy is linear: action = W s, where s are eleven features of what is seen (height,
 tilt, velocities and place of the trunk). Its targets move the joints through the
 proportional and differential law of the task. W is trained by augmented random search
-(Mania, Guy, Recht 2018, V1-t): try W + d and W - d for many directions d, keep the best
-of them, and step along the differences of their rewards. All tries step together in one
-vector environment; NumPy is all that is used.
+(Mania, Guy, Recht 2018, V1-t): try W + d and W - d for many directions d and step along
+the differences of the best rewards. All tries step in one vector environment.
 """
 
 import argparse
@@ -15,6 +14,7 @@ from pathlib import Path
 from time import perf_counter
 
 import numpy as np
+from _pictures import draw_training
 
 from dyn_core.envs import RobotVectorEnv
 
@@ -49,10 +49,8 @@ def rollout(env, W, seed):
 
 def environment(rows, seconds=10.0):
     """Return environments that are reset by hand."""
-    steps = round(seconds / 0.02)
-    return RobotVectorEnv(
-        "quadruped_stand", num_envs=rows, autoreset_mode="Disabled", max_steps=steps
-    )
+    settings = {"autoreset_mode": "Disabled", "max_steps": round(seconds / 0.02)}
+    return RobotVectorEnv("quadruped_stand", num_envs=rows, **settings)
 
 
 def train(minutes=8.0, rounds=None, seconds=6.0, seed=0, log=print):
@@ -64,41 +62,18 @@ def train(minutes=8.0, rounds=None, seconds=6.0, seed=0, log=print):
         d = rng.standard_normal((DIRECTIONS, *W.shape))
         tried = W + SPREAD * np.concatenate([d, -d])
         total, standing = rollout(env, tried, seed=len(curve))
-        up, down = total.reshape(2, DIRECTIONS, TRIES).mean(axis=2)
-        best = np.argsort(np.maximum(up, down))[-BEST:]
-        noise = np.concatenate([up[best], down[best]]).std() + 1e-9
-        gain = (up - down)[best] / (BEST * noise)
+        ways = total.reshape(2, DIRECTIONS, TRIES).mean(axis=2)  # + and - of each
+        best = np.argsort(ways.max(axis=0))[-BEST:]
+        gain = (ways[0] - ways[1])[best] / (BEST * (ways[:, best].std() + 1e-9))
         W = W + RATE * np.tensordot(gain, d[best], axes=1)
-        spent = perf_counter() - started
-        curve.append((spent, total.mean(), standing.mean()))
-        log(
-            f"round {len(curve)}, {spent:5.0f} s: reward {total.mean():7.1f},"
-            f" stood {standing.mean():.0%}"
-        )
+        curve.append((perf_counter() - started, total.mean(), standing.mean()))
+        log(f"round {len(curve)}, {curve[-1][0]:.0f} s: reward {total.mean():.1f}")
     return W, np.array(curve)
 
 
 def success_rate(W, seeds=100, seconds=10.0):
     """Return the part of starts, none of them trained on, that stands to the end."""
-    _, standing = rollout(environment(seeds, seconds), W[None], seed=12345)
-    return float(standing.mean())
-
-
-def draw(curve, path):
-    """Draw the reward and the part that stood over the time of training."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(10, 3.2))
-    left.plot(curve[:, 0], curve[:, 1])
-    left.set(xlabel="time of training [s]", ylabel="sum of rewards")
-    right.plot(curve[:, 0], 100 * curve[:, 2])
-    right.set(xlabel="time of training [s]", ylabel="stood [%]")
-    figure.tight_layout()
-    figure.savefig(path)
-    return path
+    return float(rollout(environment(seeds, seconds), W[None], seed=12345)[1].mean())
 
 
 def main():
@@ -116,7 +91,7 @@ def main():
     print(f"stands {choices.seconds:g} s: {rate:.0%} of {choices.seeds} seeds")
     print(f"without a policy: {still:.0%}")
     np.save(choices.folder / "quadruped_stand.npy", W)
-    print(f"curve: {draw(curve, choices.folder / 'quadruped_stand.png')}")
+    print(f"curve: {draw_training(curve, choices.folder / 'quadruped_stand.png')}")
 
 
 if __name__ == "__main__":

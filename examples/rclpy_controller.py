@@ -30,9 +30,8 @@ class ComputedTorque:
 
     def __init__(self, model, joint_friction=True):
         self.model, self.start = model, None
-        self.inverse_dynamics = dyn.solver("rnea").build(
-            model, joint_friction=joint_friction
-        )
+        rnea = dyn.solver("rnea")
+        self.inverse_dynamics = rnea.build(model, joint_friction=joint_friction)
         self.inverse_dynamics.prepare()  # compiled before the first state comes
 
     def reference(self, t):
@@ -40,12 +39,10 @@ class ComputedTorque:
         t0, q0 = self.start
         s = (t - t0) / APPROACH
         if s < 1:  # a quintic from rest to rest
-            way = HOME - q0
-            return (
-                q0 + way * s**3 * (10 - 15 * s + 6 * s**2),
-                way * 30 * (s * (1 - s)) ** 2 / APPROACH,
-                way * 60 * s * (1 - s) * (1 - 2 * s) / APPROACH**2,
-            )
+            way, rate = HOME - q0, s * (1 - s) / APPROACH
+            q = q0 + way * s**3 * (10 - 15 * s + 6 * s**2)
+            qd = way * 30 * rate**2 * APPROACH
+            return q, qd, way * 60 * rate * (1 - 2 * s) / APPROACH
         phase = RATE * (t - t0 - APPROACH)
         q = HOME + SWING * (1 - np.cos(phase))
         return q, SWING * RATE * np.sin(phase), SWING * RATE**2 * np.cos(phase)
@@ -67,9 +64,8 @@ class OwnController(Node):
     def __init__(self):
         super().__init__("own_controller")
         self.law = ComputedTorque(dyn.load("arm7"))
-        self.efforts = self.create_publisher(
-            Float64MultiArray, "effort_controller/commands", 1
-        )
+        topic = "effort_controller/commands"
+        self.efforts = self.create_publisher(Float64MultiArray, topic, 1)
         self.create_subscription(
             JointState, "joint_states", self.on_state, qos_profile_sensor_data
         )

@@ -1,6 +1,8 @@
 """What the documents show is run as it stands; links lead somewhere."""
 
+import ast
 import importlib.util
+import json
 import re
 import runpy
 import sys
@@ -59,6 +61,30 @@ def test_worked_tasks_run(path, capsys):
     pytest.importorskip("matplotlib", reason="matplotlib is not installed").use("agg")
     runpy.run_path(str(path), run_name="__main__")
     assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "path", sorted(DOCS.glob("notebooks/*.py")), ids=lambda p: p.stem
+)
+def test_worked_tasks_become_notebooks(path, tmp_path):
+    """As the page of worked tasks says: prose and cells, whose code is the program's."""
+    tool = pytest.importorskip(
+        "sphinx_gallery.notebook", reason="sphinx-gallery is not installed"
+    )
+    copy = tmp_path / path.name
+    copy.write_text(path.read_text("utf-8"), "utf-8")
+    tool.python_to_jupyter_cli([str(copy)])  # the command sphinx_gallery_py2jupyter
+    cells = json.loads(copy.with_suffix(".ipynb").read_text("utf-8"))["cells"]
+    kinds = [cell["cell_type"] for cell in cells]
+    assert kinds.count("code") >= 3
+    assert kinds.count("markdown") == kinds.count("code") + 1  # the docstring first
+    code = "\n".join("".join(x["source"]) for x in cells if x["cell_type"] == "code")
+    assert _code(code) == _code(path.read_text("utf-8").split('"""', 2)[2])
+
+
+def _code(program):
+    """Return a program without comments and empty lines, as the parser sees it."""
+    return ast.dump(ast.parse(program))
 
 
 def test_the_readme_is_short():

@@ -349,6 +349,7 @@ def test_edges_of_a_box_are_where_its_corners_are():
 def test_the_example_trains_and_draws(tmp_path, monkeypatch, capsys):
     """A short run, twice: the same policy to the bit, its curve, and what it reports."""
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    monkeypatch.syspath_prepend(str(EXAMPLES))
     path = str(EXAMPLES / "quadruped_stand.py")
     short = ["--rounds", "1", "--seconds", "0.4", "--seeds", "4"]
     policies = []

@@ -10,12 +10,14 @@ GALLERIES = {
     "gallery": (
         "examples",
         "Examples",
-        "Each is a program of its own: `python examples/NAME.py`.",
+        "Each is a program of its own: `python examples/NAME.py`. What they share, such"
+        " as how they draw, lies beside them in files that begin with an underscore.",
     ),
     "notebooks": (
         "docs/notebooks",
         "Worked tasks",
-        "Programs in cells, which editors run one by one; `python` runs them whole.",
+        "Programs in cells, which editors run one by one; `python` runs them whole, and"
+        " `sphinx_gallery_py2jupyter FILE.py` (extra `docs`) makes a notebook of one.",
     ),
 }
 # Examples that need ROS 2 or run for minutes are shown and not run.
