@@ -100,7 +100,7 @@ CONTACT_STEP_DERIVATIVES = Signature(
             "not_differentiable",
             (),
             "-",
-            meaning="1 at borders of modes, of dependent slip, not converged; else 0",
+            meaning="1 at boundaries of modes, dependent slip, not converged; else 0",
         ),
     ),
     passive=PASSIVE,

@@ -134,7 +134,7 @@ def step_of_cone(
 def cone_room(
     first: int, count: int, c: float, k: int, point: ConeSlacks, x: Reals, dx: Reals
 ) -> float:
-    """Return the part of a step after which a cone is at its border."""
+    """Return the part of a step after which a cone is at its boundary."""
     least = 10.0
     if dx[first] < 0.0:
         least = min(least, -x[first] / dx[first])

@@ -25,7 +25,7 @@ from dyn_core.contact.solvers.work import (
     PENALTY,
     SOLVED,
     SolverWork,
-    judged,
+    final_status,
 )
 from dyn_core.engines.machine_code import Reals, machine_code
 
@@ -202,7 +202,7 @@ def _finish(
     report[ITERATIONS] = float(count)
     report[PENALTY] = 0.0
     report[FACTORISATIONS] = float(count)
-    return judged(MAX_ITERATIONS, report, tolerance)
+    return final_status(MAX_ITERATIONS, report, tolerance)
 
 
 @machine_code

@@ -30,7 +30,7 @@ from dyn_core.contact.solvers.work import SolverWork
 from dyn_core.engines.machine_code import machine_code
 
 FIRM = 1e-7  # compliance of a step in rows without a law
-SHARE = 0.95  # part of the way to the nearest border that a step takes
+SHARE = 0.95  # part of the way to the nearest boundary that a step takes
 SHORT = 0.2  # steps that are tried again with more centering
 PATIENCE = 3  # such steps in a row after which the path is seen to turn back
 ENOUGH = 1e-3  # mean product of slack and impulse at which modes are tried
@@ -263,7 +263,7 @@ def _slack_steps(
 
 @machine_code
 def _room(rows: Rows, blocks: int, work: SolverWork) -> float:
-    """Return the part of the step after which something is at its border."""
+    """Return the part of the step after which something is at its boundary."""
     scaled, point, least = work.scaled, work.interior, 10.0
     x, dx = work.iterates.x, work.iterates.dx
     for k in range(blocks):

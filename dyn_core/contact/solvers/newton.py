@@ -35,7 +35,7 @@ from dyn_core.contact.solvers.work import (
     PENALTY,
     NewtonWork,
     SolverWork,
-    judged,
+    final_status,
 )
 from dyn_core.engines.machine_code import Reals, machine_code
 
@@ -131,7 +131,7 @@ def newton(
             iterates.z, iterates.s, exact,
         )  # fmt: skip
         report[4] = natural_step(rows, blocks, scaled, newton_work.gamma, iterates.z)
-    return judged(status, report, tolerance)
+    return final_status(status, report, tolerance)
 
 
 @machine_code

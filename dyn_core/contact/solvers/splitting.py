@@ -39,7 +39,7 @@ from dyn_core.contact.solvers.work import (
     PENALTY,
     Iterates,
     SolverWork,
-    judged,
+    final_status,
 )
 from dyn_core.engines.machine_code import Reals, machine_code
 
@@ -136,7 +136,7 @@ def split(
     report[ITERATIONS] = float(count)
     report[PENALTY] = rho
     report[FACTORISATIONS] = float(factorisations)
-    return judged(status, report, tolerance)
+    return final_status(status, report, tolerance)
 
 
 @machine_code

@@ -27,7 +27,7 @@ from dyn_core.contact.solvers.work import (
     MAX_ITERATIONS,
     PENALTY,
     SolverWork,
-    judged,
+    final_status,
 )
 from dyn_core.engines.machine_code import Reals, machine_code
 
@@ -105,7 +105,7 @@ def sweep(
     report[ITERATIONS] = float(count)
     report[PENALTY] = relaxation
     report[FACTORISATIONS] = 0.0
-    return judged(MAX_ITERATIONS, report, tolerance)
+    return final_status(MAX_ITERATIONS, report, tolerance)
 
 
 @machine_code

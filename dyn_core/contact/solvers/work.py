@@ -192,7 +192,7 @@ def room_for_solvers(
 
 
 @machine_code
-def judged(status: int, report: Reals, tolerance: float) -> int:
+def final_status(status: int, report: Reals, tolerance: float) -> int:
     """Return the status: CONVERGED where the published law holds, else what it was."""
     if status == INFEASIBLE:
         return status

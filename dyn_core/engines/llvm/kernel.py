@@ -184,7 +184,7 @@ def _make(
     width: int,
     expect: Callable[[int], None] = lambda steps: None,
 ) -> Kernel:
-    """Compile a kernel, if it is not there; expect: is told how many steps it has."""
+    """Compile a kernel, if it is not there; `expect` gets the number of steps."""
     full, start = f"{variant}-{name}", perf_counter()
     ready = at_hand(variant, name)  # another thread may have ended meanwhile
     if ready is not None:

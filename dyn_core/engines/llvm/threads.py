@@ -117,7 +117,7 @@ class LongTasks:
 
     Ctrl-C ends the wait of the main thread, not the task: who asks for the same name
     next waits for it and gets its result. Tasks that nobody waits for are done one
-    after the other; one that has not begun when somebody asks for it is done at once.
+    after the other; one that has not started when somebody asks for it is done at once.
     """
 
     def __init__(self) -> None:
