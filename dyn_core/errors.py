@@ -37,6 +37,8 @@ def unknown_name(
 ) -> str:
     """Return the sentence for an unknown name: the nearest valid ones, then all.
 
+    Of names with dots those with the same first part stand before the others.
+
     Args:
         kind: What the name should be of: solver, link, build option, ...
         name: The unknown name.
@@ -47,6 +49,8 @@ def unknown_name(
     names = list(valid)
     near = nearest(str(name), names)
     guess = f"; did you mean {' or '.join(map(repr, near))}?" if near else ";"
+    group = str(name).split(".")[0] + "."  # of gains.kp, that are gains.JOINT.p, ...
+    names.sort(key=lambda x: not x.startswith(group))
     shown = ", ".join(names[:limit]) or "none"
     cut = limit is not None and len(names) > limit
     more = f", ... ({len(names)} in all)" if cut else ""

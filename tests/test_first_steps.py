@@ -8,6 +8,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.authoring import TracedSolver
+from dyn_core.errors import unknown_name
 from dyn_core.problems import FORWARD_DYNAMICS
 from dyn_core.tasks import JointTargets, RobotTask, planar_task
 from dyn_core.tasks.robots import robot_task
@@ -57,6 +58,14 @@ def test_misspelt_attributes_of_a_shipped_task():
         robot_task("reach", rewards=None)
     with pytest.raises(dyn.ModelError, match="'substep'; did you mean 'substeps'"):
         planar_task("pendulum", substep=2)
+
+
+def test_a_parameters_own_group_is_listed_first():
+    """Of a hundred parameters a dozen are shown: those of `gains` to one who asked so."""
+    valid = [f"collision.{k}" for k in range(50)] + ["gains.elbow.p", "gains.elbow.d"]
+    message = unknown_name("parameter", "gains.stiffness", valid)
+    assert "valid: gains.elbow.p, gains.elbow.d, collision.0, " in message
+    assert message.endswith("... (52 in all)")
 
 
 def damped(model, q, qd, tau, f_ext, inner):

@@ -88,11 +88,12 @@ def _completed(
     Args:
         kinds: What goes in beside q and qd, and what comes out.
     """
-    given, wanted = kinds
-    columns = [motion.q, motion.column("qd"), motion.column(given)]
+    known, wanted = kinds
+    columns = [motion.q, motion.column("qd"), motion.column(known)]
     result = _by_chunks(program, model, motion.t, columns, progress)
     refuse_not_finite(wanted, result, motion.names(wanted))
-    return replace(motion, **{wanted: result})
+    changed: dict[str, Any] = {wanted: result}
+    return replace(motion, **changed)
 
 
 def _chosen(name: str | None, default: str, model: Model) -> str:
