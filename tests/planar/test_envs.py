@@ -313,7 +313,7 @@ def test_bad_input_is_refused_in_words():
     ("task", "options", "error", "message"),
     [
         ("unicycle", {}, dyn.ModelError, "valid: pendulum"),
-        ("pendulum", {"speed": 1}, dyn.ModelError, "no 'speed'"),
+        ("pendulum", {"speed": 1}, dyn.ModelError, "no attribute is called 'speed'"),
         ("pendulum", {"dt": 0.0}, dyn.ModelError, "dt must be"),
         ("pendulum", {"substeps": 0}, dyn.ModelError, "substeps must be"),
         ("pendulum", {"scheme": "rk5"}, dyn.ModelError, "valid: euler"),
