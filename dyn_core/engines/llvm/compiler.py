@@ -42,6 +42,7 @@ _WRITERS = tuple(
         "emit",
         "entry",
         "entry_code",
+        "far_angles",
         "function_ir",
         "functions",
         "functions32",

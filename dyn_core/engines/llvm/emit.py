@@ -103,7 +103,8 @@ class Emitter:
         products = self.products.definitions()
         if self.products.written:
             widths.append(self.products.lanes)
-        head = [*declarations(widths), *self.tables.declarations()]
+        sines = any(name == "sincos" for name, _ in self.functions)
+        head = [*declarations(widths, sines), *self.tables.declarations()]
         products += self.tables.definitions()
         return "\n".join([*head, *called, *products, *self.ir])
 

@@ -2,10 +2,11 @@
 
 Largest errors on samples, against 80-bit references [ulp], with fused multiply-add:
 
-    sin, cos    0.8 on [-1e4, 1e4] and up to 1e12; from there on the C library's
+    sin, cos    0.8 (for far angles by far_angles.py)
     exp, log    1.0          atan2   1.0          asin, acos   1.0          tanh   1.3
 
-Special values follow C99 Annex F. Each lane has the bits that a single value has.
+No function of a library is called. Special values follow C99 Annex F. Each lane has
+the bits that a single value has.
 
 Source: the polynomials are those of fdlibm (K. C. Ng, Sun Microsystems, 1993), for tanh
 of S. L. Moshier, Methods and Programs for Mathematical Functions, 1989; pi/2 in three
@@ -17,12 +18,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dyn_core.engines.llvm import functions32
+from dyn_core.engines.llvm import far_angles, functions32
 from dyn_core.engines.llvm.ir import Instructions, Value, is_single, kind, suffix
 
-FAR = 1e12  # beyond this angle sin and cos are left to the C library [rad]
+# Beyond these angles sin and cos reduce by far_angles.py: with fused and without [rad].
+FAR = {True: 1e12, False: 8e5}
 _ROUND = 6755399441055744.0  # 1.5 * 2**52: adding it rounds to a whole number
 _HALF_PI = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591833e-33)
+# In parts of 33 bits: products with whole numbers below 2**20 are exact.
+_HALF_PI_33 = (1.5707963267341256, 6.077100506303966e-11, 2.0222662487111665e-21,
+               8.4784276603689e-32)  # fmt: skip
 _SIGN = -(2**63)
 _INF = float("inf")
 _NAN = float("nan")
@@ -66,16 +71,42 @@ _ASIN_Q = (1.0, -2.40339491173441421878e00, 2.02094576023350569471e00,
            -6.88283971605453293030e-01, 7.70381505559019352791e-02)  # fmt: skip
 
 
-def _sincos(b: Instructions, x: Value) -> tuple[Value, Value]:
-    """Return sine and cosine: x = n pi/2 + r + low, |r| <= pi/4 (needs fused)."""
+def _reduced(b: Instructions, x: Value) -> tuple[Value, Value, Value]:
+    """Return r, low and n: x = n pi/2 + r + low, |r| <= pi/4, for angles up to FAR.
+
+    The last two bits of n tell the quarter turn.
+    """
     shifted = b.fma(x, 2 / 3.141592653589793, _ROUND)
     n, quadrant = shifted - _ROUND, shifted.bits()
+    if not b.fused:
+        r, low = _near_by_parts(b, x, n)
+        return r, low, quadrant
     r0 = b.fma(-n, _HALF_PI[0], x)  # exact below 2**51 quarter turns
     p = n * _HALF_PI[1]
-    r = r0 - p
-    back = r0 - r  # r0 - p = r + rest, whichever is larger
-    rest = (r0 - (r + back)) - (p - back)
+    r, rest = _difference(r0, p)
     low = rest - b.fma(n, _HALF_PI[2], b.fma(n, _HALF_PI[1], -p))
+    return r, low, quadrant
+
+
+def _near_by_parts(b: Instructions, x: Value, n: Value) -> tuple[Value, Value]:
+    """Return x - n pi/2 in two parts, by products that are exact."""
+    r0 = x - n * _HALF_PI_33[0]
+    r1, rest1 = _difference(r0, n * _HALF_PI_33[1])
+    r, rest = _difference(r1, n * _HALF_PI_33[2] - rest1)
+    return r, rest - n * _HALF_PI_33[3]
+
+
+def _difference(a: Value, b: Value) -> tuple[Value, Value]:
+    """Return a - b and what it is rounded by, whichever is larger."""
+    r = a - b
+    back = a - r
+    return r, (a - (r + back)) - (b - back)
+
+
+def _sincos(
+    b: Instructions, r: Value, low: Value, quadrant: Value
+) -> tuple[Value, Value]:
+    """Return sine and cosine of an angle that is reduced."""
     z = r * r
     v = z * r
     s = b.horner(z, _SIN)
@@ -120,7 +151,7 @@ def _log(b: Instructions, x: Value) -> Value:
     scaled = b.select(tiny, x * 2.0**54, x)
     # Take the exponent such that the mantissa lies in [sqrt(1/2), sqrt(2)).
     bits = scaled.bits() + (0x3FF0000000000000 - 0x3FE6A09E667F3BCD)
-    k = b.value("real", f"sitofp {b.whole} {((bits >> 52) - 1023).name} to {b.real}")
+    k = ((bits >> 52) + (_round_bits() - 1023)).bits() - _ROUND  # as a real number
     k = k - b.select(tiny, 54.0, 0.0)
     f = ((bits & 0x000FFFFFFFFFFFFF) + 0x3FE6A09E667F3BCD).bits() - 1.0
     s = f / (f + 2.0)
@@ -212,11 +243,16 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
 }
 
 
-def declarations(widths: Sequence[int]) -> list[str]:
-    """Declare the intrinsics on values of these lanes, and what functions here call."""
-    lines = [_LIBRARY]
+def declarations(widths: Sequence[int], sines: bool) -> list[str]:
+    """Declare the intrinsics on values of these lanes, and what functions here read.
+
+    Args:
+        widths: Lanes.
+        sines: Whether sines and cosines are among the functions.
+    """
+    lines = [far_angles.declaration()] if sines else []
     # Functions of float32 may call those of float64.
-    for width in (*widths, *map(int, widths)):
+    for width in (*widths, *map(int, widths), *([1] if sines else [])):
         lines += _declarations(width).splitlines()
     return list(dict.fromkeys(lines))
 
@@ -228,7 +264,8 @@ def symbol(name: str, width: int) -> str:
 
 def definitions(names: Sequence[tuple[str, int]], fused: bool) -> list[str]:
     """Return the LLVM IR of functions by name and lanes, with those that they call."""
-    lines = []
+    sines = any(name == "sincos" for name, _ in names)
+    lines = [far_angles.definition(FAR[fused])] if sines else []
     for name, width in names:
         if is_single(width):
             lines.append(functions32.definition(name, width, fused))
@@ -249,42 +286,40 @@ def definition(name: str, width: int, fused: bool) -> str:
 
 
 def _define_sincos(width: int, fused: bool) -> str:
-    """Return sincos: packed where it is right, the C library where it is not."""
+    """Return sincos: angles that are far are reduced apart, lane by lane."""
     b = Instructions(width, fused)
     pair = f"{{{b.real}, {b.real}}}"
     x = Value(b, "real", "%x")
-    if fused:
-        s, c = _sincos(b, x)
-        far = b.intrinsic("fabs", x).compare("gt", FAR)
-        some = b.any(far)
-        b.lines += [f"  br i1 {some}, label %far, label %near", "near:"]
-        one = b.new(f"insertvalue {pair} poison, {b.real} {s.name}, 0")
-        two = b.new(f"insertvalue {pair} {one}, {b.real} {c.name}, 1")
-        b.lines += [f"  ret {pair} {two}", "far:"]
-    else:
-        s = c = b.lift(0.0)
-        far = b.lift(True, "truth")
-    results = []
-    for function, near in (("sin", s), ("cos", c)):
-        packed = near.name
-        for k in range(width):
-            lane = b.lane(x, k)
-            called = b.new(f"call double @{function}(double {lane})")
-            if width == 1:
-                packed = b.select(far, Value(b, "real", called), near).name
-                continue
-            is_far = b.new(f"extractelement {b.truth} {far.name}, i32 {k}")
-            old = b.new(f"extractelement {b.real} {near.name}, i32 {k}")
-            new = b.new(f"select i1 {is_far}, double {called}, double {old}")
-            packed = b.new(f"insertelement {b.real} {packed}, double {new}, i32 {k}")
-        results.append(packed)
-    one = b.new(f"insertvalue {pair} poison, {b.real} {results[0]}, 0")
-    two = b.new(f"insertvalue {pair} {one}, {b.real} {results[1]}, 1")
+    near = _reduced(b, x)
+    some = b.any(b.intrinsic("fabs", x).compare("gt", FAR[fused]))
+    b.lines += [f"  br i1 {some}, label %far, label %all", "far:"]
+    far = _far(b, (x, *near))
+    b.lines += ["  br label %all", "all:"]
+    chosen = [
+        b.value(old.kind, f"phi {old.type} [{old.name}, %0], [{new.name}, %far]")
+        for old, new in zip(near, far, strict=True)
+    ]
+    results = _sincos(b, *chosen)
+    one = b.new(f"insertvalue {pair} poison, {b.real} {results[0].name}, 0")
+    two = b.new(f"insertvalue {pair} {one}, {b.real} {results[1].name}, 1")
     head = f"define internal {pair} @sincos_{width}({b.real} %x) {{"
     return "\n".join([head, *b.lines, f"  ret {pair} {two}", "}", ""])
 
 
-_LIBRARY = "declare double @sin(double)\ndeclare double @cos(double)\n"
+def _far(b: Instructions, values: Sequence[Value]) -> list[Value]:
+    """Return r, low and n of angles, replaced where these are far: through memory."""
+    memory = b.new(f"alloca [{len(values) * b.width} x i64], align 8")
+    places = [
+        b.new(f"getelementptr double, ptr {memory}, i64 {k * b.width}")
+        for k in range(len(values))
+    ]
+    for value, place in zip(values, places, strict=True):
+        b.lines.append(f"  store {value.type} {value.name}, ptr {place}, align 8")
+    b.lines.append(f"  call void {far_angles.FUNCTION}(ptr {memory}, i64 {b.width})")
+    return [
+        b.value(old.kind, f"load {old.type}, ptr {place}, align 8")
+        for old, place in list(zip(values, places, strict=True))[1:]
+    ]
 
 
 def _declarations(width: int) -> str:

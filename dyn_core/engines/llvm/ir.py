@@ -138,6 +138,12 @@ class Instructions:
         bits = self.new(f"bitcast {self.truth} {c.name} to i{self.width}")
         return self.new(f"icmp ne i{self.width} {bits}, 0")
 
+    def word(self, table: str, byte: Value) -> Value:
+        """Return 32 bits of a table of bytes as a whole number; one lane only."""
+        place = self.new(f"getelementptr i8, ptr {table}, i64 {byte.name}")
+        bits = self.new(f"load i32, ptr {place}, align 1")
+        return self.value("whole", f"zext i32 {bits} to i64")
+
     def lane(self, x: Value, k: int) -> str:
         """Return the name of one lane."""
         if self.width == 1:
@@ -175,6 +181,15 @@ class Value:
     def __lshift__(self, k: int) -> Value: return self._two("shl", k)
     def __rshift__(self, k: int) -> Value: return self._two("ashr", k)
     # fmt: on
+
+    @property
+    def type(self) -> str:
+        """Its LLVM type."""
+        return kind(self.kind, self.instructions.width)
+
+    def logical(self, k: int) -> Value:
+        """Return a whole number shifted right, zeros before it."""
+        return self._two("lshr", k)
 
     def __neg__(self) -> Value:
         return self.instructions.value(

@@ -13,7 +13,7 @@ from itertools import product
 from typing import NamedTuple
 
 from dyn_core.engines.llvm.emit import HOLDS
-from dyn_core.engines.llvm.functions import FUNCTIONS, declarations, definition
+from dyn_core.engines.llvm.functions import FUNCTIONS, declarations, definitions
 from dyn_core.engines.llvm.interpreter.control import ROWS
 from dyn_core.engines.llvm.ir import Instructions, Value, constant
 from dyn_core.engines.llvm.products import VECTORS, Products, Tile
@@ -108,8 +108,8 @@ def write(width: int, fused: bool, vector: int) -> str:
         fused: Whether a multiply-add rounds once.
         vector: Entries of a row that a product takes at once where there is one lane.
     """
-    parts = declarations(sorted({width, vector}))
-    parts += [definition(name, width, fused) for name in ("sincos", *FUNCTIONS)]
+    parts = declarations(sorted({width, vector}), True)
+    parts += definitions([(name, width) for name in ("sincos", *FUNCTIONS)], fused)
     parts += [_each(name, op, width, fused) for name, op in OPERATIONS.items()]
     parts += [_begin(width), _finish(width), _still(width), _require(width)]
     parts += _tiles(Products(width, vector, fused))
