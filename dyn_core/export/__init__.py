@@ -1,0 +1,1 @@
+"""Programs outside Python: machine code and C source for any target."""
