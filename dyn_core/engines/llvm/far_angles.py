@@ -79,12 +79,11 @@ def _window(b: Any, first: Any) -> list[Any]:
 def _product(whole: Any, words: list[Any]) -> tuple[Any, Any]:
     """Return the upper 128 bits of whole (below 2**60) * words, mod 2**192."""
     low, high = whole & _LOW, whole.logical(32)
-    carry = (low * words[0]).logical(32)
+    total = low * words[0]
     first = []
     for word in words[1:]:
-        total = low * word + carry
+        total = low * word + total.logical(32)
         first.append(total & _LOW)
-        carry = total.logical(32)
     total = high * words[0] + first[0]
     limbs = []
     for word, more in zip(words[1:], first[1:], strict=False):

@@ -71,7 +71,7 @@ _ASIN_Q = (1.0, -2.40339491173441421878e00, 2.02094576023350569471e00,
            -6.88283971605453293030e-01, 7.70381505559019352791e-02)  # fmt: skip
 
 
-def _reduced(b: Instructions, x: Value) -> tuple[Value, Value, Value]:
+def reduced(b: Any, x: Any) -> tuple[Any, Any, Any]:
     """Return r, low and n: x = n pi/2 + r + low, |r| <= pi/4, for angles up to FAR.
 
     The last two bits of n tell the quarter turn.
@@ -79,7 +79,7 @@ def _reduced(b: Instructions, x: Value) -> tuple[Value, Value, Value]:
     shifted = b.fma(x, 2 / 3.141592653589793, _ROUND)
     n, quadrant = shifted - _ROUND, shifted.bits()
     if not b.fused:
-        r, low = _near_by_parts(b, x, n)
+        r, low = _near_by_parts(x, n)
         return r, low, quadrant
     r0 = b.fma(-n, _HALF_PI[0], x)  # exact below 2**51 quarter turns
     p = n * _HALF_PI[1]
@@ -88,7 +88,7 @@ def _reduced(b: Instructions, x: Value) -> tuple[Value, Value, Value]:
     return r, low, quadrant
 
 
-def _near_by_parts(b: Instructions, x: Value, n: Value) -> tuple[Value, Value]:
+def _near_by_parts(x: Any, n: Any) -> tuple[Any, Any]:
     """Return x - n pi/2 in two parts, by products that are exact."""
     r0 = x - n * _HALF_PI_33[0]
     r1, rest1 = _difference(r0, n * _HALF_PI_33[1])
@@ -96,16 +96,14 @@ def _near_by_parts(b: Instructions, x: Value, n: Value) -> tuple[Value, Value]:
     return r, rest - n * _HALF_PI_33[3]
 
 
-def _difference(a: Value, b: Value) -> tuple[Value, Value]:
+def _difference(a: Any, b: Any) -> tuple[Any, Any]:
     """Return a - b and what it is rounded by, whichever is larger."""
     r = a - b
     back = a - r
     return r, (a - (r + back)) - (b - back)
 
 
-def _sincos(
-    b: Instructions, r: Value, low: Value, quadrant: Value
-) -> tuple[Value, Value]:
+def sine_and_cosine(b: Any, r: Any, low: Any, quadrant: Any) -> tuple[Any, Any]:
     """Return sine and cosine of an angle that is reduced."""
     z = r * r
     v = z * r
@@ -233,7 +231,7 @@ def _acos(b: Instructions, x: Value) -> Value:
     return b.select(near, middle, far)
 
 
-FUNCTIONS: dict[str, Callable[..., Value]] = {
+FUNCTIONS: dict[str, Callable[..., Any]] = {
     "exp": _exp,
     "log": _log,
     "tanh": _tanh,
@@ -290,7 +288,7 @@ def _define_sincos(width: int, fused: bool) -> str:
     b = Instructions(width, fused)
     pair = f"{{{b.real}, {b.real}}}"
     x = Value(b, "real", "%x")
-    near = _reduced(b, x)
+    near = reduced(b, x)
     some = b.any(b.intrinsic("fabs", x).compare("gt", FAR[fused]))
     b.lines += [f"  br i1 {some}, label %far, label %all", "far:"]
     far = _far(b, (x, *near))
@@ -299,7 +297,7 @@ def _define_sincos(width: int, fused: bool) -> str:
         b.value(old.kind, f"phi {old.type} [{old.name}, %0], [{new.name}, %far]")
         for old, new in zip(near, far, strict=True)
     ]
-    results = _sincos(b, *chosen)
+    results = sine_and_cosine(b, *chosen)
     one = b.new(f"insertvalue {pair} poison, {b.real} {results[0].name}, 0")
     two = b.new(f"insertvalue {pair} {one}, {b.real} {results[1].name}, 1")
     head = f"define internal {pair} @sincos_{width}({b.real} %x) {{"

@@ -12,6 +12,8 @@ and W. Waite, Software Manual for the Elementary Functions, 1980.
 
 from __future__ import annotations
 
+from typing import Any
+
 from dyn_core.engines.llvm.ir import Instructions, Value, kind
 
 FAR = 1e4  # beyond this angle sin and cos are those of float64 [rad]
@@ -22,7 +24,7 @@ _SIN = (-1.6666654611e-1, 8.3321608736e-3, -1.9515295891e-4)
 _COS = (4.166664568298827e-2, -1.388731625493765e-3, 2.443315711809948e-5)
 
 
-def _sincos(b: Instructions, x: Value) -> tuple[Value, Value]:
+def sine_and_cosine(b: Any, x: Any) -> tuple[Any, Any]:
     """Return sine and cosine: x = n pi/2 + r + low, |r| <= pi/4 (needs fused)."""
     shifted = b.fma(x, 2 / 3.141592653589793, _ROUND)
     n, quadrant = shifted - _ROUND, shifted.bits()
@@ -69,7 +71,7 @@ def _define_sincos(width: int, fused: bool) -> str:
     far = b.lift(True, "truth")
     results = [b.lift(0.0), b.lift(0.0)]
     if fused:
-        results = list(_sincos(b, x))
+        results = list(sine_and_cosine(b, x))
         far = b.intrinsic("fabs", x).compare("gt", FAR)
         some = b.any(far)
         b.lines.append(f"  br i1 {some}, label %far, label %near")

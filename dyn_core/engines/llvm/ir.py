@@ -44,9 +44,9 @@ def kind(name: str, width: int) -> str:
     return base if width == 1 else f"<{width} x {base}>"
 
 
-def _rounded(x: float, width: int) -> float:
+def rounded_constant(x: float, single: bool) -> float:
     """Return a constant as it is used; what is not zero stays so."""
-    if not is_single(width) or x == 0.0 or x != x:
+    if not single or x == 0.0 or x != x:
         return x
     if abs(x) < _LEAST:
         return copysign(_LEAST, x)
@@ -58,7 +58,7 @@ def constant(x: Any, name: str, width: int) -> str:
     """Return a constant of a kind, the same in every lane."""
     one = lanes_like(width, 1)
     if name == "real":
-        number = struct.pack("<d", _rounded(float(x), width))
+        number = struct.pack("<d", rounded_constant(float(x), is_single(width)))
         literal = f"0x{struct.unpack('<Q', number)[0]:016X}"
     elif name == "truth":
         literal = "true" if x else "false"
