@@ -42,7 +42,8 @@ _HEAD = """/* {prefix}: {solver} of {robot}, model {model}, kernel {kernel}.
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__)
-#pragma GCC optimize ("fp-contract=off")
+/* GCC 12 forms multiply-add-subtracts of neighbours even without contraction. */
+#pragma GCC optimize ("fp-contract=off", "no-tree-slp-vectorize")
 #elif defined(_MSC_VER)
 #pragma fp_contract (off)
 #else
