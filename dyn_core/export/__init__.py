@@ -1,1 +1,1 @@
-"""Programs outside Python: machine code and C source for any target."""
+"""Programs outside Python: machine code and C source with a header, for any target."""

@@ -1,0 +1,273 @@
+"""The interface of an exported Program: one table that drives every binding.
+
+What it says, header, C source, test vector, CMake package and the bindings of other
+languages repeat. The C functions of an export named PREFIX, version 1 of the interface:
+
+    int64_t PREFIX(const REAL *const *in, REAL *const *out, void *scratch);
+        One state. in, out: tables of pointers to the ports, in the order of the
+        interface, row-major. Returns 0, or a status (below).
+    int64_t PREFIX_batch(const REAL *const *in, const int64_t *strides,
+                         REAL *const *out, int64_t *status,
+                         int64_t first, int64_t last, void *scratch);
+        Rows first..last-1 of arrays (rows, ...); any number of rows. strides: bytes
+        from row to row of each input, 0 where all rows share it. status: one number
+        for each row, from row 0 on. Returns how many rows failed. Only in exports of
+        the variant "batch".
+    const dyn_interface PREFIX_interface;
+        The table as constants of C, for programs that load a library by name.
+
+Rules of both functions:
+
+1.  REAL is double, or float where the Program is of float32.
+2.  scratch: memory of the caller, of PREFIX_SCRATCH bytes (PREFIX_BATCH_SCRATCH for
+    the batch), aligned to ALIGNMENT bytes. What is in it before does not matter. One
+    for each thread: the functions keep nothing else, and allocate nothing.
+3.  Inputs, outputs and scratch do not overlap.
+4.  A status other than 0 names what did not hold (`statuses`). All outputs of that
+    state are then NaN, as in Python with status=True. No caller may take them for a
+    result.
+5.  Inputs are checked for NaN and infinity only where the Program was built with
+    finite=True: the status is then NOT_FINITE_INPUT or NOT_FINITE_RESULT.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from dyn_core.engines import Program
+from dyn_core.engines.native_program import NativeProgram
+from dyn_core.errors import UnsupportedError
+from dyn_core.model import Model
+from dyn_core.model.coordinates.labels import Coordinates, coordinates_of
+from dyn_core.problems import Port
+from dyn_core.recordings.runs import model_hash
+
+ABI = 1  # version of the functions and of the table
+ALIGNMENT = 64  # of scratch memory [bytes]
+NOT_FINITE_INPUT, NOT_FINITE_RESULT = -1, -2
+_DIGITS = 16  # of a hash
+_AXES = ("nq", "nv", "nb")
+# Names that a port may not have in C and C++, and those of other arguments.
+_TAKEN = frozenset(
+    "alignas alignof and asm auto bitand bitor bool break case catch char class compl"
+    " concept const constexpr continue decltype default delete do double else enum"
+    " explicit export extern false float for friend goto if inline int long mutable"
+    " namespace new noexcept not nullptr operator or private protected public register"
+    " requires restrict return short signed sizeof static struct switch template this"
+    " throw true try typedef typeid typename typeof union unsigned using virtual void"
+    " volatile while xor status scratch in out first last rows strides".split()
+)
+
+
+@dataclass(frozen=True)
+class PortInterface:
+    """One input or output.
+
+    Attributes:
+        name: As in Python.
+        c_name: As an identifier of C, unique among all ports.
+        shape: Sizes; () for a number.
+        size: Number of entries.
+        unit: SI unit; alternatives by a bar, parts by a semicolon.
+        kind: One of dyn_core.problems.ports.KINDS.
+        meaning: A short noun phrase, with the frame where there is one.
+        axes: For each axis nq, nv or nb where it counts coordinates or bodies, else "".
+    """
+
+    name: str
+    c_name: str
+    shape: tuple[int, ...]
+    size: int
+    unit: str
+    kind: str
+    meaning: str
+    axes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Interface:
+    """What a caller outside Python must know of a Program.
+
+    Attributes:
+        prefix: Name of the functions in C.
+        solver, problem, robot: Names.
+        model_hash: 16 hexadecimal digits of the robot (recordings.runs.model_hash).
+        kernel_hash: 16 hexadecimal digits of the traced algorithm, its ports and their
+            numbers; the same for every target and variant.
+        inputs, outputs: Ports in the order of the call.
+        dtype: float64 or float32.
+        finite: Whether inputs and results are checked for NaN and infinity.
+        statuses: What each status from 1 on says: SingularError: joint elbow, ...
+        positions, velocities: Names of the coordinates: joint, or joint.0, joint.1, ...
+        position_units, velocity_units: rad, m or 1; see Coordinates.
+        bodies: Names of the moving bodies.
+        library: Version of this library.
+        scratch, batch_scratch: Bytes that a call needs; 0 where it is not exported.
+        lanes: Rows that one instruction of the batch works on; 0 without a batch.
+    """
+
+    prefix: str
+    solver: str
+    problem: str
+    robot: str
+    model_hash: str
+    kernel_hash: str
+    inputs: tuple[PortInterface, ...]
+    outputs: tuple[PortInterface, ...]
+    dtype: str
+    finite: bool
+    statuses: tuple[str, ...]
+    positions: tuple[str, ...]
+    velocities: tuple[str, ...]
+    position_units: tuple[str, ...]
+    velocity_units: tuple[str, ...]
+    bodies: tuple[str, ...]
+    library: str
+    scratch: int = 0
+    batch_scratch: int = 0
+    lanes: int = 0
+
+    @property
+    def real(self) -> str:
+        """Type of the numbers in C."""
+        return "double" if self.dtype == "float64" else "float"
+
+    @property
+    def macro(self) -> str:
+        """Beginning of the names of its macros."""
+        return self.prefix.upper()
+
+    @property
+    def ports(self) -> tuple[PortInterface, ...]:
+        """All ports, inputs first."""
+        return self.inputs + self.outputs
+
+    @property
+    def sizes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Sizes of the inputs and of the outputs."""
+        return tuple(p.size for p in self.inputs), tuple(p.size for p in self.outputs)
+
+    def sentence(self, status: int) -> str:
+        """Return what a status says."""
+        known = {
+            0: "no error",
+            NOT_FINITE_INPUT: "an input is NaN or infinite",
+            NOT_FINITE_RESULT: "a result is NaN or infinite",
+        }
+        if 1 <= status <= len(self.statuses):
+            return self.statuses[status - 1]
+        return known.get(status, f"no status {status} is known")
+
+    def with_scratch(self, scalar: int, batch: int = 0, lanes: int = 0) -> Interface:
+        """Return it with the memory that the functions of one target need."""
+        return replace(self, scratch=scalar, batch_scratch=batch, lanes=lanes)
+
+
+def interface_of(program: Program[Any], name: str | None = None) -> Interface:
+    """Return the interface of a Program.
+
+    Args:
+        program: Of the engine native.
+        name: Of its functions in C; default: SOLVER_ROBOT.
+
+    Raises:
+        UnsupportedError: The Program is no machine code, or the name is no identifier.
+    """
+    if not isinstance(program, NativeProgram):
+        raise UnsupportedError(
+            f"a Program of engine '{program.engine}' cannot be exported: no machine"
+            " code is made of it; valid: solvers whose algorithm can be traced, built"
+            " with engine='native', and no NumpySolver in their slots"
+        )
+    model, solver = program.model, program.recipe.solver
+    taken = set(_TAKEN)
+    symbolic = {p.name: p for p in (*program.signature.inputs,)}
+    inputs = tuple(_port(p, symbolic.get(p.name), taken) for p in program.inputs)
+    symbolic = {p.name: p for p in program.signature.outputs}
+    outputs = tuple(_port(p, symbolic.get(p.name), taken) for p in program.outputs)
+    coordinates, bodies = Coordinates((), (), (), ()), tuple[str, ...]()
+    if isinstance(model, Model):
+        coordinates = coordinates_of(model)
+        bodies = tuple(str(body) for body in model.names[1:])
+    return Interface(
+        _prefix(name, f"{solver.name}_{model.name}"),
+        solver.name,
+        program.signature.name,
+        model.name,
+        model_hash(model) if isinstance(model, Model) else "",
+        _kernel_hash(program),
+        inputs,
+        outputs,
+        str(program.dtype),
+        program.finite,
+        _statuses(program),
+        *coordinates,
+        bodies,
+        _library(),
+    )
+
+
+def identifier(text: str) -> str:
+    """Return a text as an identifier of C: letters, digits and underscores."""
+    name = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_")
+    return f"_{name}" if name[:1].isdigit() else name or "_"
+
+
+def _prefix(name: str | None, default: str) -> str:
+    if name is None:
+        return identifier(default)
+    if name != identifier(name) or name in _TAKEN:
+        raise UnsupportedError(
+            f"name={name!r} is no name of a C function; valid: letters, digits and"
+            f" underscores, such as '{identifier(default)}'"
+        )
+    return name
+
+
+def _port(port: Port, symbolic: Port | None, taken: set[str]) -> PortInterface:
+    """Return a Port's interface; its name in C is added to those taken."""
+    c_name, number = identifier(port.name), 1
+    while c_name in taken:
+        number += 1
+        c_name = f"{identifier(port.name)}_{number}"
+    taken.add(c_name)
+    named: Sequence[Any] = () if symbolic is None else symbolic.shape
+    if len(named) != len(port.shape) or port.places is not None:
+        named = ("",) * len(port.shape)
+    return PortInterface(
+        port.name,
+        c_name,
+        tuple(int(n) for n in port.shape),
+        port.size,
+        port.unit,
+        port.kind,
+        port.meaning,
+        tuple(axis if axis in _AXES else "" for axis in named),
+    )
+
+
+def _kernel_hash(program: NativeProgram) -> str:
+    """Return the digest of the Graph, and of what its numbers stand for."""
+    digest = hashlib.sha256(program.graph.digest())
+    ports: Iterable[Port] = (*program.inputs, *program.outputs)
+    what = [(p.name, p.shape, p.unit) for p in ports]
+    digest.update(repr((what, len(program.inputs), str(program.dtype))).encode())
+    return digest.hexdigest()[:_DIGITS]
+
+
+def _statuses(program: NativeProgram) -> tuple[str, ...]:
+    numbers = range(1, len(program.graph.requirements) + 1)
+    errors = [program.failure(number) for number in numbers]
+    return tuple(f"{type(error).__name__}: {error}" for error in errors)
+
+
+def _library() -> str:
+    try:
+        return version("dyn_ros")
+    except PackageNotFoundError:
+        return "unknown"
