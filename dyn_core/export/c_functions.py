@@ -35,6 +35,16 @@ static {real} P_real{end}({whole} x)
     return both.real;
 }}
 """
+# GCC 12 makes of -(x y + z) one instruction, whose zeros have another sign.
+_MINUS = """#if defined(__GNUC__) && !defined(__clang__)
+static {real} P_minus{end}({real} x)
+{{
+    return P_real{end}(P_bits{end}(x) ^ {sign});
+}}
+#else
+#define P_minus{end}(x) (-(x))
+#endif
+"""
 _WORD = """static const unsigned char P_two_over_pi[{}] = {{
 {}
 }};
@@ -78,6 +88,8 @@ class CFunctions:
         parts = {
             "bits": (("bits", "real"), self._named(_bits(DOUBLE))),
             "bitsf": (("bitsf", "realf"), self._named(_bits(SINGLE))),
+            "minus": (("minus",), self._named(_minus(DOUBLE))),
+            "minusf": (("minusf",), self._named(_minus(SINGLE))),
             "fma": (("fma",), self._fma()),
             "fmaf": (("fmaf",), self._fma_single()),
             "word": (("word",), self._named(_table())),
@@ -213,6 +225,11 @@ def _xyz(b: CInstructions) -> list[CValue]:
 
 def _bits(numbers: CNumbers) -> str:
     return _BITS.format(real=numbers.real, whole=numbers.whole, end=numbers.end)
+
+
+def _minus(numbers: CNumbers) -> str:
+    sign = literal(2 ** (numbers.bits - 1), "whole", numbers)
+    return _MINUS.format(real=numbers.real, end=numbers.end, sign=sign)
 
 
 def _table() -> str:

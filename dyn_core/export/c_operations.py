@@ -163,7 +163,8 @@ class CValue:
         return self.instructions.new(f"{self.name} >> {k}", self.kind)
 
     def __neg__(self) -> CValue:
-        return self.instructions.new(f"-{self.name}", "real")
+        b = self.instructions
+        return b.call(f"minus{b.numbers.end}", "real", self)
 
     def compare(self, how: str, other: Any) -> CValue:
         """Return a condition: how is lt, le, gt, eq (ordered) or ne (true for NaN)."""

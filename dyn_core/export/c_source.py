@@ -64,12 +64,12 @@ _PRODUCT = """static void P_product(const REAL *a, int64_t a_row, int64_t a_colu
                 sum = c[i * c_row + j];
             } else {
                 sum = x[0] * y[0];
-                if (negative) sum = -sum;
+                if (negative) sum = MINUS(sum);
                 k = 1;
             }
             for (; k < inner; k++) {
                 const REAL p = x[k * a_column], q = y[k * b_row];
-                const REAL factor = negative ? -p : p;
+                const REAL factor = negative ? MINUS(p) : p;
                 sum = SUM;
             }
             to[i * to_row + j * to_column] = sum;
@@ -131,12 +131,14 @@ def write_c(
     )
     body = [*graphs.begin(), *calls]
     scratch = max(graphs.top, 1) * numbers.bits // 8
+    minus = f"{prefix}_minus{numbers.end}"
     fma = f"{prefix}_fma{numbers.end}(factor, q, sum)" if exact else "factor * q + sum"
     parts = [*graphs.functions, _entry(interface, body)]
     text = "\n".join(parts)
     for name, more in (("product", _PRODUCT), ("not_finite", _NOT_FINITE)):
         if f"{prefix}_{name}(" in text:
             more = more.replace("REAL", real).replace("SUM", fma)
+            more = more.replace("MINUS", minus)
             parts.insert(0, more.replace("P_", f"{prefix}_"))
     text = "\n".join(parts)
     head = _HEAD.format(

@@ -4,6 +4,7 @@ import ctypes
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import dyn_core as dyn
 from dyn_core.engines.llvm import compiler
 from dyn_core.export.c_source import c_source, write_c
 from dyn_core.export.interface import interface_of
+from dyn_core.numbers.operations import OPERATIONS
 from dyn_core.problems import Port
 from dyn_core.testing.random_programs import (
     SPECIAL,
@@ -37,6 +39,7 @@ COMPILERS = {
     "clang-O3-native": ("clang", "-O3", "-march=native"),
 }
 _STRICT = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror"]
+FOUR_BAR = str(Path(__file__).parents[2] / "examples/four_bar/four_bar.urdf")
 # Solver, robot, options: together they have all operations, products and loops.
 CASES = [
     ("rnea", "arm7", {}),
@@ -56,6 +59,7 @@ CASES = [
     ("crba", "quadruped", {}),
     ("fd_derivatives", "quadruped", {}),
     ("semi_implicit_euler", "quadruped", {}),
+    ("loop_forward_dynamics", FOUR_BAR, {}),
 ]
 FAST = {("rnea", "arm7"), ("aba", "every_joint"), ("crba", "quadruped")}
 
@@ -160,7 +164,7 @@ def build(name, robot, choices):
 
 
 @pytest.mark.parametrize("how", COMPILERS)
-@pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(map(str, case[:2])))
+@pytest.mark.parametrize("case", CASES, ids=lambda x: f"{x[0]}-{Path(x[1]).stem}")
 def test_bits_are_those_of_python(case, how, tmp_path, request):
     """gcc and clang, without and with optimisation, with and without an instruction."""
     if not request.config.option.full and (
@@ -178,11 +182,9 @@ def test_bits_are_those_of_python(case, how, tmp_path, request):
 def test_every_operation(how, tmp_path, request):
     """Random algorithms of all operations, on special numbers too."""
     rng = np.random.default_rng(4)
-    used = set()
     for seed in range(40 if request.config.option.full else 4):
         algorithm = random_algorithm(seed, 120)
         program = flat_program(algorithm, WIDTH, 8, engine="native")
-        used |= set(program.graph.counts())
         interface = interface_of(program, f"random_{seed}")
         made = write_c(program, interface)
         (tmp_path / str(seed)).mkdir()
@@ -193,8 +195,28 @@ def test_every_operation(how, tmp_path, request):
         ]
         rows += [rng.choice(SPECIAL, WIDTH) for _ in range(40)]
         compare(program, run, rows)
-    if request.config.option.full:
-        assert used >= {"sin", "exp", "log", "tanh", "atan2", "asin", "acos", "floor"}
+
+
+def _operations(graph):
+    """Return the operations of a Graph, those inside of loops too."""
+    names = set(graph.counts())
+    for node in graph.nodes:
+        if node.op == "loop":
+            names |= _operations(node.data.body) | _operations(node.data.cond)
+    return names
+
+
+def test_the_cases_and_random_algorithms_have_every_operation(request):
+    """So that every operation that C source has is compared."""
+    if not request.config.option.full:
+        pytest.skip("all solvers are traced with --full")
+    used = set()
+    for case in CASES:
+        used |= _operations(build(*case).graph)
+    for seed in range(40):
+        program = flat_program(random_algorithm(seed, 120), WIDTH, 8, engine="graph")
+        used |= _operations(program.graph)
+    assert used >= {*OPERATIONS, "loop", "product"} - {"call"}
 
 
 def test_failed_requirements_give_their_status(tmp_path):

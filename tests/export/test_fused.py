@@ -2,12 +2,15 @@
 
 import ctypes
 import re
+import shutil
+import subprocess
 
 import numpy as np
 import pytest
 
 from dyn_core.engines.llvm import compiler
 from dyn_core.engines.llvm.ir import Lanes, is_single, kind, suffix
+from dyn_core.export.c_functions import CFunctions
 from dyn_core.export.fused import with_exact_fma, with_own_floor
 
 pytestmark = pytest.mark.skipif(bool(compiler.missing()), reason=compiler.missing())
@@ -186,6 +189,35 @@ def test_rounding_down_needs_no_instruction(width):
     for k in range(0, len(x), int(width)):
         call(x[k:].ctypes.data, got[k:].ctypes.data)
     assert same(got, np.floor(x)).all()
+
+
+@needs_fma
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+@pytest.mark.parametrize("how", ["gcc", "clang"])
+def test_bits_of_c_source_are_those_of_the_machine(how, level, tmp_path, request):
+    """The same functions in C, by compilers that are not told of an instruction."""
+    if shutil.which(how) is None:
+        pytest.skip(f"no compiler '{how}' here")
+    loops = [
+        f"void run{end}(const {of} *x, const {of} *y, const {of} *z, {of} *r, int n)"
+        f" {{ for (int k = 0; k < n; k++) r[k] = own_fma{end}(x[k], y[k], z[k]); }}"
+        for end, of in (("", "double"), ("f", "float"))
+    ]
+    text = "\n".join(loops)
+    head = "#include <math.h>\n#include <stdint.h>\n"
+    own = CFunctions("own", True).definitions(text)
+    (tmp_path / "own.c").write_text(head + own + text)
+    command = [how, "-std=c99", level, "-shared", "-fPIC", "own.c", "-o", "own.so"]
+    subprocess.run([*command, "-lm"], cwd=tmp_path, check=True)
+    loaded = ctypes.CDLL(str(tmp_path / "own.so"))
+    rng = np.random.default_rng(9)
+    for _ in range(20 if request.config.option.full else 1):
+        for call, width in ((loaded.run, 1), (loaded.runf, Lanes(1))):
+            numbers = adversarial(rng, 100_000, is_single(width))
+            got = np.empty_like(numbers[0])
+            places = [ctypes.c_void_p(a.ctypes.data) for a in (*numbers, got)]
+            call(*places, len(got))
+            assert same(got, run(width, False)(*numbers)).all()
 
 
 def _instructions(assembly, name):
