@@ -192,8 +192,8 @@ class CFunctions:
         b.lines.append(f"    if (!{good.name}) return P_fma_scaled(x, y, z);")
         high, low = fused.ordinary(b, *_xyz(b))
         b.lines.append(f"    return {high.name} + {low.name};")
-        own = self._text(head.format("fma"), b.lines)
-        return self._chosen("", 64, 8, [scaled, own])
+        written = self._text(head.format("fma"), b.lines)
+        return self._chosen("", 64, 8, [scaled, written])
 
     def _fma_single(self) -> str:
         b = self._code(is_fused=False)
@@ -203,7 +203,7 @@ class CFunctions:
         head = "float P_fmaf(float x, float y, float z)"
         return self._chosen("f", 32, 4, [self._text(head, lines)])
 
-    def _chosen(self, end: str, bits: int, arm: int, own: Sequence[str]) -> str:
+    def _chosen(self, end: str, bits: int, arm: int, definitions: Sequence[str]) -> str:
         """Write a choice: where there is an instruction, it is taken."""
         macro = "FP_FAST_FMA" + end.upper()
         test = _HARDWARE.format(end.upper(), bits, arm)
@@ -212,7 +212,7 @@ class CFunctions:
                 f"#if {test}",
                 f"#define {self.prefix}_fma{end}(x, y, z) fma{end}(x, y, z)",
                 f"#else /* not {macro}: rounded once by these functions */",
-                *own,
+                *definitions,
                 "#endif",
                 "",
             ]

@@ -15,7 +15,7 @@ _COMPARE = {"lt": "lt", "le": "le", "eq": "eq"}
 _INTRINSIC = {"abs": "fabs", "sqrt": "sqrt", "floor": "floor"}
 
 
-class Place(Protocol):
+class CPlace(Protocol):
     """Where values lie."""
 
     def entry(self, k: int) -> str:
@@ -35,7 +35,7 @@ class PortEntries:
         return self.entries[k]
 
 
-class Slots(NamedTuple):
+class CSlots(NamedTuple):
     """Values in the scratch memory, from a slot on."""
 
     base: int
@@ -55,8 +55,8 @@ class CGraphs:
 
     Attributes:
         functions: Those written so far.
-        top: Slots of the scratch memory in use.
-        zeros: Slots that begin as zeros.
+        top: CSlots of the scratch memory in use.
+        zeros: CSlots that begin as zeros.
     """
 
     def __init__(self, prefix: str, fused: bool, numbers: CNumbers) -> None:
@@ -87,9 +87,9 @@ class CGraphs:
         parts = [statements[k : k + CHUNK] for k in range(0, len(statements), CHUNK)]
         return [self.function(what, part) for part in parts]
 
-    def graph(self, graph: Graph, inputs: Place, outputs: Place) -> list[str]:
+    def graph(self, graph: Graph, inputs: CPlace, outputs: CPlace) -> list[str]:
         """Write the functions of a Graph; return the calls that run them in order."""
-        return _Writer(self, graph, inputs, outputs).calls()
+        return _CWriter(self, graph, inputs, outputs).calls()
 
     def begin(self) -> list[str]:
         """Write what sets slots to zero; return its call."""
@@ -101,15 +101,15 @@ class CGraphs:
         return self.in_parts("begin", lines)
 
 
-class _Writer:
+class _CWriter:
     """Writes the Schedule of one Graph."""
 
     def __init__(
-        self, graphs: CGraphs, graph: Graph, inputs: Place, outputs: Place
+        self, graphs: CGraphs, graph: Graph, inputs: CPlace, outputs: CPlace
     ) -> None:
         self.graphs, self.inputs, self.outputs = graphs, inputs, outputs
         self.schedule: Schedule = lower(graph, graphs.fused, 1)
-        self.base = Slots(graphs.top)
+        self.base = CSlots(graphs.top)
         graphs.top += self.schedule.size
         self.nodes = graph.nodes
         self._new()
@@ -306,7 +306,7 @@ class _Writer:
     def _loop(self, step: ScheduledStep) -> list[str]:
         """Write a loop: its operands are stored, and rounds go over them."""
         region, which, _ = step.data
-        state = Slots(self.graphs.top)
+        state = CSlots(self.graphs.top)
         self.graphs.top += len(step.operands)
         calls = []
         for k, x in enumerate(step.operands):
@@ -318,10 +318,10 @@ class _Writer:
             self.schedule.slots[x] = state.base + k - self.base.base
         return [*calls, *self._after(step.results)]
 
-    def _rounds(self, region: Region, state: Slots) -> list[str]:
+    def _rounds(self, region: Region, state: CSlots) -> list[str]:
         """Write the rounds of a loop."""
         graphs = self.graphs
-        go_on, following = Slots(graphs.top), Slots(graphs.top + 1)
+        go_on, following = CSlots(graphs.top), CSlots(graphs.top + 1)
         graphs.top += 1 + region.width
         cond = graphs.graph(region.cond, state, go_on)
         body = graphs.graph(region.body, state, following)

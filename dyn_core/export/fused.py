@@ -20,9 +20,10 @@ algorithms using rounding to odd, IEEE Transactions on Computers 57 (2008).
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
-from dyn_core.engines.llvm.ir import Instructions, Lanes, Value, kind, suffix
+from dyn_core.engines.llvm.ir import Instructions, Lanes, Value, is_single, kind, suffix
 
 _SPLIT = 2.0**27 + 1
 _SIGN = -(2**63)
@@ -161,29 +162,33 @@ def _least(b: Any, k: Any, other: Any) -> Any:
 
 def with_exact_fma(ir: str) -> str:
     """Return a module in which no multiply-add is left to the target."""
-    found = {m.group()[5:-1]: m for m in _FMA.finditer(ir)}
-    if not found:
+    widths = _widths(_FMA, ir)
+    if not widths:
         return ir
-    widths = {_lanes(match) for match in found.values()}
     ir = re.sub(_DECLARED.format("fma"), "", ir)
     ir = _FMA.sub(lambda match: f"@exact_fma_{suffix(_lanes(match))}(", ir)
-    wide = {int(w) for w in widths if not isinstance(w, Lanes)}
+    wide = {w for w in widths if not is_single(w)}
     parts = [_fma(w) for w in sorted({*wide, 1} if wide else ())]
     parts += [_scaled_ir()] if wide else []
-    parts += [_fma_single(w) for w in widths if isinstance(w, Lanes)]
-    return "\n".join([_with_declared(ir, "fabs", {*map(int, widths), 1}), *parts])
+    parts += [_fma_single(w) for w in widths if is_single(w)]
+    return "\n".join([_with_declared(ir, "fabs", [*map(int, widths), 1]), *parts])
 
 
 def with_own_floor(ir: str) -> str:
     """Return a module in which no rounding down is left to the target."""
-    found = {m.group()[7:-1]: m for m in _FLOOR.finditer(ir)}
-    if not found:
+    widths = _widths(_FLOOR, ir)
+    if not widths:
         return ir
     ir = re.sub(_DECLARED.format("floor"), "", ir)
-    used = {_lanes(match): None for match in _FLOOR.finditer(ir)}
     ir = _FLOOR.sub(lambda match: f"@own_floor_{suffix(_lanes(match))}(", ir)
-    parts = [_floor_ir(width) for width in used]
-    return "\n".join([_with_declared(ir, "fabs", used), *parts])
+    parts = [_floor_ir(width) for width in widths]
+    return "\n".join([_with_declared(ir, "fabs", widths), *parts])
+
+
+def _widths(what: re.Pattern[str], ir: str) -> list[int]:
+    """Return the lanes that a function is called with, of both precisions."""
+    lanes = [_lanes(match) for match in what.finditer(ir)]
+    return list({suffix(width): width for width in lanes}.values())
 
 
 def _lanes(match: re.Match[str]) -> int:
@@ -191,7 +196,7 @@ def _lanes(match: re.Match[str]) -> int:
     return Lanes(count) if match[3] == "32" else count
 
 
-def _with_declared(ir: str, name: str, widths: Any) -> str:
+def _with_declared(ir: str, name: str, widths: Sequence[int]) -> str:
     """Return a module that declares an intrinsic of one argument."""
     for width in widths:
         of = kind("real", width)

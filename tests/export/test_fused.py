@@ -20,8 +20,8 @@ needs_fma = pytest.mark.skipif(
 )
 
 
-def run(width, own):
-    """Return a function x, y, z -> x y + z on arrays; own: that of fused.py."""
+def run(width, exact):
+    """Return a function x, y, z -> x y + z on arrays; exact: that of fused.py."""
     of, end = kind("real", width), suffix(width)
     load = [
         line
@@ -51,8 +51,8 @@ def run(width, own):
             "",
         ]
     )
-    ir = with_exact_fma(ir) if own else ir
-    assert ("llvm.fma" in ir) != own
+    ir = with_exact_fma(ir) if exact else ir
+    assert ("llvm.fma" in ir) != exact
     code = compiler.Loaded(compiler.compile_ir(ir))
     types = [ctypes.c_void_p] * 4 + [ctypes.c_int64]
     call = ctypes.CFUNCTYPE(None, *types)(code.address("run"))
@@ -129,14 +129,34 @@ def same(a, b):
 def test_bits_are_those_of_the_machine(width, request):
     """Adversarial bit patterns: subnormals, ties, cancellation, overflow, NaN."""
     rng = np.random.default_rng([3, width, is_single(width)])
-    own, machine = run(width, True), run(width, False)
+    exact, machine = run(width, True), run(width, False)
     rounds = 100 if request.config.option.full else 1
     for _ in range(rounds):
         x, y, z = adversarial(rng, 120_000, is_single(width))
-        got, wanted = own(x, y, z), machine(x, y, z)
+        got, wanted = exact(x, y, z), machine(x, y, z)
         bad = np.flatnonzero(~same(got, wanted))
         first = [(float(a[k]).hex() for a in (x, y, z, got, wanted)) for k in bad[:3]]
         assert not bad.size, (bad.size, [tuple(f) for f in first])
+
+
+def test_both_precisions_in_one_module():
+    """Lanes of float32 and as many of float64 each have their function."""
+    kinds = [(kind("real", w), suffix(w)) for w in (1, Lanes(1), 4, Lanes(4))]
+    ir = "".join(
+        f"declare {of} @llvm.{name}.{end}({of}{f', {of}' * (2 * (name == 'fma'))})\n"
+        for name in ("fma", "floor")
+        for of, end in kinds
+    )
+    ir += "".join(
+        f"define {of} @f_{end}({of} %x) nounwind {{\n"
+        f"  %a = call {of} @llvm.fma.{end}({of} %x, {of} %x, {of} %x)\n"
+        f"  %b = call {of} @llvm.floor.{end}({of} %a)\n  ret {of} %b\n}}\n"
+        for of, end in kinds
+    )
+    ir = with_own_floor(with_exact_fma(ir))
+    assert "llvm.fma" not in ir
+    assert "llvm.floor" not in ir
+    compiler.compile_ir(ir)
 
 
 @needs_fma
@@ -205,8 +225,8 @@ def test_bits_of_c_source_are_those_of_the_machine(how, level, tmp_path, request
     ]
     text = "\n".join(loops)
     head = "#include <math.h>\n#include <stdint.h>\n"
-    own = CFunctions("own", True).definitions(text)
-    (tmp_path / "own.c").write_text(head + own + text)
+    functions = CFunctions("own", True).definitions(text)
+    (tmp_path / "own.c").write_text(head + functions + text)
     command = [how, "-std=c99", level, "-shared", "-fPIC", "own.c", "-o", "own.so"]
     subprocess.run([*command, "-lm"], cwd=tmp_path, check=True)
     loaded = ctypes.CDLL(str(tmp_path / "own.so"))

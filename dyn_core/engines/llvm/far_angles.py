@@ -76,17 +76,17 @@ def _window(b: Any, first: Any) -> list[Any]:
     return [b.word(TABLE, first + 4 * k) for k in range(_LIMBS)]
 
 
-def _product(whole: Any, words: list[Any]) -> tuple[Any, Any]:
-    """Return the upper 128 bits of whole (below 2**60) * words, mod 2**192."""
+def _product(whole: Any, window: list[Any]) -> tuple[Any, Any]:
+    """Return the upper 128 bits of whole (below 2**60) * window, mod 2**192."""
     low, high = whole & _LOW, whole.logical(32)
-    total = low * words[0]
+    total = low * window[0]
     first = []
-    for word in words[1:]:
+    for word in window[1:]:
         total = low * word + total.logical(32)
         first.append(total & _LOW)
-    total = high * words[0] + first[0]
+    total = high * window[0] + first[0]
     limbs = []
-    for word, more in zip(words[1:], first[1:], strict=False):
+    for word, more in zip(window[1:], first[1:], strict=False):
         total = high * word + more + total.logical(32)
         limbs.append(total)
     a, b, c, d = limbs
