@@ -91,13 +91,13 @@ def caller(loaded, interface, scratch):
         ins = np.split(np.asarray(numbers, real), np.cumsum(inputs)[:-1])
         ins = [np.ascontiguousarray(part) for part in ins]
         outs = [np.full(size, 7.0, real) for size in outputs]
-        memory = np.full(scratch + guard, 0xA5, np.uint8)
+        memory = np.full(scratch + guard, 0xFF, np.uint8)
         tables = [
             (ctypes.c_void_p * len(arrays))(*(a.ctypes.data for a in arrays))
             for arrays in (ins, outs)
         ]
         status = call(*tables, memory.ctypes.data)
-        assert (memory[scratch:] == 0xA5).all(), "written behind the scratch memory"
+        assert (memory[scratch:] == 0xFF).all(), "written behind the scratch memory"
         return np.concatenate(outs), status
 
     return run

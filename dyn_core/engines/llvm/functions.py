@@ -2,7 +2,7 @@
 
 Largest errors on samples, against 80-bit references [ulp], with fused multiply-add:
 
-    sin, cos    0.8 (for far angles by far_angles.py)
+    sin, cos    0.8 up to the largest double, without fused multiply-add too
     exp, log    1.0          atan2   1.0          asin, acos   1.0          tanh   1.3
 
 No function of a library is called. Special values follow C99 Annex F. Each lane has
