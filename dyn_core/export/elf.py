@@ -1,0 +1,99 @@
+"""Object files of the ELF format: what they define and need, and their attributes."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_HARD_FLOAT = bytes([28, 1])  # Tag_ABI_VFP_args: AAPCS with floating-point registers
+_UNDEFINED, _LOCAL = 0, 0
+
+
+class Section(NamedTuple):
+    """One section of an object.
+
+    Attributes:
+        name: Its name.
+        kind: 1 for data of the program, 2 for symbols, 8 for memory without content.
+        flags: 2 where a program has it in memory, 4 where that is code.
+        offset, size: Where its content lies in the file [bytes].
+        header: Where its header lies in the file [bytes].
+        link: Number of the section with its strings.
+    """
+
+    name: str
+    kind: int
+    flags: int
+    offset: int
+    size: int
+    header: int
+    link: int
+
+
+def sections(data: bytes) -> list[Section]:
+    """Return the sections of an object, in its order."""
+    wide = data[4] == 2
+    start = struct.unpack_from("<Q" if wide else "<I", data, 40 if wide else 32)[0]
+    step, count, names = struct.unpack_from("<HHH", data, 58 if wide else 46)
+    rows = []
+    for k in range(count):
+        header = start + k * step
+        layout = "<IIQQQQI" if wide else "<IIIIIII"
+        name, kind, flags, _, offset, size, link = struct.unpack_from(
+            layout, data, header
+        )
+        rows.append((name, kind, flags, offset, size, header, link))
+    strings = rows[names][3]
+    return [Section(_text(data, strings + name), *rest) for name, *rest in rows]
+
+
+def _text(data: bytes, start: int) -> str:
+    return data[start : data.index(0, start)].decode()
+
+
+def symbols(data: bytes) -> Iterator[tuple[str, bool, bool]]:
+    """Yield name, whether it is defined, and whether others see it, of each symbol."""
+    wide, every = data[4] == 2, sections(data)
+    for section in every:
+        if section.kind != 2:
+            continue
+        step = 24 if wide else 16
+        for start in range(section.offset, section.offset + section.size, step):
+            if wide:
+                name, info, _, place = struct.unpack_from("<IBBH", data, start)
+            else:
+                name, _, _, info, _, place = struct.unpack_from("<IIIBBH", data, start)
+            text = _text(data, every[section.link].offset + name)
+            if text:
+                yield text, place != _UNDEFINED, info >> 4 != _LOCAL
+
+
+def with_hard_float(data: bytes) -> bytes:
+    """Return an object of a 32-bit ARM that says: floating-point registers are used.
+
+    Linkers refuse to put it together with objects of another convention. LLVM leaves
+    the attribute out; the exported functions take pointers and whole numbers only, so
+    they are the same in both conventions.
+
+    Source: ELF for the Arm Architecture and Addenda to the ABI for the Arm
+    Architecture (Arm Ltd., 2023), build attributes.
+    """
+    section = next(s for s in sections(data) if s.name == ".ARM.attributes")
+    content = data[section.offset : section.offset + section.size]
+    vendor = content.index(b"aeabi\0") + 6
+    length, file_length = (
+        struct.unpack_from("<I", content, k)[0] for k in (1, vendor + 1)
+    )
+    content = (
+        content[:1]
+        + struct.pack("<I", length + 2)
+        + content[5 : vendor + 1]
+        + struct.pack("<I", file_length + 2)
+        + content[vendor + 5 :]
+        + _HARD_FLOAT
+    )
+    changed = bytearray(data + bytes(-len(data) % 4) + content)
+    place = len(changed) - len(content)
+    struct.pack_into("<II", changed, section.header + 16, place, len(content))
+    return bytes(changed)
