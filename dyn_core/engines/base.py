@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any, Generic, Literal, TypeVar, overload
 
 import numpy as np
@@ -323,6 +324,15 @@ class Program(Generic[Result]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _build_again, (self.recipe,)
+
+    def export(self, folder: str, **options: Any) -> Any:
+        """Write it as machine code or C source, for programs without Python.
+
+        Args:
+            folder: Where; header, test vector and package files go there, too.
+            options: target, variant, form, name, multiply_add; see dyn_core.export.
+        """
+        return import_module("dyn_core.export").export(self, folder, **options)
 
     def describe(self) -> str:
         """Return the help page: how it was built, inputs, outputs, options, source."""

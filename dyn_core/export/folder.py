@@ -1,0 +1,263 @@
+"""The folder of an export: what is written, and that nothing else is overwritten."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from dyn_core.engines import Program
+from dyn_core.engines.native_program import NativeProgram
+from dyn_core.errors import CompileError, SettingError, UnsupportedError, unknown_name
+from dyn_core.export import package_files
+from dyn_core.export.check_source import check_source, vector_header
+from dyn_core.export.header import header
+from dyn_core.export.interface import ABI, ALIGNMENT, Interface, interface_of
+from dyn_core.export.objects import ObjectFile, compile_object
+from dyn_core.export.states import TestVector, bits, test_vector
+from dyn_core.export.targets import Target, target_of
+
+FORMS = ("object", "shared", "c")
+VARIANTS = ("scalar", "batch")
+MULTIPLY_ADD = ("exact", "unfused")
+_FORMAT = "dyn_ros export"  # first entry of the manifest
+
+
+@dataclass(frozen=True)
+class Export:
+    """What was exported.
+
+    Attributes:
+        folder: Where.
+        files: Names of the files in it.
+        binary: The one that is linked or compiled.
+        interface: What a caller must know.
+        target, variant, form, multiply_add: As they were asked for.
+        code, constants: Bytes of instructions and of constants; 0 for C source.
+        undefined: Symbols that must come from elsewhere.
+    """
+
+    folder: Path
+    files: tuple[str, ...]
+    binary: str
+    interface: Interface
+    target: str
+    variant: str
+    form: str
+    multiply_add: str
+    code: int
+    constants: int
+    undefined: tuple[str, ...]
+
+
+def export(
+    program: Program[Any],
+    folder: str | os.PathLike[str],
+    target: str = "host",
+    variant: str = "scalar",
+    form: str = "object",
+    name: str | None = None,
+    multiply_add: str = "exact",
+) -> Export:
+    """Write a Program as machine code or C source, with header and test vector.
+
+    Args:
+        program: Of the engine native.
+        folder: Where; it is made. Files of earlier exports are replaced, others never.
+        target: One of TARGETS.
+        variant: "scalar" for one state, "batch" for rows besides.
+        form: "object", "shared" (needs a C compiler here) or "c".
+        name: Of the functions in C; default: SOLVER_ROBOT.
+        multiply_add: On a target without fused multiply-add: "exact" computes it,
+            for the bits of Python; "unfused" rounds twice, which is faster.
+
+    Raises:
+        UnsupportedError: Something is not valid, or the Program is no machine code.
+        SettingError: The folder holds other files of these names, or cannot be written.
+        CompileError: There is no compiler, or it fails.
+    """
+    for what, value, valid in (
+        ("variant", variant, VARIANTS),
+        ("form", form, FORMS),
+        ("multiply_add", multiply_add, MULTIPLY_ADD),
+    ):
+        if value not in valid:
+            raise UnsupportedError(unknown_name(what, value, valid))
+    machine = target_of(target)
+    interface = interface_of(program, name)
+    assert isinstance(program, NativeProgram)
+    batch, exact = variant == "batch", multiply_add == "exact"
+    made = compile_object(program, interface, machine, batch, exact)
+    interface = made.interface
+    contents = _contents(program, made, machine, batch, form, machine.fused or exact)
+    binary = next(iter(contents))
+    facts = {
+        "format": _FORMAT,
+        "abi": ABI,
+        "target": target,
+        "variant": variant,
+        "form": form,
+        "multiply_add": multiply_add,
+        "binary": binary,
+        "code": made.code,
+        "constants": made.constants,
+        "undefined": made.undefined,
+        "alignment": ALIGNMENT,
+        "interface": asdict(interface),
+        "files": {k: hashlib.sha256(v).hexdigest() for k, v in contents.items()},
+    }
+    contents[_manifest(interface)] = (json.dumps(facts, indent=1) + "\n").encode()
+    place = Path(folder)
+    write_files(place, contents, _manifest(interface))
+    return Export(
+        place, tuple(contents), binary, interface, target, variant, form,
+        multiply_add, made.code, made.constants, made.undefined,
+    )  # fmt: skip
+
+
+def _manifest(interface: Interface) -> str:
+    return f"{interface.prefix}.json"
+
+
+def _contents(
+    program: NativeProgram,
+    made: ObjectFile,
+    target: Target,
+    batch: bool,
+    form: str,
+    exact: bool,
+) -> dict[str, bytes]:
+    """Return the files of an export by name, the one to link or compile first."""
+    x = made.interface
+    binary, data = _binary(made, target, form)
+    vector = test_vector(program)
+    texts = {
+        f"{x.prefix}.h": header(x, batch, exact),
+        f"{x.prefix}_test.h": vector_header(x, vector),
+        f"{x.prefix}_test.json": _vector_json(x, vector),
+        f"{x.prefix}_check.c": check_source(x, batch, exact),
+        f"{x.prefix}Config.cmake": package_files.cmake_config(x, form, binary),
+        f"{x.prefix}.pc": package_files.pkg_config(x, form, binary),
+        f"{x.prefix}_README.md": package_files.readme(
+            x, target, form, binary, len(data)
+        ),
+    }
+    return {binary: data, **{k: text.encode() for k, text in texts.items()}}
+
+
+def _vector_json(x: Interface, vector: TestVector) -> str:
+    """Return the test vector, numbers as bits in hexadecimal digits."""
+    states = [
+        {"in": bits(a), "out": bits(b), "status": int(c)}
+        for a, b, c in zip(vector.inputs, vector.outputs, vector.status, strict=True)
+    ]
+    facts = {"kernel_hash": x.kernel_hash, "dtype": x.dtype, "states": states}
+    return json.dumps(facts, indent=1) + "\n"
+
+
+def _binary(made: ObjectFile, target: Target, form: str) -> tuple[str, bytes]:
+    """Return name and content of the file that is linked or loaded."""
+    prefix = made.interface.prefix
+    if form == "object":
+        return f"{prefix}.o", made.data
+    if form == "c":
+        raise UnsupportedError("form='c' is not there yet; valid: 'object', 'shared'")
+    return f"lib{prefix}.so", shared_library(made, target)
+
+
+def shared_library(made: ObjectFile, target: Target) -> bytes:
+    """Return an object linked as a shared library, by the C compiler of this machine.
+
+    Raises:
+        UnsupportedError: The target loads no shared libraries.
+        CompileError: There is no compiler for it, or it fails.
+    """
+    if target.relocation != "pic":
+        raise UnsupportedError(
+            f"target {target.name} loads no shared libraries; valid: form='object',"
+            " form='c'"
+        )
+    command = (
+        os.environ.get("CC", "cc").split()
+        if target.link[:3] == "cc "
+        else [target.link.split()[0]]
+    )
+    if shutil.which(command[0]) is None:
+        raise CompileError(
+            f"form='shared' needs a C compiler to link, and there is no"
+            f" '{command[0]}'; valid: install one, set CC, or form='object'"
+        )
+    name = f"lib{made.interface.prefix}.so"
+    with tempfile.TemporaryDirectory() as work:
+        source, library = Path(work, "code.o"), Path(work, name)
+        source.write_bytes(made.data)
+        flags = ["-shared", "-nostdlib", "-o", str(library), str(source)]
+        if "darwin" not in target.triple:
+            flags.append(f"-Wl,-soname,{name}")
+        done = subprocess.run(
+            [*command, *flags], capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise CompileError(f"{command[0]} cannot link {name}: {done.stderr}")
+        return library.read_bytes()
+
+
+def write_files(folder: Path, contents: Mapping[str, bytes], manifest: str) -> None:
+    """Write files, each of them whole or not; the manifest, which lists them, last.
+
+    Raises:
+        SettingError: Another file has one of the names, or was changed since an export
+            wrote it; or the folder cannot be written.
+    """
+    known = _earlier(folder / manifest)
+    for name in contents:
+        file = folder / name
+        if not file.exists() or (name == manifest and known):
+            continue
+        if name in known and _digest(file) == known[name]:
+            continue
+        why = "was changed since it was exported" if name in known else "is no export"
+        raise SettingError(
+            f"{file} {why}; valid: another folder, another name=, or remove it",
+            "folder",
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, data in contents.items():
+            handle, work = tempfile.mkstemp(prefix=".dyn_", dir=folder)
+            try:
+                with os.fdopen(handle, "wb") as stream:
+                    stream.write(data)
+                os.chmod(work, 0o644)
+                os.replace(work, folder / name)
+            except BaseException:
+                os.unlink(work)
+                raise
+        for name in known.keys() - contents.keys():
+            if (folder / name).exists() and _digest(folder / name) == known[name]:
+                os.unlink(folder / name)  # of another form
+    except OSError as error:
+        raise SettingError(f"{folder} cannot be written: {error}", "folder") from error
+
+
+def _digest(file: Path) -> str:
+    try:
+        return hashlib.sha256(file.read_bytes()).hexdigest()
+    except OSError:
+        return ""
+
+
+def _earlier(manifest: Path) -> dict[str, str]:
+    """Return the digests of the files of an earlier export, by name."""
+    try:
+        facts = json.loads(manifest.read_text(encoding="utf-8"))
+        return dict(facts["files"]) if facts["format"] == _FORMAT else {}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}

@@ -1,0 +1,127 @@
+"""Test vectors: states of a Program, and the bits that it returns for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dyn_core.engines.native_program import NativeProgram
+from dyn_core.export.interface import NOT_FINITE_INPUT
+from dyn_core.model import Model
+from dyn_core.problems import Port
+
+GOOD = 4  # states without a failure
+_TRIES = 40
+_FAR = 1e15  # an angle far beyond what polynomials alone reduce [rad]
+_STEP = 1e-3  # for a time [s]
+
+
+@dataclass(frozen=True)
+class TestVector:
+    """States with what a Program returns for them.
+
+    Attributes:
+        inputs: Flat inputs (rows, n), of the Program's dtype.
+        outputs: Flat outputs (rows, m); NaN where the status is not 0.
+        status: One number for each row.
+    """
+
+    __test__ = False  # no class of tests, as its name might say
+
+    inputs: np.ndarray
+    outputs: np.ndarray
+    status: np.ndarray
+
+    @property
+    def fails(self) -> bool:
+        """Whether some state has a status other than 0."""
+        return bool(self.status.any())
+
+
+def bits(values: np.ndarray) -> list[str]:
+    """Return the bits of flat numbers as hexadecimal digits."""
+    digits = 2 * values.dtype.itemsize
+    whole = values.view(np.uint64 if digits == 16 else np.uint32)
+    return [f"{int(x):0{digits}x}" for x in whole.ravel()]
+
+
+def test_vector(program: NativeProgram, seed: int = 1) -> TestVector:
+    """Return states of a Program: ordinary ones, angles far away, and one that fails.
+
+    None fails where the algorithm requires nothing, or none was found that does.
+    """
+    rows: list[tuple[np.ndarray, np.ndarray, int]] = []
+    rng = np.random.default_rng(seed)
+    for _ in range(_TRIES):
+        row = _row(program, _state(program, rng))
+        if row[2] == 0:
+            rows.append(row)
+        if len(rows) == GOOD:
+            break
+    if not rows:
+        rows.append(row)
+    if isinstance(program.model, Model) and any(
+        port.kind == "position" for port in program.inputs
+    ):
+        far = _state(program, rng, position=lambda q: q + _FAR)
+        rows.append(_row(program, far))
+    if program.graph.requirements and not any(row[2] for row in rows):
+        candidates = (_row(program, x) for x in _doubtful(program, rng))
+        rows += [row for row in candidates if row[2]][:1]
+    if program.finite:
+        numbers = rows[0][0].copy()
+        numbers[-1] = np.nan
+        rows.append((numbers, np.full_like(rows[0][1], np.nan), NOT_FINITE_INPUT))
+    inputs, outputs, status = zip(*rows, strict=True)
+    return TestVector(np.stack(inputs), np.stack(outputs), np.array(status, np.int64))
+
+
+test_vector.__test__ = False  # type: ignore[attr-defined]
+
+
+def _row(
+    program: NativeProgram, numbers: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, int]:
+    numbers = numbers.astype(program.dtype)
+    values, status = program.run_row(numbers.tolist())
+    return numbers, np.array(values, program.dtype), status
+
+
+def _state(
+    program: NativeProgram, rng: np.random.Generator, position: Any = None
+) -> np.ndarray:
+    """Return the flat inputs of a random state."""
+    parts = [np.zeros(0)]
+    for port in program.inputs:
+        value = _value(program, port, rng)
+        if port.kind == "position" and position is not None:
+            value = position(value)
+        parts.append(np.asarray(value, float).ravel())
+    return np.concatenate(parts)
+
+
+def _value(program: NativeProgram, port: Port, rng: np.random.Generator) -> Any:
+    if port.name in program.defaults:
+        return program.defaults[port.name]
+    model = program.model
+    if port.kind == "position" and isinstance(model, Model) and port.size == model.nq:
+        return model.random(rng)
+    if port.kind == "poses":
+        poses = np.tile(np.eye(4), (*port.shape[:-2], 1, 1))
+        poses[..., :3, 3] = rng.normal(size=(*port.shape[:-2], 3))
+        return poses
+    if port.unit == "s":
+        return np.full(port.shape, _STEP)
+    return rng.normal(size=port.shape)
+
+
+def _doubtful(program: NativeProgram, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    """Yield flat inputs that an algorithm may refuse."""
+    usual = _state(program, rng)
+    yield 0.0 * usual
+    yield _state(program, rng, position=lambda q: 2.0 * q)
+    for number in (1.0, -1.0, 1e200, np.inf, np.nan):
+        yield np.full_like(usual, number)
