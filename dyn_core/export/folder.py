@@ -16,7 +16,7 @@ from typing import Any
 from dyn_core.engines import Program
 from dyn_core.engines.native_program import NativeProgram
 from dyn_core.errors import CompileError, SettingError, UnsupportedError, unknown_name
-from dyn_core.export import package_files
+from dyn_core.export import package_files, wasm
 from dyn_core.export.check_source import check_source, vector_header
 from dyn_core.export.header import header
 from dyn_core.export.interface import ABI, ALIGNMENT, Interface, interface_of
@@ -169,6 +169,8 @@ def _binary(made: ObjectFile, target: Target, form: str) -> tuple[str, bytes]:
         return f"{prefix}.o", made.data
     if form == "c":
         raise UnsupportedError("form='c' is not there yet; valid: 'object', 'shared'")
+    if target.is_wasm:
+        return f"{prefix}.wasm", wasm.module(made.data)
     return f"lib{prefix}.so", shared_library(made, target)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from dyn_core.engines.llvm import compiler
 from dyn_core.engines.native_program import NativeProgram
 from dyn_core.errors import CompileError, UnsupportedError
-from dyn_core.export import elf
+from dyn_core.export import elf, wasm
 from dyn_core.export.entry_ir import batch_scratch, entry_ir
 from dyn_core.export.interface import Interface
 from dyn_core.export.kernels import Kernels, kernels
@@ -147,7 +147,9 @@ def _machine(target: Target) -> Any:
 
 def _contents(data: bytes) -> tuple[int, int, tuple[str, ...]]:
     """Return bytes of code, of constants, and the symbols that are not defined."""
-    if data[:4] != b"\x7fELF":
+    if data[:4] == b"\0asm":
+        return wasm.sizes(data)
+    if data[:4] != b"\x7fELF":  # of macOS or Windows
         return len(data), 0, ()
     loaded = [s for s in elf.sections(data) if s.flags & 2]
     code = sum(s.size for s in loaded if s.flags & 4)

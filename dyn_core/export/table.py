@@ -196,7 +196,7 @@ class _Writer:
 
 def table_c(interface: Interface, batch: bool) -> str:
     """Return the table as C, for the end of a source that has the functions."""
-    lines = []
+    lines: list[str] = []
 
     def constant(value: Any) -> str:
         if value is None:
