@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from dyn_core.engines.llvm.ir import Lanes
 from dyn_core.engines.llvm.kernel_ir import batch_kernel, scalar_kernel
 from dyn_core.engines.native_program import NativeProgram
+from dyn_core.export.fused import with_exact_fma, with_own_floor
 from dyn_core.export.targets import Target
 
 _FUNCTION = re.compile(r"^define .*?^}\n?", re.MULTILINE | re.DOTALL)
@@ -65,22 +66,23 @@ def kernels(
         program: What is exported.
         target: What for.
         fused: Whether a multiply-add rounds once. On a target without the instruction
-            the function @fma of fused.py computes it.
+            functions of fused.py compute it.
         batch: Whether rows are wanted besides one state.
     """
     graph, sizes = program.graph, program._sizes
     single = str(program.dtype) == "float32"
     one = Lanes(1) if single else 1
     vector = target.vector
-    alone = scalar_kernel(graph, *sizes, fused, target.pack, vector, one)
+    # Products of matrices are written for vectors of two lanes or more.
+    alone = scalar_kernel(graph, *sizes, fused, target.pack, max(vector, 2), one)
     together, scratch, lanes = "", 0, 0
     if batch and vector > 1:
         lanes = Lanes(2 * vector) if single else vector
         written = batch_kernel(graph, *sizes, fused, lanes)
-        together = portable(written.ir, "@batch")
+        together = portable(written.ir, target, "@batch")
         scratch = written.scratch
     return Kernels(
-        portable(alone.ir, "@scalar"),
+        portable(alone.ir, target, "@scalar"),
         together,
         alone.scratch,
         scratch,
@@ -90,11 +92,18 @@ def kernels(
     )
 
 
-def portable(ir: str, *roots: str) -> str:
+def portable(ir: str, target: Target, *roots: str) -> str:
     """Return a module with what its roots call, and nothing of a C library.
 
     No function of it unwinds, so that no target needs tables for that.
     """
+    if not target.fused:
+        ir = with_exact_fma(ir)
+    elif "float64" not in target.dtypes:  # where float32 calls it, for angles far away
+        ir = ir.replace("@llvm.fma.f32(", "@kept.fma.f32(")
+        ir = with_exact_fma(ir).replace("@kept.fma.f32(", "@llvm.fma.f32(")
+    if not target.floors:
+        ir = with_own_floor(ir)
     calls_clear = _SET.search(ir) is not None
     ir = _SET.sub(r"call void @clear(ptr \1, i64 \2)", ir)
     if calls_clear:

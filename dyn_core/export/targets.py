@@ -19,6 +19,7 @@ class Target:
         meaning: A short noun phrase.
         triple, cpu, features: As LLVM names them.
         fused: Whether multiply-add is an instruction.
+        floors: Whether rounding down is an instruction, for all numbers it has.
         pack: Sines and cosines taken at once for a single state.
         vector: Lanes of a float64 vector.
         abi: Name of the calling convention where the triple leaves it open.
@@ -33,6 +34,7 @@ class Target:
     cpu: str
     features: str = ""
     fused: bool = True
+    floors: bool = True
     pack: int = 8
     vector: int = 1
     abi: str = ""
@@ -70,6 +72,10 @@ TARGETS = {
             f"x86_64-{_LINUX}", "x86-64-v2", fused=False, pack=2, vector=2,
         ),
         Target(
+            "x86-64", "any 64-bit x86, without fused multiply-add",
+            f"x86_64-{_LINUX}", "x86-64", fused=False, floors=False, pack=2, vector=2,
+        ),
+        Target(
             "aarch64", "64-bit ARM with Linux",
             f"aarch64-{_LINUX}", "generic", pack=2, vector=2,
             link="aarch64-linux-gnu-gcc main.c {object}",
@@ -82,7 +88,7 @@ TARGETS = {
         Target(
             "cortex-m4f", "ARM Cortex-M4 with FPv4-SP, float32 only",
             "thumbv7em-none-eabihf", "cortex-m4", pack=1,
-            relocation="static", dtypes=("float32",),
+            floors=False, relocation="static", dtypes=("float32",),
             link=_EABI.format("cortex-m4", "fpv4-sp-d16"),
         ),
         Target(

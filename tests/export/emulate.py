@@ -51,7 +51,7 @@ def sh(*command, cwd=None):
         [str(x) for x in command], cwd=cwd, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, f"{done.args}: {done.stdout}{done.stderr}"
-    return done.stdout
+    return done.stdout or done.stderr  # semihosting prints to the second
 
 
 def made(program, folder, **options):
@@ -86,7 +86,9 @@ def cortex_run(image, target, *options):
     """Return what an image prints in the emulator."""
     (qemu,) = need("qemu-system-arm")
     board = _CORTEX[target][2]
-    return sh(qemu, "-M", board, "-nographic", "-semihosting", *options, "-kernel", image)
+    return sh(
+        qemu, "-M", board, "-nographic", "-semihosting", *options, "-kernel", image
+    )
 
 
 def check_on_cortex(result, target):

@@ -1,0 +1,116 @@
+"""`dyn export`: a solver for a robot as machine code or C source."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from dyn_core.errors import UnsupportedError, unknown_name
+from dyn_core.export import TARGETS, Export, export
+from dyn_core.export.folder import FORMS, MULTIPLY_ADD, VARIANTS
+from dyn_core.export.targets import target_of
+from dyn_core.model.sources.arguments import add_robot, load_robot, named_values
+from dyn_core.solving.registry import default_registry
+
+
+def add(subparsers: argparse._SubParsersAction) -> None:
+    """Add `export`."""
+    listed = "\n".join(f"  {x.name:12} {x.meaning}" for x in TARGETS.values())
+    parser = subparsers.add_parser(
+        "export",
+        help="a solver as machine code or C source, with header and test vector",
+        epilog=f"targets:\n{listed}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("solver", help="name of a solver whose algorithm can be traced")
+    add_robot(parser)
+    parser.add_argument("folder", help="where the files go; it is made")
+    parser.add_argument(
+        "--target", default="host", metavar="TARGET",
+        help="what for, one of those below (default: %(default)s)",
+    )  # fmt: skip
+    _choice(parser, "--variant", VARIANTS, "scalar: one state; batch: rows besides")
+    _choice(parser, "--form", FORMS, "what is linked or compiled")
+    parser.add_argument("--name", help="of the functions (default: SOLVER_ROBOT)")
+    parser.add_argument(
+        "--dtype", default="float64", help="float64 or float32 (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--finite", action="store_true", help="check inputs and results for NaN"
+    )
+    _choice(
+        parser, "--multiply-add", MULTIPLY_ADD,
+        "on targets without the instruction: the bits of Python, or faster",
+    )  # fmt: skip
+    parser.add_argument(
+        "--option", action="append", default=[], metavar="NAME=VALUE",
+        help="option or slot of the solver, such as frame=tool0",
+    )  # fmt: skip
+    parser.set_defaults(run=run)
+
+
+def _choice(
+    parser: argparse.ArgumentParser, name: str, valid: tuple[str, ...], what: str
+) -> None:
+    parser.add_argument(
+        name, default=valid[0], metavar="|".join(valid),
+        help=f"{what} (default: %(default)s)",
+    )  # fmt: skip
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write an export and print what it is."""
+    target_of(arguments.target)  # refused before the robot is read
+    for name, valid in (
+        ("variant", VARIANTS), ("form", FORMS), ("multiply_add", MULTIPLY_ADD),
+    ):  # fmt: skip
+        value = getattr(arguments, name)
+        if value not in valid:
+            raise UnsupportedError(unknown_name(name, value, valid))
+    solver = default_registry().solver(arguments.solver)
+    model = load_robot(arguments)
+    pairs = named_values(arguments.option, "--option")
+    options: dict[str, Any] = {name: _read(text) for name, text in pairs.items()}
+    if arguments.dtype != "float64":
+        options["dtype"] = arguments.dtype
+    if arguments.finite:
+        options["finite"] = True
+    result = export(
+        solver.build(model, **options),
+        arguments.folder,
+        target=arguments.target,
+        variant=arguments.variant,
+        form=arguments.form,
+        name=arguments.name,
+        multiply_add=arguments.multiply_add,
+    )
+    print("\n".join(summary(result)))
+    return 0
+
+
+def _read(text: str) -> Any:
+    """Return a value of an option: true, false, a number, or a name."""
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def summary(result: Export) -> list[str]:
+    """Return what was exported, for people."""
+    x = result.interface
+    lines = [f"{x.prefix}: {x.solver} for '{x.robot}', target {result.target}"]
+    for title, ports in (("in", x.inputs), ("out", x.outputs)):
+        shown = ", ".join(f"{p.c_name}[{p.size}]" for p in ports)
+        lines.append(f"  {title:8}{shown}")
+    if result.code:
+        lines.append(f"  code    {result.code} bytes, constants {result.constants}")
+    lines.append(f"  scratch {max(x.scratch, x.batch_scratch)} bytes of the caller")
+    needs = ", ".join(result.undefined) or "nothing"
+    lines.append(f"  needs   {needs} from elsewhere")
+    lines += [f"written: {result.folder / name}" for name in result.files]
+    return lines
