@@ -17,6 +17,7 @@ from dyn_core.engines import Program
 from dyn_core.engines.native_program import NativeProgram
 from dyn_core.errors import CompileError, SettingError, UnsupportedError, unknown_name
 from dyn_core.export import package_files, wasm
+from dyn_core.export.c_file import c_file
 from dyn_core.export.check_source import check_source, vector_header
 from dyn_core.export.header import header
 from dyn_core.export.interface import ABI, ALIGNMENT, Interface, interface_of
@@ -94,9 +95,10 @@ def export(
     interface = interface_of(program, name)
     assert isinstance(program, NativeProgram)
     batch, exact = variant == "batch", multiply_add == "exact"
-    made = compile_object(program, interface, machine, batch, exact)
+    made = _binary(program, interface, machine, batch, form, exact)
     interface = made.interface
-    contents = _contents(program, made, machine, batch, form, machine.fused or exact)
+    same = exact or (machine.fused and form != "c")
+    contents = _contents(program, made, machine, batch, form, same)
     binary = next(iter(contents))
     facts = {
         "format": _FORMAT,
@@ -128,16 +130,16 @@ def _manifest(interface: Interface) -> str:
 
 def _contents(
     program: NativeProgram,
-    made: ObjectFile,
+    made: _Binary,
     target: Target,
     batch: bool,
     form: str,
     exact: bool,
 ) -> dict[str, bytes]:
     """Return the files of an export by name, the one to link or compile first."""
-    x = made.interface
-    binary, data = _binary(made, target, form)
+    x, binary = made.interface, made.name
     vector = test_vector(program)
+    readme = package_files.readme(x, target, form, binary, len(made.data))
     texts = {
         f"{x.prefix}.h": header(x, batch, exact),
         f"{x.prefix}_test.h": vector_header(x, vector),
@@ -145,11 +147,9 @@ def _contents(
         f"{x.prefix}_check.c": check_source(x, batch, exact),
         f"{x.prefix}Config.cmake": package_files.cmake_config(x, form, binary),
         f"{x.prefix}.pc": package_files.pkg_config(x, form, binary),
-        f"{x.prefix}_README.md": package_files.readme(
-            x, target, form, binary, len(data)
-        ),
+        f"{x.prefix}_README.md": readme,
     }
-    return {binary: data, **{k: text.encode() for k, text in texts.items()}}
+    return {binary: made.data, **{k: text.encode() for k, text in texts.items()}}
 
 
 def _vector_json(x: Interface, vector: TestVector) -> str:
@@ -162,16 +162,40 @@ def _vector_json(x: Interface, vector: TestVector) -> str:
     return json.dumps(facts, indent=1) + "\n"
 
 
-def _binary(made: ObjectFile, target: Target, form: str) -> tuple[str, bytes]:
-    """Return name and content of the file that is linked or loaded."""
-    prefix = made.interface.prefix
-    if form == "object":
-        return f"{prefix}.o", made.data
+@dataclass(frozen=True)
+class _Binary:
+    """The file that is linked, loaded or compiled; see Export."""
+
+    name: str
+    data: bytes
+    interface: Interface
+    code: int = 0
+    constants: int = 0
+    undefined: tuple[str, ...] = ()
+
+
+def _binary(
+    program: NativeProgram,
+    interface: Interface,
+    target: Target,
+    batch: bool,
+    form: str,
+    exact: bool,
+) -> _Binary:
+    """Return the file that is linked, loaded or compiled."""
+    prefix = interface.prefix
     if form == "c":
-        raise UnsupportedError("form='c' is not there yet; valid: 'object', 'shared'")
-    if target.is_wasm:
-        return f"{prefix}.wasm", wasm.module(made.data)
-    return f"lib{prefix}.so", shared_library(made, target)
+        source, interface = c_file(program, interface, batch, exact)
+        return _Binary(f"{prefix}.c", source.encode(), interface)
+    made = compile_object(program, interface, target, batch, exact)
+    name, data = f"{prefix}.o", made.data
+    if form == "shared" and target.is_wasm:
+        name, data = f"{prefix}.wasm", wasm.module(data)
+    elif form == "shared":
+        name, data = f"lib{prefix}.so", shared_library(made, target)
+    return _Binary(
+        name, data, made.interface, made.code, made.constants, made.undefined
+    )
 
 
 def shared_library(made: ObjectFile, target: Target) -> bytes:

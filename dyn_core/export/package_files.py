@@ -76,7 +76,7 @@ def pkg_config(x: Interface, form: str, binary: str) -> str:
 
 def readme(x: Interface, target: Target, form: str, binary: str, size: int) -> str:
     """Return the README; size: bytes of the file `binary`."""
-    link = target.link if form == "object" else "cc main.c {object}"
+    link = target.link if form == "object" else "cc main.c {object} -lm"
     if form == "shared":
         link = f"cc main.c -L. -l{x.prefix} -Wl,-rpath,."
     command = link.replace("main.c", f"{x.prefix}_check.c").format(object=binary)

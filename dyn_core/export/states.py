@@ -15,7 +15,7 @@ from dyn_core.problems import Port
 
 GOOD = 4  # states without a failure
 _TRIES = 40
-_FAR = 1e15  # an angle far beyond what polynomials alone reduce [rad]
+_FAR = {"float64": 1e15, "float32": 1e6}  # beyond what polynomials reduce [rad]
 _STEP = 1e-3  # for a time [s]
 
 
@@ -66,7 +66,7 @@ def test_vector(program: NativeProgram, seed: int = 1) -> TestVector:
     if isinstance(program.model, Model) and any(
         port.kind == "position" for port in program.inputs
     ):
-        far = _state(program, rng, position=lambda q: q + _FAR)
+        far = _state(program, rng, position=lambda q: q + _FAR[str(program.dtype)])
         rows.append(_row(program, far))
     if program.graph.requirements and not any(row[2] for row in rows):
         candidates = (_row(program, x) for x in _doubtful(program, rng))

@@ -1,6 +1,5 @@
 """Exports compiled and run: on this machine, in emulators, in a runtime of WebAssembly."""
 
-import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -9,6 +8,27 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
+from dyn_core.authoring import (
+    Port,
+    Signature,
+    TracedSolver,
+    absolute,
+    acos,
+    asin,
+    atan2,
+    cos,
+    equal,
+    exp,
+    floor,
+    log,
+    logical_and,
+    logical_not,
+    logical_or,
+    sin,
+    sqrt,
+    tanh,
+    where,
+)
 from dyn_core.export import export
 from dyn_core.export.targets import TARGETS
 
@@ -20,7 +40,7 @@ _CORTEX = {
 # Solvers and robots that together have every operation of a Graph: see test_objects.py.
 CASES = [
     ("rnea", "arm7", {}),
-    ("rnea", "every_joint", {}),  # tanh of dry friction, springs, quaternions
+    ("rnea", "every_joint", {"joint_friction": True}),  # tanh, quaternions
     ("aba", "arm7", {}),
     ("aba", "every_joint", {}),  # statuses
     ("crba", "quadruped", {}),
@@ -35,6 +55,27 @@ CASES = [
 def build(solver, robot, **options):
     """Return a Program."""
     return dyn.solver(solver).build(dyn.load(robot), **options)
+
+
+def _operations(model, q):
+    """Return numbers of a vector by every operation that few solvers use."""
+    a, b, c = q[0], q[1], q[2]
+    small = tanh(b)
+    either = logical_or(equal(floor(a), 0.0), logical_and(a < b, b < c))
+    return [
+        exp(small), log(absolute(a) + 0.5), tanh(c), asin(small), acos(small),
+        atan2(a, b), floor(a * 10.0), where(either, a, sqrt(absolute(b))),
+        sin(a) / (2.0 + cos(b)), where(logical_not(a <= b), a - b, -c),
+    ]  # fmt: skip
+
+
+def every_operation():
+    """Return a Program with the operations that few solvers use."""
+    signature = Signature(
+        "operations", (Port("x", (3,)),), (Port("y", (10,)),), meaning="operations"
+    )
+    solver = TracedSolver("operations", signature, _operations)
+    return solver.build(dyn.load("two_link"), engine="native")
 
 
 def need(*tools):
@@ -150,11 +191,6 @@ class WasmModule:
         end = first + item * (sum(inputs) + sum(outputs))
         got = bytes(memory.read(store, end - item * sum(outputs), end))
         return np.frombuffer(got, numbers.dtype), status
-
-
-def environment():
-    """Return the environment without a compiler of the user's choice."""
-    return {k: v for k, v in os.environ.items() if k != "CC"}
 
 
 assert set(_CORTEX) <= set(TARGETS)

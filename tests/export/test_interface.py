@@ -1,0 +1,152 @@
+"""The table of an export: what a program that loads the library by name reads."""
+
+import ctypes
+import json
+
+import numpy as np
+import pytest
+from emulate import build, need
+
+from dyn_core.engines.llvm import compiler
+from dyn_core.export.interface import identifier, interface_of
+from dyn_core.export.table import MEMBERS, PORT_MEMBERS
+
+pytestmark = pytest.mark.skipif(
+    bool(compiler.missing()), reason=f"no machine code: {compiler.missing()}"
+)
+
+
+def _structure(members):
+    """Return a structure of ctypes with these members."""
+    kinds = {"int64_t ": ctypes.c_int64, "const char *": ctypes.c_char_p}
+    fields = [(name, kinds.get(kind, ctypes.c_void_p)) for kind, name, _ in members]
+    return type("Table", (ctypes.Structure,), {"_fields_": fields})
+
+
+def _names(address, count):
+    pointers = (ctypes.c_char_p * count).from_address(address) if count else ()
+    return tuple(x.decode() for x in pointers)
+
+
+def _ports(address, count):
+    kind = _structure(PORT_MEMBERS)
+    ports = (kind * count).from_address(address)
+    for port in ports:
+        shape = tuple((ctypes.c_int64 * port.n_axes).from_address(port.shape or 1))
+        yield (
+            port.name.decode(), port.c_name.decode(), shape, port.size,
+            port.unit.decode(), port.kind.decode(), port.meaning.decode(),
+            tuple(axis.strip("-") for axis in port.axes.decode().split()),
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "solver, robot, options",
+    [
+        ("aba", "every_joint", {}),
+        ("id_derivatives", "arm7", {"dtype": "float32"}),
+        ("rk4", "quadruped", {"finite": True}),
+    ],
+)
+def test_the_table_says_what_the_interface_does(tmp_path, solver, robot, options):
+    """Every member, read by dlopen and dlsym, and the call through its pointer."""
+    need("cc")
+    program = build(solver, robot, **options)
+    result = program.export(tmp_path, form="shared", variant="batch")
+    x = result.interface
+    library = ctypes.CDLL(str(tmp_path / result.binary))
+    table = _structure(MEMBERS).in_dll(library, f"{x.prefix}_interface")
+    for name in ("prefix", "solver", "problem", "robot", "model_hash", "kernel_hash"):
+        assert getattr(table, name).decode() == getattr(x, name)
+    assert (table.abi, table.alignment) == (1, 64)
+    assert table.real_bytes == program.dtype.itemsize
+    assert bool(table.finite) is x.finite
+    for name in ("scratch", "batch_scratch", "lanes"):
+        assert getattr(table, name) == getattr(x, name)
+    for count, names in (
+        ("n_statuses", ["statuses"]),
+        ("n_positions", ["positions", "position_units"]),
+        ("n_velocities", ["velocities", "velocity_units"]),
+        ("n_bodies", ["bodies"]),
+    ):
+        for name in names:
+            listed = _names(getattr(table, name), getattr(table, count))
+            assert listed == getattr(x, name)
+    for name in ("inputs", "outputs"):
+        ports = _ports(getattr(table, name), getattr(table, f"n_{name}"))
+        wanted = [
+            (p.name, p.c_name, p.shape, p.size, p.unit, p.kind, p.meaning, p.axes)
+            for p in getattr(x, name)
+        ]
+        assert list(ports) == wanted
+    function = ctypes.cast(getattr(library, x.prefix), ctypes.c_void_p).value
+    rows = ctypes.cast(getattr(library, f"{x.prefix}_batch"), ctypes.c_void_p).value
+    assert (table.run, table.batch) == (function, rows)
+
+
+def test_a_call_by_ctypes(tmp_path):
+    """A library that is loaded gives what the Program does."""
+    need("cc")
+    program = build("rnea", "arm7")
+    result = program.export(tmp_path, form="shared")
+    x = result.interface
+    function = getattr(ctypes.CDLL(str(tmp_path / result.binary)), x.prefix)
+    function.restype = ctypes.c_int64
+    arrays = list(np.random.default_rng(3).normal(size=(3, 7)))
+    tau = np.empty(7)
+    memory = np.empty(x.scratch + 64, np.uint8)
+    start = memory.ctypes.data + -memory.ctypes.data % 64
+    pointers = (ctypes.c_void_p * 3)(*(a.ctypes.data for a in arrays))
+    results = (ctypes.c_void_p * 1)(tau.ctypes.data)
+    assert function(pointers, results, ctypes.c_void_p(start)) == 0
+    assert tau.tobytes() == program(*arrays).tobytes()
+
+
+def test_the_manifest_holds_all(tmp_path):
+    """A program that is not C reads PREFIX.json and the test vector."""
+    result = build("aba", "every_joint").export(tmp_path, variant="batch")
+    facts = json.loads((tmp_path / "aba_every_joint.json").read_text())
+    assert facts["interface"]["positions"] == list(result.interface.positions)
+    assert set(facts["files"]) | {"aba_every_joint.json"} == set(result.files)
+    vector = json.loads((tmp_path / "aba_every_joint_test.json").read_text())
+    status = [state["status"] for state in vector["states"]]
+    assert status[0] == 0 and status[-1] > 0
+    assert set(vector["states"][-1]["out"]) == {"7ff8000000000000"}
+
+
+def test_statuses_in_words():
+    """The sentence of a status is the error that Python raises."""
+    program = build("aba", "every_joint")
+    x = interface_of(program)
+    assert len(x.statuses) == len(program.graph.requirements)
+    assert x.sentence(1) == f"SingularError: {program.failure(1)}"
+    assert x.sentence(0) == "no error" and "NaN" in x.sentence(-1)
+
+
+def test_the_kernel_hash_is_of_the_algorithm_and_its_numbers():
+    """Equal for equal Programs; other where robot, options or numbers are."""
+    mine = interface_of(build("rnea", "arm7")).kernel_hash
+    assert interface_of(build("rnea", "arm7")).kernel_hash == mine
+    others = [
+        build("rnea", "arm7", dtype="float32"),
+        build("rnea", "arm7", joint_friction=False),
+        build("rnea_spatial", "arm7"),
+    ]
+    hashes = {interface_of(program).kernel_hash for program in others}
+    assert len(hashes - {mine}) >= 2
+
+
+@pytest.mark.parametrize(
+    "text, name",
+    [("a b", "a_b"), ("7dof", "_7dof"), ("käse", "k_se"), ("", "_"), ("x.y", "x_y")],
+)
+def test_identifiers(text, name):
+    """Names of robots and parameters become names of C."""
+    assert identifier(text) == name
+
+
+def test_parameters_are_ports():
+    """A parameter path is an input, with a name that C takes; keywords are changed."""
+    x = interface_of(build("rnea", "arm7", inputs=["joint7.mass"]))
+    assert x.inputs[-1].name == "joint7.mass"
+    assert x.inputs[-1].c_name == "joint7_mass"

@@ -1,0 +1,226 @@
+"""Exports for this machine: the bits of Python, no symbol from elsewhere, small code."""
+
+import subprocess
+
+import pytest
+from emulate import CASES, build, check_natively, every_operation, made, need, sh
+
+from dyn_core.engines.llvm import compiler
+from dyn_core.errors import CompileError, SettingError, UnsupportedError
+from dyn_core.export.interface import interface_of
+from dyn_core.export.objects import compile_object
+from dyn_core.export.targets import TARGETS, target_of
+from dyn_core.numbers.operations import OPERATIONS
+
+pytestmark = pytest.mark.skipif(
+    bool(compiler.missing()), reason=f"no machine code: {compiler.missing()}"
+)
+
+
+def _operations(graph):
+    """Return the operations of a Graph, those inside loops too."""
+    names = set()
+    for node in graph.nodes:
+        names.add(node.op)
+        if node.op == "loop":
+            names |= _operations(node.data.body) | _operations(node.data.cond)
+    return names
+
+
+def test_the_cases_have_every_operation():
+    """Every operation of a Graph is in one of the Programs that are compared."""
+    programs = [build(*case[:2], **case[2]) for case in CASES]
+    names = set().union(*(_operations(p.graph) for p in [*programs, every_operation()]))
+    rolled = {"loop", "product", "item", "const", "input"}
+    assert names == set(OPERATIONS) | rolled
+
+
+@pytest.mark.parametrize("solver, robot, options", CASES)
+def test_c_has_the_bits_of_python(tmp_path, solver, robot, options):
+    """One state and rows, called from C, have the bits of Python, statuses too."""
+    need("cc")
+    result = made(build(solver, robot, **options), tmp_path, variant="batch")
+    assert result.undefined == ()
+    assert check_natively(result).startswith("equal bits")
+
+
+def test_operations_of_no_solver(tmp_path):
+    """exp, log, floor and the others that few solvers use."""
+    need("cc")
+    result = made(every_operation(), tmp_path, variant="batch")
+    assert result.undefined == ()
+    assert check_natively(result).startswith("equal bits")
+
+
+@pytest.mark.parametrize("choice", [{"dtype": "float32"}, {"finite": True}])
+def test_choices_of_build(tmp_path, choice):
+    """Programs of float32, and those that check for NaN."""
+    need("cc")
+    program = build("aba", "every_joint", **choice)
+    result = made(program, tmp_path, variant="batch")
+    assert check_natively(result).startswith("equal bits")
+
+
+@pytest.mark.parametrize("target", ["x86-64", "x86-64-v2", "x86-64-v3"])
+def test_other_processors_of_this_kind(tmp_path, target):
+    """Without fused multiply-add the bits are the same, too."""
+    need("cc")
+    if "x86_64" not in target_of("host").triple:
+        pytest.skip("this machine is no x86")
+    result = made(build("aba", "arm7"), tmp_path, target=target, variant="batch")
+    assert result.undefined == ()
+    assert check_natively(result).startswith("equal bits")
+
+
+def test_unfused_multiply_adds_differ_by_few_ulp(tmp_path):
+    """multiply_add="unfused": the check program says by how much results differ."""
+    need("cc")
+    if "x86_64" not in target_of("host").triple:
+        pytest.skip("this machine is no x86")
+    program = build("rnea", "arm7")
+    options = {"target": "x86-64-v2", "multiply_add": "unfused"}
+    said = check_natively(made(program, tmp_path, **options))
+    count = int(said.split("by at most ")[1].split()[0])
+    assert 0 < count <= 16, said
+
+
+def test_clang_links_it(tmp_path):
+    """Another compiler than GCC."""
+    need("clang")
+    result = made(build("rnea", "arm7"), tmp_path)
+    assert check_natively(result, "clang").startswith("equal bits")
+
+
+def test_the_header_is_good_in_cpp(tmp_path):
+    """A C++ compiler with all warnings takes the header, and calls by name."""
+    need("g++")
+    made(build("rnea", "arm7", finite=True), tmp_path, variant="batch")
+    (tmp_path / "main.cpp").write_text(
+        '#include "rnea_arm7.h"\n#include <cstdio>\n'
+        "int main() {\n"
+        "  double q[RNEA_ARM7_NQ] = {}, v[RNEA_ARM7_NV] = {}, tau[RNEA_ARM7_NV];\n"
+        "  alignas(64) static char memory[RNEA_ARM7_SCRATCH];\n"
+        "  auto status = rnea_arm7_call(q, v, v, tau, memory);\n"
+        '  std::printf("%d %s %d ", (int)status, rnea_arm7_message(status),\n'
+        "              (int)rnea_arm7_interface.n_inputs);\n"
+        "  q[RNEA_ARM7_Q_joint2] = 0.0 / tau[0];\n"
+        "  q[0] /= 0.0;\n"
+        "  status = rnea_arm7_call(q, v, v, tau, memory);\n"
+        '  std::printf("%d %d", (int)status, tau[3] != tau[3]);\n}\n'
+    )
+    strict = ("-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Werror")
+    sh("g++", *strict, "main.cpp", "rnea_arm7.o", "-o", "main", cwd=tmp_path)
+    assert sh(tmp_path / "main") == "0 no error 3 -1 1"
+
+
+@pytest.mark.parametrize("target", sorted(set(TARGETS) - {"cortex-m4f"}))
+@pytest.mark.parametrize("exact", [True, False])
+def test_no_target_needs_symbols_from_elsewhere(target, exact):
+    """No libm, no memset, no tables for unwinding."""
+    for program in (build("fd_derivatives", "arm7"), every_operation()):
+        interface = interface_of(program)
+        result = compile_object(program, interface, target_of(target), True, exact)
+        assert result.undefined == ()
+        assert result.code > 1000
+
+
+def test_sizes():
+    """Code of arm7: inverse dynamics in 6 KB, forward dynamics in 12 KB."""
+    code = {}
+    for solver in ("rnea", "aba"):
+        program = build(solver, "arm7")
+        target = TARGETS["x86-64-v3"]
+        code[solver] = compile_object(program, interface_of(program), target).code
+    assert code["rnea"] <= 6 * 1024
+    assert code["aba"] <= 12 * 1024
+
+
+def test_wrong_names_are_refused(tmp_path):
+    """Targets, variants, forms, names of functions, numbers: what is valid is listed."""
+    program = build("rnea", "arm7")
+    for options, valid in (
+        ({"target": "m7"}, "cortex-m7"),
+        ({"variant": "rows"}, "scalar, batch"),
+        ({"form": "dll"}, "object, shared, c"),
+        ({"multiply_add": "fast"}, "exact, unfused"),
+        ({"name": "a-b"}, "such as 'rnea_arm7'"),
+        ({"name": "double"}, "such as 'rnea_arm7'"),
+        ({"target": "cortex-m4f"}, "dtype='float32'"),
+        ({"target": "cortex-m7", "form": "shared"}, "form='object'"),
+    ):
+        with pytest.raises(UnsupportedError, match="valid") as refused:
+            program.export(tmp_path, **options)
+        assert valid in str(refused.value)
+    with pytest.raises(UnsupportedError, match="engine 'graph'"):
+        build("rnea", "arm7", engine="graph").export(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_compiler_is_named(tmp_path, monkeypatch):
+    """form="shared" says which program is missing."""
+    monkeypatch.setenv("CC", "no_such_cc")
+    with pytest.raises(CompileError, match="no 'no_such_cc'.*form='object'"):
+        build("rnea", "arm7").export(tmp_path, form="shared")
+
+
+def test_foreign_files_stay(tmp_path):
+    """An export replaces its own files, and none that someone wrote or changed."""
+    program = build("rnea", "arm7")
+    program.export(tmp_path)
+    result = program.export(tmp_path, variant="batch")
+    names = {file.name for file in tmp_path.iterdir()}
+    assert names == set(result.files)
+    header = tmp_path / "rnea_arm7.h"
+    header.write_text("mine")
+    with pytest.raises(SettingError, match="changed since"):
+        program.export(tmp_path)
+    assert header.read_text() == "mine"
+    (tmp_path / "other.o").write_text("mine")
+    with pytest.raises(SettingError, match="is no export"):
+        program.export(tmp_path, name="other")
+    assert not (tmp_path / "other.h").exists()
+
+
+def test_another_form_takes_the_place(tmp_path):
+    """The library of an earlier export does not stay behind the object of the next."""
+    need("cc")
+    program = build("rnea", "arm7")
+    program.export(tmp_path, form="shared")
+    program.export(tmp_path)
+    assert not (tmp_path / "librnea_arm7.so").exists()
+
+
+def test_cmake_and_pkg_config_find_it(tmp_path):
+    """A project of three lines, for both forms; the flags of pkg-config."""
+    need("cmake", "cc", "pkg-config")
+    for form in ("object", "shared"):
+        home = tmp_path / form
+        build("rnea", "arm7").export(home / "rnea", form=form)
+        (home / "CMakeLists.txt").write_text(
+            "cmake_minimum_required(VERSION 3.16)\nproject(check C)\n"
+            "find_package(rnea_arm7 CONFIG REQUIRED PATHS ${CMAKE_SOURCE_DIR}/rnea)\n"
+            "add_executable(check rnea/rnea_arm7_check.c)\n"
+            "target_link_libraries(check PRIVATE rnea_arm7::rnea_arm7)\n"
+        )
+        sh("cmake", "-S", home, "-B", home / "build")
+        sh("cmake", "--build", home / "build")
+        assert sh(home / "build" / "check").startswith("equal bits")
+        flags = subprocess.run(
+            ["pkg-config", "--cflags", "--libs", str(home / "rnea" / "rnea_arm7.pc")],
+            capture_output=True, text=True, check=True,
+        ).stdout.split()  # fmt: skip
+        image, library = home / "image", home / "rnea"
+        source = library / "rnea_arm7_check.c"
+        sh("cc", source, *flags, f"-Wl,-rpath,{library}", "-o", image)
+        assert sh(image).startswith("equal bits")
+
+
+def test_the_command(tmp_path):
+    """dyn export SOLVER ROBOT FOLDER."""
+    from dyn_core import cli
+
+    assert (
+        cli.main(["export", "rnea", "arm7", str(tmp_path), "--variant", "batch"]) == 0
+    )
+    assert (tmp_path / "rnea_arm7.o").exists()
+    assert cli.main(["export", "rnea", "arm7", str(tmp_path), "--target", "m7"]) == 1
