@@ -147,6 +147,6 @@ def test_identifiers(text, name):
 
 def test_parameters_are_ports():
     """A parameter path is an input, with a name that C takes; keywords are changed."""
-    x = interface_of(build("rnea", "arm7", inputs=["joint7.mass"]))
-    assert x.inputs[-1].name == "joint7.mass"
-    assert x.inputs[-1].c_name == "joint7_mass"
+    x = interface_of(build("rnea", "arm7", inputs=["link7.mass"]))
+    assert x.inputs[-1].name == "link7.mass"
+    assert x.inputs[-1].c_name == "link7_mass"
