@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 from dyn_core.engines.native_program import NativeProgram
+from dyn_core.export.c_source import write_c
 from dyn_core.export.interface import ALIGNMENT, Interface
 from dyn_core.export.table import table_c
 
@@ -39,9 +38,7 @@ def c_file(
         batch: Whether rows are wanted besides one state.
         exact: Whether multiply-adds round once.
     """
-    written = import_module("dyn_core.export.c_source").write_c(
-        program, interface, exact
-    )
+    written = write_c(program, interface, exact)
     scratch = -(-written.scratch // ALIGNMENT) * ALIGNMENT
     interface = interface.with_scratch(scratch, scratch if batch else 0)
     inputs, outputs = interface.sizes

@@ -105,7 +105,7 @@ def check_natively(result, compiler="cc", flags=(), emulator=()):
     prefix = result.interface.prefix
     image = result.folder / "check"
     strict = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O1")
-    sh(compiler, *strict, *flags, "-o", image, f"{prefix}_check.c", result.binary,
+    sh(compiler, *strict, *flags, "-o", image, f"{prefix}_check.c", result.binary, "-lm",
        cwd=result.folder)  # fmt: skip
     return sh(*emulator, image)
 

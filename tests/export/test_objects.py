@@ -135,6 +135,42 @@ def test_sizes():
     assert code["aba"] <= 12 * 1024
 
 
+@pytest.mark.parametrize("flags", [["-O2", "-mfma"], ["-O2"]], ids=["fma", "none"])
+@pytest.mark.parametrize(
+    "solver, robot", [("aba", "every_joint"), ("rk4", "every_joint"), ("", "")]
+)
+def test_c_source_has_the_bits_of_python(tmp_path, solver, robot, flags):
+    """form="c": one state, rows, and the table, with the instruction and without."""
+    need("cc")
+    if "x86_64" not in target_of("host").triple:
+        flags = ["-O2"]
+    program = build(solver, robot) if solver else every_operation()
+    result = made(program, tmp_path, form="c", variant="batch")
+    assert check_natively(result, flags=flags).startswith("equal bits")
+
+
+def test_c_source_has_the_table(tmp_path):
+    """A program reads the table of C source as that of an object."""
+    need("cc")
+    for form, library in (("c", "-lm"), ("object", "-lm")):
+        folder = tmp_path / form
+        result = made(build("aba", "every_joint"), folder, form=form)
+        (folder / "main.c").write_text(
+            '#include "aba_every_joint.h"\n#include <stdio.h>\n'
+            "#define T aba_every_joint_interface\n"
+            "int main(void) {\n"
+            '  printf("%s %s %s ", T.solver, T.kernel_hash, T.statuses[0]);\n'
+            '  printf("%d %s %d ", (int)T.abi, T.inputs[2].unit, (int)T.outputs->size);\n'
+            '  printf("%s %s %d", T.positions[5], T.bodies[9], T.batch == 0);\n'
+            "  return T.run != (dyn_run)aba_every_joint;\n}\n"
+        )
+        sh("cc", "main.c", result.binary, library, "-o", "main", cwd=folder)
+        x = result.interface
+        assert sh(folder / "main") == (
+            f"aba {x.kernel_hash} {x.statuses[0]} 1 N·m | N 17 sheet.1 flight 1"
+        )
+
+
 def test_wrong_names_are_refused(tmp_path):
     """Targets, variants, forms, names of functions, numbers: what is valid is listed."""
     program = build("rnea", "arm7")
