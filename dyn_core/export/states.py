@@ -11,6 +11,7 @@ import numpy as np
 from dyn_core.engines.native_program import NativeProgram
 from dyn_core.export.interface import NOT_FINITE_INPUT
 from dyn_core.model import Model
+from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.problems import Port
 
 GOOD = 4  # states without a failure
@@ -64,9 +65,12 @@ def test_vector(program: NativeProgram, seed: int = 1) -> TestVector:
     if not rows:
         rows.append(row)
     if isinstance(program.model, Model) and any(
-        port.kind == "position" for port in program.inputs
+        port.kind == "position" and port.size == program.model.nq
+        for port in program.inputs
     ):
-        far = _state(program, rng, position=lambda q: q + _FAR[str(program.dtype)])
+        units = coordinates_of(program.model).position_units
+        away = np.where(np.array(units) == "rad", _FAR[str(program.dtype)], 0.0)
+        far = _state(program, rng, position=lambda q: q + away)
         rows.append(_row(program, far))
     if program.graph.requirements and not any(row[2] for row in rows):
         candidates = (_row(program, x) for x in _doubtful(program, rng))
@@ -98,7 +102,8 @@ def _state(
     parts = [np.zeros(0)]
     for port in program.inputs:
         value = _value(program, port, rng)
-        if port.kind == "position" and position is not None:
+        whole = port.kind == "position" and port.size == program.model.sizes.get("nq")
+        if whole and position is not None:
             value = position(value)
         parts.append(np.asarray(value, float).ravel())
     return np.concatenate(parts)
@@ -123,6 +128,7 @@ def _doubtful(program: NativeProgram, rng: np.random.Generator) -> Iterator[np.n
     """Yield flat inputs that an algorithm may refuse."""
     usual = _state(program, rng)
     yield 0.0 * usual
-    yield _state(program, rng, position=lambda q: 2.0 * q)
+    if isinstance(program.model, Model):
+        yield _state(program, rng, position=lambda q: 2.0 * q)
     for number in (1.0, -1.0, 1e200, np.inf, np.nan):
         yield np.full_like(usual, number)

@@ -34,7 +34,7 @@ class Symbol(NamedTuple):
     Attributes:
         name, kind: What it is.
         defined, shared: Whether it is here, and whether others see it.
-        index: Of the function, or of the segment of data.
+        number: Of the function, or of the segment of data.
         offset: In that segment [bytes].
     """
 
@@ -42,7 +42,7 @@ class Symbol(NamedTuple):
     kind: int
     defined: bool
     shared: bool
-    index: int
+    number: int
     offset: int
 
 
@@ -82,7 +82,7 @@ class _Reader:
 
 def _number(value: int, width: int = 0) -> bytes:
     """Return an unsigned LEB128, of `width` bytes at least."""
-    parts = []
+    parts: list[int] = []
     while value > 127 or len(parts) + 1 < width:
         parts.append(value & 127 | 128)
         value >>= 7
@@ -196,11 +196,11 @@ def module(data: bytes) -> bytes:
     functions = [s for s in symbols(data) if s.kind == 0 and s.defined and s.shared]
     constants = [s for s in symbols(data) if s.kind == 1 and s.defined and s.shared]
     exports = [_text("memory") + b"\2\0", _text("__heap_base") + b"\3\1"]
-    exports += [_text(s.name) + b"\0" + _number(s.index) for s in functions]
+    exports += [_text(s.name) + b"\0" + _number(s.number) for s in functions]
     globals_ = [bytes([_I32, 1]) + _constant(top), bytes([_I32, 0]) + _constant(top)]
     for symbol in constants:
         exports.append(_text(symbol.name) + b"\3" + _number(len(globals_)))
-        address = starts[symbol.index] + symbol.offset
+        address = starts[symbol.number] + symbol.offset
         globals_.append(bytes([_I32, 0]) + _constant(address))
     table = 1 + _elements(parts.get(_ELEMENT, b""))
     parts[_TABLE] = _vector([b"\x70\0" + _number(table)])
