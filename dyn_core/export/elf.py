@@ -10,7 +10,7 @@ _HARD_FLOAT = bytes([28, 1])  # Tag_ABI_VFP_args: AAPCS with floating-point regi
 _UNDEFINED, _LOCAL = 0, 0
 
 
-class Section(NamedTuple):
+class ElfSection(NamedTuple):
     """One section of an object.
 
     Attributes:
@@ -31,7 +31,7 @@ class Section(NamedTuple):
     link: int
 
 
-def sections(data: bytes) -> list[Section]:
+def sections(data: bytes) -> list[ElfSection]:
     """Return the sections of an object, in its order."""
     wide = data[4] == 2
     start = struct.unpack_from("<Q" if wide else "<I", data, 40 if wide else 32)[0]
@@ -45,7 +45,7 @@ def sections(data: bytes) -> list[Section]:
         )
         rows.append((name, kind, flags, offset, size, header, link))
     strings = rows[names][3]
-    return [Section(_text(data, strings + name), *rest) for name, *rest in rows]
+    return [ElfSection(_text(data, strings + name), *rest) for name, *rest in rows]
 
 
 def _text(data: bytes, start: int) -> str:

@@ -22,23 +22,17 @@ def entry_ir(interface: Interface, kernels: Kernels, batch: bool) -> str:
         parts += [_fill(interface.dtype), _settle(interface, kernels.checked)]
     if interface.finite:
         parts.append(_not_finite(interface.dtype))
-    parts.append(
-        "\n".join(
-            [
-                f"define i64 @{prefix}(ptr %in, ptr %out, ptr %s) nounwind {{",
-                "  %status = call i64 @scalar(ptr %in, ptr %out, ptr %s)",
-                *(
-                    [
-                        "  %settled = call i64 @settle(ptr %in, ptr %out, i64 %status)",
-                        "  ret i64 %settled",
-                    ]
-                    if settles
-                    else ["  ret i64 %status"]
-                ),
-                "}",
-            ]
-        )
-    )
+    ending = ["  ret i64 %status"]
+    if settles:
+        settle = "call i64 @dyn.settle(ptr %in, ptr %out, i64 %status)"
+        ending = [f"  %settled = {settle}", "  ret i64 %settled"]
+    lines = [
+        f"define i64 @{prefix}(ptr %in, ptr %out, ptr %s) nounwind {{",
+        "  %status = call i64 @scalar(ptr %in, ptr %out, ptr %s)",
+        *ending,
+        "}",
+    ]
+    parts.append("\n".join(lines))
     if batch:
         if kernels.lanes:
             parts.append("declare i64 @batch(ptr, ptr, ptr, ptr, i64, i64, ptr)")
@@ -67,7 +61,7 @@ def _fill(dtype: str) -> str:
     """Write what sets numbers to NaN."""
     real, whole, nan, _, _ = _REALS[dtype]
     return _loop(
-        "define internal void @fill(ptr %to, i64 %n) nounwind {",
+        "define internal void @dyn.fill(ptr %to, i64 %n) nounwind {",
         [
             f"  %place = getelementptr {real}, ptr %to, i64 %k",
             f"  store {whole} {nan}, ptr %place",
@@ -81,7 +75,7 @@ def _not_finite(dtype: str) -> str:
     """Write what says whether some number is NaN or infinite."""
     real, whole, _, infinity, _ = _REALS[dtype]
     return _loop(
-        "define internal i1 @not_finite(ptr %from, i64 %n) nounwind {",
+        "define internal i1 @dyn.not_finite(ptr %from, i64 %n) nounwind {",
         [
             f"  %place = getelementptr {real}, ptr %from, i64 %k",
             f"  %bits = load {whole}, ptr %place",
@@ -125,7 +119,7 @@ def _port(table: str, k: int, name: str) -> list[str]:
 def _settle(interface: Interface, checked: bool) -> str:
     """Write what ends a state: checks for NaN, and NaN where the status is not 0."""
     lines = [
-        "define internal i64 @settle(ptr %in, ptr %out, i64 %status) nounwind {",
+        "define internal i64 @dyn.settle(ptr %in, ptr %out, i64 %status) nounwind {",
     ]
     last = "%status"
     inputs = [(k, p.size) for k, p in enumerate(interface.inputs) if p.size]
@@ -144,7 +138,7 @@ def _settle(interface: Interface, checked: bool) -> str:
             for k, size in ports:
                 lines += _port(table, k, name)
                 lines += [
-                    f"  %{name}_bad{k} = call i1 @not_finite(ptr %{name}{k},"
+                    f"  %{name}_bad{k} = call i1 @dyn.not_finite(ptr %{name}{k},"
                     f" i64 {size})",
                     f"  %{name}_some{k} = or i1 {bad}, %{name}_bad{k}",
                 ]
@@ -161,7 +155,7 @@ def _settle(interface: Interface, checked: bool) -> str:
         f"  %fails = icmp ne i64 {last}, 0",
         "  br i1 %fails, label %failed, label %end",
         "failed:",
-        *(f"  call void @fill(ptr %o{k}, i64 {size})" for k, size in outputs),
+        *(f"  call void @dyn.fill(ptr %o{k}, i64 {size})" for k, size in outputs),
         "  br label %end",
         "end:",
         f"  ret i64 {last}",
@@ -173,7 +167,7 @@ def _settle(interface: Interface, checked: bool) -> str:
 def _row(inputs: Sequence[int], outputs: Sequence[int], item: int) -> str:
     """Write what makes the tables of one row of a batch."""
     lines = [
-        "define internal void @row(ptr %in, ptr %strides, ptr %out, i64 %row,"
+        "define internal void @dyn.row(ptr %in, ptr %strides, ptr %out, i64 %row,"
         " ptr %tables) nounwind {"
     ]
     for k in range(len(inputs)):
@@ -224,7 +218,7 @@ def _batch(interface: Interface, kernels: Kernels, settles: bool) -> str:
         "more:",
         "  %row = phi i64 [%first, %each], [%next, %done]",
         "  %failed = phi i64 [0, %each], [%sum, %done]",
-        "  call void @row(ptr %in, ptr %strides, ptr %out, i64 %row, ptr %tables)",
+        "  call void @dyn.row(ptr %in, ptr %strides, ptr %out, i64 %row, ptr %tables)",
         "  %place = getelementptr i64, ptr %status, i64 %row",
         "  br i1 %lanes, label %ready, label %alone",
         "ready:",
@@ -235,7 +229,7 @@ def _batch(interface: Interface, kernels: Kernels, settles: bool) -> str:
         "  br label %settled",
         "settled:",
         f"  %state = phi i64 [{known}, %ready], [%new, %alone]",
-        "  %final = call i64 @settle(ptr %tables, ptr %results, i64 %state)"
+        "  %final = call i64 @dyn.settle(ptr %tables, ptr %results, i64 %state)"
         if settles
         else "  %final = add i64 %state, 0",
         "  store i64 %final, ptr %place",

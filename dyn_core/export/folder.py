@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dyn_core.engines import Program
+from dyn_core.engines.llvm import compiler
 from dyn_core.engines.native_program import NativeProgram
 from dyn_core.errors import CompileError, SettingError, UnsupportedError, unknown_name
 from dyn_core.export import package_files, wasm
@@ -97,7 +98,9 @@ def export(
     batch, exact = variant == "batch", multiply_add == "exact"
     made = _binary(program, interface, machine, batch, form, exact)
     interface = made.interface
-    same = exact or (machine.fused and form != "c")
+    # Python itself rounds twice on a machine without fused multiply-add.
+    fused = exact or (machine.fused and form != "c")
+    same = fused == compiler.machine().fused
     contents = _contents(program, made, machine, batch, form, same)
     binary = next(iter(contents))
     facts = {

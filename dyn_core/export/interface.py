@@ -63,6 +63,12 @@ _TAKEN = frozenset(
     " volatile while xor status scratch in out first last rows strides".split()
 )
 
+# Functions of the kernels, and names in the program that checks them.
+_INNER = frozenset(
+    "scalar batch main row port k start sizes value memory numbers different worst got"
+    " compare wanted units whole largest failed reported".split()
+)
+
 
 @dataclass(frozen=True)
 class PortInterface:
@@ -194,8 +200,9 @@ def interface_of(program: Program[Any], name: str | None = None) -> Interface:
     if isinstance(model, Model):
         coordinates = coordinates_of(model)
         bodies = tuple(str(body) for body in model.names[1:])
+    names = {port.c_name for port in inputs + outputs}
     return Interface(
-        _prefix(name, f"{solver.name}_{model.name}"),
+        _prefix(name, f"{solver.name}_{model.name}", names),
         solver.name,
         program.signature.name,
         model.name,
@@ -218,13 +225,13 @@ def identifier(text: str) -> str:
     return f"_{name}" if name[:1].isdigit() else name or "_"
 
 
-def _prefix(name: str | None, default: str) -> str:
+def _prefix(name: str | None, default: str, ports: set[str]) -> str:
     if name is None:
         return identifier(default)
-    if name != identifier(name) or name in _TAKEN:
+    if name != identifier(name) or name in _TAKEN | _INNER | ports:
         raise UnsupportedError(
-            f"name={name!r} is no name of a C function; valid: letters, digits and"
-            f" underscores, such as '{identifier(default)}'"
+            f"name={name!r} is no name of a C function, or taken; valid: letters, digits"
+            f" and underscores, such as '{identifier(default)}'"
         )
     return name
 

@@ -28,7 +28,7 @@ _WITH_ADDEND = (3, 4, 5, 8, 9)
 _I32 = 0x7F
 
 
-class Symbol(NamedTuple):
+class WasmSymbol(NamedTuple):
     """A function (kind 0) or constant (kind 1) of an object.
 
     Attributes:
@@ -47,7 +47,7 @@ class Symbol(NamedTuple):
 
 
 @dataclass
-class _Reader:
+class _WasmReader:
     """Reads numbers and names from bytes on."""
 
     data: bytes
@@ -104,22 +104,22 @@ def _text(name: str) -> bytes:
 
 def sections(data: bytes) -> Iterator[tuple[int, str, bytes]]:
     """Yield number, name (of a custom one) and content of each section."""
-    reader = _Reader(data, len(_MAGIC))
+    reader = _WasmReader(data, len(_MAGIC))
     while reader.place < len(data):
         kind = reader.byte()
         content = reader.take(reader.number())
         name = ""
         if kind == 0:
-            inner = _Reader(content)
+            inner = _WasmReader(content)
             name = inner.name()
             content = content[inner.place :]
         yield kind, name, content
 
 
-def symbols(data: bytes) -> list[Symbol]:
+def symbols(data: bytes) -> list[WasmSymbol]:
     """Return the functions and constants that an object defines or needs."""
     content = next(x for _, name, x in sections(data) if name == "linking")
-    reader, every = _Reader(content), list[Symbol]()
+    reader, every = _WasmReader(content), list[WasmSymbol]()
     reader.number()  # version
     while reader.place < len(content):
         kind, size = reader.byte(), reader.number()
@@ -133,20 +133,20 @@ def symbols(data: bytes) -> list[Symbol]:
     return every
 
 
-def _symbol(reader: _Reader) -> Symbol | None:
+def _symbol(reader: _WasmReader) -> WasmSymbol | None:
     """Return the next symbol; None for those of other kinds."""
     kind, flags = reader.byte(), reader.number()
     defined, shared = not flags & _UNDEFINED, not flags & _LOCAL
     if kind == 1:
         name = reader.name()
         place = [reader.number() for _ in range(3)] if defined else [0, 0, 0]
-        return Symbol(name, kind, defined, shared, place[0], place[1])
+        return WasmSymbol(name, kind, defined, shared, place[0], place[1])
     index, name = reader.number(), ""
     if kind != 3 and (defined or flags & _NAMED):
         name = reader.name()
     if kind != 0:
         return None
-    return Symbol(name, kind, defined, shared, index, 0)
+    return WasmSymbol(name, kind, defined, shared, index, 0)
 
 
 def sizes(data: bytes) -> tuple[int, int, tuple[str, ...]]:
@@ -158,7 +158,7 @@ def sizes(data: bytes) -> tuple[int, int, tuple[str, ...]]:
 
 def _missing(data: bytes) -> tuple[str, ...]:
     """Return the functions that an object imports."""
-    reader, names = _Reader(dict(_numbered(data)).get(_IMPORT, b"\0")), []
+    reader, names = _WasmReader(dict(_numbered(data)).get(_IMPORT, b"\0")), []
     for _ in range(reader.number()):
         reader.name()
         name, kind = reader.name(), reader.byte()
@@ -231,7 +231,7 @@ def _elements(content: bytes) -> int:
     """Return the number of functions in the table, behind its null."""
     if not content:
         return 0
-    reader = _Reader(content)
+    reader = _WasmReader(content)
     reader.number(), reader.number()  # one segment, of the table
     reader.byte(), reader.signed(), reader.byte()
     return reader.number()
@@ -239,7 +239,7 @@ def _elements(content: bytes) -> int:
 
 def _segments(content: bytes) -> Iterator[tuple[int, bytes]]:
     """Yield start and content of each segment of data."""
-    reader = _Reader(content)
+    reader = _WasmReader(content)
     for _ in range(reader.number()):
         reader.number(), reader.byte()
         start = reader.signed()
@@ -254,7 +254,7 @@ def _relocated(data: bytes) -> Iterator[tuple[int, bytes]]:
     for _, name, content in every:
         if not name.startswith("reloc."):
             continue
-        reader = _Reader(content)
+        reader = _WasmReader(content)
         target = contents[reader.number()]
         for _ in range(reader.number()):
             kind, place = reader.byte(), reader.number()
@@ -265,7 +265,7 @@ def _relocated(data: bytes) -> Iterator[tuple[int, bytes]]:
                 value = int.from_bytes(target[place : place + 4], "little") + BASE
                 target[place : place + 4] = value.to_bytes(4, "little")
             elif kind in _ADDRESSES:
-                value = _Reader(bytes(target), place).number() + BASE
+                value = _WasmReader(bytes(target), place).number() + BASE
                 target[place : place + 5] = _signed(value)
     for k, (kind, _, _) in enumerate(every):
         if kind:

@@ -181,6 +181,8 @@ def test_wrong_names_are_refused(tmp_path):
         ({"multiply_add": "fast"}, "exact, unfused"),
         ({"name": "a-b"}, "such as 'rnea_arm7'"),
         ({"name": "double"}, "such as 'rnea_arm7'"),
+        ({"name": "tau"}, "such as 'rnea_arm7'"),
+        ({"name": "scalar"}, "such as 'rnea_arm7'"),
         ({"target": "cortex-m4f"}, "dtype='float32'"),
         ({"target": "cortex-m7", "form": "shared"}, "form='object'"),
     ):
@@ -215,6 +217,15 @@ def test_foreign_files_stay(tmp_path):
     with pytest.raises(SettingError, match="is no export"):
         program.export(tmp_path, name="other")
     assert not (tmp_path / "other.h").exists()
+
+
+def test_any_name_does(tmp_path):
+    """Names of functions inside are no names that a user must know."""
+    need("cc")
+    program = build("aba", "arm7", finite=True)
+    for name in ("settle", "gather", "sin", "clear", "block", "sincos_1"):
+        result = made(program, tmp_path / name, name=name, variant="batch")
+        assert check_natively(result, flags=["-fno-builtin"]).startswith("equal bits")
 
 
 def test_another_form_takes_the_place(tmp_path):
