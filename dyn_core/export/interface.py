@@ -230,8 +230,8 @@ def _prefix(name: str | None, default: str, ports: set[str]) -> str:
         return identifier(default)
     if name != identifier(name) or name in _TAKEN | _INNER | ports:
         raise UnsupportedError(
-            f"name={name!r} is no name of a C function, or taken; valid: letters, digits"
-            f" and underscores, such as '{identifier(default)}'"
+            f"name={name!r} is no name of a C function, or taken; valid: letters,"
+            f" digits and underscores, such as '{identifier(default)}'"
         )
     return name
 
