@@ -115,7 +115,7 @@ def table_ir(interface: Interface, batch: bool, section: str) -> str:
         section: Of the object, where linkers leave it out if nothing reads it;
             empty for the usual one.
     """
-    writer = _Writer(interface.prefix, section)
+    writer = _TableWriter(interface.prefix, section)
     port = [writer.ports(ports) for ports in (interface.inputs, interface.outputs)]
     fields = []
     for value in _values(interface, batch):
@@ -136,7 +136,7 @@ def table_ir(interface: Interface, batch: bool, section: str) -> str:
     return "\n".join(writer.lines) + "\n"
 
 
-class _Writer:
+class _TableWriter:
     """Writes constants of LLVM IR.
 
     Attributes:
