@@ -224,8 +224,10 @@ def _fma(width: int) -> str:
         lanes = ", ".join(f"double {b.lane(v, k)}" for v in (x, y, z))
         name = "@exact_fma_f64" if width > 1 else "@exact_fma_scaled"
         one = b.new(f"call double {name}({lanes})")
-        packed = one if width == 1 else b.new(
-            f"insertelement {b.real} {packed}, double {one}, i32 {k}"
+        packed = (
+            one
+            if width == 1
+            else b.new(f"insertelement {b.real} {packed}, double {one}, i32 {k}")
         )
     head = (
         f"define internal {b.real} @exact_fma_{b.suffix}({_arguments(b.real)})"
@@ -237,7 +239,9 @@ def _fma(width: int) -> str:
 def _scaled_ir() -> str:
     b = Instructions(1, False)
     result = scaled(b, *(Value(b, "real", f"%{name}") for name in "xyz"))
-    head = f"define internal double @exact_fma_scaled({_arguments('double')}) nounwind {{"
+    head = (
+        f"define internal double @exact_fma_scaled({_arguments('double')}) nounwind {{"
+    )
     return "\n".join([head, *b.lines, f"  ret double {result.name}", "}", ""])
 
 
@@ -245,9 +249,7 @@ def _fma_single(width: int) -> str:
     """Return the LLVM IR of a multiply-add of float32: by float64, rounded to odd."""
     b = Instructions(int(width), False)
     of = kind("real", width)
-    wide = [
-        b.value("real", f"fpext {of} %{name} to {b.real}") for name in "xyz"
-    ]
+    wide = [b.value("real", f"fpext {of} %{name} to {b.real}") for name in "xyz"]
     result = odd_sum_of_products(b, *wide)
     rounded = b.new(f"fptrunc {b.real} {result.name} to {of}")
     name = f"@exact_fma_{suffix(width)}"

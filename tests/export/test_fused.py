@@ -70,7 +70,9 @@ def run(width, exact):
 def adversarial(rng, count, single):
     """Return x, y, z whose sums cancel, tie, overflow, underflow, or are special."""
     real, whole, bits, bias = (
-        (np.float32, np.uint32, 23, 127) if single else (np.float64, np.uint64, 52, 1023)
+        (np.float32, np.uint32, 23, 127)
+        if single
+        else (np.float64, np.uint64, 52, 1023)
     )
 
     def numbers(low, high):
