@@ -87,7 +87,7 @@ int main(void) {
     int row, k;
 @TABLES@
     for (row = 0; row < @M@_TEST_ROWS; row++) {
-        for (k = 0; k < @SCRATCH@ + 64; k++) memory[k] = 0xA5;
+        for (k = 0; k < @SCRATCH@ + 64; k++) memory[k] = 0xFF;
         for (k = 0; k < @M@_TEST_IN; k++) in_memory[k].bits = @P@_test_in[row][k];
         for (k = 0; k < @M@_TEST_OUT; k++) out_memory[k].bits = 0x5A;
         wrong += wrong_status(@P@(in, out, scratch), row);
@@ -128,7 +128,7 @@ static int64_t run_batch(int rows) {
     for (port = 0, start = 0; port < @PORTS@; start += sizes[port++])
         out[port] = &rows_out[(size_t)ROWS * start].number;
     for (k = 0; k < ROWS; k++) status[k] = 0x5A;
-    for (k = 0; k < @M@_BATCH_SCRATCH + 64; k++) batch_memory[k] = 0xA5;
+    for (k = 0; k < @M@_BATCH_SCRATCH + 64; k++) batch_memory[k] = 0xFF;
     reported = @P@_batch(in, strides, out, status, 0, rows,
         batch_memory + (64 - (uintptr_t)batch_memory % 64) % 64);
     for (row = 0; row < rows; row++) {

@@ -74,11 +74,13 @@ def kernels(
     one = Lanes(1) if single else 1
     vector = target.vector
     # Products of matrices are written for vectors of two lanes or more.
-    alone = scalar_kernel(graph, *sizes, fused, target.pack, max(vector, 2), one)
+    alone = scalar_kernel(
+        graph, *sizes, fused, target.pack, max(vector, 2), one, zeroed=False
+    )
     together, scratch, lanes = "", 0, 0
     if batch and vector > 1:
         lanes = Lanes(2 * vector) if single else vector
-        written = batch_kernel(graph, *sizes, fused, lanes)
+        written = batch_kernel(graph, *sizes, fused, lanes, zeroed=False)
         together = portable(written.ir, target, "@batch")
         scratch = written.scratch
     return Kernels(

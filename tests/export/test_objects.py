@@ -44,6 +44,16 @@ def test_c_has_the_bits_of_python(tmp_path, solver, robot, options):
     assert check_natively(result).startswith("equal bits")
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("solver", ["fd_derivatives", "mass_matrix_inverse"])
+def test_what_scratch_memory_holds_does_not_matter(tmp_path, solver, dtype):
+    """Matrices with zeros of the tree: check programs fill scratch memory with NaN."""
+    need("cc")
+    program = build(solver, "quadruped", dtype=dtype)
+    result = made(program, tmp_path, variant="batch")
+    assert check_natively(result).startswith("equal bits")
+
+
 def test_operations_of_no_solver(tmp_path):
     """exp, log, floor and the others that few solvers use."""
     need("cc")

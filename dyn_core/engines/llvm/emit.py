@@ -44,6 +44,7 @@ class Emitter:
         ir: Lines of LLVM IR so far.
         top: Number of scratch slots in use; slot 0 is the status.
         steps: Number of operations written.
+        zeros: Slots that are read as zeros and never written.
         last: Instructions of the last function written.
     """
 
@@ -54,6 +55,7 @@ class Emitter:
         self.ir: list[str] = []
         self.top = 1
         self.steps = 0
+        self.zeros: list[int] = []
         self.last: list[str] = []
         self.functions: set[tuple[str, int]] = set()
         self._count = 0
@@ -70,6 +72,7 @@ class Emitter:
         schedule = lower(graph, self.fused, self.pack, joined)
         base = Slots(self.top)
         self.top += schedule.size
+        self.zeros += [base.base + k for k in schedule.arrays.zeros]
         products = ProductCalls(
             self.products, schedule, inputs, base, self.function,
             lambda to: _Writer(self, schedule, inputs, to, base), self.tables,

@@ -33,6 +33,8 @@ from dyn_core.engines.llvm.rows_ir import (
     stream,
 )
 
+_NEAR = 16  # slots between two that one call sets to zero
+
 
 @dataclass(frozen=True)
 class KernelIR:
@@ -59,8 +61,12 @@ def scalar_kernel(
     pack: int,
     vector: int,
     one: int = 1,
+    zeroed: bool = True,
 ) -> KernelIR:
-    """Write the kernel for one state; inputs, outputs: sizes of ports; one: a lane."""
+    """Write the kernel for one state; inputs, outputs: sizes of ports; one: a lane.
+
+    zeroed: Whether scratch memory begins as zeros; if not, those needed are set.
+    """
     emitter = Emitter(one, fused, pack, vector)
     calls = emitter.graph(graph, Ports("%in", inputs), Ports("%out", outputs))
     checked = bool(graph.requirements)
@@ -70,6 +76,7 @@ def scalar_kernel(
     whole = kind("whole", one)
     lines = [
         "define i64 @scalar(ptr %in, ptr %out, ptr %s) nounwind {",
+        *(() if zeroed else _zeros(emitter)),
         f"  store {whole} {HOLDS}, ptr %s",
         *calls,
     ]
@@ -93,8 +100,12 @@ def batch_kernel(
     outputs: Sequence[int],
     fused: bool,
     width: int,
+    zeroed: bool = True,
 ) -> KernelIR:
-    """Write the kernels for batches of at least `width` rows, and for blocks."""
+    """Write the kernels for batches of at least `width` rows, and for blocks.
+
+    Arguments as of scalar_kernel.
+    """
     emitter = Emitter(width, fused, 1)
     calls = emitter.graph(graph, Ports("%in", inputs), Ports("%out", outputs))
     lane = real_size(width) * width
@@ -109,21 +120,41 @@ def batch_kernel(
     rows = end
     end += max(outputs, default=0) * lane
     checked = bool(graph.requirements)
+    set_zeros = [] if zeroed else _zeros(emitter)
     parts = [
         emitter.close(group_of(width)),
         _step_function(calls, width, checked),
         gather(width),
         scatter(width),
         stream(width),
-        _batch(inputs, outputs, places, tables, width),
-        _batch(inputs, outputs, places, tables, width, rows),
-        _blocked(inputs, outputs, tables, width),
+        _batch(inputs, outputs, places, tables, width, set_zeros),
+        _batch(inputs, outputs, places, tables, width, set_zeros, rows),
+        _blocked(inputs, outputs, tables, width, set_zeros),
         NONTEMPORAL,
     ]
     scratch = (end + 63) // 64 * 64
     return KernelIR(
         "\n".join(parts), ("batch", "streamed", "blocked"), scratch, emitter.steps
     )
+
+
+def _zeros(emitter: Emitter) -> list[str]:
+    """Write what sets the slots that must be zero, whole runs of near ones."""
+    runs: list[list[int]] = []
+    for slot in sorted(emitter.zeros):
+        if runs and slot - runs[-1][1] < _NEAR:
+            runs[-1][1] = slot + 1
+        else:
+            runs.append([slot, slot + 1])
+    size, lines = real_size(emitter.width) * emitter.width, []
+    for k, (first, last) in enumerate(runs):
+        lines += [
+            f"  %zeros{k} = getelementptr i8, ptr %s, i64 {size * first}",
+            f"  call void @llvm.memset.p0.i64(ptr %zeros{k}, i8 0,"
+            f" i64 {size * (last - first)}, i1 false)",
+        ]
+    emitter.tables.sets |= bool(lines)
+    return lines
 
 
 def _widened(result: str, value: str, width: int) -> list[str]:
@@ -165,6 +196,7 @@ def _batch(
     places: Sequence[int],
     tables: int,
     width: int,
+    begin: Sequence[str],
     rows: int | None = None,
 ) -> str:
     """Write the driver over rows of C-order arrays.
@@ -174,6 +206,7 @@ def _batch(
         places: Bytes in the scratch memory to the block of each port.
         tables: Bytes to the tables of the blocks.
         width: Lanes.
+        begin: Instructions before the first block.
         rows: Bytes to memory for the rows of a block, where results are streamed.
     """
     name = "batch" if rows is None else "streamed"
@@ -185,6 +218,7 @@ def _batch(
         f"  %touts = getelementptr ptr, ptr %tables, i64 {len(inputs)}",
         f"  %final = sub i64 %last, {width}",
         f"  %rows = getelementptr i8, ptr %s, i64 {rows or 0}",
+        *begin,
     ]
     for k, place in enumerate(places):
         lines += [
@@ -265,7 +299,11 @@ def _batch(
 
 
 def _blocked(
-    inputs: Sequence[int], outputs: Sequence[int], tables: int, width: int
+    inputs: Sequence[int],
+    outputs: Sequence[int],
+    tables: int,
+    width: int,
+    begin: Sequence[str],
 ) -> str:
     """Write the driver over blocks that already lie as lanes."""
     real = kind("real", lanes_like(width, 1))
@@ -274,6 +312,7 @@ def _blocked(
         " ptr %s) nounwind {",
         f"  %tables = getelementptr i8, ptr %s, i64 {tables}",
         f"  %touts = getelementptr ptr, ptr %tables, i64 {len(inputs)}",
+        *begin,
         "  br label %blocks",
         "blocks:",
         "  %at = phi i64 [%first, %0], [%following, %blocks]",

@@ -71,6 +71,7 @@ class ProductArrays:
         places: By product's node, its arrays.
         stores: By value, the slots of arrays that it is stored in.
         leaves: Constants and inputs with the slots that they are stored in.
+        zeros: Slots of zeros, in scratch memory that begins as such.
         end: First slot behind all arrays, and behind what is read of them.
     """
 
@@ -82,6 +83,7 @@ class ProductArrays:
     places: dict[int, ProductPlaces] = field(default_factory=dict)
     stores: dict[int, list[int]] = field(default_factory=dict)
     leaves: list[tuple[int, int]] = field(default_factory=list)
+    zeros: list[int] = field(default_factory=list)
     end: int = 0
 
     def __post_init__(self, start: int, products: Sequence[int]) -> None:
@@ -263,7 +265,8 @@ class ProductArrays:
         for n, x in enumerate(entries):
             spot, node = array.spot(*divmod(n, columns)), self.graph.nodes[x]
             if node.op == "const" and repr(node.data) == "0.0":
-                continue  # scratch memory begins as zeros, and arrays are not reused
+                self.zeros.append(spot.number)  # which nothing else is written to
+                continue
             if node.op in ("const", "input"):
                 self.leaves.append((x, spot.number))
             elif spot not in self._spots.get(x, ()):
