@@ -1,0 +1,186 @@
+"""One cycle of a controller as one kernel: law, effort limits, envelope, stops.
+
+A Program of this file computes what `Controller.update` and `Controller.watch` compute
+of a state, for callers outside Python. It keeps nothing: what a controller remembers
+goes in as `state` and comes out as `state_next`; zeros begin. It never fails and never
+returns an effort that is not finite or outside the limits: what is wrong is named by
+`report`.
+
+These solvers are not in the registry: their options are settings of dyn_core.control,
+and the Controller is what they are tested against. `computed_torque` alone, without
+limits, is the solver of that name.
+
+What is the caller's: the reference and its checks against position and velocity limits,
+the effort of a trajectory (feed forward), the integral of the error (add it to
+qdd_ref), time stamps, a second solver (shadow), collisions, a position that is to be
+kept after a stop (`hold`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dyn_core.control import Bounds, Rules
+from dyn_core.control.envelope import JOINT, WHOLE, Envelope
+from dyn_core.control.joint_limits import effort_limits
+from dyn_core.control.laws import check_joints
+from dyn_core.engines import Program
+from dyn_core.errors import SettingError, UnsupportedError
+from dyn_core.export.cycle import (
+    STATE_NUMBERS,
+    STATE_VECTORS,
+    Settings,
+    gravity_cycle,
+    tracking_cycle,
+)
+from dyn_core.model import Model
+from dyn_core.problems import GRAVITY_CONTROL, PASSIVE, TRACKING_CONTROL
+from dyn_core.problems.joint_ports import plain_tau
+from dyn_core.problems.ports import Port, Signature
+from dyn_core.solving.registry import solver
+from dyn_core.solving.solver import TracedSolver
+
+_LIVE = (
+    Port("t", (), "s", meaning="time, steady"),
+    Port("fresh", (), meaning="1 where q and qd are new, 0 where none have come"),
+    Port(
+        "request",
+        (),
+        meaning="0 none, 1 stop by a ramp, 2 stop at zero, 3 reset the stop, 4 disable",
+    ),
+    Port("state", ("state",), meaning="state_next of the last cycle; zeros to begin"),
+)
+_RESULTS = (
+    plain_tau,
+    Port("state_next", ("state",), meaning="state of the next cycle"),
+    Port(
+        "report",
+        (5,),
+        meaning="status, fault, its value, its bound, whether an effort was limited",
+    ),
+)
+
+
+def _cycle_of(name: str, law: Signature, meaning: str) -> Signature:
+    return Signature(
+        name,
+        (*law.inputs, *_LIVE),
+        _RESULTS,
+        passive=PASSIVE,
+        meaning=f"{meaning}, limited, checked, and replaced by those of a stop",
+    )
+
+
+TRACKING_CYCLE = _cycle_of("tracking_cycle", TRACKING_CONTROL, TRACKING_CONTROL.meaning)
+GRAVITY_CYCLE = _cycle_of("gravity_cycle", GRAVITY_CONTROL, GRAVITY_CONTROL.meaning)
+CYCLES = {
+    "computed_torque_cycle": ("computed_torque", TRACKING_CYCLE, tracking_cycle),
+    "gravity_compensation_cycle": (
+        "gravity_compensation",
+        GRAVITY_CYCLE,
+        gravity_cycle,
+    ),
+}
+
+
+def control_cycle(
+    name: str,
+    model: Model,
+    *,
+    rules: Rules | None = None,
+    bounds: Bounds | None = None,
+    limits: Mapping[str, float] | None = None,
+    wrap: Sequence[str] | None = None,
+    **options: Any,
+) -> Program[Any]:
+    """Return the Program of a cycle, as a Controller with the same settings runs it.
+
+    Args:
+        name: computed_torque_cycle or gravity_compensation_cycle.
+        model: Robot; joints of one coordinate each.
+        rules: state_timeout, max_jump, good_samples, on_stale, on_violation, stop_time
+            and last_good_cycles; zero or ramp for what stops.
+        bounds: Envelope; None for the effort limits alone.
+        limits: Effort limits by joint; they replace the model's [N·m | N].
+        wrap: Joints whose error is wrapped to [-pi, pi); None for the continuous ones.
+        options: Of every build. joint_friction and joint_springs are True, as those of
+            a Controller, unless they are said to be False.
+
+    Raises:
+        UnsupportedError: An unknown name, or a robot with driven joints.
+        SettingError: A rule that only the caller can follow, or a bad bound.
+    """
+    if name not in CYCLES:
+        known = ", ".join(CYCLES)
+        raise UnsupportedError(f"there is no cycle '{name}'; valid: {known}")
+    if model.driven:
+        raise UnsupportedError(
+            f"{name}: the place of {', '.join(model.driven)} is driven; valid: a robot"
+            " without such joints"
+        )
+    check_joints(model)
+    names = model.joint_names
+    if wrap is None:
+        wrap = [n for n in names if model.joint_kind(n) == "continuous"]
+    settings = _settings(model, rules or Rules(), bounds, limits, tuple(wrap))
+    law, signature, algorithm = CYCLES[name]
+    slots: dict[str, Any] = {"weight": solver("gravity_compensation")}
+    kinds = {"weight": GRAVITY_CONTROL}
+    if signature is TRACKING_CYCLE:
+        slots["law"] = solver(law).with_options(wrap=tuple(wrap))
+        kinds["law"] = TRACKING_CONTROL
+    size = len(STATE_NUMBERS) + len(STATE_VECTORS) * model.nv
+    made = TracedSolver(
+        name,
+        signature,
+        algorithm,
+        slots=kinds,
+        fills=slots,
+        options={"settings": settings},
+        sizes=lambda model, options: {"state": size},
+        by_joint=False,
+    )
+    return made.build(model, **{**dict.fromkeys(PASSIVE, True), **options})
+
+
+def fault_names(model: Model) -> tuple[str, ...]:
+    """Return what `fault` counts, from 1 on: bounds of joints, of the robot, others."""
+    joints = [f"{name} of {joint}" for name in JOINT for joint in model.joint_names]
+    return (*joints, *WHOLE, "effort not finite", "request")
+
+
+def state_places(nv: int) -> dict[str, slice]:
+    """Return where each part of `state` lies; numbers first, then vectors of joints."""
+    places = {name: slice(k, k + 1) for k, name in enumerate(STATE_NUMBERS)}
+    start = len(STATE_NUMBERS)
+    for name in STATE_VECTORS:
+        places[name] = slice(start, start + nv)
+        start += nv
+    return places
+
+
+def _settings(
+    model: Model,
+    rules: Rules,
+    bounds: Bounds | None,
+    limits: Mapping[str, float] | None,
+    wrap: tuple[str, ...],
+) -> Settings:
+    """Return the settings that become constants of the kernel."""
+    for rule in ("on_stale", "on_violation"):
+        if getattr(rules, rule) == "hold":
+            raise SettingError(f"{rule} is hold; valid in a kernel: zero, ramp", rule)
+    limit = effort_limits(model, limits or {})
+    bound: np.ndarray | None = None
+    if bounds is not None:
+        bound = Envelope(model, bounds, limit, "graph").bounds
+    return Settings(
+        rules=rules,
+        limit=tuple(limit.tolist()),
+        bounds=None if bound is None else tuple(bound.tolist()),
+        frame=None if bounds is None else bounds.frame,
+        wrapped=tuple(n in wrap for n in model.joint_names),
+    )

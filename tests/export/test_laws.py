@@ -1,0 +1,277 @@
+"""A control cycle as one kernel computes what the Controller computes."""
+
+import numpy as np
+import pytest
+
+import dyn_core as dyn
+from dyn_core.control import Bounds, Controller, Rules
+from dyn_core.errors import SettingError, UnsupportedError
+from dyn_core.export.cycle import STATUS
+from dyn_core.export.laws import CYCLES, control_cycle, fault_names, state_places
+
+DT = 1e-3
+KP, KD = 400.0, 40.0
+RULES = {
+    "good_samples": 3,
+    "state_timeout": 0.02,
+    "stop_time": 0.05,
+    "on_estop": "ramp",
+}
+LIMITS = {"joint2": 40.0, "joint4": 12.0}
+
+
+class Cycle:
+    """A kernel with the memory of its caller."""
+
+    def __init__(self, name, model, controller, **settings):
+        self.program = control_cycle(name, model, **settings)
+        self.controller, self.model = controller, model
+        self.state = np.zeros(self.program.outputs[1].size)
+        self.tracks = name.startswith("computed")
+
+    def run(self, t, q, qd, fresh=1.0, request=0.0, **bad):
+        """Return effort and report, for the reference of the controller."""
+        n = self.model.nv
+        zero = np.zeros(n)
+        reference = self.controller.reference or (zero, zero, zero)
+        given = dict(zip(("q_ref", "qd_ref", "qdd_ref"), reference, strict=True))
+        given |= {"kp": np.full(n, KP), "kd": np.full(n, KD)}
+        if not self.tracks:
+            given = {"kd": given["kd"]}
+        given |= bad
+        live = {"t": t, "fresh": fresh, "request": request, "state": self.state}
+        tau, self.state, self.report = self.program(q, qd, **given, **live)
+        return tau
+
+    def __getattr__(self, name):
+        place = state_places(self.model.nv)[name]
+        return self.state[place]
+
+    @property
+    def status(self):
+        """Name of the status."""
+        return STATUS[int(self.report[0])]
+
+    @property
+    def fault(self):
+        """Name of what stopped, or None."""
+        names = (None, *fault_names(self.model))
+        return names[int(self.report[1])]
+
+
+def _pair(name="computed_torque_cycle", bounds=None, limits=LIMITS, **rules):
+    model = dyn.load_urdf(dyn.robots.path("arm7"))
+    rules = Rules(**{**RULES, **rules})
+    mode = "computed_torque" if name.startswith("computed") else "gravity"
+    controller = Controller(
+        model, kp=KP, kd=KD, mode=mode, rules=rules, bounds=bounds,
+        effort_limits=limits,
+    )  # fmt: skip
+    cycle = Cycle(name, model, controller, rules=rules, bounds=bounds, limits=limits)
+    return controller, cycle
+
+
+class Plant:
+    """A simulated arm."""
+
+    def __init__(self, model, q=None):
+        self.q = np.zeros(model.nv) if q is None else q
+        self.qd = np.zeros(model.nv)
+        step = dyn.solver("semi_implicit_euler")
+        self.step = step.build(model, forward_dynamics="aba", joint_friction=True)
+
+    def drive(self, tau):
+        """Step in time."""
+        self.q, self.qd = self.step(self.q, self.qd, tau, DT)
+
+
+def _same(tau, expected):
+    np.testing.assert_allclose(tau, expected, rtol=1e-12, atol=1e-12)
+
+
+def _follow(controller, t):
+    names = controller.model.joint_names
+    first = np.array([0.6, 0.2, 0.3, -1.2, 0.6, 1.0, 0.6])
+    last = np.array([-0.5, 0.7, -0.3, -0.4, -0.6, 0.4, -0.6])
+    made = controller.make_trajectory(names, [0.4, 1.0], [first, last])
+    controller.follow(made, t)
+
+
+@pytest.mark.parametrize("name", CYCLES)
+def test_a_closed_loop_has_the_torques_of_the_controller(name):
+    """A run with limits active, and a stop for the envelope that ramps down."""
+    bounds = Bounds(effort_rate=2e4, kinetic_energy=6.0, tool_speed=3.0, frame="tool")
+    controller, cycle = _pair(name, bounds, on_violation="ramp")
+    plant = Plant(controller.model, np.array([0.1, 0.4, 0, -0.7, 0, 0.3, 0]))
+    limited, statuses = 0, set()
+    for k in range(1300):
+        t = 1.0 + DT * k
+        expected = controller.update(t, plant.q, plant.qd)
+        if k == 10 and cycle.tracks:
+            _follow(controller, t)
+        tau = cycle.run(t, plant.q, plant.qd)
+        _same(tau, expected)
+        assert (controller.stopped is not None) == (cycle.status == "stopped")
+        limited += cycle.report[4]
+        statuses.add(cycle.status)
+        plant.drive(expected)
+        if k == 1100:  # a push that no envelope allows
+            plant.qd = plant.qd + 9.0
+    assert {"waits", "drives", "stopped"} <= statuses
+    assert cycle.fault in ("kinetic_energy", "tool_speed") or "rate" in cycle.fault
+    assert limited > 10 or not cycle.tracks
+    assert controller.counters["torque limited"] > 10 or not cycle.tracks
+
+
+@pytest.mark.parametrize("name", CYCLES)
+@pytest.mark.parametrize("on_stale", ["zero", "ramp"])
+def test_random_events_have_the_torques_of_the_controller(name, on_stale):
+    """Silence, bad samples, jumps, stops, resets: in any order."""
+    rng = np.random.default_rng(7)
+    bounds = Bounds(joint_power=900.0)
+    controller, cycle = _pair(name, bounds, on_stale=on_stale, on_violation="ramp")
+    plant = Plant(controller.model)
+    tau, t, seen = np.zeros(7), 1.0, set()
+    events = ["none"] * 12 + ["silence", "short", "nan", "jump", "ramp", "zero"]
+    events += ["reset"] * 4 + ["silence", "fling"]
+    while t < 6.0:
+        event, length = str(rng.choice(events)), int(rng.integers(1, 60))
+        length = {"nan": 4, "jump": 1, "short": 8, "fling": 1}.get(event, length)
+        if event in ("ramp", "zero"):
+            controller.safety.stop(t + DT, "estop", event, "asked")
+        elif event == "reset":
+            controller.reset_stop()
+        for k in range(length):
+            t += DT
+            request = {"ramp": 1.0, "zero": 2.0, "reset": 3.0}.get(event, 0.0)
+            request *= k == 0
+            q, qd, fresh = plant.q, plant.qd, 1.0
+            if event == "jump":
+                q = plant.q = q + rng.choice([0.6, -0.6])
+            if event == "fling":
+                qd = plant.qd = qd + 60.0 * rng.standard_normal(7)
+            if event in ("silence", "short"):
+                fresh = 0.0
+            if event == "nan":
+                q = np.where(np.arange(7) == rng.integers(7), np.nan, q)
+            good = bool(fresh) and np.isfinite(q).all()
+            expected = controller.update(t, q, qd) if good else controller.watch(t)
+            last, tau = tau, cycle.run(t, q, qd, fresh, request)
+            seen.add(cycle.status)
+            if expected is not None:
+                _same(tau, expected)
+            elif event == "reset":
+                assert not tau.any()
+            elif cycle.status != "stopped":  # the Controller sends nothing
+                assert cycle.status == ("refused" if fresh else "kept")
+                _same(tau, last)
+            assert (controller.stopped is not None) == (cycle.stop[0] > 0)
+            if np.abs(plant.q).max() > 20 or np.abs(plant.qd).max() > 100:
+                plant.q, plant.qd = 0 * plant.q, 0 * plant.qd
+            plant.drive(tau)
+    assert seen == {"drives", "waits", "refused", "kept", "stale", "stopped"}
+
+
+def _driving(bounds=None, **rules):
+    """Return a kernel that drives, and its last torque."""
+    controller, cycle = _pair(bounds=bounds, **rules)
+    q = np.full(7, 0.2)
+    for k in range(4):
+        controller.update(DT * k, q, 0 * q)
+        tau = cycle.run(DT * k, q, 0 * q)
+    assert cycle.status == "drives" and tau.any()
+    return cycle, q, tau
+
+
+def test_the_last_good_torque_bridges_as_many_cycles_as_the_rules_say():
+    """What makes no finite effort stops after last_good_cycles, in words."""
+    for bad in ("q_ref", "qd_ref", "qdd_ref", "kp", "kd"):
+        cycle, q, last = _driving(last_good_cycles=2)
+        broken = np.where(np.arange(7) == 3, np.nan, 0.1)
+        for k in range(4, 6):
+            _same(cycle.run(DT * k, q, 0 * q, **{bad: broken}), last)
+            assert cycle.status == "bridges"
+        assert not cycle.run(DT * 6, q, 0 * q, **{bad: broken}).any()
+        assert cycle.status == "stopped"
+        assert cycle.fault == "effort not finite"
+        assert not cycle.run(DT * 7, q, 0 * q).any()  # the stop lasts
+
+
+def test_a_stop_names_its_bound():
+    """The report keeps quantity, joint, value and bound until the reset."""
+    cycle, q, _ = _driving(Bounds(joint_power={"joint4": 5.0}))
+    qd = np.where(np.arange(7) == 3, 3.0, 0.0)
+    assert not cycle.run(4 * DT, q, qd).any()
+    cycle.run(5 * DT, q, 0 * q)
+    assert cycle.fault == "joint_power of joint4"
+    assert abs(cycle.report[2]) > cycle.report[3] == 5.0
+    cycle.run(6 * DT, q, 0 * q, request=3.0)
+    assert cycle.fault is None and cycle.status == "waits"
+
+
+@pytest.mark.parametrize("request_", [2.0, 7.0, -1.0, 0.5, np.nan, np.inf])
+def test_a_request_that_is_unknown_stops(request_):
+    """Only the known requests are harmless."""
+    cycle, q, _ = _driving()
+    assert not cycle.run(4 * DT, q, 0 * q, request=request_).any()
+    assert cycle.status == "stopped" and cycle.fault == "request"
+
+
+def test_a_disabled_controller_begins_anew():
+    """Torque comes back after good samples."""
+    cycle, q, last = _driving()
+    assert not cycle.run(4 * DT, q, 0 * q, request=4.0).any()
+    _same(cycle.run(5 * DT, q, 0 * q), last)
+
+
+@pytest.mark.parametrize("t", [np.nan, np.inf, -np.inf, -1.0])
+def test_a_bad_clock_drives_nothing(t):
+    """Zero in its cycle; time that goes back begins anew."""
+    cycle, q, last = _driving()
+    assert not cycle.run(t, q, 0 * q).any()
+    tau = cycle.run(4 * DT, q, 0 * q)
+    if np.isfinite(t):
+        assert not tau.any()
+    else:
+        _same(tau, last)
+
+
+def test_no_numbers_make_a_torque_that_is_not_finite_or_too_large():
+    """Any input and any state, broken in any place."""
+    cycle, q, _ = _driving(Bounds(kinetic_energy=1e6))
+    program, rng = cycle.program, np.random.default_rng(3)
+    n = sum(port.size for port in program.inputs)
+    bad = np.array([np.nan, np.inf, -np.inf, 1e308, -1e308, 1e30, 1.0, 2.0, 0.0])
+    rows = np.repeat(rng.uniform(-1, 1, (1, n)), 4000, axis=0)
+    for row in rows:
+        places = rng.integers(0, n, rng.integers(1, 6))
+        row[places] = rng.choice(bad, len(places))
+    parts, start = [], 0
+    for port in program.inputs:
+        part = rows[:, start : start + port.size]
+        parts.append(np.ascontiguousarray(part.reshape(len(rows), *port.shape)))
+        start += port.size
+    tau = program(*parts)[0]
+    limit = np.array([LIMITS.get(n, np.inf) for n in cycle.model.joint_names])
+    limit = np.minimum(
+        limit, np.where(np.isinf(limit), cycle.model.effort_limit, limit)
+    )
+    assert np.isfinite(tau).all()
+    assert (np.abs(tau) <= limit).all()
+    assert np.abs(tau).max() > 1.0
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "expected"),
+    [
+        ({"rules": Rules(on_violation="hold")}, SettingError, "valid in a kernel"),
+        ({"limits": {"joint9": 1.0}}, SettingError, "no such joint"),
+        ({"bounds": Bounds(power=-1.0)}, SettingError, "power is -1.0"),
+        ({"name": "lqr_cycle"}, UnsupportedError, "valid: computed_torque_cycle"),
+    ],
+)
+def test_bad_settings_are_refused(settings, error, expected):
+    """In words."""
+    model = dyn.load_urdf(dyn.robots.path("arm7"))
+    with pytest.raises(error, match=expected):
+        control_cycle(**{"name": "computed_torque_cycle", "model": model, **settings})
