@@ -17,7 +17,17 @@ RULES = {
     "stop_time": 0.05,
     "on_estop": "ramp",
 }
-LIMITS = {"joint2": 40.0, "joint4": 12.0}
+LIMITS = {"joint2": 30.0, "joint4": 12.0}
+
+
+class Watched(Controller):
+    """A controller that notes the reference of its last law: a stop changes it."""
+
+    used = None
+
+    def _torque(self, law):
+        self.used = self.follower.reference
+        return super()._torque(law)
 
 
 class Cycle:
@@ -33,7 +43,7 @@ class Cycle:
         """Return effort and report, for the reference of the controller."""
         n = self.model.nv
         zero = np.zeros(n)
-        reference = self.controller.reference or (zero, zero, zero)
+        reference = self.controller.used or (zero, zero, zero)
         given = dict(zip(("q_ref", "qd_ref", "qdd_ref"), reference, strict=True))
         given |= {"kp": np.full(n, KP), "kd": np.full(n, KD)}
         if not self.tracks:
@@ -63,7 +73,7 @@ def _pair(name="computed_torque_cycle", bounds=None, limits=LIMITS, **rules):
     model = dyn.load_urdf(dyn.robots.path("arm7"))
     rules = Rules(**{**RULES, **rules})
     mode = "computed_torque" if name.startswith("computed") else "gravity"
-    controller = Controller(
+    controller = Watched(
         model, kp=KP, kd=KD, mode=mode, rules=rules, bounds=bounds,
         effort_limits=limits,
     )  # fmt: skip
