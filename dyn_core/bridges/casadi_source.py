@@ -1,0 +1,194 @@
+"""The functions in C that casadi.external looks for, around an exported kernel.
+
+For a function F: F itself, F_n_in, F_n_out, F_name_in, F_name_out, F_sparsity_in,
+F_sparsity_out and F_work. All memory is CasADi's: the function may run in several
+threads.
+
+Source: CasADi's documentation, section 5.3 (how to write a C function by oneself).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dyn_core.engines.native_program import NativeProgram
+from dyn_core.export.interface import ALIGNMENT
+
+INCLUDES = f"""\
+#include <stdint.h>
+#include <string.h>
+
+typedef long long int whole;
+
+static void *aligned(double *w) {{
+    return (void *)(((uintptr_t)w + {ALIGNMENT - 1}) & ~(uintptr_t){ALIGNMENT - 1});
+}}
+"""
+
+
+@dataclass(frozen=True)
+class Input:
+    """One input of a function in C.
+
+    Attributes:
+        name: In CasADi.
+        size: Number of entries.
+        read: Whether the kernel reads it.
+    """
+
+    name: str
+    size: int
+    read: bool = True
+
+    @property
+    def sparsity(self) -> tuple[int, ...]:
+        """As CasADi reads it: all entries, or none."""
+        return (self.size, 1, 1) if self.read else (self.size, 1, 0, 0)
+
+
+@dataclass(frozen=True)
+class Result:
+    """One output of a function in C: entries of an output of a kernel.
+
+    Attributes:
+        name: In CasADi.
+        shape: Rows and columns.
+        output: Number of the kernel's output.
+        places: Entries of that output, column by column; others are zero.
+        rows, starts: Their rows, and where each column starts (compressed columns).
+    """
+
+    name: str
+    shape: tuple[int, int]
+    output: int
+    places: tuple[int, ...]
+    rows: tuple[int, ...]
+    starts: tuple[int, ...]
+
+    @property
+    def sparsity(self) -> tuple[int, ...]:
+        """As CasADi reads it."""
+        if len(self.rows) == self.shape[0] * self.shape[1]:
+            return (*self.shape, 1)
+        return (*self.shape, *self.starts, *self.rows)
+
+
+def source(
+    name: str,
+    program: NativeProgram,
+    inputs: Sequence[Input],
+    results: Sequence[Result],
+    fixed: Mapping[str, np.ndarray],
+    scratch: int,
+) -> str:
+    """Return the functions.
+
+    Args:
+        name: Of the function; its kernel is NAME_kernel.
+        program: Of the kernel.
+        inputs, results: Of the function.
+        fixed: Inputs of the kernel that are constants.
+        scratch: Bytes that the kernel needs.
+    """
+    constants, body, numbers = _body(name, program, inputs, results, fixed)
+    numbers += (ALIGNMENT + scratch) // 8 + 1
+    lines = [
+        "",
+        f"int64_t {name}_kernel(const void *const *, void *const *, void *);",
+        *constants,
+        f"int {name}(const double **arg, double **res, whole *iw, double *w, int mem)",
+        "{",
+        *body,
+        "    (void)iw, (void)mem;\n    return 0;\n}",
+        f"whole {name}_n_in(void) {{ return {len(inputs)}; }}",
+        f"whole {name}_n_out(void) {{ return {len(results)}; }}",
+        *_names(f"{name}_name_in", [x.name for x in inputs]),
+        *_names(f"{name}_name_out", [x.name for x in results]),
+        *_patterns(f"{name}_sparsity_in", [x.sparsity for x in inputs]),
+        *_patterns(f"{name}_sparsity_out", [x.sparsity for x in results]),
+        f"int {name}_work(whole *n_arg, whole *n_res, whole *n_iw, whole *n_w) {{",
+        f"    if (n_arg) *n_arg = {len(inputs)};",
+        f"    if (n_res) *n_res = {len(results)};",
+        "    if (n_iw) *n_iw = 0;",
+        f"    if (n_w) *n_w = {numbers};",
+        "    return 0;\n}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _body(
+    name: str,
+    program: NativeProgram,
+    inputs: Sequence[Input],
+    results: Sequence[Result],
+    fixed: Mapping[str, np.ndarray],
+) -> tuple[list[str], list[str], int]:
+    """Return constants and statements, and how many numbers of w they use.
+
+    An input that is null is zero, an output that is null is not wanted. In w lie zeros,
+    and the kernel's outputs where they cannot be written to their place at once.
+    """
+    order = {x.name: k for k, x in enumerate(inputs)}
+    top = max([1, *(port.size for port in program.inputs)])
+    constants: list[str] = []
+    body = [
+        f"    const void *in[{len(program.inputs)}];",
+        f"    void *out[{len(program.outputs)}];",
+        f"    memset(w, 0, {8 * top});",
+    ]
+    for k, port in enumerate(program.inputs):
+        if port.name in fixed:
+            values = ", ".join(float(x).hex() for x in fixed[port.name])
+            constants.append(f"static const double {name}_{k}[] = {{{values}}};")
+            body.append(f"    in[{k}] = {name}_{k};")
+        else:
+            place = order[port.name]
+            body.append(f"    in[{k}] = arg[{place}] ? arg[{place}] : w;")
+    direct = {
+        x.output: k
+        for k, x in enumerate(results)
+        if x.places == tuple(range(program.outputs[x.output].size))
+    }
+    for k, port in enumerate(program.outputs):
+        where = f"w + {top}"
+        if k in direct:
+            where = f"res[{direct[k]}] ? res[{direct[k]}] : {where}"
+        body.append(f"    out[{k}] = {where};")
+        top += port.size
+    body.append(f"    if ({name}_kernel(in, out, aligned(w + {top}))) return 1;")
+    for k, result in enumerate(results):
+        if direct.get(result.output) == k or not result.places:
+            continue
+        places = ", ".join(map(str, result.places))
+        constants.append(f"static const int {name}_places_{k}[] = {{{places}}};")
+        body += [
+            f"    if (res[{k}]) for (int i = 0; i < {len(result.places)}; ++i)",
+            f"        res[{k}][i] ="
+            f" ((double *)out[{result.output}])[{name}_places_{k}[i]];",
+        ]
+    return constants, body, top
+
+
+def _names(name: str, names: Sequence[str]) -> list[str]:
+    """Return a function that returns a name by number."""
+    cases = [f'    case {k}: return "{x}";' for k, x in enumerate(names)]
+    return _by_number(f"const char *{name}", cases)
+
+
+def _patterns(name: str, patterns: Sequence[tuple[int, ...]]) -> list[str]:
+    """Return a function that returns a sparsity by number."""
+    cases = []
+    for k, pattern in enumerate(patterns):
+        numbers = ", ".join(map(str, pattern))
+        cases.append(
+            f"    case {k}: {{ static const whole s[] = {{{numbers}}}; return s; }}"
+        )
+    return _by_number(f"const whole *{name}", cases)
+
+
+def _by_number(head: str, cases: Sequence[str]) -> list[str]:
+    end = "    default: return 0;\n    }\n}"
+    return [f"{head}(whole i) {{\n    switch (i) {{", *cases, end]
