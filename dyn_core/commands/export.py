@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from dyn_core.errors import UnsupportedError, unknown_name
-from dyn_core.export import TARGETS, Export, export
+from dyn_core.export import TARGETS, Export, export, laws
 from dyn_core.export.folder import FORMS, MULTIPLY_ADD, VARIANTS
 from dyn_core.export.targets import target_of
 from dyn_core.model.sources.arguments import add_robot, load_robot, named_values
@@ -22,7 +22,8 @@ def add(subparsers: argparse._SubParsersAction) -> None:
         epilog=f"targets:\n{listed}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("solver", help="name of a solver whose algorithm can be traced")
+    cycles = f"or a whole controller: {', '.join(laws.CYCLES)}"
+    parser.add_argument("solver", help=f"a solver that can be traced, {cycles}")
     add_robot(parser)
     parser.add_argument("folder", help="where the files go; it is made")
     parser.add_argument(
@@ -67,7 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
         value = getattr(arguments, name)
         if value not in valid:
             raise UnsupportedError(unknown_name(name, value, valid))
-    solver = default_registry().solver(arguments.solver)
+    cycle = arguments.solver in laws.CYCLES
+    solver = None if cycle else default_registry().solver(arguments.solver)
     model = load_robot(arguments)
     pairs = named_values(arguments.option, "--option")
     options: dict[str, Any] = {name: _read(text) for name, text in pairs.items()}
@@ -75,8 +77,12 @@ def run(arguments: argparse.Namespace) -> int:
         options["dtype"] = arguments.dtype
     if arguments.finite:
         options["finite"] = True
+    if solver is None:
+        program = laws.cycle_of_options(arguments.solver, model, options)
+    else:
+        program = solver.build(model, **options)
     result = export(
-        solver.build(model, **options),
+        program,
         arguments.folder,
         target=arguments.target,
         variant=arguments.variant,

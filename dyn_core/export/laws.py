@@ -19,6 +19,7 @@ kept after a stop (`hold`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -121,6 +122,13 @@ def control_cycle(
             f"{name}: the place of {', '.join(model.driven)} is driven; valid: a robot"
             " without such joints"
         )
+    for option, valid in (("finite", (False,)), ("dtype", ("float64",))):
+        if options.get(option, valid[0]) not in valid:
+            raise UnsupportedError(
+                f"{name}: {option}={options[option]!r}; valid: {valid[0]!r} (numbers"
+                " that are not finite are answered by the cycle itself, time needs 53"
+                " bits)"
+            )
     check_joints(model)
     names = model.joint_names
     if wrap is None:
@@ -144,6 +152,24 @@ def control_cycle(
         by_joint=False,
     )
     return made.build(model, **{**dict.fromkeys(PASSIVE, True), **options})
+
+
+def cycle_of_options(
+    name: str, model: Model, options: Mapping[str, Any]
+) -> Program[Any]:
+    """Return the Program of a cycle, its rules and bounds by name among other options.
+
+    Args:
+        name, model: As for control_cycle.
+        options: Attributes of Rules and Bounds, and options of build.
+    """
+    rest = dict(options)
+    parts: list[dict[str, Any]] = []
+    for kind in (Rules, Bounds):
+        names = {field.name for field in fields(kind)}
+        parts.append({k: rest.pop(k) for k in [*rest] if k in names})
+    rules, bounds = Rules(**parts[0]), Bounds(**parts[1]) if parts[1] else None
+    return control_cycle(name, model, rules=rules, bounds=bounds, **rest)
 
 
 def fault_names(model: Model) -> tuple[str, ...]:

@@ -277,6 +277,8 @@ def test_no_numbers_make_a_torque_that_is_not_finite_or_too_large():
         ({"rules": Rules(on_violation="hold")}, SettingError, "valid in a kernel"),
         ({"limits": {"joint9": 1.0}}, SettingError, "no such joint"),
         ({"bounds": Bounds(power=-1.0)}, SettingError, "power is -1.0"),
+        ({"finite": True}, UnsupportedError, "finite=True; valid: False"),
+        ({"dtype": "float32"}, UnsupportedError, "valid: 'float64'"),
         ({"name": "lqr_cycle"}, UnsupportedError, "valid: computed_torque_cycle"),
     ],
 )
