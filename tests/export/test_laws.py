@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
+from dyn_core.cli import main
 from dyn_core.control import Bounds, Controller, Rules
 from dyn_core.errors import SettingError, UnsupportedError
 from dyn_core.export.cycle import STATUS
@@ -287,3 +288,13 @@ def test_bad_settings_are_refused(settings, error, expected):
     model = dyn.load_urdf(dyn.robots.path("arm7"))
     with pytest.raises(error, match=expected):
         control_cycle(**{"name": "computed_torque_cycle", "model": model, **settings})
+
+
+def test_the_command_exports_a_whole_controller(tmp_path, capsys):
+    """Rules and bounds go by name; what is no option is refused."""
+    command = ["export", "computed_torque_cycle", "arm7", str(tmp_path)]
+    options = ["--option", "on_violation=ramp", "--option", "kinetic_energy=30"]
+    assert main([*command, *options]) == 0
+    assert "computed_torque_cycle_arm7.o" in capsys.readouterr().out
+    assert main([*command, "--option", "on_violation=hold"]) != 0
+    assert "valid in a kernel: zero, ramp" in capsys.readouterr().err

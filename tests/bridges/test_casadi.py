@@ -1,0 +1,173 @@
+"""Programs in CasADi: values, Jacobians, sparsity, and what is refused."""
+
+import re
+import runpy
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dyn_core as dyn
+from dyn_core.bridges import casadi as dyn_casadi
+from dyn_core.errors import CompileError, ShapeError, UnsupportedError
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "casadi_swing.py"
+DT = 0.02
+CASES = {
+    "rnea": {"joint_friction": True, "joint_springs": True},
+    "aba": {"joint_friction": True},
+    "semi_implicit_euler": {"joint_friction": True},
+    "rk4": {},
+}
+
+
+@pytest.fixture(scope="module")
+def ca():
+    """CasADi, where it and a compiler are."""
+    if shutil.which("cc") is None:
+        pytest.skip("no C compiler")
+    return pytest.importorskip("casadi", reason="casadi is not installed")
+
+
+@pytest.fixture(scope="module", params=["arm7", "two_link", "tree"])
+def robot(request):
+    """A chain, a short one, and a random tree of joints with one coordinate."""
+    if request.param != "tree":
+        return dyn.load_urdf(dyn.robots.path(request.param))
+    return dyn.load_urdf(TREE)
+
+
+def _branch(name, parent, axis):
+    return f"""<link name="{name}"><inertial><origin xyz="0.1 0.2 0"/><mass value="2"/>
+<inertia ixx="0.05" iyy="0.05" izz="0.05" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="to_{name}" type="{axis[1]}"><parent link="{parent}"/><child link="{name}"/>
+<origin xyz="0.3 0 0.1"/><axis xyz="{axis[0]}"/><dynamics damping="0.3" friction="0.1"/>
+<limit lower="-3" upper="3" effort="60" velocity="4"/></joint>"""
+
+
+TREE = f"""<robot name="tree"><link name="base"/>
+{_branch("a", "base", ("0 1 0", "revolute"))}{_branch("b", "a", ("1 0 0", "revolute"))}
+{_branch("c", "a", ("0 0 1", "prismatic"))}{_branch("d", "c", ("0 1 0", "revolute"))}
+</robot>"""
+
+
+def _function(robot, name):
+    program = dyn.solver(name).build(robot, **CASES[name])
+    constants = {"dt": DT} if len(program.inputs) == 4 else {}
+    return program, dyn_casadi.function(program, constants=constants), constants
+
+
+def _results(value):
+    return value if isinstance(value, tuple) else (value,)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values_have_the_bits_of_the_program(ca, robot, name):
+    """The machine code is the same."""
+    program, function, constants = _function(robot, name)
+    x = np.random.default_rng(1).uniform(-1, 1, (3, robot.nv))
+    expected = _results(program(*x, *constants.values()))
+    for got, wanted in zip(_results(function(*x)), expected, strict=True):
+        np.testing.assert_array_equal(np.array(got).ravel(), wanted)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_jacobians_agree_with_differences(ca, robot, name):
+    """To 1e-6 of their size, through an expression of CasADi."""
+    program, function, constants = _function(robot, name)
+    n = robot.nv
+    parts = [ca.MX.sym(x, n) for x in "abc"]
+    whole = ca.vertcat(*_results(function(*parts)))
+    slopes = ca.Function("slopes", parts, [ca.jacobian(whole, ca.vertcat(*parts))])
+    x = np.random.default_rng(2).uniform(-1, 1, (3, n))
+    got, h = np.array(slopes(*x)), 1e-5
+
+    def values(x):
+        return np.concatenate(_results(program(*x, *constants.values())))
+
+    for k in range(3 * n):
+        d = h * np.eye(3 * n)[k].reshape(3, n)
+        exact = (
+            8 * (values(x + d) - values(x - d)) - values(x + 2 * d) + values(x - 2 * d)
+        ) / (12 * h)
+        np.testing.assert_allclose(got[:, k], exact, atol=1e-6 * abs(got).max())
+
+
+def test_the_sparsity_is_that_of_the_tree(ca):
+    """Branches do not see each other; torques do not depend on a turn about z."""
+    robot = dyn.load_urdf(TREE)
+    _, function, _ = _function(robot, "rnea")
+    inertia = np.array(function.jacobian().sparsity_out(2))
+    H = dyn.solver("crba").build(robot)(np.array([0.3, 0.5, 0.1, -0.4]))
+    np.testing.assert_array_equal(inertia != 0, abs(H) > 0)
+    assert inertia[1, 2] == inertia[1, 3] == 0
+    arm = dyn.load_urdf(dyn.robots.path("arm7"))
+    slopes = np.array(_function(arm, "rnea")[1].jacobian().sparsity_out(0))
+    assert not slopes[:, 0].any() and slopes[:, 1:].all()
+
+
+def test_reverse_derivatives_agree_with_the_jacobian(ca):
+    """What Ipopt asks for: the gradient of a sum over mapped steps."""
+    arm = dyn.load_urdf(dyn.robots.path("arm7"))
+    _, function, _ = _function(arm, "aba")
+    x = ca.MX.sym("x", 21)
+    cost = ca.sumsqr(function.map(3)(*[ca.reshape(x[k::3], 7, 1) for k in range(3)]))
+    gradient = ca.Function("gradient", [x], [cost, ca.gradient(cost, x)])
+    at = np.random.default_rng(3).uniform(-1, 1, 21)
+    _, got = gradient(at)
+    for k in range(0, 21, 4):
+        d = 1e-6 * np.eye(21)[k]
+        exact = (gradient(at + d)[0] - gradient(at - d)[0]) / 2e-6
+        assert float(got[k]) == pytest.approx(float(exact), rel=1e-6, abs=1e-3)
+
+
+def test_threads_do_not_share_memory(ca):
+    """CasADi gives each thread its own."""
+    arm = dyn.load_urdf(dyn.robots.path("arm7"))
+    program, function, _ = _function(arm, "aba")
+    x = np.random.default_rng(4).uniform(-1, 1, (3, 400, 7))
+    got = function.map(400, "thread", 4)(*[part.T for part in x])
+    np.testing.assert_array_equal(np.array(got).T, program(*x))
+
+
+def test_the_library_is_loaded_by_name(ca, tmp_path):
+    """Without this project, as CasADi in C++ does."""
+    arm = dyn.load_urdf(dyn.robots.path("two_link"))
+    program = dyn.solver("rnea").build(arm)
+    path = dyn_casadi.library(program, tmp_path, "weight")
+    function = ca.external("weight", str(path))
+    assert function.name_in() == ["q", "qd", "qdd"]
+    assert function.name_out() == ["tau"]
+    assert function.jacobian().name_out() == ["jac_tau_q", "jac_tau_qd", "jac_tau_qdd"]
+
+
+def test_what_cannot_be_differentiated_is_refused(tmp_path, monkeypatch):
+    """In words that say what is valid."""
+    arm = dyn.load_urdf(dyn.robots.path("arm7"))
+    step = dyn.solver("semi_implicit_euler").build(arm)
+    dog = dyn.load_urdf(dyn.robots.path("quadruped"), root_joint="floating")
+    for program, constants, error, expected in (
+        (step, {}, UnsupportedError, "no derivative by dt; valid: .*constants"),
+        (step, {"dt": [1, 2]}, ShapeError, "dt"),
+        (step, {"time": 1.0}, ShapeError, "an unknown name"),
+        (dyn.solver("crba").build(arm), {}, UnsupportedError, "inverse_dynamics, for"),
+        (dyn.solver("aba").build(dog), {}, UnsupportedError, "quaternions; valid"),
+    ):
+        with pytest.raises(error, match=expected):
+            dyn_casadi.library(program, tmp_path, constants=constants)
+    monkeypatch.setenv("CC", "no-such-compiler")
+    with pytest.raises(CompileError, match="no 'no-such-compiler'; valid: install"):
+        dyn_casadi.library(step, tmp_path, constants={"dt": DT})
+
+
+@pytest.mark.full
+def test_the_example_finds_the_optimum_of_the_symbols(ca, capsys):
+    """Ipopt with machine code, and with the algorithm as CasADi's expressions."""
+    assert len(EXAMPLE.read_text(encoding="utf-8").splitlines()) <= 100
+    runpy.run_path(str(EXAMPLE), run_name="__main__")
+    out = capsys.readouterr().out
+    assert float(re.search(r"differences: (\S+)", out).group(1)) < 1e-6
+    costs = [float(x) for x in re.findall(r"cost ([\d.]+)", out)]
+    assert costs[0] == pytest.approx(costs[1], rel=1e-6)
+    assert float(re.search(r"efforts: (\S+)", out).group(1)) < 1e-2

@@ -1,0 +1,182 @@
+"""The C++ examples: compiled, run, and compared with Python bit for bit."""
+
+import importlib.util
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dyn_core.export import export
+from dyn_core.export.cycle import REQUESTS, STATUS
+from dyn_core.export.table import structures
+
+CPP = Path(__file__).parents[2] / "examples" / "cpp"
+COMPILER = shutil.which("g++") or shutil.which("c++")
+needs_compiler = pytest.mark.skipif(
+    COMPILER is None or shutil.which("cc") is None, reason="no C and C++ compiler"
+)
+FLAGS = "-std=c++17 -O1 -Wall -Wextra -Wpedantic -Werror -ffp-contract=off".split()
+PERIOD, DURATION, CYCLES = 1e-4, 1.0, 20000
+LOADER = """
+#include <cstdio>
+#include "dyn_controller.hpp"
+int main(int, char **argv) try {
+    dyn::Kernel step(argv[1], argv[2], argv[3]);
+    double x[8] = {};
+    step.input(argv[4], x, std::size_t(argv[5][0] - '0'));
+    step.check();
+} catch (const dyn::Error &error) { return std::puts(error.what()), 3; }
+"""
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The folder of the exported kernels and of the compiled programs."""
+    spec = importlib.util.spec_from_file_location("kernels", CPP / "export_kernels.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    folder = tmp_path_factory.mktemp("cpp")
+    programs = {}
+    for program in module.programs():
+        export(program, folder, form="shared")
+        programs[program.recipe.solver.name] = program
+    (folder / "loader.cpp").write_text(LOADER, encoding="utf-8")
+    sources = {"arm": CPP, "measure": CPP, "loader": folder}
+    for name, place in sources.items():
+        source = str(place / f"{name}.cpp")
+        target = ["-I", str(CPP), "-o", str(folder / name), source, "-ldl"]
+        subprocess.run([COMPILER, *FLAGS, *target], check=True)
+    return folder, programs
+
+
+def _run(folder, name, *arguments, code=0):
+    done = subprocess.run(
+        [str(folder / name), *map(str, arguments)],
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def _in_python(programs):
+    """Return the torques of joint 2 that the C++ program prints, and its error."""
+    cycle, step = programs["computed_torque_cycle"], programs["semi_implicit_euler"]
+    text = (CPP / "arm.cpp").read_text(encoding="utf-8")
+    rows = re.findall(r"double (\w+)\[joints\] = \{(.+?)\}", text)
+    numbers = {name: np.array(row.split(","), float) for name, row in rows[:2]}
+    start, way = numbers["start"], numbers["way"]
+    n = len(start)
+    q, qd = start.copy(), np.zeros(n)
+    kp, kd = np.full(n, 400.0), np.full(n, 40.0)
+    state = np.zeros(cycle.outputs[1].size)
+    printed, worst = [], 0.0
+    for k in range(CYCLES):
+        t = k * PERIOD
+        s = t / DURATION if t < DURATION else 1.0
+        a = s * s * s * (10 + s * (6 * s - 15))
+        ad = 30 * s * s * (1 + s * (s - 2)) / DURATION
+        add = 60 * s * (1 + s * (2 * s - 3)) / (DURATION * DURATION)
+        q_ref = start + way * a
+        tau, state, _ = cycle(
+            q, qd, q_ref, way * ad, way * add, kp, kd, t, 1.0, 0.0, state
+        )
+        worst = max(worst, np.abs(q_ref - q).max())
+        q, qd = step(q, qd, tau, PERIOD)
+        if k % 2000 == 1999:
+            printed.append(tau[1])
+    return printed, worst
+
+
+@needs_compiler
+def test_the_simulated_arm_has_the_bits_of_python(built):
+    """20,000 cycles of controller and step; it follows its reference."""
+    folder, programs = built
+    out = _run(folder, "arm", folder)
+    torques = [float.fromhex(x) for x in re.findall(r"tau\[1\] (\S+) N", out)]
+    expected, worst = _in_python(programs)
+    assert len(torques) == 10
+    assert torques == expected
+    assert f"largest {worst:.3g} rad" in out
+    assert worst < 1e-4
+    assert "drives: yes" in out
+
+
+@needs_compiler
+def test_a_cycle_allocates_nothing(built):
+    """Counted in the loop; times are printed with a histogram."""
+    out = _run(built[0], "measure", built[0], 20000)
+    assert re.findall(r"(\d+) allocations", out) == ["0", "0"]
+    assert re.findall(r"(\d+) of 20000 cycles drive", out) == ["20000", "20000"]
+    shares = [float(x) for x in re.findall(r"us: ([\d.]+)%", out)]
+    assert 150 < sum(shares) < 200.1
+    assert all(float(x) < 50 for x in re.findall(r"p50 ([\d.]+) us", out))
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("no_such", "", "q", 7), "libno_such.so"),
+        (("semi_implicit_euler_arm7", "0" * 16, "q", 7), "valid: " + "0" * 16),
+        (("semi_implicit_euler_arm7", "", "q", 6), "q has 7 numbers, not 6"),
+        (("semi_implicit_euler_arm7", "", "p", 7), "valid: q, qd, tau, dt"),
+        (("semi_implicit_euler_arm7", "", "q", 7), "input qd of .* is not bound"),
+    ],
+)
+def test_what_does_not_fit_is_refused(built, arguments, expected):
+    """In words, before anything runs."""
+    folder, _ = built
+    assert re.search(expected, _run(folder, "loader", folder, *arguments, code=3))
+
+
+@needs_compiler
+def test_another_interface_is_refused(built, tmp_path):
+    """Libraries of another version, without a table, or of float32."""
+    folder, programs = built
+    table = "dyn_kernel.hpp"
+    for name, body, expected in (
+        ("other", "2, 0, 0, 0, 0, 0, 0, 0, 8", "has interface 2; valid: 1"),
+        ("single", "1, 0, 0, 0, 0, 0, 0, 0, 4", "computes with float"),
+        ("bare", None, "has no table bare_interface"),
+    ):
+        source = tmp_path / f"{name}.cpp"
+        what = f'extern "C" {{ extern const dyn_interface {name}_interface; '
+        what += f"const dyn_interface {name}_interface = {{{body}}}; }}"
+        include = f'#include "{table}"\n'
+        source.write_text(include + (what if body else ""), encoding="utf-8")
+        flags = ["-std=c++17", "-shared", "-fPIC", "-I", str(CPP)]
+        target = ["-o", str(tmp_path / f"lib{name}.so"), str(source)]
+        subprocess.run([COMPILER, *flags, *target], check=True)
+        out = _run(folder, "loader", tmp_path, name, "", "q", 7, code=3)
+        assert expected in out
+
+
+@needs_compiler
+@pytest.mark.skipif(shutil.which("cmake") is None, reason="cmake is not installed")
+@pytest.mark.full
+def test_the_project_of_cmake_builds(built, tmp_path):
+    """The commands of the README."""
+    for command in (["-S", str(CPP), "-B"], ["--build"]):
+        subprocess.run(["cmake", *command, str(tmp_path)], check=True)
+    assert "drives: yes" in _run(tmp_path, "arm", built[0])
+
+
+def test_the_header_repeats_what_exports_say():
+    """Structures of the table, names of status and requests, as in Python."""
+    kernel = (CPP / "dyn_kernel.hpp").read_text(encoding="utf-8")
+    controller = (CPP / "dyn_controller.hpp").read_text(encoding="utf-8")
+    assert structures().strip() in kernel
+    assert f"enum class Status {{ {', '.join(STATUS)}, failed }};" in controller
+    assert f"enum class Request {{ {', '.join(REQUESTS)} }};" in controller
+
+
+def test_the_example_is_short_and_the_glue_says_what_it_is():
+    """60 lines; nobody takes the glue for tested code."""
+    assert len((CPP / "arm.cpp").read_text(encoding="utf-8").splitlines()) <= 60
+    glue = (CPP / "ros2_controller.cpp").read_text(encoding="utf-8")
+    assert "NOT COMPILED AGAINST ros2_control HERE" in glue
+    commands = re.search(r"```bash\n(.*?)```", (CPP / "README.md").read_text(), re.S)
+    assert len(commands.group(1).strip().splitlines()) == 3
