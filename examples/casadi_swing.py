@@ -1,4 +1,4 @@
-"""A motion of least effort, found by CasADi and Ipopt with the arm's own step.
+"""A motion of least effort, best by CasADi and Ipopt with the arm's own step.
 
 python examples/casadi_swing.py      needs: pip install 'dyn_ros[casadi]', a C compiler
 
@@ -64,11 +64,11 @@ def optimum(arm, step, name):
     guess = np.concatenate([way, np.zeros(x.size1() - way.size)])
     bound = np.concatenate([np.full(2 * way.size, np.inf), np.tile(limit, KNOTS)])
     start = time.process_time()
-    found = solve(x0=guess, lbx=-bound, ubx=bound, lbg=0, ubg=0)
+    best = solve(x0=guess, lbx=-bound, ubx=bound, lbg=0, ubg=0)
     seconds = time.process_time() - start
-    turns, cost = solve.stats()["iter_count"], float(found["f"])
+    turns, cost = solve.stats()["iter_count"], float(best["f"])
     print(f"{name}: cost {cost:.8f}, {turns} iterations, {seconds:.2f} s CPU")
-    return np.array(found["x"]).ravel()[2 * way.size :]
+    return np.array(best["x"]).ravel()[2 * way.size :]
 
 
 def worst_slope(step, n):

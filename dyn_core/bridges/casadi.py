@@ -33,6 +33,7 @@ from dyn_core.errors import CompileError, ShapeError, UnsupportedError
 from dyn_core.export.interface import interface_of
 from dyn_core.export.objects import compile_object
 from dyn_core.export.targets import target_of
+from dyn_core.model import Model
 from dyn_core.problems import PASSIVE
 from dyn_core.solving.registry import solver
 
@@ -148,7 +149,7 @@ def _jacobian(
     """Return the derivative Program and the blocks of the Jacobian by output, input."""
     model, what = program.model, program.recipe.solver.name
     kind = program.signature.name
-    if kind not in DERIVATIVES or getattr(model, "loops", ()):
+    if kind not in DERIVATIVES or not isinstance(model, Model) or model.loops:
         known = ", ".join(DERIVATIVES)
         raise UnsupportedError(
             f"{what}: no derivatives are known here; valid: solvers of {known}, for"

@@ -92,11 +92,11 @@ def tracking_cycle(  # type: ignore[no-untyped-def]
 
     Source: design of this project, the Controller of dyn_core.control.
     """
-    given = (*q_ref, *qd_ref, *qdd_ref, *kp, *kd)
+    others = (*q_ref, *qd_ref, *qdd_ref, *kp, *kd)
     tau = law(q, qd, q_ref, qd_ref, qdd_ref, kp, kd)
     error = _change(q, q_ref, settings.wrapped)
     return _Cycle(model, settings, q, qd, kd, t, fresh, request, state, weight).run(
-        tau, _all_finite((*tau, *given)), error
+        tau, _all_finite((*tau, *others)), error
     )
 
 

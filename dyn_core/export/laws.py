@@ -18,7 +18,7 @@ kept after a stop (`hold`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -77,7 +77,7 @@ def _cycle_of(name: str, law: Signature, meaning: str) -> Signature:
 
 TRACKING_CYCLE = _cycle_of("tracking_cycle", TRACKING_CONTROL, TRACKING_CONTROL.meaning)
 GRAVITY_CYCLE = _cycle_of("gravity_cycle", GRAVITY_CONTROL, GRAVITY_CONTROL.meaning)
-CYCLES = {
+CYCLES: dict[str, tuple[str, Signature, Callable[..., Any]]] = {
     "computed_torque_cycle": ("computed_torque", TRACKING_CYCLE, tracking_cycle),
     "gravity_compensation_cycle": (
         "gravity_compensation",

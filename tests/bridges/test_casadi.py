@@ -114,11 +114,11 @@ def test_reverse_derivatives_agree_with_the_jacobian(ca):
     x = ca.MX.sym("x", 21)
     cost = ca.sumsqr(function.map(3)(*[ca.reshape(x[k::3], 7, 1) for k in range(3)]))
     gradient = ca.Function("gradient", [x], [cost, ca.gradient(cost, x)])
-    at = np.random.default_rng(3).uniform(-1, 1, 21)
-    _, got = gradient(at)
+    point = np.random.default_rng(3).uniform(-1, 1, 21)
+    _, got = gradient(point)
     for k in range(0, 21, 4):
         d = 1e-6 * np.eye(21)[k]
-        exact = (gradient(at + d)[0] - gradient(at - d)[0]) / 2e-6
+        exact = (gradient(point + d)[0] - gradient(point - d)[0]) / 2e-6
         assert float(got[k]) == pytest.approx(float(exact), rel=1e-6, abs=1e-3)
 
 

@@ -45,13 +45,13 @@ class Cycle:
         n = self.model.nv
         zero = np.zeros(n)
         reference = self.controller.used or (zero, zero, zero)
-        given = dict(zip(("q_ref", "qd_ref", "qdd_ref"), reference, strict=True))
-        given |= {"kp": np.full(n, KP), "kd": np.full(n, KD)}
+        inputs = dict(zip(("q_ref", "qd_ref", "qdd_ref"), reference, strict=True))
+        inputs |= {"kp": np.full(n, KP), "kd": np.full(n, KD)}
         if not self.tracks:
-            given = {"kd": given["kd"]}
-        given |= bad
+            inputs = {"kd": inputs["kd"]}
+        inputs |= bad
         live = {"t": t, "fresh": fresh, "request": request, "state": self.state}
-        tau, self.state, self.report = self.program(q, qd, **given, **live)
+        tau, self.state, self.report = self.program(q, qd, **inputs, **live)
         return tau
 
     def __getattr__(self, name):
