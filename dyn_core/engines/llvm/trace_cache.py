@@ -25,7 +25,9 @@ _PACKAGES = ("dyn_core", "dyn_plugins")
 # is tested in tests/engines/test_digests.py.
 _TRACED = (
     "dyn_core.contact",
+    "dyn_core.control.envelope",
     "dyn_core.engines.graph",
+    "dyn_core.export.cycle",
     "dyn_core.model",
     "dyn_core.numbers",
     "dyn_core.planar",
