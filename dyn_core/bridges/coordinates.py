@@ -1,0 +1,119 @@
+"""Positions as plain vectors of nq numbers, where velocities have nv.
+
+Derivatives of the library are along tangent displacements dq of nv numbers (see
+docs/conventions.md). Outside they are by the nq numbers of q, as if quaternions were
+scaled to unit length first: a gradient is orthogonal to its quaternion, and agrees with
+differences of any kind. Robots without quaternions have nq = nv and nothing changes.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from dyn_core.model import Model
+from dyn_core.spatial import Vector
+
+
+class Coordinates:
+    """Conversions between rates of positions and velocities, for arrays of any library.
+
+    Attributes:
+        plain: Whether no joint has a quaternion: then all conversions do nothing.
+    """
+
+    def __init__(self, model: Model) -> None:
+        nq = model.nq
+        self._joints: list[tuple[slice, slice, Any]] = []
+        self._same = np.zeros((nq, nq))  # 1 between coordinates of one quaternion
+        self._outside = np.ones(nq)
+        for i in model.independent:
+            joint, of_q, of_v = model.joint[i], model.q_slices[i], model.v_slices[i]
+            places = np.arange(of_q.start, of_q.stop)
+            parts = joint.quaternions(Vector(places.astype(float).tolist()))
+            for part in parts:
+                quaternion = [int(x) for x in part]
+                self._same[np.ix_(quaternion, quaternion)] = 1.0
+                self._outside[quaternion] = 0.0
+            if parts:
+                self._joints.append((of_q, of_v, joint))
+        self.plain = not self._joints
+        self._maps = [_quadratic_maps(joint) for _, _, joint in self._joints]
+
+    def normalized(self, xp: Any, q: Any) -> Any:
+        """Return q (..., nq) with quaternions of unit length; xp: jax.numpy or torch."""
+        if self.plain:
+            return q
+        same, outside = _arrays(xp, q, self._same, self._outside)
+        return q / xp.sqrt((q * q) @ same + outside)
+
+    def velocity(self, xp: Any, q: Any, rate: Any) -> Any:
+        """Return the velocity (..., nv) at which unit positions have a rate (..., nq)."""
+        return self._converted(xp, q, rate, 1)
+
+    def rate(self, xp: Any, q: Any, velocity: Any) -> Any:
+        """Return the rate (..., nq) of unit positions at a velocity (..., nv)."""
+        return self._converted(xp, q, velocity, 0)
+
+    def _converted(self, xp: Any, q: Any, values: Any, which: int) -> Any:
+        if self.plain:
+            return values
+        parts, last = [], 0
+        for (of_q, of_v, _), maps in zip(self._joints, self._maps, strict=True):
+            here = of_q if which else of_v
+            part = values[..., here]
+            ones = xp.ones_like(q[..., :1])
+            q1 = xp.concatenate([q[..., of_q], ones], axis=-1)
+            (tensor,) = _arrays(xp, q, maps[which])
+            turned = xp.einsum("abcd,...b,...c,...d->...a", tensor, part, q1, q1)
+            parts += [values[..., last : here.start], turned]
+            last = here.stop
+        return xp.concatenate([*parts, values[..., last:]], axis=-1)
+
+
+@lru_cache(maxsize=64)
+def coordinates(model: Model) -> Coordinates:
+    """Return the Coordinates of a robot."""
+    return Coordinates(model)
+
+
+def _arrays(xp: Any, like: Any, *constants: np.ndarray) -> list[Any]:
+    """Return constants as arrays of a library, of the dtype of another array."""
+    return [xp.asarray(constant, dtype=like.dtype) for constant in constants]
+
+
+def _quadratic_maps(joint: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return position_rate and velocity_of of a joint as tensors of (q, 1) and (q, 1).
+
+        rate[a] = sum T[a, b, c, d] v[b] x[c] x[d],   x = (q, 1)
+
+    Both are of second degree in q at most, so that values at few positions say all.
+    """
+    n = joint.nq
+    rate = _tensor(joint.position_rate, n, joint.nv)
+    return rate, _tensor(joint.velocity_of, n, n)
+
+
+def _tensor(function: Any, n: int, inputs: int) -> np.ndarray:
+    """Return the coefficients of a function (q, x), linear in x, quadratic in q."""
+
+    def matrix(q: np.ndarray) -> np.ndarray:
+        columns = np.eye(inputs).tolist()
+        start = Vector(q.tolist())
+        return np.array([[float(x) for x in function(start, Vector(e))] for e in columns])
+
+    unit = np.eye(n)
+    constant = matrix(np.zeros(n))
+    up = [matrix(e) - constant for e in unit]
+    down = [matrix(-e) - constant for e in unit]
+    tensor = np.zeros((constant.shape[1], inputs, n + 1, n + 1))
+    tensor[..., n, n] = constant.T
+    for c in range(n):
+        tensor[..., c, n] = (up[c] - down[c]).T / 2
+        for d in range(n):
+            both = matrix(unit[c] + unit[d]) - constant
+            cross = both - up[c] - up[d] if c != d else up[c] + down[c]
+            tensor[..., c, d] = cross.T / 2
+    return tensor

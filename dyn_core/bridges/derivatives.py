@@ -1,0 +1,278 @@
+"""Which Programs return the derivatives of a Program, and how they are read.
+
+Nothing here knows JAX or PyTorch: arrays are of any library with `@`, slices, `reshape`
+and `swapaxes`. Derivatives are by tangent displacements (coordinates.py). Those of
+inverse and forward dynamics have derivatives themselves, which makes second ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+from dyn_core.engines import Program
+from dyn_core.errors import UnsupportedError
+from dyn_core.solving.build_options import BuildOptions
+from dyn_core.solving.registry import solver
+
+Arrays = Mapping[str, Any]
+_NOT_PASSED = ("inputs", "matrices", "finite")
+# Of a link's parameters, those that joint forces are linear in, one at a time.
+_LINEAR = ("mass", "inertia", "payload", "armature")
+# Outputs without derivatives: constants for all that differentiates.
+CONSTANT = ("impulse", "gap", "residuals", "iterations", "status", "modes")
+
+
+@dataclass(eq=False)
+class Source:
+    """A Program that returns derivatives, built when it is first needed.
+
+    Attributes:
+        make: Builds it.
+    """
+
+    make: Callable[[], Program[Any]]
+
+    @cached_property
+    def program(self) -> Program[Any]:
+        """The Program."""
+        return self.make()
+
+
+class Values:
+    """Results of Sources at one state, each computed once.
+
+    Args:
+        call: Returns the outputs of a Source by name, from its inputs by name.
+        inputs: Of the Program that is differentiated.
+        zeros: Returns an array of zeros of a shape.
+    """
+
+    def __init__(
+        self,
+        call: Callable[[Source, dict[str, Any]], Arrays],
+        inputs: Arrays,
+        zeros: Callable[[tuple[int, ...]], Any],
+    ) -> None:
+        self.inputs, self._call, self._zeros = inputs, call, zeros
+        self._known: dict[Source, Arrays] = {}
+
+    def __call__(self, source: Source, **others: Any) -> Arrays:
+        """Return the outputs of a Source; inputs that the Program lacks are zeros."""
+        if source not in self._known:
+            arrays = {
+                port.name: others[port.name]
+                if port.name in others
+                else self.inputs[port.name]
+                if port.name in self.inputs
+                else self._zeros(port.shape)
+                for port in source.program.inputs
+            }
+            self._known[source] = self._call(source, arrays)
+        return self._known[source]
+
+
+Slope = Callable[[Values], Any]
+
+
+class Derivatives:
+    """Slopes of a Program: the derivative of each output by each input.
+
+    Attributes:
+        slopes: By (output, input): a function of Values, the derivative of shape
+            (..., *output, *input), sizes of tangents for positions.
+        values: Outputs that come with the derivatives, as functions of Values.
+    """
+
+    def __init__(self, program: Program[Any]) -> None:
+        self.program = program
+        self.slopes: dict[tuple[str, str], Slope] = {}
+        self.values: dict[str, Slope] = {}
+        self._refused: str | None = None
+        self._zero: set[str] = set()  # inputs that change nothing
+        make = _KINDS.get(program.signature.name)
+        if make is None:
+            self._refused = "no solver of its derivatives is known"
+        else:
+            make(self)
+
+    def slope(self, output: str, name: str) -> Slope | None:
+        """Return a slope; None where it is zero.
+
+        Raises:
+            UnsupportedError: There is none.
+        """
+        if output in CONSTANT or name in self._zero:
+            return None
+        if (output, name) in self.slopes:
+            return self.slopes[output, name]
+        if self._refused is None and any(of == name for _, of in self.slopes):
+            return None
+        reason = self._refused or f"there is no derivative by {name}"
+        by = sorted({of for _, of in self.slopes} | self._zero)
+        valid = f"; valid: derivatives by {', '.join(by)}" if by else ""
+        raise UnsupportedError(
+            f"{self.program.recipe.solver.name}: {reason}{valid}; stop_gradient or"
+            " detach makes an input a constant"
+        )
+
+    def source(self, name: str, drop: tuple[str, ...] = (), **options: Any) -> Source:
+        """Return the Source of a solver, built as the Program was."""
+
+        def make() -> Program[Any]:
+            what = solver(name)
+            choices = {**self._choices(what), **options}
+            names = [port.name for port in self.program.inputs]
+            wanted = [x for x in names if x not in drop and _is_optional(what, x)]
+            known = {port.name for port in self.program.signature.inputs}
+            inputs = [x for x in wanted if x in known or not _ignored(what, x)]
+            return what.build(self.program.model, inputs=inputs, **choices)
+
+        return Source(make)
+
+    def _choices(self, what: Any) -> dict[str, Any]:
+        """Return the choices of the Program's build that another solver takes."""
+        recipe = self.program.recipe
+        chosen = {**getattr(recipe.solver, "changed_options", {}), **recipe.choices}
+        common = {field.name for field in fields(BuildOptions)} - {*_NOT_PASSED}
+        if "f_ext" not in {port.name for port in what.signature.inputs}:
+            common -= {"f_ext_frame"}
+        common -= {"joint_friction", "joint_springs"} - {*what.signature.acting}
+        slots = getattr(recipe.solver, "slots", {})
+        same = {k for k, v in getattr(what, "slots", {}).items() if slots.get(k) == v}
+        names = common | same | set(getattr(what, "options", {}))
+        return {key: value for key, value in chosen.items() if key in names}
+
+    def of_loops(self, name: str) -> str:
+        """Return the name of a solver for this robot: another where it has loops."""
+        return f"{name}_loops" if self.program.model.loops else name
+
+    def parameters(self) -> list[str]:
+        """Return the inputs that are parameters of the robot."""
+        known = {port.name for port in self.program.signature.inputs}
+        return [x.name for x in self.program.inputs if x.name not in known]
+
+    def by_parameter(self, path: str) -> Source:
+        """Return the Source of derivatives of joint forces by a parameter."""
+        last = path.rpartition(".")[2]
+        drop = (path,) if last in _LINEAR else ()
+        return self.source("parameter_jacobian", drop, paths=[path])
+
+    def has(self, name: str) -> bool:
+        """Return whether the Program has an input."""
+        return any(port.name == name for port in self.program.inputs)
+
+
+def _is_optional(what: Any, name: str) -> bool:
+    """Return whether an input of the Program must be asked for in another build."""
+    ports = {port.name: port for port in what.signature.inputs}
+    return ports[name].optional if name in ports else "." in name or name in _GLOBAL
+
+
+_GLOBAL = ("gravity", "armature", "time")
+
+
+def _ignored(what: Any, path: str) -> bool:
+    return path.rpartition(".")[2] in what.signature.ignores
+
+
+def _flat(matrix: Any) -> Any:
+    """Return a derivative by (nb, 6) forces with one axis for them."""
+    return matrix.reshape((*matrix.shape[:-2], -1))
+
+
+def _inverse_dynamics(d: Derivatives) -> None:
+    first = d.source(d.of_loops("id_derivatives"))
+    for name, output in (("q", "dtau_dq"), ("qd", "dtau_dqd"), ("qdd", "H")):
+        d.slopes["tau", name] = lambda v, o=output: v(first)[o]
+    if d.has("f_ext"):
+        forces = d.source("id_force_jacobian")
+        d.slopes["tau", "f_ext"] = lambda v: v(forces)["dtau_df_ext"]
+    for path in d.parameters():
+        by = d.by_parameter(path)
+        d.slopes["tau", path] = lambda v, by=by: v(by)["dtau_dp"]
+
+
+def _forward_dynamics(d: Derivatives) -> None:
+    first = d.source(d.of_loops("fd_derivatives"))
+    d.values["qdd"] = lambda v: v(first)["qdd"]
+    for name, output in (("q", "dqdd_dq"), ("qd", "dqdd_dqd"), ("tau", "Hinv")):
+        d.slopes["qdd", name] = lambda v, o=output: v(first)[o]
+    if d.program.model.loops:
+        return
+    if d.has("f_ext"):
+        forces = d.source("id_force_jacobian")
+        d.slopes["qdd", "f_ext"] = lambda v: (
+            -v(first)["Hinv"] @ _flat(v(forces)["dtau_df_ext"])
+        )
+    for path in d.parameters():
+        by = d.by_parameter(path)
+        d.slopes["qdd", path] = lambda v, by=by: (
+            -v(first)["Hinv"] @ v(by, qdd=v(first)["qdd"])["dtau_dp"]
+        )
+
+
+def _step(d: Derivatives) -> None:
+    first = d.source(f"{d.program.recipe.solver.name}_derivatives")
+    nv = d.program.model.nv
+    for output, rows in (("q_next", slice(nv)), ("qd_next", slice(nv, None))):
+        d.values[output] = lambda v, o=output: v(first)[o]
+        for name, by in (("q", slice(nv)), ("qd", slice(nv, None))):
+            d.slopes[output, name] = lambda v, r=rows, c=by: v(first)["A"][..., r, c]
+        d.slopes[output, "tau"] = lambda v, r=rows: v(first)["B"][..., r, :]
+    d._zero = {"warm"}
+
+
+def _of_id_derivatives(d: Derivatives) -> None:
+    own = d.source("id_second_derivatives")
+    s = d.slopes
+    s["dtau_dq", "q"] = lambda v: v(own)["d2tau_dqdq"]
+    s["dtau_dq", "qd"] = lambda v: v(own)["d2tau_dqdqd"]
+    s["dtau_dq", "qdd"] = lambda v: v(own)["dH_dq"].swapaxes(-1, -2)
+    s["dtau_dqd", "q"] = lambda v: v(own)["d2tau_dqdqd"].swapaxes(-1, -2)
+    s["dtau_dqd", "qd"] = lambda v: v(own)["d2tau_dqddqd"]
+    s["H", "q"] = lambda v: v(own)["dH_dq"]
+
+
+def _of_fd_derivatives(d: Derivatives) -> None:
+    first, own = d.source("fd_derivatives"), d.source("fd_second_derivatives")
+    s = d.slopes
+    for name, output in (("q", "dqdd_dq"), ("qd", "dqdd_dqd"), ("tau", "Hinv")):
+        s["qdd", name] = lambda v, o=output: v(first)[o]
+    s["dqdd_dq", "q"] = lambda v: v(own)["d2qdd_dqdq"]
+    s["dqdd_dq", "qd"] = lambda v: v(own)["d2qdd_dqdqd"]
+    s["dqdd_dq", "tau"] = lambda v: v(own)["d2qdd_dqdtau"]
+    s["dqdd_dqd", "q"] = lambda v: v(own)["d2qdd_dqdqd"].swapaxes(-1, -2)
+    s["dqdd_dqd", "qd"] = lambda v: v(own)["d2qdd_dqddqd"]
+    s["Hinv", "q"] = lambda v: v(own)["d2qdd_dqdtau"].swapaxes(-1, -2)
+
+
+def _mass_matrix(d: Derivatives) -> None:
+    own = d.source("id_second_derivatives")
+    d.slopes["H", "q"] = lambda v: v(own)["dH_dq"]
+
+
+def _gravity_force(d: Derivatives) -> None:
+    own = d.source("id_derivatives")
+    d.slopes["g", "q"] = lambda v: v(own)["dtau_dq"]
+
+
+def _bias_force(d: Derivatives) -> None:
+    own = d.source("id_derivatives")
+    d.slopes["C", "q"] = lambda v: v(own)["dtau_dq"]
+    d.slopes["C", "qd"] = lambda v: v(own)["dtau_dqd"]
+
+
+_KINDS: dict[str, Callable[[Derivatives], None]] = {
+    "inverse_dynamics": _inverse_dynamics,
+    "forward_dynamics": _forward_dynamics,
+    "step": _step,
+    "contact_step": _step,
+    "id_derivatives": _of_id_derivatives,
+    "fd_derivatives": _of_fd_derivatives,
+    "mass_matrix": _mass_matrix,
+    "gravity_force": _gravity_force,
+    "bias_force": _bias_force,
+}

@@ -1,0 +1,173 @@
+"""A handler of XLA's foreign function interface: compiled, never run as Python.
+
+The language is that of engines/llvm/python_to_llvm.py. XLA calls `handler` with a call
+frame that names the memory of inputs and results; it runs the kernels of one Program,
+whose addresses and sizes are constants (ffi_handler.py). Rows that fail a requirement are
+filled with NaN. Nothing here keeps memory between calls, so that threads may call it at
+once.
+
+Source: the C interface, xla/ffi/api/c_api.h in the headers of jaxlib: its structures
+only grow at their ends within major version 0.
+"""
+
+from dyn_core.engines.llvm.python_to_llvm import call, copy, load, load32, room, store
+
+# XLA_FFI_CallFrame, XLA_FFI_Buffer, XLA_FFI_Api; sizes of XLA_FFI_Error_Create_Args.
+EXTENSION, API, STAGE, FRAME_SIZE = 8, 16, 32, 168
+N_ARGS, ARGS, N_RETS, RETS = 56, 72, 96, 112
+DTYPE, DATA, AXES, LENGTHS = 16, 24, 32, 40
+EXECUTE, ERROR_CREATE, ERROR_SIZE, INTERNAL = 3, 48, 28, 13
+# XLA_FFI_Metadata_Extension and XLA_FFI_Metadata.
+KIND, METADATA_KIND, METADATA, VERSION_PLACE, TRAITS, STATE_TYPE = 8, 1, 24, 24, 32, 40
+CHUNK = 256  # rows whose status is kept at a time
+
+
+def failure(frame, message):
+    """Return an error of XLA with a message."""
+    memory = room(32)
+    store(memory, ERROR_SIZE)
+    store(memory + 8, 0)
+    store(memory + 16, message)
+    store(memory + 24, INTERNAL)
+    return call(load(load(frame + API) + ERROR_CREATE), memory)
+
+
+def describe(metadata):
+    """Say which version of the interface this is written for."""
+    store(metadata + VERSION_PLACE, VERSION)
+    zero = room(8)
+    store(zero, 0)
+    copy(metadata + TRAITS, zero, 4)
+    if load(metadata) > STATE_TYPE:
+        store(metadata + STATE_TYPE, 0)
+    return 0
+
+
+def note(outputs, row, state, states):
+    """Write the status of a row where it is wanted; fill a row that failed with NaN."""
+    number = room(8)
+    store(number, state)
+    if states != 0:
+        copy(states + 4 * row, number, 4)
+    if state == 0:
+        return 0
+    k = 0
+    while k < N_OUT:
+        size = load(OUT_BYTES + 8 * k)
+        place = load(outputs + 8 * k) + size * row
+        end = place + size
+        while place < end:
+            copy(place, NAN, ITEM)
+            place += ITEM
+        k += 1
+    return 0
+
+
+def run_row(inputs, strides, outputs, row, states, scratch):
+    """Run one row."""
+    sources, targets, k = room(8 * N_IN + 8), room(8 * N_OUT + 8), 0
+    while k < N_IN:
+        store(sources + 8 * k, load(inputs + 8 * k) + load(strides + 8 * k) * row)
+        k += 1
+    k = 0
+    while k < N_OUT:
+        store(targets + 8 * k, load(outputs + 8 * k) + load(OUT_BYTES + 8 * k) * row)
+        k += 1
+    note(outputs, row, call(SCALAR, sources, targets, scratch), states)
+    return 0
+
+
+def run_rows(inputs, strides, outputs, rows, states, scratch):
+    """Run at least WIDTH rows, some hundred at a time."""
+    status, first = room(8 * (CHUNK + WIDTH)), 0
+    while first < rows:
+        last = first + CHUNK
+        if rows - last < WIDTH:
+            last = rows
+        before = status - 8 * first
+        bad = call(BATCH, inputs, strides, outputs, before, first, last, scratch)
+        if bad != 0 or states != 0:
+            row = first
+            while row < last:
+                if CHECKED:
+                    note(outputs, row, load(before + 8 * row), states)
+                else:
+                    note(outputs, row, 0, states)
+                row += 1
+        first = last
+    return 0
+
+
+def run(inputs, strides, outputs, rows, states, scratch):
+    """Run one state (rows < 0) or rows."""
+    if rows < 0:
+        note(outputs, 0, call(SCALAR, inputs, outputs, scratch), states)
+        return 0
+    if rows >= WIDTH:
+        return run_rows(inputs, strides, outputs, rows, states, scratch)
+    row = 0
+    while row < rows:
+        run_row(inputs, strides, outputs, row, states, scratch)
+        row += 1
+    return 0
+
+
+def unfit(frame):
+    """Return the message for a call that is not as expected, or 0."""
+    if load(frame) < FRAME_SIZE or load32(frame + STAGE) != EXECUTE:
+        return BAD_FRAME
+    if load(frame + N_ARGS) != N_IN or load(frame + N_RETS) < N_OUT:
+        return BAD_COUNT
+    k = 0
+    while k < N_IN:
+        if load32(load(load(frame + ARGS) + 8 * k) + DTYPE) != REAL:
+            return BAD_DTYPE
+        k += 1
+    return 0
+
+
+def execute(frame, scratch):
+    """Run the kernels on the memory that a call frame names."""
+    inputs, strides, outputs = (
+        room(8 * N_IN + 8),
+        room(8 * N_IN + 8),
+        room(8 * N_OUT + 8),
+    )
+    rows, states, k = -1, 0, 0
+    while k < N_IN:
+        buffer = load(load(frame + ARGS) + 8 * k)
+        store(inputs + 8 * k, load(buffer + DATA))
+        store(strides + 8 * k, 0)
+        if load(buffer + AXES) > load(IN_AXES + 8 * k):
+            store(strides + 8 * k, load(IN_BYTES + 8 * k))
+        k += 1
+    k = 0
+    while k < N_OUT:
+        buffer = load(load(frame + RETS) + 8 * k)
+        store(outputs + 8 * k, load(buffer + DATA))
+        if load(buffer + AXES) > load(OUT_AXES + 8 * k):
+            rows = load(load(buffer + LENGTHS))
+        k += 1
+    if load(frame + N_RETS) > N_OUT:
+        states = load(load(load(frame + RETS) + 8 * N_OUT) + DATA)
+    return run(inputs, strides, outputs, rows, states, scratch)
+
+
+def handler(frame):
+    """Answer a call of XLA: 0, or an error."""
+    extension = load(frame + EXTENSION)
+    if extension != 0:
+        if load32(extension + KIND) == METADATA_KIND:
+            return describe(load(extension + METADATA))
+    message = unfit(frame)
+    if message != 0:
+        return failure(frame, message)
+    if LARGE:  # too large for the stack of a thread
+        memory = malloc(SCRATCH + 64)
+        if memory == 0:
+            return failure(frame, NO_MEMORY)
+        execute(frame, memory + ((0 - memory) & 63))
+        free(memory)
+        return 0
+    memory = room(SCRATCH * (1 - LARGE) + 64)
+    return execute(frame, memory + ((0 - memory) & 63))

@@ -1,0 +1,271 @@
+"""Programs as functions of JAX: jit, vmap, grad, jvp, scan; needs the extra `jax`.
+
+    from dyn_core.bridges import jax as dyn_jax
+
+    rnea = dyn_jax.function(dyn.solver("rnea").build(model))
+    tau = rnea(q, qd, qdd)
+    jax.jit(jax.grad(lambda q: rnea(q, qd, qdd).sum()))(q)
+
+XLA calls the machine code of the Program by its foreign function interface (ffi_code.py).
+A batch, or `vmap`, is one call of the kernel for rows; inputs that all rows share are not
+copied. docs/bridges.md says what derivatives are by, and what runs where.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dyn_core.bridges import ffi_handler
+from dyn_core.bridges.coordinates import coordinates
+from dyn_core.bridges.derivatives import Derivatives, Source, Values
+from dyn_core.engines import Program
+from dyn_core.engines.results import make_result
+from dyn_core.errors import ShapeError, UnsupportedError
+from dyn_core.problems import Port
+
+try:
+    import jax
+    import jax.ffi
+    import jax.numpy as jnp
+    from jax.custom_batching import custom_vmap
+    from jax.custom_derivatives import SymbolicZero
+except ImportError as error:
+    raise ImportError(
+        "dyn_core.bridges.jax needs JAX: pip install 'dyn_ros[jax]'"
+    ) from error
+
+_HANDLERS: dict[str, ffi_handler.Handler] = {}  # XLA may call them until the end
+
+
+def function(program: Program[Any], status: bool = False) -> Function:
+    """Return a Program as a function of JAX arrays.
+
+    Args:
+        program: Of engine native. One of float64 needs `jax_enable_x64`; without it,
+            build with dtype="float32".
+        status: Whether calls return (results, status): 0, or the number of the
+            requirement that failed, int32. Results of failed rows are NaN either way.
+
+    Raises:
+        UnsupportedError: The Program has no machine code, or JAX is set to float32.
+    """
+    return Function(program, status)
+
+
+class Function:
+    """A Program that JAX can trace, batch and differentiate.
+
+    Inputs go by position or name, as with the Program; with a batch axis, or shared by
+    all rows; a parameter that is left out has the value of the model.
+
+    Attributes:
+        program: The Program.
+    """
+
+    def __init__(self, program: Program[Any], status: bool = False) -> None:
+        _demand_x64(program)
+        self.program, self._status = program, status
+        self._core = _Operation(program)
+        self._names = tuple(port.name for port in program.outputs)
+        self._coordinates = _coordinates(program)
+        self.__name__ = program.recipe.solver.name
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        """Evaluate; see the class."""
+        _demand_x64(self.program)
+        ports = self.program.inputs
+        given = self.program._bind(args, named)
+        arrays = [
+            _checked(port, x, self.program.dtype)
+            for port, x in zip(ports, given, strict=True)
+        ]
+        axes = tuple(
+            0 if x.ndim > len(port.shape) else None
+            for port, x in zip(ports, arrays, strict=True)
+        )
+        run = self._run if set(axes) <= {None} else jax.vmap(self._run, in_axes=axes)
+        *results, state = run(*arrays)
+        value = results[0] if len(results) == 1 else make_result(self._names, results)
+        return (value, state) if self._status else value
+
+    def _run(self, *arrays: Any) -> Any:
+        """Run one state, its quaternions scaled to unit length."""
+        ports = self.program.inputs
+        unit = [
+            self._coordinates.normalized(jnp, x) if port.kind == "position" else x
+            for port, x in zip(ports, arrays, strict=True)
+        ]
+        return self._core(*unit)
+
+    def __repr__(self) -> str:
+        return f"<function of JAX: {self.program!r}>"
+
+
+class _Operation:
+    """A Program as an operation with a rule of derivatives; positions are unit."""
+
+    def __init__(self, program: Program[Any]) -> None:
+        self.program = program
+        self._target = _registered(program)
+        self._derivatives = Derivatives(program)
+        self._sources: dict[Source, _Operation] = {}
+        self._coordinates = _coordinates(program)
+        self._differentiable = jax.custom_jvp(self._batchable(None))
+        self._differentiable.defjvp(self._rule, symbolic_zeros=True)
+
+    def __call__(self, *arrays: Any) -> Any:
+        """Return the outputs and the status of one state."""
+        return self._differentiable(*arrays)
+
+    def _batchable(self, rows: int | None) -> Any:
+        """Return the call for one state or for rows, with its rule of batches."""
+
+        @custom_vmap
+        def call(*arrays: Any) -> Any:
+            return self._foreign(rows, arrays)
+
+        @call.def_vmap
+        def rule(size: int, batched: Sequence[bool], *arrays: Any) -> Any:
+            flat = [
+                self._rows(port, x, size if is_batched else None, size, rows)
+                for port, x, is_batched in zip(
+                    self.program.inputs, arrays, batched, strict=True
+                )
+            ]
+            results = self._batchable(size * (1 if rows is None else rows))(*flat)
+            if rows is not None:
+                results = [x.reshape((size, rows, *x.shape[1:])) for x in results]
+            return tuple(results), (True,) * len(results)
+
+        return call
+
+    def _rows(
+        self, port: Port, x: Any, batched: int | None, size: int, rows: int | None
+    ) -> Any:
+        """Return an input with one axis of rows, or without where all share it."""
+        of_rows = x.ndim - len(port.shape) - (batched is not None)
+        if rows is None or (batched is None and not of_rows):
+            return x
+        if batched is None:
+            x = x[None]
+        elif not of_rows:
+            x = x[:, None]
+        whole = jnp.broadcast_to(x, (size, rows, *port.shape))
+        return whole.reshape((size * rows, *port.shape))
+
+    def _foreign(self, rows: int | None, arrays: Sequence[Any]) -> Any:
+        lead = () if rows is None else (rows,)
+        results = [
+            jax.ShapeDtypeStruct((*lead, *port.shape), self.program.dtype)
+            for port in self.program.outputs
+        ]
+        results.append(jax.ShapeDtypeStruct(lead, np.int32))
+        return tuple(jax.ffi.ffi_call(self._target, results)(*arrays))
+
+    def _rule(self, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        """Return values and tangents: the sum of slopes times tangents of inputs."""
+        inputs, outputs = self.program.inputs, self.program.outputs
+        values = Values(
+            self._of_source,
+            {port.name: x for port, x in zip(inputs, primals, strict=True)},
+            lambda shape: jnp.zeros(shape, self.program.dtype),
+        )
+        moved = [
+            (port, self._inward(port, x, t))
+            for port, x, t in zip(inputs, primals, tangents, strict=True)
+            if not isinstance(t, SymbolicZero)
+        ]
+        *results, state = self._differentiable(*primals)
+        rates = [
+            self._outward(port, x, self._sum(port, moved, values))
+            for port, x in zip(outputs, results, strict=True)
+        ]
+        still = np.zeros(np.shape(state), jax.dtypes.float0)
+        return (*results, state), (*rates, still)
+
+    def _sum(self, output: Port, moved: Sequence[Any], values: Values) -> Any:
+        shape = _tangent(self.program, output)
+        total = jnp.zeros(shape, self.program.dtype)
+        for port, rate in moved:
+            slope = self._derivatives.slope(output.name, port.name)
+            if slope is not None:
+                size = int(np.prod(rate.shape))
+                matrix = slope(values).reshape((-1, size))
+                total = total + (matrix @ rate.reshape(size)).reshape(shape)
+        return total
+
+    def _inward(self, port: Port, x: Any, rate: Any) -> Any:
+        if port.kind != "position":
+            return rate
+        return self._coordinates.velocity(jnp, x, rate)
+
+    def _outward(self, port: Port, x: Any, rate: Any) -> Any:
+        if port.kind != "position":
+            return rate
+        return self._coordinates.rate(jnp, x, rate)
+
+    def _of_source(self, source: Source, arrays: dict[str, Any]) -> dict[str, Any]:
+        operation = self._sources.get(source)
+        if operation is None:
+            operation = self._sources[source] = _Operation(source.program)
+        ports = source.program
+        results = operation(*(arrays[port.name] for port in ports.inputs))
+        return {p.name: x for p, x in zip(ports.outputs, results, strict=False)}
+
+
+def _coordinates(program: Program[Any]) -> Any:
+    if program.signature.system != "robot":
+        raise UnsupportedError(
+            f"{program.recipe.solver.name} is for a {program.signature.system};"
+            " valid: Programs of a robot"
+        )
+    return coordinates(program.model)
+
+
+def _tangent(program: Program[Any], port: Port) -> tuple[int, ...]:
+    """Return the shape of a tangent of a port."""
+    return (program.model.nv,) if port.kind == "position" else port.shape
+
+
+def _demand_x64(program: Program[Any]) -> None:
+    """Refuse a Program of float64 where JAX makes float32 of all numbers."""
+    if program.dtype == np.float64 and not jax.config.jax_enable_x64:
+        raise UnsupportedError(
+            f"{program.recipe.solver.name} is built for float64, and JAX is set to"
+            " float32; valid: jax.config.update('jax_enable_x64', True) at the start,"
+            " or build(model, dtype='float32')"
+        )
+
+
+def _registered(program: Program[Any]) -> str:
+    """Return the name of XLA's target of a Program, made where it is new."""
+    minor = ffi_handler.require_version(jax.ffi.include_dir())
+    name = ffi_handler.target_name(program)
+    if name not in _HANDLERS:
+        handler = _HANDLERS[name] = ffi_handler.Handler(program, minor)
+        capsule = jax.ffi.pycapsule(handler.pointer)
+        jax.ffi.register_ffi_target(name, capsule, platform="cpu")
+    return name
+
+
+def _checked(port: Port, value: Any, dtype: np.dtype) -> Any:
+    """Return an array of JAX of a Port's shape, with or without a batch axis."""
+    array = jnp.asarray(value)
+    weak = getattr(array, "weak_type", False)
+    real = jnp.issubdtype(array.dtype, jnp.floating)
+    number = real or jnp.issubdtype(array.dtype, jnp.integer) or array.dtype == bool
+    if not number:
+        raise ShapeError(port.name, "real numbers", f"dtype {array.dtype}")
+    if real and array.dtype.itemsize > dtype.itemsize and not weak:
+        wanted = f"{dtype}, that of the Program, or smaller"
+        raise ShapeError(port.name, wanted, f"{array.dtype}")
+    dims = len(port.shape)
+    lead = array.ndim - dims
+    if lead not in (0, 1) or array.shape[lead:] != port.shape:
+        batch = ", ".join(["batch", *map(str, port.shape)])
+        wanted = f"shape {port.shape} or ({batch})"
+        raise ShapeError(port.name, wanted, f"shape {array.shape}")
+    return array.astype(dtype)
