@@ -4,7 +4,7 @@ The language is that of engines/llvm/python_to_llvm.py. XLA calls `handler` with
 frame that names the memory of inputs and results; it runs the kernels of one Program,
 whose addresses and sizes are constants (ffi_handler.py). Rows that fail a requirement are
 filled with NaN. Nothing here keeps memory between calls, so that threads may call it at
-once.
+once; kernels ask for scratch memory that begins as zeros (product_arrays.py).
 
 Source: the C interface, xla/ffi/api/c_api.h in the headers of jaxlib: its structures
 only grow at their ends within major version 0.
@@ -77,7 +77,7 @@ def run_row(inputs, strides, outputs, row, states, scratch):
     return 0
 
 
-def run_rows(inputs, strides, outputs, rows, states, scratch):
+def run_chunks(inputs, strides, outputs, rows, states, scratch):
     """Run at least WIDTH rows, some hundred at a time."""
     status, first = room(8 * (CHUNK + WIDTH)), 0
     while first < rows:
@@ -98,18 +98,49 @@ def run_rows(inputs, strides, outputs, rows, states, scratch):
     return 0
 
 
-def run(inputs, strides, outputs, rows, states, scratch):
-    """Run one state (rows < 0) or rows."""
-    if rows < 0:
-        note(outputs, 0, call(SCALAR, inputs, outputs, scratch), states)
+def run_rows(inputs, strides, outputs, rows, states):
+    """Run at least WIDTH rows in scratch memory of their own, which begins as zeros."""
+    if BATCH_LARGE:
+        memory = calloc(1, BATCH_SCRATCH + 64)
+        if memory == 0:
+            return NO_MEMORY
+        scratch = memory + ((0 - memory) & 63)
+        run_chunks(inputs, strides, outputs, rows, states, scratch)
+        free(memory)
         return 0
-    if rows >= WIDTH:
-        return run_rows(inputs, strides, outputs, rows, states, scratch)
+    memory = room(BATCH_SCRATCH * (1 - BATCH_LARGE) + 64)
+    memory += (0 - memory) & 63
+    memset(memory, 0, BATCH_SCRATCH)
+    return run_chunks(inputs, strides, outputs, rows, states, memory)
+
+
+def run_few(inputs, strides, outputs, rows, states, scratch):
+    """Run one state (rows < 0), or some rows one by one."""
+    if rows < 0:
+        return note(outputs, 0, call(SCALAR, inputs, outputs, scratch), states)
     row = 0
     while row < rows:
         run_row(inputs, strides, outputs, row, states, scratch)
         row += 1
     return 0
+
+
+def run(inputs, strides, outputs, rows, states):
+    """Run one state or rows; return 0, or the message that memory is out."""
+    if rows >= WIDTH:
+        return run_rows(inputs, strides, outputs, rows, states)
+    if SCALAR_LARGE:
+        memory = calloc(1, SCALAR_SCRATCH + 64)
+        if memory == 0:
+            return NO_MEMORY
+        scratch = memory + ((0 - memory) & 63)
+        run_few(inputs, strides, outputs, rows, states, scratch)
+        free(memory)
+        return 0
+    memory = room(SCALAR_SCRATCH * (1 - SCALAR_LARGE) + 64)
+    memory += (0 - memory) & 63
+    memset(memory, 0, SCALAR_SCRATCH)
+    return run_few(inputs, strides, outputs, rows, states, memory)
 
 
 def unfit(frame):
@@ -126,14 +157,10 @@ def unfit(frame):
     return 0
 
 
-def execute(frame, scratch):
+def execute(frame):
     """Run the kernels on the memory that a call frame names."""
-    inputs, strides, outputs = (
-        room(8 * N_IN + 8),
-        room(8 * N_IN + 8),
-        room(8 * N_OUT + 8),
-    )
-    rows, states, k = -1, 0, 0
+    inputs, strides = room(8 * N_IN + 8), room(8 * N_IN + 8)
+    outputs, rows, states, k = room(8 * N_OUT + 8), -1, 0, 0
     while k < N_IN:
         buffer = load(load(frame + ARGS) + 8 * k)
         store(inputs + 8 * k, load(buffer + DATA))
@@ -150,7 +177,7 @@ def execute(frame, scratch):
         k += 1
     if load(frame + N_RETS) > N_OUT:
         states = load(load(load(frame + RETS) + 8 * N_OUT) + DATA)
-    return run(inputs, strides, outputs, rows, states, scratch)
+    return run(inputs, strides, outputs, rows, states)
 
 
 def handler(frame):
@@ -160,14 +187,8 @@ def handler(frame):
         if load32(extension + KIND) == METADATA_KIND:
             return describe(load(extension + METADATA))
     message = unfit(frame)
+    if message == 0:
+        message = execute(frame)
     if message != 0:
         return failure(frame, message)
-    if LARGE:  # too large for the stack of a thread
-        memory = malloc(SCRATCH + 64)
-        if memory == 0:
-            return failure(frame, NO_MEMORY)
-        execute(frame, memory + ((0 - memory) & 63))
-        free(memory)
-        return 0
-    memory = room(SCRATCH * (1 - LARGE) + 64)
-    return execute(frame, memory + ((0 - memory) & 63))
+    return 0

@@ -19,7 +19,7 @@ from dyn_core.errors import UnsupportedError
 
 MAJOR = 0  # of the interface, in which structures only grow at their ends
 LEAST_MINOR, NEWEST_MINOR = 1, 3  # the newest that the tests ran with
-_STACK = 65536  # most bytes of scratch memory on the stack of a thread
+_STACK = 32768  # most bytes of scratch memory on the stack of a thread
 _REALS = {"float64": 12, "float32": 11}  # XLA_FFI_DataType
 _MESSAGES = {
     "BAD_FRAME": "the call frame of XLA is not as in its interface 0.1 to 0.3",
@@ -61,6 +61,11 @@ def target_name(program: NativeProgram) -> str:
     return f"dyn_{program.recipe.solver.name}_{digest[:24]}"
 
 
+def _scratch(name: str, size: int) -> dict[str, int]:
+    """Return the constants about the scratch memory of a kernel."""
+    return {f"{name}_SCRATCH": size, f"{name}_LARGE": int(size > _STACK)}
+
+
 class Handler:
     """Machine code that XLA calls in place of a Program.
 
@@ -79,7 +84,6 @@ class Handler:
         program.prepare(batch=True)
         kernels = dict(zip(("scalar", "batch"), program.kernels(), strict=True))
         self._kept: list[Any] = [program, *kernels.values()]
-        scratch = max(kernel.scratch for kernel in kernels.values())
         reals = np.array(np.nan, program.dtype).tobytes()
         constants = {
             "VERSION": struct.unpack("<q", struct.pack("<ii", MAJOR, minor))[0],
@@ -87,8 +91,8 @@ class Handler:
             "BATCH": kernels["batch"].addresses["batch"],
             "WIDTH": int(program.lanes),
             "CHECKED": int(program.facts.checked),
-            "SCRATCH": scratch,
-            "LARGE": int(scratch > _STACK),
+            **_scratch("SCALAR", kernels["scalar"].scratch),
+            **_scratch("BATCH", kernels["batch"].scratch),
             "ITEM": program.dtype.itemsize,
             "REAL": _REALS[program.dtype.name],
             "NAN": self._keep(ctypes.create_string_buffer(reals)),
