@@ -16,6 +16,7 @@ import numpy as np
 from dyn_core.model import Model
 from dyn_core.spatial import Vector
 
+_RATE, _VELOCITY = 0, 1  # which of _quadratic_maps
 
 class Coordinates:
     """Conversions between rates of positions and velocities, for arrays of any library.
@@ -51,23 +52,32 @@ class Coordinates:
 
     def velocity(self, xp: Any, q: Any, rate: Any) -> Any:
         """Return the velocity (..., nv) at which unit positions have a rate (..., nq)."""
-        return self._converted(xp, q, rate, 1)
+        return self._converted(xp, q, rate, _VELOCITY, False)
 
     def rate(self, xp: Any, q: Any, velocity: Any) -> Any:
         """Return the rate (..., nq) of unit positions at a velocity (..., nv)."""
-        return self._converted(xp, q, velocity, 0)
+        return self._converted(xp, q, velocity, _RATE, False)
 
-    def _converted(self, xp: Any, q: Any, values: Any, which: int) -> Any:
+    def adjoint_velocity(self, xp: Any, q: Any, gradient: Any) -> Any:
+        """Return a gradient by positions (..., nq) from one by displacements."""
+        return self._converted(xp, q, gradient, _VELOCITY, True)
+
+    def adjoint_rate(self, xp: Any, q: Any, gradient: Any) -> Any:
+        """Return a gradient by displacements (..., nv) from one by positions."""
+        return self._converted(xp, q, gradient, _RATE, True)
+
+    def _converted(self, xp: Any, q: Any, values: Any, which: int, adjoint: bool) -> Any:
+        """Multiply by a map of _quadratic_maps, or by its transpose."""
         if self.plain:
             return values
         parts, last = [], 0
+        how = "abcd,...a,...c,...d->...b" if adjoint else "abcd,...b,...c,...d->...a"
         for (of_q, of_v, _), maps in zip(self._joints, self._maps, strict=True):
-            here = of_q if which else of_v
-            part = values[..., here]
+            here = of_q if (which == _VELOCITY) != adjoint else of_v
             ones = xp.ones_like(q[..., :1])
             q1 = xp.concatenate([q[..., of_q], ones], axis=-1)
             (tensor,) = _arrays(xp, q, maps[which])
-            turned = xp.einsum("abcd,...b,...c,...d->...a", tensor, part, q1, q1)
+            turned = xp.einsum(how, tensor, values[..., here], q1, q1)
             parts += [values[..., last : here.start], turned]
             last = here.stop
         return xp.concatenate([*parts, values[..., last:]], axis=-1)
