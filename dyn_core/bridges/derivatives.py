@@ -14,6 +14,7 @@ from typing import Any
 
 from dyn_core.engines import Program
 from dyn_core.errors import UnsupportedError
+from dyn_core.model.parameter_paths import LINK
 from dyn_core.solving.build_options import BuildOptions
 from dyn_core.solving.registry import solver
 
@@ -154,11 +155,26 @@ class Derivatives:
         known = {port.name for port in self.program.signature.inputs}
         return [x.name for x in self.program.inputs if x.name not in known]
 
-    def by_parameter(self, path: str) -> Source:
-        """Return the Source of derivatives of joint forces by a parameter."""
-        last = path.rpartition(".")[2]
-        drop = (path,) if last in _LINEAR else ()
-        return self.source("parameter_jacobian", drop, paths=[path])
+    def by_parameters(self) -> dict[str, Source]:
+        """Return the Source of derivatives of joint forces by each parameter.
+
+        Where a link's parameter is an input, no solver differentiates by it; joint
+        forces are linear in some, whose derivative is the same at any value.
+        """
+        sources = {}
+        for path in self.parameters():
+            last = path.rpartition(".")[2]
+            if last in _LINEAR or last not in (*LINK, "origin"):
+                drop = (path,) if last in _LINEAR else ()
+                sources[path] = self.source("parameter_jacobian", drop, paths=[path])
+        return sources
+
+    def by_forces(self) -> Source | None:
+        """Return the Source of derivatives of joint forces by forces on bodies."""
+        frame = self.program.recipe.choices.get("f_ext_frame", "body")
+        if frame != "body" or not self.has("f_ext"):
+            return None
+        return self.source("id_force_jacobian")
 
     def has(self, name: str) -> bool:
         """Return whether the Program has an input."""
@@ -187,11 +203,10 @@ def _inverse_dynamics(d: Derivatives) -> None:
     first = d.source(d.of_loops("id_derivatives"))
     for name, output in (("q", "dtau_dq"), ("qd", "dtau_dqd"), ("qdd", "H")):
         d.slopes["tau", name] = lambda v, o=output: v(first)[o]
-    if d.has("f_ext"):
-        forces = d.source("id_force_jacobian")
+    forces = d.by_forces()
+    if forces is not None:
         d.slopes["tau", "f_ext"] = lambda v: v(forces)["dtau_df_ext"]
-    for path in d.parameters():
-        by = d.by_parameter(path)
+    for path, by in d.by_parameters().items():
         d.slopes["tau", path] = lambda v, by=by: v(by)["dtau_dp"]
 
 
@@ -202,13 +217,12 @@ def _forward_dynamics(d: Derivatives) -> None:
         d.slopes["qdd", name] = lambda v, o=output: v(first)[o]
     if d.program.model.loops:
         return
-    if d.has("f_ext"):
-        forces = d.source("id_force_jacobian")
+    forces = d.by_forces()
+    if forces is not None:
         d.slopes["qdd", "f_ext"] = lambda v: (
             -v(first)["Hinv"] @ _flat(v(forces)["dtau_df_ext"])
         )
-    for path in d.parameters():
-        by = d.by_parameter(path)
+    for path, by in d.by_parameters().items():
         d.slopes["qdd", path] = lambda v, by=by: (
             -v(first)["Hinv"] @ v(by, qdd=v(first)["qdd"])["dtau_dp"]
         )

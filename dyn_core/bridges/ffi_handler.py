@@ -54,8 +54,18 @@ def require_version(include: str | Path) -> int:
     return minor
 
 
-def target_name(program: NativeProgram) -> str:
-    """Return a name that stands for the machine code of a Program and its ports."""
+def target_name(program: Program[Any]) -> str:
+    """Return a name that stands for the machine code of a Program and its ports.
+
+    Raises:
+        UnsupportedError: It has no machine code.
+    """
+    if not isinstance(program, NativeProgram):
+        solver = program.recipe.solver.name
+        raise UnsupportedError(
+            f"{solver} runs on engine {program.engine}, and XLA calls machine code;"
+            " valid: Programs of engine native, built from a TracedSolver"
+        )
     shapes = [port.shape for port in (*program.inputs, *program.outputs)]
     digest = hashlib.sha256(f"{program.facts.kernel} {shapes}".encode()).hexdigest()
     return f"dyn_{program.recipe.solver.name}_{digest[:24]}"
@@ -74,13 +84,8 @@ class Handler:
         name: Of the target; see target_name.
     """
 
-    def __init__(self, program: Program[Any], minor: int) -> None:
-        if not isinstance(program, NativeProgram):
-            solver = program.recipe.solver.name
-            raise UnsupportedError(
-                f"{solver} runs on engine {program.engine}, and XLA calls machine code;"
-                " valid: Programs of engine native, built from a TracedSolver"
-            )
+    def __init__(self, program: NativeProgram, minor: int) -> None:
+        self.name = target_name(program)
         program.prepare(batch=True)
         kernels = dict(zip(("scalar", "batch"), program.kernels(), strict=True))
         self._kept: list[Any] = [program, *kernels.values()]
@@ -106,7 +111,6 @@ class Handler:
         ir = python_to_llvm.translate(ffi_code, "handler", **constants)
         self._loaded = compiler.Loaded(compiler.compile_ir(ir, inline=True))
         self.pointer = ctypes.c_void_p(self._loaded.address("handler"))
-        self.name = target_name(program)
 
     def _keep(self, memory: Any) -> int:
         """Keep memory as long as the handler lives; return its address."""

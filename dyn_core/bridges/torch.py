@@ -131,7 +131,7 @@ class _Operation:
         outputs = ", ".join(["Tensor"] * (len(program.outputs) + 1))
         self._call = torch.library.custom_op(
             f"dyn_core::{solver}_{next(_NUMBERS)}",
-            self._run,
+            self.run,
             mutates_args=(),
             device_types="cpu",
             schema=f"({inputs}) -> ({outputs})",
@@ -151,11 +151,8 @@ class _Operation:
             return self._call(*tensors)
         return self._differentiable.apply(*tensors)
 
-    def raw(self, *tensors: Any) -> Any:
-        """Return the same, by the custom operation."""
-        return self._call(*tensors)
-
-    def _run(self, *tensors: Any) -> Any:
+    def run(self, *tensors: Any) -> Any:
+        """Return outputs and status, whose memory is that of NumPy arrays."""
         arrays = [x.detach().numpy() for x in tensors]
         state: Any = 0
         if self._status:
@@ -170,7 +167,7 @@ class _Operation:
             for x in parts
         ]
         if not self._status:
-            state = np.zeros(self._lead(tensors), np.int64)
+            return (*results, torch.zeros(self._lead(tensors), dtype=torch.int64))
         return (*results, torch.as_tensor(state, dtype=torch.int64))
 
     def _lead(self, tensors: Sequence[Any]) -> tuple[int, ...]:
@@ -327,7 +324,7 @@ def _differentiable(operation: _Operation) -> Any:
     class Differentiable(torch.autograd.Function):
         @staticmethod
         def forward(*tensors: Any) -> Any:
-            return operation.raw(*tensors)
+            return operation.run(*tensors)
 
         @staticmethod
         def setup_context(ctx: Any, inputs: Any, output: Any) -> None:

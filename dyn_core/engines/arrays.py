@@ -13,6 +13,8 @@ from dyn_core.problems import Port
 
 def as_array(port: Port, value: Any, dtype: np.dtype) -> np.ndarray:
     """Return an array of a Port's shape, with or without batch; complex stays so."""
+    if np.ma.is_masked(value):  # what lies under a mask is no number to compute with
+        raise ShapeError(port.name, "an array without masked entries", "masked ones")
     try:
         array = np.asarray(value)
     except ValueError as error:
