@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import importlib.util
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -44,8 +44,8 @@ def kernel_seconds(program: Any, arrays: Any) -> float:
     return cpu_seconds(run) / CALLS
 
 
-def jax_figures(model: Any, arrays: Any) -> dict[str, float]:
-    """Return the times of a call in a compiled loop and of a gradient, with JAX [s]."""
+def jax_figures(model: Any, arrays: Any) -> Iterator[tuple[str, float]]:
+    """Yield the times of a call in a compiled loop and of a gradient, with JAX [s]."""
     import jax
     import jax.numpy as jnp
 
@@ -54,35 +54,41 @@ def jax_figures(model: Any, arrays: Any) -> dict[str, float]:
 
     rnea = dyn_jax.function(solver("rnea").build(model))
     q, qd, qdd = (jnp.asarray(x) for x in arrays)
-    called = jax.jit(
-        lambda x: jax.lax.fori_loop(0, CALLS, lambda _, t: rnea(q, qd, qdd + 0 * t), x)
-    )
-    empty = jax.jit(lambda x: jax.lax.fori_loop(0, CALLS, lambda _, t: qdd + 0 * t, x))
+
+    def loop(body: Callable[[Any], Any]) -> float:
+        repeated = jax.jit(
+            lambda x: jax.lax.fori_loop(0, CALLS, lambda _, t: body(t), x)
+        )
+        return cpu_seconds(lambda: repeated(q).block_until_ready()) / CALLS
+
+    yield "loop with a call, each turn", loop(lambda t: rnea(q, qd, qdd + 0 * t))
+    yield "loop without, each turn", loop(lambda t: qdd + 0 * t)
     step = dyn_jax.function(solver("semi_implicit_euler").build(model))
+    yield from gradient(model, arrays, lambda x, tau: (tuple(step(*x, tau, DT)), None))
 
-    def gradient(move: Any) -> Any:
-        def loss(tau: Any) -> Any:
-            return jnp.sum(jax.lax.scan(move, (q, qd), tau)[0][0] ** 2)
 
-        compiled, tau = jax.jit(jax.value_and_grad(loss)), jnp.zeros((STEPS, model.nv))
-        start = time.process_time()
-        value = compiled(tau)[0].block_until_ready()
-        print(f"  loss {float(value):.12g}, compiled in", end=" ")
-        print(f"{time.process_time() - start:.2f} s of CPU")
-        return cpu_seconds(lambda: compiled(tau)[1].block_until_ready())
+def peer_figures(model: Any, arrays: Any) -> Iterator[tuple[str, float]]:
+    """Yield the times of the same gradient with adam-robotics [s]."""
+    yield from gradient(model, arrays, _adam_step(model))
 
-    figures = {
-        "loop with a call, each": cpu_seconds(lambda: called(q).block_until_ready()),
-        "loop without, each": cpu_seconds(lambda: empty(q).block_until_ready()),
-    }
-    figures = {name: seconds / CALLS for name, seconds in figures.items()}
-    own = gradient(lambda x, tau: (tuple(step(*x, tau, DT)), None))
-    figures[f"gradient of {STEPS} steps"] = own
-    if importlib.util.find_spec("adam") is not None:
-        peer = gradient(_adam_step(model))
-        figures[f"gradient of {STEPS} steps, adam-robotics"] = peer
-        figures["ratio"] = peer / own
-    return figures
+
+def gradient(model: Any, arrays: Any, move: Any) -> Iterator[tuple[str, float]]:
+    """Yield what compiling and computing the gradient of a rollout takes [s]."""
+    import jax
+    import jax.numpy as jnp
+
+    jax.config.update("jax_enable_x64", True)
+    start = tuple(jnp.asarray(x) for x in arrays[:2])
+
+    def loss(tau: Any) -> Any:
+        return jnp.sum(jax.lax.scan(move, start, tau)[0][0] ** 2)
+
+    compiled, tau = jax.jit(jax.value_and_grad(loss)), jnp.zeros((STEPS, model.nv))
+    began = time.process_time()
+    value = compiled(tau)[0].block_until_ready()
+    yield f"compile (loss {float(value):.10g})", time.process_time() - began
+    seconds = cpu_seconds(lambda: compiled(tau)[1].block_until_ready())
+    yield f"gradient of {STEPS} steps", seconds
 
 
 def _adam_step(model: Any) -> Any:
@@ -104,8 +110,8 @@ def _adam_step(model: Any) -> Any:
     return step
 
 
-def torch_figures(model: Any, arrays: Any) -> dict[str, float]:
-    """Return the times of a call, and of a call and its gradient, with PyTorch [s]."""
+def torch_figures(model: Any, arrays: Any) -> Iterator[tuple[str, float]]:
+    """Yield the times of a call, and of a call and its gradient, with PyTorch [s]."""
     import torch
 
     from dyn_core.bridges import torch as dyn_torch
@@ -117,23 +123,21 @@ def torch_figures(model: Any, arrays: Any) -> dict[str, float]:
     step = dyn_torch.function(solver("semi_implicit_euler").build(model))
     tau = torch.zeros((STEPS, model.nv), dtype=torch.float64, requires_grad=True)
 
+    def both() -> Any:
+        return torch.autograd.grad(rnea(moving, qd, qdd).sum(), moving)
+
     def rollout() -> Any:
         state = q, qd
         for k in range(STEPS):
             state = step(*state, tau[k], DT)
         return torch.autograd.grad((state[0] ** 2).sum(), tau)
 
-    def many(run: Callable[[], Any]) -> Callable[[], None]:
-        return lambda: [run() for _ in range(1000)] and None
+    yield "call", cpu_seconds(lambda: [rnea(q, qd, qdd) for _ in range(1000)]) / 1000
+    yield "call and gradient", cpu_seconds(lambda: [both() for _ in range(200)]) / 200
+    yield f"gradient of {STEPS} steps", cpu_seconds(rollout, 5)
 
-    return {
-        "call": cpu_seconds(many(lambda: rnea(q, qd, qdd)), 5) / 1000,
-        "call and gradient": cpu_seconds(
-            many(lambda: torch.autograd.grad(rnea(moving, qd, qdd).sum(), moving)), 5
-        )
-        / 1000,
-        f"gradient of {STEPS} steps": cpu_seconds(rollout, 5),
-    }
+
+_FIGURES = {"jax": jax_figures, "torch": torch_figures, "adam": peer_figures}
 
 
 def main() -> None:
@@ -142,14 +146,13 @@ def main() -> None:
     arrays = np.random.default_rng(0).uniform(-1, 1, (3, model.nv))
     rnea = solver("rnea").build(model)
     print(f"rnea of arm7 from Python: {1e6 * kernel_seconds(rnea, arrays):.2f} us")
-    for name, figures in (("jax", jax_figures), ("torch", torch_figures)):
+    for name, figures in _FIGURES.items():
         print(name)
         if importlib.util.find_spec(name) is None:
             print("  not installed")
             continue
-        for what, number in figures(model, arrays).items():
-            shown = f"{number:.0f}" if what == "ratio" else f"{1e6 * number:.2f} us"
-            print(f"  {what}: {shown}")
+        for what, seconds in figures(model, arrays):
+            print(f"  {what}: {1e6 * seconds:.2f} us", flush=True)
 
 
 if __name__ == "__main__":

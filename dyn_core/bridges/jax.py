@@ -179,6 +179,12 @@ class _Operation:
             if not isinstance(t, SymbolicZero)
         ]
         *results, state = self._differentiable(*primals)
+        if moved:  # where the derivatives bring the values, XLA leaves out that call
+            known = self._derivatives.values
+            results = [
+                known[port.name](values) if port.name in known else x
+                for port, x in zip(outputs, results, strict=True)
+            ]
         rates = [
             self._outward(port, x, self._sum(port, moved, values))
             for port, x in zip(outputs, results, strict=True)
