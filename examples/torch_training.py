@@ -2,9 +2,9 @@
 
     pip install 'dyn_ros[torch]' && python examples/torch_training.py
 
-An arm carries something unknown; its joint forces are measured with noise, and its joints
-have friction that no model describes. What it carries (mass and centre of mass) is learned
-through inverse dynamics, and the friction by a small network beside it, together.
+An arm carries something unknown; its joint forces are measured with noise, and its
+joints have friction that no model describes. What it carries (mass and centre of mass)
+is learned through inverse dynamics, and the friction by a network beside it, together.
 """
 
 import numpy as np
@@ -20,17 +20,9 @@ TRUTH = (1.3, 0.05, -0.02, 0.08)  # mass [kg], centre of mass in link7 [m]
 def payload(values):
     """Return the ten parameters of a point mass: m, m c, inertia about the origin."""
     m, c = values[0], values[1:]
-    x, y, z = c
-    zero = torch.zeros_like(m)
-    squares = m * torch.stack([y * y + z * z, x * x + z * z, x * x + y * y])
-    products = -m * torch.stack([x * y, x * z, y * z])
-    return order(m, m * c, squares, products, zero)
-
-
-def order(m, first, squares, products, zero):
-    """Return parameters as the library has them: Ixx Ixy Ixz Iyy Iyz Izz at the end."""
-    (xx, yy, zz), (xy, xz, yz) = squares, products
-    return torch.stack([m, *first, xx, xy, xz, yy, yz, zz]) + zero
+    (x, y, z), square = c, (c * c).sum()
+    inertia = square - x * x, -x * y, -x * z, square - y * y, -y * z, square - z * z
+    return torch.stack([m, *(m * c), *(m * i for i in inertia)])
 
 
 def main():
@@ -48,7 +40,9 @@ def main():
         measured = rnea(q, qd, qdd, payload(truth)) + friction
         measured += 0.05 * torch.randn(ROWS, 7, dtype=torch.float64)
 
-    learned = torch.tensor([0.2, 0.0, 0.0, 0.0], dtype=torch.float64, requires_grad=True)
+    learned = torch.tensor(
+        [0.2, 0.0, 0.0, 0.0], dtype=torch.float64, requires_grad=True
+    )
     layers = torch.nn.Linear(1, 16), torch.nn.Tanh(), torch.nn.Linear(16, 1)
     network = torch.nn.Sequential(*layers).double()
     optimiser = torch.optim.Adam(
@@ -68,11 +62,18 @@ def main():
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
-    print("truth" + " " * 19 + f"{TRUTH[0]:6.3f}   " + ", ".join(f"{x:6.3f}" for x in TRUTH[1:]))
+    print(
+        "truth"
+        + " " * 19
+        + f"{TRUTH[0]:6.3f}   "
+        + ", ".join(f"{x:6.3f}" for x in TRUTH[1:])
+    )
     speeds = torch.tensor([[0.1], [1.0]], dtype=torch.float64)
     print("friction at 0.1 and 1 rad/s:", end=" ")
     print(", ".join(f"{x:.2f}" for x in network(speeds)[:, 0].tolist()), end=" N m;")
-    print(" truth", ", ".join(f"{0.4 * np.tanh(8 * x) + 0.2 * x:.2f}" for x in (0.1, 1.0)))
+    print(
+        " truth", ", ".join(f"{0.4 * np.tanh(8 * x) + 0.2 * x:.2f}" for x in (0.1, 1.0))
+    )
     assert abs(learned[0].item() - TRUTH[0]) < 0.05
 
 

@@ -3,8 +3,8 @@
     from dyn_core.bridges import jax as dyn_jax      needs the extra `jax`
     from dyn_core.bridges import torch as dyn_torch  needs the extra `torch`
 
-Both call the machine code of a Program; neither writes its algorithm again in operations
-of its own. Derivatives come from Programs, too (derivatives.py), and positions with
-quaternions are vectors of nq numbers there (coordinates.py). Nothing in the core imports
-this package.
+Both call the machine code of a Program; neither writes its algorithm again in
+operations of its own. Derivatives come from Programs, too (derivatives.py), and
+positions with quaternions are vectors of nq numbers there (coordinates.py). Nothing in
+the core imports this package.
 """

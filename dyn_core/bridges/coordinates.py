@@ -18,6 +18,7 @@ from dyn_core.spatial import Vector
 
 _RATE, _VELOCITY = 0, 1  # which of _quadratic_maps
 
+
 class Coordinates:
     """Conversions between rates of positions and velocities, for arrays of any library.
 
@@ -44,14 +45,14 @@ class Coordinates:
         self._maps = [_quadratic_maps(joint) for _, _, joint in self._joints]
 
     def normalized(self, xp: Any, q: Any) -> Any:
-        """Return q (..., nq) with quaternions of unit length; xp: jax.numpy or torch."""
+        """Return q (..., nq) with unit quaternions; xp: jax.numpy or torch."""
         if self.plain:
             return q
         same, outside = _arrays(xp, q, self._same, self._outside)
         return q / xp.sqrt((q * q) @ same + outside)
 
     def velocity(self, xp: Any, q: Any, rate: Any) -> Any:
-        """Return the velocity (..., nv) at which unit positions have a rate (..., nq)."""
+        """Return the velocity (..., nv) at which positions have a rate (..., nq)."""
         return self._converted(xp, q, rate, _VELOCITY, False)
 
     def rate(self, xp: Any, q: Any, velocity: Any) -> Any:
@@ -66,7 +67,9 @@ class Coordinates:
         """Return a gradient by displacements (..., nv) from one by positions."""
         return self._converted(xp, q, gradient, _RATE, True)
 
-    def _converted(self, xp: Any, q: Any, values: Any, which: int, adjoint: bool) -> Any:
+    def _converted(
+        self, xp: Any, q: Any, values: Any, which: int, adjoint: bool
+    ) -> Any:
         """Multiply by a map of _quadratic_maps, or by its transpose."""
         if self.plain:
             return values
@@ -112,7 +115,9 @@ def _tensor(function: Any, n: int, inputs: int) -> np.ndarray:
     def matrix(q: np.ndarray) -> np.ndarray:
         columns = np.eye(inputs).tolist()
         start = Vector(q.tolist())
-        return np.array([[float(x) for x in function(start, Vector(e))] for e in columns])
+        return np.array(
+            [[float(x) for x in function(start, Vector(e))] for e in columns]
+        )
 
     unit = np.eye(n)
     constant = matrix(np.zeros(n))

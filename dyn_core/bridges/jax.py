@@ -6,9 +6,9 @@
     tau = rnea(q, qd, qdd)
     jax.jit(jax.grad(lambda q: rnea(q, qd, qdd).sum()))(q)
 
-XLA calls the machine code of the Program by its foreign function interface (ffi_code.py).
-A batch, or `vmap`, is one call of the kernel for rows; inputs that all rows share are not
-copied. docs/bridges.md says what derivatives are by, and what runs where.
+XLA calls the machine code of the Program by its foreign function interface
+(ffi_code.py). A batch, or `vmap`, is one call of the kernel for rows; inputs that all
+rows share are not copied. docs/bridges.md says what derivatives are by, and what runs where.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ try:
     from jax.custom_batching import custom_vmap
     from jax.custom_derivatives import SymbolicZero
 except ImportError as error:
-    raise ImportError(
-        "dyn_core.bridges.jax needs JAX: pip install 'dyn_ros[jax]'"
+    raise UnsupportedError(
+        "this bridge needs JAX, which is not installed: pip install 'dyn_ros[jax]'"
     ) from error
 
 _HANDLERS: dict[str, ffi_handler.Handler] = {}  # XLA may call them until the end

@@ -6,8 +6,8 @@
     tau = rnea(q, qd, qdd)
     tau.sum().backward()
 
-Each Program becomes a custom operation on CPU tensors, which share their memory with the
-arrays of the Program, in and out. docs/bridges.md says what derivatives are by.
+Each Program becomes a custom operation on CPU tensors, which share their memory with
+the arrays of the Program, in and out. docs/bridges.md says what derivatives are by.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ from dyn_core.problems import Port
 try:
     import torch
 except ImportError as error:
-    raise ImportError(
-        "dyn_core.bridges.torch needs PyTorch: pip install 'dyn_ros[torch]'"
+    raise UnsupportedError(
+        "this bridge needs PyTorch, which is not installed:"
+        " pip install 'dyn_ros[torch]'"
     ) from error
 
 _NUMBERS = itertools.count()

@@ -1,7 +1,9 @@
 """Handlers of XLA's interface without JAX: versions, call frames, errors."""
 
 import ctypes
+import importlib
 import struct
+import sys
 
 import numpy as np
 import pytest
@@ -16,7 +18,9 @@ from dyn_core.testing import random_model
 native = pytest.mark.skipif(bool(compiler.missing()), reason=compiler.missing())
 
 
-@pytest.mark.parametrize("version, good", [((0, 3), 1), ((0, 9), 1), ((0, 0), 0), ((1, 0), 0)])
+@pytest.mark.parametrize(
+    "version, good", [((0, 3), 1), ((0, 9), 1), ((0, 0), 0), ((1, 0), 0)]
+)
 def test_versions_of_the_interface(tmp_path, version, good):
     """Read from the header of jaxlib; others are refused in words."""
     header = tmp_path / "xla" / "ffi" / "api" / "c_api.h"
@@ -51,7 +55,9 @@ class Frame:
         head = struct.pack("<5q", 168, 0, api, 0, stage)
         args = struct.pack("<5q", 40, 0, len(inputs), 0, ins)
         rets = struct.pack("<5q", 40, 0, len(outputs), 0, outs)
-        self.address = self._memory(head + args + rets + struct.pack("<6q", 48, 0, 0, 0, 0, 0))
+        self.address = self._memory(
+            head + args + rets + struct.pack("<6q", 48, 0, 0, 0, 0, 0)
+        )
 
     def _create(self, arguments):
         message = struct.unpack("<4q", ctypes.string_at(arguments, 32))[2]
@@ -68,7 +74,9 @@ class Frame:
     def _buffer(self, array, dtype):
         self.kept.append(array)
         sizes = self._memory(struct.pack(f"<{array.ndim}q", *array.shape))
-        return self._memory(struct.pack("<6q", 48, 0, dtype, array.ctypes.data, array.ndim, sizes))
+        return self._memory(
+            struct.pack("<6q", 48, 0, dtype, array.ctypes.data, array.ndim, sizes)
+        )
 
 
 def _call(handler, frame):
@@ -112,9 +120,15 @@ def test_calls_that_do_not_fit_return_an_error():
 def test_metadata_name_the_version():
     """XLA asks first for which version a handler is made."""
     handler = ffi_handler.Handler(dyn.solver("rnea").build(dyn.load("two_link")), 3)
-    metadata = ctypes.create_string_buffer(struct.pack("<6q", 48, 24, 0, -1, -1, -1), 48)
-    extension = ctypes.create_string_buffer(struct.pack("<4q", 24, 1, 0, ctypes.addressof(metadata)), 32)
-    frame = ctypes.create_string_buffer(struct.pack("<2q", 168, ctypes.addressof(extension)), 168)
+    metadata = ctypes.create_string_buffer(
+        struct.pack("<6q", 48, 24, 0, -1, -1, -1), 48
+    )
+    extension = ctypes.create_string_buffer(
+        struct.pack("<4q", 24, 1, 0, ctypes.addressof(metadata)), 32
+    )
+    frame = ctypes.create_string_buffer(
+        struct.pack("<2q", 168, ctypes.addressof(extension)), 168
+    )
     function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(handler.pointer.value)
     assert function(ctypes.addressof(frame)) == 0
     _, _, _, version, traits, state = struct.unpack("<6q", metadata.raw)
@@ -136,7 +150,22 @@ def test_coordinates_are_those_of_the_model(seed):
     np.testing.assert_allclose(convert.velocity(np, q, rate), v, atol=1e-12)
     a, b = rng.normal(size=rate.shape), rng.normal(size=v.shape)
     left = (convert.rate(np, q, b) * a).sum()
-    np.testing.assert_allclose(left, (b * convert.adjoint_rate(np, q, a)).sum(), atol=1e-10)
+    np.testing.assert_allclose(
+        left, (b * convert.adjoint_rate(np, q, a)).sum(), atol=1e-10
+    )
     left = (convert.velocity(np, q, a) * b).sum()
-    np.testing.assert_allclose(left, (a * convert.adjoint_velocity(np, q, b)).sum(), atol=1e-10)
-    np.testing.assert_allclose(convert.normalized(np, 1.5 * q), model.normalize(1.5 * q), atol=1e-12)
+    np.testing.assert_allclose(
+        left, (a * convert.adjoint_velocity(np, q, b)).sum(), atol=1e-10
+    )
+    np.testing.assert_allclose(
+        convert.normalized(np, 1.5 * q), model.normalize(1.5 * q), atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("name", ["jax", "torch"])
+def test_a_library_that_is_missing_is_named(name, monkeypatch):
+    """The error says which extra installs it."""
+    monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.delitem(sys.modules, f"dyn_core.bridges.{name}", raising=False)
+    with pytest.raises(UnsupportedError, match=rf"dyn_ros\[{name}\]"):
+        importlib.import_module(f"dyn_core.bridges.{name}")

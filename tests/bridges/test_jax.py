@@ -12,8 +12,9 @@ jax = pytest.importorskip("jax", reason="jax is not installed")
 if compiler.missing():
     pytest.skip(compiler.missing(), allow_module_level=True)
 jnp = jax.numpy
-dyn_jax = pytest.importorskip("dyn_core.bridges.jax")
 from jax.test_util import check_grads  # noqa: E402
+
+from dyn_core.bridges import jax as dyn_jax  # noqa: E402
 
 CLOSE = {"atol": 1e-6, "rtol": 1e-6}
 
@@ -49,7 +50,9 @@ def _arguments(program, seed=0):
             yield jnp.asarray(0.01)
         else:
             start = program.defaults.get(port.name, np.zeros(port.shape))
-            size = 1e-3 if port.name in program.defaults else 0.5  # a payload may be none
+            size = (
+                1e-3 if port.name in program.defaults else 0.5
+            )  # a payload may be none
             yield jnp.asarray(start + rng.uniform(-size, size, port.shape))
 
 
@@ -69,7 +72,9 @@ def test_results_have_the_bits_of_the_program(arm, rows):
     np.testing.assert_array_equal(jax.jit(function)(*inputs), wanted)
     if rows:
         shared = program(inputs[0], inputs[1], inputs[2, 0])
-        np.testing.assert_array_equal(function(inputs[0], inputs[1], inputs[2, 0]), shared)
+        np.testing.assert_array_equal(
+            function(inputs[0], inputs[1], inputs[2, 0]), shared
+        )
 
 
 def test_scratch_memory_begins_as_zeros():
@@ -80,7 +85,11 @@ def test_scratch_memory_begins_as_zeros():
     rng = np.random.default_rng(1)
     q = np.stack([model.random(rng) for _ in range(11)])
     qd, tau = rng.uniform(-1, 1, (2, 11, model.nv))
-    inputs = (np.asarray(dyn_jax.coordinates(model).normalized(jnp, jnp.asarray(q))), qd, tau)
+    inputs = (
+        np.asarray(dyn_jax.coordinates(model).normalized(jnp, jnp.asarray(q))),
+        qd,
+        tau,
+    )
     for _ in range(3):
         for got, wanted in zip(function(*inputs), program(*inputs), strict=True):
             np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-9)
@@ -108,7 +117,9 @@ def test_vmap_is_one_call_of_the_kernel_and_copies_no_shared_input(arm):
 
 
 @pytest.mark.parametrize("name", ["rnea", "aba"])
-@pytest.mark.parametrize("robot", ["arm", pytest.param("floating", marks=pytest.mark.full)])
+@pytest.mark.parametrize(
+    "robot", ["arm", pytest.param("floating", marks=pytest.mark.full)]
+)
 def test_first_and_second_derivatives(robot, name, request):
     """Forward and reverse, by all nq numbers of q, against differences; batches, too.
 
@@ -118,8 +129,13 @@ def test_first_and_second_derivatives(robot, name, request):
     function = dyn_jax.function(program)
     arguments = tuple(_arguments(program))
     check_grads(function, arguments, order=2, modes=["fwd", "rev"], **CLOSE)
-    rows = [jnp.stack([x, y]) for x, y in zip(arguments, _arguments(program, 1), strict=True)]
-    check_grads(function, (rows[0], rows[1], arguments[2]), order=1, modes=["rev"], **CLOSE)
+    rows = [
+        jnp.stack([x, y])
+        for x, y in zip(arguments, _arguments(program, 1), strict=True)
+    ]
+    check_grads(
+        function, (rows[0], rows[1], arguments[2]), order=1, modes=["rev"], **CLOSE
+    )
 
 
 @pytest.mark.parametrize(
@@ -151,7 +167,9 @@ def test_first_derivatives(floating, name, options):
 @pytest.mark.parametrize("name", ["rnea", "aba"])
 def test_derivatives_by_parameters(arm, name):
     """A payload, a mass and gravity as inputs, at other values than the model's."""
-    program = dyn.solver(name).build(arm, inputs=["link7.payload", "link3.mass", "gravity"])
+    program = dyn.solver(name).build(
+        arm, inputs=["link7.payload", "link3.mass", "gravity"]
+    )
     function, arguments = dyn_jax.function(program), tuple(_arguments(program))
     check_grads(function, arguments, order=1, modes=["rev"], **CLOSE)
     of_model = function(*arguments[:3])
@@ -165,9 +183,13 @@ def test_gradients_are_orthogonal_to_quaternions_and_positions_may_be_scaled(flo
     slopes = np.asarray(jax.jacobian(function)(q))
     for i in floating.independent:
         places = np.arange(floating.q_slices[i].start, floating.q_slices[i].stop)
-        for part in floating.joint[i].quaternions(dyn.spatial.Vector(places.astype(float).tolist())):
+        for part in floating.joint[i].quaternions(
+            dyn.spatial.Vector(places.astype(float).tolist())
+        ):
             columns = [int(x) for x in part]
-            np.testing.assert_allclose(slopes[:, columns] @ q[jnp.array(columns)], 0.0, atol=1e-9)
+            np.testing.assert_allclose(
+                slopes[:, columns] @ q[jnp.array(columns)], 0.0, atol=1e-9
+            )
             scaled = function(q.at[jnp.array(columns)].multiply(1.7))
             np.testing.assert_allclose(scaled, function(q), rtol=1e-9, atol=1e-9)
 
@@ -175,7 +197,9 @@ def test_gradients_are_orthogonal_to_quaternions_and_positions_may_be_scaled(flo
 def test_steps_with_contacts_are_differentiable():
     """State by state and forces; impulses are constants."""
     model = dyn.load("quadruped")
-    program = dyn.solver("contact_euler").build(model, contact_solver="projected_gauss_seidel")
+    program = dyn.solver("contact_euler").build(
+        model, contact_solver="projected_gauss_seidel"
+    )
     function = dyn_jax.function(program)
     q = jnp.asarray(model.neutral()).at[2].set(0.3)
     qd, warm = jnp.zeros(model.nv), jnp.zeros(program.inputs[4].shape)
@@ -183,7 +207,14 @@ def test_steps_with_contacts_are_differentiable():
     def moved(q, qd, tau):
         return tuple(function(q, qd, tau, 1e-3, warm)[:2])
 
-    check_grads(moved, (q, qd, jnp.zeros(model.nv)), order=1, modes=["rev"], atol=1e-5, rtol=1e-5)
+    check_grads(
+        moved,
+        (q, qd, jnp.zeros(model.nv)),
+        order=1,
+        modes=["rev"],
+        atol=1e-5,
+        rtol=1e-5,
+    )
     by_tau = jax.grad(lambda tau: function(q, qd, tau, 1e-3, warm).impulse.sum())(qd)
     np.testing.assert_array_equal(by_tau, 0.0)
 
@@ -205,7 +236,9 @@ def test_gradient_of_a_rollout_is_that_of_the_adjoint_sweep(arm):
     by_q, by_qd = np.zeros((2, 21, 7))
     by_qd[-1] = states.qd[-1]
     wanted = rollout.gradients(states, tau, 0.01, by_q, by_qd).tau
-    np.testing.assert_allclose(jax.jit(jax.grad(loss))(jnp.asarray(tau)), wanted, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        jax.jit(jax.grad(loss))(jnp.asarray(tau)), wanted, rtol=1e-9, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("rows", [None, 3, 300])
@@ -245,7 +278,9 @@ def test_float32(arm):
     got = function(*inputs)
     assert got.dtype == jnp.float32
     np.testing.assert_array_equal(got, program(*inputs))
-    by_q = jax.grad(lambda q: function(q, inputs[1, 0], inputs[2, 0]).sum())(inputs[0, 0])
+    by_q = jax.grad(lambda q: function(q, inputs[1, 0], inputs[2, 0]).sum())(
+        inputs[0, 0]
+    )
     double = dyn.solver("id_derivatives").build(arm)(*(x[0] for x in inputs))
     np.testing.assert_allclose(by_q, double.dtau_dq.sum(0), rtol=1e-3, atol=1e-3)
 
@@ -273,7 +308,9 @@ def test_derivatives_that_are_not_there_are_refused(arm):
     """By the length of a step, a second one of a step, a com that is an input, a pose."""
     ones = jnp.ones(7)
     step = dyn_jax.function(dyn.solver("semi_implicit_euler").build(arm))
-    with pytest.raises(UnsupportedError, match="no derivative by dt; valid: derivatives by q, qd, tau"):
+    with pytest.raises(
+        UnsupportedError, match="no derivative by dt; valid: derivatives by q, qd, tau"
+    ):
         jax.grad(lambda dt: step(ones, ones, ones, dt).q_next.sum())(0.01)
     with pytest.raises(UnsupportedError, match="semi_implicit_euler_derivatives"):
         jax.hessian(lambda q: step(q, ones, ones, 0.01).q_next.sum())(ones)

@@ -69,7 +69,14 @@ def test_layouts_change_no_bit(program, arrays, batch):
         view[...] = x
         return view
 
-    for change in (wide, backward, np.asfortranarray, locked, shifted, lambda x: x.astype(">f8")):
+    for change in (
+        wide,
+        backward,
+        np.asfortranarray,
+        locked,
+        shifted,
+        lambda x: x.astype(">f8"),
+    ):
         changed = [change(x) for x in inputs]
         before = [x.copy() for x in changed]
         got = program(*changed)
@@ -86,8 +93,13 @@ def test_float32_and_whole_numbers_are_converted(program, arrays):
     assert got.dtype == np.float64
     np.testing.assert_array_equal(got, program(*single.astype(float)))
     whole = np.array([1, -2])
-    np.testing.assert_array_equal(program(whole, whole, whole), program(*3 * [whole.astype(float)]))
-    np.testing.assert_array_equal(program([0, 1], (1, 0), [True, False]), program(*np.array([[0, 1], [1, 0], [1, 0.0]])))
+    np.testing.assert_array_equal(
+        program(whole, whole, whole), program(*3 * [whole.astype(float)])
+    )
+    np.testing.assert_array_equal(
+        program([0, 1], (1, 0), [True, False]),
+        program(*np.array([[0, 1], [1, 0], [1, 0.0]])),
+    )
 
 
 def test_subclasses_are_taken_as_arrays(program, arrays):

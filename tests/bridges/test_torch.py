@@ -11,7 +11,8 @@ from dyn_core.testing import random_model
 torch = pytest.importorskip("torch", reason="torch is not installed")
 if compiler.missing():
     pytest.skip(compiler.missing(), allow_module_level=True)
-dyn_torch = pytest.importorskip("dyn_core.bridges.torch")
+from dyn_core.bridges import torch as dyn_torch  # noqa: E402
+
 gradcheck, gradgradcheck = torch.autograd.gradcheck, torch.autograd.gradgradcheck
 
 
@@ -38,7 +39,10 @@ def _moving(*tensors):
 
 def _state(model, seed=0):
     rng = np.random.default_rng(seed)
-    return _moving(torch.tensor(model.random(rng)), *(torch.tensor(x) for x in rng.uniform(-1, 1, (2, model.nv))))
+    return _moving(
+        torch.tensor(model.random(rng)),
+        *(torch.tensor(x) for x in rng.uniform(-1, 1, (2, model.nv))),
+    )
 
 
 def test_values_are_those_of_the_program(arm, tensors):
@@ -87,16 +91,24 @@ def test_gradients_of_first_and_second_order(arm, tensors, name):
     one = [x[0] for x in tensors]
     assert gradcheck(function, _moving(*one), atol=1e-6, rtol=1e-6)
     assert gradcheck(function, _moving(*tensors), atol=1e-6, rtol=1e-6)
-    assert gradcheck(function, _moving(tensors[0], one[1], one[2]), atol=1e-6, rtol=1e-6)
+    assert gradcheck(
+        function, _moving(tensors[0], one[1], one[2]), atol=1e-6, rtol=1e-6
+    )
     assert gradgradcheck(function, _moving(*one), atol=1e-6, rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["rnea", "aba", "crba", "gravity", "bias", "semi_implicit_euler"])
+@pytest.mark.parametrize(
+    "name", ["rnea", "aba", "crba", "gravity", "bias", "semi_implicit_euler"]
+)
 def test_gradients_by_positions_with_quaternions(floating, name):
     """By all nq numbers of q, as if quaternions were normalised first."""
     program = dyn.solver(name).build(floating)
     function = dyn_torch.function(program)
-    more = [torch.tensor(0.01, dtype=torch.float64)] if program.inputs[-1].name == "dt" else []
+    more = (
+        [torch.tensor(0.01, dtype=torch.float64)]
+        if program.inputs[-1].name == "dt"
+        else []
+    )
     arguments = _state(floating)[: len(program.inputs) - len(more)]
     assert gradcheck(lambda *x: function(*x, *more), arguments, atol=1e-6, rtol=1e-6)
 
@@ -108,12 +120,22 @@ def test_gradients_by_parameters_and_forces(arm, tensors, name):
     program = dyn.solver(name).build(arm, inputs=inputs)
     function = dyn_torch.function(program)
     rng = np.random.default_rng(2)
-    payload, gravity = (torch.tensor(program.defaults[x] + rng.uniform(0, 1e-3, program.defaults[x].shape)) for x in inputs[:2])
-    named = {port.name: x for port, x in zip(program.inputs[:3], (y[0] for y in tensors), strict=True)}
+    payload, gravity = (
+        torch.tensor(
+            program.defaults[x] + rng.uniform(0, 1e-3, program.defaults[x].shape)
+        )
+        for x in inputs[:2]
+    )
+    named = {
+        port.name: x
+        for port, x in zip(program.inputs[:3], (y[0] for y in tensors), strict=True)
+    }
     forces = torch.tensor(rng.uniform(-1, 1, (7, 6)))
 
     def call(payload, gravity, f_ext):
-        return function(**named, f_ext=f_ext, **{"link7.payload": payload, "gravity": gravity})
+        return function(
+            **named, f_ext=f_ext, **{"link7.payload": payload, "gravity": gravity}
+        )
 
     assert gradcheck(call, _moving(payload, gravity, forces), atol=1e-6, rtol=1e-6)
     got = function(**named, f_ext=forces)
@@ -127,18 +149,28 @@ def test_transforms_of_torch_func(arm, tensors):
     function = dyn_torch.function(program)
     Q, Qd, Qdd = tensors
     once = torch.func.vmap(function, (0, None, None))
-    np.testing.assert_array_equal(once(Q, Qd[0], Qdd[0]), program(Q.numpy(), Qd[0].numpy(), Qdd[0].numpy()))
+    np.testing.assert_array_equal(
+        once(Q, Qd[0], Qdd[0]), program(Q.numpy(), Qd[0].numpy(), Qdd[0].numpy())
+    )
     twice = torch.func.vmap(once, (None, 0, None))(Q, Qd[:3], Qdd[0])
     assert twice.shape == (3, 5, 7)
-    np.testing.assert_array_equal(twice[2, 4], program(Q[4].numpy(), Qd[2].numpy(), Qdd[0].numpy()))
+    np.testing.assert_array_equal(
+        twice[2, 4], program(Q[4].numpy(), Qd[2].numpy(), Qdd[0].numpy())
+    )
     first = dyn.solver("id_derivatives").build(arm)(*(x[0].numpy() for x in tensors))
     one = [x[0] for x in tensors]
     for jacobian in (torch.func.jacrev, torch.func.jacfwd):
         np.testing.assert_allclose(jacobian(function)(*one), first.dtau_dq, atol=1e-12)
     _, rate = torch.func.jvp(function, tuple(one), (one[1], one[2], one[0]))
-    wanted = first.dtau_dq @ one[1].numpy() + first.dtau_dqd @ one[2].numpy() + first.H @ one[0].numpy()
+    wanted = (
+        first.dtau_dq @ one[1].numpy()
+        + first.dtau_dqd @ one[2].numpy()
+        + first.H @ one[0].numpy()
+    )
     np.testing.assert_allclose(rate, wanted, atol=1e-12)
-    slopes = torch.func.vmap(torch.func.grad(lambda q: function(q, one[1], one[2]).sum()))(Q)
+    slopes = torch.func.vmap(
+        torch.func.grad(lambda q: function(q, one[1], one[2]).sum())
+    )(Q)
     np.testing.assert_allclose(slopes[0], first.dtau_dq.sum(0), atol=1e-12)
 
 
@@ -164,10 +196,14 @@ def test_float32(arm, tensors):
     small = _moving(*(x[0].float() for x in tensors))
     got = function(*small)
     assert got.dtype == torch.float32
-    np.testing.assert_array_equal(got.detach(), program(*(x.detach().numpy() for x in small)))
+    np.testing.assert_array_equal(
+        got.detach(), program(*(x.detach().numpy() for x in small))
+    )
     got.sum().backward()
     double = dyn.solver("id_derivatives").build(arm)(*(x[0].numpy() for x in tensors))
-    np.testing.assert_allclose(small[0].grad, double.dtau_dq.sum(0), rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(
+        small[0].grad, double.dtau_dq.sum(0), rtol=1e-3, atol=1e-3
+    )
     whole = dyn_torch.function(dyn.solver("rnea").build(arm))
     assert whole(*small).dtype == torch.float64
     with pytest.raises(ShapeError, match="q: wanted torch.float32.*torch.float64"):
