@@ -21,7 +21,7 @@ def payload(values):
     """Return the ten parameters of a point mass: m, m c, inertia about the origin."""
     m, c = values[0], values[1:]
     (x, y, z), square = c, (c * c).sum()
-    inertia = square - x * x, -x * y, -x * z, square - y * y, -y * z, square - z * z
+    inertia = square - x * x, -x * y, square - y * y, -x * z, -y * z, square - z * z
     return torch.stack([m, *(m * c), *(m * i for i in inertia)])
 
 

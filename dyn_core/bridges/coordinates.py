@@ -19,7 +19,7 @@ from dyn_core.spatial import Vector
 _RATE, _VELOCITY = 0, 1  # which of _quadratic_maps
 
 
-class Coordinates:
+class PositionRates:
     """Conversions between rates of positions and velocities, for arrays of any library.
 
     Attributes:
@@ -87,9 +87,9 @@ class Coordinates:
 
 
 @lru_cache(maxsize=64)
-def coordinates(model: Model) -> Coordinates:
-    """Return the Coordinates of a robot."""
-    return Coordinates(model)
+def coordinates(model: Model) -> PositionRates:
+    """Return the PositionRates of a robot."""
+    return PositionRates(model)
 
 
 def _arrays(xp: Any, like: Any, *constants: np.ndarray) -> list[Any]:

@@ -240,43 +240,43 @@ def _step(d: Derivatives) -> None:
 
 
 def _of_id_derivatives(d: Derivatives) -> None:
-    own = d.source("id_second_derivatives")
+    second = d.source("id_second_derivatives")
     s = d.slopes
-    s["dtau_dq", "q"] = lambda v: v(own)["d2tau_dqdq"]
-    s["dtau_dq", "qd"] = lambda v: v(own)["d2tau_dqdqd"]
-    s["dtau_dq", "qdd"] = lambda v: v(own)["dH_dq"].swapaxes(-1, -2)
-    s["dtau_dqd", "q"] = lambda v: v(own)["d2tau_dqdqd"].swapaxes(-1, -2)
-    s["dtau_dqd", "qd"] = lambda v: v(own)["d2tau_dqddqd"]
-    s["H", "q"] = lambda v: v(own)["dH_dq"]
+    s["dtau_dq", "q"] = lambda v: v(second)["d2tau_dqdq"]
+    s["dtau_dq", "qd"] = lambda v: v(second)["d2tau_dqdqd"]
+    s["dtau_dq", "qdd"] = lambda v: v(second)["dH_dq"].swapaxes(-1, -2)
+    s["dtau_dqd", "q"] = lambda v: v(second)["d2tau_dqdqd"].swapaxes(-1, -2)
+    s["dtau_dqd", "qd"] = lambda v: v(second)["d2tau_dqddqd"]
+    s["H", "q"] = lambda v: v(second)["dH_dq"]
 
 
 def _of_fd_derivatives(d: Derivatives) -> None:
-    first, own = d.source("fd_derivatives"), d.source("fd_second_derivatives")
+    first, second = d.source("fd_derivatives"), d.source("fd_second_derivatives")
     s = d.slopes
     for name, output in (("q", "dqdd_dq"), ("qd", "dqdd_dqd"), ("tau", "Hinv")):
         s["qdd", name] = lambda v, o=output: v(first)[o]
-    s["dqdd_dq", "q"] = lambda v: v(own)["d2qdd_dqdq"]
-    s["dqdd_dq", "qd"] = lambda v: v(own)["d2qdd_dqdqd"]
-    s["dqdd_dq", "tau"] = lambda v: v(own)["d2qdd_dqdtau"]
-    s["dqdd_dqd", "q"] = lambda v: v(own)["d2qdd_dqdqd"].swapaxes(-1, -2)
-    s["dqdd_dqd", "qd"] = lambda v: v(own)["d2qdd_dqddqd"]
-    s["Hinv", "q"] = lambda v: v(own)["d2qdd_dqdtau"].swapaxes(-1, -2)
+    s["dqdd_dq", "q"] = lambda v: v(second)["d2qdd_dqdq"]
+    s["dqdd_dq", "qd"] = lambda v: v(second)["d2qdd_dqdqd"]
+    s["dqdd_dq", "tau"] = lambda v: v(second)["d2qdd_dqdtau"]
+    s["dqdd_dqd", "q"] = lambda v: v(second)["d2qdd_dqdqd"].swapaxes(-1, -2)
+    s["dqdd_dqd", "qd"] = lambda v: v(second)["d2qdd_dqddqd"]
+    s["Hinv", "q"] = lambda v: v(second)["d2qdd_dqdtau"].swapaxes(-1, -2)
 
 
 def _mass_matrix(d: Derivatives) -> None:
-    own = d.source("id_second_derivatives")
-    d.slopes["H", "q"] = lambda v: v(own)["dH_dq"]
+    second = d.source("id_second_derivatives")
+    d.slopes["H", "q"] = lambda v: v(second)["dH_dq"]
 
 
 def _gravity_force(d: Derivatives) -> None:
-    own = d.source("id_derivatives")
-    d.slopes["g", "q"] = lambda v: v(own)["dtau_dq"]
+    second = d.source("id_derivatives")
+    d.slopes["g", "q"] = lambda v: v(second)["dtau_dq"]
 
 
 def _bias_force(d: Derivatives) -> None:
-    own = d.source("id_derivatives")
-    d.slopes["C", "q"] = lambda v: v(own)["dtau_dq"]
-    d.slopes["C", "qd"] = lambda v: v(own)["dtau_dqd"]
+    second = d.source("id_derivatives")
+    d.slopes["C", "q"] = lambda v: v(second)["dtau_dq"]
+    d.slopes["C", "qd"] = lambda v: v(second)["dtau_dqd"]
 
 
 _KINDS: dict[str, Callable[[Derivatives], None]] = {

@@ -3,8 +3,8 @@
 The language is that of engines/llvm/python_to_llvm.py. XLA calls `handler` with a call
 frame that names the memory of inputs and results; it runs the kernels of one Program,
 whose addresses and sizes are constants (ffi_handler.py). Rows that fail a requirement
-are filled with NaN. Nothing here keeps memory between calls, so that threads may call it at
-once; kernels ask for scratch memory that begins as zeros (product_arrays.py).
+are filled with NaN. Nothing here keeps memory between calls, so that threads may call
+it at once; kernels ask for scratch memory that begins as zeros (product_arrays.py).
 
 Source: the C interface, xla/ffi/api/c_api.h in the headers of jaxlib: its structures
 only grow at their ends within major version 0.

@@ -76,7 +76,7 @@ def _scratch(name: str, size: int) -> dict[str, int]:
     return {f"{name}_SCRATCH": size, f"{name}_LARGE": int(size > _STACK)}
 
 
-class Handler:
+class CallHandler:
     """Machine code that XLA calls in place of a Program.
 
     Attributes:

@@ -8,7 +8,8 @@
 
 XLA calls the machine code of the Program by its foreign function interface
 (ffi_code.py). A batch, or `vmap`, is one call of the kernel for rows; inputs that all
-rows share are not copied. docs/bridges.md says what derivatives are by, and what runs where.
+rows share are not copied. docs/bridges.md says what derivatives are by, and what runs
+where.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ except ImportError as error:
         "this bridge needs JAX, which is not installed: pip install 'dyn_ros[jax]'"
     ) from error
 
-_HANDLERS: dict[str, ffi_handler.Handler] = {}  # XLA may call them until the end
+_HANDLERS: dict[str, ffi_handler.CallHandler] = {}  # XLA may call them until the end
 
 
-def function(program: Program[Any], status: bool = False) -> Function:
+def function(program: Program[Any], status: bool = False) -> JaxFunction:
     """Return a Program as a function of JAX arrays.
 
     Args:
@@ -52,10 +53,10 @@ def function(program: Program[Any], status: bool = False) -> Function:
     Raises:
         UnsupportedError: The Program has no machine code, or JAX is set to float32.
     """
-    return Function(program, status)
+    return JaxFunction(program, status)
 
 
-class Function:
+class JaxFunction:
     """A Program that JAX can trace, batch and differentiate.
 
     Inputs go by position or name, as with the Program; with a batch axis, or shared by
@@ -68,7 +69,7 @@ class Function:
     def __init__(self, program: Program[Any], status: bool = False) -> None:
         _demand_x64(program)
         self.program, self._status = program, status
-        self._core = _Operation(program)
+        self._core = _JaxOperation(program)
         self._names = tuple(port.name for port in program.outputs)
         self._coordinates = _coordinates(program)
         self.__name__ = program.recipe.solver.name
@@ -77,10 +78,10 @@ class Function:
         """Evaluate; see the class."""
         _demand_x64(self.program)
         ports = self.program.inputs
-        given = self.program._bind(args, named)
+        values = self.program._bind(args, named)
         arrays = [
             _checked(port, x, self.program.dtype)
-            for port, x in zip(ports, given, strict=True)
+            for port, x in zip(ports, values, strict=True)
         ]
         axes = tuple(
             0 if x.ndim > len(port.shape) else None
@@ -104,14 +105,14 @@ class Function:
         return f"<function of JAX: {self.program!r}>"
 
 
-class _Operation:
+class _JaxOperation:
     """A Program as an operation with a rule of derivatives; positions are unit."""
 
     def __init__(self, program: Program[Any]) -> None:
         self.program = program
         self._target = _registered(program)
         self._derivatives = Derivatives(program)
-        self._sources: dict[Source, _Operation] = {}
+        self._sources: dict[Source, _JaxOperation] = {}
         self._coordinates = _coordinates(program)
         self._differentiable = jax.custom_jvp(self._batchable(None))
         self._differentiable.defjvp(self._rule, symbolic_zeros=True)
@@ -216,7 +217,7 @@ class _Operation:
     def _of_source(self, source: Source, arrays: dict[str, Any]) -> dict[str, Any]:
         operation = self._sources.get(source)
         if operation is None:
-            operation = self._sources[source] = _Operation(source.program)
+            operation = self._sources[source] = _JaxOperation(source.program)
         ports = source.program
         results = operation(*(arrays[port.name] for port in ports.inputs))
         return {p.name: x for p, x in zip(ports.outputs, results, strict=False)}
@@ -251,7 +252,7 @@ def _registered(program: Program[Any]) -> str:
     minor = ffi_handler.require_version(jax.ffi.include_dir())
     name = ffi_handler.target_name(program)
     if name not in _HANDLERS:
-        handler = _HANDLERS[name] = ffi_handler.Handler(program, minor)
+        handler = _HANDLERS[name] = ffi_handler.CallHandler(program, minor)
         capsule = jax.ffi.pycapsule(handler.pointer)
         jax.ffi.register_ffi_target(name, capsule, platform="cpu")
     return name

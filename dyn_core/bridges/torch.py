@@ -37,7 +37,7 @@ _NUMBERS = itertools.count()
 _DTYPES = {"float64": torch.float64, "float32": torch.float32}
 
 
-def function(program: Program[Any], status: bool = False) -> Function:
+def function(program: Program[Any], status: bool = False) -> TorchFunction:
     """Return a Program as a function of CPU tensors.
 
     Args:
@@ -46,10 +46,10 @@ def function(program: Program[Any], status: bool = False) -> Function:
             requirement that failed, int64, with NaN in the results of such rows.
             Without it a failed requirement raises its error.
     """
-    return Function(program, status)
+    return TorchFunction(program, status)
 
 
-class Function:
+class TorchFunction:
     """A Program that PyTorch can differentiate, batch and compile around.
 
     Inputs go by position or name, as with the Program; with a batch axis, or shared by
@@ -66,7 +66,7 @@ class Function:
                 " valid: Programs of a robot"
             )
         self.program, self._status = program, status
-        self._operation = _Operation(program, status)
+        self._operation = _TorchOperation(program, status)
         self._ports = program.inputs
         self._dtype = _DTYPES[program.dtype.name]
         self._names = tuple(port.name for port in program.outputs)
@@ -118,13 +118,13 @@ class Function:
         return f"<function of PyTorch: {self.program!r}>"
 
 
-class _Operation:
+class _TorchOperation:
     """A Program as a custom operation with derivatives; positions are unit."""
 
     def __init__(self, program: Program[Any], status: bool = False) -> None:
         self.program, self._status = program, status
         self._derivatives = Derivatives(program)
-        self._sources: dict[Source, _Operation] = {}
+        self._sources: dict[Source, _TorchOperation] = {}
         self._coordinates = coordinates(program.model)
         self._dtype = _DTYPES[program.dtype.name]
         solver = program.recipe.solver.name
@@ -312,14 +312,14 @@ class _Operation:
     def _of_source(self, source: Source, tensors: dict[str, Any]) -> dict[str, Any]:
         operation = self._sources.get(source)
         if operation is None:
-            operation = _Operation(source.program, self._status)
+            operation = _TorchOperation(source.program, self._status)
             self._sources[source] = operation
         ports = source.program
         results = operation(*(tensors[port.name] for port in ports.inputs))
         return {p.name: x for p, x in zip(ports.outputs, results, strict=False)}
 
 
-def _differentiable(operation: _Operation) -> Any:
+def _differentiable(operation: _TorchOperation) -> Any:
     """Return the autograd.Function of an operation."""
 
     class Differentiable(torch.autograd.Function):

@@ -10,7 +10,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.bridges import ffi_handler
-from dyn_core.bridges.coordinates import Coordinates
+from dyn_core.bridges.coordinates import PositionRates
 from dyn_core.engines.llvm import compiler
 from dyn_core.errors import UnsupportedError
 from dyn_core.testing import random_model
@@ -89,7 +89,7 @@ def _call(handler, frame):
 def test_a_call_frame_is_answered(rows):
     """Inputs with rows or shared; the status of each row; the bits of the Program."""
     program = dyn.solver("rnea").build(dyn.load("two_link"))
-    handler = ffi_handler.Handler(program, 3)
+    handler = ffi_handler.CallHandler(program, 3)
     lead = () if rows is None else (rows,)
     q, qd, tau = np.random.default_rng(0).uniform(-1, 1, (3, *lead, 2))
     qdd, status = np.ones(2), np.full(lead, 9, np.int32)
@@ -103,7 +103,7 @@ def test_a_call_frame_is_answered(rows):
 def test_calls_that_do_not_fit_return_an_error():
     """Another dtype, stage or number of inputs: XLA gets the name of the solver and why."""
     program = dyn.solver("rnea").build(dyn.load("two_link"))
-    handler = ffi_handler.Handler(program, 3)
+    handler = ffi_handler.CallHandler(program, 3)
     x = np.ones(2)
     cases = [
         (Frame([x, x, x], [x], dtype=11), "another dtype"),
@@ -119,7 +119,7 @@ def test_calls_that_do_not_fit_return_an_error():
 @native
 def test_metadata_name_the_version():
     """XLA asks first for which version a handler is made."""
-    handler = ffi_handler.Handler(dyn.solver("rnea").build(dyn.load("two_link")), 3)
+    handler = ffi_handler.CallHandler(dyn.solver("rnea").build(dyn.load("two_link")), 3)
     metadata = ctypes.create_string_buffer(
         struct.pack("<6q", 48, 24, 0, -1, -1, -1), 48
     )
@@ -141,7 +141,7 @@ def test_coordinates_are_those_of_the_model(seed):
     """Rates, velocities and their adjoints, by NumPy: positions are of unit length."""
     kinds = ("spherical", "revolute", "floating", "planar")
     model = random_model(seed, size=6, kinds=kinds, massless=0.0)
-    convert, rng = Coordinates(model), np.random.default_rng(seed)
+    convert, rng = PositionRates(model), np.random.default_rng(seed)
     assert not convert.plain
     q = np.stack([model.random(rng) for _ in range(4)])
     v = rng.normal(size=(4, model.nv))
