@@ -199,43 +199,64 @@ def _flat(matrix: Any) -> Any:
     return matrix.reshape((*matrix.shape[:-2], -1))
 
 
+def _read(source: Source, output: str) -> Slope:
+    """Return the function that reads an output."""
+    return lambda v: v(source)[output]
+
+
+def _block(source: Source, output: str, rows: slice, columns: slice) -> Slope:
+    """Return the function that reads a part of a matrix."""
+    return lambda v: v(source)[output][..., rows, columns]
+
+
+def _by_parameter(first: Source, by: Source) -> Slope:
+    """Return the derivative of accelerations: forces that are missing accelerate."""
+    return lambda v: -v(first)["Hinv"] @ v(by, qdd=v(first)["qdd"])["dtau_dp"]
+
+
+def _by_forces(first: Source, forces: Source) -> Slope:
+    """Return the derivative of accelerations by forces on bodies, (..., nv, nb, 6)."""
+
+    def slope(v: Values) -> Any:
+        by = v(forces)["dtau_df_ext"]
+        return -(v(first)["Hinv"] @ _flat(by)).reshape(by.shape)
+
+    return slope
+
+
 def _inverse_dynamics(d: Derivatives) -> None:
     first = d.source(d.of_loops("id_derivatives"))
     for name, output in (("q", "dtau_dq"), ("qd", "dtau_dqd"), ("qdd", "H")):
-        d.slopes["tau", name] = lambda v, o=output: v(first)[o]
+        d.slopes["tau", name] = _read(first, output)
     forces = d.by_forces()
     if forces is not None:
         d.slopes["tau", "f_ext"] = lambda v: v(forces)["dtau_df_ext"]
     for path, by in d.by_parameters().items():
-        d.slopes["tau", path] = lambda v, by=by: v(by)["dtau_dp"]
+        d.slopes["tau", path] = _read(by, "dtau_dp")
 
 
 def _forward_dynamics(d: Derivatives) -> None:
     first = d.source(d.of_loops("fd_derivatives"))
     d.values["qdd"] = lambda v: v(first)["qdd"]
     for name, output in (("q", "dqdd_dq"), ("qd", "dqdd_dqd"), ("tau", "Hinv")):
-        d.slopes["qdd", name] = lambda v, o=output: v(first)[o]
+        d.slopes["qdd", name] = _read(first, output)
     if d.program.model.loops:
         return
     forces = d.by_forces()
     if forces is not None:
-        d.slopes["qdd", "f_ext"] = lambda v: (
-            -v(first)["Hinv"] @ _flat(v(forces)["dtau_df_ext"])
-        )
+        d.slopes["qdd", "f_ext"] = _by_forces(first, forces)
     for path, by in d.by_parameters().items():
-        d.slopes["qdd", path] = lambda v, by=by: (
-            -v(first)["Hinv"] @ v(by, qdd=v(first)["qdd"])["dtau_dp"]
-        )
+        d.slopes["qdd", path] = _by_parameter(first, by)
 
 
 def _step(d: Derivatives) -> None:
     first = d.source(f"{d.program.recipe.solver.name}_derivatives")
     nv = d.program.model.nv
     for output, rows in (("q_next", slice(nv)), ("qd_next", slice(nv, None))):
-        d.values[output] = lambda v, o=output: v(first)[o]
+        d.values[output] = _read(first, output)
         for name, by in (("q", slice(nv)), ("qd", slice(nv, None))):
-            d.slopes[output, name] = lambda v, r=rows, c=by: v(first)["A"][..., r, c]
-        d.slopes[output, "tau"] = lambda v, r=rows: v(first)["B"][..., r, :]
+            d.slopes[output, name] = _block(first, "A", rows, by)
+        d.slopes[output, "tau"] = _block(first, "B", rows, slice(None))
     d._zero = {"warm"}
 
 
@@ -254,7 +275,7 @@ def _of_fd_derivatives(d: Derivatives) -> None:
     first, second = d.source("fd_derivatives"), d.source("fd_second_derivatives")
     s = d.slopes
     for name, output in (("q", "dqdd_dq"), ("qd", "dqdd_dqd"), ("tau", "Hinv")):
-        s["qdd", name] = lambda v, o=output: v(first)[o]
+        s["qdd", name] = _read(first, output)
     s["dqdd_dq", "q"] = lambda v: v(second)["d2qdd_dqdq"]
     s["dqdd_dq", "qd"] = lambda v: v(second)["d2qdd_dqdqd"]
     s["dqdd_dq", "tau"] = lambda v: v(second)["d2qdd_dqdtau"]

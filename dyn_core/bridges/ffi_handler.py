@@ -84,7 +84,7 @@ class CallHandler:
         name: Of the target; see target_name.
     """
 
-    def __init__(self, program: NativeProgram, minor: int) -> None:
+    def __init__(self, program: Any, minor: int) -> None:
         self.name = target_name(program)
         program.prepare(batch=True)
         kernels = dict(zip(("scalar", "batch"), program.kernels(), strict=True))

@@ -184,7 +184,7 @@ def test_derivatives_by_parameters(arm, name):
         0.05,
     ]  # a body that there may be
     arguments[3:5] = jnp.array(carried), jnp.asarray(0.8)
-    check_grads(function, tuple(arguments), order=1, modes=["rev"], **CLOSE)
+    check_grads(function, tuple(arguments), order=1, modes=["rev"], eps=1e-6, **CLOSE)
     of_model = function(*arguments[:3])
     np.testing.assert_array_equal(of_model, program(*map(np.asarray, arguments[:3])))
 
