@@ -219,7 +219,8 @@ def _by_forces(first: Source, forces: Source) -> Slope:
 
     def slope(v: Values) -> Any:
         by = v(forces)["dtau_df_ext"]
-        return -(v(first)["Hinv"] @ _flat(by)).reshape(by.shape)
+        slopes = -v(first)["Hinv"] @ _flat(by)
+        return slopes.reshape((*slopes.shape[:-1], *by.shape[-2:]))
 
     return slope
 
