@@ -313,7 +313,7 @@ class Products:
             place = f"getelementptr {self.one}, ptr {a}, i64 %{tag}_oa{r}"
             yield f"  %{tag}_pa{r} = {place}"
             there = f"ptr %{tag}_pa{r}, align {self.size}"
-            if self.width > 1:
+            if self.width > 1 or self.lanes == 1:
                 yield f"  %{tag}_a{r} = load {self.of}, {there}"
                 continue
             zeros = "zeroinitializer"

@@ -98,7 +98,7 @@ class ScaledRows:
     def _factor(self) -> list[str]:
         """Write the load of the number, as a vector."""
         size = real_size(self.width)
-        if self.width > 1:
+        if self.width > 1 or self.lanes == 1:
             return [f"  %number = load {self.of}, ptr %a, align {size}"]
         mask = f"<{self.lanes} x i32> zeroinitializer"
         return [

@@ -108,6 +108,8 @@ class StraightProducts:
     def _broadcast(self, code: FunctionCode, pointer: str) -> str:
         """Write a vector of one number in memory; return its name."""
         x = code.new(f"load {self.one}, ptr {pointer}, align {self.size}")
+        if self.lanes == 1:
+            return x
         y = code.new(f"insertelement {self.of} poison, {self.one} {x}, i32 0")
         mask = f"<{self.lanes} x i32> zeroinitializer"
         return code.new(f"shufflevector {self.of} {y}, {self.of} poison, {mask}")

@@ -1,0 +1,70 @@
+"""C headers of GPU kernels, for CUDA's driver API."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dyn_core.export.gpu.kernel import GpuKernel
+    from dyn_core.problems import Port
+
+_REALS = {"float64": "double", "float32": "float"}
+
+
+def header(kernel: GpuKernel) -> str:
+    """Return the C header of a kernel."""
+    name, real = kernel.entry, _REALS[kernel.dtype.name]
+    upper = name.upper()
+    ports = [*_ports(kernel.inputs, "const "), *_ports(kernel.outputs, "")]
+    parameters = "".join(
+        f"    CUdeviceptr {port.name}, /* {what}{real}: {_meaning(kernel, port)} */\n"
+        for port, what in ports
+    )
+    addresses = ", ".join(f"&{port.name}" for port, _ in ports)
+    sizes = "".join(
+        f"#define {upper}_{port.name.upper()} {port.size}\n" for port, _ in ports
+    )
+    where = "k * n + i" if kernel.layout == "entries" else "i * size + k"
+    status = "status is not used, and may be 0."
+    if kernel.checked:
+        status = (
+            "status: int32_t, one a state: 0, or the number of the requirement that\n"
+            " * failed; the outputs of such a state are NaN."
+        )
+    return f"""/* {kernel.name}, {kernel.dtype.name}, for {kernel.arch} and later.
+ *
+ * Entry k of state i of a port lies at [{where}]. {status}
+ * Not measured: no GPU has run this kernel.
+ */
+#ifndef {upper}_H
+#define {upper}_H
+#include <cuda.h>
+
+{sizes}#define {upper}_BLOCK {kernel.block} /* threads of a block, at most */
+
+/* Start the kernel for n states; function: cuModuleGetFunction(.., "{name}"). */
+static inline CUresult {name}_launch(
+    CUfunction function, CUstream stream,
+{parameters}    CUdeviceptr status,
+    long long n)
+{{
+    void *arguments[] = {{{addresses}, &status, &n}};
+    if (n <= 0)
+        return CUDA_SUCCESS;
+    return cuLaunchKernel(
+        function, (unsigned)((n + {upper}_BLOCK - 1) / {upper}_BLOCK), 1, 1,
+        {upper}_BLOCK, 1, 1, 0, stream, arguments, 0);
+}}
+#endif
+"""
+
+
+def _ports(ports: tuple[Port, ...], what: str) -> list[tuple[Port, str]]:
+    return [(port, what) for port in ports]
+
+
+def _meaning(kernel: GpuKernel, port: Port) -> str:
+    """Return shape, meaning and unit of a port."""
+    shape = " x ".join(str(size) for size in port.shape) or "1"
+    unit = f" [{port.unit}]" if port.unit else ""
+    return f"{shape}, {port.meaning}{unit}".replace("*/", "* /")

@@ -1,0 +1,107 @@
+"""A GPU kernel on this machine's processor: to prove its numbers where there is no GPU.
+
+The module that PTX is made of is compiled for the processor; only what says which
+thread this is comes from outside. Threads run one after the other.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from dyn_core.engines.llvm import compiler
+from dyn_core.errors import ShapeError
+from dyn_core.export.gpu.kernel import GpuKernel
+
+_SPECIAL = ("tid", "ctaid", "ntid")
+_REGISTER = re.compile(r"@llvm\.nvvm\.read\.ptx\.sreg\.(\w+)\.x\(\)")
+
+
+class HostKernel:
+    """The code of a GpuKernel, compiled for the processor.
+
+    Args:
+        kernel: What to run.
+        block: Threads of a block.
+    """
+
+    def __init__(self, kernel: GpuKernel, block: int = 32) -> None:
+        self.kernel, self.block = kernel, block
+        self._loaded = compiler.Loaded(compiler.compile_ir(_for_host(kernel.ir)))
+        pointers = len(kernel.inputs) + len(kernel.outputs) + 1
+        whole = ctypes.c_int32
+        self._thread = ctypes.CFUNCTYPE(None, whole, whole, whole)(
+            self._loaded.address("dyn_set_thread")
+        )
+        self._run = ctypes.CFUNCTYPE(
+            None, *[ctypes.c_void_p] * pointers, ctypes.c_int64
+        )(self._loaded.address(kernel.entry))
+
+    def __call__(self, *arrays: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
+        """Return outputs (rows, *shape) and status (rows,) of inputs (rows, *shape).
+
+        The arrays are brought into the layout of the kernel and back.
+
+        Raises:
+            ShapeError: An input has another number of rows, or of entries.
+        """
+        kernel = self.kernel
+        rows = len(arrays[0])
+        inputs = [
+            self._laid_out(port.name, array, rows, port.size)
+            for port, array in zip(kernel.inputs, arrays, strict=True)
+        ]
+        outputs = [self._memory(rows, port.size) for port in kernel.outputs]
+        status = np.zeros(rows, np.int32)
+        addresses = [array.ctypes.data for array in (*inputs, *outputs, status)]
+        for block in range(-(-rows // self.block)):
+            for thread in range(self.block):
+                self._thread(thread, block, self.block)
+                self._run(*addresses, rows)
+        return self._results(outputs, rows), status
+
+    def _memory(self, rows: int, size: int) -> np.ndarray:
+        """Return memory of a port; its content is none that a kernel writes."""
+        shape = (size, rows) if self.kernel.layout == "entries" else (rows, size)
+        return np.full(shape, -77.25, self.kernel.dtype)
+
+    def _laid_out(
+        self, name: str, array: np.ndarray, rows: int, size: int
+    ) -> np.ndarray:
+        flat = np.asarray(array, self.kernel.dtype).reshape(len(array), -1)
+        if flat.shape != (rows, size) and rows:
+            raise ShapeError(f"input '{name}' is {flat.shape}; valid: {(rows, size)}")
+        if self.kernel.layout == "entries":
+            flat = flat.T
+        return np.ascontiguousarray(flat)
+
+    def _results(self, outputs: Sequence[np.ndarray], rows: int) -> list[np.ndarray]:
+        by_entries = self.kernel.layout == "entries"
+        return [
+            np.ascontiguousarray(array.T if by_entries else array).reshape(
+                rows, *port.shape
+            )
+            for port, array in zip(self.kernel.outputs, outputs, strict=True)
+        ]
+
+
+def _for_host(ir: str) -> str:
+    """Return a module with thread numbers from outside, for any machine."""
+    ir = re.sub(r"^target (triple|datalayout) = .*$", "", ir, flags=re.M)
+    ir = re.sub(r"^declare .*@llvm\.nvvm\.read\.ptx\.sreg\..*$", "", ir, flags=re.M)
+    ir = _REGISTER.sub(r"@dyn_\1()", ir).replace("define ptx_kernel", "define")
+    lines = [ir]
+    for name in _SPECIAL:
+        lines += [
+            f"@dyn_now_{name} = internal global i32 0",
+            f"define internal i32 @dyn_{name}() {{",
+            f"  %x = load i32, ptr @dyn_now_{name}",
+            "  ret i32 %x",
+            "}",
+        ]
+    lines.append("define void @dyn_set_thread(i32 %tid, i32 %ctaid, i32 %ntid) {")
+    lines += [f"  store i32 %{name}, ptr @dyn_now_{name}" for name in _SPECIAL]
+    return "\n".join([*lines, "  ret void", "}", ""])

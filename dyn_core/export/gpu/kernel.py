@@ -1,0 +1,139 @@
+"""Programs as kernels for NVIDIA's GPUs: PTX, which the driver loads without a toolkit.
+
+    kernel = ptx(dyn.solver("aba").build(model, dtype="float32"), arch="sm_90")
+    kernel.write("folder")                        aba.ptx and aba.h
+
+The numbers are proven on the processor (host.py), the resources by the assembler
+(ptxas.py). Nothing here was launched on a GPU.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dyn_core.engines.base import Program
+from dyn_core.engines.llvm.ir import Lanes
+from dyn_core.errors import UnsupportedError
+from dyn_core.export.gpu import target
+from dyn_core.export.gpu.header import header
+from dyn_core.export.gpu.kernel_ir import BLOCK, gpu_kernel
+from dyn_core.problems import Port
+
+LAYOUTS = ("entries", "states")
+INLINE = 4000  # operations up to which a kernel is one function
+
+
+@dataclass(frozen=True)
+class GpuKernel:
+    """A Program as PTX: one thread computes one state.
+
+        entry(inputs ..., outputs ..., status, n)
+
+    Each input and output is an address on the GPU. With layout "entries", entry k of
+    state i lies k n + i numbers behind it; with "states", i size + k: C-order rows.
+    A parameter input is read for each state, too.
+
+    Attributes:
+        name: Of solver and robot.
+        ptx: The code; the driver translates it for any GPU from `arch` on.
+        entry: Name of the kernel.
+        arch: Least GPU, as sm_90.
+        dtype: Of inputs and outputs: float64 or float32.
+        layout: entries or states.
+        inputs, outputs: Ports, in the order of the arguments.
+        checked: Whether status (int32, one a state) is written: 0, or the number of the
+            requirement that failed; such a state's outputs are NaN. If not, nothing
+            reads the address.
+        block: Threads of a block, at most.
+        memory: Bytes of memory of a thread before registers are assigned.
+        steps: Operations of a state, those of a loop counted once.
+        ir: The LLVM IR that the code was made of.
+    """
+
+    name: str
+    ptx: str = field(repr=False)
+    entry: str
+    arch: str
+    dtype: np.dtype[Any]
+    layout: str
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    checked: bool
+    block: int
+    memory: int
+    steps: int
+    ir: str = field(repr=False)
+
+    def header(self) -> str:
+        """Return a C header: sizes, and a function that launches by the driver API."""
+        return header(self)
+
+    def write(self, folder: str | Path) -> list[Path]:
+        """Write ENTRY.ptx and ENTRY.h into a folder; return their paths."""
+        place = Path(folder)
+        place.mkdir(parents=True, exist_ok=True)
+        files = {f"{self.entry}.ptx": self.ptx, f"{self.entry}.h": self.header()}
+        for name, content in files.items():
+            (place / name).write_text(content, encoding="utf-8")
+        return [place / name for name in files]
+
+
+def ptx(
+    program: Program[Any],
+    arch: str = "sm_80",
+    layout: str = "entries",
+    inline: bool | None = None,
+) -> GpuKernel:
+    """Return a Program as a kernel for GPUs.
+
+    Args:
+        program: Built by a traced solver; its dtype is that of the kernel.
+        arch: Least GPU; see target.ARCHITECTURES.
+        layout: entries (the states of an entry are neighbours: quick) or states.
+        inline: Whether the kernel is one function, whose values stay in registers; by
+            default where it has no more than INLINE operations. Otherwise its parts
+            exchange values by the thread's memory.
+
+    Raises:
+        UnsupportedError: The Program is not one Graph, or the GPU is unknown.
+    """
+    graph = getattr(program, "graph", None)
+    name = f"{program.recipe.solver.name} for {program.model.name}"
+    if graph is None or graph.calls_programs():
+        raise UnsupportedError(
+            f"{name} is no traced algorithm, but calls a library or machine code; valid"
+            " for GPUs: Programs of a TracedSolver that call no others"
+        )
+    if layout not in LAYOUTS:
+        raise UnsupportedError(f"no layout '{layout}'; valid: {', '.join(LAYOUTS)}")
+    width = Lanes(1) if program.dtype == np.float32 else 1
+    sizes = [[port.size for port in ports] for ports in (program.inputs, program.outputs)]
+    entry = re.sub(r"\W", "_", program.recipe.solver.name)
+
+    def written(inline: bool) -> Any:
+        return gpu_kernel(entry, graph, *sizes, width, layout == "entries", inline)
+
+    made = written(True if inline is None else inline)
+    if inline is None and made.steps > INLINE:
+        made = written(False)
+    ir = target.optimised(made.ir, arch)
+    return GpuKernel(
+        name=name,
+        ptx=target.emit(ir, arch),
+        entry=entry,
+        arch=arch,
+        dtype=program.dtype,
+        layout=layout,
+        inputs=program.inputs,
+        outputs=program.outputs,
+        checked=bool(graph.requirements),
+        block=BLOCK,
+        memory=made.memory,
+        steps=made.steps,
+        ir=ir,
+    )

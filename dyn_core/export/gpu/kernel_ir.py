@@ -1,0 +1,209 @@
+"""Graph -> LLVM IR of a GPU kernel: one thread computes one state.
+
+    kernel(inputs ..., outputs ..., status, n)
+
+Its functions are those of the engine `native`, for one lane: the same order, the same
+multiply-adds, the same polynomials. What they keep lies in memory of the thread, which
+the hardware lays out by threads.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dyn_core.engines.graph.graph import Graph
+from dyn_core.engines.llvm.emit import HOLDS, Emitter
+from dyn_core.engines.llvm.ir import constant, kind, real_size
+from dyn_core.export.gpu.ports import GLOBAL, StatePorts, StateTables
+
+LOCAL = "ptr addrspace(5)"  # a pointer to the memory of one thread
+BLOCK = 128  # threads of a block, at most
+# A pointer that a function of a kernel gets is one to the memory of the thread, but for
+# tables of constants.
+_HEAD = re.compile(r"^(define internal void @[^(]*\()([^{]*)(\)[^{)]*) \{$", re.M)
+_CALL = re.compile(r"^  call void @(?!llvm)[^(]*\(.*\)$", re.M)
+_POINTER = re.compile(r"ptr( noalias)? %(?!table\b)(\w+)")
+_THREAD = """declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
+declare i32 @llvm.nvvm.read.ptx.sreg.ntid.x()
+"""
+_STATE = """  %thread = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %block = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
+  %threads = call i32 @llvm.nvvm.read.ptx.sreg.ntid.x()
+  %t = zext i32 %thread to i64
+  %b = zext i32 %block to i64
+  %bt = zext i32 %threads to i64
+  %first = mul i64 %b, %bt
+  %i = add i64 %first, %t
+  %inside = icmp slt i64 %i, %n
+  br i1 %inside, label %state, label %end
+state:"""
+
+
+@dataclass(frozen=True)
+class GpuIR:
+    """LLVM IR of one kernel for GPUs.
+
+    Attributes:
+        ir: The module.
+        memory: Bytes of a thread's memory that it declares; where its functions become
+            one, most of it becomes registers.
+        steps: Number of operations.
+    """
+
+    ir: str
+    memory: int
+    steps: int
+
+
+def gpu_kernel(
+    name: str,
+    graph: Graph,
+    inputs: Sequence[int],
+    outputs: Sequence[int],
+    width: int,
+    by_entries: bool = True,
+    inline: bool = True,
+) -> GpuIR:
+    """Write the kernel of a Graph.
+
+    Args:
+        name: Of the kernel.
+        graph: Without calls of Programs.
+        inputs, outputs: Sizes of the ports.
+        width: 1 for float64, Lanes(1) for float32.
+        by_entries: Layout; see ports.py.
+        inline: Whether its functions shall become one.
+    """
+    emitter = Emitter(width, fused=True, pack=1)
+    emitter.tables = StateTables(width)
+    sources = StatePorts("%in", inputs, by_entries)
+    targets = StatePorts("%out", outputs, by_entries)
+    calls = emitter.graph(graph, sources, targets)
+    functions = emitter.close()
+    checked = bool(graph.requirements)
+    ports = [f"{GLOBAL} noalias readonly %in{k}" for k in range(len(inputs))]
+    ports += [f"{GLOBAL} noalias %out{k}" for k in range(len(outputs))]
+    real, whole = kind("real", width), kind("whole", width)
+    memory = emitter.top * real_size(width)
+    lines = [
+        f"define ptx_kernel void @{name}({', '.join(ports)},"
+        f" {GLOBAL} noalias %status, i64 %n) nounwind {{",
+        f"  %s = alloca [{emitter.top} x {real}], align 16",
+        f"  %in = alloca [{len(inputs) + 1} x i64], align 16",
+        f"  %out = alloca [{len(outputs) + 1} x i64], align 16",
+        _STATE,
+        *_table("in", inputs, real, by_entries),
+        *_table("out", outputs, real, by_entries),
+    ]
+    if emitter.products.written:  # entries of matrices that are zero are not stored
+        lines.append(
+            f"  call void @llvm.memset.p0.i64(ptr %s, i8 0, i64 {memory}, i1 false)"
+        )
+    lines += [f"  store {whole} {HOLDS}, ptr %s", *calls]
+    if checked:
+        lines += _verdict(outputs, real, whole, by_entries)
+    lines += ["  br label %end", "end:", "  ret void", "}", _annotations(name)]
+    memset = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)\n"
+    if not emitter.products.written or memset in functions:
+        memset = ""
+    ir = _with_local_pointers("\n".join([memset + functions, *lines]), inline)
+    return GpuIR(_THREAD + ir, memory, emitter.steps)
+
+
+def _table(
+    name: str, sizes: Sequence[int], real: str, by_entries: bool
+) -> list[str]:
+    """Write the table of some ports, moved to the state."""
+    lines = []
+    for k, size in enumerate(sizes):
+        far = "%i"
+        if not by_entries:
+            far = f"%{name}_far{k}"
+            lines.append(f"  {far} = mul i64 %i, {size}")
+        lines += [
+            f"  %{name}_base{k} = getelementptr inbounds {real}, {GLOBAL} %{name}{k},"
+            f" i64 {far}",
+            f"  %{name}_entry{k} = getelementptr i64, ptr %{name}, i64 {k}",
+            f"  store {GLOBAL} %{name}_base{k}, ptr %{name}_entry{k}",
+        ]
+    return [
+        *lines,
+        f"  %{name}_count = getelementptr i64, ptr %{name}, i64 {len(sizes)}",
+        f"  store i64 %n, ptr %{name}_count",
+    ]
+
+
+def _verdict(
+    outputs: Sequence[int], real: str, whole: str, by_entries: bool
+) -> list[str]:
+    """Write the status of a state; where it failed, its outputs become NaN."""
+    nan = constant(float("nan"), "real", 1)
+    how = "trunc i64 %number to i32" if whole == "i64" else "add i32 %number, 0"
+    lines = [
+        f"  %lowest = load {whole}, ptr %s",
+        f"  %holds = icmp eq {whole} %lowest, {HOLDS}",
+        f"  %number = select i1 %holds, {whole} 0, {whole} %lowest",
+        f"  %number32 = {how}",
+        f"  %mine = getelementptr inbounds i32, {GLOBAL} %status, i64 %i",
+        f"  store i32 %number32, {GLOBAL} %mine",
+        "  br i1 %holds, label %end, label %failed",
+        "failed:",
+    ]
+    before = "failed"
+    for k, size in enumerate(outputs):
+        if not size:
+            continue
+        step = "%n" if by_entries else "1"
+        lines += [
+            f"  br label %nan{k}",
+            f"nan{k}:",
+            f"  %k{k} = phi i64 [0, %{before}], [%next{k}, %nan{k}]",
+            f"  %far{k} = mul i64 %k{k}, {step}",
+            f"  %to{k} = getelementptr {real}, {GLOBAL} %out_base{k}, i64 %far{k}",
+            f"  store {real} {nan}, {GLOBAL} %to{k}",
+            f"  %next{k} = add i64 %k{k}, 1",
+            f"  %more{k} = icmp slt i64 %next{k}, {size}",
+            f"  br i1 %more{k}, label %nan{k}, label %after{k}",
+            f"after{k}:",
+        ]
+        before = f"after{k}"
+    return lines
+
+
+def _with_local_pointers(code: str, inline: bool) -> str:
+    """Return functions that take pointers to a thread's own memory, and their calls."""
+    how = "alwaysinline" if inline else "noinline"
+    count = itertools.count()
+
+    def head(match: re.Match[str]) -> str:
+        start, parameters, end = match.groups()
+        names = [name for _, name in _POINTER.findall(parameters)]
+        parameters = _POINTER.sub(rf"{LOCAL}\1 %\2_local", parameters)
+        casts = [f"  %{x} = addrspacecast {LOCAL} %{x}_local to ptr" for x in names]
+        return "\n".join([f"{start}{parameters}{end} {how} {{", *casts])
+
+    def call(match: re.Match[str]) -> str:
+        casts = []
+
+        def cast(pointer: re.Match[str]) -> str:
+            number = next(count)
+            name = f"%local{number}"
+            casts.append(f"  {name} = addrspacecast ptr %{pointer[2]} to {LOCAL}\n")
+            return f"{LOCAL} {name}"
+
+        called = _POINTER.sub(cast, match[0])
+        return "".join(casts) + called
+
+    return _CALL.sub(call, _HEAD.sub(head, code))
+
+
+def _annotations(name: str) -> str:
+    """Return the note of how many threads a block has at most."""
+    return (
+        "!nvvm.annotations = !{!0}\n"
+        f'!0 = !{{ptr @{name}, !"maxntidx", i32 {BLOCK}}}\n'
+    )
