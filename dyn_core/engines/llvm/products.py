@@ -58,6 +58,9 @@ class Products:
         width: Lanes of a value.
         vector: Entries of a row that one instruction works on where there is one lane.
         fused: Whether a multiply-add rounds once.
+
+    Attributes:
+        written_out: Vectors multiplied by a product of one state without loops, at most.
     """
 
     def __init__(self, width: int, vector: int, fused: bool) -> None:
@@ -72,6 +75,7 @@ class Products:
         self.straight = StraightProducts(self.lanes, fused)
         self.rows = ScaledRows(width, self.lanes, fused)
         self.moves = self.written = False
+        self.written_out = _STRAIGHT
 
     def write(
         self,
@@ -90,7 +94,7 @@ class Products:
         self.written = True
         vectors = -(-shape.columns // self.step)
         arrays = places.a, places.b, places.c or places.result, places.result
-        if self.width == 1 and shape.rows * shape.inner * vectors <= _STRAIGHT:
+        if self.width == 1 and shape.rows * shape.inner * vectors <= self.written_out:
             pointers = ", ".join(f"ptr {pointer(array, 0, 0)}" for array in arrays)
             name = self.straight.function(shape, places)
             code.lines.append(f"  call void {name}({pointers})")

@@ -16,10 +16,12 @@ from dataclasses import dataclass
 
 from dyn_core.engines.graph.graph import Graph
 from dyn_core.engines.llvm.emit import HOLDS, Emitter
+from dyn_core.engines.llvm import far_angles
 from dyn_core.engines.llvm.ir import constant, kind, real_size
 from dyn_core.export.gpu.ports import GLOBAL, StatePorts, StateTables
 
 LOCAL = "ptr addrspace(5)"  # a pointer to the memory of one thread
+WRITTEN_OUT = 1000  # multiplications of a product without loops
 BLOCK = 128  # threads of a block, at most
 # A pointer that a function of a kernel gets is one to the memory of the thread, but for
 # tables of constants.
@@ -80,6 +82,7 @@ def gpu_kernel(
     """
     emitter = Emitter(width, fused=True, pack=1)
     emitter.tables = StateTables(width)
+    emitter.products.written_out = WRITTEN_OUT
     sources = StatePorts("%in", inputs, by_entries)
     targets = StatePorts("%out", outputs, by_entries)
     calls = emitter.graph(graph, sources, targets)
@@ -176,7 +179,6 @@ def _verdict(
 
 def _with_local_pointers(code: str, inline: bool) -> str:
     """Return functions that take pointers to a thread's own memory, and their calls."""
-    how = "alwaysinline" if inline else "noinline"
     count = itertools.count()
 
     def head(match: re.Match[str]) -> str:
@@ -184,6 +186,8 @@ def _with_local_pointers(code: str, inline: bool) -> str:
         names = [name for _, name in _POINTER.findall(parameters)]
         parameters = _POINTER.sub(rf"{LOCAL}\1 %\2_local", parameters)
         casts = [f"  %{x} = addrspacecast {LOCAL} %{x}_local to ptr" for x in names]
+        inside = inline and far_angles.FUNCTION not in start
+        how = "alwaysinline" if inside else "noinline"
         return "\n".join([f"{start}{parameters}{end} {how} {{", *casts])
 
     def call(match: re.Match[str]) -> str:
