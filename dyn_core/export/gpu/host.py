@@ -57,7 +57,7 @@ class HostKernel:
         outputs = [self._memory(rows, port.size) for port in kernel.outputs]
         status = np.zeros(rows, np.int32)
         addresses = [array.ctypes.data for array in (*inputs, *outputs, status)]
-        for block in range(-(-rows // self.block)):
+        for block in range(max(1, -(-rows // self.block))):  # none is inside if empty
             for thread in range(self.block):
                 self._thread(thread, block, self.block)
                 self._run(*addresses, rows)
@@ -71,9 +71,9 @@ class HostKernel:
     def _laid_out(
         self, name: str, array: np.ndarray, rows: int, size: int
     ) -> np.ndarray:
-        flat = np.asarray(array, self.kernel.dtype).reshape(len(array), -1)
-        if flat.shape != (rows, size) and rows:
-            raise ShapeError(f"input '{name}' is {flat.shape}; valid: {(rows, size)}")
+        if len(array) != rows or array.size != rows * size:
+            raise ShapeError(name, f"{rows} rows of {size}", str(array.shape))
+        flat = np.asarray(array, self.kernel.dtype).reshape(rows, size)
         if self.kernel.layout == "entries":
             flat = flat.T
         return np.ascontiguousarray(flat)

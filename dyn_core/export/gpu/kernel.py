@@ -25,7 +25,9 @@ from dyn_core.export.gpu.kernel_ir import BLOCK, gpu_kernel
 from dyn_core.problems import Port
 
 LAYOUTS = ("entries", "states")
-INLINE = 4000  # operations up to which a kernel is one function
+# Operations up to which a kernel is one function, by its numbers' bytes; beyond, more
+# is spilled than its parts would keep in memory (docs/gpu.md).
+INLINE = {4: 6000, 8: 4000}
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,8 @@ class GpuKernel:
         block: Threads of a block, at most.
         memory: Bytes of memory of a thread before registers are assigned.
         steps: Operations of a state, those of a loop counted once.
+        whole: Whether the kernel is one function; if not, its parts exchange values by
+            the thread's memory.
         ir: The LLVM IR that the code was made of.
     """
 
@@ -67,6 +71,7 @@ class GpuKernel:
     block: int
     memory: int
     steps: int
+    whole: bool
     ir: str = field(repr=False)
 
     def header(self) -> str:
@@ -118,9 +123,10 @@ def ptx(
     def written(inline: bool) -> Any:
         return gpu_kernel(entry, graph, *sizes, width, layout == "entries", inline)
 
-    made = written(True if inline is None else inline)
-    if inline is None and made.steps > INLINE:
-        made = written(False)
+    whole = inline is not False
+    made = written(whole)
+    if inline is None and made.steps > INLINE[program.dtype.itemsize]:
+        whole, made = False, written(False)
     ir = target.optimised(made.ir, arch)
     return GpuKernel(
         name=name,
@@ -135,5 +141,6 @@ def ptx(
         block=BLOCK,
         memory=made.memory,
         steps=made.steps,
+        whole=whole,
         ir=ir,
     )
