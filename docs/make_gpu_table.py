@@ -26,10 +26,15 @@ OTHERS = {
                   "fd_derivatives"),
     "tree of 30": ("rnea", "aba", "crba", "id_derivatives"),
 }  # fmt: skip
-HEAD = """
-| solver | system | numbers | operations | form | registers | spilled [B] | stack [B] | warps | occupancy | code [kB] | ptxas [s] |
-|---|---|---|---:|---|---:|---:|---:|---:|---:|---:|---:|
-"""
+HEAD = (
+    "\n| solver | system | numbers | operations | form | registers | spilled [B] |"
+    " stack [B] | warps | occupancy | code [kB] | ptxas [s] |\n"
+    "|---|---|---|---:|---|---:|---:|---:|---:|---:|---:|---:|\n"
+)
+WITHOUT = (
+    "\n\nWithout a kernel:\n\n| solver | system | numbers | why |\n|---|---|---|---|\n"
+)
+NO_GRAPH = "no traced algorithm: it computes in NumPy, or in machine code of its own"
 
 
 def tree():
@@ -61,16 +66,18 @@ def rows(name, model, label):
             kernel = ptx(built(solver, model, dtype), ARCH)
             used = ptxas.assemble(kernel.ptx, ARCH)
         except DynError as error:
-            yield False, f"| `{name}` | {label} | {dtype} | {str(error).splitlines()[0]} |"
+            reason = str(error).splitlines()[0]
+            yield False, f"| `{name}` | {label} | {dtype} | {reason} |"
             continue
         form = "one function" if kernel.whole else "parts"
         spilled = used.spill_stores + used.spill_loads
-        yield True, (
-            f"| `{name}` | {label} | {dtype} | {kernel.steps} | {form}"
-            f" | {used.registers} | {spilled} | {used.stack} | {used.warps(kernel.block)}"
-            f" | {100 * used.occupancy(kernel.block):.0f} % | {used.code / 1000:.0f}"
-            f" | {used.seconds:.1f} |"
-        )
+        cells = (
+            f"`{name}`", label, dtype, kernel.steps, form, used.registers, spilled,
+            used.stack, used.warps(kernel.block),
+            f"{100 * used.occupancy(kernel.block):.0f} %", f"{used.code / 1000:.0f}",
+            f"{used.seconds:.1f}",
+        )  # fmt: skip
+        yield True, f"| {' | '.join(str(cell) for cell in cells)} |"
 
 
 def tables(names):
@@ -85,8 +92,7 @@ def tables(names):
     for name in names:
         solver = dyn.solver(name)
         if not hasattr(solver, "algorithm"):
-            reason = "no traced algorithm: it computes in NumPy, or in machine code of its own"
-            holes.append(f"| `{name}` | | | {reason} |")
+            holes.append(f"| `{name}` | | | {NO_GRAPH} |")
             continue
         try:
             add(name, *system(solver))
@@ -98,8 +104,7 @@ def tables(names):
         for name in some:
             if name in names:
                 add(name, model, label)
-    without = "\n\nWithout a kernel:\n\n| solver | system | numbers | why |\n|---|---|---|---|\n"
-    return HEAD + "\n".join(done) + without + "\n".join(holes) + "\n"
+    return HEAD + "\n".join(done) + WITHOUT + "\n".join(holes) + "\n"
 
 
 def main(names):

@@ -209,7 +209,9 @@ def test_ptx_says_how_each_operation_rounds(dtype):
         dyn.load_urdf(dyn.robots.path("arm7")), dtype=dtype
     )
     code = ptx(program, "sm_90").ptx
-    operations = re.findall(r"\b((?:add|sub|mul|fma|div|sqrt)\.[\w.]*f(?:32|64))\b", code)
+    operations = re.findall(
+        r"\b((?:add|sub|mul|fma|div|sqrt)\.[\w.]*f(?:32|64))\b", code
+    )
     assert len(operations) > 3000
     assert {x for x in operations if ".rn." not in x} == set()
     assert not re.search(r"\.(ftz|approx|full)\b", code)

@@ -60,7 +60,7 @@ class Products:
         fused: Whether a multiply-add rounds once.
 
     Attributes:
-        written_out: Vectors multiplied by a product of one state without loops, at most.
+        written_out: Vectors that a product of one state multiplies without loops.
     """
 
     def __init__(self, width: int, vector: int, fused: bool) -> None:

@@ -117,11 +117,13 @@ def ptx(
     if layout not in LAYOUTS:
         raise UnsupportedError(f"no layout '{layout}'; valid: {', '.join(LAYOUTS)}")
     width = Lanes(1) if program.dtype == np.float32 else 1
-    sizes = [[port.size for port in ports] for ports in (program.inputs, program.outputs)]
+    inputs = [port.size for port in program.inputs]
+    outputs = [port.size for port in program.outputs]
     entry = re.sub(r"\W", "_", program.recipe.solver.name)
 
     def written(inline: bool) -> Any:
-        return gpu_kernel(entry, graph, *sizes, width, layout == "entries", inline)
+        by_entries = layout == "entries"
+        return gpu_kernel(entry, graph, inputs, outputs, width, by_entries, inline)
 
     whole = inline is not False
     made = written(whole)

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dyn_core.engines.graph.graph import Graph
-from dyn_core.engines.llvm.emit import HOLDS, Emitter
 from dyn_core.engines.llvm import far_angles
+from dyn_core.engines.llvm.emit import HOLDS, Emitter
 from dyn_core.engines.llvm.ir import constant, kind, real_size
 from dyn_core.export.gpu.ports import GLOBAL, StatePorts, StateTables
 
@@ -117,9 +117,7 @@ def gpu_kernel(
     return GpuIR(_THREAD + ir, memory, emitter.steps)
 
 
-def _table(
-    name: str, sizes: Sequence[int], real: str, by_entries: bool
-) -> list[str]:
+def _table(name: str, sizes: Sequence[int], real: str, by_entries: bool) -> list[str]:
     """Write the table of some ports, moved to the state."""
     lines = []
     for k, size in enumerate(sizes):

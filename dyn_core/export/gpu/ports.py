@@ -43,7 +43,9 @@ class StatePorts:
         name = code.pointers.get((self.table, number))
         if name is None:
             place = code.new(f"getelementptr i64, ptr {self.table}, i64 {number}")
-            name = code.pointers[self.table, number] = code.new(f"load {of}, ptr {place}")
+            name = code.pointers[self.table, number] = code.new(
+                f"load {of}, ptr {place}"
+            )
         return name
 
     def address(self, code: FunctionCode, k: int) -> tuple[str, int]:
@@ -133,8 +135,8 @@ class StateTables(ValueTables):
         return [*lines, _SPREAD.replace("REAL", of)]
 
 
-_SPREAD = f"""define internal void @spread(ptr %from, {GLOBAL} %to, i64 %step, ptr %table,
- i64 %n) nounwind {{
+_SPREAD = f"""define internal void @spread(ptr %from, {GLOBAL} %to, i64 %step,
+ ptr %table, i64 %n) nounwind {{
   br label %more
 more:
   %k = phi i64 [0, %0], [%next, %more]

@@ -1,4 +1,4 @@
-"""What NVIDIA's assembler says of a kernel: registers, spills, occupancy. No GPU needed.
+"""What NVIDIA's assembler says of a kernel: registers, spills, occupancy; without GPU.
 
 `ptxas` comes with the CUDA toolkit, or alone in the package nvidia-cuda-nvcc. Nobody
 needs it to run a kernel: the driver has an assembler of its own.
@@ -118,5 +118,10 @@ def _resources(report: str, code: int, seconds: float) -> Resources:
     frames = [int(x) for x in re.findall(r"(\d+) bytes stack frame", report)]
     whole = [int(x) for x in re.findall(r"(\d+) bytes cumulative stack", report)]
     return Resources(
-        registers, spills[0], spills[1], max([*whole, *frames], default=0), code, seconds
+        registers,
+        spills[0],
+        spills[1],
+        max([*whole, *frames], default=0),
+        code,
+        seconds,
     )
