@@ -23,7 +23,7 @@ MARK = "<!-- made by docs/make_gpu_table.py -->\n"
 ARCH = "sm_90"
 OTHERS = {
     "quadruped": ("rnea", "aba", "crba", "semi_implicit_euler", "id_derivatives",
-                  "fd_derivatives"),
+                  "fd_derivatives", "contact_euler"),
     "tree of 30": ("rnea", "aba", "crba", "id_derivatives"),
 }  # fmt: skip
 HEAD = (
@@ -35,6 +35,11 @@ WITHOUT = (
     "\n\nWithout a kernel:\n\n| solver | system | numbers | why |\n|---|---|---|---|\n"
 )
 NO_GRAPH = "no traced algorithm: it computes in NumPy, or in machine code of its own"
+
+
+def quadruped():
+    """Return a robot on a floating base: 18 velocities."""
+    return dyn.load_urdf(dyn.robots.path("quadruped"), root_joint="floating")
 
 
 def tree():
@@ -99,8 +104,7 @@ def tables(names):
         except DynError as error:
             holes.append(f"| `{name}` | | | {str(error).splitlines()[0]} |")
     for label, some in OTHERS.items():
-        robot = label == "quadruped"
-        model = dyn.load_urdf(dyn.robots.path(label)) if robot else tree()
+        model = quadruped() if label == "quadruped" else tree()
         for name in some:
             if name in names:
                 add(name, model, label)

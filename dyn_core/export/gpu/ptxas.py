@@ -50,9 +50,9 @@ class Resources:
         below 64 threads.
         """
         by_thread = -(-self.registers // _GROUP) * _GROUP
-        held = min(WARPS, _PARTS * (REGISTERS // _PARTS // (by_thread * _WARP)))
+        most = min(WARPS, _PARTS * (REGISTERS // _PARTS // (by_thread * _WARP)))
         warps = -(-block // _WARP)
-        return held // warps * warps
+        return most // warps * warps
 
     def occupancy(self, block: int) -> float:
         """Return the share of a multiprocessor's warps that can be there at once."""
