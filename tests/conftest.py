@@ -31,6 +31,7 @@ QUICK_ROBOTS = ("two_link", "cart_pole")
 NOT_QUICK = (
     "test_laws_on_random_trees", "test_laws_on_other_systems", "installed_by_pip",
     "test_blocks_of_python_run", "test_standard_deviations",
+    "of_the_native_engine", "both_forms_and_layouts", "ptxas_takes",
     "base_parameters[quadruped", "base_parameters[every_joint",
 )  # fmt: skip
 # Folders whose tests take one engine in turn; all with --full.

@@ -2,16 +2,45 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import Any
 
-if TYPE_CHECKING:
-    from dyn_core.export.gpu.kernel import GpuKernel
-    from dyn_core.problems import Port
+import numpy as np
+
+from dyn_core.problems import Port
 
 _REALS = {"float64": "double", "float32": "float"}
 
 
-def header(kernel: GpuKernel) -> str:
+@dataclass(frozen=True)
+class GpuInterface:
+    """What a caller must know of a GPU kernel.
+
+    Attributes:
+        name: Of solver and robot.
+        entry: Name of the kernel.
+        arch: Least GPU, as sm_90.
+        dtype: Of inputs and outputs: float64 or float32.
+        layout: entries or states.
+        inputs, outputs: Ports, in the order of the arguments.
+        checked: Whether status (int32, one a state) is written: 0, or the number of the
+            requirement that failed; such a state's outputs are NaN. If not, nothing
+            reads the address.
+        block: Threads of a block, at most.
+    """
+
+    name: str
+    entry: str
+    arch: str
+    dtype: np.dtype[Any]
+    layout: str
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    checked: bool
+    block: int
+
+
+def header(kernel: GpuInterface) -> str:
     """Return the C header of a kernel."""
     name, real = kernel.entry, _REALS[kernel.dtype.name]
     upper = name.upper()
@@ -63,7 +92,7 @@ def _ports(ports: tuple[Port, ...], what: str) -> list[tuple[Port, str]]:
     return [(port, what) for port in ports]
 
 
-def _meaning(kernel: GpuKernel, port: Port) -> str:
+def _meaning(kernel: GpuInterface, port: Port) -> str:
     """Return shape, meaning and unit of a port."""
     shape = " x ".join(str(size) for size in port.shape) or "1"
     unit = f" [{port.unit}]" if port.unit else ""

@@ -20,9 +20,8 @@ from dyn_core.engines.base import Program
 from dyn_core.engines.llvm.ir import Lanes
 from dyn_core.errors import UnsupportedError
 from dyn_core.export.gpu import target
-from dyn_core.export.gpu.header import header
+from dyn_core.export.gpu.header import GpuInterface, header
 from dyn_core.export.gpu.kernel_ir import BLOCK, gpu_kernel
-from dyn_core.problems import Port
 
 LAYOUTS = ("entries", "states")
 # Operations up to which a kernel is one function, by its numbers' bytes; beyond, more
@@ -31,7 +30,7 @@ INLINE = {4: 6000, 8: 4000}
 
 
 @dataclass(frozen=True)
-class GpuKernel:
+class GpuKernel(GpuInterface):
     """A Program as PTX: one thread computes one state.
 
         entry(inputs ..., outputs ..., status, n)
@@ -40,18 +39,8 @@ class GpuKernel:
     state i lies k n + i numbers behind it; with "states", i size + k: C-order rows.
     A parameter input is read for each state, too.
 
-    Attributes:
-        name: Of solver and robot.
+    Attributes: those of GpuInterface, and
         ptx: The code; the driver translates it for any GPU from `arch` on.
-        entry: Name of the kernel.
-        arch: Least GPU, as sm_90.
-        dtype: Of inputs and outputs: float64 or float32.
-        layout: entries or states.
-        inputs, outputs: Ports, in the order of the arguments.
-        checked: Whether status (int32, one a state) is written: 0, or the number of the
-            requirement that failed; such a state's outputs are NaN. If not, nothing
-            reads the address.
-        block: Threads of a block, at most.
         memory: Bytes of memory of a thread before registers are assigned.
         steps: Operations of a state, those of a loop counted once.
         whole: Whether the kernel is one function; if not, its parts exchange values by
@@ -59,16 +48,7 @@ class GpuKernel:
         ir: The LLVM IR that the code was made of.
     """
 
-    name: str
     ptx: str = field(repr=False)
-    entry: str
-    arch: str
-    dtype: np.dtype[Any]
-    layout: str
-    inputs: tuple[Port, ...]
-    outputs: tuple[Port, ...]
-    checked: bool
-    block: int
     memory: int
     steps: int
     whole: bool
