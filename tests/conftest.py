@@ -18,7 +18,7 @@ MOST_WORKERS = 4
 QUICK = (
     "spatial", "model/test_any_file.py", "model/test_follower_limits.py",
     "model/test_model.py", "model/test_sources.py", "model/test_springs.py", "model/test_urdf.py",
-    "bridges/test_ffi_handler.py", "export/test_fused.py", "engines/test_any_array.py", "engines/test_entry.py", "engines/test_functions.py", "export/test_interface.py",
+    "bridges/test_ffi_handler.py", "export/test_fused.py", "engines/test_any_array.py", "engines/test_entry.py", "engines/test_functions.py", "export/test_interface.py", "export/test_gpu.py",
     "solvers/test_identities.py", "contact/test_cases.py", "contact/test_robots.py", "doctor",
     "planar/test_files.py", "planar/test_states.py", "oracles/test_kim_derivatives.py",
     "oracles/test_kim_hybrid.py", "plugins", "nodes/test_conversions.py", "reports/test_motion_files.py",
