@@ -6,9 +6,8 @@ import argparse
 from typing import Any
 
 from dyn_core.errors import UnsupportedError, unknown_name
-from dyn_core.export import TARGETS, Export, export, laws
+from dyn_core.export import TARGETS, Export, export, gpu, laws
 from dyn_core.export.folder import FORMS, MULTIPLY_ADD, VARIANTS
-from dyn_core.export.targets import target_of
 from dyn_core.model.sources.arguments import add_robot, load_robot, named_values
 from dyn_core.solving.registry import default_registry
 
@@ -16,6 +15,9 @@ from dyn_core.solving.registry import default_registry
 def add(subparsers: argparse._SubParsersAction) -> None:
     """Add `export`."""
     listed = "\n".join(f"  {x.name:12} {x.meaning}" for x in TARGETS.values())
+    listed += (
+        f"\n  {', '.join(gpu.ARCHITECTURES)}: PTX for NVIDIA's GPUs, never run here"
+    )
     parser = subparsers.add_parser(
         "export",
         help="a solver as machine code or C source, with header and test vector",
@@ -37,7 +39,9 @@ def add(subparsers: argparse._SubParsersAction) -> None:
         "--dtype", default="float64", help="float64 or float32 (default: %(default)s)"
     )
     parser.add_argument(
-        "--finite", action="store_true", help="check inputs and results for NaN"
+        "--unchecked",
+        action="store_true",
+        help="leave out the check of inputs and results for NaN",
     )
     _choice(
         parser, "--multiply-add", MULTIPLY_ADD,
@@ -61,9 +65,9 @@ def _choice(
 
 def run(arguments: argparse.Namespace) -> int:
     """Write an export and print what it is."""
-    target_of(arguments.target)  # refused before the robot is read
-    for name, valid in (
-        ("variant", VARIANTS), ("form", FORMS), ("multiply_add", MULTIPLY_ADD),
+    for name, valid in (  # refused before the robot is read
+        ("target", (*TARGETS, *gpu.ARCHITECTURES)), ("variant", VARIANTS),
+        ("form", FORMS), ("multiply_add", MULTIPLY_ADD),
     ):  # fmt: skip
         value = getattr(arguments, name)
         if value not in valid:
@@ -75,12 +79,18 @@ def run(arguments: argparse.Namespace) -> int:
     options: dict[str, Any] = {name: _read(text) for name, text in pairs.items()}
     if arguments.dtype != "float64":
         options["dtype"] = arguments.dtype
-    if arguments.finite:
-        options["finite"] = True
-    if solver is None:
+    if solver is None:  # a cycle refuses what is not finite itself
         program = laws.cycle_of_options(arguments.solver, model, options)
     else:
+        on_gpu = arguments.target in gpu.ARCHITECTURES  # which has no such check
+        options.setdefault("finite", not (arguments.unchecked or on_gpu))
         program = solver.build(model, **options)
+    if arguments.target in gpu.ARCHITECTURES:
+        kernel = gpu.ptx(program, arguments.target)
+        print(f"{kernel.entry}: {kernel.name}, {kernel.steps} operations")
+        paths = kernel.write(arguments.folder)
+        print("\n".join(f"written: {path}" for path in paths))
+        return 0
     result = export(
         program,
         arguments.folder,

@@ -231,6 +231,8 @@ def test_programs_that_are_no_graph_are_refused():
         ptx(program, layout="rows")
     with pytest.raises(UnsupportedError, match="TracedSolver"):
         ptx(dyn.solver("rnea").build(arm, engine="plain"))
+    with pytest.raises(UnsupportedError, match="without finite=True"):
+        ptx(dyn.solver("rnea").build(arm, finite=True))
 
 
 CUDA_H = """

@@ -1,6 +1,7 @@
 """Exports for this machine: the bits of Python, no symbol from elsewhere, small code."""
 
 import subprocess
+from pathlib import Path
 
 import pytest
 from emulate import CASES, build, check_natively, every_operation, made, need, sh
@@ -280,4 +281,12 @@ def test_the_command(tmp_path):
         cli.main(["export", "rnea", "arm7", str(tmp_path), "--variant", "batch"]) == 0
     )
     assert (tmp_path / "rnea_arm7.o").exists()
+    header = (tmp_path / "rnea_arm7.h").read_text()
+    assert "an input is NaN or infinite" in header  # checked unless one says no
+    other = str(tmp_path / "unchecked")
+    assert cli.main(["export", "rnea", "arm7", other, "--unchecked"]) == 0
+    header = Path(other, "rnea_arm7.h").read_text()
+    assert "an input is NaN or infinite" not in header
+    assert cli.main(["export", "rnea", "arm7", other, "--target", "sm_90"]) == 0
+    assert ".target sm_90" in Path(other, "rnea.ptx").read_text()
     assert cli.main(["export", "rnea", "arm7", str(tmp_path), "--target", "m7"]) == 1

@@ -85,7 +85,8 @@ def ptx(
             exchange values by the thread's memory.
 
     Raises:
-        UnsupportedError: The Program is not one Graph, or the GPU is unknown.
+        UnsupportedError: The Program is not one Graph, or checks for NaN, or the GPU is
+            unknown.
     """
     graph = getattr(program, "graph", None)
     name = f"{program.recipe.solver.name} for {program.model.name}"
@@ -96,6 +97,11 @@ def ptx(
         )
     if layout not in LAYOUTS:
         raise UnsupportedError(f"no layout '{layout}'; valid: {', '.join(LAYOUTS)}")
+    if program.finite:
+        raise UnsupportedError(
+            f"{name} checks for NaN and infinity, which no kernel for GPUs does; valid:"
+            " a Program that was built without finite=True"
+        )
     width = Lanes(1) if program.dtype == np.float32 else 1
     inputs = [port.size for port in program.inputs]
     outputs = [port.size for port in program.outputs]
