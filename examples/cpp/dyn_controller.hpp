@@ -81,15 +81,18 @@ public:
     // What the next cycle is asked for, besides its torque.
     void request(Request what) noexcept { asked_ = what; }
 
-    // Torque for a new state (joints() numbers each); t: steady time [s].
+    // Torque for a new state (joints() numbers each); t: steady time [s]. Without a
+    // reference the last one stays; before the first one the robot is only carried and
+    // braked where it is. Rates that are not given are zero.
     const double *update(double t, const double *q, const double *qd,
                          Reference reference = {}) noexcept {
         std::copy(q, q + n_, q_.begin());
         std::copy(qd, qd + n_, qd_.begin());
-        if (tracks_ && reference.q) {
-            std::copy(reference.q, reference.q + n_, q_ref_.begin());
-            std::copy(reference.qd, reference.qd + n_, qd_ref_.begin());
-            std::copy(reference.qdd, reference.qdd + n_, qdd_ref_.begin());
+        if (tracks_ && (reference.q || !referenced_)) {
+            referenced_ = reference.q != nullptr;
+            set(q_ref_, referenced_ ? reference.q : q);
+            set(qd_ref_, reference.qd);
+            set(qdd_ref_, reference.qdd);
         }
         return run(t, 1.0);
     }
@@ -107,6 +110,11 @@ public:
     bool drives() const noexcept { return !failed_ && report_[0] == 0.0; }
 
 private:
+    void set(std::vector<double> &to, const double *from) noexcept {
+        if (from) std::copy(from, from + n_, to.begin());
+        else std::fill(to.begin(), to.end(), 0.0);
+    }
+
     const double *run(double t, double fresh) noexcept {
         t_ = t;
         fresh_ = fresh;
@@ -130,7 +138,7 @@ private:
     double t_ = 0.0, fresh_ = 1.0, request_ = 0.0, report_[5] = {};
     Request asked_ = Request::none;
     std::size_t state_in_ = 0, state_out_ = 0;
-    bool failed_ = false;
+    bool failed_ = false, referenced_ = false;
 };
 
 }  // namespace dyn

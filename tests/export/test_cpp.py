@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import dyn_core as dyn
 from dyn_core.export import export
 from dyn_core.export.cycle import REQUESTS, STATUS
 from dyn_core.export.table import structures
@@ -31,6 +32,21 @@ int main(int, char **argv) try {
 } catch (const dyn::Error &error) { return std::puts(error.what()), 3; }
 """
 
+WITHOUT_REFERENCE = """
+#include <cstdio>
+#include "dyn_controller.hpp"
+int main(int, char **argv) {
+    dyn::Controller controller(argv[1], argv[2]);
+    controller.gains(400.0, 40.0);
+    const double q[7] = {0.1, -0.6, 0.2, -2.0, 0.3, 1.5, 0.4};
+    const double qd[7] = {0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1};
+    const double *tau = nullptr;
+    for (int k = 0; k < 20; k++) tau = controller.update(1e-3 * k, q, qd);
+    std::printf("%d", int(controller.drives()));
+    for (int k = 0; k < 7; k++) std::printf(" %.17g", tau[k]);
+}
+"""
+
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
@@ -43,8 +59,10 @@ def built(tmp_path_factory):
     for program in module.programs():
         export(program, folder, form="shared")
         programs[program.recipe.solver.name] = program
-    (folder / "loader.cpp").write_text(LOADER, encoding="utf-8")
-    sources = {"arm": CPP, "measure": CPP, "loader": folder}
+    more = {"loader": LOADER, "without_reference": WITHOUT_REFERENCE}
+    for name, program in more.items():
+        (folder / f"{name}.cpp").write_text(program, encoding="utf-8")
+    sources = {"arm": CPP, "measure": CPP} | dict.fromkeys(more, folder)
     for name, place in sources.items():
         source = str(place / f"{name}.cpp")
         target = ["-I", str(CPP), "-o", str(folder / name), source, "-ldl"]
@@ -102,6 +120,19 @@ def test_the_simulated_arm_has_the_bits_of_python(built):
     assert f"largest {worst:.3g} rad" in out
     assert worst < 1e-4
     assert "drives: yes" in out
+
+
+@needs_compiler
+def test_without_a_reference_the_robot_is_carried_where_it_is(built):
+    """Before the first reference a position error is zero; only the motion is braked."""
+    folder, programs = built
+    out = _run(folder, "without_reference", folder, "computed_torque_cycle_arm7")
+    drives, *tau = map(float, out.split())
+    law = dyn.solver("computed_torque").build(programs["computed_torque_cycle"].model)
+    q, n = np.array([0.1, -0.6, 0.2, -2.0, 0.3, 1.5, 0.4]), np.ones(7)
+    expected = law(q, 0.1 * n, q, 0 * n, 0 * n, 400 * n, 40 * n)
+    assert drives
+    np.testing.assert_allclose(tau, expected, rtol=1e-12)
 
 
 @needs_compiler
