@@ -32,10 +32,9 @@ class Expression(dyn.authoring.Number):
         """Write an operation; what the algorithm requires is left to Ipopt."""
         if op == "require":
             return None
-        values = [getattr(x, "value", x) for x in operands]
-        return Expression(
-            -values[0] if op == "neg" else getattr(ca, NAMES.get(op, op))(*values)
-        )
+        a, *others = [getattr(x, "value", x) for x in operands]
+        function = getattr(ca, NAMES.get(op, op), None)
+        return Expression(-a if op == "neg" else function(a, *others))
 
 
 def in_symbols(program):
