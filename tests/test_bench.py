@@ -18,6 +18,7 @@ from dyn_core.bench import (
     command,
     compiling,
     contact,
+    contact_batches,
     contact_peers,
     contact_runs,
     contact_scenes,
@@ -382,6 +383,7 @@ def test_bench_of_contacts_prints_its_tables(hurried, capsys, monkeypatch):
     monkeypatch.setattr(contact_runs, "STEPS", 5)
     monkeypatch.setattr(contact_runs, "scenes", lambda: [contact_scenes.four_bar()])
     monkeypatch.setattr(contact_runs, "growing", lambda: [contact_scenes.towers(1, 1)])
+    monkeypatch.setattr(contact_batches, "table", lambda progress: [["scene"], ["-"]])
     assert main(["bench", "--contact"]) == 0
     said, progress = capsys.readouterr()
     name, single = "contact_euler, projected_gauss_seidel, float", "32, tolerance 1e-06"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dyn_core.bench import contact_runs, contact_scenes
+from dyn_core.bench import contact_batches, contact_runs, contact_scenes
 from dyn_core.bench.contact_runs import Run, SceneFigures
 
 pytest.importorskip("llvmlite", reason="llvmlite is not installed")
@@ -33,6 +33,21 @@ def test_a_scene_falls_equally_in_mujoco(made):
     moved[:3] += 0.1
     assert peer.apart(moved) > 0.05
     assert contact_runs.distance(scene) < contact_runs.EQUAL
+
+
+def test_a_batch_is_measured_and_its_steps_are_solved(monkeypatch):
+    """Eight states of a four-bar here and in MuJoCo; without it a column is empty."""
+    monkeypatch.setattr(contact_batches, "ROWS", 8)
+    scene = contact_scenes.four_bar()
+    monkeypatch.setattr(contact_batches, "version", lambda name: None)
+    name, rate, unsolved, law, *others = contact_batches._line(scene, lambda x: None)
+    assert name == scene.name and float(rate) > 0.0
+    assert unsolved == "0.0%" and float(law) <= 1e-8
+    assert others == ["-", "-"]
+    monkeypatch.undo()
+    monkeypatch.setattr(contact_batches, "ROWS", 8)
+    pytest.importorskip("mujoco", reason="mujoco is not installed")
+    assert float(contact_batches._line(scene, lambda x: None)[4]) > 0.0
 
 
 def test_a_run_is_measured_and_its_steps_are_solved():

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dyn_core import robots
-from dyn_core.bench import contact_peers, contact_runs
+from dyn_core.bench import contact_batches, contact_peers, contact_runs
 from dyn_core.bench.cases import STATES, Robot, named
 from dyn_core.bench.contact_peers import PeerTiming, StandingStates
 from dyn_core.bench.rollout import version
@@ -35,6 +35,7 @@ SIZES = (2, 6, 12)  # contacts of the random problems
 SHORT = {"converged": "ok", "max_iterations": "limit", "not_unique": "many"}
 LEGEND = f"""\
 {contact_runs.LEGEND}
+{contact_batches.LEGEND}
 Steps: the shipped quadruped, floating, on its four spheres; {DT * 1e3:g} ms a step;
 {STATES} states after {SETTLE} steps under springs from joints to a stance; joint forces
 constant over the step, warm starts. us: one call from Python; k/s: a batch of {ROWS}
@@ -70,6 +71,7 @@ def quadruped() -> Shaped:
 def tables(progress: Progress) -> Iterator[tuple[str, Table]]:
     """Return titles and tables, one after the other as they are measured."""
     yield from contact_runs.tables(progress)
+    yield "batches of the scenes, one core", contact_batches.table(progress)
     yield "contact steps of a standing quadruped, 18 dof", _steps(progress)
     yield "derivatives of contact steps", _derivatives(progress)
     yield "solvers: status law/exact iterations us", _solvers(progress)
