@@ -635,7 +635,7 @@ def test_transitions_enable_and_estop(start, probe, feed, until):
 
 
 def test_bad_trajectories_are_refused_and_the_arm_holds(
-    start, probe, feed, until, ends_with_zero
+    start, probe, feed, ends_with_zero
 ):
     """A trajectory with NaN or a wrong joint changes nothing and is counted."""
     from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
@@ -646,7 +646,7 @@ def test_bad_trajectories_are_refused_and_the_arm_holds(
     sender = probe.node.create_publisher(
         JointTrajectory, "computed_torque/joint_trajectory", 10
     )
-    until(lambda: sender.get_subscription_count() > 0, probe.node)
+    feed(probe.state, lambda: sender.get_subscription_count() > 0, "a subscriber")
     point = JointTrajectoryPoint(positions=[float("nan")] * 7)
     point.time_from_start.sec = 1
     key = "refused: trajectory refused"
