@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
+from typing import TextIO
 
 import pluggy
 
@@ -82,7 +83,9 @@ def _run(argv: list[str]) -> int:
         whole.print_help()
         return 0
     try:
-        return int(arguments.run(arguments) or 0)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            return int(arguments.run(arguments) or 0)
     except (DynError, OSError):
         raise
     except Exception as error:
@@ -231,6 +234,21 @@ def _own_commands(subparsers: argparse._SubParsersAction) -> None:
     )
     add_search(check)
     check.set_defaults(run=_check)
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Print a warning; of a robot in one line, without the line of the program."""
+    said = f"dyn: warning: {message}\n"
+    if not issubclass(category, ModelWarning):
+        said = warnings.formatwarning(message, category, filename, lineno, line)
+    print(said, file=file or sys.stderr, end="")
 
 
 def _info(arguments: argparse.Namespace) -> int:

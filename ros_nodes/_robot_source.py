@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from io import StringIO
 from typing import Any
 
@@ -49,9 +50,14 @@ def load(node: ParameterNode, urdf: str, **choices: Any) -> dyn.Model:
 
 
 def read(node: ParameterNode, source: str | StringIO, **choices: Any) -> dyn.Model:
-    """Return a robot of a description, or of what dyn.load looks up."""
+    """Return a robot of a description, or of what dyn.load looks up.
+
+    Python's warning stays silent: `load` logs each of `model.warnings`.
+    """
     settings = {name: node.value(name) for name in READING}
-    return load_with(settings, source, **choices)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dyn.errors.ModelWarning)
+        return load_with(settings, source, **choices)
 
 
 def _select(node: ParameterNode, model: dyn.Model) -> dyn.Model:

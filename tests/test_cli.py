@@ -40,6 +40,17 @@ def test_info_shows_loops(shipped):
     assert line == "loops: rim (point, 3 rows); 3 constraint rows for nv 3:"
 
 
+@pytest.mark.filterwarnings("default::dyn_core.errors.ModelWarning")
+def test_doubts_about_a_robot_are_one_line(tmp_path, capsys):
+    """Of commands that do not list them; without the line of a program."""
+    odd = tmp_path / "odd.urdf"
+    text = robots.path("two_link").read_text()
+    odd.write_text(text.replace("</robot>", "<unknown/></robot>"))
+    assert cli.main(["count", "rnea", str(odd)]) == 0
+    (line,) = [x for x in capsys.readouterr().err.splitlines() if "unknown" in x]
+    assert line.startswith("dyn: warning: robot 'two_link': unknown element <unknown>")
+
+
 def test_info_of_a_bad_file_is_an_error_in_words(tmp_path, capsys):
     """Status 1 and one line."""
     bad = tmp_path / "bad.urdf"

@@ -336,3 +336,52 @@ def test_what_is_no_model_is_refused(wrong):
             dyn.UnsupportedError, match=rf"not for {word}; valid: .*dyn\.load"
         ):
             call()
+
+
+def _of_vectors(model, q):
+    return [None, *(dyn.authoring.tanh(q[i]) for i in model.bodies)]
+
+
+def test_a_function_of_one_number_refuses_a_vector(shipped):
+    """The error of an algorithm says how the function is taken of each entry."""
+    gravity = dyn.problems.GRAVITY_FORCE
+    wrong = dyn.authoring.TracedSolver("of_vectors", gravity, _of_vectors)
+    message = (
+        r"tanh takes one number, got Vector; of each entry: Vector\(map\(tanh, x\)\)"
+    )
+    with pytest.raises(dyn.TraceError, match=message):
+        wrong.build(shipped["two_link"], engine="graph")(np.zeros(2))
+    with pytest.raises(TypeError, match="sqrt takes one number, got str$"):
+        dyn.authoring.sqrt("2")
+    assert dyn.authoring.tanh(0.0) == 0.0
+
+
+def _by_slot(model, q, qd, tau, f_ext, inner):
+    return inner(q, qd, tau, f_ext)
+
+
+def test_a_slot_without_a_solver_says_where_one_is_named(shipped):
+    """At a build, or as a default of the TracedSolver."""
+    problem = dyn.problems.FORWARD_DYNAMICS
+    settings = {"slots": {"inner": problem}}
+    empty = dyn.authoring.TracedSolver("by_slot", problem, _by_slot, **settings)
+    message = r"slot inner needs a Solver, got None; valid: .* in fills=\{'inner': "
+    with pytest.raises(dyn.SignatureError, match=message):
+        empty.build(shipped["two_link"], engine="graph")
+    settings["fills"] = {"inner": dyn.solver("aba")}
+    filled = dyn.authoring.TracedSolver("by_slot", problem, _by_slot, **settings)
+    state = np.full((3, 2), 0.3)
+    aba = dyn.solver("aba").build(shipped["two_link"], engine="graph")
+    program = filled.build(shipped["two_link"], engine="graph")
+    np.testing.assert_array_equal(program(*state), aba(*state))
+
+
+def test_inverse_dynamics_of_loops_without_motors(shipped):
+    """The refusal names the option that names them, and what the file says."""
+    loop = dyn.make_loop("rim", "point", shipped["planar3"].frame_names[-1])
+    closed = shipped["planar3"].with_loops(loop).without_loops().with_loops(
+        dyn.make_loop("rod", "distance", loop.b, length=0.5)
+    )  # fmt: skip
+    message = r"1 constraint rows and 3 passive .*active= .*model\.active_joints"
+    with pytest.raises(dyn.UnsupportedError, match=message):
+        dyn.solver("loop_inverse_dynamics").build(closed, engine="graph")

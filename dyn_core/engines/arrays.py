@@ -17,7 +17,12 @@ def as_array(port: Port, value: Any, dtype: np.dtype) -> np.ndarray:
         raise ShapeError(port.name, "an array without masked entries", "masked ones")
     try:
         array = np.asarray(value)
-    except ValueError as error:
+    except Exception as error:
+        if (bridge := _bridge_of(value)) is not None:
+            wanted = f"an array, or dyn_core.bridges.{bridge}.function(program)"
+            raise ShapeError(port.name, wanted, type(value).__name__) from error
+        if not isinstance(error, ValueError):
+            raise
         raise ShapeError(port.name, f"shape {port.shape}", "a ragged list") from error
     if array.dtype.kind not in "fiubc":
         raise ShapeError(port.name, "numbers", f"dtype {array.dtype}")
@@ -32,6 +37,13 @@ def as_array(port: Port, value: Any, dtype: np.dtype) -> np.ndarray:
         wanted = f"shape {port.shape} or ({batch})"
         raise ShapeError(port.name, wanted, f"shape {array.shape}")
     return array
+
+
+def _bridge_of(value: Any) -> str | None:
+    """Return the bridge for what another library computes with, or None."""
+    library = type(value).__module__.split(".")[0]
+    library = {"jaxlib": "jax"}.get(library, library)
+    return library if library in ("jax", "torch", "casadi") else None
 
 
 def check_out(port: Port, shape: tuple[int, ...], target: Any, dtype: np.dtype) -> None:

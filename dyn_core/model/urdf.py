@@ -104,7 +104,8 @@ def read_urdf(
 ) -> Model:
     """Return the Model of a <robot>; the arguments are those of load_urdf.
 
-    The caller is called by the user, to whose line the ModelWarning points.
+    The ModelWarning points to the line of the user, who calls the caller of this
+    through `known_keywords`.
 
     Args:
         robot: Element of the XML, which is emptied.
@@ -123,7 +124,7 @@ def read_urdf(
     with seldom_collected():
         model = assemble(replace(build, origin=origin))
     if model.warnings:
-        warnings.warn(in_short(model.name, model.warnings), ModelWarning, stacklevel=3)
+        warnings.warn(in_short(model.name, model.warnings), ModelWarning, stacklevel=4)
     return model
 
 

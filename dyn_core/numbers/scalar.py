@@ -85,10 +85,24 @@ def _unary(name: str, doc: str) -> Callable[[Any], Any]:
     meaning = OPERATIONS[name].on_float
 
     def function(x: Any) -> Any:
-        return x.apply(name, x) if isinstance(x, Number) else meaning(x)
+        if isinstance(x, Number):
+            return x.apply(name, x)
+        try:
+            return meaning(x)
+        except TypeError as error:
+            raise TypeError(_one_number(name, x)) from error
 
     function.__name__, function.__qualname__, function.__doc__ = name, name, doc
     return function
+
+
+def _one_number(name: str, x: Any) -> str:
+    """Return why a function refuses what is no number."""
+    kind = type(x).__name__
+    entries = (
+        f"; of each entry: {kind}(map({name}, x))" if hasattr(x, "entries") else ""
+    )
+    return f"{name} takes one number, got {kind}{entries}"
 
 
 sin = _unary("sin", "Sine of x [rad].")

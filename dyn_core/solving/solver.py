@@ -298,9 +298,9 @@ class TracedSolver(Solver):
                 raise SignatureError(f"{self.name}: slot {slot} is '{what}', but {why}")
             what = self.lookup(what, wanted)
         if not isinstance(what, Solver):
-            raise SignatureError(
-                f"{self.name}: slot {slot} needs a Solver, got {what!r}"
-            )
+            why = f"needs a Solver, got {what!r}; valid: a Solver or its name here, or"
+            why += f" as a default in fills={{'{slot}': ...}}"
+            raise SignatureError(f"{self.name}: slot {slot} {why}")
         if what.signature != wanted:
             raise SignatureError(
                 f"{self.name}: slot {slot} needs a solver of {wanted.name};"

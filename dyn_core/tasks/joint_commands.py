@@ -103,12 +103,14 @@ class JointTargets:
 @known_keywords
 @dataclass(frozen=True, eq=False)
 class JointTorques:
-    """Joint forces that are the action.
+    """Joint forces that are the action: JointTorques.of(model, scale=...).
 
         tau = scale action,   |tau| <= limit
 
     Attributes:
-        nv, velocities, scale, limit: As JointTargets has them.
+        nv: Number of velocity coordinates of the robot.
+        velocities: Places of the joints in qd.
+        scale, limit: One number, or one for each joint [N·m | N].
     """
 
     nv: int

@@ -238,7 +238,8 @@ def reason_not_square(model, active):
         return None
     return (
         f"{m} constraint rows and {passive} passive coordinates: this solver needs as"
-        " many of one as of the other; loop_inverse_least takes others"
+        " many of one as of the other; active= names the joints with motors"
+        " (model.active_joints: those of the file); loop_inverse_least takes others"
     )
 
 

@@ -151,3 +151,22 @@ def test_out_may_be_a_view_but_no_copy(program, arrays):
     room.flags.writeable = False
     with pytest.raises(ShapeError, match="read-only"):
         program(*arrays, out=room[:, ::2])
+
+
+@pytest.mark.parametrize("library", ["torch", "jax", "casadi"])
+def test_values_of_other_libraries_lead_to_their_bridge(program, library):
+    """What is no array, such as a tensor that records gradients, names the bridge."""
+
+    class Traced:
+        def __array__(self, dtype=None, copy=None):
+            raise RuntimeError("no array")
+
+    one = np.zeros(2)
+    with pytest.raises(RuntimeError, match="^no array"):
+        program(Traced(), one, one)
+    Traced.__module__ = f"{library}.inner"
+    with pytest.raises(
+        ShapeError,
+        match=rf"q: wanted an array, or dyn_core\.bridges\.{library}\.function",
+    ):
+        program(Traced(), one, one)

@@ -262,7 +262,7 @@ def test_joints_of_several_coordinates_are_not_given_by_name():
     for i in several:
         name, kind = model.names[i], model.joint[i].kind
         for give, what in ((model.position, "position"), (model.velocity, "velocity")):
-            message = f"joint '{name}' is {kind}: give its {what} in q"
+            message = f"joint '{name}' is {kind}: set its {what} in the array"
             with pytest.raises(dyn.ModelError, match=message) as caught:
                 give({name: 0.1})
             assert caught.value.element == name

@@ -120,6 +120,15 @@ def test_what_is_odd_loads_with_a_warning(case):
         assert _quiet(xml, check="error").warnings == model.warnings
 
 
+def test_warnings_point_to_the_line_that_loads():
+    """Of dyn.load as of dyn.load_urdf, which check keywords before they load."""
+    xml = '<robot name="odd"><link name="base"/><unknown/></robot>'
+    for reader in (dyn.load, dyn.load_urdf):
+        with pytest.warns(dyn.errors.ModelWarning) as caught:
+            reader(xml)
+        assert [warning.filename for warning in caught] == [__file__]
+
+
 def _quiet(xml, **options):
     """Load without Python's warning."""
     with warnings.catch_warnings():

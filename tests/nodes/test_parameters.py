@@ -1,6 +1,8 @@
 """Parameters of the nodes: tables, misspelt names, options of solvers, files."""
 
 import re
+import warnings
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -392,3 +394,18 @@ def test_descriptors_have_type_range_and_unit(make):
     assert (samples.from_value, samples.to_value) == (1, 1000)
     mode = node.describe_parameter("mode")
     assert mode.additional_constraints == "one of computed_torque, impedance, gravity"
+
+
+def test_a_robot_with_doubts_warns_in_the_log_alone():
+    """Python's warning would be a second line, with a line of a program in it."""
+    from ros_nodes import _robot_source
+
+    class Node:
+        def value(self, name):
+            return []
+
+    xml = '<robot name="odd"><link name="base"/><unknown/></robot>'
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = _robot_source.read(Node(), StringIO(xml))
+    assert model.warnings == ("unknown element <unknown> is left out",)

@@ -12,6 +12,17 @@ from dyn_core.model.tree import Tree
 from dyn_core.validation import ByName, Quantity
 
 
+def _refuse_several(tree: Tree, name: str, what: str) -> None:
+    """Refuse a joint of several coordinates: one number says too little."""
+    if name in tree.names and tree.joint[i := tree.body_of_joint(name)].nv != 1:
+        array, slices = ("q", "q") if what == "position" else ("qd", "v")
+        raise ModelError(
+            f"joint '{name}' is {tree.joint[i].kind}: set its {what} in the array that"
+            f" this returns, {array}[model.{slices}_slice('{name}')]",
+            name,
+        )
+
+
 def coordinates_by_name(
     tree: Tree, values: Mapping[str, float], what: str, tolerance: float | None
 ) -> np.ndarray:
@@ -32,12 +43,11 @@ def coordinates_by_name(
     slices = tree.q_slices if what == "position" else tree.v_slices
     result = neutral(tree) if what == "position" else np.zeros(size)
     groups: dict[int, list[tuple[str, float, float]]] = {}
+    for name in values if isinstance(values, Mapping) else ():
+        _refuse_several(tree, name, what)
     for name, value in ByName(Quantity(), "joint").read(what, values).items():
         i = tree.body_of_joint(name)
         lead, ratio, offset = tree.leader[i]
-        if tree.joint[i].nv != 1:
-            kind = tree.joint[i].kind
-            raise ModelError(f"joint '{name}' is {kind}: give its {what} in q", name)
         r = 1.0 if ratio is None else float(ratio[0, 0])
         o = 0.0 if ratio is None or what == "velocity" else float(offset[0])
         groups.setdefault(lead, []).append((name, r, value - o))

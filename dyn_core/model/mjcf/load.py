@@ -101,7 +101,8 @@ def read_mjcf(
 ) -> Model:
     """Return the Model of an MJCF; the arguments are those of load_mjcf.
 
-    The caller is called by the user, to whose line the ModelWarning points.
+    The ModelWarning points to the line of the user, who calls the caller of this
+    through `known_keywords`.
 
     Args:
         source: Path, XML or open file.
@@ -124,7 +125,7 @@ def read_mjcf(
     build = Build(description, root, tip, "fixed", dict(lock or {}), g, strict)
     model = assemble(replace(build, origin=origin))
     if model.warnings:
-        warnings.warn(in_short(model.name, model.warnings), ModelWarning, stacklevel=3)
+        warnings.warn(in_short(model.name, model.warnings), ModelWarning, stacklevel=4)
     return model
 
 
