@@ -86,6 +86,16 @@ COMMANDS = {
              ["two_link", "--film", "a.gif", "--root-joint", "BAD"],
              ["two_link", "--film", "a.gif", "--package-path", "BAD"]],
     "plot": [["BAD"], ["run.npz", "-o", "BAD"]],
+    "export": [["BAD", "two_link", "out"], ["rnea", "BAD", "out"], ["rnea", "two_link", ""],
+               ["rnea", "two_link", "run.npz"], ["rnea", "two_link", "run.npz/out"],
+               ["rnea", "two_link", "out", "--target", "BAD"],
+               ["rnea", "two_link", "out", "--variant", "BAD"],
+               ["rnea", "two_link", "out", "--form", "BAD"],
+               ["rnea", "two_link", "out", "--name", "no name"],
+               ["rnea", "two_link", "out", "--name", "int"],
+               ["rnea", "two_link", "out", "--dtype", "BAD"],
+               ["rnea", "two_link", "out", "--multiply-add", "BAD"],
+               ["rnea", "two_link", "out", "--option", "BAD"]],
 }  # fmt: skip
 MISTAKES = ("missing.urdf", "folder", "binary.urdf", "empty.urdf", "words.yaml", "tow_link",
             "", "-1", "nan", "two\nlines")  # fmt: skip
@@ -267,6 +277,7 @@ RIGHT = {"count": ["rnea", "two_link"], "explain": ["rnea", "two_link"], "info":
          "ik": ["arm7", "--tip", "tool"], "sim": ["two_link"], "id": ["two_link", "run.npz"],
          "fd": ["two_link", "run.npz"], "report": ["run.npz"], "param": ["list"], "lifecycle": ["get"], "record": ["-o", "new"], "plot": ["run.npz"], "view": ["two_link"],
          "feed-forward": ["move.json", "--robot", "two_link"],
+         "export": ["rnea", "two_link", "out"],
          "evaluate": ["run.npz", "--robot", "two_link"]}  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from dyn_core.errors import UnsupportedError, unknown_name
+from dyn_core.errors import ShapeError, UnsupportedError, unknown_name
 from dyn_core.export import TARGETS, Export, export, gpu, laws
 from dyn_core.export.folder import FORMS, MULTIPLY_ADD, VARIANTS
 from dyn_core.model.sources.arguments import add_robot, load_robot, named_values
@@ -72,6 +72,8 @@ def run(arguments: argparse.Namespace) -> int:
         value = getattr(arguments, name)
         if value not in valid:
             raise UnsupportedError(unknown_name(name, value, valid))
+    if not arguments.folder:
+        raise ShapeError("folder", "where the files go ('.': here)", "an empty name")
     cycle = arguments.solver in laws.CYCLES
     solver = None if cycle else default_registry().solver(arguments.solver)
     model = load_robot(arguments)
