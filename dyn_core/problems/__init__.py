@@ -66,7 +66,7 @@ from dyn_core.problems.dynamics import (
     STEP,
     TRACKING_CONTROL,
 )
-from dyn_core.problems.estimation import MOMENTUM_OBSERVER
+from dyn_core.problems.estimation import MOMENTUM_OBSERVER, PAYLOAD_ESTIMATION
 from dyn_core.problems.kinematics import (
     BODY_JACOBIANS,
     BODY_MOTION,
@@ -153,6 +153,7 @@ PROBLEMS: tuple[Signature, ...] = (
     MOMENTUM_OBSERVER,
     OPERATIONAL_INERTIA,
     PARAMETER_JACOBIAN,
+    PAYLOAD_ESTIMATION,
     POINT_DELASSUS,
     POINT_IMPULSE,
     REGRESSOR,
@@ -252,6 +253,7 @@ __all__ = [
     "OPERATIONAL_INERTIA",
     "PARAMETER_JACOBIAN",
     "PASSIVE",
+    "PAYLOAD_ESTIMATION",
     "POINT_DELASSUS",
     "POINT_IMPULSE",
     "PROBLEMS",

@@ -68,7 +68,7 @@ class TrialResult:
         return "; ".join(lines)
 
 
-class _Sines:
+class Sines:
     """A smooth motion of each robot: a sine of its own in every joint."""
 
     def __init__(self, model: Model, robots: int, rng: np.random.Generator) -> None:
@@ -195,7 +195,7 @@ class _MovedRobots:
         self.thresholds = threshold_values(model.joint_names, settings.thresholds)
         self.release = settings.release
         self.limit = np.where(model.effort_limit > 0, model.effort_limit, np.inf)
-        self.motion, self.t = _Sines(model, robots, rng), 0.0
+        self.motion, self.t = Sines(model, robots, rng), 0.0
         self.q, self.qd, _ = self.motion.reference(0.0)
         self.law = solver("computed_torque").build(model, joint_friction=True)
         self.plant = solver("semi_implicit_euler").build(
