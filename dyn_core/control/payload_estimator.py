@@ -177,9 +177,9 @@ class PayloadEstimator:
         estimate: The last one; None before the first state.
         cycles, outliers: Number of periods since the start, and of those left out.
         changes: Number of times that it was noticed to be another payload.
-        mismatch: Mean square of the prediction errors by their deviations, since the
-            start or the last change: above 1, noise or Model are worse than said; the
-            deviations are then larger by its square root.
+        mismatch: Mean square of the prediction errors by their deviations: above 1,
+            noise or Model are worse than said; the deviations of the estimate are then
+            larger by its square root.
     """
 
     def __init__(
@@ -277,8 +277,8 @@ class PayloadEstimator:
         new, counts = np.asarray(changed) > 0, np.asarray(used) > 0
         self.changes = self.changes + new
         self.outliers = self.outliers + (~counts & ~new if dt else 0 * new)
-        self._squares = np.where(new, 0.0, self._squares + counts * np.asarray(square))
-        self._count = np.where(new, 0, self._count + counts)
+        self._squares = self._squares + counts * np.asarray(square)
+        self._count = self._count + counts
         worse = np.maximum(self.mismatch, 1.0)[..., None, None]
         self.estimate = PayloadEstimate(ten, covariance * worse, t)
         return self.estimate

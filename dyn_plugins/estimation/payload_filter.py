@@ -13,7 +13,6 @@ from dyn_core.authoring import (
     logical_and,
     logical_not,
     maximum,
-    minimum,
     split_q,
     sqrt,
     total,
@@ -32,7 +31,7 @@ from dyn_plugins.estimation._covariance_factors import CovarianceFactors
 from dyn_plugins.estimation._payload_memory import Memory, memory_size
 from dyn_plugins.estimation.momentum_observer import momentum_and_rate
 
-CLIP = 3.0  # deviations that one prediction error counts at most in the trend
+MOST = 2.0  # mean square that the prediction errors of one cycle have in the trend
 LEAST = 1 / 16  # share of the momentum noise without payload that there is always
 
 
@@ -181,10 +180,11 @@ def _trend(last, errors, dt, window, alarm):
     With weights a^k, a = window / (window + dt), the mean of white errors of variance
     one has the variance (1 - a) / (1 + a) = dt / (2 window + dt).
     """
-    share = dt / (window + dt)
-    clipped = Vector(maximum(minimum(e, CLIP), -CLIP) for e in errors)
-    trend = last * (1.0 - share) + clipped * share
-    rare = _limit(len(errors), alarm) * dt
+    n, share = len(errors), dt / (window + dt)
+    square = total(e * e for e in errors)
+    size = sqrt(MOST * n / maximum(square, MOST * n))
+    trend = last * (1.0 - share) + Vector(errors) * (share * size)
+    rare = _limit(n, alarm) * dt
     return trend, trend @ trend * (2.0 * window + dt) > rare
 
 

@@ -1,0 +1,108 @@
+"""Laws of payload estimation: exact data give exact payloads, noise a covariance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dyn_core.testing.case import Case, Pairs
+
+CYCLES = 14  # random states from which a payload is estimated
+EXACT = 1e-6  # noise that is said to be there where there is none
+
+
+class _Motion:
+    """Random states of a robot that carries a payload, and efforts that lead to them.
+
+    Attributes:
+        payload: Ten numbers.
+    """
+
+    def __init__(self, case: Case, **choices: Any) -> None:
+        paths = {"inputs": [f"{case.frame}.payload"], **choices}
+        self.case, self.observer = case, case.other("momentum_observer", **paths)
+        self.payload = case.rng.normal(size=10)
+        self.last = self.state()
+
+    def state(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return a random position and velocity."""
+        case = self.case
+        return case.model.random(case.rng), case.rng.normal(size=case.model.nv)
+
+    def momentum(self, q: np.ndarray, qd: np.ndarray, payload: np.ndarray) -> Any:
+        """Return momentum and its rate with a payload."""
+        none = np.zeros(self.case.model.nv)
+        return self.observer(q, qd, none, 1e-3, none, none, none, none, payload)[1:]
+
+    def move(self, dt: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return another state, and the efforts that lead there in a time dt."""
+        p, beta = self.momentum(*self.last, self.payload)
+        self.last = self.state()
+        p_next, beta_next = self.momentum(*self.last, self.payload)
+        return *self.last, (p_next - p) / dt - (beta + beta_next) / 2
+
+
+def _estimate(case: Case, motion: _Motion, noise: float, **choices: Any) -> Any:
+    """Return the program, its further inputs, and what it gives after CYCLES."""
+    program, nv = case.program(**choices), case.model.nv
+    (memory,) = (port.shape for port in program.inputs if port.name == "memory")
+    noises = np.full(nv, noise), np.full(nv, noise)
+    more = *noises, np.full(10, 3.0), np.zeros(10)
+    result = program(*motion.last, np.zeros(nv), 0.0, *more, np.zeros(memory))
+    for _ in range(CYCLES):
+        dt = case.rng.uniform(0.5, 1.0)
+        q, qd, tau = motion.move(dt)
+        result = program(q, qd, tau, dt, *more, result.memory_next)
+    return program, more, result
+
+
+def exact_efforts_show_the_payload(case: Case) -> Pairs:
+    """p(pi) = p(estimate), beta(pi) = beta(estimate) in any state, after exact data"""
+    choices = {"joint_friction": True, "joint_springs": True}
+    motion = _Motion(case, **choices)
+    payload = _estimate(case, motion, EXACT, **choices)[2].payload
+    state = motion.state()
+    expected = motion.momentum(*state, motion.payload)
+    yield from zip(motion.momentum(*state, payload), expected, strict=True)
+
+
+def the_first_cycle_shows_nothing(case: Case) -> Pairs:
+    """payload = 0, covariance = diag(prior²)"""
+    program, nv = case.program(), case.model.nv
+    (memory,) = (port.shape for port in program.inputs if port.name == "memory")
+    prior, noise = case.rng.uniform(1, 2, 10), np.ones(nv)
+    state = case.q, case.qd, case.rng.normal(size=nv), 0.1
+    first = program(*state, noise, noise, prior, np.ones(10), np.zeros(memory))
+    yield first.payload, np.zeros(10)
+    yield np.diag(first.covariance), prior**2 + 0.1
+    yield [first.used, first.changed, first.mismatch], np.zeros(3)
+
+
+def covariances_shrink_with_data(case: Case) -> Pairs:
+    """covariance = covariance.T, 0 <= covariance <= diag(prior²)"""
+    covariance = _estimate(case, _Motion(case), 0.1)[2].covariance
+    least = np.linalg.eigvalsh(covariance)[0]
+    most = np.linalg.eigvalsh(covariance - 9.0 * np.eye(10))[-1]
+    yield covariance, covariance.T
+    yield [min(least, 0.0), max(most, 0.0)], np.zeros(2)
+
+
+def a_cycle_without_time_leaves_the_payload(case: Case) -> Pairs:
+    """dt = 0: momentum begins anew, payload and covariance stay"""
+    motion = _Motion(case)
+    program, more, last = _estimate(case, motion, 0.1)
+    strange = 1e3 * case.rng.normal(size=case.model.nv)
+    state = *motion.state(), strange, 0.0
+    result = program(*state, *more, last.memory_next)
+    yield result.payload, last.payload
+    yield result.covariance, last.covariance
+    yield [result.used, result.changed], np.zeros(2)
+
+
+PAYLOAD_LAWS = (
+    exact_efforts_show_the_payload,
+    the_first_cycle_shows_nothing,
+    covariances_shrink_with_data,
+    a_cycle_without_time_leaves_the_payload,
+)
