@@ -69,3 +69,28 @@ def draw_lessons(results, path):
         right.set(ylabel="cos(angle)")
     figure.tight_layout()
     return save(figure, path, dpi=110)
+
+
+def draw_payload(rows, path):
+    """Draw mass, first moments and moments of inertia over time, with two deviations.
+
+    Args:
+        rows: t, and ten numbers a row: truth, ten, deviations.
+        path: Picture to write.
+    """
+    parts = (("mass [kg]", [0]), ("first moments [kg·m]", [1, 2, 3]))
+    parts += (("Ixx, Iyy, Izz [kg·m²]", [4, 6, 9]),)
+    figure, axes = pyplot().subplots(3, 1, sharex=True, figsize=(9, 7))
+    for ax, (title, columns) in zip(axes, parts, strict=True):
+        for n, k in enumerate(columns):
+            x, s = rows["ten"][:, k], rows["deviations"][:, k]
+            ax.fill_between(rows["t"], x - 2 * s, x + 2 * s, color=f"C{n}", alpha=0.3)
+            ax.plot(rows["t"], x, color=f"C{n}")
+            ax.plot(rows["t"], rows["truth"][:, k], color=f"C{n}", ls="--", lw=0.9)
+        known = rows["truth"][:, columns]
+        low, high = known.min(), known.max()
+        margin = 0.6 * (high - low) + 0.3 * abs(known).max()
+        ax.set(ylabel=title, ylim=(low - margin, high + margin))
+    axes[-1].set_xlabel("t [s]; dashed: the truth, bands: two standard deviations")
+    figure.tight_layout()
+    return save(figure, path)

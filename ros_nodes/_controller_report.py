@@ -149,6 +149,8 @@ class Report:
             "trajectories reached": node.health.reached,
             "efforts discarded": controller.safety.gate.discarded,
         }
+        for more in node.further_values:
+            values |= more()
         return LEVELS[level], message, values | dict(controller.counters)
 
 

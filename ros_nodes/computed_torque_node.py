@@ -37,6 +37,7 @@ from ros_nodes.controller_settings import controller_settings, gains, without_ef
 from ros_nodes.conversions import JointReader, stamp_seconds
 from ros_nodes.parameters import effort_fields
 from ros_nodes.payload import serve_payload
+from ros_nodes.payload_estimation import PayloadWatch
 from ros_nodes.trajectory_action import TrajectoryGoals
 
 LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -55,15 +56,23 @@ class ComputedTorqueNode(RobotNode):
     node at the end of each configure. It may use `controller.observers` (each state
     with its effort; a sentence stops the robot), `controller.listeners` (what became of
     each trajectory), `trajectories.prepare` and `.follow`, `keep` for what it makes
-    with rclpy, and `conditions` for lines of /diagnostics.
+    with rclpy, `conditions` and `further_values` for lines of /diagnostics, and
+    `after_answers` for what sees messages when their effort is on its way.
 
     Attributes:
         controller: A Controller; None in state unconfigured.
         extensions: Called with the node when it is configured.
         conditions: Called with a time, each returns Conditions for /diagnostics.
+        further_values: Each returns values for /diagnostics by name.
+        after_answers: Called with each joint state and the effort that answers it,
+            which may be None.
     """
 
-    extensions: ClassVar[list[Callable[[Any], object]]] = [GuardLatch, TrajectoryGoals]
+    extensions: ClassVar[list[Callable[[Any], object]]] = [
+        GuardLatch,
+        TrajectoryGoals,
+        PayloadWatch,
+    ]
 
     def __init__(self, **kwargs: Any) -> None:
         self.controller: Any = None  # a Controller once configured
@@ -90,6 +99,8 @@ class ComputedTorqueNode(RobotNode):
         self.reader = JointReader(names)
         self.command = Float64MultiArray()
         self.conditions: list[Callable[[float], Any]] = []
+        self.further_values: list[Callable[[], dict[str, Any]]] = []
+        self.after_answers: list[Callable[[JointState, Any], object]] = []
         self.stopped_inactive = False  # ~/estop was called since the deactivation
         self.report = Report(self)
         self._communicate()
@@ -251,6 +262,8 @@ class ComputedTorqueNode(RobotNode):
         if tau is not None and fresh:  # else the process stood, and a guard may know
             self.controller.safety.gate.send(ticket, self._send, tau)
         self.report.answered(started, time.monotonic())
+        for see in self.after_answers:
+            see(message, tau)
         if self.worker.ready:
             self.worker.deliver()
         self.idle.after_answer()

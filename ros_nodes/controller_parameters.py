@@ -9,7 +9,7 @@ from dyn_core.control.stops import STOPS
 from dyn_core.validation import Field, Name, Quantity, Switch, Whole, numbers
 from ros_nodes.goal_parameters import GOALS
 from ros_nodes.parameters import PROCESS, ROBOT
-from ros_nodes.payload_parameters import PAYLOAD
+from ros_nodes.payload_parameters import PAYLOAD, PAYLOAD_ESTIMATION
 
 MOST_POINTS = 100_000  # of a trajectory
 _STOP = Name(STOPS)
@@ -85,6 +85,7 @@ _COLLISION = (
 CONTROLLER = (
     *ROBOT,
     *PAYLOAD,
+    *PAYLOAD_ESTIMATION,
     Field("inverse_dynamics.plugin_name", Name(), "solver of INVERSE_DYNAMICS", "",
           "rnea"),
     Field("mode", Name(MODES), "control law: computed_torque, impedance (gains are"

@@ -8,6 +8,7 @@ from typing import Any
 from dyn_core.control import Bounds, CollisionSettings, Rules, ShadowSettings
 from dyn_core.errors import SettingError
 from ros_nodes.controller_parameters import CONTROLLER
+from ros_nodes.payload_parameters import PAYLOAD_ESTIMATION
 
 Value = Callable[[str], Any]  # returns the value of a parameter
 RULES = (
@@ -106,6 +107,8 @@ def without_effect(value: Value, joints: Sequence[str]) -> list[str]:
         idle += ["shadow.tolerance", "shadow.stop"]
     if collision(value, joints) is None:
         idle += ["collision.gain", "collision.release", "on_collision"]
+    if not value("payload_estimation.plugin_name"):
+        idle += [field.name for field in PAYLOAD_ESTIMATION]
     defaults = {field.name: field.default for field in CONTROLLER}
     return [name for name in idle if value(name) != defaults[name]]
 

@@ -44,18 +44,34 @@ class JointReader:
             ShapeError: A field has not the size of the names.
         """
         names = tuple(message.name)
-        order = self._orders.get(names)
-        if order is None:
-            order = self._match(names)
-            if len(self._orders) > 16:
-                self._orders.clear()
-            self._orders[names] = order
+        order = self._order(names)
         position = _field("position", message.position, names)
         if position is None:
             expected = f"{len(names)} numbers, one for each name"
             raise ShapeError("position", expected, "nothing")
         velocity = _field("velocity", message.velocity, names)
         return position[order], None if velocity is None else velocity[order]
+
+    def effort(self, message: Any) -> np.ndarray | None:
+        """Return the effort (n,); None if it is empty.
+
+        Raises:
+            MissingJoint: A joint is not in the message, or more than once.
+            ShapeError: The field has not the size of the names.
+        """
+        names = tuple(message.name)
+        effort = _field("effort", message.effort, names)
+        return None if effort is None else effort[self._order(names)]
+
+    def _order(self, names: tuple[str, ...]) -> np.ndarray:
+        """Return where in a message the joints are."""
+        order = self._orders.get(names)
+        if order is None:
+            order = self._match(names)
+            if len(self._orders) > 16:
+                self._orders.clear()
+            self._orders[names] = order
+        return order
 
     def _match(self, names: tuple[str, ...]) -> np.ndarray:
         for joint in self.joints:

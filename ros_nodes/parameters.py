@@ -10,7 +10,13 @@ from dyn_core.errors import SettingError, nearest, unknown_name
 from dyn_core.validation import Field, ListOf, Name, Quantity, Switch, Whole, numbers
 
 PASSED = ("qos_overrides.", "use_sim_time")  # names that rclpy declares
-SLOTS = ("forward_dynamics", "inverse_dynamics", "step", "contact")
+SLOTS = (
+    "forward_dynamics",
+    "inverse_dynamics",
+    "step",
+    "contact",
+    "payload_estimation",
+)
 OPTION = re.compile(rf"({'|'.join(SLOTS)})\.options\.(\w+)")
 BY_JOINT = re.compile(
     r"gains\.(.+)\.(p|d|i|i_clamp|angle_wraparound)|effort_limits\.(.+)|lock\.(.+)"

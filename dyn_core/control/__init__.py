@@ -12,6 +12,11 @@ from dyn_core.control.envelope import Bounds, Envelope, Violation
 from dyn_core.control.goal_requests import GoalCode
 from dyn_core.control.goal_tolerances import JointTolerance, Tolerances
 from dyn_core.control.goals import GoalTracker
+from dyn_core.control.payload_estimator import (
+    PayloadEstimate,
+    PayloadEstimator,
+    PayloadSettings,
+)
 from dyn_core.control.rules import Rules
 from dyn_core.control.shadow import ShadowSettings
 from dyn_core.control.stops import Gate, Stop
@@ -32,7 +37,10 @@ __all__ = [
     "GoalTracker",
     "JointTolerance",
     "Payload",
+    "PayloadEstimate",
+    "PayloadEstimator",
     "PayloadInput",
+    "PayloadSettings",
     "Rules",
     "ShadowSettings",
     "Stop",

@@ -12,6 +12,7 @@ from dyn_core.control.laws import checked_gains
 from dyn_core.errors import SettingError
 from dyn_core.model import Model
 from dyn_core.model.payload import Payload
+from dyn_core.problems import PAYLOAD_ESTIMATION
 from dyn_core.solving.registry import solver
 from dyn_core.validation import Quantity, known_keywords
 
@@ -200,8 +201,13 @@ class PayloadEstimator:
             raise SettingError("velocity_noise must be above zero", "velocity_noise")
         self.effort_noise = checked_gains("effort_noise", settings.effort_noise, nv)
         self.driven = bool(model.driven)
-        name = settings.estimator
-        made = name if hasattr(name, "build") else solver(name)
+        made = solver(settings.estimator, PAYLOAD_ESTIMATION)
+        if made.signature != PAYLOAD_ESTIMATION:
+            raise SettingError(
+                f"{made.name} solves {made.signature.name}; valid: a solver of"
+                " payload_estimation, such as payload_filter",
+                "estimator",
+            )
         self.program = made.build(
             model,
             frame=settings.link,
@@ -213,12 +219,12 @@ class PayloadEstimator:
         self.program.prepare()
         self._nothing = np.zeros(self._size("memory"))
         self._sent = np.zeros(nv)
-        self.restart()
+        self.forget()
 
     def _size(self, name: str) -> Any:
         return next(port.shape for port in self.program.inputs if port.name == name)
 
-    def restart(self) -> None:
+    def forget(self) -> None:
         """Forget the payload."""
         self.estimate: PayloadEstimate | None = None
         self._memory = self._nothing
@@ -227,9 +233,9 @@ class PayloadEstimator:
         self.changes: Any = 0
         self._squares: Any = 0.0
         self._count: Any = 0
-        self.pause()
+        self.restart()
 
-    def pause(self) -> None:
+    def restart(self) -> None:
         """Let the next state not continue the last one; the payload is kept.
 
         Such as where something else than the efforts holds the robot.
