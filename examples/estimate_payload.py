@@ -44,7 +44,10 @@ def wave(arm: dyn.Model, seed: int = 0) -> dict[str, np.ndarray]:
     law = dyn.solver("computed_torque").build(arm, joint_friction=True)
     plant = dyn.solver("rk4").build(arm, joint_friction=True, inputs=["tool.payload"])
     settings = PayloadSettings("tool", velocity_noise=VELOCITY, effort_noise=EFFORT)
-    estimator, gains = PayloadEstimator(arm, settings), np.full((2, 7), [[400.0], [40.0]])
+    estimator, gains = (
+        PayloadEstimator(arm, settings),
+        np.full((2, 7), [[400.0], [40.0]]),
+    )
     rows: dict[str, list[Any]] = {"t": [], "truth": [], "ten": [], "deviations": []}
     q, qd, _ = reference(0.0)
     tau = np.zeros(7)

@@ -18,7 +18,7 @@ from dyn_core.control.payload_estimator import (
 from ros_nodes.conversions import stamp_seconds
 from ros_nodes.payload_parameters import ESTIMATION
 
-OWN = ("effort_memory", "largest_mass", "reach", "drift", "period")
+NUMBERS = ("effort_memory", "largest_mass", "reach", "drift", "period")
 LARGE = 4.0  # mismatch from which what is said of the noise is doubtful
 
 
@@ -75,9 +75,9 @@ class PayloadWatch:
             key: _one_or_each(value(f"{ESTIMATION}.{key}"))
             for key in ("velocity_noise", "effort_noise")
         }
-        own = {key: value(f"{ESTIMATION}.{key}") for key in OWN}
+        single = {key: value(f"{ESTIMATION}.{key}") for key in NUMBERS}
         solver = self.node.solver(ESTIMATION)
-        return PayloadSettings(link, estimator=solver, **noises, **own)
+        return PayloadSettings(link, estimator=solver, **noises, **single)
 
     def see(self, message: JointState, tau: np.ndarray | None) -> None:
         """Take a joint state, and the effort that answers it."""
@@ -180,9 +180,9 @@ def inertia_message(
 def in_words(estimate: PayloadEstimate) -> str:
     """Return an estimate as a line of /diagnostics."""
     mass, spread = float(estimate.mass), float(estimate.deviations[0])
-    words = f"{mass:.4g} kg ± {spread:.2g}"
+    line = f"{mass:.4g} kg ± {spread:.2g}"
     if mass > 2 * spread:
         pairs = zip(estimate.com, estimate.com_deviations, strict=True)
         place = ", ".join(f"{x:.4f} ± {s:.1g}" for x, s in pairs)
-        words += f" at ({place}) m"
-    return words if estimate.possible else f"{words}, which no body has yet"
+        line += f" at ({place}) m"
+    return line if estimate.possible else f"{line}, which no body has yet"

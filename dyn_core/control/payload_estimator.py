@@ -233,6 +233,8 @@ class PayloadEstimator:
         self.changes: Any = 0
         self._squares: Any = 0.0
         self._count: Any = 0
+        self._compared, self._impulse = 0.0, np.zeros(1)
+        self._steps: list[float] = []
         self.restart()
 
     def restart(self) -> None:

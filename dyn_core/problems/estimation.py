@@ -74,7 +74,12 @@ PAYLOAD_ESTIMATION = Signature(
             f"({TEN})/√s",
             meaning="standard deviation of its change in a second",
         ),
-        Port("memory", ("nm",), meaning="memory_next of the cycle before; 0 at first"),
+        Port(
+            "memory",
+            ("nm",),
+            "-",
+            meaning="memory_next of the cycle before; 0 at first",
+        ),
     ),
     (
         Port(
@@ -87,6 +92,7 @@ PAYLOAD_ESTIMATION = Signature(
         Port(
             "mismatch",
             (),
+            "1",
             meaning="mean square of the prediction errors by their deviations",
         ),
         Port("used", (), "1 | 0", meaning="0: the cycle is an outlier, or the first"),
@@ -96,7 +102,7 @@ PAYLOAD_ESTIMATION = Signature(
             "1 | 0",
             meaning="1: it is another payload; its deviations are those of before",
         ),
-        Port("memory_next", ("nm",), meaning="what the next cycle needs"),
+        Port("memory_next", ("nm",), "-", meaning="what the next cycle needs"),
     ),
     passive=PASSIVE,
     of_trees=True,

@@ -149,6 +149,7 @@ WithNumbers = Literal[
     "inverse_kinematics",
     "lemke",
     "object_energy",
+    "payload_filter",
     "principal_pivoting",
     "projected_gauss_seidel",
     "soft_contact",

@@ -12,7 +12,7 @@ CYCLES = 14  # random states from which a payload is estimated
 EXACT = 1e-6  # noise that is said to be there where there is none
 
 
-class _Motion:
+class _RandomMotion:
     """Random states of a robot that carries a payload, and efforts that lead to them.
 
     Attributes:
@@ -43,7 +43,7 @@ class _Motion:
         return *self.last, (p_next - p) / dt - (beta + beta_next) / 2
 
 
-def _estimate(case: Case, motion: _Motion, noise: float, **choices: Any) -> Any:
+def _estimate(case: Case, motion: _RandomMotion, noise: float, **choices: Any) -> Any:
     """Return the program, its further inputs, and what it gives after CYCLES."""
     program, nv = case.program(**choices), case.model.nv
     (memory,) = (port.shape for port in program.inputs if port.name == "memory")
@@ -60,7 +60,7 @@ def _estimate(case: Case, motion: _Motion, noise: float, **choices: Any) -> Any:
 def exact_efforts_show_the_payload(case: Case) -> Pairs:
     """p(pi) = p(estimate), beta(pi) = beta(estimate) in any state, after exact data"""
     choices = {"joint_friction": True, "joint_springs": True}
-    motion = _Motion(case, **choices)
+    motion = _RandomMotion(case, **choices)
     payload = _estimate(case, motion, EXACT, **choices)[2].payload
     state = motion.state()
     expected = motion.momentum(*state, motion.payload)
@@ -81,7 +81,7 @@ def the_first_cycle_shows_nothing(case: Case) -> Pairs:
 
 def covariances_shrink_with_data(case: Case) -> Pairs:
     """covariance = covariance.T, 0 <= covariance <= diag(prior²)"""
-    covariance = _estimate(case, _Motion(case), 0.1)[2].covariance
+    covariance = _estimate(case, _RandomMotion(case), 0.1)[2].covariance
     least = np.linalg.eigvalsh(covariance)[0]
     most = np.linalg.eigvalsh(covariance - 9.0 * np.eye(10))[-1]
     yield covariance, covariance.T
@@ -90,7 +90,7 @@ def covariances_shrink_with_data(case: Case) -> Pairs:
 
 def a_cycle_without_time_leaves_the_payload(case: Case) -> Pairs:
     """dt = 0: momentum begins anew, payload and covariance stay"""
-    motion = _Motion(case)
+    motion = _RandomMotion(case)
     program, more, last = _estimate(case, motion, 0.1)
     strange = 1e3 * case.rng.normal(size=case.model.nv)
     state = *motion.state(), strange, 0.0

@@ -1,7 +1,5 @@
 """The payload of a link, by a Kalman filter of the generalized momentum."""
 
-from operator import mul
-
 from dyn_core.authoring import (
     Factored,
     Matrix,
@@ -92,7 +90,7 @@ def payload_filter(
     used = logical_and(follows, fits)
 
     fresh = CovarianceFactors.diagonal([x * x for x in prior])
-    anew = _begun(fresh.either(changed, before.last(TEN)), noise, link.Y)
+    anew = _measured_anew(fresh.either(changed, before.last(TEN)), noise, link.Y)
     pi = pi + Vector(where(used, x, 0.0) for x in change[n:])
     P = _either(used, P + change[:n], p + link.Y @ pi)
     trend = _either(changed, Vector.zeros(n), _either(follows, trend, last.trend))
@@ -122,10 +120,7 @@ def _momentum_noise(model, q, link, pi, velocity_noise):
     for i, row in enumerate(loaded):
         for j, k in enumerate(link.way):
             row[k] = row[k] + carried[i, j]
-    G, H = (
-        [Vector(map(mul, row, velocity_noise)) for row in rows]
-        for rows in (loaded, bare)
-    )
+    G, H = ([Vector(row) * velocity_noise for row in rows] for rows in (loaded, bare))
     n = range(len(bare))
     R = Matrix([G[i] @ G[j] + H[i] @ H[j] * LEAST for j in n] for i in n)
     return Factored(R, [0.0] * len(n), ["velocity_noise of each joint"] * len(n))
@@ -159,7 +154,7 @@ def _corrected(state, noise, Y, error):
     return state, change, errors
 
 
-def _begun(payload, noise, Y):
+def _measured_anew(payload, noise, Y):
     """Return the factors of momentum and payload where the momentum is measured anew.
 
         P = p + Y pi + noise

@@ -240,10 +240,10 @@ def test_brakes_teach_nothing(make):
     arm = _feed(node, 200)
     before = _watch(node).estimator.estimate
     node.controller.enabled = False
-    held = arm.q.copy()
+    rest = arm.q.copy()
     for _ in range(100):
         node._on_state(arm.message(node))
-        arm.q, arm.qd, arm.tau, arm.t = held, np.zeros(7), np.zeros(7), arm.t + DT
+        arm.q, arm.qd, arm.tau, arm.t = rest, np.zeros(7), np.zeros(7), arm.t + DT
     node.controller.enabled = True
     assert _watch(node).estimator.estimate is before
     assert _watch(node).estimator.changes == 0
