@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -20,13 +21,16 @@ from ros_nodes.payload_parameters import ESTIMATION
 
 NUMBERS = ("effort_memory", "largest_mass", "reach", "drift", "period")
 LARGE = 4.0  # mismatch from which what is said of the noise is doubtful
+SURE = 0.01  # share of the mass, of LIGHT at least, from which its deviation is logged
+LIGHT = 0.5  # [kg]
+OFTEN, WITHIN = 3, 5.0  # changes of the payload, in a time [s], that none explains
 
 
 class PayloadWatch:
     """Estimates the payload of payload.link, if a solver is named for it.
 
     It sees each state after its effort has been sent, and changes no effort. While the
-    controller does not drive the robot, nothing is learned.
+    controller does not drive the robot, or a joint is at its limit, nothing is learned.
 
     Attributes:
         node: A ComputedTorqueNode that has its controller.
@@ -42,7 +46,8 @@ class PayloadWatch:
         self.measured = node.value(f"{ESTIMATION}.effort") == "measured"
         self.estimator = PayloadEstimator(model, self._settings(), engine)
         self._sent: np.ndarray | None = None
-        self._missing, self._changes = False, 0
+        self._missing, self._logged, self._seen = False, False, 0
+        self._changes: deque[float] = deque(maxlen=OFTEN)  # times of them
         self._topics = [
             node.keep(node.create_publisher(InertiaStamped, topic, 1))
             for topic in ("~/payload", "~/payload_deviation")
@@ -89,17 +94,38 @@ class PayloadWatch:
         except dyn.DynError:
             effort = None
         self._missing = self.measured and effort is None
-        drives = controller.enabled and controller.stopped is None and tau is not None
-        ready = controller.good > controller.rules.good_samples
-        if not drives or not ready or effort is None or not np.isfinite(effort).all():
+        if tau is None or effort is None or not self._moved_by(effort):
             estimator.restart()
             return
         stamp = stamp_seconds(message.header.stamp)
         time = controller.now if stamp is None or controller.driven else stamp
         estimator.update(time, controller.q, controller.qd, effort)
-        if estimator.changes > self._changes:
+        if estimator.changes > self._seen:
+            self._note_change(time)
+        self._seen = int(estimator.changes)
+
+    def _note_change(self, time: float) -> None:
+        """Log that the payload is another one, unless that is said often."""
+        self._changes.append(time)
+        self._logged = False
+        if not self._restless():
             self.node.get_logger().info("the payload is another one: estimated anew")
-        self._changes = int(estimator.changes)
+
+    def _restless(self) -> bool:
+        """Return whether it was another payload too often for there to be one."""
+        changes, now = self._changes, self.estimator and self.estimator.time
+        full = now is not None and len(changes) == OFTEN
+        return bool(full and now - changes[0] < WITHIN)
+
+    def _moved_by(self, effort: np.ndarray) -> bool:
+        """Return whether efforts alone move the robot: no brake, and no limit stop."""
+        controller = self.controller
+        drives = controller.enabled and controller.stopped is None
+        ready = controller.good > controller.rules.good_samples
+        if not drives or not ready or not np.isfinite(effort).all():
+            return False
+        q, limits = controller.q, controller.limits
+        return bool(((q > limits.lower) & (q < limits.upper)).all())
 
     def publish(self) -> None:
         """Publish the estimate, and the standard deviations of its numbers."""
@@ -116,6 +142,15 @@ class PayloadWatch:
             ),
         )
         link = self.node.value("payload.link")
+        spread = float(estimate.deviations[0])
+        restless = self._restless()
+        if (
+            not self._logged
+            and not restless
+            and spread < SURE * max(float(estimate.mass), LIGHT)
+        ):
+            self.node.get_logger().info(f"{link} carries {in_words(estimate)}")
+            self._logged = True
         for topic, row in zip(self._topics, rows, strict=True):
             topic.publish(inertia_message(stamp, link, *row))
 
@@ -148,6 +183,12 @@ class PayloadWatch:
                 f" of {ESTIMATION}.velocity_noise and .effort_noise"
             )
             seen.append(Condition(WARN, "payload: noise", message))
+        if self._restless():
+            message = (
+                f"{OFTEN} other payloads in {WITHIN:g} s: something touches the robot,"
+                " or its friction is not the model's"
+            )
+            seen.append(Condition(WARN, "payload: changes", message))
         return seen
 
 
@@ -185,4 +226,6 @@ def in_words(estimate: PayloadEstimate) -> str:
         pairs = zip(estimate.com, estimate.com_deviations, strict=True)
         place = ", ".join(f"{x:.4f} ± {s:.1g}" for x, s in pairs)
         line += f" at ({place}) m"
-    return line if estimate.possible else f"{line}, which no body has yet"
+    if mass <= 0:
+        return f"{line}: nothing is carried"
+    return line if estimate.possible else f"{line}; its inertia is not known yet"

@@ -1,6 +1,7 @@
 """The payload that the controller's node estimates: over DDS, with noise."""
 
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -247,6 +248,36 @@ def test_brakes_teach_nothing(make):
     node.controller.enabled = True
     assert _watch(node).estimator.estimate is before
     assert _watch(node).estimator.changes == 0
+
+
+def test_a_limit_stop_teaches_nothing(make):
+    """What a stop carries is no payload: at a limit the estimate stays."""
+    node = make(**WATCH)
+    arm = _feed(node, 200)
+    estimator = _watch(node).estimator
+    before = estimator.estimate
+    arm.q[3], arm.qd[:] = arm.model.upper[3] + 0.01, 0.0
+    for _ in range(40):
+        node._on_state(arm.message(node))
+        arm.t += DT
+    assert estimator.estimate is before
+    assert estimator.time is None
+
+
+def test_a_payload_that_changes_all_the_time_is_a_warning(make):
+    """Forces to and fro are no payloads: said once, and kept out of the log."""
+    node, said = make(**WATCH), []
+    node.get_logger = lambda: SimpleNamespace(info=said.append)
+    arm = _feed(node, 50)
+    for k in range(500):
+        message = arm.message(node)
+        push = 8.0 if k // 100 % 2 else -8.0
+        message.effort = [x + push for x in message.effort]
+        node._on_state(message)
+        arm.t += DT
+    assert _watch(node).estimator.changes > 3
+    assert "3 other payloads in 5 s: something touches" in node.status()[1]
+    assert said.count("the payload is another one: estimated anew") == 2
 
 
 def test_noise_that_is_worse_than_said_is_a_warning(make):
