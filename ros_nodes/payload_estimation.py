@@ -46,7 +46,7 @@ class PayloadWatch:
         self.measured = node.value(f"{ESTIMATION}.effort") == "measured"
         self.estimator = PayloadEstimator(model, self._settings(), engine)
         self._sent: np.ndarray | None = None
-        self._missing, self._logged, self._seen = False, False, 0
+        self._missing, self._logged, self._seen, self._time = False, False, 0, 0.0
         self._changes: deque[float] = deque(maxlen=OFTEN)  # times of them
         self._topics = [
             node.keep(node.create_publisher(InertiaStamped, topic, 1))
@@ -100,6 +100,7 @@ class PayloadWatch:
         stamp = stamp_seconds(message.header.stamp)
         time = controller.now if stamp is None or controller.driven else stamp
         estimator.update(time, controller.q, controller.qd, effort)
+        self._time = time
         if estimator.changes > self._seen:
             self._note_change(time)
         self._seen = int(estimator.changes)
@@ -113,9 +114,8 @@ class PayloadWatch:
 
     def _restless(self) -> bool:
         """Return whether it was another payload too often for there to be one."""
-        changes, now = self._changes, self.estimator and self.estimator.time
-        full = now is not None and len(changes) == OFTEN
-        return bool(full and now - changes[0] < WITHIN)
+        changes = self._changes
+        return len(changes) == OFTEN and self._time - changes[0] < WITHIN
 
     def _moved_by(self, effort: np.ndarray) -> bool:
         """Return whether efforts alone move the robot: no brake, and no limit stop."""
@@ -142,13 +142,9 @@ class PayloadWatch:
             ),
         )
         link = self.node.value("payload.link")
-        spread = float(estimate.deviations[0])
-        restless = self._restless()
-        if (
-            not self._logged
-            and not restless
-            and spread < SURE * max(float(estimate.mass), LIGHT)
-        ):
+        enough = SURE * max(float(estimate.mass), LIGHT)
+        sure = estimate.deviations[0] < enough and not self._restless()
+        if sure and not self._logged:
             self.node.get_logger().info(f"{link} carries {in_words(estimate)}")
             self._logged = True
         for topic, row in zip(self._topics, rows, strict=True):

@@ -51,9 +51,9 @@ def payload_filter(
     are, so that the covariance is that of the estimate. Friction and springs are known
     as far as the Model has them; what is wrong about them is an error of tau.
 
-    The error of qd is in Y, too. It moves pi towards smaller inertia where it makes more
-    of a prediction error than that of tau: take cycles so long that effort_noise dt is
-    not much less than H velocity_noise.
+    The error of qd is in Y, too, and moves pi towards smaller inertia where it makes
+    more of a prediction error than that of tau: take cycles so long that effort_noise
+    dt is not much less than H velocity_noise.
 
     A cycle whose prediction errors are beyond `gate`, an outlier of tau or qd, says
     nothing of the payload, and P begins anew. Errors whose mean, with the weights
