@@ -131,6 +131,25 @@ def test_the_arm_is_identified(monkeypatch, tmp_path, capsys):
     assert (tmp_path / "torques.png").stat().st_size > 10_000
 
 
+def test_the_payload_is_estimated(monkeypatch, tmp_path, capsys):
+    """Two bodies, each after two seconds: mass to 2 %, moments to 5 %, all within 4 s.d."""
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    script = importlib.import_module("estimate_payload")
+    rows = script.main(tmp_path / "payload.png")
+    for until in (script.CHANGE, script.END):
+        k = round(until / script.DT) - 1
+        truth, ten = rows["truth"][k], rows["ten"][k]
+        assert abs(ten[0] / truth[0] - 1) < 0.02
+        length = np.linalg.norm(truth[1:4])
+        assert np.linalg.norm(ten[1:4] - truth[1:4]) < 0.05 * length
+        assert (np.abs(ten - truth) < 4 * rows["deviations"][k]).all()
+        assert (rows["deviations"][k][4:] < 2e-3).all()
+    assert not np.array_equal(rows["truth"][0], rows["truth"][-1])
+    assert re.search(r"\nIzz +0\.0046 ", capsys.readouterr().out)
+    assert (tmp_path / "payload.png").stat().st_size > 10_000
+
+
 def test_the_four_bar_follows_its_motor(monkeypatch, tmp_path, capsys):
     """The linkage stays closed and tracks; its own motion takes no torque."""
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
