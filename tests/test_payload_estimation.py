@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
+from dyn_core.authoring import sin
 from dyn_core.control import (
     Controller,
     Payload,
@@ -85,51 +86,66 @@ def test_numbers_that_are_known_stay_known():
 # The filter
 
 
-def _least_squares(arm, choices, cycles):
-    """Return states for the filter, and rows of all least squares up to each of them.
+class _BatchLeastSquares:
+    """Rows of all cycles together; unknown are the momenta of each and the payload.
 
-    Unknown are the momenta of each cycle and the payload. Momenta and rates of unit
-    payloads are those of the momentum observer.
+    Momenta and rates of unit payloads are those of the momentum observer.
     """
-    rng, m = np.random.default_rng(0), arm.nv
-    observer = dyn.solver("momentum_observer").build(
-        arm, engine="graph", inputs=["tool.payload"], joint_friction=True
-    )
-    inertia = dyn.solver("crba").build(arm, engine="graph", inputs=["tool.payload"])
-    none, last = np.zeros(m), None
-    speed, effort, prior = choices
 
-    def parts(q, qd):
-        p, beta = observer(q, qd, none, 1e-3, *[none] * 4, np.zeros(10))[1:]
-        made = [observer(q, qd, none, 1e-3, *[none] * 4, e)[1:] for e in np.eye(10)]
-        Y = np.array([x.p_next - p if hasattr(x, "p_next") else x[0] - p for x in made])
-        B = np.array([x[1] - beta for x in made])
-        return p, beta, Y.T, B.T
+    def __init__(self, arm, speed, effort, prior, cycles):
+        loaded = {"engine": "graph", "inputs": ["tool.payload"]}
+        self.observer = dyn.solver("momentum_observer").build(
+            arm, joint_friction=True, **loaded
+        )
+        self.inertia = dyn.solver("crba").build(arm, **loaded)
+        self.speed, self.effort, self.m, self.k = speed, effort, arm.nv, 0
+        self.size = arm.nv * cycles + 10
+        self.rows, self.right = [], []
+        self.append(1 / prior, {"payload": np.eye(10)}, np.zeros(10))
 
-    size = m * cycles + 10
-    rows, right = [np.zeros((10, size))], [np.zeros(10)]
-    rows[0][:, -10:] = np.diag(1 / prior)
-    for k in range(cycles):
-        q, qd, tau = rng.uniform(-1, 1, m), rng.normal(size=m), 5 * rng.normal(size=m)
-        dt = rng.uniform(5e-4, 2e-3) * (k > 0)
-        p, beta, Y, B = parts(q, qd)
-        payload = yield (q, qd, tau, dt), None
-        loaded, bare = inertia(q, payload), inertia(q, np.zeros(10))
-        R = (loaded * speed**2) @ loaded.T + (bare * speed**2) @ bare.T / 16
-        W = np.linalg.inv(np.linalg.cholesky(R))
-        row = np.zeros((m, size))
-        row[:, m * k : m * (k + 1)], row[:, -10:] = W, -W @ Y
-        rows, right = [*rows, row], [*right, W @ p]
-        if k:
-            row = np.zeros((m, size))
-            row[:, m * k : m * (k + 1)] = np.eye(m)
-            row[:, m * (k - 1) : m * k] = -np.eye(m)
-            row[:, -10:] = -dt * (B + last[1]) / 2
-            weight = 1 / (dt * effort)
-            rows.append(row * weight[:, None])
-            right.append(weight * dt * (tau + (beta + last[0]) / 2))
-        last = beta, B
-        yield None, (np.vstack(rows), np.concatenate(right))
+    def append(self, weights, parts, right):
+        """Append rows with some columns, given by cycle or for the payload."""
+        rows = np.zeros((len(right), self.size))
+        for place, columns in parts.items():
+            first = self.size - 10 if place == "payload" else self.m * place
+            rows[:, first : first + columns.shape[1]] = columns
+        self.rows.append(weights[:, None] * rows)
+        self.right.append(weights * right)
+
+    def cycle(self, q, qd, tau, dt, payload):
+        """Append a measured momentum, and that it follows from the one before.
+
+        Args:
+            payload: Estimate before this cycle, which is part of the noise.
+        """
+        p, beta, Y, B = self.unit_momenta(q, qd)
+        loaded, bare = self.inertia(q, payload), self.inertia(q, np.zeros(10))
+        R = (loaded * self.speed**2) @ loaded.T + (bare * self.speed**2) @ bare.T / 16
+        W, ones = np.linalg.inv(np.linalg.cholesky(R)), np.ones(self.m)
+        self.append(ones, {self.k: W, "payload": -W @ Y}, W @ p)
+        if self.k:
+            unit, steps = np.eye(self.m), 1 / (dt * self.effort)
+            parts = {self.k: unit, self.k - 1: -unit}
+            parts["payload"] = -dt * (B + self.last[1]) / 2
+            self.append(steps, parts, dt * (tau + (beta + self.last[0]) / 2))
+        self.last, self.k = (beta, B), self.k + 1
+
+    def unit_momenta(self, q, qd):
+        """Return momentum and rate without payload, and for each number of one."""
+        none = np.zeros(self.m)
+        state = q, qd, none, 1e-3, none, none, none, none
+        p, beta = self.observer(*state, np.zeros(10))[1:]
+        each = [self.observer(*state, e)[1:] for e in np.eye(10)]
+        Y, B = ([x[k] - (p, beta)[k] for x in each] for k in range(2))
+        return p, beta, np.transpose(Y), np.transpose(B)
+
+    def solution(self):
+        """Return the payload and its covariance."""
+        A = np.vstack(self.rows)
+        A = A[:, np.abs(A).sum(axis=0) > 0]  # cycles to come
+        x = np.linalg.lstsq(A, np.concatenate(self.right), rcond=None)[0]
+        triangle = np.linalg.qr(A, mode="r")
+        return x[-10:], np.linalg.inv(triangle.T @ triangle)[-10:, -10:]
 
 
 def test_the_filter_is_batch_least_squares_on_the_same_rows(arm):
@@ -139,19 +155,19 @@ def test_the_filter_is_batch_least_squares_on_the_same_rows(arm):
     program = dyn.solver("payload_filter").build(
         arm, frame="tool", engine="graph", gate=1e9, alarm=1e9, joint_friction=True
     )
-    memory, payload = np.zeros(program.inputs[-1].shape), np.zeros(10)
-    reference = _least_squares(arm, (speed, effort, prior), 12)
-    more = speed, effort, prior, np.zeros(10)
-    for state, _ in reference:
-        before = payload
-        payload, covariance, _, used, _, memory = program(*state, *more, memory)
-        _, (rows, right) = reference.send(before)
-        shown = np.abs(rows).sum(axis=0) > 0
-        wanted = np.linalg.lstsq(rows[:, shown], right, rcond=None)[0][-10:]
-        assert used == (state[3] > 0)
+    rng, payload = np.random.default_rng(0), np.zeros(10)
+    memory = np.zeros(program.inputs[-1].shape)
+    batch = _BatchLeastSquares(arm, speed, effort, prior, 12)
+    for k in range(12):
+        state = rng.uniform(-1, 1, 7), rng.normal(size=7), 5 * rng.normal(size=7)
+        dt = rng.uniform(5e-4, 2e-3) * (k > 0)
+        batch.cycle(*state, dt, payload)
+        payload, covariance, _, used, _, memory = program(
+            *state, dt, speed, effort, prior, np.zeros(10), memory
+        )
+        assert used == (k > 0)
+    wanted, expected = batch.solution()
     np.testing.assert_allclose(payload, wanted, rtol=1e-9, atol=1e-9)
-    triangle = np.linalg.qr(rows[:, shown], mode="r")
-    expected = np.linalg.inv(triangle.T @ triangle)[-10:, -10:]
     np.testing.assert_allclose(covariance, expected, rtol=1e-9, atol=1e-9)
     assert np.abs(payload).max() > 1
     assert (np.sqrt(np.diag(covariance)) < 0.2 * prior).all()
@@ -362,6 +378,31 @@ def test_an_observer_of_the_controller_estimates_and_never_stops(arm):
     before = estimator.estimate
     controller.reset()
     assert estimator.estimate is before
+
+
+def test_the_place_of_a_driven_joint_is_known():
+    """A pendulum whose pivot shakes: the payload explains its forces, at any time."""
+    model = dyn.load("two_link", gravity=(0.0, -9.81, 0.0))
+    name, link = model.joint_names[0], "link2"
+    model = model.drive(name, lambda t: (None, (0.0, sin(5.0 * t) * 0.1, 0.0)))
+    model = model.without_friction()
+    paths = {"engine": "graph", "inputs": ["time", f"{link}.payload"]}
+    plant = dyn.solver("rk4").build(model, **paths)
+    settings = {"velocity_noise": 1e-4, "effort_noise": 1e-2, "period": 2e-3}
+    estimator = PayloadEstimator(model, PayloadSettings(link, **settings), "graph")
+    q, qd, load = np.array([0.3, 0.5]), np.zeros(2), LOAD.parameters
+    estimator.update(0.0, q, qd, qd)
+    for k in range(500):
+        t = 0.002 * k
+        tau = np.array([3.0 * np.sin(7 * t), np.sin(11 * t)])
+        q, qd = plant(q, qd, tau, 0.002, t, load)
+        estimate = estimator.update(t + 0.002, q, qd, tau)
+    rnea = dyn.solver("rnea").build(model, **paths)
+    state = [0.2, -0.4], [1.0, 2.0], [2.0, -1.0], 0.13
+    expected = rnea(*state, load)
+    np.testing.assert_allclose(rnea(*state, estimate.ten), expected, atol=0.02)
+    assert np.abs(expected - rnea(*state, np.zeros(10))).min() > 0.5
+    assert not estimator.changes
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def the_first_cycle_shows_nothing(case: Case) -> Pairs:
     state = case.q, case.qd, case.rng.normal(size=nv), 0.1
     first = program(*state, noise, noise, prior, np.ones(10), np.zeros(memory))
     yield first.payload, np.zeros(10)
-    yield np.diag(first.covariance), prior**2 + 0.1
+    yield first.covariance, np.diag(prior**2 + 0.1)
     yield [first.used, first.changed, first.mismatch], np.zeros(3)
 
 
@@ -100,9 +100,24 @@ def a_cycle_without_time_leaves_the_payload(case: Case) -> Pairs:
     yield [result.used, result.changed], np.zeros(2)
 
 
+def drift_widens_what_data_do_not_show(case: Case) -> Pairs:
+    """covariance = diag(prior² + drift² t), after a time t of noise alone"""
+    program, nv = case.program(), case.model.nv
+    (memory,) = (port.shape for port in program.inputs if port.name == "memory")
+    prior, drift = case.rng.uniform(1, 2, (2, 10))
+    more = np.full(nv, 1e9), np.full(nv, 1e9), prior, drift
+    motion = _RandomMotion(case)
+    result = program(*motion.last, np.zeros(nv), 0.0, *more, np.zeros(memory))
+    for dt in (0.5, 0.25):
+        q, qd, tau = motion.move(dt)
+        result = program(q, qd, tau, dt, *more, result.memory_next)
+    yield result.covariance, np.diag(prior**2 + 0.75 * drift**2)
+
+
 PAYLOAD_LAWS = (
     exact_efforts_show_the_payload,
     the_first_cycle_shows_nothing,
     covariances_shrink_with_data,
     a_cycle_without_time_leaves_the_payload,
+    drift_widens_what_data_do_not_show,
 )

@@ -8,6 +8,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.control import Payload
+from ros_nodes.controller_settings import without_effect
 
 pytestmark = pytest.mark.ros
 DT = 2e-3
@@ -316,9 +317,25 @@ def test_settings_are_refused_in_words(make, values, reason):
     assert reason in node.failure
 
 
+def test_efforts_are_in_the_order_of_the_joints():
+    """Those of other joints are left out; none at all are None."""
+    from ros_nodes.conversions import JointReader, MissingJoint
+
+    reader = JointReader(["b", "a"])
+    message = SimpleNamespace(name=["a", "c", "b"], effort=[1.0, 2.0, 3.0])
+    assert reader.effort(message).tolist() == [3.0, 1.0]
+    assert reader.effort(SimpleNamespace(name=["a", "b"], effort=[])) is None
+    with pytest.raises(dyn.ShapeError, match="effort"):
+        reader.effort(SimpleNamespace(name=["a", "b"], effort=[1.0]))
+    with pytest.raises(MissingJoint, match="'b'"):
+        reader.effort(SimpleNamespace(name=["a"], effort=[1.0]))
+
+
 def test_nothing_is_estimated_without_a_solver(make):
     """There is no topic; a setting without effect is named."""
-    node = make()
+    node = make(**{"payload_estimation.drift": 0.1})
+    idle = without_effect(node.value, node.controller.model.joint_names)
+    assert idle == ["payload_estimation.drift"]
     assert not node.after_answers
     topics = [name for name, _ in node.get_topic_names_and_types()]
     assert not any(name.endswith("/payload") for name in topics)
