@@ -401,7 +401,7 @@ def test_the_place_of_a_driven_joint_is_known():
     state = [0.2, -0.4], [1.0, 2.0], [2.0, -1.0], 0.13
     expected = rnea(*state, load)
     np.testing.assert_allclose(rnea(*state, estimate.ten), expected, atol=0.02)
-    assert np.abs(expected - rnea(*state, np.zeros(10))).min() > 0.5
+    assert np.abs(expected - rnea(*state, np.zeros(10))).max() > 5
     assert not estimator.changes
 
 
