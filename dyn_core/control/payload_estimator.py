@@ -41,7 +41,8 @@ class PayloadSettings:
         drift: By how much of these deviations a payload changes in a second.
         period: Time between two states that are compared; all efforts between them
             count [s].
-        estimator: Solver of PAYLOAD_ESTIMATION, by name or as object.
+        estimator: Solver of PAYLOAD_ESTIMATION with the option `frame`, by name or as
+            object.
     """
 
     link: str
