@@ -285,8 +285,21 @@ def test_models_with_other_parameters(seed):
     )
     tau = dyn.solver("rnea").build(made, joint_friction=True)(q[0], qd[0], qdd[0])
     np.testing.assert_allclose(Y @ values, tau, atol=1e-9)
-    single = [n for n in made.joint_names if made.joint[made.body_of_joint(n)].nv == 1]
-    made.lock({single[0]: 0.0}) if len(single) > 1 else made.lock({})
+    # Of joints of several coordinates a description has one number.
+    with pytest.raises(
+        dyn.ModelError, match=r"changed \(armature, damping, friction\)"
+    ):
+        made.lock({})
+
+
+def test_identified_robots_can_be_locked(shipped):
+    """Their numbers are in the description."""
+    arm = shipped["arm7"]
+    values = 1.1 * dyn.parameters_of(arm, True, True)
+    made = dyn.with_linear_parameters(arm, values, friction=True, rotors=True)
+    locked = made.lock({"joint3": 0.3})
+    np.testing.assert_allclose(locked.mass, made.mass, rtol=1e-12)
+    assert float(locked.damping[1][0]) == pytest.approx(1.1 * float(arm.damping[1][0]))
 
 
 def test_the_order_of_joints_stays(shipped):

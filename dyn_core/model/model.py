@@ -24,6 +24,7 @@ from dyn_core.model.html_table import html_table
 from dyn_core.model.joints import Joint
 from dyn_core.model.joints.moving_pose import Drive
 from dyn_core.model.loops import LoopConstraint, row_names
+from dyn_core.model.lost_changes import refuse_lost_changes
 from dyn_core.model.shape_reader import place_shapes
 from dyn_core.model.shapes import Material, PlacedShape
 from dyn_core.model.sources.origin import Origin
@@ -297,8 +298,19 @@ class Model(Tree, System):
     # Other robots made of this one.
 
     def rebuilt(self, **changes: Any) -> Model:
-        """Return the robot assembled anew with some fields of its Build changed."""
-        return assemble(replace(self.build, **changes))
+        """Return the robot assembled anew with some fields of its Build changed.
+
+        Coordinates keep their order.
+
+        Raises:
+            ModelError: Numbers were changed since it was assembled: they would be lost.
+        """
+        before, made = assemble(self.build), assemble(replace(self.build, **changes))
+        refuse_lost_changes(self, before)
+        if before.joint_names == self.joint_names:
+            return made
+        kept = [name for name in self.joint_names if name in made.joint_names]
+        return made.reorder([*kept, *(x for x in made.joint_names if x not in kept)])
 
     def lock(self, joints: Mapping[str, ArrayLike]) -> Model:
         """Return the robot with some joints fixed at positions, merged exactly."""

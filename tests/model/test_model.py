@@ -378,3 +378,46 @@ def test_notebooks_show_a_table(shipped):
     other = dyn.load(text)._repr_html_()
     assert "<b>a&lt;b&gt;</b>" in other
     assert "<td>&lt;j&gt;</td><td>prismatic</td><td>0</td><td>1</td>" in other
+
+
+CHANGES = {
+    "gravity": lambda m: m.with_values({"gravity": (0.0, 0.0, 0.0)}),
+    "payload": lambda m: m.with_values({"tool.payload": [1.0, *[0.0] * 9]}),
+    "damping": lambda m: m.with_values({"joint3.damping": 9.0}),
+    "friction": lambda m: m.without_friction(),
+    "springs": lambda m: m.with_values({"joint3.stiffness": 4.0}),
+}
+ASSEMBLIES = {
+    "lock": lambda m: m.lock({"joint2": 0.4}),
+    "drive": lambda m: m.drive("joint2", lambda t: (None, (0.0, 0.0, t))),
+    "with_forces": lambda m: m.with_forces(lambda m, q, qd: [0.0] * m.nv),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("assembly", ASSEMBLIES)
+def test_assembling_anew_loses_no_change(change, assembly):
+    """A robot that was changed is refused in words; before, changes come after."""
+    arm = dyn.load("arm7")
+    with pytest.raises(dyn.ModelError, match="would lose; valid: lock, drive"):
+        ASSEMBLIES[assembly](CHANGES[change](arm))
+    CHANGES[change](ASSEMBLIES[assembly](arm))
+
+
+@pytest.mark.parametrize("assembly", ASSEMBLIES)
+def test_assembling_anew_keeps_the_order_of_coordinates(assembly):
+    """Of joints that are left."""
+    arm = dyn.load("arm7")
+    other = ASSEMBLIES[assembly](arm.reorder(arm.joint_names[::-1]))
+    left = [name for name in arm.joint_names[::-1] if name in other.joint_names]
+    assert list(other.joint_names) == left
+
+
+@pytest.mark.parametrize("assembly", ASSEMBLIES)
+def test_assembling_anew_keeps_a_place_that_was_changed(assembly):
+    """The placement of a joint is part of what a robot is assembled from."""
+    place = {"joint5.origin": (0.0, 0.1, 0.0, 0.0, 0.0, 0.0)}
+    arm = dyn.load("arm7")
+    one = ASSEMBLIES[assembly](arm.with_values(place))
+    other = ASSEMBLIES[assembly](arm).with_values(place)
+    assert one.parameter("joint5.origin") == other.parameter("joint5.origin")
