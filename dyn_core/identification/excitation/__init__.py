@@ -1,0 +1,7 @@
+"""Motions that show the parameters of a robot: designed for identification."""
+
+from dyn_core.identification.excitation.design import excite
+from dyn_core.identification.excitation.limits import BrokenLimit, MotionLimits
+from dyn_core.identification.excitation.result import Excitation
+
+__all__ = ["BrokenLimit", "Excitation", "MotionLimits", "excite"]

@@ -1,0 +1,245 @@
+"""Links as capsules, and the distances between those that could touch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dyn_core.contact.collision.hulls import Hulls
+from dyn_core.contact.collision.pairs import neighbours
+from dyn_core.identification.excitation.kernels import point_programs
+from dyn_core.model import Model
+from dyn_core.model.shapes import Box, Capsule, Cylinder, Mesh, PlacedShape, Sphere
+
+_LEAST = 1e-12  # length of a distance that has a direction, and of a segment [m]
+
+
+class LinkCapsule(NamedTuple):
+    """All points within a distance of a segment that is fixed to a body.
+
+    Attributes:
+        link: The link that it covers a shape of.
+        body: Number of its body; 0 is the base.
+        ends: Of the segment, body coordinates, (2, 3) [m].
+        radius: The distance [m].
+    """
+
+    link: str
+    body: int
+    ends: np.ndarray
+    radius: float
+
+
+def link_capsules(
+    model: Model, packages: Mapping[str, Any] | None = None
+) -> list[LinkCapsule]:
+    """Return a capsule around each collision shape of a robot.
+
+    Spheres and capsules are what they are; a cylinder, a box and the hull of a mesh lie
+    within theirs, along the longest side.
+
+    Args:
+        model: Robot.
+        packages: Folders of package:// addresses of meshes, by name.
+
+    Raises:
+        UnsupportedError: A mesh needs the extra `collision`.
+        ModelError: A mesh cannot be used; names the link.
+    """
+    hulls = Hulls(model.source, packages or {})
+    capsules = []
+    for placed in model.shapes:
+        ends, radius = _around(placed, hulls)
+        R, p = placed.X.pose
+        turned = ends @ np.array([list(row) for row in R.rows], float).T
+        ends = turned + np.array(list(p), float)
+        capsules.append(LinkCapsule(placed.link, placed.body, ends, radius))
+    return capsules
+
+
+def _around(placed: PlacedShape, hulls: Hulls) -> tuple[np.ndarray, float]:
+    """Return the segment in the shape's frame, (2, 3), and the radius."""
+    shape = placed.shape
+    if isinstance(shape, Sphere):
+        return np.zeros((2, 3)), shape.radius
+    if isinstance(shape, (Capsule, Cylinder)):
+        ends = np.array([[0.0, 0.0, -0.5], [0.0, 0.0, 0.5]]) * shape.length
+        return ends, shape.radius
+    if isinstance(shape, Box):
+        half = np.array(shape.size) / 2
+        k = int(np.argmax(half))
+        ends = np.zeros((2, 3))
+        ends[:, k] = -half[k], half[k]
+        return ends, float(np.linalg.norm(np.delete(half, k)))
+    assert isinstance(shape, Mesh)
+    return around_points(hulls(shape, placed.link).points)
+
+
+def around_points(points: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return the segment, (2, 3), and the radius of a capsule that holds points.
+
+    Its axis is the longest principal axis of the points, through the middle of their
+    widths along the others.
+
+    Args:
+        points: (count, 3) [m].
+    """
+    _, axes = np.linalg.eigh(np.cov(points.T))
+    local = points @ axes[:, ::-1]  # longest first
+    middle = (local.min(axis=0) + local.max(axis=0)) / 2
+    away = local - middle
+    across = np.linalg.norm(away[:, 1:], axis=1)
+    radius = float(across.max())
+    # Each point lets the end of the segment stay back by its height under the cap.
+    back = np.sqrt(np.maximum(radius**2 - across**2, 0.0))
+    top, low = float((away[:, 0] - back).max()), float((away[:, 0] + back).min())
+    if low > top:
+        low = top = (low + top) / 2
+    ends = np.zeros((2, 3))
+    ends[:, 0] = low, top
+    return (ends + middle) @ axes[:, ::-1].T, radius
+
+
+class Distances(NamedTuple):
+    """Distances of pairs of capsules in many positions.
+
+    Attributes:
+        values: Between the surfaces, negative in an overlap, (samples, pairs) [m].
+        share: Where on both segments the closest points are, from 0 to 1,
+            (samples, pairs, 2).
+        normal: From the second to the first, unit, (samples, pairs, 3).
+    """
+
+    values: np.ndarray
+    share: np.ndarray
+    normal: np.ndarray
+
+
+class CapsulePairs:
+    """Pairs of capsules that could touch, and their distances.
+
+    Shapes of one body, of neighbours, of pairs that the sidecar denies, and pairs that
+    are closer than `clearance` in a first position are left out.
+
+    Attributes:
+        capsules: Those of the robot.
+        pairs: Numbers of both capsules, (pairs, 2).
+        left_out: Names of the links of pairs that are too close in that position.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        capsules: Sequence[LinkCapsule],
+        first: np.ndarray,
+        clearance: float,
+        engine: str | None = None,
+    ) -> None:
+        """Choose the pairs.
+
+        Args:
+            model: Robot with joints of one coordinate.
+            capsules: Of its links.
+            first: The first position, (nv,) [rad | m].
+            clearance: Least distance that counts as none [m].
+            engine: Of the Programs.
+        """
+        self.capsules = tuple(capsules)
+        self.pairs = np.array(_possible(model, capsules), int).reshape(-1, 2)
+        self._radii = np.array([c.radius for c in capsules])
+        self.left_out: tuple[tuple[str, str], ...] = ()
+        if not len(self.pairs):
+            return
+        points = [
+            (c.body, *(float(x) for x in end)) for c in capsules for end in c.ends
+        ]
+        self._places, self._pull = point_programs(model, points, engine)
+        near = self.distances(first[None]).values[0] < clearance
+        self.left_out = tuple(dict.fromkeys(self.names(k) for k in np.flatnonzero(near)))
+        self.pairs = self.pairs[~near]
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def names(self, k: int) -> tuple[str, str]:
+        """Return the links of a pair."""
+        a, b = self.pairs[k]
+        return self.capsules[a].link, self.capsules[b].link
+
+    def distances(self, q: np.ndarray) -> Distances:
+        """Return the distances in positions, (samples, nv)."""
+        places = np.asarray(self._places(q)).reshape(len(q), -1, 2, 3)
+        first, second = places[:, self.pairs[:, 0]], places[:, self.pairs[:, 1]]
+        share = closest_on_segments(first, second)
+        apart = _between(first, share[..., 0]) - _between(second, share[..., 1])
+        length = np.sqrt((apart * apart).sum(axis=-1))
+        normal = apart / np.maximum(length, _LEAST)[..., None]
+        values = length - self._radii[self.pairs].sum(axis=1)
+        return Distances(values, share, normal)
+
+    def gradient(
+        self, q: np.ndarray, distances: Distances, weights: np.ndarray
+    ) -> np.ndarray:
+        """Return the gradient of weighted distances by positions, (samples, nv).
+
+        The closest points may be taken as fixed to the bodies: moving them along the
+        segments changes the distance to second order only.
+
+        Args:
+            q: Positions, (samples, nv).
+            distances: There.
+            weights: Of each distance, (samples, pairs).
+        """
+        pulled = np.zeros((len(q), len(self.capsules), 2, 3))
+        push = weights[..., None] * distances.normal
+        for side, sign in ((0, 1.0), (1, -1.0)):
+            share = distances.share[..., side, None]
+            for k, number in enumerate(self.pairs[:, side]):
+                pulled[:, number, 0] += sign * ((1 - share) * push)[:, k]
+                pulled[:, number, 1] += sign * (share * push)[:, k]
+        return np.asarray(self._pull(q, pulled.reshape(len(q), -1)))
+
+
+def _possible(model: Model, capsules: Sequence[LinkCapsule]) -> list[tuple[int, int]]:
+    """Return the pairs that nothing but a first position could leave out."""
+    rules, near = model.build.description.pairs, neighbours(model)
+    pairs = []
+    for k, a in enumerate(capsules):
+        for m, b in enumerate(capsules[k + 1 :], k + 1):
+            if a.body == b.body:
+                continue
+            rule = rules.decision(a.link, b.link)
+            if rule is None:
+                rule = frozenset((a.body, b.body)) not in near
+            if rule:
+                pairs.append((k, m))
+    return pairs
+
+
+def _between(ends: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """Return points on segments, (..., 3)."""
+    return np.asarray(ends[..., 0, :] + share[..., None] * (ends[..., 1, :] - ends[..., 0, :]))
+
+
+def closest_on_segments(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Return where the closest points of segments are, from 0 to 1, (..., 2).
+
+    Args:
+        first, second: Ends of the segments, (..., 2, 3) [m].
+
+    Source: C. Ericson, Real-Time Collision Detection, 2005, 5.1.9.
+    """
+    u, v = first[..., 1, :] - first[..., 0, :], second[..., 1, :] - second[..., 0, :]
+    r = first[..., 0, :] - second[..., 0, :]
+    a, e, b = (u * u).sum(-1), (v * v).sum(-1), (u * v).sum(-1)
+    c, f = (u * r).sum(-1), (v * r).sum(-1)
+    long_a, long_e = np.maximum(a, _LEAST**2), np.maximum(e, _LEAST**2)
+    size = a * e - b * b
+    crossing = size > 1e-12 * long_a * long_e
+    s = (b * f - c * e) / np.where(crossing, size, 1.0)
+    s = np.where(crossing, np.clip(s, 0.0, 1.0), 0.5 * (a > _LEAST**2))
+    t = np.clip((b * s + f) / long_e, 0.0, 1.0)
+    s = np.clip((b * t - c) / long_a, 0.0, 1.0)
+    return np.stack([s, t], axis=-1)

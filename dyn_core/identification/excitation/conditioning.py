@@ -1,0 +1,76 @@
+"""Condition number of a regressor with columns of unit length, and its gradient."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+FLOOR = 1e-14  # of the largest eigenvalue: smaller ones are rounding
+
+
+class Spread(NamedTuple):
+    """A smooth measure of the condition number.
+
+    Attributes:
+        value: Its logarithm.
+        slope: By the entries of the rows; shaped like them.
+        condition: The condition number itself.
+    """
+
+    value: float
+    slope: np.ndarray
+    condition: float
+
+
+def condition_number(rows: np.ndarray) -> float:
+    """Return the condition number of rows whose columns are scaled to unit length.
+
+        largest over least singular value of Y diag(1 / |Y_k|)
+
+    Args:
+        rows: (rows, columns); infinite where a column is zero.
+    """
+    lengths = np.linalg.norm(rows, axis=0)
+    if not (lengths > 0).all():
+        return float("inf")
+    s = np.linalg.svd(rows / lengths, compute_uv=False)
+    return float(s[0] / s[-1]) if s[-1] > 0 else float("inf")
+
+
+def condition_numbers(rows: np.ndarray) -> np.ndarray:
+    """Return those of many motions, (motions, rows, columns), by their Gram matrices."""
+    gram = rows.transpose(0, 2, 1) @ rows
+    lengths = np.sqrt(np.maximum(np.einsum("nii->ni", gram), 1e-300))
+    gram /= lengths[:, :, None] * lengths[:, None, :]
+    s = np.linalg.eigvalsh(gram)
+    return np.asarray(np.sqrt(s[:, -1] / np.maximum(s[:, 0], FLOOR * s[:, -1])))
+
+
+def spread(rows: np.ndarray, power: float) -> Spread:
+    """Return a measure that follows all singular values, the more the extreme ones.
+
+        value = log(tr G^p tr G^-p) / (2 p),   G = diag(1 / |Y_k|) Y.T Y diag(1 / |Y_k|)
+
+    It is never below the logarithm of the condition number, at most log(n) / p above
+    it, and it is smooth where singular values cross.
+
+    Args:
+        rows: Y, (rows, columns), none of which is zero.
+        power: p, 1 or more.
+    """
+    gram = rows.T @ rows
+    lengths = np.sqrt(np.maximum(np.diag(gram), 1e-300))
+    s, V = np.linalg.eigh(gram / np.outer(lengths, lengths))
+    s = np.maximum(s, FLOOR * s[-1])
+    up, down = (s / s[-1]) ** power, (s[0] / s) ** power
+    sums = up.sum(), down.sum()
+    value = (np.log(sums[0]) + np.log(sums[1])) / (2 * power)
+    value += 0.5 * np.log(s[-1] / s[0])
+    by_eigenvalue = (up / sums[0] - down / sums[1]) / (2 * s)
+    by_gram = (V * by_eigenvalue) @ V.T
+    # G has a unit diagonal: what lengthens a column is taken away again.
+    unit = rows / lengths
+    slope = 2 * (unit @ by_gram)
+    slope -= unit * (unit * slope).sum(axis=0)
+    return Spread(float(value), slope / lengths, float(np.sqrt(s[-1] / s[0])))

@@ -1,0 +1,210 @@
+"""Programs of the design: regressor and joint forces of a motion, places of points.
+
+Each has a partner that turns weights of its results into the gradient of their weighted
+sum, for many states at once: what one sample adds to the gradient of any function of
+the whole motion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dyn_core.engines import Program
+from dyn_core.model import Model
+from dyn_core.model.coordinates import join_force, split_q, split_v
+from dyn_core.model.passive_forces import resistance, without_dry_friction
+from dyn_core.numbers.reverse import Record
+from dyn_core.numbers.scalar import tanh
+from dyn_core.problems import INVERSE_DYNAMICS, REGRESSOR
+from dyn_core.problems.joint_ports import q, qd, qdd
+from dyn_core.problems.ports import Port, Signature
+from dyn_core.solving.registry import solver
+from dyn_core.solving.solver import TracedSolver
+from dyn_core.spatial import Transform, Vector
+
+_RESULTS = Port("results", ("results",), "SI", meaning="what the design looks at")
+_WEIGHTS = Port("weights", ("results",), "SI", meaning="weights of these results")
+MOTION_ROWS = Signature(
+    "motion_rows",
+    (q, qd, qdd),
+    (_RESULTS,),
+    friction_at="qd",
+    meaning="rows of the regressor and joint forces of a motion",
+)
+MOTION_PULL = Signature(
+    "motion_pull",
+    (q, qd, qdd, _WEIGHTS),
+    (Port("gradient", ("slopes",), "SI", meaning="by q, qd and qdd"),),
+    friction_at="qd",
+    meaning="gradient of weighted motion_rows",
+)
+POINTS = Signature(
+    "moving_points",
+    (q,),
+    (_RESULTS,),
+    meaning="places of points of bodies",
+)
+POINTS_PULL = Signature(
+    "moving_points_pull",
+    (q, _WEIGHTS),
+    (Port("gradient", ("nv",), "SI", meaning="by q"),),
+    meaning="gradient of weighted moving_points",
+)
+
+
+def motion_rows(model, q, qd, qdd, regressor, inverse_dynamics, columns, speeds):  # type: ignore[no-untyped-def]
+    """Return columns of the regressor, row by row, then joint forces.
+
+        [Y_1k, Y_2k, ..., tau],   tau without dry friction
+
+    Columns of dry friction are tanh(qd / v), with v wide enough for samples to see the
+    reversal of a joint.
+
+    Args:
+        columns: Numbers of columns: ten of each body, damping, dry friction and rotor
+            inertia of each joint coordinate.
+        speeds: v of each body's coordinates, a tuple each.
+
+    Source: design of this project.
+    """
+    Y = regressor(q, qd, qdd)
+    inertial = 10 * model.nb
+    friction = _friction_columns(model, qd, speeds)
+    size = inertial + len(friction)
+    rows = []
+    for j in range(model.nv):
+        for k in columns:
+            if inertial <= k < size:
+                rows.append(friction[k - inertial][j])
+            else:
+                rows.append(Y[j, k if k < inertial else k - len(friction)])
+    tau = inverse_dynamics(q, qd, qdd, None)
+    return Vector((*rows, *(tau + resistance(without_dry_friction(model), q, qd))))
+
+
+def _friction_columns(model, qd, speeds):  # type: ignore[no-untyped-def]
+    """Return the columns of damping, then of dry friction, nv numbers each."""
+    none = [Vector.zeros(joint.nv) for joint in model.joint]
+    parts, columns = split_v(model, qd), []
+    for smooth in (False, True):
+        for i in model.bodies:
+            for k, x in enumerate(parts[i]):
+                alone = [0.0] * len(parts[i])
+                alone[k] = tanh(x / speeds[i][k]) if smooth else x
+                forces = [*none[:i], Vector(alone), *none[i + 1 :]]
+                columns.append(join_force(model, forces))
+    return columns
+
+
+def motion_pull(model, q, qd, qdd, weights, **choices):  # type: ignore[no-untyped-def]
+    """Return the gradient of weighted motion_rows by q, qd and qdd.
+
+        g = d(weights . motion_rows) / d(q, qd, qdd)
+
+    Args:
+        choices: Those of motion_rows.
+
+    Source: design of this project.
+    """
+    record = Record()
+    n = len(q)
+    x = record.variables([*q, *qd, *qdd])
+    parts = Vector(x[:n]), Vector(x[n : 2 * n]), Vector(x[2 * n :])
+    results = motion_rows(model, *parts, **choices)
+    return Vector(record.gradient(results, weights, x))
+
+
+def moving_points(model, q, points):  # type: ignore[no-untyped-def]
+    """Return where points of bodies are, three numbers each.
+
+        x_world = R_i x + p_i
+
+    Args:
+        points: Body and place in its frame (x, y, z) of each.
+
+    Source: RBDA, section 4.2.
+    """
+    parts = split_q(model, q)
+    X = [Transform.identity()]
+    for i in model.bodies:
+        X.append(model.joint[i].X(parts[i]) @ model.Xtree[i] @ X[model.parent[i]])
+    places = []
+    for body, *place in points:
+        R, p = X[body].pose
+        places += list(R @ Vector(place) + p)
+    return Vector(places)
+
+
+def moving_points_pull(model, q, weights, points):  # type: ignore[no-untyped-def]
+    """Return the gradient of weighted moving_points by q.
+
+        g = d(weights . moving_points) / dq
+
+    Args:
+        points: As in moving_points.
+
+    Source: design of this project.
+    """
+    record = Record()
+    x = record.variables(q)
+    results = moving_points(model, Vector(x), points)
+    return Vector(record.gradient(results, weights, x))
+
+
+class Pair(NamedTuple):
+    """A Program and the one of its gradient."""
+
+    rows: Program[Any]
+    pull: Program[Any]
+
+
+def motion_programs(
+    model: Model, columns: Sequence[int], speeds: np.ndarray, engine: str | None
+) -> Pair:
+    """Return the Programs of regressor and joint forces.
+
+    Args:
+        model: Robot with joints of one coordinate.
+        columns: As in motion_rows.
+        speeds: Of each body, 0 for the base, (nb + 1,) [rad/s | m/s].
+        engine: Of the Programs.
+    """
+    slots: dict[str, Any] = {"regressor": REGRESSOR}
+    slots["inverse_dynamics"] = INVERSE_DYNAMICS
+    fills: dict[str, Any] = {"inverse_dynamics": solver("rnea")}
+    fills["regressor"] = solver("regressor").with_options(rotors=True)
+    by_body = [(float(v),) * joint.nv for v, joint in zip(speeds, model.joint)]
+    options = {"columns": tuple(columns), "speeds": tuple(by_body)}
+    sizes = {"results": model.nv * (len(columns) + 1), "slopes": 3 * model.nv}
+
+    def made(signature: Signature, algorithm: Callable[..., Any]) -> Program[Any]:
+        return TracedSolver(
+            signature.name, signature, algorithm, slots=slots, fills=fills,
+            options=options, sizes=lambda model, options: sizes, by_joint=False,
+        ).build(model, joint_friction=True, joint_springs=True, engine=engine)  # fmt: skip
+
+    return Pair(made(MOTION_ROWS, motion_rows), made(MOTION_PULL, motion_pull))
+
+
+def point_programs(
+    model: Model, points: Sequence[tuple[Any, ...]], engine: str | None
+) -> Pair:
+    """Return the Programs of points of bodies.
+
+    Args:
+        model: Robot.
+        points: As in moving_points.
+        engine: Of the Programs.
+    """
+    sizes = {"results": 3 * len(points)}
+
+    def made(signature: Signature, algorithm: Callable[..., Any]) -> Program[Any]:
+        return TracedSolver(
+            signature.name, signature, algorithm, options={"points": tuple(points)},
+            sizes=lambda model, options: sizes, by_joint=False,
+        ).build(model, engine=engine)  # fmt: skip
+
+    return Pair(made(POINTS, moving_points), made(POINTS_PULL, moving_points_pull))

@@ -1,0 +1,210 @@
+"""What a motion keeps: ranges and speeds of joints, accelerations, forces, distances."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dyn_core.control import joint_limits
+from dyn_core.errors import SettingError, unknown_name
+from dyn_core.model import Model
+from dyn_core.validation import Quantity
+
+KINDS = ("position", "velocity", "acceleration", "effort")
+UNITS = {
+    "position": "rad | m",
+    "velocity": "rad/s | m/s",
+    "acceleration": "rad/s² | m/s²",
+    "effort": "N·m | N",
+    "distance": "m",
+}
+TURN = np.pi  # to both sides, of a joint that may turn on and on [rad]
+
+
+@dataclass(frozen=True)
+class BrokenLimit:
+    """Where a motion leaves a limit most.
+
+    Attributes:
+        kind: One of UNITS.
+        name: Joint, or both links of a distance.
+        time: When [s].
+        value, limit: What it is then, and what was allowed.
+    """
+
+    kind: str
+    name: str
+    time: float
+    value: float
+    limit: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.kind} of {self.name} is {self.value:.6g} after {self.time:.3f} s,"
+            f" its limit {self.limit:.6g} [{UNITS[self.kind]}]"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class MotionLimits:
+    """Limits of the joints, (nv,) each; none are infinite but accelerations.
+
+    Attributes:
+        names: Of the joints.
+        lower, upper: Positions [rad | m].
+        velocity, acceleration, effort: Largest sizes.
+    """
+
+    names: tuple[str, ...]
+    lower: np.ndarray
+    upper: np.ndarray
+    velocity: np.ndarray
+    acceleration: np.ndarray
+    effort: np.ndarray
+
+    @property
+    def middle(self) -> np.ndarray:
+        """Middles of the ranges."""
+        return (self.lower + self.upper) / 2
+
+    @property
+    def half(self) -> np.ndarray:
+        """Half the ranges."""
+        return (self.upper - self.lower) / 2
+
+    def broken(
+        self,
+        t: np.ndarray,
+        q: np.ndarray,
+        qd: np.ndarray,
+        qdd: np.ndarray,
+        tau: np.ndarray,
+        slack: float = 1e-9,
+    ) -> list[BrokenLimit]:
+        """Return for each kind and joint where samples leave its limit most.
+
+        Args:
+            t: Times, (samples,) [s].
+            q, qd, qdd, tau: Samples, (samples, nv).
+            slack: By how much of a limit rounding may exceed it.
+        """
+        bounds = {
+            "position": (self.lower, self.upper, q),
+            "velocity": (-self.velocity, self.velocity, qd),
+            "acceleration": (-self.acceleration, self.acceleration, qdd),
+            "effort": (-self.effort, self.effort, tau),
+        }
+        result = []
+        for kind, (low, high, values) in bounds.items():
+            excess = np.maximum(low - values, values - high)
+            worst = np.argmax(np.where(np.isnan(excess), np.inf, excess), axis=0)
+            for j, k in enumerate(worst):
+                value = float(values[k, j])
+                if not excess[k, j] <= slack * max(1.0, abs(value)):
+                    limit = float(low[j] if value < low[j] else high[j])
+                    place = self.names[j], float(t[k])
+                    result.append(BrokenLimit(kind, *place, value, limit))
+        return result
+
+
+def motion_limits(
+    model: Model,
+    position_scale: float = 0.95,
+    velocity_scale: float = 0.8,
+    effort_scale: float = 0.8,
+    velocity_limits: Mapping[str, float] | None = None,
+    acceleration_limits: Mapping[str, float] | None = None,
+    effort_limits: Mapping[str, float] | None = None,
+) -> MotionLimits:
+    """Return the limits of a robot, with margins.
+
+    Args:
+        model: Robot with joints of one coordinate.
+        position_scale: Part of the ranges, about their middles.
+        velocity_scale, effort_scale: Parts of these limits.
+        velocity_limits, acceleration_limits, effort_limits: By joint; the first and the
+            last replace those of the robot's file.
+
+    Raises:
+        SettingError: A scale or limit makes no sense, or one is lacking; names the
+            joint and says how to give it.
+    """
+    for name, value in (
+        ("position_scale", position_scale),
+        ("velocity_scale", velocity_scale),
+        ("effort_scale", effort_scale),
+    ):
+        _read(name, Quantity(0.0, 1.0, above=True), value)
+    lower, upper = _ranges(model)
+    middle, half = (lower + upper) / 2, (upper - lower) / 2 * position_scale
+    velocity = _replaced(model, "velocity_limits", model.velocity_limit, velocity_limits)
+    for name, value in zip(model.joint_names, velocity, strict=True):
+        if not (0 < value < np.inf):
+            raise SettingError(
+                f"joint '{name}' has no velocity limit; set velocity_limits.{name} > 0",
+                f"velocity_limits.{name}",
+            )
+    free = np.full(model.nv, np.inf)
+    acceleration = _replaced(model, "acceleration_limits", free, acceleration_limits)
+    return MotionLimits(
+        tuple(model.joint_names),
+        middle - half,
+        middle + half,
+        velocity * velocity_scale,
+        acceleration,
+        joint_limits.effort_limits(model, effort_limits or {}) * effort_scale,
+    )
+
+
+def _ranges(model: Model) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ranges of positions; a turn where a joint may turn on and on."""
+    lower, upper = model.lower.copy(), model.upper.copy()
+    for k, name in enumerate(model.joint_names):
+        if np.isfinite(lower[k]) and np.isfinite(upper[k]):
+            if not lower[k] < upper[k]:
+                raise SettingError(
+                    f"joint '{name}' has the range [{lower[k]:g}, {upper[k]:g}]; valid:"
+                    " lower < upper, or lock it",
+                    name,
+                )
+        elif model.joint_kind(name) == "prismatic":
+            raise SettingError(
+                f"joint '{name}' slides without limits of position; valid: a robot's"
+                " file with limits, or lock it",
+                name,
+            )
+        else:
+            lower[k] = max(lower[k], min(upper[k] - 2 * TURN, -TURN))
+            upper[k] = min(upper[k], lower[k] + 2 * TURN)
+    return lower, upper
+
+
+def _replaced(
+    model: Model, name: str, values: np.ndarray, chosen: Mapping[str, float] | None
+) -> np.ndarray:
+    """Return limits with those that are given by joint."""
+    result = np.array(values, float)
+    if chosen is None:
+        return result
+    if not isinstance(chosen, Mapping):
+        raise SettingError(
+            f"{name} is {chosen!r}; valid: a mapping from joint to limit", name
+        )
+    for joint, value in chosen.items():
+        if joint not in model.joint_names:
+            message = unknown_name("joint", joint, model.joint_names)
+            raise SettingError(f"{name}: {message}", name)
+        limit = _read(f"{name}.{joint}", Quantity(0.0, above=True), value)
+        result[model.v_slice(joint)] = limit
+    return result
+
+
+def _read(name: str, kind: Quantity, value: Any) -> float:
+    """Return a number of a kind; refuse others in words."""
+    try:
+        return float(kind.read(name, value))
+    except ValueError as error:
+        raise SettingError(str(error), name) from error

@@ -1,0 +1,203 @@
+"""The design as a problem of optimisation: free numbers in, condition and limits out.
+
+    minimise log cond(Y diag(1 / |Y_k|))   so that   |c| <= 1
+
+c are positions, velocities, accelerations and joint forces in units of their limits,
+and clearances of capsules over their distances. Of a motion with N samples, all rows
+are computed by one call of a Program, and the gradient by one call of its partner.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from dyn_core.identification.excitation.capsules import CapsulePairs
+from dyn_core.identification.excitation.conditioning import spread
+from dyn_core.identification.excitation.fourier import Fourier
+from dyn_core.identification.excitation.kernels import Pair
+from dyn_core.identification.excitation.limits import KINDS, MotionLimits
+
+REACH = 0.1  # a distance is one unit short of its clearance when it is this much less [m]
+
+
+class Motion3(NamedTuple):
+    """Position, velocity, acceleration, (samples, nv) each."""
+
+    q: np.ndarray
+    qd: np.ndarray
+    qdd: np.ndarray
+
+
+class Outcome(NamedTuple):
+    """What a choice of free numbers comes to.
+
+    Attributes:
+        value: Smooth logarithm of the condition number.
+        excess: By which each limit is exceeded, in its unit; below zero where it is
+            kept, (constraints,).
+        condition: Condition number.
+    """
+
+    value: float
+    excess: np.ndarray
+    condition: float
+
+
+@dataclass(eq=False)
+class DesignProblem:
+    """Free numbers of Fourier series, scaled to sizes of about one.
+
+    Attributes:
+        series: Of all joints.
+        limits: What the motion keeps.
+        programs: Rows and their gradients, for the base parameters.
+        capsules: Pairs of links that could touch.
+        clearance: Least distance of these [m].
+        start: Positions at the start that are given; None: free.
+        dry: Largest dry friction, which joint forces leave out, (nv,) [N·m | N].
+        samples: Number of samples.
+        tightening: By kind of limit: part by which it is tightened.
+        power: Of the measure of the condition number.
+    """
+
+    series: Fourier
+    limits: MotionLimits
+    programs: Pair
+    capsules: CapsulePairs
+    clearance: float
+    start: np.ndarray | None
+    dry: np.ndarray
+    samples: int
+    tightening: dict[str, float]
+    power: float = 4.0
+
+    def __post_init__(self) -> None:
+        t = np.arange(self.samples) / self.samples * self.series.duration
+        self.matrices = self.series.matrices(t)
+        self.nv = len(self.limits.names)
+        # A free number of one makes a combination as fast as a third of the limit.
+        scale = np.tile(self.limits.velocity / 3, (self.series.size, 1))
+        scale[0] = self.limits.half
+        self.scale = scale
+        effort = self.limits.effort - self.dry
+        self.sizes = {
+            "position": self.limits.half,
+            "velocity": self.limits.velocity,
+            "acceleration": self.limits.acceleration,
+            "effort": np.maximum(effort, 0.05 * self.limits.effort),
+        }
+
+    @property
+    def count(self) -> int:
+        """Number of free numbers."""
+        return (self.series.size - (self.start is not None)) * self.nv
+
+    def coefficients(self, x: np.ndarray) -> np.ndarray:
+        """Return what the series multiply, (size, nv)."""
+        if self.start is None:
+            full = x.reshape(self.series.size, self.nv) * self.scale
+            full[0] += self.limits.middle
+            return full
+        rest = x.reshape(-1, self.nv) * self.scale[1:]
+        return np.vstack([self.start, rest])
+
+    def motion(self, x: np.ndarray) -> Motion3:
+        """Return the samples of a motion."""
+        c = self.coefficients(x)
+        return Motion3(*(matrix @ c for matrix in self.matrices))
+
+    def ratios(self, motion: Motion3, tau: np.ndarray) -> list[np.ndarray]:
+        """Return what is limited in units of its limit, by kind, (samples, nv) each."""
+        q, qd, qdd = motion
+        values = ((q - self.limits.middle), qd, qdd, tau)
+        return [
+            value / self.sizes[kind] for kind, value in zip(KINDS, values, strict=True)
+        ]
+
+    def random(self, rng: np.random.Generator) -> np.ndarray:
+        """Return free numbers of a motion that keeps its ranges and speeds."""
+        x = rng.normal(size=(self.series.size, self.nv))
+        x[0] = rng.uniform(-0.5, 0.5, self.nv)
+        if self.start is not None:
+            x = x[1:]
+        motion = self.motion(x.ravel())
+        first = motion.q[0]
+        room = np.minimum(first - self.limits.lower, self.limits.upper - first)
+        away = np.abs(motion.q - first).max(axis=0)
+        # Up to the nearer end of the range: the other one is further away.
+        share = np.minimum(
+            room / np.maximum(away, 1e-12),
+            self.limits.velocity / np.maximum(np.abs(motion.qd).max(axis=0), 1e-12),
+        )
+        peak = np.abs(motion.qdd).max(axis=0)
+        share = np.minimum(share, self.limits.acceleration / np.maximum(peak, 1e-12))
+        x[-(self.series.size - 1) :] *= 0.95 * np.maximum(share, 0.0)
+        return np.asarray(x.ravel())
+
+    def outcome(self, x: np.ndarray) -> Outcome:
+        """Return condition and limits of free numbers."""
+        value, _, excess, condition = self._all(x, None, 0.0)
+        return Outcome(value, excess, condition)
+
+    def lagrangian(
+        self, x: np.ndarray, multipliers: np.ndarray, weight: float
+    ) -> tuple[float, np.ndarray]:
+        """Return the augmented Lagrangian and its gradient.
+
+            value + sum (max(0, l + w e)² - l²) / (2 w)
+
+        Args:
+            x: Free numbers.
+            multipliers: l, of each limit, as `outcome` orders them.
+            weight: w.
+        """
+        value, gradient, _, _ = self._all(x, multipliers, weight)
+        return value, gradient
+
+    def _all(
+        self, x: np.ndarray, multipliers: np.ndarray | None, weight: float
+    ) -> tuple[float, np.ndarray, np.ndarray, float]:
+        """Return value, gradient, excess and condition number."""
+        motion = self.motion(x)
+        results = np.asarray(self.programs.rows(*motion))
+        N, nv = self.samples, self.nv
+        rows, tau = results[:, :-nv].reshape(N * nv, -1), results[:, -nv:]
+        measured = spread(rows, self.power)
+        ratios = self.ratios(motion, tau)
+        excess = [
+            np.concatenate([r, -r]) - (1 - self.tightening[kind])
+            for kind, r in zip(KINDS, ratios, strict=True)
+        ]
+        apart = self.capsules.distances(motion.q) if len(self.capsules) else None
+        if apart is not None:
+            wanted = self.clearance + self.tightening["distance"]
+            excess.append((wanted - apart.values) / REACH)
+        flat = np.concatenate([e.ravel() for e in excess])
+        if multipliers is None:
+            return measured.value, np.zeros(0), flat, measured.condition
+        push = np.maximum(0.0, multipliers + weight * flat)
+        value = measured.value
+        value += float(push @ push - multipliers @ multipliers) / (2 * weight)
+        parts, used = [], 0
+        for kind in KINDS:
+            both = push[used : used + 2 * N * nv].reshape(2, N, nv)
+            parts.append((both[0] - both[1]) / self.sizes[kind])
+            used += 2 * N * nv
+        by_rows = measured.slope.reshape(N, -1)
+        pulled = np.asarray(
+            self.programs.pull(*motion, np.hstack([by_rows, parts[3]]))
+        )
+        slopes = [pulled[:, k * nv : (k + 1) * nv] + parts[k] for k in range(3)]
+        if apart is not None:
+            weights = -push[used:].reshape(apart.values.shape) / REACH
+            slopes[0] = slopes[0] + self.capsules.gradient(motion.q, apart, weights)
+        gradient = sum(
+            matrix.T @ slope for matrix, slope in zip(self.matrices, slopes, strict=True)
+        )
+        gradient = gradient * self.scale
+        if self.start is not None:
+            gradient = gradient[1:]
+        return value, gradient.ravel(), flat, measured.condition

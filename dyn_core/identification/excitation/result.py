@@ -1,0 +1,237 @@
+"""What a design comes to: a trajectory, checked at 1 kHz, as message and picture."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dyn_core.control.trajectory import Trajectory, power_rows
+from dyn_core.errors import SettingError, why_unread
+from dyn_core.identification.excitation.capsules import CapsulePairs
+from dyn_core.identification.excitation.conditioning import condition_number
+from dyn_core.identification.excitation.fourier import Fourier
+from dyn_core.identification.excitation.limits import BrokenLimit, MotionLimits
+from dyn_core.identification.regressor_rank import BaseParameters
+from dyn_core.model import Model
+from dyn_core.plots import plot_motion
+from dyn_core.solving.registry import solver
+
+CHECKED = 1e-3  # time between samples of the check [s]
+
+
+@dataclass(frozen=True, eq=False)
+class Excitation:
+    """A motion that shows the base parameters of a robot.
+
+    Attributes:
+        names: Joints, in the order of the columns.
+        trajectory: Its points, quintic between them.
+        tau: Joint forces at the points, (points, nv) [N·m | N].
+        series: Duration and number of harmonics.
+        start: Positions at start and end, (nv,) [rad | m].
+        even, odd: a and b of start + sum_k a_k (cos k w t - 1) + b_k sin k w t,
+            (harmonics, nv).
+        base: Base parameters that it is made for.
+        condition: Condition number of their regressor over the points, columns scaled
+            to unit length.
+        random_condition: The least one of the random motions that it began with.
+        limits: What it keeps.
+        distance: Least distance of links [m]; infinite where there are no pairs.
+        pairs: Pairs of collision shapes that it was checked for.
+        left_out: Links of pairs that overlap at the start, and were not.
+        broken: Limits that it does not keep, between its points too: the worst place
+            of each.
+    """
+
+    names: tuple[str, ...]
+    trajectory: Trajectory
+    tau: np.ndarray
+    series: Fourier
+    start: np.ndarray
+    even: np.ndarray
+    odd: np.ndarray
+    base: BaseParameters
+    condition: float
+    random_condition: float
+    limits: MotionLimits
+    distance: float
+    pairs: int
+    left_out: tuple[tuple[str, str], ...]
+    broken: tuple[BrokenLimit, ...]
+
+    @property
+    def kept(self) -> bool:
+        """Whether all limits are kept."""
+        return not self.broken
+
+    @property
+    def t(self) -> np.ndarray:
+        """Times of the points, (points,) [s]."""
+        return self.trajectory.times
+
+    @property
+    def q(self) -> np.ndarray:
+        """Positions of the points, (points, nv) [rad | m]."""
+        return self.trajectory.q
+
+    @property
+    def qd(self) -> np.ndarray:
+        """Velocities of the points, (points, nv) [rad/s | m/s]."""
+        return np.asarray(self.trajectory.qd)
+
+    @property
+    def qdd(self) -> np.ndarray:
+        """Accelerations of the points, (points, nv) [rad/s² | m/s²]."""
+        return np.asarray(self.trajectory.qdd)
+
+    def message(self) -> dict[str, Any]:
+        """Return the trajectory as the fields of a JointTrajectory."""
+        points = []
+        for t, *row in zip(self.t, self.q, self.qd, self.qdd, strict=True):
+            sec, nanosec = divmod(round(float(t) * 1e9), 10**9)
+            kinds = ("positions", "velocities", "accelerations")
+            rows = {k: x.tolist() for k, x in zip(kinds, row, strict=True)}
+            stamp = {"sec": sec, "nanosec": nanosec}
+            points.append({**rows, "effort": [], "time_from_start": stamp})
+        return {"joint_names": list(self.names), "points": points}
+
+    def write(self, path: str | Path) -> None:
+        """Write the trajectory as JSON, which `dyn feed-forward` and nodes read.
+
+        Raises:
+            SettingError: Limits are broken, or the file cannot be written.
+        """
+        check_file(path)
+        if self.broken:
+            raise SettingError(
+                f"{path} is not written: {self.broken[0]}"
+                + (f", and {len(self.broken) - 1} more" if self.broken[1:] else "")
+            )
+        try:
+            Path(path).write_text(json.dumps(self.message()) + "\n", encoding="utf-8")
+        except (OSError, ValueError) as error:
+            raise SettingError(f"{path}: {why_unread(error)}", "out") from error
+
+    def plot(self, title: str = "") -> Any:
+        """Return a figure of positions, velocities, accelerations and joint forces."""
+        columns = {"q": self.q, "qd": self.qd, "qdd": self.qdd, "tau": self.tau}
+        labels = dict.fromkeys(columns, self.names)
+        return plot_motion(
+            self.t, columns, labels, limits=self.limits.effort, title=title
+        )
+
+
+def check_file(path: str | Path) -> None:
+    """Refuse a file of a trajectory before time is spent on it."""
+    if not str(path).endswith(".json"):
+        raise SettingError(f"{str(path)!r}; valid: a file that ends with .json", "out")
+    if Path(path).is_dir() or not Path(path).parent.is_dir():
+        raise SettingError(f"{str(path)!r}; there is no such folder", "out")
+
+
+class DenseCheck:
+    """Samples motions at 1 kHz, as a controller interpolates between their points."""
+
+    def __init__(
+        self,
+        model: Model,
+        base: BaseParameters,
+        limits: MotionLimits,
+        capsules: CapsulePairs,
+        clearance: float,
+        period: float,
+    ) -> None:
+        """Build the Programs.
+
+        Args:
+            model: Robot.
+            base: Its base parameters.
+            limits: What motions keep.
+            capsules: Pairs of links.
+            clearance: Least distance of these [m].
+            period: Time between points, rounded so that it divides the motion [s].
+        """
+        self.base, self.limits, self.capsules = base, limits, capsules
+        self.clearance, self.period = clearance, period
+        self.forces = solver("rnea").build(
+            model, joint_friction=True, joint_springs=True
+        )
+        names = set(base.names)
+        joints = model.joint_names
+        friction = any(f"{name}.damping" in names for name in joints)
+        rotors = any(f"{name}.armature" in names for name in joints)
+        self.regressor = solver("regressor").build(
+            model, friction=friction, rotors=rotors
+        )
+
+    def excitation(
+        self, series: Fourier, c: np.ndarray, random_condition: float
+    ) -> Excitation:
+        """Return a motion with all that it breaks.
+
+        Args:
+            series: Fourier series.
+            c: What they multiply, (size, nv).
+            random_condition: Noted in the result.
+        """
+        count = max(10, round(series.duration / self.period))
+        t = np.linspace(0.0, series.duration, count + 1)
+        q, qd, qdd = (matrix @ c for matrix in series.matrices(t))
+        for row in (qd, qdd):
+            row[[0, -1]] = 0.0  # they are, but for rounding
+        q[-1] = q[0]
+        trajectory = Trajectory(t, q, qd, qdd)
+        Y = np.asarray(self.regressor(q, qd, qdd))[:, :, list(self.base.independent)]
+        dense = dense_samples(trajectory)
+        tau = np.asarray(self.forces(*dense[1:]))
+        broken = self.limits.broken(*dense, tau)
+        distance = np.inf
+        if len(self.capsules):
+            apart = self.capsules.distances(dense[1]).values
+            distance = float(apart.min())
+            for k in np.flatnonzero(~(apart.min(axis=0) >= self.clearance)):
+                row = int(apart[:, k].argmin())
+                pair = " and ".join(self.capsules.names(k))
+                when, value = float(dense[0][row]), float(apart[row, k])
+                broken.append(
+                    BrokenLimit("distance", pair, when, value, self.clearance)
+                )
+        even, odd = series.coefficients(c)
+        return Excitation(
+            self.limits.names, trajectory, np.asarray(self.forces(q, qd, qdd)), series,
+            q[0], even, odd, self.base, condition_number(Y.reshape(-1, Y.shape[2])),
+            random_condition, self.limits, distance, len(self.capsules),
+            self.capsules.left_out, tuple(broken),
+        )  # fmt: skip
+
+
+def dense_samples(
+    trajectory: Trajectory, step: float = CHECKED
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return times, positions, velocities and accelerations of a whole trajectory.
+
+    Args:
+        trajectory: With velocities and accelerations.
+        step: Time between samples, at most [s].
+    """
+    lengths = np.diff(trajectory.times)
+    parts = max(1, int(np.ceil(lengths.max() / step - 1e-9)))
+    times, samples = [], []
+    for k in range(parts):
+        s = k / parts * lengths
+        # Pieces are of one length, but for rounding.
+        powers = np.array([power_rows(float(x)) for x in s])
+        times.append(trajectory.times[:-1] + s)
+        samples.append(powers @ trajectory.pieces)
+    t = np.concatenate([np.stack(times, axis=1).ravel(), trajectory.times[-1:]])
+    both = np.stack(samples, axis=1)  # (pieces, parts, 3, n)
+    states = both.reshape(-1, 3, both.shape[-1])
+    last = trajectory.q[-1], np.asarray(trajectory.qd)[-1], np.asarray(trajectory.qdd)[-1]
+    q, qd, qdd = (
+        np.concatenate([states[:, k], x[None]]) for k, x in enumerate(last)
+    )
+    return t, q, qd, qdd
