@@ -18,7 +18,7 @@ import pluggy
 from dyn_core import robots
 from dyn_core.bench import command as bench
 from dyn_core.bench import counting, explain
-from dyn_core.commands import export, motions, report, sim
+from dyn_core.commands import excite, export, motions, report, sim
 from dyn_core.engines import ENGINES
 from dyn_core.errors import (
     DynError,
@@ -225,6 +225,7 @@ def _own_commands(subparsers: argparse._SubParsersAction) -> None:
     sim.add(subparsers)
     motions.add(subparsers)
     report.add(subparsers)
+    excite.add(subparsers)
     export.add(subparsers)
     check = subparsers.add_parser("check-plugin", help="put a solver through the laws")
     check.add_argument("name", help="a solver, or a distribution or module")

@@ -1,1 +1,1 @@
-"""Commands on motions and runs: sim, id, fd, report."""
+"""Commands on motions and runs: sim, id, fd, report, excite, export."""

@@ -47,9 +47,7 @@ class Reverse(Number):
         values = tuple(_value(x) for x in operands)
         if OPERATIONS[op].boolean or op == "floor":
             return _computed(op, values)
-        places = tuple(
-            x.place if isinstance(x, Reverse) else None for x in operands
-        )
+        places = tuple(x.place if isinstance(x, Reverse) else None for x in operands)
         return self.record.note(op, values, places)
 
 

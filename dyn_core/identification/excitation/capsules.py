@@ -14,6 +14,7 @@ from dyn_core.model import Model
 from dyn_core.model.shapes import Box, Capsule, Cylinder, Mesh, PlacedShape, Sphere
 
 _LEAST = 1e-12  # length of a distance that has a direction, and of a segment [m]
+_PARALLEL = 1e-12  # squared sine of the angle of segments that count as parallel
 
 
 class LinkCapsule(NamedTuple):
@@ -107,13 +108,14 @@ class Distances(NamedTuple):
 
     Attributes:
         values: Between the surfaces, negative in an overlap, (samples, pairs) [m].
-        share: Where on both segments the closest points are, from 0 to 1,
-            (samples, pairs, 2).
-        normal: From the second to the first, unit, (samples, pairs, 3).
+        s, t: Where on both segments the closest points are, from 0 to 1,
+            (samples, pairs).
+        normal: From the second to the first, unit, (3, samples, pairs).
     """
 
     values: np.ndarray
-    share: np.ndarray
+    s: np.ndarray
+    t: np.ndarray
     normal: np.ndarray
 
 
@@ -157,7 +159,9 @@ class CapsulePairs:
         ]
         self._places, self._pull = point_programs(model, points, engine)
         near = self.distances(first[None]).values[0] < clearance
-        self.left_out = tuple(dict.fromkeys(self.names(k) for k in np.flatnonzero(near)))
+        self.left_out = tuple(
+            dict.fromkeys(self.names(k) for k in np.flatnonzero(near))
+        )
         self.pairs = self.pairs[~near]
 
     def __len__(self) -> int:
@@ -171,13 +175,16 @@ class CapsulePairs:
     def distances(self, q: np.ndarray) -> Distances:
         """Return the distances in positions, (samples, nv)."""
         places = np.asarray(self._places(q)).reshape(len(q), -1, 2, 3)
-        first, second = places[:, self.pairs[:, 0]], places[:, self.pairs[:, 1]]
-        share = closest_on_segments(first, second)
-        apart = _between(first, share[..., 0]) - _between(second, share[..., 1])
-        length = np.sqrt((apart * apart).sum(axis=-1))
-        normal = apart / np.maximum(length, _LEAST)[..., None]
+        axes = np.ascontiguousarray(
+            places.transpose(2, 3, 0, 1)
+        )  # end, x, ..., capsule
+        first, second = axes[..., self.pairs[:, 0]], axes[..., self.pairs[:, 1]]
+        s, t = closest_on_segments(first, second)
+        apart = first[0] + s * (first[1] - first[0])
+        apart -= second[0] + t * (second[1] - second[0])
+        length = np.sqrt(_dot(apart, apart))
         values = length - self._radii[self.pairs].sum(axis=1)
-        return Distances(values, share, normal)
+        return Distances(values, s, t, apart / np.maximum(length, _LEAST))
 
     def gradient(
         self, q: np.ndarray, distances: Distances, weights: np.ndarray
@@ -190,16 +197,22 @@ class CapsulePairs:
         Args:
             q: Positions, (samples, nv).
             distances: There.
-            weights: Of each distance, (samples, pairs).
+            weights: Of each distance, (samples, pairs); few that are not zero.
         """
-        pulled = np.zeros((len(q), len(self.capsules), 2, 3))
-        push = weights[..., None] * distances.normal
+        result = np.zeros(np.shape(q))
+        rows, pairs = np.nonzero(weights)
+        if not len(rows):
+            return result
+        used, places = np.unique(rows, return_inverse=True)
+        pulled = np.zeros((len(used), len(self.capsules), 2, 3))
+        push = (weights[rows, pairs] * distances.normal[:, rows, pairs]).T
         for side, sign in ((0, 1.0), (1, -1.0)):
-            share = distances.share[..., side, None]
-            for k, number in enumerate(self.pairs[:, side]):
-                pulled[:, number, 0] += sign * ((1 - share) * push)[:, k]
-                pulled[:, number, 1] += sign * (share * push)[:, k]
-        return np.asarray(self._pull(q, pulled.reshape(len(q), -1)))
+            share = (distances.s, distances.t)[side][rows, pairs, None]
+            number = self.pairs[pairs, side]
+            np.add.at(pulled, (places, number, 0), sign * (1 - share) * push)
+            np.add.at(pulled, (places, number, 1), sign * share * push)
+        result[used] = self._pull(q[used], pulled.reshape(len(used), -1))
+        return result
 
 
 def _possible(model: Model, capsules: Sequence[LinkCapsule]) -> list[tuple[int, int]]:
@@ -218,28 +231,27 @@ def _possible(model: Model, capsules: Sequence[LinkCapsule]) -> list[tuple[int, 
     return pairs
 
 
-def _between(ends: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """Return points on segments, (..., 3)."""
-    return np.asarray(ends[..., 0, :] + share[..., None] * (ends[..., 1, :] - ends[..., 0, :]))
+def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return products of vectors whose coordinates are the first axis."""
+    return np.asarray(a[0] * b[0] + a[1] * b[1] + a[2] * b[2])
 
 
-def closest_on_segments(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return where the closest points of segments are, from 0 to 1, (..., 2).
+def closest_on_segments(
+    first: np.ndarray, second: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return where the closest points of segments are, from 0 to 1 on each.
 
     Args:
-        first, second: Ends of the segments, (..., 2, 3) [m].
+        first, second: Ends of the segments, (2, 3, ...) [m].
 
     Source: C. Ericson, Real-Time Collision Detection, 2005, 5.1.9.
     """
-    u, v = first[..., 1, :] - first[..., 0, :], second[..., 1, :] - second[..., 0, :]
-    r = first[..., 0, :] - second[..., 0, :]
-    a, e, b = (u * u).sum(-1), (v * v).sum(-1), (u * v).sum(-1)
-    c, f = (u * r).sum(-1), (v * r).sum(-1)
+    u, v, r = first[1] - first[0], second[1] - second[0], first[0] - second[0]
+    a, e, b, c, f = _dot(u, u), _dot(v, v), _dot(u, v), _dot(u, r), _dot(v, r)
     long_a, long_e = np.maximum(a, _LEAST**2), np.maximum(e, _LEAST**2)
     size = a * e - b * b
-    crossing = size > 1e-12 * long_a * long_e
-    s = (b * f - c * e) / np.where(crossing, size, 1.0)
-    s = np.where(crossing, np.clip(s, 0.0, 1.0), 0.5 * (a > _LEAST**2))
+    crossing = size > _PARALLEL * long_a * long_e
+    s = np.clip((b * f - c * e) / np.where(crossing, size, 1.0), 0.0, 1.0)
+    s = np.where(crossing, s, 0.5)  # of parallel ones any will do
     t = np.clip((b * s + f) / long_e, 0.0, 1.0)
-    s = np.clip((b * t - c) / long_a, 0.0, 1.0)
-    return np.stack([s, t], axis=-1)
+    return np.clip((b * t - c) / long_a, 0.0, 1.0), t

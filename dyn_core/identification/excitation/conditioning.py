@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+TINY = 1e-300  # least square of a length
 FLOOR = 1e-14  # of the largest eigenvalue: smaller ones are rounding
 
 
@@ -38,13 +39,30 @@ def condition_number(rows: np.ndarray) -> float:
     return float(s[0] / s[-1]) if s[-1] > 0 else float("inf")
 
 
-def condition_numbers(rows: np.ndarray) -> np.ndarray:
-    """Return those of many motions, (motions, rows, columns), by their Gram matrices."""
+def conditions_and_levels(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return condition numbers of many motions, by their Gram matrices, and `level`s.
+
+    Args:
+        rows: (motions, rows, columns).
+    """
     gram = rows.transpose(0, 2, 1) @ rows
-    lengths = np.sqrt(np.maximum(np.einsum("nii->ni", gram), 1e-300))
+    lengths = np.sqrt(np.maximum(np.einsum("nii->ni", gram), TINY))
     gram /= lengths[:, :, None] * lengths[:, None, :]
     s = np.linalg.eigvalsh(gram)
-    return np.asarray(np.sqrt(s[:, -1] / np.maximum(s[:, 0], FLOOR * s[:, -1])))
+    conditions = np.sqrt(s[:, -1] / np.maximum(s[:, 0], FLOOR * s[:, -1]))
+    return np.asarray(conditions), np.log(lengths).mean(axis=1)
+
+
+def level(rows: np.ndarray) -> tuple[float, np.ndarray]:
+    """Return the mean logarithm of the columns' lengths, and its slope by the rows.
+
+        level = (1 / n) sum_k log |Y_k|
+
+    Args:
+        rows: Y, (rows, columns).
+    """
+    squares = np.maximum((rows * rows).sum(axis=0), TINY)
+    return float(np.log(squares).mean()) / 2, rows / squares / len(squares)
 
 
 def spread(rows: np.ndarray, power: float) -> Spread:
@@ -60,7 +78,7 @@ def spread(rows: np.ndarray, power: float) -> Spread:
         power: p, 1 or more.
     """
     gram = rows.T @ rows
-    lengths = np.sqrt(np.maximum(np.diag(gram), 1e-300))
+    lengths = np.sqrt(np.maximum(np.diag(gram), TINY))
     s, V = np.linalg.eigh(gram / np.outer(lengths, lengths))
     s = np.maximum(s, FLOOR * s[-1])
     up, down = (s / s[-1]) ** power, (s[0] / s) ** power

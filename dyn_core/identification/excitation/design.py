@@ -10,7 +10,7 @@ import numpy as np
 from dyn_core.errors import SettingError
 from dyn_core.identification.blas_threads import one_blas_thread
 from dyn_core.identification.excitation.capsules import CapsulePairs, link_capsules
-from dyn_core.identification.excitation.conditioning import condition_numbers
+from dyn_core.identification.excitation.conditioning import conditions_and_levels
 from dyn_core.identification.excitation.fourier import Fourier
 from dyn_core.identification.excitation.kernels import motion_programs
 from dyn_core.identification.excitation.limits import (
@@ -46,6 +46,7 @@ def excite(
     harmonics: int = 5,
     friction: bool = False,
     rotors: bool = False,
+    signal: float = 0.3,
     start: Any = None,
     position_scale: float = 0.95,
     velocity_scale: float = 0.8,
@@ -55,7 +56,7 @@ def excite(
     effort_limits: Mapping[str, float] | None = None,
     clearance: float = 0.02,
     packages: Mapping[str, Any] | None = None,
-    starts: int = 6,
+    starts: int = 4,
     seed: int = 0,
     period: float = 0.01,
     progress: Report | None = None,
@@ -63,9 +64,12 @@ def excite(
 ) -> Excitation:
     """Return a motion that shows the base parameters of a robot best.
 
-        minimise cond(Y diag(1 / |Y_k|)),   Y: all samples of the base regressor
+        minimise log cond(Y diag(1 / |Y_k|)) - (signal / n) sum_k log |Y_k|
 
-    Each joint follows a Fourier series that starts and ends at rest. The best of
+    Y are the rows of the base regressor at all samples, Y_k its n columns. The
+    condition number says how well parameters are told apart; it does not change when a
+    column shrinks, which makes its parameter drown in noise. The lengths count for
+    that. Each joint follows a Fourier series that starts and ends at rest. The best of
     random motions are optimised by the gradient of Y, with limits as constraints; what
     comes out is checked again at 1 kHz, and `broken` says what is not kept.
 
@@ -75,6 +79,7 @@ def excite(
         harmonics: Of the series, from 2 on; the highest has harmonics / duration Hz.
         friction: Whether damping and dry friction are among the parameters.
         rotors: Whether the inertia of rotors is.
+        signal: Weight of the columns' lengths; 0: the condition number alone.
         start: Positions at start and end, (nv,); None: chosen, too [rad | m].
         position_scale: Part of the ranges, about their middles.
         velocity_scale, effort_scale: Parts of these limits.
@@ -116,7 +121,7 @@ def excite(
         )  # fmt: skip
         series = Fourier(float(duration), harmonics)
         problem = _problem(model, layout, base, series, limits, capsules, first,
-                           clearance, engine)  # fmt: skip
+                           clearance, signal, engine)  # fmt: skip
         best, random = _best(problem, starts, seed, progress)
         check = DenseCheck(model, base, limits, capsules, clearance, period)
         return _repaired(problem, best, check, random)
@@ -128,6 +133,7 @@ def _check_choices(choices: Mapping[str, Any]) -> None:
         ("duration", Quantity(0.0, 1e4, above=True)),
         ("harmonics", Whole(2, MOST)),
         ("clearance", Quantity(0.0)),
+        ("signal", Quantity(0.0, 100.0)),
         ("starts", Whole(1, TRIALS)),
         ("seed", Whole(0)),
         ("period", Quantity(1e-4, float(choices["duration"]) / 10)
@@ -177,6 +183,7 @@ def _problem(
     capsules: CapsulePairs,
     start: np.ndarray | None,
     clearance: float,
+    signal: float,
     engine: str | None,
 ) -> DesignProblem:
     """Return the problem of a robot."""
@@ -185,12 +192,14 @@ def _problem(
     for k, name in enumerate(model.joint_names):
         i = model.names.index(name)
         speeds[i] = REVERSAL * limits.velocity[k]
-        dry[k] = float(model.friction[i][0]) + abs(float(model.friction_asymmetry[i][0]))
+        dry[k] = float(model.friction[i][0]) + abs(
+            float(model.friction_asymmetry[i][0])
+        )
     programs = motion_programs(model, _columns(layout, base), speeds, engine)
     return DesignProblem(
         series, limits, programs, capsules, clearance, start, dry,
         SAMPLES * series.harmonics,
-        {**dict.fromkeys(KINDS, MARGIN), "distance": 0.0},
+        {**dict.fromkeys(KINDS, MARGIN), "distance": 0.0}, signal,
     )  # fmt: skip
 
 
@@ -211,9 +220,10 @@ def _best(
     states = (np.concatenate(part) for part in zip(*motions, strict=True))
     results = np.asarray(problem.programs.rows(*states))
     rows = results[:, :-nv].reshape(TRIALS, N * nv, -1)
-    conditions = condition_numbers(rows)
-    order = np.argsort(conditions, kind="stable")[:starts]
-    least = float(conditions[order[0]])
+    conditions, levels = conditions_and_levels(rows)
+    values = np.log(conditions) - problem.signal * levels
+    order = np.argsort(values, kind="stable")[:starts]
+    least = float(conditions.min())
     best: Optimum | None = None
     for k, number in enumerate(order):
         optimum = optimised(problem, x[number], ROUNDS, STEPS)
@@ -226,8 +236,8 @@ def _best(
 
 
 def _rank(optimum: Optimum) -> tuple[float, float]:
-    """Return what orders optima: limits that are kept, then the condition number."""
-    return max(optimum.excess, 0.01), optimum.condition
+    """Return what orders optima: limits that are kept, then the objective."""
+    return max(optimum.excess, 0.01), optimum.value
 
 
 def _repaired(

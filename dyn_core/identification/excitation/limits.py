@@ -140,7 +140,9 @@ def motion_limits(
         _read(name, Quantity(0.0, 1.0, above=True), value)
     lower, upper = _ranges(model)
     middle, half = (lower + upper) / 2, (upper - lower) / 2 * position_scale
-    velocity = _replaced(model, "velocity_limits", model.velocity_limit, velocity_limits)
+    velocity = _replaced(
+        model, "velocity_limits", model.velocity_limit, velocity_limits
+    )
     for name, value in zip(model.joint_names, velocity, strict=True):
         if not (0 < value < np.inf):
             raise SettingError(

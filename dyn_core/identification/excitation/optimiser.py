@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +20,7 @@ class Optimum(NamedTuple):
         x: Free numbers.
         multipliers: Of the limits.
         weight: Last one of their squares.
+        value: Of the objective, without limits.
         condition: Condition number.
         excess: Largest excess of a limit, in its unit.
     """
@@ -28,6 +28,7 @@ class Optimum(NamedTuple):
     x: np.ndarray
     multipliers: np.ndarray
     weight: float
+    value: float
     condition: float
     excess: float
 
@@ -37,7 +38,6 @@ def optimised(
     x: np.ndarray,
     rounds: int,
     steps: int,
-    report: Callable[[float, float], None] | None = None,
     before: Optimum | None = None,
 ) -> Optimum:
     """Return a motion of small condition number that keeps its limits, nearly.
@@ -49,7 +49,6 @@ def optimised(
         x: Free numbers to start from.
         rounds: Of multipliers.
         steps: Of the quasi-Newton method in each round, at most.
-        report: Called after each round with condition number and largest excess.
         before: An optimum to go on from, with its multipliers.
 
     Source: J. Nocedal and S. Wright, Numerical Optimization, 2006, algorithm 17.4, for
@@ -60,19 +59,17 @@ def optimised(
     first = problem.outcome(x)
     multipliers = np.zeros(len(first.excess)) if before is None else before.multipliers
     weight = 1.0 if before is None else before.weight
-    last, condition = np.inf, first.condition
+    last, value, condition = np.inf, first.value, first.condition
     for _ in range(rounds):
         result = minimize(
             problem.lagrangian, x, args=(multipliers, weight), jac=True,
             method="L-BFGS-B", options={"maxiter": steps, "maxcor": 20},
         )  # fmt: skip
         x = result.x
-        _, excess, condition = problem.outcome(x)
+        value, excess, condition = problem.outcome(x)
         largest = float(excess.max())
-        if report is not None:
-            report(condition, largest)
         multipliers = np.maximum(0.0, multipliers + weight * excess)
         if largest > KEPT and largest > BETTER * last:
             weight *= GROWTH
         last = largest
-    return Optimum(x, multipliers, weight, condition, last)
+    return Optimum(x, multipliers, weight, value, condition, last)

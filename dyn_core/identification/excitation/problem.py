@@ -1,6 +1,7 @@
 """The design as a problem of optimisation: free numbers in, condition and limits out.
 
-    minimise log cond(Y diag(1 / |Y_k|))   so that   |c| <= 1
+    minimise log cond(Y diag(1 / |Y_k|)) - (signal / n) sum_k log |Y_k|
+    so that |c| <= 1
 
 c are positions, velocities, accelerations and joint forces in units of their limits,
 and clearances of capsules over their distances. Of a motion with N samples, all rows
@@ -15,12 +16,14 @@ from typing import NamedTuple
 import numpy as np
 
 from dyn_core.identification.excitation.capsules import CapsulePairs
-from dyn_core.identification.excitation.conditioning import spread
+from dyn_core.identification.excitation.conditioning import level, spread
 from dyn_core.identification.excitation.fourier import Fourier
 from dyn_core.identification.excitation.kernels import Pair
 from dyn_core.identification.excitation.limits import KINDS, MotionLimits
 
-REACH = 0.1  # a distance is one unit short of its clearance when it is this much less [m]
+REACH = (
+    0.1  # a distance is one unit short of its clearance when it is this much less [m]
+)
 
 
 class Motion3(NamedTuple):
@@ -35,7 +38,7 @@ class Outcome(NamedTuple):
     """What a choice of free numbers comes to.
 
     Attributes:
-        value: Smooth logarithm of the condition number.
+        value: Of the objective, with a smooth measure of the condition number.
         excess: By which each limit is exceeded, in its unit; below zero where it is
             kept, (constraints,).
         condition: Condition number.
@@ -60,6 +63,7 @@ class DesignProblem:
         dry: Largest dry friction, which joint forces leave out, (nv,) [N·m | N].
         samples: Number of samples.
         tightening: By kind of limit: part by which it is tightened.
+        signal: Weight of the mean logarithm of the columns' lengths.
         power: Of the measure of the condition number.
     """
 
@@ -72,6 +76,7 @@ class DesignProblem:
     dry: np.ndarray
     samples: int
     tightening: dict[str, float]
+    signal: float = 0.0
     power: float = 4.0
 
     def __post_init__(self) -> None:
@@ -166,6 +171,8 @@ class DesignProblem:
         N, nv = self.samples, self.nv
         rows, tau = results[:, :-nv].reshape(N * nv, -1), results[:, -nv:]
         measured = spread(rows, self.power)
+        height, rise = level(rows)
+        slope = measured.slope - self.signal * rise
         ratios = self.ratios(motion, tau)
         excess = [
             np.concatenate([r, -r]) - (1 - self.tightening[kind])
@@ -176,26 +183,25 @@ class DesignProblem:
             wanted = self.clearance + self.tightening["distance"]
             excess.append((wanted - apart.values) / REACH)
         flat = np.concatenate([e.ravel() for e in excess])
+        value = measured.value - self.signal * height
         if multipliers is None:
-            return measured.value, np.zeros(0), flat, measured.condition
+            return value, np.zeros(0), flat, measured.condition
         push = np.maximum(0.0, multipliers + weight * flat)
-        value = measured.value
         value += float(push @ push - multipliers @ multipliers) / (2 * weight)
         parts, used = [], 0
         for kind in KINDS:
             both = push[used : used + 2 * N * nv].reshape(2, N, nv)
             parts.append((both[0] - both[1]) / self.sizes[kind])
             used += 2 * N * nv
-        by_rows = measured.slope.reshape(N, -1)
-        pulled = np.asarray(
-            self.programs.pull(*motion, np.hstack([by_rows, parts[3]]))
-        )
+        by_rows = slope.reshape(N, -1)
+        pulled = np.asarray(self.programs.pull(*motion, np.hstack([by_rows, parts[3]])))
         slopes = [pulled[:, k * nv : (k + 1) * nv] + parts[k] for k in range(3)]
         if apart is not None:
             weights = -push[used:].reshape(apart.values.shape) / REACH
             slopes[0] = slopes[0] + self.capsules.gradient(motion.q, apart, weights)
         gradient = sum(
-            matrix.T @ slope for matrix, slope in zip(self.matrices, slopes, strict=True)
+            matrix.T @ slope
+            for matrix, slope in zip(self.matrices, slopes, strict=True)
         )
         gradient = gradient * self.scale
         if self.start is not None:

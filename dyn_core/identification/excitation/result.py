@@ -230,8 +230,10 @@ def dense_samples(
     t = np.concatenate([np.stack(times, axis=1).ravel(), trajectory.times[-1:]])
     both = np.stack(samples, axis=1)  # (pieces, parts, 3, n)
     states = both.reshape(-1, 3, both.shape[-1])
-    last = trajectory.q[-1], np.asarray(trajectory.qd)[-1], np.asarray(trajectory.qdd)[-1]
-    q, qd, qdd = (
-        np.concatenate([states[:, k], x[None]]) for k, x in enumerate(last)
+    last = (
+        trajectory.q[-1],
+        np.asarray(trajectory.qd)[-1],
+        np.asarray(trajectory.qdd)[-1],
     )
+    q, qd, qdd = (np.concatenate([states[:, k], x[None]]) for k, x in enumerate(last))
     return t, q, qd, qdd

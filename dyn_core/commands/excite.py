@@ -1,0 +1,200 @@
+"""`dyn excite`: a motion that shows the parameters of a robot, for identification."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+import numpy as np
+
+from dyn_core.errors import SettingError
+from dyn_core.identification.excitation import Excitation, excite
+from dyn_core.identification.excitation.result import check_file
+from dyn_core.model import Model
+from dyn_core.model.sources.arguments import add_robot, load_robot, named_values
+from dyn_core.plots import check_plot, save
+
+PLACE = "JOINT=VALUE"
+
+
+def add(subparsers: argparse._SubParsersAction) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "excite", help="design a motion that shows the parameters of a robot"
+    )
+    add_robot(parser)
+    parser.add_argument(
+        "-o", "--out", metavar="FILE", help="trajectory that is written: .json"
+    )
+    parser.add_argument("--plot", metavar="FILE", help="picture of the motion")
+    _add_motion(parser)
+    _add_limits(parser)
+    parser.add_argument(
+        "--starts", type=int, default=4, metavar="N",
+        help="random motions that are optimised, the best of 100 (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--seed", type=int, default=0, help="of random motions (default: %(default)s)"
+    )
+    parser.set_defaults(run=run)
+
+
+def _add_motion(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--duration", type=float, default=10.0, metavar="S",
+        help="of the motion [s] (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--harmonics", type=int, default=5, metavar="N",
+        help="of the Fourier series (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--period", type=float, default=0.01, metavar="S",
+        help="between points of the trajectory [s] (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--friction", action="store_true", help="show damping and dry friction, too"
+    )
+    parser.add_argument(
+        "--rotors", action="store_true", help="show the inertia of rotors, too"
+    )
+    parser.add_argument(
+        "--signal", type=float, default=0.3, metavar="WEIGHT",
+        help="of large rows against a small condition number (default: %(default)s)",
+    )  # fmt: skip
+    for name, what in (
+        ("start", "position at start and end (default: chosen, too)"),
+        ("lock", "a joint that does not move, and where it stands"),
+    ):
+        parser.add_argument(
+            f"--{name}", nargs="+", metavar=PLACE, default=None,
+            help=f"{what} [rad | m]",
+        )  # fmt: skip
+
+
+def _add_limits(parser: argparse.ArgumentParser) -> None:
+    for name, share in (("position", 0.95), ("velocity", 0.8), ("effort", 0.8)):
+        what = "ranges, about their middles" if name == "position" else "the limits"
+        parser.add_argument(
+            f"--{name}-scale", type=float, default=share, metavar="PART",
+            help=f"part of {what} that is used (default: %(default)s)",
+        )  # fmt: skip
+    for name, unit in (
+        ("velocity", "rad/s | m/s"),
+        ("acceleration", "rad/s² | m/s²"),
+        ("effort", "N·m | N"),
+    ):
+        parser.add_argument(
+            f"--{name}-limits", nargs="+", metavar=PLACE, default=None,
+            help=f"largest {name} of joints [{unit}]",
+        )  # fmt: skip
+    parser.add_argument(
+        "--clearance", type=float, default=0.02, metavar="M",
+        help="least distance of links, as capsules [m] (default: %(default)s)",
+    )  # fmt: skip
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Design a motion, print what it is, write the files."""
+    if arguments.out is not None:
+        check_file(arguments.out)
+    if arguments.plot is not None:
+        check_plot(arguments.plot)
+    model = load_robot(arguments)
+    locked = _numbers("lock", arguments.lock)
+    model = model.lock(locked) if locked else model
+    result = excite(
+        model,
+        duration=arguments.duration,
+        harmonics=arguments.harmonics,
+        friction=arguments.friction,
+        rotors=arguments.rotors,
+        signal=arguments.signal,
+        start=_start(model, arguments.start),
+        position_scale=arguments.position_scale,
+        velocity_scale=arguments.velocity_scale,
+        effort_scale=arguments.effort_scale,
+        velocity_limits=_numbers("velocity-limits", arguments.velocity_limits),
+        acceleration_limits=_numbers(
+            "acceleration-limits", arguments.acceleration_limits
+        ),
+        effort_limits=_numbers("effort-limits", arguments.effort_limits),
+        clearance=arguments.clearance,
+        starts=arguments.starts,
+        seed=arguments.seed,
+        period=arguments.period,
+        progress=_show if sys.stderr.isatty() else None,
+    )
+    print("\n".join(lines_of(result)))
+    if arguments.plot is not None:
+        title = f"{model.name}: condition number {result.condition:.3g}"
+        save(result.plot(title), arguments.plot)
+    if result.broken:
+        print(
+            f"dyn: {len(result.broken)} limits are not kept; valid: smaller scales, a"
+            " longer duration, another start or seed",
+            file=sys.stderr,
+        )
+        return 1
+    if arguments.out is not None:
+        result.write(arguments.out)
+        print(f"written: {arguments.out}")
+    return 0
+
+
+def _show(done: int, count: int, condition: float) -> None:
+    """Show progress on a terminal."""
+    end = "\n" if done == count else ""
+    message = f"\r{done} of {count} optimised, condition number {condition:.4g}"
+    print(message, end=end, file=sys.stderr, flush=True)
+
+
+def _numbers(option: str, typed: Sequence[str] | None) -> dict[str, float]:
+    """Return what JOINT=VALUE entries say."""
+    values = {}
+    for name, value in named_values(typed or (), f"--{option}").items():
+        try:
+            values[name] = float(value)
+        except ValueError as error:
+            raise SettingError(
+                f"--{option} {name}={value}; valid: {PLACE} with a number", option
+            ) from error
+    return values
+
+
+def _start(model: Model, typed: Sequence[str] | None) -> np.ndarray | None:
+    """Return positions by joint; joints that are not named stay neutral."""
+    return None if typed is None else model.position(_numbers("start", typed))
+
+
+def lines_of(result: Excitation) -> list[str]:
+    """Return what a motion is: condition numbers, loads of the joints, what broke."""
+    series, limits = result.series, result.limits
+    lines = [
+        f"{series.duration:g} s, {series.harmonics} harmonics, {len(result.t)} points:"
+        f" condition number {result.condition:.4g} of {result.base.rank} base"
+        f" parameters (best of random motions: {result.random_condition:.4g})"
+    ]
+    width = max(map(len, (*result.names, "joint")))
+    lines.append(
+        f"{'joint':{width}}  {'start':>8}  {'from':>8}  {'to':>8}  of range"
+        "  of velocity  of effort"
+    )
+    for j, name in enumerate(result.names):
+        q = result.q[:, j]
+        speed = np.abs(result.qd[:, j]).max() / limits.velocity[j]
+        effort = np.abs(result.tau[:, j]).max() / limits.effort[j]
+        part = (q.max() - q.min()) / (2 * limits.half[j])
+        lines.append(
+            f"{name:{width}}  {q[0]:8.3f}  {q.min():8.3f}  {q.max():8.3f}"
+            f"  {part:8.0%}  {speed:11.0%}  {effort:9.0%}"
+        )
+    if result.pairs:
+        lines.append(
+            f"{result.pairs} pairs of links stay {result.distance:.3f} m apart"
+        )
+    else:
+        lines.append("no pairs of collision shapes: nothing is known of self-collision")
+    lines += [f"not checked, they overlap: {a} and {b}" for a, b in result.left_out]
+    return lines + [f"not kept: {broken}" for broken in result.broken]
