@@ -32,7 +32,7 @@ def add(subparsers: argparse._SubParsersAction) -> None:
     _add_limits(parser)
     parser.add_argument(
         "--starts", type=int, default=4, metavar="N",
-        help="random motions that are optimised, the best of 100 (default: %(default)s)",
+        help="random motions, of 100, that are optimised (default: %(default)s)",
     )  # fmt: skip
     parser.add_argument(
         "--seed", type=int, default=0, help="of random motions (default: %(default)s)"
@@ -46,7 +46,7 @@ def _add_motion(parser: argparse.ArgumentParser) -> None:
         help="of the motion [s] (default: %(default)s)",
     )  # fmt: skip
     parser.add_argument(
-        "--harmonics", type=int, default=5, metavar="N",
+        "--harmonics", type=int, default=8, metavar="N",
         help="of the Fourier series (default: %(default)s)",
     )  # fmt: skip
     parser.add_argument(

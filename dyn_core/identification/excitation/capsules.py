@@ -160,7 +160,7 @@ class CapsulePairs:
         self._places, self._pull = point_programs(model, points, engine)
         near = self.distances(first[None]).values[0] < clearance
         self.left_out = tuple(
-            dict.fromkeys(self.names(k) for k in np.flatnonzero(near))
+            dict.fromkeys(self.names(int(k)) for k in np.flatnonzero(near))
         )
         self.pairs = self.pairs[~near]
 
@@ -209,8 +209,9 @@ class CapsulePairs:
         for side, sign in ((0, 1.0), (1, -1.0)):
             share = (distances.s, distances.t)[side][rows, pairs, None]
             number = self.pairs[pairs, side]
-            np.add.at(pulled, (places, number, 0), sign * (1 - share) * push)
-            np.add.at(pulled, (places, number, 1), sign * share * push)
+            for end, part in enumerate((1 - share, share)):
+                index: Any = places, number, end
+                np.add.at(pulled, index, sign * part * push)
         result[used] = self._pull(q[used], pulled.reshape(len(used), -1))
         return result
 

@@ -28,7 +28,7 @@ from dyn_core.model import Model
 from dyn_core.validation import Quantity, Whole, float_array, known_keywords
 
 TRIALS = 100  # random motions, of which the best are optimised
-SAMPLES = 40  # in a period of the highest harmonic
+SAMPLES = 25  # in a period of the highest harmonic
 REVERSAL = 0.05  # part of the largest speed in which dry friction turns round
 MARGIN = 3e-3  # part of a limit that is kept free for what lies between samples
 ROUNDS, STEPS = 8, 60  # of an optimisation
@@ -43,7 +43,7 @@ def excite(
     model: Model,
     *,
     duration: float = 10.0,
-    harmonics: int = 5,
+    harmonics: int = 8,
     friction: bool = False,
     rotors: bool = False,
     signal: float = 0.3,
@@ -243,7 +243,7 @@ def _rank(optimum: Optimum) -> tuple[float, float]:
 def _repaired(
     problem: DesignProblem, best: Optimum, check: DenseCheck, random: float
 ) -> Excitation:
-    """Return the motion; where limits are broken between samples, they are tightened."""
+    """Return the motion; limits that are broken between samples are tightened."""
     result = check.excitation(problem.series, problem.coefficients(best.x), random)
     for _ in range(REPAIRS):
         if result.kept:

@@ -176,15 +176,23 @@ def motion_programs(
     slots["inverse_dynamics"] = INVERSE_DYNAMICS
     fills: dict[str, Any] = {"inverse_dynamics": solver("rnea")}
     fills["regressor"] = solver("regressor").with_options(rotors=True)
-    by_body = [(float(v),) * joint.nv for v, joint in zip(speeds, model.joint)]
+    by_body = [
+        (float(v),) * joint.nv for v, joint in zip(speeds, model.joint, strict=True)
+    ]
     options = {"columns": tuple(columns), "speeds": tuple(by_body)}
     sizes = {"results": model.nv * (len(columns) + 1), "slopes": 3 * model.nv}
 
     def made(signature: Signature, algorithm: Callable[..., Any]) -> Program[Any]:
         return TracedSolver(
-            signature.name, signature, algorithm, slots=slots, fills=fills,
-            options=options, sizes=lambda model, options: sizes, by_joint=False,
-        ).build(model, joint_friction=True, joint_springs=True, engine=engine)  # fmt: skip
+            signature.name,
+            signature,
+            algorithm,
+            slots=slots,
+            fills=fills,
+            options=options,
+            sizes=lambda model, options: sizes,
+            by_joint=False,
+        ).build(model, engine=engine, joint_friction=True, joint_springs=True)
 
     return Pair(made(MOTION_ROWS, motion_rows), made(MOTION_PULL, motion_pull))
 

@@ -1,4 +1,4 @@
-"""What a motion keeps: ranges and speeds of joints, accelerations, forces, distances."""
+"""What a motion keeps: ranges, speeds, accelerations, joint forces, distances."""
 
 from __future__ import annotations
 

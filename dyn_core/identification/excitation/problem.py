@@ -77,7 +77,7 @@ class DesignProblem:
     samples: int
     tightening: dict[str, float]
     signal: float = 0.0
-    power: float = 4.0
+    power: float = 8.0
 
     def __post_init__(self) -> None:
         t = np.arange(self.samples) / self.samples * self.series.duration

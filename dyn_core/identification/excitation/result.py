@@ -44,7 +44,7 @@ class Excitation:
         pairs: Pairs of collision shapes that it was checked for.
         left_out: Links of pairs that overlap at the start, and were not.
         broken: Limits that it does not keep, between its points too: the worst place
-            of each.
+            of each, those that are exceeded most first.
     """
 
     names: tuple[str, ...]
@@ -195,11 +195,12 @@ class DenseCheck:
             distance = float(apart.min())
             for k in np.flatnonzero(~(apart.min(axis=0) >= self.clearance)):
                 row = int(apart[:, k].argmin())
-                pair = " and ".join(self.capsules.names(k))
+                pair = " and ".join(self.capsules.names(int(k)))
                 when, value = float(dense[0][row]), float(apart[row, k])
                 broken.append(
                     BrokenLimit("distance", pair, when, value, self.clearance)
                 )
+        broken.sort(key=lambda x: -abs(x.value - x.limit) / max(abs(x.limit), 1e-3))
         even, odd = series.coefficients(c)
         return Excitation(
             self.limits.names, trajectory, np.asarray(self.forces(q, qd, qdd)), series,
