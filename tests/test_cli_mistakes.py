@@ -58,6 +58,7 @@ COMMANDS = {
            ["two_link", "run.npz", "-o", "BAD"]],
     "report": [["BAD"], ["run.npz", "BAD"], ["run.npz", "-o", "BAD"]],
     "excite": [["BAD"], ["two_link", "-o", "BAD"], ["two_link", "--plot", "BAD"],
+               ["two_link", "--motion", "BAD"],
                ["two_link", "--duration", "BAD"], ["two_link", "--harmonics", "BAD"], ["two_link", "--signal", "BAD"],
                ["two_link", "--period", "BAD"], ["two_link", "--start", "BAD"],
                ["two_link", "--lock", "BAD"], ["two_link", "--position-scale", "BAD"],

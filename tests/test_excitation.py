@@ -22,6 +22,7 @@ from dyn_core.identification.excitation.fourier import Fourier
 from dyn_core.identification.excitation.kernels import motion_programs
 from dyn_core.identification.excitation.limits import KINDS, motion_limits
 from dyn_core.identification.excitation.problem import DesignProblem
+from dyn_core.recordings import read_motion
 from ros_nodes.trajectory_files import message_rows, read_trajectories
 
 LINK = """<link name="{name}"><inertial><origin xyz="0.25 0.01 0.02"/><mass value="{m}"/>
@@ -149,6 +150,8 @@ def test_links_do_not_touch(folding):
     model, kept = folding
     bare = excite(dyn.load(BARE), **QUICK)
     assert bare.pairs == 0 and bare.distance == math.inf
+    alone = excite(model, **QUICK, clearance=None)  # as if there were no shapes
+    np.testing.assert_array_equal(alone.q, bare.q)
     assert kept.pairs == 1 and kept.kept and kept.distance >= 0.02
 
     poses = dyn.solver("forward_kinematics").build(model, frames=["a", "c"])
@@ -378,6 +381,25 @@ def test_command_writes_what_other_commands_read(tmp_path, monkeypatch, capsys):
     assert list(names) == ["joint1", "joint2"] and len(times) == 201
     assert q[0][0] == 0.5 and q[0][1] == 0.0 and len(effort[0]) == 2
     assert np.abs(np.array(qd)[:, 0]).max() <= 0.8 * 1.5
+
+
+def test_simulator_follows_the_motion(tmp_path, monkeypatch, capsys):
+    """`dyn excite --motion` writes rows that `dyn sim --reference` follows."""
+    monkeypatch.chdir(tmp_path)
+    options = ["--starts", "1", "--duration", "3", "--harmonics", "3"]
+    assert cli.main(["excite", "two_link", *options, "--motion", "m.csv"]) == 0
+    follow = [
+        "--controller",
+        "computed_torque",
+        "--reference",
+        "m.csv",
+        "-o",
+        "run.npz",
+    ]
+    assert cli.main(["sim", "two_link", *follow]) == 0
+    run, motion = np.load("run.npz", allow_pickle=False), read_motion("m.csv")
+    last = np.interp(2.0, motion.t, motion.q[:, 0])
+    assert np.interp(2.0, run["t"], run["q"][:, 0]) == pytest.approx(last, abs=1e-2)
 
 
 def test_command_says_what_is_not_kept(tmp_path, monkeypatch, capsys):

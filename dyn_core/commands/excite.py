@@ -12,8 +12,11 @@ from dyn_core.errors import SettingError
 from dyn_core.identification.excitation import Excitation, excite
 from dyn_core.identification.excitation.result import check_file
 from dyn_core.model import Model
+from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.model.sources.arguments import add_robot, load_robot, named_values
 from dyn_core.plots import check_plot, save
+from dyn_core.recordings import MotionRecord, write_motion
+from dyn_core.recordings.files import check_output
 
 PLACE = "JOINT=VALUE"
 
@@ -27,6 +30,10 @@ def add(subparsers: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "-o", "--out", metavar="FILE", help="trajectory that is written: .json"
     )
+    parser.add_argument(
+        "--motion", metavar="FILE",
+        help="its rows, with joint forces, for `dyn sim --reference`: .npz, .csv, .mcap",
+    )  # fmt: skip
     parser.add_argument("--plot", metavar="FILE", help="picture of the motion")
     _add_motion(parser)
     _add_limits(parser)
@@ -93,12 +100,17 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         "--clearance", type=float, default=0.02, metavar="M",
         help="least distance of links, as capsules [m] (default: %(default)s)",
     )  # fmt: skip
+    parser.add_argument(
+        "--no-collision", action="store_true", help="leave distances of links out"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Design a motion, print what it is, write the files."""
     if arguments.out is not None:
         check_file(arguments.out)
+    if arguments.motion is not None:
+        check_output(arguments.motion, "motion")
     if arguments.plot is not None:
         check_plot(arguments.plot)
     model = load_robot(arguments)
@@ -120,7 +132,7 @@ def run(arguments: argparse.Namespace) -> int:
             "acceleration-limits", arguments.acceleration_limits
         ),
         effort_limits=_numbers("effort-limits", arguments.effort_limits),
-        clearance=arguments.clearance,
+        clearance=None if arguments.no_collision else arguments.clearance,
         starts=arguments.starts,
         seed=arguments.seed,
         period=arguments.period,
@@ -140,6 +152,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.out is not None:
         result.write(arguments.out)
         print(f"written: {arguments.out}")
+    if arguments.motion is not None:
+        rows = result.t, result.q, result.qd, result.qdd, result.tau
+        write_motion(MotionRecord(coordinates_of(model), *rows), arguments.motion)
+        print(f"written: {arguments.motion}")
     return 0
 
 

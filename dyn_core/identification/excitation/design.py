@@ -54,7 +54,7 @@ def excite(
     velocity_limits: Mapping[str, float] | None = None,
     acceleration_limits: Mapping[str, float] | None = None,
     effort_limits: Mapping[str, float] | None = None,
-    clearance: float = 0.02,
+    clearance: float | None = 0.02,
     packages: Mapping[str, Any] | None = None,
     starts: int = 4,
     seed: int = 0,
@@ -86,7 +86,7 @@ def excite(
         velocity_limits, acceleration_limits, effort_limits: By joint; the first and the
             last replace those of the robot's file.
         clearance: Least distance of links that are no neighbours; their collision
-            shapes are taken as capsules [m].
+            shapes are taken as capsules; None: distances are left out [m].
         packages: Folders of package:// addresses of meshes, by name.
         starts: Number of random motions that are optimised.
         seed: Of the random motions.
@@ -114,16 +114,17 @@ def excite(
     base = base_parameters(model, friction=friction, rotors=rotors)
     if not base.rank:
         raise SettingError("no parameter affects the joint forces: nothing to show")
+    shapes = [] if clearance is None else link_capsules(model, packages)
+    apart = 0.0 if clearance is None else float(clearance)
     with one_blas_thread():
         capsules = CapsulePairs(
-            model, link_capsules(model, packages),
-            limits.middle if first is None else first, clearance, engine,
+            model, shapes, limits.middle if first is None else first, apart, engine
         )  # fmt: skip
         series = Fourier(float(duration), harmonics)
         problem = _problem(model, layout, base, series, limits, capsules, first,
-                           clearance, signal, engine)  # fmt: skip
+                           apart, signal, engine)  # fmt: skip
         best, random = _best(problem, starts, seed, progress)
-        check = DenseCheck(model, base, limits, capsules, clearance, period)
+        check = DenseCheck(model, base, limits, capsules, apart, period, engine)
         return _repaired(problem, best, check, random)
 
 
@@ -136,13 +137,19 @@ def _check_choices(choices: Mapping[str, Any]) -> None:
         ("signal", Quantity(0.0, 100.0)),
         ("starts", Whole(1, TRIALS)),
         ("seed", Whole(0)),
-        ("period", Quantity(1e-4, float(choices["duration"]) / 10)
-                   if isinstance(choices["duration"], (int, float)) else Quantity()),
-    ):  # fmt: skip
+        ("period", Quantity(1e-4)),
+    ):
+        if name == "clearance" and choices[name] is None:
+            continue
         try:
             kind.read(name, choices[name])
         except ValueError as error:
             raise SettingError(str(error), name) from error
+    if choices["period"] > choices["duration"] / 10:
+        raise SettingError(
+            f"period is {choices['period']:g} s; valid: a tenth of the duration or less",
+            "period",
+        )
 
 
 def _check_joints(model: Model) -> None:

@@ -154,7 +154,7 @@ def moving_points_pull(model, q, weights, points):  # type: ignore[no-untyped-de
     return Vector(record.gradient(results, weights, x))
 
 
-class Pair(NamedTuple):
+class RowsAndPull(NamedTuple):
     """A Program and the one of its gradient."""
 
     rows: Program[Any]
@@ -163,7 +163,7 @@ class Pair(NamedTuple):
 
 def motion_programs(
     model: Model, columns: Sequence[int], speeds: np.ndarray, engine: str | None
-) -> Pair:
+) -> RowsAndPull:
     """Return the Programs of regressor and joint forces.
 
     Args:
@@ -194,12 +194,12 @@ def motion_programs(
             by_joint=False,
         ).build(model, engine=engine, joint_friction=True, joint_springs=True)
 
-    return Pair(made(MOTION_ROWS, motion_rows), made(MOTION_PULL, motion_pull))
+    return RowsAndPull(made(MOTION_ROWS, motion_rows), made(MOTION_PULL, motion_pull))
 
 
 def point_programs(
     model: Model, points: Sequence[tuple[Any, ...]], engine: str | None
-) -> Pair:
+) -> RowsAndPull:
     """Return the Programs of points of bodies.
 
     Args:
@@ -215,4 +215,6 @@ def point_programs(
             sizes=lambda model, options: sizes, by_joint=False,
         ).build(model, engine=engine)  # fmt: skip
 
-    return Pair(made(POINTS, moving_points), made(POINTS_PULL, moving_points_pull))
+    return RowsAndPull(
+        made(POINTS, moving_points), made(POINTS_PULL, moving_points_pull)
+    )

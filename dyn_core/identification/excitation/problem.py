@@ -18,7 +18,7 @@ import numpy as np
 from dyn_core.identification.excitation.capsules import CapsulePairs
 from dyn_core.identification.excitation.conditioning import level, spread
 from dyn_core.identification.excitation.fourier import Fourier
-from dyn_core.identification.excitation.kernels import Pair
+from dyn_core.identification.excitation.kernels import RowsAndPull
 from dyn_core.identification.excitation.limits import KINDS, MotionLimits
 
 REACH = (
@@ -26,7 +26,7 @@ REACH = (
 )
 
 
-class Motion3(NamedTuple):
+class MotionSamples(NamedTuple):
     """Position, velocity, acceleration, (samples, nv) each."""
 
     q: np.ndarray
@@ -34,7 +34,7 @@ class Motion3(NamedTuple):
     qdd: np.ndarray
 
 
-class Outcome(NamedTuple):
+class DesignOutcome(NamedTuple):
     """What a choice of free numbers comes to.
 
     Attributes:
@@ -69,7 +69,7 @@ class DesignProblem:
 
     series: Fourier
     limits: MotionLimits
-    programs: Pair
+    programs: RowsAndPull
     capsules: CapsulePairs
     clearance: float
     start: np.ndarray | None
@@ -109,12 +109,12 @@ class DesignProblem:
         rest = x.reshape(-1, self.nv) * self.scale[1:]
         return np.vstack([self.start, rest])
 
-    def motion(self, x: np.ndarray) -> Motion3:
+    def motion(self, x: np.ndarray) -> MotionSamples:
         """Return the samples of a motion."""
         c = self.coefficients(x)
-        return Motion3(*(matrix @ c for matrix in self.matrices))
+        return MotionSamples(*(matrix @ c for matrix in self.matrices))
 
-    def ratios(self, motion: Motion3, tau: np.ndarray) -> list[np.ndarray]:
+    def ratios(self, motion: MotionSamples, tau: np.ndarray) -> list[np.ndarray]:
         """Return what is limited in units of its limit, by kind, (samples, nv) each."""
         q, qd, qdd = motion
         values = ((q - self.limits.middle), qd, qdd, tau)
@@ -142,10 +142,10 @@ class DesignProblem:
         x[-(self.series.size - 1) :] *= 0.95 * np.maximum(share, 0.0)
         return np.asarray(x.ravel())
 
-    def outcome(self, x: np.ndarray) -> Outcome:
+    def outcome(self, x: np.ndarray) -> DesignOutcome:
         """Return condition and limits of free numbers."""
         value, _, excess, condition = self._all(x, None, 0.0)
-        return Outcome(value, excess, condition)
+        return DesignOutcome(value, excess, condition)
 
     def lagrangian(
         self, x: np.ndarray, multipliers: np.ndarray, weight: float

@@ -144,6 +144,7 @@ class DenseCheck:
         capsules: CapsulePairs,
         clearance: float,
         period: float,
+        engine: str | None = None,
     ) -> None:
         """Build the Programs.
 
@@ -154,18 +155,19 @@ class DenseCheck:
             capsules: Pairs of links.
             clearance: Least distance of these [m].
             period: Time between points, rounded so that it divides the motion [s].
+            engine: Of the Programs.
         """
         self.base, self.limits, self.capsules = base, limits, capsules
         self.clearance, self.period = clearance, period
         self.forces = solver("rnea").build(
-            model, joint_friction=True, joint_springs=True
+            model, joint_friction=True, joint_springs=True, engine=engine
         )
         names = set(base.names)
         joints = model.joint_names
         friction = any(f"{name}.damping" in names for name in joints)
         rotors = any(f"{name}.armature" in names for name in joints)
         self.regressor = solver("regressor").build(
-            model, friction=friction, rotors=rotors
+            model, friction=friction, rotors=rotors, engine=engine
         )
 
     def excitation(
