@@ -32,7 +32,7 @@ def add(subparsers: argparse._SubParsersAction) -> None:
     )
     parser.add_argument(
         "--motion", metavar="FILE",
-        help="its rows, with joint forces, for `dyn sim --reference`: .npz, .csv, .mcap",
+        help="its rows, for `dyn sim --reference`: .npz, .csv, .mcap",
     )  # fmt: skip
     parser.add_argument("--plot", metavar="FILE", help="picture of the motion")
     _add_motion(parser)

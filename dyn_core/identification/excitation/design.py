@@ -147,7 +147,7 @@ def _check_choices(choices: Mapping[str, Any]) -> None:
             raise SettingError(str(error), name) from error
     if choices["period"] > choices["duration"] / 10:
         raise SettingError(
-            f"period is {choices['period']:g} s; valid: a tenth of the duration or less",
+            f"period is {choices['period']:g}; valid: at most duration / 10",
             "period",
         )
 
