@@ -144,7 +144,7 @@ class DesignProblem:
 
     def outcome(self, x: np.ndarray) -> DesignOutcome:
         """Return condition and limits of free numbers."""
-        value, _, excess, condition = self._all(x, None, 0.0)
+        value, _, excess, condition = self._evaluated(x, None, 0.0)
         return DesignOutcome(value, excess, condition)
 
     def lagrangian(
@@ -159,10 +159,10 @@ class DesignProblem:
             multipliers: l, of each limit, as `outcome` orders them.
             weight: w.
         """
-        value, gradient, _, _ = self._all(x, multipliers, weight)
+        value, gradient, _, _ = self._evaluated(x, multipliers, weight)
         return value, gradient
 
-    def _all(
+    def _evaluated(
         self, x: np.ndarray, multipliers: np.ndarray | None, weight: float
     ) -> tuple[float, np.ndarray, np.ndarray, float]:
         """Return value, gradient, excess and condition number."""
