@@ -69,9 +69,11 @@ def excite(
     Y are the rows of the base regressor at all samples, Y_k its n columns. The
     condition number says how well parameters can be distinguished; it does not change
     when a column shrinks, which makes its parameter drown in noise. The lengths count
-    for that. Each joint follows a Fourier series that starts and ends at rest. The best of
-    random motions are optimised by the gradient of Y, with limits as constraints; what
-    comes out is checked again at 1 kHz, and `broken` says what is not kept.
+    for that.
+
+    Each joint follows a Fourier series that starts and ends at rest. The best of random
+    motions are optimised by the gradient of Y, with limits as constraints; what comes
+    out is checked again at 1 kHz, and `broken` says what is not kept.
 
     Args:
         model: Robot with joints of one coordinate each; lock others.
