@@ -9,6 +9,8 @@ from typing import Any
 from dyn_core.spatial.linear import Factored, is_structural_zero, product
 from dyn_core.spatial.vectors import Matrix, Vector
 
+_LARGE = 1000  # multiplications from which a product is cut where its columns differ
+
 
 class BlockFactored:
     """Factors of a symmetric positive definite matrix A = L.T D L, D of blocks.
@@ -107,11 +109,13 @@ class BlockFactored:
                     _put(X, rows, columns, share)
             for run in _runs(self.above[k]):
                 moved = _filled(X, run, range(B.shape[1]))
-                if moved:
-                    onto = _part(X, rows, moved)
-                    moves = self._part_of_L(rows, run), _part(X, run, moved)
+                large = len(rows) * len(run) * len(moved) >= _LARGE
+                parts = _alike_there(X, rows, moved) if large else [moved]
+                for columns in filter(None, parts):
+                    onto = _part(X, rows, columns)
+                    moves = self._part_of_L(rows, run), _part(X, run, columns)
                     whole = product(*moves, onto if _any(onto) else None, True)
-                    _put(X, rows, moved, whole)
+                    _put(X, rows, columns, whole)
         return Matrix(X)
 
     def halves(self, b: Sequence[Any]) -> tuple[Vector, Vector]:
@@ -185,6 +189,23 @@ def _runs(numbers: Sequence[int]) -> list[list[int]]:
         if not runs or runs[-1][-1] + 1 != k:
             runs.append([])
         runs[-1].append(k)
+    return runs
+
+
+def _alike_there(
+    M: Sequence[Sequence[Any]], rows: Sequence[int], columns: Sequence[int]
+) -> list[list[int]]:
+    """Return runs of neighbours among columns: some rows are filled in all or none.
+
+    What is added to them then lies where it came from, and the result where it goes.
+    """
+    filled = set(_filled(M, rows, columns))
+    runs: list[list[int]] = []
+    for run in _runs(columns):
+        for y, before in zip(run, [None, *run], strict=False):
+            if before is None or (y in filled) != (before in filled):
+                runs.append([])
+            runs[-1].append(y)
     return runs
 
 

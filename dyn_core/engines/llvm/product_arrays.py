@@ -97,10 +97,14 @@ class ProductArrays:
             for x, places in self.ends.items()
             if nodes[x].op not in ("const", "input")
         }
-        for k in products:
-            array = self._block(self._items[k], nodes[k].data.columns, False)
-            if array is not None:
-                self._place(k, array)
+        uses = _uses(self.graph) if products else []
+        for k in reversed(products):
+            if k not in self._results:
+                array = self._block(self._items[k], nodes[k].data.columns, False)
+                if array is not None:
+                    self._place(k, array)
+            if k in self._results:
+                self._place_sums(k, uses)
         operands = {}
         for k in products:
             shape = nodes[k].data
@@ -155,6 +159,31 @@ class ProductArrays:
         for x in self._items[k]:
             if x >= 0:
                 self._spots.setdefault(x, []).append(self.spot(x))
+
+    def _place_sums(self, k: int, uses: Sequence[int]) -> None:
+        """Place products that a result is added to where it lies itself.
+
+        So are those whose entries nothing else reads, if all of C are such.
+        """
+        shape = self.graph.nodes[k].data
+        c = shape.split(self.graph.nodes[k].operands)[2]
+        if not c or any(self.graph.nodes[x].op != "item" or uses[x] > 1 for x in c):
+            return
+        array, number = self._results[k], {x: n for n, x in enumerate(c)}
+        for m in {self.graph.nodes[x].operands[0]: None for x in c}:
+            items = self._items.get(m, ())
+            if m in self._results or not items or not set(items) <= number.keys():
+                return
+            wide = self.graph.nodes[m].data.columns
+            row, column = divmod(number[items[0]], shape.columns)
+            if any(
+                number[y] != (row + n // wide) * shape.columns + column + n % wide
+                for n, y in enumerate(items)
+            ):
+                return
+        for m in {self.graph.nodes[x].operands[0]: None for x in c}:
+            row, column = divmod(number[self._items[m][0]], shape.columns)
+            self._place(m, array._replace(first=array.spot(row, column).number))
 
     def _place_alone(self, k: int) -> None:
         """Place the result of a product in an array of its own."""
@@ -271,3 +300,14 @@ class ProductArrays:
                 self.leaves.append((x, spot.number))
             elif spot not in self._spots.get(x, ()):
                 self.stores.setdefault(x, []).append(spot.number)
+
+
+def _uses(graph: Graph) -> list[int]:
+    """Count how often each node is used."""
+    uses = [0] * len(graph.nodes)
+    for node in graph.nodes:
+        for x in node.operands:
+            uses[x] += 1
+    for x in (*graph.outputs, *(r.condition for r in graph.requirements)):
+        uses[x] += 1
+    return uses

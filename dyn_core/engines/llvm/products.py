@@ -29,7 +29,7 @@ _INLINE = 24  # vectors that are copied without a loop
 _STRAIGHT = 200  # vectors multiplied by a product of one state that is written out
 _ROWS, VECTORS = 4, {True: 4, False: 2}  # of a tile; vectors: of lanes, of one state
 _SIGNATURE = (
-    "ptr %a, ptr %b, ptr %c, ptr noalias %to, i64 %inner,"
+    "ptr %a, ptr %b, ptr %c, ptr %to, i64 %inner,"
     " i64 %a_row, i64 %a_column, i64 %b_row, i64 %c_row, i64 %to_row"
 )
 
