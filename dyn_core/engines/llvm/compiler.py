@@ -60,6 +60,7 @@ _WRITERS = tuple(
         "result_memory_code",
         "rows_ir",
         "scaled_rows",
+        "shared_memory",
         "straight_products",
         "value_tables",
     )

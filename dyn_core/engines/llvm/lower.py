@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from dyn_core.engines.graph.graph import Graph
-from dyn_core.engines.llvm.product_arrays import ProductArrays
+from dyn_core.engines.llvm.product_arrays import GROUP, ProductArrays
+from dyn_core.engines.llvm.shared_memory import share_memory
 
 CHUNK = 400  # steps in one function; compile time grows faster than linearly beyond
 MEMORY = 250  # values that one function reads and delivers, of which the same holds
@@ -301,6 +302,8 @@ def _place_arrays(
         {} if late else schedule.ends,
         joined or (lambda a, b: False),
     )
+    share_memory(arrays, schedule.chunks)
+    arrays.end += GROUP if products else 0  # behind what is read of them
     for step in steps:
         for x in step.results:
             spot = arrays.spot(x)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from dyn_core.engines.graph.graph import Graph
 
-_GROUP = 8  # rows are as long as whole groups, which one instruction may take
+GROUP = 8  # rows are as long as whole groups, which one instruction may take
 
 
 class Spot(NamedTuple):
@@ -72,7 +72,9 @@ class ProductArrays:
         stores: By value, the slots of arrays that it is stored in.
         leaves: Constants and inputs with the slots that they are stored in.
         zeros: Slots of zeros, in scratch memory that begins as such.
-        end: First slot behind all arrays, and behind what is read of them.
+        results: By product's node, the array of its result.
+        allotted: First slot and size of each array that is not a part of another.
+        end: First slot behind all arrays.
     """
 
     graph: Graph
@@ -88,7 +90,8 @@ class ProductArrays:
 
     def __post_init__(self, start: int, products: Sequence[int]) -> None:
         self.end, nodes = start, self.graph.nodes
-        self._results: dict[int, Array] = {}
+        self.results: dict[int, Array] = {}
+        self.allotted: list[tuple[int, int]] = []
         self._filled: dict[int, list[_Filled]] = {}  # by first values of its rows
         self._unfilled: list[tuple[Array, tuple[int, ...], int]] = []  # to be filled
         self._items = self._entries(products)
@@ -99,11 +102,11 @@ class ProductArrays:
         }
         uses = _uses(self.graph) if products else []
         for k in reversed(products):
-            if k not in self._results:
+            if k not in self.results:
                 array = self._block(self._items[k], nodes[k].data.columns, False)
                 if array is not None:
                     self._place(k, array)
-            if k in self._results:
+            if k in self.results:
                 self._place_sums(k, uses)
         operands = {}
         for k in products:
@@ -120,21 +123,25 @@ class ProductArrays:
         ):
             arrays[place] = self._operand(entries, columns, place[1] == 0)
         for k in products:
-            if k not in self._results:
+            if k not in self.results:
                 self._place_alone(k)
             c = arrays.get((k, 2))
             self.places[k] = ProductPlaces(
-                arrays[k, 0], arrays[k, 1], c, self._results[k]
+                arrays[k, 0], arrays[k, 1], c, self.results[k]
             )
         for array, entries, columns in self._unfilled:
             self._store(array, entries, columns)
-        self.end += _GROUP if products else 0
+
+    def holds(self, node: int) -> bool:
+        """Return whether a node is an item of a product."""
+        node_of = self.graph.nodes[node]
+        return node_of.op == "item" and node_of.operands[0] in self.results
 
     def spot(self, item: int) -> Spot:
         """Return where an item of a product lies."""
         node = self.graph.nodes[item]
         columns = self.graph.nodes[node.operands[0]].data.columns
-        return self._results[node.operands[0]].spot(*divmod(node.data, columns))
+        return self.results[node.operands[0]].spot(*divmod(node.data, columns))
 
     def _entries(self, products: Sequence[int]) -> dict[int, tuple[int, ...]]:
         """Return the items of each product, row by row; -1 where one is not used."""
@@ -148,14 +155,15 @@ class ProductArrays:
         return {k: tuple(row) for k, row in items.items()}
 
     def _new(self, rows: int, columns: int) -> Array:
-        by_row = -(-columns // _GROUP) * _GROUP
+        by_row = -(-columns // GROUP) * GROUP
         array = Array(False, self.end, by_row)
+        self.allotted.append((self.end, rows * by_row))
         self.end += rows * by_row
         return array
 
     def _place(self, k: int, array: Array) -> None:
         """Place the result of a product."""
-        self._results[k] = array
+        self.results[k] = array
         for x in self._items[k]:
             if x >= 0:
                 self._spots.setdefault(x, []).append(self.spot(x))
@@ -169,10 +177,10 @@ class ProductArrays:
         c = shape.split(self.graph.nodes[k].operands)[2]
         if not c or any(self.graph.nodes[x].op != "item" or uses[x] > 1 for x in c):
             return
-        array, number = self._results[k], {x: n for n, x in enumerate(c)}
+        array, number = self.results[k], {x: n for n, x in enumerate(c)}
         for m in {self.graph.nodes[x].operands[0]: None for x in c}:
             items = self._items.get(m, ())
-            if m in self._results or not items or not set(items) <= number.keys():
+            if m in self.results or not items or not set(items) <= number.keys():
                 return
             wide = self.graph.nodes[m].data.columns
             row, column = divmod(number[items[0]], shape.columns)
@@ -209,7 +217,7 @@ class ProductArrays:
         """Place the result that all entries are items of, if they are of one."""
         first = self.graph.nodes[entries[0]]
         k = first.operands[0] if first.op == "item" else -1
-        if k in self._items and k not in self._results:
+        if k in self._items and k not in self.results:
             mine = set(self._items[k])
             if mine.issuperset(entries):
                 self._place_alone(k)
@@ -229,7 +237,7 @@ class ProductArrays:
             steps = {1}
             if any_step and columns > 1:
                 steps |= {x.number - first.number for x in spots[entries[1]]}
-            strides = {_GROUP}
+            strides = {GROUP}
             if rows > 1:
                 strides = {x.number - first.number for x in spots[entries[columns]]}
             for by_column in sorted(steps):
@@ -276,7 +284,7 @@ class ProductArrays:
             if self.graph.nodes[x].op == "item"
         }
         for k in inside:
-            if k not in self._items or k in self._results:
+            if k not in self._items or k in self.results:
                 continue
             items, wide = self._items[k], self.graph.nodes[k].data.columns
             row, column = divmod(number.get(items[0], -1), columns)
