@@ -143,7 +143,7 @@ def _machine_code(program: NativeProgram) -> list[str]:
     for variant, kernel in zip(("scalar", "batch"), program.kernels(), strict=True):
         how = "compiled" if kernel.compiled else "loaded"
         lines.append(
-            f"kernel {variant}: {kernel.size / 1024:.1f} KiB of object code,"
+            f"kernel {variant}: {kernel.size / 1024:.1f} KiB of machine code,"
             f" {kernel.scratch / 1024:.1f} KiB of scratch memory,"
             f" {how} in {kernel.seconds * 1e3:.1f} ms"
         )

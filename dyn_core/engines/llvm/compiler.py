@@ -32,6 +32,7 @@ VARIABLES = (  # every setting of the environment; others that begin so are warn
 _OFF = ("off", "0", "no", "false")
 _ON = ("on", "1", "yes", "true", "")
 _PATIENCE = 1.0  # a build that takes longer reports so [s]
+_CONSTANTS = b"rodata", b"const", b"literal"  # parts of names of sections
 _BY_STEP = 1e-4  # what LLVM takes for a step of a kernel, on a machine of 2024 [s]
 # Modules that decide what code is written: all whose change makes other kernels. That
 # none is left out is tested in tests/engines/test_digests.py.
@@ -249,6 +250,22 @@ def _object_code(target: Any, module: Any) -> bytes:
         return ctypes.string_at(start, size)
     finally:
         ffi.lib.LLVMPY_DisposeMemoryBuffer(memory)
+
+
+def code_size(code: bytes) -> int:
+    """Return the bytes of instructions and constants in object code.
+
+    The rest, a quarter, is what the loader needs: symbols and relocations.
+    """
+    import llvmlite.binding as llvm
+
+    loaded = 0
+    with _lock.shared():
+        for section in llvm.ObjectFileRef.from_data(code).sections():
+            name = bytes(section.name() or b"")
+            if section.is_text() or any(part in name for part in _CONSTANTS):
+                loaded += section.size()
+    return loaded
 
 
 def assembly(ir: str) -> str:

@@ -73,7 +73,7 @@ class Kernel(Variant):
     """Machine code of one Graph.
 
     Attributes:
-        size: Bytes of object code.
+        size: Bytes of machine code and its constants.
         seconds: What it took to compile or load it.
         compiled: Whether it was compiled now, not found on disk.
     """
@@ -82,7 +82,7 @@ class Kernel(Variant):
         self._loaded = compiler.Loaded(*codes)
         addresses = {name: self._loaded.address(name) for name in note["entries"]}
         super().__init__(addresses, note["scratch"], note["steps"], note["rounds"])
-        self.size = sum(len(code) for code in codes)
+        self.size = sum(map(compiler.code_size, codes))
         self.seconds, self.compiled = 0.0, False
 
 
