@@ -24,7 +24,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Follow joint states until Ctrl-C; 1 if none came."""
     keep_to_this_machine(arguments.network)
     topic = arguments.joint_states or "joint_states"
-    scene = RobotScene(load_robot(arguments, arguments.what))
+    scene = RobotScene(load_robot(arguments, arguments.what), sketched=True)
     follower = JointFollower(scene.model, scene.start())
     done = ended()
     quality = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)

@@ -103,7 +103,8 @@ def named(
     if name in IDS or name.startswith("dyn_ros/"):
         run = runs.episode(name)
         return run.scene, run
-    return RobotScene(load_robot(arguments, name)), None
+    written = arguments.film or arguments.html
+    return RobotScene(load_robot(arguments, name), sketched=not written), None
 
 
 def robot_of_run(arguments: argparse.Namespace) -> Model:
@@ -138,8 +139,9 @@ def serve(arguments: argparse.Namespace, scene: VisualScene, run: Replay | None)
 
 
 def announce(viewer: Viewer, scene: VisualScene) -> None:
-    """Print the address, and what is odd about the picture."""
+    """Print the address, show the meshes, and print what is odd about the picture."""
     print(f"{scene.name}: {viewer.address}   (Ctrl-C ends)", flush=True)
+    viewer.finish()
     _print_notes(scene)
 
 

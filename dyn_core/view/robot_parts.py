@@ -55,6 +55,11 @@ class RobotParts:
         self.size = extent(model)
         self._files: dict[Path, list[MeshPiece]] = {}
 
+    def has_meshes(self) -> bool:
+        """Return whether files are read for the visuals."""
+        links = self.model.build.description.links
+        return any(item.shape == "mesh" for link in links for item in link.geometry)
+
     def visual(self) -> list[Part]:
         """Return visuals; without any, collision shapes; where these are few, rods."""
         visuals = list(self._visuals())
@@ -159,8 +164,8 @@ class RobotParts:
 
     def _mesh(self, file: str, link: str) -> list[MeshPiece]:
         """Return the pieces of a mesh, read once."""
-        trimesh_module()
         path = mesh_file(file, link, self.model.source)
+        trimesh_module()
         if path not in self._files:
             try:
                 self._files[path] = read_mesh(path)

@@ -41,6 +41,7 @@ class RobotScene(VisualScene):
 
     Args:
         model: Robot. Where its joints are driven, their places are those of time 0.
+        sketched: Whether rods and joints stand for meshes until `parts` reads these.
 
     Attributes:
         model: Robot.
@@ -48,7 +49,7 @@ class RobotScene(VisualScene):
         weight: Of all bodies; their mass where there is no gravity [N].
     """
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, sketched: bool = False) -> None:
         super().__init__(model.name, ("base", *model.names[1:]))
         self.model = model
         self._maker = RobotParts(model)
@@ -75,6 +76,8 @@ class RobotScene(VisualScene):
             for k in range(model.joint[i].nv):
                 self.joint_bodies[first + k] = i
         self.effort_limit = np.asarray(model.effort_limit, float)
+        if sketched and self._maker.has_meshes():
+            self.sketch = tuple(self._maker.skeleton())
         self._start = self._standing(start_position(model))
         self.sliders, self._knobs = _sliders(model, self._start, self.size)
 
@@ -87,6 +90,17 @@ class RobotScene(VisualScene):
             parts = self._maker.inertia()
         self.notes = list(dict.fromkeys(self._maker.notes))
         return parts
+
+    def parts(self, role: str = VISUAL) -> tuple[Part, ...]:
+        """Return the surfaces of a role, made at the first call; then none is sketched.
+
+        A floating base stands on what is shown, so that `start` may change with it.
+        """
+        made = super().parts(role)
+        if role == VISUAL and self.sketch:
+            self.sketch = ()
+            self._start = self._standing(self._start)
+        return made
 
     def start(self) -> np.ndarray:
         """Return the position to begin with: zero within the limits, loops closed."""
@@ -178,7 +192,7 @@ class RobotScene(VisualScene):
         if first is None or model.joint[first].kind != "floating" or model.loops:
             return q
         poses, lowest = self.poses(q), np.inf
-        for part in self.parts():
+        for part in self.sketch or self.parts():
             lowest = min(
                 lowest, part.triangles.moved(poses[part.body]).vertices[:, 2].min()
             )

@@ -79,6 +79,8 @@ class VisualScene(ABC):
         joint_bodies: By entry of tau: the body that shows it.
         effort_limit: Largest force by entry of tau; 0 where none is known [N·m | N].
         notes: What is odd about the picture, in sentences; grows as parts are made.
+        sketch: What stands for the visuals until they are made; empty where they are
+            there at once.
         toward: Direction of the camera as seen from what is shown, 3.
     """
 
@@ -91,6 +93,7 @@ class VisualScene(ABC):
         self.sliders: tuple[Slider, ...] = ()
         self.effort_limit = np.zeros(0)
         self.notes: list[str] = []
+        self.sketch: tuple[Part, ...] = ()
         self._parts: dict[str, tuple[Part, ...]] = {}
 
     def parts(self, role: str = VISUAL) -> tuple[Part, ...]:
@@ -143,10 +146,17 @@ class VisualScene(ABC):
         """Return the centre of mass in the world, (3,) [m]; None where unknown."""
         return None
 
-    def camera(self, several: np.ndarray) -> Camera:
-        """Return a view of all visual parts at some poses, (n, bodies, 4, 4)."""
+    def camera(
+        self, several: np.ndarray, parts: Sequence[Part] | None = None
+    ) -> Camera:
+        """Return a view of parts, the visuals by default.
+
+        Args:
+            several: Poses, (n, bodies, 4, 4).
+            parts: What is to be seen; None: all visual parts.
+        """
         low, high = np.full(3, np.inf), np.full(3, -np.inf)
-        for part in self.parts():
+        for part in self.parts() if parts is None else parts:
             if self.is_ground(part):
                 continue
             corners = np.unique(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ class Stage:
         server: Server of viser.
         scene: What is shown.
         camera: Where it is looked at from; None: so that it is all seen.
+        visual: What is shown of the bodies; None: the visuals of the scene.
 
     Attributes:
         camera: Where it is looked at from at first.
@@ -30,12 +32,17 @@ class Stage:
     """
 
     def __init__(
-        self, server: Any, scene: VisualScene, camera: Camera | None = None
+        self,
+        server: Any,
+        scene: VisualScene,
+        camera: Camera | None = None,
+        visual: Sequence[Part] | None = None,
     ) -> None:
         self.server, self.scene = server, scene
         self.layers = {name: name in SHOWN for name in LAYERS}
+        self._visual = scene.parts() if visual is None else tuple(visual)
         poses = scene.poses(scene.start())
-        self.camera = camera or scene.camera(poses[None])
+        self.camera = camera or scene.camera(poses[None], self._visual)
         self._light()
         size = self.camera.size
         self._bodies = [
@@ -98,6 +105,7 @@ class Stage:
         """Add the surfaces of a layer, once."""
         if layer in self._meshes or layer not in (VISUAL, COLLISION, INERTIA):
             return
+        parts = self._visual if layer == VISUAL else self.scene.parts(layer)
         self._meshes[layer] = [
             (
                 part,
@@ -111,7 +119,7 @@ class Stage:
                     side="double",
                 ),
             )
-            for k, part in enumerate(self.scene.parts(layer))
+            for k, part in enumerate(parts)
         ]
 
     def show(self, layer: str, wanted: bool) -> None:

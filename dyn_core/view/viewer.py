@@ -29,6 +29,8 @@ class Viewer:
         with Viewer(RobotScene(model)) as viewer:
             print(viewer.address)
 
+    A scene with a sketch is served at once; `finish` puts its visuals in their place.
+
     Args:
         scene: What is shown.
         replay: A run of the scene; None: the sliders move it.
@@ -65,11 +67,8 @@ class Viewer:
         self.address = f"http://{host}:{self.server.get_port()}"
         self.time, self.playing, self.speed = 0.0, False, 1.0
         self.state = scene.start() if replay is None else replay.state(0.0)
-        camera = None
-        if replay is not None:
-            rows = np.unique(np.linspace(0, len(replay.t) - 1, 40).astype(int))
-            camera = scene.camera(scene.poses(replay.states[rows]))
-        self.stage = Stage(self.server, scene, camera)
+        self._first = self.state if replay is None else None
+        self.stage = self._stage()
         self.torque_colors = False
         self._colored: Any = None
         self._sliders: list[Any] = []
@@ -87,6 +86,33 @@ class Viewer:
     def close(self) -> None:
         """End the server."""
         stop_server(self.server)
+
+    def finish(self) -> None:
+        """Make the visuals and show them instead of a sketch; else do nothing."""
+        if not self.scene.sketch:
+            return
+        self.scene.parts()  # takes its time; who moves a slider need not wait
+        with self._lock:
+            if self.state is self._first:
+                self.state = self.scene.start()
+                self._follow()
+            shown = self.stage.layers
+            with self.server.atomic():
+                self.server.scene.reset()
+                self.stage = self._stage()
+                for layer, wanted in shown.items():
+                    self.stage.show(layer, wanted)
+            self._notes.content = self._said("")
+            self.refresh()
+
+    def _stage(self) -> Stage:
+        """Return the bodies in the browser, by the sketch or by the visuals."""
+        scene, replay, camera = self.scene, self.replay, None
+        visual = scene.sketch or scene.parts()
+        if replay is not None:
+            rows = np.unique(np.linspace(0, len(replay.t) - 1, 40).astype(int))
+            camera = scene.camera(scene.poses(replay.states[rows]), visual)
+        return Stage(self.server, scene, camera, visual)
 
     # The panel.
 
@@ -165,7 +191,8 @@ class Viewer:
 
     def _said(self, more: str) -> str:
         """Return the notes of the panel."""
-        return "\n\n".join(f"*{x}*" for x in [*self.scene.notes, more] if x)
+        reading = "meshes are being read" if self.scene.sketch else ""
+        return "\n\n".join(f"*{x}*" for x in [*self.scene.notes, reading, more] if x)
 
     # What a person does.
 

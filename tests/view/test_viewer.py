@@ -15,6 +15,7 @@ from dyn_core.cli import main
 from dyn_core.errors import SettingError, UnsupportedError
 from dyn_core.simulation import Recording
 from dyn_core.view import colors, replay
+from dyn_core.view.command import announce
 from dyn_core.view.film import colors_of_bodies
 from dyn_core.view.robot_scene import RobotScene
 from dyn_core.view.show import show
@@ -247,6 +248,86 @@ def test_a_run_is_shown_in_a_notebook(tmp_path):
     assert 1e5 < len(still.page()) < len(page.page())
     with pytest.raises(SettingError, match="whose run"):
         Recording(*[np.zeros((1, 1))] * 6).show()
+
+
+MESHED = """
+<robot name="meshed">
+  <link name="base"><inertial><mass value="2"/>
+    <inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial>
+    <visual><geometry><mesh filename="base.obj"/></geometry></visual></link>
+  <link name="arm"><inertial><mass value="1"/>
+    <inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <joint name="hinge" type="revolute"><parent link="base"/><child link="arm"/>
+    <origin xyz="0 0 0.5"/><axis xyz="0 1 0"/>
+    <limit lower="-1" upper="2" effort="10" velocity="1"/></joint>
+</robot>
+"""
+
+
+@pytest.fixture
+def meshed(tmp_path):
+    """A floating robot whose base is a tetrahedron of a file, 0.3 m downwards."""
+    pytest.importorskip("trimesh", reason="trimesh is not installed (extra view)")
+    corners = ["v 0 0 -0.3", "v 1 0 0", "v 0 1 0", "v 0 0 1"]
+    faces = ["f 1 3 2", "f 1 2 4", "f 1 4 3", "f 2 3 4"]
+    (tmp_path / "base.obj").write_text("\n".join([*corners, *faces]))
+    (tmp_path / "meshed.urdf").write_text(MESHED)
+    return tmp_path / "meshed.urdf"
+
+
+def test_a_robot_is_served_before_its_meshes_are_read(meshed, monkeypatch):
+    """Rods stand for meshes until `finish`, which leaves layers and sliders alone.
+
+    The floating base then stands on its mesh, and the camera sees all of it.
+    """
+    from dyn_core.view import robot_parts
+
+    read = robot_parts.read_mesh
+    monkeypatch.setattr(robot_parts, "read_mesh", lambda path: pytest.fail("too soon"))
+    model = dyn.load(meshed, root_joint="floating")
+    with Viewer(RobotScene(model, sketched=True), port=0) as viewer:
+        names = [part.name for part, _ in viewer.stage._meshes["visual"]]
+        assert names and all(x.startswith(("rod/", "joint/")) for x in names)
+        assert "being read" in viewer._notes.content
+        viewer.show_layer("frames", True)
+        monkeypatch.setattr(robot_parts, "read_mesh", read)
+        viewer.finish()
+        (part,) = [part for part, _ in viewer.stage._meshes["visual"]]
+        assert part.name.startswith("visual/base")
+        assert "being read" not in viewer._notes.content
+        assert all(body.show_axes for body in viewer.stage._bodies)
+        assert viewer.state == pytest.approx([0, 0, 0.3, 0, 0, 0, 1, 0])
+        whole = RobotScene(model)
+        assert viewer.state == pytest.approx(whole.start())
+        assert viewer._sliders[2].value == pytest.approx(0.3)
+        camera = whole.camera(whole.poses(whole.start())[None])
+        assert viewer.stage.camera.place == pytest.approx(camera.place)
+        stage = viewer.stage
+        viewer.finish()
+        assert viewer.stage is stage
+
+
+def test_who_moves_a_slider_before_meshes_are_there_keeps_the_state(meshed):
+    model = dyn.load(meshed, root_joint="floating")
+    with Viewer(RobotScene(model, sketched=True), port=0) as viewer:
+        values = viewer.scene.values(viewer.state)
+        values[-1] = 0.5
+        viewer.move(values.tolist())
+        before = viewer.state
+        viewer.finish()
+        assert viewer.state == pytest.approx(before)
+        assert _placed(viewer) == pytest.approx(viewer.scene.poses(before), abs=1e-6)
+
+
+def test_a_missing_mesh_is_named_after_the_address(meshed, capsys):
+    """The command prints where it serves, then what could not be read."""
+    (meshed.parent / "base.obj").unlink()
+    with Viewer(RobotScene(dyn.load(meshed), sketched=True), port=0) as viewer:
+        announce(viewer, viewer.scene)
+        out, err = capsys.readouterr()
+        assert viewer.address in out
+        assert "link 'base': no mesh base.obj" in err
+        assert "no mesh" in viewer._notes.content
 
 
 def test_what_is_not_installed_is_named(monkeypatch):
