@@ -1,13 +1,17 @@
-"""Writes docs/reference/*.md, the keys of each file, from the tables that check them.
+"""Writes docs/reference/*.md: keys of each file, and the commands, as they are checked.
 
 python docs/make_reference.py
 """
 
+import argparse
 from pathlib import Path
 
+from dyn_core.cli import parser as command_line
 from dyn_core.contact.stepping.world import WORLD
 from dyn_core.model.parameter_paths import KINDS
 from dyn_core.model.sidecar import SIDECAR
+from dyn_core.model.sources.arguments import ROBOT as A_ROBOT
+from dyn_core.model.sources.arguments import add_robot
 from dyn_core.planar.chain.files import CHAIN
 from dyn_core.validation import (
     REQUIRED,
@@ -63,6 +67,7 @@ def pages():
         "chain.md": _page("Planar chain", CHAIN),
         "world.md": _page("World of contacts", WORLD),
         "parameter_paths.md": _paths_page(),
+        "commands.md": _commands_page(),
         "parameters.md": "\n".join(
             [
                 f"# Parameters of the nodes\n\n{MADE}\n",
@@ -102,6 +107,75 @@ def _paths_page():
         cells = f"`{kind.path}`", kind.size, kind.unit, kind.meaning, option
         lines.append("| " + " | ".join(x.replace("|", "\\|") for x in cells) + " |")
     return "\n".join([*lines, ""])
+
+
+def _commands_page():
+    """Return the page of all commands of `dyn`."""
+    commands = list(_subcommands(command_line()))
+    lines = [
+        "# Commands\n",
+        "Made by `python docs/make_reference.py` from the commands themselves."
+        " `dyn help COMMAND` prints the same, also of commands of your own plugins.\n",
+        "| command | does |",
+        "|---|---|",
+    ]
+    for name, sentence, _ in commands:
+        lines.append(f"| [`dyn {name}`](#dyn-{name}) | {_cell(sentence)} |")
+    robot = argparse.ArgumentParser()
+    add_robot(robot)
+    common = {action.dest for action in robot._actions} - {"robot"}
+    lines += ["", "## A robot\n", f"A robot is the {A_ROBOT}.\n"]
+    lines += ["How its files are read:\n", *_options(robot, {"robot"})]
+    for name, sentence, parser in commands:
+        lines += [f"## dyn {name}\n", f"{sentence[0].upper()}{sentence[1:]}.\n"]
+        for verb, meaning, below in _subcommands(parser):
+            lines += [f"`dyn {name} {verb}`: {meaning}.\n", *_options(below)]
+        lines += _options(parser, common)
+        shared = [x for x in parser._actions if x.dest in common - {"help"}]
+        if shared:
+            names = ", ".join(f"`{x.option_strings[-1]}`" for x in shared)
+            lines.append(f"Also {names}, which say how [a robot](#a-robot) is read.\n")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _subcommands(parser):
+    """Yield name, sentence and parser of each command below one."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for said in action._choices_actions:
+                yield said.dest, said.help, action.choices[said.dest]
+
+
+def _options(parser, left_out=frozenset()):
+    """Return the lines of a table of a command's arguments."""
+    rows = []
+    for action in parser._actions:
+        if (
+            isinstance(action, argparse._SubParsersAction)
+            or action.help == argparse.SUPPRESS
+            or action.dest in {"help", *left_out}
+        ):
+            continue
+        names = action.option_strings or [action.metavar or action.dest]
+        value = "" if action.nargs == 0 or not action.option_strings else _value(action)
+        said = [action.help % {**vars(action), "prog": "dyn"}] if action.help else []
+        said = [x.replace(A_ROBOT, "[a robot](#a-robot)") for x in said]
+        if action.choices:
+            said.append(f"one of {', '.join(map(str, action.choices))}")
+        usage = f"{', '.join(names)}{value}".replace("|", "\\|")
+        rows.append(f"| `{usage}` | {_cell('; '.join(said))} |")
+    return ["| argument | meaning |", "|---|---|", *rows, ""] if rows else []
+
+
+def _value(action):
+    """Return the name of an option's value, as its help shows it."""
+    name = action.metavar or action.dest.upper()
+    return f" {name if isinstance(name, str) else ' '.join(name)}"
+
+
+def _cell(text):
+    """Return a sentence as a cell of a table."""
+    return " ".join(text.replace("|", "\\|").replace("<", "\\<").split())
 
 
 def _page(title, table):

@@ -25,7 +25,7 @@ from ros_nodes.tools import commands as tools
 def dyn_commands(subparsers: argparse._SubParsersAction) -> None:
     """Add `up`, `demo`, `feed-forward`, the tools and `view`."""
     up = subparsers.add_parser("up", help="start the nodes of a graph")
-    up.add_argument("graph", choices=sorted(GRAPHS))
+    up.add_argument("graph", choices=sorted(GRAPHS), help="nodes that belong together")
     up.add_argument("--params", help="parameter file; default: the shipped one")
     up.add_argument(
         "--robot",

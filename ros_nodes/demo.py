@@ -55,9 +55,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--robot", help=f"{ROBOT} (default: that of the parameter file)"
     )
     add_search(parser)
-    parser.add_argument("--forward-dynamics", default=None, metavar="NAME")
-    parser.add_argument("--inverse-dynamics", default=None, metavar="NAME")
-    parser.add_argument("--step", default=None, metavar="NAME")
+    for option, use in (
+        ("--forward-dynamics", "solver of the simulator"),
+        ("--inverse-dynamics", "solver of the controller"),
+        ("--step", "solver of the simulator's steps in time"),
+    ):
+        use = f"{use} (default: that of the parameter file)"
+        parser.add_argument(option, default=None, metavar="NAME", help=use)
     parser.add_argument("--params", help="parameter file of the nodes (see demo.yaml)")
     parser.add_argument(
         "--duration", type=float, default=4.0, help="duration of the motion [s]"

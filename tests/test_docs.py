@@ -175,6 +175,7 @@ def test_reference_pages_are_those_of_the_tables():
         assert text == page, "run python docs/make_reference.py"
     assert "| `damping` | a number, 0 or more |" in pages["sidecar.md"]
     assert "`gains.<joint>.p`\\*" in pages["parameters.md"]
+    assert "## dyn view" in pages["commands.md"]
 
 
 def _anchors(text):

@@ -78,7 +78,7 @@ def _say(message: str) -> None:
 def add(subparsers: argparse._SubParsersAction) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser("count", help="operations of a solver's algorithm")
-    parser.add_argument("solver")
+    parser.add_argument("solver", help="name of a solver (dyn plugins)")
     add_robot(parser)
     parser.add_argument(
         "--literal", action="store_true", help="count zeros and ones of the robot, too"

@@ -173,7 +173,7 @@ def _drawn(port: Any, program: Any, lead: tuple[int, ...]) -> np.ndarray:
 def add(subparsers: argparse._SubParsersAction) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser("explain", help="what a solver costs, and where")
-    parser.add_argument("solver")
+    parser.add_argument("solver", help="name of a solver (dyn plugins)")
     add_robot(parser)
     parser.add_argument("--inputs", default="", help="optional inputs, by commas")
     parser.add_argument("--frame", help="the link, where the solver has one")

@@ -173,8 +173,10 @@ class Adapter:
         wanted = model.joint[i].nv
         if not hasattr(part, "__len__") or len(part) != wanted:
             joint = f"{self.name}: {port.name} of joint '{model.names[i]}'"
-            numbers = "number" if wanted == 1 else "numbers"
-            raise ShapeError(joint, f"{wanted} {numbers}", _count(part))
+            numbers = f"{wanted} number" + ("" if wanted == 1 else "s")
+            if not hasattr(part, "__len__"):
+                numbers = f"a Vector of {numbers}, as Vector([x]) is of one"
+            raise ShapeError(joint, numbers, _count(part))
 
     def _wrenches(
         self, model: Model, value: Sequence[Force] | None, values: Mapping[str, Any]

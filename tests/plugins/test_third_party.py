@@ -672,11 +672,16 @@ def _one_number(model, q, qd, tau, f_ext):
     return tau[1][0]
 
 
+def _bare_numbers(model, q, qd, tau, f_ext):
+    return [None, tau[1][0], tau[2][0]]
+
+
 SHAPES = {
     _uneven: r"mine: qdd of joint 'joint1': wanted 1 number, got 2",
     _too_long: r"mine: qdd: wanted a list of 3 entries, .* got 4",
     _too_short: r"mine: qdd: wanted a list of 3 entries, .* got 2",
     _one_number: r"mine: qdd: wanted a list of 3 entries, .* got a number",
+    _bare_numbers: r"of joint 'joint1': wanted a Vector of 1 number, .* got a number",
 }
 
 
