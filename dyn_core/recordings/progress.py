@@ -9,8 +9,8 @@ import time
 class RowProgress:
     """A line on the terminal that says how many rows are done, if it takes long."""
 
-    def __init__(self, count: int, wanted: bool) -> None:
-        self.count = count
+    def __init__(self, count: int, wanted: bool, what: str = "rows") -> None:
+        self.count, self.what = count, what
         self.wanted = wanted and sys.stderr.isatty()
         self.start = self.shown = time.monotonic()
 
@@ -19,7 +19,8 @@ class RowProgress:
         now = time.monotonic()
         if self.wanted and now - self.start > 2 and now - self.shown > 0.5:
             self.shown = now
-            print(f"\r{done} of {self.count} rows", end="", file=sys.stderr)
+            line = f"\r{done} of {self.count} {self.what}"
+            print(line, end="", file=sys.stderr, flush=True)
 
     def end(self) -> None:
         """Close the line."""

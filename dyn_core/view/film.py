@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dyn_core.errors import SettingError, UnsupportedError
+from dyn_core.recordings.progress import RowProgress
 from dyn_core.view import colors, solids
 from dyn_core.view.painter import Drawn, Painter, simplified
 from dyn_core.view.replay import Replay, arrow_ends
@@ -144,7 +145,11 @@ def write_film(
     check_film(path)
     times = frame_times(replay.duration, min(fps, 50.0), speed)
     image = pillow()
-    frames = [image.fromarray(x) for x in pictures(replay, times, torque_colors)]
+    frames, bar = [], RowProgress(len(times), True, "pictures")
+    for picture in pictures(replay, times, torque_colors):
+        frames.append(image.fromarray(picture))
+        bar.show(len(frames))
+    bar.end()
     palette = frames[len(frames) // 2].quantize(COLORS, dither=image.Dither.NONE)
     flat = [x.quantize(palette=palette, dither=image.Dither.NONE) for x in frames]
     flat[0].save(

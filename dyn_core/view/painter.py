@@ -5,6 +5,7 @@ No window and no graphics card are needed, and equal scenes give equal bytes.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -86,8 +87,9 @@ class Painter:
     def __init__(self, camera: Camera, width: int = 640, height: int = 480) -> None:
         self.camera, self.width, self.height = camera, width, height
         self._lens = _Lens(camera, FINE * width, FINE * height)
-        self._floor_depth = self._lens.floor(camera.floor)[1]
-        self._sky, self._floor, self._fade = _ground(self._lens, camera)
+        floor = self._lens.floor(camera.floor)
+        self._floor_depth = floor[1]
+        self._sky, self._floor, self._fade = _ground(self._lens, camera, *floor)
 
     def paint(self, surfaces: list[Drawn]) -> np.ndarray:
         """Return a picture, (height, width, 3) uint8."""
@@ -148,23 +150,44 @@ def _nearest(
     """Return depth and number of the nearest triangle by pixel; -1 where none is."""
     depth = np.full(lens.height * lens.width, np.inf)
     front = np.full(lens.height * lens.width, -1)
-    corners = projected[faces]
-    usable = np.isfinite(corners).all(axis=(1, 2))
-    low = np.floor(np.nan_to_num(corners[..., :2].min(axis=1)))
-    high = np.ceil(np.nan_to_num(corners[..., :2].max(axis=1)))
-    usable &= (high >= 0).all(axis=1) & (low < (lens.width, lens.height)).all(axis=1)
-    low, high = np.maximum(low, 0), np.minimum(high, (lens.width, lens.height))
-    classes = np.ceil(np.log2(np.maximum(high - low, 1.0))).astype(int)
-    for kind in np.unique(classes[usable], axis=0):
-        members = np.flatnonzero(usable & (classes == kind).all(axis=1))
-        sides = 2 ** int(kind[0]), 2 ** int(kind[1])
+    for members, low, sides in _by_size(lens, projected, faces):
         step = max(1, CHUNK // (sides[0] * sides[1]))
         for first in range(0, len(members), step):
             chosen = members[first : first + step]
-            pixels = _fragments(lens, corners[chosen], low[chosen], sides)
+            corners, start = projected[faces[chosen]], low[first : first + step]
+            pixels = _fragments(lens, corners, start, sides)
             _keep_nearest(depth, front, chosen, *pixels)
     shape = lens.height, lens.width
     return depth.reshape(shape), front.reshape(shape)
+
+
+def _by_size(
+    lens: _Lens, projected: np.ndarray, faces: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray, tuple[int, int]]]:
+    """Yield triangles that cover alike: numbers, first column and row, sides [pixels].
+
+    The sides are powers of two.
+    """
+    finite = np.isfinite(projected).all(axis=1)
+    members = np.flatnonzero(
+        finite[faces[:, 0]] & finite[faces[:, 1]] & finite[faces[:, 2]]
+    )
+    columns: list[np.ndarray] = []  # by axis: first pixel, power of two of the side
+    for axis, end in enumerate((lens.width, lens.height)):
+        a, b, c = projected[:, axis][faces[members].T]
+        least, most = np.minimum(np.minimum(a, b), c), np.maximum(np.maximum(a, b), c)
+        first = np.maximum(np.floor(least), 0)
+        side = np.maximum(np.minimum(np.ceil(most), end) - first, 1.0)
+        columns += [first, np.ceil(np.log2(side)).astype(int)]
+        seen = (most > -1) & (least < end)
+        members, columns = members[seen], [x[seen] for x in columns]
+    x, wide, y, high = columns
+    kind = 64 * wide + high
+    order = np.argsort(kind, kind="stable")
+    for one in np.split(order, np.flatnonzero(np.diff(kind[order])) + 1):
+        if len(one):
+            sides = 2 ** int(wide[one[0]]), 2 ** int(high[one[0]])
+            yield members[one], np.column_stack([x[one], y[one]]), sides
 
 
 def _fragments(
@@ -213,12 +236,13 @@ def _keep_nearest(
     front[pixel[order]] = chosen[number[order]]
 
 
-def _ground(lens: _Lens, camera: Camera) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _ground(
+    lens: _Lens, camera: Camera, place: np.ndarray, depth: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return sky, floor with a grid, and how much of the floor is to be seen, 0..1."""
     share = np.linspace(0.0, 1.0, lens.height)[:, None, None]
     sky = (1 - share) * np.array(SKY_TOP) + share * np.array(SKY_LOW)
     sky = np.broadcast_to(sky, (lens.height, lens.width, 3)).copy()
-    place, depth = lens.floor(camera.floor)
     step = grid_step(camera.size)
     pixel = np.where(np.isfinite(depth), depth, 1.0) / lens.focus  # length of one [m]
     apart = np.abs(place / step - np.round(place / step)) * step

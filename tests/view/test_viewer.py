@@ -16,7 +16,7 @@ from dyn_core.errors import SettingError, UnsupportedError
 from dyn_core.simulation import Recording
 from dyn_core.view import colors, replay
 from dyn_core.view.command import announce
-from dyn_core.view.film import colors_of_bodies
+from dyn_core.view.film import colors_of_bodies, write_film
 from dyn_core.view.robot_scene import RobotScene
 from dyn_core.view.show import show
 from dyn_core.view.stage import quaternions
@@ -351,6 +351,18 @@ def test_films_and_meshes_name_what_they_need(
 
     with pytest.raises(UnsupportedError, match=r"trimesh.*dyn_ros\[view\]"):
         trimesh_module()
+
+
+def test_a_film_that_takes_long_says_how_far_it_is(monkeypatch, capsys, tmp_path):
+    """On a terminal, after two seconds; into a file or a pipe nothing is written."""
+    seconds = iter(range(0, 1000, 3))
+    monkeypatch.setattr("dyn_core.recordings.progress.time.monotonic", seconds.__next__)
+    run = replay.of_recording(_run(3).model, _run(3))
+    assert write_film(run, tmp_path / "a.gif", fps=10.0) == 3
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    write_film(run, tmp_path / "a.gif", fps=10.0)
+    assert capsys.readouterr().err.endswith("\r3 of 3 pictures\n")
 
 
 # The command.
