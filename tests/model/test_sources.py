@@ -169,6 +169,17 @@ def test_what_is_no_robot_is_refused_in_words(source, expected, tmp_path, monkey
         dyn.load(source)
 
 
+def test_collections_that_are_missing_say_how_they_are_installed(monkeypatch):
+    for name in ("example_robots", "robot_descriptions"):
+        monkeypatch.setattr(f"dyn_core.model.sources.{name}.home", lambda: None)
+    with pytest.raises(
+        ModelError,
+        match=r"example-robot-data \(not installed: pip install example-robot-data\), "
+        r"robot_descriptions \(not installed: pip install robot_descriptions\)",
+    ):
+        dyn.load("panda")
+
+
 def test_a_missing_file_names_its_neighbours(tmp_path):
     """The nearest robot in the same folder."""
     (tmp_path / "gripper.urdf").write_text(arm())

@@ -148,5 +148,6 @@ def _tried() -> list[str]:
     }
     tried = [f"{len(robots.names())} shipped robots"]
     for title, count in counts.items():
-        tried.append(f"{count} of {title}" if count else f"{title} (not installed)")
+        missing = f"{title} (not installed: pip install {title})"
+        tried.append(f"{count} of {title}" if count else missing)
     return tried
