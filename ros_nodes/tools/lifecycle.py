@@ -42,8 +42,14 @@ def lifecycle_nodes(live: Live, name: str = "") -> list[str]:
 
 
 def _all(live: Live, verb: str) -> int:
-    """Print all lifecycle nodes, with `get` their states; 1 if there is none."""
+    """Print all lifecycle nodes, with `get` their states; 1 if there is none.
+
+    Raises:
+        DynError: There is no node at all.
+    """
     nodes = lifecycle_nodes(live)
+    if not nodes and not live.nodes():
+        raise live.none()
     for node in nodes:
         print(node if verb == "nodes" else f"{node}: {_shown(state(live, node))}")
     return 0 if nodes else 1

@@ -56,15 +56,29 @@ class Live:
         names = (f"{space.rstrip('/')}/{name}" for name, space in pairs)
         return sorted(n for n in set(names) if not n.rpartition("/")[2].startswith("_"))
 
-    def all_nodes(self) -> list[str]:
-        """Return the names of all nodes, once no more of them appear."""
+    def all_nodes(self, expected: bool = True) -> list[str]:
+        """Return the names of all nodes, once no more of them appear.
+
+        Args:
+            expected: Whether the first one is waited for until the timeout.
+        """
         since = time.monotonic()
         deadline, names = since + self.timeout, self.nodes()
-        while time.monotonic() < min(deadline, since + SETTLED):
+        while (time_now := time.monotonic()) < deadline:
+            if time_now > since + SETTLED and (names or not expected):
+                break
             self.spin()
             if (now := self.nodes()) != names:
                 names, since = now, time.monotonic()
         return names
+
+    def none(self) -> DynError:
+        """Return the error where there are no nodes."""
+        domain = os.environ.get("ROS_DOMAIN_ID", "0")
+        return DynError(
+            f"no nodes within {self.timeout:g} s in domain {domain} (ROS_DOMAIN_ID);"
+            " valid: nodes that run, as by dyn up"
+        )
 
     def require(self, name: str) -> str:
         """Return the full name of a node once it is there.

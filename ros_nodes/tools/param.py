@@ -36,13 +36,19 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _list_all(live: Live) -> int:
-    """Print the parameters of all nodes; 1 if there is none."""
+    """Print the parameters of all nodes.
+
+    Raises:
+        DynError: There is none.
+    """
     nodes = live.all_nodes()
+    if not nodes:
+        raise live.none()
     for node in nodes:
         print(f"{node}:")
         for name in parameter_names(live, node):
             print(f"  {name}")
-    return 0 if nodes else 1
+    return 0
 
 
 def _list(live: Live, node: str, _: argparse.Namespace) -> int:

@@ -6,12 +6,14 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import yaml
 
 from dyn_core import cli
+from dyn_core.errors import DynError
 from dyn_core.recordings import bags
 from ros_nodes.graphs import GRAPHS
 from ros_nodes.tools.faults import FAULTS
@@ -229,6 +231,39 @@ def test_tools_against_running_nodes(start, environment, shared, run, tmp_path):
     record = bags.read(folder)
     assert len(record.t) == counts["/joint_states"]
     assert record.command.shape == record.tau.shape == (len(record.t), 7)
+
+
+def _slow_graph(monkeypatch, appearing, timeout=5.0):
+    """Return a Live and its clock; nodes appear at some times, a turn takes 0.1 s."""
+    from ros_nodes.tools import live
+
+    one, clock = live.Live.__new__(live.Live), [0.0]
+    one.timeout = timeout
+    one.spin = lambda: clock.__setitem__(0, clock[0] + 0.1)
+    one.nodes = lambda: [x for x, when in appearing.items() if when <= clock[0]]
+    monkeypatch.setattr(live.time, "monotonic", lambda: clock[0])
+    return one, clock
+
+
+def test_nodes_that_appear_late_are_waited_for(monkeypatch):
+    """The first one until the timeout, as on a busy machine; then while more appear."""
+    live, clock = _slow_graph(monkeypatch, {"/a": 1.5, "/b": 1.9, "/c": 4.0})
+    assert live.all_nodes() == ["/a", "/b"]
+    assert clock[0] == pytest.approx(2.4, abs=0.25)
+    clock[0] = 0.0
+    assert live.all_nodes(expected=False) == []
+    assert clock[0] == pytest.approx(0.5, abs=0.25)
+
+
+@pytest.mark.parametrize("what", ["param", "lifecycle"])
+def test_where_no_node_is_the_tools_say_so(what, monkeypatch):
+    """A sentence, where `ros2` would print nothing."""
+    from ros_nodes.tools import lifecycle, param
+
+    live, _ = _slow_graph(monkeypatch, {}, 2.0)
+    live.node = SimpleNamespace(get_service_names_and_types=list)
+    with pytest.raises(DynError, match="no nodes within 2 s in domain .*valid: nodes"):
+        param._list_all(live) if what == "param" else lifecycle._all(live, "get")
 
 
 def _campaign(*arguments, patience=240):
