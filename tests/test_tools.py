@@ -111,6 +111,16 @@ def test_wrong_friction_shows_and_identification_removes_it():
     assert evaluate(truth, _record(truth)).rms.max() < 0.03
 
 
+def test_a_joint_without_load_has_no_share():
+    """Rounding over rounding says nothing: an arm at rest has joints of 1e-36 N·m."""
+    robot = _robot()
+    record = _record(robot)
+    still = evaluate(robot, _record(robot, tau=record.tau * [1.0, 1e-40]))
+    lines = still.lines()
+    assert "%" in lines[2].split("max at")[0]
+    assert "%" not in lines[3].split("max at")[0].partition("(")[0]
+
+
 @pytest.mark.parametrize(
     ("change", "cause"),
     [({"tau": lambda tau: tau + [0.5, 0.0]}, "an offset"),

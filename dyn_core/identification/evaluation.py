@@ -23,6 +23,7 @@ from dyn_core.model import Model
 from dyn_core.model.passive_forces import FRICTION_SPEED
 from dyn_core.solving.registry import solver
 
+NOTHING = 1e-9  # part of the largest measured force below which a joint had no load
 NOTABLE = 0.01  # part of the measured force below which a residual needs no cause
 NAMED = 0.5  # part of a residual that a cause must explain to be named
 STILL = 10 * FRICTION_SPEED  # speed below which a joint does not move [rad/s | m/s]
@@ -113,7 +114,8 @@ class Evaluation:
         for j, name in enumerate(self.names):
             cause = self.causes[j]
             why = f"{cause} ({100 * self.explained[cause][j]:.0f} %)" if cause else "-"
-            share = f"{100 * self.share[j]:.1f} %" if measured[j] > 0 else "-"
+            loaded = measured[j] > NOTHING * measured.max()
+            share = f"{100 * self.share[j]:.1f} %" if loaded else "-"
             lines.append(
                 f"{name:{width}}  {self._unit(name):4} {measured[j]:9.4g}"
                 f" {self.rms[j]:9.4g} {self.largest[j]:9.4g} {self.bias[j]:+9.4g}"
