@@ -234,7 +234,9 @@ def test_values_differ_by_row_and_act():
     state, part = env.get_state(), task.layout
     seen, *_ = env.step(np.zeros((4, 7)))
     paths = list(task.values)
-    step = dyn.solver("semi_implicit_euler").build(model, inputs=paths)
+    step = dyn.solver("semi_implicit_euler").build(
+        model, inputs=paths, joint_friction=True
+    )
     for row, qd in zip(state, seen, strict=True):
         numbers = [row[part[path]] for path in paths]
         expected = step(row[part["q"]], still[0], still[0], 1e-3, *numbers)[1]
@@ -242,6 +244,51 @@ def test_values_differ_by_row_and_act():
     assert len({tuple(row) for row in seen.tolist()}) == 4
     with pytest.raises(ModelError, match="values do not act with stepping 'bodies'"):
         robot_task("push_box", values={"gravity": Uniform((0.0,) * 3, (1.0,) * 3)})
+
+
+RESISTED = {
+    "joint1": {"damping": 0.4, "friction": 0.3},
+    "joint2": {"damping": 0.2, "friction": 0.1},
+}
+
+
+@pytest.mark.parametrize("stepping", ["free", "floor", "bodies"])
+def test_joints_resist_as_in_a_simulation(two_link, stepping):
+    """Damping and dry friction of the robot act, whatever steps it."""
+    model = dyn.load("two_link", extras={"joints": RESISTED})
+    env = RobotEnv(two_link, model=model, stepping=stepping, dt=5e-4, substeps=200)
+    env.reset(seed=4)
+    state = env.get_state()
+    state[2:4] = 2.0, -1.0
+    env.set_state(state)
+    env.step(np.zeros(2))
+    ends = []
+    for robot in (model, dyn.load("two_link")):
+        run = dyn.simulate(
+            robot, duration=0.1, q0=state[:2], qd0=state[2:4], period=5e-4
+        )
+        ends.append(run.q[-1] + 5e-4 * run.qd[-1])
+    resisted, loose = ends
+    assert abs(resisted - loose).max() > 0.01
+    assert env.get_state()[:2] == pytest.approx(
+        resisted, abs=0.02 * abs(resisted - loose).max()
+    )
+
+
+def test_friction_of_joints_may_differ_by_row(two_link):
+    """What is damped more is slower; a parameter of one number takes one."""
+    values = {"joint1.damping": Uniform(0.0, 5.0), "joint2.friction": Uniform(0, 1)}
+    for stepping in ("free", "floor"):
+        envs = RobotVectorEnv(two_link, num_envs=8, values=values, stepping=stepping)
+        envs.reset(seed=0)
+        task, state = envs.task, envs.get_state()
+        state[:, :4] = [0.3, 0.2, 1.0, 0.0]
+        state[:, task.layout["joint1.damping"]] = np.linspace(0, 5, 8)[:, None]
+        state[:, task.layout["joint2.friction"]] = 0.0
+        envs.set_state(state)
+        envs.step(np.zeros((8, 2)))
+        moved = abs(envs.get_state()[:, 0] - 0.3)
+        assert (np.diff(moved) < 0).all()
 
 
 def test_values_act_on_a_floor():

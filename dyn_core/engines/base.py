@@ -230,7 +230,8 @@ class Program(Generic[Result]):
         for name in names:
             if name not in values:
                 if name not in self.defaults:
-                    raise ShapeError(name, "an array", "nothing")
+                    wanted = f"an array, as in program({', '.join(names)})"
+                    raise ShapeError(name, wanted, "nothing")
                 values[name] = self.defaults[name]
         return [values[name] for name in names]
 

@@ -15,15 +15,17 @@ class Uniform:
     """Numbers drawn uniformly between a least and a most.
 
     Attributes:
-        low, high: One number for each entry of the parameter.
+        low, high: One number for each entry of the parameter; where it has one, a
+            number alone will do.
     """
 
-    low: tuple[float, ...]
-    high: tuple[float, ...]
+    low: tuple[float, ...] | float
+    high: tuple[float, ...] | float
 
     def __call__(self, rng: np.random.Generator, rows: int) -> np.ndarray:
         """Return numbers, (rows, entries)."""
-        return rng.uniform(self.low, self.high, (rows, len(self.low)))
+        low, high = np.broadcast_arrays(np.atleast_1d(self.low), self.high)
+        return rng.uniform(low, high, (rows, len(low)))
 
 
 @known_keywords

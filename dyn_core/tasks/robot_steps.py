@@ -20,6 +20,8 @@ from dyn_core.model import Model
 from dyn_core.solving.registry import solver
 from dyn_core.spatial import Vector
 
+RESISTING = {"joint_friction": True, "joint_springs": True}  # as in simulations
+
 
 class RowStep(Protocol):
     """One kind of time step.
@@ -86,7 +88,9 @@ class FreeStep:
             raise UnsupportedError("stepping free has no world; valid: floor, bodies")
         self.dt = dt
         name = "semi_implicit_euler"
-        self._program = solver(name).build(model, inputs=list(paths), **choices)
+        self._program = solver(name).build(
+            model, inputs=list(paths), **RESISTING, **choices
+        )
         self._program.prepare(batch=True)
 
     @staticmethod
@@ -106,8 +110,15 @@ class FreeStep:
         values: Sequence[np.ndarray],
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the state after dt, and no impulses."""
-        outputs, _ = self._program(q, qd, tau, self.dt, *values, status=True)
+        numbers = _fitting(self._program, values)
+        outputs, _ = self._program(q, qd, tau, self.dt, *numbers, status=True)
         return outputs[0], outputs[1], impulses
+
+
+def _fitting(program: Any, values: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Return the values as the last inputs of a Program; numbers have no axis there."""
+    ports = program.inputs[len(program.inputs) - len(values) :]
+    return [x if port.shape else x[:, 0] for x, port in zip(values, ports, strict=True)]
 
 
 class FloorStep:
@@ -126,7 +137,11 @@ class FloorStep:
     ) -> None:
         self.dt = dt
         self._program = solver("contact_euler").build(
-            model, inputs=list(paths), world=_half_spaces(world), **choices
+            model,
+            inputs=list(paths),
+            world=_half_spaces(world),
+            **RESISTING,
+            **choices,
         )
         self._program.prepare(batch=True)
 
@@ -152,7 +167,8 @@ class FloorStep:
         values: Sequence[np.ndarray],
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the state after dt, and the impulses of its contacts."""
-        outputs, _ = self._program(q, qd, tau, self.dt, impulses, *values, status=True)
+        inputs = (q, qd, tau, self.dt, impulses, *_fitting(self._program, values))
+        outputs, _ = self._program(*inputs, status=True)
         return outputs[0], outputs[1], outputs[2]
 
 
