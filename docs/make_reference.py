@@ -4,6 +4,7 @@ python docs/make_reference.py
 """
 
 import argparse
+import re
 from pathlib import Path
 
 from dyn_core.cli import parser as command_line
@@ -129,7 +130,7 @@ def _commands_page():
     for name, sentence, parser in commands:
         lines += [f"## dyn {name}\n", f"{sentence[0].upper()}{sentence[1:]}.\n"]
         for verb, meaning, below in _subcommands(parser):
-            lines += [f"`dyn {name} {verb}`: {meaning}.\n", *_options(below)]
+            lines += [f"`dyn {name} {verb}`: {_cell(meaning)}.\n", *_options(below)]
         lines += _options(parser, common)
         shared = [x for x in parser._actions if x.dest in common - {"help"}]
         if shared:
@@ -175,7 +176,8 @@ def _value(action):
 
 def _cell(text):
     """Return a sentence as a cell of a table."""
-    return " ".join(text.replace("|", "\\|").replace("<", "\\<").split())
+    plain = " ".join(text.replace("|", "\\|").replace("<", "\\<").split())
+    return re.sub(r"(?<![\w-])(--[a-z][a-z0-9-]*)", r"`\1`", plain)  # no dashes
 
 
 def _page(title, table):

@@ -204,6 +204,14 @@ def test_links_between_pages_lead_somewhere():
                 assert anchor in _anchors(target.read_text("utf-8")), f"{page}: {link}"
 
 
+def test_no_wrapped_line_becomes_a_list():
+    """A line that begins with `1.` in the middle of a sentence is shown as a list."""
+    for path in [ROOT / "README.md", ROOT / "dyn_plugins" / "README.md",
+                 *DOCS.glob("*.md"), *DOCS.glob("sources/*.md")]:  # fmt: skip
+        text = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.S)
+        assert not re.search(r"[^\n]\n *1\. ", text), path.name
+
+
 def test_every_page_is_in_a_list_of_the_site():
     """A page in no list would end the build of the site; so would one twice."""
     index = TEXTS["docs/index.md"]

@@ -126,7 +126,11 @@ def test_what_does_not_fit_is_refused(build, arm):
         ((0.5, qd, qdd), {}, "q: wanted shape"),
         ((q, np.float64(0.5), qdd), {}, "qd: wanted shape"),
         ((Q, Qd[:19], Qdd), {}, "qd: wanted a batch of 20"),
-        ((q, qd), {}, r"qdd: wanted an array, as in program\(q, qd, qdd\), got nothing"),
+        (
+            (q, qd),
+            {},
+            r"qdd: wanted an array, as in program\(q, qd, qdd\), got nothing",
+        ),
         ((q, qd, qdd, q), {}, "arguments: wanted 3"),
         ((q.astype(object), qd, None), {}, "wanted numbers"),
         ((q, qd, qdd), {"out": np.zeros(6)}, "out tau: wanted .*shape \\(7,\\)"),
