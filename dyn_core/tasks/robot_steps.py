@@ -167,8 +167,8 @@ class FloorStep:
         values: Sequence[np.ndarray],
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the state after dt, and the impulses of its contacts."""
-        inputs = (q, qd, tau, self.dt, impulses, *_fitting(self._program, values))
-        outputs, _ = self._program(*inputs, status=True)
+        numbers = _fitting(self._program, values)
+        outputs, _ = self._program(q, qd, tau, self.dt, impulses, *numbers, status=True)
         return outputs[0], outputs[1], outputs[2]
 
 
