@@ -35,18 +35,23 @@ class Input:
 
     Attributes:
         name: In CasADi.
-        size: Number of entries.
+        shape: Rows and columns.
         read: Whether the kernel reads it.
     """
 
     name: str
-    size: int
+    shape: tuple[int, int]
     read: bool = True
+
+    @property
+    def size(self) -> int:
+        """Number of entries."""
+        return self.shape[0] * self.shape[1]
 
     @property
     def sparsity(self) -> tuple[int, ...]:
         """As CasADi reads it: all entries, or none."""
-        return (self.size, 1, 1) if self.read else (self.size, 1, 0, 0)
+        return (*self.shape, 1) if self.read else (*self.shape, *[0] * (self.shape[1] + 1))
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,7 @@ class Result:
         shape: Rows and columns.
         output: Number of the kernel's output.
         places: Entries of that output, column by column; others are zero.
+        kept: Numbers of those entries in the result, column by column.
         rows, starts: Their rows, and where each column starts (compressed columns).
     """
 
@@ -65,6 +71,7 @@ class Result:
     shape: tuple[int, int]
     output: int
     places: tuple[int, ...]
+    kept: tuple[int, ...]
     rows: tuple[int, ...]
     starts: tuple[int, ...]
 
@@ -76,24 +83,35 @@ class Result:
         return (*self.shape, *self.starts, *self.rows)
 
 
-def source(
-    name: str,
-    program: NativeProgram,
-    inputs: Sequence[Input],
-    results: Sequence[Result],
-    fixed: Mapping[str, np.ndarray],
-    scratch: int,
-) -> str:
-    """Return the functions.
+@dataclass(frozen=True)
+class CasadiFunction:
+    """One function in C.
 
-    Args:
+    Attributes:
         name: Of the function; its kernel is NAME_kernel.
         program: Of the kernel.
-        inputs, results: Of the function.
-        fixed: Inputs of the kernel that are constants.
+        inputs, results: Of the function. An input of the kernel that is none of them is
+            a constant, or zero.
+    """
+
+    name: str
+    program: NativeProgram
+    inputs: Sequence[Input]
+    results: Sequence[Result]
+
+
+def source(
+    function: CasadiFunction, fixed: Mapping[str, np.ndarray], scratch: int
+) -> str:
+    """Return the functions that CasADi looks for.
+
+    Args:
+        function: What they are for.
+        fixed: Values of inputs of the kernel that are constants.
         scratch: Bytes that the kernel needs.
     """
-    constants, body, numbers = _body(name, program, inputs, results, fixed)
+    name, inputs, results = function.name, function.inputs, function.results
+    constants, body, numbers = _body(function, fixed)
     numbers += (ALIGNMENT + scratch) // 8 + 1
     lines = [
         "",
@@ -102,7 +120,7 @@ def source(
         f"int {name}(const double **arg, double **res, whole *iw, double *w, int mem)",
         "{",
         *body,
-        "    (void)iw, (void)mem;\n    return 0;\n}",
+        "    (void)arg, (void)iw, (void)mem;\n    return 0;\n}",
         f"whole {name}_n_in(void) {{ return {len(inputs)}; }}",
         f"whole {name}_n_out(void) {{ return {len(results)}; }}",
         *_names(f"{name}_name_in", [x.name for x in inputs]),
@@ -120,18 +138,15 @@ def source(
 
 
 def _body(
-    name: str,
-    program: NativeProgram,
-    inputs: Sequence[Input],
-    results: Sequence[Result],
-    fixed: Mapping[str, np.ndarray],
+    function: CasadiFunction, fixed: Mapping[str, np.ndarray]
 ) -> tuple[list[str], list[str], int]:
     """Return constants and statements, and how many numbers of w they use.
 
     An input that is null is zero, an output that is null is not wanted. In w lie zeros,
     and the kernel's outputs where they cannot be written to their place at once.
     """
-    order = {x.name: k for k, x in enumerate(inputs)}
+    name, program = function.name, function.program
+    order = {x.name: k for k, x in enumerate(function.inputs)}
     top = max([1, *(port.size for port in program.inputs)])
     constants: list[str] = []
     body = [
@@ -144,12 +159,14 @@ def _body(
             values = ", ".join(float(x).hex() for x in fixed[port.name])
             constants.append(f"static const double {name}_{k}[] = {{{values}}};")
             body.append(f"    in[{k}] = {name}_{k};")
-        else:
+        elif port.name in order:
             place = order[port.name]
             body.append(f"    in[{k}] = arg[{place}] ? arg[{place}] : w;")
+        else:
+            body.append(f"    in[{k}] = w;")
     direct = {
         x.output: k
-        for k, x in enumerate(results)
+        for k, x in enumerate(function.results)
         if x.places == tuple(range(program.outputs[x.output].size))
     }
     for k, port in enumerate(program.outputs):
@@ -159,7 +176,7 @@ def _body(
         body.append(f"    out[{k}] = {where};")
         top += port.size
     body.append(f"    if ({name}_kernel(in, out, aligned(w + {top}))) return 1;")
-    for k, result in enumerate(results):
+    for k, result in enumerate(function.results):
         if direct.get(result.output) == k or not result.places:
             continue
         places = ", ".join(map(str, result.places))

@@ -176,6 +176,10 @@ class Derivatives:
             return None
         return self.source("id_force_jacobian")
 
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Return the shape of an input."""
+        return next(port.shape for port in self.program.inputs if port.name == name)
+
     def has(self, name: str) -> bool:
         """Return whether the Program has an input."""
         return any(port.name == name for port in self.program.inputs)
@@ -214,6 +218,11 @@ def _by_parameter(first: Source, by: Source) -> Slope:
     return lambda v: -v(first)["Hinv"] @ v(by, qdd=v(first)["qdd"])["dtau_dp"]
 
 
+def _of_port(slope: Slope, shape: tuple[int, ...]) -> Slope:
+    """Return a derivative by a port; by a number without the axis of its one entry."""
+    return slope if shape else lambda v: slope(v)[..., 0]
+
+
 def _by_forces(first: Source, forces: Source) -> Slope:
     """Return the derivative of accelerations by forces on bodies, (..., nv, nb, 6)."""
 
@@ -233,7 +242,7 @@ def _inverse_dynamics(d: Derivatives) -> None:
     if forces is not None:
         d.slopes["tau", "f_ext"] = lambda v: v(forces)["dtau_df_ext"]
     for path, by in d.by_parameters().items():
-        d.slopes["tau", path] = _read(by, "dtau_dp")
+        d.slopes["tau", path] = _of_port(_read(by, "dtau_dp"), d.shape(path))
 
 
 def _forward_dynamics(d: Derivatives) -> None:
@@ -247,7 +256,7 @@ def _forward_dynamics(d: Derivatives) -> None:
     if forces is not None:
         d.slopes["qdd", "f_ext"] = _by_forces(first, forces)
     for path, by in d.by_parameters().items():
-        d.slopes["qdd", path] = _by_parameter(first, by)
+        d.slopes["qdd", path] = _of_port(_by_parameter(first, by), d.shape(path))
 
 
 def _step(d: Derivatives) -> None:

@@ -14,14 +14,15 @@ where.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from dyn_core.bridges import ffi_handler
+from dyn_core.bridges.chain_rule import ChainRule
 from dyn_core.bridges.coordinates import coordinates
-from dyn_core.bridges.derivatives import Derivatives, Source, Values
+from dyn_core.bridges.derivatives import Derivatives, Source
 from dyn_core.engines import Program
 from dyn_core.engines.results import make_result
 from dyn_core.errors import ShapeError, UnsupportedError
@@ -72,25 +73,33 @@ class JaxFunction:
         self._core = _JaxOperation(program)
         self._names = tuple(port.name for port in program.outputs)
         self._coordinates = _coordinates(program)
+        self._compiled: dict[tuple[int | None, ...], Callable[..., Any]] = {}
         self.__name__ = program.recipe.solver.name
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Evaluate; see the class."""
         _demand_x64(self.program)
-        ports = self.program.inputs
-        values = self.program._bind(args, named)
-        arrays = [
-            _checked(port, x, self.program.dtype)
-            for port, x in zip(ports, values, strict=True)
-        ]
+        ports, dtype = self.program.inputs, self.program.dtype
+        values: Sequence[Any] = args
+        if named or len(args) != len(ports):
+            values = self.program._bind(args, named)
+        arrays = [_checked(*pair, dtype) for pair in zip(ports, values, strict=True)]
         axes = tuple(
             0 if x.ndim > len(port.shape) else None
             for port, x in zip(ports, arrays, strict=True)
         )
-        run = self._run if set(axes) <= {None} else jax.vmap(self._run, in_axes=axes)
-        *results, state = run(*arrays)
+        if any(isinstance(x, jax.core.Tracer) for x in arrays):
+            *results, state = self._over(axes)(*arrays)
+        else:  # one by one, the operations of a call would cost a hundred times more
+            if axes not in self._compiled:
+                self._compiled[axes] = jax.jit(self._over(axes))
+            *results, state = self._compiled[axes](*arrays)
         value = results[0] if len(results) == 1 else make_result(self._names, results)
         return (value, state) if self._status else value
+
+    def _over(self, axes: tuple[int | None, ...]) -> Callable[..., Any]:
+        """Return the call for inputs with and without an axis of rows."""
+        return self._run if set(axes) <= {None} else jax.vmap(self._run, in_axes=axes)
 
     def _run(self, *arrays: Any) -> Any:
         """Run one state, its quaternions scaled to unit length."""
@@ -113,7 +122,9 @@ class _JaxOperation:
         self._target = _registered(program)
         self._derivatives = Derivatives(program)
         self._sources: dict[Source, _JaxOperation] = {}
-        self._coordinates = _coordinates(program)
+        self._chain = ChainRule(
+            program, self._derivatives, jnp, program.dtype, self._of_source
+        )
         self._differentiable = jax.custom_jvp(self._batchable(None))
         self._differentiable.defjvp(self._rule, symbolic_zeros=True)
 
@@ -168,51 +179,19 @@ class _JaxOperation:
 
     def _rule(self, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """Return values and tangents: the sum of slopes times tangents of inputs."""
-        inputs, outputs = self.program.inputs, self.program.outputs
-        values = Values(
-            self._of_source,
-            {port.name: x for port, x in zip(inputs, primals, strict=True)},
-            lambda shape: jnp.zeros(shape, self.program.dtype),
-        )
-        moved = [
-            (port, self._inward(port, x, t))
-            for port, x, t in zip(inputs, primals, tangents, strict=True)
-            if not isinstance(t, SymbolicZero)
-        ]
+        values = self._chain.values(primals)
+        rates = [None if isinstance(t, SymbolicZero) else t for t in tangents]
         *results, state = self._differentiable(*primals)
-        if moved:  # where the derivatives bring the values, XLA leaves out that call
+        if any(x is not None for x in rates):
+            # where the derivatives bring the values, XLA leaves out that call
             known = self._derivatives.values
             results = [
                 known[port.name](values) if port.name in known else x
-                for port, x in zip(outputs, results, strict=True)
+                for port, x in zip(self.program.outputs, results, strict=True)
             ]
-        rates = [
-            self._outward(port, x, self._sum(port, moved, values))
-            for port, x in zip(outputs, results, strict=True)
-        ]
+        outward = self._chain.rates(values, primals, results, rates)
         still = np.zeros(np.shape(state), jax.dtypes.float0)
-        return (*results, state), (*rates, still)
-
-    def _sum(self, output: Port, moved: Sequence[Any], values: Values) -> Any:
-        shape = _tangent(self.program, output)
-        total = jnp.zeros(shape, self.program.dtype)
-        for port, rate in moved:
-            slope = self._derivatives.slope(output.name, port.name)
-            if slope is not None:
-                size = int(np.prod(rate.shape))
-                matrix = slope(values).reshape((-1, size))
-                total = total + (matrix @ rate.reshape(size)).reshape(shape)
-        return total
-
-    def _inward(self, port: Port, x: Any, rate: Any) -> Any:
-        if port.kind != "position":
-            return rate
-        return self._coordinates.velocity(jnp, x, rate)
-
-    def _outward(self, port: Port, x: Any, rate: Any) -> Any:
-        if port.kind != "position":
-            return rate
-        return self._coordinates.rate(jnp, x, rate)
+        return (*results, state), (*outward, still)
 
     def _of_source(self, source: Source, arrays: dict[str, Any]) -> dict[str, Any]:
         operation = self._sources.get(source)
@@ -230,11 +209,6 @@ def _coordinates(program: Program[Any]) -> Any:
             " valid: Programs of a robot"
         )
     return coordinates(program.model)
-
-
-def _tangent(program: Program[Any], port: Port) -> tuple[int, ...]:
-    """Return the shape of a tangent of a port."""
-    return (program.model.nv,) if port.kind == "position" else port.shape
 
 
 def _demand_x64(program: Program[Any]) -> None:
@@ -259,7 +233,10 @@ def _registered(program: Program[Any]) -> str:
 
 
 def _checked(port: Port, value: Any, dtype: np.dtype) -> Any:
-    """Return an array of JAX of a Port's shape, with or without a batch axis."""
+    """Return an array of a Port's shape, with or without a batch axis."""
+    if isinstance(value, jax.Array | np.ndarray) and value.dtype == dtype:
+        if value.shape == port.shape or value.shape[1:] == port.shape:
+            return value
     array = jnp.asarray(value)
     weak = getattr(array, "weak_type", False)
     real = jnp.issubdtype(array.dtype, jnp.floating)

@@ -100,6 +100,34 @@ def tracking_cycle(  # type: ignore[no-untyped-def]
     )
 
 
+def impedance_cycle(  # type: ignore[no-untyped-def]
+    model, q, qd, q_ref, qd_ref, qdd_ref, stiffness, damping, t, fresh, request, state,
+    law, weight, settings,
+):  # fmt: skip
+    """One cycle of a controller that holds a robot to a reference by springs.
+
+        tau = limited(law(q, qd, q_ref, qd_ref, qdd_ref, stiffness, damping)),
+        unless stopped
+
+    A ramp brakes as it does where a gain before the inertia is zero.
+
+    Inputs and outputs: those of IMPEDANCE_CYCLE.
+
+    Args:
+        law: Slot, the law whose effort is limited and checked.
+        weight: Slot, what carries the weight and brakes in a ramp.
+        settings: Constants.
+
+    Source: design of this project, the Controller of dyn_core.control.
+    """
+    others = (*q_ref, *qd_ref, *qdd_ref, *stiffness, *damping)
+    tau = law(q, qd, q_ref, qd_ref, qdd_ref, stiffness, damping)
+    error, kd = _change(q, q_ref, settings.wrapped), Vector.zeros(model.nv)
+    return _Cycle(model, settings, q, qd, kd, t, fresh, request, state, weight).run(
+        tau, _all_finite((*tau, *others)), error
+    )
+
+
 def gravity_cycle(  # type: ignore[no-untyped-def]
     model, q, qd, kd, t, fresh, request, state, weight, settings
 ):

@@ -35,10 +35,16 @@ from dyn_core.export.cycle import (
     STATE_VECTORS,
     Settings,
     gravity_cycle,
+    impedance_cycle,
     tracking_cycle,
 )
 from dyn_core.model import Model
-from dyn_core.problems import GRAVITY_CONTROL, PASSIVE, TRACKING_CONTROL
+from dyn_core.problems import (
+    GRAVITY_CONTROL,
+    IMPEDANCE_CONTROL,
+    PASSIVE,
+    TRACKING_CONTROL,
+)
 from dyn_core.problems.joint_ports import plain_tau
 from dyn_core.problems.ports import Port, Signature
 from dyn_core.solving.registry import solver
@@ -76,14 +82,18 @@ def _cycle_of(name: str, law: Signature, meaning: str) -> Signature:
 
 
 TRACKING_CYCLE = _cycle_of("tracking_cycle", TRACKING_CONTROL, TRACKING_CONTROL.meaning)
+IMPEDANCE_CYCLE = _cycle_of(
+    "impedance_cycle", IMPEDANCE_CONTROL, IMPEDANCE_CONTROL.meaning
+)
 GRAVITY_CYCLE = _cycle_of("gravity_cycle", GRAVITY_CONTROL, GRAVITY_CONTROL.meaning)
-CYCLES: dict[str, tuple[str, Signature, Callable[..., Any]]] = {
-    "computed_torque_cycle": ("computed_torque", TRACKING_CYCLE, tracking_cycle),
-    "gravity_compensation_cycle": (
-        "gravity_compensation",
-        GRAVITY_CYCLE,
-        gravity_cycle,
-    ),
+# Of each cycle the law, its kind, that of the cycle, and the algorithm.
+CYCLES: dict[str, tuple[str, Signature, Signature, Callable[..., Any]]] = {
+    f"{law}_cycle": (law, kind, signature, algorithm)
+    for law, kind, signature, algorithm in (
+        ("computed_torque", TRACKING_CONTROL, TRACKING_CYCLE, tracking_cycle),
+        ("joint_impedance", IMPEDANCE_CONTROL, IMPEDANCE_CYCLE, impedance_cycle),
+        ("gravity_compensation", GRAVITY_CONTROL, GRAVITY_CYCLE, gravity_cycle),
+    )
 }
 
 
@@ -100,7 +110,7 @@ def control_cycle(
     """Return the Program of a cycle, as a Controller with the same settings runs it.
 
     Args:
-        name: computed_torque_cycle or gravity_compensation_cycle.
+        name: One of CYCLES.
         model: Robot; joints of one coordinate each.
         rules: state_timeout, max_jump, good_samples, on_stale, on_violation, stop_time
             and last_good_cycles; zero or ramp for what stops.
@@ -134,12 +144,12 @@ def control_cycle(
     if wrap is None:
         wrap = [n for n in names if model.joint_kind(n) == "continuous"]
     settings = _settings(model, rules or Rules(), bounds, limits, tuple(wrap))
-    law, signature, algorithm = CYCLES[name]
+    law, kind, signature, algorithm = CYCLES[name]
     slots: dict[str, Any] = {"weight": solver("gravity_compensation")}
     kinds = {"weight": GRAVITY_CONTROL}
-    if signature is TRACKING_CYCLE:
+    if kind is not GRAVITY_CONTROL:
         slots["law"] = solver(law).with_options(wrap=tuple(wrap))
-        kinds["law"] = TRACKING_CONTROL
+        kinds["law"] = kind
     size = len(STATE_NUMBERS) + len(STATE_VECTORS) * model.nv
     made = TracedSolver(
         name,

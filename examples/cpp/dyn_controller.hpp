@@ -38,15 +38,16 @@ public:
                const std::string &model_hash = "")
         : kernel_(folder, name, model_hash),
           n_(std::size_t(kernel_.about().n_velocities)),
-          tracks_(kernel_.about().problem == std::string("tracking_cycle")),
+          tracks_(kernel_.about().problem != std::string("gravity_cycle")),
+          stiff_(kernel_.about().problem == std::string("impedance_cycle")),
           state_(kernel_.size("state"), 0.0), next_(state_.size(), 0.0),
           q_(n_), qd_(n_), kp_(n_), kd_(n_), q_ref_(n_), qd_ref_(n_), qdd_ref_(n_),
           tau_(n_) {
         kernel_.input("q", q_.data(), n_);
         kernel_.input("qd", qd_.data(), n_);
-        kernel_.input("kd", kd_.data(), n_);
+        kernel_.input(stiff_ ? "damping" : "kd", kd_.data(), n_);
         if (tracks_) {
-            kernel_.input("kp", kp_.data(), n_);
+            kernel_.input(stiff_ ? "stiffness" : "kp", kp_.data(), n_);
             kernel_.input("q_ref", q_ref_.data(), n_);
             kernel_.input("qd_ref", qd_ref_.data(), n_);
             kernel_.input("qdd_ref", qdd_ref_.data(), n_);
@@ -68,7 +69,8 @@ public:
     std::size_t joints() const { return n_; }
     const dyn_interface &about() const { return kernel_.about(); }
 
-    // Gains of all joints [1/s²], [1/s].
+    // Gains of all joints [1/s²], [1/s]; of the impedance cycle stiffness and damping
+    // [N·m/rad | N/m], [N·m·s/rad | N·s/m].
     void gains(double kp, double kd) {
         std::fill(kp_.begin(), kp_.end(), kp);
         std::fill(kd_.begin(), kd_.end(), kd);
@@ -132,7 +134,7 @@ private:
 
     Kernel kernel_;
     std::size_t n_;
-    bool tracks_;
+    bool tracks_, stiff_;
     std::vector<double> state_, next_, q_, qd_, kp_, kd_, q_ref_, qd_ref_, qdd_ref_;
     std::vector<double> tau_;
     double t_ = 0.0, fresh_ = 1.0, request_ = 0.0, report_[5] = {};

@@ -122,6 +122,45 @@ def test_reverse_derivatives_agree_with_the_jacobian(ca):
         assert float(got[k]) == pytest.approx(float(exact), rel=1e-6, abs=1e-3)
 
 
+@pytest.mark.parametrize("name", ["rnea", "aba"])
+def test_hessians_agree_with_differences(ca, robot, name):
+    """To 1e-6 of their size, of a weighted sum of squares; symmetric to the last bits."""
+    program = dyn.solver(name).build(robot, **CASES[name])
+    function = dyn_casadi.function(program, hessian=True)
+    n, rng = 3 * robot.nv, np.random.default_rng(3)
+    x, weights = ca.MX.sym("x", n), rng.uniform(0.5, 1, robot.nv)
+    value = function(*ca.vertsplit(x, robot.nv))
+    hessian, gradient = ca.hessian(ca.dot(weights, value**2), x)
+    exact = ca.Function("exact", [x], [hessian])
+    slopes = ca.Function("slopes", [x], [gradient])
+    point, h = rng.uniform(-1, 1, n), 1e-4
+    got = np.array(exact(point))
+    for k in range(0, n, max(1, n // 8)):
+        d = h * np.eye(n)[k]
+        near, far = (slopes(point + s * d) - slopes(point - s * d) for s in (1, 2))
+        wanted = np.array(8 * near - far).ravel() / (12 * h)
+        np.testing.assert_allclose(got[:, k], wanted, atol=1e-6 * abs(got).max())
+    np.testing.assert_allclose(got, got.T, atol=1e-12 * abs(got).max())
+
+
+@pytest.mark.parametrize("name", ["gravity", "bias", "crba"])
+def test_parts_of_inverse_dynamics(ca, robot, name):
+    """Values have the bits of the Program, Jacobians agree with differences."""
+    program = dyn.solver(name).build(robot)
+    function = dyn_casadi.function(program)
+    x = np.random.default_rng(5).uniform(-1, 1, (len(program.inputs), robot.nv))
+    np.testing.assert_array_equal(np.array(function(*x)).squeeze(), program(*x))
+    parts = [ca.MX.sym(port.name, robot.nv) for port in program.inputs]
+    whole = ca.vertcat(*parts)
+    jacobian = ca.jacobian(function(*parts), whole)
+    slopes, h = np.array(ca.Function("slopes", parts, [jacobian])(*x)), 1e-4
+    for k in range(x.size):
+        d = h * np.eye(x.size)[k].reshape(x.shape)
+        near, far = (program(*(x + s * d)) - program(*(x - s * d)) for s in (1, 2))
+        wanted = ((8 * near - far) / (12 * h)).ravel(order="F")
+        np.testing.assert_allclose(slopes[:, k], wanted, atol=1e-6)
+
+
 def test_threads_do_not_share_memory(ca):
     """CasADi gives each thread its own."""
     arm = dyn.load_urdf(dyn.robots.path("arm7"))
@@ -151,11 +190,14 @@ def test_what_cannot_be_differentiated_is_refused(tmp_path, monkeypatch):
         (step, {}, UnsupportedError, "no derivative by dt; valid: .*constants"),
         (step, {"dt": [1, 2]}, ShapeError, "dt"),
         (step, {"time": 1.0}, ShapeError, "an unknown name"),
-        (dyn.solver("crba").build(arm), {}, UnsupportedError, "inverse_dynamics, for"),
+        (dyn.solver("jacobian").build(arm, frame="tool"), {}, UnsupportedError, "forward dynamics"),
+        (dyn.solver("aba").build(arm, dtype="float32"), {}, UnsupportedError, "float64"),
         (dyn.solver("aba").build(dog), {}, UnsupportedError, "quaternions; valid"),
     ):
         with pytest.raises(error, match=expected):
             dyn_casadi.library(program, tmp_path, constants=constants)
+    with pytest.raises(UnsupportedError, match="second derivatives of a step: write"):
+        dyn_casadi.library(step, tmp_path, constants={"dt": DT}, hessian=True)
     monkeypatch.setenv("CC", "no-such-compiler")
     with pytest.raises(CompileError, match="no 'no-such-compiler'; valid: install"):
         dyn_casadi.library(step, tmp_path, constants={"dt": DT})

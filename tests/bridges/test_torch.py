@@ -145,6 +145,22 @@ def test_gradients_by_parameters_and_forces(arm, tensors, name):
     np.testing.assert_array_equal(got, wanted)
 
 
+@pytest.mark.parametrize("name", ["rnea", "aba"])
+def test_gradients_by_parameters_that_are_numbers(arm, tensors, name):
+    """A mass and an armature, of one state and of rows."""
+    program = dyn.solver(name).build(arm, inputs=["link3.mass", "joint2.armature"])
+    function = dyn_torch.function(program)
+    for state in ([x[0] for x in tensors], tensors):
+
+        def call(mass, armature, state=state):
+            more = {"link3.mass": mass, "joint2.armature": armature}
+            names = (port.name for port in program.inputs[:3])
+            return function(**dict(zip(names, state, strict=True)), **more)
+
+        numbers = _moving(*torch.tensor([1.7, 0.3], dtype=torch.float64))
+        assert gradcheck(call, numbers, atol=1e-6, rtol=1e-6)
+
+
 def test_transforms_of_torch_func(arm, tensors):
     """vmap, twice, too; grad, jacrev, jacfwd, jvp, and vmap of grad."""
     program = dyn.solver("rnea").build(arm)

@@ -20,6 +20,12 @@ RULES = {
     "on_estop": "ramp",
 }
 LIMITS = {"joint2": 45.0, "joint4": 18.0}
+# Of each cycle the mode of the Controller, and the gains.
+_MODES = {
+    "computed_torque_cycle": ("computed_torque", ("kp", "kd")),
+    "joint_impedance_cycle": ("impedance", ("stiffness", "damping")),
+    "gravity_compensation_cycle": ("gravity", ("kd",)),
+}
 
 
 class Watched(Controller):
@@ -39,7 +45,8 @@ class Cycle:
         self.program = control_cycle(name, model, **settings)
         self.controller, self.model = controller, model
         self.state = np.zeros(self.program.outputs[1].size)
-        self.tracks = name.startswith("computed")
+        self.tracks = not name.startswith("gravity")
+        self.gains = _MODES[name][1]
 
     def run(self, t, q, qd, fresh=1.0, request=0.0, **bad):
         """Return effort and report, for the reference of the controller."""
@@ -47,9 +54,11 @@ class Cycle:
         zero = np.zeros(n)
         reference = self.controller.used or (zero, zero, zero)
         inputs = dict(zip(("q_ref", "qd_ref", "qdd_ref"), reference, strict=True))
-        inputs |= {"kp": np.full(n, KP), "kd": np.full(n, KD)}
         if not self.tracks:
-            inputs = {"kd": inputs["kd"]}
+            inputs = {}
+        gains = (KP, KD)[-len(self.gains) :]
+        pairs = zip(self.gains, gains, strict=True)
+        inputs |= {name: np.full(n, gain) for name, gain in pairs}
         inputs |= bad
         live = {"t": t, "fresh": fresh, "request": request, "state": self.state}
         tau, self.state, self.report = self.program(q, qd, **inputs, **live)
@@ -74,9 +83,8 @@ class Cycle:
 def _pair(name="computed_torque_cycle", bounds=None, limits=LIMITS, **rules):
     model = dyn.load_urdf(dyn.robots.path("arm7"))
     rules = Rules(**{**RULES, **rules})
-    mode = "computed_torque" if name.startswith("computed") else "gravity"
     controller = Watched(
-        model, kp=KP, kd=KD, mode=mode, rules=rules, bounds=bounds,
+        model, kp=KP, kd=KD, mode=_MODES[name][0], rules=rules, bounds=bounds,
         effort_limits=limits,
     )  # fmt: skip
     cycle = Cycle(name, model, controller, rules=rules, bounds=bounds, limits=limits)
@@ -131,8 +139,9 @@ def test_a_closed_loop_has_the_torques_of_the_controller(name):
             plant.qd = plant.qd + 9.0
     assert {"waits", "drives", "stopped"} <= statuses
     assert cycle.fault in ("kinetic_energy", "tool_speed") or "rate" in cycle.fault
-    assert limited > 100 or not cycle.tracks
-    assert controller.counters["torque limited"] > 100 or not cycle.tracks
+    least = {"computed_torque_cycle": 100, "joint_impedance_cycle": 5}.get(name, -1)
+    assert limited > least
+    assert controller.counters["torque limited"] > least
 
 
 @pytest.mark.parametrize("name", CYCLES)

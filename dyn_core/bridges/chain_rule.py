@@ -1,0 +1,146 @@
+"""Rates and gradients of a Program from the slopes of derivatives.py, in any library.
+
+    rate of an output     = sum over inputs of slope times rate of the input
+    gradient by an input  = sum over outputs of cotangent times slope
+
+Arrays are of NumPy, PyTorch or JAX, of one state or with an axis of rows. Positions are
+vectors of nq numbers here (coordinates.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+from dyn_core.bridges.coordinates import coordinates
+from dyn_core.bridges.derivatives import Arrays, Derivatives, Source, Values
+from dyn_core.engines import Program
+from dyn_core.problems import Port
+
+
+class ChainRule:
+    """The derivatives of one Program with arrays of one library.
+
+    Args:
+        program: The Program.
+        derivatives: Its slopes.
+        xp: numpy, torch or jax.numpy.
+        dtype: Of the Program, as the library names it.
+        call: Returns the outputs of a Source by name, from its inputs by name.
+    """
+
+    def __init__(
+        self,
+        program: Program[Any],
+        derivatives: Derivatives,
+        xp: Any,
+        dtype: Any,
+        call: Callable[[Source, dict[str, Any]], Arrays],
+    ) -> None:
+        self._inputs, self._outputs = program.inputs, program.outputs
+        self._coordinates = coordinates(program.model)
+        nv = program.model.nv
+        self._tangent = {  # shape of the tangents of each port
+            port.name: (nv,) if port.kind == "position" else port.shape
+            for port in (*program.inputs, *program.outputs)
+        }
+        self._derivatives, self._xp, self._dtype = derivatives, xp, dtype
+        self._call = call
+
+    def values(self, inputs: Sequence[Any]) -> Values:
+        """Return the results of derivative Programs for inputs of the Program."""
+        named = {p.name: x for p, x in zip(self._inputs, inputs, strict=True)}
+        return Values(self._call, named, self._zeros)
+
+    def rates(
+        self,
+        values: Values,
+        inputs: Sequence[Any],
+        results: Sequence[Any],
+        rates: Sequence[Any],
+    ) -> list[Any]:
+        """Return the rate of each result, from those of the inputs; None: no motion."""
+        xp, convert = self._xp, self._coordinates
+        moved = [
+            (port, convert.velocity(xp, x, r) if port.kind == "position" else r)
+            for port, x, r in zip(self._inputs, inputs, rates, strict=True)
+            if r is not None
+        ]
+        outward = []
+        for port, y in zip(self._outputs, results, strict=True):
+            rate = self._rate(port, y, moved, values)
+            if port.kind == "position":
+                rate = convert.rate(xp, y, rate)
+            outward.append(rate)
+        return outward
+
+    def _rate(
+        self, output: Port, y: Any, moved: Sequence[tuple[Port, Any]], values: Values
+    ) -> Any:
+        shape = self._tangent[output.name]
+        total = self._zeros((*y.shape[: y.ndim - len(output.shape)], *shape))
+        for port, rate in moved:
+            slope = self._derivatives.slope(output.name, port.name)
+            if slope is None:
+                continue
+            matrix = self._matrix(slope(values), output, port)
+            axes = rate.ndim - len(self._tangent[port.name])
+            column = rate.reshape((*rate.shape[:axes], matrix.shape[-1], 1))
+            change = (matrix @ column)[..., 0]
+            total = total + change.reshape((*change.shape[:-1], *shape))
+        return total
+
+    def gradients(
+        self,
+        values: Values,
+        inputs: Sequence[Any],
+        results: Sequence[Any],
+        cotangents: Sequence[Any],
+        wanted: Sequence[bool],
+    ) -> list[Any]:
+        """Return the gradient by each wanted input, from the cotangents of the results.
+
+        A cotangent that is None is zero; a gradient that is not wanted is None.
+        """
+        inner = [
+            self._coordinates.adjoint_rate(self._xp, y, c)
+            if c is not None and port.kind == "position"
+            else c
+            for port, y, c in zip(self._outputs, results, cotangents, strict=True)
+        ]
+        return [
+            self._gradient(port, x, inner, values) if needed else None
+            for port, x, needed in zip(self._inputs, inputs, wanted, strict=True)
+        ]
+
+    def _gradient(
+        self, port: Port, x: Any, cotangents: Sequence[Any], values: Values
+    ) -> Any:
+        total = None
+        for output, c in zip(self._outputs, cotangents, strict=True):
+            slope = self._derivatives.slope(output.name, port.name)
+            if slope is None or c is None:
+                continue
+            matrix = self._matrix(slope(values), output, port)
+            axes = c.ndim - len(self._tangent[output.name])
+            row = c.reshape((*c.shape[:axes], 1, matrix.shape[-2]))
+            part = (row @ matrix)[..., 0, :]
+            total = part if total is None else total + part
+        if total is None:
+            return self._xp.zeros_like(x)
+        lead = total.shape[:-1]
+        if port.kind == "position":
+            total = self._coordinates.adjoint_velocity(self._xp, x, total)
+        total = total.reshape((*lead, *port.shape))
+        return total.sum(0) if total.ndim > x.ndim else total
+
+    def _matrix(self, slope: Any, output: Port, port: Port) -> Any:
+        """Return a slope as matrices (..., size of the output, size of the input)."""
+        rows, columns = self._tangent[output.name], self._tangent[port.name]
+        lead = slope.ndim - len(rows) - len(columns)
+        sizes = prod(rows), prod(columns)
+        return slope.reshape((*slope.shape[:lead], *sizes))
+
+    def _zeros(self, shape: tuple[int, ...]) -> Any:
+        return self._xp.zeros(shape, dtype=self._dtype)

@@ -1,0 +1,283 @@
+"""A Program as an operation of PyTorch: of plain tensors, autograd, vmap, the compiler.
+
+Which way a call goes is said by TorchOperation.__call__. Where nothing of PyTorch but
+autograd looks on, values and first derivatives are computed with NumPy's arrays on the
+memory of the tensors: an operation of PyTorch costs more than a kernel.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch.autograd import forward_ad
+
+from dyn_core.bridges.chain_rule import ChainRule
+from dyn_core.bridges.derivatives import Derivatives, Source
+from dyn_core.engines import Program
+from dyn_core.problems import Port
+
+DTYPES = {"float64": torch.float64, "float32": torch.float32}
+_NUMBERS = itertools.count()
+try:  # not public: without them every call goes the long way
+    _transforms = torch._C._are_functorch_transforms_active
+    _modes = torch._C._len_torch_dispatch_stack
+    _KNOWN = forward_ad._current_level == -1
+except AttributeError:  # pragma: no cover
+    _KNOWN = False
+
+
+def is_plain() -> bool:
+    """Return whether nothing but autograd's backward records the operations of a call:
+
+    no compiler, no transform of torch.func, no dual numbers, no mode of dispatch.
+    """
+    return (
+        not torch.compiler.is_compiling()
+        and _KNOWN
+        and not _transforms()
+        and forward_ad._current_level < 0
+        and not _modes()
+    )
+
+
+class TorchOperation:
+    """A Program as a custom operation with derivatives; positions are unit.
+
+    Args:
+        program: Of a robot.
+        status: Whether calls return the status behind the results, and fail with NaN.
+    """
+
+    def __init__(self, program: Program[Any], status: bool = False) -> None:
+        self.program, self._status = program, status
+        self._dtype = DTYPES[program.dtype.name]
+        derivatives = Derivatives(program)
+        self._sources: dict[Source, TorchOperation] = {}
+        self._chain = ChainRule(
+            program, derivatives, torch, self._dtype, self._of_source
+        )
+        self._on_arrays = ChainRule(
+            program, derivatives, np, program.dtype, self._arrays_of_source
+        )
+        solver = program.recipe.solver.name
+        inputs = ", ".join(f"Tensor x{k}" for k in range(len(program.inputs)))
+        outputs = ", ".join(["Tensor"] * (len(program.outputs) + 1))
+        self._call = torch.library.custom_op(
+            f"dyn_core::{solver}_{next(_NUMBERS)}",
+            self._with_status,
+            mutates_args=(),
+            device_types="cpu",
+            schema=f"({inputs}) -> ({outputs})",
+        )
+        self._call.register_fake(self._shapes)
+        self._call.register_autograd(self._backward, setup_context=self._keep)
+        self._call.register_vmap(self._vmap)
+        self._recorded, self._transformed = _recorded(self), _transformed(self)
+
+    def __call__(self, *tensors: Any) -> tuple[Any, ...]:
+        """Return the outputs, and the status where it was asked for.
+
+        The compiler and modes of dispatch take the custom operation as one node with
+        its own backward; the transforms of torch.func ask for an autograd.Function with
+        rules of its own, and pay for it in each call.
+        """
+        if is_plain():
+            if torch.is_grad_enabled() and any(x.requires_grad for x in tensors):
+                return self._recorded.apply(*tensors)
+            return self.run(tensors)
+        opaque = torch.compiler.is_compiling() or (_KNOWN and _modes())
+        call = self._call if opaque else self._transformed.apply
+        results = call(*tensors)
+        return results if self._status else results[:-1]
+
+    def run(self, tensors: Sequence[Any]) -> tuple[Any, ...]:
+        """Return the outputs of tensors without looking at their derivatives."""
+        return self.of_arrays([x.numpy(force=True) for x in tensors])
+
+    def of_arrays(self, arrays: Sequence[np.ndarray]) -> tuple[Any, ...]:
+        """Return the outputs, which have the memory of the Program's arrays."""
+        if not self._status:
+            values = self.program(*arrays)
+            if type(values) is np.ndarray:
+                return (torch.from_numpy(values),)
+            return self._tensors(values)
+        values, state = self.program(*arrays, status=True)
+        return (*self._tensors(values), torch.as_tensor(state, dtype=torch.int64))
+
+    def _tensors(self, values: Any) -> tuple[Any, ...]:
+        """Return what the Program returned as tensors."""
+        parts = (values,) if len(self.program.outputs) == 1 else values
+        return tuple(
+            torch.from_numpy(x)
+            if isinstance(x, np.ndarray)
+            else torch.tensor(x, dtype=self._dtype)
+            for x in parts
+        )
+
+    def _with_status(self, *tensors: Any) -> tuple[Any, ...]:
+        """Return outputs and status, which is 0 where it was not asked for."""
+        results = self.run(tensors)
+        if self._status:
+            return results
+        return (*results, torch.zeros(self._lead(tensors), dtype=torch.int64))
+
+    def _lead(self, tensors: Sequence[Any]) -> tuple[int, ...]:
+        """Return the batch axis of a call, as a tuple of no or one size."""
+        for port, x in zip(self.program.inputs, tensors, strict=True):
+            if x.dim() > len(port.shape):
+                return (x.shape[0],)
+        return ()
+
+    def _shapes(self, *tensors: Any) -> Any:
+        """Return empty results: what the compiler asks for."""
+        lead = self._lead(tensors)
+        results = [
+            torch.empty((*lead, *port.shape), dtype=self._dtype)
+            for port in self.program.outputs
+        ]
+        return (*results, torch.empty(lead, dtype=torch.int64))
+
+    def _vmap(self, info: Any, in_dims: Sequence[Any], *tensors: Any) -> Any:
+        return self._rows_of(self._call, info, in_dims, tensors)
+
+    def _rows_of(
+        self, call: Any, info: Any, in_dims: Sequence[Any], tensors: Sequence[Any]
+    ) -> Any:
+        """Call with one axis of rows for the axes of a vmap and of a batch."""
+        size, rows = info.batch_size, None
+        moved = []
+        for port, x, axis in zip(self.program.inputs, tensors, in_dims, strict=True):
+            x = x if axis is None else x.movedim(axis, 0)
+            if x.dim() > len(port.shape) + (axis is not None):
+                rows = x.shape[axis is not None]
+            moved.append(x)
+        flat = [
+            _rows(*values, size, rows)
+            for values in zip(self.program.inputs, moved, in_dims, strict=True)
+        ]
+        results = call(*flat)
+        if rows is not None:
+            results = [x.reshape((size, rows, *x.shape[1:])) for x in results]
+        return tuple(results), (0,) * len(results)
+
+    def _keep(self, ctx: Any, inputs: Any, output: Any) -> None:
+        """Keep what the derivatives are taken of."""
+        count = len(self.program.outputs)
+        ctx.save_for_backward(*inputs, *output[:count])
+        if len(output) > count:
+            ctx.mark_non_differentiable(output[count])
+
+    def _saved(self, ctx: Any) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Return inputs and results of a call."""
+        saved, count = ctx.saved_tensors, len(self.program.inputs)
+        return saved[:count], saved[count:]
+
+    def _forward(self, ctx: Any, rates: Sequence[Any]) -> Any:
+        """Return the rate of each output from those of the inputs, None where still."""
+        inputs, results = self._saved(ctx)
+        values = self._chain.values(inputs)
+        return (*self._chain.rates(values, inputs, results, rates), None)
+
+    def _backward(self, ctx: Any, *cotangents: Any) -> Any:
+        """Return the sum over outputs of cotangents times slopes, by each input."""
+        inputs, results = self._saved(ctx)
+        given, wanted = cotangents[: len(results)], ctx.needs_input_grad
+        if torch.is_grad_enabled() or not is_plain():
+            values = self._chain.values(inputs)
+            return tuple(self._chain.gradients(values, inputs, results, given, wanted))
+        ins, outs, given = ([_array(x) for x in y] for y in (inputs, results, given))
+        values = self._on_arrays.values(ins)
+        return tuple(
+            None if x is None else torch.from_numpy(np.asarray(x))
+            for x in self._on_arrays.gradients(values, ins, outs, given, wanted)
+        )
+
+    def _of_source(self, source: Source, tensors: dict[str, Any]) -> dict[str, Any]:
+        """Return the outputs of a derivative Program, which has derivatives itself."""
+        operation = self._sources.get(source)
+        if operation is None:
+            operation = TorchOperation(source.program, self._status)
+            self._sources[source] = operation
+        ports = source.program
+        results = operation(*(tensors[port.name] for port in ports.inputs))
+        return {p.name: x for p, x in zip(ports.outputs, results, strict=False)}
+
+    def _arrays_of_source(
+        self, source: Source, arrays: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Return the outputs of a derivative Program as arrays of NumPy."""
+        program = source.program
+        inputs = [arrays[port.name] for port in program.inputs]
+        if self._status:
+            values, _ = program(*inputs, status=True)
+        else:
+            values = program(*inputs)
+        ports = program.outputs
+        parts = (values,) if len(ports) == 1 else values
+        return {p.name: np.asarray(x) for p, x in zip(ports, parts, strict=True)}
+
+
+def _array(x: Any) -> Any:
+    """Return the array of a tensor; None for none."""
+    return None if x is None else x.numpy(force=True)
+
+
+def _rows(port: Port, x: Any, axis: Any, size: int, rows: Any) -> Any:
+    """Return an input with one axis of rows, or without where all share it."""
+    of_rows = x.dim() > len(port.shape) + (axis is not None)
+    if rows is None or (axis is None and not of_rows):
+        return x
+    if axis is None:
+        x = x[None]
+    elif not of_rows:
+        x = x[:, None]
+    return x.expand(size, rows, *port.shape).reshape(size * rows, *port.shape)
+
+
+def _recorded(operation: TorchOperation) -> Any:
+    """Return the autograd.Function of calls that are plain."""
+
+    class Recorded(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, *tensors: Any) -> Any:
+            results = operation.run(tensors)
+            operation._keep(ctx, tensors, results)
+            return results
+
+        @staticmethod
+        def backward(ctx: Any, *cotangents: Any) -> Any:
+            return operation._backward(ctx, *cotangents)
+
+    return Recorded
+
+
+def _transformed(operation: TorchOperation) -> Any:
+    """Return the autograd.Function of calls within transforms."""
+
+    class Transformed(torch.autograd.Function):
+        @staticmethod
+        def forward(*tensors: Any) -> Any:
+            return operation._with_status(*tensors)
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            operation._keep(ctx, inputs, output)
+            ctx.save_for_forward(*inputs, *output[:-1])
+
+        @staticmethod
+        def backward(ctx: Any, *cotangents: Any) -> Any:
+            return operation._backward(ctx, *cotangents)
+
+        @staticmethod
+        def jvp(ctx: Any, *rates: Any) -> Any:
+            return operation._forward(ctx, rates)
+
+        @staticmethod
+        def vmap(info: Any, in_dims: Any, *tensors: Any) -> Any:
+            return operation._rows_of(Transformed.apply, info, in_dims, tensors)
+
+    return Transformed
