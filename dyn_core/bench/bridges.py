@@ -1,4 +1,4 @@
-"""Calls and gradients through JAX and PyTorch: what a bridge costs beside its kernel.
+"""Calls and gradients through JAX, PyTorch and CasADi: what a bridge costs beside its kernel.
 
     python -m dyn_core.bench.bridges
 
@@ -21,6 +21,7 @@ from dyn_core.model import load
 from dyn_core.solving.registry import solver
 
 STEPS, DT, CALLS = 100, 0.01, 10_000
+ROWS = 1000
 
 
 def cpu_seconds(run: Callable[[], Any], times: int = 20) -> float:
@@ -34,14 +35,14 @@ def cpu_seconds(run: Callable[[], Any], times: int = 20) -> float:
     return least
 
 
-def kernel_seconds(program: Any, arrays: Any) -> float:
-    """Return the CPU time of a call of a Program from Python [s]."""
+def call_seconds(call: Callable[[], Any], calls: int = 1000) -> float:
+    """Return the CPU time of a call [s]."""
 
     def run() -> None:
-        for _ in range(CALLS):
-            program(*arrays)
+        for _ in range(calls):
+            call()
 
-    return cpu_seconds(run) / CALLS
+    return cpu_seconds(run) / calls
 
 
 def jax_figures(model: Any, arrays: Any) -> Iterator[tuple[str, float]]:
@@ -61,6 +62,12 @@ def jax_figures(model: Any, arrays: Any) -> Iterator[tuple[str, float]]:
         )
         return cpu_seconds(lambda: repeated(q).block_until_ready()) / CALLS
 
+    nothing, compiled = jax.jit(lambda q, qd, qdd: q), jax.jit(rnea)
+    yield "call", call_seconds(lambda: rnea(q, qd, qdd))
+    yield "call, compiled", call_seconds(lambda: compiled(q, qd, qdd))
+    yield "call of a compiled function of nothing", call_seconds(
+        lambda: nothing(q, qd, qdd)
+    )
     yield "loop with a call, each turn", loop(lambda t: rnea(q, qd, qdd + 0 * t))
     yield "loop without, each turn", loop(lambda t: qdd + 0 * t)
     step = dyn_jax.function(solver("semi_implicit_euler").build(model))
@@ -132,20 +139,61 @@ def torch_figures(model: Any, arrays: Any) -> Iterator[tuple[str, float]]:
             state = step(*state, tau[k], DT)
         return torch.autograd.grad((state[0] ** 2).sum(), tau)
 
-    yield "call", cpu_seconds(lambda: [rnea(q, qd, qdd) for _ in range(1000)]) / 1000
-    yield "call and gradient", cpu_seconds(lambda: [both() for _ in range(200)]) / 200
+    many = [x.repeat(ROWS, 1) for x in (q, qd, qdd)]
+    yield "call", call_seconds(lambda: rnea(q, qd, qdd))
+    yield "call, recorded", call_seconds(lambda: rnea(moving, qd, qdd))
+    row = [x[:1] for x in many]
+    yield "call of 1 row", call_seconds(lambda: rnea(*row))
+    yield f"call of {ROWS} rows", call_seconds(lambda: rnea(*many))
+    nothing = _nothing(torch)
+    yield "custom operation of nothing", call_seconds(lambda: nothing(q, qd, qdd))
+    yield "the same, recorded", call_seconds(lambda: nothing(moving, qd, qdd))
+    yield "call and gradient", call_seconds(both, 200)
     yield f"gradient of {STEPS} steps", cpu_seconds(rollout, 5)
 
 
-_FIGURES = {"jax": jax_figures, "torch": torch_figures, "adam": peer_figures}
+def _nothing(torch: Any) -> Any:
+    """Return a custom operation of PyTorch that copies its first input."""
+    schema = "(Tensor a, Tensor b, Tensor c) -> Tensor"
+    made = torch.library.custom_op(
+        "dyn_core_bench::nothing", lambda a, b, c: a.clone(), mutates_args=(),
+        schema=schema,
+    )  # fmt: skip
+    made.register_autograd(lambda ctx, slope: (slope, None, None))
+    return made
+
+
+def casadi_figures(model: Any, arrays: Any) -> Iterator[tuple[str, float]]:
+    """Yield the times of a call from Python with CasADi [s]."""
+    from dyn_core.bridges import casadi as dyn_casadi
+
+    rnea = dyn_casadi.function(solver("rnea").build(model))
+    yield "call with arrays", call_seconds(lambda: rnea(*arrays))
+    buffer, run = rnea.buffer()
+    tau = np.zeros(model.nv)
+    for k, x in enumerate(arrays):
+        buffer.set_arg(k, memoryview(x))
+    buffer.set_res(0, memoryview(tau))
+    yield "call with Function.buffer", call_seconds(run)
+
+
+_FIGURES = {
+    "jax": jax_figures,
+    "torch": torch_figures,
+    "casadi": casadi_figures,
+    "adam": peer_figures,
+}
 
 
 def main() -> None:
     """Print the figures of what is installed."""
     model = load("arm7")
-    arrays = np.random.default_rng(0).uniform(-1, 1, (3, model.nv))
+    arrays = tuple(np.random.default_rng(0).uniform(-1, 1, (3, model.nv)))
     rnea = solver("rnea").build(model)
-    print(f"rnea of arm7 from Python: {1e6 * kernel_seconds(rnea, arrays):.2f} us")
+    many = [np.repeat(x[None], ROWS, axis=0) for x in arrays]
+    one, rows = call_seconds(lambda: rnea(*arrays)), call_seconds(lambda: rnea(*many))
+    print(f"rnea of arm7 from Python: {1e6 * one:.2f} us")
+    print(f"the same, {ROWS} rows: {1e6 * rows:.2f} us")
     for name, figures in _FIGURES.items():
         print(name)
         if importlib.util.find_spec(name) is None:

@@ -186,14 +186,14 @@ class TorchOperation:
         """Return the sum over outputs of cotangents times slopes, by each input."""
         inputs, results = self._saved(ctx)
         given, wanted = cotangents[: len(results)], ctx.needs_input_grad
-        if torch.is_grad_enabled() or not is_plain():
+        plain = None if torch.is_grad_enabled() else _arrays(inputs, results, given)
+        if plain is None:
             values = self._chain.values(inputs)
             return tuple(self._chain.gradients(values, inputs, results, given, wanted))
-        ins, outs, given = ([_array(x) for x in y] for y in (inputs, results, given))
-        values = self._on_arrays.values(ins)
+        values = self._on_arrays.values(plain[0])
         return tuple(
             None if x is None else torch.from_numpy(np.asarray(x))
-            for x in self._on_arrays.gradients(values, ins, outs, given, wanted)
+            for x in self._on_arrays.gradients(values, *plain, wanted)
         )
 
     def _of_source(self, source: Source, tensors: dict[str, Any]) -> dict[str, Any]:
@@ -221,9 +221,17 @@ class TorchOperation:
         return {p.name: np.asarray(x) for p, x in zip(ports, parts, strict=True)}
 
 
-def _array(x: Any) -> Any:
-    """Return the array of a tensor; None for none."""
-    return None if x is None else x.numpy(force=True)
+def _arrays(*tensors: Sequence[Any]) -> list[list[Any]] | None:
+    """Return the arrays of tensors, None for none of them; None if some is not plain."""
+    if not is_plain():
+        return None
+    try:
+        return [
+            [None if x is None else x.numpy(force=True) for x in group]
+            for group in tensors
+        ]
+    except RuntimeError:  # cotangents with an axis that PyTorch keeps to itself
+        return None
 
 
 def _rows(port: Port, x: Any, axis: Any, size: int, rows: Any) -> Any:

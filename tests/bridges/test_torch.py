@@ -269,3 +269,80 @@ def test_requirements_that_fail(rows):
     np.testing.assert_array_equal(got, wanted)
     np.testing.assert_array_equal(state, status)
     assert state.dtype == torch.int64 and np.count_nonzero(state) == 1
+
+
+@pytest.fixture
+def rnea(arm):
+    """The function of inverse dynamics."""
+    return dyn_torch.function(dyn.solver("rnea").build(arm))
+
+
+def test_plain_calls_and_recorded_ones_agree(arm, rnea, tensors):
+    """Whichever way a call goes, its bits are the same; errors, too."""
+    Q, Qd, Qdd = tensors
+    wanted = rnea(Q, Qd, Qdd)
+    moving = Q.clone().requires_grad_()
+    negated = torch._neg_view(-Q)  # lazy, as imaginary parts of conjugates are
+    assert negated.is_neg()
+    with torch.no_grad():
+        quiet = rnea(moving, Qd, Qdd)
+    assert not quiet.requires_grad
+    for got in (
+        rnea(moving, Qd, Qdd).detach(),
+        quiet,
+        rnea(negated, Qd, Qdd),
+        rnea(negated.requires_grad_(), Qd, Qdd).detach(),
+        rnea(qdd=Qdd, qd=Qd, q=Q),
+        rnea(Q.tolist(), Qd.numpy(), Qdd),
+        rnea(torch.nn.Parameter(Q), Qd, Qdd).detach(),
+        torch.func.vmap(rnea)(Q, Qd, Qdd),
+    ):
+        np.testing.assert_array_equal(got, wanted)
+    for bad in (Qd[:, :6], Qd[0, :3]):
+        for q in (Q, moving):
+            with pytest.raises(ShapeError, match="qd: wanted shape"):
+                rnea(q, bad, Qdd)
+
+
+def test_dual_numbers_and_gradients_of_many_cotangents(rnea, tensors):
+    """Forward mode outside of torch.func, backward under vmap, backward of duals."""
+    fwAD = torch.autograd.forward_ad
+    q, qd, qdd = (x[0] for x in tensors)
+    jacobian = torch.func.jacrev(rnea)(q, qd, qdd)
+    with fwAD.dual_level():
+        dual = rnea(fwAD.make_dual(q, qd), qd, qdd)
+        np.testing.assert_allclose(fwAD.unpack_dual(dual).tangent, jacobian @ qd)
+    moving = q.clone().requires_grad_()
+    tau = rnea(moving, qd, qdd)
+    (rows,) = torch.autograd.grad(
+        tau, moving, torch.eye(7, dtype=q.dtype), is_grads_batched=True
+    )
+    np.testing.assert_allclose(rows, jacobian)
+    hessian = torch.func.hessian(lambda q: rnea(q, qd, qdd).sum())(q)
+    twice = torch.autograd.functional.hessian(lambda q: rnea(q, qd, qdd).sum(), q)
+    np.testing.assert_allclose(hessian, twice)
+    with fwAD.dual_level():  # forward over reverse
+        dual = fwAD.make_dual(moving, qd)
+        (slope,) = torch.autograd.grad(rnea(dual, qd, qdd).sum(), dual)
+        slope = fwAD.unpack_dual(slope).tangent
+        np.testing.assert_allclose(slope, hessian @ qd)
+
+
+def test_a_saved_input_that_was_changed_is_refused(rnea, tensors):
+    """As PyTorch does for its own operations: the gradient would be a wrong one."""
+    q, qd, qdd = (x[0].clone() for x in tensors)
+    tau = rnea(q.requires_grad_(), qd, qdd)
+    qd += 1.0
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        tau.sum().backward()
+
+
+def test_modes_of_dispatch_see_one_operation(rnea, tensors):
+    """A tracer without the compiler keeps the call, not its result as a constant."""
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    one = [x[0] for x in tensors]
+    traced = make_fx(lambda *x: 2 * rnea(*x))(*one)
+    assert "dyn_core.rnea" in traced.code
+    other = [x[1] for x in tensors]
+    np.testing.assert_array_equal(traced(*other), 2 * rnea(*other))
