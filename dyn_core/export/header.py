@@ -16,21 +16,29 @@ from dyn_core.export.interface import (
 )
 from dyn_core.export.table import quoted, structures
 
-_RULES = """\
-Every function returns a status: 0, or what went wrong ({prefix}_message says it in
-words). All outputs are NaN where it is not 0: never send them to a drive. {finite}
-
-scratch: {macro}_SCRATCH bytes of the caller, aligned to {alignment} bytes, one for each
-thread; what it holds before does not matter. Inputs, outputs and scratch must not
-overlap. Nothing is allocated, locked, or kept between calls."""
+_WIDTH = 84  # of lines of comments
+_RULES = (
+    "Every function returns a status: 0, or what went wrong ({prefix}_message says it"
+    " in words). All outputs are NaN where it is not 0: never send them to a drive."
+    " {finite}",
+    "scratch: {macro}_SCRATCH bytes of the caller, aligned to {alignment} bytes, one for"
+    " each thread; what it holds before does not matter. Inputs, outputs and scratch"
+    " must not overlap. Nothing is allocated, locked, or kept between calls.",
+)
 _FINITE = (
-    "Inputs with NaN or\ninfinity have the status {macro}_NOT_FINITE_INPUT, such"
-    " results {macro}_NOT_FINITE_RESULT."
+    "Inputs with NaN or infinity have the status {macro}_NOT_FINITE_INPUT, such results"
+    " {macro}_NOT_FINITE_RESULT."
 )
 _NOT_FINITE = (
-    "Inputs are not\nchecked: with NaN in them outputs may or may not be NaN (build"
-    " with\nfinite=True for a check)."
+    "Inputs are not checked: with NaN in them outputs may or may not be NaN (build with"
+    " finite=True for a check)."
 )
+_USE = """\
+Use, in C11:
+
+    _Alignas({alignment}) unsigned char scratch[{macro}_SCRATCH];
+    {call};
+    if (status != 0) puts({prefix}_message(status));"""
 
 
 def header(interface: Interface, batch: bool, exact: bool = True) -> str:
@@ -72,54 +80,118 @@ def _comment(text: str) -> str:
 def _about(x: Interface, exact: bool) -> str:
     lines = [f"{x.prefix}: solver {x.solver} ({x.problem}) for robot '{x.robot}'.", ""]
     for title, ports in (("Inputs", x.inputs), ("Outputs", x.outputs)):
-        lines.append(f"{title}:")
+        lines.append(f"{title}, {x.real}:")
         for port in ports:
             shape = "".join(f"[{n}]" for n in port.shape) or " (a number)"
-            unit = f" [{port.unit}]" if port.unit else ""
+            unit = _unit(x, port)
+            unit = f" [{unit}]" if unit else ""
             lines += wrap(
-                f"{port.c_name}{shape}{unit}: {port.meaning or port.name}", 84,
+                f"{port.c_name}{shape}{unit}: {port.meaning or port.name}", _WIDTH,
                 initial_indent="  ", subsequent_indent="      ",
             )  # fmt: skip
-    for title, names in (("Positions", x.positions), ("Velocities", x.velocities)):
-        if names:
-            listed = ", ".join(f"{k} {name}" for k, name in enumerate(names))
-            lines += wrap(f"{title}: {listed}", 84, subsequent_indent="      ")
-    lines += ["", "SI units, matrices row-major, quaternions (x, y, z, w)."]
+    lines += [*_coordinates(x), "", *_use(x).splitlines(), ""]
+    lines.append("SI units, matrices row-major, quaternions (x, y, z, w).")
     how = "the bits" if exact else "not the bits (multiply-adds round twice here)"
     lines.append(f"Results have {how} that dyn_ros {x.library} has in Python.")
-    lines.append(f"Robot {x.model_hash}, algorithm {x.kernel_hash}.")
+    lines.append(f"Robot, with all its numbers: {x.model_hash or 'none'}.")
+    lines.append(f"Algorithm for it, with its inputs and outputs: {x.kernel_hash}.")
     return "\n".join(lines)
+
+
+def _coordinates(x: Interface) -> list[str]:
+    """Return which entry of q and qd belongs to which joint."""
+    rates = tuple(f"{unit}/s" for unit in x.velocity_units)
+    groups = [("q", x.positions, x.position_units), ("qd", x.velocities, rates)]
+    if x.positions == x.velocities:
+        groups = [("q, qd", x.positions, x.position_units)]
+    lines = []
+    for title, names, units in groups:
+        shown = [f"{k} {name}" for k, name in enumerate(names)]
+        if len(set(units)) > 1:
+            pairs = zip(shown, units, strict=True)
+            shown = [f"{name} [{unit}]" for name, unit in pairs]
+        if names:
+            head = f"Entries of {title} and of vectors like them: "
+            lines += _wrapped(head, shown, "      ")
+    return lines
+
+
+def _wrapped(head: str, parts: Sequence[str], indent: str, end: str = "") -> list[str]:
+    """Return lines of parts by commas, none of which is broken."""
+    text = head + ", ".join(part.replace(" ", "\0") for part in parts) + end
+    lines = wrap(text, _WIDTH, subsequent_indent=indent, break_long_words=False)
+    return [line.replace("\0", " ") for line in lines]
+
+
+def _unit(x: Interface, port: PortInterface) -> str:
+    """Return the unit of a port, that of this robot where its joints are all alike."""
+    units = set(x.position_units if "nq" in port.axes else x.velocity_units)
+    alternatives = port.unit.split(" | ")  # of joints that turn, that slide
+    if len(alternatives) == 2 and len(units) == 1 and units <= {"rad", "m"}:
+        return alternatives[units == {"m"}]
+    return port.unit
+
+
+def _use(x: Interface) -> str:
+    arguments = [*(port.c_name for port in x.ports), "scratch"]
+    head = f"int64_t status = {x.prefix}_call("
+    call = "\n    ".join(_wrapped(head, arguments, "    ", ")"))
+    return _USE.format(
+        alignment=ALIGNMENT, macro=x.macro, prefix=x.prefix, call=call
+    )
 
 
 def _rules(x: Interface) -> str:
     finite = (_FINITE if x.finite else _NOT_FINITE).format(macro=x.macro)
-    return _RULES.format(
-        prefix=x.prefix, macro=x.macro, alignment=ALIGNMENT, finite=finite
-    )
+    parts = [
+        rule.format(prefix=x.prefix, macro=x.macro, alignment=ALIGNMENT, finite=finite)
+        for rule in _RULES
+    ]
+    return "\n\n".join("\n".join(wrap(part, _WIDTH)) for part in parts)
 
 
 def _macros(x: Interface, batch: bool) -> list[str]:
-    macro = x.macro
-    names: list[tuple[str, object]] = [
-        ("MODEL_HASH", quoted(x.model_hash)),
-        ("KERNEL_HASH", quoted(x.kernel_hash)),
-        ("SCRATCH", x.scratch),
+    """Return the definitions by groups, each name once."""
+    groups: list[tuple[str, list[tuple[str, object]]]] = [
+        (
+            "Which robot and algorithm this is",
+            [
+                ("MODEL_HASH", quoted(x.model_hash)),
+                ("KERNEL_HASH", quoted(x.kernel_hash)),
+            ],
+        ),
+        ("Bytes of scratch memory", [("SCRATCH", x.scratch)]),
     ]
     if batch:
-        names += [("BATCH_SCRATCH", x.batch_scratch), ("LANES", x.lanes)]
+        groups[-1][1].append(("BATCH_SCRATCH", x.batch_scratch))
+        groups.append(("Rows that one instruction works on", [("LANES", x.lanes)]))
     if x.positions:
-        names += [("NQ", len(x.positions)), ("NV", len(x.velocities))]
-        names.append(("NB", len(x.bodies)))
-        names += [(f"Q_{identifier(name)}", k) for k, name in enumerate(x.positions)]
-        names += [(f"V_{identifier(name)}", k) for k, name in enumerate(x.velocities)]
-    names += [(f"SIZE_{port.c_name}", port.size) for port in x.ports]
+        counts = [("NQ", len(x.positions)), ("NV", len(x.velocities))]
+        groups += [
+            ("Positions, velocities, moving bodies", [*counts, ("NB", len(x.bodies))]),
+            ("Places of the joints in q", _places("Q", x.positions)),
+            ("Places of the joints in qd", _places("V", x.velocities)),
+        ]
+    sizes = [(f"SIZE_{port.c_name}", port.size) for port in x.ports]
+    groups.append(("Entries of each input and output", [*sizes]))
     if x.finite:
-        names += [
+        codes = [
             ("NOT_FINITE_INPUT", f"({NOT_FINITE_INPUT})"),
             ("NOT_FINITE_RESULT", f"({NOT_FINITE_RESULT})"),
         ]
-    unique = dict(reversed(names))  # the first of a name that occurs twice
-    return [f"#define {macro}_{name} {unique[name]}" for name in dict(names)]
+        groups.append(("Statuses besides 0 and those of the algorithm", [*codes]))
+    lines, known = [], set[str]()
+    for title, names in groups:
+        lines.append(f"/* {title}. */")
+        for name, value in names:
+            if name not in known:  # the first of a name that occurs twice
+                lines.append(f"#define {x.macro}_{name} {value}")
+            known.add(name)
+    return lines
+
+
+def _places(letter: str, names: Sequence[str]) -> list[tuple[str, object]]:
+    return [(f"{letter}_{identifier(name)}", k) for k, name in enumerate(names)]
 
 
 def _prototypes(x: Interface, batch: bool) -> str:
@@ -192,7 +264,7 @@ def _named_call(x: Interface) -> str:
     head = f"static inline int64_t {x.prefix}_call("
     lines = [
         "/* One state, with ports by name. */",
-        head + ", ".join([*named, "void *scratch"]) + ") {",
+        *_wrapped(head, [*named, "void *scratch"], "    ", ")\0{"),
         *_tables(x, inputs, outputs),
         f"    return {x.prefix}(in, out, scratch);",
         "}",
@@ -203,10 +275,12 @@ def _named_call(x: Interface) -> str:
 def _named_rows(x: Interface) -> str:
     """Write the call for C-order arrays (rows, ...) that no input is shared in."""
     named, inputs, outputs = _arguments(x, rows=True)
-    head = f"static inline int64_t {x.prefix}_rows(int64_t rows, "
+    head, named = f"static inline int64_t {x.prefix}_rows(", ["int64_t rows", *named]
     lines = [
         "/* Rows of C-order arrays (rows, ...); status: rows numbers. */",
-        head + ", ".join([*named, "int64_t *status", "void *scratch"]) + ") {",
+        *_wrapped(
+            head, [*named, "int64_t *status", "void *scratch"], "    ", ")\0{"
+        ),
         f"    int64_t strides[{len(inputs) or 1}];",
         *_tables(x, inputs, outputs),
         *(
