@@ -1,4 +1,4 @@
-"""Calls and gradients through JAX, PyTorch and CasADi: what a bridge costs beside its kernel.
+"""Calls and gradients by JAX, PyTorch and CasADi: what a bridge costs beside a kernel.
 
     python -m dyn_core.bench.bridges
 
@@ -65,8 +65,9 @@ def jax_figures(model: Any, arrays: Any) -> Iterator[tuple[str, float]]:
     nothing, compiled = jax.jit(lambda q, qd, qdd: q), jax.jit(rnea)
     yield "call", call_seconds(lambda: rnea(q, qd, qdd))
     yield "call, compiled", call_seconds(lambda: compiled(q, qd, qdd))
-    yield "call of a compiled function of nothing", call_seconds(
-        lambda: nothing(q, qd, qdd)
+    yield (
+        "call of a compiled function of nothing",
+        call_seconds(lambda: nothing(q, qd, qdd)),
     )
     yield "loop with a call, each turn", loop(lambda t: rnea(q, qd, qdd + 0 * t))
     yield "loop without, each turn", loop(lambda t: qdd + 0 * t)
@@ -172,8 +173,8 @@ def casadi_figures(model: Any, arrays: Any) -> Iterator[tuple[str, float]]:
     buffer, run = rnea.buffer()
     tau = np.zeros(model.nv)
     for k, x in enumerate(arrays):
-        buffer.set_arg(k, memoryview(x))
-    buffer.set_res(0, memoryview(tau))
+        buffer.set_arg(k, x.data)
+    buffer.set_res(0, tau.data)
     yield "call with Function.buffer", call_seconds(run)
 
 

@@ -18,10 +18,8 @@ Positions are plain vectors here, so that robots with quaternions are refused.
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +35,9 @@ from dyn_core.bridges.casadi_source import (
 from dyn_core.bridges.derivatives import Derivatives, Source, Values
 from dyn_core.engines import Program
 from dyn_core.engines.native_program import NativeProgram
-from dyn_core.errors import CompileError, ShapeError, UnsupportedError
+from dyn_core.errors import ShapeError, UnsupportedError
 from dyn_core.export.interface import interface_of
+from dyn_core.export.linker import c_compiler, link
 from dyn_core.export.objects import compile_object
 from dyn_core.export.targets import target_of
 from dyn_core.model import Model
@@ -249,22 +248,12 @@ def _result(program: NativeProgram, name: str, numbers: np.ndarray) -> Result:
 
 def _linked(folder: Path, name: str, text: str, objects: Mapping[str, bytes]) -> Path:
     """Compile the source and link it with the kernels; return the library's path."""
-    command = os.environ.get("CC", "cc").split()
-    if shutil.which(command[0]) is None:
-        raise CompileError(
-            f"the library needs a C compiler to link, and there is no '{command[0]}';"
-            " valid: install one, or set CC"
-        )
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"lib{name}.so"
     with tempfile.TemporaryDirectory() as work:
         files = [Path(work, file) for file in (*objects, f"{name}.c")]
         for file, data in zip(files, (*objects.values(), text.encode()), strict=True):
             file.write_bytes(data)
-        flags = ["-O1", "-fPIC", "-shared", "-o", str(path), *map(str, files)]
-        done = subprocess.run(
-            [*command, *flags], capture_output=True, text=True, check=False
-        )
-    if done.returncode:
-        raise CompileError(f"{command[0]} cannot link {path.name}: {done.stderr}")
+        flags = ["-O1", "-fPIC", "-o", str(path), *map(str, files)]
+        link(c_compiler(), path.name, flags, "install one, or set CC")
     return path

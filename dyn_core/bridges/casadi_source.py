@@ -51,7 +51,9 @@ class Input:
     @property
     def sparsity(self) -> tuple[int, ...]:
         """As CasADi reads it: all entries, or none."""
-        return (*self.shape, 1) if self.read else (*self.shape, *[0] * (self.shape[1] + 1))
+        if self.read:
+            return (*self.shape, 1)
+        return (*self.shape, *[0] * (self.shape[1] + 1))
 
 
 @dataclass(frozen=True)

@@ -92,11 +92,9 @@ class TorchFunction:
             results = self._operation(*[self._tensor(*pair) for pair in pairs])
         if self._single:
             return results[0]
-        if not self._status:
-            return make_result(self._names, results)
-        *results, state = results
-        value = results[0] if len(results) == 1 else make_result(self._names, results)
-        return value, state
+        values = results[:-1] if self._status else results
+        value = values[0] if len(values) == 1 else make_result(self._names, values)
+        return (value, results[-1]) if self._status else value
 
     def _arrays(self, args: Sequence[Any]) -> list[np.ndarray] | None:
         """Return the arrays of plain tensors, None where more must be looked after.
@@ -129,10 +127,7 @@ class TorchFunction:
     def _tensor(self, port: Port, value: Any) -> Any:
         """Return an argument as a CPU tensor of the Program's dtype, checked."""
         fits = type(value) is Tensor and value.dtype is self._dtype and value.is_cpu
-        shape = value.shape if fits else None
-        if shape != port.shape and (fits and shape[1:]) != port.shape:
-            fits = False
-        if not fits:
+        if not fits or port.shape not in (value.shape, value.shape[1:]):
             value = self._converted(port, value)
         if port.kind == "position":
             value = self._coordinates.normalized(torch, value)

@@ -190,10 +190,11 @@ class TorchOperation:
         if plain is None:
             values = self._chain.values(inputs)
             return tuple(self._chain.gradients(values, inputs, results, given, wanted))
-        values = self._on_arrays.values(plain[0])
+        ins, outs, slopes = plain
+        values = self._on_arrays.values(ins)
         return tuple(
             None if x is None else torch.from_numpy(np.asarray(x))
-            for x in self._on_arrays.gradients(values, *plain, wanted)
+            for x in self._on_arrays.gradients(values, ins, outs, slopes, wanted)
         )
 
     def _of_source(self, source: Source, tensors: dict[str, Any]) -> dict[str, Any]:
@@ -222,7 +223,7 @@ class TorchOperation:
 
 
 def _arrays(*tensors: Sequence[Any]) -> list[list[Any]] | None:
-    """Return the arrays of tensors, None for none of them; None if some is not plain."""
+    """Return the arrays of tensors, None for none; None where some are not plain."""
     if not is_plain():
         return None
     try:

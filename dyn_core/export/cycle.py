@@ -1,4 +1,4 @@
-"""The algorithm of a control cycle: see laws.py for what it is.
+"""What happens in a control cycle, whatever its law is: see laws.py.
 
 Flags are 1.0 or 0.0, conditions those of dyn_core.authoring. A comparison with NaN is
 false; conditions are written so that NaN never drives.
@@ -75,84 +75,7 @@ class Settings:
     wrapped: tuple[bool, ...]
 
 
-def tracking_cycle(  # type: ignore[no-untyped-def]
-    model, q, qd, q_ref, qd_ref, qdd_ref, kp, kd, t, fresh, request, state,
-    law, weight, settings,
-):  # fmt: skip
-    """One cycle of a controller that follows a reference.
-
-        tau = limited(law(q, qd, q_ref, qd_ref, qdd_ref, kp, kd)), unless stopped
-
-    Inputs and outputs: those of TRACKING_CYCLE.
-
-    Args:
-        law: Slot, the law whose effort is limited and checked.
-        weight: Slot, what carries the weight and brakes in a ramp.
-        settings: Constants.
-
-    Source: design of this project, the Controller of dyn_core.control.
-    """
-    others = (*q_ref, *qd_ref, *qdd_ref, *kp, *kd)
-    tau = law(q, qd, q_ref, qd_ref, qdd_ref, kp, kd)
-    error = _change(q, q_ref, settings.wrapped)
-    return _Cycle(model, settings, q, qd, kd, t, fresh, request, state, weight).run(
-        tau, _all_finite((*tau, *others)), error
-    )
-
-
-def impedance_cycle(  # type: ignore[no-untyped-def]
-    model, q, qd, q_ref, qd_ref, qdd_ref, stiffness, damping, t, fresh, request, state,
-    law, weight, settings,
-):  # fmt: skip
-    """One cycle of a controller that holds a robot to a reference by springs.
-
-        tau = limited(law(q, qd, q_ref, qd_ref, qdd_ref, stiffness, damping)),
-        unless stopped
-
-    A ramp brakes as it does where a gain before the inertia is zero.
-
-    Inputs and outputs: those of IMPEDANCE_CYCLE.
-
-    Args:
-        law: Slot, the law whose effort is limited and checked.
-        weight: Slot, what carries the weight and brakes in a ramp.
-        settings: Constants.
-
-    Source: design of this project, the Controller of dyn_core.control.
-    """
-    others = (*q_ref, *qd_ref, *qdd_ref, *stiffness, *damping)
-    tau = law(q, qd, q_ref, qd_ref, qdd_ref, stiffness, damping)
-    error, kd = _change(q, q_ref, settings.wrapped), Vector.zeros(model.nv)
-    return _Cycle(model, settings, q, qd, kd, t, fresh, request, state, weight).run(
-        tau, _all_finite((*tau, *others)), error
-    )
-
-
-def gravity_cycle(  # type: ignore[no-untyped-def]
-    model, q, qd, kd, t, fresh, request, state, weight, settings
-):
-    """One cycle of a controller that carries the weight and nothing else.
-
-        tau = limited(ID(q, 0, 0)), unless stopped
-
-    The gain kd brakes in a ramp only.
-
-    Inputs and outputs: those of GRAVITY_CYCLE.
-
-    Args:
-        weight: Slot, what carries the weight and brakes in a ramp.
-        settings: Constants.
-
-    Source: design of this project, the Controller of dyn_core.control.
-    """
-    zero = Vector.zeros(model.nv)
-    tau = weight(q, qd, zero)
-    return _Cycle(model, settings, q, qd, kd, t, fresh, request, state, weight).run(
-        tau, _all_finite(tau), zero
-    )
-
-
-class _Cycle:
+class Cycle:
     """What happens in a cycle, step by step; the names of its state are attributes."""
 
     heard: Any
@@ -189,7 +112,7 @@ class _Cycle:
         self.timed = _finite(t)
         self.t = where(self.timed, t, self.time)
         self._read(request)
-        complete = logical_and(self.timed, _all_finite((*q, *qd)))
+        complete = logical_and(self.timed, all_finite((*q, *qd)))
         self.asked = equal(fresh, 1.0)
         self.new = logical_and(self.asked, complete)
 
@@ -247,7 +170,7 @@ class _Cycle:
         heard = self.heard > 0.0
         back = logical_and(heard, t < self.time)
         late = logical_and(heard, rules.state_timeout < t - self.seen)
-        change = _change(self.q, self.q_now, self.settings.wrapped)
+        change = displacement(self.q, self.q_now, self.settings.wrapped)
         far = reduce(logical_or, (rules.max_jump < absolute(x) for x in change))
         moved = logical_and(logical_and(self.has > 0.0, far), logical_not(late))
         moved = logical_and(moved, logical_not(back))
@@ -363,7 +286,7 @@ class _Cycle:
         """Return the effort that carries the weight and brakes; zero if not finite."""
         gains = Vector(where(x > 0.0, x, BRAKING) for x in self.kd)
         tau = self.weight(self.q, self.qd, gains)
-        return where(_all_finite(tau), self._limited(tau), self.zero)
+        return where(all_finite(tau), self._limited(tau), self.zero)
 
     def _limited(self, tau: Any) -> Any:
         """Return an effort within the limits; what is NaN stays NaN."""
@@ -397,13 +320,13 @@ def _kind(name: str) -> float:
     return float(REQUESTS.index(name))
 
 
-def _place(cycle: _Cycle, name: str) -> float:
+def _place(cycle: Cycle, name: str) -> float:
     """Return the number of a fault that is no bound."""
     bounds = 4 * cycle.model.nv + 3
     return float(bounds + 1 + ("effort not finite", "request").index(name))
 
 
-def _change(q: Any, q_next: Any, wrapped: Sequence[bool]) -> Any:
+def displacement(q: Any, q_next: Any, wrapped: Sequence[bool]) -> Any:
     """Return the displacement from q to q_next, wrapped for wrapped joints."""
     change = [b - a for a, b in zip(q, q_next, strict=True)]
     return Vector(
@@ -417,7 +340,7 @@ def _finite(x: Any) -> Any:
     return absolute(x) <= LARGEST
 
 
-def _all_finite(numbers: Sequence[Any]) -> Any:
+def all_finite(numbers: Sequence[Any]) -> Any:
     """Condition that all are finite."""
     return reduce(logical_and, (_finite(x) for x in numbers))
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -16,12 +14,13 @@ from typing import Any
 from dyn_core.engines import Program
 from dyn_core.engines.llvm import compiler
 from dyn_core.engines.native_program import NativeProgram
-from dyn_core.errors import CompileError, SettingError, UnsupportedError, unknown_name
+from dyn_core.errors import SettingError, UnsupportedError, unknown_name
 from dyn_core.export import package_files, wasm
 from dyn_core.export.c_file import c_file
 from dyn_core.export.check_source import check_source, vector_header
 from dyn_core.export.header import header
 from dyn_core.export.interface import ABI, ALIGNMENT, Interface, interface_of
+from dyn_core.export.linker import c_compiler, link
 from dyn_core.export.objects import ObjectFile, compile_object
 from dyn_core.export.states import TestVector, bits, test_vector
 from dyn_core.export.targets import Target, target_of
@@ -213,28 +212,16 @@ def shared_library(made: ObjectFile, target: Target) -> bytes:
             f"target {target.name} loads no shared libraries; valid: form='object',"
             " form='c'"
         )
-    command = (
-        os.environ.get("CC", "cc").split()
-        if target.link[:3] == "cc "
-        else [target.link.split()[0]]
-    )
-    if shutil.which(command[0]) is None:
-        raise CompileError(
-            f"form='shared' needs a C compiler to link, and there is no"
-            f" '{command[0]}'; valid: install one, set CC, or form='object'"
-        )
+    is_cc = target.link.startswith("cc ")
+    command = c_compiler() if is_cc else [target.link.split()[0]]
     name = f"lib{made.interface.prefix}.so"
     with tempfile.TemporaryDirectory() as work:
         source, library = Path(work, "code.o"), Path(work, name)
         source.write_bytes(made.data)
-        flags = ["-shared", "-nostdlib", "-o", str(library), str(source)]
+        flags = ["-nostdlib", "-o", str(library), str(source)]
         if "darwin" not in target.triple:
             flags.append(f"-Wl,-soname,{name}")
-        done = subprocess.run(
-            [*command, *flags], capture_output=True, text=True, check=False
-        )
-        if done.returncode:
-            raise CompileError(f"{command[0]} cannot link {name}: {done.stderr}")
+        link(command, name, flags, "install one, set CC, or form='object'")
         return library.read_bytes()
 
 

@@ -21,9 +21,9 @@ _RULES = (
     "Every function returns a status: 0, or what went wrong ({prefix}_message says it"
     " in words). All outputs are NaN where it is not 0: never send them to a drive."
     " {finite}",
-    "scratch: {macro}_SCRATCH bytes of the caller, aligned to {alignment} bytes, one for"
-    " each thread; what it holds before does not matter. Inputs, outputs and scratch"
-    " must not overlap. Nothing is allocated, locked, or kept between calls.",
+    "scratch: {macro}_SCRATCH bytes of the caller, aligned to {alignment} bytes, one"
+    " for each thread; what it holds before does not matter. Inputs, outputs and"
+    " scratch must not overlap. Nothing is allocated, locked, or kept between calls.",
 )
 _FINITE = (
     "Inputs with NaN or infinity have the status {macro}_NOT_FINITE_INPUT, such results"
@@ -136,9 +136,7 @@ def _use(x: Interface) -> str:
     arguments = [*(port.c_name for port in x.ports), "scratch"]
     head = f"int64_t status = {x.prefix}_call("
     call = "\n    ".join(_wrapped(head, arguments, "    ", ")"))
-    return _USE.format(
-        alignment=ALIGNMENT, macro=x.macro, prefix=x.prefix, call=call
-    )
+    return _USE.format(alignment=ALIGNMENT, macro=x.macro, prefix=x.prefix, call=call)
 
 
 def _rules(x: Interface) -> str:
@@ -278,9 +276,7 @@ def _named_rows(x: Interface) -> str:
     head, named = f"static inline int64_t {x.prefix}_rows(", ["int64_t rows", *named]
     lines = [
         "/* Rows of C-order arrays (rows, ...); status: rows numbers. */",
-        *_wrapped(
-            head, [*named, "int64_t *status", "void *scratch"], "    ", ")\0{"
-        ),
+        *_wrapped(head, [*named, "int64_t *status", "void *scratch"], "    ", ")\0{"),
         f"    int64_t strides[{len(inputs) or 1}];",
         *_tables(x, inputs, outputs),
         *(

@@ -30,14 +30,8 @@ from dyn_core.control.joint_limits import effort_limits
 from dyn_core.control.laws import check_joints
 from dyn_core.engines import Program
 from dyn_core.errors import SettingError, UnsupportedError
-from dyn_core.export.cycle import (
-    STATE_NUMBERS,
-    STATE_VECTORS,
-    Settings,
-    gravity_cycle,
-    impedance_cycle,
-    tracking_cycle,
-)
+from dyn_core.export.cycle import STATE_NUMBERS, STATE_VECTORS, Settings
+from dyn_core.export.cycles import gravity_cycle, impedance_cycle, tracking_cycle
 from dyn_core.model import Model
 from dyn_core.problems import (
     GRAVITY_CONTROL,

@@ -190,8 +190,18 @@ def test_what_cannot_be_differentiated_is_refused(tmp_path, monkeypatch):
         (step, {}, UnsupportedError, "no derivative by dt; valid: .*constants"),
         (step, {"dt": [1, 2]}, ShapeError, "dt"),
         (step, {"time": 1.0}, ShapeError, "an unknown name"),
-        (dyn.solver("jacobian").build(arm, frame="tool"), {}, UnsupportedError, "forward dynamics"),
-        (dyn.solver("aba").build(arm, dtype="float32"), {}, UnsupportedError, "float64"),
+        (
+            dyn.solver("jacobian").build(arm, frame="tool"),
+            {},
+            UnsupportedError,
+            "forward dynamics",
+        ),
+        (
+            dyn.solver("aba").build(arm, dtype="float32"),
+            {},
+            UnsupportedError,
+            "float64",
+        ),
         (dyn.solver("aba").build(dog), {}, UnsupportedError, "quaternions; valid"),
     ):
         with pytest.raises(error, match=expected):

@@ -311,7 +311,7 @@ def test_the_command_exports_a_whole_controller(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    "what", ["export.cycle._Cycle._carried", "control.envelope.total"]
+    "what", ["export.cycle.Cycle._carried", "control.envelope.total"]
 )
 def test_a_changed_cycle_is_traced_again(what, monkeypatch):
     """Kernels on disk are found by the code of the cycle, too: none is a stale one."""

@@ -28,6 +28,7 @@ _TRACED = (
     "dyn_core.control.envelope",
     "dyn_core.engines.graph",
     "dyn_core.export.cycle",
+    "dyn_core.export.cycles",
     "dyn_core.model",
     "dyn_core.numbers",
     "dyn_core.planar",

@@ -1,0 +1,40 @@
+"""The C compiler of this machine, where a shared library must be linked."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Sequence
+
+from dyn_core.errors import CompileError
+
+
+def c_compiler() -> list[str]:
+    """Return the command of the C compiler: CC, or cc."""
+    return shlex.split(os.environ.get("CC", "")) or ["cc"]
+
+
+def link(command: Sequence[str], name: str, flags: Sequence[str], valid: str) -> None:
+    """Link a shared library.
+
+    Args:
+        command: Of the compiler.
+        name: Of the library, for errors.
+        flags: Its other arguments.
+        valid: What a user may do where there is no compiler.
+
+    Raises:
+        CompileError: There is no compiler, or it fails.
+    """
+    if shutil.which(command[0]) is None:
+        raise CompileError(
+            f"{name} needs a C compiler to be linked, and there is no '{command[0]}';"
+            f" valid: {valid}"
+        )
+    done = subprocess.run(
+        [*command, "-shared", *flags], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise CompileError(f"{command[0]} cannot link {name}: {done.stderr}")
