@@ -32,7 +32,8 @@ from dyn_core.bridges.casadi_source import (
     Result,
     source,
 )
-from dyn_core.bridges.derivatives import Derivatives, Source, Values
+from dyn_core.bridges.derivatives import Derivatives
+from dyn_core.bridges.sources import Source, Values
 from dyn_core.engines import Program
 from dyn_core.engines.native_program import NativeProgram
 from dyn_core.errors import ShapeError, UnsupportedError

@@ -14,7 +14,8 @@ from math import prod
 from typing import Any
 
 from dyn_core.bridges.coordinates import coordinates
-from dyn_core.bridges.derivatives import Arrays, Derivatives, Source, Values
+from dyn_core.bridges.derivatives import Derivatives
+from dyn_core.bridges.sources import Arrays, Source, Values
 from dyn_core.engines import Program
 from dyn_core.problems import Port
 

@@ -7,75 +7,30 @@ inverse and forward dynamics have derivatives themselves, which makes second one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
-from functools import cached_property
+from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
+from dyn_core.bridges.sources import Slope, Source, Values
 from dyn_core.engines import Program
 from dyn_core.errors import UnsupportedError
 from dyn_core.model.parameter_paths import LINK
 from dyn_core.solving.build_options import BuildOptions
 from dyn_core.solving.registry import solver
 
-Arrays = Mapping[str, Any]
 _NOT_PASSED = ("inputs", "matrices", "finite")
 # Of a link's parameters, those that joint forces are linear in, one at a time.
 _LINEAR = ("mass", "inertia", "payload", "armature")
 # Outputs without derivatives: constants for all that differentiates.
 CONSTANT = ("impulse", "gap", "residuals", "iterations", "status", "modes")
-
-
-@dataclass(eq=False)
-class Source:
-    """A Program that returns derivatives, built when it is first needed.
-
-    Attributes:
-        make: Builds it.
-    """
-
-    make: Callable[[], Program[Any]]
-
-    @cached_property
-    def program(self) -> Program[Any]:
-        """The Program."""
-        return self.make()
-
-
-class Values:
-    """Results of Sources at one state, each computed once.
-
-    Args:
-        call: Returns the outputs of a Source by name, from its inputs by name.
-        inputs: Of the Program that is differentiated.
-        zeros: Returns an array of zeros of a shape.
-    """
-
-    def __init__(
-        self,
-        call: Callable[[Source, dict[str, Any]], Arrays],
-        inputs: Arrays,
-        zeros: Callable[[tuple[int, ...]], Any],
-    ) -> None:
-        self.inputs, self._call, self._zeros = inputs, call, zeros
-        self._known: dict[Source, Arrays] = {}
-
-    def __call__(self, source: Source, **others: Any) -> Arrays:
-        """Return the outputs of a Source; inputs that the Program lacks are zeros."""
-        if source not in self._known:
-            arrays = {
-                port.name: others[port.name]
-                if port.name in others
-                else self.inputs[port.name]
-                if port.name in self.inputs
-                else self._zeros(port.shape)
-                for port in source.program.inputs
-            }
-            self._known[source] = self._call(source, arrays)
-        return self._known[source]
-
-
-Slope = Callable[[Values], Any]
+# What is said of derivatives that are none of a Program's, by its kind.
+_UNKNOWN = {
+    "step_derivatives": "second derivatives of steps are not known; valid: a step that"
+    " is written around a function of forward dynamics (aba), which has them",
+    "contact_step_derivatives": "second derivatives of contact steps are not known",
+    "id_second_derivatives": "third derivatives are not known",
+    "fd_second_derivatives": "third derivatives are not known",
+}
 
 
 class Derivatives:
@@ -95,7 +50,9 @@ class Derivatives:
         self._zero: set[str] = set()  # inputs that change nothing
         make = _KINDS.get(program.signature.name)
         if make is None:
-            self._refused = "no solver of its derivatives is known"
+            self._refused = _UNKNOWN.get(
+                program.signature.name, "no solver of its derivatives is known"
+            )
         else:
             make(self)
 

@@ -22,7 +22,8 @@ import numpy as np
 from dyn_core.bridges import ffi_handler
 from dyn_core.bridges.chain_rule import ChainRule
 from dyn_core.bridges.coordinates import coordinates
-from dyn_core.bridges.derivatives import Derivatives, Source
+from dyn_core.bridges.derivatives import Derivatives
+from dyn_core.bridges.sources import Source
 from dyn_core.engines import Program
 from dyn_core.engines.results import make_result
 from dyn_core.errors import ShapeError, UnsupportedError

@@ -16,7 +16,8 @@ import torch
 from torch.autograd import forward_ad
 
 from dyn_core.bridges.chain_rule import ChainRule
-from dyn_core.bridges.derivatives import Derivatives, Source
+from dyn_core.bridges.derivatives import Derivatives
+from dyn_core.bridges.sources import Source
 from dyn_core.engines import Program
 from dyn_core.problems import Port
 

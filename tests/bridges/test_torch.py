@@ -97,6 +97,30 @@ def test_gradients_of_first_and_second_order(arm, tensors, name):
     assert gradgradcheck(function, _moving(*one), atol=1e-6, rtol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["gravity", "bias"])
+def test_second_gradients_of_parts_of_inverse_dynamics(arm, tensors, name):
+    """Of gravity and of Coriolis forces; of a step, written around aba, too."""
+    program = dyn.solver(name).build(arm)
+    inputs = _moving(*(x[0] for x in tensors[: len(program.inputs)]))
+    function = dyn_torch.function(program)
+    assert gradgradcheck(function, inputs, atol=1e-6, rtol=1e-6)
+
+
+def test_second_gradients_of_a_step_around_forward_dynamics(arm, tensors):
+    """As the refusal of a step's second derivatives says."""
+    forward = dyn_torch.function(dyn.solver("aba").build(arm))
+    step = dyn_torch.function(dyn.solver("semi_implicit_euler").build(arm))
+
+    def own(q, qd, tau):
+        qd = qd + 0.01 * forward(q, qd, tau)
+        return q + 0.01 * qd, qd
+
+    state = _moving(*(x[0] for x in tensors))
+    for got, wanted in zip(own(*state), step(*state, 0.01), strict=True):
+        torch.testing.assert_close(got, wanted, rtol=1e-12, atol=1e-12)
+    assert gradgradcheck(own, state, atol=1e-6, rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     "name", ["rnea", "aba", "crba", "gravity", "bias", "semi_implicit_euler"]
 )
@@ -244,6 +268,11 @@ def test_what_is_refused(arm, tensors):
     dt = torch.tensor(0.01, dtype=torch.float64, requires_grad=True)
     with pytest.raises(UnsupportedError, match="no derivative by dt"):
         step(q, qd, qdd, dt).q_next.sum().backward()
+    moving = q.clone().requires_grad_()
+    value = (step(moving, qd, qdd, dt.detach()).q_next ** 2).sum()
+    with pytest.raises(UnsupportedError, match="second derivatives.*written around"):
+        (slope,) = torch.autograd.grad(value, moving, create_graph=True)
+        slope.sum().backward()
 
 
 @pytest.mark.parametrize("rows", [None, 3, 30])

@@ -10,6 +10,7 @@ from emulate import CASES, build, check_natively, every_operation, made, need, s
 from dyn_core.engines.llvm import compiler
 from dyn_core.errors import CompileError, SettingError, UnsupportedError
 from dyn_core.export.interface import interface_of
+from dyn_core.export.linker import c_compiler
 from dyn_core.export.objects import compile_object
 from dyn_core.export.targets import TARGETS, target_of
 from dyn_core.numbers.operations import OPERATIONS
@@ -298,6 +299,19 @@ def test_cmake_and_pkg_config_find_it(tmp_path):
         source = library / "rnea_arm7_check.c"
         sh("cc", source, *flags, f"-Wl,-rpath,{library}", "-o", image)
         assert sh(image).startswith("equal bits")
+
+
+def test_the_compiler_is_that_of_cc(monkeypatch):
+    """CC may have options, spaces in quotes, or be set to nothing."""
+    for value, wanted in (
+        ("", ["cc"]),
+        ("ccache gcc -m64", ["ccache", "gcc", "-m64"]),
+        ("'/opt/my tools/cc'", ["/opt/my tools/cc"]),
+    ):
+        monkeypatch.setenv("CC", value)
+        assert c_compiler() == wanted
+    monkeypatch.delenv("CC")
+    assert c_compiler() == ["cc"]
 
 
 def test_the_command(tmp_path):
