@@ -91,6 +91,7 @@ int main(int argc, char **argv) try {
     { std::vector<double> seen(3); }
     if (allocations == before) throw dyn::Error("allocations are not counted");
     measure(folder, "computed_torque_cycle_arm7", cycles);
+    measure(folder, "joint_impedance_cycle_arm7", cycles);
     measure(folder, "gravity_compensation_cycle_arm7", cycles);
     return 0;
 } catch (const std::exception &error) {
