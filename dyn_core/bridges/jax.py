@@ -235,6 +235,11 @@ def _registered(program: Program[Any]) -> str:
 
 def _checked(port: Port, value: Any, dtype: np.dtype) -> Any:
     """Return an array of a Port's shape, with or without a batch axis."""
+    if isinstance(value, np.ndarray):
+        if np.ma.is_masked(value):
+            wanted = "an array without masked entries"
+            raise ShapeError(port.name, wanted, "masked ones")
+        value = np.array(value)  # the caller may change it while XLA still computes
     if isinstance(value, jax.Array | np.ndarray) and value.dtype == dtype:
         if value.shape == port.shape or value.shape[1:] == port.shape:
             return value

@@ -19,6 +19,7 @@ import numpy as np
 
 from dyn_core.bridges.coordinates import coordinates
 from dyn_core.engines import Program
+from dyn_core.engines.arrays import as_array
 from dyn_core.engines.results import make_result
 from dyn_core.errors import ShapeError, UnsupportedError
 from dyn_core.problems import Port
@@ -136,7 +137,8 @@ class TorchFunction:
     def _converted(self, port: Port, value: Any) -> Any:
         """Return an argument as `_tensor` does, or say what does not fit."""
         if not isinstance(value, torch.Tensor):
-            value = torch.as_tensor(value, dtype=self._dtype)
+            array = as_array(port, value, self.program.dtype)
+            value = torch.from_numpy(np.array(array))  # a copy: autograd may keep it
         if value.device.type != "cpu":
             wanted = "a tensor on the CPU (x.cpu())"
             raise ShapeError(port.name, wanted, f"one on {value.device}")

@@ -311,6 +311,9 @@ def test_types_of_arguments(arm):
         single(ones, small, small)
     with pytest.raises(ShapeError, match="qd: wanted shape"):
         function(ones, ones[:6], ones)
+    masked = np.ma.masked_array(np.ones(7), mask=np.arange(7) == 3)
+    with pytest.raises(ShapeError, match="qd: wanted an array without masked"):
+        function(ones, masked, ones)
     with pytest.raises(ShapeError, match="qdd: wanted real numbers"):
         function(ones, ones, ones * 1j)
     with pytest.raises(ShapeError, match="qdd: wanted an array"):
@@ -336,6 +339,20 @@ def test_derivatives_that_are_not_there_are_refused(arm):
         jax.grad(lambda c: moved(ones, ones, ones, c).sum())(jnp.zeros(3))
     with pytest.raises(UnsupportedError, match="engine graph.*engine native"):
         dyn_jax.function(dyn.solver("rnea").build(arm, engine="graph"))
+
+
+def test_arrays_may_change_after_a_call(arm):
+    """XLA computes while the caller goes on, and reads arrays of NumPy where they lie."""
+    program = dyn.solver("rnea").build(arm)
+    function = dyn_jax.function(program)
+    inputs = np.random.default_rng(0).uniform(-1, 1, (3, 100_000, 7))
+    wanted = program(*inputs)
+    for _ in range(3):
+        arrays = [x.copy() for x in inputs]
+        got = function(*arrays)
+        for x in arrays:
+            x[:] = 7.0
+        np.testing.assert_array_equal(got, wanted)
 
 
 def test_calls_from_many_threads_share_no_memory(arm):

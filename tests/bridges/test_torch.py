@@ -333,6 +333,20 @@ def test_plain_calls_and_recorded_ones_agree(arm, rnea, tensors):
                 rnea(q, bad, Qdd)
 
 
+def test_other_releases_go_the_long_way(arm, tensors, monkeypatch):
+    """Where PyTorch's own names are not as they are known, results are the same."""
+    from dyn_core.bridges import torch_operation
+
+    program = dyn.solver("rnea").build(arm)
+    monkeypatch.setattr(torch_operation, "_KNOWN", False)
+    function = dyn_torch.function(program)
+    q, qd, qdd = _moving(*(x[0] for x in tensors))
+    np.testing.assert_array_equal(
+        function(q, qd, qdd).detach(), program(*(x[0].numpy() for x in tensors))
+    )
+    assert gradcheck(function, (q, qd, qdd), atol=1e-6, rtol=1e-6)
+
+
 def test_dual_numbers_and_gradients_of_many_cotangents(rnea, tensors):
     """Forward mode outside of torch.func, backward under vmap, backward of duals."""
     fwAD = torch.autograd.forward_ad
@@ -364,6 +378,31 @@ def test_a_saved_input_that_was_changed_is_refused(rnea, tensors):
     qd += 1.0
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         tau.sum().backward()
+
+
+def test_arrays_may_change_before_the_gradient(rnea, tensors):
+    """Arrays of NumPy are copied: PyTorch would not see that they changed."""
+    q, qd, qdd = (x[0] for x in tensors)
+    wanted = torch.func.jacrev(rnea)(q, qd, qdd).sum(0)
+    moving, array = q.clone().requires_grad_(), qd.numpy().copy()
+    tau = rnea(moving, array, qdd)
+    array[:] = 7.0
+    tau.sum().backward()
+    np.testing.assert_allclose(moving.grad, wanted)
+
+
+def test_other_arrays_are_converted_or_refused(rnea, tensors):
+    """As a Program does: what lies under a mask is no number to compute with."""
+    q, qd, qdd = (x[0] for x in tensors)
+    masked = np.ma.masked_array(qd.numpy(), mask=np.arange(7) == 3)
+    with pytest.raises(ShapeError, match="qd: wanted an array without masked"):
+        rnea(q, masked, qdd)
+    with pytest.raises(ShapeError, match="qd: wanted real numbers"):
+        rnea(q, qd.numpy() * 1j, qdd)
+    wanted = rnea(q, qd, qdd)
+    array = qd.numpy()
+    for same in (np.ma.masked_array(array), array.astype(">f8"), array.tolist()):
+        np.testing.assert_array_equal(rnea(q, same, qdd), wanted)
 
 
 def test_modes_of_dispatch_see_one_operation(rnea, tensors):
