@@ -186,16 +186,19 @@ class TorchOperation:
     def _backward(self, ctx: Any, *cotangents: Any) -> Any:
         """Return the sum over outputs of cotangents times slopes, by each input."""
         inputs, results = self._saved(ctx)
-        given, wanted = cotangents[: len(results)], ctx.needs_input_grad
-        plain = None if torch.is_grad_enabled() else _arrays(inputs, results, given)
+        cotangents, wanted = cotangents[: len(results)], ctx.needs_input_grad
+        plain = None
+        if not torch.is_grad_enabled():
+            plain = _arrays(inputs, results, cotangents)
         if plain is None:
             values = self._chain.values(inputs)
-            return tuple(self._chain.gradients(values, inputs, results, given, wanted))
-        ins, outs, slopes = plain
-        values = self._on_arrays.values(ins)
+            return tuple(
+                self._chain.gradients(values, inputs, results, cotangents, wanted)
+            )
+        values = self._on_arrays.values(plain[0])
+        gradients = self._on_arrays.gradients(values, *plain, wanted)
         return tuple(
-            None if x is None else torch.from_numpy(np.asarray(x))
-            for x in self._on_arrays.gradients(values, ins, outs, slopes, wanted)
+            None if x is None else torch.from_numpy(np.asarray(x)) for x in gradients
         )
 
     def _of_source(self, source: Source, tensors: dict[str, Any]) -> dict[str, Any]:
@@ -223,15 +226,18 @@ class TorchOperation:
         return {p.name: np.asarray(x) for p, x in zip(ports, parts, strict=True)}
 
 
-def _arrays(*tensors: Sequence[Any]) -> list[list[Any]] | None:
+def _arrays(
+    inputs: Sequence[Any], results: Sequence[Any], cotangents: Sequence[Any]
+) -> tuple[list[Any], list[Any], list[Any]] | None:
     """Return the arrays of tensors, None for none; None where some are not plain."""
+
+    def read(tensors: Sequence[Any]) -> list[Any]:
+        return [None if x is None else x.numpy(force=True) for x in tensors]
+
     if not is_plain():
         return None
     try:
-        return [
-            [None if x is None else x.numpy(force=True) for x in group]
-            for group in tensors
-        ]
+        return read(inputs), read(results), read(cotangents)
     except RuntimeError:  # cotangents with an axis that PyTorch keeps to itself
         return None
 

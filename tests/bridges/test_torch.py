@@ -111,14 +111,14 @@ def test_second_gradients_of_a_step_around_forward_dynamics(arm, tensors):
     forward = dyn_torch.function(dyn.solver("aba").build(arm))
     step = dyn_torch.function(dyn.solver("semi_implicit_euler").build(arm))
 
-    def own(q, qd, tau):
+    def written(q, qd, tau):
         qd = qd + 0.01 * forward(q, qd, tau)
         return q + 0.01 * qd, qd
 
     state = _moving(*(x[0] for x in tensors))
-    for got, wanted in zip(own(*state), step(*state, 0.01), strict=True):
+    for got, wanted in zip(written(*state), step(*state, 0.01), strict=True):
         torch.testing.assert_close(got, wanted, rtol=1e-12, atol=1e-12)
-    assert gradgradcheck(own, state, atol=1e-6, rtol=1e-6)
+    assert gradgradcheck(written, state, atol=1e-6, rtol=1e-6)
 
 
 @pytest.mark.parametrize(
