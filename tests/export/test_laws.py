@@ -105,8 +105,9 @@ class Plant:
         self.q, self.qd = self.step(self.q, self.qd, tau, DT)
 
 
-def _same(tau, expected):
-    np.testing.assert_allclose(tau, expected, rtol=1e-12, atol=1e-12)
+def _same(tau, expected, exactly=False):
+    close = 0.0 if exactly else 1e-12
+    np.testing.assert_allclose(tau, expected, rtol=close, atol=close)
 
 
 def _follow(controller, t):
@@ -119,7 +120,11 @@ def _follow(controller, t):
 
 @pytest.mark.parametrize("name", CYCLES)
 def test_a_closed_loop_has_the_torques_of_the_controller(name):
-    """A run with limits active, and a stop for the envelope that ramps down."""
+    """A run with limits active, and a stop for the envelope that ramps down.
+
+    Laws that follow a reference have the same bits; the one for gravity alone has fewer
+    operations than that of the Controller, whose gain is an input.
+    """
     bounds = Bounds(effort_rate=1e5, kinetic_energy=20.0, tool_speed=3.0, frame="tool")
     controller, cycle = _pair(name, bounds, on_violation="ramp")
     plant = Plant(controller.model, np.array([0.1, 0.4, 0, -0.7, 0, 0.3, 0]))
@@ -130,7 +135,7 @@ def test_a_closed_loop_has_the_torques_of_the_controller(name):
         if k == 10 and cycle.tracks:
             _follow(controller, t)
         tau = cycle.run(t, plant.q, plant.qd)
-        _same(tau, expected)
+        _same(tau, expected, cycle.tracks)
         assert (controller.stopped is not None) == (cycle.status == "stopped")
         limited += cycle.report[4]
         statuses.add(cycle.status)
@@ -180,12 +185,12 @@ def test_random_events_have_the_torques_of_the_controller(name, on_stale):
             last, tau = tau, cycle.run(t, q, qd, fresh, request)
             seen.add(cycle.status)
             if expected is not None:
-                _same(tau, expected)
+                _same(tau, expected, cycle.tracks)
             elif event == "reset":
                 assert not tau.any()
             elif cycle.status != "stopped":  # the Controller sends nothing
                 assert cycle.status == ("refused" if fresh else "kept")
-                _same(tau, last)
+                _same(tau, last, True)
             assert (controller.stopped is not None) == (cycle.stop[0] > 0)
             if np.abs(plant.q).max() > 20 or np.abs(plant.qd).max() > 100:
                 plant.q, plant.qd = 0 * plant.q, 0 * plant.qd
