@@ -136,9 +136,8 @@ class TorchFunction:
 
     def _converted(self, port: Port, value: Any) -> Any:
         """Return an argument as `_tensor` does, or say what does not fit."""
-        if not isinstance(value, torch.Tensor):
-            array = as_array(port, value, self.program.dtype)
-            value = torch.from_numpy(np.array(array))  # a copy: autograd may keep it
+        if not isinstance(value, Tensor):
+            value = self._from_array(port, value)
         if value.device.type != "cpu":
             wanted = "a tensor on the CPU (x.cpu())"
             raise ShapeError(port.name, wanted, f"one on {value.device}")
@@ -153,6 +152,12 @@ class TorchFunction:
             wanted = f"shape {port.shape} or ({batch})"
             raise ShapeError(port.name, wanted, f"shape {tuple(value.shape)}")
         return value.to(self._dtype)
+
+    def _from_array(self, port: Port, value: Any) -> Any:
+        """Return what is no tensor as a tensor of its own: autograd may keep it."""
+        if torch.compiler.is_compiling():  # which cannot look into the checks
+            return torch.as_tensor(value, dtype=self._dtype)
+        return torch.from_numpy(np.array(as_array(port, value, self.program.dtype)))
 
     def __repr__(self) -> str:
         return f"<function of PyTorch: {self.program!r}>"

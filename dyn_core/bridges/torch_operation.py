@@ -32,9 +32,9 @@ except AttributeError:  # pragma: no cover
 
 
 def is_plain() -> bool:
-    """Return whether nothing but autograd's backward records the operations of a call:
+    """Return whether nothing but autograd's backward may record a call.
 
-    no compiler, no transform of torch.func, no dual numbers, no mode of dispatch.
+    There is then no compiler, transform of torch.func, dual number or mode of dispatch.
     """
     return (
         not torch.compiler.is_compiling()

@@ -223,6 +223,14 @@ def test_compiled_without_breaks(arm, tensors):
     def loss(q, qd, qdd):
         return (function(2 * q, qd, qdd) ** 2).sum()
 
+    step = dyn_torch.function(dyn.solver("semi_implicit_euler").build(arm))
+
+    def moved(q, qd, tau):
+        return step(q, qd, tau, 0.01).q_next
+
+    state = [x[0] for x in tensors]
+    compiled = torch.compile(moved, fullgraph=True, backend="aot_eager")
+    np.testing.assert_array_equal(compiled(*state), moved(*state))
     compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
     one, other = _moving(*(x[0] for x in tensors)), _moving(*(x[0] for x in tensors))
     compiled(*one).backward()
