@@ -14,8 +14,6 @@ from dyn_core.identification.parameter_vector import Layout
 from dyn_core.identification.pseudo_inertia import (
     is_consistent,
     least_eigenvalue,
-    log_cholesky,
-    of_log_cholesky,
     parameters_of_pseudo,
     pseudo_inertia,
 )
@@ -440,7 +438,7 @@ def test_data_that_show_too_little(shipped):
 
 
 def test_pseudo_inertia():
-    """J of a body is positive definite; log-Cholesky goes there and back, with slopes."""
+    """J of a body is positive definite; the triangle inequality shows in it."""
     rng = np.random.default_rng(0)
     ten = np.array(random_inertia(rng).parameters)
     J = pseudo_inertia(ten)
@@ -448,15 +446,6 @@ def test_pseudo_inertia():
     assert np.trace(J[:3, :3]) == pytest.approx((ten[4] + ten[6] + ten[9]) / 2)
     np.testing.assert_allclose(parameters_of_pseudo(J), ten)
     assert least_eigenvalue(ten) > 0
-    theta = log_cholesky(ten)
-    again, slopes = of_log_cholesky(theta)
-    np.testing.assert_allclose(again, ten, atol=1e-12)
-    steps = np.eye(10) * 1e-6
-    numeric = [
-        (of_log_cholesky(theta + e)[0] - of_log_cholesky(theta - e)[0]) / 2e-6
-        for e in steps
-    ]
-    np.testing.assert_allclose(slopes, np.array(numeric).T, atol=1e-7)
     assert not is_consistent([1, 0, 0, 0, 1, 0, 1, 0, 0, 3])  # breaks the triangle
     assert not is_consistent([-1, 0, 0, 0, 1, 0, 1, 0, 0, 1])
     assert is_consistent([1, 0, 0, 0, 1, 0, 1, 0, 0, 2])  # a disc

@@ -1,11 +1,11 @@
 """Parameters from measured motion."""
 
-from dyn_core.identification.estimation import Identification, identify
+from dyn_core.identification.estimation import identify
 from dyn_core.identification.evaluation import Evaluation, evaluate
+from dyn_core.identification.identified_files import write_sidecar
 from dyn_core.identification.joint_record import JointRecord, read_record
 from dyn_core.identification.parameter_tables import (
     with_table,
-    write_sidecar,
     write_table,
 )
 from dyn_core.identification.parameter_vector import (
@@ -14,9 +14,13 @@ from dyn_core.identification.parameter_vector import (
     with_linear_parameters,
 )
 from dyn_core.identification.regressor_rank import BaseParameters, base_parameters
+from dyn_core.identification.result import CrossValidation, Identification
+from dyn_core.identification.selection import FRICTION_LAWS
 
 __all__ = [
+    "FRICTION_LAWS",
     "BaseParameters",
+    "CrossValidation",
     "Evaluation",
     "Identification",
     "JointRecord",

@@ -1,8 +1,8 @@
-"""Least squares over physically consistent inertias: pseudo-inertias stay positive."""
+"""Least squares with bounds, and with bodies that some mass distribution has."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -11,23 +11,29 @@ import numpy as np
 
 from dyn_core.errors import SettingError
 from dyn_core.identification.pseudo_inertia import (
-    log_cholesky,
-    of_log_cholesky,
+    BASIS,
+    is_consistent,
     parameters_of_pseudo,
     pseudo_inertia,
 )
 
-JOINT_WIDTH = 10.0  # joints' numbers count as known to so many times the scale
-BODY_WIDTH = 3.0  # theta counts as known to so much: logarithms, and radii of the body
-PRECISION = 1e-8  # relative change of the cost at which the fit ends
-LARGEST_CHANGE = (
-    12.0  # largest change of theta's logarithms: a factor of e^24 of the mass
-)
+WIDTH = 10.0  # numbers of joints count as known to so many times their scale
+# Weight of the divergence from the prior, beside squares over the noise: a body with
+# all masses e^0.5 = 1.6 times those of the prior costs as much as 1/70 of a row.
+NEARNESS = 0.005
+STAGE = 0.2  # by which that weight falls in a stage, until it is NEARNESS
+PRECISION = 1e-9  # relative change of the cost at which the fit ends
+LOOSE = 0.2  # change of the cost over the weight at which a stage ends
 EVALUATIONS = 200  # of the fit, unless another number is asked for
-MARGIN = 1e-8  # least eigenvalue of a start, as part of its largest
+SLIM = 1e-9  # least eigenvalue of a start that is a body, as part of its largest
+THICK = 0.05  # least moment of a body that stands for a prior, as part of its largest
+INSIDE = 0.95  # part of the way to the edge of the bodies that a step goes at most
+STIFFEST = 1e12  # of lambda: the end of the fit where no step helps
+USUAL = np.array([1.0, 0, 0, 0, 0.01, 0, 0.01, 0, 0, 0.01])
+Bounds = tuple[np.ndarray, np.ndarray]
 
 
-def check_fit(consistent: bool, most_evaluations: Any, progress: Any) -> None:
+def check_fit(fitted: bool, most_evaluations: Any, progress: Any) -> None:
     """Refuse arguments of this fit that make no sense, or are given without it."""
     whole = isinstance(most_evaluations, Integral)
     if not whole or isinstance(most_evaluations, bool) or most_evaluations < 1:
@@ -45,81 +51,139 @@ def check_fit(consistent: bool, most_evaluations: Any, progress: Any) -> None:
         "progress": progress is not None,
     }
     for name in idle:
-        if idle[name] and not consistent:
+        if idle[name] and not fitted:
             message = f"{name} changes nothing without a fit; valid: consistent=True"
             raise SettingError(message, name)
+
+
+@dataclass(frozen=True, eq=False)
+class Knowledge:
+    """What is known of numbers before data speak.
+
+    Attributes:
+        prior: Numbers to stay near to, n.
+        scale: Size of each, n.
+        bounds: Least and largest values, n each; those of blocks do not count.
+        blocks: First of each ten numbers that some mass distribution must have.
+    """
+
+    prior: np.ndarray
+    scale: np.ndarray
+    bounds: Bounds
+    blocks: Sequence[int] = ()
 
 
 def fit_consistent(
     A: np.ndarray,
     b: np.ndarray,
-    prior: np.ndarray,
-    scale: np.ndarray,
-    inertial: int,
+    known: Knowledge,
+    start: np.ndarray,
     most_evaluations: int,
     progress: Callable[[int, float], None] | None,
 ) -> tuple[np.ndarray, int, bool]:
-    """Return the best parameters with every pseudo-inertia positive definite.
+    """Return the best numbers within bounds, every pseudo-inertia positive definite.
 
-        least |A pi - b|² + |(x - prior) / width|²
-        pi = of_log_cholesky(theta) by body; numbers of joints >= 0;  x has both
+        least |A pi - b|² / 2 + |(x - prior) / width|² / 2 + nearness sum of D(J, J0)
+        D(J, J0) = tr(J0^-1 J) - log det(J0^-1 J) - 4
 
-    The second term, small beside that of rows over their noise, settles what the data
-    do not show, and keeps bodies from the edge where they have no volume. The work of a
-    step does not depend on the number of rows.
+    x are the numbers outside of blocks, J the pseudo-inertia of a block and J0 that of
+    its prior. D is the same in all frames, and grows without bound towards bodies that
+    have no volume. Small beside rows over their noise, it settles what the data do not
+    show. All of it is convex: Newton's steps, projected on the bounds, lead to the one
+    best fit, and their work does not depend on the number of rows.
 
     Args:
         A, b: Rows over their noise, and their right sides.
-        prior: Parameters to start from and to stay near to, np.
-        scale: Size of each, np.
-        inertial: Number of inertial ones, ten a body; the rest are of joints.
+        known: Prior, bounds and blocks.
+        start: Where the search begins, n.
         most_evaluations: Bound of the work.
         progress: Called as progress(evaluations, cost).
 
     Returns:
         Parameters, number of evaluations, and whether the fit came to its end.
 
-    Source: C. Rucker and P. Wensing, Smooth Parameterization of Rigid-Body Inertia,
-    IEEE RA-L 7 (2022).
+    Source: T. Lee, P. Wensing and F. Park, Geometric Robot Dynamic Identification: A
+    Convex Programming Approach, IEEE Transactions on Robotics 36 (2020), for D.
     """
-    from scipy.optimize import least_squares
+    problem = _Problem.of(A, b, known, progress)
+    x, converged = problem.inside(start), True
+    nearness = max(NEARNESS, problem.squares(x) / max(10 * len(known.blocks), 1))
+    while known.blocks and nearness > NEARNESS / STAGE:
+        problem.nearness = nearness
+        x, _ = _minimum(problem, x, most_evaluations, LOOSE * nearness)
+        nearness *= STAGE
+    problem.nearness = NEARNESS
+    enough = PRECISION * problem.squares(x) + 1e-3 * NEARNESS
+    x, converged = _minimum(problem, x, most_evaluations, enough)
+    return x, problem.evaluations, converged
 
-    problem = _Problem.of(A, b, prior, scale, inertial, progress)
-    solution = least_squares(
-        problem.residual,
-        problem.start,
-        problem.jacobian,
-        bounds=problem.bounds,
-        x_scale="jac",
-        ftol=PRECISION,
-        xtol=PRECISION,
-        gtol=PRECISION,
-        max_nfev=most_evaluations,
-    )
-    values, _ = problem.parameters(solution.x)
-    return values, problem.evaluations, solution.status > 0
+
+def _minimum(
+    problem: _Problem, x: np.ndarray, most_evaluations: int, enough: float
+) -> tuple[np.ndarray, bool]:
+    """Return the least of a problem from a start on, and whether it was reached."""
+    low, high = problem.bounds
+    cost, gradient, H = problem.expansion(x)
+    softness, growth = 1e-9, 10.0
+    while problem.evaluations < most_evaluations and softness < STIFFEST:
+        fixed = ((x <= low) & (gradient > 0)) | ((x >= high) & (gradient < 0))
+        step = _step(H, gradient, ~fixed, softness)
+        step *= min(1.0, INSIDE * problem.way_out(x, step))
+        step = np.clip(x + step, low, high) - x
+        expected = -float(gradient @ step) - 0.5 * float(step @ H @ step)
+        if expected <= enough:
+            return x, True
+        new_cost = problem.cost(x + step)
+        gain = (cost - new_cost) / expected
+        if gain > 1e-3:
+            x = x + step
+            cost, gradient, H = problem.expansion(x)
+            softness, growth = max(softness * 0.1, 1e-12), 10.0
+        else:
+            softness, growth = max(softness, 1e-6) * growth, 10 * growth
+    return x, softness >= STIFFEST
+
+
+def _step(
+    H: np.ndarray, gradient: np.ndarray, free: np.ndarray, softness: float
+) -> np.ndarray:
+    """Return the damped step of the free variables; the others stay."""
+    from scipy.linalg import cho_factor, cho_solve
+
+    step = np.zeros(len(gradient))
+    if free.any():
+        size = 1 / np.sqrt(np.diag(H)[free])
+        part = H[np.ix_(free, free)] * size * size[:, None]
+        part[np.diag_indices_from(part)] += softness
+        factor = cho_factor(part, lower=True, check_finite=False)
+        step[free] = -size * cho_solve(factor, size * gradient[free])
+    return step
 
 
 @dataclass(eq=False)
 class _Problem:
-    """The least-squares problem in x: theta by body, then numbers of joints.
+    """The convex problem in the numbers themselves.
 
     Attributes:
         R, rest: Few rows with the same solution as all, and their right sides.
-        start, width: Of x: where it starts, and how far it counts as known.
-        bounds: Of x: least and largest values.
-        inertial: Number of inertial ones in x.
+        prior, width: What is known of numbers outside of blocks, and how well.
+        bounds: Least and largest values.
+        places: Of the numbers of each block, (blocks, 10).
+        anchors: Inverse pseudo-inertias of the prior, (blocks, 4, 4).
         progress: Called as progress(evaluations, cost).
-        evaluations: How often the residual was computed.
+        nearness: Weight of the divergence from the prior.
+        evaluations: How often the cost was computed.
     """
 
     R: np.ndarray
     rest: np.ndarray
-    start: np.ndarray
+    prior: np.ndarray
     width: np.ndarray
-    bounds: tuple[np.ndarray, np.ndarray]
-    inertial: int
+    bounds: Bounds
+    places: np.ndarray
+    anchors: np.ndarray
     progress: Callable[[int, float], None] | None
+    nearness: float = NEARNESS
     evaluations: int = 0
 
     @classmethod
@@ -127,58 +191,98 @@ class _Problem:
         cls,
         A: np.ndarray,
         b: np.ndarray,
-        prior: np.ndarray,
-        scale: np.ndarray,
-        inertial: int,
+        known: Knowledge,
         progress: Callable[[int, float], None] | None,
     ) -> _Problem:
         """Return the problem of rows and a prior; see fit_consistent."""
-        tens = prior[:inertial].reshape(-1, 10)
-        thetas = np.array([log_cholesky(_lifted(ten)) for ten in tens]).reshape(-1, 10)
-        widths = np.ones_like(thetas)
-        widths[:, 4:] = np.exp(thetas[:, 1:4].mean(axis=1, keepdims=True))
-        start = np.concatenate([thetas.ravel(), np.maximum(prior[inertial:], 0.0)])
-        width = np.concatenate(
-            [BODY_WIDTH * widths.ravel(), JOINT_WIDTH * scale[inertial:]]
+        places = np.array(known.blocks, int)[:, None] + np.arange(10)
+        width = WIDTH * known.scale
+        width[places.ravel()] = np.inf
+        tens = [_roundish(known.prior[row]) for row in places]
+        J = pseudo_inertia(np.array(tens).reshape(-1, 10))
+        R, rest = _reduced(A, b)
+        return cls(
+            R, rest, known.prior, width, known.bounds, places, np.linalg.inv(J), progress
         )
-        low, high = np.zeros(len(prior)), np.full(len(prior), np.inf)
-        low[:inertial] = start[:inertial] - LARGEST_CHANGE * widths.ravel()
-        high[:inertial] = start[:inertial] + LARGEST_CHANGE * widths.ravel()
-        return cls(*_reduced(A, b), start, width, (low, high), inertial, progress)
 
-    def parameters(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return pi and its derivatives by x."""
-        pi, slopes = x.copy(), np.eye(len(x))
-        for first in range(0, self.inertial, 10):
-            body = slice(first, first + 10)
-            pi[body], slopes[body, body] = of_log_cholesky(x[body])
-        return pi, slopes
+    def inside(self, start: np.ndarray) -> np.ndarray:
+        """Return a start within the bounds, its blocks lifted to bodies."""
+        x = np.clip(start, *self.bounds)
+        for row in self.places:
+            x[row] = _lifted(x[row])
+        return x
 
-    def residual(self, x: np.ndarray) -> np.ndarray:
-        """Return rows that are left, and the distance from the prior."""
-        pull = (x - self.start) / self.width
-        residual = np.concatenate([self.R @ self.parameters(x)[0] - self.rest, pull])
+    def squares(self, x: np.ndarray) -> float:
+        """Return half the sum of squares of the rows, and of the pull to the prior."""
+        left, pull = self.R @ x - self.rest, (x - self.prior) / self.width
+        return 0.5 * float(left @ left + pull @ pull)
+
+    def cost(self, x: np.ndarray) -> float:
+        """Return the cost, infinite where a block is no body."""
+        J = pseudo_inertia(x[self.places])
+        signs, logs = np.linalg.slogdet(self.anchors @ J)
+        apart = np.einsum("bij,bij->b", self.anchors, J) - logs - 4
+        inside = bool((signs > 0).all())
+        cost = self.squares(x) + (self.nearness * apart.sum() if inside else np.inf)
         self.evaluations += 1
         if self.progress is not None:
-            self.progress(self.evaluations, float(residual @ residual) / 2)
-        return residual
+            self.progress(self.evaluations, float(cost))
+        return float(cost)
 
-    def jacobian(self, x: np.ndarray) -> np.ndarray:
-        """Return the derivative of the residual by x."""
-        return np.vstack([self.R @ self.parameters(x)[1], np.diag(1 / self.width)])
+    def way_out(self, x: np.ndarray, step: np.ndarray) -> float:
+        """Return how many such steps lead to the edge of the bodies."""
+        if not len(self.places):
+            return np.inf
+        factors = np.linalg.cholesky(pseudo_inertia(x[self.places]))
+        half = np.linalg.solve(factors, pseudo_inertia(step[self.places]))
+        both = np.linalg.solve(factors, half.swapaxes(1, 2))
+        least = float(np.linalg.eigvalsh(0.5 * (both + both.swapaxes(1, 2))).min())
+        return 1 / -least if least < 0 else np.inf
+
+    def expansion(self, x: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        """Return the cost, its gradient and second derivative."""
+        left, pull = self.R @ x - self.rest, (x - self.prior) / self.width
+        gradient = self.R.T @ left + pull / self.width
+        H = self.R.T @ self.R
+        H[np.diag_indices_from(H)] += 1 / self.width**2
+        J = pseudo_inertia(x[self.places])
+        inverse = np.linalg.inv(J)
+        for row, anchor, back in zip(self.places, self.anchors, inverse, strict=True):
+            turned = back @ BASIS
+            gradient[row] += self.nearness * np.tensordot(BASIS, anchor - back, 2)
+            more = np.einsum("aij,bji->ab", turned, turned)
+            H[np.ix_(row, row)] += self.nearness * more
+        apart = np.einsum("bij,bij->b", self.anchors, J) - 4
+        apart -= np.linalg.slogdet(self.anchors @ J)[1]
+        cost = 0.5 * float(left @ left + pull @ pull) + self.nearness * apart.sum()
+        return float(cost), gradient, H
 
 
 def _reduced(A: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return few rows with the same least-squares problem."""
-    if len(A) <= A.shape[1]:
+    if len(A) <= A.shape[1] + 1:
         return A, b
-    Q, R = np.linalg.qr(A)
-    return R, Q.T @ b
+    R = np.linalg.qr(np.column_stack([A, b]), mode="r")
+    return R[:, :-1], R[:, -1]
 
 
 def _lifted(ten: np.ndarray) -> np.ndarray:
-    """Return ten numbers near to these whose pseudo-inertia is positive definite."""
-    values, vectors = np.linalg.eigh(pseudo_inertia(ten))
-    largest = values[-1] if values[-1] > 0 else 1.0
-    lifted = np.maximum(values, MARGIN * largest)
-    return parameters_of_pseudo((vectors * lifted) @ vectors.T)
+    """Return ten numbers near to these that make a body; these where they do."""
+    return ten if is_consistent(ten, -SLIM) else _roundish(ten)
+
+
+def _roundish(ten: np.ndarray) -> np.ndarray:
+    """Return a body with the mass and centre of these numbers, thick in all directions.
+
+    Where they have no mass, one of 1 kg within 0.1 m.
+    """
+    if ten[0] <= 0:
+        return USUAL
+    J = pseudo_inertia(ten)
+    centre = J[:3, 3] / ten[0]
+    spread = J[:3, :3] - ten[0] * np.outer(centre, centre)
+    values, vectors = np.linalg.eigh(spread)
+    largest = values[-1] if values[-1] > 0 else 0.01 * ten[0]
+    values = np.maximum(values, THICK * largest)
+    J[:3, :3] += (vectors * values) @ vectors.T - spread
+    return parameters_of_pseudo(J)

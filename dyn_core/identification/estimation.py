@@ -8,9 +8,10 @@ not say stays as near to a prior as it can.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,118 +19,45 @@ from numpy.typing import ArrayLike
 from dyn_core.engines.llvm.compiler import progress as shown
 from dyn_core.errors import (
     IdentificationError,
-    ModelError,
     NonFiniteError,
+    SettingError,
     ShapeError,
     UnsupportedError,
 )
 from dyn_core.identification.blas_threads import one_blas_thread
 from dyn_core.identification.consistent_fit import (
     EVALUATIONS,
+    Knowledge,
     check_fit,
     fit_consistent,
 )
-from dyn_core.identification.parameter_vector import (
-    Layout,
-    check_switch,
-    with_linear_parameters,
+from dyn_core.identification.measurements import (
+    MOST_NAMED,
+    Measurements,
+    check_count,
+    checked,
+    checked_weights,
 )
-from dyn_core.identification.pseudo_inertia import least_eigenvalue
+from dyn_core.identification.outcome import outcome
+from dyn_core.identification.parameter_vector import check_switch
 from dyn_core.identification.regressor_rank import (
     TOLERANCE,
     BaseParameters,
     base_of,
     base_parameters,
     check_tolerance,
-    stack,
 )
+from dyn_core.identification.result import CrossValidation, Identification
+from dyn_core.identification.selection import Unknowns, select
 from dyn_core.model import Model
-from dyn_core.solving.registry import solver
-from dyn_core.validation import float_array, known_keywords
+from dyn_core.validation import Whole, known_keywords
+from dyn_core.validation import shown as shown_value
 
-NOISE_FLOOR = 1e-6  # least noise of a joint, as part of its largest force
 FITS = 4  # to find the noise of each coordinate
-MOST_NAMED = 6
-
-
-@dataclass(frozen=True, eq=False)
-class Identification:
-    """What measured motion and joint forces say about a robot.
-
-    Attributes:
-        names: Names of the parameters.
-        parameters: Their values, np.
-        prior: What they were before, np.
-        standard_deviations: Of the parameters; infinite where the data say nothing
-            about a parameter by itself, only about combinations with others.
-        base: The base parameters that the data show, with their values.
-        base_deviations: Their standard deviations.
-        residual_rms: By coordinate: what is left of the joint force [N·m | N].
-        noise: By coordinate: standard deviation that its rows were weighted by.
-        rank: Number of base parameters that the data show.
-        condition: Condition number of the weighted regressor on the base parameters,
-            columns scaled to unit length.
-        eigenvalues: By body: least eigenvalue of its pseudo-inertia; above zero
-            where some mass distribution has it.
-        model: The robot with these parameters; None where no robot can have them.
-        reason: Why there is no model.
-        evaluations: Of the fit with physical consistency; 0 without.
-        converged: Whether that came to its end.
-    """
-
-    names: tuple[str, ...]
-    parameters: np.ndarray
-    prior: np.ndarray
-    standard_deviations: np.ndarray
-    base: BaseParameters
-    base_deviations: np.ndarray
-    residual_rms: np.ndarray
-    noise: np.ndarray
-    rank: int
-    condition: float
-    eigenvalues: np.ndarray
-    model: Model | None
-    reason: str = ""
-    evaluations: int = 0
-    converged: bool = True
-
-    def __repr__(self) -> str:
-        return (
-            f"Identification(rank={self.rank} of {len(self.names)},"
-            f" condition={self.condition:.3g},"
-            f" residual_rms={np.array2string(self.residual_rms, precision=4)},"
-            f" model={self.model})"
-        )
-
-
-@dataclass(eq=False)
-class _Measurements:
-    """Checked measurements as rows of a linear problem.
-
-    Attributes:
-        layout: Which parameters there are.
-        Y, tau: (samples, nv, np), (samples, nv).
-        noise: By coordinate: standard deviation of its rows.
-    """
-
-    layout: Layout
-    Y: np.ndarray
-    tau: np.ndarray
-    noise: np.ndarray = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.noise = np.ones(self.tau.shape[1])
-
-    def weighted(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rows over their noise."""
-        A, b = self.Y / self.noise[:, None], self.tau / self.noise
-        return A.reshape(-1, A.shape[-1]), b.ravel()
-
-    def residual_rms(self, values: np.ndarray, fitted: float = 0.0) -> np.ndarray:
-        """Return what is left by coordinate, some degrees of freedom being fitted."""
-        left = self.tau - self.Y @ values
-        count = max(len(left) - fitted, 1.0)
-        return np.sqrt((left * left).sum(axis=0) / count)
+ROUNDS = 12  # most expansions of what is not linear
+STILL = 1e-3  # of the standard deviations: changes that end the rounds
+FASTER = 2.0  # most by which a speed changes in a round
+FREE_LATER = ("stribeck_speed", "rest")  # hidden where what they act through is 0
 
 
 @known_keywords
@@ -140,12 +68,18 @@ def identify(
     qd: ArrayLike,
     qdd: ArrayLike,
     tau: ArrayLike,
-    friction: bool = True,
+    friction: bool | str = True,
     rotors: bool = True,
-    prior: ArrayLike | None = None,
-    weight: ArrayLike | None = None,
+    prior: ArrayLike | Mapping[str, Any] | None = None,
+    weight: ArrayLike | Mapping[str, float] | None = None,
     consistent: bool = False,
     *,
+    only: str | Sequence[str] | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    robust: bool = False,
+    folds: int = 0,
+    tau_rate: ArrayLike | None = None,
+    average: int = 1,
     partial: bool = False,
     tolerance: float = TOLERANCE,
     most_evaluations: int = EVALUATIONS,
@@ -159,7 +93,9 @@ def identify(
     is the largest of its kind in the prior. What is not sought (friction, rotors,
     springs) is taken off tau as the robot has it. With `consistent` every body
     is one that some mass distribution has; damping, friction and rotors are not
-    negative.
+    negative. Numbers that joint forces are not linear in, such as speeds of Stribeck
+    or placements of joints, are found by Gauss and Newton's steps with compiled
+    parameter derivatives.
 
     Args:
         model: Robot; its parameters are the prior unless one is given.
@@ -167,12 +103,23 @@ def identify(
         qd: Joint velocities, samples x nv [rad/s | m/s].
         qdd: Joint accelerations, samples x nv [rad/s² | m/s²].
         tau: Joint forces, samples x nv [N·m | N].
-        friction: Whether damping and dry friction of the joints are sought.
+        friction: Law of joint friction that is sought: viscous, coulomb (damping and
+            dry friction; True), direction (dry friction by direction), stribeck (more
+            near rest), full (both); False: none.
         rotors: Whether the inertia of rotors is sought.
-        prior: What the parameters are near to, np, as `parameters_of` gives them.
-        weight: By coordinate: one over the standard deviation of its noise, nv; None:
-            from the residuals of a few fits.
+        prior: What the parameters are near to, np, as `parameters_of` gives them; or by
+            name a value or (value, standard deviation).
+        weight: One over the standard deviation of the noise, nv, or by joint name;
+            None: from the residuals of a few fits.
         consistent: Whether bodies must be physical: pseudo-inertias positive definite.
+        only: What is sought: inertia, payload, friction, rotors, springs, gears,
+            origins, a parameter path such as tool.payload, a number of one such as
+            tool.payload:m, or several of these; None: inertia, friction and rotors.
+        bounds: By name of a number or path: (least, largest), in its SI unit.
+        robust: Whether residuals beyond 1.345 deviations count less (Huber).
+        folds: Number of blocks of time for cross-validation; 0: none.
+        tau_rate: Derivative of tau by time; then a delay of tau is sought, too.
+        average: Rows are means over so many samples in order.
         partial: Whether data will do that do not show all base parameters; what they do
             not show stays as the prior has it.
         tolerance: Singular values below this part of the largest count as zero; larger
@@ -194,134 +141,190 @@ def identify(
     Source: C. Atkeson, C. An and J. Hollerbach, IJRR 5 (1986); M. Gautier, Dynamic
     identification of robots with power model, ICRA 1997 (weights of the rows); P.
     Wensing, S. Kim and J.-J. Slotine, IEEE RA-L 3 (2017); C. Rucker and P. Wensing,
-    IEEE RA-L 7 (2022).
+    IEEE RA-L 7 (2022); P. Huber, Annals of Mathematical Statistics 35 (1964).
     """
-    check_switch("consistent", consistent)
-    check_switch("partial", partial)
+    for name, switch in (("consistent", consistent), ("partial", partial),
+                         ("robust", robust), ("rotors", rotors)):  # fmt: skip
+        check_switch(name, switch)
+    _check_counts(folds, average)
     check_tolerance(tolerance)
-    check_fit(consistent, most_evaluations, progress)
-    layout = Layout.of(model, friction, rotors)
+    delay = tau_rate is not None
+    unknowns = select(model, only, friction, rotors, delay)
     if not model.nv:
         raise UnsupportedError(
             f"'{model.name}': nothing moves; valid: a robot with a joint"
         )
-    start = layout.values if prior is None else layout.checked("prior", prior)
-    if not np.isfinite(start).all():
+    near, deviations = unknowns.checked_prior(prior)
+    if not np.isfinite(near).all():
         raise NonFiniteError("prior holds NaN or infinity", "prior")
-    arrays = _checked(model, {"q": q, "qd": qd, "qdd": qdd, "tau": tau})
-    weights = None if weight is None else _weights(model, weight)
-    whole = base_parameters(model, friction, rotors)
-    data = _measured(layout, arrays, whole.rank)
-    base = base_of(layout, data.weighted()[0], start, tolerance)
-    scale = _scales(layout, start)
-    if base.rank < whole.rank and not partial:
-        raise IdentificationError(_what_is_missing(base, whole, scale))
-    data.noise = _noise(data, start, base, scale) if weights is None else 1 / weights
-    A, b = data.weighted()
-    values, evaluations, converged = _nearest(A, b, start, base, scale), 0, True
-    if consistent:
-        what = f"fitting {len(start)} parameters"
-        with shown(what) if progress is None else nullcontext():
-            values, evaluations, converged = fit_consistent(
-                A, b, start, scale, layout.inertial, most_evaluations, progress
-            )
-    return _result(data, base, start, values, evaluations, converged)
-
-
-def _checked(model: Model, measured: dict[str, ArrayLike]) -> list[np.ndarray]:
-    """Return the measurements as arrays of floats, all of one length, all finite."""
-    arrays: list[np.ndarray] = []
-    for name, values in measured.items():
-        width = model.nq if name == "q" else model.nv
-        array = float_array(name, values, f"shape (samples, {width})")
-        if array.ndim != 2 or array.shape[1] != width:
-            raise ShapeError(name, f"shape (samples, {width})", f"shape {array.shape}")
-        if arrays and len(array) != len(arrays[0]):
-            wanted = f"{len(arrays[0])} samples as q has"
-            raise ShapeError(name, wanted, f"{len(array)} samples")
-        bad = np.flatnonzero(~np.isfinite(array).all(axis=1))
-        if len(bad):
-            rows = ", ".join(map(str, bad[:MOST_NAMED]))
-            raise NonFiniteError(
-                f"{name} holds NaN or infinity in {len(bad)} samples ({rows}"
-                f"{', ...' if len(bad) > MOST_NAMED else ''}); leave them out",
-                name,
-                bad.tolist(),
-            )
-        arrays.append(array)
-    return arrays
-
-
-def _measured(layout: Layout, arrays: list[np.ndarray], rank: int) -> _Measurements:
-    """Return the rows of the linear problem; too few of them are a ShapeError.
-
-    Joint forces that are not sought are taken off tau as the robot has them.
-    """
-    tau = arrays[-1]
-    _check_count(layout.model, tau, rank)
-    Y = stack(layout, *arrays[:3])
-    rnea = solver("rnea").build(layout.model, joint_friction=True, joint_springs=True)
-    known = np.asarray(rnea(*arrays[:3]) - Y @ layout.values)
-    return _Measurements(layout, Y, tau - known)
-
-
-def _weights(model: Model, weight: ArrayLike) -> np.ndarray:
-    """Return one over the noise of each coordinate."""
-    array = float_array("weight", weight, f"shape ({model.nv},)")
-    if array.shape != (model.nv,):
-        raise ShapeError("weight", f"shape ({model.nv},)", f"shape {array.shape}")
-    if not (np.isfinite(array).all() and (array > 0).all()):
-        raise IdentificationError(
-            f"weight must be > 0 and finite for each coordinate, got {array.tolist()}:"
-            " give one over the standard deviation of the noise [1/(N·m) | 1/N]"
+    fitted = consistent or bounds is not None or bool(unknowns.paths)
+    check_fit(fitted, most_evaluations, progress)
+    known = Knowledge(
+        near,
+        unknowns.scale_of(near),
+        unknowns.bounds(bounds, consistent),
+        unknowns.blocks if consistent else (),
+    )
+    measured = {"q": q, "qd": qd, "qdd": qdd, "tau": tau}
+    arrays = checked(model, measured | ({"tau_rate": tau_rate} if delay else {}))  # type: ignore[dict-item]
+    weights = None if weight is None else checked_weights(model, weight)
+    layout = unknowns.layout
+    whole = None
+    if layout is not None:
+        whole = base_parameters(
+            model, "damping" in layout.groups, "armature" in layout.groups
         )
-    return array
-
-
-def _check_count(model: Model, tau: np.ndarray, rank: int) -> None:
-    """Check that there are as many rows as base parameters."""
-    least = rank // max(model.nv, 1) + 1
-    if len(tau) < least:
-        raise ShapeError(
-            "tau",
-            f"at least {least} samples ({rank} base parameters, {model.nv} rows each;"
-            " ten times as many are good)",
-            f"{len(tau)} samples",
-        )
-
-
-def _what_is_missing(
-    base: BaseParameters, whole: BaseParameters, scale: np.ndarray
-) -> str:
-    """Return the message about base parameters that the data do not show."""
-    hidden, _ = np.linalg.qr(base.directions / scale[:, None])
-    sought = whole.regrouping * scale
-    share = np.linalg.norm(sought @ hidden, axis=1) / np.linalg.norm(sought, axis=1)
-    worst = np.argsort(-share, kind="stable")[:MOST_NAMED]
-    names = ", ".join(whole.names[whole.independent[k]] for k in sorted(worst))
-    return (
-        f"the data show {base.rank} of {whole.rank} base parameters (singular values"
-        f" above {base.tolerance:g} of the largest); least of all {names}. Move all"
-        " joints with changing speeds, or give partial=True: what is not shown then"
-        " stays as the prior has it"
+    rank = whole.rank if whole else len(near)
+    check_count(model, len(arrays[0]) // average, rank)
+    rate = arrays[4] if delay else None
+    data = Measurements.of(unknowns, arrays[:4], rate, average, robust)
+    fit = _Fit(known, deviations, tolerance, most_evaluations, progress, fitted)
+    if whole is not None:
+        _refuse_hidden_inertia(data, whole, known, tolerance, partial)
+    with _shown(fit, len(near)):
+        z, evaluations, converged = fit.find_noise(data, weights)
+    if whole is None:
+        _refuse_hidden_paths(data, z, known, tolerance, partial)
+    validation = fit.cross_validation(data, z, folds) if folds else None
+    return outcome(
+        data,
+        fit.rows(data, z),
+        z,
+        known,
+        tolerance,
+        (evaluations, converged),
+        validation,
     )
 
 
-def _scales(layout: Layout, prior: np.ndarray) -> np.ndarray:
-    """The largest parameter of each one's kind in the prior; 1 where all are 0."""
-    kinds = np.array(layout.kinds)
-    largest = {k: float(np.abs(prior[kinds == k]).max()) for k in set(layout.kinds)}
-    return np.array([largest[k] or 1.0 for k in layout.kinds])
+@dataclass(eq=False)
+class _Fit:
+    """How numbers are fitted to measurements.
+
+    Attributes:
+        known: Prior, bounds and bodies.
+        deviations: Of the prior, by number; infinite where the user gives none.
+        tolerance: Singular values below this part of the largest count as zero.
+        most: Evaluations of one fit.
+        progress: Called by fits as progress(evaluations, cost).
+        bounded: Whether numbers have bounds; else the nearest to the prior is taken.
+    """
+
+    known: Knowledge
+    deviations: np.ndarray
+    tolerance: float
+    most: int
+    progress: Callable[[int, float], None] | None
+    bounded: bool
+
+    def rows(self, data: Measurements, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return weighted rows about numbers, and those of what the user knows."""
+        A, b = data.linearized(z)
+        sure = np.flatnonzero(np.isfinite(self.deviations))
+        more = np.zeros((len(sure), A.shape[1]))
+        more[np.arange(len(sure)), sure] = 1 / self.deviations[sure]
+        right = self.known.prior[sure] / self.deviations[sure]
+        return np.concatenate([A, more]), np.concatenate([b, right])
+
+    def find_noise(
+        self, data: Measurements, weights: np.ndarray | None
+    ) -> tuple[np.ndarray, int, bool]:
+        """Return the fit, the noise being found or known."""
+        z = self.known.prior
+        if weights is not None:
+            data.noise = 1 / weights
+        else:
+            for _ in range(FITS):
+                A, b = self.rows(data, z)
+                base = base_of(data.unknowns, A, z, self.tolerance)
+                if data.unknowns.paths or data.robust:
+                    z, *_ = self.rounds(data, z)
+                else:
+                    z = nearest(A, b, self.known, base)
+                data.measure_noise(z, base.rank / data.tau.shape[1])
+        return self.rounds(data, z if data.unknowns.paths else self.known.prior)
+
+    def rounds(self, data: Measurements, z: np.ndarray) -> tuple[np.ndarray, int, bool]:
+        """Return the fit by as many expansions as it takes."""
+        total, linear = 0, data.forces.linear and not data.robust
+        for _ in range(ROUNDS):
+            data.measure_trust(z)
+            A, b = self.rows(data, z)
+            if self.bounded:
+                new, evaluations, converged = fit_consistent(
+                    A, b, self.known, z, self.most, self.progress
+                )
+                total += evaluations
+            else:
+                base = base_of(data.unknowns, A, z, self.tolerance)
+                new, converged = nearest(A, b, self.known, base), True
+            if linear:
+                return new, total, converged
+            new = self._shortened(data, z, new)
+            change = np.linalg.norm(A @ (new - z))
+            z = new
+            if change <= STILL * np.sqrt(len(z)):
+                return z, total, converged
+        return z, total, False
+
+    def _shortened(
+        self, data: Measurements, z: np.ndarray, new: np.ndarray
+    ) -> np.ndarray:
+        """Return the part of a step that makes the squares smaller."""
+        kinds = np.array(data.unknowns.kinds)
+        speeds = kinds == "stribeck_speed"
+        new = new.copy()
+        new[speeds] = np.clip(new[speeds], z[speeds] / FASTER, z[speeds] * FASTER)
+        if data.forces.linear:
+            return new
+        before = data.cost(z)
+        for _ in range(6):
+            if data.cost(new) <= before * (1 + 1e-9):
+                break
+            new = 0.5 * (z + new)
+        return new
+
+    def cross_validation(
+        self, data: Measurements, z: np.ndarray, folds: int
+    ) -> CrossValidation:
+        """Return fits of all blocks of time but one, tried on that one."""
+        count = len(data.tau)
+        blocks = np.array_split(np.arange(count), folds)
+        fitted, new, values = [], [], []
+        for block in blocks:
+            train = data.rows(np.setdiff1d(np.arange(count), block))
+            fold, *_ = self.rounds(train, z)
+            fitted.append(train.rms(fold))
+            new.append(data.rows(block).rms(fold))
+            values.append(fold)
+        fitted_rms, new_rms = (
+            np.sqrt(np.mean(np.square(x), axis=0)) for x in (fitted, new)
+        )
+        return CrossValidation(folds, fitted_rms, new_rms, np.std(values, axis=0))
 
 
-def _nearest(
-    A: np.ndarray,
-    b: np.ndarray,
-    prior: np.ndarray,
-    base: BaseParameters,
-    scale: np.ndarray,
+def _shown(fit: _Fit, count: int) -> Any:
+    """Return what shows a long fit on a terminal, unless the user looks."""
+    quiet = fit.progress is not None or not fit.bounded
+    return nullcontext() if quiet else shown(f"fitting {count} parameters")
+
+
+def _check_counts(folds: int, average: int) -> None:
+    """Refuse numbers of blocks and samples that make no sense."""
+    for name, value, kind in (
+        ("folds", folds, Whole(0)),
+        ("average", average, Whole(1)),
+    ):
+        if not kind.takes(value) or (name == "folds" and value == 1):
+            valid = "0, or 2 or more" if name == "folds" else kind.valid
+            raise SettingError(f"{name} is {shown_value(value)}; valid: {valid}", name)
+
+
+def nearest(
+    A: np.ndarray, b: np.ndarray, known: Knowledge, base: BaseParameters
 ) -> np.ndarray:
     """Return the least-squares solution that changes the prior least."""
+    prior, scale = known.prior, known.scale
     kept = list(base.independent)
     lengths = np.sqrt((A[:, kept] ** 2).sum(axis=0))
     scaled = np.linalg.lstsq(A[:, kept] / lengths, b - A @ prior, rcond=None)[0]
@@ -330,67 +333,56 @@ def _nearest(
     # Along hidden directions the change is free: take the shortest.
     hidden = base.directions
     back = np.linalg.lstsq(hidden / scale[:, None], change / scale, rcond=None)[0]
-    return prior + change - hidden @ back
+    return np.asarray(prior + change - hidden @ back)
 
 
-def _noise(
-    data: _Measurements, prior: np.ndarray, base: BaseParameters, scale: np.ndarray
-) -> np.ndarray:
-    """Return the noise of each coordinate: what remains after a few fits."""
-    floor = NOISE_FLOOR * np.abs(data.tau).max(axis=0, initial=0.0)
-    for _ in range(FITS):
-        values = _nearest(*data.weighted(), prior, base, scale)
-        rms = data.residual_rms(values, base.rank / max(len(floor), 1))
-        data.noise = np.maximum(rms, floor)
-        data.noise[data.noise == 0.0] = 1.0
-    return data.noise
+def _refuse_hidden_inertia(
+    data: Measurements,
+    whole: BaseParameters,
+    known: Knowledge,
+    tolerance: float,
+    partial: bool,
+) -> None:
+    """Refuse data that do not show all base parameters of the bodies."""
+    layout, count = data.unknowns.layout, data.unknowns.linear
+    assert layout is not None
+    A = data.linearized(known.prior)[0][:, :count]
+    base = base_of(layout, A, layout.values, tolerance)
+    if base.rank >= whole.rank or partial:
+        return
+    scale = known.scale[:count]
+    hidden, _ = np.linalg.qr(base.directions / scale[:, None])
+    sought = whole.regrouping * scale
+    share = np.linalg.norm(sought @ hidden, axis=1) / np.linalg.norm(sought, axis=1)
+    worst = np.argsort(-share, kind="stable")[:MOST_NAMED]
+    names = ", ".join(whole.names[whole.independent[k]] for k in sorted(worst))
+    raise IdentificationError(
+        f"the data show {base.rank} of {whole.rank} base parameters (singular values"
+        f" above {base.tolerance:g} of the largest); least of all {names}. Move all"
+        " joints with changing speeds, or give partial=True: what is not shown then"
+        " stays as the prior has it"
+    )
 
 
-def _result(
-    data: _Measurements,
-    base: BaseParameters,
-    prior: np.ndarray,
-    values: np.ndarray,
-    evaluations: int,
-    converged: bool,
-) -> Identification:
-    """Return the result with its uncertainty."""
-    layout, kept = data.layout, list(base.independent)
-    A, b = data.weighted()
-    lengths = np.sqrt((A[:, kept] ** 2).sum(axis=0))
-    _, s, Vt = np.linalg.svd(A[:, kept] / lengths, full_matrices=False)
-    half = (Vt.T / s) / lengths[:, None]
-    left = b - A @ values
-    variance = float(left @ left) / max(len(b) - base.rank, 1)
-    base_deviations = np.sqrt(variance * (half * half).sum(axis=1))
-    deviations = np.full(len(values), np.inf)
-    alone = np.count_nonzero(base.regrouping, axis=1) == 1
-    deviations[np.array(kept, int)[alone]] = base_deviations[alone]
-    model, reason = None, ""
-    try:
-        model = with_linear_parameters(
-            layout.model,
-            values,
-            "damping" in layout.groups,
-            "armature" in layout.groups,
-        )
-    except ModelError as error:
-        reason = str(error)
-    bodies = values[: layout.inertial].reshape(-1, 10)
-    return Identification(
-        names=layout.names,
-        parameters=values,
-        prior=prior,
-        standard_deviations=deviations,
-        base=replace(base, values=base.regrouping @ values),
-        base_deviations=base_deviations,
-        residual_rms=data.residual_rms(values),
-        noise=data.noise,
-        rank=base.rank,
-        condition=float(s[0] / s[-1]) if len(s) else 1.0,
-        eigenvalues=np.array([least_eigenvalue(ten) for ten in bodies]),
-        model=model,
-        reason=reason,
-        evaluations=evaluations,
-        converged=converged,
+def _refuse_hidden_paths(
+    data: Measurements, z: np.ndarray, known: Knowledge, tolerance: float, partial: bool
+) -> None:
+    """Refuse data that do not show all that is sought by name."""
+    unknowns: Unknowns = data.unknowns
+    base = base_of(unknowns, data.linearized(z)[0], z, tolerance)
+    hidden, _ = np.linalg.qr(base.directions / known.scale[:, None])
+    share = np.sqrt((hidden * hidden).sum(axis=1))
+    kinds = unknowns.kinds
+    dark = [
+        k for k in np.argsort(-share, kind="stable")
+        if share[k] > 1e-6 and kinds[k] not in FREE_LATER
+    ]  # fmt: skip
+    if not dark or partial:
+        return
+    names = ", ".join(unknowns.names[k] for k in sorted(dark[:MOST_NAMED]))
+    raise IdentificationError(
+        f"the data show {base.rank} of {len(z)} numbers that are sought; not by"
+        f" themselves {names}{', ...' if len(dark) > MOST_NAMED else ''}. Move all joints"
+        " with changing speeds, seek fewer numbers, or give partial=True: what is not"
+        " shown then stays as the prior has it"
     )

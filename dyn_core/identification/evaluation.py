@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from dyn_core.errors import IdentificationError, SettingError, UnsupportedError
-from dyn_core.identification.estimation import Identification, identify
+from dyn_core.identification.estimation import identify
 from dyn_core.identification.joint_record import JointRecord
 from dyn_core.identification.parameter_vector import check_switch
+from dyn_core.identification.result import Identification
 from dyn_core.identification.smoothing import SmoothMotion, smooth_motion
 from dyn_core.model import Model
 from dyn_core.model.passive_forces import FRICTION_SPEED

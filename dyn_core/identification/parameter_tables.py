@@ -1,34 +1,30 @@
-"""Identified parameters as files: a table of all, a sidecar of what it can hold."""
+"""Tables of identified parameters, which robots take up again."""
 
 from __future__ import annotations
 
 import csv
 import os
+import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import yaml
 
-from dyn_core.errors import SettingError, unknown_name, why_unread
-from dyn_core.identification.estimation import Identification
+from dyn_core.errors import ModelError, SettingError, why_unread
+from dyn_core.identification.identified_files import write_columns
 from dyn_core.identification.parameter_vector import (
     parameter_names,
     with_linear_parameters,
 )
+from dyn_core.identification.result import Identification
+from dyn_core.identification.selection import number_names
+from dyn_core.identification.sought_robot import with_paths
 from dyn_core.model import Model
-
-HEADER = ["name", "value", "prior", "standard deviation"]
 
 
 def write_table(path: str | os.PathLike[str], result: Identification) -> None:
     """Write the parameters of an identification as CSV, one a row."""
     columns = (result.parameters, result.prior, result.standard_deviations)
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(HEADER)
-        for name, *row in zip(result.names, *columns, strict=True):
-            writer.writerow([name, *(repr(float(x)) for x in row)])
+    write_columns(Path(path), result.names, columns)
 
 
 def with_table(model: Model, path: str | os.PathLike[str]) -> Model:
@@ -49,41 +45,40 @@ def with_table(model: Model, path: str | os.PathLike[str]) -> Model:
             f"{path}: no table of parameters ({error}); valid: rows of name, value",
             "parameters",
         ) from error
+    joints = [name.rpartition(".")[2].partition("[")[0] for name in values]
     groups = {
-        "friction": any(name.endswith((".damping", ".friction")) for name in values),
-        "rotors": any(".armature" in name for name in values),
+        "friction": "damping" in joints and "friction" in joints,
+        "rotors": "armature" in joints,
     }
+    if not any(name.endswith(":m") and "." not in name for name in values):
+        return _with_names(model, path, values)
     names = parameter_names(model, **groups)
-    for name in {**values, **dict.fromkeys(names)}:
-        if name not in names:
-            message = unknown_name(f"parameter of '{model.name}'", name, names)
-            raise SettingError(f"{path}: {message}", name)
+    more = {k: v for k, v in values.items() if k not in names}
+    values = {k: v for k, v in values.items() if k in names}
+    for name in names:
         if name not in values:
             raise SettingError(f"{path}: the parameter {name} is missing", name)
-    return with_linear_parameters(
+    made = with_linear_parameters(
         model, np.array([values[name] for name in names]), **groups
     )
+    return _with_names(made, path, more)
 
 
-def joints_sidecar(model: Model) -> dict[str, Any]:
-    """Return friction and rotors of a robot's joints, as a sidecar has them."""
-    specs = {joint.name: joint for joint in model.build.description.joints}
-    joints: dict[str, Any] = {}
-    for name in model.joint_names:
-        joint = specs.get(name)
-        if joint is None:
-            continue  # a root joint, which no file has
-        mean, more = float(joint.friction), float(joint.friction_asymmetry)
-        joints[name] = {
-            "damping": float(joint.damping),
-            "friction": [mean + more, mean - more] if more else mean,
-            "armature": float(joint.armature),
-        }
-    return {"joints": joints}
-
-
-def write_sidecar(path: str | os.PathLike[str], model: Model, origin: str) -> None:
-    """Write friction and rotors of a robot's joints as a sidecar; it says from what."""
-    head = f"# Identified from {origin}; masses and inertias are not in a sidecar.\n"
-    content = yaml.safe_dump(joints_sidecar(model), sort_keys=False)
-    Path(path).write_text(head + content, encoding="utf-8")
+def _with_names(
+    model: Model, path: str | os.PathLike[str], values: dict[str, float]
+) -> Model:
+    """Return the robot with numbers of parameter paths by name; a delay is none."""
+    values = {k: v for k, v in values.items() if k != "delay"}
+    paths = dict.fromkeys(re.sub(r"(:\w+|\[\d+\])$", "", name) for name in values)
+    whole = {}
+    for parameter in paths:
+        try:
+            whole[parameter] = np.array(model.parameter(parameter), float)
+        except ModelError as error:
+            raise SettingError(f"{path}: {error}", parameter) from error
+        for k, name in enumerate(number_names(model, parameter)):
+            whole[parameter][k] = values.pop(name, whole[parameter][k])
+    if values:
+        (name, *_) = values
+        raise SettingError(f"{path}: '{model.name}' has no number {name}", name)
+    return with_paths(model, whole) if whole else model

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -112,7 +113,7 @@ def base_parameters(
     rng = np.random.default_rng(seed)
     q = np.array([model.random(rng) for _ in range(samples)])
     qd, qdd = rng.normal(size=(2, samples, model.nv))
-    Y = stack(layout, q, qd, qdd)
+    Y = np.asarray(regressor_of(layout)(q, qd, qdd))
     rows = Y.reshape(samples * model.nv, len(layout.kinds))
     return base_of(layout, rows, layout.values, tolerance)
 
@@ -125,16 +126,30 @@ def check_tolerance(tolerance: float) -> None:
         )
 
 
-def stack(layout: Layout, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:
-    """Return Y of all samples, (samples, nv, np)."""
+def regressor_of(layout: Layout) -> Any:
+    """Return the Program of Y for a layout's parameters, (samples, nv, np)."""
     choices = {"friction": "damping" in layout.groups}
     choices["rotors"] = "armature" in layout.groups
-    program = solver("regressor").build(layout.model, **choices)
-    return np.asarray(program(q, qd, qdd))
+    return solver("regressor").build(layout.model, **choices)
+
+
+class Labelled(Protocol):
+    """Numbers that have names and kinds.
+
+    Attributes:
+        names: Of the numbers.
+        kinds: What each is; numbers of one kind have one unit.
+    """
+
+    @property
+    def names(self) -> tuple[str, ...]: ...  # noqa: D102
+
+    @property
+    def kinds(self) -> tuple[str, ...]: ...  # noqa: D102
 
 
 def base_of(
-    layout: Layout, A: np.ndarray, values: np.ndarray, tolerance: float
+    layout: Labelled, A: np.ndarray, values: np.ndarray, tolerance: float
 ) -> BaseParameters:
     """Return the base parameters that a stack of rows shows."""
     from scipy.linalg import qr, solve_triangular

@@ -88,6 +88,8 @@ class JointSpec:
             [rad/s³ | m/s³].
         friction: Dry friction, the mean of both directions of motion [N·m | N].
         friction_asymmetry: Half of what it is more in the positive direction [N·m | N].
+        stribeck: What dry friction is more near rest [N·m | N].
+        stribeck_speed: At which e^-1 of that is left [rad/s | m/s].
         passive: Whether it has no motor (robots with loops).
         swing: Largest angle between a ball joint's z axes, socket and plug [rad].
         twist: Range of its turn about z [rad].
@@ -129,6 +131,8 @@ class JointSpec:
     acceleration: float = math.inf
     deceleration: float = math.inf
     jerk: float = math.inf
+    stribeck: float = 0.0
+    stribeck_speed: float = 0.1
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from dyn_core.model.coordinates.by_joint import (
 )
 from dyn_core.model.coordinates.configuration_space import integrate
 from dyn_core.model.tree import Tree
-from dyn_core.numbers.scalar import Scalar, tanh
+from dyn_core.numbers.scalar import Scalar, exp, tanh
 from dyn_core.numbers.taylor import COORDINATE, derivatives, variables
 from dyn_core.spatial import Matrix, Vector
 
@@ -71,30 +71,34 @@ def with_potentials(tree: AnyTree) -> AnyTree:
 def without_friction(tree: AnyTree) -> AnyTree:
     """Return the same robot with damping and dry friction zero."""
     zeros = tuple(x * 0.0 for x in tree.damping)
-    return replace(tree, damping=zeros, friction=zeros, friction_asymmetry=zeros)
+    return replace(without_dry_friction(tree), damping=zeros)
 
 
 def without_dry_friction(tree: AnyTree) -> AnyTree:
     """Return the same robot with dry friction zero."""
     zeros = tuple(x * 0.0 for x in tree.friction)
-    return replace(tree, friction=zeros, friction_asymmetry=zeros)
+    return replace(tree, friction=zeros, friction_asymmetry=zeros, stribeck=zeros)
 
 
 def friction_force(tree: Tree, qd: Vector) -> Vector:
     """Joint force against damping and dry friction, (nv,).
 
-        damping qd + t (friction + friction_asymmetry t),   t = tanh(qd / v_s)
+        damping qd + t (friction + friction_asymmetry t + stribeck e),
+        t = tanh(qd / v_s),   e = exp(-(qd / stribeck_speed)²)
 
     Far from rest dry friction is friction + friction_asymmetry in positive direction,
-    friction - friction_asymmetry in negative one. It is smooth, and never drives a
-    joint: its power is qd t (friction + friction_asymmetry t) >= 0.
+    friction - friction_asymmetry in negative one; near rest it is stribeck more. It is
+    smooth, and never drives a joint: its power is not negative.
 
-    Source: design of this project; v_s is FRICTION_SPEED.
+    Source: design of this project, v_s is FRICTION_SPEED; e: B. Armstrong-Helouvry, P.
+    Dupont and C. Canudas de Wit, Automatica 30 (1994).
     """
     forces = [NOTHING]
     for i, v in zip(tree.bodies, split_v(tree, qd)[1:], strict=True):
         t = Vector(tanh(x / FRICTION_SPEED) for x in v)
-        dry = t * (tree.friction[i] + tree.friction_asymmetry[i] * t)
+        slow = [x / s for x, s in zip(v, tree.stribeck_speed[i], strict=True)]
+        more = tree.stribeck[i] * Vector(exp(-(x * x)) for x in slow)
+        dry = t * (tree.friction[i] + tree.friction_asymmetry[i] * t + more)
         forces.append(tree.damping[i] * v + dry)
     return join_force(tree, forces)
 
@@ -104,11 +108,16 @@ def friction_slopes(tree: Tree, qd: Vector) -> Matrix:
     blocks = {}
     for i, v in zip(tree.bodies, split_v(tree, qd)[1:], strict=True):
         slopes = []
-        dry = zip(tree.friction[i], tree.friction_asymmetry[i], strict=True)
-        for viscous, (mean, more), x in zip(tree.damping[i], dry, v, strict=True):
-            t = tanh(x / FRICTION_SPEED)
-            rate = (1 - t * t) / FRICTION_SPEED
-            slopes.append(viscous + (mean + more * t * 2.0) * rate)
+        dry = zip(
+            tree.friction[i], tree.friction_asymmetry[i],
+            tree.stribeck[i], tree.stribeck_speed[i], strict=True,
+        )  # fmt: skip
+        for viscous, numbers, x in zip(tree.damping[i], dry, v, strict=True):
+            mean, more, extra, speed = numbers
+            t, slow = tanh(x / FRICTION_SPEED), x / speed
+            rate, near = (1 - t * t) / FRICTION_SPEED, extra * exp(-(slow * slow))
+            slope = viscous + (mean + more * t * 2.0 + near) * rate
+            slopes.append(slope - near * t * slow * 2.0 / speed)
         blocks[i, i] = Matrix.diagonal(slopes)
     return join_slopes(tree, blocks)
 
@@ -120,7 +129,7 @@ def friction_slope(tree: Tree, qd: Vector) -> Vector:
 
 
 def friction_slope_matrix(tree: Tree, qd: Vector) -> Matrix:
-    """Return friction_slopes for equal directions, nv x nv.
+    """Return friction_slopes for equal directions, without stribeck, nv x nv.
 
     Never negative, so that implicit steps may add it to the inertia.
     """
@@ -128,8 +137,9 @@ def friction_slope_matrix(tree: Tree, qd: Vector) -> Matrix:
 
 
 def with_equal_directions(tree: AnyTree) -> AnyTree:
-    """Return the same robot with the mean of dry friction in both directions."""
-    return replace(tree, friction_asymmetry=tuple(x * 0.0 for x in tree.friction))
+    """Return the same robot with the mean of dry friction far from rest everywhere."""
+    zeros = tuple(x * 0.0 for x in tree.friction)
+    return replace(tree, friction_asymmetry=zeros, stribeck=zeros)
 
 
 def spring_force(tree: Tree, q: Vector) -> Vector:

@@ -4,7 +4,9 @@ joints:   {NAME: {type: spherical, damping: 0.1, friction: [0.4, 0.3], armature:
                   effort: 10.0, axis: [0, 0, 1], swing: 0.9, twist: [-1.0, 1.0],
                   plug: {xyz: [0, 0, 0.1], rpy: [0, 0, 0]}}}
                                                 # friction: one number, or that in
-                                                # positive and negative direction
+                                                # positive and negative direction;
+                                                # stribeck: 0.2, stribeck_speed: 0.1:
+                                                # what it is more near rest
                                                 # swing, twist: limits of a ball [rad]
                                                 # plug: the joint in the child link
           # other types: helical (pitch: 0.01 [m/rad]), cylindrical, free_rpy, ball_exp,
@@ -83,6 +85,13 @@ JOINT = Table(
         "dry friction; two numbers: against motion in positive and in negative"
         " direction",
         "N·m, N",
+    ),
+    Field("stribeck", Quantity(0.0), "what dry friction is more near rest", "N·m, N"),
+    Field(
+        "stribeck_speed",
+        Quantity(0.0, above=True),
+        "speed at which e^-1 of that is left; 0.1 where none is given",
+        "rad/s, m/s",
     ),
     Field("armature", Quantity(0.0), "inertia of the drive", "kg·m², kg"),
     Field("effort", Quantity(0.0), "effort limit; 0: none is given", "N·m, N"),

@@ -93,6 +93,8 @@ def _joint_row(model: Model, i: int) -> tuple[str, ...]:
     if any(model.friction_asymmetry[i]):
         mean, more = model.friction[i][0], model.friction_asymmetry[i][0]
         shown[-2] = f"{mean + more:.4g}/{mean - more:.4g}"
+    if any(model.stribeck[i]):
+        shown[-2] += f"+{model.stribeck[i][0]:.4g}"
     return (name, kind, *shown, f"{model.I[i].m:.4g}")
 
 

@@ -117,6 +117,7 @@ def _passive_curvatures(model, q, qd):
     """
     dry = [x for i in model.bodies for x in model.friction[i]]
     dry += [x for i in model.bodies for x in model.friction_asymmetry[i]]
+    dry += [x for i in model.bodies for x in model.stribeck[i]]
     rough = any(not isinstance(x, float) or x != 0.0 for x in dry)
     if not (rough or model.forces):
         return None

@@ -112,7 +112,7 @@ def _check_joint(joint: JointSpec) -> Joint | None:
 
 _NUMBERS = (
     "origin xyz", "origin rpy", "plug xyz", "plug rpy", "axis", "pitch", "axes",
-    "damping", "friction", "armature", "effort limit",
+    "damping", "friction", "armature", "effort limit", "stribeck",
 )  # fmt: skip
 
 
@@ -130,6 +130,7 @@ def _numbers(joint: JointSpec) -> tuple[tuple[float, ...], ...]:
         (joint.friction, joint.friction_asymmetry),
         (joint.armature,),
         (joint.effort,),
+        (joint.stribeck, joint.stribeck_speed),
     )
 
 
@@ -146,11 +147,14 @@ def _check_limits(joint: JointSpec) -> None:
     name, kind = joint.name, joint.kind
     for what in (
         "damping", "friction", "armature", "effort", "velocity", "acceleration",
-        "deceleration", "jerk",
+        "deceleration", "jerk", "stribeck",
     ):  # fmt: skip
         value = getattr(joint, what)
         if not value >= 0:
             raise ModelError(f"joint '{name}': {what} {value} must be >= 0", name)
+    if not joint.stribeck_speed > 0:
+        speed = joint.stribeck_speed
+        raise ModelError(f"joint '{name}': stribeck_speed {speed} must be > 0", name)
     if not abs(joint.friction_asymmetry) <= joint.friction:
         both = [joint.friction + x * joint.friction_asymmetry for x in (1.0, -1.0)]
         raise ModelError(

@@ -57,6 +57,13 @@ KINDS = (
         "joint", "friction_asymmetry", "1", "SI",
         "half of what dry friction is more in positive direction", _FRICTION,
     ),
+    PathKind(
+        "joint", "stribeck", "1", "SI", "what dry friction is more near rest", _FRICTION
+    ),
+    PathKind(
+        "joint", "stribeck_speed", "1", "SI", "speed at which e^-1 of that is left",
+        _FRICTION,
+    ),
     PathKind("joint", "armature", "1", "SI", "inertia of the rotor"),
     PathKind(
         "joint", "origin", "6", "m; rad",

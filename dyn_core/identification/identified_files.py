@@ -1,0 +1,193 @@
+"""Identified robots as files: tables, sidecars, copies of their URDF."""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import yaml
+
+from dyn_core.errors import ModelError, SettingError, why_unread
+from dyn_core.model import Model, load_urdf
+from dyn_core.model.description import JointSpec
+from dyn_core.spatial import RigidInertia, Symmetric
+
+HEADER = ["name", "value", "prior", "standard deviation"]
+KINDS = (".urdf", ".yaml", ".csv")
+_IN_JOINTS = ("armature", "rotors")  # sections whose numbers stand in joints, too
+
+
+def write_columns(
+    path: Path, names: Sequence[str], columns: Iterable[np.ndarray]
+) -> Path:
+    """Write values, priors and standard deviations as CSV, one name a row."""
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(HEADER)
+        for name, *row in zip(names, *columns, strict=True):
+            writer.writerow([name, *(repr(float(x)) for x in row)])
+    return path
+
+
+def joints_sidecar(model: Model) -> dict[str, Any]:
+    """Return friction, rotors and springs of a robot's joints, as a sidecar has them."""
+    specs = {joint.name: joint for joint in model.build.description.joints}
+    joints: dict[str, Any] = {}
+    springs: dict[str, Any] = {}
+    for name in model.joint_names:
+        joint = specs.get(name)
+        if joint is None:
+            continue  # a root joint, which no file has
+        mean, more = float(joint.friction), float(joint.friction_asymmetry)
+        joints[name] = {
+            "damping": float(joint.damping),
+            "friction": [mean + more, mean - more] if more else mean,
+            "armature": float(joint.armature),
+        }
+        if joint.stribeck:
+            joints[name]["stribeck"] = float(joint.stribeck)
+            joints[name]["stribeck_speed"] = float(joint.stribeck_speed)
+        if joint.stiffness:
+            springs[name] = {"stiffness": float(joint.stiffness), "rest": _rest(joint)}
+    return {"joints": joints, **({"springs": springs} if springs else {})}
+
+
+def _rest(joint: JointSpec) -> float | list[float]:
+    rest = joint.rest
+    return [float(x) for x in rest] if isinstance(rest, tuple) else float(rest)
+
+
+def write_sidecar(path: str | os.PathLike[str], model: Model, origin: str) -> None:
+    """Write friction and rotors of a robot's joints as a sidecar; it says from what."""
+    head = f"# Identified from {origin}; masses and inertias are not in a sidecar.\n"
+    content = yaml.safe_dump(joints_sidecar(model), sort_keys=False)
+    Path(path).write_text(head + content, encoding="utf-8")
+
+
+def write_robot(path: Path, model: Model) -> tuple[Path, ...]:
+    """Write a robot as a sidecar, or as a URDF with a sidecar; return the files.
+
+    Raises:
+        SettingError: No such kind of file, or it cannot be written.
+        ModelError: The robot was not read from a URDF file.
+    """
+    if path.suffix not in KINDS or not path.parent.is_dir():
+        raise SettingError(
+            f"{path}: valid: a file in a folder that is there, ending with"
+            f" {', '.join(KINDS)}",
+            "path",
+        )
+    try:
+        if path.suffix != ".urdf":
+            _write_whole_sidecar(path, model)
+            return (path,)
+        path.write_text(urdf_of(model), encoding="utf-8")
+        sidecar = path.with_suffix(".dyn.yaml")
+        _write_whole_sidecar(sidecar, model)
+    except OSError as error:
+        raise SettingError(f"{path}: {why_unread(error)}", "path") from error
+    return path, sidecar
+
+
+def _write_whole_sidecar(path: Path, model: Model) -> None:
+    """Write the robot's own sidecar with identified joints and springs in it."""
+    content: dict[str, Any] = {}
+    source = model.source.sidecar
+    if source is not None and Path(source).is_file():
+        content = yaml.safe_load(Path(source).read_text(encoding="utf-8")) or {}
+    mine = joints_sidecar(model)
+    before = content.get("joints", {})
+    mine["joints"] = {k: {**before.get(k, {}), **v} for k, v in mine["joints"].items()}
+    content = {k: v for k, v in content.items() if k not in _IN_JOINTS}
+    content = {**content, **mine, "joints": {**before, **mine["joints"]}}
+    head = "# Identified: damping, friction, armature and springs of joints.\n"
+    path.write_text(head + yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+
+
+def urdf_of(model: Model) -> str:
+    """Return the robot's URDF with its masses, inertias, friction and placements.
+
+    Only what differs from the file is written anew; the rest stays, comments too.
+
+    Raises:
+        ModelError: The robot was not read from a URDF file.
+    """
+    file = model.source.file
+    if model.source.kind != "urdf" or file is None or not Path(file).is_file():
+        raise ModelError(
+            f"'{model.name}' was not read from a URDF file; valid: a sidecar .yaml or a"
+            " table .csv of what was identified"
+        )
+    text = Path(file).read_text(encoding="utf-8")
+    builder = ElementTree.TreeBuilder(insert_comments=True)
+    root = ElementTree.fromstring(text, ElementTree.XMLParser(target=builder))
+    old = load_urdf(text, sidecar=False).build.description
+    links = {link.name: link.inertia for link in old.links}
+    joints = {joint.name: joint for joint in old.joints}
+    new = model.build.description
+    new_links = {link.name: link.inertia for link in new.links}
+    new_joints = {joint.name: joint for joint in new.joints}
+    for element in root.iter("link"):
+        name = element.get("name", "").strip()
+        if name in new_links and _differs(links[name], new_links[name]):
+            _put_inertia(element, new_links[name])
+    for element in root.iter("joint"):
+        name = element.get("name", "").strip()
+        if name in new_joints and name in joints:
+            _put_joint(element, joints[name], new_joints[name])
+    head = text[: text.index("<robot")]
+    return head + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _differs(one: RigidInertia, other: RigidInertia) -> bool:
+    """Return whether inertias differ by more than rounding."""
+    a, b = (np.array(x.parameters, float) for x in (one, other))
+    return not np.allclose(a, b, rtol=1e-12, atol=1e-15)
+
+
+def _put_inertia(link: ElementTree.Element, I: RigidInertia) -> None:
+    """Write the inertia of a link: about its centre of mass, in the link's axes."""
+    for old in link.findall("inertial"):
+        link.remove(old)
+    mass = float(I.m)  # type: ignore[arg-type]
+    if mass == 0.0:
+        return
+    part = ElementTree.Element("inertial")
+    part.tail = "\n    "
+    ElementTree.SubElement(part, "origin", xyz=_shown(I.c), rpy="0 0 0")
+    ElementTree.SubElement(part, "mass", value=repr(mass))
+    entries = [repr(float(x)) for x in Symmetric.of(I.Ic).entries]  # type: ignore[arg-type]
+    names = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+    ElementTree.SubElement(part, "inertia", dict(zip(names, entries, strict=True)))
+    link.insert(0, part)
+
+
+def _put_joint(joint: ElementTree.Element, old: JointSpec, new: JointSpec) -> None:
+    """Write friction and placement of a joint where they differ."""
+    changed = {
+        name: repr(float(getattr(new, name)))
+        for name in ("damping", "friction")
+        if not math.isclose(getattr(new, name), getattr(old, name), rel_tol=1e-12)
+    }
+    if changed:
+        part = joint.find("dynamics")
+        if part is None:
+            part = ElementTree.SubElement(joint, "dynamics")
+        for name, value in changed.items():
+            part.set(name, value)
+    if (old.xyz, old.rpy) != (new.xyz, new.rpy):
+        part = joint.find("origin")
+        if part is None:
+            part = ElementTree.SubElement(joint, "origin")
+        part.set("xyz", _shown(new.xyz))
+        part.set("rpy", _shown(new.rpy))
+
+
+def _shown(values: Iterable[Any]) -> str:
+    return " ".join(repr(float(x)) for x in values)

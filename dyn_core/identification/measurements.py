@@ -1,0 +1,231 @@
+"""Checked measurements, as rows of a least-squares problem."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dyn_core.errors import (
+    IdentificationError,
+    NonFiniteError,
+    SettingError,
+    ShapeError,
+    unknown_name,
+)
+from dyn_core.identification.path_forces import PathForces, averaged
+from dyn_core.identification.regressor_rank import regressor_of
+from dyn_core.identification.selection import Unknowns
+from dyn_core.model import Model
+from dyn_core.validation import float_array
+
+NOISE_FLOOR = 1e-6  # least noise of a joint, as part of its largest force
+MOST_NAMED = 6
+HUBER = 1.345  # residuals beyond so many deviations count less, Huber's choice
+NORMAL = 1.4826  # standard deviation of normal numbers over the median of their sizes
+
+
+@dataclass(eq=False)
+class Measurements:
+    """Checked measurements, which can be expanded about numbers.
+
+        tau = ID(q, qd, qdd; p) + Y (pi - pi0) - delay dtau/dt
+
+    Attributes:
+        unknowns: What is sought.
+        forces: ID and its derivatives by paths.
+        Y: Of the layout, rows x nv x its numbers.
+        tau: Measured joint forces, rows x nv.
+        rate: Their derivative by time, alike; None: no delay is sought.
+        robust: Whether large residuals count less.
+        noise: By coordinate: standard deviation of its rows.
+        trust: By row and coordinate: its weight, 1 unless it is an outlier.
+    """
+
+    unknowns: Unknowns
+    forces: PathForces
+    Y: np.ndarray
+    tau: np.ndarray
+    rate: np.ndarray | None
+    robust: bool
+    noise: np.ndarray = field(init=False)
+    trust: np.ndarray = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.noise = np.ones(self.tau.shape[1])
+        self.trust = np.ones(self.tau.shape)
+        self._known: tuple[np.ndarray, np.ndarray] | None = None
+        self._at: np.ndarray | None = None
+        self._factors: list[np.ndarray] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        unknowns: Unknowns,
+        arrays: list[np.ndarray],
+        rate: np.ndarray | None,
+        average: int,
+        robust: bool,
+    ) -> Measurements:
+        """Return the rows of checked arrays: q, qd, qdd, tau."""
+        motion, layout = (arrays[0], arrays[1], arrays[2]), unknowns.layout
+        tau = averaged(lambda x: x, (arrays[3],), average)
+        Y = np.zeros((*tau.shape, 0))
+        if layout is not None:
+            program = regressor_of(layout)
+            Y = averaged(lambda *m: np.asarray(program(*m)), motion, average)
+        slope = None if rate is None else averaged(lambda x: x, (rate,), average)
+        return cls(
+            unknowns, PathForces(unknowns, motion, average), Y, tau, slope, robust
+        )
+
+    def rows(self, chosen: np.ndarray) -> Measurements:
+        """Return some of the rows, noise and trust as they are."""
+        n, forces = self.forces.average, self.forces
+        samples = (chosen[:, None] * n + np.arange(n)).ravel()
+        motion = tuple(x[samples] for x in forces.motion)
+        part = replace(
+            self,
+            forces=replace(forces, motion=motion),
+            Y=self.Y[chosen],
+            tau=self.tau[chosen],
+            rate=None if self.rate is None else self.rate[chosen],
+        )
+        part.forces._program = forces._program
+        part.noise, part.trust = self.noise, self.trust[chosen]
+        return part
+
+    def expansion(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return joint forces at numbers, less nothing, and their derivatives."""
+        key = z[self.unknowns.linear :]
+        if self._known is None or (
+            not np.array_equal(self._at, key) and self.unknowns.paths
+        ):
+            self._known, self._at = self.forces.at_numbers(z), key.copy()
+        tau, slopes = self._known
+        layout, m = self.unknowns.layout, self.unknowns.linear
+        if layout is not None:
+            tau = tau + self.Y @ (z[:m] - layout.values)
+        columns = [self.Y, slopes]
+        if self.rate is not None:
+            columns.append(-self.rate[..., None])
+            tau = tau - self.rate * z[-1]
+        return tau, np.concatenate(columns, axis=2)
+
+    def residual(self, z: np.ndarray) -> np.ndarray:
+        """Return what is left of the joint forces, rows x nv."""
+        return self.tau - self.expansion(z)[0]
+
+    def linearized(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return rows over their noise, and right sides: A z = b about numbers."""
+        blocks = self._reduced(z)
+        rows = np.concatenate([x / s for x, s in zip(blocks, self.noise, strict=True)])
+        return rows[:, :-1], rows[:, -1]
+
+    def _reduced(self, z: np.ndarray) -> list[np.ndarray]:
+        """Return few rows for each coordinate with the same squares as all of them.
+
+        One step of QR serves for any noise, as long as Y and trust stay.
+        """
+        if self._factors is not None and not (self.unknowns.paths or self.robust):
+            return self._factors
+        tau, J = self.expansion(z)
+        left = self.tau - tau + J @ z
+        weight = np.sqrt(self.trust)
+        self._factors = []
+        for j in range(left.shape[1]):
+            rows = np.column_stack([J[:, j], left[:, j]]) * weight[:, j, None]
+            if len(rows) > rows.shape[1]:
+                rows = np.linalg.qr(rows, mode="r")
+            self._factors.append(rows)
+        return self._factors
+
+    def cost(self, z: np.ndarray) -> float:
+        """Return the sum of squares over the noise, large ones in Huber's way."""
+        sizes = np.abs(self.residual(z)) / self.noise
+        if self.robust:
+            far = HUBER * (2 * sizes - HUBER)
+            return float(np.where(sizes > HUBER, far, sizes**2).sum())
+        return float((sizes**2).sum())
+
+    def rms(self, z: np.ndarray, fitted: float = 0.0) -> np.ndarray:
+        """Return what is left by coordinate, some degrees of freedom being fitted."""
+        left = self.residual(z)
+        count = max(len(left) - fitted, 1.0)
+        return np.asarray(np.sqrt((left * left).sum(axis=0) / count))
+
+    def measure_noise(self, z: np.ndarray, fitted: float) -> None:
+        """Take the noise from what is left at numbers."""
+        if self.robust:
+            noise = NORMAL * np.median(np.abs(self.residual(z)), axis=0)
+        else:
+            noise = self.rms(z, fitted)
+        floor = NOISE_FLOOR * np.abs(self.tau).max(axis=0, initial=0.0)
+        self.noise = np.maximum(noise, floor)
+        self.noise[self.noise == 0.0] = 1.0
+
+    def measure_trust(self, z: np.ndarray) -> None:
+        """Give residuals beyond HUBER deviations less weight."""
+        if self.robust:
+            sizes = np.abs(self.residual(z)) / self.noise
+            self.trust = HUBER / np.maximum(sizes, HUBER)
+
+
+def checked(model: Model, measured: Mapping[str, ArrayLike]) -> list[np.ndarray]:
+    """Return the measurements as arrays of floats, all of one length, all finite."""
+    arrays: list[np.ndarray] = []
+    for name, values in measured.items():
+        width = model.nq if name == "q" else model.nv
+        array = float_array(name, values, f"shape (samples, {width})")
+        if array.ndim != 2 or array.shape[1] != width:
+            raise ShapeError(name, f"shape (samples, {width})", f"shape {array.shape}")
+        if arrays and len(array) != len(arrays[0]):
+            wanted = f"{len(arrays[0])} samples as q has"
+            raise ShapeError(name, wanted, f"{len(array)} samples")
+        bad = np.flatnonzero(~np.isfinite(array).all(axis=1))
+        if len(bad):
+            rows = ", ".join(map(str, bad[:MOST_NAMED]))
+            raise NonFiniteError(
+                f"{name} holds NaN or infinity in {len(bad)} samples ({rows}"
+                f"{', ...' if len(bad) > MOST_NAMED else ''}); leave them out",
+                name,
+                bad.tolist(),
+            )
+        arrays.append(array)
+    return arrays
+
+
+def checked_weights(model: Model, weight: Any) -> np.ndarray:
+    """Return one over the noise of each coordinate, from an array or by joint name."""
+    if isinstance(weight, Mapping):
+        array = np.ones(model.nv)
+        for name, value in weight.items():
+            if name not in model.joint_names:
+                message = unknown_name("joint", str(name), model.joint_names)
+                raise SettingError(f"weight: {message}", "weight")
+            array[model.v_slice(name)] = float_array("weight", value, "a number")
+    else:
+        array = float_array("weight", weight, f"shape ({model.nv},)")
+    if array.shape != (model.nv,):
+        raise ShapeError("weight", f"shape ({model.nv},)", f"shape {array.shape}")
+    if not (np.isfinite(array).all() and (array > 0).all()):
+        raise IdentificationError(
+            f"weight must be > 0 and finite for each coordinate, got {array.tolist()}:"
+            " give one over the standard deviation of the noise [1/(N·m) | 1/N]"
+        )
+    return array
+
+
+def check_count(model: Model, rows: int, rank: int) -> None:
+    """Check that there are as many rows as base parameters."""
+    least = rank // max(model.nv, 1) + 1
+    if rows < least:
+        raise ShapeError(
+            "tau",
+            f"at least {least} samples ({rank} base parameters, {model.nv} rows each;"
+            " ten times as many are good)",
+            f"{rows} samples",
+        )

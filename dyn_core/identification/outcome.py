@@ -1,0 +1,76 @@
+"""The result of a fit: its uncertainty, and the robot that has its numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from dyn_core.errors import ModelError
+from dyn_core.identification.consistent_fit import Knowledge
+from dyn_core.identification.measurements import Measurements
+from dyn_core.identification.pseudo_inertia import least_eigenvalue
+from dyn_core.identification.regressor_rank import base_of
+from dyn_core.identification.result import CrossValidation, Identification
+from dyn_core.identification.sought_robot import with_numbers
+
+
+def outcome(
+    data: Measurements,
+    rows: tuple[np.ndarray, np.ndarray],
+    values: np.ndarray,
+    known: Knowledge,
+    tolerance: float,
+    ended: tuple[int, bool],
+    validation: CrossValidation | None,
+) -> Identification:
+    """Return the result of a fit with its uncertainty.
+
+    Args:
+        data: Measurements.
+        rows: Of the linear problem about the values, over their noise.
+        values: Fitted numbers.
+        known: What they were near to.
+        tolerance: Singular values below this part of the largest count as zero.
+        ended: Evaluations, and whether the fit came to its end.
+        validation: Of trials on held-out motion.
+    """
+    unknowns, (A, b) = data.unknowns, rows
+    base = base_of(unknowns, A, values, tolerance)
+    kept = list(base.independent)
+    lengths = np.sqrt((A[:, kept] ** 2).sum(axis=0))
+    _, s, Vt = np.linalg.svd(A[:, kept] / lengths, full_matrices=False)
+    half = (Vt.T / s) / lengths[:, None]
+    left = b - A @ values
+    variance = float(left @ left) / max(data.tau.size - base.rank, 1)
+    base_deviations = np.sqrt(variance * (half * half).sum(axis=1))
+    deviations = np.full(len(values), np.inf)
+    alone = np.count_nonzero(base.regrouping, axis=1) == 1
+    deviations[np.array(kept, int)[alone]] = base_deviations[alone]
+    model, reason = None, ""
+    try:
+        model = with_numbers(unknowns, values)
+    except ModelError as error:
+        reason = str(error)
+    bodies = [values[first : first + 10] for first in unknowns.blocks]
+    return Identification(
+        names=unknowns.names,
+        parameters=values,
+        prior=known.prior,
+        standard_deviations=deviations,
+        base=replace(base, values=base.regrouping @ values),
+        base_deviations=base_deviations,
+        residual_rms=data.rms(values),
+        noise=data.noise,
+        rank=base.rank,
+        condition=float(s[0] / s[-1]) if len(s) else 1.0,
+        eigenvalues=np.array([least_eigenvalue(ten) for ten in bodies]),
+        model=model,
+        reason=reason,
+        evaluations=ended[0],
+        converged=ended[1],
+        units=unknowns.units,
+        outliers=float((data.trust < 1).mean()) if data.robust else 0.0,
+        validation=validation,
+        before=unknowns.model,
+    )

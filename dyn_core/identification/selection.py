@@ -1,0 +1,378 @@
+"""What is sought, in plain names: groups, parameter paths, single numbers of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dyn_core.errors import ModelError, SettingError, ShapeError, unknown_name
+from dyn_core.identification.consistent_fit import Bounds
+from dyn_core.identification.parameter_vector import FRICTION, INERTIAL, Layout
+from dyn_core.model import Model, parameter_paths
+from dyn_core.validation import float_array
+
+# Laws of joint friction, by the numbers of joints that they have.
+FRICTION_LAWS = {
+    "viscous": ("damping",),
+    "coulomb": FRICTION,
+    "direction": (*FRICTION, "friction_asymmetry"),
+    "stribeck": (*FRICTION, "stribeck", "stribeck_speed"),
+    "full": (*FRICTION, "friction_asymmetry", "stribeck", "stribeck_speed"),
+}
+GROUPS = ("inertia", "payload", "friction", "rotors", "springs", "gears", "origins")
+# Kinds of which joint forces are the sum: they may be sought beside all inertia.
+BESIDE = ("damping", "friction", "friction_asymmetry", "stribeck", "stribeck_speed",
+          "armature", "stiffness", "rest", "rest_length")  # fmt: skip
+_XYZ, _POSE = ("x", "y", "z"), ("x", "y", "z", "roll", "pitch", "yaw")
+_PARTS = {
+    "payload": INERTIAL, "com": _XYZ, "inertia": ("xx", "xy", "xz", "yy", "yz", "zz"),
+    "origin": _POSE, "plug": _POSE, "axis": _XYZ, "gravity": _XYZ,
+}  # fmt: skip
+_UNITS = {
+    "mass": "kg", "moment": "kg·m", "inertia": "kg·m²", "com": "m",
+    "damping": "N·m·s/rad", "friction": "N·m", "friction_asymmetry": "N·m",
+    "stribeck": "N·m", "stribeck_speed": "rad/s", "armature": "kg·m²",
+    "stiffness": "N·m/rad", "rest": "rad", "origin": "m", "plug": "m", "angle": "rad",
+    "axis": "-", "gravity": "m/s²", "ratio": "-", "pitch": "m/rad", "delay": "s",
+    "rest_length": "m",
+}  # fmt: skip
+_ALONG = {  # the same of joints that slide
+    "damping": "N·s/m", "friction": "N", "friction_asymmetry": "N", "stribeck": "N",
+    "stribeck_speed": "m/s", "armature": "kg", "stiffness": "N/m", "rest": "m",
+}  # fmt: skip
+# How large numbers usually are, where the prior is zero.
+_SIZES = {
+    "mass": 1.0, "moment": 0.1, "inertia": 0.01, "com": 0.1, "stribeck_speed": 0.1,
+    "armature": 0.1, "origin": 0.01, "plug": 0.01, "angle": 0.01, "axis": 0.01,
+    "stiffness": 10.0, "delay": 0.01,
+}  # fmt: skip
+_NOT_NEGATIVE = ("damping", "friction", "stribeck", "armature", "stiffness", "mass",
+                 "rest_length")  # fmt: skip
+SPEEDS = (0.02, 2.0)  # of Stribeck that motion can tell apart [rad/s | m/s]
+
+
+@dataclass(frozen=True, eq=False)
+class Unknowns:
+    """Numbers that are sought: of a layout, of parameter paths, and a delay.
+
+    Attributes:
+        model: Robot.
+        layout: Inertial numbers and those beside them; None: none are sought.
+        paths: Parameter paths, whole.
+        chosen: Which numbers of the paths, one after the other, are sought.
+        delay: Whether that of the joint forces is.
+    """
+
+    model: Model
+    layout: Layout | None
+    paths: tuple[str, ...] = ()
+    chosen: tuple[int, ...] = ()
+    delay: bool = False
+
+    @property
+    def linear(self) -> int:
+        """How many belong to the layout; they come first."""
+        return len(self.layout.kinds) if self.layout else 0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """JOINT:m or JOINT.damping of the layout, PATH or PATH:part, delay."""
+        every = [name for path in self.paths for name in number_names(self.model, path)]
+        mine = self.layout.names if self.layout else ()
+        return (*mine, *(every[k] for k in self.chosen), *("delay",) * self.delay)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """What each number is, such as mass."""
+        every = [kind for path in self.paths for kind in _kinds(self.model, path)]
+        mine = self.layout.kinds if self.layout else ()
+        return (*mine, *(every[k] for k in self.chosen), *("delay",) * self.delay)
+
+    @property
+    def values(self) -> np.ndarray:
+        """Values of the robot."""
+        every = [float(x) for path in self.paths for x in self.model.parameter(path)]  # type: ignore[arg-type]
+        mine = self.layout.values if self.layout else np.zeros(0)
+        return np.concatenate(
+            [mine, np.array(every, float)[list(self.chosen)], np.zeros(int(self.delay))]
+        )
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """SI unit of each number."""
+        units = []
+        for name, kind in zip(self.names, self.kinds, strict=True):
+            joint = name.rpartition(".")[0].partition("[")[0]
+            slides = (
+                joint in self.model.names
+                and self.model.joint[self.model.names.index(joint)].kind == "prismatic"
+            )
+            units.append((_ALONG if slides else {}).get(kind, _UNITS.get(kind, "SI")))
+        return tuple(units)
+
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        """First of each ten numbers of a body or payload, which can be none or one."""
+        first = range(0, self.layout.inertial if self.layout else 0, 10)
+        payloads = [
+            k
+            for k, name in enumerate(self.names)
+            if name.endswith(".payload:m")
+            and self.names[k + 9 : k + 10] == (name[:-1] + "Izz",)
+        ]
+        return (*first, *payloads)
+
+    @property
+    def scale(self) -> np.ndarray:
+        """Usual size of each number: the largest of its kind, or one by kind."""
+        return self.scale_of(self.values)
+
+    def scale_of(self, prior: np.ndarray) -> np.ndarray:
+        """Return the largest number of each one's kind in a prior; else a usual one."""
+        kinds = np.array(self.kinds)
+        usual = {k: 1.0 if self.layout else _SIZES.get(k, 1.0) for k in self.kinds}
+        usual |= {"delay": _SIZES["delay"], "stribeck_speed": 0.1}
+        largest = {
+            k: float(np.abs(prior[kinds == k]).max()) or usual[k] for k in {*self.kinds}
+        }
+        return np.array([largest[k] for k in self.kinds])
+
+    def path_values(self, numbers: np.ndarray) -> dict[str, np.ndarray]:
+        """Return all numbers of the paths, the sought ones as given."""
+        if not self.paths:
+            return {}
+        whole = [np.array(self.model.parameter(path), float) for path in self.paths]
+        flat = np.concatenate([*whole, np.zeros(0)])
+        first = self.linear
+        flat[list(self.chosen)] = numbers[first : first + len(self.chosen)]
+        ends = np.cumsum([len(x) for x in whole])
+        return dict(zip(self.paths, np.split(flat, ends[:-1]), strict=True))
+
+    def bounds(self, more: Mapping[str, Any] | None, consistent: bool) -> Bounds:
+        """Return least and largest values; those of the user are within."""
+        high = np.full(len(self.kinds), np.inf)
+        low = -high
+        for k, kind in enumerate(self.kinds):
+            by_nature = consistent or k >= self.linear
+            if by_nature and kind in _NOT_NEGATIVE:
+                low[k] = 0.0
+            if kind == "stribeck_speed":
+                low[k], high[k] = SPEEDS
+        for name, pair in (more or {}).items():
+            places = self.places("bounds", name)
+            if consistent and any(
+                first <= k < first + 10 for first in self.blocks for k in places
+            ):
+                raise SettingError(
+                    f"bounds of {name} and consistent=True do not go together: a whole"
+                    " body is fitted; valid: bounds without it, or a prior with a"
+                    " standard deviation",
+                    name,
+                )
+            low[places], high[places] = _interval(name, pair)
+        return low, high
+
+    def places(self, what: str, name: str) -> list[int]:
+        """Return the numbers that a name stands for: one, or all of a path."""
+        names = self.names
+        places = [k for k, x in enumerate(names) if name in (x, x.partition(":")[0])]
+        if not places:
+            message = unknown_name("number that is sought", name, names)
+            raise SettingError(f"{what}: {message}", name)
+        return places
+
+    def checked_prior(self, prior: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return what the numbers are near to, and with what standard deviation.
+
+        That is infinite unless the user gives one.
+        """
+        deviations = np.full(len(self.kinds), np.inf)
+        if prior is None:
+            return self.values, deviations
+        if not isinstance(prior, Mapping):
+            wanted = f"shape ({len(self.kinds)},)"
+            numbers = float_array("prior", prior, wanted)
+            if numbers.shape != (len(self.kinds),):
+                raise ShapeError("prior", wanted, f"shape {numbers.shape}")
+            return numbers, deviations
+        values = self.values
+        for name, entry in prior.items():
+            places = self.places("prior", name)
+            value, deviation = entry if isinstance(entry, tuple) else (entry, np.inf)
+            values[places] = _numbers(name, value, len(places))
+            deviations[places] = _numbers(name, deviation, len(places))
+            if not (deviations[places] > 0).all():
+                raise SettingError(
+                    f"prior of {name}: its standard deviation must be > 0", name
+                )
+        return values, deviations
+
+
+def _numbers(name: str, values: ArrayLike, count: int) -> np.ndarray:
+    """Return one number, or as many as a name stands for."""
+    array = float_array(f"prior of {name}", values, f"{count} numbers")
+    if array.ndim > 1 or (array.ndim == 1 and len(array) != count):
+        raise ShapeError(f"prior of {name}", f"{count} numbers", f"shape {array.shape}")
+    return array
+
+
+def _interval(name: str, pair: Any) -> tuple[float, float]:
+    """Return the ends of an interval, checked."""
+    try:
+        low, high = (float(x) for x in pair)
+    except (TypeError, ValueError):
+        low, high = 1.0, 0.0
+    if not low < high:
+        raise SettingError(
+            f"bounds of {name}: {pair!r}; valid: (least, largest), such as (0, 5)", name
+        )
+    return low, high
+
+
+def number_names(model: Model, path: str) -> list[str]:
+    """Return the names of a path's numbers: PATH, PATH:part, PATH[k]."""
+    size = len(model.parameter(path))
+    parts = _PARTS.get(path.rpartition(".")[2])
+    if parts and len(parts) == size:
+        return [f"{path}:{part}" for part in parts]
+    return [path] if size == 1 else [f"{path}[{k}]" for k in range(size)]
+
+
+def _kinds(model: Model, path: str) -> list[str]:
+    """Return what each number of a path is."""
+    what, size = path.rpartition(".")[2], len(model.parameter(path))
+    if what == "payload":
+        return ["mass", *["moment"] * 3, *["inertia"] * 6]
+    if what in ("origin", "plug"):
+        return [*[what] * 3, *["angle"] * 3]
+    return [what] * size
+
+
+def select(
+    model: Model, only: Any, friction: bool | str, rotors: bool, delay: bool
+) -> Unknowns:
+    """Return the unknowns that a user asks for.
+
+    Args:
+        model: Robot.
+        only: A group, a parameter path, a number of one, or several; None: all inertia,
+            with friction and rotors.
+        friction: A law of FRICTION_LAWS; True: coulomb; False: none.
+        rotors: Whether the inertia of rotors is sought beside all inertia.
+        delay: Whether that of the joint forces is sought.
+    """
+    law = _law(friction)
+    asked = ["inertia"] if only is None else _asked(only)
+    if "inertia" in asked:
+        wanted = asked if only is not None else ["friction", *["rotors"] * bool(rotors)]
+        layout = Layout.of(model, set(FRICTION) <= {*law} and "friction" in wanted,
+                           "rotors" in wanted)  # fmt: skip
+        rest = [x for x in wanted if x not in ("inertia", "rotors")]
+        covered = layout.groups
+    else:
+        layout, rest, covered = None, asked, ()
+    names = [x for entry in rest for x in _names_of(model, entry, law, covered)]
+    paths = tuple(dict.fromkeys(name.partition(":")[0] for name in names))
+    every = [name for path in paths for name in number_names(model, path)]
+    for name in names:
+        if name not in every and name not in paths:
+            raise SettingError(
+                f"only: {unknown_name('number', name, every)}; valid: a whole path, too",
+                "only",
+            )
+    chosen = [k for k, x in enumerate(every) if {x, x.partition(":")[0]} & {*names}]
+    foreign = [x for x in paths if x.rpartition(".")[2] not in BESIDE]
+    if layout and foreign:
+        raise SettingError(
+            f"only: {foreign[0]} cannot be sought together with 'inertia', whose"
+            " numbers cannot be told from it; valid: one of them",
+            "only",
+        )
+    if not (layout or paths):
+        raise SettingError(
+            f"only is {only!r}: '{model.name}' has nothing of it to seek; valid:"
+            " a group or a path that the robot has",
+            "only",
+        )
+    return Unknowns(model, layout, paths, tuple(chosen), delay)
+
+
+def _asked(only: Any) -> list[str]:
+    """Return groups and paths as a list."""
+    asked = [only] if isinstance(only, str) else list(only)
+    if not asked or not all(isinstance(x, str) for x in asked):
+        raise SettingError(
+            f"only is {only!r}; valid: {', '.join(GROUPS)}, a parameter path, or a list"
+            " of these",
+            "only",
+        )
+    return asked
+
+
+def _law(friction: bool | str) -> tuple[str, ...]:
+    """Return the numbers of joints that a law of friction has."""
+    if isinstance(friction, (bool, np.bool_)):
+        return FRICTION_LAWS["coulomb"] if friction else ()
+    if friction not in FRICTION_LAWS:
+        raise SettingError(
+            f"friction is {friction!r}; valid: True, False, {', '.join(FRICTION_LAWS)}",
+            "friction",
+        )
+    return FRICTION_LAWS[friction]
+
+
+def _names_of(
+    model: Model, entry: str, law: Sequence[str], covered: Iterable[str]
+) -> list[str]:
+    """Return the paths of a group; a path or a number of one stands for itself."""
+    joints = [n for n in model.joint_names if len(model.parameter(f"{n}.damping"))]
+    if entry == "friction":
+        return [f"{n}.{x}" for x in law if x not in covered for n in joints]
+    if entry == "rotors":
+        return [f"{n}.armature" for n in joints]
+    if entry == "payload":
+        return [f"{_tool(model)}.payload"]
+    if entry == "springs":
+        both = ("stiffness", "rest")
+        single = [n for n in joints if len(model.parameter(f"{n}.rest")) == 1]
+        return [f"{n}.{x}" for x in both for n in single] + _point_springs(model)
+    if entry in ("gears", "origins"):
+        end = ".ratio" if entry == "gears" else ".origin"
+        moving = {f"{n}{end}" for n in model.names[1:]}
+        return [x for x in parameter_paths.paths(model) if x in moving]
+    path = entry.partition(":")[0]
+    try:
+        model.parameter(path)
+    except ModelError as error:
+        raise SettingError(
+            f"only: {error}; groups: {', '.join(GROUPS)}", "only"
+        ) from error
+    return [entry]
+
+
+def _point_springs(model: Model) -> list[str]:
+    """Return the paths of springs between points."""
+    return [x for x in parameter_paths.paths(model) if x.endswith(".rest_length")] + [
+        f"{x.rpartition('.')[0]}.stiffness"
+        for x in parameter_paths.paths(model)
+        if x.endswith(".rest_length")
+    ]
+
+
+def _tool(model: Model) -> str:
+    """Return the link that carries a payload: the only one that carries no other."""
+    joints = model.build.description.joints
+    parents = {joint.parent for joint in joints}
+    moving = [link for link, frame in model.frames.items() if frame.body]
+    ends = [link for link in moving if link not in parents]
+    if len(ends) != 1:
+        raise SettingError(
+            f"only: '{model.name}' has {len(ends)} links that carry no other"
+            f" ({', '.join(ends[:6])}); valid: only='LINK.payload'",
+            "only",
+        )
+    return ends[0]

@@ -1,0 +1,100 @@
+"""Robots with identified numbers: of a layout, and of parameter paths."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dyn_core.errors import UnsupportedError
+from dyn_core.identification.parameter_vector import with_linear_parameters
+from dyn_core.identification.selection import Unknowns
+from dyn_core.model import Model, parameter_paths
+from dyn_core.model.description import Description
+
+# Numbers of joints that a description has under the same name.
+_JOINT = ("damping", "friction", "friction_asymmetry", "stribeck", "stribeck_speed",
+          "armature", "stiffness")  # fmt: skip
+
+
+def with_numbers(unknowns: Unknowns, z: np.ndarray) -> Model:
+    """Return the robot with numbers in the order of the unknowns.
+
+    Raises:
+        ModelError: No robot can have them; names what is wrong.
+    """
+    model, layout = unknowns.model, unknowns.layout
+    if layout is not None:
+        groups = "damping" in layout.groups, "armature" in layout.groups
+        model = with_linear_parameters(model, z[: unknowns.linear], *groups)
+    return with_paths(model, unknowns.path_values(z)) if unknowns.paths else model
+
+
+def with_paths(model: Model, values: Mapping[str, np.ndarray]) -> Model:
+    """Return the robot assembled anew with other numbers of parameter paths.
+
+    Raises:
+        ModelError: No robot can have them; names what is wrong.
+    """
+    changed = model.with_values({k: tuple(map(float, x)) for k, x in values.items()})
+    build = changed.build
+    description = build.description
+    links = [
+        replace(link, inertia=changed.frames[link.name].inertia)
+        if link.name in changed.frames
+        and changed.frames[link.name] is not model.frames[link.name]
+        else link
+        for link in description.links
+    ]
+    description = replace(description, links=tuple(links))
+    for path, numbers in values.items():
+        kind = parameter_paths.kind_of(model, path)
+        name = path.rpartition(".")[0]
+        if kind.name == "gravity":
+            build = replace(build, gravity=tuple(map(float, numbers)))
+        elif kind.owner == "joint":
+            description = _with_joint(description, name, kind.name, numbers)
+        elif kind.owner == "spring":
+            description = _with_spring(description, name, kind.name, float(numbers[0]))
+        elif kind.owner == "robot":
+            raise UnsupportedError(
+                f"{path} cannot be kept in a robot; valid: paths of links and joints"
+            )
+    made = model.rebuilt(
+        description=description, gravity=build.gravity, loops=build.loops
+    )
+    same = made.joint_names == model.joint_names
+    return made if same else made.reorder(model.joint_names)
+
+
+def _with_joint(
+    description: Description, name: str, what: str, numbers: np.ndarray
+) -> Description:
+    """Return the description with another number of a joint, unless it has it."""
+    if what == "rest":
+        shown = tuple(map(float, numbers))
+        change: dict[str, Any] = {what: shown[0] if len(shown) == 1 else shown}
+    elif what in _JOINT or what == "pitch":
+        change = {what: float(numbers[0])}
+    elif what == "axis":
+        change = {what: tuple(map(float, numbers))}
+    else:
+        return description  # origin, plug, ratio, offset: with_values changed them
+    joints = [
+        replace(joint, **change) if joint.name == name else joint
+        for joint in description.joints
+    ]
+    return replace(description, joints=tuple(joints))
+
+
+def _with_spring(
+    description: Description, name: str, what: str, number: float
+) -> Description:
+    """Return the description with another number of a spring between points."""
+    springs = [
+        replace(spring, **{what: number}) if spring.name == name else spring  # type: ignore[arg-type]
+        for spring in description.point_springs
+    ]
+    return replace(description, point_springs=tuple(springs))
