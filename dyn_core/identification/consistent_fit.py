@@ -202,7 +202,14 @@ class _Problem:
         J = pseudo_inertia(np.array(tens).reshape(-1, 10))
         R, rest = _reduced(A, b)
         return cls(
-            R, rest, known.prior, width, known.bounds, places, np.linalg.inv(J), progress
+            R,
+            rest,
+            known.prior,
+            width,
+            known.bounds,
+            places,
+            np.linalg.inv(J),
+            progress,
         )
 
     def inside(self, start: np.ndarray) -> np.ndarray:

@@ -21,7 +21,6 @@ from dyn_core.errors import (
     IdentificationError,
     NonFiniteError,
     SettingError,
-    ShapeError,
     UnsupportedError,
 )
 from dyn_core.identification.blas_threads import one_blas_thread
@@ -186,15 +185,9 @@ def identify(
     if whole is None:
         _refuse_hidden_paths(data, z, known, tolerance, partial)
     validation = fit.cross_validation(data, z, folds) if folds else None
-    return outcome(
-        data,
-        fit.rows(data, z),
-        z,
-        known,
-        tolerance,
-        (evaluations, converged),
-        validation,
-    )
+    rows = fit.rows(data, z)
+    ended = evaluations, converged
+    return outcome(data, rows, fit.sure, z, known, tolerance, ended, validation)
 
 
 @dataclass(eq=False)
@@ -217,6 +210,11 @@ class _Fit:
     progress: Callable[[int, float], None] | None
     bounded: bool
 
+    @property
+    def sure(self) -> int:
+        """How many numbers the user knows with a standard deviation."""
+        return int(np.isfinite(self.deviations).sum())
+
     def rows(self, data: Measurements, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return weighted rows about numbers, and those of what the user knows."""
         A, b = data.linearized(z)
@@ -230,7 +228,7 @@ class _Fit:
         self, data: Measurements, weights: np.ndarray | None
     ) -> tuple[np.ndarray, int, bool]:
         """Return the fit, the noise being found or known."""
-        z = self.known.prior
+        z, total = self.known.prior, 0
         if weights is not None:
             data.noise = 1 / weights
         else:
@@ -238,11 +236,14 @@ class _Fit:
                 A, b = self.rows(data, z)
                 base = base_of(data.unknowns, A, z, self.tolerance)
                 if data.unknowns.paths or data.robust:
-                    z, *_ = self.rounds(data, z)
+                    z, evaluations, _ = self.rounds(data, z)
+                    total += evaluations
                 else:
                     z = nearest(A, b, self.known, base)
                 data.measure_noise(z, base.rank / data.tau.shape[1])
-        return self.rounds(data, z if data.unknowns.paths else self.known.prior)
+        start = z if data.unknowns.paths else self.known.prior
+        z, evaluations, converged = self.rounds(data, start)
+        return z, total + evaluations, converged
 
     def rounds(self, data: Measurements, z: np.ndarray) -> tuple[np.ndarray, int, bool]:
         """Return the fit by as many expansions as it takes."""
@@ -382,7 +383,7 @@ def _refuse_hidden_paths(
     names = ", ".join(unknowns.names[k] for k in sorted(dark[:MOST_NAMED]))
     raise IdentificationError(
         f"the data show {base.rank} of {len(z)} numbers that are sought; not by"
-        f" themselves {names}{', ...' if len(dark) > MOST_NAMED else ''}. Move all joints"
-        " with changing speeds, seek fewer numbers, or give partial=True: what is not"
-        " shown then stays as the prior has it"
+        f" themselves {names}{', ...' if len(dark) > MOST_NAMED else ''}. Move all"
+        " joints with changing speeds, seek fewer numbers, or give partial=True: what"
+        " is not shown then stays as the prior has it"
     )

@@ -29,7 +29,7 @@ NOTABLE = 0.01  # part of the measured force below which a residual needs no cau
 NAMED = 0.5  # part of a residual that a cause must explain to be named
 STILL = 10 * FRICTION_SPEED  # speed below which a joint does not move [rad/s | m/s]
 INCONSISTENT = 0.2  # part by which a velocity may differ from the position's slope
-MOST_ROWS = 2000  # for an identification
+MOST_ROWS = 2000  # for an identification; further blocks of samples are left out
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,20 +127,31 @@ class Evaluation:
     def _unit(self, name: str) -> str:
         return "N" if self.model.joint_kind(name) == "prismatic" else "N·m"
 
-    def identify(self, **options: Any) -> Identification:
+    def identify(self, delay: bool = False, **options: Any) -> Identification:
         """Return what this motion says about the robot, see dyn.identify.
 
-        At most 2000 rows serve, evenly spread, the fastest four to a period of the
-        filter; joint forces are not filtered, which would smear dry friction where a
-        joint turns round. `partial` and `consistent` are on unless they are given.
+        Each row is a mean over samples, of measured joint forces as of computed ones:
+        at least four rows to a period of the filter, and about 2000 in all. Joint
+        forces are not filtered, which would smear dry friction where a joint turns
+        round. `partial` and `consistent` are on unless they are given.
+
+        Args:
+            delay: Whether the joint forces may be late; by how much is sought, too.
+            options: Of dyn.identify.
         """
+        check_switch("delay", delay)
         motion, n = self.motion, len(self.motion.t)
-        step = max(int(motion.rate / (4 * motion.cutoff)), -(-n // MOST_ROWS), 1)
-        choices = {"partial": True, "consistent": True, **options}
+        step = max(int(motion.rate / (4 * motion.cutoff)), 1)
+        thin = max(-(-n // (step * MOST_ROWS)), 1)
+        choices = {"partial": True, "consistent": True, "average": step, **options}
         choices.setdefault("friction", self.joint_friction)
-        rows = slice(None, None, step)
+        if delay:
+            choices["tau_rate"] = motion.tau_rate
+        rows = _chosen(n, step, thin)
+        signals = {k: x[rows] for k, x in choices.items() if k == "tau_rate"}
         q, qd, qdd = motion.q[rows], motion.qd[rows], motion.qdd[rows]
-        return identify(self.model, q, qd, qdd, motion.unfiltered[rows], **choices)
+        tau = motion.unfiltered[rows]
+        return identify(self.model, q, qd, qdd, tau, **{**choices, **signals})
 
     def of(self, model: Model) -> Evaluation:
         """Return the same motion against another model, such as an identified one.
@@ -193,6 +204,12 @@ def evaluate(
     computed = _torque(model, motion, joint_friction)
     notes = (*mine.notes, *_notes(model, mine, motion))
     return Evaluation(model, motion, computed, joint_friction, against, notes)
+
+
+def _chosen(count: int, step: int, thin: int) -> np.ndarray:
+    """Return samples: of blocks of some in order, one block of so many."""
+    blocks = np.arange(count // step * step).reshape(-1, step)
+    return np.asarray(blocks[::thin].ravel())
 
 
 def _check_model(model: Model) -> None:

@@ -36,7 +36,7 @@ def write_columns(
 
 
 def joints_sidecar(model: Model) -> dict[str, Any]:
-    """Return friction, rotors and springs of a robot's joints, as a sidecar has them."""
+    """Return friction, rotors and springs of joints, as a sidecar has them."""
     specs = {joint.name: joint for joint in model.build.description.joints}
     joints: dict[str, Any] = {}
     springs: dict[str, Any] = {}

@@ -66,6 +66,24 @@ class JointRecord:
                 raise ShapeError(name, f"shape {wanted}", f"shape {array.shape}")
             object.__setattr__(self, name, array)
 
+    def without_delay(self, seconds: float) -> JointRecord:
+        """Return the record with joint forces that were recorded late moved back.
+
+        Args:
+            seconds: How much later than positions they were recorded, as
+                `Identification.delay` has it.
+        """
+        if not np.isfinite(seconds):
+            raise SettingError(f"delay {seconds!r}; valid: a number [s]", "seconds")
+        moved = {
+            name: np.column_stack(
+                [np.interp(self.t + seconds, self.t, column) for column in array.T]
+            )
+            for name in ("tau", "command")
+            if (array := getattr(self, name)) is not None
+        }
+        return replace(self, **moved)  # type: ignore[arg-type]
+
     def of(self, model: Model) -> JointRecord:
         """Return the columns of a robot's joints, in its order.
 

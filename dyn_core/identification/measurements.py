@@ -25,6 +25,8 @@ from dyn_core.validation import float_array
 NOISE_FLOOR = 1e-6  # least noise of a joint, as part of its largest force
 MOST_NAMED = 6
 HUBER = 1.345  # residuals beyond so many deviations count less, Huber's choice
+MOST_ALIKE = 0.98  # correlation of rows that follow each other, at most
+CHANCE = 3.0  # correlations below so many standard deviations of chance are none
 NORMAL = 1.4826  # standard deviation of normal numbers over the median of their sizes
 
 
@@ -121,11 +123,24 @@ class Measurements:
 
     def linearized(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return rows over their noise, and right sides: A z = b about numbers."""
-        blocks = self._reduced(z)
+        blocks = self._factored(z)
         rows = np.concatenate([x / s for x, s in zip(blocks, self.noise, strict=True)])
         return rows[:, :-1], rows[:, -1]
 
-    def _reduced(self, z: np.ndarray) -> list[np.ndarray]:
+    def reduced(self, z: np.ndarray) -> list[int]:
+        """Return how many rows each coordinate has in `linearized`."""
+        return [len(x) for x in self._factored(z)]
+
+    def slowness(self, z: np.ndarray) -> np.ndarray:
+        """Return by coordinate how many rows count as one observation, 1 or more."""
+        left = self.residual(z) * np.sqrt(self.trust)
+        square = (left * left).sum(axis=0)
+        both = (left[1:] * left[:-1]).sum(axis=0)
+        r = np.clip(both / np.where(square > 0, square, 1.0), 0.0, MOST_ALIKE)
+        r[r < CHANCE / np.sqrt(max(len(left), 1))] = 0.0
+        return np.asarray((1 + r) / (1 - r))
+
+    def _factored(self, z: np.ndarray) -> list[np.ndarray]:
         """Return few rows for each coordinate with the same squares as all of them.
 
         One step of QR serves for any noise, as long as Y and trust stay.

@@ -18,6 +18,7 @@ from dyn_core.identification.sought_robot import with_numbers
 def outcome(
     data: Measurements,
     rows: tuple[np.ndarray, np.ndarray],
+    more: int,
     values: np.ndarray,
     known: Knowledge,
     tolerance: float,
@@ -26,9 +27,15 @@ def outcome(
 ) -> Identification:
     """Return the result of a fit with its uncertainty.
 
+        deviations² = diag(A+ V A+.T),   V = variance (1 + r) / (1 - r)
+
+    r is the correlation of residuals that follow each other, by coordinate: residuals
+    that last are fewer observations than they are rows.
+
     Args:
         data: Measurements.
         rows: Of the linear problem about the values, over their noise.
+        more: How many of them, the last ones, are of what the user knows.
         values: Fitted numbers.
         known: What they were near to.
         tolerance: Singular values below this part of the largest count as zero.
@@ -39,11 +46,13 @@ def outcome(
     base = base_of(unknowns, A, values, tolerance)
     kept = list(base.independent)
     lengths = np.sqrt((A[:, kept] ** 2).sum(axis=0))
-    _, s, Vt = np.linalg.svd(A[:, kept] / lengths, full_matrices=False)
-    half = (Vt.T / s) / lengths[:, None]
+    U, s, Vt = np.linalg.svd(A[:, kept] / lengths, full_matrices=False)
+    answer = ((Vt.T / s) @ U.T) / lengths[:, None]  # of the base to each row
     left = b - A @ values
     variance = float(left @ left) / max(data.tau.size - base.rank, 1)
-    base_deviations = np.sqrt(variance * (half * half).sum(axis=1))
+    slowness = np.ones(len(A))
+    slowness[: len(b) - more] = np.repeat(data.slowness(values), data.reduced(values))
+    base_deviations = np.sqrt(variance * (answer**2 @ slowness))
     deviations = np.full(len(values), np.inf)
     alone = np.count_nonzero(base.regrouping, axis=1) == 1
     deviations[np.array(kept, int)[alone]] = base_deviations[alone]

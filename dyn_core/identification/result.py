@@ -40,7 +40,7 @@ class CrossValidation:
 
     @property
     def ratio(self) -> float:
-        """Rms on new rows over that on fitted ones; near 1 where nothing is overfitted."""
+        """Rms on new rows over that on fitted ones; near 1: nothing is overfitted."""
         return float(np.sqrt(np.mean((self.new / self.fitted) ** 2)))
 
 
@@ -113,7 +113,7 @@ class Identification:
 
     @property
     def delay(self) -> float:
-        """How much later than the motion joint forces were recorded [s]; 0 if not sought."""
+        """How late joint forces were recorded [s]; 0 where that was not sought."""
         return float(self.parameters[-1]) if self.names[-1:] == ("delay",) else 0.0
 
     @property

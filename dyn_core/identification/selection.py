@@ -281,7 +281,7 @@ def select(
     for name in names:
         if name not in every and name not in paths:
             raise SettingError(
-                f"only: {unknown_name('number', name, every)}; valid: a whole path, too",
+                f"only: {unknown_name('number', name, every)}",
                 "only",
             )
     chosen = [k for k, x in enumerate(every) if {x, x.partition(":")[0]} & {*names}]

@@ -47,6 +47,12 @@ class SmoothMotion:
     dropped: int
     parts: tuple[int, ...]
 
+    @property
+    def tau_rate(self) -> np.ndarray:
+        """Derivative of the filtered joint forces, samples x nv [N·m/s | N/s]."""
+        pieces = np.split(self.tau, list(self.parts))
+        return np.concatenate([_derivative(x, self.rate) for x in pieces])
+
     def filtered(self, x: np.ndarray) -> np.ndarray:
         """Return what has these samples, rows x any, through the same filter."""
         pieces = np.split(x, list(self.parts))

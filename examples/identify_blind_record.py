@@ -1,0 +1,94 @@
+"""Record motions of an arm that is not what its file says.
+
+The true arm differs from its URDF: masses, first moments and inertias by up to 20
+percent, friction that rises near rest and differs by direction, rotors. It follows sums
+of sines under a controller that knows the URDF alone. What is recorded at 1 kHz is what
+a real arm offers: positions in counts of an encoder, joint forces with noise, 2 ms late.
+identify_blind.py reads these files.
+
+    python examples/identify_blind_record.py [FOLDER]
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import dyn_core as dyn
+
+COUNT = 2 * np.pi / 2**17  # of the encoders [rad]
+NOISE = np.array([0.3, 0.3, 0.3, 0.3, 0.1, 0.1, 0.1])  # of the joint forces [N·m]
+DELAY = 2  # periods
+PERIOD = 1e-3  # [s]
+
+
+def true_arm(seed: int = 0) -> dyn.Model:
+    """Return the arm as it is."""
+    rng = np.random.default_rng(seed)
+    size = np.array([1.0, 1.0, 0.8, 0.8, 0.4, 0.3, 0.3])
+    joints = {
+        f"joint{k}": {
+            "damping": float(2 * s * rng.uniform(0.5, 1.5)),
+            "friction": [float(s * x) for x in rng.uniform(0.3, 0.8, 2)],
+            "stribeck": float(s * rng.uniform(0.1, 0.4)),
+            "stribeck_speed": float(rng.uniform(0.05, 0.2)),
+            "armature": float(s * rng.uniform(0.2, 0.5)),
+        }
+        for k, s in enumerate(size, 1)
+    }
+    model = dyn.load("arm7", extras={"joints": joints})
+    changes = {}
+    for link in [f"link{k}" for k in range(1, 8)] + ["tool"]:
+        for part in ("mass", "com", "inertia"):
+            old = np.array(model.parameter(f"{link}.{part}"), float)
+            changes[f"{link}.{part}"] = (old * rng.uniform(0.8, 1.2)).tolist()
+    return model.with_values(changes)
+
+
+def reference(model: dyn.Model, seed: int, base: float = 0.1):
+    """Return a function of time: a sum of sines within the limits, with derivatives."""
+    rng = np.random.default_rng(seed)
+    middle, half = (model.lower + model.upper) / 2, (model.upper - model.lower) / 2
+    w = 2 * np.pi * base * np.arange(1, 6)[:, None]
+    phase = rng.uniform(0, 2 * np.pi, (5, model.nv))
+    size = half * rng.uniform(0.05, 0.15, (5, model.nv))
+    size *= np.minimum(1.0, 0.7 * model.velocity_limit / (size * w).sum(axis=0))
+
+    def at_time(t: float):
+        angle = w * t + phase
+        q = middle + (size * np.sin(angle)).sum(axis=0)
+        qd = (size * w * np.cos(angle)).sum(axis=0)
+        return q, qd, -(size * w * w * np.sin(angle)).sum(axis=0)
+
+    return at_time
+
+
+def record(path: Path, seed: int, duration: float, base: float = 0.1) -> Path:
+    """Write a motion of the true arm as a real one would record it."""
+    nominal = dyn.load("arm7")
+    motion = reference(nominal, seed, base)
+    rnea = dyn.solver("rnea").build(nominal)
+
+    def law(t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
+        aim, speed, acceleration = motion(t)
+        wanted = acceleration + 400.0 * (aim - q) + 40.0 * (speed - qd)
+        return np.asarray(rnea(q, qd, wanted))
+
+    q0, qd0, _ = motion(0.0)
+    settings = {"q0": q0, "qd0": qd0, "period": PERIOD, "duration": duration}
+    run = dyn.simulate(true_arm(), law, progress=False, **settings)
+    rng = np.random.default_rng(seed)
+    late = np.concatenate([run.tau[:1].repeat(DELAY, axis=0), run.tau[:-DELAY]])
+    tau = late + NOISE * rng.normal(size=late.shape)
+    q = COUNT * np.round(run.q / COUNT)
+    np.savez(path, t=run.t, q=q, tau=tau, names=nominal.joint_names)
+    return path
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    print(record(folder / "arm_train.npz", seed=1, duration=60.0))
+    print(record(folder / "arm_slow.npz", seed=2, duration=20.0, base=0.05))
+    print(record(folder / "arm_fast.npz", seed=3, duration=20.0, base=0.15))
