@@ -1,10 +1,10 @@
 """Record motions of an arm that is not what its file says.
 
-The true arm differs from its URDF: masses, first moments and inertias by up to 20
+The true arm differs from its URDF: masses, centres of mass and inertias by up to 20
 percent, friction that rises near rest and differs by direction, rotors. It follows sums
-of sines under a controller that knows the URDF alone. What is recorded at 1 kHz is what
-a real arm offers: positions in counts of an encoder, joint forces with noise, 2 ms late.
-identify_blind.py reads these files.
+of sines under a controller that knows the URDF alone. Recorded at 1 kHz is what a real
+arm offers: positions in counts of an encoder, joint forces with noise, 2 ms late. The
+script identify_blind.py reads these files.
 
     python examples/identify_blind_record.py [FOLDER]
 """
@@ -12,6 +12,7 @@ identify_blind.py reads these files.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ COUNT = 2 * np.pi / 2**17  # of the encoders [rad]
 NOISE = np.array([0.3, 0.3, 0.3, 0.3, 0.1, 0.1, 0.1])  # of the joint forces [N·m]
 DELAY = 2  # periods
 PERIOD = 1e-3  # [s]
+State = tuple[np.ndarray, np.ndarray, np.ndarray]  # q, qd, qdd
 
 
 def true_arm(seed: int = 0) -> dyn.Model:
@@ -47,7 +49,7 @@ def true_arm(seed: int = 0) -> dyn.Model:
     return model.with_values(changes)
 
 
-def reference(model: dyn.Model, seed: int, base: float = 0.1):
+def reference(model: dyn.Model, seed: int, base: float) -> Callable[[float], State]:
     """Return a function of time: a sum of sines within the limits, with derivatives."""
     rng = np.random.default_rng(seed)
     middle, half = (model.lower + model.upper) / 2, (model.upper - model.lower) / 2
@@ -56,7 +58,7 @@ def reference(model: dyn.Model, seed: int, base: float = 0.1):
     size = half * rng.uniform(0.05, 0.15, (5, model.nv))
     size *= np.minimum(1.0, 0.7 * model.velocity_limit / (size * w).sum(axis=0))
 
-    def at_time(t: float):
+    def at_time(t: float) -> State:
         angle = w * t + phase
         q = middle + (size * np.sin(angle)).sum(axis=0)
         qd = (size * w * np.cos(angle)).sum(axis=0)
@@ -65,7 +67,7 @@ def reference(model: dyn.Model, seed: int, base: float = 0.1):
     return at_time
 
 
-def record(path: Path, seed: int, duration: float, base: float = 0.1) -> Path:
+def record(path: Path, seed: int, duration: float, base: float) -> Path:
     """Write a motion of the true arm as a real one would record it."""
     nominal = dyn.load("arm7")
     motion = reference(nominal, seed, base)
@@ -76,9 +78,8 @@ def record(path: Path, seed: int, duration: float, base: float = 0.1) -> Path:
         wanted = acceleration + 400.0 * (aim - q) + 40.0 * (speed - qd)
         return np.asarray(rnea(q, qd, wanted))
 
-    q0, qd0, _ = motion(0.0)
-    settings = {"q0": q0, "qd0": qd0, "period": PERIOD, "duration": duration}
-    run = dyn.simulate(true_arm(), law, progress=False, **settings)
+    start = dict(zip(("q0", "qd0"), motion(0.0)[:2], strict=True))
+    run = dyn.simulate(true_arm(), law, duration=duration, period=PERIOD, **start)
     rng = np.random.default_rng(seed)
     late = np.concatenate([run.tau[:1].repeat(DELAY, axis=0), run.tau[:-DELAY]])
     tau = late + NOISE * rng.normal(size=late.shape)
@@ -87,8 +88,14 @@ def record(path: Path, seed: int, duration: float, base: float = 0.1) -> Path:
     return path
 
 
+def main(folder: Path, train: float = 60.0, other: float = 20.0) -> None:
+    """Write a motion to identify from, and two others."""
+    for name, seed, seconds, base in (
+        ("train", 1, train, 0.1), ("slow", 2, other, 0.05), ("fast", 3, other, 0.15),
+    ):  # fmt: skip
+        print(record(folder / f"arm_{name}.npz", seed, seconds, base))
+
+
 if __name__ == "__main__":
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
-    print(record(folder / "arm_train.npz", seed=1, duration=60.0))
-    print(record(folder / "arm_slow.npz", seed=2, duration=20.0, base=0.05))
-    print(record(folder / "arm_fast.npz", seed=3, duration=20.0, base=0.15))
+    main(folder)

@@ -142,7 +142,7 @@ class Evaluation:
         check_switch("delay", delay)
         motion, n = self.motion, len(self.motion.t)
         step = max(int(motion.rate / (4 * motion.cutoff)), 1)
-        thin = max(-(-n // (step * MOST_ROWS)), 1)
+        thin = max(n // (step * MOST_ROWS), 1)
         choices = {"partial": True, "consistent": True, "average": step, **options}
         choices.setdefault("friction", self.joint_friction)
         if delay:
@@ -152,6 +152,19 @@ class Evaluation:
         q, qd, qdd = motion.q[rows], motion.qd[rows], motion.qdd[rows]
         tau = motion.unfiltered[rows]
         return identify(self.model, q, qd, qdd, tau, **{**choices, **signals})
+
+    def without_delay(self, seconds: float) -> Evaluation:
+        """Return the same motion with joint forces that came late moved back.
+
+        Args:
+            seconds: How late they were, as `Identification.delay` has it.
+        """
+        motion = self.motion
+        late = {
+            "tau": motion.tau + seconds * motion.tau_rate,
+            "unfiltered": motion.unfiltered + seconds * motion.tau_rate,
+        }
+        return replace(self, motion=replace(motion, **late))
 
     def of(self, model: Model) -> Evaluation:
         """Return the same motion against another model, such as an identified one.

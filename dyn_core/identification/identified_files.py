@@ -159,12 +159,13 @@ def _put_inertia(link: ElementTree.Element, I: RigidInertia) -> None:
     if mass == 0.0:
         return
     part = ElementTree.Element("inertial")
-    part.tail = "\n    "
     ElementTree.SubElement(part, "origin", xyz=_shown(I.c), rpy="0 0 0")
     ElementTree.SubElement(part, "mass", value=repr(mass))
     entries = [repr(float(x)) for x in Symmetric.of(I.Ic).entries]  # type: ignore[arg-type]
     names = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
     ElementTree.SubElement(part, "inertia", dict(zip(names, entries, strict=True)))
+    ElementTree.indent(part, level=2)
+    part.tail = "\n    " if len(link) else "\n  "
     link.insert(0, part)
 
 

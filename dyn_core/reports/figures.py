@@ -10,11 +10,9 @@ import numpy as np
 from dyn_core.identification import Identification
 from dyn_core.plots.figures import COLOURS, GREY, Curve, Panel, draw, new_figure
 from dyn_core.plots.motions import plot_motion, thinned
-from dyn_core.plots.tables import plot_ranges
 from dyn_core.recordings import MotionRecord
 
 _BINS = 40  # of a histogram
-_MOST_PARAMETERS = 60  # rows of a figure
 
 
 def effort_limits(record: MotionRecord) -> np.ndarray:
@@ -172,25 +170,9 @@ def differences_figure(
 
 
 def plot_identification(result: Identification) -> Any:
-    """Return a figure of identified parameters with deviations, and those before.
-
-    Only parameters that changed or that the motion shows by themselves, those that are
-    known best first.
+    """Return a figure of identified parameters, as Identification.plot.
 
     Args:
         result: Of dyn.identify.
     """
-    scale = np.maximum(np.maximum(abs(result.parameters), abs(result.prior)), 1e-12)
-    changed = abs(result.parameters - result.prior) / scale
-    known = np.isfinite(result.standard_deviations)
-    chosen = np.flatnonzero((changed > 1e-9) | known)
-    deviation = result.standard_deviations / scale
-    order = np.lexsort((-changed[chosen], deviation[chosen]))
-    chosen = chosen[order][:_MOST_PARAMETERS]
-    return plot_ranges(
-        [result.names[k] for k in chosen],
-        result.parameters[chosen],
-        result.standard_deviations[chosen],
-        result.prior[chosen],
-        f"{result.rank} combinations of {len(result.names)} parameters identified",
-    )
+    return result.plot()

@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 from dyn_core.errors import SettingError
+from dyn_core.identification import FRICTION_LAWS
 from dyn_core.model.sources.arguments import ROBOT, add_search
 from ros_nodes.processes import ros_fault
 
@@ -149,6 +150,30 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="identify the robot from the recording; writes NAME.parameters.csv and"
         " NAME.dyn.yaml",
+    )
+    parser.add_argument(
+        "--only", nargs="+", metavar="WHAT", help="what is identified: inertia,"
+        " payload, friction, rotors, springs, or parameter paths such as tool.payload;"
+        " default: inertia, friction and rotors",
+    )  # fmt: skip
+    parser.add_argument(
+        "--friction", metavar="LAW", choices=[*FRICTION_LAWS],
+        help=f"law of joint friction that is identified: {', '.join(FRICTION_LAWS)}",
+    )  # fmt: skip
+    parser.add_argument(
+        "--robust", action="store_true", help="outliers count less (Huber)"
+    )
+    parser.add_argument(
+        "--delay", action="store_true", help="identify how late joint forces are, too"
+    )
+    parser.add_argument(
+        "--folds", type=int, default=0, metavar="N",
+        help="cross-validation: fits without each of N blocks of time",
+    )  # fmt: skip
+    parser.add_argument(
+        "--urdf",
+        action="store_true",
+        help="write NAME.urdf, a copy of the robot's file",
     )
     parser.set_defaults(run=_evaluate)
 

@@ -23,6 +23,9 @@ from ros_nodes.tools import plots
 
 TABLE = ".parameters.csv"  # ends the name of a file of parameters
 PICTURE = ".parameters.png"  # and of a picture of them
+FRICTION = ".friction.png"  # and of one of joint friction over speed
+ACCOUNT = ("only", "robust", "delay", "folds")  # with them the whole result is printed
+OPTIONS = (*ACCOUNT, "friction", "urdf")  # of an identification
 
 
 def plot(arguments: argparse.Namespace) -> int:
@@ -61,6 +64,11 @@ def evaluate_recording(arguments: argparse.Namespace) -> int:
         raise SettingError(
             f"--identify {arguments.identify}: no such folder", "identify"
         )
+    idle = [x for x in OPTIONS if getattr(arguments, x) and not arguments.identify]
+    if idle:
+        raise SettingError(
+            f"--{idle[0]} changes nothing without --identify NAME", idle[0]
+        )
     model = _robot(arguments)
     topics = arguments.joint_states, arguments.commands
     record = bags.read(arguments.recording, *topics, joints=model.joint_names)
@@ -77,19 +85,32 @@ def evaluate_recording(arguments: argparse.Namespace) -> int:
 def _identified(result: Evaluation, arguments: argparse.Namespace) -> Evaluation:
     """Identify the robot, write and print what it is; return what is left then."""
     name, recording = arguments.identify, arguments.recording
-    identified = result.identify()
+    options = {"only": arguments.only, "friction": arguments.friction}
+    identified = result.identify(
+        delay=arguments.delay,
+        robust=arguments.robust,
+        folds=arguments.folds,
+        **{key: value for key, value in options.items() if value is not None},
+    )
     table, sidecar = f"{name}{TABLE}", f"{name}.dyn.yaml"
     write_table(table, identified)
     print(
         f"\nidentified {identified.rank} combinations of {len(identified.names)}"
         f" parameters; the motion shows no more\nparameters: {table}"
     )
+    if any(getattr(arguments, option) for option in ACCOUNT):
+        print("\n".join(identified.lines()))
     if arguments.plot:
         save(plot_identification(identified), f"{name}{PICTURE}")
     if identified.model is None:
         raise DynError(f"no robot can have them: {identified.reason}")
-    write_sidecar(sidecar, identified.model, Path(recording).name)
-    print(f"friction and rotors: {sidecar}\n")
-    after = result.of(identified.model)
+    if arguments.plot:
+        save(identified.plot_friction(), f"{name}{FRICTION}")
+    if arguments.urdf:
+        print(f"robot: {', '.join(map(str, identified.save(f'{name}.urdf')))}\n")
+    else:
+        write_sidecar(sidecar, identified.model, Path(recording).name)
+        print(f"friction and rotors: {sidecar}\n")
+    after = result.without_delay(identified.delay).of(identified.model)
     print("\n".join(after.lines()))
     return after
