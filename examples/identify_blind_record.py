@@ -70,21 +70,20 @@ def reference(model: dyn.Model, seed: int, base: float) -> Callable[[float], Sta
 def record(path: Path, seed: int, duration: float, base: float) -> Path:
     """Write a motion of the true arm as a real one would record it."""
     nominal = dyn.load("arm7")
-    motion = reference(nominal, seed, base)
-    rnea = dyn.solver("rnea").build(nominal)
+    motion, rnea = reference(nominal, seed, base), dyn.solver("rnea").build(nominal)
 
     def law(t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
         aim, speed, acceleration = motion(t)
-        wanted = acceleration + 400.0 * (aim - q) + 40.0 * (speed - qd)
-        return np.asarray(rnea(q, qd, wanted))
+        pull = 400.0 * (aim - q) + 40.0 * (speed - qd)
+        return np.asarray(rnea(q, qd, acceleration + pull))
 
     start = dict(zip(("q0", "qd0"), motion(0.0)[:2], strict=True))
     run = dyn.simulate(true_arm(), law, duration=duration, period=PERIOD, **start)
     rng = np.random.default_rng(seed)
-    late = np.concatenate([run.tau[:1].repeat(DELAY, axis=0), run.tau[:-DELAY]])
-    tau = late + NOISE * rng.normal(size=late.shape)
-    q = COUNT * np.round(run.q / COUNT)
-    np.savez(path, t=run.t, q=q, tau=tau, names=nominal.joint_names)
+    late = run.tau[np.maximum(np.arange(len(run.t)) - DELAY, 0)]
+    measured = late + NOISE * rng.normal(size=late.shape)
+    q, names = COUNT * np.round(run.q / COUNT), nominal.joint_names
+    np.savez(path, t=run.t, q=q, tau=measured, names=names)
     return path
 
 
@@ -97,5 +96,4 @@ def main(folder: Path, train: float = 60.0, other: float = 20.0) -> None:
 
 
 if __name__ == "__main__":
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
-    main(folder)
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "."))

@@ -269,7 +269,7 @@ def _reduced(A: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return few rows with the same least-squares problem."""
     if len(A) <= A.shape[1] + 1:
         return A, b
-    R = np.linalg.qr(np.column_stack([A, b]), mode="r")
+    R = np.asarray(np.linalg.qr(np.column_stack([A, b]), mode="r"))
     return R[:, :-1], R[:, -1]
 
 

@@ -165,7 +165,9 @@ def identify(
         unknowns.blocks if consistent else (),
     )
     measured = {"q": q, "qd": qd, "qdd": qdd, "tau": tau}
-    arrays = checked(model, measured | ({"tau_rate": tau_rate} if delay else {}))  # type: ignore[dict-item]
+    if tau_rate is not None:
+        measured["tau_rate"] = tau_rate
+    arrays = checked(model, measured)
     weights = None if weight is None else checked_weights(model, weight)
     layout = unknowns.layout
     whole = None

@@ -159,12 +159,11 @@ class Evaluation:
         Args:
             seconds: How late they were, as `Identification.delay` has it.
         """
-        motion = self.motion
-        late = {
-            "tau": motion.tau + seconds * motion.tau_rate,
-            "unfiltered": motion.unfiltered + seconds * motion.tau_rate,
-        }
-        return replace(self, motion=replace(motion, **late))
+        motion, change = self.motion, seconds * self.motion.tau_rate
+        moved = replace(
+            motion, tau=motion.tau + change, unfiltered=motion.unfiltered + change
+        )
+        return replace(self, motion=moved)
 
     def of(self, model: Model) -> Evaluation:
         """Return the same motion against another model, such as an identified one.

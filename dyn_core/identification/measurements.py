@@ -60,7 +60,7 @@ class Measurements:
         self.noise = np.ones(self.tau.shape[1])
         self.trust = np.ones(self.tau.shape)
         self._known: tuple[np.ndarray, np.ndarray] | None = None
-        self._at: np.ndarray | None = None
+        self._key = np.zeros(0)
         self._factors: list[np.ndarray] | None = None
 
     @classmethod
@@ -88,10 +88,10 @@ class Measurements:
         """Return some of the rows, noise and trust as they are."""
         n, forces = self.forces.average, self.forces
         samples = (chosen[:, None] * n + np.arange(n)).ravel()
-        motion = tuple(x[samples] for x in forces.motion)
+        q, qd, qdd = (x[samples] for x in forces.motion)
         part = replace(
             self,
-            forces=replace(forces, motion=motion),
+            forces=replace(forces, motion=(q, qd, qdd)),
             Y=self.Y[chosen],
             tau=self.tau[chosen],
             rate=None if self.rate is None else self.rate[chosen],
@@ -101,12 +101,12 @@ class Measurements:
         return part
 
     def expansion(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return joint forces at numbers, less nothing, and their derivatives."""
+        """Return joint forces at numbers, and their derivatives by them."""
         key = z[self.unknowns.linear :]
         if self._known is None or (
-            not np.array_equal(self._at, key) and self.unknowns.paths
+            not np.array_equal(self._key, key) and self.unknowns.paths
         ):
-            self._known, self._at = self.forces.at_numbers(z), key.copy()
+            self._known, self._key = self.forces.at_numbers(z), key.copy()
         tau, slopes = self._known
         layout, m = self.unknowns.layout, self.unknowns.linear
         if layout is not None:

@@ -303,7 +303,8 @@ def select(
 
 def _asked(only: Any) -> list[str]:
     """Return groups and paths as a list."""
-    asked = [only] if isinstance(only, str) else list(only)
+    one = isinstance(only, str) or not isinstance(only, Iterable)
+    asked = [only] if one else list(only)
     if not asked or not all(isinstance(x, str) for x in asked):
         raise SettingError(
             f"only is {only!r}; valid: {', '.join(GROUPS)}, a parameter path, or a list"

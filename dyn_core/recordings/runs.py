@@ -150,9 +150,9 @@ def model_hash(model: Model) -> str:
             model.damping, model.friction, model.friction_asymmetry, model.armature,
             model.stiffness, model.rest,
         )  # fmt: skip
-        if any(model.stribeck[i]):
-            passive += (model.stribeck, model.stribeck_speed)
         parts += [_numbers(values[i]) for values in passive]
+        if any(model.stribeck[i]):
+            parts += [_numbers(model.stribeck[i]), _numbers(model.stribeck_speed[i])]
     parts += [_numbers(x) for x in (model.lower, model.upper, model.effort_limit)]
     parts += [_numbers(model.a_grav.lin), [loop.name for loop in model.loops]]
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:_DIGITS]

@@ -1,0 +1,204 @@
+"""Identified robots as files and pictures; an arm that is identified blind."""
+
+import importlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+import dyn_core as dyn
+from dyn_core import cli
+from dyn_core.identification import JointRecord, evaluate, with_table, write_table
+from dyn_core.identification.identified_files import urdf_of
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+TRUTH = {
+    "joint1": {
+        "damping": 0.6,
+        "friction": [0.5, 0.3],
+        "stribeck": 0.2,
+        "armature": 0.1,
+    },
+    "joint2": {"damping": 0.3, "friction": 0.2, "stribeck": 0.1, "stribeck_speed": 0.2},
+}
+
+
+def _motion(seed=0, n=2000, dt=0.01):
+    rng = np.random.default_rng(seed)
+    t = np.arange(n) * dt
+    w, phase = 2 * np.pi * rng.uniform(0.1, 0.6, (2, 4)), rng.uniform(0, 6, (2, 4))
+    angle = w * t[:, None, None] + phase
+    return (
+        t, 0.4 * np.sin(angle).sum(axis=2), 0.4 * (w * np.cos(angle)).sum(axis=2),
+        -0.4 * (w * w * np.sin(angle)).sum(axis=2),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def result():
+    """All of an arm with two links, whose file lacks friction and rotors."""
+    truth = dyn.load("two_link", extras={"joints": TRUTH})
+    truth = truth.with_values({"link2.mass": 1.4, "link2.com": [0.4, 0.0, 0.0]})
+    _, q, qd, qdd = _motion()
+    tau = dyn.solver("rnea").build(truth, joint_friction=True)(q, qd, qdd)
+    options = {"friction": "full", "consistent": True, "partial": True}
+    return dyn.identify(dyn.load("two_link"), q, qd, qdd, tau, **options)
+
+
+def _torques(model):
+    _, q, qd, qdd = _motion(seed=3, n=50)
+    choices = {"joint_friction": True, "joint_springs": True, "engine": "graph"}
+    return dyn.solver("rnea").build(model, **choices)(q, qd, qdd)
+
+
+def test_a_urdf_and_its_sidecar_hold_the_robot(result, tmp_path):
+    """Loaded again they give the same joint forces; the rest of the file is as it was."""
+    files = result.save(tmp_path / "arm.urdf")
+    assert [x.name for x in files] == ["arm.urdf", "arm.dyn.yaml"]
+    again = dyn.load_urdf(files[0])
+    np.testing.assert_allclose(_torques(again), _torques(result.model), atol=1e-10)
+    assert abs(_torques(again) - _torques(result.before)).max() > 0.1
+    old = Path(dyn.robots.path("two_link")).read_text(encoding="utf-8")
+    new = files[0].read_text(encoding="utf-8")
+    for mark in ("<limit", "<axis", "<parent", "<visual", "<!--"):
+        assert new.count(mark) == old.count(mark)
+    assert new[: new.index("<robot")] == old[: old.index("<robot")]
+
+
+def test_an_unchanged_robot_keeps_its_numbers():
+    """Nothing is written anew that does not differ."""
+    model = dyn.load("arm7")
+    old = Path(dyn.robots.path("arm7")).read_text(encoding="utf-8")
+    for line in urdf_of(model).splitlines():
+        assert line.replace(" />", "/>") in old
+
+
+def test_a_sidecar_keeps_what_stood_in_the_one_before(tmp_path):
+    """Other sections and other keys of joints stay; identified numbers are new."""
+    sidecar = tmp_path / "before.dyn.yaml"
+    sidecar.write_text("joints: {joint1: {effort: 9.0}}\narmature: {joint2: 0.3}\n")
+    model = dyn.load_urdf(dyn.robots.path("two_link"), extras=str(sidecar))
+    _, q, qd, qdd = _motion()
+    tau = dyn.solver("rnea").build(model, joint_friction=True)(q, qd, qdd)
+    tau += 0.7 * qd
+    result = dyn.identify(model, q, qd, qdd, tau, only="friction")
+    (file,) = result.save(tmp_path / "after.yaml")
+    content = yaml.safe_load(file.read_text())
+    assert content["joints"]["joint1"]["effort"] == 9.0
+    assert content["joints"]["joint2"]["armature"] == 0.3
+    assert "armature" not in content
+    again = dyn.load_urdf(dyn.robots.path("two_link"), extras=str(file))
+    np.testing.assert_allclose(_torques(again), _torques(result.model), atol=1e-12)
+
+
+def test_tables_are_taken_up_again(result, tmp_path):
+    """Numbers of bodies and of paths, by name; a delay is none of the robot's."""
+    table = tmp_path / "all.csv"
+    write_table(table, result)
+    made = with_table(dyn.load("two_link"), table)
+    np.testing.assert_allclose(_torques(made), _torques(result.model), atol=1e-10)
+    rows = table.read_text().splitlines()
+    some = [rows[0], *(x for x in rows if "stribeck" in x), "delay,0.002,0,0.001"]
+    table.write_text("\n".join(some))
+    made = with_table(dyn.load("two_link"), table)
+    assert made.parameter("joint2.stribeck")[0] == result["joint2.stribeck"]
+    table.write_text("name,value\njoint9.damping,1.0\n")
+    with pytest.raises(dyn.SettingError, match="joint9"):
+        with_table(dyn.load("two_link"), table)
+
+
+def test_files_that_cannot_be_are_refused(result, tmp_path):
+    """Other kinds, folders that are not there, robots without a file."""
+    with pytest.raises(dyn.SettingError, match=r"valid: a file.*\.urdf, \.yaml, \.csv"):
+        result.save(tmp_path / "robot.xml")
+    with pytest.raises(dyn.SettingError, match="in a folder that is there"):
+        result.save(tmp_path / "nowhere" / "robot.urdf")
+    typed = dyn.load(Path(dyn.robots.path("two_link")).read_text(encoding="utf-8"))
+    with pytest.raises(dyn.ModelError, match="was not read from a URDF file"):
+        urdf_of(typed)
+
+
+def test_pictures_of_numbers_and_friction(result, tmp_path):
+    """Both are written; friction is drawn before and after."""
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed (extra plot)")
+    result.plot(tmp_path / "numbers.png")
+    figure = result.plot_friction(tmp_path / "friction.png")
+    for name in ("numbers.png", "friction.png"):
+        assert (tmp_path / name).read_bytes()[:4] == b"\x89PNG"
+    identified, before = figure.axes[0].lines[:2]
+    right = identified.get_ydata()[-1]
+    top = identified.get_xdata()[-1]
+    assert right == pytest.approx(0.6 * top + 0.5, rel=0.02)
+    assert abs(right - before.get_ydata()[-1]) > 0.1
+
+
+def test_joint_forces_that_are_late_are_moved_back():
+    """A record and an evaluation without the delay agree with one that has none."""
+    t, q, qd, qdd = _motion()
+    model = dyn.load("two_link").without_friction()
+    rnea = dyn.solver("rnea").build(model, engine="graph")
+    tau = rnea(q, qd, qdd)
+    late = np.column_stack([np.interp(t - 0.03, t, x) for x in tau.T])
+    record = JointRecord(model.joint_names, t, q, qd, late)
+    before = evaluate(model, record)
+    for after in (
+        before.without_delay(0.03), evaluate(model, record.without_delay(0.03))
+    ):  # fmt: skip
+        assert after.rms.max() < 0.1 * before.rms.max()
+    found = before.identify(only="payload", delay=True, consistent=False)
+    assert found.delay == pytest.approx(0.03, rel=0.1)
+    with pytest.raises(dyn.SettingError, match="delay nan; valid: a number"):
+        record.without_delay(float("nan"))
+
+
+@pytest.mark.parametrize("full", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_an_arm_is_identified_blind(full, monkeypatch, tmp_path, capsys):
+    """Joint forces of other motions are predicted to 1 % rms, knowing only the URDF."""
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    make, script = (
+        importlib.import_module(x) for x in ("identify_blind_record", "identify_blind")
+    )
+    make.main(tmp_path, *((60.0, 20.0) if full else (15.0, 4.0)))
+    errors = script.main(tmp_path, folds=4 if full else 0)
+    assert set(errors) == {"slow", "fast"}
+    for before, after in errors.values():
+        assert before > 0.04
+        assert after < (0.004 if full else 0.01)
+    assert "late" in capsys.readouterr().out
+    again = dyn.load_urdf(tmp_path / "identified.urdf")
+    assert again.parameter("joint3.stribeck")[0] > 0.0
+
+
+@pytest.fixture
+def recorded(tmp_path, monkeypatch):
+    """A recording of an arm whose file lacks friction, as arguments of a command."""
+    monkeypatch.chdir(tmp_path)
+    truth = dyn.load("two_link", extras={"joints": TRUTH})
+    t, q, qd, qdd = _motion()
+    tau = dyn.solver("rnea").build(truth, joint_friction=True)(q, qd, qdd)
+    np.savez("run.npz", names=truth.joint_names, t=t, q=q, qd=qd, tau=tau)
+    return ["evaluate", "run.npz", "--robot", "two_link"]
+
+
+def test_the_command_identifies_what_is_asked(recorded, capsys):
+    """Friction by a law, cross-validation and a URDF; less is left of the residual."""
+    asked = ["--only", "friction", "rotors", "--friction", "full", "--folds", "3"]
+    assert cli.main([*recorded, "--identify", "mine", *asked, "--urdf"]) == 0
+    out = capsys.readouterr().out
+    assert "identified 12 combinations of 12 parameters" in out
+    assert "3 blocks of time" in out
+    assert "robot: mine.urdf, mine.dyn.yaml" in out
+    assert dyn.load_urdf("mine.urdf").parameter("joint1.armature")[0] == pytest.approx(
+        0.1, abs=0.01
+    )
+    before, after = out.split("identified 12")
+    assert float(before.split("%")[0].split()[-1]) > 5
+    assert float(after.split(" %  ")[0].split()[-1]) < 2
+
+
+@pytest.mark.parametrize("option", [["--only", "payload"], ["--delay"], ["--urdf"]])
+def test_options_of_an_identification_need_one(recorded, capsys, option):
+    """They would change nothing."""
+    assert cli.main([*recorded, *option]) == 1
+    assert "changes nothing without --identify NAME" in capsys.readouterr().err
