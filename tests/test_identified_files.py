@@ -152,9 +152,12 @@ def test_joint_forces_that_are_late_are_moved_back():
         record.without_delay(float("nan"))
 
 
-@pytest.mark.parametrize("full", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("full", [False, pytest.param(True, marks=pytest.mark.full)])
 def test_an_arm_is_identified_blind(full, monkeypatch, tmp_path, capsys):
-    """Joint forces of other motions are predicted to 1 % rms, knowing only the URDF."""
+    """Joint forces of other motions are predicted to 1 % rms, knowing only the URDF.
+
+    The whole minute of motion is simulated with --full only: it takes long.
+    """
     monkeypatch.syspath_prepend(str(EXAMPLES))
     make, script = (
         importlib.import_module(x) for x in ("identify_blind_record", "identify_blind")
@@ -163,8 +166,8 @@ def test_an_arm_is_identified_blind(full, monkeypatch, tmp_path, capsys):
     errors = script.main(tmp_path, folds=4 if full else 0)
     assert set(errors) == {"slow", "fast"}
     for before, after in errors.values():
-        assert before > 0.04
-        assert after < (0.004 if full else 0.01)
+        assert before > 0.03
+        assert after < (0.004 if full else 0.006)
     assert "late" in capsys.readouterr().out
     again = dyn.load_urdf(tmp_path / "identified.urdf")
     assert again.parameter("joint3.stribeck")[0] > 0.0

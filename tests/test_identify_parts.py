@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.identification import FRICTION_LAWS, consistent_fit
+from dyn_core.identification import FRICTION_LAWS
+from dyn_core.identification.fitting import consistent_fit
 from dyn_core.identification.pseudo_inertia import least_eigenvalue
 
 PAYLOAD = np.array([1.5, 0.015, -0.03, 0.12, 0.014, 0.0, 0.013, 0.0, 0.0, 0.003])

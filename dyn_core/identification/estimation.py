@@ -23,21 +23,21 @@ from dyn_core.errors import (
     SettingError,
     UnsupportedError,
 )
-from dyn_core.identification.blas_threads import one_blas_thread
-from dyn_core.identification.consistent_fit import (
+from dyn_core.identification.fitting.blas_threads import one_blas_thread
+from dyn_core.identification.fitting.consistent_fit import (
     EVALUATIONS,
     Knowledge,
     check_fit,
     fit_consistent,
 )
-from dyn_core.identification.measurements import (
+from dyn_core.identification.fitting.measurements import (
     MOST_NAMED,
     Measurements,
     check_count,
     checked,
     checked_weights,
 )
-from dyn_core.identification.outcome import outcome
+from dyn_core.identification.fitting.outcome import outcome
 from dyn_core.identification.parameter_vector import check_switch
 from dyn_core.identification.regressor_rank import (
     TOLERANCE,

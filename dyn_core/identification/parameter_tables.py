@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from dyn_core.errors import ModelError, SettingError, why_unread
+from dyn_core.identification.fitting.sought_robot import with_paths
 from dyn_core.identification.identified_files import write_columns
 from dyn_core.identification.parameter_vector import (
     parameter_names,
@@ -17,7 +18,6 @@ from dyn_core.identification.parameter_vector import (
 )
 from dyn_core.identification.result import Identification
 from dyn_core.identification.selection import number_names
-from dyn_core.identification.sought_robot import with_paths
 from dyn_core.model import Model
 
 

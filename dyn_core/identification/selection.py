@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dyn_core.errors import ModelError, SettingError, ShapeError, unknown_name
-from dyn_core.identification.consistent_fit import Bounds
+from dyn_core.identification.fitting.consistent_fit import Bounds
 from dyn_core.identification.parameter_vector import FRICTION, INERTIAL, Layout
 from dyn_core.model import Model, parameter_paths
 from dyn_core.validation import float_array

@@ -16,7 +16,7 @@ from dyn_core.errors import (
     ShapeError,
     unknown_name,
 )
-from dyn_core.identification.path_forces import PathForces, averaged
+from dyn_core.identification.fitting.path_forces import PathForces, averaged
 from dyn_core.identification.regressor_rank import regressor_of
 from dyn_core.identification.selection import Unknowns
 from dyn_core.model import Model

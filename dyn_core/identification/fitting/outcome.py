@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 
 from dyn_core.errors import ModelError
-from dyn_core.identification.consistent_fit import Knowledge
-from dyn_core.identification.measurements import Measurements
+from dyn_core.identification.fitting.consistent_fit import Knowledge
+from dyn_core.identification.fitting.measurements import Measurements
+from dyn_core.identification.fitting.sought_robot import with_numbers
 from dyn_core.identification.pseudo_inertia import least_eigenvalue
 from dyn_core.identification.regressor_rank import base_of
 from dyn_core.identification.result import CrossValidation, Identification
-from dyn_core.identification.sought_robot import with_numbers
 
 
 def outcome(
