@@ -1,11 +1,11 @@
 """Identify an arm from a recording, knowing only its URDF.
 
-It reads what identify_blind_record.py wrote, as it would a recording of a real arm:
-times, positions and joint forces at 1 kHz. Velocities and accelerations come from
-filtered positions, the delay of the joint forces is estimated, bodies stay physical.
-What counts is the error of joint forces that are predicted for other motions.
+It reads what identify_blind_record.py wrote (and has it written where it is missing),
+as it would a recording of a real arm: times, positions and joint forces at 1 kHz.
+Velocities and accelerations come from filtered positions, the delay of the joint forces
+is estimated, bodies stay physical. What counts is the error of joint forces that are
+predicted for other motions.
 
-    python examples/identify_blind_record.py .
     python examples/identify_blind.py [FOLDER]
 """
 
@@ -14,6 +14,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import identify_blind_record
 import numpy as np
 
 import dyn_core as dyn
@@ -29,7 +30,9 @@ def error(report: Evaluation) -> float:
     return float(np.sqrt((left * left).sum() / (measured * measured).sum()))
 
 
-def main(folder: Path, folds: int = 4) -> dict[str, tuple[float, float]]:
+def main(
+    folder: Path, folds: int = 4, picture: str = ""
+) -> dict[str, tuple[float, float]]:
     """Identify, print and write the robot; return errors before and after by motion."""
     model = dyn.load("arm7")
     report = evaluate(model, read_record(folder / "arm_train.npz"), cutoff=CUTOFF)
@@ -64,8 +67,13 @@ def main(folder: Path, folds: int = 4) -> dict[str, tuple[float, float]]:
             print(f"    {joint}: {100 * first:5.1f} % -> {100 * last:4.1f} %")
     files = result.save(folder / "identified.urdf")
     print("written:", ", ".join(path.name for path in files))
+    if picture:
+        result.plot_friction(folder / picture)
     return errors
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "."))
+    place = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    if not (place / "arm_train.npz").exists():
+        identify_blind_record.main(place)
+    main(place, picture="identify_blind.png")

@@ -146,8 +146,8 @@ def test_joint_forces_that_are_late_are_moved_back():
         before.without_delay(0.03), evaluate(model, record.without_delay(0.03))
     ):  # fmt: skip
         assert after.rms.max() < 0.1 * before.rms.max()
-    found = before.identify(only="payload", delay=True, consistent=False)
-    assert found.delay == pytest.approx(0.03, rel=0.1)
+    sought = before.identify(only="payload", delay=True, consistent=False)
+    assert sought.delay == pytest.approx(0.03, rel=0.1)
     with pytest.raises(dyn.SettingError, match="delay nan; valid: a number"):
         record.without_delay(float("nan"))
 
@@ -185,9 +185,11 @@ def recorded(tmp_path, monkeypatch):
 
 
 def test_the_command_identifies_what_is_asked(recorded, capsys):
-    """Friction by a law, cross-validation and a URDF; less is left of the residual."""
+    """Friction by a law, cross-validation, a URDF and a report; less is left over."""
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed (extra plot)")
     asked = ["--only", "friction", "rotors", "--friction", "full", "--folds", "3"]
-    assert cli.main([*recorded, "--identify", "mine", *asked, "--urdf"]) == 0
+    more = ["--urdf", "--report", "mine.html"]
+    assert cli.main([*recorded, "--identify", "mine", *asked, *more]) == 0
     out = capsys.readouterr().out
     assert "identified 12 combinations of 12 parameters" in out
     assert "3 blocks of time" in out
@@ -195,12 +197,19 @@ def test_the_command_identifies_what_is_asked(recorded, capsys):
     assert dyn.load_urdf("mine.urdf").parameter("joint1.armature")[0] == pytest.approx(
         0.1, abs=0.01
     )
+    content = Path("mine.html").read_text(encoding="utf-8")
+    for mark in ("Friction", "held-out", "Residuals", "joint2.stribeck_speed", "rad/s"):
+        assert mark in content
+    assert content.count("<img") == 3
+    assert "http" not in content.replace("http-equiv", "")
     before, after = out.split("identified 12")
     assert float(before.split("%")[0].split()[-1]) > 5
     assert float(after.split(" %  ")[0].split()[-1]) < 2
 
 
-@pytest.mark.parametrize("option", [["--only", "payload"], ["--delay"], ["--urdf"]])
+@pytest.mark.parametrize(
+    "option", [["--only", "payload"], ["--delay"], ["--urdf"], ["--report", "a.html"]]
+)
 def test_options_of_an_identification_need_one(recorded, capsys, option):
     """They would change nothing."""
     assert cli.main([*recorded, *option]) == 1

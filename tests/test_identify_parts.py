@@ -74,10 +74,10 @@ def test_a_payload_is_weighed_in_plain_names(arm, weighed):
     again = dyn.solver("rnea").build(result.model, joint_friction=True)(*motion)
     np.testing.assert_allclose(again, tau, atol=1.2)
     assert result.validation.ratio == pytest.approx(1.0, abs=0.05)
-    words = "\n".join(result.lines())
-    assert "10 of 10 numbers" in words
-    assert "hardly known" in words
-    assert "4 blocks of time" in words
+    report = "\n".join(result.lines())
+    assert "10 of 10 numbers" in report
+    assert "hardly known" in report
+    assert "4 blocks of time" in report
 
 
 def test_one_number_of_a_path_is_sought(arm, weighed):

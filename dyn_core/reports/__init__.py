@@ -2,6 +2,7 @@
 
 from dyn_core.reports.comparison import Difference, differences
 from dyn_core.reports.figures import motion_figure, plot_identification
+from dyn_core.reports.identified import write_identification_report
 from dyn_core.reports.screenshot import screenshot
 from dyn_core.reports.write import report_page, write_report
 
@@ -12,5 +13,6 @@ __all__ = [
     "plot_identification",
     "report_page",
     "screenshot",
+    "write_identification_report",
     "write_report",
 ]

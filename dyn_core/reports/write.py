@@ -82,7 +82,12 @@ def write_report(
         path: Ends with .html.
     """
     check_report(os.fspath(path))
-    content, file = report_page(records, names, title), Path(path)
+    write_page(path, report_page(records, names, title))
+
+
+def write_page(path: str | os.PathLike[str], content: str) -> None:
+    """Write a page, all of it or, if that fails, nothing; say so."""
+    file = Path(path)
     with tempfile.TemporaryDirectory(prefix=".dyn_", dir=file.parent) as folder:
         work = Path(folder) / file.name
         work.write_text(content, encoding="utf-8")

@@ -175,6 +175,12 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="write NAME.urdf, a copy of the robot's file",
     )
+    parser.add_argument(
+        "--report",
+        default="",
+        metavar="FILE",
+        help="page of what was identified, .html",
+    )
     parser.set_defaults(run=_evaluate)
 
 

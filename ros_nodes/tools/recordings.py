@@ -18,14 +18,19 @@ from dyn_core.model import Model
 from dyn_core.model.sources.arguments import load_robot, named_values
 from dyn_core.plots import check_plot, save
 from dyn_core.recordings import bags, read_motion
-from dyn_core.reports import motion_figure, plot_identification
+from dyn_core.reports import (
+    motion_figure,
+    plot_identification,
+    write_identification_report,
+)
+from dyn_core.reports.write import check_report
 from ros_nodes.tools import plots
 
 TABLE = ".parameters.csv"  # ends the name of a file of parameters
 PICTURE = ".parameters.png"  # and of a picture of them
 FRICTION = ".friction.png"  # and of one of joint friction over speed
 ACCOUNT = ("only", "robust", "delay", "folds")  # with them the whole result is printed
-OPTIONS = (*ACCOUNT, "friction", "urdf")  # of an identification
+OPTIONS = (*ACCOUNT, "friction", "urdf", "report")  # of an identification
 
 
 def plot(arguments: argparse.Namespace) -> int:
@@ -60,6 +65,8 @@ def evaluate_recording(arguments: argparse.Namespace) -> int:
     """Compare measured and computed joint forces; return the exit status."""
     if arguments.plot:
         check_plot(arguments.plot)
+    if arguments.report:
+        check_report(arguments.report)
     if not Path(f"{arguments.identify}{TABLE}").parent.is_dir():
         raise SettingError(
             f"--identify {arguments.identify}: no such folder", "identify"
@@ -111,6 +118,9 @@ def _identified(result: Evaluation, arguments: argparse.Namespace) -> Evaluation
     else:
         write_sidecar(sidecar, identified.model, Path(recording).name)
         print(f"friction and rotors: {sidecar}\n")
-    after = result.without_delay(identified.delay).of(identified.model)
+    late = result.without_delay(identified.delay)
+    after = late.of(identified.model)
     print("\n".join(after.lines()))
+    if arguments.report:
+        write_identification_report(identified, arguments.report, late, after)
     return after

@@ -75,10 +75,10 @@ class PathForces:
             )
         )
         numbers = [values[path] for path in self._inputs]
-        given = [float(x[0]) if len(x) == 1 else x for x in numbers]
+        fixed = [float(x[0]) if len(x) == 1 else x for x in numbers]
 
         def both(*motion: np.ndarray) -> np.ndarray:
-            tau, slopes = program(*motion, *given)
+            tau, slopes = program(*motion, *fixed)
             return np.concatenate([np.asarray(tau)[..., None], slopes], axis=2)
 
         rows = self.averaged(both)

@@ -1,0 +1,160 @@
+"""Report of an identification: numbers, what the motion does not show, residuals."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from dyn_core.errors import SettingError
+from dyn_core.identification import Evaluation, Identification
+from dyn_core.identification.result import VAGUE
+from dyn_core.plots.figures import COLOURS, GREY, Curve, Panel, draw
+from dyn_core.plots.motions import thinned
+from dyn_core.reports.page import (
+    ReportSection,
+    folded,
+    note,
+    page,
+    paragraph,
+    picture,
+    table,
+)
+from dyn_core.reports.write import check_report, write_page
+from dyn_core.validation import known_keywords
+
+
+@known_keywords
+def write_identification_report(
+    result: Identification,
+    path: str | os.PathLike[str],
+    before: Evaluation | None = None,
+    after: Evaluation | None = None,
+    title: str = "",
+) -> None:
+    """Write what an identification says as one HTML file with pictures; say so.
+
+    Args:
+        result: Of dyn.identify.
+        path: Ends with .html.
+        before, after: Evaluations of a motion against both robots, best of one that
+            was not fitted; None: no residuals are shown.
+        title: Heading; empty: the robot's name.
+
+    Raises:
+        SettingError: The file cannot be, or only one of before and after is there.
+        UnsupportedError: matplotlib is not installed.
+    """
+    check_report(os.fspath(path))
+    if (before is None) != (after is None):
+        raise SettingError("a report needs before and after, or none of them", "report")
+    name = result.before.name if result.before is not None else "a robot"
+    sections = [_facts(result), _numbers(result), _unseen(result)]
+    if result.model is not None:
+        sections.append(
+            ReportSection(
+                "Friction",
+                "Joint friction over speed, identified and before.",
+                picture(result.plot_friction(), "joint friction over speed"),
+            )
+        )
+    if before is not None and after is not None:
+        sections.append(_residuals(before, after))
+    heading = title or f"Identification of '{name}'"
+    write_page(path, page(heading, sections, "Report of dyn_ros; SI units."))
+
+
+def _facts(result: Identification) -> ReportSection:
+    """Return how well the fit went."""
+    rows: list[list[Any]] = [
+        ["numbers sought", len(result.names)],
+        ["numbers or combinations that show", result.rank],
+        ["condition", result.condition],
+        ["fit came to its end", "yes" if result.converged else "no"],
+    ]
+    if result.delay:
+        rows.append(["joint forces are late by [ms]", 1e3 * result.delay])
+    if result.outliers:
+        rows.append(["outliers", f"{100 * result.outliers:.1f} %"])
+    if result.validation is not None:
+        rows.append(
+            ["residual on held-out over fitted motion", result.validation.ratio]
+        )
+        rows.append(["blocks of time", result.validation.folds])
+    reason = "" if result.model is not None else note(f"No robot: {result.reason}")
+    return ReportSection(
+        "The fit",
+        "A residual on held-out motion that is much larger than on fitted motion means"
+        " that too much was sought from too little.",
+        table((), rows) + reason,
+    )
+
+
+def _numbers(result: Identification) -> ReportSection:
+    """Return the numbers that show by themselves, as picture and table."""
+    known = np.flatnonzero(np.isfinite(result.standard_deviations))
+    units = result.units or ("",) * len(result.names)
+    rows = [
+        [
+            result.names[k],
+            float(result.parameters[k]),
+            float(result.standard_deviations[k]),
+            float(result.prior[k]),
+            units[k],
+            "" if result.standard_deviations[k] <= VAGUE * abs(result.parameters[k])
+            else "hardly known",
+        ]
+        for k in known
+    ]  # fmt: skip
+    header = ("number", "value", "+-", "before", "unit", "")
+    drawn = picture(result.plot(), "identified numbers")
+    return ReportSection(
+        "Numbers",
+        "Values with one standard deviation of the noise; before: what they were.",
+        drawn + folded("Table", table(header, rows)),
+    )
+
+
+def _unseen(result: Identification) -> ReportSection:
+    """Return what the motion does not show."""
+    combined = [
+        [result.base.expression(int(k)), float(result.base.values[k]),
+         float(result.base_deviations[k])]
+        for k in np.flatnonzero(np.count_nonzero(result.base.regrouping, axis=1) > 1)
+    ]  # fmt: skip
+    unseen = ", ".join(result.unseen) or "none"
+    header = ("combination", "value", "+-")
+    return ReportSection(
+        "What the motion does not show",
+        "Of combinations only the value shows; what no joint force depends on stays as"
+        " it was.",
+        paragraph(f"No joint force depends on: {unseen}.")
+        + (folded("Combinations", table(header, combined)) if combined else ""),
+    )
+
+
+def _residuals(before: Evaluation, after: Evaluation) -> ReportSection:
+    """Return the residuals of a motion against both robots."""
+    rows = [
+        [name, float(first), float(last), f"{100 * a:.2f} %", f"{100 * b:.2f} %"]
+        for name, first, last, a, b in zip(
+            before.names, before.rms, after.rms, before.share, after.share, strict=True
+        )
+    ]
+    header = ("joint", "rms before", "rms after", "of measured before", "after")
+    chosen, panels = thinned(len(before.motion.t)), []
+    for j, name in enumerate(before.names):
+        curves = [
+            Curve(x.motion.t[chosen], x.residual[chosen, j], label, "-", colour)
+            for label, x, colour in (
+                ("before", before, GREY), ("identified", after, COLOURS[0])
+            )
+        ]  # fmt: skip
+        panels.append(Panel(name, curves))
+    figure = draw(panels, "measured less computed joint force [N·m | N]")
+    return ReportSection(
+        "Residuals",
+        "What is left of measured joint forces, root mean square and over time.",
+        table(header, rows) + picture(figure, "residuals by joint"),
+    )
