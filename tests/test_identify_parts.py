@@ -320,6 +320,28 @@ def test_the_physical_fit_is_the_best_and_quick(arm):
     np.testing.assert_allclose(A @ one, A @ other, atol=0.02)
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_bounds_hold_at_the_best_fit(seed):
+    """Where nothing is known before, it is that of scipy's bounded least squares."""
+    from scipy.optimize import lsq_linear
+
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(30, 12)) @ np.diag(10.0 ** rng.uniform(-2, 2, 12))
+    A[:, 6:] += A[:, :6] * rng.uniform(0.5, 2.0)  # columns that are much alike
+    b = A @ rng.normal(size=12) + 3 * rng.normal(size=30)
+    low, high = np.zeros(12), np.where(rng.uniform(size=12) < 0.5, np.inf, 0.5)
+    known = consistent_fit.Knowledge(np.full(12, 0.1), np.full(12, 1e7), (low, high))
+    x, evaluations, converged = consistent_fit.fit_consistent(
+        A, b, known, known.prior, 200, None
+    )
+    best = lsq_linear(A, b, (low, high), method="bvls", tol=1e-14)
+    assert converged
+    assert evaluations < 60
+    assert (x >= low).all()
+    assert (x <= high).all()
+    assert np.sum((A @ x - b) ** 2) <= 2 * best.cost + 1e-4
+
+
 def test_what_does_not_move_is_named(arm, weighed):
     """Friction of a still joint is refused by name; partial=True leaves it."""
     motion, tau = (weighed[0][0], weighed[0][1].copy(), weighed[0][2]), weighed[1]

@@ -38,6 +38,8 @@ def with_table(model: Model, path: str | os.PathLike[str]) -> Model:
         with Path(path).open(newline="", encoding="utf-8") as file:
             rows = [row for row in csv.reader(file) if row]
         values = {row[0]: float(row[1]) for row in rows[1:]}
+        if not values:
+            raise ValueError("it has no rows")
     except OSError as error:
         raise SettingError(f"{path}: {why_unread(error)}", "parameters") from error
     except (ValueError, IndexError, csv.Error) as error:

@@ -28,6 +28,7 @@ EVALUATIONS = 200  # of the fit, unless another number is asked for
 SLIM = 1e-9  # least eigenvalue of a start that is a body, as part of its largest
 THICK = 0.05  # least moment of a body that stands for a prior, as part of its largest
 INSIDE = 0.95  # part of the way to the edge of the bodies that a step goes at most
+ROUNDING = 1e-12  # relative distance at which a number is at its bound
 STIFFEST = 1e12  # of lambda: the end of the fit where no step helps
 USUAL = np.array([1.0, 0, 0, 0, 0.01, 0, 0.01, 0, 0, 0.01])
 Bounds = tuple[np.ndarray, np.ndarray]
@@ -122,21 +123,18 @@ def _minimum(
     problem: _Problem, x: np.ndarray, most_evaluations: int, enough: float
 ) -> tuple[np.ndarray, bool]:
     """Return the least of a problem from a start on, and whether it was reached."""
-    low, high = problem.bounds
     cost, gradient, H = problem.expansion(x)
     softness, growth = 1e-9, 10.0
     while problem.evaluations < most_evaluations and softness < STIFFEST:
-        fixed = ((x <= low) & (gradient > 0)) | ((x >= high) & (gradient < 0))
-        step = _step(H, gradient, ~fixed, softness)
-        step *= min(1.0, INSIDE * problem.way_out(x, step))
-        step = np.clip(x + step, low, high) - x
-        expected = -float(gradient @ step) - 0.5 * float(step @ H @ step)
-        if expected <= enough:
+        whole = _step(H, gradient, x, problem.bounds, softness)
+        if _decrease(whole, gradient, H) <= enough:
             return x, True
+        step = whole * min(1.0, INSIDE * problem.way_out(x, whole))
+        step = _within(x, step, problem.bounds, gradient, H)
+        expected = _decrease(step, gradient, H)
         new_cost = problem.cost(x + step)
-        gain = (cost - new_cost) / expected
-        if gain > 1e-3:
-            x = x + step
+        if cost - new_cost > 1e-3 * expected:
+            x = np.clip(x + step, *problem.bounds)
             cost, gradient, H = problem.expansion(x)
             softness, growth = max(softness * 0.1, 1e-12), 10.0
         else:
@@ -144,20 +142,46 @@ def _minimum(
     return x, softness >= STIFFEST
 
 
-def _step(
-    H: np.ndarray, gradient: np.ndarray, free: np.ndarray, softness: float
+def _decrease(step: np.ndarray, gradient: np.ndarray, H: np.ndarray) -> float:
+    """Return by how much a step makes the second-order model of the cost smaller."""
+    return -float(gradient @ step) - 0.5 * float(step @ H @ step)
+
+
+def _within(
+    x: np.ndarray, step: np.ndarray, bounds: Bounds, gradient: np.ndarray, H: np.ndarray
 ) -> np.ndarray:
-    """Return the damped step of the free variables; the others stay."""
+    """Return a step within the bounds: projected, or where that is no help, cut."""
+    low, high = bounds
+    projected = np.clip(x + step, low, high) - x
+    if _decrease(projected, gradient, H) > 0.1 * _decrease(step, gradient, H):
+        return np.asarray(projected)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ways = np.where(step < 0, (low - x) / step, (high - x) / step)
+    return step * min(1.0, float(np.min(ways[step != 0], initial=1.0)))
+
+
+def _step(
+    H: np.ndarray, gradient: np.ndarray, x: np.ndarray, bounds: Bounds, softness: float
+) -> np.ndarray:
+    """Return the damped step; variables at bounds stay where it leads beyond them."""
     from scipy.linalg import cho_factor, cho_solve
 
-    step = np.zeros(len(gradient))
-    if free.any():
+    near = ROUNDING * (1 + np.abs(x))
+    low, high = x - bounds[0] <= near, bounds[1] - x <= near
+    free = ~((low & (gradient > 0)) | (high & (gradient < 0)))
+    while True:
+        step = np.zeros(len(gradient))
+        if not free.any():
+            return step
         size = 1 / np.sqrt(np.diag(H)[free])
         part = H[np.ix_(free, free)] * size * size[:, None]
         part[np.diag_indices_from(part)] += softness
         factor = cho_factor(part, lower=True, check_finite=False)
         step[free] = -size * cho_solve(factor, size * gradient[free])
-    return step
+        beyond = free & ((low & (step < 0)) | (high & (step > 0)))
+        if not beyond.any():
+            return step
+        free &= ~beyond
 
 
 @dataclass(eq=False)
