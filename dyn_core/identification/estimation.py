@@ -54,6 +54,7 @@ from dyn_core.validation import shown as shown_value
 
 FITS = 4  # to find the noise of each coordinate
 ROUNDS = 12  # most expansions of what is not linear
+FEW_ROUNDS = 2  # the same, while the noise is not known yet
 STILL = 1e-3  # of the standard deviations: changes that end the rounds
 FASTER = 2.0  # most by which a speed changes in a round
 FREE_LATER = ("stribeck_speed", "rest")  # hidden where what they act through is 0
@@ -238,7 +239,7 @@ class _Fit:
                 A, b = self.rows(data, z)
                 base = base_of(data.unknowns, A, z, self.tolerance)
                 if data.unknowns.paths or data.robust:
-                    z, evaluations, _ = self.rounds(data, z)
+                    z, evaluations, _ = self.rounds(data, z, FEW_ROUNDS)
                     total += evaluations
                 else:
                     z = nearest(A, b, self.known, base)
@@ -247,10 +248,12 @@ class _Fit:
         z, evaluations, converged = self.rounds(data, start)
         return z, total + evaluations, converged
 
-    def rounds(self, data: Measurements, z: np.ndarray) -> tuple[np.ndarray, int, bool]:
+    def rounds(
+        self, data: Measurements, z: np.ndarray, most: int = ROUNDS
+    ) -> tuple[np.ndarray, int, bool]:
         """Return the fit by as many expansions as it takes."""
         total, linear = 0, data.forces.linear and not data.robust
-        for _ in range(ROUNDS):
+        for _ in range(most):
             data.measure_trust(z)
             A, b = self.rows(data, z)
             if self.bounded:

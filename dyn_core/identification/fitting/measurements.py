@@ -100,26 +100,29 @@ class Measurements:
         part.noise, part.trust = self.noise, self.trust[chosen]
         return part
 
-    def expansion(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return joint forces at numbers, and their derivatives by them."""
-        key = z[self.unknowns.linear :]
-        if self._known is None or (
-            not np.array_equal(self._key, key) and self.unknowns.paths
-        ):
-            self._known, self._key = self.forces.at_numbers(z), key.copy()
-        tau, slopes = self._known
-        layout, m = self.unknowns.layout, self.unknowns.linear
+    def torques(self, z: np.ndarray) -> np.ndarray:
+        """Return the joint forces that numbers predict, rows x nv."""
+        tau, layout, m = (
+            self._of_paths(z)[0],
+            self.unknowns.layout,
+            self.unknowns.linear,
+        )
         if layout is not None:
             tau = tau + self.Y @ (z[:m] - layout.values)
-        columns = [self.Y, slopes]
-        if self.rate is not None:
-            columns.append(-self.rate[..., None])
-            tau = tau - self.rate * z[-1]
-        return tau, np.concatenate(columns, axis=2)
+        return tau if self.rate is None else tau - self.rate * z[-1]
+
+    def _of_paths(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return ID and its derivatives by paths, computed once for their numbers."""
+        key = z[self.unknowns.linear :]
+        old = self.unknowns.paths and not np.array_equal(self._key, key)
+        if self._known is None or old:
+            self._known, self._key = self.forces.at_numbers(z), key.copy()
+            self._factors = None
+        return self._known
 
     def residual(self, z: np.ndarray) -> np.ndarray:
         """Return what is left of the joint forces, rows x nv."""
-        return self.tau - self.expansion(z)[0]
+        return self.tau - self.torques(z)
 
     def linearized(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return rows over their noise, and right sides: A z = b about numbers."""
@@ -145,17 +148,21 @@ class Measurements:
 
         One step of QR serves for any noise, as long as Y and trust stay.
         """
-        if self._factors is not None and not (self.unknowns.paths or self.robust):
+        _, slopes = self._of_paths(z)
+        if self._factors is not None:
             return self._factors
-        tau, J = self.expansion(z)
-        left = self.tau - tau + J @ z
+        columns = [self.Y, slopes]
+        if self.rate is not None:
+            columns.append(-self.rate[..., None])
+        J, left = np.concatenate(columns, axis=2), self.residual(z)
         weight = np.sqrt(self.trust)
-        self._factors = []
-        for j in range(left.shape[1]):
-            rows = np.column_stack([J[:, j], left[:, j]]) * weight[:, j, None]
-            if len(rows) > rows.shape[1]:
-                rows = np.linalg.qr(rows, mode="r")
-            self._factors.append(rows)
+        self._factors = [
+            _few(
+                np.column_stack([J[:, j], left[:, j] + J[:, j] @ z])
+                * weight[:, j, None]
+            )
+            for j in range(left.shape[1])
+        ]
         return self._factors
 
     def cost(self, z: np.ndarray) -> float:
@@ -187,6 +194,18 @@ class Measurements:
         if self.robust:
             sizes = np.abs(self.residual(z)) / self.noise
             self.trust = HUBER / np.maximum(sizes, HUBER)
+            self._factors = None
+
+
+def _few(rows: np.ndarray) -> np.ndarray:
+    """Return few rows with the same squares; columns of zeros stay so."""
+    used = rows.any(axis=0)
+    part = rows[:, used]
+    if len(part) > part.shape[1]:
+        part = np.linalg.qr(part, mode="r")
+    few = np.zeros((len(part), rows.shape[1]))
+    few[:, used] = part
+    return few
 
 
 def checked(model: Model, measured: Mapping[str, ArrayLike]) -> list[np.ndarray]:
