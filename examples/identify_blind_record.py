@@ -78,7 +78,8 @@ def record(path: Path, seed: int, duration: float, base: float) -> Path:
         return np.asarray(rnea(q, qd, acceleration + pull))
 
     start = dict(zip(("q0", "qd0"), motion(0.0)[:2], strict=True))
-    run = dyn.simulate(true_arm(), law, duration=duration, period=PERIOD, **start)
+    settings = {"duration": duration, "period": PERIOD, "joint_springs": True, **start}
+    run = dyn.simulate(true_arm(), law, **settings)
     rng = np.random.default_rng(seed)
     late = run.tau[np.maximum(np.arange(len(run.t)) - DELAY, 0)]
     measured = late + NOISE * rng.normal(size=late.shape)
@@ -89,10 +90,9 @@ def record(path: Path, seed: int, duration: float, base: float) -> Path:
 
 def main(folder: Path, train: float = 60.0, other: float = 20.0) -> None:
     """Write a motion to identify from, and two others."""
-    for name, seed, seconds, base in (
-        ("train", 1, train, 0.1), ("slow", 2, other, 0.05), ("fast", 3, other, 0.15),
-    ):  # fmt: skip
-        print(record(folder / f"arm_{name}.npz", seed, seconds, base))
+    print(record(folder / "arm_train.npz", 1, train, 0.1))
+    print(record(folder / "arm_slow.npz", 2, other, 0.05))
+    print(record(folder / "arm_fast.npz", 3, other, 0.15))
 
 
 if __name__ == "__main__":

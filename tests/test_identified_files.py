@@ -1,6 +1,7 @@
 """Identified robots as files and pictures; an arm that is identified blind."""
 
 import importlib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import yaml
 
 import dyn_core as dyn
 from dyn_core import cli
+from dyn_core.authoring import sin, tanh
 from dyn_core.identification import JointRecord, evaluate, with_table, write_table
 from dyn_core.identification.identified_files import urdf_of
 
@@ -171,6 +173,34 @@ def test_an_arm_is_identified_blind(full, monkeypatch, tmp_path, capsys):
     assert "late" in capsys.readouterr().out
     again = dyn.load_urdf(tmp_path / "identified.urdf")
     assert again.parameter("joint3.stribeck")[0] > 0.0
+
+
+def _odd_friction(model, q, qd):
+    """Friction that no law has: it falls as 1 / (1 + w²), saturates, has a ripple."""
+    sizes = (1.0, 1.0, 0.8, 0.8, 0.4, 0.3, 0.3)
+    forces = []
+    for size, x, v in zip(sizes, q, qd, strict=True):
+        w = v / 0.15
+        near = tanh(v / 0.005) / (1.0 + w * w)
+        forces.append(
+            -size * (0.15 * near + 0.2 * tanh(1.5 * v) + 0.08 * sin(24.0 * x))
+        )
+    return forces
+
+
+def test_friction_outside_of_all_laws_costs_little(monkeypatch, tmp_path):
+    """An arm with friction of another kind is still predicted to 1 % rms."""
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    make, script = (
+        importlib.import_module(x) for x in ("identify_blind_record", "identify_blind")
+    )
+    arm = make.true_arm()
+    stribeck = dict.fromkeys((f"joint{k}.stribeck" for k in range(1, 8)), 0.0)
+    odd = replace(arm.with_values(stribeck), forces=(_odd_friction,))
+    monkeypatch.setattr(make, "true_arm", lambda: odd)
+    make.main(tmp_path, 20.0, 4.0)
+    for before, after in script.main(tmp_path, folds=0).values():
+        assert after < 0.01 < 0.03 < before
 
 
 @pytest.fixture
