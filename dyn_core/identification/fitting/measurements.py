@@ -202,7 +202,7 @@ def _few(rows: np.ndarray) -> np.ndarray:
     used = rows.any(axis=0)
     part = rows[:, used]
     if len(part) > part.shape[1]:
-        part = np.linalg.qr(part, mode="r")
+        part = np.asarray(np.linalg.qr(part, mode="r"))
     few = np.zeros((len(part), rows.shape[1]))
     few[:, used] = part
     return few
