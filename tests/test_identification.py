@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.identification import estimation
-from dyn_core.identification.fitting import blas_threads
+from dyn_core.identification import blas_threads, estimation
 from dyn_core.identification.parameter_vector import Layout
 from dyn_core.identification.pseudo_inertia import (
     is_consistent,

@@ -23,7 +23,7 @@ from dyn_core.errors import (
     SettingError,
     UnsupportedError,
 )
-from dyn_core.identification.fitting.blas_threads import one_blas_thread
+from dyn_core.identification.blas_threads import one_blas_thread
 from dyn_core.identification.fitting.consistent_fit import (
     EVALUATIONS,
     Knowledge,

@@ -60,10 +60,10 @@ def with_table(model: Model, path: str | os.PathLike[str]) -> Model:
     for name in names:
         if name not in values:
             raise SettingError(f"{path}: the parameter {name} is missing", name)
-    made = with_linear_parameters(
-        model, np.array([values[name] for name in names]), **groups
+    made = _with_names(model, path, more)
+    return with_linear_parameters(
+        made, np.array([values[name] for name in names]), **groups
     )
-    return _with_names(made, path, more)
 
 
 def _with_names(

@@ -26,10 +26,12 @@ def with_numbers(unknowns: Unknowns, z: np.ndarray) -> Model:
         ModelError: No robot can have them; names what is wrong.
     """
     model, layout = unknowns.model, unknowns.layout
-    if layout is not None:
-        groups = "damping" in layout.groups, "armature" in layout.groups
-        model = with_linear_parameters(model, z[: unknowns.linear], *groups)
-    return with_paths(model, unknowns.path_values(z)) if unknowns.paths else model
+    if unknowns.paths:
+        model = with_paths(model, unknowns.path_values(z))
+    if layout is None:
+        return model
+    groups = "damping" in layout.groups, "armature" in layout.groups
+    return with_linear_parameters(model, z[: unknowns.linear], *groups)
 
 
 def with_paths(model: Model, values: Mapping[str, np.ndarray]) -> Model:
