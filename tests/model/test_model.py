@@ -385,6 +385,7 @@ CHANGES = {
     "payload": lambda m: m.with_values({"tool.payload": [1.0, *[0.0] * 9]}),
     "damping": lambda m: m.with_values({"joint3.damping": 9.0}),
     "friction": lambda m: m.without_friction(),
+    "stribeck": lambda m: m.with_values({"joint3.stribeck": 0.2}),
     "springs": lambda m: m.with_values({"joint3.stiffness": 4.0}),
 }
 ASSEMBLIES = {
