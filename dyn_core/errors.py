@@ -289,6 +289,10 @@ class IdentificationError(DynError, ValueError):
     """Measured data do not show what is asked of them; says what they lack."""
 
 
+class BatchError(DynError, RuntimeError):
+    """A batch cannot begin, go on or be resumed; what is done is kept, and said."""
+
+
 class TrajectoryError(DynError, ValueError):
     """A trajectory cannot be followed; names the point and joint."""
 

@@ -14,7 +14,7 @@ PACKAGES = ("dyn_core", "dyn_plugins", "ros_nodes")
 MODULES = [p for name in PACKAGES for p in sorted((ROOT / name).rglob("*.py"))]
 ORDER = (
     "errors", "plots", "numbers", "validation", "spatial", "problems", "model", "engines", "solving", "kinematics", "control", "contact", "authoring", "planar",
-    "simulation", "identification", "recordings", "reports", "tasks", "envs", "view", "testing", "export", "bridges", "bench", "commands", "cli",
+    "simulation", "identification", "recordings", "reports", "tasks", "envs", "view", "testing", "export", "bridges", "batch", "bench", "commands", "cli",
 )  # fmt: skip
 
 

@@ -335,6 +335,17 @@ class Program(Generic[Result]):
         """
         return import_module("dyn_core.export").export(self, folder, **options)
 
+    def map(self, *args: Any, **options: Any) -> Any:
+        """Return the results of a batch of any size, computed chunk by chunk.
+
+        Args:
+            args: NumPy arrays, memory maps, zarr or Dask arrays; or a function of the
+                row range that makes them.
+            options: Inputs by name; out, status, reduce, count, scheduler, ...: see
+                dyn_core.batch.map_rows.
+        """
+        return import_module("dyn_core.batch").map_rows(self, *args, **options)
+
     def describe(self) -> str:
         """Return the help page: how it was built, inputs, outputs, options, source."""
         return page(self)

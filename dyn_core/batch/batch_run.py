@@ -1,0 +1,226 @@
+"""A batch that is done once: its chunks, files, journal, and what comes of them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from dyn_core.batch import arguments
+from dyn_core.batch.batch_rows import Rows
+from dyn_core.batch.chunk_task import ChunkTask, Outcome, sizes
+from dyn_core.batch.cluster_runner import on_cluster
+from dyn_core.batch.failed_rows import FailedRows, Run, joined
+from dyn_core.batch.journal import FORMAT, Journal, beside, dyn_ros_version
+from dyn_core.batch.reduction import OrderedFold, Reduction, packed, unpacked
+from dyn_core.batch.targets import ResultFiles, Targets, given_arrays, in_memory
+from dyn_core.batch.thread_runner import Chunk, on_threads
+from dyn_core.engines import Program
+from dyn_core.engines.results import make_result
+from dyn_core.errors import BatchError, SettingError
+from dyn_core.model import Model
+from dyn_core.recordings.runs import model_hash
+
+Show = Callable[[int, int], Any]  # called with the rows that were done before, and now
+_UNCHANGED = ("threads", "wait")  # build options that change no bit
+
+
+class BatchRun:
+    """Chunks to do, and where their results go.
+
+    Attributes:
+        program, rows, reduction, status: As of a ChunkTask.
+        targets: Where results go, None for a reduction.
+        journal: That of the run, or None.
+        strip, chunk: Rows of a strip and of a chunk.
+        runs: Chunks that are done, with their rows that failed.
+    """
+
+    def __init__(
+        self,
+        program: Program[Any],
+        rows: Rows,
+        reduction: Reduction | None,
+        status: bool,
+    ) -> None:
+        self.program, self.rows, self.reduction = program, rows, reduction
+        self.status = status
+        self.targets: Targets | None = None
+        self.journal: Journal | None = None
+        self.strip = self.chunk = 1
+        self.runs: dict[int, tuple[Run, ...]] = {}
+        self._fold = OrderedFold(reduction)
+        self._may_choose = True
+
+    def place(self, out: Any, files: ResultFiles | None, chunk_rows: Any) -> None:
+        """Choose the chunks, and check the arrays that results go to.
+
+        Raises:
+            ShapeError, SettingError: They do not fit.
+        """
+        program, count, grain = self.program, self.rows.count, 1
+        if out is not None and files is None:
+            self.targets = given_arrays(out, program.outputs, count, program.dtype)
+            arguments.require_other_memory(self.rows, self.targets)
+            grain = self.targets.grain
+        self.strip, usual = sizes(program, self.rows, grain)
+        self.chunk = arguments.checked_chunk_rows(chunk_rows, usual, self.rows, grain)
+        self._may_choose = chunk_rows is None
+
+    @contextmanager
+    def journaled(
+        self, path: Any, files: ResultFiles | None, resume: bool
+    ) -> Iterator[None]:
+        """Open the journal and the files, if there are any; close the journal.
+
+        Raises:
+            BatchError: They are of another run, or cannot be written.
+        """
+        if files is not None and path is None:
+            path = beside(files.path)
+        in_vain = self.targets is None and files is None and self.reduction is None
+        if path is not None and in_vain:
+            message = (
+                "results in memory are lost with the process; valid: a path as out"
+            )
+            raise SettingError(f"journal: {message}", "journal")
+        if path is None:
+            if in_vain:
+                program, count = self.program, self.rows.count
+                self.targets = in_memory(program.outputs, count, program.dtype)
+            yield
+            return
+        name = os.fspath(path)
+        kept = Journal.read_header(name) if resume else None
+        if kept is None and resume and files is not None and files.exists():
+            raise BatchError(
+                f"out: '{files.path}' exists and has no journal; valid:"
+                " resume=False, which replaces it, or another path"
+            )
+        if kept is not None and self._may_choose:
+            self.chunk = int(kept["chunk_rows"])
+        journal = self.journal = Journal(name, self._header())
+        try:
+            if kept is None:
+                journal.begin()
+            else:
+                journal.resume(kept)
+            if files is not None and journal.done:
+                self.targets = files.open(self.rows.count, self.program.dtype)
+            elif files is not None:
+                self.targets = files.create(
+                    self.rows.count, self.program.dtype, self.chunk
+                )
+            yield
+        finally:
+            journal.close()
+
+    def _header(self) -> dict[str, Any]:
+        """Return what a journal keeps of what was asked."""
+        program, reduction = self.program, self.reduction
+        model, outputs = program.model, program.outputs
+        robot = model_hash(model) if isinstance(model, Model) else ""
+        return {
+            "format": FORMAT,
+            "library": dyn_ros_version(),
+            "program": f"{program.recipe.solver.name} {_digest(program)}",
+            "model": f"{model.name} {robot}".strip(),
+            "rows": self.rows.count,
+            "chunk_rows": self.chunk,
+            "outputs": [[x.name, *x.shape, str(program.dtype)] for x in outputs],
+            "reduction": None if reduction is None else reduction.facts(),
+            "inputs": self.rows.facts(),
+        }
+
+    def results(self, client: Any, workers: int, show: Show) -> Any:
+        """Do the chunks that are missing; return what map_rows returns.
+
+        Args:
+            client: That of a Dask scheduler, None for threads.
+            workers: Threads.
+            show: Called after each chunk.
+        """
+        before = self._recovered()
+        done = before
+        missing = [chunk for chunk in self._chunks() if chunk[0] not in self.runs]
+        for k, outcome in self._outcomes(client, workers, missing):
+            if self.journal is not None:
+                self.journal.add(k, outcome.failed, packed(outcome.value))
+            self.runs[k] = outcome.failed
+            self._fold.add(k, outcome.value)
+            done += self._size(k)
+            show(before, done)
+        if self.targets is not None:
+            self.targets.flush()
+        if not self.status:
+            return self._value()
+        return self._value(), self._failed()
+
+    def _recovered(self) -> int:
+        """Take over what the journal has; return how many rows are done."""
+        journal = {} if self.journal is None else self.journal.done
+        for k, (failed, value) in sorted(journal.items()):
+            self.runs[k] = failed
+            self._fold.add(k, unpacked(value))
+        if any(self.runs.values()) and not self.status:
+            raise BatchError(
+                f"rows failed before this run: {self._failed()}; valid: status=True,"
+                " resume=False, which begins anew"
+            )
+        return sum(map(self._size, self.runs))
+
+    def _chunks(self) -> Iterator[Chunk]:
+        for k, first in enumerate(range(0, self.rows.count, self.chunk)):
+            yield k, first, min(first + self.chunk, self.rows.count)
+
+    def _size(self, k: int) -> int:
+        return min(self.chunk, self.rows.count - k * self.chunk)
+
+    def _outcomes(
+        self, client: Any, workers: int, missing: list[Chunk]
+    ) -> Iterator[tuple[int, Outcome]]:
+        """Return chunks as they are done."""
+        if not missing:
+            return iter(())
+        program = self.program
+        if program.engine == "native" and program.threads != 1:
+            choices = {**program.recipe.choices, "threads": 1}
+            program = program.recipe.solver.build(program.model, **choices)
+        task = ChunkTask(
+            program, self.rows, self.targets, self.reduction, self.strip, self.status
+        )
+        if client is not None:
+            return on_cluster(client, task, missing, self.journal)
+        program.prepare(batch=True)
+        if program.engine != "native":
+            workers = 1  # Python code runs on one thread at a time
+        return on_threads(task, missing, min(workers, len(missing)))
+
+    def _value(self) -> Any:
+        """Return the results, or the value of the reduction."""
+        if self.targets is None:
+            return self._fold.value
+        arrays = self.targets.arrays
+        if len(arrays) == 1:
+            return arrays[0]
+        return make_result(tuple(port.name for port in self.program.outputs), arrays)
+
+    def _failed(self) -> FailedRows:
+        runs = joined(run for k in sorted(self.runs) for run in self.runs[k])
+        return FailedRows(self.rows.count, tuple(runs))
+
+
+def _digest(program: Program[Any]) -> str:
+    """Return digits that stand for the algorithm, its options and its engine."""
+    graph = getattr(program, "graph", None)
+    facts: list[Any] = [program.engine, str(program.dtype)]
+    facts += [(port.name, port.shape) for port in (*program.inputs, *program.outputs)]
+    if graph is not None and not graph.calls_programs():
+        facts.append(graph.digest())
+    for name, choice in sorted(program.recipe.choices.items()):
+        if name not in _UNCHANGED:
+            plain = isinstance(choice, int | float | str | tuple | list)
+            facts.append((name, repr(choice) if plain else type(choice).__name__))
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]

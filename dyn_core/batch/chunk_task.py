@@ -1,0 +1,210 @@
+"""The work of a chunk: rows converted, computed, written or reduced, strip by strip."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dyn_core.batch.batch_rows import Rows
+from dyn_core.batch.failed_rows import Run, joined, runs_of
+from dyn_core.batch.reduction import Reduction
+from dyn_core.batch.targets import Targets
+from dyn_core.engines import Program
+from dyn_core.engines.results import make_result
+from dyn_core.errors import NonFiniteError
+
+# A strip is what lies in a core's cache: numbers that are converted, then used at once.
+STRIP = 2 << 20  # bytes of inputs and results
+LANES = 512  # rows of chunks and strips are multiples of it
+CHUNK = 64 << 20  # bytes of inputs and results of a chunk
+LEAST, CHUNKS = 4096, 16  # rows of a chunk; chunks of a batch that is smaller than they
+BY_PYTHON = {"native": None, "graph": (512, 4096)}  # rows of strip and chunk
+ROW_BY_ROW = (16, 512)
+
+
+class Stopped(Exception):
+    """The work was ended from outside."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a chunk.
+
+    Attributes:
+        failed: Rows for which a requirement failed.
+        value: What its results were reduced to; None where they are kept.
+        results: Results that are not written yet, one array for each output.
+        seconds: How long it took.
+    """
+
+    failed: tuple[Run, ...]
+    value: Any = None
+    results: tuple[np.ndarray, ...] | None = None
+    seconds: float = 0.0
+
+
+def sizes(program: Program[Any], rows: Rows, grain: int) -> tuple[int, int]:
+    """Return rows of a strip and of a chunk.
+
+    They depend on nothing but the Program and the batch, so that a run gives the same
+    bits on any machine.
+    """
+    by_python = BY_PYTHON.get(program.engine, ROW_BY_ROW)
+    item = program.dtype.itemsize
+    size = rows.row_bytes + sum(item * port.size for port in program.outputs)
+    if by_python is None:
+        strip = _whole(STRIP // max(size, 1), LANES)
+        chunk = min(CHUNK // max(size, 1), max(rows.count // CHUNKS, LEAST))
+    else:
+        strip, chunk = by_python
+    grain = int(np.lcm(grain, rows.grain))
+    if (
+        grain > 4 * chunk
+    ):  # files of a store that are larger than a chunk are read twice
+        grain = 1
+    return strip, _whole(chunk, grain if grain > 1 else LANES)
+
+
+def _whole(rows: int, step: int) -> int:
+    return max(rows // step, 1) * step
+
+
+class ChunkTask:
+    """Everything that a chunk needs.
+
+    Attributes:
+        program: The Program, which runs on the thread that asks.
+        rows: Its inputs.
+        targets: Where results go; None where they are returned.
+        reduction: What they are reduced to instead, or None.
+        strip: Rows of a strip.
+        status: Whether rows that fail are noted; else they raise.
+    """
+
+    def __init__(
+        self,
+        program: Program[Any],
+        rows: Rows,
+        targets: Targets | None,
+        reduction: Reduction | None,
+        strip: int,
+        status: bool,
+    ) -> None:
+        self.program, self.rows, self.targets = program, rows, targets
+        self.reduction, self.strip, self.status = reduction, strip, status
+
+    def run(
+        self,
+        first: int,
+        last: int,
+        sent: Sequence[Any] = (),
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> Outcome:
+        """Do a chunk.
+
+        Args:
+            first, last: Its first row, and the one behind its last.
+            sent: Inputs that came with the task.
+            stopped: Whether to end; asked before each strip.
+
+        Raises:
+            Stopped: It was asked to end.
+            RequireError: Rows failed, and are not to be noted; has their indices.
+        """
+        rows = self.rows.loaded(first, last, sent)
+        memory = None if self.targets is None else self.targets.views(first, last)
+        strips = self.reduction is not None  # whose memory is used again and again
+        results = memory or self._memory(self.strip if strips else last - first)
+        buffers: dict[int, np.ndarray] = {}
+        failed: list[Run] = []
+        value = None
+        for a in range(first, last, self.strip):
+            if stopped():
+                raise Stopped
+            b = min(a + self.strip, last)
+            place = slice(0, b - a) if strips else slice(a - first, b - first)
+            out = [x[place] for x in results]
+            inputs = [self._fit(k, x, buffers) for k, x in enumerate(rows(a, b))]
+            bad = self._call(inputs, out, a)
+            failed += bad
+            if self.reduction is not None:
+                value = self._reduced(value, out, bad, a)
+        if strips or memory is not None:
+            return Outcome(tuple(joined(failed)), value)
+        if self.targets is not None:
+            self.targets.write(first, last, results)
+            return Outcome(tuple(joined(failed)))
+        return Outcome(tuple(joined(failed)), results=tuple(results))
+
+    def _memory(self, count: int) -> list[np.ndarray]:
+        ports, dtype = self.program.outputs, self.program.dtype
+        return [np.empty((count, *port.shape), dtype) for port in ports]
+
+    def _fit(
+        self, k: int, array: np.ndarray, buffers: dict[int, np.ndarray]
+    ) -> np.ndarray:
+        """Return rows as the Program reads them, converted into memory in the cache."""
+        flags, dtype = array.flags, self.program.dtype
+        if array.dtype == dtype and flags.c_contiguous and flags.aligned:
+            return array
+        if array.shape[1:] == () or array.ndim == len(self.program.inputs[k].shape):
+            return np.ascontiguousarray(array, dtype)
+        if k not in buffers:
+            buffers[k] = np.empty((self.strip, *array.shape[1:]), dtype)
+        fitted = buffers[k][: len(array)]
+        np.copyto(fitted, array, casting="unsafe")
+        return fitted
+
+    def _call(
+        self, inputs: list[np.ndarray], out: list[np.ndarray], first: int
+    ) -> list[Run]:
+        """Compute a strip; return its rows that failed."""
+        program = self.program
+        into: Any = out[0] if len(out) == 1 else tuple(out)
+        state: Any = None
+        try:
+            _, state = program(*inputs, out=into, status=True)
+        except NonFiniteError as error:
+            raise _in_batch(error, first) from error
+        bad = np.flatnonzero(state)
+        if not len(bad):
+            return []
+        if not self.status:
+            raise program.failure(int(state[bad[0]]), (bad + first).tolist())
+        why = {n: _reason(program, n) for n in np.unique(state[bad]).tolist()}
+        rows = (bad + first).tolist()
+        return runs_of(rows, [why[int(state[k])] for k in bad])
+
+    def _reduced(
+        self, value: Any, out: list[np.ndarray], bad: list[Run], first: int
+    ) -> Any:
+        """Return the value with that of a strip, whose failed rows are left out."""
+        if bad:
+            good = np.ones(len(out[0]), bool)
+            for a, b, _ in bad:
+                good[a - first : b - first] = False
+            out = [x[good] for x in out]
+        if self.reduction is None or not len(out[0]):
+            return value
+        names = tuple(port.name for port in self.program.outputs)
+        results = out[0] if len(out) == 1 else make_result(names, out)
+        part = self.reduction(results)
+        return self.reduction.add(value, part)
+
+
+def _reason(program: Program[Any], number: int) -> str:
+    error = program.failure(number)
+    return f"{type(error).__name__}: {error}"
+
+
+def _in_batch(error: NonFiniteError, first: int) -> NonFiniteError:
+    """Return the error with rows of the batch instead of those of a strip."""
+    if error.rows is None:
+        return error
+    rows = [row + first for row in error.rows]
+    shown = ", ".join(map(str, rows[:8]))
+    what = str(error).split(" in rows ")[0]
+    return NonFiniteError(f"{what} in rows {shown}", error.name, rows)

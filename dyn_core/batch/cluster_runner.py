@@ -1,0 +1,191 @@
+"""Chunks of a batch on a Dask cluster: processes of this machine, or workers elsewhere.
+
+Dask does the chunks of a worker that died once more. A chunk that is written twice has
+the same bits, and the journal has it once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dyn_core.batch.chunk_task import ChunkTask, Outcome
+from dyn_core.batch.journal import Journal
+from dyn_core.batch.libraries import library, made_by
+from dyn_core.batch.sources import DaskSource, Source, UnseenRows
+from dyn_core.batch.thread_runner import Chunk
+from dyn_core.batch.worker_task import run_chunk, task_facts
+from dyn_core.errors import BatchError
+
+WAIT = 30.0  # for the scheduler, and for its first worker [s]
+COUNT = 1.0  # time after which the workers are counted anew [s]
+CLOSE = 0.4  # for workers to end, which are ended otherwise after that [s]
+TRIES = 3  # of a chunk whose rows were lost on the way
+AHEAD = 2  # chunks that a thread of a worker has at a time
+
+
+@contextmanager
+def connected(scheduler: Any, workers: int) -> Iterator[Any]:
+    """Return a Client of the scheduler that is asked for; close what was opened.
+
+    Args:
+        scheduler: "processes", an address, or a Client.
+        workers: Processes, where they are started here.
+
+    Raises:
+        UnsupportedError: Dask is not installed.
+        BatchError: Nobody answers there.
+    """
+    distributed = library("distributed", f"scheduler={scheduler!r}")
+    if made_by(scheduler, "distributed") and hasattr(scheduler, "submit"):
+        yield scheduler
+        return
+    cluster = None
+    try:
+        if scheduler == "processes":
+            cluster = distributed.LocalCluster(
+                n_workers=workers, threads_per_worker=1, processes=True,
+                memory_limit=0, dashboard_address="127.0.0.1:0", silence_logs=50,
+            )  # fmt: skip
+        client = distributed.Client(
+            scheduler if cluster is None else cluster,
+            timeout=WAIT,
+            set_as_default=False,
+        )
+    except (OSError, ValueError) as error:
+        if cluster is not None:
+            cluster.close()
+        message = f"no scheduler answers as {scheduler!r}: {error}"
+        raise BatchError(
+            f"{message}; valid: an address such as tcp://host:8786"
+        ) from error
+    try:
+        yield client
+    finally:
+        with suppress(TimeoutError):
+            client.close(timeout=CLOSE)
+        if cluster is not None:
+            with suppress(TimeoutError):
+                cluster.close(timeout=CLOSE)
+
+
+def on_cluster(
+    client: Any, task: ChunkTask, chunks: Iterable[Chunk], journal: Journal | None
+) -> Iterator[tuple[int, Outcome]]:
+    """Return chunks as they are done.
+
+    Raises:
+        BatchError: All workers, or the scheduler, are lost.
+    """
+    try:
+        client.wait_for_workers(1, timeout=WAIT)
+    except Exception as error:  # its own TimeoutError, by release
+        raise BatchError(f"no worker came within {WAIT:.0f} s: {error}") from error
+    yield from _Run(client, task, chunks, journal).outcomes()
+
+
+class _Lost(Exception):
+    """A chunk that nobody knows of any more."""
+
+
+class _Run:
+    """Chunks that go out to workers, and come back."""
+
+    def __init__(
+        self,
+        client: Any,
+        task: ChunkTask,
+        chunks: Iterable[Chunk],
+        journal: Journal | None,
+    ) -> None:
+        self.client, self.task, self.chunks = client, task, iter(chunks)
+        self.facts = task_facts(task, journal)
+        cloudpickle = library("cloudpickle", "a cluster")
+        self.packed = cloudpickle.dumps(self.facts)
+        self.send_all = False  # workers see no files
+        self.waiting: dict[Any, tuple[Chunk, int, list[Any]]] = {}
+        self.most, self.counted = 0, -np.inf
+
+    def outcomes(self) -> Iterator[tuple[int, Outcome]]:
+        """Return chunks as they are done."""
+        completed = library("distributed", "a cluster").as_completed(
+            loop=self.client.loop
+        )
+        try:
+            self._fill(completed)
+            for future in completed:
+                chunk, tries, _ = self.waiting.pop(future)
+                try:
+                    outcome = self._result(future, chunk)
+                except UnseenRows:
+                    self.send_all = True
+                    self._submit(chunk, completed)
+                    continue
+                except _Lost as error:
+                    if tries >= TRIES or self.client.status != "running":
+                        raise BatchError(f"{error}; what is done is kept") from error
+                    self._submit(chunk, completed, tries + 1)
+                    continue
+                if outcome.results is not None and self.task.targets is not None:
+                    self.task.targets.write(chunk[1], chunk[2], outcome.results)
+                    outcome = replace(outcome, results=None)
+                yield chunk[0], outcome
+                self._fill(completed)
+        finally:
+            self.client.cancel(list(self.waiting), asynchronous=False)
+
+    def _result(self, future: Any, chunk: Chunk) -> Outcome:
+        """Return what a worker did."""
+        k, first, last = chunk
+        where = f"chunk {k} (rows {first} to {last - 1})"
+        if future.status == "cancelled":
+            raise _Lost(f"{where}: the scheduler, or what was sent to it, is lost")
+        if future.status == "error":
+            error = future.exception()
+            if type(error).__name__ == "KilledWorker":
+                message = f"{where}: each of several workers died with it: {error}"
+                raise BatchError(f"{message}; what is done is kept") from error
+            if isinstance(error, ImportError):
+                message = f"a worker cannot do {where}: {error}"
+                raise BatchError(f"{message}; valid: the same modules everywhere")
+            raise error
+        outcome: Outcome = future.result()
+        return outcome
+
+    def _fill(self, completed: Any) -> None:
+        """Let every thread of the workers have chunks."""
+        now = time.monotonic()
+        if now - self.counted > COUNT:
+            self.most = AHEAD * max(sum(self.client.nthreads().values()), 1)
+            self.counted = now
+        while len(self.waiting) < self.most:
+            chunk = next(self.chunks, None)
+            if chunk is None:
+                return
+            self._submit(chunk, completed)
+
+    def _submit(self, chunk: Chunk, completed: Any, tries: int = 1) -> None:
+        """Send a chunk out."""
+        k, first, last = chunk
+        sources = enumerate(self.task.rows.sources)
+        sent = [self._sent(j, x, first, last) for j, x in sources]
+        future = self.client.submit(
+            run_chunk, self.packed, first, last, sent, pure=False
+        )
+        self.waiting[future] = chunk, tries, sent
+        completed.add(future)
+
+    def _sent(self, j: int, source: Source, first: int, last: int) -> Any:
+        """Return rows of an input to be sent with a task; None if it reads them."""
+        if source.rows is None:
+            return None
+        if isinstance(source, DaskSource):
+            return self.client.compute(source.array[first:last])
+        if self.facts.references[j] is None or self.send_all:
+            return self.client.scatter(np.ascontiguousarray(source.load(first, last)))
+        return None

@@ -1,0 +1,163 @@
+"""Reductions of a batch: results to a small value, and such values to one."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from dyn_core.engines.results import make_result
+from dyn_core.errors import SettingError
+
+Combine = Callable[[Any, Any], Any]
+
+
+class Reduction:
+    """How results become a small value.
+
+    Attributes:
+        function: A ufunc that reduces over the rows, such as np.maximum, or a function
+            of the results of some rows; it returns numbers or arrays, one, several in a
+            tuple, or in a mapping.
+        combine: A ufunc for each of them, or a function of two such values.
+    """
+
+    def __init__(self, function: Any, combine: Any = None) -> None:
+        ufunc = isinstance(function, np.ufunc)
+        if not callable(function) or (ufunc and function.nin != 2):
+            message = (
+                "valid: a ufunc of two arguments, such as np.maximum, or a function"
+            )
+            raise SettingError(f"reduce is {function!r}; {message}", "reduce")
+        if combine is not None and not callable(combine):
+            raise SettingError(f"combine is {combine!r}; valid: a function", "combine")
+        self.function = function
+        self.combine = (function if ufunc else np.add) if combine is None else combine
+
+    def __call__(self, results: Any) -> Any:
+        """Return the value of some rows."""
+        if not isinstance(self.function, np.ufunc):
+            return _checked(self.function(results))
+        if isinstance(results, tuple):
+            parts = [self.function.reduce(x, axis=0) for x in results]
+            return make_result(results._fields, parts)  # type: ignore[attr-defined]
+        return self.function.reduce(results, axis=0)
+
+    def add(self, before: Any, value: Any) -> Any:
+        """Return the value of all rows so far and of the next; either may be None."""
+        if before is None or value is None:
+            return value if before is None else before
+        if not isinstance(self.combine, np.ufunc):
+            return _checked(self.combine(before, value))
+        if isinstance(value, Mapping):
+            return {k: self.combine(before[k], x) for k, x in value.items()}
+        if not isinstance(value, tuple):
+            return self.combine(before, value)
+        pairs = zip(before, value, strict=True)
+        return _like(value, [self.combine(x, y) for x, y in pairs])
+
+    def facts(self) -> dict[str, str]:
+        """Return what a journal keeps."""
+        return {"reduce": _shown(self.function), "combine": _shown(self.combine)}
+
+
+class OrderedFold:
+    """Values of chunks that come in any order, made one in the order of the rows.
+
+    Attributes:
+        value: That of all chunks before the first that is missing.
+    """
+
+    def __init__(self, reduction: Reduction | None) -> None:
+        self.reduction, self.value = reduction, None
+        self._ahead: dict[int, Any] = {}
+        self._next = 0
+
+    def add(self, k: int, value: Any) -> None:
+        """Add the value of chunk k."""
+        if self.reduction is None:
+            return
+        self._ahead[k] = value
+        while self._next in self._ahead:
+            part = self._ahead.pop(self._next)
+            self.value = self.reduction.add(self.value, part)
+            self._next += 1
+
+
+def _checked(value: Any) -> Any:
+    """Return a value in memory of its own: that of the results is used again."""
+    if isinstance(value, Mapping):
+        return {str(k): _copied(x) for k, x in value.items()}
+    if isinstance(value, tuple | list):
+        return _like(value, [_copied(x) for x in value])
+    return _copied(value)
+
+
+def _copied(part: Any) -> Any:
+    try:
+        array = np.array(part)
+    except ValueError:  # ragged
+        array = np.array(None)
+    if array.dtype.kind not in "fiub":
+        message = "valid: numbers or arrays, one, in a tuple or in a mapping"
+        raise SettingError(
+            f"reduce returned {type(part).__name__}; {message}", "reduce"
+        )
+    return array if array.ndim else array[()]
+
+
+def _like(value: Any, parts: list[Any]) -> Any:
+    fields = getattr(value, "_fields", None)
+    return tuple(parts) if fields is None else make_result(fields, parts)
+
+
+def _shown(function: Any) -> str:
+    """Return the name of a function, and digits that stand for its code."""
+    name = getattr(function, "__qualname__", None) or getattr(
+        function, "__name__", type(function).__name__
+    )
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return str(name)
+    numbers = [x for x in code.co_consts if isinstance(x, int | float | str)]
+    digest = hashlib.sha256(code.co_code + repr((code.co_names, numbers)).encode())
+    return f"{name} {digest.hexdigest()[:8]}"
+
+
+def packed(value: Any) -> Any:
+    """Return a value as JSON can keep it, bit for bit."""
+    if value is None:
+        return None
+    if isinstance(value, Mapping):
+        return {"mapping": {k: _array(x) for k, x in value.items()}}
+    if isinstance(value, tuple):
+        fields = list(getattr(value, "_fields", ()))
+        return {"tuple": [_array(x) for x in value], "fields": fields}
+    return {"array": _array(value)}
+
+
+def unpacked(kept: Any) -> Any:
+    """Return the value that was packed."""
+    if kept is None:
+        return None
+    if "mapping" in kept:
+        return {k: _number(x) for k, x in kept["mapping"].items()}
+    if "array" in kept:
+        return _number(kept["array"])
+    parts = [_number(x) for x in kept["tuple"]]
+    return make_result(tuple(kept["fields"]), parts) if kept["fields"] else tuple(parts)
+
+
+def _array(value: Any) -> str:
+    file = io.BytesIO()
+    np.save(file, np.asarray(value), allow_pickle=False)
+    return base64.b64encode(file.getvalue()).decode()
+
+
+def _number(kept: str) -> Any:
+    array = np.load(io.BytesIO(base64.b64decode(kept)), allow_pickle=False)
+    return array if array.ndim else array[()]

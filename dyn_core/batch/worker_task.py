@@ -1,0 +1,154 @@
+"""What a worker of a cluster does: a task as it is sent, and its chunks.
+
+A task has all it needs in a few kilobytes: the Program, and where its inputs and
+results lie. A worker that sees those files reads and writes them itself; others are
+sent their rows, and send results back.
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from dyn_core.batch.batch_rows import Rows
+from dyn_core.batch.chunk_task import ChunkTask, Outcome
+from dyn_core.batch.journal import Journal, dyn_ros_version
+from dyn_core.batch.reduction import Reduction
+from dyn_core.batch.sources import Reference, SentSource, Source, referred, source
+from dyn_core.batch.targets import Targets, targets_of
+from dyn_core.engines import Program
+from dyn_core.errors import BatchError
+
+_OPENING = Lock()
+
+
+@dataclass(frozen=True)
+class TaskFacts:
+    """A ChunkTask as it is sent: what another process needs to make it.
+
+    Attributes:
+        program, generated, reduction, strip, status: As of the task; generated rows
+            are made where the chunk is done.
+        rows: How many rows the batch has.
+        library: Release of dyn_ros.
+        values: Inputs that all rows share, by their place.
+        references, contents: How inputs are found, None for those that are sent; what
+            they hold.
+        results: How the targets are found; None where results are sent back.
+        journal, token: File and mark of this run: who does not see them does not see
+            its results either.
+    """
+
+    program: Program[Any]
+    generated: Rows | None
+    reduction: Reduction | None
+    strip: int
+    status: bool
+    rows: int
+    library: str
+    values: dict[int, np.ndarray]
+    references: tuple[Reference | None, ...]
+    contents: tuple[str, ...]
+    results: tuple[Reference, ...] | None
+    journal: str
+    token: str
+
+
+def task_facts(task: ChunkTask, journal: Journal | None) -> TaskFacts:
+    """Return a task as it is sent."""
+    sources = task.rows.sources
+    references = tuple(None if x.rows is None else x.reference() for x in sources)
+    results = None if task.targets is None else task.targets.references()
+    return TaskFacts(
+        program=task.program,
+        generated=None if sources else task.rows,
+        reduction=task.reduction,
+        strip=task.strip,
+        status=task.status,
+        rows=task.rows.count,
+        library=dyn_ros_version(),
+        values={
+            k: np.asarray(x.load(0, 0)) for k, x in enumerate(sources) if x.rows is None
+        },
+        references=references,
+        contents=tuple(
+            "" if where is None else x.fingerprint()
+            for x, where in zip(sources, references, strict=True)
+        ),
+        results=None if results is None or journal is None else tuple(results),
+        journal="" if journal is None else journal.path,
+        token=str(time.time_ns()) if journal is None else journal.header["token"],
+    )
+
+
+def run_chunk(packed: bytes, first: int, last: int, sent: Sequence[Any]) -> Outcome:
+    """Do a chunk, in a worker.
+
+    Args:
+        packed: TaskFacts.
+        first, last: Its first row, and the one behind its last.
+        sent: Inputs that were sent; None for those that it reads itself.
+
+    Raises:
+        UnseenRows: It does not see the file of an input that was not sent.
+    """
+    with _OPENING:
+        task = _task(packed)
+    if task.program.engine == "native":
+        return task.run(first, last, sent)
+    with _OPENING:  # notes of rows that failed are kept in the Program
+        return task.run(first, last, sent)
+
+
+@lru_cache(maxsize=4)
+def _task(packed: bytes) -> ChunkTask:
+    """Return what a worker needs for the chunks of a run."""
+    facts: TaskFacts = pickle.loads(packed)
+    if facts.library != dyn_ros_version():
+        message = (
+            f"a worker has dyn_ros {dyn_ros_version()}, here it is {facts.library}"
+        )
+        raise BatchError(f"{message}; valid: the same release everywhere")
+    program = facts.program
+    program.prepare(batch=True)
+    rows = facts.generated
+    if rows is None:
+        rows = Rows([_source(facts, k) for k in range(len(program.inputs))])
+    return ChunkTask(
+        program, rows, _targets(facts), facts.reduction, facts.strip, facts.status
+    )
+
+
+def _source(facts: TaskFacts, k: int) -> Any:
+    """Return an input as a worker sees it."""
+    port, where = facts.program.inputs[k], facts.references[k]
+    if k in facts.values:
+        return Source(port, facts.values[k])
+    if where is not None:
+        try:
+            known = source(port, referred(where), facts.program.dtype)
+            if known.rows == facts.rows and known.fingerprint() == facts.contents[k]:
+                return known
+        except OSError:
+            pass  # it lies elsewhere
+    return SentSource(port.name, facts.rows)
+
+
+def _targets(facts: TaskFacts) -> Targets | None:
+    """Return where a worker writes results; None if it sends them back."""
+    if facts.results is None:
+        return None
+    try:
+        header = Journal.read_header(facts.journal)
+        if header is None or header["token"] != facts.token:
+            return None
+        return targets_of(facts.results)
+    except (BatchError, OSError):
+        return None  # another machine, with other files
