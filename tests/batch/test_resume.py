@@ -1,0 +1,336 @@
+"""Runs that are killed, interrupted or asked anew: no chunk lost, none done twice."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import dyn_core as dyn
+from dyn_core.batch.journal import Journal, beside
+from dyn_core.errors import BatchError
+
+ROWS, CHUNK = 20_000, 1000
+
+
+@pytest.fixture(scope="module")
+def rnea():
+    return dyn.solver("rnea").build(dyn.load("arm7"))
+
+
+@pytest.fixture(scope="module")
+def states():
+    return np.random.default_rng(11).normal(size=(3, ROWS, 7))
+
+
+def lines(path):
+    """Return the journal's lines behind its header."""
+    text = path.read_text().splitlines()[1:]
+    return [json.loads(line) for line in text]
+
+
+CHILD = """
+    import os, signal, sys
+    import numpy as np
+    import dyn_core as dyn
+
+    folder, rows, chunk, die = sys.argv[1], *map(int, sys.argv[2:5])
+    kind = sys.argv[5]
+    rnea = dyn.solver("rnea").build(dyn.load("arm7"))
+    states = [np.load(f"{folder}/{name}.npy", mmap_mode="r") for name in ("q", "qd", "qdd")]
+
+    def progress(done, all_rows):
+        if done >= die:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    how = dict(chunk_rows=chunk, workers=2, progress=progress)
+    if kind == "reduce":
+        how.update(reduce=np.add, journal=f"{folder}/sum.journal")
+        np.save(f"{folder}/sum.npy", rnea.map(*states, **how))
+    else:
+        rnea.map(*states, out=f"{folder}/tau.{kind}", **how)
+"""
+
+
+def child(folder, die, kind):
+    """Run the call in a process that is killed when so many rows are done."""
+    for name, x in zip(("q", "qd", "qdd"), np.random.default_rng(11).normal(size=(3, ROWS, 7)), strict=True):
+        np.save(folder / f"{name}.npy", x)
+    code = textwrap.dedent(CHILD)
+    args = [str(x) for x in (folder, ROWS, CHUNK, die, kind)]
+    done = subprocess.run([sys.executable, "-c", code, *args], capture_output=True, text=True, timeout=200)
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("kind", ["npy", "zarr"])
+def test_a_killed_run_goes_on_with_equal_bits(rnea, states, tmp_path, kind):
+    """Killed twice at other places, then done: each chunk is in the journal once."""
+    if kind == "zarr":
+        pytest.importorskip("zarr", reason="zarr is not installed")
+    journal = tmp_path / f"tau.{kind}.journal"
+    for die in (3 * CHUNK, 11 * CHUNK):
+        code, said = child(tmp_path, die, kind)
+        assert code == -signal.SIGKILL, said
+        assert len(lines(journal)) == die // CHUNK
+    before = lines(journal)
+    code, said = child(tmp_path, 10**9, kind)
+    assert code == 0, said
+    chunks = [line[0] for line in lines(journal)]
+    assert sorted(chunks) == list(range(ROWS // CHUNK))  # none twice
+    assert lines(journal)[: len(before)] == before
+    out = tmp_path / f"tau.{kind}"
+    if kind == "npy":
+        tau = np.load(out)
+    else:
+        import zarr
+
+        tau = zarr.open_array(str(out), mode="r")[:]
+    assert (tau == rnea(*states)).all()
+
+
+def test_a_killed_reduction_goes_on_with_equal_bits(rnea, states, tmp_path):
+    """Its sums depend on their order, which is that of the rows."""
+    code, said = child(tmp_path, 7 * CHUNK, "reduce")
+    assert code == -signal.SIGKILL, said
+    kept = lines(tmp_path / "sum.journal")
+    assert len(kept) == 7
+    code, said = child(tmp_path, 10**9, "reduce")
+    assert code == 0, said
+    assert sorted(x[0] for x in lines(tmp_path / "sum.journal")) == list(range(20))
+    wanted = rnea.map(*states, reduce=np.add, chunk_rows=CHUNK, workers=1)
+    assert (np.load(tmp_path / "sum.npy") == wanted).all()
+
+
+def test_chunks_that_are_done_are_not_done_again(rnea, states, tmp_path):
+    """What a journal calls done stays as it is, even if it is wrong."""
+    out, ask = tmp_path / "tau.npy", {"chunk_rows": CHUNK, "workers": 1}
+    interrupted(rnea, states, out, 5, **ask)
+    tau = np.load(out, mmap_mode="r+")
+    tau[:CHUNK] = 7.0
+    del tau
+    result = rnea.map(*states, out=out, **ask)
+    assert (result[:CHUNK] == 7.0).all()
+    assert (result[CHUNK:] == rnea(*states)[CHUNK:]).all()
+    seen = []
+    again = rnea.map(*states, out=out, progress=lambda *x: seen.append(x))
+    assert not seen  # nothing is left to do
+    assert (again == result).all()
+
+
+class Enough(Exception):
+    pass
+
+
+def interrupted(program, arrays, out, chunks, **options):
+    """Begin a run and end it after some chunks."""
+    done = []
+
+    def progress(rows, _):
+        done.append(rows)
+        if len(done) == chunks:
+            raise Enough
+
+    with pytest.raises(Enough):
+        program.map(*arrays, out=out, progress=progress, **options)
+    assert len(lines(out.parent / (out.name + ".journal"))) == chunks
+
+
+def test_half_a_line_is_dropped(rnea, states, tmp_path):
+    """A process may be killed while it writes one."""
+    out = tmp_path / "tau.npy"
+    interrupted(rnea, states, out, 4, chunk_rows=CHUNK, workers=1)
+    journal = tmp_path / "tau.npy.journal"
+    whole = journal.read_bytes()
+    journal.write_bytes(whole + b"[4, [], nu")
+    assert (rnea.map(*states, out=out) == rnea(*states)).all()
+    assert journal.read_bytes().startswith(whole)
+    assert sorted(x[0] for x in lines(journal)) == list(range(20))
+
+
+def test_a_journal_of_another_run_is_refused_and_says_why(rnea, states, tmp_path):
+    out, (q, qd, qdd) = tmp_path / "tau.npy", states
+    interrupted(rnea, states, out, 4, chunk_rows=CHUNK, workers=1)
+    heavier = dyn.load("arm7").with_values({"link4.mass": 3.0})
+    other = q.copy()
+    other[0] += 1.0
+    for program, arrays, options, message in (
+        (dyn.solver("rnea").build(heavier), states, {}, "robot: arm7"),
+        (dyn.solver("rnea").build(rnea.model, joint_friction=True), states, {}, "Program"),
+        (dyn.solver("rnea").build(rnea.model, engine="graph"), states, {}, "Program"),
+        (rnea, (other, qd, qdd), {}, "content of the input q: differs"),
+        (rnea, (q, qd.astype("f4"), qdd), {}, "dtype of the input qd: float64 there, float32"),
+        (rnea, [x[:-1] for x in states], {}, "number of rows: 20000 there, 19999 here"),
+        (rnea, states, {"chunk_rows": 500}, "rows of a chunk: 1000 there, 500 here"),
+    ):  # fmt: skip
+        with pytest.raises(BatchError) as caught:
+            program.map(*arrays, out=out, **options)
+        assert message in str(caught.value)
+        assert "valid: the same call" in str(caught.value)
+    assert len(lines(tmp_path / "tau.npy.journal")) == 4  # it is as it was
+    assert (rnea.map(*states, out=out) == rnea(*states)).all()
+
+
+def test_other_reductions_are_refused(rnea, states, tmp_path):
+    journal = tmp_path / "x.journal"
+    value = rnea.map(*states, reduce=np.maximum, journal=journal)
+    assert (rnea.map(*states, reduce=np.maximum, journal=journal) == value).all()
+    with pytest.raises(BatchError, match="reduction: .*maximum.* there, .*minimum"):
+        rnea.map(*states, reduce=np.minimum, journal=journal)
+    rnea.map(*states, reduce=lambda x: x.sum(), journal=journal, resume=False)
+    with pytest.raises(BatchError, match="reduction"):
+        rnea.map(*states, reduce=lambda x: x.max(), journal=journal)
+
+
+def test_another_function_of_rows_is_refused(rnea, tmp_path):
+    journal = tmp_path / "x.journal"
+    ask = {"count": 5000, "reduce": np.add, "journal": journal}
+    rnea.map(lambda a, b: tuple(np.ones((3, b - a, 7))), **ask)
+    with pytest.raises(BatchError, match="content of the input function: differs"):
+        rnea.map(lambda a, b: tuple(np.zeros((3, b - a, 7))), **ask)
+
+
+def test_what_is_no_journal_of_ours_is_not_replaced(rnea, states, tmp_path):
+    out = tmp_path / "tau.npy"
+    np.save(out, states[0])
+    with pytest.raises(BatchError, match="exists and has no journal; valid: resume=False"):
+        rnea.map(*states, out=out)
+    assert (np.load(out) == states[0]).all()
+    assert (rnea.map(*states, out=out, resume=False) == rnea(*states)).all()
+    (tmp_path / "notes").write_text("mine\n")
+    with pytest.raises(BatchError, match="is no journal of a batch"):
+        rnea.map(*states, reduce=np.add, journal=tmp_path / "notes")
+    assert (tmp_path / "notes").read_text() == "mine\n"
+
+
+def test_a_result_that_is_gone_is_said(rnea, states, tmp_path):
+    out = tmp_path / "tau.npy"
+    interrupted(rnea, states, out, 4, chunk_rows=CHUNK, workers=1)
+    out.unlink()
+    with pytest.raises(BatchError, match="cannot be continued.*resume=False"):
+        rnea.map(*states, out=out)
+    np.save(out, np.zeros((3, 7)))
+    with pytest.raises(BatchError, match=r"is float64 of shape \(3, 7\), not what"):
+        rnea.map(*states, out=out)
+    assert (rnea.map(*states, out=out, resume=False) == rnea(*states)).all()
+
+
+def test_one_run_writes_a_journal(rnea, states, tmp_path):
+    """A second process is refused as long as the first goes on."""
+    pytest.importorskip("fcntl", reason="there are no locks of files on this system")
+    out, refused = tmp_path / "tau.npy", []
+
+    def progress(done, rows):
+        if not refused:
+            with pytest.raises(BatchError, match="another process writes"):
+                rnea.map(*states, out=out)
+            refused.append(done)
+
+    rnea.map(*states, out=out, chunk_rows=CHUNK, progress=progress)
+    assert refused
+    assert sorted(x[0] for x in lines(tmp_path / "tau.npy.journal")) == list(range(20))
+
+
+def test_results_in_the_file_of_an_input_are_refused(rnea, states, tmp_path):
+    np.save(tmp_path / "q.npy", states[0])
+    q = np.load(tmp_path / "q.npy", mmap_mode="r")[::-1]
+    with pytest.raises(dyn.SettingError, match="is the file of the input q"):
+        rnea.map(q, *states[1:], out=tmp_path / "q.npy", resume=False)
+    assert (np.load(tmp_path / "q.npy") == states[0]).all()
+
+
+def test_several_outputs_are_files_of_a_folder(states, tmp_path):
+    program = dyn.solver("fd_derivatives").build(dyn.load("two_link"))
+    arrays = [x[:5000, :2] for x in states]
+    wanted, result = program(*arrays), program.map(*arrays, out=tmp_path / "all")
+    names = sorted(path.name for path in (tmp_path / "all").iterdir())
+    assert names == sorted(f"{name}.npy" for name in wanted._fields)
+    assert (tmp_path / "all.journal").exists()
+    for name in wanted._fields:
+        assert isinstance(getattr(result, name), np.memmap)
+        assert (np.load(tmp_path / "all" / f"{name}.npy") == getattr(wanted, name)).all()
+    with pytest.raises(dyn.SettingError, match="several outputs .*valid: a folder"):
+        program.map(*arrays, out=tmp_path / "x.npy")
+
+
+def test_failed_rows_survive_a_kill(states, tmp_path):
+    model = dyn.load("quadruped")
+    program = dyn.solver("gravity").build(model, finite=True)
+    q = np.tile(model.neutral(), (5000, 1))
+    q[[3, 4, 4500], 3:7] *= 2
+    ask = {"chunk_rows": 512, "workers": 1}
+    interrupted(program, [q], tmp_path / "g.npy", 4, status=True, **ask)
+    with pytest.raises(BatchError, match="rows failed before this run.*status=True"):
+        program.map(q, out=tmp_path / "g.npy", **ask)
+    _, failed = program.map(q, out=tmp_path / "g.npy", status=True, **ask)
+    assert failed.rows.tolist() == [3, 4, 4500]
+
+
+def test_what_is_done_before_rows_fail_is_kept(tmp_path):
+    """With status=True the same call goes on."""
+    model = dyn.load("quadruped")
+    program = dyn.solver("gravity").build(model, finite=True)
+    q = np.tile(model.neutral(), (5000, 1))
+    q[4500, 3:7] *= 2
+    ask = {"chunk_rows": 512, "workers": 1, "out": tmp_path / "g.npy"}
+    with pytest.raises(dyn.QuaternionError, match="rows 4500"):
+        program.map(q, **ask)
+    kept = len(lines(tmp_path / "g.npy.journal"))
+    assert kept >= 5
+    seen = []
+    ask["progress"] = lambda done, rows: seen.append(done)
+    _, failed = program.map(q, status=True, **ask)
+    assert len(seen) == 10 - kept
+    assert failed.rows.tolist() == [4500]
+
+
+def test_a_chunk_is_noted_once(tmp_path):
+    journal = Journal(str(tmp_path / "x.journal"), {"rows": 3})
+    journal.begin()
+    journal.add(0, (), None)
+    with pytest.raises(BatchError, match="chunk 0 was done twice"):
+        journal.add(0, (), None)
+    journal.close()
+    assert beside("a.npy") == os.path.abspath("a.npy.journal")
+
+
+def test_control_c_ends_a_run_within_a_second(rnea, tmp_path):
+    """A billion rows; what was done is in the journal, and the same call goes on."""
+    if threading.current_thread() is not threading.main_thread():
+        pytest.skip("signals reach the main thread alone, and this is another")
+
+    def made(first, last):
+        return tuple(np.full((3, last - first, 7), first * 1e-9))
+
+    sent, journal = [], tmp_path / "x.journal"
+
+    def progress(done, rows):
+        if done > 10**6 and not sent:
+            sent.append(None)
+            threading.Timer(0.05, interrupt).start()
+
+    def interrupt():
+        sent[0] = time.monotonic()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    ask = {"count": 10**9, "reduce": np.maximum, "journal": journal, "workers": 2}
+    with pytest.raises(KeyboardInterrupt):
+        rnea.map(made, progress=progress, **ask)
+    assert time.monotonic() - sent[0] < 1.0
+    assert not [x for x in threading.enumerate() if x.name.startswith("dyn batch")]
+    kept = len(lines(journal))
+    assert kept > 1
+    counts = []
+
+    def once(done, rows):
+        counts.append(done)
+        raise Enough
+
+    with pytest.raises(Enough):
+        rnea.map(made, progress=once, **ask)
+    assert counts[0] > kept * 10**5  # it began behind what was done
