@@ -7,6 +7,7 @@ the same bits, and the journal has it once.
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -23,9 +24,9 @@ from dyn_core.batch.worker_task import run_chunk, task_facts
 from dyn_core.errors import BatchError
 
 WAIT = 30.0  # for the scheduler, and for its first worker [s]
+LOST = "the scheduler is lost; what is done is kept"
 COUNT = 1.0  # time after which the workers are counted anew [s]
 CLOSE = 0.4  # for workers to end, which are ended otherwise after that [s]
-TRIES = 3  # of a chunk whose rows were lost on the way
 AHEAD = 2  # chunks that a thread of a worker has at a time
 
 
@@ -89,8 +90,13 @@ def on_cluster(
     yield from _Run(client, task, chunks, journal).outcomes()
 
 
-class _Lost(Exception):
-    """A chunk that nobody knows of any more."""
+@contextmanager
+def _heard() -> Iterator[None]:
+    """Say in words that the scheduler does not answer any more."""
+    try:
+        yield
+    except (OSError, TimeoutError) as error:
+        raise BatchError(f"{LOST}: {error}") from error
 
 
 class _Run:
@@ -108,7 +114,7 @@ class _Run:
         cloudpickle = library("cloudpickle", "a cluster")
         self.packed = cloudpickle.dumps(self.facts)
         self.send_all = False  # workers see no files
-        self.waiting: dict[Any, tuple[Chunk, int, list[Any]]] = {}
+        self.waiting: dict[Any, Chunk] = {}
         self.most, self.counted = 0, -np.inf
 
     def outcomes(self) -> Iterator[tuple[int, Outcome]]:
@@ -119,17 +125,12 @@ class _Run:
         try:
             self._fill(completed)
             for future in completed:
-                chunk, tries, _ = self.waiting.pop(future)
+                chunk = self.waiting.pop(future)
                 try:
                     outcome = self._result(future, chunk)
                 except UnseenRows:
                     self.send_all = True
                     self._submit(chunk, completed)
-                    continue
-                except _Lost as error:
-                    if tries >= TRIES or self.client.status != "running":
-                        raise BatchError(f"{error}; what is done is kept") from error
-                    self._submit(chunk, completed, tries + 1)
                     continue
                 if outcome.results is not None and self.task.targets is not None:
                     self.task.targets.write(chunk[1], chunk[2], outcome.results)
@@ -137,14 +138,15 @@ class _Run:
                 yield chunk[0], outcome
                 self._fill(completed)
         finally:
-            self.client.cancel(list(self.waiting), asynchronous=False)
+            with suppress(OSError, TimeoutError):
+                self.client.cancel(list(self.waiting), asynchronous=False)
 
     def _result(self, future: Any, chunk: Chunk) -> Outcome:
         """Return what a worker did."""
         k, first, last = chunk
         where = f"chunk {k} (rows {first} to {last - 1})"
-        if future.status == "cancelled":
-            raise _Lost(f"{where}: the scheduler, or what was sent to it, is lost")
+        if future.status not in ("finished", "error"):
+            raise BatchError(f"{where}: {LOST}")
         if future.status == "error":
             error = future.exception()
             if type(error).__name__ == "KilledWorker":
@@ -161,7 +163,8 @@ class _Run:
         """Let every thread of the workers have chunks."""
         now = time.monotonic()
         if now - self.counted > COUNT:
-            self.most = AHEAD * max(sum(self.client.nthreads().values()), 1)
+            with _heard():
+                self.most = AHEAD * max(sum(self.client.nthreads().values()), 1)
             self.counted = now
         while len(self.waiting) < self.most:
             chunk = next(self.chunks, None)
@@ -169,15 +172,20 @@ class _Run:
                 return
             self._submit(chunk, completed)
 
-    def _submit(self, chunk: Chunk, completed: Any, tries: int = 1) -> None:
-        """Send a chunk out."""
-        k, first, last = chunk
+    def _submit(self, chunk: Chunk, completed: Any) -> None:
+        """Send a chunk out, with rows that workers cannot read themselves.
+
+        They are part of the task: where a worker dies, another one gets them.
+        """
+        _, first, last = chunk
         sources = enumerate(self.task.rows.sources)
         sent = [self._sent(j, x, first, last) for j, x in sources]
-        future = self.client.submit(
-            run_chunk, self.packed, first, last, sent, pure=False
-        )
-        self.waiting[future] = chunk, tries, sent
+        with _heard(), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Sending large graph")
+            future = self.client.submit(
+                run_chunk, self.packed, first, last, sent, pure=False
+            )
+        self.waiting[future] = chunk
         completed.add(future)
 
     def _sent(self, j: int, source: Source, first: int, last: int) -> Any:
@@ -185,7 +193,8 @@ class _Run:
         if source.rows is None:
             return None
         if isinstance(source, DaskSource):
-            return self.client.compute(source.array[first:last])
+            with _heard():
+                return self.client.compute(source.array[first:last])
         if self.facts.references[j] is None or self.send_all:
-            return self.client.scatter(np.ascontiguousarray(source.load(first, last)))
+            return np.ascontiguousarray(source.load(first, last))
         return None

@@ -116,7 +116,7 @@ def _files(
     if not isinstance(out, str | os.PathLike):
         return None
     files = ResultFiles(os.fspath(out), program.outputs)
-    files.require_folder()
+    files.require()
     return files
 
 

@@ -139,12 +139,15 @@ class ResultFiles:
         """Return whether something is there already."""
         return any(map(os.path.lexists, self.names))
 
-    def require_folder(self) -> None:
-        """Require the folder around it.
+    def require(self) -> None:
+        """Require the folder around it, and zarr where it is in that format.
 
         Raises:
-            SettingError: There is none; says which.
+            SettingError: There is no such folder.
+            UnsupportedError: zarr is not installed.
         """
+        if self.stored:
+            library("zarr", "a result in zarr's format")
         folder = os.path.dirname(self.path)
         if not os.path.isdir(folder):
             raise SettingError(f"out: there is no folder '{folder}'", "out")

@@ -1,0 +1,294 @@
+"""Batches over zarr and Dask arrays, on processes of this machine and on a scheduler."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import dyn_core as dyn
+from dyn_core.batch import libraries, worker_task
+from dyn_core.batch.cluster_runner import connected
+from dyn_core.errors import BatchError
+
+zarr = pytest.importorskip("zarr", reason="zarr is not installed")
+da = pytest.importorskip("dask.array", reason="dask is not installed")
+distributed = pytest.importorskip("distributed", reason="distributed is not installed")
+
+ROWS, CHUNK = 20_000, 1000
+
+
+@pytest.fixture(scope="module")
+def rnea():
+    return dyn.solver("rnea").build(dyn.load("arm7"))
+
+
+@pytest.fixture(scope="module")
+def states():
+    return np.random.default_rng(3).normal(size=(3, ROWS, 7))
+
+
+@pytest.fixture(scope="module")
+def client(own_cache):
+    """A cluster of two processes."""
+    with connected("processes", 2) as client:
+        yield client
+
+
+def stored(folder, array, chunk=1500, **options):
+    result = zarr.open_array(
+        str(folder), mode="w", shape=array.shape, dtype=str(array.dtype), chunks=(chunk, *array.shape[1:]), **options
+    )
+    result[:] = array
+    return result
+
+
+def test_zarr_arrays_in_and_out(rnea, states, tmp_path):
+    arrays = [stored(tmp_path / f"{k}.zarr", x) for k, x in enumerate(states)]
+    tau = rnea.map(*arrays, out=tmp_path / "tau.zarr")
+    assert isinstance(tau, zarr.Array)
+    assert (tau[:] == rnea(*states)).all()
+    assert (rnea.map(*arrays) == rnea(*states)).all()
+
+
+def test_float32_in_zarr_is_converted(rnea, states, tmp_path):
+    narrow = [x.astype(np.float32) for x in states]
+    arrays = [stored(tmp_path / f"{k}.zarr", x) for k, x in enumerate(narrow)]
+    assert (rnea.map(*arrays) == rnea(*narrow)).all()
+
+
+def test_several_outputs_are_a_group(states, tmp_path):
+    program = dyn.solver("fd_derivatives").build(dyn.load("two_link"))
+    arrays = [x[:5000, :2] for x in states]
+    wanted = program(*arrays)
+    program.map(*arrays, out=tmp_path / "all.zarr")
+    group = zarr.open_group(str(tmp_path / "all.zarr"), mode="r")
+    for name in wanted._fields:
+        assert (group[name][:] == getattr(wanted, name)).all()
+
+
+def test_arrays_of_zarr_are_filled_file_by_file(rnea, states, tmp_path):
+    """Chunks are whole files, so that no two tasks write one."""
+    out = stored(tmp_path / "tau.zarr", np.zeros((ROWS, 7)), chunk=700)
+    assert rnea.map(*states, out=out) is out
+    assert (out[:] == rnea(*states)).all()
+    with pytest.raises(dyn.SettingError, match="chunk_rows is 1000; valid: a multiple of 700"):
+        rnea.map(*states, out=out, chunk_rows=1000)
+    with pytest.raises(dyn.ShapeError, match="out tau"):
+        rnea.map(*states, out=stored(tmp_path / "x.zarr", np.zeros((3, 7))))
+    with pytest.raises(dyn.ShapeError, match="memory of its own"):
+        q = stored(tmp_path / "q.zarr", states[0])
+        rnea.map(q, *states[1:], out=q)
+
+
+def test_dask_arrays_in(rnea, states):
+    arrays = [
+        da.from_array(states[0], chunks=(1700, 7)),
+        da.from_array(states[1], chunks=((ROWS - 5000, 5000), (3, 4))),
+        da.from_array(states[2].astype(np.float32), chunks=(ROWS, 7)) * 2,
+    ]
+    wanted = rnea(*states[:2], states[2].astype(np.float32) * 2)
+    assert (rnea.map(*arrays, chunk_rows=1300) == wanted).all()
+    assert (rnea.map(*arrays) == wanted).all()
+    unknown = arrays[0][arrays[0][:, 0] > 0]
+    with pytest.raises(dyn.ShapeError, match="known numbers of rows"):
+        rnea.map(unknown, *arrays[1:])
+
+
+def mixed(states, folder):
+    """Return the inputs as a memory map with an offset, a zarr and a Dask array."""
+    np.save(folder / "q.npy", np.vstack([np.zeros((5, 7)), states[0]]))
+    q = np.load(folder / "q.npy", mmap_mode="r")[5:]
+    return q, stored(folder / "qd.zarr", states[1]), da.from_array(states[2], chunks=(1500, 7))
+
+
+@pytest.mark.parametrize("out", [None, "tau.npy", "tau.zarr"])
+def test_processes_give_equal_bits(rnea, states, tmp_path, client, out):
+    target = None if out is None else tmp_path / out
+    tau = rnea.map(*mixed(states, tmp_path), out=target, scheduler=client, chunk_rows=CHUNK)
+    assert (tau[:] == rnea(*states)).all()
+    assert os.path.exists(tmp_path / f"{out}.journal") == (out is not None)
+
+
+def test_arrays_in_memory_are_sent(rnea, states, client):
+    tau = rnea.map(*states[:2], states[2][0], scheduler=client, chunk_rows=CHUNK)
+    assert (tau == rnea(*states[:2], states[2][0])).all()
+
+
+def test_an_address_does_as_well(rnea, states, client):
+    address = client.scheduler.address
+    assert address.startswith("tcp://")
+    tau = rnea.map(*states, scheduler=address, chunk_rows=5000)
+    assert (tau == rnea(*states)).all()
+
+
+def test_reductions_have_the_same_bits_on_processes(rnea, client):
+    def made(first, last):
+        rng = np.random.default_rng(first)
+        return tuple(rng.normal(size=(3, last - first, 7)))
+
+    ask = {"count": 30_000, "reduce": np.add, "chunk_rows": CHUNK}
+    assert (rnea.map(made, scheduler=client, **ask) == rnea.map(made, **ask)).all()
+
+
+def test_failed_rows_of_processes(client):
+    model = dyn.load("quadruped")
+    program = dyn.solver("gravity").build(model, finite=True)
+    q = np.tile(model.neutral(), (5000, 1))
+    q[[3, 4, 4500], 3:7] *= 2
+    ask = {"scheduler": client, "chunk_rows": 512}
+    value, failed = program.map(q, status=True, **ask)
+    assert failed.rows.tolist() == [3, 4, 4500]
+    assert np.array_equal(value, program(q, status=True)[0], equal_nan=True)
+    with pytest.raises(dyn.QuaternionError, match="rows 3, 4|rows 4500"):
+        program.map(q, **ask)
+
+
+def test_workers_that_see_no_files_are_sent_their_rows(rnea, states, tmp_path, client, monkeypatch):
+    """As on a machine with other disks: the same bits, written by this process."""
+
+    def blind(*_):
+        raise OSError("no such file here")
+
+    def close_eyes():
+        worker_task._task.cache_clear()
+        worker_task.referred = worker_task.targets_of = blind
+
+    def open_eyes():
+        from dyn_core.batch import sources, targets
+
+        worker_task._task.cache_clear()
+        worker_task.referred = sources.referred
+        worker_task.targets_of = targets.targets_of
+
+    client.run(close_eyes)
+    try:
+        tau = rnea.map(*mixed(states, tmp_path), out=tmp_path / "tau.npy", scheduler=client, chunk_rows=CHUNK)
+    finally:
+        client.run(open_eyes)
+    assert (tau == rnea(*states)).all()
+
+
+def test_a_worker_that_is_killed_loses_nothing(rnea, states, tmp_path, client):
+    """Its chunks are done by others, and each is in the journal once."""
+    killed = []
+
+    def progress(done, rows):
+        if done >= 4 * CHUNK and not killed:
+            killed.append(next(iter(client.run(os.getpid).values())))
+            os.kill(killed[0], signal.SIGKILL)
+
+    out = tmp_path / "tau.npy"
+    tau = rnea.map(*mixed(states, tmp_path), out=out, scheduler=client, chunk_rows=CHUNK, progress=progress)
+    assert killed
+    assert (tau == rnea(*states)).all()
+    chunks = [eval(line.split(",")[0][1:]) for line in (tmp_path / "tau.npy.journal").read_text().splitlines()[1:]]
+    assert sorted(chunks) == list(range(ROWS // CHUNK))
+
+
+def test_a_run_of_threads_goes_on_with_processes(rnea, states, tmp_path, client):
+    """A journal says nothing of what ran the chunks."""
+    class Enough(Exception):
+        pass
+
+    def progress(done, rows):
+        if done >= 5 * CHUNK:
+            raise Enough
+
+    arrays, out = mixed(states, tmp_path), tmp_path / "tau.zarr"
+    with pytest.raises(Enough):
+        rnea.map(*arrays, out=out, chunk_rows=CHUNK, progress=progress)
+    tau = rnea.map(*arrays, out=out, scheduler=client)
+    assert (tau[:] == rnea(*states)).all()
+
+
+def test_control_c_ends_a_run_of_processes(rnea, client):
+    """Within a second where the cluster is there; the workers are free again."""
+    if threading.current_thread() is not threading.main_thread():
+        pytest.skip("signals reach the main thread alone, and this is another")
+    sent = []
+
+    def made(first, last):
+        time.sleep(0.01)
+        return tuple(np.zeros((3, last - first, 7)))
+
+    def interrupt():
+        sent[0] = time.monotonic()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def progress(done, rows):
+        if not sent:
+            sent.append(None)
+            threading.Timer(0.05, interrupt).start()
+
+    with pytest.raises(KeyboardInterrupt):
+        rnea.map(made, count=10**9, reduce=np.add, scheduler=client, progress=progress)
+    assert time.monotonic() - sent[0] < 1.0
+
+
+def test_a_local_cluster_is_started_and_ended(rnea, states):
+    """By its name alone; in a process whose main module can be imported."""
+    tau = rnea.map(*states, scheduler="processes", workers=1)
+    assert (tau == rnea(*states)).all()
+
+
+def test_nobody_answers(rnea, states, monkeypatch):
+    from dyn_core.batch import cluster_runner
+
+    monkeypatch.setattr(cluster_runner, "WAIT", 0.3)
+    with pytest.raises(BatchError, match="no scheduler answers as 'tcp://127.0.0.1:9'"):
+        rnea.map(*states, scheduler="tcp://127.0.0.1:9")
+    with distributed.LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0") as empty:
+        with pytest.raises(BatchError, match="no worker came within"):
+            rnea.map(*states, scheduler=empty.scheduler_address)
+
+
+@pytest.mark.parametrize("name", ["dask", "zarr"])
+def test_what_is_missing_is_said(rnea, states, tmp_path, monkeypatch, name):
+    """Without the extra, an error that says how to get it."""
+    real = libraries.import_module
+
+    def missing(module):
+        if module.split(".")[0] in (name, "distributed"):
+            raise ImportError(f"No module named '{module}'")
+        return real(module)
+
+    monkeypatch.setattr(libraries, "import_module", missing)
+    ask = {"out": tmp_path / "x.zarr"} if name == "zarr" else {"scheduler": "processes"}
+    with pytest.raises(dyn.UnsupportedError) as caught:
+        rnea.map(*states, **ask)
+    assert 'pip install "dyn_ros[cluster]"' in str(caught.value)
+
+
+def test_a_scheduler_that_dies_is_said(rnea, states, tmp_path):
+    """In a file, what was done is kept: the same call goes on elsewhere."""
+    module = [sys.executable, "-m", "distributed.cli.dask_scheduler"]
+    file = tmp_path / "scheduler.json"
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    where = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
+    process = subprocess.Popen([*module, *where, "--scheduler-file", str(file)], **quiet)
+    worker = [sys.executable, "-m", "distributed.cli.dask_worker", "--no-nanny", "--no-dashboard"]
+    helper = subprocess.Popen([*worker, "--scheduler-file", str(file), "--local-directory", str(tmp_path)], **quiet)
+    arrays, out = mixed(states, tmp_path)[:2], tmp_path / "tau.npy"
+
+    def progress(done, rows):
+        if done >= 3 * CHUNK:
+            process.kill()
+
+    try:
+        deadline = time.monotonic() + 60
+        while not file.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        address = json.loads(file.read_text())["address"]
+        with pytest.raises(BatchError, match="scheduler is lost; what is done is kept"):
+            rnea.map(*arrays, states[2], out=out, scheduler=address, chunk_rows=CHUNK, progress=progress)
+    finally:
+        for x in (process, helper):
+            x.kill()
+            x.wait()
+    assert (rnea.map(*arrays, states[2], out=out) == rnea(*states)).all()
