@@ -148,7 +148,8 @@ class _Run:
         if future.status not in ("finished", "error"):
             raise BatchError(f"{where}: {LOST}")
         if future.status == "error":
-            error = future.exception()
+            with _heard():
+                error = future.exception()
             if type(error).__name__ == "KilledWorker":
                 message = f"{where}: each of several workers died with it: {error}"
                 raise BatchError(f"{message}; what is done is kept") from error
@@ -156,7 +157,8 @@ class _Run:
                 message = f"a worker cannot do {where}: {error}"
                 raise BatchError(f"{message}; valid: the same modules everywhere")
             raise error
-        outcome: Outcome = future.result()
+        with _heard():
+            outcome: Outcome = future.result()
         return outcome
 
     def _fill(self, completed: Any) -> None:
