@@ -20,6 +20,7 @@ class Rows:
         count: How many rows.
         row_bytes: What a row takes.
         grain: Rows that are best read together.
+        light: Whether they need no memory.
     """
 
     def __init__(self, sources: Sequence[Any]) -> None:
@@ -35,6 +36,7 @@ class Rows:
                 raise ShapeError(name, wanted, f"{rows} rows")
         self.row_bytes = sum(x.row_bytes for x in sources if x.rows is not None)
         self.grain = int(np.lcm.reduce([x.grain for x in sources]))
+        self.light = all(x.light for x in sources if x.rows is not None)
 
     def loaded(
         self, first: int, last: int, sent: Sequence[Any] = ()
@@ -81,7 +83,7 @@ class GeneratedRows(Rows):
         bind: Callable[[Any, Any], list[Any]],
     ) -> None:
         self.function, self.count, self.ports, self.bind = function, count, ports, bind
-        self.sources, self.grain = (), 1
+        self.sources, self.grain, self.light = (), 1, True
         self.row_bytes = 8 * sum(port.size for port in ports)
 
     def loaded(

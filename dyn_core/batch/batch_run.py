@@ -65,7 +65,9 @@ class BatchRun:
             self.targets = given_arrays(out, program.outputs, count, program.dtype)
             arguments.require_other_memory(self.rows, self.targets)
             grain = self.targets.grain
-        self.strip, usual = sizes(program, self.rows, grain)
+        mapped = files is not None and not files.stored
+        light = self.reduction is not None or mapped
+        self.strip, usual = sizes(program, self.rows, grain, light)
         self.chunk = arguments.checked_chunk_rows(chunk_rows, usual, self.rows, grain)
         self._may_choose = chunk_rows is None
 

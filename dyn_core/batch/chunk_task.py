@@ -20,7 +20,8 @@ from dyn_core.errors import NonFiniteError
 STRIP = 2 << 20  # bytes of inputs and results
 LANES = 512  # rows of chunks and strips are multiples of it
 CHUNK = 64 << 20  # bytes of inputs and results of a chunk
-LEAST, CHUNKS = 4096, 16  # rows of a chunk; chunks of a batch that is smaller than they
+LIGHT_CHUNK = 1 << 30  # the same where only strips of them are in memory
+LEAST, CHUNKS = 16384, 32  # rows of a chunk; chunks of a batch that is not that large
 BY_PYTHON = {"native": None, "graph": (512, 4096)}  # rows of strip and chunk
 ROW_BY_ROW = (16, 512)
 
@@ -46,18 +47,26 @@ class Outcome:
     seconds: float = 0.0
 
 
-def sizes(program: Program[Any], rows: Rows, grain: int) -> tuple[int, int]:
+def sizes(
+    program: Program[Any], rows: Rows, grain: int, light: bool
+) -> tuple[int, int]:
     """Return rows of a strip and of a chunk.
 
     They depend on nothing but the Program and the batch, so that a run gives the same
     bits on any machine.
+
+    Args:
+        program, rows: What is done with which rows.
+        grain: Rows of the results that must be written together.
+        light: Whether results need no memory of their own.
     """
     by_python = BY_PYTHON.get(program.engine, ROW_BY_ROW)
     item = program.dtype.itemsize
     size = rows.row_bytes + sum(item * port.size for port in program.outputs)
     if by_python is None:
         strip = _whole(STRIP // max(size, 1), LANES)
-        chunk = min(CHUNK // max(size, 1), max(rows.count // CHUNKS, LEAST))
+        most = LIGHT_CHUNK if light and rows.light else CHUNK
+        chunk = min(most // max(size, 1), max(rows.count // CHUNKS, LEAST))
     else:
         strip, chunk = by_python
     grain = int(np.lcm(grain, rows.grain))

@@ -27,7 +27,7 @@ WAIT = 30.0  # for the scheduler, and for its first worker [s]
 LOST = "the scheduler is lost; what is done is kept"
 COUNT = 1.0  # time after which the workers are counted anew [s]
 CLOSE = 0.4  # for workers to end, which are ended otherwise after that [s]
-AHEAD = 2  # chunks that a thread of a worker has at a time
+AHEAD = 2, 4  # chunks of a worker's thread; of chunks that bring and return no rows
 
 
 @contextmanager
@@ -114,6 +114,7 @@ class _Run:
         cloudpickle = library("cloudpickle", "a cluster")
         self.packed = cloudpickle.dumps(self.facts)
         self.send_all = False  # workers see no files
+        self.returned = task.reduction is None and self.facts.results is None
         self.waiting: dict[Any, Chunk] = {}
         self.most, self.counted = 0, -np.inf
 
@@ -166,7 +167,8 @@ class _Run:
         now = time.monotonic()
         if now - self.counted > COUNT:
             with _heard():
-                self.most = AHEAD * max(sum(self.client.nthreads().values()), 1)
+                threads = max(sum(self.client.nthreads().values()), 1)
+            self.most = AHEAD[self.task.rows.light and not self.returned] * threads
             self.counted = now
         while len(self.waiting) < self.most:
             chunk = next(self.chunks, None)

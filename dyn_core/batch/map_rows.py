@@ -65,7 +65,8 @@ def map_rows(
         combine: How two such values become one, a ufunc or a function of two; default:
             that ufunc, or np.add. It is done in the order of the rows.
         count: How many rows the function can make.
-        chunk_rows: Rows that are done at a time; None: 64 MiB of inputs and results.
+        chunk_rows: Rows that are done at a time; None: 64 MiB of inputs and results,
+            1 GiB where both are in mapped files, are made or are reduced.
         scheduler: "threads" of this process; "processes" of this machine; the address
             of a Dask scheduler (tcp://host:8786), or a distributed.Client.
         workers: Threads or processes; None: those of the Program, else all cores.

@@ -29,11 +29,13 @@ class Source:
         dtype, row_bytes: Of its numbers as they lie there, and of a row of them.
         grain: Rows that are best read together.
         samples: Places that its fingerprint reads.
+        light: Whether a process that computes reads them without taking memory.
         file: Where they lie; empty for memory, and for what is computed.
     """
 
     grain = 1
     samples = SAMPLES
+    light = False
     file = ""
 
     def __init__(self, port: Port, array: Any) -> None:
@@ -82,6 +84,8 @@ class Source:
 
 class MappedSource(Source):
     """Rows of a file that is mapped into memory."""
+
+    light = True
 
     def __init__(self, port: Port, array: Any) -> None:
         super().__init__(port, array)
@@ -208,10 +212,10 @@ class SentSource:
     """Rows that come with each chunk, in a process that cannot read them itself.
 
     Attributes:
-        name, rows, row_bytes, grain: As of a Source.
+        name, rows, row_bytes, grain, light: As of a Source.
     """
 
-    row_bytes, grain = 0, 1
+    row_bytes, grain, light = 0, 1, False
 
     def __init__(self, name: str, rows: int) -> None:
         self.name, self.rows = name, rows

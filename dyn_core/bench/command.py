@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from dyn_core.bench import (
+    batches,
     cases,
     compile_worker,
     compiling,
@@ -111,6 +112,16 @@ def add(subparsers: argparse._SubParsersAction) -> None:
         action="store_true",
         help="results that are kept, large batches on all cores, and float32 instead",
     )
+    parser.add_argument(
+        "--batches",
+        action="store_true",
+        help="batches of any size instead: processes, files, chunks, resuming",
+    )
+    parser.add_argument(
+        "--count", type=float, metavar="STATES",
+        help="that are made and reduced, beside --batches (default: 1e9); a hundredth"
+        " of them go through zarr",
+    )  # fmt: skip
     parser.add_argument("--markdown", action="store_true", help="tables for a document")
     parser.set_defaults(run=run)
 
@@ -129,6 +140,11 @@ def _refuse_what_changes_nothing(arguments: argparse.Namespace) -> None:
             raise SettingError(f"--{name} needs --compile", name)
     if arguments.kernel and arguments.soak is None:
         raise SettingError("--kernel needs --soak", "kernel")
+    if arguments.count is not None and not arguments.batches:
+        raise SettingError("--count needs --batches", "count")
+    if arguments.count is not None and not 1 <= arguments.count < math.inf:
+        message = f"--count is {arguments.count}; valid: a number of states from 1"
+        raise SettingError(message, "count")
     if arguments.soak is not None and not arguments.contact:
         raise SettingError("--soak needs --contact", "soak")
     if arguments.soak is not None and not 1 <= arguments.soak < math.inf:
@@ -139,6 +155,11 @@ def _refuse_what_changes_nothing(arguments: argparse.Namespace) -> None:
             "contact",
             ("loading", "ik", *_OTHERS, "robot", *_OF_SOLVERS),
             "--soak, --kernel, --markdown",
+        ),
+        (
+            "batches",
+            ("contact", "compile", "loading", "ik", *_OTHERS, "robot", *_OF_SOLVERS),
+            "--count, --markdown",
         ),
         ("ik", ("loading", *_OTHERS, *_OF_SOLVERS[1:]), "--robot, --lock, --markdown"),
         ("loading", (*_OTHERS, *_OF_SOLVERS), "--robot, --markdown"),
@@ -168,6 +189,11 @@ def run(arguments: argparse.Namespace) -> int:
         print_tables(loading.LEGEND, loading.tables(_robots(arguments), progress), show)
         return 0
     measure.require_native()
+    if arguments.batches:
+        print(measure.machine())
+        count = batches.COUNT if arguments.count is None else int(arguments.count)
+        print_tables(batches.LEGEND, batches.tables(count, progress), show)
+        return 0
     if arguments.compile:
         return _compile(arguments, show)
     if arguments.soak is not None:

@@ -42,7 +42,12 @@ def client(own_cache):
 
 def stored(folder, array, chunk=1500, **options):
     result = zarr.open_array(
-        str(folder), mode="w", shape=array.shape, dtype=str(array.dtype), chunks=(chunk, *array.shape[1:]), **options
+        str(folder),
+        mode="w",
+        shape=array.shape,
+        dtype=str(array.dtype),
+        chunks=(chunk, *array.shape[1:]),
+        **options,
     )
     result[:] = array
     return result
@@ -77,7 +82,9 @@ def test_arrays_of_zarr_are_filled_file_by_file(rnea, states, tmp_path):
     out = stored(tmp_path / "tau.zarr", np.zeros((ROWS, 7)), chunk=700)
     assert rnea.map(*states, out=out) is out
     assert (out[:] == rnea(*states)).all()
-    with pytest.raises(dyn.SettingError, match="chunk_rows is 1000; valid: a multiple of 700"):
+    with pytest.raises(
+        dyn.SettingError, match="chunk_rows is 1000; valid: a multiple of 700"
+    ):
         rnea.map(*states, out=out, chunk_rows=1000)
     with pytest.raises(dyn.ShapeError, match="out tau"):
         rnea.map(*states, out=stored(tmp_path / "x.zarr", np.zeros((3, 7))))
@@ -104,13 +111,19 @@ def mixed(states, folder):
     """Return the inputs as a memory map with an offset, a zarr and a Dask array."""
     np.save(folder / "q.npy", np.vstack([np.zeros((5, 7)), states[0]]))
     q = np.load(folder / "q.npy", mmap_mode="r")[5:]
-    return q, stored(folder / "qd.zarr", states[1]), da.from_array(states[2], chunks=(1500, 7))
+    return (
+        q,
+        stored(folder / "qd.zarr", states[1]),
+        da.from_array(states[2], chunks=(1500, 7)),
+    )
 
 
 @pytest.mark.parametrize("out", [None, "tau.npy", "tau.zarr"])
 def test_processes_give_equal_bits(rnea, states, tmp_path, client, out):
     target = None if out is None else tmp_path / out
-    tau = rnea.map(*mixed(states, tmp_path), out=target, scheduler=client, chunk_rows=CHUNK)
+    tau = rnea.map(
+        *mixed(states, tmp_path), out=target, scheduler=client, chunk_rows=CHUNK
+    )
     assert (tau[:] == rnea(*states)).all()
     assert os.path.exists(tmp_path / f"{out}.journal") == (out is not None)
 
@@ -149,7 +162,9 @@ def test_failed_rows_of_processes(client):
         program.map(q, **ask)
 
 
-def test_workers_that_see_no_files_are_sent_their_rows(rnea, states, tmp_path, client, monkeypatch):
+def test_workers_that_see_no_files_are_sent_their_rows(
+    rnea, states, tmp_path, client, monkeypatch
+):
     """As on a machine with other disks: the same bits, written by this process."""
 
     def blind(*_):
@@ -168,7 +183,12 @@ def test_workers_that_see_no_files_are_sent_their_rows(rnea, states, tmp_path, c
 
     client.run(close_eyes)
     try:
-        tau = rnea.map(*mixed(states, tmp_path), out=tmp_path / "tau.npy", scheduler=client, chunk_rows=CHUNK)
+        tau = rnea.map(
+            *mixed(states, tmp_path),
+            out=tmp_path / "tau.npy",
+            scheduler=client,
+            chunk_rows=CHUNK,
+        )
     finally:
         client.run(open_eyes)
     assert (tau == rnea(*states)).all()
@@ -184,15 +204,25 @@ def test_a_worker_that_is_killed_loses_nothing(rnea, states, tmp_path, client):
             os.kill(killed[0], signal.SIGKILL)
 
     out = tmp_path / "tau.npy"
-    tau = rnea.map(*mixed(states, tmp_path), out=out, scheduler=client, chunk_rows=CHUNK, progress=progress)
+    tau = rnea.map(
+        *mixed(states, tmp_path),
+        out=out,
+        scheduler=client,
+        chunk_rows=CHUNK,
+        progress=progress,
+    )
     assert killed
     assert (tau == rnea(*states)).all()
-    chunks = [eval(line.split(",")[0][1:]) for line in (tmp_path / "tau.npy.journal").read_text().splitlines()[1:]]
+    chunks = [
+        eval(line.split(",")[0][1:])
+        for line in (tmp_path / "tau.npy.journal").read_text().splitlines()[1:]
+    ]
     assert sorted(chunks) == list(range(ROWS // CHUNK))
 
 
 def test_a_run_of_threads_goes_on_with_processes(rnea, states, tmp_path, client):
     """A journal says nothing of what ran the chunks."""
+
     class Enough(Exception):
         pass
 
@@ -243,7 +273,9 @@ def test_nobody_answers(rnea, states, monkeypatch):
     monkeypatch.setattr(cluster_runner, "WAIT", 0.3)
     with pytest.raises(BatchError, match="no scheduler answers as 'tcp://127.0.0.1:9'"):
         rnea.map(*states, scheduler="tcp://127.0.0.1:9")
-    with distributed.LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0") as empty:
+    with distributed.LocalCluster(
+        n_workers=0, dashboard_address="127.0.0.1:0"
+    ) as empty:
         with pytest.raises(BatchError, match="no worker came within"):
             rnea.map(*states, scheduler=empty.scheduler_address)
 
@@ -271,9 +303,20 @@ def test_a_scheduler_that_dies_is_said(rnea, states, tmp_path):
     file = tmp_path / "scheduler.json"
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     where = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
-    process = subprocess.Popen([*module, *where, "--scheduler-file", str(file)], **quiet)
-    worker = [sys.executable, "-m", "distributed.cli.dask_worker", "--no-nanny", "--no-dashboard"]
-    helper = subprocess.Popen([*worker, "--scheduler-file", str(file), "--local-directory", str(tmp_path)], **quiet)
+    process = subprocess.Popen(
+        [*module, *where, "--scheduler-file", str(file)], **quiet
+    )
+    worker = [
+        sys.executable,
+        "-m",
+        "distributed.cli.dask_worker",
+        "--no-nanny",
+        "--no-dashboard",
+    ]
+    helper = subprocess.Popen(
+        [*worker, "--scheduler-file", str(file), "--local-directory", str(tmp_path)],
+        **quiet,
+    )
     arrays, out = mixed(states, tmp_path)[:2], tmp_path / "tau.npy"
 
     def progress(done, rows):
@@ -286,7 +329,14 @@ def test_a_scheduler_that_dies_is_said(rnea, states, tmp_path):
             time.sleep(0.05)
         address = json.loads(file.read_text())["address"]
         with pytest.raises(BatchError, match="scheduler is lost; what is done is kept"):
-            rnea.map(*arrays, states[2], out=out, scheduler=address, chunk_rows=CHUNK, progress=progress)
+            rnea.map(
+                *arrays,
+                states[2],
+                out=out,
+                scheduler=address,
+                chunk_rows=CHUNK,
+                progress=progress,
+            )
     finally:
         for x in (process, helper):
             x.kill()

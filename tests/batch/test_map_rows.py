@@ -10,7 +10,7 @@ import pytest
 import dyn_core as dyn
 from dyn_core.batch import FailedRows, map_rows
 from dyn_core.batch.batch_rows import Rows
-from dyn_core.batch.chunk_task import CHUNK, STRIP, sizes
+from dyn_core.batch.chunk_task import CHUNK, LIGHT_CHUNK, STRIP, sizes
 from dyn_core.batch.failed_rows import joined
 from dyn_core.errors import BatchError
 
@@ -123,9 +123,14 @@ def test_results_go_into_arrays_that_are_there(rnea, states):
 
 def test_sizes_of_chunks_depend_on_the_batch_alone(rnea, states):
     rows = Rows([dyn_source(rnea, k, x) for k, x in enumerate(states)])
-    strip, chunk = sizes(rnea, rows, 1)
+    strip, chunk = sizes(rnea, rows, 1, light=True)
     assert strip * 28 * 8 <= STRIP
-    assert chunk * 28 * 8 <= CHUNK
+    assert (strip, chunk) == (9216, 16384)
+    rows.count = 10**9
+    assert CHUNK / 2 < sizes(rnea, rows, 1, light=True)[1] * 28 * 8 <= CHUNK
+    rows.light = True
+    assert sizes(rnea, rows, 1, light=False)[1] * 28 * 8 <= CHUNK
+    assert LIGHT_CHUNK / 2 < sizes(rnea, rows, 1, light=True)[1] * 28 * 8 <= LIGHT_CHUNK
     assert strip % 512 == chunk % 512 == 0
 
 
@@ -285,7 +290,9 @@ def test_few_rows(rnea, states, rows):
 
 def test_progress_is_called_with_rows(rnea, states):
     seen = []
-    rnea.map(*states, chunk_rows=5000, progress=lambda done, rows: seen.append((done, rows)))
+    rnea.map(
+        *states, chunk_rows=5000, progress=lambda done, rows: seen.append((done, rows))
+    )
     assert [rows for _, rows in seen] == [ROWS] * 5
     assert seen[-1][0] == ROWS
     assert sorted(seen) == seen
@@ -325,7 +332,10 @@ def test_mistakes_are_said(rnea, states, args, options, message):
 def test_mistakes_of_arrays_are_said(rnea, states):
     q, qd, qdd = (x[:40] for x in states)
     for arrays, message in (
-        ((q, qd[:39], qdd), "qd: wanted 40 rows like the inputs before it, got 39 rows"),
+        (
+            (q, qd[:39], qdd),
+            "qd: wanted 40 rows like the inputs before it, got 39 rows",
+        ),
         ((q, qd[:, :6], qdd), "qd: wanted shape (7,) or (batch, 7), got (40, 6)"),
         ((q, qd + 1j, qdd), "qd: wanted real numbers, got dtype complex128"),
         ((q[0], qd[0], qdd[0]), "wanted at least one input with rows; valid: call the"),

@@ -60,11 +60,17 @@ CHILD = """
 
 def child(folder, die, kind):
     """Run the call in a process that is killed when so many rows are done."""
-    for name, x in zip(("q", "qd", "qdd"), np.random.default_rng(11).normal(size=(3, ROWS, 7)), strict=True):
+    for name, x in zip(
+        ("q", "qd", "qdd"),
+        np.random.default_rng(11).normal(size=(3, ROWS, 7)),
+        strict=True,
+    ):
         np.save(folder / f"{name}.npy", x)
     code = textwrap.dedent(CHILD)
     args = [str(x) for x in (folder, ROWS, CHUNK, die, kind)]
-    done = subprocess.run([sys.executable, "-c", code, *args], capture_output=True, text=True, timeout=200)
+    done = subprocess.run(
+        [sys.executable, "-c", code, *args], capture_output=True, text=True, timeout=200
+    )
     return done.returncode, done.stderr
 
 
@@ -198,7 +204,9 @@ def test_another_function_of_rows_is_refused(rnea, tmp_path):
 def test_what_is_no_journal_of_ours_is_not_replaced(rnea, states, tmp_path):
     out = tmp_path / "tau.npy"
     np.save(out, states[0])
-    with pytest.raises(BatchError, match="exists and has no journal; valid: resume=False"):
+    with pytest.raises(
+        BatchError, match="exists and has no journal; valid: resume=False"
+    ):
         rnea.map(*states, out=out)
     assert (np.load(out) == states[0]).all()
     assert (rnea.map(*states, out=out, resume=False) == rnea(*states)).all()
@@ -253,7 +261,9 @@ def test_several_outputs_are_files_of_a_folder(states, tmp_path):
     assert (tmp_path / "all.journal").exists()
     for name in wanted._fields:
         assert isinstance(getattr(result, name), np.memmap)
-        assert (np.load(tmp_path / "all" / f"{name}.npy") == getattr(wanted, name)).all()
+        assert (
+            np.load(tmp_path / "all" / f"{name}.npy") == getattr(wanted, name)
+        ).all()
     with pytest.raises(dyn.SettingError, match="several outputs .*valid: a folder"):
         program.map(*arrays, out=tmp_path / "x.npy")
 

@@ -77,7 +77,20 @@ def namespaces():
         ip("-n", HUB, "addr", "add", f"{ADDRESS}/24", "dev", "br0")
         ip("-n", HUB, "link", "set", "br0", "up")
         for k, name in enumerate(NAMES):
-            ip("-n", HUB, "link", "add", f"v{k}", "type", "veth", "peer", "name", "eth0", "netns", name)
+            ip(
+                "-n",
+                HUB,
+                "link",
+                "add",
+                f"v{k}",
+                "type",
+                "veth",
+                "peer",
+                "name",
+                "eth0",
+                "netns",
+                name,
+            )
             ip("-n", HUB, "link", "set", f"v{k}", "master", "br0", "up")
             ip("-n", name, "addr", "add", f"10.213.7.{11 + k}/24", "dev", "eth0")
             ip("-n", name, "link", "set", "eth0", "up")
@@ -87,7 +100,9 @@ def namespaces():
 def started(cleanup, namespace, *args):
     """Start a module in a namespace; it is ended at the end."""
     inside = ["ip", "netns", "exec", namespace, sys.executable, "-m"]
-    process = subprocess.Popen([*inside, *args], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [*inside, *args], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     cleanup.callback(process.wait)
     cleanup.callback(process.kill)
     return process
@@ -100,7 +115,16 @@ def test_a_worker_killed_midway_loses_nothing(namespaces, tmp_path, kind):
     for name, x in zip(("q", "qd", "qdd"), states, strict=True):
         np.save(tmp_path / f"{name}.npy", x)
     with ExitStack() as cleanup:
-        started(cleanup, HUB, "distributed.cli.dask_scheduler", "--host", ADDRESS, "--port", "8786", "--no-dashboard")
+        started(
+            cleanup,
+            HUB,
+            "distributed.cli.dask_scheduler",
+            "--host",
+            ADDRESS,
+            "--port",
+            "8786",
+            "--no-dashboard",
+        )
         workers = [
             started(cleanup, name, "distributed.cli.dask_worker", f"tcp://{ADDRESS}:8786",
                     "--nthreads", "1", "--no-nanny", "--no-dashboard", "--local-directory", str(tmp_path))
@@ -109,7 +133,9 @@ def test_a_worker_killed_midway_loses_nothing(namespaces, tmp_path, kind):
         code = "\n".join(line[4:] for line in CLIENT.splitlines())
         inside = ["ip", "netns", "exec", HUB, sys.executable, "-c", code]
         args = [str(x) for x in (tmp_path, CHUNK, workers[1].pid, kind)]
-        run = subprocess.run([*inside, *args], capture_output=True, text=True, timeout=250)
+        run = subprocess.run(
+            [*inside, *args], capture_output=True, text=True, timeout=250
+        )
         assert run.returncode == 0, run.stderr
         assert workers[1].wait(10) == -signal.SIGKILL
         assert workers[0].poll() is None and workers[2].poll() is None
