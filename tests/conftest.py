@@ -24,7 +24,7 @@ QUICK = (
     "oracles/test_kim_hybrid.py", "plugins", "nodes/test_conversions.py", "reports/test_motion_files.py",
     "nodes/test_transitions.py", "launch_files", "test_control.py", "test_docs.py",
     "test_house.py", "test_identification.py", "test_simulate.py", "test_trajectory.py",
-    "view/test_scene.py", "export/test_laws.py", "bridges/test_casadi.py",
+    "view/test_scene.py", "export/test_laws.py", "bridges/test_casadi.py", "batch/test_map_rows.py",
 )  # fmt: skip
 # Of parametrised and of long tests there, what stays.
 QUICK_ROBOTS = ("two_link", "cart_pole")

@@ -26,7 +26,7 @@ PAGES = [
 TEXTS = {page: (ROOT / page).read_text(encoding="utf-8") for page in PAGES}
 # What pages may need that a small installation lacks.
 OPTIONAL = {"gymnasium", "mujoco", "clarabel", "coal", "matplotlib", "rosbags", "torch",
-            "viser", "xacro", "jax", "casadi"}  # fmt: skip
+            "viser", "xacro", "jax", "casadi", "dask", "zarr"}  # fmt: skip
 
 
 def _blocks(page, language):
