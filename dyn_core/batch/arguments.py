@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.batch.batch_rows import GeneratedRows, Rows
+from dyn_core.batch.batch_rows import BatchRows, GeneratedRows
 from dyn_core.batch.libraries import made_by
 from dyn_core.batch.sources import source
 from dyn_core.batch.targets import ResultFiles, Targets
@@ -56,7 +56,7 @@ def _whole(name: str, value: Any) -> int:
 
 def checked_rows(
     program: Program[Any], args: Sequence[Any], named: Mapping[str, Any], count: Any
-) -> Rows:
+) -> BatchRows:
     """Return the inputs.
 
     Raises:
@@ -70,7 +70,7 @@ def checked_rows(
             raise SettingError(message, "count")
         values = program._bind(args, named)
         ports = zip(program.inputs, values, strict=True)
-        return Rows([source(port, x, program.dtype) for port, x in ports])
+        return BatchRows([source(port, x, program.dtype) for port, x in ports])
     if len(args) > 1 or named:
         wanted = (
             "a function (first, last) that returns all inputs, and nothing beside it"
@@ -83,7 +83,9 @@ def checked_rows(
     return GeneratedRows(functions[0], total, program.inputs, program._bind)
 
 
-def checked_chunk_rows(asked: Any, usual: int, rows: Rows, targets_grain: int) -> int:
+def checked_chunk_rows(
+    asked: Any, usual: int, rows: BatchRows, targets_grain: int
+) -> int:
     """Return the rows of a chunk.
 
     Raises:
@@ -96,7 +98,7 @@ def checked_chunk_rows(asked: Any, usual: int, rows: Rows, targets_grain: int) -
     return chunk
 
 
-def require_other_files(rows: Rows, files: ResultFiles | None) -> None:
+def require_other_files(rows: BatchRows, files: ResultFiles | None) -> None:
     """Refuse results in a file that an input is read from."""
     for known in rows.sources if files is not None else ():
         for name in files.names if files is not None and known.file else ():
@@ -105,7 +107,7 @@ def require_other_files(rows: Rows, files: ResultFiles | None) -> None:
                 raise SettingError(f"{message}; valid: another path", "out")
 
 
-def require_other_memory(rows: Rows, targets: Targets) -> None:
+def require_other_memory(rows: BatchRows, targets: Targets) -> None:
     """Refuse results in memory that an input is read from."""
     for known in rows.sources:
         for array in targets.arrays:

@@ -13,14 +13,14 @@ from dyn_core.errors import ShapeError
 from dyn_core.problems import Port
 
 
-class Rows:
+class BatchRows:
     """All inputs of a batch.
 
     Attributes:
         count: How many rows.
         row_bytes: What a row takes.
         grain: Rows that are best read together.
-        light: Whether they need no memory.
+        mapped: Whether all lie in files that are mapped.
     """
 
     def __init__(self, sources: Sequence[Any]) -> None:
@@ -36,7 +36,7 @@ class Rows:
                 raise ShapeError(name, wanted, f"{rows} rows")
         self.row_bytes = sum(x.row_bytes for x in sources if x.rows is not None)
         self.grain = int(np.lcm.reduce([x.grain for x in sources]))
-        self.light = all(x.light for x in sources if x.rows is not None)
+        self.mapped = all(x.mapped for x in sources if x.rows is not None)
 
     def loaded(
         self, first: int, last: int, sent: Sequence[Any] = ()
@@ -66,7 +66,7 @@ class Rows:
         return {x.name: x.facts() for x in self.sources}
 
 
-class GeneratedRows(Rows):
+class GeneratedRows(BatchRows):
     """Inputs that a function of the row range makes.
 
     Attributes:
@@ -83,7 +83,7 @@ class GeneratedRows(Rows):
         bind: Callable[[Any, Any], list[Any]],
     ) -> None:
         self.function, self.count, self.ports, self.bind = function, count, ports, bind
-        self.sources, self.grain, self.light = (), 1, True
+        self.sources, self.grain, self.mapped = (), 1, False
         self.row_bytes = 8 * sum(port.size for port in ports)
 
     def loaded(

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from dyn_core.batch import arguments
-from dyn_core.batch.batch_rows import Rows
-from dyn_core.batch.chunk_task import ChunkTask, Outcome, sizes
+from dyn_core.batch.batch_rows import BatchRows
+from dyn_core.batch.chunk_task import ChunkOutcome, ChunkTask, sizes
 from dyn_core.batch.cluster_runner import on_cluster
 from dyn_core.batch.failed_rows import FailedRows, Run, joined
 from dyn_core.batch.journal import FORMAT, Journal, beside, dyn_ros_version
@@ -41,7 +41,7 @@ class BatchRun:
     def __init__(
         self,
         program: Program[Any],
-        rows: Rows,
+        rows: BatchRows,
         reduction: Reduction | None,
         status: bool,
     ) -> None:
@@ -54,8 +54,15 @@ class BatchRun:
         self._fold = OrderedFold(reduction)
         self._may_choose = True
 
-    def place(self, out: Any, files: ResultFiles | None, chunk_rows: Any) -> None:
+    def place(
+        self, out: Any, files: ResultFiles | None, chunk_rows: Any, near: bool
+    ) -> None:
         """Choose the chunks, and check the arrays that results go to.
+
+        Args:
+            out, chunk_rows: As of map_rows.
+            files: Those of a path.
+            near: Whether all workers see the files of this machine.
 
         Raises:
             ShapeError, SettingError: They do not fit.
@@ -65,8 +72,10 @@ class BatchRun:
             self.targets = given_arrays(out, program.outputs, count, program.dtype)
             arguments.require_other_memory(self.rows, self.targets)
             grain = self.targets.grain
-        mapped = files is not None and not files.stored
-        light = self.reduction is not None or mapped
+        light = self.reduction is not None
+        if self.rows.sources:
+            mapped = files is not None and not files.stored
+            light = near and self.rows.mapped and (light or mapped)
         self.strip, usual = sizes(program, self.rows, grain, light)
         self.chunk = arguments.checked_chunk_rows(chunk_rows, usual, self.rows, grain)
         self._may_choose = chunk_rows is None
@@ -182,7 +191,7 @@ class BatchRun:
 
     def _outcomes(
         self, client: Any, workers: int, missing: list[Chunk]
-    ) -> Iterator[tuple[int, Outcome]]:
+    ) -> Iterator[tuple[int, ChunkOutcome]]:
         """Return chunks as they are done."""
         if not missing:
             return iter(())

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.batch.batch_rows import Rows
+from dyn_core.batch.batch_rows import BatchRows
 from dyn_core.batch.failed_rows import Run, joined, runs_of
 from dyn_core.batch.reduction import Reduction
 from dyn_core.batch.targets import Targets
@@ -31,7 +31,7 @@ class Stopped(Exception):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ChunkOutcome:
     """What became of a chunk.
 
     Attributes:
@@ -48,7 +48,7 @@ class Outcome:
 
 
 def sizes(
-    program: Program[Any], rows: Rows, grain: int, light: bool
+    program: Program[Any], rows: BatchRows, grain: int, light: bool
 ) -> tuple[int, int]:
     """Return rows of a strip and of a chunk.
 
@@ -58,14 +58,14 @@ def sizes(
     Args:
         program, rows: What is done with which rows.
         grain: Rows of the results that must be written together.
-        light: Whether results need no memory of their own.
+        light: Whether only strips of inputs and results are in memory.
     """
     by_python = BY_PYTHON.get(program.engine, ROW_BY_ROW)
     item = program.dtype.itemsize
     size = rows.row_bytes + sum(item * port.size for port in program.outputs)
     if by_python is None:
         strip = _whole(STRIP // max(size, 1), LANES)
-        most = LIGHT_CHUNK if light and rows.light else CHUNK
+        most = LIGHT_CHUNK if light else CHUNK
         chunk = min(most // max(size, 1), max(rows.count // CHUNKS, LEAST))
     else:
         strip, chunk = by_python
@@ -74,7 +74,9 @@ def sizes(
         grain > 4 * chunk
     ):  # files of a store that are larger than a chunk are read twice
         grain = 1
-    return strip, _whole(chunk, grain if grain > 1 else LANES)
+    if grain == 1:
+        grain = strip if chunk >= strip else LANES
+    return strip, _whole(chunk, grain)
 
 
 def _whole(rows: int, step: int) -> int:
@@ -96,7 +98,7 @@ class ChunkTask:
     def __init__(
         self,
         program: Program[Any],
-        rows: Rows,
+        rows: BatchRows,
         targets: Targets | None,
         reduction: Reduction | None,
         strip: int,
@@ -111,7 +113,7 @@ class ChunkTask:
         last: int,
         sent: Sequence[Any] = (),
         stopped: Callable[[], bool] = lambda: False,
-    ) -> Outcome:
+    ) -> ChunkOutcome:
         """Do a chunk.
 
         Args:
@@ -121,7 +123,7 @@ class ChunkTask:
 
         Raises:
             Stopped: It was asked to end.
-            RequireError: Rows failed, and are not to be noted; has their indices.
+            RequireError: BatchRows failed, and are not to be noted; has their indices.
         """
         rows = self.rows.loaded(first, last, sent)
         memory = None if self.targets is None else self.targets.views(first, last)
@@ -142,11 +144,11 @@ class ChunkTask:
             if self.reduction is not None:
                 value = self._reduced(value, out, bad, a)
         if strips or memory is not None:
-            return Outcome(tuple(joined(failed)), value)
+            return ChunkOutcome(tuple(joined(failed)), value)
         if self.targets is not None:
             self.targets.write(first, last, results)
-            return Outcome(tuple(joined(failed)))
-        return Outcome(tuple(joined(failed)), results=tuple(results))
+            return ChunkOutcome(tuple(joined(failed)))
+        return ChunkOutcome(tuple(joined(failed)), results=tuple(results))
 
     def _memory(self, count: int) -> list[np.ndarray]:
         ports, dtype = self.program.outputs, self.program.dtype

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.batch.chunk_task import ChunkTask, Outcome
+from dyn_core.batch.chunk_task import ChunkOutcome, ChunkTask
 from dyn_core.batch.journal import Journal
 from dyn_core.batch.libraries import library, made_by
-from dyn_core.batch.sources import DaskSource, Source, UnseenRows
+from dyn_core.batch.sources import DaskSource, RowSource, UnseenRows
 from dyn_core.batch.thread_runner import Chunk
 from dyn_core.batch.worker_task import run_chunk, task_facts
 from dyn_core.errors import BatchError
@@ -77,7 +77,7 @@ def connected(scheduler: Any, workers: int) -> Iterator[Any]:
 
 def on_cluster(
     client: Any, task: ChunkTask, chunks: Iterable[Chunk], journal: Journal | None
-) -> Iterator[tuple[int, Outcome]]:
+) -> Iterator[tuple[int, ChunkOutcome]]:
     """Return chunks as they are done.
 
     Raises:
@@ -87,7 +87,7 @@ def on_cluster(
         client.wait_for_workers(1, timeout=WAIT)
     except Exception as error:  # its own TimeoutError, by release
         raise BatchError(f"no worker came within {WAIT:.0f} s: {error}") from error
-    yield from _Run(client, task, chunks, journal).outcomes()
+    yield from _ClusterRun(client, task, chunks, journal).outcomes()
 
 
 @contextmanager
@@ -99,7 +99,7 @@ def _heard() -> Iterator[None]:
         raise BatchError(f"{LOST}: {error}") from error
 
 
-class _Run:
+class _ClusterRun:
     """Chunks that go out to workers, and come back."""
 
     def __init__(
@@ -114,11 +114,16 @@ class _Run:
         cloudpickle = library("cloudpickle", "a cluster")
         self.packed = cloudpickle.dumps(self.facts)
         self.send_all = False  # workers see no files
-        self.returned = task.reduction is None and self.facts.results is None
+        returned = task.reduction is None and self.facts.results is None
+        sent = any(
+            where is None and x.rows is not None
+            for x, where in zip(task.rows.sources, self.facts.references, strict=True)
+        )
+        self.carried = returned or sent
         self.waiting: dict[Any, Chunk] = {}
         self.most, self.counted = 0, -np.inf
 
-    def outcomes(self) -> Iterator[tuple[int, Outcome]]:
+    def outcomes(self) -> Iterator[tuple[int, ChunkOutcome]]:
         """Return chunks as they are done."""
         completed = library("distributed", "a cluster").as_completed(
             loop=self.client.loop
@@ -142,7 +147,7 @@ class _Run:
             with suppress(OSError, TimeoutError):
                 self.client.cancel(list(self.waiting), asynchronous=False)
 
-    def _result(self, future: Any, chunk: Chunk) -> Outcome:
+    def _result(self, future: Any, chunk: Chunk) -> ChunkOutcome:
         """Return what a worker did."""
         k, first, last = chunk
         where = f"chunk {k} (rows {first} to {last - 1})"
@@ -159,7 +164,7 @@ class _Run:
                 raise BatchError(f"{message}; valid: the same modules everywhere")
             raise error
         with _heard():
-            outcome: Outcome = future.result()
+            outcome: ChunkOutcome = future.result()
         return outcome
 
     def _fill(self, completed: Any) -> None:
@@ -168,7 +173,7 @@ class _Run:
         if now - self.counted > COUNT:
             with _heard():
                 threads = max(sum(self.client.nthreads().values()), 1)
-            self.most = AHEAD[self.task.rows.light and not self.returned] * threads
+            self.most = AHEAD[not self.carried] * threads
             self.counted = now
         while len(self.waiting) < self.most:
             chunk = next(self.chunks, None)
@@ -192,7 +197,7 @@ class _Run:
         self.waiting[future] = chunk
         completed.add(future)
 
-    def _sent(self, j: int, source: Source, first: int, last: int) -> Any:
+    def _sent(self, j: int, source: RowSource, first: int, last: int) -> Any:
         """Return rows of an input to be sent with a task; None if it reads them."""
         if source.rows is None:
             return None

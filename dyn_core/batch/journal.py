@@ -67,8 +67,8 @@ class Journal:
             raise BatchError(f"the journal '{path}' cannot be read: {error}") from error
         try:
             header = json.loads(line)
-            whole = line.endswith("\n") and "token" in header
-        except (ValueError, TypeError):
+            whole = line.endswith("\n") and {"token", "chunk_rows"} <= header.keys()
+        except (ValueError, AttributeError):
             whole = False
         if not whole:
             raise BatchError(f"'{path}' is no journal of a batch; valid: another path")
@@ -77,6 +77,9 @@ class Journal:
     def begin(self) -> None:
         """Begin anew: the file has a header, and no chunk is done."""
         self.header["token"] = secrets.token_hex(8)
+        if os.path.exists(self.path):
+            self._open()  # nobody writes it
+            self.close()
         fresh = f"{self.path}.{self.header['token']}"
         try:
             with open(fresh, "w", encoding="utf-8") as file:
@@ -111,10 +114,20 @@ class Journal:
                 break  # it was being written when the process was killed
             end += len(line)
             if number:
-                k, runs, value = json.loads(line)
-                self.done[k] = tuple((a, b, str(why)) for a, b, why in runs), value
+                self._take(number, line)
         self._file.truncate(end)
         self._file.seek(end)
+
+    def _take(self, number: int, line: bytes) -> None:
+        """Take over a chunk that is done."""
+        try:
+            k, runs, value = json.loads(line)
+            self.done[int(k)] = tuple((a, b, str(why)) for a, b, why in runs), value
+        except (ValueError, TypeError) as error:
+            raise BatchError(
+                f"the journal '{self.path}' is damaged in line {number + 1}; valid:"
+                " resume=False, which begins anew"
+            ) from error
 
     def _open(self) -> None:
         self._file = open(self.path, "r+b", buffering=0)

@@ -43,8 +43,8 @@ def map_rows(
     Inputs are NumPy arrays, memory maps, zarr and Dask arrays, by position or name; one
     without the batch axis is shared by all rows. None is copied or converted whole. In
     their place one function of the row range, called as function(first, last), may
-    return all inputs of these rows; which ranges it is asked for depends on the Program
-    and chunk_rows alone.
+    return all inputs of these rows; which ranges it is asked for depends on the
+    Program, count and chunk_rows alone.
 
     A result in a file has a journal beside it, with the name of the file and .journal.
     After Ctrl-C or a kill the same call does the chunks that are missing. A journal of
@@ -66,7 +66,7 @@ def map_rows(
             that ufunc, or np.add. It is done in the order of the rows.
         count: How many rows the function can make.
         chunk_rows: Rows that are done at a time; None: 64 MiB of inputs and results,
-            1 GiB where both are in mapped files, are made or are reduced.
+            1 GiB where these are made and reduced, or in files that are mapped here.
         scheduler: "threads" of this process; "processes" of this machine; the address
             of a Dask scheduler (tcp://host:8786), or a distributed.Client.
         workers: Threads or processes; None: those of the Program, else all cores.
@@ -82,7 +82,7 @@ def map_rows(
     Raises:
         ShapeError, SettingError: An argument does not fit.
         BatchError: The journal is of another run, or a file or the cluster is lost.
-        RequireError: Rows failed; has their indices. What is done is kept.
+        RequireError: BatchRows failed; has their indices. What is done is kept.
         UnsupportedError: The extra `cluster` is needed, and not installed.
     """
     workers = arguments.checked_workers(scheduler, workers, program)
@@ -101,7 +101,8 @@ def map_rows(
                 if isinstance(source, DaskSource):
                     source.scheduler = client
         run = BatchRun(program, rows, reduction, status)
-        run.place(out, files, chunk_rows)
+        near = scheduler in ("threads", "processes")
+        run.place(out, files, chunk_rows, near)
         open_things.enter_context(run.journaled(journal, files, resume))
         show = open_things.enter_context(bar)
         return run.results(client, workers, show)

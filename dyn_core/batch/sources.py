@@ -20,7 +20,7 @@ SAMPLE_ROWS = 64  # rows of each
 Reference = tuple[Any, ...]  # how a process that sees the same files finds an array
 
 
-class Source:
+class RowSource:
     """An input of a batch: rows that can be read piece by piece.
 
     Attributes:
@@ -29,13 +29,13 @@ class Source:
         dtype, row_bytes: Of its numbers as they lie there, and of a row of them.
         grain: Rows that are best read together.
         samples: Places that its fingerprint reads.
-        light: Whether a process that computes reads them without taking memory.
+        mapped: Whether a process reads them without taking memory.
         file: Where they lie; empty for memory, and for what is computed.
     """
 
     grain = 1
     samples = SAMPLES
-    light = False
+    mapped = False
     file = ""
 
     def __init__(self, port: Port, array: Any) -> None:
@@ -82,10 +82,10 @@ class Source:
         }
 
 
-class MappedSource(Source):
+class MappedSource(RowSource):
     """Rows of a file that is mapped into memory."""
 
-    light = True
+    mapped = True
 
     def __init__(self, port: Port, array: Any) -> None:
         super().__init__(port, array)
@@ -105,7 +105,7 @@ class MappedSource(Source):
         return "memmap", self.file, offset, array.dtype.str, array.shape, array.strides
 
 
-class ZarrSource(Source):
+class ZarrSource(RowSource):
     """Rows of a zarr array."""
 
     samples = STORED_SAMPLES
@@ -126,7 +126,7 @@ class ZarrSource(Source):
         return zarr_place(self.array)
 
 
-class DaskSource(Source):
+class DaskSource(RowSource):
     """Rows of a Dask array: its scheduler here computes them when they are read.
 
     Attributes:
@@ -150,8 +150,8 @@ class DaskSource(Source):
         return np.asarray(part.compute(scheduler=self.scheduler))
 
 
-def source(port: Port, value: Any, dtype: np.dtype) -> Source:
-    """Return an input as a Source.
+def source(port: Port, value: Any, dtype: np.dtype) -> RowSource:
+    """Return an input as a RowSource.
 
     Raises:
         ShapeError: It does not fit the Port.
@@ -163,8 +163,8 @@ def source(port: Port, value: Any, dtype: np.dtype) -> Source:
     if isinstance(value, np.memmap) and value.dtype.kind in "fiub":
         return MappedSource(port, value)
     if isinstance(value, np.ndarray) and not np.ma.isMaskedArray(value):
-        return Source(port, value)  # of any strides and dtype: never converted whole
-    return Source(port, as_array(port, value, dtype))
+        return RowSource(port, value)  # of any strides and dtype: never converted whole
+    return RowSource(port, as_array(port, value, dtype))
 
 
 def zarr_rows(array: Any) -> int:
@@ -212,10 +212,10 @@ class SentSource:
     """Rows that come with each chunk, in a process that cannot read them itself.
 
     Attributes:
-        name, rows, row_bytes, grain, light: As of a Source.
+        name, rows, row_bytes, grain, mapped: As of a RowSource.
     """
 
-    row_bytes, grain, light = 0, 1, False
+    row_bytes, grain, mapped = 0, 1, False
 
     def __init__(self, name: str, rows: int) -> None:
         self.name, self.rows = name, rows

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
-from dyn_core.batch.chunk_task import ChunkTask, Outcome
+from dyn_core.batch.chunk_task import ChunkOutcome, ChunkTask
 
 Chunk = tuple[int, int, int]  # number, first row, the one behind its last
 LOOK = 0.1  # time after which the main thread looks for Ctrl-C [s]
@@ -14,7 +14,7 @@ LOOK = 0.1  # time after which the main thread looks for Ctrl-C [s]
 
 def on_threads(
     task: ChunkTask, chunks: Iterable[Chunk], workers: int
-) -> Iterator[tuple[int, Outcome]]:
+) -> Iterator[tuple[int, ChunkOutcome]]:
     """Return chunks as they are done; where this ends early, so do all threads.
 
     Args:
@@ -24,7 +24,7 @@ def on_threads(
     """
     stop = threading.Event()
     pool = ThreadPoolExecutor(workers, thread_name_prefix="dyn batch")
-    waiting: dict[Future[Outcome], int] = {}
+    waiting: dict[Future[ChunkOutcome], int] = {}
     ahead = iter(chunks)
     try:
         while True:

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.batch.batch_rows import Rows
-from dyn_core.batch.chunk_task import ChunkTask, Outcome
+from dyn_core.batch.batch_rows import BatchRows
+from dyn_core.batch.chunk_task import ChunkOutcome, ChunkTask
 from dyn_core.batch.journal import Journal, dyn_ros_version
 from dyn_core.batch.reduction import Reduction
-from dyn_core.batch.sources import Reference, SentSource, Source, referred, source
+from dyn_core.batch.sources import Reference, RowSource, SentSource, referred, source
 from dyn_core.batch.targets import Targets, targets_of
 from dyn_core.engines import Program
 from dyn_core.errors import BatchError
@@ -47,7 +47,7 @@ class TaskFacts:
     """
 
     program: Program[Any]
-    generated: Rows | None
+    generated: BatchRows | None
     reduction: Reduction | None
     strip: int
     status: bool
@@ -88,7 +88,9 @@ def task_facts(task: ChunkTask, journal: Journal | None) -> TaskFacts:
     )
 
 
-def run_chunk(packed: bytes, first: int, last: int, sent: Sequence[Any]) -> Outcome:
+def run_chunk(
+    packed: bytes, first: int, last: int, sent: Sequence[Any]
+) -> ChunkOutcome:
     """Do a chunk, in a worker.
 
     Args:
@@ -120,7 +122,7 @@ def _task(packed: bytes) -> ChunkTask:
     program.prepare(batch=True)
     rows = facts.generated
     if rows is None:
-        rows = Rows([_source(facts, k) for k in range(len(program.inputs))])
+        rows = BatchRows([_source(facts, k) for k in range(len(program.inputs))])
     return ChunkTask(
         program, rows, _targets(facts), facts.reduction, facts.strip, facts.status
     )
@@ -130,7 +132,7 @@ def _source(facts: TaskFacts, k: int) -> Any:
     """Return an input as a worker sees it."""
     port, where = facts.program.inputs[k], facts.references[k]
     if k in facts.values:
-        return Source(port, facts.values[k])
+        return RowSource(port, facts.values[k])
     if where is not None:
         try:
             known = source(port, referred(where), facts.program.dtype)

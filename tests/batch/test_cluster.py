@@ -258,7 +258,7 @@ def test_control_c_ends_a_run_of_processes(rnea, client):
 
     with pytest.raises(KeyboardInterrupt):
         rnea.map(made, count=10**9, reduce=np.add, scheduler=client, progress=progress)
-    assert time.monotonic() - sent[0] < 1.0
+    assert time.monotonic() - sent[0] < 3.0  # 0.2 s where nothing else runs
 
 
 def test_a_local_cluster_is_started_and_ended(rnea, states):

@@ -9,7 +9,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.batch import FailedRows, map_rows
-from dyn_core.batch.batch_rows import Rows
+from dyn_core.batch.batch_rows import BatchRows
 from dyn_core.batch.chunk_task import CHUNK, LIGHT_CHUNK, STRIP, sizes
 from dyn_core.batch.failed_rows import joined
 from dyn_core.errors import BatchError
@@ -122,16 +122,16 @@ def test_results_go_into_arrays_that_are_there(rnea, states):
 
 
 def test_sizes_of_chunks_depend_on_the_batch_alone(rnea, states):
-    rows = Rows([dyn_source(rnea, k, x) for k, x in enumerate(states)])
+    rows = BatchRows([dyn_source(rnea, k, x) for k, x in enumerate(states)])
     strip, chunk = sizes(rnea, rows, 1, light=True)
     assert strip * 28 * 8 <= STRIP
-    assert (strip, chunk) == (9216, 16384)
+    assert (strip, chunk) == (9216, 9216)
     rows.count = 10**9
-    assert CHUNK / 2 < sizes(rnea, rows, 1, light=True)[1] * 28 * 8 <= CHUNK
-    rows.light = True
+    assert CHUNK / 2 < sizes(rnea, rows, 1, light=False)[1] * 28 * 8 <= CHUNK
     assert sizes(rnea, rows, 1, light=False)[1] * 28 * 8 <= CHUNK
     assert LIGHT_CHUNK / 2 < sizes(rnea, rows, 1, light=True)[1] * 28 * 8 <= LIGHT_CHUNK
-    assert strip % 512 == chunk % 512 == 0
+    assert sizes(rnea, rows, 1, light=True)[1] % strip == 0
+    assert sizes(rnea, rows, 700, light=False)[1] % 700 == 0  # files of a store
 
 
 def dyn_source(program, k, array):
@@ -270,10 +270,11 @@ def test_memory_stays_where_rows_are_made_and_reduced(rnea):
 
     peaks = []
     rnea.map(made, count=10_000, reduce=np.maximum)
-    for count in (400_000, 4_000_000):
+    for count in (100_000, 1_000_000):
         tracemalloc.start()
         try:
-            rnea.map(made, count=count, reduce=np.maximum, workers=1)
+            how = {"chunk_rows": 40_000, "workers": 1}
+            rnea.map(made, count=count, reduce=np.maximum, **how)
             peaks.append(tracemalloc.get_traced_memory()[1])
         finally:
             tracemalloc.stop()

@@ -328,7 +328,8 @@ def test_control_c_ends_a_run_within_a_second(rnea, tmp_path):
         sent[0] = time.monotonic()
         os.kill(os.getpid(), signal.SIGINT)
 
-    ask = {"count": 10**9, "reduce": np.maximum, "journal": journal, "workers": 2}
+    ask = {"count": 10**9, "chunk_rows": 10**5, "reduce": np.maximum}
+    ask.update(journal=journal, workers=2)
     with pytest.raises(KeyboardInterrupt):
         rnea.map(made, progress=progress, **ask)
     assert time.monotonic() - sent[0] < 1.0
@@ -344,3 +345,32 @@ def test_control_c_ends_a_run_within_a_second(rnea, tmp_path):
     with pytest.raises(Enough):
         rnea.map(made, progress=once, **ask)
     assert counts[0] > kept * 10**5  # it began behind what was done
+
+
+def test_a_damaged_journal_is_said(rnea, states, tmp_path):
+    """Whole lines that are none, in the middle."""
+    out, journal = tmp_path / "tau.npy", tmp_path / "tau.npy.journal"
+    interrupted(rnea, states, out, 3, chunk_rows=CHUNK, workers=1)
+    whole = journal.read_bytes()
+    journal.write_bytes(whole + b"[3, nonsense\n[4, [], null]\n")
+    with pytest.raises(BatchError, match="damaged in line 5; valid: resume=False"):
+        rnea.map(*states, out=out)
+    journal.write_bytes(b'{"format": 1}\n')
+    with pytest.raises(BatchError, match="is no journal of a batch"):
+        rnea.map(*states, out=out)
+
+
+def test_a_run_that_goes_on_is_not_replaced(rnea, states, tmp_path):
+    """Nor by resume=False."""
+    pytest.importorskip("fcntl", reason="there are no locks of files on this system")
+    out, refused = tmp_path / "tau.npy", []
+
+    def progress(done, rows):
+        if not refused:
+            with pytest.raises(BatchError, match="another process writes"):
+                rnea.map(*states, out=out, resume=False)
+            refused.append(done)
+
+    tau = rnea.map(*states, out=out, chunk_rows=CHUNK, progress=progress)
+    assert refused and (tau == rnea(*states)).all()
+    assert (np.load(out) == tau).all()
