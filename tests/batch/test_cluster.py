@@ -244,7 +244,6 @@ def test_control_c_ends_a_run_of_processes(rnea, client):
     sent = []
 
     def made(first, last):
-        time.sleep(0.01)
         return tuple(np.zeros((3, last - first, 7)))
 
     def interrupt():
@@ -257,7 +256,8 @@ def test_control_c_ends_a_run_of_processes(rnea, client):
             threading.Timer(0.05, interrupt).start()
 
     with pytest.raises(KeyboardInterrupt):
-        rnea.map(made, count=10**9, reduce=np.add, scheduler=client, progress=progress)
+        how = {"scheduler": client, "progress": progress, "chunk_rows": 100_000}
+        rnea.map(made, count=10**9, reduce=np.add, **how)
     assert time.monotonic() - sent[0] < 3.0  # 0.2 s where nothing else runs
 
 

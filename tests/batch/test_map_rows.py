@@ -143,8 +143,8 @@ def dyn_source(program, k, array):
 def test_rows_that_fail_raise_with_their_indices(floating):
     program, q, (qd, qdd), bad = floating
     with pytest.raises(dyn.QuaternionError) as caught:
-        program.map(q, qd, qdd, chunk_rows=1000, workers=1)
-    assert caught.value.rows == (17, 18, 19)  # of the first chunk that fails
+        program.map(q[20:], qd[20:], qdd[20:], chunk_rows=1000, workers=1)
+    assert caught.value.rows == (4075, 4076)  # of the first chunk that fails
 
 
 @pytest.mark.parametrize("engine", ["graph", "native"])
@@ -224,8 +224,11 @@ def test_a_reduction_by_functions(rnea, states):
     sums = rnea.map(*states, reduce=lambda x: {"sum": x.sum(0), "n": len(x)})
     assert sums["n"] == ROWS
     assert np.allclose(sums["sum"], tau.sum(0))
-    last = rnea.map(*states, reduce=lambda x: x[-1], combine=lambda a, b: b)
-    assert (last == tau[-1]).all()  # memory that is used again is not kept
+    ends = {"reduce": lambda x: x[-1], "chunk_rows": ROWS}
+    last = rnea.map(*states, combine=lambda a, b: b, **ends)
+    first = rnea.map(*states, combine=lambda a, b: a, **ends)
+    assert (last == tau[-1]).all()
+    assert (first == tau[9215]).all()  # its memory was used again for the next strip
 
 
 def test_a_reduction_of_several_outputs_keeps_their_names(states):

@@ -153,7 +153,8 @@ def test_half_a_line_is_dropped(rnea, states, tmp_path):
     interrupted(rnea, states, out, 4, chunk_rows=CHUNK, workers=1)
     journal = tmp_path / "tau.npy.journal"
     whole = journal.read_bytes()
-    journal.write_bytes(whole + b"[4, [], nu")
+    half = b'[4, [[0, 5, "' + 2000 * b"x"  # longer than what is still to be written
+    journal.write_bytes(whole + half)
     assert (rnea.map(*states, out=out) == rnea(*states)).all()
     assert journal.read_bytes().startswith(whole)
     assert sorted(x[0] for x in lines(journal)) == list(range(20))
@@ -314,15 +315,17 @@ def test_control_c_ends_a_run_within_a_second(rnea, tmp_path):
     if threading.current_thread() is not threading.main_thread():
         pytest.skip("signals reach the main thread alone, and this is another")
 
-    def made(first, last):
-        return tuple(np.full((3, last - first, 7), first * 1e-9))
+    sent, slow, journal = [], [], tmp_path / "x.journal"
 
-    sent, journal = [], tmp_path / "x.journal"
+    def made(first, last):
+        time.sleep(0.3 if slow else 0.0)  # a chunk takes longer than a second then
+        return tuple(np.full((3, last - first, 7), first * 1e-9))
 
     def progress(done, rows):
         if done > 10**6 and not sent:
             sent.append(None)
-            threading.Timer(0.05, interrupt).start()
+            slow.append(True)
+            threading.Timer(0.4, interrupt).start()
 
     def interrupt():
         sent[0] = time.monotonic()
@@ -336,6 +339,7 @@ def test_control_c_ends_a_run_within_a_second(rnea, tmp_path):
     assert not [x for x in threading.enumerate() if x.name.startswith("dyn batch")]
     kept = len(lines(journal))
     assert kept > 1
+    slow.clear()
     counts = []
 
     def once(done, rows):
