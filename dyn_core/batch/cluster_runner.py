@@ -6,9 +6,11 @@ the same bits, and the journal has it once.
 
 from __future__ import annotations
 
+import asyncio
 import time
 import warnings
 from collections.abc import Iterable, Iterator
+from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
@@ -95,7 +97,7 @@ def _heard() -> Iterator[None]:
     """Say in words that the scheduler does not answer any more."""
     try:
         yield
-    except (OSError, TimeoutError) as error:
+    except (OSError, TimeoutError, CancelledError, asyncio.CancelledError) as error:
         raise BatchError(f"{LOST}: {error}") from error
 
 
@@ -144,14 +146,14 @@ class _ClusterRun:
                 yield chunk[0], outcome
                 self._fill(completed)
         finally:
-            with suppress(OSError, TimeoutError):
+            with suppress(OSError, TimeoutError, CancelledError):
                 self.client.cancel(list(self.waiting), asynchronous=False)
 
     def _result(self, future: Any, chunk: Chunk) -> ChunkOutcome:
         """Return what a worker did."""
         k, first, last = chunk
         where = f"chunk {k} (rows {first} to {last - 1})"
-        if future.status not in ("finished", "error"):
+        if future.status == "cancelled":
             raise BatchError(f"{where}: {LOST}")
         if future.status == "error":
             with _heard():
@@ -163,7 +165,7 @@ class _ClusterRun:
                 message = f"a worker cannot do {where}: {error}"
                 raise BatchError(f"{message}; valid: the same modules everywhere")
             raise error
-        with _heard():
+        with _heard():  # waits where the worker died with it, and it is done again
             outcome: ChunkOutcome = future.result()
         return outcome
 
