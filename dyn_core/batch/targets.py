@@ -165,10 +165,7 @@ class ResultFiles:
 
     def _create(self, count: int, dtype: np.dtype, chunk_rows: int) -> Targets:
         for name in self.names:
-            if os.path.isdir(name):
-                shutil.rmtree(name)
-            elif os.path.lexists(name):
-                os.remove(name)
+            _remove(name)
         shapes = [(count, *port.shape) for port in self.ports]
         if self.stored:
             zarr = library("zarr", "a result in zarr's format")
@@ -219,6 +216,25 @@ class ResultFiles:
                 )
             arrays.append(array)
         return Targets(arrays, () if self.stored else self.names)
+
+
+def _remove(name: str) -> None:
+    """Remove an older result; no folder but that of a zarr array.
+
+    Raises:
+        BatchError: It is another folder.
+    """
+    marks = ("zarr.json", ".zarray", ".zgroup")
+    if not os.path.isdir(name):
+        if os.path.lexists(name):
+            os.remove(name)
+    elif any(os.path.exists(os.path.join(name, mark)) for mark in marks):
+        shutil.rmtree(name)
+    elif os.listdir(name):
+        message = f"out: '{name}' is a folder with other files; valid: another path"
+        raise BatchError(message)
+    else:
+        os.rmdir(name)
 
 
 def _reserve(name: str) -> None:

@@ -217,6 +217,21 @@ def test_what_is_no_journal_of_ours_is_not_replaced(rnea, states, tmp_path):
     assert (tmp_path / "notes").read_text() == "mine\n"
 
 
+@pytest.mark.parametrize("name", ["tau.npy", "tau.zarr"])
+def test_a_folder_with_other_files_is_never_removed(rnea, states, tmp_path, name):
+    """Not even where a result is to be replaced."""
+    if name == "tau.zarr":
+        pytest.importorskip("zarr", reason="zarr is not installed")
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "mine").write_text("precious")
+    with pytest.raises(BatchError, match="is a folder with other files"):
+        rnea.map(*states, out=tmp_path / name, resume=False)
+    assert (tmp_path / name / "mine").read_text() == "precious"
+    (tmp_path / name / "mine").unlink()
+    result = rnea.map(*states, out=tmp_path / name, resume=False)
+    assert (result[:] == rnea(*states)).all()
+
+
 def test_a_result_that_is_gone_is_said(rnea, states, tmp_path):
     out = tmp_path / "tau.npy"
     interrupted(rnea, states, out, 4, chunk_rows=CHUNK, workers=1)
