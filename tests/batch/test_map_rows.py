@@ -321,8 +321,8 @@ def test_progress_is_called_with_rows(rnea, states):
         (3, {"out": "x.csv"}, "out is 'x.csv'; valid: None for memory"),
         (3, {"out": 5}, "out tau: wanted a writeable float64 array of shape (40, 7), got int"),
         (3, {"journal": "x"}, "results in memory are lost with the process"),
-        (2, {}, "qdd: wanted an array, got nothing"),
-        (0, {}, "q: wanted an array, got nothing"),
+        (2, {}, "qdd: wanted an array, as in program(q, qd, qdd), got nothing"),
+        (0, {}, "q: wanted an array, as in program(q, qd, qdd), got nothing"),
         (4, {}, "arguments: wanted 3 inputs"),
     ],
 )  # fmt: skip
@@ -370,7 +370,7 @@ def test_mistakes_of_functions_are_said(rnea, states):
         rnea.map(good, states[0], count=5)
     with pytest.raises(dyn.ShapeError, match="wanted 5 rows for the range 0, 5, got 6"):
         rnea.map(lambda a, b: good(a, b + 1), count=5)
-    with pytest.raises(dyn.ShapeError, match="qdd: wanted an array, got nothing"):
+    with pytest.raises(dyn.ShapeError, match="qdd: wanted an array, as in program"):
         rnea.map(lambda a, b: good(a, b)[:2], count=5)
     with pytest.raises(ZeroDivisionError):  # its own errors stay as they are
         rnea.map(lambda a, b: 1 / 0, count=5)
