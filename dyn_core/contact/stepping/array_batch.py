@@ -24,6 +24,12 @@ from dyn_core.contact.stepping.composite_step import (
     step_rows,
 )
 from dyn_core.contact.stepping.contact_model import ContactModel
+from dyn_core.contact.stepping.lane_steps import (
+    LaneRoom,
+    StatePack,
+    fits_lanes,
+    step_packs,
+)
 from dyn_core.contact.stepping.step_memory import StepRoom, StepSetup
 from dyn_core.contact.stepping.step_records import why_not
 from dyn_core.contact.stepping.step_tables import Earlier
@@ -242,18 +248,30 @@ class _BlockRunner:
         self._setup, self._outcomes = setup, outcomes
         self._room = StepRoom(setup, size)
         self._turned = np.zeros((size, setup.of.model.nv))
+        self._waiting = np.zeros(size, np.int64)
+        self._lanes = LaneRoom(setup) if fits_lanes(setup, size) else None
+        self._pack: StatePack | None = None
         self._calls: dict[int, tuple[Earlier, Callable[..., Any]]] = {}
 
     def _call(self, block: _RowRange) -> Callable[..., Any]:
-        """Return the machine code tied to this memory and the impulses of a block."""
+        """Return the machine code tied to this memory and the impulses of a block.
+
+        It takes the first and last state and the number of state 0 in the outcomes, and
+        returns the first state that is not stepped, and the contacts that it needs.
+        """
         room, setup = self._room, self._setup
         block.earlier = room.earlier(block.earlier, block.last - block.first)
         tied, call = self._calls.get(block.first, _NOTHING)
         if call is None or tied is not block.earlier:
             step = room.step._replace(earlier=block.earlier)
-            call = compiled(step_rows).bind(
-                setup.scene, step, room.solver, self._outcomes
-            )
+            fixed = setup.scene, step, room.solver, self._outcomes
+            if self._lanes is None:
+                call = compiled(step_rows).bind(*fixed)
+            else:
+                if self._pack is None:
+                    chosen = self._outcomes.chosen
+                    self._pack = self._lanes.pack(room, self._waiting, chosen)
+                call = compiled(step_packs).bind(*fixed, self._pack)
             self._calls[block.first] = block.earlier, call
         return call
 
@@ -285,12 +303,12 @@ class _BlockRunner:
         q, qd = terms[:2]
         carried = setup.of.carried.values
         program(q, qd, tau, h, *f_ext, *carried, out=terms[2:], status=True)
-        done = 0
+        done, self._waiting[:n] = 0, 1
         while done < n:
             done, needed = self._call(block)(done, n, block.first)
             if needed:
                 self._room.grow(max(2 * self._room.contacts, needed))
-                self._calls = {}
+                self._calls, self._pack = {}, None
         q_end, qd_end = (x[rows] for x in ends)
         outcomes = self._outcomes
         moved(q, step.qd_next[:n], rest, out=(q_end, qd_end), status=True)

@@ -6,11 +6,13 @@ in a subset of Python over NumPy arrays, and compiled once for each machine, not
 each robot: the robot is a record of arrays.
 
 language.py is the subset: its types and the decorator `machine_code`. `compiled` makes
-machine code of a function: types.py reads annotations, expressions.py, operations.py
-statements.py and translate.py turn its syntax tree (source.py) into LLVM IR, loading.py
-compiles, keeps and calls that; kernels.py lets it call Programs.
+machine code of a function: types.py reads annotations, lanes.py, expressions.py,
+operations.py, statements.py and translate.py turn its syntax tree (source.py) into LLVM
+IR, loading.py compiles, keeps and calls that with arguments.py; kernels.py lets it call
+Programs. In lanes (lanes.py) the same function works on several states at once.
 """
 
+from dyn_core.engines.machine_code.arguments import in_lanes
 from dyn_core.engines.machine_code.kernels import (
     NO_KERNEL,
     KernelAddress,
@@ -40,6 +42,7 @@ __all__ = [
     "Wholes2",
     "Wholes3",
     "compiled",
+    "in_lanes",
     "machine_code",
     "run_kernel",
 ]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ast
 import builtins
-import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, NoReturn
 
+from dyn_core.engines.machine_code.lanes import LaneCode, TypedValue
 from dyn_core.engines.machine_code.types import (
     BOOL,
     FLOAT,
@@ -29,61 +28,19 @@ _ALIAS = {INT: "!tbaa !4", FLOAT: "!tbaa !3"}  # what the metadata of a module s
 MISSING = object()
 
 
-@dataclass(frozen=True)
-class TypedValue:
-    """A value in LLVM IR.
-
-    Attributes:
-        type: Its type.
-        names: A number: its register or constant. An array: its address and
-            dimensions. A record: its address.
-        items: The values of a tuple.
-    """
-
-    type: Type
-    names: tuple[str, ...] = ()
-    items: tuple[TypedValue, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """The register or constant of a number."""
-        return self.names[0]
-
-
-def parts(kind: Type) -> list[str]:
-    """Return the LLVM types of a value's names."""
-    if isinstance(kind, NumberType):
-        return [kind.llvm]
-    return ["ptr"] + ["i64"] * (kind.axes if isinstance(kind, ArrayType) else 0)
-
-
-def result_type(kind: Type) -> str:
-    """Return the LLVM type of what a function returns."""
-    if isinstance(kind, TupleType):
-        if not kind.items:
-            return "void"
-        return "{ " + ", ".join(item.llvm for item in kind.items) + " }"
-    assert isinstance(kind, NumberType)
-    return kind.llvm
-
-
-def real(x: float) -> str:
-    """Return a float as LLVM writes it, all bits."""
-    return f"0x{struct.unpack('<Q', struct.pack('<d', x))[0]:016X}"
-
-
-class Expressions:
+class Expressions(LaneCode):
     """The values of one function; operations.py has what is done with them."""
 
     result: Type = NOTHING
     callee: Callable[[Callable[..., Any]], tuple[str, FunctionType]]
 
-    def __init__(self, function: Callable[..., Any], checked: bool) -> None:
+    def __init__(
+        self, function: Callable[..., Any], checked: bool, lanes: int = 0
+    ) -> None:
+        super().__init__(lanes)
         self.function, self.checked = function, checked
         self.variables: dict[str, tuple[Type, tuple[str, ...]]] = {}
         self.assigned: set[str] | None = set()  # have a value here; None: never here
-        self.lines: list[str] = []
-        self.block, self.count = "start", 0
 
     def note(self, what: str, line: int) -> int:
         """Return the status that says what failed in which line."""
@@ -96,26 +53,6 @@ class Expressions:
         raise TraceError(f"{where}: {name}: {what}; valid: {valid}")
 
     # Code
-
-    def add(self, instruction: str) -> None:
-        """Write an instruction without a result."""
-        self.lines.append(f"  {instruction}")
-
-    def new(self, instruction: str) -> str:
-        """Write an instruction; return its register."""
-        self.count += 1
-        self.lines.append(f"  %t{self.count} = {instruction}")
-        return f"%t{self.count}"
-
-    def label(self) -> str:
-        """Return a new label."""
-        self.count += 1
-        return f"l{self.count}"
-
-    def begin(self, label: str) -> None:
-        """Begin the block of a label."""
-        self.lines.append(f"{label}:")
-        self.block = label
 
     def require(self, holds: str, node: ast.AST, what: str, *noted: str) -> None:
         """Leave the function where a condition does not hold, in the checked form."""
@@ -130,9 +67,13 @@ class Expressions:
         self.leave()
         self.begin(yes)
 
+    def more_arguments(self) -> list[str]:
+        """Return what each function takes first: where it notes failures or lanes."""
+        return ["ptr %status"] * self.checked + ["ptr %alive"] * bool(self.lanes)
+
     def leave(self) -> None:
         """Return zeros."""
-        kind = result_type(self.result)
+        kind = self.result_type(self.result)
         self.add("ret void" if kind == "void" else f"ret {kind} zeroinitializer")
 
     # Names and constants
@@ -149,6 +90,12 @@ class Expressions:
                 return getattr(owner, node.attr, MISSING)
         return MISSING
 
+    def is_float(self, name: str) -> bool:
+        """Return whether a name stands for a float."""
+        known = self.variables.get(name, (None,))[0]
+        node = ast.Name(name, ast.Load())
+        return known is FLOAT or isinstance(self.static(node), float)
+
     def constant(self, node: ast.expr, value: Any) -> TypedValue:
         """Return a number of the source or of the module."""
         if isinstance(value, bool):
@@ -156,7 +103,7 @@ class Expressions:
         if isinstance(value, int) and -(2**63) <= value < 2**63:
             return TypedValue(INT, (str(int(value)),))
         if isinstance(value, float):
-            return TypedValue(FLOAT, (real(value),))
+            return TypedValue(FLOAT, (self.real(value),))
         return self.fail(
             node,
             f"the constant {ast.unparse(node)} is no number of 64 bits",
@@ -164,7 +111,11 @@ class Expressions:
         )
 
     def value(self, node: ast.expr) -> TypedValue:
-        """Return the value of an expression."""
+        """Return the value of an expression; lanes agree on a bool."""
+        return self.agreed(self.by_lane(node))
+
+    def by_lane(self, node: ast.expr) -> TypedValue:
+        """Return the value of an expression; a bool may differ from lane to lane."""
         method = getattr(self, f"_on_{type(node).__name__.lower()}", None)
         if method is None:
             self.fail(
@@ -189,8 +140,9 @@ class Expressions:
         if value.type is FLOAT:
             return value
         if value.name.lstrip("-").isdigit():
-            return TypedValue(FLOAT, (real(float(int(value.name))),))
-        return TypedValue(FLOAT, (self.new(f"sitofp i64 {value.name} to double"),))
+            return TypedValue(FLOAT, (self.real(float(int(value.name))),))
+        single = self.new(f"sitofp i64 {value.name} to double")
+        return TypedValue(FLOAT, (self.in_all_lanes(single),))
 
     def _on_constant(self, node: ast.Constant) -> TypedValue:
         return self.constant(node, node.value)
@@ -204,7 +156,7 @@ class Expressions:
             what = f"'{node.id}' may have no value here"
             self.fail(node, what, "assign it before the `if` or the loop")
         kind, places = self.variables[node.id]
-        loads = zip(parts(kind), places, strict=True)
+        loads = zip(self.parts(kind), places, strict=True)
         return TypedValue(kind, tuple(self.new(f"load {t}, ptr {p}") for t, p in loads))
 
     def _of_module(self, node: ast.expr) -> TypedValue:
@@ -247,8 +199,11 @@ class Expressions:
         if kind is BOOL:
             word = self.new(f"load i64, ptr {first}, !invariant.load !5")
             return TypedValue(BOOL, (self.new(f"icmp ne i64 {word}, 0"),))
+        if kind is FLOAT:
+            single = self.new(f"load double, ptr {first}, !invariant.load !5")
+            return TypedValue(FLOAT, (self.in_all_lanes(single),))
         names = []
-        for k, llvm in enumerate(parts(kind)):
+        for k, llvm in enumerate(self.parts(kind)):
             word = self.new(f"getelementptr inbounds i64, ptr {first}, i64 {k}")
             names.append(self.new(f"load {llvm}, ptr {word}, !invariant.load !5"))
         return TypedValue(kind, tuple(names))
@@ -284,7 +239,7 @@ class Expressions:
                 offset = index
         for dim in dims[len(nodes) :]:
             offset = self.new(f"mul nsw i64 {offset}, {dim}")
-        llvm = array.type.item.llvm
+        llvm = self.llvm(array.type.item)
         place = self.new(f"getelementptr inbounds {llvm}, ptr {address}, i64 {offset}")
         kind = ArrayType(array.type.item, left)
         return TypedValue(kind, (place, *dims[len(nodes) :]))
@@ -293,7 +248,8 @@ class Expressions:
         """Return the number in a place of an array."""
         assert isinstance(place.type, ArrayType)
         item = place.type.item
-        number = self.new(f"load {item.llvm}, ptr {place.name}, {_ALIAS[item]}")
+        what = f"{self.llvm(item)}, ptr {place.name}{self.aligned}"
+        number = self.new(f"load {what}, {_ALIAS[item]}")
         return TypedValue(item, (number,))
 
     def store(self, node: ast.AST, place: TypedValue, value: TypedValue) -> None:
@@ -307,9 +263,8 @@ class Expressions:
         if value.type is not item:
             what = f"{value.type} is stored in an array of {item}"
             self.fail(node, what, f"{item}, by int(x) or float(x) where it is meant")
-        self.add(
-            f"store {item.llvm} {value.name}, ptr {place.name}, {_ALIAS[item]}"
-        )  # fmt: skip
+        what = f"{self.llvm(item)} {value.name}, ptr {place.name}{self.aligned}"
+        self.add(f"store {what}, {_ALIAS[item]}")
 
     def _on_subscript(self, node: ast.Subscript) -> TypedValue:
         if isinstance(node.value, ast.Attribute) and node.value.attr == "shape":

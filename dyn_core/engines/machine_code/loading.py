@@ -20,6 +20,8 @@ import numpy as np
 
 from dyn_core.engines.llvm import cache, compiler
 from dyn_core.engines.llvm.fingerprint import of_code
+from dyn_core.engines.machine_code.arguments import number, refuse_overlap, table
+from dyn_core.engines.machine_code.kernels import KernelAddress
 from dyn_core.engines.machine_code.language import is_marked, python_of
 from dyn_core.engines.machine_code.statements import Place
 from dyn_core.engines.machine_code.translate import ModuleCode, translate
@@ -27,11 +29,9 @@ from dyn_core.engines.machine_code.types import (
     BOOL,
     FLOAT,
     INT,
-    ArrayType,
     NumberType,
     RecordType,
     TupleType,
-    Type,
     of_function,
 )
 from dyn_core.errors import ShapeError, TraceError
@@ -45,7 +45,9 @@ _C_TYPES: dict[NumberType, Any] = {
 _STATUS = ctypes.c_int64 * 3
 
 
-def compiled(function: Callable[..., Any], checked: bool = False) -> CompiledFunction:
+def compiled(
+    function: Callable[..., Any], checked: bool = False, lanes: int = 0
+) -> CompiledFunction:
     """Return the machine code of a function of the subset, the same bits.
 
     It is compiled once for each machine, at its first use, with all that it calls, and
@@ -55,6 +57,8 @@ def compiled(function: Callable[..., Any], checked: bool = False) -> CompiledFun
         function: One that is marked by `machine_code`.
         checked: Whether each index and divisor is checked, which is for tests:
             IndexError names function and line.
+        lanes: How many states it takes at once, see lanes.py; 0: one. It is called by
+            `tied`, takes arrays and records only, and returns an int.
 
     Raises:
         TraceError: The function is not marked, or an argument is not of the subset; the
@@ -63,12 +67,14 @@ def compiled(function: Callable[..., Any], checked: bool = False) -> CompiledFun
     if not is_marked(function):
         name = getattr(function, "__qualname__", repr(function))
         raise TraceError(f"{name} is not marked; valid: @machine_code before `def`")
-    return _compiled(python_of(function), checked)
+    return _compiled(python_of(function), checked, lanes)
 
 
 @functools.cache
-def _compiled(function: Callable[..., Any], checked: bool) -> CompiledFunction:
-    return CompiledFunction(function, checked)
+def _compiled(
+    function: Callable[..., Any], checked: bool, lanes: int
+) -> CompiledFunction:
+    return CompiledFunction(function, checked, lanes)
 
 
 class CompiledFunction:
@@ -84,7 +90,9 @@ class CompiledFunction:
         fresh: Whether it was compiled by this process, not found on disk.
     """
 
-    def __init__(self, function: Callable[..., Any], checked: bool) -> None:
+    def __init__(
+        self, function: Callable[..., Any], checked: bool, lanes: int = 0
+    ) -> None:
         functools.update_wrapper(self, function)
         self.name = function.__qualname__
         self.function, self.signature = function, of_function(function)
@@ -94,7 +102,7 @@ class CompiledFunction:
             for name, kind in self.signature.parameters
             if not isinstance(kind, NumberType)
         ]
-        self._checked, self.fresh = checked, False
+        self._checked, self.lanes, self.fresh = checked, lanes, False
         self._loaded: compiler.Loaded | None = None
         self._address = 0
         self._places: list[Place] = []
@@ -123,12 +131,13 @@ class CompiledFunction:
         """Return the object code, from the disk or compiled."""
         digest = hashlib.sha256(compiler.machine().key.encode())
         digest.update(of_code(_WRITERS).encode())
-        digest.update(repr((self._checked, contents(self.function))).encode())
+        form = self._checked, self.lanes, contents(self.function)
+        digest.update(repr(form).encode())
         key = f"function-{digest.hexdigest()}"
         entry = cache.load(key)
         if entry is not None:
             return ModuleCode("", entry[0]["places"]), entry[1]
-        module = translate(self.function, self._checked)
+        module = translate(self.function, self._checked, self.lanes)
         code = compiler.compile_ir(module.ir, inline=True)
         cache.store(key, {"places": module.places}, code)
         self.fresh = True
@@ -144,7 +153,7 @@ class CompiledFunction:
             self.signature.parameters, arguments, strict=True
         ):
             if isinstance(kind, NumberType):
-                numbers.append(_number(kind, value, name))
+                numbers.append(number(kind, value, name))
             else:
                 others.append(value)
         return self.bind(*others)(*numbers)
@@ -161,21 +170,39 @@ class CompiledFunction:
         Raises:
             ShapeError: An argument has another type, dtype, number of axes or layout.
         """
+        content, arrays = self._content(arguments)
+        if not self.native:
+            return self._in_python(arguments)
+        self.prepare()
+        memory = ctypes.create_string_buffer(content)
+        return self._connect(memory, (arguments, arrays))
+
+    def _content(self, arguments: tuple[Any, ...]) -> tuple[bytes, list[Any]]:
+        """Return the table of arrays and records, and the arrays."""
         if len(arguments) != len(self._bound):
             names = ", ".join(name for name, _ in self._bound)
             wanted = f"{len(self._bound)} arrays and records ({names})"
             raise ShapeError(self.name, wanted, str(len(arguments)))
         content, arrays = [], []
         for (name, kind), value in zip(self._bound, arguments, strict=True):
-            for part, array in _table(kind, value, f"{self.name}: {name}"):
+            for part, array in table(kind, value, f"{self.name}: {name}", self.lanes):
                 content.append(part)
                 arrays += array
-        _refuse_overlap(arrays, self.name)
-        if not self.native:
-            return self._in_python(arguments)
+        refuse_overlap(arrays, self.name)
+        return b"".join(content) or b"0", arrays
+
+    def tied(self, *arguments: Any) -> TiedFunction:
+        """Return the function in lanes for some arrays and records, as a kernel.
+
+        Args:
+            arguments: As of `bind`; arrays of floats have the lanes as a last axis.
+
+        Raises:
+            ShapeError: As `bind` does.
+        """
+        content, arrays = self._content(arguments)
         self.prepare()
-        memory = ctypes.create_string_buffer(b"".join(content) or b"0")
-        return self._connect(memory, (arguments, arrays))
+        return TiedFunction(self, self._address, content, arrays)
 
     def _connect(self, memory: Any, kept: Any) -> Callable[..., Any]:
         """Return what calls the machine code with a table."""
@@ -227,6 +254,26 @@ class CompiledFunction:
         return call
 
 
+class TiedFunction:
+    """A function in lanes, tied to arrays.
+
+    Attributes:
+        alive: Bits of the lanes that are wanted, and after a call of those that have
+            results, (1,).
+        kernel: For machine code (run_kernel), valid as long as this object is kept. It
+            returns what the function does.
+    """
+
+    def __init__(
+        self, function: Any, address: int, content: bytes, arrays: list[Any]
+    ) -> None:
+        memory, self.alive = ctypes.create_string_buffer(content), np.zeros(1, np.int64)
+        self._kept = function, memory, arrays
+        self.kernel = KernelAddress(
+            address, _address(memory), self.alive.ctypes.data, 0
+        )
+
+
 def _with_results(call: Any, layout: struct.Struct) -> Callable[..., Any]:
     """Return a call whose results come as a tuple."""
     memory = ctypes.c_char * layout.size
@@ -241,70 +288,6 @@ def _with_results(call: Any, layout: struct.Struct) -> Callable[..., Any]:
 
 def _address(memory: Any) -> int:
     return ctypes.addressof(memory)
-
-
-def _number(kind: NumberType, value: Any, name: str) -> int | float | bool:
-    """Return a number as an argument."""
-    fits: Any = {
-        INT: (int, np.integer),
-        FLOAT: (float, int, np.floating, np.integer),
-        BOOL: (bool, np.bool_),
-    }[kind]
-    if not isinstance(value, fits) or (kind is not BOOL and isinstance(value, bool)):
-        raise ShapeError(name, str(kind), type(value).__name__)
-    if kind is FLOAT:
-        return float(value)
-    if kind is BOOL:
-        return bool(value)
-    if not -(2**63) <= value < 2**63:
-        raise ShapeError(name, "an int of 64 bits", str(value))
-    return int(value)
-
-
-def _table(kind: Type, value: Any, name: str) -> Iterator[tuple[bytes, list[Any]]]:
-    """Yield the words of an argument, and the arrays that they point to."""
-    if isinstance(kind, RecordType):
-        if not isinstance(value, kind.python):
-            raise ShapeError(name, f"a {kind}", type(value).__name__)
-        for inner, field in kind.fields:
-            yield from _table(field, getattr(value, inner), f"{name}.{inner}")
-    elif isinstance(kind, ArrayType):
-        _check_array(kind, value, name)
-        address = value.__array_interface__["data"][0]
-        yield struct.pack(f"={1 + kind.axes}q", address, *value.shape), [value]
-    else:
-        assert isinstance(kind, NumberType)
-        code = "d" if kind is FLOAT else "q"
-        yield struct.pack(f"={code}", _number(kind, value, name)), []
-
-
-def _check_array(kind: ArrayType, value: Any, name: str) -> None:
-    """Refuse what is not the array that a type says."""
-    dtype = np.dtype(np.float64 if kind.item is FLOAT else np.int64)
-    wanted = f"{kind}: a {dtype} array of {kind.axes} axes, contiguous, writeable"
-    if not isinstance(value, np.ndarray):
-        raise ShapeError(name, wanted, type(value).__name__)
-    flags = value.flags
-    if value.dtype != dtype or value.ndim != kind.axes:
-        raise ShapeError(name, wanted, f"{value.dtype} of shape {value.shape}")
-    if not (flags.c_contiguous and flags.aligned and flags.writeable):
-        faults = {"strides": flags.c_contiguous, "odd addresses": flags.aligned,
-                  "read-only memory": flags.writeable}  # fmt: skip
-        fault = ", ".join(x for x, fine in faults.items() if not fine)
-        raise ShapeError(name, wanted, f"one with {fault}")
-
-
-def _refuse_overlap(arrays: list[Any], name: str) -> None:
-    """Refuse whole and real numbers in the same memory: LLVM takes them as apart."""
-    spans = sorted(
-        (array.__array_interface__["data"][0], array.nbytes, array.dtype.kind)
-        for array in arrays
-    )
-    ends = {"f": 0, "i": 0}
-    for start, length, kind in spans:
-        if length and ends["i" if kind == "f" else "f"] > start:
-            raise ShapeError(name, "whole and real numbers apart", "one memory of both")
-        ends[kind] = max(ends[kind], start + length)
 
 
 def contents(function: Callable[..., Any]) -> list[Any]:

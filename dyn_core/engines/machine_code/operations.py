@@ -17,9 +17,6 @@ from dyn_core.engines.machine_code.expressions import (
     MISSING,
     Expressions,
     TypedValue,
-    parts,
-    real,
-    result_type,
 )
 from dyn_core.engines.machine_code.kernels import call_kernel, write_call
 from dyn_core.engines.machine_code.language import is_marked, python_of
@@ -28,7 +25,6 @@ from dyn_core.engines.machine_code.types import (
     FLOAT,
     INT,
     ArrayType,
-    NumberType,
     TupleType,
 )
 
@@ -49,7 +45,6 @@ _VALID: dict[type, str] = {
     ast.Mod: "a - b * math.floor(a / b)",
     ast.Div: "float(a) / float(b), or a // b",
 }
-_INFINITY = real(math.inf)
 
 
 class Operations(Expressions):
@@ -73,7 +68,8 @@ class Operations(Expressions):
             return self._floor_division(node, op is ast.Mod, a.name, b.name)
         if not whole and op in _FLOATS:
             x, y = self.convert(a).name, self.convert(b).name
-            return TypedValue(FLOAT, (self.new(f"{_FLOATS[op]} double {x}, {y}"),))
+            code = f"{_FLOATS[op]} {self.float} {x}, {y}"
+            return TypedValue(FLOAT, (self.new(code),))
         what = f"'{op.__name__}' of {a.type} and {b.type} is not in the subset"
         return self.fail(node, what, _VALID.get(op, "+ - * / // %"))
 
@@ -117,7 +113,7 @@ class Operations(Expressions):
             self.fail(node, "'~' is not in the subset", "not x, -x")
         if x.type is INT:
             return TypedValue(INT, (self.new(f"sub i64 0, {x.name}"),))
-        return TypedValue(FLOAT, (self.new(f"fneg double {x.name}"),))
+        return TypedValue(FLOAT, (self.new(f"fneg {self.float} {x.name}"),))
 
     # Conditions
 
@@ -126,11 +122,11 @@ class Operations(Expressions):
             return self._by_branches(node)
         left = self.number(node.left)
         right = self.number(node.comparators[0])
-        return TypedValue(BOOL, (self._compare(node, node.ops[0], left, right),))
+        return self._compare(node, node.ops[0], left, right)
 
     def _compare(
         self, node: ast.AST, op: ast.cmpop, a: TypedValue, b: TypedValue
-    ) -> str:
+    ) -> TypedValue:
         if type(op) not in _COMPARE:
             self.fail(
                 node, f"'{type(op).__name__}' is not in the subset", "== < <= ..."
@@ -138,14 +134,13 @@ class Operations(Expressions):
         of_wholes, of_floats = _COMPARE[type(op)]
         if (a.type is BOOL) is not (b.type is BOOL):
             self.fail(node, f"{a.type} is compared with {b.type}", "x, not x")
-        if a.type is BOOL:
-            if of_wholes not in ("eq", "ne"):
-                self.fail(node, "bools have no order", "==, !=")
-            return self.new(f"icmp {of_wholes} i1 {a.name}, {b.name}")
-        if a.type is INT and b.type is INT:
-            return self.new(f"icmp {of_wholes} i64 {a.name}, {b.name}")
+        if a.type is BOOL and of_wholes not in ("eq", "ne"):
+            self.fail(node, "bools have no order", "==, !=")
+        if a.type is b.type and a.type is not FLOAT:
+            code = f"icmp {of_wholes} {self.llvm(a.type)} {a.name}, {b.name}"  # type: ignore[arg-type]
+            return TypedValue(BOOL, (self.new(code),))
         x, y = self.convert(a).name, self.convert(b).name
-        return self.new(f"fcmp {of_floats} double {x}, {y}")
+        return self.condition(f"fcmp {of_floats} {self.float} {x}, {y}")
 
     def _on_boolop(self, node: ast.BoolOp) -> TypedValue:
         return self._by_branches(node)
@@ -183,7 +178,7 @@ class Operations(Expressions):
             left = self.number(node.left)
             for op, inner in zip(node.ops, node.comparators, strict=True):
                 right, go_on = self.number(inner), self.label()
-                holds = self._compare(node, op, left, right)
+                holds = self.agreed(self._compare(node, op, left, right)).name
                 self.add(f"br i1 {holds}, label %{go_on}, label %{no}")
                 self.begin(go_on)
                 left = right
@@ -199,10 +194,13 @@ class Operations(Expressions):
         if x.type is INT:
             return self.new(f"icmp ne i64 {x.name}, 0")
         if x.type is FLOAT:
-            return self.new(f"fcmp une double {x.name}, {real(0.0)}")
+            code = f"fcmp une {self.float} {x.name}, {self.real(0.0)}"
+            return self.agreed(self.condition(code)).name
         return x.name
 
     def _on_ifexp(self, node: ast.IfExp) -> TypedValue:
+        if self.chooses(node, self.is_float):
+            return self.select(*map(self.by_lane, (node.test, node.body, node.orelse)))
         yes, no, end = self.label(), self.label(), self.label()
         self.branch(node.test, yes, no)
         values, blocks = [], []
@@ -217,7 +215,7 @@ class Operations(Expressions):
             self.fail(node, what, "one type, such as 0.0 for 0 among floats")
         names = []
         for llvm, *pair in zip(
-            parts(values[0].type), values[0].names, values[1].names, strict=True
+            self.parts(values[0].type), values[0].names, values[1].names, strict=True
         ):
             ways = zip(pair, blocks, strict=True)
             choice = ", ".join(f"[ {name}, %{block} ]" for name, block in ways)
@@ -254,14 +252,14 @@ class Operations(Expressions):
             valid = ", ".join(f"{x}: {t}" for x, t in wanted)
             self.fail(node, f"{function.__name__} takes other arguments", valid)
         values += [named[x] for x in rest]
-        arguments = ["ptr %status"] if self.checked else []
+        arguments = self.more_arguments()
         for (x, t), value in zip(wanted, values, strict=True):
             if value.type != t:
                 what = f"argument '{x}' of {function.__name__} is {value.type}"
                 self.fail(node, what, str(t))
-            named_parts = zip(parts(t), value.names, strict=True)
+            named_parts = zip(self.parts(t), value.names, strict=True)
             arguments += [f"{llvm} {part}" for llvm, part in named_parts]
-        llvm = result_type(kind.result)
+        llvm = self.result_type(kind.result)
         code = f"call {llvm} @{name}({', '.join(arguments)})"
         register = "" if llvm == "void" else self.new(code)
         if not register:
@@ -293,14 +291,10 @@ class Operations(Expressions):
             if value.type is not best.type:
                 what = f"'{ast.unparse(node)}' is of {best.type} and {value.type}"
                 self.fail(node, what, "one type, such as 0.0 for 0 among floats")
-            assert isinstance(best.type, NumberType)
             sign = "fcmp o" if best.type is FLOAT else "icmp s"
-            llvm = best.type.llvm
-            better = self.new(f"{sign}{condition} {llvm} {value.name}, {best.name}")
-            name = self.new(
-                f"select i1 {better}, {llvm} {value.name}, {llvm} {best.name}"
-            )
-            best = TypedValue(best.type, (name,))
+            code = f"{self.llvm(best.type)} {value.name}, {best.name}"  # type: ignore[arg-type]
+            better = self.condition(f"{sign}{condition} {code}")
+            best = self.select(better, value, best)
         return best
 
     def _min(self, node: ast.Call) -> TypedValue:
@@ -318,9 +312,10 @@ class Operations(Expressions):
         )
 
     def _of_llvm(self, name: str, *values: TypedValue) -> TypedValue:
-        arguments = ", ".join(f"double {x.name}" for x in values)
+        arguments = ", ".join(f"{self.float} {x.name}" for x in values)
+        function = f"@llvm.{name}.{self.suffix}"
         return TypedValue(
-            FLOAT, (self.new(f"call double @llvm.{name}.f64({arguments})"),)
+            FLOAT, (self.new(f"call {self.float} {function}({arguments})"),)
         )
 
     def _real(self, node: ast.expr) -> TypedValue:
@@ -337,28 +332,23 @@ class Operations(Expressions):
 
     def _isnan(self, node: ast.Call) -> TypedValue:
         x = self._real(node.args[0]).name
-        return TypedValue(BOOL, (self.new(f"fcmp uno double {x}, {x}"),))
+        return self.condition(f"fcmp uno {self.float} {x}, {x}")
 
     def _isfinite(self, node: ast.Call) -> TypedValue:
         x = self._of_llvm("fabs", self._real(node.args[0])).name
-        return TypedValue(BOOL, (self.new(f"fcmp olt double {x}, {_INFINITY}"),))
-
-    def _to_whole(self, x: TypedValue) -> TypedValue:
-        """Return a float without fraction as an int; any where none is near."""
-        whole = self.new(f"fptosi double {x.name} to i64")
-        return TypedValue(INT, (self.new(f"freeze i64 {whole}"),))
+        return self.condition(f"fcmp olt {self.float} {x}, {self.real(math.inf)}")
 
     def _floor(self, node: ast.Call) -> TypedValue:
-        return self._to_whole(self._of_llvm("floor", self._real(node.args[0])))
+        return self.to_whole(self._of_llvm("floor", self._real(node.args[0])))
 
     def _ceil(self, node: ast.Call) -> TypedValue:
-        return self._to_whole(self._of_llvm("ceil", self._real(node.args[0])))
+        return self.to_whole(self._of_llvm("ceil", self._real(node.args[0])))
 
     def _int(self, node: ast.Call) -> TypedValue:
         x = self.number(node.args[0])
         if x.type is BOOL:
             return TypedValue(INT, (self.new(f"zext i1 {x.name} to i64"),))
-        return x if x.type is INT else self._to_whole(x)
+        return x if x.type is INT else self.to_whole(x)
 
     def _float(self, node: ast.Call) -> TypedValue:
         return self._real(node.args[0])

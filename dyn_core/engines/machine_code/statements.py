@@ -14,8 +14,6 @@ from typing import Any
 
 from dyn_core.engines.machine_code.expressions import (
     TypedValue,
-    parts,
-    result_type,
 )
 from dyn_core.engines.machine_code.language import is_marked
 from dyn_core.engines.machine_code.operations import Operations
@@ -61,8 +59,9 @@ class StatementWriter(Operations):
         kind: FunctionType,
         callee: Callee,
         places: list[Place] | None,
+        lanes: int = 0,
     ) -> None:
-        super().__init__(function, places is not None)
+        super().__init__(function, places is not None, lanes)
         self.kind, self.result = kind, kind.result
         self.places = [] if places is None else places
         self.callee = callee
@@ -77,11 +76,11 @@ class StatementWriter(Operations):
     def define(self, name: str) -> str:
         """Return the LLVM definition."""
         node = source_of(self.function)
-        heads = ["ptr %status"] if self.checked else []
+        heads = self.more_arguments()
         for x, kind in self.kind.parameters:
-            names = tuple(f"%a_{x}_{k}" for k in range(len(parts(kind))))
+            names = tuple(f"%a_{x}_{k}" for k in range(len(self.parts(kind))))
             mark = " noalias nonnull readonly" * isinstance(kind, RecordType)
-            types = parts(kind)
+            types = self.parts(kind)
             heads += [f"{t}{mark} {n}" for t, n in zip(types, names, strict=True)]
             self.assign(node, x, TypedValue(kind, names))
         for statement in node.body:
@@ -91,7 +90,8 @@ class StatementWriter(Operations):
                 what = f"may end without a value; it returns {self.result}"
                 self.fail(node, what, "return on each path")
             self.leave()
-        head = f"define internal {result_type(self.result)} @{name}({', '.join(heads)})"
+        result = self.result_type(self.result)
+        head = f"define internal {result} @{name}({', '.join(heads)})"
         code = [*self.rooms, *self.lines]
         return "\n".join([f"{head} #0 {{", "start:", *code, "}", ""])
 
@@ -112,7 +112,7 @@ class StatementWriter(Operations):
             self.fail(node, f"'{name}' is {value.type}", "a, b = values")
         if name not in self.variables:
             places = []
-            for llvm in parts(value.type):
+            for llvm in self.parts(value.type):
                 self.count += 1
                 places.append(f"%v{self.count}_{name}")
                 self.rooms.append(f"  {places[-1]} = alloca {llvm}")
@@ -121,7 +121,7 @@ class StatementWriter(Operations):
         if kind != value.type:
             valid = "another name, or one type, such as 0.0 for 0 among floats"
             self.fail(node, f"'{name}' is {kind}, and then {value.type}", valid)
-        for llvm, place, part in zip(parts(kind), known, value.names, strict=True):
+        for llvm, place, part in zip(self.parts(kind), known, value.names, strict=True):
             self.add(f"store {llvm} {part}, ptr {place}")
         if self.assigned is not None:
             self.assigned.add(name)
@@ -186,7 +186,7 @@ class StatementWriter(Operations):
         pass
 
     def _do_return(self, node: ast.Return) -> None:
-        kind = result_type(self.result)
+        kind = self.result_type(self.result)
         value = self.value(node.value) if node.value else TypedValue(NOTHING)
         if isinstance(node.value, ast.Constant) and node.value.value is None:
             value = TypedValue(NOTHING)
@@ -196,7 +196,7 @@ class StatementWriter(Operations):
             whole = "undef"
             for k, item in enumerate(value.items):
                 assert isinstance(item.type, NumberType)
-                part = f"{item.type.llvm} {item.name}, {k}"
+                part = f"{self.llvm(item.type)} {item.name}, {k}"
                 whole = self.new(f"insertvalue {kind} {whole}, {part}")
             self.add(f"ret {kind} {whole}")
         else:

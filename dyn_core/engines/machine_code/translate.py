@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dyn_core.engines.machine_code.expressions import parts, result_type
+from dyn_core.engines.machine_code.lanes import declarations
 from dyn_core.engines.machine_code.operations import Operations
 from dyn_core.engines.machine_code.statements import Place, StatementWriter
 from dyn_core.engines.machine_code.types import (
@@ -19,22 +19,6 @@ from dyn_core.engines.machine_code.types import (
     size,
 )
 from dyn_core.errors import TraceError
-
-_DECLARATIONS = """\
-declare double @llvm.fabs.f64(double)
-declare double @llvm.sqrt.f64(double)
-declare double @llvm.floor.f64(double)
-declare double @llvm.ceil.f64(double)
-declare double @llvm.copysign.f64(double, double)
-declare i64 @llvm.abs.i64(i64, i1)
-attributes #0 = { nounwind }
-!0 = !{!"arrays of machine code"}
-!1 = !{!"float64", !0, i64 0}
-!2 = !{!"int64", !0, i64 0}
-!3 = !{!1, !1, i64 0}
-!4 = !{!2, !2, i64 0}
-!5 = !{}
-"""
 
 
 @dataclass
@@ -50,28 +34,31 @@ class ModuleCode:
     places: list[Place]
 
 
-def translate(function: Callable[..., Any], checked: bool = False) -> ModuleCode:
+def translate(
+    function: Callable[..., Any], checked: bool = False, lanes: int = 0
+) -> ModuleCode:
     """Return the LLVM IR of a function and of all that it calls.
 
     Args:
         function: One that is marked by `machine_code`.
         checked: Whether indices and divisors are checked.
+        lanes: How many states at once; 0: one.
 
     Raises:
         TraceError: Something is not in the subset.
     """
-    work = _ModuleWriter(checked)
+    work = _ModuleWriter(checked, lanes)
     name, kind = work.callee(function)
-    entry = _entry(name, kind, checked)
-    return ModuleCode(
-        "\n".join([_DECLARATIONS, *work.definitions, entry]), work.places or []
-    )
+    entry = _entry(name, kind, checked, lanes)
+    code = [declarations(lanes), *work.definitions, entry]
+    return ModuleCode("\n".join(code), work.places or [])
 
 
 class _ModuleWriter:
     """The functions of one module, each translated once, after those that it calls."""
 
-    def __init__(self, checked: bool) -> None:
+    def __init__(self, checked: bool, lanes: int) -> None:
+        self.lanes = lanes
         self.definitions: list[str] = []
         self.places: list[Place] | None = [] if checked else None
         self.known: dict[Callable[..., Any], tuple[str, FunctionType]] = {}
@@ -89,29 +76,29 @@ class _ModuleWriter:
             self.open.append(function)
             kind = of_function(function)
             name = f"f{len(self.known) + len(self.open)}_{function.__name__}"
-            code = StatementWriter(function, kind, self.callee, self.places).define(
-                name
-            )
+            code = StatementWriter(
+                function, kind, self.callee, self.places, self.lanes
+            ).define(name)
             self.open.pop()
             self.definitions.append(code)
             self.known[function] = name, kind
         return self.known[function]
 
 
-def _entry(name: str, kind: FunctionType, checked: bool) -> str:
+def _entry(name: str, kind: FunctionType, checked: bool, lanes: int) -> str:
     """Return the function that Python calls.
 
     It takes the table of arrays and records, memory for a tuple of results, memory for
-    the status, then the numbers; what is not needed is left out.
+    the status or for the mask of lanes, then the numbers; what is not needed is left
+    out.
     """
     lines: list[str] = []
-    heads = [] if not checked else ["ptr %status"]
     several = isinstance(kind.result, TupleType) and bool(kind.result.items)
-    if several:
-        heads.insert(0, "ptr %results")
-    reader = Operations(translate, checked)
+    reader = Operations(translate, checked, lanes)
     reader.lines = lines
-    arguments, place = ["ptr %status"] if checked else [], 0
+    heads = ["ptr %results"] * several + reader.more_arguments()
+    heads += ["ptr %nothing"] * bool(lanes)  # as a kernel is called
+    arguments, place = reader.more_arguments(), 0
     for x, t in kind.parameters:
         if isinstance(t, NumberType):
             heads.append(f"{'i8' if t is BOOL else t.llvm} %n_{x}")
@@ -121,9 +108,10 @@ def _entry(name: str, kind: FunctionType, checked: bool) -> str:
             arguments.append(f"{t.llvm} {value}")
         else:
             names = reader.load_argument(t, "%table", place).names
-            arguments += [f"{p} {n}" for p, n in zip(parts(t), names, strict=True)]
+            named = zip(reader.parts(t), names, strict=True)
+            arguments += [f"{p} {n}" for p, n in named]
             place += size(t)
-    llvm = result_type(kind.result)
+    llvm = reader.result_type(kind.result)
     call = f"call {llvm} @{name}({', '.join(arguments)})"
     returned = "void" if several else "i8" if llvm == "i1" else llvm
     if several:

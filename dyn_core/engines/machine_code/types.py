@@ -28,6 +28,7 @@ class NumberType:
 INT = NumberType("int", "i64", "q")
 FLOAT = NumberType("float", "double", "d")
 BOOL = NumberType("bool", "i1", "?7x")
+MASK = NumberType("a bool of each lane", "", "")  # only within an expression
 _NUMBERS = {int: INT, float: FLOAT, bool: BOOL}
 
 

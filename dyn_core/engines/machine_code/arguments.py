@@ -1,0 +1,125 @@
+"""Arguments of machine code: tables of addresses, dimensions and numbers; lanes."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from dyn_core.engines.machine_code.types import (
+    BOOL,
+    FLOAT,
+    INT,
+    ArrayType,
+    NumberType,
+    RecordType,
+    Type,
+)
+from dyn_core.errors import ShapeError
+
+_LINE = 64  # bytes of a line of the cache, and of the widest vector
+
+
+def number(kind: NumberType, value: Any, name: str) -> int | float | bool:
+    """Return a number as an argument."""
+    fits: Any = {
+        INT: (int, np.integer),
+        FLOAT: (float, int, np.floating, np.integer),
+        BOOL: (bool, np.bool_),
+    }[kind]
+    if not isinstance(value, fits) or (kind is not BOOL and isinstance(value, bool)):
+        raise ShapeError(name, str(kind), type(value).__name__)
+    if kind is FLOAT:
+        return float(value)
+    if kind is BOOL:
+        return bool(value)
+    if not -(2**63) <= value < 2**63:
+        raise ShapeError(name, "an int of 64 bits", str(value))
+    return int(value)
+
+
+def table(
+    kind: Type, value: Any, name: str, lanes: int
+) -> Iterator[tuple[bytes, list[Any]]]:
+    """Yield the words of an argument, and the arrays that they point to."""
+    if isinstance(kind, RecordType):
+        if not isinstance(value, kind.python):
+            raise ShapeError(name, f"a {kind}", type(value).__name__)
+        for inner, field in kind.fields:
+            yield from table(field, getattr(value, inner), f"{name}.{inner}", lanes)
+    elif isinstance(kind, ArrayType):
+        _check_array(kind, value, name, lanes if kind.item is FLOAT else 0)
+        address, shape = value.__array_interface__["data"][0], value.shape
+        yield struct.pack(f"={1 + kind.axes}q", address, *shape[: kind.axes]), [value]
+    else:
+        assert isinstance(kind, NumberType)
+        code = "d" if kind is FLOAT else "q"
+        yield struct.pack(f"={code}", number(kind, value, name)), []
+
+
+def _check_array(kind: ArrayType, value: Any, name: str, lanes: int) -> None:
+    """Refuse what is not the array that a type says."""
+    dtype = np.dtype(np.float64 if kind.item is FLOAT else np.int64)
+    wanted = f"{kind}: a {dtype} array of {kind.axes} axes, contiguous, writeable"
+    if not isinstance(value, np.ndarray):
+        raise ShapeError(name, wanted, type(value).__name__)
+    flags, in_lanes = value.flags, (lanes,) * bool(lanes)
+    if lanes:
+        wanted += f", behind them {lanes} lanes"
+    if value.dtype != dtype or (value.ndim, value.shape[kind.axes :]) != (
+        kind.axes + len(in_lanes),
+        in_lanes,
+    ):
+        raise ShapeError(name, wanted, f"{value.dtype} of shape {value.shape}")
+    if not (flags.c_contiguous and flags.aligned and flags.writeable):
+        faults = {"strides": flags.c_contiguous, "odd addresses": flags.aligned,
+                  "read-only memory": flags.writeable}  # fmt: skip
+        fault = ", ".join(x for x, fine in faults.items() if not fine)
+        raise ShapeError(name, wanted, f"one with {fault}")
+
+
+def refuse_overlap(arrays: list[Any], name: str) -> None:
+    """Refuse whole and real numbers in the same memory: LLVM takes them as apart."""
+    spans = sorted(
+        (array.__array_interface__["data"][0], array.nbytes, array.dtype.kind)
+        for array in arrays
+    )
+    ends = {"f": 0, "i": 0}
+    for start, length, kind in spans:
+        if length and ends["i" if kind == "f" else "f"] > start:
+            raise ShapeError(name, "whole and real numbers apart", "one memory of both")
+        ends[kind] = max(ends[kind], start + length)
+
+
+def in_lanes(value: Any, lanes: int, known: dict[int, tuple[Any, Any]]) -> Any:
+    """Return a record whose arrays of floats have lanes as a last axis, all alike.
+
+    Args:
+        value: Record, array or number.
+        lanes: How many.
+        known: Each array and that in lanes, by its id: what is shared stays shared.
+            Arrays of ints are copied.
+    """
+    if isinstance(value, tuple):
+        parts = [in_lanes(part, lanes, known) for part in value]
+        return value._make(parts)  # type: ignore[attr-defined]
+    if not isinstance(value, np.ndarray):
+        return value
+    if id(value) not in known:
+        if value.dtype.kind == "f":
+            wide = _aligned((*value.shape, lanes))
+            wide[...] = value[..., None]
+        else:
+            wide = value.copy()
+        known[id(value)] = value, wide
+    return known[id(value)][1]
+
+
+def _aligned(shape: tuple[int, ...]) -> np.ndarray:
+    """Return zeros that begin with a line of the cache."""
+    size = int(np.prod(shape))
+    room = np.zeros(size + _LINE // 8)
+    first = -room.ctypes.data % _LINE // 8
+    return room[first : first + size].reshape(shape)

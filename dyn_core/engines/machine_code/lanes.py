@@ -1,0 +1,227 @@
+"""The code of one function: its lines, and how floats stand in it, alone or in lanes.
+
+With lanes a float is a vector with the number of each of several states, and a whole
+number is one for all of them. Where their conditions differ, the way of most lanes is
+taken, and the others are given up: their bits in `alive` become zero, and what they
+compute from there on means nothing. What is alive at the end has the bits of the code
+without lanes. A choice between two floats (where, min, max, a plain `x if c else y`)
+is made for each lane, and gives up none.
+"""
+
+from __future__ import annotations
+
+import ast
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dyn_core.engines.machine_code.types import (
+    BOOL,
+    FLOAT,
+    INT,
+    MASK,
+    ArrayType,
+    NumberType,
+    TupleType,
+    Type,
+)
+
+ALIVE = "!tbaa !7"  # of the mask of lanes: no array reaches it
+_CHOOSES = (  # what is computed for both ways of a choice: nothing that reads memory
+    ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop,
+    ast.expr_context,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TypedValue:
+    """A value in LLVM IR.
+
+    Attributes:
+        type: Its type.
+        names: A number: its register or constant. An array: its address and
+            dimensions. A record: its address.
+        items: The values of a tuple.
+    """
+
+    type: Type
+    names: tuple[str, ...] = ()
+    items: tuple[TypedValue, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The register or constant of a number."""
+        return self.names[0]
+
+
+class LaneCode:
+    """Lines of code, and what lanes change in them.
+
+    Attributes:
+        lanes: How many; 0: floats stand alone.
+        float: LLVM's type of a float.
+        suffix: Of LLVM's functions of floats.
+        aligned: What loads and stores say of addresses.
+        lines, block, count: The code, the block that it is in, registers and labels.
+    """
+
+    def __init__(self, lanes: int) -> None:
+        self.lanes = lanes
+        self.float = f"<{lanes} x double>" if lanes else "double"
+        self.suffix = f"v{lanes}f64" if lanes else "f64"
+        self.aligned = ", align 8" if lanes else ""
+        self.lines: list[str] = []
+        self.block, self.count = "start", 0
+
+    def add(self, instruction: str) -> None:
+        """Write an instruction without a result."""
+        self.lines.append(f"  {instruction}")
+
+    def new(self, instruction: str) -> str:
+        """Write an instruction; return its register."""
+        self.count += 1
+        self.lines.append(f"  %t{self.count} = {instruction}")
+        return f"%t{self.count}"
+
+    def label(self) -> str:
+        """Return a new label."""
+        self.count += 1
+        return f"l{self.count}"
+
+    def begin(self, label: str) -> None:
+        """Begin the block of a label."""
+        self.lines.append(f"{label}:")
+        self.block = label
+
+    # Types
+
+    def llvm(self, kind: NumberType) -> str:
+        """Return the LLVM type of a number."""
+        return self.float if kind is FLOAT else kind.llvm
+
+    def parts(self, kind: Type) -> list[str]:
+        """Return the LLVM types of a value's names."""
+        if isinstance(kind, NumberType):
+            return [self.llvm(kind)]
+        return ["ptr"] + ["i64"] * (kind.axes if isinstance(kind, ArrayType) else 0)
+
+    def result_type(self, kind: Type) -> str:
+        """Return the LLVM type of what a function returns."""
+        if isinstance(kind, TupleType):
+            if not kind.items:
+                return "void"
+            return "{ " + ", ".join(self.llvm(item) for item in kind.items) + " }"
+        assert isinstance(kind, NumberType)
+        return self.llvm(kind)
+
+    def real(self, x: float) -> str:
+        """Return a float as LLVM writes it, all bits."""
+        word = f"0x{struct.unpack('<Q', struct.pack('<d', x))[0]:016X}"
+        return f"splat (double {word})" if self.lanes else word
+
+    # Lanes
+
+    def in_all_lanes(self, name: str) -> str:
+        """Return a single float as it stands in the code."""
+        return self._in_all_lanes(name, "double") if self.lanes else name
+
+    def _in_all_lanes(self, name: str, llvm: str) -> str:
+        kind = f"<{self.lanes} x {llvm}>"
+        first = self.new(f"insertelement {kind} poison, {llvm} {name}, i64 0")
+        places = f"<{self.lanes} x i32> zeroinitializer"
+        return self.new(f"shufflevector {kind} {first}, {kind} poison, {places}")
+
+    def condition(self, code: str) -> TypedValue:
+        """Write a comparison; return its condition."""
+        by_lane = self.lanes and code.startswith("fcmp")
+        return TypedValue(MASK if by_lane else BOOL, (self.new(code),))
+
+    def agreed(self, condition: TypedValue) -> TypedValue:
+        """Return a condition for all lanes."""
+        return self.vote(condition) if condition.type is MASK else condition
+
+    def vote(self, value: TypedValue) -> TypedValue:
+        """Return the condition of most lanes; those with another are given up."""
+        word = f"i{self.lanes}"
+        mask = self.new(f"bitcast <{self.lanes} x i1> {value.name} to {word}")
+        alive = self.new(f"load {word}, ptr %alive, {ALIVE}")
+        yes = self.new(f"and {word} {mask}, {alive}")
+        no = self.new(f"xor {word} {yes}, {alive}")
+        for_it, against = (
+            self.new(f"call {word} @llvm.ctpop.{word}({word} {x})") for x in (yes, no)
+        )
+        holds = self.new(f"icmp uge {word} {for_it}, {against}")
+        kept = self.new(f"select i1 {holds}, {word} {yes}, {word} {no}")
+        self.add(f"store {word} {kept}, ptr %alive, {ALIVE}")
+        return TypedValue(BOOL, (holds,))
+
+    def to_whole(self, x: TypedValue) -> TypedValue:
+        """Return a float without fraction as an int; any where none is near.
+
+        Of lanes that of the first; those that have another are given up.
+        """
+        whole = f"<{self.lanes} x i64>" if self.lanes else "i64"
+        number = self.new(f"fptosi {self.float} {x.name} to {whole}")
+        number = self.new(f"freeze {whole} {number}")
+        if not self.lanes:
+            return TypedValue(INT, (number,))
+        word = f"i{self.lanes}"
+        alive = self.new(f"load {word}, ptr %alive, {ALIVE}")
+        first = self.new(f"call {word} @llvm.cttz.{word}({word} {alive}, i1 false)")
+        single = self.new(f"extractelement {whole} {number}, {word} {first}")
+        same = self.new(
+            f"icmp eq {whole} {number}, {self._in_all_lanes(single, 'i64')}"
+        )
+        mask = self.new(f"bitcast <{self.lanes} x i1> {same} to {word}")
+        kept = self.new(f"and {word} {mask}, {alive}")
+        self.add(f"store {word} {kept}, ptr %alive, {ALIVE}")
+        return TypedValue(INT, (single,))
+
+    def select(self, condition: TypedValue, a: TypedValue, b: TypedValue) -> TypedValue:
+        """Return one of two numbers, both of which are computed."""
+        assert isinstance(a.type, NumberType)
+        if condition.type is MASK and a.type is not FLOAT:
+            condition = self.vote(condition)
+        kind = f"<{self.lanes} x i1>" if condition.type is MASK else "i1"
+        llvm = self.llvm(a.type)
+        code = f"select {kind} {condition.name}, {llvm} {a.name}, {llvm} {b.name}"
+        return TypedValue(a.type, (self.new(code),))
+
+    def chooses(self, node: ast.IfExp, is_local: Callable[[str], bool]) -> bool:
+        """Return whether both ways of a choice may be computed, for lanes."""
+        test = isinstance(node.test, ast.Compare) and len(node.test.ops) == 1
+        return bool(self.lanes and test) and all(
+            isinstance(inner, _CHOOSES)
+            and (not isinstance(inner, ast.Name) or is_local(inner.id))
+            and not isinstance(inner, ast.FloorDiv | ast.Mod)
+            for way in (node.body, node.orelse)
+            for inner in ast.walk(way)
+        )
+
+
+def declarations(lanes: int) -> str:
+    """Return the declarations of LLVM's functions, and of what memory holds."""
+    code = LaneCode(lanes)
+    x, end = code.float, code.suffix
+    lines = [
+        *(f"declare {x} @llvm.{f}.{end}({x})" for f in ("fabs", "sqrt", "floor")),
+        f"declare {x} @llvm.ceil.{end}({x})",
+        f"declare {x} @llvm.copysign.{end}({x}, {x})",
+        "declare i64 @llvm.abs.i64(i64, i1)",
+        "attributes #0 = { nounwind }",
+        '!0 = !{!"arrays of machine code"}',
+        '!1 = !{!"float64", !0, i64 0}',
+        '!2 = !{!"int64", !0, i64 0}',
+        "!3 = !{!1, !1, i64 0}",
+        "!4 = !{!2, !2, i64 0}",
+        "!5 = !{}",
+    ]
+    if lanes:
+        word = f"i{lanes}"
+        lines += [
+            f"declare {word} @llvm.ctpop.{word}({word})",
+            f"declare {word} @llvm.cttz.{word}({word}, i1)",
+            '!6 = !{!"lanes", !0, i64 0}',
+            "!7 = !{!6, !6, i64 0}",
+        ]
+    return "\n".join(lines) + "\n"
