@@ -21,6 +21,7 @@ from dyn_core.contact.solvers.skyline import (
 from dyn_core.contact.solvers.slopes import assemble, follow_slopes, stick_slope
 from dyn_core.contact.solvers.work import NewtonWork, SolverWork
 from dyn_core.engines.machine_code import Reals, machine_code
+from dyn_core.numbers.scalar import where
 
 FIRM = 1e-6  # compliance of a step, which makes impulses unique
 SOFT = 1e-4  # a larger one, for contacts that stick and slip in turn
@@ -154,9 +155,10 @@ def linearise(
             for i in range(first, first + count):
                 near = x[i] - u[i]
                 bound = max(scaled.lo[i], min(near, scaled.hi[i]))
-                if not near == bound or scaled.lo[i] == scaled.hi[i]:
-                    slopes.diagonal[i] = 0.0
-                    d[i] = bound - x[i]
+                if scaled.lo[i] == scaled.hi[i]:
+                    near = math.nan
+                slopes.diagonal[i] = where(near == bound, slopes.diagonal[i], 0.0)
+                d[i] = where(near == bound, d[i], bound - x[i])
     return slips
 
 
@@ -203,13 +205,16 @@ def _linearise_cone(
 
 @machine_code
 def find_used(rows: Rows, blocks: int, work: SolverWork) -> None:
-    """Note the blocks with entries of S or d: the step does not depend on others."""
+    """Note the blocks with S, d or impulses: the step does not depend on others.
+
+    Nor does it on those whose impulses just stay, but that is known to rounding only.
+    """
     diagonal, d = work.newton.slopes.diagonal, work.newton.center
     for k in range(blocks):
-        work.envelope.used[k] = 0
+        some = 0.0
         for i in range(rows.start[k], rows.start[k] + rows.count[k]):
-            if not diagonal[i] == 0.0 or not d[i] == 0.0:
-                work.envelope.used[k] = 1
+            some += abs(diagonal[i]) + abs(d[i]) + abs(work.newton.gamma[i])
+        work.envelope.used[k] = 0 if some == 0.0 else 1
 
 
 @machine_code

@@ -6,6 +6,7 @@ import math
 
 from dyn_core.contact.problem.rows import CONTACT, Rows
 from dyn_core.engines.machine_code import machine_code
+from dyn_core.numbers.scalar import where
 
 
 @machine_code
@@ -18,12 +19,11 @@ def near_cone(c: float, n: float, size: float) -> tuple[float, float]:
 
     Source: LCP-12.
     """
-    if c * size <= -n:
-        return 0.0, 0.0
-    if size <= c * n:
-        return n, 1.0
-    alpha = max((n + c * size) / (1.0 + c * c), 0.0)
-    return alpha, c * alpha / (size if size > 0.0 else 1.0)
+    edge = max((n + c * size) / (1.0 + c * c), 0.0)
+    factor = c * edge / (size if size > 0.0 else 1.0)
+    near, part = where(size <= c * n, n, edge), where(size <= c * n, 1.0, factor)
+    below = -n
+    return where(c * size <= below, 0.0, near), where(c * size <= below, 0.0, part)
 
 
 @machine_code

@@ -19,6 +19,7 @@ from dyn_core.contact.solvers.cones import (
 )
 from dyn_core.contact.solvers.products import row_response
 from dyn_core.engines.machine_code import Reals, Wholes, machine_code
+from dyn_core.numbers.scalar import where
 
 CONE, INTERVALS, FREE = range(3)  # laws of a block
 OPENING = 1e-6  # scale of a problem in which contacts only open, of their velocities
@@ -93,8 +94,10 @@ def scale(rows: Rows, blocks: int, scaled: Scaled) -> float:
             scaled.R[i] = T * T * rows.compliance[i]
             speed = max(speed, abs(rows.b[i]))
             opening = max(opening, abs(scaled.b[i]))
-            if not (rows.kind[k] == CONTACT and row == 0 and scaled.b[i] > 0.0):
-                size = max(size, abs(scaled.b[i]))
+            velocity = abs(scaled.b[i])
+            if rows.kind[k] == CONTACT and row == 0:
+                velocity = where(scaled.b[i] > 0.0, 0.0, velocity)
+            size = max(size, velocity)
     size = max(size, OPENING * opening)
     speed = speed if speed > 0.0 else 1.0
     size = size if size > 0.0 else 1.0

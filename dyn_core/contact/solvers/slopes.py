@@ -19,7 +19,7 @@ from dyn_core.contact.solvers.responses import OPEN, SLIP, target
 from dyn_core.contact.solvers.scaling import CONE, Scaled, tangent_length
 from dyn_core.contact.solvers.skyline import Skyline
 from dyn_core.contact.solvers.work import NewtonWork, Slopes
-from dyn_core.engines.machine_code import Reals, machine_code
+from dyn_core.engines.machine_code import Reals, any_lane, machine_code
 
 
 @machine_code
@@ -131,7 +131,8 @@ def _slope_times_Y(rows: Rows, scaled: Scaled, work: NewtonWork, k: int) -> bool
     width, a = rows.support_count[k], rows.y_start[k]
     y, slope_y = scaled.y, work.slope_y
     if scaled.law[k] == CONE:
-        if slopes.diagonal[first] == 0.0 and slopes.diagonal[first + 1] == 0.0:
+        some = abs(slopes.diagonal[first]) + abs(slopes.diagonal[first + 1])
+        if not any_lane(some != 0.0):
             return False
         for j in range(width):
             leaning, across = y[a + j], 0.0
@@ -149,13 +150,13 @@ def _slope_times_Y(rows: Rows, scaled: Scaled, work: NewtonWork, k: int) -> bool
                     + slopes.left[i] * across
                 )
         return True
-    some = False
+    some = 0.0
     for row in range(count):
         weight, place = slopes.diagonal[first + row], a + row * width
-        some = some or not weight == 0.0
+        some += abs(weight)
         for j in range(width):
             slope_y[place + j] = weight * y[place + j]
-    return some
+    return any_lane(some != 0.0)
 
 
 @machine_code

@@ -79,6 +79,7 @@ class StatePack(NamedTuple):
     way: Reals2
     earlier: Earlier
     outcomes: RowOutcomes
+    counts: Wholes
 
 
 def fits_lanes(setup: StepSetup, states: int) -> bool:
@@ -145,6 +146,7 @@ class LaneRoom:
                 force=outcomes.force[0],
                 world_force=outcomes.world_force[0],
             ),
+            counts=np.zeros(4, np.int64),
         )
 
 
@@ -189,6 +191,7 @@ def step_packs(
             if count < LEAST:
                 needed = step_alone(scene, step, solver, outcomes, leader, offset)
                 pack.waiting[leader] = 0
+                pack.counts[0] += 1
             else:
                 needed = step_together(step, outcomes, pack, count, offset)
             if needed > 0:
@@ -252,6 +255,8 @@ def step_together(
         alive += pack.bits[lane]
     pack.alive[0] = alive
     needed = run_kernel(pack.kernel)
+    pack.counts[1] += 1
+    pack.counts[2] += count
     if needed > 0:
         return needed
     for lane in range(count):
@@ -260,6 +265,7 @@ def step_together(
             pack.waiting[state] += 1
             continue
         pack.waiting[state] = 0
+        pack.counts[3] += 1
         for k in range(pack.qd_next.shape[0]):
             step.qd_next[state, k] = pack.qd_next[k, lane]
             step.way[state, k] = pack.way[k, lane]

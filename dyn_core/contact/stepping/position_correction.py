@@ -50,7 +50,7 @@ def prepare_correction(
     rows, blocks, normals, rule = step.rows, step.blocks, step.normals, scene.rule
     remaining = rule.remaining
     push = rule.push * rule.dt / remaining
-    block, row, wrong = 0, 0, False
+    block, row, wrong = 0, 0, 0.0
     for k in range(used):
         role = blocks.role[k]
         if not (role == CONTACT_ROLE or role == LIMIT or role == LOOP or role == GEAR):
@@ -74,9 +74,9 @@ def prepare_correction(
             bias = gap * (rule.apart / remaining)
             if closing:
                 bias = correction(before, gap, opening, remaining, rule.apart, push)
-                wrong = wrong or -bias * remaining > TOUCH * rule.apart
+                wrong = max(wrong, -bias * remaining)
             else:
-                wrong = wrong or abs(bias) * remaining > TOUCH * rule.apart
+                wrong = max(wrong, abs(bias) * remaining)
             n, response = rows.support_count[k], 0.0
             start = rows.y_start[k] + r * n
             for i in range(n):
@@ -85,7 +85,7 @@ def prepare_correction(
             normals.lo[row + r], normals.hi[row + r] = -math.inf, math.inf
             normals.compliance[row + r] = SOFT * response
         block, row = block + 1, row + count
-    if wrong:
+    if wrong > TOUCH * rule.apart:
         return block, row
     return 0, 0
 

@@ -26,6 +26,7 @@ from dyn_core.engines.machine_code.language import (
     Wholes,
     Wholes2,
     Wholes3,
+    any_lane,
     machine_code,
 )
 from dyn_core.engines.machine_code.loading import CompiledFunction, compiled
@@ -41,6 +42,7 @@ __all__ = [
     "Wholes",
     "Wholes2",
     "Wholes3",
+    "any_lane",
     "compiled",
     "in_lanes",
     "machine_code",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 
 from dyn_core.engines.machine_code.expressions import Expressions, TypedValue
+from dyn_core.engines.machine_code.language import any_lane
 from dyn_core.engines.machine_code.types import BOOL, FLOAT, INT, MASK
 from dyn_core.numbers.scalar import maximum, minimum, where
 
@@ -45,7 +46,16 @@ def _compared(
     return a, b, smaller
 
 
+def write_any(writer: Expressions, node: ast.Call) -> TypedValue:
+    """Write `any_lane(condition)`."""
+    condition = writer.by_lane(node.args[0])
+    if condition.type is not MASK:
+        return writer.number(node.args[0], BOOL)
+    return writer.any_of(condition)
+
+
 CHOICES = {
+    any_lane: (1, 1, write_any),
     where: (3, 3, write_where),
     minimum: (2, 2, write_minimum),
     maximum: (2, 2, write_maximum),

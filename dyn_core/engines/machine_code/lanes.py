@@ -155,6 +155,14 @@ class LaneCode:
         self.add(f"store {word} {kept}, ptr %alive, {ALIVE}")
         return TypedValue(BOOL, (holds,))
 
+    def any_of(self, value: TypedValue) -> TypedValue:
+        """Return whether a condition holds in a lane that is not given up."""
+        word = f"i{self.lanes}"
+        mask = self.new(f"bitcast <{self.lanes} x i1> {value.name} to {word}")
+        alive = self.new(f"load {word}, ptr %alive, {ALIVE}")
+        yes = self.new(f"and {word} {mask}, {alive}")
+        return TypedValue(BOOL, (self.new(f"icmp ne {word} {yes}, 0"),))
+
     def to_whole(self, x: TypedValue) -> TypedValue:
         """Return a float without fraction as an int; any where none is near.
 

@@ -21,7 +21,8 @@ Values
     x if c else y of one type, abs, min and max of one type, int(x) of a float (towards
     zero) or bool, float(n), bool(x), len(array), array.shape, array[i] of one row of
     several, array[i, j], record.field; math.sqrt, fabs, floor, ceil, copysign, isnan,
-    isfinite, inf, pi; where, maximum, minimum of numbers.scalar; numbers of the module,
+    isfinite, inf, pi; where, maximum, minimum of numbers.scalar; any_lane(condition)
+    where a condition only saves work (lanes.py); numbers of the module,
     of other modules and of classes by module.NAME; calls of other such functions, and
     of Programs by run_kernel. Conditions may be numbers in `if`, `while` and `not`:
     zero is false.
@@ -62,6 +63,15 @@ def machine_code(function: F) -> F:
     """Mark a function of the subset; it runs as Python until it is compiled."""
     function.__machine_code__ = True  # type: ignore[attr-defined]
     return function
+
+
+def any_lane(condition: bool) -> bool:
+    """Return a condition on which no result depends: it holds where work is needed.
+
+    In lanes it holds where it does for one of them, and no lane is given up: work in
+    vain must not change what follows, nor a bit of it.
+    """
+    return condition
 
 
 def python_of(function: Any) -> Any:

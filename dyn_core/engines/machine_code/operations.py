@@ -200,7 +200,9 @@ class Operations(Expressions):
 
     def _on_ifexp(self, node: ast.IfExp) -> TypedValue:
         if self.chooses(node, self.is_float):
-            return self.select(*map(self.by_lane, (node.test, node.body, node.orelse)))
+            test, a, b = map(self.by_lane, (node.test, node.body, node.orelse))
+            if a.type == b.type:
+                return self.select(test, a, b)
         yes, no, end = self.label(), self.label(), self.label()
         self.branch(node.test, yes, no)
         values, blocks = [], []

@@ -11,7 +11,7 @@ Source: C. Ericson, Real-Time Collision Detection, 2005, 7.5 (sort and sweep).
 from __future__ import annotations
 
 from dyn_core.contact.collision.detection.tables import PLANE, Pairs, Shapes, Work
-from dyn_core.engines.machine_code import machine_code
+from dyn_core.engines.machine_code import any_lane, machine_code
 
 LARGER = 1.000000001  # boxes about shapes are this much larger than needed
 MANY = 1500  # pairs from which on a sweep is faster
@@ -27,7 +27,7 @@ def may_touch_plane(
         n = shapes.size[plane, i]
         above += n * (work.middle[a, i] - shapes.place[plane, 9 + i])
         reach += abs(n) * work.half[a, i]
-    return above <= reach
+    return any_lane(above <= reach)
 
 
 @machine_code
@@ -37,7 +37,8 @@ def may_touch(work: Work, a: int, b: int, margin: float) -> bool:
     x = abs(middle[a, 0] - middle[b, 0]) - half[a, 0] - half[b, 0]
     y = abs(middle[a, 1] - middle[b, 1]) - half[a, 1] - half[b, 1]
     z = abs(middle[a, 2] - middle[b, 2]) - half[a, 2] - half[b, 2]
-    return max(max(x, y), z) <= margin  # one branch, which is nearly always the same
+    # One branch, which is nearly always the same.
+    return any_lane(max(max(x, y), z) <= margin)
 
 
 @machine_code
