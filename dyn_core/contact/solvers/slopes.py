@@ -51,6 +51,11 @@ def assemble(
         if envelope.used[k] == 0:
             k += 1
             continue
+        if k + 1 == blocks or not _alike(rows, k, k + 1):
+            if _slope_times_Y(rows, scaled, work, k):
+                _place_product(rows, scaled, work, envelope, k, slips)
+            k += 1
+            continue
         width = rows.support_count[k]
         for e in range(width * width):
             work.square[e] = 0.0
@@ -103,6 +108,36 @@ def _add_product(
             value = scaled.y[place + j]
             for e in range(width if slips else j + 1):
                 square[j * width + e] += value * slope_y[place + e]
+
+
+@machine_code
+def _place_product(
+    rows: Rows, scaled: Scaled, work: NewtonWork, envelope: Skyline, k: int, slips: bool
+) -> None:
+    """Add Y.T S Y of block k to the envelope."""
+    s, width, a = rows.support_start[k], rows.support_count[k], rows.y_start[k]
+    local, begin, values = envelope.local, envelope.begin, envelope.values
+    y, slope_y, count = scaled.y, work.slope_y, rows.count[k]
+    for j in range(width):
+        p, u, v, w = local[s + j], y[a + j], 0.0, 0.0
+        if count == 3:
+            v, w = y[a + width + j], y[a + 2 * width + j]
+        for e in range(width if slips else j + 1):
+            more = u * slope_y[a + e]
+            if count == 3:
+                b = a + width + e
+                more = more + v * slope_y[b] + w * slope_y[b + width]
+            else:
+                for row in range(1, count):
+                    b = a + row * width
+                    more += y[b + j] * slope_y[b + e]
+            q = local[s + e]
+            if q <= p:
+                values[begin[p] + q] += more
+            elif slips:
+                work.upper[begin[q] + p] += more
+            else:
+                values[begin[q] + p] += more
 
 
 @machine_code

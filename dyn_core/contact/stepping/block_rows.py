@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from dyn_core.contact.problem.rows import Rows
+from dyn_core.contact.stepping.contact_rows import is_chain
 from dyn_core.contact.stepping.gap_rules import (
     TOUCH,
     anitescu_potra,
@@ -128,6 +129,14 @@ def finish(
             free += work.J[r, i] * work.free[rows.support[first + i]]
         rows.b[row + r] = free
     count, y = rows.count[block], rows.y_start[block]
+    if count == 1 and is_chain(tables, rows.support[first + n - 1], n):
+        for i in range(n - 1, -1, -1):
+            value = work.J[0, i]
+            for j in range(i + 1, n):
+                entry = nv + tables.above_start[rows.support[first + j]] + i
+                value -= rows.y[y + j] * factor[entry]
+            rows.y[y + i] = value * factor[rows.support[first + i]]
+        return
     for i in range(n - 1, -1, -1):
         k = rows.support[first + i]
         for r in range(count):

@@ -48,6 +48,9 @@ def fill_body(
             to[c] += x
             free[c] += x * by_free
             now[c] += x * by_now
+    if n > 0 and is_chain(tables, tables.moved[start + n - 1], n):
+        solve_chain(tables, factor, start, n, T)
+        return
     for i in range(n - 1, -1, -1):
         k, column = tables.moved[start + i], T[i]
         for c in range(6):
@@ -56,6 +59,40 @@ def fill_body(
             to, entry = T[work.where[tables.above[e]]], factor[nv + e]
             for c in range(6):
                 to[c] -= column[c] * entry
+
+
+@machine_code
+def is_chain(tables: Structure, last: int, n: int) -> bool:
+    """Return whether n places, `last` and those above it, are a chain."""
+    count = tables.above_start[last + 1] - tables.above_start[last] + 1
+    return tables.straight[last] != 0 and count == n
+
+
+@machine_code
+def solve_chain(
+    tables: Structure, factor: Reals, start: int, n: int, T: Reals2
+) -> None:
+    """Replace C by C L^-1 for the places of a body that are a chain."""
+    nv = len(tables.coordinate)
+    for i in range(n - 1, -1, -1):
+        k, column = tables.moved[start + i], T[i]
+        x0, x1, x2 = column[0], column[1], column[2]
+        x3, x4, x5 = column[3], column[4], column[5]
+        for j in range(i + 1, n):
+            below = T[j]
+            entry = factor[nv + tables.above_start[tables.moved[start + j]] + i]
+            x0, x1, x2 = (
+                x0 - below[0] * entry,
+                x1 - below[1] * entry,
+                x2 - below[2] * entry,
+            )
+            x3, x4, x5 = (
+                x3 - below[3] * entry,
+                x4 - below[4] * entry,
+                x5 - below[5] * entry,
+            )
+        column[0], column[1], column[2] = x0 * factor[k], x1 * factor[k], x2 * factor[k]
+        column[3], column[4], column[5] = x3 * factor[k], x4 * factor[k], x5 * factor[k]
 
 
 @machine_code

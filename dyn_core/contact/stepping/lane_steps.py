@@ -302,10 +302,14 @@ def fill(earlier: Earlier, pack: StatePack) -> None:
 @machine_code
 def gather(source: Reals2, states: Wholes, to: Reals2) -> None:
     """Write the numbers of the states into the lanes."""
-    for lane in range(to.shape[1]):
-        state = states[lane]
+    first = 0
+    while first < to.shape[1]:  # four at a time: what is written lies side by side
+        a, b = source[states[first]], source[states[first + 1]]
+        c, d = source[states[first + 2]], source[states[first + 3]]
         for k in range(to.shape[0]):
-            to[k, lane] = source[state, k]
+            to[k, first], to[k, first + 1] = a[k], b[k]
+            to[k, first + 2], to[k, first + 3] = c[k], d[k]
+        first += 4
 
 
 @machine_code

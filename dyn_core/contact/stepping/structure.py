@@ -31,6 +31,8 @@ class Structure(NamedTuple):
         moved_start, moved: The places of its path and all above them, rising.
         above_start, above: For each place k, (nv + 1,), the places i < k with an entry
             (k, i) of the factor, rising.
+        straight: Whether what is above a place is a chain, each above all after it:
+            then entry (k, i) of two places of it stands at the number of i, (nv,).
     """
 
     coordinate: Wholes
@@ -41,6 +43,7 @@ class Structure(NamedTuple):
     moved: Wholes
     above_start: Wholes
     above: Wholes
+    straight: Wholes
 
     @property
     def nv(self) -> int:
@@ -100,12 +103,17 @@ def _structure(
         for i in above[k]:
             above[i] |= {j for j in above[k] if j < i}
     moved = [sorted(set(p).union(*(above[k] for k in p))) for p in touched]
+    straight = [
+        all(len(above[i]) == n for n, i in enumerate(sorted(above[k])))
+        for k in range(nv)
+    ]
     return Structure(
         np.array(order, np.int64),
         np.array(column_place, np.int64),
         *_behind_one_another(paths),
         *_behind_one_another(moved),
         *_behind_one_another([sorted(x) for x in above]),
+        np.array(straight, np.int64),
     )
 
 
