@@ -20,7 +20,7 @@ from dyn_core.contact.solvers.skyline import (
 )
 from dyn_core.contact.solvers.slopes import assemble, follow_slopes, stick_slope
 from dyn_core.contact.solvers.work import NewtonWork, SolverWork
-from dyn_core.engines.machine_code import Reals, machine_code
+from dyn_core.engines.machine_code import Reals, any_lane, decided_by, machine_code
 from dyn_core.numbers.scalar import where
 
 FIRM = 1e-6  # compliance of a step, which makes impulses unique
@@ -34,7 +34,7 @@ SHRINK = 0.5
 def newton_on_modes(
     rows: Rows, blocks: int, m: int, nv: int, work: SolverWork, tolerance: float,
     steps: int, firm: float,
-) -> tuple[float, int]:  # fmt: skip
+) -> tuple[float, float]:  # fmt: skip
     """Improve the scaled impulses work.newton.gamma by Newton steps.
 
         F(x) = x - Pi(x - u),   u = Y Y.T x + R x + b,
@@ -62,11 +62,13 @@ def newton_on_modes(
     scaled, newton = work.scaled, work.newton
     x, u, dx = newton.gamma, newton.u, newton.center
     missing = _velocities(rows, blocks, m, nv, work)
-    count, patience = 0, PATIENCE
+    count, patience, taken = 0, PATIENCE, 0.0
     size = math.sqrt(_squares(rows, blocks, scaled, x, u))
     goal = SHRINK * size
-    while not missing <= tolerance and count < steps and patience > 0:
+    more = where(missing <= tolerance, 0.0, 1.0)  # in lanes, those that are solved wait
+    while any_lane(more > 0.0) and count < steps and patience > 0:
         count += 1
+        taken += more
         slips = linearise(rows, blocks, scaled, newton, firm)
         find_used(rows, blocks, work)
         unknowns, entries = order_used(rows, blocks, nv, work.envelope)
@@ -78,20 +80,22 @@ def newton_on_modes(
         for trial in range(TRIALS):
             part = step if trial == 0 else -step  # back by as much as is left
             for i in range(m):
-                x[i] += part * dx[i]
-                u[i] += part * (newton.du[i] + scaled.R[i] * dx[i])
+                change = newton.du[i] + scaled.R[i] * dx[i]
+                x[i] = where(more > 0.0, x[i] + part * dx[i], x[i])
+                u[i] = where(more > 0.0, u[i] + part * change, u[i])
             now = math.sqrt(_squares(rows, blocks, scaled, x, u))
-            if now < (1.0 - 0.1 * step) * size:
+            if decided_by(now < (1.0 - 0.1 * step) * size, more > 0.0):
                 break
             step *= 0.5
         if not now < math.inf:
-            return math.inf, count
+            return math.inf, taken
         size = now
         missing = _velocities(rows, blocks, m, nv, work)
         patience -= 1
-        if size < goal:
+        if decided_by(size < goal, more > 0.0):
             goal, patience = SHRINK * size, PATIENCE
-    return missing, count
+        more = where(missing <= tolerance, 0.0, more)
+    return missing, taken
 
 
 @machine_code

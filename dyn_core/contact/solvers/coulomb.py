@@ -88,7 +88,7 @@ def solve_coulomb(
         if entries > len(work.envelope.values):
             return NO_ROOM
     if not missing <= tolerance and max_iterations > STEPS:
-        missing, more = math.inf, 0
+        missing, more = math.inf, 0.0
         if m > HEAP:
             to_scaled(rows, blocks, work.scaled, work.newton.gamma)
             missing, more = newton_on_modes(
@@ -96,10 +96,10 @@ def solve_coulomb(
             )
             count += more
         if not missing <= tolerance:
-            missing, more = interior(
+            missing, inner = interior(
                 rows, blocks, m, nv, work, tolerance, max_iterations
             )
-            count += more
+            count += float(inner)
     sweeps = SWEEPS if m > HEAP and splittings > 0 else MOST_SWEEPS + 1
     while not missing <= tolerance and sweeps <= MOST_SWEEPS:
         count += _relax(
@@ -111,7 +111,7 @@ def solve_coulomb(
         )
         count += more
         if not missing <= tolerance and report[4] <= SOLVED:
-            report[ITERATIONS] = float(count)
+            report[ITERATIONS] = count
             return CONVERGED
         sweeps *= 4
     if missing <= tolerance:
@@ -119,7 +119,7 @@ def solve_coulomb(
     status = _rounds(
         rows, blocks, m, nv, work, report, max_iterations, tolerance, splittings
     )
-    report[ITERATIONS] += float(count)
+    report[ITERATIONS] += count
     return status
 
 
@@ -137,16 +137,16 @@ def _at_rest(rows: Rows, blocks: int) -> bool:
 def _relax(
     rows: Rows, blocks: int, m: int, nv: int, work: SolverWork, report: Reals,
     sweeps: int, tolerance: float, splittings: int,
-) -> int:  # fmt: skip
+) -> float:  # fmt: skip
     """Bring the impulses of `rows` nearer to the law; return how many iterations.
 
     By sweeps; where these do not solve the problem to SOLVED, by `split` after them.
     """
     sweep(rows, blocks, m, nv, work, report, sweeps, tolerance, BEYOND)
-    count = int(report[ITERATIONS])
+    count = report[ITERATIONS]
     if not report[4] <= SOLVED:
         split(rows, blocks, m, nv, work, report, splittings // 3, tolerance, 1.0)
-        count += int(report[ITERATIONS])
+        count += report[ITERATIONS]
     return count
 
 
@@ -192,16 +192,16 @@ def _rounds(
 @machine_code
 def _finish(
     rows: Rows, blocks: int, nv: int, work: SolverWork, report: Reals,
-    tolerance: float, count: int,
+    tolerance: float, count: float,
 ) -> int:  # fmt: skip
     """Take the scaled impulses as they are; return the status."""
     for k in range(blocks):
         project(rows, work.scaled, k, work.newton.gamma)
     from_scaled(rows, blocks, work.scaled, work.newton.gamma)
     row_residuals(rows, blocks, nv, work.system.w, work.iterates.r, report)
-    report[ITERATIONS] = float(count)
+    report[ITERATIONS] = count
     report[PENALTY] = 0.0
-    report[FACTORISATIONS] = float(count)
+    report[FACTORISATIONS] = count
     return final_status(MAX_ITERATIONS, report, tolerance)
 
 

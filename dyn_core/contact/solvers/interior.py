@@ -81,7 +81,7 @@ def interior(
                 rows, blocks, m, nv, work, tolerance, EACH, MODES
             )
             order(rows, blocks, nv, work.envelope)
-            count += more
+            count += int(more)
             if missing <= tolerance or gap < SMALLEST:
                 break
             enough = 0.03 * gap

@@ -212,7 +212,7 @@ class BatchStep:
         return BatchOutcome(
             known.failed.astype(bool),
             known.status.copy(),
-            known.iterations.copy(),
+            known.iterations.astype(int),
             known.contacts.copy(),
             known.rows.copy(),
             known.residual.copy(),

@@ -99,7 +99,7 @@ class RowOutcomes(NamedTuple):
     """
 
     status: Wholes
-    iterations: Wholes
+    iterations: Reals
     contacts: Wholes
     rows: Wholes
     residual: Reals
@@ -113,9 +113,13 @@ class RowOutcomes(NamedTuple):
 
 def room_for_outcomes(n: int, chosen: np.ndarray) -> RowOutcomes:
     """Return empty outcomes of n states, with the forces on some bodies."""
-    wholes = [np.zeros(n, np.int64) for _ in range(7)]
+    wholes = [np.zeros(n, np.int64) for _ in range(6)]
     forces = [np.zeros((n, int(chosen.max(initial=-1)) + 1, 3)) for _ in range(2)]
-    parts = *wholes[:4], np.zeros(n), *wholes[4:], chosen, *forces
+    iterations, residual = np.zeros(n), np.zeros(n)
+    parts = (
+        *(wholes[0], iterations, *wholes[1:3], residual),
+        *(*wholes[3:], chosen, *forces),
+    )
     return RowOutcomes._make(parts)
 
 
@@ -183,7 +187,7 @@ def keep_step(
     blocks = earlier.known[0]
     wholes[0], wholes[1], wholes[2] = (
         outcomes.status[0],
-        outcomes.iterations[0],
+        int(outcomes.iterations[0]),
         outcomes.short[0],
     )
     wholes[3], wholes[4], wholes[5] = outcomes.contacts[0], m, blocks
@@ -237,7 +241,7 @@ def step_rows(
         if leave_out_pushes(step.rows, step.blocks, blocks, status):
             status = solve_rows(step.rows, blocks, m, nv, solver)
             status = WEDGED if status == CONVERGED else status
-        outcomes.status[n], outcomes.iterations[n] = status, int(report[ITERATIONS])
+        outcomes.status[n], outcomes.iterations[n] = status, report[ITERATIONS]
         outcomes.residual[n] = report[LAW]
         outcomes.contacts[n], outcomes.rows[n] = touching, m
         if not end_step(scene, step, state, blocks):
@@ -258,7 +262,7 @@ def step_rows(
 @machine_code
 def clear_outcome(outcomes: RowOutcomes, n: int) -> None:
     """Set what is known of a step to nothing."""
-    outcomes.status[n], outcomes.iterations[n] = 0, 0
+    outcomes.status[n], outcomes.iterations[n] = 0, 0.0
     outcomes.contacts[n], outcomes.rows[n], outcomes.residual[n] = 0, 0, 0.0
     outcomes.failed[n], outcomes.corrected[n], outcomes.short[n] = 0, 0, 0
     for k in range(outcomes.force.shape[1]):

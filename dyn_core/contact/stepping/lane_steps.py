@@ -64,7 +64,8 @@ class StatePack(NamedTuple):
         terms: Those in the lanes.
         qd_next, way: Results, (nv, lanes).
         earlier: Of the state in all lanes but for `impulse`, (rows, lanes).
-        outcomes: Of the state in all lanes but for `residual`, (lanes,), and forces,
+        outcomes: Of the state in all lanes but for `iterations` and `residual`,
+            (lanes,), and forces,
             (chosen, 3, lanes).
     """
 
@@ -142,6 +143,7 @@ class LaneRoom:
             way=rows(step.way),
             earlier=step.earlier._replace(impulse=rows(step.earlier.impulse)),
             outcomes=outcomes._replace(
+                iterations=outcomes.iterations[0],
                 residual=outcomes.residual[0],
                 force=outcomes.force[0],
                 world_force=outcomes.world_force[0],
@@ -329,7 +331,8 @@ def keep_impulses(lanes: Earlier, lane: int, earlier: Earlier, state: int) -> No
 @machine_code
 def keep_outcome(lanes: RowOutcomes, lane: int, outcomes: RowOutcomes, n: int) -> None:
     """Keep what is known of the step of a lane."""
-    outcomes.status[n], outcomes.iterations[n] = lanes.status[0], lanes.iterations[0]
+    outcomes.status[n] = lanes.status[0]
+    outcomes.iterations[n] = lanes.iterations[lane]
     outcomes.contacts[n], outcomes.rows[n] = lanes.contacts[0], lanes.rows[0]
     outcomes.residual[n], outcomes.failed[n] = lanes.residual[lane], lanes.failed[0]
     outcomes.corrected[n], outcomes.short[n] = lanes.corrected[0], lanes.short[0]

@@ -27,6 +27,7 @@ from dyn_core.engines.machine_code.language import (
     Wholes2,
     Wholes3,
     any_lane,
+    decided_by,
     machine_code,
 )
 from dyn_core.engines.machine_code.loading import CompiledFunction, compiled
@@ -44,6 +45,7 @@ __all__ = [
     "Wholes3",
     "any_lane",
     "compiled",
+    "decided_by",
     "in_lanes",
     "machine_code",
     "run_kernel",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 
 from dyn_core.engines.machine_code.expressions import Expressions, TypedValue
-from dyn_core.engines.machine_code.language import any_lane
+from dyn_core.engines.machine_code.language import any_lane, decided_by
 from dyn_core.engines.machine_code.types import BOOL, FLOAT, INT, MASK
 from dyn_core.numbers.scalar import maximum, minimum, where
 
@@ -54,7 +54,18 @@ def write_any(writer: Expressions, node: ast.Call) -> TypedValue:
     return writer.any_of(condition)
 
 
+def write_decided(writer: Expressions, node: ast.Call) -> TypedValue:
+    """Write `decided_by(condition, counts)`."""
+    condition, counts = map(writer.by_lane, node.args)
+    if condition.type is MASK and counts.type is MASK:
+        return writer.vote(condition, counts)
+    if condition.type is BOOL or condition.type is MASK:
+        return condition
+    return writer.number(node.args[0], BOOL)
+
+
 CHOICES = {
+    decided_by: (2, 2, write_decided),
     any_lane: (1, 1, write_any),
     where: (3, 3, write_where),
     minimum: (2, 2, write_minimum),

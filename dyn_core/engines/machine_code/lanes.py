@@ -140,18 +140,29 @@ class LaneCode:
         """Return a condition for all lanes."""
         return self.vote(condition) if condition.type is MASK else condition
 
-    def vote(self, value: TypedValue) -> TypedValue:
-        """Return the condition of most lanes; those with another are given up."""
+    def vote(self, value: TypedValue, counts: TypedValue | None = None) -> TypedValue:
+        """Return the condition of most lanes; those with another are given up.
+
+        Args:
+            value: Condition of each lane.
+            counts: Which lanes decide, and may be given up; None: all.
+        """
         word = f"i{self.lanes}"
         mask = self.new(f"bitcast <{self.lanes} x i1> {value.name} to {word}")
         alive = self.new(f"load {word}, ptr %alive, {ALIVE}")
-        yes = self.new(f"and {word} {mask}, {alive}")
-        no = self.new(f"xor {word} {yes}, {alive}")
+        those, other = alive, "0"
+        if counts is not None:
+            those = self.new(f"bitcast <{self.lanes} x i1> {counts.name} to {word}")
+            those = self.new(f"and {word} {those}, {alive}")
+            other = self.new(f"xor {word} {those}, {alive}")
+        yes = self.new(f"and {word} {mask}, {those}")
+        no = self.new(f"xor {word} {yes}, {those}")
         for_it, against = (
             self.new(f"call {word} @llvm.ctpop.{word}({word} {x})") for x in (yes, no)
         )
         holds = self.new(f"icmp uge {word} {for_it}, {against}")
         kept = self.new(f"select i1 {holds}, {word} {yes}, {word} {no}")
+        kept = self.new(f"or {word} {kept}, {other}")
         self.add(f"store {word} {kept}, ptr %alive, {ALIVE}")
         return TypedValue(BOOL, (holds,))
 

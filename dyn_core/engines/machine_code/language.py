@@ -21,10 +21,10 @@ Values
     x if c else y of one type, abs, min and max of one type, int(x) of a float (towards
     zero) or bool, float(n), bool(x), len(array), array.shape, array[i] of one row of
     several, array[i, j], record.field; math.sqrt, fabs, floor, ceil, copysign, isnan,
-    isfinite, inf, pi; where, maximum, minimum of numbers.scalar; any_lane(condition)
-    where a condition only saves work (lanes.py); numbers of the module,
-    of other modules and of classes by module.NAME; calls of other such functions, and
-    of Programs by run_kernel. Conditions may be numbers in `if`, `while` and `not`:
+    isfinite, inf, nan, pi; where, maximum, minimum of numbers.scalar; any_lane and
+    decided_by of this module; numbers of the module, of other modules and of classes by
+    module.NAME; calls of other such functions, and of Programs by run_kernel.
+    Conditions may be numbers in `if`, `while` and `not`:
     zero is false.
 
 What is not there
@@ -70,6 +70,15 @@ def any_lane(condition: bool) -> bool:
 
     In lanes it holds where it does for one of them, and no lane is given up: work in
     vain must not change what follows, nor a bit of it.
+    """
+    return condition
+
+
+def decided_by(condition: bool, counts: bool) -> bool:
+    """Return a condition; in lanes that of those for which another one holds.
+
+    The others go with them, and are not given up: nothing that matters to them may
+    depend on the condition.
     """
     return condition
 
