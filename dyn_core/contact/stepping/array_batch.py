@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dyn_core.contact.problem.residuals import STATUSES
+from dyn_core.contact.stepping.block_programs import WHOLE, BlockPrograms
 from dyn_core.contact.stepping.composite_step import (
     RowOutcomes,
     room_for_outcomes,
@@ -39,7 +40,6 @@ from dyn_core.errors import ShapeError, UnsupportedError
 
 BLOCK = 128  # most rows of a block
 SHARES = 4  # blocks that each thread takes, about, where there are enough rows
-LANES = 8  # rows of a block are a multiple of it
 _NOTHING: tuple[Any, Any] = (None, None)
 
 
@@ -113,8 +113,6 @@ class BatchStep:
                 f"steps of a batch: {reason}; valid: a ContactSimulator for each state"
             )
         setup = StepSetup(contact_model, h)
-        for program in (setup.terms(False), setup.moved):
-            _for_blocks(program)
         self.links, bodies = tuple(links), [model.body_of(name) for name in links]
         chosen = sorted(set(bodies) - {0})
         numbers = np.full(model.nb + 1, -1)
@@ -124,8 +122,8 @@ class BatchStep:
         self._outcomes = room_for_outcomes(self.rows, numbers)
         self.threads = max(1, count(threads))
         parts = SHARES * self.threads if self.threads > 1 else 1
-        share = -(-self.rows // (parts * LANES)) * LANES
-        size = min(BLOCK, max(share, LANES))
+        share = -(-self.rows // (parts * WHOLE)) * WHOLE
+        size = min(BLOCK, max(share, WHOLE))
         self._blocks = [
             _RowRange(first, min(first + size, self.rows))
             for first in range(0, self.rows, size)
@@ -175,10 +173,8 @@ class BatchStep:
         qd = _checked("qd", qd, (self.rows, model.nv))
         tau = _checked("tau", tau, (self.rows, model.nv))
         inputs: tuple[np.ndarray, ...] = (q, qd, tau)
-        program = self._setup.terms(f_ext is not None)
         if f_ext is not None:
             inputs += (_checked("f_ext", f_ext, (self.rows, model.nb, 6)),)
-            _for_blocks(program)
         ends = np.empty_like(q), np.empty_like(qd)
         waiting, lock = list(reversed(self._blocks)), threading.Lock()
 
@@ -188,7 +184,7 @@ class BatchStep:
                     if not waiting:
                         return
                     block = waiting.pop()
-                runner.run(block, program, inputs, ends)
+                runner.run(block, inputs, ends)
 
         if len(self._runners) == 1:
             work(self._runners[0])
@@ -247,7 +243,7 @@ class _BlockRunner:
         """
         self._setup, self._outcomes = setup, outcomes
         self._room = StepRoom(setup, size)
-        self._turned = np.zeros((size, setup.of.model.nv))
+        self._programs = BlockPrograms(setup, self._room.step, size)
         self._waiting = np.zeros(size, np.int64)
         self._lanes = LaneRoom(setup) if fits_lanes(setup, size) else None
         self._pack: StatePack | None = None
@@ -278,7 +274,6 @@ class _BlockRunner:
     def run(
         self,
         block: _RowRange,
-        program: Any,
         inputs: tuple[np.ndarray, ...],
         ends: tuple[np.ndarray, np.ndarray],
     ) -> None:
@@ -286,23 +281,12 @@ class _BlockRunner:
 
         Args:
             block: Its rows.
-            program: Of CONTACT_TERMS.
             inputs: q, qd, tau and perhaps f_ext of the batch.
             ends: q and qd after the step, written.
         """
-        setup, rows = self._setup, slice(block.first, block.last)
-        n, h, rest = block.last - block.first, setup.h, setup.remaining
-        start = q, qd, *_ = tuple(x[rows] for x in inputs)
-        tau, *f_ext = start[2:]
-        step, moved = self._room.step, setup.moved
-        terms = tuple(x[:n] for x in step.terms)
-        if setup.at_middle:
-            moved(q, qd, h - rest, out=terms[:2], status=True)
-        else:
-            terms[0][:], terms[1][:] = q, qd
-        q, qd = terms[:2]
-        carried = setup.of.carried.values
-        program(q, qd, tau, h, *f_ext, *carried, out=terms[2:], status=True)
+        rows, n = slice(block.first, block.last), block.last - block.first
+        start, programs = tuple(x[rows] for x in inputs), self._programs
+        programs.begin(n, *start)
         done, self._waiting[:n] = 0, 1
         while done < n:
             done, needed = self._call(block)(done, n, block.first)
@@ -311,10 +295,8 @@ class _BlockRunner:
                 self._calls, self._pack = {}, None
         q_end, qd_end = (x[rows] for x in ends)
         outcomes = self._outcomes
-        moved(q, step.qd_next[:n], rest, out=(q_end, qd_end), status=True)
-        if outcomes.corrected[rows].any():
-            turned = self._turned[:n]
-            moved(q, step.way[:n], rest, out=(q_end, turned), status=True)
+        corrected = bool(outcomes.corrected[rows].any())
+        q_end[:], qd_end[:] = programs.end(n, corrected)
         failed = outcomes.failed[rows]
         whole = np.isfinite(q_end).all(axis=1) & np.isfinite(qd_end).all(axis=1)
         if failed.any() or not whole.all():
@@ -323,12 +305,6 @@ class _BlockRunner:
             q_end[kept], qd_end[kept] = start[0][kept], start[1][kept]
             assert block.earlier is not None
             block.earlier.known[kept] = 0
-
-
-def _for_blocks(program: Any) -> None:
-    """Prepare a Program for batches on one thread: blocks are what threads share."""
-    program.threads = 1
-    program.prepare(batch=True)
 
 
 def _checked(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:

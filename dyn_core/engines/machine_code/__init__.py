@@ -16,6 +16,7 @@ from dyn_core.engines.machine_code.arguments import in_lanes
 from dyn_core.engines.machine_code.kernels import (
     NO_KERNEL,
     KernelAddress,
+    TiedBatch,
     TiedKernel,
     run_kernel,
 )
@@ -39,6 +40,7 @@ __all__ = [
     "Reals",
     "Reals2",
     "Reals3",
+    "TiedBatch",
     "TiedKernel",
     "Wholes",
     "Wholes2",

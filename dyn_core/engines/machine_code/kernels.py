@@ -81,6 +81,71 @@ class TiedKernel:
         return ctypes.addressof(table)
 
 
+class TiedBatch:
+    """A Program for many states, tied to the arrays that it reads and writes.
+
+    A call costs a few microseconds, and checks nothing. It works on one thread.
+    """
+
+    def __init__(
+        self, program: Any, inputs: Sequence[Any], outputs: Sequence[Any]
+    ) -> None:
+        """Compile the Program, if it is to be.
+
+        Args:
+            program: Its numbers are float64.
+            inputs: An array of each Port's shape, or of as many rows of it as
+                `outputs` have, contiguous and aligned, which stays where it is.
+            outputs: Arrays of rows; none of them shares memory with another.
+
+        Raises:
+            ShapeError: An array does not fit.
+        """
+        rows, one = len(outputs[0]), zip(program.inputs, inputs, strict=True)
+        alone = [x if x.shape == port.shape else x[0] for port, x in one]
+        _check(program.inputs, alone)
+        _check(program.outputs, [x[0] for x in outputs])
+        program.prepare(batch=True)
+        self._program, self._arrays = program, (tuple(inputs), tuple(outputs))
+        self._status = np.zeros(rows, np.int64)
+        made: Any = program.kernels() if hasattr(program, "kernels") else ()
+        self._call: Any = None
+        if len(made) > 1 and rows % program.lanes == 0:
+            batch, self._lanes = made[1], program.lanes
+            self._memory = batch.memory()
+            ports = zip(program.inputs, inputs, strict=True)
+            steps = [0 if x.shape == p.shape else x[0].nbytes for p, x in ports]
+            words: list[Any] = [[x.ctypes.data for x in inputs], steps]
+            words.append([x.ctypes.data for x in outputs])
+            self._tables = [(_WORD * max(1, len(x)))(*x) for x in words]
+            self._call = batch.call["batch"]
+
+    def __call__(self, rows: int) -> None:
+        """Fill the outputs of the first rows; where a requirement fails, with NaN.
+
+        Some rows behind them are computed, too.
+        """
+        if self._call is None:
+            self._in_python(rows)
+            return
+        last = -(-rows // self._lanes) * self._lanes
+        inputs, steps, outputs = self._tables
+        status = self._status
+        if self._call(
+            inputs, steps, outputs, status.ctypes.data, 0, last, self._memory[1]
+        ):
+            for output in self._arrays[1]:
+                output[status != 0] = np.nan
+            status[:] = 0
+
+    def _in_python(self, rows: int) -> None:
+        inputs, outputs = self._arrays
+        ports = zip(self._program.inputs, inputs, strict=True)
+        values = [x if x.shape == port.shape else x[:rows] for port, x in ports]
+        out = tuple(x[:rows] for x in outputs)
+        self._program(*values, out=out if len(out) > 1 else out[0], status=True)
+
+
 def _check(ports: Sequence[Any], arrays: Sequence[np.ndarray]) -> None:
     """Refuse arrays that are not those of ports."""
     for port, array in zip(ports, arrays, strict=True):
