@@ -189,7 +189,11 @@ def step_packs(
         while pack.waiting[leader] > 0:
             count = 0
             if pack.waiting[leader] <= TRIES:
-                count = choose(step.earlier, pack, leader, last)
+                count = choose(step.earlier, outcomes, pack, leader, last, offset, True)
+                if count < LEAST:
+                    count = choose(
+                        step.earlier, outcomes, pack, leader, last, offset, False
+                    )
             if count < LEAST:
                 needed = step_alone(scene, step, solver, outcomes, leader, offset)
                 pack.waiting[leader] = 0
@@ -217,8 +221,24 @@ def step_alone(
 
 
 @machine_code
-def choose(earlier: Earlier, pack: StatePack, leader: int, last: int) -> int:
+def choose(
+    earlier: Earlier,
+    outcomes: RowOutcomes,
+    pack: StatePack,
+    leader: int,
+    last: int,
+    offset: int,
+    alike: bool,
+) -> int:
     """Fill the lanes with states that wait and had the same constraints.
+
+    Args:
+        earlier, outcomes: Of the step before.
+        pack: Its lanes are filled.
+        leader, last: The first state, and the end of all.
+        offset: Number in `outcomes` of state 0.
+        alike: Whether the same constraints must have pressed in the step before, and
+            positions have been corrected: such states go the same way more often.
 
     Returns:
         How many; the lanes that are left have the first state, too.
@@ -230,12 +250,17 @@ def choose(earlier: Earlier, pack: StatePack, leader: int, last: int) -> int:
     for state in range(leader, last):
         if pack.waiting[state] == 0 or not earlier.known[state] == known:
             continue
-        same = True
+        n, first = offset + state, offset + leader
+        same = not alike or outcomes.corrected[n] == outcomes.corrected[first]
         for k in range(known):
             same = same and (
                 earlier.id[state, k] == earlier.id[leader, k]
                 and earlier.height[state, k] == earlier.height[leader, k]
             )
+            if alike and same:
+                row = earlier.start[leader, k]
+                presses = not earlier.impulse[leader, row] == 0.0
+                same = presses == (not earlier.impulse[state, row] == 0.0)
         if same:
             pack.states[count] = state
             count += 1
