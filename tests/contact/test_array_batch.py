@@ -9,9 +9,11 @@ from dyn_core.contact.stepping.array_batch import BatchStep
 from dyn_core.contact.stepping.array_step import ArrayStep
 from dyn_core.contact.stepping.contact_model import ContactModel
 from dyn_core.contact.stepping.step_memory import FIRST_ROOM
+from dyn_core.engines.llvm.compiler import missing
 from dyn_core.errors import ModelError, ShapeError, UnsupportedError
 
 H = 0.004
+native = pytest.mark.skipif(bool(missing()), reason=f"no lanes: {missing()}")
 
 
 def bodies(count, shape, m=1.0, inertia=0.01):
@@ -130,6 +132,27 @@ def alone(of, Q, V, tau, steps):
             q, v, _ = step.step(k * H, q, v, force)
         ends.append((q, v))
     return tuple(map(np.array, zip(*ends, strict=True)))
+
+
+@native
+@pytest.mark.parametrize("scene", SCENES)
+def test_packs_of_rows_have_the_bits_of_single_steps(scene):
+    """Rows that go the same way, and those that leave it, in lanes and alone."""
+    model, world, q = SCENES[scene]()
+    of, n, steps = ContactModel(model, world), 20, 30
+    Q, V, tau = batch_of(model, q, n)
+    Q[::2], V[::2], tau[::2] = Q[0], V[0], tau[0]  # every other row is the same
+    one_q, one_v = alone(of, Q[:9], V[:9], tau[:9], steps)
+    step = BatchStep(of, H, n, threads=1, links=[list(model.frames)[-1]])
+    end_q, end_v, outcomes = run(step, Q, V, tau, steps)
+    np.testing.assert_array_equal(end_q[:9], one_q)
+    np.testing.assert_array_equal(end_v[:9], one_v)
+    single, packs, packed, stepped = step._runners[0]._pack.counts
+    assert stepped + single == n * steps and packs > steps and packed > 2 * packs
+    assert stepped > n * steps / 3
+    for outcome in outcomes:
+        for values in outcome:
+            np.testing.assert_array_equal(values[2::2], values[:1].repeat(9, axis=0))
 
 
 @pytest.mark.parametrize("scene", SCENES)

@@ -245,7 +245,8 @@ class _BlockRunner:
         self._room = StepRoom(setup, size)
         self._programs = BlockPrograms(setup, self._room.step, size)
         self._waiting = np.zeros(size, np.int64)
-        self._lanes = LaneRoom(setup) if fits_lanes(setup, size) else None
+        states = min(size, len(outcomes.status))
+        self._lanes = LaneRoom(setup) if fits_lanes(setup, states) else None
         self._pack: StatePack | None = None
         self._calls: dict[int, tuple[Earlier, Callable[..., Any]]] = {}
 

@@ -65,8 +65,9 @@ class StatePack(NamedTuple):
         qd_next, way: Results, (nv, lanes).
         earlier: Of the state in all lanes but for `impulse`, (rows, lanes).
         outcomes: Of the state in all lanes but for `iterations` and `residual`,
-            (lanes,), and forces,
-            (chosen, 3, lanes).
+            (lanes,), and forces, (chosen, 3, lanes).
+        counts: Since the start, states stepped alone, packs, states in these, and of
+            them those that were stepped, (4,).
     """
 
     kernel: KernelAddress
