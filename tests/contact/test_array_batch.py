@@ -148,8 +148,9 @@ def test_packs_of_rows_have_the_bits_of_single_steps(scene):
     np.testing.assert_array_equal(end_q[:9], one_q)
     np.testing.assert_array_equal(end_v[:9], one_v)
     single, packs, packed, stepped = step._runners[0]._pack.counts
-    assert stepped + single == n * steps and packs > steps and packed > 2 * packs
-    assert stepped > n * steps / 3
+    least = 10 if scene == "stacked" else steps  # where most steps are hard
+    assert stepped + single == n * steps and packs > least and packed > 2 * packs
+    assert stepped > 5 * least
     for outcome in outcomes:
         for values in outcome:
             np.testing.assert_array_equal(values[2::2], values[:1].repeat(9, axis=0))

@@ -34,7 +34,8 @@ from dyn_core.engines.machine_code import (
 )
 
 LEAST = 3  # states of a pack: fewer are stepped alone
-NARROWEST, LARGEST = 4, 128  # lanes of a vector, and coordinates, of steps in lanes
+NARROWEST, LARGEST = 4, 320  # lanes of a vector, and coordinates, of steps in lanes
+HARD = 20.0  # iterations of a step from which on the next is stepped alone
 TRIES = 2  # packs that a state may leave before it is stepped alone
 
 
@@ -189,7 +190,8 @@ def step_packs(
     for leader in range(first, last):
         while pack.waiting[leader] > 0:
             count = 0
-            if pack.waiting[leader] <= TRIES:
+            hard = outcomes.iterations[offset + leader] > HARD
+            if pack.waiting[leader] <= TRIES and not hard:
                 count = choose(step.earlier, outcomes, pack, leader, last, offset, True)
                 if count < LEAST:
                     count = choose(
@@ -252,6 +254,8 @@ def choose(
         if pack.waiting[state] == 0 or not earlier.known[state] == known:
             continue
         n, first = offset + state, offset + leader
+        if outcomes.iterations[n] > HARD:
+            continue
         same = not alike or outcomes.corrected[n] == outcomes.corrected[first]
         for k in range(known):
             same = same and (
