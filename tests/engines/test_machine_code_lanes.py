@@ -107,11 +107,11 @@ def test_lanes_that_are_alive_have_the_bits_of_single_states(lanes):
         if seed % 2:  # nearly alike
             x = x[0] + 1e-3 * np.random.default_rng(seed).normal(size=x.shape)
         ends, results = alone(root, x, 4, True)
-        found, alive, result = together(root, x, 4, lanes, counts=True)
+        values, alive, result = together(root, x, 4, lanes, counts=True)
         assert alive
         survivors += len(alive)
         for lane in alive:
-            np.testing.assert_array_equal(found[lane], ends[lane])
+            np.testing.assert_array_equal(values[lane], ends[lane])
             assert results[lane] == result
     assert survivors > 60 * lanes / 2
 
@@ -132,9 +132,9 @@ def test_lanes_wait_for_others_without_being_given_up(lanes):
     x = np.array([[1.7**k, 1.0 if k % 3 else -1.0, 0.0] for k in range(lanes)])
     x[:, 1] = np.where(x[:, 0] > 1.0, 1.0, -1.0)
     ends, _ = alone(wait, x, 2)
-    found, alive, _ = together(wait, x, 2, lanes)
+    values, alive, _ = together(wait, x, 2, lanes)
     assert alive == list(range(lanes)) and len(set(ends[:, 1])) > 2
-    np.testing.assert_array_equal(found, ends)
+    np.testing.assert_array_equal(values, ends)
 
 
 @native
