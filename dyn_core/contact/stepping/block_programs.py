@@ -56,9 +56,9 @@ class BlockPrograms:
         inputs = [(self._q, q), (self._qd, qd), (self._tau, tau)]
         if f_ext is not None:
             inputs.append((self._f_ext, f_ext))
-        for to, given in inputs:
-            to[:n] = given
-            to[n : n + -n % WHOLE] = given[0]
+        for to, source in inputs:
+            to[:n] = source
+            to[n : n + -n % WHOLE] = source[0]
         for mine, now in zip(self._payload, self._setup.of.carried.values, strict=True):
             mine[...] = now
         if self._middle is not None:

@@ -115,9 +115,9 @@ class TiedBatch:
             self._memory = batch.memory()
             ports = zip(program.inputs, inputs, strict=True)
             steps = [0 if x.shape == p.shape else x[0].nbytes for p, x in ports]
-            words: list[Any] = [[x.ctypes.data for x in inputs], steps]
-            words.append([x.ctypes.data for x in outputs])
-            self._tables = [(_WORD * max(1, len(x)))(*x) for x in words]
+            addresses: list[Any] = [[x.ctypes.data for x in inputs], steps]
+            addresses.append([x.ctypes.data for x in outputs])
+            self._tables = [(_WORD * max(1, len(x)))(*x) for x in addresses]
             self._call = batch.call["batch"]
 
     def __call__(self, rows: int) -> None:
