@@ -93,7 +93,7 @@ def test_the_readme_is_short():
     assert len(lines) <= 150
     assert lines.index("## In Python") < 35
     assert "pip install '.[ros,plot]' && dyn demo" in TEXTS["README.md"]
-    assert "10 minutes on two cores, 2 GB" in TEXTS["README.md"]
+    assert "15 minutes on two cores, 2 GB" in TEXTS["README.md"]
 
 
 def test_figures_of_the_readme_are_those_of_the_benchmarks():
