@@ -144,6 +144,19 @@ def test_each_law_of_friction_is_identified(arm, law):
         assert result.residual_rms.max() < 1.1 * 0.05
 
 
+def test_joints_without_friction_are_no_obstacle(arm):
+    """Noise alone would have them drive in one direction: that is cut, and small."""
+    smooth, motion = arm.without_friction(), _motion(arm)
+    tau = dyn.solver("rnea").build(smooth)(*motion)
+    tau = tau + np.random.default_rng(3).normal(0.0, 0.05, tau.shape)
+    result = dyn.identify(arm, *motion, tau, only="friction", friction="direction")
+    assert result.model is not None, result.reason
+    joints = result.model.friction, result.model.friction_asymmetry
+    for friction, asymmetry in zip(*joints, strict=True):
+        assert all(abs(a) <= f for f, a in zip(friction, asymmetry, strict=True))
+    assert result.residual_rms.max() < 0.06
+
+
 def test_inertia_and_friction_are_sought_together(arm):
     """Stribeck's numbers beside all bodies; springs beside them, too."""
     truth, _ = _rough(arm, "stribeck")

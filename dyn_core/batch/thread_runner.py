@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from queue import Empty, SimpleQueue
 
 from dyn_core.batch.chunk_task import ChunkOutcome, ChunkTask
 
 Chunk = tuple[int, int, int]  # number, first row, the one behind its last
+Result = tuple[int, "ChunkOutcome | BaseException"]
 LOOK = 0.1  # time after which the main thread looks for Ctrl-C [s]
 
 
@@ -17,27 +18,63 @@ def on_threads(
 ) -> Iterator[tuple[int, ChunkOutcome]]:
     """Return chunks as they are done; where this ends early, so do all threads.
 
+    The main thread waits for simple queues alone: Ctrl-C within `futures.wait` may
+    leave locks behind, for which the threads would wait forever.
+
     Args:
         task: What a chunk needs; its Program runs on the thread that calls it.
         chunks: What is to be done.
         workers: Threads.
     """
-    stop = threading.Event()
-    pool = ThreadPoolExecutor(workers, thread_name_prefix="dyn batch")
-    waiting: dict[Future[ChunkOutcome], int] = {}
-    ahead = iter(chunks)
+    ended: list[bool] = []  # not empty: all threads end
+    wanted: SimpleQueue[Chunk | None] = SimpleQueue()
+    done: SimpleQueue[Result] = SimpleQueue()
+    threads = [
+        threading.Thread(
+            target=_work,
+            args=(task, wanted, done, ended),
+            name=f"dyn batch_{i}",
+            daemon=True,
+        )
+        for i in range(workers)
+    ]
+    ahead, under_way = iter(chunks), 0
     try:
+        for thread in threads:
+            thread.start()
         while True:
-            for k, first, last in ahead:
-                run = pool.submit(task.run, first, last, (), stop.is_set)
-                waiting[run] = k
-                if len(waiting) >= 2 * workers:
-                    break
-            if not waiting:
+            while under_way < 2 * workers and (chunk := next(ahead, None)) is not None:
+                wanted.put(chunk)
+                under_way += 1
+            if not under_way:
                 return
-            done, _ = wait(waiting, LOOK, FIRST_COMPLETED)
-            for run in sorted(done, key=lambda x: waiting[x]):
-                yield waiting.pop(run), run.result()
+            try:
+                k, outcome = done.get(timeout=LOOK)
+            except Empty:
+                continue
+            under_way -= 1
+            if isinstance(outcome, BaseException):
+                raise outcome
+            yield k, outcome
     finally:
-        stop.set()
-        pool.shutdown(wait=True, cancel_futures=True)
+        ended.append(True)
+        for _ in threads:
+            wanted.put(None)
+        for thread in threads:
+            if thread.ident is not None:
+                thread.join()
+
+
+def _work(
+    task: ChunkTask,
+    wanted: SimpleQueue[Chunk | None],
+    done: SimpleQueue[Result],
+    ended: list[bool],
+) -> None:
+    """Run chunks until there is none, or all threads end."""
+    while (chunk := wanted.get()) is not None and not ended:
+        k, first, last = chunk
+        try:
+            done.put((k, task.run(first, last, (), lambda: bool(ended))))
+        except BaseException as error:  # raised again by the main thread
+            done.put((k, error))

@@ -8,6 +8,7 @@ import sys
 import textwrap
 import threading
 import time
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -364,6 +365,45 @@ def test_control_c_ends_a_run_within_a_second(rnea, tmp_path):
     with pytest.raises(Enough):
         rnea.map(made, progress=once, **ask)
     assert counts[0] > kept * 10**5  # it began behind what was done
+
+
+def test_no_interrupt_is_lost(rnea):
+    """Also where code of others catches it; afterwards Ctrl-C is what it was before."""
+    if threading.current_thread() is not threading.main_thread():
+        pytest.skip("signals reach the main thread alone, and this is another")
+    usual, counts = signal.getsignal(signal.SIGINT), []
+
+    def progress(done, rows):
+        counts.append(done)
+        with suppress(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(1.0)
+
+    def made(first, last):
+        return tuple(np.zeros((3, last - first, 7)))
+
+    with pytest.raises(KeyboardInterrupt):
+        rnea.map(made, count=10**6, chunk_rows=100, reduce=np.add, progress=progress)
+    assert len(counts) == 1
+    assert signal.getsignal(signal.SIGINT) is usual
+
+
+def test_threads_end_wherever_an_interrupt_comes(rnea):
+    """A hundred times while chunks come and go; none waits for a lock that is lost."""
+    if threading.current_thread() is not threading.main_thread():
+        pytest.skip("signals reach the main thread alone, and this is another")
+    rng = np.random.default_rng(0)
+
+    def made(first, last):
+        return tuple(np.zeros((3, last - first, 7)))
+
+    for wait in rng.uniform(0.005, 0.03, 100):
+        timer = threading.Timer(wait, os.kill, (os.getpid(), signal.SIGINT))
+        with pytest.raises(KeyboardInterrupt):
+            timer.start()
+            rnea.map(made, count=10**9, chunk_rows=200, reduce=np.add, workers=2)
+        timer.join()
+    assert not [x for x in threading.enumerate() if x.name.startswith("dyn batch")]
 
 
 def test_a_damaged_journal_is_said(rnea, states, tmp_path):

@@ -14,6 +14,8 @@ from dyn_core.identification.pseudo_inertia import least_eigenvalue
 from dyn_core.identification.regressor_rank import base_of
 from dyn_core.identification.result import CrossValidation, Identification
 
+_SMALL = 0.01  # of a joint's force
+
 
 def outcome(
     data: Measurements,
@@ -56,6 +58,7 @@ def outcome(
     deviations = np.full(len(values), np.inf)
     alone = np.count_nonzero(base.regrouping, axis=1) == 1
     deviations[np.array(kept, int)[alone]] = base_deviations[alone]
+    values = _with_possible_friction(data, values, deviations)
     model, reason = None, ""
     try:
         model = with_numbers(unknowns, values)
@@ -83,3 +86,24 @@ def outcome(
         validation=validation,
         before=unknowns.model,
     )
+
+
+def _with_possible_friction(
+    data: Measurements, values: np.ndarray, deviations: np.ndarray
+) -> np.ndarray:
+    """Return the numbers with friction that brakes in both directions.
+
+    An asymmetry beyond the friction drives the joint in one of them. Where it is so by
+    less than three deviations, or a hundredth of the joint's force, it is cut.
+    """
+    names, model, result = data.unknowns.names, data.unknowns.model, values.copy()
+    for k, name in enumerate(names):
+        joint, _, kind = name.rpartition(".")
+        if kind != "friction_asymmetry" or f"{joint}.friction" not in names:
+            continue
+        friction = values[names.index(f"{joint}.friction")]
+        forces = data.tau[:, model.v_slices[model.body_of_joint(joint)]]
+        small = max(3 * deviations[k], _SMALL * float(np.sqrt((forces**2).mean())))
+        if 0 < abs(values[k]) - friction <= small:
+            result[k] = np.copysign(max(friction, 0.0), values[k])
+    return result
