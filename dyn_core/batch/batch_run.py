@@ -13,7 +13,6 @@ from dyn_core.batch.batch_rows import BatchRows
 from dyn_core.batch.chunk_task import ChunkOutcome, ChunkTask, sizes
 from dyn_core.batch.cluster_runner import on_cluster
 from dyn_core.batch.failed_rows import FailedRows, Run, joined
-from dyn_core.batch.interrupts import kept_interrupts
 from dyn_core.batch.journal import FORMAT, Journal, beside, dyn_ros_version
 from dyn_core.batch.reduction import OrderedFold, Reduction, packed, unpacked
 from dyn_core.batch.targets import ResultFiles, Targets, given_arrays, in_memory
@@ -157,15 +156,13 @@ class BatchRun:
         before = self._recovered()
         done = before
         missing = [chunk for chunk in self._chunks() if chunk[0] not in self.runs]
-        with kept_interrupts() as check:
-            for k, outcome in self._outcomes(client, workers, missing):
-                if self.journal is not None:
-                    self.journal.add(k, outcome.failed, packed(outcome.value))
-                self.runs[k] = outcome.failed
-                self._fold.add(k, outcome.value)
-                done += self._size(k)
-                show(before, done)
-                check()
+        for k, outcome in self._outcomes(client, workers, missing):
+            if self.journal is not None:
+                self.journal.add(k, outcome.failed, packed(outcome.value))
+            self.runs[k] = outcome.failed
+            self._fold.add(k, outcome.value)
+            done += self._size(k)
+            show(before, done)
         if self.targets is not None:
             self.targets.flush()
         if not self.status:

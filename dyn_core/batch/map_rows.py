@@ -10,6 +10,7 @@ from typing import Any
 from dyn_core.batch import arguments
 from dyn_core.batch.batch_run import BatchRun
 from dyn_core.batch.cluster_runner import connected
+from dyn_core.batch.interrupts import kept_interrupts
 from dyn_core.batch.reduction import Reduction
 from dyn_core.batch.sources import DaskSource
 from dyn_core.batch.targets import ResultFiles
@@ -94,6 +95,7 @@ def map_rows(
     arguments.require_other_files(rows, files)
     bar = _progress(rows.count, progress)
     with ExitStack() as open_things:
+        check = open_things.enter_context(kept_interrupts())
         client = None
         if scheduler != "threads":
             client = open_things.enter_context(connected(scheduler, workers))
@@ -104,7 +106,12 @@ def map_rows(
         near = scheduler in ("threads", "processes")
         run.place(out, files, chunk_rows, near)
         open_things.enter_context(run.journaled(journal, files, resume))
-        show = open_things.enter_context(bar)
+        bar_show = open_things.enter_context(bar)
+
+        def show(before: int, done: int) -> None:
+            bar_show(before, done)
+            check()
+
         return run.results(client, workers, show)
 
 

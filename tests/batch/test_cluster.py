@@ -237,10 +237,8 @@ def test_a_run_of_threads_goes_on_with_processes(rnea, states, tmp_path, client)
     assert (tau[:] == rnea(*states)).all()
 
 
-def test_control_c_ends_a_run_of_processes(rnea, client):
+def test_control_c_ends_a_run_of_processes(rnea, client, interrupts):
     """Within a second where the cluster is there; the workers are free again."""
-    if threading.current_thread() is not threading.main_thread():
-        pytest.skip("signals reach the main thread alone, and this is another")
     sent = []
 
     def made(first, last):

@@ -326,10 +326,8 @@ def test_a_chunk_is_noted_once(tmp_path):
     assert beside("a.npy") == os.path.abspath("a.npy.journal")
 
 
-def test_control_c_ends_a_run_within_a_second(rnea, tmp_path):
+def test_control_c_ends_a_run_within_a_second(rnea, tmp_path, interrupts):
     """A billion rows; what was done is in the journal, and the same call goes on."""
-    if threading.current_thread() is not threading.main_thread():
-        pytest.skip("signals reach the main thread alone, and this is another")
 
     sent, slow, journal = [], [], tmp_path / "x.journal"
 
@@ -367,10 +365,8 @@ def test_control_c_ends_a_run_within_a_second(rnea, tmp_path):
     assert counts[0] > kept * 10**5  # it began behind what was done
 
 
-def test_no_interrupt_is_lost(rnea):
+def test_no_interrupt_is_lost(rnea, interrupts):
     """Also where code of others catches it; afterwards Ctrl-C is what it was before."""
-    if threading.current_thread() is not threading.main_thread():
-        pytest.skip("signals reach the main thread alone, and this is another")
     usual, counts = signal.getsignal(signal.SIGINT), []
 
     def progress(done, rows):
@@ -388,20 +384,18 @@ def test_no_interrupt_is_lost(rnea):
     assert signal.getsignal(signal.SIGINT) is usual
 
 
-def test_threads_end_wherever_an_interrupt_comes(rnea):
-    """A hundred times while chunks come and go; none waits for a lock that is lost."""
-    if threading.current_thread() is not threading.main_thread():
-        pytest.skip("signals reach the main thread alone, and this is another")
+def test_threads_end_wherever_an_interrupt_comes(rnea, interrupts):
+    """Fifty times while chunks come and go; none waits for a lock that is lost."""
     rng = np.random.default_rng(0)
 
     def made(first, last):
         return tuple(np.zeros((3, last - first, 7)))
 
-    for wait in rng.uniform(0.005, 0.03, 100):
+    for wait in rng.uniform(0.005, 0.03, 50):
         timer = threading.Timer(wait, os.kill, (os.getpid(), signal.SIGINT))
         with pytest.raises(KeyboardInterrupt):
             timer.start()
-            rnea.map(made, count=10**9, chunk_rows=200, reduce=np.add, workers=2)
+            rnea.map(made, count=10**8, chunk_rows=200, reduce=np.add, workers=2)
         timer.join()
     assert not [x for x in threading.enumerate() if x.name.startswith("dyn batch")]
 
