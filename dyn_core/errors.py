@@ -285,6 +285,18 @@ class SettingError(DynError, ValueError):
         self.setting = setting
 
 
+class StateError(DynError, ValueError):
+    """A measured state that cannot be: beyond limits, contradictory, or too old.
+
+    Attributes:
+        kind: Name of the check, by which refusals are counted.
+    """
+
+    def __init__(self, message: str, kind: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
 class IdentificationError(DynError, ValueError):
     """Measured data do not show what is asked of them; says what they lack."""
 

@@ -5,7 +5,7 @@ import pytest
 
 import dyn_core as dyn
 from dyn_core.control import Controller, Rules
-from dyn_core.control.health import WARN, Health
+from dyn_core.control.health import ERROR, WARN, Health
 from dyn_core.control.trajectory import Reference, make_trajectory
 from dyn_core.simulation.simulator import simulate
 
@@ -184,13 +184,23 @@ def test_springs_are_carried_like_weight():
     np.testing.assert_allclose(controller.watch(0.5), wanted, atol=1e-9)
 
 
-def test_a_stamp_that_comes_twice_is_a_state(arm):
-    """Only an earlier one is a reset."""
+@pytest.mark.parametrize("speed", [0.0, 0.3])
+def test_a_stamp_that_comes_twice_is_no_state(arm, speed):
+    """Nothing new was measured: no torque of it, and silence after state_timeout."""
     controller = Controller(arm)
-    for k in range(4):
-        tau = controller.update(0.002 * k, Q0, 0 * Q0, stamp=5.0)
+    qd = np.full(7, speed)
+    for k in range(5):
+        stamp = 5.0 + 0.002 * k
+        tau = controller.update(0.002 * k, Q0 + qd * stamp, qd, stamp=stamp)
+        assert controller.update(0.002 * k + 0.001, Q0, qd, stamp=stamp) is None
     assert tau.any()
-    assert not controller.counters
+    for k in range(5, 60):
+        assert controller.update(0.002 * k, Q0, 0 * Q0, stamp=stamp) is None
+    assert not controller.watch(0.008 + 0.101).any()
+    (first, *_) = Health(controller, 1.0).conditions(0.12)
+    assert first.level == ERROR
+    assert "its stamp stands still" in first.message
+    assert controller.counters["stamp repeated"] == 60
 
 
 @pytest.mark.parametrize("good_samples", [1, 2, 4])
@@ -271,7 +281,7 @@ def test_states_of_two_robots_in_turn_become_no_torque(arm, burst, clocks):
     assert (first.level, first.key) == (WARN, "alternate")
     last_jump, last = 0.998 - 0.002 * (499 % burst), 499 // burst % 2
     for t in np.arange(1.0, 1.15, 0.002):
-        tau = controller.update(t, Q0 + 0.8 * last, 0 * Q0, stamp=20.0)
+        tau = controller.update(t, Q0 + 0.8 * last, 0 * Q0, stamp=20.0 + t)
         assert t > last_jump + 0.099 or not tau.any()
     assert tau.any()
     assert "alternate" not in [c.key for c in health.conditions(1.15)]
@@ -301,7 +311,7 @@ def test_the_caller_may_use_its_arrays_again(arm):
 
 def test_torque_stays_within_the_limits(arm):
     """Huge gains and errors saturate at the effort limits, counted."""
-    controller = Controller(arm, 1e9, 0.0)
+    controller = Controller(arm, 1e9, 0.0, state_bounds=None, effort_slew=1e9)
     _warm(controller)
     tau = controller.update(0.02, Q0 + 0.1, 0 * Q0)
     assert (np.abs(tau) <= arm.effort_limit).all()
@@ -377,8 +387,8 @@ def test_bad_settings_are_refused_with_a_reason(arm, settings, expected):
 def test_the_defaults_are_those_of_the_documentation(arm):
     """Gains, mode, solver and rules: a change of a default is a change of behaviour."""
     assert Rules() == Rules(
-        state_timeout=0.1, max_jump=0.5, good_samples=3, on_stale="zero",
-        on_violation="zero", on_estop="zero", on_shutdown="zero", stop_time=2.0,
+        state_timeout=0.1, max_state_age=0.5, max_jump=0.5, good_samples=3,
+        on_stale="zero", on_violation="auto", on_estop="zero", on_shutdown="zero", stop_time=2.0,
         last_good_cycles=3, differentiate=False, filter_time=0.01, start_tolerance=0.1,
         limit_tolerance=1e-3, blend_time=0.2, deceleration=10.0,
     )  # fmt: skip
@@ -434,7 +444,7 @@ def test_springs_and_friction_are_compensated_once(shipped):
 def test_a_state_on_the_edge_of_its_rules(arm):
     """As old as the timeout is in time; one step beyond is not; so for jumps."""
     rules = Rules(state_timeout=0.25, max_jump=0.5)
-    controller = Controller(arm, rules=rules)
+    controller = Controller(arm, rules=rules, state_bounds=None, effort_slew=1e9)
     _warm(controller)
     seen = controller.seen
     assert controller.watch(seen + 0.25) is None
@@ -501,8 +511,8 @@ def test_bad_rules_and_robots_are_refused(shipped):
         ({"good_samples": 0}, "good_samples is 0; valid: a whole number"),
         ({"differentiate": "no"}, "differentiate is 'no'; valid: true or false"),
         ({"on_stale": "panic"}, "on_stale is 'panic'; valid: zero, ramp"),
-        ({"stop_time": 5.0}, "stop_time changes nothing; valid: a stop"),
-        ({"filter_time": 0.5}, "filter_time changes nothing; valid: velocities"),
+        ({"max_state_age": -1.0}, "max_state_age is -1.0; valid: a number"),
+        ({"on_estop": "auto"}, "on_estop is 'auto'; valid: zero, ramp, hold"),
     ):
         with pytest.raises(dyn.SettingError, match=message):
             Rules(**bad)

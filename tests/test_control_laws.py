@@ -21,7 +21,8 @@ def two():
 
 def _controller(model, **settings):
     rules = Rules(good_samples=1, **settings.pop("rules", {}))
-    return Controller(model, engine="graph", rules=rules, **settings)
+    free = {"state_bounds": None, "effort_slew": 1e12}  # states may be any
+    return Controller(model, engine="graph", rules=rules, **free | settings)
 
 
 def _settled(model, controller, load, seconds=2.0):

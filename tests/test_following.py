@@ -34,7 +34,8 @@ def arm(shipped):
 
 def _wheel(**settings):
     rules = Rules(good_samples=1, **settings)
-    return Controller(dyn.load_urdf(WHEEL), rules=rules, engine="graph")
+    wheel = dyn.load_urdf(WHEEL)
+    return Controller(wheel, rules=rules, engine="graph", effort_slew=1e12)
 
 
 def _follower(q=(0.0, 0.0), limits=LIMITS, turning=(False, False), **rules):

@@ -152,7 +152,7 @@ def test_a_controller_carries_a_payload(arms):
     controller.attach(LOAD)
     np.testing.assert_allclose(controller.watch(0.5), heavy, atol=1e-9)
     energies = [
-        controller.safety.envelope.program(q, 0.1 + still, *[still] * 3, 0.01, ten)[-2]
+        controller.safety.envelope.program(q, 0.1 + still, *[still] * 4, 0.01, ten)[-2]
         for ten in (np.zeros(10), LOAD.parameters)
     ]
     assert energies[1] > 1.1 * energies[0]

@@ -47,12 +47,16 @@ def two():
     return dyn.load_urdf(TWO)
 
 
+# Settings of a controller that checks efforts alone: states may be any.
+ANY_STATE = {"state_bounds": None, "effort_slew": 1e12}
+ZERO = {"good_samples": 1, "on_violation": "zero"}
+
+
 def _controller(model, **settings):
-    rules = Rules(**{"good_samples": 1, **settings.pop("rules", {})})
+    rules = Rules(**{**ZERO, **settings.pop("rules", {})})
     faulty = Faulty(model)
-    made = Controller(
-        model, inverse_dynamics=faulty, engine="graph", rules=rules, **settings
-    )
+    settings = {**ANY_STATE, "engine": "graph", **settings}
+    made = Controller(model, inverse_dynamics=faulty, rules=rules, **settings)
     made.faulty = faulty
     return made
 
@@ -76,16 +80,16 @@ def test_an_envelope_measures_what_others_compute():
     two = dyn.load_urdf(TWO, extras={"armature": {"elbow": 0.3}})
     made = Envelope(two, Bounds(tool_speed=1.0, frame="tool"), np.ones(2), "graph")
     tau, before, error = np.array([3.0, -5.0]), np.array([2.0, 1.0]), np.array([0.1, 2])
-    values = made.program(Q, QD, tau, before, error, 0.01)
+    values = made.program(Q, QD, tau, before, error, 0.9 * QD, 0.01)
     H = dyn.solver("crba").build(two, engine="graph")(Q)
     twist = dyn.solver("frame_velocity").build(two, frame="tool", engine="graph")(Q, QD)
     expected = [
-        *tau, *((tau - before) / 0.01), *(tau * QD), *error, tau @ QD, QD @ H @ QD / 2,
+        *tau, *((tau - before) / 0.01), *(tau * QD), *error, *(0.9 * QD), tau @ QD, QD @ H @ QD / 2,
         np.linalg.norm(twist[3:]),
     ]  # fmt: skip
     np.testing.assert_allclose(values, expected, rtol=1e-12)
     assert made.names[3] == ("effort_rate", "elbow")
-    assert [name for name, _ in made.names[8:]] == list(WHOLE)
+    assert [name for name, _ in made.names[10:]] == list(WHOLE)
 
 
 @pytest.mark.parametrize("quantity", [*JOINT, *WHOLE])
@@ -96,10 +100,11 @@ def test_each_bound_is_checked_and_named(two, quantity):
         np.array([3.1, -5.1]),
         np.array([0.1, 2]),
     )
-    load = (Q, QD, tau, before, error, 0.01)
+    load = (Q, QD, tau, before, error, QD, 0.01)
     frame = "tool" if quantity == "tool_speed" else None
+    free = {"tracking_error": None, "velocity": None}
     loose = Envelope(
-        two, Bounds(tool_speed=1e9, frame="tool"), np.full(2, 1e9), "graph"
+        two, Bounds(tool_speed=1e9, frame="tool", **free), np.full(2, 1e9), "graph"
     )
     k = [name for name, _ in loose.names].index(quantity) + (quantity in JOINT)
     value = abs(loose.program(*load)[k])
@@ -109,22 +114,23 @@ def test_each_bound_is_checked_and_named(two, quantity):
         if quantity in JOINT:
             bound = {"elbow": bound} if quantity != "effort" else [1e9, bound]
         made = Envelope(
-            two, Bounds(**{quantity: bound}, frame=frame), np.full(2, 1e9), "graph"
+            two, Bounds(**free | {quantity: bound}, frame=frame), np.full(2, 1e9),
+            "graph",
         )
         violation = made.violation(*load)
         assert (violation is None) == inside
-    assert (violation.quantity, violation.joint) == (quantity, "elbow" if k < 8 else "")
+    assert (violation.quantity, violation.joint) == (quantity, "elbow" if k < 10 else "")
     assert violation.bound == pytest.approx(0.999 * value)
     assert quantity.replace("_", " ") in str(violation)
     assert "bound" in str(violation)
 
 
-@pytest.mark.parametrize("place", range(5))
+@pytest.mark.parametrize("place", range(6))
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_what_is_not_finite_is_outside_every_bound(two, place, bad):
     """Also where nothing is bounded."""
     made = Envelope(two, Bounds(), np.full(2, 1e300), "graph")
-    load = [Q.copy(), QD.copy(), np.ones(2), np.ones(2), np.zeros(2)]
+    load = [Q.copy(), QD.copy(), np.ones(2), np.ones(2), np.zeros(2), QD.copy()]
     assert made.violation(*load, 0.01) is None
     load[place][1] = bad
     if place == 0 and bad == np.inf:
@@ -147,7 +153,8 @@ def test_a_bad_effort_is_not_sent_in_its_cycle(two, quantity):
     bound, factor = FAULTS[quantity]
     controller = _controller(two, bounds=Bounds(**{quantity: bound}), kd=0.0)
     qd = np.array([1.0, 0.0])
-    assert _run(controller, 3, qd=qd).any()
+    _run(controller, 1)  # at rest, so that the reference rests
+    assert _run(controller, 2, start=1, qd=qd).any()
     assert controller.stopped is None
     controller.faulty.act = lambda tau: factor * tau
     assert not _run(controller, 1, start=3, qd=qd).any()

@@ -55,8 +55,9 @@ def two():
 
 
 def _controller(model, rules=None, **settings):
-    rules = Rules(**{"good_samples": 1, **(rules or {})})
-    settings = {"kp": 400.0, "kd": 40.0, "engine": "graph", **settings}
+    rules = Rules(**{"good_samples": 1, "on_violation": "zero", **(rules or {})})
+    free = {"state_bounds": None, "effort_slew": 1e12}  # states may be any
+    settings = {"kp": 400.0, "kd": 40.0, "engine": "graph", **free, **settings}
     return Controller(model, rules=rules, **settings)
 
 
@@ -93,8 +94,8 @@ def test_one_wrong_velocity_does_not_move_the_place_that_is_held(two, settings, 
     np.testing.assert_allclose(tau, _weight(two), atol=1e-9)
 
 
-def test_a_wrong_velocity_brakes_from_the_reference(two):
-    """A goal is aborted on its way, and the robot brakes as it was to move."""
+def test_a_wrong_velocity_moves_no_reference(two):
+    """A goal is aborted on its way; the robot, which has not moved, holds."""
     controller = _controller(two)
     _feed(controller, 3)
     names = controller.model.joint_names
@@ -103,14 +104,11 @@ def test_a_wrong_velocity_brakes_from_the_reference(two):
     strict = tracker.tolerances.overridden([JointTolerance(names[0], velocity=1.0)])
     tracker.accept("goal", made, 0.0, strict)
     _feed(controller, 1, 0.01)
-    speed = controller.reference.qd.copy()
-    assert 0 < speed.max() < 0.3
     controller.update(0.012, Q, np.array([90.0, 0.0]))
     (outcome,) = tracker.advance(0.012)
     assert "velocity of joint 'joint1'" in outcome.sentence
     _feed(controller, 200, 0.014)
-    end = Q + [speed[0] ** 2 / 20.0, 0.0]  # at the deceleration of 10 rad/s²
-    np.testing.assert_allclose(controller.reference.q, end, atol=1e-6)
+    np.testing.assert_allclose(controller.reference.q, Q, atol=1e-12)
 
 
 # What nothing can hold

@@ -8,7 +8,8 @@ import pytest
 import dyn_core as dyn
 from dyn_core.control import Controller, Rules
 from dyn_core.control.health import ERROR, OK, STALE, WARN, Health
-from dyn_core.control.samples import LONGEST_STEP, check_age
+from dyn_core.control.samples import LONGEST_STEP
+from dyn_core.control.state_age import SEVERAL, StateAge
 
 Q = np.array([0.4, -0.9])
 
@@ -37,7 +38,8 @@ def two():
 
 def _controller(model, rules=None, **settings):
     rules = Rules(**{"good_samples": 1, **(rules or {})})
-    return Controller(model, engine="graph", rules=rules, **settings)
+    free = {"state_bounds": None, "effort_slew": 1e12}  # states may be any
+    return Controller(model, engine="graph", rules=rules, **free | settings)
 
 
 def _feed(controller, cycles, start=0.0, q=Q, **times):
@@ -165,17 +167,39 @@ def test_time_that_jumps_is_a_new_start(two, now, key):
         (90.0, "is 10 s old; valid: at most 0.2 s"),
         (200.0, "is 100 s ahead of the clock"),
         (float("nan"), "ahead of the clock"),
-        (None, "has no stamp"),
+        (None, None),
     ],
 )
 def test_states_of_another_time_are_refused(stamp, expected):
     """Of the past, such as a recording, and of the future; 0 switches it off."""
-    check_age(stamp, 100.0, 0.0)
+    StateAge(0.0).check(stamp, 100.0)
+    age = StateAge(0.2)
+    age.check(stamp, None)
     if expected is None:
-        check_age(stamp, 100.0, 0.2)
+        age.check(stamp, 100.0)
+        assert age.unstamped == (stamp is None)
         return
-    with pytest.raises(dyn.SettingError, match=expected):
-        check_age(stamp, 100.0, 0.2)
+    with pytest.raises(dyn.StateError, match=expected):
+        age.check(stamp, 100.0)
+
+
+@pytest.mark.parametrize("offset", [10.0, -100.0])
+def test_a_clock_that_differs_is_named_with_its_size(offset):
+    """A constant age is a difference of clocks; one that grows is a backlog."""
+    age, lagging = StateAge(0.5), StateAge(0.5)
+    for k in range(2 * SEVERAL):
+        clock = 1000.0 + 0.01 * k
+        with pytest.raises(dyn.StateError) as error:
+            age.check(clock - offset, clock)
+        with pytest.raises(dyn.StateError) as backlog:
+            lagging.check(clock - offset + 0.02 * k, clock)
+    assert "the clock of its source differs by that" in str(error.value)
+    assert f"{abs(offset):.3f} s" in str(error.value)
+    assert "differs" not in str(backlog.value)
+    age.check(1001.0, 1001.0)
+    with pytest.raises(dyn.StateError) as error:
+        age.check(1001.0 - offset, 1001.0)
+    assert "differs" not in str(error.value)
 
 
 # Observers and listeners

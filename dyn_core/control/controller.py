@@ -20,6 +20,7 @@ from dyn_core.control.following import TrajectoryFollower
 from dyn_core.control.joint_limits import JointLimits
 from dyn_core.control.led_trajectory import LedTrajectory
 from dyn_core.control.observers import fault_seen
+from dyn_core.control.plausibility import StateCheck
 from dyn_core.control.safety import Safety
 from dyn_core.control.samples import BACK, STALE, Samples
 from dyn_core.control.shadow import Shadow, check_apart
@@ -27,8 +28,10 @@ from dyn_core.control.silence import Silence
 from dyn_core.control.stops import Stop
 from dyn_core.control.torques import Laws
 from dyn_core.control.trajectory import Reference, Trajectory
-from dyn_core.errors import SettingError
+from dyn_core.errors import DynError, SettingError
 from dyn_core.validation import known_keywords
+
+BRISK = 0.1  # velocity from which a reference begins with the robot's [rad/s | m/s]
 
 
 @known_keywords
@@ -51,6 +54,7 @@ class Controller(Laws):
             watched = self.collision, self.engine, self.carried
             self.detector = CollisionDetector(self.robot, *watched)
         self.enabled = True
+        self._drives = False  # whether the law has the robot since the last reset
         self.silence = Silence(self.samples, self.rules, self.safety)
         self.begin()
 
@@ -60,7 +64,10 @@ class Controller(Laws):
         if wrap is None:
             wrap = [n for n in names if self.model.joint_kind(n) == "continuous"]
         self.wrapped = np.array([name in wrap for name in names], bool)
-        self.samples = Samples(names, self.rules, self.wrapped, self.counters)
+        check = None
+        if self.state_bounds is not None:
+            check = StateCheck(self.model, self.state_bounds, self.rules.differentiate)
+        self.samples = Samples(names, self.rules, self.wrapped, self.counters, check)
         self.limits = JointLimits.of(self.model)
         free = np.isinf(self.limits.lower) & np.isinf(self.limits.upper)
         self.follower = TrajectoryFollower(self.limits, self.rules, self.wrapped & free)
@@ -71,15 +78,37 @@ class Controller(Laws):
         """Return what checks and stops, with its Programs."""
         envelope = shadow = None
         if self.bounds is not None:
-            bounds, limit = self.bounds, self.limit
+            bounds, limit = self.bounds.resolved(self.model, self.mode), self.limit
             envelope = Envelope(self.model, bounds, limit, self.engine, self.carried)
         if self.shadow is not None:
             second = build(self.shadow.inverse_dynamics, self.shadow.engine)
             check_apart(self.shadow, self.inverse_dynamics, self.law, second)
             names = self.model.joint_names
             shadow = Shadow(self.shadow, names, lambda: self._torque(second))
-        parts = self.limit, self.rules, self._carry, self._brake, self.counters
-        return Safety(*parts, envelope, shadow, clock=lambda: self.now)
+        return Safety(
+            limit=self.limit,
+            slew=self.slew,
+            rules=self.rules,
+            weight=self._carry,
+            brake=self._brake,
+            can_brake=self._can_brake,
+            rate=lambda: self.samples.rate,
+            counters=self.counters,
+            envelope=envelope,
+            shadow=shadow,
+            clock=lambda: self.now,
+        )
+
+    def _can_brake(self) -> bool:
+        """Return whether the effort limits carry the weight where the robot is."""
+        q = self.q
+        if q is None:
+            return False
+        try:
+            weight = np.asarray(self._carry(q, 0 * q))
+        except DynError:
+            return False
+        return bool((np.abs(weight) <= self.limit).all())  # false for NaN
 
     @property
     def q(self) -> np.ndarray | None:
@@ -133,6 +162,7 @@ class Controller(Laws):
             why: What the listeners hear of trajectories.
         """
         self.follower.rest(None, why)
+        self._drives = False
         self._restart()
         self.samples.reset()
         self._error_points: tuple[Any, np.ndarray] | None = None
@@ -207,7 +237,7 @@ class Controller(Laws):
         stop = self.safety.running
         why = "stopped" if stop is None else f"stopped: {stop.reason}"
         if measured:
-            self.follower.take(q, qd, why)
+            self.follower.take(q, self.samples.rate, why)
         self.stop(why)
 
     def update(
@@ -217,22 +247,29 @@ class Controller(Laws):
         qd: Any | None,
         stamp: float | None = None,
         now: float | None = None,
+        clock: float | None = None,
     ) -> np.ndarray | None:
-        """Return the torque for a state, (nv,) [N·m | N]; None right after a reset.
+        """Return the torque for a state, (nv,) [N·m | N].
+
+        None for a state that comes again, and right after time went back.
 
         Args:
             t: Time of receipt, monotonic [s].
             q, qd: Joint positions and velocities, (nv,); qd may be None.
-            stamp: Time stamp of the state [s]; an earlier one resets the controller.
+            stamp: Time stamp of the state [s]; an earlier one resets the controller, and
+                an equal one is no new state.
+            clock: Present time of the stamps' clock [s]; None: the age is not tested.
             now: Time of trajectories and driven places [s], such as simulated time;
                 resets when it goes back or jumps. None: t.
 
         Raises:
-            ShapeError, NonFiniteError: The sample is invalid; it is counted, and the
-                last valid one is kept.
+            ShapeError, NonFiniteError, StateError: The sample is invalid, or cannot be
+                true; it is counted, and the last valid one is kept.
         """
         samples = self.samples
-        q, qd = samples.checked(t, q, qd)
+        if samples.repeats(t, stamp):
+            return None
+        q, qd = samples.checked(t, q, qd, stamp, clock)
         why = samples.interruption(t, q, stamp, now)
         if why is not None:
             samples.interrupted(t, why)
@@ -240,6 +277,7 @@ class Controller(Laws):
             if why == BACK:
                 samples.stamp, samples.now = stamp, now
                 return None
+        samples.check_motion(t, q, qd, stamp)
         self.now = t if now is None else now
         samples.accept(t, q, qd, stamp, self.now)
         if self.reference is None:
@@ -247,14 +285,34 @@ class Controller(Laws):
         waits = samples.good < self.rules.good_samples or samples.alternate(t)
         if not self.enabled or waits:
             self._restart()
+            self._drives = False
             tau = np.zeros(self.model.nv)
         else:
+            if not self._drives:
+                self._drives = True
+                self._take_over()
             tau = self._effort(t, q, qd)
             if self.detector is not None:
                 tau = self._stopped_by_collision(t, q, qd, tau)
         if self.observers:
             tau = self._stopped_by_observers(t, q, qd, tau)
         return tau
+
+    def _take_over(self) -> None:
+        """Lead the reference to rest from where, and as fast as, the robot is.
+
+        A robot that moves would be braked at full effort by a reference at rest.
+        """
+        follower = self.follower
+        if follower.running is not None or follower.pending is not None:
+            return
+        assert self.q is not None
+        rate = self.samples.rate
+        if np.abs(rate).max(initial=0.0) <= BRISK:
+            follower.rest(self.q)
+        else:
+            follower.take(self.q, rate)
+            self.stop()
 
     def _effort(self, t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
         """Return the checked torque for a good state."""

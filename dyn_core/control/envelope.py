@@ -6,13 +6,12 @@ from the effort as it is sent. A number that is not finite is outside every boun
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from dyn_core.control.joint_values import joint_values, positive
 from dyn_core.errors import SettingError, unknown_name
 from dyn_core.model import Model
 from dyn_core.model.coordinates import split_q, split_v
@@ -24,17 +23,22 @@ from dyn_core.solving.solver import TracedSolver
 from dyn_core.spatial import Motion, Vector, total
 from dyn_core.validation import known_keywords
 
-JOINT = ("effort", "effort_rate", "joint_power", "tracking_error")
+JOINT = ("effort", "effort_rate", "joint_power", "tracking_error", "velocity")
+MODEL = "model"  # a bound that the model gives
+SPEEDING = 1.5  # velocity of a fault, in velocity limits of the model
+FAR = 0.5  # tracking error of a fault [rad | m]
 WHOLE = ("power", "kinetic_energy", "tool_speed")
 UNITS = {
     "effort": "N·m | N",
     "effort_rate": "N·m/s | N/s",
     "joint_power": "W",
     "tracking_error": "rad | m",
+    "velocity": "rad/s | m/s",
     "power": "W",
     "kinetic_energy": "J",
     "tool_speed": "m/s",
 }
+UNBOUND = float(np.finfo(float).max)  # infinity is outside, too
 SHORTEST = 1e-6  # time between two efforts that counts for the rate [s]
 ENVELOPE = Signature(
     "envelope",
@@ -44,6 +48,7 @@ ENVELOPE = Signature(
         plain_tau,
         Port("tau_before", ("nv",), FORCE, meaning="joint forces sent before"),
         Port("error", ("nv",), "rad | m", meaning="tracking error"),
+        Port("rate", ("nv",), "rad/s | m/s", meaning="velocity of the fault's motion"),
         Port("dt", (), "s", meaning="time since the joint forces sent before"),
     ),
     (
@@ -51,17 +56,18 @@ ENVELOPE = Signature(
             "values",
             ("values",),
             "SI",
-            meaning="effort, its rate, power, error by joint; power, energy, speed",
+            meaning="effort, its rate, power, error, velocity by joint; power, energy,"
+            " speed",
         ),
     ),
     meaning="what an envelope bounds",
 )
 
 
-def envelope_values(model, q, qd, tau, tau_before, error, dt, frame):  # type: ignore[no-untyped-def]
-    """Return what is bounded: four numbers a joint, then three of the whole robot.
+def envelope_values(model, q, qd, tau, tau_before, error, rate, dt, frame):  # type: ignore[no-untyped-def]
+    """Return what is bounded: five numbers a joint, then three of the whole robot.
 
-        [tau, (tau - tau_before) / dt, tau qd, error, tau . qd, T, |v|]
+        [tau, (tau - tau_before) / dt, tau qd, error, rate, tau . qd, T, |v|]
 
     Args:
         frame: Name of the link whose speed v is meant; None for the base.
@@ -83,10 +89,10 @@ def envelope_values(model, q, qd, tau, tau_before, error, dt, frame):  # type: i
         tool = model.frame(frame)
         linear = (tool.X @ v[tool.body]).lin
         speed = sqrt(linear @ linear)
-    rate = (tau - tau_before) * (1 / dt)
+    slope = (tau - tau_before) * (1 / dt)
     power = Vector(x * y for x, y in zip(tau, qd, strict=True))
     whole = (total(power), energy + rotors, speed)
-    return Vector((*tau, *rate, *power, *error, *whole))
+    return Vector((*tau, *slope, *power, *error, *rate, *whole))
 
 
 @known_keywords
@@ -95,12 +101,14 @@ class Bounds:
     """Bounds of an envelope; None bounds nothing.
 
     Bounds of joints are one number, one number a joint, or numbers by the joint's name.
+    What is "model" comes from the model, see `resolved`.
 
     Attributes:
         effort: None for the effort limits of the controller [N·m | N].
         effort_rate: Change of the effort [N·m/s | N/s].
         joint_power: Power of each joint [W].
         tracking_error: Distance to the reference [rad | m].
+        velocity: Velocity on which positions and velocities agree [rad/s | m/s].
         power: Power of all joints together [W].
         kinetic_energy: Of the robot [J].
         tool_speed: Speed of the origin of a frame [m/s].
@@ -110,11 +118,40 @@ class Bounds:
     effort: Any = None
     effort_rate: Any = None
     joint_power: Any = None
-    tracking_error: Any = None
+    tracking_error: Any = MODEL
+    velocity: Any = MODEL
     power: float | None = None
     kinetic_energy: float | None = None
     tool_speed: float | None = None
     frame: str | None = None
+
+    def resolved(self, model: Model, mode: str) -> Bounds:
+        """Return these bounds with numbers for those that the model gives.
+
+        The velocity is 1.5 times the model's limit, where it has one. The tracking
+        error is 0.5 rad (0.5 m, at most half the range of a sliding joint) in mode
+        computed_torque; a spring may yield by more, and gravity compensation has no
+        reference.
+
+        Args:
+            model: Robot.
+            mode: Of the controller.
+        """
+        numbers: dict[str, Any] = {}
+        if _is_model(self.velocity):
+            limit = model.velocity_limit
+            known = np.isfinite(limit) & (limit > 0)
+            pairs = zip(limit, known, strict=True)
+            numbers["velocity"] = [SPEEDING * x if yes else None for x, yes in pairs]
+        if _is_model(self.tracking_error):
+            far = np.full(model.nv, FAR)
+            for j, name in enumerate(model.joint_names):
+                span = model.upper[j] - model.lower[j]
+                if model.joint_kind(name) == "prismatic" and span > 0:
+                    far[j] = min(FAR, span / 2)
+            acts = mode == "computed_torque"
+            numbers["tracking_error"] = far.tolist() if acts else None
+        return replace(self, **numbers)
 
 
 @dataclass(frozen=True)
@@ -177,11 +214,12 @@ class Envelope:
         if frame is not None and frame not in model.frame_names:
             message = unknown_name("link", frame, model.frame_names)
             raise SettingError(message, "frame")
+        bounds = bounds.resolved(model, "computed_torque")
         rows = [
-            _by_joint(model, name, effort if x is None and name == "effort" else x)
+            joint_values(model, name, effort if x is None and name == "effort" else x, UNBOUND)
             for name, x in ((name, getattr(bounds, name)) for name in JOINT)
         ]
-        whole = [_bound(name, getattr(bounds, name)) for name in WHOLE]
+        whole = [positive(name, getattr(bounds, name), UNBOUND) for name in WHOLE]
         self.bounds = np.concatenate([*rows, whole])
         self.names = [(name, joint) for name in JOINT for joint in model.joint_names]
         self.names += [(name, "") for name in WHOLE]
@@ -190,7 +228,7 @@ class Envelope:
             ENVELOPE,
             envelope_values,
             options={"frame": frame},
-            sizes=lambda model, options: {"values": 4 * model.nv + 3},
+            sizes=lambda model, options: {"values": value_count(model)},
             by_joint=False,
         ).build(model, engine=engine, inputs=inputs)
         self.program.prepare()
@@ -202,12 +240,14 @@ class Envelope:
         tau: np.ndarray,
         tau_before: np.ndarray,
         error: np.ndarray,
+        rate: np.ndarray,
         dt: float,
         t: float = 0.0,
     ) -> Violation | None:
         """Return the bound that is exceeded most, or None; t is for driven places."""
         more = (*((t,) if self.program.model.driven else ()), *self.carried.values)
-        values = self.program(q, qd, tau, tau_before, error, max(dt, SHORTEST), *more)
+        now = q, qd, tau, tau_before, error, rate, max(dt, SHORTEST)
+        values = self.program(*now, *more)
         inside = np.abs(values) <= self.bounds  # false for NaN and infinity
         if inside.all():
             return None
@@ -216,31 +256,10 @@ class Envelope:
         return Violation(*self.names[k], float(values[k]), float(self.bounds[k]))
 
 
-def _by_joint(model: Model, name: str, bound: Any) -> np.ndarray:
-    """Return a bound for each joint."""
-    if isinstance(bound, Mapping):
-        for joint in bound:
-            if joint not in model.joint_names:
-                message = unknown_name("joint", joint, model.joint_names)
-                raise SettingError(f"{name}: {message}", name)
-        return np.array([_bound(name, bound.get(j)) for j in model.joint_names])
-    if bound is None or np.ndim(bound) == 0:
-        return np.full(model.nv, _bound(name, bound))
-    if np.shape(bound) != (model.nv,):
-        raise SettingError(
-            f"{name}: {np.shape(bound)} numbers; valid: one, or {model.nv}", name
-        )
-    return np.array([_bound(name, x) for x in bound])
+def value_count(model: Model) -> int:
+    """Return the number of values of an envelope."""
+    return len(JOINT) * model.nv + len(WHOLE)
 
 
-def _bound(name: str, value: Any) -> float:
-    """Return a bound; infinity is outside of none, too."""
-    if value is None:
-        return float(np.finfo(float).max)
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not (math.isfinite(number) and number > 0):
-        raise SettingError(f"{name} is {value!r}; valid: > 0 and finite, or None", name)
-    return number
+def _is_model(bound: Any) -> bool:
+    return isinstance(bound, str) and bound == MODEL

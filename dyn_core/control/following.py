@@ -130,13 +130,13 @@ class TrajectoryFollower:
     def take(self, q: np.ndarray, qd: np.ndarray, why: str = "dropped") -> None:
         """Take a measured state as the reference; trajectories are dropped.
 
-        A joint that is measured beyond its velocity limit keeps the rate of the
-        reference: braking from what may be an error of the sensor leads far away.
+        Args:
+            q: Position.
+            qd: Velocity that positions and velocities agree on, see Samples.rate.
+            why: What the listeners hear.
         """
-        before = 0 * qd if self.reference is None else self.reference.qd
-        rate = np.where(np.abs(qd) <= self.limits.velocity, qd, before)
         self.rest(q, why)
-        self.reference = Reference(q.copy(), rate, 0 * qd)
+        self.reference = Reference(q.copy(), qd.copy(), 0 * qd)
 
     def forget_next(self, why: str) -> None:
         """Drop the trajectory that would take over; what runs runs on."""

@@ -213,7 +213,7 @@ class GoalTracker:
         """
         c = self.controller
         assert c.q is not None and c.qd is not None
-        c.follower.take(c.q, c.qd, f"stopped: {sentence}")
+        c.follower.take(c.q, c.samples.rate, f"stopped: {sentence}")
         c.stop()
         return GoalOutcome(tracked.goal, "aborted", code, sentence)
 

@@ -20,6 +20,7 @@ ALTERNATE = (
     "effort is zero: joint states jump to and fro, as those of two robots; until none"
     " has jumped for state_timeout"
 )
+PAUSED = "paused: /clock stands, and so do the joint states; effort is zero"
 QUIET = ("no state", "waiting", "inactive", "ok")  # not logged: they belong to a start
 
 
@@ -100,7 +101,7 @@ class Health:
         if controller.seen is None:
             return Condition(STALE, "no state", "no joint state yet")
         if controller.samples.silence(t) is not None:
-            return Condition(ERROR, "stale", "joint state is stale")
+            return self._silent(t)
         if not controller.enabled:
             return Condition(WARN, "disabled", "disabled: effort is zero")
         if controller.samples.alternate(t):
@@ -114,6 +115,15 @@ class Health:
             return Condition(OK, "ok", "tracking")
         wait = "" if follower.pending is None else ", a trajectory starts later"
         return Condition(OK, "ok", f"holding{wait}")
+
+    def _silent(self, t: float) -> Condition:
+        """Return what kind of silence it is."""
+        samples = self.controller.samples
+        if samples.paused:
+            return Condition(WARN, "paused", PAUSED)
+        stands = t - samples.repeated <= samples.rules.state_timeout
+        why = ": states come, but its stamp stands still" if stands else ""
+        return Condition(ERROR, "stale", f"joint state is stale{why}")
 
     def _events(self, t: float) -> list[Condition]:
         """Return what the counters say of the last WINDOW."""
@@ -136,7 +146,12 @@ class Health:
                 seen.append(Condition(WARN, key, f"{key}: {new(key)} times in 1 s"))
         if new("shadow disagrees"):
             seen.append(Condition(WARN, "shadow", "the shadow disagrees"))
-        limited, share = new("torque limited"), max(cycles - cycles_before, 1)
+        share = max(cycles - cycles_before, 1)
+        slewed, limited = new("torque slewed"), new("torque limited")
+        if slewed > MOST_SATURATED * share:
+            part = min(slewed / share, 1.0)
+            message = f"effort changes at its largest rate in {part:.0%} of the cycles"
+            seen.append(Condition(WARN, "slewed", message))
         if limited > MOST_SATURATED * share:
             which = np.flatnonzero(controller.safety.saturated)
             names = ", ".join(controller.model.joint_names[j] for j in which)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dyn_core.control.stops import STOPS
+from dyn_core.control.stops import AUTO, STOPS
 from dyn_core.errors import ModelError, SettingError
 from dyn_core.validation import Kind, Name, Quantity, Switch, Whole, known_keywords
 
@@ -25,10 +25,12 @@ _RULES: dict[str, Kind] = {
         ),
         Quantity(0.0, above=True),
     ),
+    "max_state_age": Quantity(0.0),
     "good_samples": Whole(1),
     "last_good_cycles": Whole(0),
     "on_stale": Name(ON_STALE),
-    **dict.fromkeys(ON_EVENTS, Name(STOPS)),
+    **dict.fromkeys(ON_EVENTS[1:], Name(STOPS)),
+    "on_violation": Name((*STOPS, AUTO)),
     "differentiate": Switch(),
 }
 
@@ -40,13 +42,17 @@ class Rules:
 
     Attributes:
         state_timeout: Age at which the last valid state is stale [s].
+        max_state_age: Largest difference between a state's stamp and the clock of
+            `update`; 0: any [s].
         max_jump: Change of position in one sample that resets the controller, such as
             the reset of a simulator; of wrapped joints the wrapped change [rad | m].
             From the third such jump in a row on, torque waits for state_timeout without
             one: two robots on one topic. Time that goes back counts as a jump.
         good_samples: Consecutive valid states before torque is enabled.
         on_stale: zero, or ramp from the last state: nothing holds without a state.
-        on_violation, on_collision, on_estop, on_shutdown: zero, ramp or hold.
+        on_violation, on_collision, on_estop, on_shutdown: zero, ramp or hold;
+            on_violation also auto: ramp where the efforts can carry the weight, else
+            zero.
         stop_time: Duration of a ramp, which brakes under gravity compensation; a
             position that is held is checked by the envelope again after it [s].
         last_good_cycles: Cycles in which the last good torque replaces one that is not
@@ -62,10 +68,11 @@ class Rules:
     """
 
     state_timeout: float = 0.1
+    max_state_age: float = 0.5
     max_jump: float = 0.5
     good_samples: int = 3
     on_stale: str = "zero"
-    on_violation: str = "zero"
+    on_violation: str = "auto"
     on_collision: str = "zero"
     on_estop: str = "zero"
     on_shutdown: str = "zero"
@@ -84,10 +91,3 @@ class Rules:
                 kind.read(name, getattr(self, name))
             except ModelError as error:
                 raise SettingError(str(error), name) from error
-        stops = {self.on_stale, *(getattr(self, name) for name in ON_EVENTS)}
-        for name, acts, valid in (
-            ("stop_time", stops != {"zero"}, "a stop that is ramp or hold"),
-            ("filter_time", self.differentiate, "velocities that are differentiated"),
-        ):
-            if getattr(self, name) != getattr(type(self), name) and not acts:
-                raise SettingError(f"{name} changes nothing; valid: {valid}", name)

@@ -11,7 +11,7 @@ import numpy as np
 from dyn_core.control.envelope import Envelope
 from dyn_core.control.rules import Rules
 from dyn_core.control.shadow import Shadow
-from dyn_core.control.stops import STOPS, Gate, Stop
+from dyn_core.control.stops import AUTO, STOPS, Gate, Stop
 from dyn_core.errors import one_line
 from dyn_core.validation import shown
 
@@ -24,9 +24,11 @@ class Safety:
 
     Attributes:
         limit: Effort limits, (nv,).
+        slew: Largest change of an effort in a second, (nv,) [N·m/s | N/s].
         rules: on_violation, stop_time, last_good_cycles.
         weight: Returns the effort that carries the weight and brakes, of q and qd.
         brake: Makes the reference come to rest; True from the measured state.
+        can_brake: Returns whether the efforts can carry the weight.
         counters: Of the controller.
         envelope: Bounds of every effort, if any.
         shadow: A second solver, if any.
@@ -34,14 +36,18 @@ class Safety:
         running: The Stop that is in force; None while the law drives.
         ticket: What the last effort needs to pass the gate.
         clock: Returns the time of driven places [s].
+        rate: Returns the velocity that positions and velocities agree on, (nv,).
         failure: Why the last effort that failed was none.
         cycles: Number of efforts.
     """
 
     limit: np.ndarray
+    slew: np.ndarray
     rules: Rules
     weight: Callable[[np.ndarray, np.ndarray], np.ndarray]
     brake: Callable[[bool], None]
+    can_brake: Callable[[], bool]
+    rate: Callable[[], np.ndarray]
     counters: Counter
     envelope: Envelope | None = None
     shadow: Shadow | None = None
@@ -62,6 +68,7 @@ class Safety:
         self.sent: tuple[float, np.ndarray] | None = None
         self.good = self.zero
         self.failures = 0
+        self._braking: Stop | None = None  # the ramp of the last effort
 
     def stop(self, t: float, cause: str, kind: str, reason: str) -> None:
         """Stop; an earlier stop that is stronger stays."""
@@ -96,7 +103,7 @@ class Safety:
         self.cycles += 1
         tau = None
         if self.running is None:
-            tau = self._of_law(t, q, qd, law)
+            tau = self._of_law(t, law)
             fault = self._fault(t, q, qd, tau, error)
             if fault is not None and self.running is None:
                 self.violated(t, fault)
@@ -119,10 +126,8 @@ class Safety:
             return self.zero.copy()
         return self._limited(tau)
 
-    def _of_law(
-        self, t: float, q: np.ndarray, qd: np.ndarray, law: Effort
-    ) -> np.ndarray:
-        """Return the law's effort within the limits, or the last good one."""
+    def _of_law(self, t: float, law: Effort) -> np.ndarray:
+        """Return the law's effort within limits and slew, or the last good one."""
         tau = self._finite(law)
         if tau is None:
             self.counters["torque not finite"] += 1
@@ -135,7 +140,7 @@ class Safety:
         doubt = self._doubt(tau)
         if doubt is not None:
             self.violated(t, doubt)
-        self.good = self._limited(tau)
+        self.good = self._slewed(t, self._limited(tau))
         return self.good.copy()
 
     def _doubt(self, tau: np.ndarray) -> str | None:
@@ -162,7 +167,7 @@ class Safety:
         since, before = (t, tau) if self.sent is None else self.sent
         try:
             violation = self.envelope.violation(
-                q, qd, tau, before, error(), t - since, self.clock()
+                q, qd, tau, before, error(), self.rate(), t - since, self.clock()
             )
         except Exception as failure:  # what fails to check stops
             return one_line(f"the envelope fails: {failure}")
@@ -170,7 +175,10 @@ class Safety:
 
     def violated(self, t: float, reason: str) -> None:
         """Stop as the rules say for on_violation."""
-        self.stop(t, "violation", self.rules.on_violation, reason)
+        kind = self.rules.on_violation
+        if kind == AUTO:
+            kind = "ramp" if self.can_brake() else "zero"
+        self.stop(t, "violation", kind, reason)
         self.brake(True)
 
     def _of_stop(
@@ -191,12 +199,14 @@ class Safety:
             return self.zero.copy()
         late = t - stop.since > self.rules.stop_time
         if stop.kind == "ramp" and not late:
-            return self.carried(q, qd)
+            tau = self.carried(q, qd)
+            begun, self._braking = self._braking is stop, stop
+            return self._slewed(t, tau) if begun else tau  # a stop acts at once
         if stop.kind == "hold":
             tau = self._finite(law)
             if tau is not None:
                 fault = self._doubt(tau)
-                tau = self._limited(tau)
+                tau = self._slewed(t, self._limited(tau))
                 if fault is None and late:
                     fault = self._fault(t, q, qd, tau, error)
                 if fault is None:
@@ -225,6 +235,20 @@ class Safety:
         if (limited != tau).any():
             self.counters["torque limited"] += 1
         return limited
+
+    def _slewed(self, t: float, tau: np.ndarray) -> np.ndarray:
+        """Return an effort that differs from the last one by no more than the slew.
+
+        So a single wrong sample that no check refuses moves the robot little.
+        """
+        if self.sent is None:
+            return tau
+        since, before = self.sent
+        most = self.slew * max(t - since, 0.0)
+        slewed = np.minimum(np.maximum(tau, before - most), before + most)
+        if (slewed != tau).any():
+            self.counters["torque slewed"] += 1
+        return slewed
 
 
 def _rank(kind: str) -> int:

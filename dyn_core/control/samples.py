@@ -1,21 +1,26 @@
-"""Samples of a state: what is refused, what is a new start, and the last good one."""
+"""Samples of a state: which are refused, which begin anew, and the last good one."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from dyn_core.control.plausibility import LongMotion, StateCheck
 from dyn_core.control.rules import Rules
-from dyn_core.errors import NonFiniteError, SettingError, ShapeError
+from dyn_core.control.state_age import StateAge
+from dyn_core.errors import NonFiniteError, ShapeError, StateError
 
 BACK, JUMPED, STALE = "time went back", "time jumped", "stale"
 MOVED = "position jumped"
 GLITCH = 2  # jumps of a sample that is wrong: there and back
 LONGEST_STEP = 1.0  # step of a reference's time between two samples that are fresh [s]
+MOST_TURNS = 1.5  # change of a wrapped joint that is more than a wrap [turns]
+MEAN = 100  # samples over which the period is averaged
+KNOWN = 10  # samples from which the period is known
 
 
 def check_sample(
@@ -40,28 +45,6 @@ def check_sample(
             raise NonFiniteError(f"{name} of {bad} is not finite", name)
 
 
-def check_age(stamp: float | None, now: float, longest: float) -> None:
-    """Raise an error for a state that is too old, of the future, or has no stamp.
-
-    Args:
-        stamp: Time stamp of the state [s]; None if it has none.
-        now: Present time of the same clock [s].
-        longest: Largest age and largest lead; 0 allows every one [s].
-    """
-    if not longest:
-        return
-    if stamp is None:
-        raise SettingError("the state has no stamp; max_state_age needs one", "stamp")
-    age = now - stamp
-    if not abs(age) <= longest:
-        side = "old" if age > 0 else "ahead of the clock"
-        raise SettingError(
-            f"the state is {abs(age):.6g} s {side}; valid: at most {longest:.6g} s"
-            " (max_state_age)",
-            "stamp",
-        )
-
-
 class Samples:
     """The last good state of a robot, and what a new one means.
 
@@ -69,15 +52,21 @@ class Samples:
 
     Attributes:
         joints: Names in the order of the arrays.
-        rules: state_timeout, max_jump, differentiate, filter_time.
+        rules: state_timeout, max_jump, max_state_age, differentiate, filter_time.
         wrapped: Joints whose differences are wrapped to [-pi, pi), (n,).
         counters: Where refusals are counted.
+        check: Which states are believed; None: all that are finite.
+        clock: Returns the time of trajectories where that is no steady one, such as
+            simulated time [s]; None: it is steady.
         q, qd: Last good state; None before the first, and after a reset.
         seen: Time of its receipt [s]; kept by a reset, so that silence is noticed.
         stamp: Its time stamp [s].
         now: Its time as trajectories count it [s].
         good: Number of consecutive good states.
         jumps: Number of jumps in a row, each within state_timeout of the one before.
+        mean_period: Mean time between two samples [s]; 0 before the second.
+        repeated: When the stamp of the last state came once more [s].
+        age: Compares stamps with the clock.
     """
 
     def __init__(
@@ -86,15 +75,26 @@ class Samples:
         rules: Rules,
         wrapped: np.ndarray,
         counters: Counter,
+        check: StateCheck | None = None,
     ) -> None:
         self.joints, self.rules, self.wrapped = joints, rules, wrapped
         self.counters, self.turning = counters, bool(wrapped.any())
+        self.check, self.motion = check, None
+        if check is not None and not check.made:
+            self.motion = LongMotion(check, 2 * rules.state_timeout, self.change)
+        self.age = StateAge(rules.max_state_age)
+        self.clock: Callable[[], float] | None = None
         self.begin()
 
     def begin(self) -> None:
         """Forget all."""
         self.seen: float | None = None
         self.jumps, self._last_jump = 0, 0.0
+        self.repeated = -math.inf
+        self.mean_period, self._periods = 0.0, 0
+        self.age.restart()
+        if self.motion is not None:
+            self.motion.restart()
         self.reset()
 
     def reset(self) -> None:
@@ -104,6 +104,26 @@ class Samples:
         self.stamp: float | None = None
         self.now: float | None = None
         self.good = 0
+        self._moved: tuple[np.ndarray, float] | None = None
+
+    @property
+    def period(self) -> float | None:
+        """Mean time between two samples [s]; None before it is known."""
+        return self.mean_period if self._periods >= KNOWN else None
+
+    @property
+    def rate(self) -> np.ndarray:
+        """Velocity on which positions and velocities of the last state agree, (n,).
+
+        The smaller of both, zero where their signs differ; without a state before it
+        the velocity alone.
+        """
+        assert self.qd is not None
+        if self._moved is None:
+            return self.qd
+        change, dt = self._moved
+        smaller = np.minimum(np.abs(change) / dt, np.abs(self.qd))
+        return np.where(change * self.qd > 0, np.copysign(smaller, self.qd), 0.0)
 
     def change(self, q: np.ndarray, q_next: np.ndarray) -> np.ndarray:
         """Return the displacement from q to q_next, wrapped for wrapped joints."""
@@ -113,16 +133,74 @@ class Samples:
         turns = np.floor((change + math.pi) / (2 * math.pi))
         return np.where(self.wrapped, change - turns * (2 * math.pi), change)
 
+    def repeats(self, t: float, stamp: float | None) -> bool:
+        """Return whether a stamp is that of the last state: nothing new was measured.
+
+        A state without a stamp is always new.
+        """
+        if stamp is None or stamp != self.stamp:
+            return False
+        self.repeated = t
+        self.counters["stamp repeated"] += 1
+        return True
+
     def checked(
-        self, t: float, q: Any, qd: Any | None
+        self,
+        t: float,
+        q: Any,
+        qd: Any | None,
+        stamp: float | None = None,
+        clock: float | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return a checked sample; an invalid one is counted and raises."""
+        """Return a sample that one alone can be believed, or raise and count it.
+
+        Args:
+            t: Time of receipt [s].
+            q, qd: Positions and velocities.
+            stamp: Time stamp [s].
+            clock: Present time of the stamps' clock [s]; None: ages are not tested.
+        """
         q = np.array(q, float)  # a copy: the caller may change its array
         if qd is None:
             qd = self._differentiated(t, q)
         qd = np.array(qd, float)
         check_sample(self.joints, q, qd, self.counters)
+        try:
+            self.age.check(stamp, clock)
+            if self.check is not None:
+                self.check.check_alone(q, qd)
+        except StateError as error:
+            self.counters[error.kind] += 1
+            raise
         return q, qd
+
+    def check_motion(
+        self, t: float, q: np.ndarray, qd: np.ndarray, stamp: float | None
+    ) -> None:
+        """Raise, and count, where a state and the one before are not of one motion.
+
+        Several in a row are states of two robots, like jumps.
+        """
+        if self.check is None:
+            return
+        try:
+            if self.q is not None and self.qd is not None:
+                change, dt = self.change(self.q, q), self._elapsed(t, stamp)
+                period = self.mean_period
+                self.check.check_motion(change, self.qd, qd, dt, period)
+            if self.motion is not None and stamp is not None:
+                self.motion.add(stamp, q, qd)
+        except StateError as error:
+            self.counters[error.kind] += 1
+            self._note_jump(t)
+            raise
+
+    def _elapsed(self, t: float, stamp: float | None) -> float:
+        """Return the time since the last state: of stamps, where both have one [s]."""
+        assert self.seen is not None
+        if stamp is not None and self.stamp is not None:
+            return stamp - self.stamp
+        return max(t - self.seen, self.mean_period)
 
     def _differentiated(self, t: float, q: np.ndarray) -> np.ndarray:
         """Return a filtered velocity from two positions, if the rules allow it."""
@@ -151,7 +229,7 @@ class Samples:
             return BACK
         if now is not None and self.now is not None and now < self.now:
             return BACK
-        if self.seen is not None and t - self.seen > self.rules.state_timeout:
+        if self.silence(t) is not None and not self.paused:
             return STALE
         if (
             now is not None
@@ -161,15 +239,32 @@ class Samples:
             return JUMPED
         if self.q is not None:
             change = np.abs(self.change(self.q, q)).max(initial=0)
-            return MOVED if change > self.rules.max_jump else None
+            return MOVED if change > self.rules.max_jump or self._turned(q) else None
         return None
+
+    def _turned(self, q: np.ndarray) -> bool:
+        """Return whether a wrapped joint has moved by more than a wrap."""
+        if not self.turning or self.q is None:
+            return False
+        turns = np.abs(q - self.q) / (2 * math.pi)
+        return bool((self.wrapped & (turns > MOST_TURNS)).any())
+
+    @property
+    def paused(self) -> bool:
+        """Whether the clock of trajectories stands where it was at the last state."""
+        if self.clock is None or self.now is None:
+            return False
+        return 0 <= self.clock() - self.now <= self.rules.state_timeout
 
     def interrupted(self, t: float, why: str) -> None:
         """Count an interruption, and note when states jump."""
         self.counters[why] += 1
         if why in (MOVED, BACK):
-            row = self.jumps > 0 and t - self._last_jump <= self.rules.state_timeout
-            self.jumps, self._last_jump = self.jumps + 1 if row else 1, t
+            self._note_jump(t)
+
+    def _note_jump(self, t: float) -> None:
+        row = self.jumps > 0 and t - self._last_jump <= self.rules.state_timeout
+        self.jumps, self._last_jump = self.jumps + 1 if row else 1, t
 
     def alternate(self, t: float) -> bool:
         """Return whether states jump to and fro, as those of two robots on one topic.
@@ -184,6 +279,13 @@ class Samples:
         self, t: float, q: np.ndarray, qd: np.ndarray, stamp: float | None, now: float
     ) -> None:
         """Keep a checked state."""
+        if self.q is not None and self.seen is not None:
+            dt = self._elapsed(t, stamp)
+            self._periods += 1
+            weight = max(1 / self._periods, 1 / MEAN)
+            since = dt if stamp is not None else t - self.seen
+            self.mean_period += weight * (since - self.mean_period)
+            self._moved = self.change(self.q, q), max(dt, self.mean_period, 1e-9)
         self.q, self.qd, self.seen = q, qd, t
         self.stamp, self.now = stamp, now
         self.good += 1

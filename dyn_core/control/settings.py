@@ -12,13 +12,17 @@ import numpy as np
 from dyn_core.control.collision import CollisionSettings
 from dyn_core.control.envelope import Bounds
 from dyn_core.control.joint_limits import effort_limits
+from dyn_core.control.joint_values import joint_values
 from dyn_core.control.laws import Integral, check_joints, checked_gains
 from dyn_core.control.observers import Listener, Observer
+from dyn_core.control.plausibility import StateBounds
 from dyn_core.control.rules import MODES, ON_EVENTS, Rules
 from dyn_core.control.shadow import ShadowSettings
 from dyn_core.errors import SettingError
 from dyn_core.model import Model
 from dyn_core.model.payload import Payload, PayloadInput
+
+FULL_EFFORT = 0.05  # time in which an effort may grow from zero to its limit [s]
 
 
 @dataclass
@@ -37,6 +41,9 @@ class ControllerSettings:
         engine: Engine of the Programs.
         counters: Number of refused or limited events, by name.
         bounds: Envelope of every effort; None for the effort limits alone.
+        state_bounds: Which joint states are believed; None for all that are finite.
+        effort_slew: Largest change of the effort in a second: one number, one a joint,
+            or by name; None: the effort limit in 0.05 s [N·m/s | N/s].
         shadow: A second solver that computes each torque again; None for none.
         collision: When external efforts are a collision; None: they are not estimated.
         ki: Gain of the integral of the error, before the inertia as kp [1/s³]; in mode
@@ -60,7 +67,9 @@ class ControllerSettings:
     rules: Rules = field(default_factory=Rules)
     engine: str | None = None
     counters: Counter = field(default_factory=Counter)
-    bounds: Bounds | None = None
+    bounds: Bounds | None = field(default_factory=Bounds)
+    state_bounds: StateBounds | None = field(default_factory=StateBounds)
+    effort_slew: Any = None
     shadow: ShadowSettings | None = None
     collision: CollisionSettings | None = None
     ki: Any = 0.0
@@ -85,6 +94,8 @@ class ControllerSettings:
             self.model.frame(self.payload_link)  # a ModelError lists the links
         self.carried = PayloadInput(self.payload_link)
         self.limit = effort_limits(self.model, self.effort_limits)
+        usual = self.limit / FULL_EFFORT
+        self.slew = joint_values(self.model, "effort_slew", self.effort_slew, usual)
         self.set_gains(self.kp, self.kd, self.ki, self.integral_limit)
 
     @property

@@ -34,6 +34,8 @@ class Silence:
         if age is None:
             return None
         self.samples.good = 0
+        if self.samples.paused:
+            return self.safety.zero.copy()
         stop, kind = self.safety.running, self.rules.on_stale
         if stop is not None and stop.kind != "hold":
             kind, age = stop.kind, max(age, t - stop.since)

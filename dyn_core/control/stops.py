@@ -8,6 +8,7 @@ from threading import RLock
 from typing import Any
 
 STOPS = ("zero", "ramp", "hold")  # the strongest first
+AUTO = "auto"  # ramp where the efforts can carry the weight, else zero
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,55 @@
+"""Settings by joint: one number, one number a joint, or numbers by name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dyn_core.errors import SettingError, unknown_name
+from dyn_core.model import Model
+
+
+def joint_values(model: Model, name: str, value: Any, default: Any) -> np.ndarray:
+    """Return a positive number for each joint, (nv,).
+
+    Args:
+        model: Robot with joints of one coordinate.
+        name: Of the setting, for errors.
+        value: One number, one a joint, or numbers by the joint's name; None, also as
+            one of several, for the default.
+        default: One number, or one a joint.
+
+    Raises:
+        SettingError: A joint is unknown, or a number is not above 0 and finite.
+    """
+    usual = np.broadcast_to(np.asarray(default, float), (model.nv,))
+    if isinstance(value, Mapping):
+        for joint in value:
+            if joint not in model.joint_names:
+                message = unknown_name("joint", joint, model.joint_names)
+                raise SettingError(f"{name}: {message}", name)
+        value = [value.get(joint) for joint in model.joint_names]
+    elif value is None or np.ndim(value) == 0:
+        value = [value] * model.nv
+    if np.shape(value) != (model.nv,):
+        raise SettingError(
+            f"{name}: {np.shape(value)} numbers; valid: one, or {model.nv}", name
+        )
+    pairs = zip(value, usual, strict=True)
+    return np.array([positive(name, x, other) for x, other in pairs])
+
+
+def positive(name: str, value: Any, default: Any) -> float:
+    """Return a number above 0 and finite, or the default for None."""
+    if value is None:
+        return float(default)
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not (math.isfinite(number) and number > 0):
+        raise SettingError(f"{name} is {value!r}; valid: > 0 and finite, or None", name)
+    return number

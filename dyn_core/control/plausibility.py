@@ -1,0 +1,237 @@
+"""Which joint states a robot can have: within its limits, positions and velocities of
+one motion. What cannot be is refused; a torque of it could only be wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dyn_core.control.joint_values import joint_values
+from dyn_core.errors import SettingError, StateError
+from dyn_core.model import Model
+from dyn_core.validation import Quantity, known_keywords
+
+JITTER = 2e-3  # by which the time between two states may be wrong [s]
+SHARE = 0.25  # of velocity_mismatch that positions and velocities may differ for long
+# By kind of joint: (slack, least mismatch, mismatch without a velocity limit).
+TURNING, SLIDING = (0.2, 2.0, 10.0), (0.05, 0.5, 2.0)
+BEYOND = "position beyond limits"
+TOO_FAST = "velocity too large"
+DISAGREE = "position and velocity disagree"
+
+
+@known_keywords
+@dataclass(frozen=True)
+class StateBounds:
+    """Bounds of joint states that are believed.
+
+    Those of joints are one number, one number a joint, or numbers by the joint's name.
+
+    Attributes:
+        position_slack: Distance beyond a position limit of the model [rad | m]; None:
+            0.2 rad, 0.05 m.
+        velocity_factor: Largest velocity, in velocity limits of the model.
+        velocity_mismatch: Largest difference between a velocity and that of the
+            positions [rad/s | m/s]; None: twice the velocity limit, at least 2 rad/s,
+            0.5 m/s; without a limit 10 rad/s, 2 m/s.
+    """
+
+    position_slack: Any = None
+    velocity_factor: float = 10.0
+    velocity_mismatch: Any = None
+
+    def __post_init__(self) -> None:
+        kind = Quantity(1.0)
+        if not kind.takes(self.velocity_factor) or not self.velocity_factor >= 1:
+            raise SettingError(
+                f"velocity_factor is {self.velocity_factor!r}; valid: {kind.valid}",
+                "velocity_factor",
+            )
+
+
+class StateCheck:
+    """Checks joint states against the limits of a robot, and against each other.
+
+    Attributes:
+        joints: Names.
+        low, high: Positions that are believed, infinite where none is tested, (n,).
+        fastest: Velocities that are believed, infinite where none is tested, (n,).
+        mismatch: Difference of velocity and positions that is allowed, (n,).
+        untested: Sentences on joints whose limits say nothing.
+    """
+
+    def __init__(self, model: Model, bounds: StateBounds, made: bool = False) -> None:
+        """Prepare the bounds.
+
+        Args:
+            model: Robot with joints of one coordinate.
+            bounds: What was asked for.
+            made: Whether velocities are computed from positions, and so are not
+                compared with them or with the velocity limits.
+        """
+        self.joints, self.made = tuple(model.joint_names), made
+        kinds = [model.joint_kind(name) for name in self.joints]
+        rows = [SLIDING if kind == "prismatic" else TURNING for kind in kinds]
+        slack, least, free = np.array(rows, float).reshape(-1, 3).T
+        slack = joint_values(model, "position_slack", bounds.position_slack, slack)
+        limit = model.velocity_limit
+        limited = np.isfinite(limit) & (limit > 0)
+        ranged = model.lower < model.upper
+        self.low = np.where(ranged, model.lower - slack, -np.inf)
+        self.high = np.where(ranged, model.upper + slack, np.inf)
+        known = np.where(limited, limit, 0.0)
+        factor = np.inf if made else bounds.velocity_factor
+        self.fastest = np.where(limited, factor * np.maximum(known, 1e-300), np.inf)
+        usual = np.where(limited, np.maximum(2 * known, least), free)
+        self.mismatch = joint_values(
+            model, "velocity_mismatch", bounds.velocity_mismatch, usual
+        )
+        endless = np.array([kind == "continuous" for kind in kinds], bool)
+        self.untested = (
+            *_sentences(
+                self.joints,
+                ~ranged & ~endless,
+                "has no range of positions (lower >= upper): they are not tested",
+            ),
+            *_sentences(
+                self.joints,
+                ~limited,
+                "has no velocity limit: positions alone test its velocity",
+            ),
+        )
+
+    def check_alone(self, q: np.ndarray, qd: np.ndarray) -> None:
+        """Raise a StateError for a state that no robot of these limits can have."""
+        if not ((q >= self.low) & (q <= self.high)).all():
+            j = int(np.argmax(np.maximum(self.low - q, q - self.high)))
+            raise StateError(
+                f"joint '{self.joints[j]}' is at {q[j]:.6g}; believed: from"
+                f" {self.low[j]:.6g} to {self.high[j]:.6g}, its limits and"
+                " position_slack",
+                BEYOND,
+            )
+        if not (np.abs(qd) <= self.fastest).all():
+            j = int(np.argmax(np.abs(qd) / self.fastest))
+            raise StateError(
+                f"joint '{self.joints[j]}' moves at {qd[j]:.6g}; believed: up to"
+                f" {self.fastest[j]:.6g}, its velocity limit by velocity_factor",
+                TOO_FAST,
+            )
+
+    def check_motion(
+        self,
+        change: np.ndarray,
+        before: np.ndarray,
+        after: np.ndarray,
+        dt: float,
+        period: float,
+    ) -> None:
+        """Raise a StateError where positions and velocities are not of one motion.
+
+        The mean velocity of the positions must be that at the end of the step, or the
+        mean of both ends, within velocity_mismatch, for a duration between dt and the
+        mean period, give or take JITTER.
+
+        Args:
+            change: Displacement of the positions, (n,).
+            before, after: Velocities at both ends, (n,).
+            dt: Duration of the step as it was measured [s].
+            period: Mean duration of a step [s]; 0: not known.
+        """
+        if self.made:
+            after = before
+        if (np.abs(change - after * dt) <= self.mismatch * dt).all():
+            return
+        shortest = max(min(dt, period) - JITTER, 0.0)
+        longest = max(dt, period) + JITTER
+        agrees = np.zeros(len(change), bool)
+        for rate in (after, (before + after) / 2):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                best = np.where(rate == 0, longest, change / rate)
+            for span in (np.clip(best, shortest, longest), longest):
+                agrees |= np.abs(change - rate * span) <= self.mismatch * span
+        if agrees.all():
+            return
+        gap = np.abs(change / longest - after) / self.mismatch
+        j = int(np.argmax(np.where(agrees, -1.0, gap)))
+        raise self.disagreement(j, change[j] / max(dt, period, JITTER), after[j], dt)
+
+    def disagreement(
+        self, j: int, moved: float, said: float, seconds: float
+    ) -> StateError:
+        """Return the error of a joint whose positions and velocities disagree."""
+        return StateError(
+            f"joint '{self.joints[j]}' moved at {moved:.6g} by its positions in"
+            f" {seconds:.3g} s, and at {said:.6g} by its velocity; believed: a"
+            f" difference up to {self.mismatch[j]:.6g} (velocity_mismatch), and"
+            f" {SHARE * self.mismatch[j]:.6g} for long",
+            DISAGREE,
+        )
+
+
+class LongMotion:
+    """Compares positions with the integral of velocities, window by window.
+
+    A source that repeats positions with a velocity, or a velocity that is none of the
+    robot, is a small difference in each step. Where a window disagrees, states are not
+    believed until one agrees.
+
+    Attributes:
+        window: Length [s].
+        doubt: Joint, both velocities and length of the last full window where it
+            disagrees, or None.
+    """
+
+    def __init__(
+        self,
+        check: StateCheck,
+        window: float,
+        change: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    ) -> None:
+        self.check, self.window, self._change = check, window, change
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin anew, without doubt."""
+        self.doubt: tuple[int, float, float, float] | None = None
+        self._last: tuple[float, np.ndarray, np.ndarray] | None = None
+
+    def add(self, stamp: float, q: np.ndarray, qd: np.ndarray) -> None:
+        """Take a state into account that has passed the other checks.
+
+        Raises:
+            StateError: The last full window disagrees.
+        """
+        last = self._last
+        self._last = stamp, q, qd
+        if last is None or not 0 <= stamp - last[0] <= self.window:
+            self._begin(stamp, q)
+            return
+        self._moved = self._moved + self._change(last[1], q)
+        self._said = self._said + (last[2] + qd) * (0.5 * (stamp - last[0]))
+        seconds = stamp - self._start
+        if seconds >= self.window:
+            gap = np.abs(self._moved - self._said) / self.check.mismatch
+            j = int(np.argmax(gap))
+            self.doubt = None
+            if not gap[j] <= SHARE * seconds:
+                rates = self._moved[j] / seconds, self._said[j] / seconds
+                self.doubt = j, *rates, seconds
+            self._begin(stamp, q)
+        if self.doubt is not None:
+            raise self.check.disagreement(*self.doubt)
+
+    def _begin(self, stamp: float, q: np.ndarray) -> None:
+        self._start = stamp
+        self._moved = self._said = np.zeros(len(q))
+
+
+def _sentences(
+    joints: tuple[str, ...], which: np.ndarray, said: str
+) -> tuple[str, ...]:
+    """Return a sentence for each joint that a condition names."""
+    pairs = zip(joints, which, strict=True)
+    return tuple(f"joint '{name}' {said}" for name, named in pairs if named)
