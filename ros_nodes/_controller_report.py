@@ -32,6 +32,7 @@ class Report:
     def __init__(self, node: Any) -> None:
         self.node = node
         self.states, self.longest = 0, 0.0
+        self._unstamped = False  # whether states without stamps were reported
         self._others: tuple[float, Sequence[str]] = (-GONE, ())
         self.busy = 0.0
         self._asked = -GRAPH
@@ -123,6 +124,9 @@ class Report:
         """
         node = self.node
         log = node.get_logger()
+        if node.controller.samples.age.unstamped and not self._unstamped:
+            self._unstamped = True  # once
+            log.warning("joint states have no stamps: their age is not tested")
         conditions = self.conditions(t)
         for change in node.health.changes(conditions):
             if change.level == OK:

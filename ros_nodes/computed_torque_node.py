@@ -18,7 +18,6 @@ from std_srvs.srv import SetBool, Trigger
 import dyn_core as dyn
 from dyn_core.control import Controller
 from dyn_core.control.health import Health
-from dyn_core.control.samples import check_age
 from ros_nodes import _realtime as realtime
 from ros_nodes import _runtime
 from ros_nodes._controller_report import Report
@@ -95,7 +94,9 @@ class ComputedTorqueNode(RobotNode):
             self.get_logger().warning(f"without effect here: {', '.join(idle)}")
         self.controller = Controller(model, **settings)
         self.health = Health(self.controller, self.value("large_error"))
-        self.longest_age = self.value("max_state_age")
+        self.controller.samples.clock = self._simulated_time
+        for sentence in self.controller.untested:
+            self.get_logger().warning(sentence)
         self.reader = JointReader(names)
         self.command = Float64MultiArray()
         self.conditions: list[Callable[[float], Any]] = []
@@ -232,13 +233,22 @@ class ComputedTorqueNode(RobotNode):
 
     # ---- states and silence
 
+    @property
+    def simulated(self) -> bool:
+        """Whether time is simulated."""
+        clock: Any = self.get_clock()
+        return bool(clock.ros_time_is_active)
+
+    def _simulated_time(self) -> float | None:
+        """Return the simulated time [s]; None where time is not simulated."""
+        return self.reference_time(0.0) if self.simulated else None
+
     def reference_time(self, t: float) -> float:
         """Return the time of trajectories: simulated time, else the steady time t [s].
 
         The steady time does not jump where the system's time is set.
         """
-        clock: Any = self.get_clock()
-        return clock.now().nanoseconds * 1e-9 if clock.ros_time_is_active else t
+        return self.get_clock().now().nanoseconds * 1e-9 if self.simulated else t
 
     def _on_state(self, message: JointState) -> None:
         """Publish the effort for a joint state."""
@@ -248,11 +258,9 @@ class ComputedTorqueNode(RobotNode):
         try:
             q, qd = self.reader.read(message)
             stamp = stamp_seconds(message.header.stamp)
-            if self.longest_age:
-                ros_now = self.get_clock().now().nanoseconds * 1e-9
-                check_age(stamp, ros_now, self.longest_age)
-            now = self.reference_time(started)
-            tau = self.controller.update(started, q, qd, stamp, now)
+            clock = self.get_clock().now().nanoseconds * 1e-9
+            now = clock if self.simulated else started
+            tau = self.controller.update(started, q, qd, stamp, now, clock)
             ticket = self.controller.safety.ticket
         except dyn.DynError as error:
             self.report.refused(started, str(error))

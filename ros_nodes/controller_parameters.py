@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dyn_core.control.rules import MODES, ON_STALE
-from dyn_core.control.stops import STOPS
+from dyn_core.control.stops import AUTO, STOPS
 from dyn_core.validation import Field, Name, Quantity, Switch, Whole, numbers
 from ros_nodes.goal_parameters import GOALS
 from ros_nodes.parameters import PROCESS, ROBOT
@@ -14,13 +14,24 @@ from ros_nodes.payload_parameters import PAYLOAD, PAYLOAD_ESTIMATION
 MOST_POINTS = 100_000  # of a trajectory
 _STOP = Name(STOPS)
 _BOUND = "; empty: none, one number: of every joint, else one a joint"
+_JOINTS = "; empty: {}, one number: of every joint, else one a joint"
+
+_FAR = "0.5 rad, 0.5 m in mode computed_torque, else none"
 
 _RULES = (
     Field("state_timeout", Quantity(1e-3, 10.0), "age at which the last valid joint"
           " state is stale", "s", 0.1),
     Field("max_state_age", Quantity(0.0, 60.0), "largest difference between a joint"
           " state's stamp and the clock of the node, into the past or the future; 0:"
-          " stamps are not compared with the clock", "s", 0.0),
+          " stamps are not compared with the clock", "s", 0.5),
+    Field("position_slack", numbers(), "distance beyond a position limit of the URDF up"
+          f" to which a state is believed{_JOINTS.format('0.2 rad, 0.05 m')}", "rad, m",
+          []),
+    Field("velocity_factor", Quantity(1.0, 1e6), "largest velocity that is believed, in"
+          " velocity limits of the URDF", "1", 10.0),
+    Field("velocity_mismatch", numbers(), "largest difference between a velocity and"
+          f" that of the positions{_JOINTS.format('twice the velocity limit')}",
+          "rad/s, m/s", []),
     Field("max_jump", Quantity(1e-3, 100.0), "change of position in one sample that"
           " resets the controller", "rad, m", 0.5),
     Field("good_samples", Whole(1, 1000), "consecutive valid states before torque is"
@@ -28,8 +39,9 @@ _RULES = (
     Field("on_stale", Name(ON_STALE), "effort while the state is"
           " stale: zero, or ramp: gravity compensation and damping for stop_time (arms"
           " without brakes)", "", "zero"),
-    Field("on_violation", _STOP, "effort after a fault (the envelope, a torque that is"
-          " not finite, the shadow): zero, ramp, or hold the position", "", "zero"),
+    Field("on_violation", Name((*STOPS, AUTO)), "effort after a fault (the envelope, a"
+          " torque that is not finite, the shadow): zero, ramp, hold the position, or"
+          " auto: ramp where the efforts can carry the weight, else zero", "", "auto"),
     Field("on_collision", _STOP, "effort after a collision, see collision.thresholds:"
           " zero, ramp, or hold the position", "", "zero"),
     Field("on_estop", _STOP, "effort after ~/estop: zero, ramp or hold", "", "zero"),
@@ -51,11 +63,17 @@ _RULES = (
 )  # fmt: skip
 
 _ENVELOPE = (
+    Field("effort_slew", numbers(), "largest change of an effort in a second, which"
+          f" limits it{_JOINTS.format('the effort limit in 0.05 s')}", "N·m/s, N/s",
+          []),
     Field("envelope.effort_rate", numbers(), f"largest change of the effort{_BOUND}",
           "N·m/s, N/s", []),
     Field("envelope.joint_power", numbers(), f"largest power{_BOUND}", "W", []),
     Field("envelope.tracking_error", numbers(), "largest distance to the"
-          f" reference{_BOUND}", "rad, m", []),
+          f" reference{_JOINTS.format(_FAR)}; 0: none", "rad, m", []),
+    Field("envelope.velocity", numbers(), "largest velocity that positions and"
+          f" velocities agree on{_JOINTS.format('1.5 times the velocity limit')}; 0:"
+          " none", "rad/s, m/s", []),
     Field("envelope.power", Quantity(0.0), "largest power of all joints; 0: none", "W",
           0.0),
     Field("envelope.kinetic_energy", Quantity(0.0), "largest kinetic energy; 0: none",

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dyn_core.control import Bounds, CollisionSettings, Rules, ShadowSettings
+from dyn_core.control import (
+    Bounds,
+    CollisionSettings,
+    Rules,
+    ShadowSettings,
+    StateBounds,
+)
 from dyn_core.errors import SettingError
 from ros_nodes.controller_parameters import CONTROLLER
 from ros_nodes.payload_parameters import PAYLOAD_ESTIMATION
@@ -13,6 +19,7 @@ from ros_nodes.payload_parameters import PAYLOAD_ESTIMATION
 Value = Callable[[str], Any]  # returns the value of a parameter
 RULES = (
     "state_timeout",
+    "max_state_age",
     "max_jump",
     "good_samples",
     "on_stale",
@@ -28,7 +35,8 @@ RULES = (
     "deceleration",
 )
 GAINS = {"kp": "p", "kd": "d", "ki": "i", "integral_limit": "i_clamp"}
-BY_JOINT = ("effort_rate", "joint_power", "tracking_error")
+BY_JOINT = ("effort_rate", "joint_power")
+FROM_MODEL = ("tracking_error", "velocity")
 WHOLE = ("power", "kinetic_energy", "tool_speed")
 
 
@@ -56,6 +64,12 @@ def controller_settings(
         ),
         "engine": value("engine") or None,
         "bounds": bounds(value, len(joints)),
+        "state_bounds": StateBounds(
+            by_joint(value, "position_slack", len(joints)),
+            value("velocity_factor"),
+            by_joint(value, "velocity_mismatch", len(joints)),
+        ),
+        "effort_slew": by_joint(value, "effort_slew", len(joints)),
         "shadow": shadow(value),
         "collision": collision(value, joints),
         "feed_forward": value("feed_forward"),
@@ -72,22 +86,34 @@ def gains(value: Value, joints: Sequence[str]) -> dict[str, list[float]]:
     }
 
 
-def bounds(value: Value, count: int) -> Bounds | None:
-    """Return the envelope; None where nothing is bounded."""
+def by_joint(value: Value, name: str, count: int) -> float | list[float] | None:
+    """Return one number, one a joint, or None for the default.
+
+    Raises:
+        SettingError: There are some, but not one a joint.
+    """
+    row = list(value(name))
+    if len(row) not in (0, 1, count):
+        raise SettingError(
+            f"{name} has {len(row)} numbers; valid: none, one, or {count}", name
+        )
+    return (row[0] if len(row) == 1 else row) if row else None
+
+
+def bounds(value: Value, count: int) -> Bounds:
+    """Return the envelope."""
     chosen: dict[str, Any] = {}
-    for name in BY_JOINT:
-        row = value(f"envelope.{name}")
-        if len(row) not in (0, 1, count):
-            raise SettingError(
-                f"envelope.{name} has {len(row)} numbers; valid: none, one, or {count}",
-                f"envelope.{name}",
-            )
-        if row:
-            chosen[name] = row[0] if len(row) == 1 else list(row)
+    for name in (*BY_JOINT, *FROM_MODEL):
+        row: Any = by_joint(value, f"envelope.{name}", count)
+        if row is None:
+            continue
+        if name in FROM_MODEL:  # 0: none
+            row = [x or None for x in row] if isinstance(row, list) else row or None
+        chosen[name] = row
     chosen |= {x: value(f"envelope.{x}") for x in WHOLE if value(f"envelope.{x}")}
     if value("envelope.frame"):
         chosen["frame"] = value("envelope.frame")
-    return Bounds(**chosen) if chosen else None
+    return Bounds(**chosen)
 
 
 def collision(value: Value, joints: Sequence[str]) -> CollisionSettings | None:

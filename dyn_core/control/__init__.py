@@ -17,6 +17,7 @@ from dyn_core.control.payload_estimator import (
     PayloadEstimator,
     PayloadSettings,
 )
+from dyn_core.control.plausibility import StateBounds
 from dyn_core.control.rules import Rules
 from dyn_core.control.shadow import ShadowSettings
 from dyn_core.control.stops import Gate, Stop
@@ -43,6 +44,7 @@ __all__ = [
     "PayloadSettings",
     "Rules",
     "ShadowSettings",
+    "StateBounds",
     "Stop",
     "Supervisor",
     "Tolerances",

@@ -126,6 +126,11 @@ class Controller(Laws):
         return self.samples.seen
 
     @property
+    def untested(self) -> tuple[str, ...]:
+        """Sentences on joints whose limits say nothing about their states."""
+        return () if self.samples.check is None else self.samples.check.untested
+
+    @property
     def good(self) -> int:
         """Number of consecutive good states."""
         return self.samples.good
@@ -256,8 +261,8 @@ class Controller(Laws):
         Args:
             t: Time of receipt, monotonic [s].
             q, qd: Joint positions and velocities, (nv,); qd may be None.
-            stamp: Time stamp of the state [s]; an earlier one resets the controller, and
-                an equal one is no new state.
+            stamp: Time stamp of the state [s]; an earlier one resets the controller,
+                and an equal one is no new state.
             clock: Present time of the stamps' clock [s]; None: the age is not tested.
             now: Time of trajectories and driven places [s], such as simulated time;
                 resets when it goes back or jumps. None: t.

@@ -215,10 +215,9 @@ class Envelope:
             message = unknown_name("link", frame, model.frame_names)
             raise SettingError(message, "frame")
         bounds = bounds.resolved(model, "computed_torque")
-        rows = [
-            joint_values(model, name, effort if x is None and name == "effort" else x, UNBOUND)
-            for name, x in ((name, getattr(bounds, name)) for name in JOINT)
-        ]
+        if bounds.effort is None:
+            bounds = replace(bounds, effort=list(effort))
+        rows = [joint_values(model, x, getattr(bounds, x), UNBOUND) for x in JOINT]
         whole = [positive(name, getattr(bounds, name), UNBOUND) for name in WHOLE]
         self.bounds = np.concatenate([*rows, whole])
         self.names = [(name, joint) for name in JOINT for joint in model.joint_names]

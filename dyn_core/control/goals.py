@@ -227,7 +227,8 @@ class GoalTracker:
             return f"stopped: {c.stopped.reason}"
         if not c.enabled:
             return "the controller is disabled"
-        if c.seen is None or t - c.seen > c.rules.state_timeout:
+        silent = c.seen is None or c.samples.silence(t) is not None
+        if silent and not c.samples.paused:
             return "the joint state is stale"
         for name, before, now in zip(DROPS, tracked.drops, self._drops(), strict=True):
             if now > before:

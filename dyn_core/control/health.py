@@ -147,11 +147,7 @@ class Health:
         if new("shadow disagrees"):
             seen.append(Condition(WARN, "shadow", "the shadow disagrees"))
         share = max(cycles - cycles_before, 1)
-        slewed, limited = new("torque slewed"), new("torque limited")
-        if slewed > MOST_SATURATED * share:
-            part = min(slewed / share, 1.0)
-            message = f"effort changes at its largest rate in {part:.0%} of the cycles"
-            seen.append(Condition(WARN, "slewed", message))
+        limited = new("torque limited")
         if limited > MOST_SATURATED * share:
             which = np.flatnonzero(controller.safety.saturated)
             names = ", ".join(controller.model.joint_names[j] for j in which)

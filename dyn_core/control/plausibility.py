@@ -15,7 +15,7 @@ from dyn_core.model import Model
 from dyn_core.validation import Quantity, known_keywords
 
 JITTER = 2e-3  # by which the time between two states may be wrong [s]
-SHARE = 0.25  # of velocity_mismatch that positions and velocities may differ for long
+DRIFT = 0.05  # time for which velocities may be wrong by velocity_mismatch [s]
 # By kind of joint: (slack, least mismatch, mismatch without a velocity limit).
 TURNING, SLIDING = (0.2, 2.0, 10.0), (0.05, 0.5, 2.0)
 BEYOND = "position beyond limits"
@@ -157,76 +157,84 @@ class StateCheck:
             return
         gap = np.abs(change / longest - after) / self.mismatch
         j = int(np.argmax(np.where(agrees, -1.0, gap)))
-        raise self.disagreement(j, change[j] / max(dt, period, JITTER), after[j], dt)
-
-    def disagreement(
-        self, j: int, moved: float, said: float, seconds: float
-    ) -> StateError:
-        """Return the error of a joint whose positions and velocities disagree."""
-        return StateError(
+        moved = change[j] / max(dt, period, JITTER)
+        raise StateError(
             f"joint '{self.joints[j]}' moved at {moved:.6g} by its positions in"
-            f" {seconds:.3g} s, and at {said:.6g} by its velocity; believed: a"
-            f" difference up to {self.mismatch[j]:.6g} (velocity_mismatch), and"
-            f" {SHARE * self.mismatch[j]:.6g} for long",
+            f" {dt:.3g} s, and at {after[j]:.6g} by its velocity; believed: a"
+            f" difference up to {self.mismatch[j]:.6g} (velocity_mismatch)",
             DISAGREE,
         )
 
 
 class LongMotion:
-    """Compares positions with the integral of velocities, window by window.
+    """Compares positions with the integral of velocities over a window of time.
 
-    A source that repeats positions with a velocity, or a velocity that is none of the
-    robot, is a small difference in each step. Where a window disagrees, states are not
-    believed until one agrees.
+    A source that repeats positions with a velocity, or velocities of another robot, are
+    a small difference in each step. Once both differ by DRIFT velocity_mismatch, states
+    are not believed until they agree for a whole window.
 
     Attributes:
-        window: Length [s].
-        doubt: Joint, both velocities and length of the last full window where it
-            disagrees, or None.
+        window: Its length [s].
+        gap: Time between two states after which a new window begins [s].
+        most: Difference that is allowed in a window, (n,) [rad | m].
+        doubt: Joint, both distances and their time of the last disagreement, or None.
     """
 
     def __init__(
         self,
         check: StateCheck,
         window: float,
+        gap: float,
         change: Callable[[np.ndarray, np.ndarray], np.ndarray],
     ) -> None:
-        self.check, self.window, self._change = check, window, change
+        self.check, self.window, self.gap, self._change = check, window, gap, change
+        self.most = DRIFT * check.mismatch
+        self._zero = np.zeros(len(self.most))
         self.restart()
 
     def restart(self) -> None:
         """Begin anew, without doubt."""
         self.doubt: tuple[int, float, float, float] | None = None
         self._last: tuple[float, np.ndarray, np.ndarray] | None = None
+        self._begin(0.0)
 
     def add(self, stamp: float, q: np.ndarray, qd: np.ndarray) -> None:
         """Take a state into account that has passed the other checks.
 
         Raises:
-            StateError: The last full window disagrees.
+            StateError: Positions and velocities disagree, or did in the last window.
         """
         last = self._last
         self._last = stamp, q, qd
-        if last is None or not 0 <= stamp - last[0] <= self.window:
-            self._begin(stamp, q)
+        if last is None or not 0 <= stamp - last[0] <= self.gap:
+            self._begin(stamp)
             return
-        self._moved = self._moved + self._change(last[1], q)
-        self._said = self._said + (last[2] + qd) * (0.5 * (stamp - last[0]))
+        said: np.ndarray = (last[2] + qd) * (0.5 * (stamp - last[0]))
+        self._said = self._said + said
+        self._differs = self._differs + (self._change(last[1], q) - said)
         seconds = stamp - self._start
-        if seconds >= self.window:
-            gap = np.abs(self._moved - self._said) / self.check.mismatch
-            j = int(np.argmax(gap))
+        if not (np.abs(self._differs) <= self.most).all():
+            j = int(np.argmax(np.abs(self._differs) / self.most))
+            self.doubt = j, self._said[j] + self._differs[j], self._said[j], seconds
+            self._begin(stamp)
+        elif seconds >= self.window:
             self.doubt = None
-            if not gap[j] <= SHARE * seconds:
-                rates = self._moved[j] / seconds, self._said[j] / seconds
-                self.doubt = j, *rates, seconds
-            self._begin(stamp, q)
+            self._begin(stamp)
         if self.doubt is not None:
-            raise self.check.disagreement(*self.doubt)
+            raise self._error(*self.doubt)
 
-    def _begin(self, stamp: float, q: np.ndarray) -> None:
+    def _begin(self, stamp: float) -> None:
         self._start = stamp
-        self._moved = self._said = np.zeros(len(q))
+        self._said, self._differs = self._zero, self._zero
+
+    def _error(self, j: int, moved: float, said: float, seconds: float) -> StateError:
+        return StateError(
+            f"joint '{self.check.joints[j]}' moved by {moved:.6g} in {seconds:.3g} s by"
+            f" its positions, and by {said:.6g} by its velocities; believed: a"
+            f" difference up to {self.most[j]:.6g} in {self.window:g} s"
+            f" (velocity_mismatch by {DRIFT:g} s)",
+            DISAGREE,
+        )
 
 
 def _sentences(

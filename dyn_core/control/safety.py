@@ -16,6 +16,7 @@ from dyn_core.errors import one_line
 from dyn_core.validation import shown
 
 Effort = Callable[[], np.ndarray]
+SWINGS = 1.4  # from one effort limit to the other, after which a law oscillates
 
 
 @dataclass(eq=False)
@@ -69,6 +70,7 @@ class Safety:
         self.good = self.zero
         self.failures = 0
         self._braking: Stop | None = None  # the ramp of the last effort
+        self._slewing: np.ndarray | None = None  # since when, infinite: not, (n,) [s]
 
     def stop(self, t: float, cause: str, kind: str, reason: str) -> None:
         """Stop; an earlier stop that is stronger stays."""
@@ -162,8 +164,9 @@ class Safety:
         error: Callable[[], np.ndarray],
     ) -> str | None:
         """Return what is wrong with an effort that is about to be sent, or None."""
-        if self.envelope is None:
-            return None
+        oscillation = self._oscillation(t)
+        if self.envelope is None or oscillation is not None:
+            return oscillation
         since, before = (t, tau) if self.sent is None else self.sent
         try:
             violation = self.envelope.violation(
@@ -199,9 +202,9 @@ class Safety:
             return self.zero.copy()
         late = t - stop.since > self.rules.stop_time
         if stop.kind == "ramp" and not late:
-            tau = self.carried(q, qd)
+            carried = self.carried(q, qd)
             begun, self._braking = self._braking is stop, stop
-            return self._slewed(t, tau) if begun else tau  # a stop acts at once
+            return self._slewed(t, carried) if begun else carried  # at once, first
         if stop.kind == "hold":
             tau = self._finite(law)
             if tau is not None:
@@ -246,9 +249,31 @@ class Safety:
         since, before = self.sent
         most = self.slew * max(t - since, 0.0)
         slewed = np.minimum(np.maximum(tau, before - most), before + most)
-        if (slewed != tau).any():
-            self.counters["torque slewed"] += 1
+        differs = slewed != tau
+        if not differs.any():
+            self._slewing = None
+            return slewed
+        self.counters["torque slewed"] += 1
+        first = np.full(len(tau), np.inf) if self._slewing is None else self._slewing
+        self._slewing = np.where(differs, np.minimum(first, t), np.inf)
         return slewed
+
+    def _oscillation(self, t: float) -> str | None:
+        """Return which joint's effort has changed at its largest rate for too long.
+
+        An effort goes from one limit to the other in 2 limit / slew: a law that wants
+        more than SWINGS of that, cycle by cycle, oscillates.
+        """
+        if self._slewing is None:
+            return None
+        long = t - self._slewing > SWINGS * 2 * self.limit / self.slew
+        if not long.any():
+            return None
+        j = int(np.argmax(long))
+        return (
+            f"effort {j + 1} of {len(long)} has changed at its largest rate for"
+            f" {t - self._slewing[j]:.3g} s: the law oscillates"
+        )
 
 
 def _rank(kind: str) -> int:

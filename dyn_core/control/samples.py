@@ -56,8 +56,7 @@ class Samples:
         wrapped: Joints whose differences are wrapped to [-pi, pi), (n,).
         counters: Where refusals are counted.
         check: Which states are believed; None: all that are finite.
-        clock: Returns the time of trajectories where that is no steady one, such as
-            simulated time [s]; None: it is steady.
+        clock: Returns simulated time where trajectories run in it, else None [s].
         q, qd: Last good state; None before the first, and after a reset.
         seen: Time of its receipt [s]; kept by a reset, so that silence is noticed.
         stamp: Its time stamp [s].
@@ -81,9 +80,10 @@ class Samples:
         self.counters, self.turning = counters, bool(wrapped.any())
         self.check, self.motion = check, None
         if check is not None and not check.made:
-            self.motion = LongMotion(check, 2 * rules.state_timeout, self.change)
+            timeout = rules.state_timeout
+            self.motion = LongMotion(check, 10 * timeout, timeout, self.change)
         self.age = StateAge(rules.max_state_age)
-        self.clock: Callable[[], float] | None = None
+        self.clock: Callable[[], float | None] | None = None
         self.begin()
 
     def begin(self) -> None:
@@ -252,9 +252,10 @@ class Samples:
     @property
     def paused(self) -> bool:
         """Whether the clock of trajectories stands where it was at the last state."""
-        if self.clock is None or self.now is None:
+        clock = None if self.clock is None else self.clock()
+        if clock is None or self.now is None:
             return False
-        return 0 <= self.clock() - self.now <= self.rules.state_timeout
+        return 0 <= clock - self.now <= self.rules.state_timeout
 
     def interrupted(self, t: float, why: str) -> None:
         """Count an interruption, and note when states jump."""

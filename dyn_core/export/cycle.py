@@ -15,9 +15,12 @@ from typing import Any
 import numpy as np
 
 from dyn_core.control import Rules
-from dyn_core.control.envelope import SHORTEST, envelope_values
+from dyn_core.control.envelope import SHORTEST, envelope_values, value_count
 from dyn_core.control.laws import BRAKING
+from dyn_core.control.plausibility import JITTER
+from dyn_core.control.safety import SWINGS
 from dyn_core.control.samples import GLITCH
+from dyn_core.control.stops import AUTO
 from dyn_core.numbers.scalar import (
     absolute,
     equal,
@@ -47,12 +50,15 @@ STATE_NUMBERS = (
     "since",  # time of the stop [s]
     "drove",  # whether sent is an effort of law or stop
     "sent_at",  # its time [s]
+    "braking",  # whether it was that of a ramp
     "failures",  # consecutive efforts that were not finite
     "fault",  # number of what stopped, see laws.fault_names
     "value",  # of the fault
     "bound",  # of the fault
 )
-STATE_VECTORS = ("q", "qd", "sent", "last_good")
+# The last: for how long an effort has changed at its largest rate [s].
+STATE_VECTORS = ("q", "qd", "sent", "last_good", "slewed")
+FAULTS = ("effort not finite", "request", "effort oscillates")  # that are no bounds
 LARGEST = float(np.finfo(float).max)
 
 
@@ -63,6 +69,9 @@ class Settings:
     Attributes:
         rules: Of the controller.
         limit: Effort limits.
+        slew: Largest change of an effort in a second.
+        believed: low, high, fastest and mismatch of a StateCheck; None: states may be
+            any.
         bounds: Of the envelope, in the order of its values; None for no envelope.
         frame: Link whose speed the envelope means.
         wrapped: By joint, whether differences of positions are wrapped.
@@ -70,6 +79,8 @@ class Settings:
 
     rules: Rules
     limit: tuple[float, ...]
+    slew: tuple[float, ...]
+    believed: tuple[tuple[float, ...], ...] | None
     bounds: tuple[float, ...] | None
     frame: str | None
     wrapped: tuple[bool, ...]
@@ -89,6 +100,7 @@ class Cycle:
     since: Any
     drove: Any
     sent_at: Any
+    braking: Any
     failures: Any
     fault: Any
     value: Any
@@ -97,6 +109,7 @@ class Cycle:
     qd: Any
     sent: Any
     last_good: Any
+    slewed: Any
 
     def __init__(  # type: ignore[no-untyped-def]
         self, model, settings, q, qd, kd, t, fresh, request, state, weight
@@ -114,7 +127,7 @@ class Cycle:
         self._read(request)
         complete = logical_and(self.timed, all_finite((*q, *qd)))
         self.asked = equal(fresh, 1.0)
-        self.new = logical_and(self.asked, complete)
+        self.new = logical_and(self.asked, logical_and(complete, self._believed()))
 
     def run(self, tau: Any, finite: Any, error: Any) -> tuple[Any, Any, Any]:
         """Return effort, next state and report for the law's effort."""
@@ -127,7 +140,10 @@ class Cycle:
         stopped = self.stop > NONE
         ramps = logical_and(equal(self.stop, RAMP), logical_not(late))
         of_stop = where(ramps, carried, self.zero)
-        drives = where(stopped, of_stop, law)
+        # a ramp acts at once, and then changes at the bounded rate
+        goes_on = logical_and(ramps, self.braking > 0.0)
+        braked = where(goes_on, self._bounded(carried)[0], of_stop)
+        drives = where(stopped, braked, law)
         # without a new state: the last effort, that of the stop, or that of silence
         was = logical_and(self.drove > 0.0, self.has > 0.0)
         kept = where(self.drove > 0.0, self.sent, self.zero)
@@ -138,6 +154,7 @@ class Cycle:
         self.sent = where(self.acts, drives, self.sent)
         self.sent_at = where(self.acts, self.t, self.sent_at)
         self.drove = _flag(logical_or(self.acts, self.drove > 0.0))
+        self.braking = where(self.acts, _flag(ramps), self.braking)
         self.good = where(silent, 0.0, self.good)
         effort = self._guarded(effort)
         status = self._status(silent, stopped)
@@ -175,10 +192,17 @@ class Cycle:
         moved = logical_and(logical_and(self.has > 0.0, far), logical_not(late))
         moved = logical_and(moved, logical_not(back))
         jump = logical_and(new, logical_or(moved, back))
+        breaks = logical_or(logical_or(moved, back), logical_or(late, self.has <= 0.0))
+        agrees = logical_or(breaks, self._agrees(change))
+        doubted = logical_and(new, logical_not(agrees))
+        self.new = new = logical_and(new, agrees)
+        # of one motion with the state before, on which positions and velocities agree
+        self.rate = where(breaks, Vector(self.qd_now), self._rate(change))
         row = logical_and(self.jumps > 0.0, t - self.jumped <= rules.state_timeout)
         jumps = where(row, self.jumps + 1.0, 1.0)
-        self.jumps = where(jump, jumps, self.jumps)
-        self.jumped = where(jump, t, self.jumped)
+        noted = logical_or(jump, doubted)
+        self.jumps = where(noted, jumps, self.jumps)
+        self.jumped = where(noted, t, self.jumped)
         breaks = logical_and(new, logical_or(jump, late))
         self._forget(breaks, True)
         takes = logical_and(new, logical_not(back))
@@ -202,6 +226,8 @@ class Cycle:
     def _forget(self, when: Any, samples: bool) -> None:
         """Forget earlier efforts, and perhaps the samples, too."""
         self.drove = where(when, 0.0, self.drove)
+        self.braking = where(when, 0.0, self.braking)
+        self.slewed = where(when, self.zero, self.slewed)
         self.failures = where(when, 0.0, self.failures)
         self.last_good = where(when, self.zero, self.last_good)
         if samples:
@@ -238,7 +264,7 @@ class Cycle:
         runs = logical_and(self.acts, equal(self.stop, NONE))
         failures = where(finite, 0.0, self.failures + 1.0)
         over = float(rules.last_good_cycles) < failures
-        limited = self._limited(tau)
+        limited, long = self._bounded(self._limited(tau))
         effort = where(finite, limited, self.last_good)
         large = reduce(
             logical_or,
@@ -250,9 +276,12 @@ class Cycle:
         self.last_good = where(runs, effort, self.last_good)
         self.failures = where(runs, failures, self.failures)
         self.bridges = logical_and(runs, logical_not(finite))
-        kind = _kind(rules.on_violation)
-        not_finite = (_place(self, "effort not finite"), failures, 0.0)
+        kind = self._kind_of_violation()
+        not_finite = (_place(self, FAULTS[0]), failures, 0.0)
         self._stop(logical_and(runs, over), kind, not_finite)
+        swings = logical_and(runs, finite)
+        self.slewed = where(swings, long, self.slewed)
+        self._stop_oscillation(swings, kind)
         if self.settings.bounds is not None:
             outside, fault = self._fault(effort, error)
             self._stop(logical_and(runs, outside), kind, fault)
@@ -264,9 +293,8 @@ class Cycle:
         before = where(drove, self.sent, tau)
         dt = maximum(where(drove, self.t - self.sent_at, 0.0), SHORTEST)
         state = Vector(self.q_now), Vector(self.qd_now)
-        values = envelope_values(
-            self.model, *state, tau, before, error, dt, self.settings.frame
-        )
+        more = tau, before, error, self.rate, dt, self.settings.frame
+        values = envelope_values(self.model, *state, *more)
         outside: Any = False
         fault: tuple[Any, ...] = (0.0, 0.0, 0.0)
         most: Any = 0.0
@@ -282,10 +310,97 @@ class Cycle:
             outside = logical_or(outside, bad)
         return outside, fault
 
+    def _stop_oscillation(self, runs: Any, kind: Any) -> None:
+        """Stop a law whose effort has changed at its largest rate for too long."""
+        pairs = zip(self.settings.limit, self.settings.slew, strict=True)
+        most = [SWINGS * 2 * limit / slew for limit, slew in pairs]
+        for long, bound in zip(self.slewed, most, strict=True):
+            fault = _place(self, FAULTS[2]), long, bound
+            self._stop(logical_and(runs, bound < long), kind, fault)
+
+    def _kind_of_violation(self) -> Any:
+        """Return the stop of a violation."""
+        rules = self.rules
+        if rules.on_violation != AUTO:
+            return _kind(rules.on_violation)
+        weight = self.weight(self.q, self.zero, self._gains())
+        carries = reduce(
+            logical_and,
+            (
+                absolute(x) <= limit
+                for x, limit in zip(weight, self.settings.limit, strict=True)
+            ),
+        )
+        return where(carries, RAMP, ZERO)
+
+    def _believed(self) -> Any:
+        """Condition that a state alone is believed."""
+        if self.settings.believed is None:
+            return equal(0.0, 0.0)
+        low, high, fastest, _ = self.settings.believed
+        inside: Any = equal(0.0, 0.0)
+        for k, (x, v) in enumerate(zip(self.q_now, self.qd_now, strict=True)):
+            for bound, test in (
+                (low[k], low[k] <= x),
+                (high[k], x <= high[k]),
+                (fastest[k], absolute(v) <= fastest[k]),
+            ):
+                if math.isfinite(bound):
+                    inside = logical_and(inside, test)
+        return inside
+
+    def _agrees(self, change: Any) -> Any:
+        """Condition that positions and velocities are of one motion.
+
+        As StateCheck.check_motion, where the period is the time since the last state.
+        """
+        if self.settings.believed is None:
+            return equal(0.0, 0.0)
+        dt = self.t - self.seen
+        shortest, longest = maximum(dt - JITTER, 0.0), dt + JITTER
+        agrees: Any = equal(0.0, 0.0)
+        rows = zip(change, self.qd, self.qd_now, self.settings.believed[3], strict=True)
+        for moved, before, after, most in rows:
+            one: Any = absolute(moved - after * dt) <= most * dt
+            for rate in (after, (before + after) * 0.5):
+                still = equal(rate, 0.0)
+                best = where(still, longest, moved / where(still, 1.0, rate))
+                for span in (minimum(maximum(best, shortest), longest), longest):
+                    one = logical_or(one, absolute(moved - rate * span) <= most * span)
+            agrees = logical_and(agrees, one)
+        return agrees
+
+    def _rate(self, change: Any) -> Any:
+        """Return the velocity that positions and velocities agree on: see Samples."""
+        dt = maximum(self.t - self.seen, 1e-9)
+        rates = []
+        for moved, v in zip(change, self.qd_now, strict=True):
+            smaller = minimum(absolute(moved) / dt, absolute(v))
+            signed = where(v < 0.0, -smaller, smaller)
+            rates.append(where(moved * v > 0.0, signed, 0.0))
+        return Vector(rates)
+
+    def _bounded(self, tau: Any) -> tuple[Any, Any]:
+        """Return an effort near the last one, and for how long that has limited it."""
+        drove, dt = self.drove > 0.0, maximum(self.t - self.sent_at, 0.0)
+        efforts, long = [], []
+        rows = zip(tau, self.sent, self.slewed, self.settings.slew, strict=True)
+        for x, before, since, slew in rows:
+            most = slew * dt
+            near = minimum(maximum(x, before - most), before + most)
+            near = where(drove, near, x)
+            slews = logical_and(drove, logical_not(equal(near, x)))
+            efforts.append(near)
+            goes_on = logical_and(slews, since > 0.0)
+            long.append(where(slews, where(goes_on, since + dt, SHORTEST), 0.0))
+        return Vector(efforts), Vector(long)
+
+    def _gains(self) -> Any:
+        return Vector(where(x > 0.0, x, BRAKING) for x in self.kd)
+
     def _carried(self) -> Any:
         """Return the effort that carries the weight and brakes; zero if not finite."""
-        gains = Vector(where(x > 0.0, x, BRAKING) for x in self.kd)
-        tau = self.weight(self.q, self.qd, gains)
+        tau = self.weight(self.q, self.qd, self._gains())
         return where(all_finite(tau), self._limited(tau), self.zero)
 
     def _limited(self, tau: Any) -> Any:
@@ -322,8 +437,7 @@ def _kind(name: str) -> float:
 
 def _place(cycle: Cycle, name: str) -> float:
     """Return the number of a fault that is no bound."""
-    bounds = 4 * cycle.model.nv + 3
-    return float(bounds + 1 + ("effort not finite", "request").index(name))
+    return float(value_count(cycle.model) + 1 + FAULTS.index(name))
 
 
 def displacement(q: Any, q_next: Any, wrapped: Sequence[bool]) -> Any:

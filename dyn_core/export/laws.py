@@ -24,13 +24,16 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.control import Bounds, Rules
+from dyn_core.control import Bounds, Rules, StateBounds
 from dyn_core.control.envelope import JOINT, WHOLE, Envelope
 from dyn_core.control.joint_limits import effort_limits
-from dyn_core.control.laws import check_joints
+from dyn_core.control.joint_values import joint_values
+from dyn_core.control.laws import LAWS, check_joints
+from dyn_core.control.plausibility import StateCheck
+from dyn_core.control.settings import FULL_EFFORT
 from dyn_core.engines import Program
 from dyn_core.errors import SettingError, UnsupportedError
-from dyn_core.export.cycle import STATE_NUMBERS, STATE_VECTORS, Settings
+from dyn_core.export.cycle import FAULTS, STATE_NUMBERS, STATE_VECTORS, Settings
 from dyn_core.export.cycles import gravity_cycle, impedance_cycle, tracking_cycle
 from dyn_core.model import Model
 from dyn_core.problems import (
@@ -44,6 +47,7 @@ from dyn_core.problems.ports import Port, Signature
 from dyn_core.solving.registry import solver
 from dyn_core.solving.solver import TracedSolver
 
+DEFAULT_BOUNDS, DEFAULT_STATE_BOUNDS = Bounds(), StateBounds()  # of a Controller
 _LIVE = (
     Port("t", (), "s", meaning="time, steady"),
     Port("fresh", (), meaning="1 where q and qd are new, 0 where none have come"),
@@ -96,7 +100,9 @@ def control_cycle(
     model: Model,
     *,
     rules: Rules | None = None,
-    bounds: Bounds | None = None,
+    bounds: Bounds | None = DEFAULT_BOUNDS,
+    state_bounds: StateBounds | None = DEFAULT_STATE_BOUNDS,
+    effort_slew: Any = None,
     limits: Mapping[str, float] | None = None,
     wrap: Sequence[str] | None = None,
     **options: Any,
@@ -109,6 +115,9 @@ def control_cycle(
         rules: state_timeout, max_jump, good_samples, on_stale, on_violation, stop_time
             and last_good_cycles; zero or ramp for what stops.
         bounds: Envelope; None for the effort limits alone.
+        state_bounds: Which states are believed; None for all that are finite. Stamps
+            and ages are the caller's, who passes new states only.
+        effort_slew: Largest change of an effort in a second, as of a Controller.
         limits: Effort limits by joint; they replace the model's [N·m | N].
         wrap: Joints whose error is wrapped to [-pi, pi); None for the continuous ones.
         options: Of every build. joint_friction and joint_springs are True, as those of
@@ -137,8 +146,14 @@ def control_cycle(
     names = model.joint_names
     if wrap is None:
         wrap = [n for n in names if model.joint_kind(n) == "continuous"]
-    settings = _settings(model, rules or Rules(), bounds, limits, tuple(wrap))
     law, kind, signature, algorithm = CYCLES[name]
+    rules, limit = rules or Rules(), effort_limits(model, limits or {})
+    if bounds is not None:
+        modes = {of: mode for mode, of in LAWS.items()}
+        bounds = bounds.resolved(model, modes.get(law, "gravity"))
+    usual = limit / FULL_EFFORT
+    slew = joint_values(model, "effort_slew", effort_slew, usual)
+    settings = _settings(model, rules, bounds, state_bounds, limit, slew, tuple(wrap))
     slots: dict[str, Any] = {"weight": solver("gravity_compensation")}
     kinds = {"weight": GRAVITY_CONTROL}
     if kind is not GRAVITY_CONTROL:
@@ -169,17 +184,18 @@ def cycle_of_options(
     """
     rest = dict(options)
     parts: list[dict[str, Any]] = []
-    for kind in (Rules, Bounds):
+    for kind in (Rules, Bounds, StateBounds):
         names = {field.name for field in fields(kind)}
         parts.append({k: rest.pop(k) for k in [*rest] if k in names})
-    rules, bounds = Rules(**parts[0]), Bounds(**parts[1]) if parts[1] else None
+    rules, bounds, states = Rules(**parts[0]), Bounds(**parts[1]), parts[2]
+    rest["state_bounds"] = StateBounds(**states)
     return control_cycle(name, model, rules=rules, bounds=bounds, **rest)
 
 
 def fault_names(model: Model) -> tuple[str, ...]:
     """Return what `fault` counts, from 1 on: bounds of joints, of the robot, others."""
     joints = [f"{name} of {joint}" for name in JOINT for joint in model.joint_names]
-    return (*joints, *WHOLE, "effort not finite", "request")
+    return (*joints, *WHOLE, *FAULTS)
 
 
 def state_places(nv: int) -> dict[str, slice]:
@@ -196,20 +212,28 @@ def _settings(
     model: Model,
     rules: Rules,
     bounds: Bounds | None,
-    limits: Mapping[str, float] | None,
+    state_bounds: StateBounds | None,
+    limit: np.ndarray,
+    slew: np.ndarray,
     wrap: tuple[str, ...],
 ) -> Settings:
     """Return the settings that become constants of the kernel."""
     for rule in ("on_stale", "on_violation"):
         if getattr(rules, rule) == "hold":
             raise SettingError(f"{rule} is hold; valid in a kernel: zero, ramp", rule)
-    limit = effort_limits(model, limits or {})
+    believed = None
+    if state_bounds is not None:
+        check = StateCheck(model, state_bounds)
+        rows = check.low, check.high, check.fastest, check.mismatch
+        believed = tuple(tuple(row.tolist()) for row in rows)
     bound: np.ndarray | None = None
     if bounds is not None:
         bound = Envelope(model, bounds, limit, "graph").bounds
     return Settings(
         rules=rules,
         limit=tuple(limit.tolist()),
+        slew=tuple(slew.tolist()),
+        believed=believed,
         bounds=None if bound is None else tuple(bound.tolist()),
         frame=None if bounds is None else bounds.frame,
         wrapped=tuple(n in wrap for n in model.joint_names),
