@@ -180,6 +180,9 @@ class LongMotion:
         doubt: Joint, both distances and their time of the last disagreement, or None.
     """
 
+    _said: np.ndarray
+    _differs: np.ndarray
+
     def __init__(
         self,
         check: StateCheck,
