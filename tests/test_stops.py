@@ -103,9 +103,9 @@ def test_a_wrong_velocity_brakes_from_the_reference(two):
     strict = tracker.tolerances.overridden([JointTolerance(names[0], velocity=1.0)])
     tracker.accept("goal", made, 0.0, strict)
     _feed(controller, 1, 0.01)
+    controller.update(0.012, Q, np.array([90.0, 0.0]))
     speed = controller.reference.qd.copy()
     assert 0 < speed.max() < 0.3
-    controller.update(0.012, Q, np.array([90.0, 0.0]))
     (outcome,) = tracker.advance(0.012)
     assert "velocity of joint 'joint1'" in outcome.sentence
     _feed(controller, 200, 0.014)
