@@ -25,7 +25,10 @@ CONTROL = "dyn_core/control/"
 WATCHDOG = "ros_nodes/_watchdog.py"
 SAFETY = ("tests/test_safety.py", "tests/test_stops.py")
 STATES = ("tests/test_watching.py", "tests/test_control.py")
-PATHS = ("tests/test_trajectory.py", "tests/test_following.py", "tests/test_control.py")
+PATHS = (
+    "tests/test_trajectory.py", "tests/test_following.py", "tests/test_control.py",
+    "tests/test_references.py",
+)  # fmt: skip
 TESTS = {
     "envelope.py": SAFETY,
     "safety.py": (*SAFETY, "tests/test_control.py", "tests/test_control_laws.py"),
@@ -36,6 +39,7 @@ TESTS = {
     "joint_limits.py": PATHS,
     "rules.py": (*SAFETY, *STATES, *PATHS[:2]),
     "following.py": (*PATHS[1:], *PATHS[:1], *SAFETY),
+    "ramps.py": PATHS[3:],
     "_watchdog.py": ("tests/nodes/test_threads.py",),
 }
 TESTS = {name: (*files, "tests/test_checks.py") for name, files in TESTS.items()}
@@ -172,8 +176,10 @@ CHECKS = {
         ("isinstance(value, Real) and not isinstance(value, bool)", "True"),
         ("math.isfinite(value) and value > 0", "value > 0"),
         ("math.isfinite(value) and value > 0", "math.isfinite(value)"),
-        ("np.fmin(self.lower, q) - tolerance", "np.fmin(self.lower, q) - 1e9"),
-        ("np.fmax(self.upper, q) + tolerance", "np.fmax(self.upper, q) + 1e9"),
+        ("lower=lower - tolerance", "lower=lower - 1e9"),
+        ("upper=upper + tolerance", "upper=upper + 1e9"),
+        ("np.fmin(lower, q)", "lower"),
+        ("np.fmax(upper, q)", "upper"),
     ],
     "rules.py": [
         *((f'            "{name}",\n', "") for name in (
@@ -199,13 +205,17 @@ CHECKS = {
         ("moved.check(limits)", "pass"),
         ("path.check_way(limits)", "pass"),
         ("if distance.max(initial=0.0) > reach:", "if False:"),
-        ("np.minimum(np.abs(gap), np.abs(q - first.q))", "np.abs(gap)"),
-        ("duration = min(duration, (2 * room[moving].clip(0) / speed[moving]).min())", "pass"),
-        (".clip(0)", ""),
-        ("if duration <= 0:", "if False:"),
+        ("np.minimum(np.abs(reference - first), np.abs(q - first))", "np.abs(reference - first)"),
         ("if self.reference is None:\n            return", "if False:\n            return"),
         ("min(max((t - self.begins) / self.blend, 0.0), 1.0)", "max((t - self.begins) / self.blend, 0.0)"),
         ("self.offset is None or s >= self.blend", "self.offset is None"),
+    ],
+    "ramps.py": [
+        ("np.fmin(speed.max() / deceleration, 2 * left / speed)", "speed.max() / deceleration + 0 * speed"),
+        (".clip(room)", ""),
+        ("max(faster, LEAST_FASTER)", "MOST_FASTER"),
+        ("faster = min(faster, change / math.sqrt(2))", "pass"),
+        ("times[[0, -1]] = span", "pass"),
     ],
     "_watchdog.py": [
         ("min(timeout / 4, LONGEST)", "timeout / 4"),

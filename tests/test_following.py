@@ -222,7 +222,8 @@ def test_a_start_near_the_robot_is_blended():
 def test_a_blend_that_leaves_the_limits_is_refused():
     """The offset counts: near the limit a fast robot cannot take over so."""
     follower = _follower(q=(1.5, 0.0), blend_time=0.5)
-    follower.follow(_path([0.2], [[1.9, 0.0]]), 0.0, 0.0, None)
+    fast = _path([0.2], [[1.9, 0.0]], [[2.0, 0.0]], moving_end=True)
+    follower.follow(fast, 0.0, 0.0, None)
     follower.advance(0.19)
     away = _path([0.0, 1.0], [[1.9, 0.0], [1.5, 0.0]])
     with pytest.raises(dyn.TrajectoryError, match="on the way to the trajectory: join"):
@@ -324,7 +325,9 @@ def test_a_new_trajectory_drops_the_one_that_waits():
 def test_a_stop_brakes_at_its_rate():
     """Constant deceleration of the fastest joint, on a line, then rest."""
     follower = _follower(deceleration=4.0)
-    follower.follow(_path([1.0, 1.1], [[1.0, -0.5], [1.1, -0.55]]), 0.0, 0.0, None)
+    rows = [[0.0, 0.0], [1.0, -0.5]], [[1.0, -0.5], [1.0, -0.5]]
+    follower.take(np.zeros(2), np.array([1.0, -0.5]))
+    follower.follow(_path([0.0, 1.0], *rows, moving_end=True), 0.0, 0.0, None)
     follower.advance(0.5)
     follower.follow(_path([1.0], [[1.0, 1.0]]), 9.0, 0.5, None)
     follower.stop(0.5)

@@ -10,7 +10,12 @@ from typing import Any
 import numpy as np
 
 from dyn_core.control.joint_limits import JointLimits
-from dyn_core.control.led_trajectory import LedTrajectory, starting_from
+from dyn_core.control.led_trajectory import (
+    LedTrajectory,
+    starting_from,
+    with_ramps,
+)
+from dyn_core.control.ramps import braking
 from dyn_core.control.rules import Rules
 from dyn_core.control.trajectory import (
     Reference,
@@ -19,8 +24,6 @@ from dyn_core.control.trajectory import (
     power_rows,
 )
 from dyn_core.errors import TrajectoryError
-
-AT_ONCE = 1e-3  # duration of a stop that brakes nothing [s]
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,11 +151,13 @@ class TrajectoryFollower:
         """Return a trajectory checked against the limits, for a robot at a position.
 
         Args:
-            q: Position of the robot; a robot outside a limit can be led back.
+            q: Position of the robot; from outside a limit it can be led back, as can
+                the reference.
             names: Joints of the columns.
             rows, settings: As for make_trajectory.
         """
-        limits = self.limits.widened(q, self.rules.limit_tolerance)
+        place = None if self.reference is None else self.reference.q
+        limits = self.limits.widened(self.rules.limit_tolerance, q, place)
         made = make_trajectory(
             self.limits.joints,
             names,
@@ -186,18 +191,24 @@ class TrajectoryFollower:
         shift = np.where(self.turning, 2 * math.pi * turns, 0.0)
         moved = trajectory.moved(shift)
         path = starting_from(moved, before, since)
-        limits = self.limits.widened(q, self.rules.limit_tolerance)
-        blend = self.rules.blend_time
-        motion = TimedTrajectory(path, start, begins, blend, asked=trajectory)
+        limits = self.limits.widened(self.rules.limit_tolerance, q, before.q)
         if trajectory.limits is not self.limits:
             limits.check_points(trajectory.q + shift)
-        if path.method != "none":
-            motion = self._blended(motion, before, q)
-            motion.check(limits)
+        gap = before.q - path.sample(since).q
+        smooth = path.method != "none"
+        if smooth:
+            self._check_start(before.q - gap, before.q, q)
         if isinstance(path, LedTrajectory):
             path.check_way(limits)
         if trajectory.limits is not self.limits:
             moved.check(limits)
+        path = with_ramps(path, since, before.qd, self.limits, self.rules)
+        blend = self.rules.blend_time
+        motion = TimedTrajectory(path, start, begins, blend, asked=trajectory)
+        rate = before.qd - path.sample(since).qd
+        if smooth and (gap.any() or rate.any()):
+            motion = replace(motion, offset=fading(gap, rate, blend))
+            motion.check(limits)
         if begins <= now:
             self._lead(motion, None, "replaced")
             self.effort_before = self.effort
@@ -223,21 +234,12 @@ class TrajectoryFollower:
         if self.reference is None:
             return
         q, qd, _ = self._expected(now)
-        speed = np.abs(qd)
-        duration = speed.max(initial=0.0) / self.rules.deceleration
-        room = np.where(qd > 0, self.limits.upper - q, q - self.limits.lower)
-        moving = speed > 0
-        if moving.any():
-            duration = min(duration, (2 * room[moving].clip(0) / speed[moving]).min())
-        if duration <= 0:
-            duration, qd = AT_ONCE, 0 * qd
-        end = q + qd * duration / 2
-        path = Trajectory(
-            np.array([0.0, duration]), np.array([q, end]), np.array([qd, 0 * qd]), None
-        )
+        rules = self.rules
+        path = braking(q, qd, self.limits, rules.deceleration, rules.limit_tolerance)
+        if path is None:
+            path = Trajectory(np.zeros(1), q[None], None, None)
         self.effort_before = self.effort
-        brake = TimedTrajectory(path, now, now, self.rules.blend_time)
-        self._lead(brake, None, why)
+        self._lead(TimedTrajectory(path, now, now, rules.blend_time), None, why)
 
     def advance(self, t: float) -> None:
         """Advance the reference to a time [s]."""
@@ -255,26 +257,16 @@ class TrajectoryFollower:
         assert self.reference is not None
         return self.reference if self.running is None else self.running.sample(t)
 
-    def _blended(
-        self, motion: TimedTrajectory, before: Reference, q: np.ndarray
-    ) -> TimedTrajectory:
-        """Return a trajectory with the offset that makes it start at a reference."""
-        since = motion.begins - motion.start
-        first = motion.trajectory.sample(since)
-        gap = before.q - first.q
+    def _check_start(
+        self, first: np.ndarray, reference: np.ndarray, q: np.ndarray
+    ) -> None:
+        """Raise a TrajectoryError for a start far from both reference and robot."""
         reach = self.rules.start_tolerance
-        distance = np.minimum(np.abs(gap), np.abs(q - first.q))
+        distance = np.minimum(np.abs(reference - first), np.abs(q - first))
         if distance.max(initial=0.0) > reach:
             j = int(np.argmax(distance))
             raise TrajectoryError(
-                f"joint '{self.limits.joints[j]}' would start at {first.q[j]:.6g},"
+                f"joint '{self.limits.joints[j]}' would start at {first[j]:.6g},"
                 f" {distance[j]:.6g} from where it is; valid: at most {reach:.6g}"
                 " (start_tolerance), or a first point after the start"
             )
-        rate = before.qd - first.qd
-        if not before.qd.any() and motion.trajectory.times[0] >= since:
-            rate = 0 * gap  # from rest a trajectory starts as it is written
-        if not gap.any() and not rate.any():
-            return motion
-        offset = fading(gap, rate, motion.blend)
-        return replace(motion, offset=offset)

@@ -6,6 +6,7 @@ robot whose goal is aborted or canceled brakes and holds its position.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -240,7 +241,6 @@ class GoalTracker:
             return "stopped" if stop else "another trajectory has taken over"
         if c.reference is None:
             return "the controller was reset"
-        last = motion.trajectory.q[-1]
-        if not np.array_equal(c.reference.q, last):
+        if not np.array_equal(c.reference.q, motion.trajectory.sample(math.inf).q):
             return "the trajectory was replaced or stopped"
         return None

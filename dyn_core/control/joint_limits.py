@@ -57,15 +57,16 @@ class JointLimits:
             free if velocity is None else np.asarray(velocity, float),
         )
 
-    def widened(self, q: np.ndarray | None, tolerance: float) -> JointLimits:
-        """Return the limits with a tolerance, which counts from q where q is outside.
+    def widened(self, tolerance: float, *places: np.ndarray | None) -> JointLimits:
+        """Return the limits with a tolerance, which counts from places outside of them.
 
-        So a robot that is outside its limits can be led back.
+        So a robot, and a reference, that are outside the limits can be led back.
         """
-        if q is None:
-            q = (self.lower + self.upper) / 2
-        lower = np.fmin(self.lower, q) - tolerance
-        return replace(self, lower=lower, upper=np.fmax(self.upper, q) + tolerance)
+        lower, upper = self.lower, self.upper
+        for q in places:
+            if q is not None:
+                lower, upper = np.fmin(lower, q), np.fmax(upper, q)
+        return replace(self, lower=lower - tolerance, upper=upper + tolerance)
 
     def check_points(self, q: np.ndarray) -> None:
         """Raise a TrajectoryError for points, (k, n), outside the position limits."""

@@ -1,40 +1,35 @@
-"""A trajectory with a way to its first point."""
+"""A trajectory with a beginning and an end of its own."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from dyn_core.control.joint_limits import JointLimits
-from dyn_core.control.trajectory import Reference, Trajectory
+from dyn_core.control.ramps import braking, ramp
+from dyn_core.control.rules import Rules
+from dyn_core.control.trajectory import Reference, Trajectory, trajectory_of_pieces
 
 
 @dataclass(frozen=True, eq=False)
 class LedTrajectory:
-    """A trajectory with a way to its first point; it is not copied: it may be long.
+    """A trajectory between a beginning and an end; it is not copied: it may be long.
 
     Attributes:
-        way: From a reference to the first point, two points.
         rest: The trajectory.
+        way: What comes before it, up to its last time; None for nothing.
+        end: What comes after it, from its first time on; None for nothing.
     """
 
-    way: Trajectory
     rest: Trajectory
-
-    @property
-    def times(self) -> np.ndarray:
-        """Times of the way [s]."""
-        return self.way.times
-
-    @property
-    def q(self) -> np.ndarray:
-        """Positions of the points behind the way, (k, n)."""
-        return self.rest.q
+    way: Trajectory | None = None
+    end: Trajectory | None = None
 
     @property
     def effort(self) -> np.ndarray | None:
-        """Efforts to be added at the points behind the way, (k, n); None for none."""
+        """Efforts to be added at the trajectory's points, (k, n); None for none."""
         return self.rest.effort
 
     @property
@@ -44,12 +39,16 @@ class LedTrajectory:
 
     @property
     def duration(self) -> float:
-        """Time of the last point [s]."""
-        return self.rest.duration
+        """Time from which nothing changes any more [s]."""
+        return self.rest.duration if self.end is None else self.end.duration
 
     def sample(self, t: float) -> Reference:
         """Return the reference at a time since the start [s]."""
-        return (self.way if t < self.way.duration else self.rest).sample(t)
+        if self.end is not None and t >= self.end.times[0]:
+            return self.end.sample(t)
+        if self.way is not None and t < self.way.duration:
+            return self.way.sample(t)
+        return self.rest.sample(t)
 
     def sample_effort(self, t: float) -> np.ndarray:
         """Return the effort to be added at a time since the start, (n,) [N·m | N]."""
@@ -57,18 +56,25 @@ class LedTrajectory:
 
     def window(self, start: float, end: float) -> tuple[np.ndarray, np.ndarray]:
         """Return the polynomials from one time to another: starts, coefficients."""
-        first = self.way.duration
-        if end <= first:
-            return self.way.window(start, end)
-        if start >= first:
-            return self.rest.window(start, end)
-        (s1, c1), (s2, c2) = self.way.window(start, first), self.rest.window(first, end)
-        return np.concatenate([s1, s2]), np.concatenate([c1, c2])
+        last = math.inf if self.end is None else float(self.end.times[0])
+        first = -math.inf if self.way is None else min(self.way.duration, last)
+        rows = []
+        for part, low, high in (
+            (self.way, start, min(first, end)),
+            (self.rest, max(start, first), min(last, end)),
+            (self.end, max(start, last), end),
+        ):
+            if part is not None and low < high:
+                rows.append(part.window(low, high))
+        starts, c = zip(*rows, strict=True)
+        return np.concatenate(starts), np.concatenate(c)
 
     def check_way(self, limits: JointLimits) -> None:
         """Raise a TrajectoryError where the way leaves the limits."""
-        c = self.way.pieces[:, : self.way.order]
-        limits.check_pieces(np.diff(self.times), c, lambda k: "before point 0")
+        if self.way is not None:
+            c = self.way.pieces[:, : self.way.order]
+            where = "before point 0"
+            limits.check_pieces(np.diff(self.way.times), c, lambda k: where)
 
 
 def starting_from(
@@ -83,4 +89,53 @@ def starting_from(
     )
     assert q is not None
     times = np.array([t, trajectory.times[0]])
-    return LedTrajectory(Trajectory(times, q, qd, qdd, trajectory.method), trajectory)
+    way = Trajectory(times, q, qd, qdd, trajectory.method)
+    return LedTrajectory(trajectory, way)
+
+
+def with_ramps(
+    path: Trajectory | LedTrajectory,
+    t: float,
+    qd: np.ndarray,
+    limits: JointLimits,
+    rules: Rules,
+) -> Trajectory | LedTrajectory:
+    """Return a trajectory that begins and ends without a jump of velocity.
+
+    Positions alone get a ramp at either end; a last velocity, if it is allowed, is
+    braked after the end.
+
+    Args:
+        path: As it is given, with the way to it.
+        t: Time at which it takes over [s].
+        qd: Velocity of the reference then; the part along the path remains.
+        limits: Of the joints.
+        rules: deceleration, limit_tolerance.
+    """
+    rest, way = (
+        (path.rest, path.way) if isinstance(path, LedTrajectory) else (path, None)
+    )
+    T = rest.duration
+    if rest.method == "none" or T <= t:
+        return path
+    if rest.qd is not None:
+        room = rules.limit_tolerance
+        last = braking(rest.q[-1], rest.qd[-1], limits, rules.deceleration, room, T)
+        return path if last is None else LedTrajectory(rest, way, last)
+    first = path.sample(t).qd
+    rate = min(max(float(qd @ first) / (float(first @ first) or 1.0), 0.0), 1.0)
+    half, settings = (t + T) / 2, (limits, rules.deceleration)
+    begin = ramp(path, t, half, *settings, rate=rate)
+    end = ramp(path, half, T, *settings, end=True)
+    if begin is not None:
+        way = begin if way is None else _joined(begin, way)
+    return LedTrajectory(rest, way, end)
+
+
+def _joined(begin: Trajectory, way: Trajectory) -> Trajectory:
+    """Return a ramp, and then what is left of the way."""
+    if begin.duration >= way.duration:
+        return begin
+    starts, c = way.window(begin.duration, way.duration)
+    times = np.concatenate([begin.times[:-1], starts, way.times[-1:]])
+    return trajectory_of_pieces(times, np.concatenate([begin.pieces, c]))

@@ -175,6 +175,20 @@ class Trajectory:
         c[5] = (12 * d - 6 * (v1 + v0) * T - (a0 - a1) * T**2) / (2 * T**5)
 
 
+def trajectory_of_pieces(times: np.ndarray, pieces: np.ndarray) -> Trajectory:
+    """Return a trajectory of polynomials.
+
+    Args:
+        times: Where a piece begins, and where the last one ends, (k + 1,) [s].
+        pieces: Coefficients by rising power of the time in a piece, (k, 6, n).
+    """
+    ends = power_rows(float(times[-1] - times[-2])) @ pieces[-1]
+    q, qd = (np.vstack([pieces[:, i], ends[i]]) for i in range(2))
+    made = Trajectory(times, q, qd, None)
+    made.__dict__["pieces"] = pieces  # not computed from the points
+    return made
+
+
 @known_keywords
 def make_trajectory(
     joints: Sequence[str],
