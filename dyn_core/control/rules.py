@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dyn_core.control.stops import STOPS
-from dyn_core.errors import ModelError, SettingError
+from dyn_core.errors import ModelError, SettingError, warn
 from dyn_core.validation import Kind, Name, Quantity, Switch, Whole, known_keywords
 
 MODES = ("computed_torque", "impedance", "gravity")
@@ -90,4 +90,4 @@ class Rules:
             ("filter_time", self.differentiate, "velocities that are differentiated"),
         ):
             if getattr(self, name) != getattr(type(self), name) and not acts:
-                raise SettingError(f"{name} changes nothing; valid: {valid}", name)
+                warn(f"{name} changes nothing here: it acts with {valid}", 3)
