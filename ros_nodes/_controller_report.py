@@ -10,6 +10,7 @@ import numpy as np
 from rclpy.qos import ReliabilityPolicy
 
 from dyn_core.control.health import OK, WARN, WINDOW, Condition
+from dyn_core.errors import one_line
 from ros_nodes import _diagnostics as diagnostics
 from ros_nodes._supervised import publishers_beside_guard
 
@@ -125,12 +126,13 @@ class Report:
         log = node.get_logger()
         conditions = self.conditions(t)
         for change in node.health.changes(conditions):
+            message = one_line(change.message)
             if change.level == OK:
-                log.info(change.message)
+                log.info(message)
             elif change.level == WARN:
-                log.warning(change.message)
+                log.warning(message)
             else:
-                log.error(change.message)
+                log.error(message)
         return LEVELS[node.health.summary(conditions)[0]]
 
     def status(self, t: float) -> tuple[bytes, str, dict[str, Any]]:
