@@ -108,7 +108,8 @@ class Report:
                 message = f"{count} publishers on {topic}: {what}"
                 seen.append(Condition(WARN, f"publishers of {key}", message))
         topic = node.trajectories.topic_name
-        for name in _best_effort_publishers(node, topic):
+        deaf = not node.trajectories.hears_all
+        for name in _best_effort_publishers(node, topic) if deaf else ():
             message = (
                 f"{name} publishes {topic} as best effort, which is not heard; valid:"
                 " reliability reliable"

@@ -23,6 +23,7 @@ from ros_nodes import _robot_source as robot_source
 from ros_nodes._diagnostics import ERROR, OK, WARN, status_message
 from ros_nodes._idle import IdleWork
 from ros_nodes._parameter_node import ParameterNode
+from ros_nodes._qos import warn_of_idle
 from ros_nodes._runtime import age
 from ros_nodes._transitions import misfit, reported
 from ros_nodes._worker import Worker
@@ -164,6 +165,7 @@ class RobotNode(ParameterNode):
             self._check_names()
             self.build()
             check_joint_names(self._undeclared(), self.specs)
+            warn_of_idle(self)
         except (dyn.DynError, ParameterException) as error:
             self.failure = cut(f"{type(error).__name__}: {error}")
             self.get_logger().error(f"cannot configure: {self.failure}")
