@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
@@ -10,7 +11,20 @@ from typing import Any
 
 SHOWN = 12  # names of a list of valid ones
 LONGEST = 600  # characters of a message about a file
+MOST = 4000  # characters of any other message
 _RUN = 200  # characters without a space that a message shows
+_LONG = re.compile(rf"\S{{{_RUN + 1},}}")
+
+
+def cut(message: str) -> str:
+    """Return a message with its lines, in which long words and a long end are cut.
+
+    Names and values of files, messages and parameters can have any length.
+    """
+    if len(message) <= _RUN:
+        return message
+    text = _LONG.sub(lambda run: f"{run[0][:150]}...{run[0][-40:]}", message)
+    return text if len(text) <= MOST else f"{text[: MOST - 4]} ..."
 
 
 def one_line(message: str) -> str:
@@ -20,10 +34,7 @@ def one_line(message: str) -> str:
     """
     if len(message) <= _RUN and message.isprintable():
         return message
-    runs = (
-        x if len(x) <= _RUN else f"{x[:150]}...{x[-40:]}" for x in message.split(" ")
-    )
-    text = " ".join(runs)[: 4 * LONGEST]
+    text = cut(message)[: 4 * LONGEST]
     clean = "".join(x if x.isprintable() else ascii(x)[1:-1] for x in text)
     return clean if len(clean) <= LONGEST else f"{clean[: LONGEST - 4]} ..."
 
@@ -48,10 +59,10 @@ def unknown_name(
     """
     names = list(valid)
     near = nearest(str(name), names)
-    guess = f"; did you mean {' or '.join(map(repr, near))}?" if near else ";"
+    guess = f"; did you mean {' or '.join(repr(one_line(x)) for x in near)}?" if near else ";"
     group = str(name).split(".")[0] + "."  # of gains.kp, that are gains.JOINT.p, ...
     names.sort(key=lambda x: not x.startswith(group))
-    shown = ", ".join(names[:limit]) or "none"
+    shown = ", ".join(map(one_line, names[:limit])) or "none"
     cut = limit is not None and len(names) > limit
     more = f", ... ({len(names)} in all)" if cut else ""
     what = f" for {purpose}" if purpose else ""
@@ -68,8 +79,9 @@ def nearest(name: str, valid: Iterable[str], limit: int = 3) -> list[str]:
     """Return the valid names that look most like this one, the best first."""
     folded: dict[str, str] = {}
     for known in valid:
-        folded.setdefault(known.lower(), known)
-    return [folded[x] for x in get_close_matches(name.lower(), folded, limit)]
+        folded.setdefault(known[:_RUN].lower(), known)
+    close = get_close_matches(name[:_RUN].lower(), folded, limit)
+    return [folded[x] for x in close]
 
 
 def warn(message: str, stacklevel: int = 2) -> None:
@@ -81,7 +93,13 @@ def warn(message: str, stacklevel: int = 2) -> None:
 
 
 class DynError(Exception):
-    """Base of all errors that dyn_ros raises on purpose."""
+    """Base of all errors that dyn_ros raises on purpose.
+
+    What a message quotes of files, messages and parameters is cut, see `cut`.
+    """
+
+    def __init__(self, *parts: object) -> None:
+        super().__init__(*(cut(x) if isinstance(x, str) else x for x in parts))
 
 
 class ModelError(DynError, ValueError):

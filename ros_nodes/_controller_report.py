@@ -10,6 +10,7 @@ import numpy as np
 from rclpy.qos import ReliabilityPolicy
 
 from dyn_core.control.health import OK, WARN, WINDOW, Condition
+from dyn_core.errors import one_line
 from ros_nodes import _diagnostics as diagnostics
 from ros_nodes._supervised import publishers_beside_guard
 
@@ -108,7 +109,8 @@ class Report:
                 message = f"{count} publishers on {topic}: {what}"
                 seen.append(Condition(WARN, f"publishers of {key}", message))
         topic = node.trajectories.topic_name
-        for name in _best_effort_publishers(node, topic):
+        deaf = not node.trajectories.hears_all
+        for name in _best_effort_publishers(node, topic) if deaf else ():
             message = (
                 f"{name} publishes {topic} as best effort, which is not heard; valid:"
                 " reliability reliable"
@@ -129,12 +131,13 @@ class Report:
             log.warning("joint states have no stamps: their age is not tested")
         conditions = self.conditions(t)
         for change in node.health.changes(conditions):
+            message = one_line(change.message)
             if change.level == OK:
-                log.info(change.message)
+                log.info(message)
             elif change.level == WARN:
-                log.warning(change.message)
+                log.warning(message)
             else:
-                log.error(change.message)
+                log.error(message)
         return LEVELS[node.health.summary(conditions)[0]]
 
     def status(self, t: float) -> tuple[bytes, str, dict[str, Any]]:

@@ -6,6 +6,8 @@ from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 
+from dyn_core.errors import cut, one_line
+
 OK, WARN, ERROR, STALE = (bytes([level]) for level in range(4))
 
 
@@ -22,13 +24,15 @@ def status_message(
     if findings and level == OK:
         level = WARN
         message = f"{message}; doubtful about the robot: {findings[0]}"
-    status = DiagnosticStatus(level=level, message=message)
+    status = DiagnosticStatus(level=level, message=cut(message))
     name = node.get_fully_qualified_name().removeprefix("/")
     status.name = f"{name}: {type(node).__name__}"
-    status.hardware_id = node.model.name if node.model is not None else "none"
+    status.hardware_id = one_line(node.model.name) if node.model else "none"
     if node.ready_after is not None:
         values = {**values, "active after [s]": f"{node.ready_after:.2f}"}
     values = {**values, **{f"refused: {k}": n for k, n in node.counters.items()}}
     values |= {f"finding {k}": finding for k, finding in enumerate(findings, 1)}
-    status.values = [KeyValue(key=k, value=str(v)) for k, v in values.items()]
+    status.values = [
+        KeyValue(key=cut(k), value=cut(str(v))) for k, v in values.items()
+    ]
     return status

@@ -6,6 +6,8 @@ from typing import Any
 
 from sensor_msgs.msg import JointState
 
+from ros_nodes._qos import publisher
+
 
 class MotionTopics:
     """Publishes ~/reference, ~/error and, with thresholds, ~/external_torque.
@@ -30,7 +32,7 @@ class MotionTopics:
         node.every_idle(1.0 / node.value("publish_rate"), self.publish)
 
     def _publisher(self, topic: str) -> Any:
-        return self.node.keep(self.node.create_publisher(JointState, topic, 1))
+        return publisher(self.node, JointState, topic, 1)
 
     def _message(self) -> JointState:
         return JointState(name=list(self.node.controller.model.joint_names))

@@ -17,11 +17,13 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from std_msgs.msg import String
 
 import dyn_core as dyn
+from dyn_core.errors import cut, one_line
 from dyn_core.validation import Field
 from ros_nodes import _robot_source as robot_source
 from ros_nodes._diagnostics import ERROR, OK, WARN, status_message
 from ros_nodes._idle import IdleWork
 from ros_nodes._parameter_node import ParameterNode
+from ros_nodes._qos import warn_of_idle
 from ros_nodes._runtime import age
 from ros_nodes._transitions import misfit, reported
 from ros_nodes._worker import Worker
@@ -163,8 +165,9 @@ class RobotNode(ParameterNode):
             self._check_names()
             self.build()
             check_joint_names(self._undeclared(), self.specs)
+            warn_of_idle(self)
         except (dyn.DynError, ParameterException) as error:
-            self.failure = f"{type(error).__name__}: {error}"
+            self.failure = cut(f"{type(error).__name__}: {error}")
             self.get_logger().error(f"cannot configure: {self.failure}")
             self._destroy()
             self.diagnose()
@@ -275,8 +278,9 @@ class RobotNode(ParameterNode):
     # ---- log and diagnostics
 
     def refuse(self, kind: str, message: str) -> None:
-        """Count a refusal, and log the reason at most once per second."""
+        """Count a refusal, and log the reason, cut, at most once per second."""
         self.counters[kind] += 1
+        message = one_line(message)
         now = time.monotonic()
         if now - self._last_logged.get(message, -QUIET) >= QUIET:
             if len(self._last_logged) > 100:

@@ -17,7 +17,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 import dyn_core as dyn
-from dyn_core.errors import unknown_name
+from dyn_core.errors import one_line, unknown_name
 from dyn_core.validation import Field, ListOf, Quantity, kind_like, shown
 from ros_nodes._descriptors import descriptor, ros_type
 from ros_nodes.parameter_files import NODES
@@ -208,8 +208,9 @@ class TableNode(Node):
         foreign = foreign_names(self._undeclared(), self.specs, every)
         if foreign and not self._warned:
             self._warned = True
+            listed = ", ".join(foreign)
             self.get_logger().warning(
-                f"parameters that this node does not have: {', '.join(foreign)}"
+                one_line(f"parameters that this node does not have: {listed}")
             )
 
 

@@ -7,6 +7,7 @@ from io import StringIO
 from typing import Any
 
 import dyn_core as dyn
+from dyn_core.errors import one_line
 from dyn_core.model.sources.arguments import READING, load_with
 from ros_nodes._parameter_node import ParameterNode
 from ros_nodes.parameters import lock_fields
@@ -43,9 +44,9 @@ def load(node: ParameterNode, urdf: str, **choices: Any) -> dyn.Model:
         **choices,
     )
     for warning in model.warnings:
-        node.get_logger().warning(warning)
+        node.get_logger().warning(one_line(warning))
     for line in model.source.describe():
-        node.get_logger().info(f"robot: {line}")
+        node.get_logger().info(one_line(f"robot: {line}"))
     return _select(node, model)
 
 
@@ -83,7 +84,7 @@ def _select(node: ParameterNode, model: dyn.Model) -> dyn.Model:
         node.declare(lock_fields(unlisted))
         lock = {name: node.value(f"lock.{name}") for name in unlisted}
         described = ", ".join(f"{n} at {x:g}" for n, x in lock.items())
-        node.get_logger().warning(f"locked: {described}")
+        node.get_logger().warning(one_line(f"locked: {described}"))
         model = model.lock(lock)
     others = [name for name in model.joint_names if name not in listed]
     return model.reorder([*others, *listed])

@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from dyn_core.errors import cut
+
 SPIN = 0.1  # longest wait of the executor [s]
 SWITCH = 5e-4  # longest wait of the control thread for another one's Python code [s]
 LIFELINE = "DYN_ROS_LIFELINE"  # set: the process ends when its standard input closes
@@ -109,12 +111,13 @@ def end_with_input() -> None:
 def _failed(node: Any, error: Exception) -> int:
     """Report the error that ended the node: at start-up one line, else a traceback."""
     if node is None:
-        print(f"cannot start: {type(error).__name__}: {error}", file=sys.stderr)
+        said = cut(f"{type(error).__name__}: {error}")
+        print(f"cannot start: {said}", file=sys.stderr)
         return 1
     import traceback
 
     traceback.print_exc()
-    node.get_logger().fatal(f"ended by {type(error).__name__}: {error}")
+    node.get_logger().fatal(cut(f"ended by {type(error).__name__}: {error}"))
     return 1
 
 

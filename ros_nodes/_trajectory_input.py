@@ -6,10 +6,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from rclpy.qos import ReliabilityPolicy
 from trajectory_msgs.msg import JointTrajectory
 
 import dyn_core as dyn
 from dyn_core.control import Trajectory
+from ros_nodes._qos import subscription
 from ros_nodes._trajectory_messages import WireTrajectory, read_trajectory
 
 TOPIC = "~/joint_trajectory"
@@ -18,20 +20,22 @@ TOPIC = "~/joint_trajectory"
 class TrajectoryInput:
     """Takes trajectories for a ComputedTorqueNode.
 
-    Reliable publishers alone are heard: a long message whose parts are not sent again
-    would often be lost. Report warns of others.
+    Reliable publishers alone are heard, unless a parameter says otherwise: a long
+    message whose parts are not sent again would often be lost. Report warns of others.
 
     Attributes:
         node: The node.
         topic_name: The topic, in full.
+        hears_all: Whether best-effort publishers are heard, too.
     """
 
     def __init__(self, node: Any) -> None:
         self.node = node
         # Raw: a long message made of Python objects would hold up every thread.
-        listen = node.create_subscription
-        heard = node.keep(listen(JointTrajectory, TOPIC, self.on_message, 10, raw=True))
+        take = self.on_message
+        heard = subscription(node, JointTrajectory, TOPIC, take, 10, raw=True)
         self.topic_name: str = heard.topic_name
+        self.hears_all = heard.qos_profile.reliability != ReliabilityPolicy.RELIABLE
 
     def on_message(self, message: bytes) -> None:
         """Have a serialized trajectory converted, to follow it then."""

@@ -9,6 +9,8 @@ from typing import Any
 
 from rclpy.lifecycle import TransitionCallbackReturn
 
+from dyn_core.errors import cut, one_line
+
 Transition = Callable[[Any, Any], TransitionCallbackReturn]
 
 
@@ -23,9 +25,9 @@ def reported(transition: Transition) -> Transition:
         try:
             return transition(node, state)
         except Exception as error:
-            node.failure = f"{type(error).__name__}: {error}"
+            node.failure = cut(f"{type(error).__name__}: {error}")
             what = transition.__name__.removeprefix("on_")
-            node.get_logger().error(f"cannot {what}: {traceback.format_exc()}")
+            node.get_logger().error(f"cannot {what}: {cut(traceback.format_exc())}")
             return TransitionCallbackReturn.ERROR
 
     return call
@@ -43,8 +45,8 @@ def misfit(requested: Any, machine: Any) -> str | None:
         not requested.label and requested.id in valid
     ):
         return None
+    wish = one_line(requested.label) or requested.id
     choices = ", ".join(f"{number} ({label})" for number, label in valid.items())
     return (
-        f"transition {requested.label or requested.id} does not fit the state"
-        f" {machine.current_state[1]}; valid: {choices or 'none'}"
+        f"transition {wish} does not fit the state {machine.current_state[1]}; valid: {choices or 'none'}"
     )

@@ -23,6 +23,7 @@ from ros_nodes import _runtime
 from ros_nodes._controller_report import Report
 from ros_nodes._motion_topics import MotionTopics
 from ros_nodes._node import RobotNode
+from ros_nodes._qos import publisher, subscription
 from ros_nodes._supervised import GuardLatch
 from ros_nodes._trajectory_input import TrajectoryInput
 from ros_nodes._watchdog import Watchdog, period_of
@@ -112,11 +113,10 @@ class ComputedTorqueNode(RobotNode):
 
     def _communicate(self) -> None:
         keep, listen = self.keep, self.create_subscription
-        self.efforts = keep(
-            self.create_publisher(Float64MultiArray, "~/commands", QoSProfile(depth=1))
-        )
-        self.states_in = keep(
-            listen(JointState, "joint_states", self._on_state, LATEST)
+        latest = QoSProfile(depth=1)
+        self.efforts = publisher(self, Float64MultiArray, "~/commands", latest)
+        self.states_in = subscription(
+            self, JointState, "joint_states", self._on_state, LATEST
         )
         self.trajectories = TrajectoryInput(self)
         poses = "multi_dof_joint_states"

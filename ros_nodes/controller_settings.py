@@ -12,6 +12,7 @@ from dyn_core.control import (
     ShadowSettings,
     StateBounds,
 )
+from dyn_core.control.rules import ON_EVENTS
 from dyn_core.errors import SettingError
 from ros_nodes.controller_parameters import CONTROLLER
 from ros_nodes.payload_parameters import PAYLOAD_ESTIMATION
@@ -34,6 +35,10 @@ RULES = (
     "blend_time",
     "deceleration",
 )
+FILTER = {
+    "differentiate": "differentiate_velocity",
+    "filter_time": "velocity_filter_time",
+}
 GAINS = {"kp": "p", "kd": "d", "ki": "i", "integral_limit": "i_clamp"}
 BY_JOINT = ("effort_rate", "joint_power")
 FROM_MODEL = ("tracking_error", "velocity")
@@ -51,17 +56,15 @@ def controller_settings(
         solvers: Returns the solver of a slot, by name or with its options.
     """
     limits = {name: value(f"effort_limits.{name}") for name in joints}
+    idle = without_effect(value, joints)
+    rules = {**{name: name for name in RULES}, **FILTER}
     return {
         **gains(value, joints),
         "mode": value("mode"),
         "inverse_dynamics": solvers("inverse_dynamics"),
         "effort_limits": {name: x for name, x in limits.items() if x > 0},
         "wrap": [n for n in joints if value(f"gains.{n}.angle_wraparound")],
-        "rules": Rules(
-            **{name: value(name) for name in RULES},
-            differentiate=value("differentiate_velocity"),
-            filter_time=value("velocity_filter_time"),
-        ),
+        "rules": Rules(**{k: value(x) for k, x in rules.items() if x not in idle}),
         "engine": value("engine") or None,
         "bounds": bounds(value, len(joints)),
         "state_bounds": StateBounds(
@@ -129,8 +132,12 @@ def collision(value: Value, joints: Sequence[str]) -> CollisionSettings | None:
 def without_effect(value: Value, joints: Sequence[str]) -> list[str]:
     """Return the parameters that were set and change nothing."""
     idle = []
+    if {value("on_stale"), *(value(name) for name in ON_EVENTS)} == {"zero"}:
+        idle += ["stop_time"]
+    if not value("differentiate_velocity"):
+        idle += ["velocity_filter_time"]
     if not value("shadow.plugin_name"):
-        idle += ["shadow.tolerance", "shadow.stop"]
+        idle += ["shadow.engine", "shadow.tolerance", "shadow.stop"]
     if collision(value, joints) is None:
         idle += ["collision.gain", "collision.release", "on_collision"]
     if not value("payload_estimation.plugin_name"):
@@ -140,18 +147,9 @@ def without_effect(value: Value, joints: Sequence[str]) -> list[str]:
 
 
 def shadow(value: Value) -> ShadowSettings | None:
-    """Return the second solver; None where there is none.
-
-    Raises:
-        SettingError: Settings of a second solver without one.
-    """
+    """Return the second solver; None where there is none."""
     name, engine = value("shadow.plugin_name"), value("shadow.engine")
     if not name:
-        if engine:
-            raise SettingError(
-                "shadow.engine changes nothing without shadow.plugin_name",
-                "shadow.engine",
-            )
         return None
     tolerance = value("shadow.tolerance")
     settings = {"absolute": tolerance, "relative": tolerance}

@@ -132,6 +132,12 @@ def _settings(arguments: argparse.Namespace) -> dict:
     """Return the settings of the parameter file and the command line."""
     path = arguments.params or GRAPHS["demo"].params_file
     nodes = read_parameters(path, [node.executable for node in GRAPHS["demo"].nodes])
+    if nodes["computed_torque"].get("mode") == "gravity":
+        raise dyn.SettingError(
+            f"{path}: mode gravity follows no trajectory; use `dyn up demo`, or mode"
+            " computed_torque",
+            "mode",
+        )
     both = {**nodes["computed_torque"], **nodes["simulator"]}
     robot = arguments.robot
     if robot is None:

@@ -21,6 +21,7 @@ from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 import dyn_core as dyn
+from dyn_core.errors import one_line
 from ros_nodes._runtime import make_executor
 from ros_nodes.demo_plan import GAINS, Outcome, Waypoints
 from ros_nodes.graphs import GRAPHS
@@ -85,6 +86,15 @@ def _parameters(
         for key, gain in zip(("p", "d"), GAINS, strict=True):
             control.setdefault(f"gains.{name}.{key}", gain)
     return {name: {"ros__parameters": values} for name, values in nodes.items()}
+
+
+def said(processes: Processes) -> str:
+    """Return the last warning or error that the controller has logged, for an error."""
+    (lines,) = (p.lines for p in processes.all if p.name == "computed_torque")
+    for line in reversed(lines):
+        if "[WARN]" in line or "[ERROR]" in line:
+            return one_line(line.partition("]: ")[2] or line)
+    return "the controller logged no warning"
 
 
 @dataclass(frozen=True)
@@ -205,7 +215,7 @@ class _DemoNode:
                 print(f"{k + 1} of {repeat} motions: {self._loop()}", flush=True)
         moved = max(np.ptp(np.array([row[2] for row in self.rows]), axis=0))
         if moved < 0.01:
-            raise dyn.DynError("the trajectory was not followed: " + str(self.values))
+            raise dyn.DynError(f"the trajectory was not followed: {said(processes)}")
         facts = {
             "run": "two processes over ROS 2 topics on 127.0.0.1",
             "loop": self._loop(),

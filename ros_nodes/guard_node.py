@@ -23,6 +23,7 @@ from dyn_core.control.supervision import Supervisor
 from ros_nodes import _runtime
 from ros_nodes._node import LATCHED
 from ros_nodes._parameter_node import TableNode
+from ros_nodes._qos import warn_of_idle
 from ros_nodes.graphs import EFFORTS, GUARD
 from ros_nodes.guard_parameters import GUARD_FIELDS
 
@@ -55,6 +56,7 @@ class GuardNode(TableNode):
         self._ended = False
         self._fault: Exception | None = None
         self._communicate()
+        warn_of_idle(self)
         self._announce()
         self._watcher = threading.Thread(target=self._watch, name="guard", daemon=True)
         self._watcher.start()

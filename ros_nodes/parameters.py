@@ -9,7 +9,8 @@ from difflib import SequenceMatcher
 from dyn_core.errors import SettingError, nearest, unknown_name
 from dyn_core.validation import Field, ListOf, Name, Quantity, Switch, Whole, numbers
 
-PASSED = ("qos_overrides.", "use_sim_time")  # names that rclpy declares
+QOS = "qos_overrides."
+PASSED = (QOS, "use_sim_time")  # names that rclpy declares
 SLOTS = (
     "forward_dynamics",
     "inverse_dynamics",

@@ -13,6 +13,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
 from ros_nodes._node import RobotNode
+from ros_nodes._qos import subscription
 from ros_nodes._supervised import publishers_beside_guard
 from ros_nodes.conversions import stamp_seconds
 from ros_nodes.effort_commands import EffortReader, RefusedCommand
@@ -71,8 +72,7 @@ class CommandInput:
 
     def _listen(self, kind: Any, topic: str, take: Callable[[Any], None]) -> str:
         """Subscribe; return the name of the topic, remapped."""
-        made = self.node.create_subscription(kind, topic, take, LATEST)
-        return str(self.node.keep(made).topic_name)
+        return str(subscription(self.node, kind, topic, take, LATEST).topic_name)
 
     def restart(self) -> None:
         """Count the time in which the node is busy from now on."""

@@ -24,6 +24,7 @@ from ros_nodes import _realtime as realtime
 from ros_nodes import _runtime
 from ros_nodes._diagnostics import ERROR, OK, WARN
 from ros_nodes._node import LATCHED, RobotNode
+from ros_nodes._qos import publisher
 from ros_nodes.chain_simulation import SimulatedChain
 from ros_nodes.contact_simulation import SimulatedContacts
 from ros_nodes.payload import serve_payload
@@ -112,7 +113,7 @@ class SimulatorNode(RobotNode):
 
     def _communicate(self) -> None:
         keep, deep = self.keep, QoSProfile(depth=10)
-        self.states = keep(self.create_publisher(JointState, "joint_states", deep))
+        self.states = publisher(self, JointState, "joint_states", deep)
         if self.has_multi_dof:
             self.poses = keep(
                 self.create_publisher(

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -261,6 +262,36 @@ def test_demo_says_what_it_does_not_use(files, monkeypatch, capsys):
     demo._warn_of_unused(seen["params"], alone=False)
     unused = "simulator: joints, computed_torque: publish_rate"
     assert capsys.readouterr().err == f"dyn demo: not used: {unused}\n"
+
+
+@pytest.mark.parametrize("ways", [[], ["--one-process"]], ids=str)
+def test_demo_refuses_a_mode_that_follows_nothing(files, monkeypatch, capsys, ways):
+    """Before anything starts, with the command that does run it."""
+    monkeypatch.setattr(demo, "plan_waypoints", lambda *x: pytest.fail("it starts"))
+    with open("mine.yaml", "w", encoding="utf-8") as file:
+        file.write("/**:\n  ros__parameters: {mode: gravity}\n")
+    assert cli.main(["demo", "--plot", "", "--params", "mine.yaml", *ways]) == 1
+    expected = (
+        "dyn: mine.yaml: mode gravity follows no trajectory; use `dyn up demo`, or mode"
+        " computed_torque\n"
+    )
+    assert capsys.readouterr().err == expected
+
+
+def test_demo_says_why_a_trajectory_was_not_followed():
+    """By the last warning of the controller, in one line."""
+    demo_ros = pytest.importorskip("ros_nodes.demo_ros", reason="rclpy is missing")
+    log = "[INFO] [1.2] [computed_torque]: active"
+    processes = SimpleNamespace(
+        all=[
+            SimpleNamespace(name="simulator", lines=["[WARN] [1.2] [simulator]: no"]),
+            SimpleNamespace(name="computed_torque", lines=[log]),
+        ]
+    )
+    assert demo_ros.said(processes) == "the controller logged no warning"
+    warning = "trajectory refused: disabled or stopped: [1, 2]"
+    processes.all[1].lines[:0] = [f"[WARN] [1.2] [computed_torque]: {warning}"]
+    assert demo_ros.said(processes) == warning
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """The controller: tracks, and never makes a torque of bad data."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -334,6 +336,28 @@ def test_a_torque_that_is_not_finite_is_never_given(arm):
     assert controller.counters == {"torque not finite": 3}  # of 5 samples
 
 
+def test_a_complex_torque_is_no_torque(arm):
+    """Its imaginary part is not dropped; where it is zero, nothing is lost."""
+
+    class Complex(dyn.authoring.NumpySolver):
+        name, signature = "complex", dyn.problems.INVERSE_DYNAMICS
+        part = 1e-3j
+
+        def solve(self, model, q, qd, qdd, f_ext):
+            return np.full(7, 1.0 + self.part)
+
+    controller = Controller(arm, inverse_dynamics=Complex())
+    np.testing.assert_array_equal(_warm(controller), np.zeros(7))
+    assert controller.counters == {"torque not finite": 3}  # of 5 samples
+    assert "wanted real numbers of shape (7,), got comp" in controller.safety.failure
+    Complex.part = 0j
+    np.testing.assert_array_equal(controller.update(0.05, Q0, 0 * Q0), np.ones(7))
+    law = controller.law
+    controller.law = lambda *x: law(*x) + 1e-3j
+    controller.update(0.052, Q0, 0 * Q0)
+    assert controller.safety.failure == "the solver returned complex numbers"
+
+
 def test_velocity_can_be_made_when_asked(arm):
     """Differentiation is off by default; on, it follows the motion."""
     rules = Rules(differentiate=True, filter_time=0.002)
@@ -501,6 +525,22 @@ def test_follow_needs_a_state_and_ends_by_itself(arm):
         controller.update(0.3 + 0.08 * k, Q0, 0 * Q0)
     assert controller.trajectory is None
     np.testing.assert_array_equal(controller.reference.q, Q0)
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ({"stop_time": 5.0}, "stop_time changes nothing here: it acts with a stop"),
+        ({"filter_time": 0.5}, "filter_time changes nothing here: it acts with veloc"),
+    ],
+)
+def test_rules_that_change_nothing_are_a_warning(rules, message):
+    """They may be meant for a stop that is chosen later."""
+    with pytest.warns(RuntimeWarning, match=message):
+        assert Rules(**rules) != Rules()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Rules(**rules, on_estop="ramp", differentiate=True)
 
 
 def test_bad_rules_and_robots_are_refused(shipped):

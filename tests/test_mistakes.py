@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
+from dyn_core.simulation.rollout import Rollout
 
 
 def _run(model, controller=None, duration=0.004, **settings):
@@ -131,7 +132,7 @@ def test_a_controller_is_a_function_or_has_update(shipped):
     ]
     np.testing.assert_array_equal(runs[0].tau, runs[1].tau)
     np.testing.assert_array_equal(runs[2].tau, np.full((2, 2), 0.5))
-    assert not _run(model, lambda t, q, qd: None).tau.any()
+    assert not _run(model).tau.any()
     for wrong in (3, "pd", Object, lambda t: 0.0):
         with pytest.raises(dyn.SettingError, match=r"valid: a function \(t, q, qd\)"):
             _run(model, wrong)
@@ -139,6 +140,51 @@ def test_a_controller_is_a_function_or_has_update(shipped):
 
 def _constant(t, q, qd):
     return np.full(2, 0.5)
+
+
+@pytest.mark.parametrize("world", [None, {}])
+def test_a_controller_that_returns_nothing_is_told_so(shipped, world):
+    """A function without its `return` is refused; `update` may keep a command."""
+    model = shipped["two_link"]
+    expected = r"controller returned None at t = 0 s; valid: 2 joint forces.*=None"
+    with pytest.raises(dyn.SettingError, match=expected):
+        _run(model, lambda t, q, qd: None, world=world)
+
+    class Mute:
+        def update(self, t, q, qd):
+            pass
+
+    (warning,) = _run(model, Mute(), world=world).warnings
+    assert "the controller returned no joint forces in the whole run" in warning
+
+    class Slow:
+        def update(self, t, q, qd):
+            return [1.0, 2.0] if t == 0 else None
+
+    run = _run(model, Slow(), world=world)
+    np.testing.assert_array_equal(run.tau, [[1.0, 2.0]] * 2)
+    assert run.warnings == ()
+
+
+@pytest.mark.parametrize("tau", [np.array([1j, 0]), [0.0, 2 + 1e-9j]], ids=str)
+def test_commands_are_real_numbers(shipped, tau):
+    """An imaginary part is not dropped; where there is none, the type is no matter."""
+    model = shipped["two_link"]
+    with pytest.raises(dyn.ShapeError, match="command: wanted real numbers of shape"):
+        _run(model, lambda t, q, qd: tau)
+    run = _run(model, lambda t, q, qd: np.array([0.5 + 0j, 0.5]))
+    np.testing.assert_array_equal(run.tau, np.full((2, 2), 0.5))
+
+
+def test_rollouts_take_numbers(shipped):
+    """None, a function and imaginary parts are refused for each input."""
+    model = shipped["two_link"]
+    rollout = Rollout(model, engine="graph")
+    good = {"q0": np.zeros(2), "qd0": np.zeros(2), "tau": np.zeros((3, 2)), "dt": 0.01}
+    for name in good:
+        for wrong in (None, print, 1j * np.ones(2)):
+            with pytest.raises(dyn.ShapeError, match=f"{name}: wanted "):
+                rollout.run(**{**good, name: wrong})
 
 
 def test_parameters_of_one_number(shipped):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dyn_core.control.stops import AUTO, STOPS
-from dyn_core.errors import ModelError, SettingError
+from dyn_core.errors import ModelError, SettingError, warn
 from dyn_core.validation import Kind, Name, Quantity, Switch, Whole, known_keywords
 
 MODES = ("computed_torque", "impedance", "gravity")
@@ -91,3 +91,10 @@ class Rules:
                 kind.read(name, getattr(self, name))
             except ModelError as error:
                 raise SettingError(str(error), name) from error
+        stops = {self.on_stale, *(getattr(self, name) for name in ON_EVENTS)}
+        for name, acts, valid in (
+            ("stop_time", stops != {"zero"}, "a stop that is ramp or hold"),
+            ("filter_time", self.differentiate, "velocities that are differentiated"),
+        ):
+            if getattr(self, name) != getattr(type(self), name) and not acts:
+                warn(f"{name} changes nothing here: it acts with {valid}", 3)

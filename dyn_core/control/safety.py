@@ -223,7 +223,11 @@ class Safety:
     def _finite(self, compute: Effort) -> np.ndarray | None:
         """Return an effort, or None where there is none that is finite."""
         try:
-            tau = np.asarray(compute(), float)
+            result = np.asarray(compute())
+            if np.iscomplexobj(result) and result.imag.any():
+                self.failure = "the solver returned complex numbers"
+                return None
+            tau = np.asarray(result.real, float)
         except Exception as error:  # whatever fails in a plugin: no effort is sent
             self.failure = one_line(f"{type(error).__name__}: {error}")
             return None

@@ -15,6 +15,7 @@ from dyn_core.planar.chain.geometry import ChainState, from_angles
 from dyn_core.planar.chain.motion import Event
 from dyn_core.planar.chain.simulator import ChainSimulator
 from dyn_core.simulation.plant import SimulatedPlant
+from dyn_core.validation import float_array
 
 STRETCH = 1e-3  # error of a length from which it is not met, as a share of it
 TROUBLE = ("mode_cycle", "chatter", "event_limit")
@@ -204,7 +205,8 @@ class ChainRobot(SimulatedPlant):
         self.happened[event.kind] += 1
 
     def _vector(self, name: str, values: Any) -> np.ndarray:
-        array, shape = np.asarray(values, float), (self.chain.n - 1,)
+        shape = (self.chain.n - 1,)
+        array = float_array(name, values, f"shape {shape}")
         if array.shape != shape:
             raise ShapeError(name, f"shape {shape}", f"shape {array.shape}")
         if not np.isfinite(array).all():

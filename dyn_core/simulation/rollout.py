@@ -26,6 +26,7 @@ from dyn_core.errors import ShapeError, SignatureError
 from dyn_core.model import Model
 from dyn_core.problems import STEP, STEP_DERIVATIVES, Signature
 from dyn_core.solving.registry import solver
+from dyn_core.validation import float_array
 
 _OF_LOOPS = {
     "forward_dynamics": "aba_loops",
@@ -139,7 +140,8 @@ class Rollout:
         count = len(tau)
         q = np.empty((count + 1, self.model.nq))
         qd = np.empty((count + 1, self.model.nv))
-        q[0], qd[0] = q0, qd0
+        q[0] = _shaped("q0", q0, (self.model.nq,))
+        qd[0] = _shaped("qd0", qd0, (self.model.nv,))
         for k in range(count):
             last = [x[k] for x in more]
             q[k + 1], qd[k + 1] = self.program(q[k], qd[k], tau[k], dt[k], *last)
@@ -190,11 +192,11 @@ class Rollout:
 
     def _steps(self, tau: Any, dt: Any) -> tuple[np.ndarray, np.ndarray, list[Any]]:
         """Return joint forces and lengths by step, and the times of driven joints."""
-        tau = np.asarray(tau, float)
+        wanted = f"shape (N, {self.model.nv})"
+        tau = float_array("tau", tau, wanted)
         if tau.ndim != 2 or tau.shape[1] != self.model.nv:
-            wanted = f"shape (N, {self.model.nv})"
             raise ShapeError("tau", wanted, f"shape {tau.shape}")
-        lengths = np.asarray(dt, float)
+        lengths = float_array("dt", dt, f"shape ({len(tau)},), or one")
         if lengths.shape not in ((), tau.shape[:1]):
             wanted = f"a number or shape ({len(tau)},)"
             raise ShapeError("dt", wanted, f"shape {lengths.shape}")
@@ -248,7 +250,7 @@ def _of_kind(name: Any, signature: Signature) -> Any:
 
 def _shaped(name: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
     """Return an array of floats of a shape; any other is refused."""
-    array = np.asarray(values, float)
+    array = float_array(name, values, f"shape {shape}")
     if array.shape != shape:
         raise ShapeError(name, f"shape {shape}", f"shape {array.shape}")
     return array

@@ -66,8 +66,9 @@ def control_law(controller: Any) -> ControlLaw:
     """Return a controller as a function of time, position and velocity.
 
     Args:
-        controller: A function (t, q, qd) -> tau or None, an object with such a method
-            `update`, or None for no force.
+        controller: A function (t, q, qd) -> tau, an object with such a method `update`,
+            which may return None to leave the last command as it is, or None for no
+            force.
     """
     if controller is None:
         return lambda t, q, qd: None
@@ -87,4 +88,20 @@ def control_law(controller: Any) -> ControlLaw:
         ) from error
     except ValueError:
         pass  # a builtin that does not say what it takes
-    return law
+    return _returning(law) if law is controller else law
+
+
+def _returning(law: ControlLaw) -> ControlLaw:
+    """Return a function that refuses None: most often a `return` is missing."""
+
+    def checked(t: float, q: Any, qd: Any) -> Any:
+        tau = law(t, q, qd)
+        if tau is None:
+            raise SettingError(
+                f"the controller returned None at t = {t:g} s; valid: {len(qd)} joint"
+                " forces, or controller=None for a robot without a controller",
+                "controller",
+            )
+        return tau
+
+    return checked

@@ -28,6 +28,8 @@ from dyn_core.simulation.run_arguments import (
 from dyn_core.solving.registry import solver, solvers
 from dyn_core.validation import known_keywords
 
+NO_COMMAND = ("the controller returned no joint forces in the whole run",)
+
 
 def forward_dynamics_of(step: Any, model: Model) -> str:
     """Return the forward dynamics that a step takes for a robot, if none is named.
@@ -150,8 +152,9 @@ def simulate(
 
     Args:
         model: Robot.
-        controller: A function (t, q, qd) -> tau or None, or something with such a
-            method `update`; None for no force.
+        controller: A function (t, q, qd) -> tau, or an object with such a method
+            `update`, which may return None to leave the last command as it is; None for
+            no force.
         world: A World (or a mapping of its fields) to touch; None: nothing touches.
         duration: Simulated time [s].
         begin: Called once with the time of the second period, to start a trajectory.
@@ -183,7 +186,8 @@ def simulate(
         rows.reports.append(getattr(robot, "reports", ()))
         bar.show(t)
     bar.end()
-    return rows.recording(robot.counters, robot.warnings + rows.warnings)
+    quiet = NO_COMMAND if controller is not None and not rows.commanded else ()
+    return rows.recording(robot.counters, robot.warnings + rows.warnings + quiet)
 
 
 class _RunRecorder:
@@ -195,6 +199,7 @@ class _RunRecorder:
         self.q, self.q_ref = np.full((2, count, model.nq), np.nan)
         self.qd, self.tau = np.full((2, count, model.nv), np.nan)
         self.reports: list[Sequence[StepReport]] = []
+        self.commanded = not count  # whether there was a command
         name = solvers(ENERGY)[0]
         bare = forces_without_potential(model) if joint_springs else ()
         self.warnings = tuple(
@@ -209,6 +214,7 @@ class _RunRecorder:
 
     def put(self, k: int, t: float, robot: RobotPlant, reference: Any) -> None:
         """Fill row k."""
+        self.commanded = self.commanded or robot.commanded is not None
         self.t[k], self.q[k], self.qd[k], self.tau[k] = t, robot.q, robot.qd, robot.tau
         if reference is not None:
             self.q_ref[k] = reference.q

@@ -19,6 +19,7 @@ from dyn_core.solving.adapter import flat_numbers, named_errors
 from dyn_core.solving.build_options import option_values
 from dyn_core.solving.solver import BuildOptions, Solver
 from dyn_core.spatial import Vector
+from dyn_core.validation import float_array
 
 
 class NumpySolver(Solver):
@@ -126,15 +127,11 @@ class _ArrayProgram(RowProgram):
             raise ShapeError(name, wanted, str(len(results)))
         flat: list[Any] = []
         for port, result in zip(self.outputs, results, strict=True):
-            try:
-                array = np.asarray(result, float)
-            except (TypeError, ValueError) as error:
-                wanted = f"numbers of shape {port.shape}"
-                got = type(result).__name__
-                raise ShapeError(f"{name}: {port.name}", wanted, got) from error
+            output = f"{name}: {port.name}"
+            array = float_array(output, result, f"shape {port.shape}")
             if array.shape != port.shape:
                 got = f"shape {array.shape}"
-                raise ShapeError(f"{name}: {port.name}", f"shape {port.shape}", got)
+                raise ShapeError(output, f"shape {port.shape}", got)
             flat += flat_numbers(
                 array + friction if port.kind == "joint_force" else array.ravel()
             )

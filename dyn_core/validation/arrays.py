@@ -18,12 +18,19 @@ def float_array(name: str, values: ArrayLike | None, wanted: str) -> np.ndarray:
         wanted: What is needed, for the error.
 
     Raises:
-        ShapeError: These are no numbers, or rows of several lengths.
+        ShapeError: These are no real numbers, or rows of several lengths.
     """
+    if values is None:
+        raise ShapeError(name, f"numbers of {wanted}", "None")
     try:
-        return np.asarray(values, float)
+        array = np.asarray(values)
+        imaginary = np.iscomplexobj(array) and bool(array.imag.any())
+        real = np.asarray(array.real, float)
     except (TypeError, ValueError, OverflowError) as error:
         raise ShapeError(name, f"numbers of {wanted}", shown(values)) from error
+    if imaginary:
+        raise ShapeError(name, f"real numbers of {wanted}", "complex ones")
+    return real
 
 
 def state_array(name: str, values: ArrayLike, length: int) -> np.ndarray:

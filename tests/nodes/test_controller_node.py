@@ -1,6 +1,7 @@
 """The controller's node: stops, messages, times and words, driven directly."""
 
 import time
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -444,10 +445,8 @@ def test_states_of_another_time_are_refused(make):
         ("gains.joint1.i", 1.0, "ki without a limit winds up"),
         ("envelope.joint_power", [1.0, 2.0], "2 numbers; valid: none, one, or 7"),
         ("envelope.tool_speed", 1.0, "tool_speed and frame go together"),
-        ("shadow.engine", "plain", "changes nothing without shadow.plugin_name"),
         ("shadow.plugin_name", "rnee", "no solver is called 'rnee'; did you mean"),
         ("inverse_dynamics.plugin_name", "rnee", "for inverse_dynamics"),
-        ("stop_time", 1.0, "stop_time changes nothing"),
     ],
 )
 def test_bad_settings_are_said_in_the_diagnostics(make, name, value, expected):
@@ -672,12 +671,26 @@ def test_what_the_system_refuses_is_a_warning(make, capfd, monkeypatch):
 
 
 def test_settings_without_effect_are_named(make, capfd):
-    """Those of a shadow and of collisions act only where there is one."""
-    make(**{"shadow.tolerance": 1e-3, "collision.gain": 50.0})
+    """Those of a shadow, of collisions and of stops act only where there is one."""
+    idle = {
+        "stop_time": 1.0, "velocity_filter_time": 0.02, "shadow.engine": "plain",
+        "shadow.tolerance": 1e-3, "collision.gain": 50.0,
+    }  # fmt: skip
+    with warnings.catch_warnings():  # said once, in the log
+        warnings.simplefilter("error")
+        make(**idle)
     logged = capfd.readouterr().err
-    assert "without effect here: shadow.tolerance, collision.gain" in logged
-    make(**{"shadow.plugin_name": "rnea_spatial", "shadow.tolerance": 1e-3})
+    assert f"without effect here: {', '.join(idle)}" in logged
+    used = {
+        "on_estop": "hold", "differentiate_velocity": True,
+        "shadow.plugin_name": "rnea_spatial", "collision.thresholds.joint1": 20.0,
+    }  # fmt: skip
+    node = make(**idle, **used)
     assert "without effect" not in capfd.readouterr().err
+    assert (node.controller.rules.stop_time, node.controller.shadow.engine) == (
+        1.0,
+        "plain",
+    )
 
 
 def test_an_emergency_stop_of_an_inactive_node_outlasts_its_activation(make):

@@ -15,6 +15,7 @@ from ros_nodes.parameter_files import read_parameters, sections
 from ros_nodes.parameters import check_joint_names, effort_fields, foreign_names
 from ros_nodes.simulator_parameters import SIMULATOR
 
+ROOT = Path(__file__).parents[2]
 SIMULATOR_NAMES = {field.name for field in SIMULATOR}
 EVERY = SIMULATOR_NAMES | {field.name for field in (*CONTROLLER, *GUARD_FIELDS)}
 
@@ -61,7 +62,7 @@ def test_names_of_other_nodes_pass():
 
 def test_what_can_be_set_at_any_time_is_documented():
     """docs/nodes.md names the parameters that are no structure, and no others."""
-    page = (Path(__file__).parents[2] / "docs" / "nodes.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "nodes.md").read_text(encoding="utf-8")
     sentences = re.findall(r"`gains\.<joint>\.p`.*? any time\.", page, re.DOTALL)
     (sentence,) = sentences
     of_joints = (*wrap_fields(["j"], ["revolute"]), *effort_fields(["j"]))
@@ -185,6 +186,25 @@ def test_bad_parameter_files(old, new, message):
     assert old in FILE
     with pytest.raises(dyn.SettingError, match=message):
         read_parameters(FILE.replace(old, new))
+
+
+def test_parameter_files_of_the_pages_are_read(tmp_path):
+    """Each block of YAML with parameters that a page shows is one."""
+    blocks = {
+        f"{page.name} {k}": text
+        for page in sorted((ROOT / "docs").glob("*.md"))
+        for k, text in enumerate(re.findall(r"```yaml\n(.*?)```", page.read_text(), re.S))
+        if "ros__parameters" in text
+    }
+    (gravity,) = (x for x in blocks.values() if "mode: gravity" in x)
+    for name, text in blocks.items():
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(text)
+        read_parameters(path, ["computed_torque", "simulator", "guard"])
+    path.write_text(gravity)
+    nodes = read_parameters(path, ["computed_torque"])
+    assert nodes["computed_torque"]["mode"] == "gravity"
+    assert nodes["simulator"] == {"robot_description_file": "arm7"}
 
 
 def test_files_for_other_nodes():
