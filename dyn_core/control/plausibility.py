@@ -14,7 +14,8 @@ from dyn_core.errors import SettingError, StateError
 from dyn_core.model import Model
 from dyn_core.validation import Quantity, known_keywords
 
-JITTER = 2e-3  # by which the time between two states may be wrong [s]
+JITTER = 2e-3  # by which the time between two states may be longer [s]
+SHORTEST = 0.5  # part of the time between two states, or of its mean, that may be it
 DRIFT = 0.05  # time for which velocities may be wrong by velocity_mismatch [s]
 # By kind of joint: (slack, least mismatch, mismatch without a velocity limit).
 TURNING, SLIDING = (0.2, 2.0, 10.0), (0.05, 0.5, 2.0)
@@ -132,8 +133,8 @@ class StateCheck:
         """Raise a StateError where positions and velocities are not of one motion.
 
         The mean velocity of the positions must be that at the end of the step, or the
-        mean of both ends, within velocity_mismatch, for a duration between dt and the
-        mean period, give or take JITTER.
+        mean of both ends, within velocity_mismatch, for a duration from half the
+        shorter of dt and the mean period to the longer one and JITTER.
 
         Args:
             change: Displacement of the positions, (n,).
@@ -145,7 +146,7 @@ class StateCheck:
             after = before
         if (np.abs(change - after * dt) <= self.mismatch * dt).all():
             return
-        shortest = max(min(dt, period) - JITTER, 0.0)
+        shortest = SHORTEST * min(dt, period or dt)
         longest = max(dt, period) + JITTER
         agrees = np.zeros(len(change), bool)
         for rate in (after, (before + after) / 2):
@@ -200,6 +201,10 @@ class LongMotion:
         self.doubt: tuple[int, float, float, float] | None = None
         self._last: tuple[float, np.ndarray, np.ndarray] | None = None
         self._begin(0.0)
+
+    def interrupt(self) -> None:
+        """Begin a new window with the next state; a doubt stays."""
+        self._last = None
 
     def add(self, stamp: float, q: np.ndarray, qd: np.ndarray) -> None:
         """Take a state into account that has passed the other checks.

@@ -105,6 +105,8 @@ class Samples:
         self.now: float | None = None
         self.good = 0
         self._moved: tuple[np.ndarray, float] | None = None
+        if self.motion is not None:
+            self.motion.interrupt()
 
     @property
     def period(self) -> float | None:

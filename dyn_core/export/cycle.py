@@ -18,6 +18,7 @@ from dyn_core.control import Rules
 from dyn_core.control.envelope import SHORTEST, envelope_values, value_count
 from dyn_core.control.laws import BRAKING
 from dyn_core.control.plausibility import JITTER
+from dyn_core.control.plausibility import SHORTEST as SHORTEST_STEP
 from dyn_core.control.safety import SWINGS
 from dyn_core.control.samples import GLITCH
 from dyn_core.control.stops import AUTO
@@ -357,7 +358,7 @@ class Cycle:
         if self.settings.believed is None:
             return equal(0.0, 0.0)
         dt = self.t - self.seen
-        shortest, longest = maximum(dt - JITTER, 0.0), dt + JITTER
+        shortest, longest = SHORTEST_STEP * dt, dt + JITTER
         agrees: Any = equal(0.0, 0.0)
         rows = zip(change, self.qd, self.qd_now, self.settings.believed[3], strict=True)
         for moved, before, after, most in rows:

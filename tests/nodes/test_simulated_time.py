@@ -86,6 +86,9 @@ def test_a_trajectory_runs_by_the_clock_of_the_simulator(nodes, until):
         wait(lambda: len(times) > 5 and len(rows) > 5 and client.service_is_ready(),
              "the clock, and a reference")  # fmt: skip
         wait(lambda: send.get_subscription_count() == 1, "who follows")
+        wait(lambda: np.array_equal(rows[-1][1], rows[-5][1]), "a reference at rest")
+        rows.clear()
+        wait(lambda: rows, "a reference")
         begin, rest = times[-1] + 0.3, rows[-1][1]
         send.publish(_trajectory(begin))
         wait(lambda: (rows[-1][1] - rest > 0.02).all(), "a motion")
