@@ -216,20 +216,31 @@ class LongMotion:
         self._last = stamp, q, qd
         if last is None or not 0 <= stamp - last[0] <= self.gap:
             self._begin(stamp)
-            return
+        else:
+            self._compare(last, stamp, q, qd)
+        if self.doubt is not None:
+            raise self._error(*self.doubt)
+
+    def _compare(
+        self,
+        last: tuple[float, np.ndarray, np.ndarray],
+        stamp: float,
+        q: np.ndarray,
+        qd: np.ndarray,
+    ) -> None:
+        """Add a step to the window; begin or end a doubt."""
         said: np.ndarray = (last[2] + qd) * (0.5 * (stamp - last[0]))
         self._said = self._said + said
         self._differs = self._differs + (self._change(last[1], q) - said)
         seconds = stamp - self._start
         if not (np.abs(self._differs) <= self.most).all():
             j = int(np.argmax(np.abs(self._differs) / self.most))
-            self.doubt = j, self._said[j] + self._differs[j], self._said[j], seconds
+            moved = self._said[j] + self._differs[j]
+            self.doubt = j, moved, self._said[j], seconds
             self._begin(stamp)
         elif seconds >= self.window:
             self.doubt = None
             self._begin(stamp)
-        if self.doubt is not None:
-            raise self._error(*self.doubt)
 
     def _begin(self, stamp: float) -> None:
         self._start = stamp
