@@ -51,8 +51,6 @@ class TableNode(Node):
         callbacks: Calls what the executor calls, and the hooks in it.
     """
 
-    configured = False  # a lifecycle node may be
-
     def __init__(self, name: str, specs: Sequence[Field], **kwargs: Any) -> None:
         self.callbacks = Callbacks(self.get_logger)
         super().__init__(name, **kwargs)
@@ -74,11 +72,18 @@ class TableNode(Node):
             super().destroy_node()  # not left to the garbage collector
             raise
 
-    def create_service(self, kind: Any, name: str, callback: Any, **more: Any) -> Any:
+    @property
+    def configured(self) -> bool:
+        """Whether a lifecycle node is configured; others never are."""
+        return False
+
+    def create_service(
+        self, srv_type: Any, srv_name: str, callback: Any, **more: Any
+    ) -> Any:
         """Create a service that answers every request, whatever its callback raises."""
         more.setdefault("qos_profile", SERVICES)
         serve = self.callbacks.service(callback)
-        return super().create_service(kind, name, serve, **more)
+        return super().create_service(srv_type, srv_name, serve, **more)
 
     def autostart(self) -> bool:
         """Start what is to be started with the process; return False if that failed."""

@@ -277,7 +277,7 @@ class ComputedTorqueNode(RobotNode):
         self.session.idle.after_answer()
 
     def _answer(self, started: float, tau: np.ndarray | None) -> None:
-        """Send an effort that is fresh: else the process stood, and a guard may know."""
+        """Send an effort that is fresh: else the process stood; a guard may know."""
         safety, rules = self.controller.safety, self.controller.rules
         if tau is not None and time.monotonic() - started <= rules.state_timeout:
             safety.gate.send(safety.ticket, self._send, tau)

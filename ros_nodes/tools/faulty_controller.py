@@ -1,8 +1,8 @@
 """The controller's node with a solver that fails after a signal, for `dyn check-node`.
 
 The solvers `fails_by_raises`, `_nan`, `_shape`, `_stalls`, `_holding` and `_hangs` are
-inverse dynamics that is right until SIGUSR1 comes. With `fails_by_blocking` the solver stays
-right, and a callback blocks the executor once.
+inverse dynamics that is right until SIGUSR1 comes. With `fails_by_blocking` the solver
+stays right, and a callback blocks the executor once.
 """
 
 from __future__ import annotations

@@ -263,7 +263,7 @@ PLAIN = """\
 computed_torque:
   ros__parameters:
     robot_description_file: arm7
-    diagnostic_updater.period: 0.02
+    diagnostic_updater.period: 0.05
     publish_rate: 100.0
 """
 
@@ -284,7 +284,12 @@ def _pipelined(start, robot, until, count):
         node.create_client(ChangeState, name, qos_profile=qos_profile_parameters)
         for _ in range(8)
     ]
-    until(lambda: all(x.service_is_ready() for x in clients), node, expected=name)
+    until(
+        lambda: all(x.service_is_ready() for x in clients),
+        node,
+        expected=name,
+        detail=lambda: str([x.service_is_ready() for x in clients]) + process.output,
+    )
     until(robot.drives, node, expected="torque", detail=lambda: process.output)
 
     def ask(k):
@@ -300,7 +305,9 @@ def _pipelined(start, robot, until, count):
         assert process.popen.poll() is None, process.output[-2000:]
         answers += [x.result().success for x in asked]
     for number in CYCLE:
-        last = clients[0].call_async(ChangeState.Request(transition=Transition(id=number)))
+        last = clients[0].call_async(
+            ChangeState.Request(transition=Transition(id=number))
+        )
         until(last.done, node, expected="the last answers")
     since = time.monotonic()
     until(lambda: robot.since(since) and robot.drives(), node, expected="torque again")

@@ -251,7 +251,11 @@ def test_sixty_configurations_leave_nothing_behind(ros, until, capfd, kind):
     from rclpy.parameter import Parameter
 
     module = importlib.import_module(f"ros_nodes.{kind}_node")
-    (make,) = (x for k, x in vars(module).items() if k.lower() == f"{kind.replace('_', '')}node")
+    (make,) = (
+        x
+        for k, x in vars(module).items()
+        if k.lower() == f"{kind.replace('_', '')}node"
+    )
     values = {"robot_description_file": "two_link", "engine": "graph"}
     values["payload.link"] = "link2" if kind != "feed_forward" else ""
     values = {k: v for k, v in values.items() if v}
