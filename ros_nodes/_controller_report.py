@@ -59,7 +59,7 @@ class Report:
         more = [*self._sources, *self._roots(t), *self._recent_refusals(t)]
         more += self._load(t)
         for seen in node.conditions:
-            more += seen(t)
+            more += node.callbacks.attempt(seen, t) or ()
         return node.health.conditions(t, more)
 
     def see_others(self, t: float, joints: Sequence[str]) -> None:
@@ -157,7 +157,7 @@ class Report:
             "efforts discarded": controller.safety.gate.discarded,
         }
         for more in node.further_values:
-            values |= more()
+            values |= node.callbacks.attempt(more) or {}
         return LEVELS[level], message, values | dict(controller.counters)
 
 

@@ -14,7 +14,9 @@ OK, WARN, ERROR, STALE = (bytes([level]) for level in range(4))
 def status_message(
     node: Any, level: bytes, message: str, values: dict[str, Any]
 ) -> DiagnosticStatus:
-    """Return what a node says of itself; findings about its robot make OK a WARN.
+    """Return what a node says of itself.
+
+    What is doubtful about its robot, and a hook that fails, make OK a WARN.
 
     Args:
         node: A RobotNode.
@@ -24,6 +26,9 @@ def status_message(
     if findings and level == OK:
         level = WARN
         message = f"{message}; doubtful about the robot: {findings[0]}"
+    failures = node.callbacks.failures
+    if failures and level == OK:
+        level, message = WARN, f"{message}; {next(iter(failures.values()))}"
     status = DiagnosticStatus(level=level, message=cut(message))
     name = node.get_fully_qualified_name().removeprefix("/")
     status.name = f"{name}: {type(node).__name__}"
@@ -31,8 +36,7 @@ def status_message(
     if node.ready_after is not None:
         values = {**values, "active after [s]": f"{node.ready_after:.2f}"}
     values = {**values, **{f"refused: {k}": n for k, n in node.counters.items()}}
+    values |= {f"failed: {k}": n for k, n in dict(node.callbacks.counts).items()}
     values |= {f"finding {k}": finding for k, finding in enumerate(findings, 1)}
-    status.values = [
-        KeyValue(key=cut(k), value=cut(str(v))) for k, v in values.items()
-    ]
+    status.values = [KeyValue(key=cut(k), value=cut(str(v))) for k, v in values.items()]
     return status

@@ -22,7 +22,13 @@ class IdleWork:
         answered: Time of the last answer [s].
     """
 
-    def __init__(self) -> None:
+    def __init__(self, call: Callable[[Job], object] = lambda job: job()) -> None:
+        """Nothing waits yet.
+
+        Args:
+            call: Calls a job.
+        """
+        self._call = call
         self.waiting: deque[Job] = deque()
         self.answered = -LATE
 
@@ -35,10 +41,10 @@ class IdleWork:
             return
         if waits:
             self.waiting.remove(job)
-        job()
+        self._call(job)
 
     def after_answer(self) -> None:
         """Do the job that has waited longest, if any."""
         self.answered = time.monotonic()
         if self.waiting:
-            self.waiting.popleft()()
+            self._call(self.waiting.popleft())

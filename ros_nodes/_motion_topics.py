@@ -40,7 +40,7 @@ class MotionTopics:
     def publish(self) -> None:
         """Publish all at publish_rate, from the first state on."""
         node, controller = self.node, self.node.controller
-        if not node.active or controller is None or controller.reference is None:
+        if not node.active or controller.reference is None:
             return
         reference, error, external = self.messages
         stamp = node.get_clock().now().to_msg()

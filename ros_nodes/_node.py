@@ -25,7 +25,8 @@ from ros_nodes._idle import IdleWork
 from ros_nodes._parameter_node import ParameterNode
 from ros_nodes._qos import warn_of_idle
 from ros_nodes._runtime import age
-from ros_nodes._transitions import misfit, reported
+from ros_nodes._session import Session
+from ros_nodes._transitions import change_state, misfit, reported, serve_transitions
 from ros_nodes._worker import Worker
 from ros_nodes.parameters import check_joint_names
 
@@ -43,34 +44,50 @@ class RobotNode(ParameterNode):
 
     Attributes:
         model: The robot in use; None in state unconfigured.
+        session: What the last configuration owns; closed in state unconfigured.
         counters: Number of refused messages, by reason.
         failure: Reason of the last failed configuration, or None.
         worker: Prepares what would delay the executor.
-        idle: Work that waits until a message has been answered.
+        steady: The clock of timers.
         ready_after: Age of the process at its first activation [s].
     """
 
     def __init__(self, name: str, specs: Sequence[Field], **kwargs: Any) -> None:
+        self.session = Session(self, is_open=False)
+        kwargs["enable_communication_interface"] = False
         super().__init__(name, specs, **kwargs)
-        # Replaced before an executor uses the service.
-        self._serve_transition = self._service_change_state.callback
-        self._service_change_state.callback = self._on_change_state
-        self.active = False
+        serve_transitions(self, self._on_change_state)
         self.counters: Counter[str] = Counter()
         self.failure: str | None = None
         self.ready_after: float | None = None
         self._urdf = ""
         self._last_logged: dict[str, float] = {}
         self._level = OK
-        self._resources: list[Any] = []
-        self._steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self.worker, self.idle = Worker(), IdleWork()
+        self.steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self.worker = Worker(self.callbacks.attempt)
         self.diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
-        self._diagnosing: Any = None  # the timer of /diagnostics
-        self._diagnose_regularly()
-        self.create_subscription(
-            String, "robot_description", self._on_description, LATCHED
+        self._diagnosing = self.create_timer(
+            self.value("diagnostic_updater.period"),
+            self.callbacks.message(lambda: self.idle.due(self.diagnose)),
+            clock=self.steady,
         )
+        describe = self.callbacks.message(self._on_description)
+        self.create_subscription(String, "robot_description", describe, LATCHED)
+
+    @property
+    def configured(self) -> bool:
+        """Whether everything is built."""
+        return self.session.complete
+
+    @property
+    def active(self) -> bool:
+        """Whether the node is active."""
+        return self.session.active
+
+    @property
+    def idle(self) -> IdleWork:
+        """Work that waits until a message has been answered."""
+        return self.session.idle
 
     # ---- robot
 
@@ -86,7 +103,7 @@ class RobotNode(ParameterNode):
         def make() -> dyn.Model:
             return robot_source.read(self, StringIO(text), check=check)
 
-        if self.model is not None:
+        if self.configured:
             self.worker.submit("robot", make, lambda made: self._on_robot(text, made))
             return
         try:
@@ -105,7 +122,7 @@ class RobotNode(ParameterNode):
         unconfigured = self._state_machine.current_state[1] == "unconfigured"
         if unconfigured and self.value("autostart"):
             self.start()
-        elif self.model is not None:
+        elif self.configured:
             self.get_logger().info(
                 "new robot_description kept; it is used at the next configure"
             )
@@ -130,7 +147,7 @@ class RobotNode(ParameterNode):
         """
         reason = misfit(request.transition, self._state_machine)
         if reason is None:
-            return self._serve_transition(request, response)
+            return change_state(self, request, response)
         self.refuse("transition refused", reason)
         response.success = False
         return response
@@ -160,7 +177,13 @@ class RobotNode(ParameterNode):
     def on_configure(self, state: Any) -> TransitionCallbackReturn:
         """Build everything; on an error log the reason and stay unconfigured."""
         started = time.monotonic()
-        self._diagnose_regularly()
+        self.session.close()
+        self.session = Session(self)
+        self.callbacks.forget()
+        self._diagnosing.timer_period_ns = round(
+            1e9 * self.value("diagnostic_updater.period")
+        )
+        self._diagnosing.reset()
         try:
             self._check_names()
             self.build()
@@ -169,10 +192,10 @@ class RobotNode(ParameterNode):
         except (dyn.DynError, ParameterException) as error:
             self.failure = cut(f"{type(error).__name__}: {error}")
             self.get_logger().error(f"cannot configure: {self.failure}")
-            self._destroy()
-            self.diagnose()
+            self._drop()
+            self.callbacks.attempt(self.diagnose)
             return TransitionCallbackReturn.FAILURE
-        self.failure = None
+        self.failure, self.session.complete = None, True
         self.every(DELIVERY, self.worker.deliver)
         _settle_memory()
         seconds = time.monotonic() - started
@@ -182,7 +205,7 @@ class RobotNode(ParameterNode):
     @reported
     def on_activate(self, state: Any) -> TransitionCallbackReturn:
         """Activate the node."""
-        self.active = True
+        self.session.active = True
         self.activated()
         after = ""
         if self.ready_after is None:
@@ -197,13 +220,13 @@ class RobotNode(ParameterNode):
         """Wind down, and send the final command."""
         self.wind_down()
         self.send_final_command()
-        self.active = False
+        self.session.active = False
         return super().on_deactivate(state)
 
     @reported
     def on_cleanup(self, state: Any) -> TransitionCallbackReturn:
         """Undo configure."""
-        self._destroy()
+        self._drop()
         return TransitionCallbackReturn.SUCCESS
 
     @reported
@@ -211,47 +234,38 @@ class RobotNode(ParameterNode):
         """Wind down, send the final command and undo configure."""
         self.wind_down()
         self.send_final_command()
-        self._destroy()
+        self._drop()
         return TransitionCallbackReturn.SUCCESS
 
     def on_error(self, state: Any) -> TransitionCallbackReturn:
         """Send the final command and return to unconfigured."""
         self.send_final_command()
-        self._destroy()
+        self._drop()
         return TransitionCallbackReturn.SUCCESS
 
     def keep(self, resource: Any) -> Any:
-        """Register what was made with rclpy for clean-up, such as a publisher."""
-        self._resources.append(resource)
-        return resource
+        """Own what was made with rclpy, such as a publisher, until clean-up."""
+        return self.session.keep(resource)
 
     def every(self, period: float, callback: Callable[[], None]) -> None:
-        """Call a function at a period [s], until clean-up.
-
-        The timer uses the steady clock: silence must be detected also while /clock
-        stands still or after the system time is set back.
-        """
-        self.keep(self.create_timer(period, callback, clock=self._steady))
+        """Call a function at a period [s] of the steady clock, until clean-up."""
+        self.session.schedule.add(period, callback)
 
     def every_idle(self, period: float, job: Callable[[], None]) -> None:
         """Do work at a period [s] that can wait for an answer, until clean-up."""
-        self.every(period, lambda: self.idle.due(job))
+        idle = self.session.idle
+        self.every(period, lambda: idle.due(job))
 
-    def _destroy(self) -> None:
-        """Destroy all resources of configure."""
-        self.active = False
-        for resource in reversed(self._resources):
-            for kind in ("publisher", "subscription", "timer", "service", "client"):
-                if resource in getattr(self, f"{kind}s"):
-                    getattr(self, f"destroy_{kind}")(resource)
-                    break
-        self._resources, self.live = [], {}
-        self.idle.waiting.clear()
-        self.model = None
+    def _drop(self) -> None:
+        """Drop what this configuration owns, once its last command has arrived."""
+        self.wait_for_delivery()
+        self.session.close()
+        self.live, self.model = {}, None
         gc.unfreeze()
 
     def destroy_node(self) -> None:
         """End the threads and destroy the node."""
+        self.session.close()
         self.worker.stop()
         super().destroy_node()
 
@@ -292,15 +306,6 @@ class RobotNode(ParameterNode):
         """Return level, message and values for /diagnostics."""
         raise NotImplementedError
 
-    def _diagnose_regularly(self) -> None:
-        """Publish diagnostics at the period of the parameter, in every state."""
-        if self._diagnosing is not None:
-            self.destroy_timer(self._diagnosing)
-        period = self.value("diagnostic_updater.period")
-        self._diagnosing = self.create_timer(
-            period, lambda: self.idle.due(self.diagnose), clock=self._steady
-        )
-
     def _without_robot(self) -> tuple[bytes, str, dict[str, Any]]:
         """Return level, message and values before the node is configured."""
         if self.failure is not None:
@@ -311,13 +316,13 @@ class RobotNode(ParameterNode):
 
     def diagnose(self) -> None:
         """Publish diagnostics."""
-        configured = self.model is not None
-        self._publish_status(*(self.status() if configured else self._without_robot()))
+        status = self.status if self.configured else self._without_robot
+        self.publish_status(*status())
 
-    def _publish_status(
+    def publish_status(
         self, level: bytes, message: str, values: dict[str, Any]
     ) -> None:
-        """Publish a status as diagnostics."""
+        """Publish a status as diagnostics, in any thread."""
         self._level = level
         status = status_message(self, level, message, values)
         array = DiagnosticArray(status=[status])

@@ -15,15 +15,19 @@ from rclpy.exceptions import (
 from rclpy.lifecycle import LifecycleNode
 from rclpy.node import Node
 from rclpy.parameter import Parameter
+from rclpy.qos import qos_profile_parameters
 
 import dyn_core as dyn
 from dyn_core.errors import one_line, unknown_name
 from dyn_core.validation import Field, ListOf, Quantity, kind_like, shown
+from ros_nodes._callbacks import Callbacks
 from ros_nodes._descriptors import descriptor, ros_type
 from ros_nodes.parameter_files import NODES
 from ros_nodes.parameters import OPTION, foreign_names
 
 NOT_SET = Parameter.Type.NOT_SET
+# As deep as the queues of parameter services: a burst of requests must not be lost.
+SERVICES = qos_profile_parameters
 EXPONENT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")  # text in YAML 1.1
 
 
@@ -44,9 +48,11 @@ class TableNode(Node):
         specs: Declared parameters by name.
         live: Parts with live parameters, by name; each configure sets them anew.
         model: The robot in use; None in state unconfigured.
+        callbacks: Calls what the executor calls, and the hooks in it.
     """
 
     def __init__(self, name: str, specs: Sequence[Field], **kwargs: Any) -> None:
+        self.callbacks = Callbacks(self.get_logger)
         super().__init__(name, **kwargs)
         self.specs: dict[str, Field] = {}
         self.model: Any = None  # a Model once configured
@@ -65,6 +71,19 @@ class TableNode(Node):
         except Exception:
             super().destroy_node()  # not left to the garbage collector
             raise
+
+    @property
+    def configured(self) -> bool:
+        """Whether a lifecycle node is configured; others never are."""
+        return False
+
+    def create_service(
+        self, srv_type: Any, srv_name: str, callback: Any, **more: Any
+    ) -> Any:
+        """Create a service that answers every request, whatever its callback raises."""
+        more.setdefault("qos_profile", SERVICES)
+        serve = self.callbacks.service(callback)
+        return super().create_service(srv_type, srv_name, serve, **more)
 
     def autostart(self) -> bool:
         """Start what is to be started with the process; return False if that failed."""
@@ -122,7 +141,7 @@ class TableNode(Node):
             if spec is None or parameter.type_ == NOT_SET:
                 continue
             value = plain(parameter.value)
-            if spec.structure and self.model is not None and self._differs(spec, value):
+            if spec.structure and self.configured and self._differs(spec, value):
                 reason = (
                     f"{spec.name} is structure: clean up first, then set and configure"
                 )
@@ -138,6 +157,9 @@ class TableNode(Node):
                 part.check(values)
         except dyn.DynError as error:
             return SetParametersResult(successful=False, reason=str(error))
+        except Exception as error:  # whatever a part raises: refused
+            reason = self.callbacks.failed("a check of parameters", error)
+            return SetParametersResult(successful=False, reason=reason)
         if not self._has_post_set:
             self._apply(values)
         return SetParametersResult(successful=True)
@@ -153,13 +175,13 @@ class TableNode(Node):
         self._apply({p.name: p.value for p in parameters})
 
     def _apply(self, values: dict[str, Any]) -> None:
-        self.changed(values)
+        self.callbacks.attempt(self.changed, values)
         for part in self._live_parts():
-            part.change(values)
+            self.callbacks.attempt(part.change, values)
 
     def _live_parts(self) -> list[LiveSettings]:
         """Return the parts of a configured node that have live parameters."""
-        return [] if self.model is None else list(self.live.values())
+        return list(self.live.values()) if self.configured else []
 
     def check_change(self, values: dict[str, Any]) -> None:
         """Raise a DynError for live parameters that cannot be applied."""

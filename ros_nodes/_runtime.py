@@ -16,7 +16,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dyn_core.errors import cut
+from ros_nodes._last_resort import LastResort
 
+SIGNALS = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
 SPIN = 0.1  # longest wait of the executor [s]
 SWITCH = 5e-4  # longest wait of the control thread for another one's Python code [s]
 LIFELINE = "DYN_ROS_LIFELINE"  # set: the process ends when its standard input closes
@@ -25,7 +27,8 @@ LIFELINE = "DYN_ROS_LIFELINE"  # set: the process ends when its standard input c
 def run(make: Callable[[], Any], args: Sequence[str] | None = None) -> int:
     """Run a node until a signal, and return the exit status.
 
-    0 after SIGINT, SIGTERM or SIGHUP; 1 if the node cannot start or a callback raises.
+    0 after SIGINT, SIGTERM or SIGHUP; 1 if the node cannot start, if the executor
+    fails, or if it hangs when a signal comes.
     """
     stop = note_signals()
     sys.setswitchinterval(SWITCH)
@@ -41,12 +44,13 @@ def run(make: Callable[[], Any], args: Sequence[str] | None = None) -> int:
         )
         return 1
     node = executor = None
+    resort = LastResort(SIGNALS)
     try:
         rclpy.init(
             args=None if args is None else list(args),
             signal_handler_options=SignalHandlerOptions.NO,
         )
-        node = make()
+        node = resort.node = make()
         executor = make_executor()
         executor.add_node(node)
         if not stop and not node.autostart():
@@ -58,25 +62,36 @@ def run(make: Callable[[], Any], args: Sequence[str] | None = None) -> int:
         return _failed(node, error)
     finally:
         if node is not None:
-            _end(node, stop)
+            _end(node, stop, resort.sign_of_life)
         if executor is not None:
             executor.shutdown(timeout_sec=1.0)
         rclpy.try_shutdown()
+        resort.close()
 
 
-def _end(node: Any, stop: Sequence[int]) -> None:
+def _end(node: Any, stop: Sequence[int], sign_of_life: Callable[[], None]) -> None:
     """Let a node come to rest, send its final command, and destroy it.
 
     A second signal ends the way to rest.
+
+    Args:
+        node: The node.
+        stop: Signals that came.
+        sign_of_life: Called on the way.
     """
     before = len(stop)
+
+    def interrupted() -> bool:
+        sign_of_life()
+        return len(stop) > before
+
     try:
-        node.wind_down(lambda: len(stop) > before)
+        node.wind_down(interrupted)
     except Exception as error:
         _failed(node, error)
-    node.send_final_command()
-    node.wait_for_delivery()
-    node.destroy_node()
+    for step in (node.send_final_command, node.wait_for_delivery, node.destroy_node):
+        sign_of_life()
+        step()
 
 
 def note_signals() -> list[int]:
@@ -86,7 +101,7 @@ def note_signals() -> list[int]:
     nohup, it stays ignored.
     """
     stop: list[int] = []
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in SIGNALS:
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, lambda n, _: stop.append(n))
     return stop

@@ -93,7 +93,7 @@ class GuardLatch:
                 self._client.remove_pending_request(self._pending)
             request = GetParameters.Request(names=["effort_timeout"])
             self._pending = self._client.call_async(request)
-            self._pending.add_done_callback(self._on_answer)
+            self._pending.add_done_callback(self.node.session.guarded(self._on_answer))
 
     def _on_answer(self, answer: Any) -> None:
         """Keep the timeout of the guard, if it has one."""

@@ -40,7 +40,7 @@ class TrajectoryInput:
     def on_message(self, message: bytes) -> None:
         """Have a serialized trajectory converted, to follow it then."""
         node = self.node
-        if not node.active or node.controller is None:
+        if not node.active:
             node.refuse("trajectory refused", "the controller is not active")
             return
         most, wire = node.value("max_trajectory_points"), []
@@ -89,14 +89,14 @@ class TrajectoryInput:
 
         def take(made: Any) -> None:
             gate = controller.safety.gate
-            if controller is not node.controller or ticket != gate.ticket():
+            if ticket != gate.ticket():
                 made = dyn.TrajectoryError("the controller stopped while it was read")
             done(made)
 
         def superseded() -> None:
             done(dyn.TrajectoryError("a newer one came while it was read"))
 
-        node.worker.submit("trajectory", make, take, superseded)
+        node.session.submit("trajectory", make, take, superseded)
 
     def follow(self, trajectory: Trajectory, stamp: float | None) -> None:
         """Follow a trajectory from a time on.

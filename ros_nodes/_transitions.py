@@ -1,4 +1,4 @@
-"""Transitions of a node: which one fits its state, and what one raises."""
+"""Transitions of a node: their services, which one fits, and what one raises."""
 
 from __future__ import annotations
 
@@ -7,11 +7,72 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
+from lifecycle_msgs.msg import State, TransitionEvent
+from lifecycle_msgs.srv import (
+    ChangeState,
+    GetAvailableStates,
+    GetAvailableTransitions,
+    GetState,
+)
 from rclpy.lifecycle import TransitionCallbackReturn
 
 from dyn_core.errors import cut, one_line
 
 Transition = Callable[[Any, Any], TransitionCallbackReturn]
+# rclpy's own answers, by service.
+ANSWERS = {
+    "get_state": GetState,
+    "get_available_states": GetAvailableStates,
+    "get_available_transitions": GetAvailableTransitions,
+    "get_transition_graph": GetAvailableTransitions,
+}
+
+
+def serve_transitions(node: Any, change: Callable[[Any, Any], Any]) -> None:
+    """Serve the life cycle of a node that was made without its communication.
+
+    The services that rclpy makes hold ten requests while the node is busy and lose the
+    others, and have no answer to a callback that raises.
+
+    Args:
+        node: A LifecycleNode.
+        change: Answers requests of a transition.
+    """
+    node.create_service(ChangeState, "~/change_state", change)
+    for name, kind in ANSWERS.items():
+        serve = getattr(node, f"_LifecycleNodeMixin__on_{name}")
+        node.create_service(kind, f"~/{name}", serve)
+    events = node.create_publisher(TransitionEvent, "~/transition_event", 10)
+    node._state_machine = AnnouncedStates(node._state_machine, events.publish)
+
+
+def change_state(node: Any, request: Any, response: Any) -> Any:
+    """Answer a request of a transition as rclpy does."""
+    return node._LifecycleNodeMixin__on_change_state(request, response)
+
+
+class AnnouncedStates:
+    """A state machine that announces each change of its state."""
+
+    def __init__(self, machine: Any, publish: Callable[[Any], object]) -> None:
+        self._machine, self._publish = machine, publish
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._machine, name)
+
+    def trigger_transition_by_id(self, number: int, announced: bool) -> None:
+        """Change the state by the number of a transition."""
+        self._change(self._machine.trigger_transition_by_id, number)
+
+    def trigger_transition_by_label(self, label: str, announced: bool) -> None:
+        """Change the state by the label of a transition."""
+        self._change(self._machine.trigger_transition_by_label, label)
+
+    def _change(self, trigger: Callable[..., object], which: int | str) -> None:
+        before = self._machine.current_state
+        trigger(which, False)
+        start, goal = (State(id=n, label=x) for n, x in (before, self.current_state))
+        self._publish(TransitionEvent(start_state=start, goal_state=goal))
 
 
 def reported(transition: Transition) -> Transition:
@@ -48,5 +109,6 @@ def misfit(requested: Any, machine: Any) -> str | None:
     wish = one_line(requested.label) or requested.id
     choices = ", ".join(f"{number} ({label})" for number, label in valid.items())
     return (
-        f"transition {wish} does not fit the state {machine.current_state[1]}; valid: {choices or 'none'}"
+        f"transition {wish} does not fit the state {machine.current_state[1]}; valid:"
+        f" {choices or 'none'}"
     )

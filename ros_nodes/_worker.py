@@ -37,7 +37,15 @@ class Worker:
         ready: Results that wait for `deliver`; false if there are none.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, call: Callable[..., object] = lambda job, *results: job(*results)
+    ) -> None:
+        """Prepare nothing yet; no thread is started.
+
+        Args:
+            call: Calls what takes a result, with it.
+        """
+        self._call = call
         self.ready: deque[tuple[Preparation, Any]] = deque()
         self._changed = threading.Condition()
         self._jobs: deque[Preparation] = deque()
@@ -69,9 +77,9 @@ class Worker:
         while self.ready:
             job, result = self.ready.popleft()
             if self._newest.get(job.kind) is job:
-                job.take(result)
+                self._call(job.take, result)
             else:
-                job.superseded()
+                self._call(job.superseded)
 
     def stop(self) -> None:
         """End the thread after what it is preparing; nothing more is delivered."""

@@ -21,6 +21,8 @@ from dyn_core.control.health import Health
 from ros_nodes import _realtime as realtime
 from ros_nodes import _runtime
 from ros_nodes._controller_report import Report
+from ros_nodes._diagnostics import ERROR
+from ros_nodes._hang import Hang
 from ros_nodes._motion_topics import MotionTopics
 from ros_nodes._node import RobotNode
 from ros_nodes._qos import publisher, subscription
@@ -44,6 +46,7 @@ LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 DELIVERY = 0.2  # longest wait for the arrival of the last zero [s]
 LOOK = 0.1  # period at which faults are looked for [s]
 POLL = 5e-4  # wait between two looks for a state while winding down [s]
+FAULT = "the control callback"
 
 
 class ComputedTorqueNode(RobotNode):
@@ -56,8 +59,10 @@ class ComputedTorqueNode(RobotNode):
     node at the end of each configure. It may use `controller.observers` (each state
     with its effort; a sentence stops the robot), `controller.listeners` (what became of
     each trajectory), `trajectories.prepare` and `.follow`, `keep` for what it makes
-    with rclpy, `conditions` and `further_values` for lines of /diagnostics, and
-    `after_answers` for what sees messages when their effort is on its way.
+    with rclpy, `every` and `every_idle` for what is to be done at a period,
+    `conditions` and `further_values` for lines of /diagnostics, and `after_answers` for
+    what sees messages when their effort is on its way. What observers and listeners
+    raise stops the robot; what the others raise is logged and ends nothing.
 
     Attributes:
         controller: A Controller; None in state unconfigured.
@@ -77,8 +82,15 @@ class ComputedTorqueNode(RobotNode):
     def __init__(self, **kwargs: Any) -> None:
         self.controller: Any = None  # a Controller once configured
         self.goals: Any = None  # its TrajectoryGoals
+        self.action_server: Any = None
         self.watchdog: Watchdog | None = None
+        self.stopped_inactive = False  # ~/estop was called since the deactivation
         super().__init__("computed_torque", CONTROLLER, **kwargs)
+        # They outlive a configuration, so that an emergency stop is always answered.
+        self.switches = [
+            self.create_service(Trigger, "~/estop", self._on_estop),
+            self.create_service(SetBool, "~/enable", self._on_enable),
+        ]
 
     # ---- life cycle
 
@@ -103,13 +115,24 @@ class ComputedTorqueNode(RobotNode):
         self.conditions: list[Callable[[float], Any]] = []
         self.further_values: list[Callable[[], dict[str, Any]]] = []
         self.after_answers: list[Callable[[JointState, Any], object]] = []
-        self.stopped_inactive = False  # ~/estop was called since the deactivation
         self.report = Report(self)
         self._communicate()
         serve_payload(self, self.controller)
         for extend in self.extensions:
             extend(self)
+        self.session.at_close(self._forget)  # before what was made above
+        if self.stopped_inactive:
+            self.controller.estop(time.monotonic(), "~/estop")
         self.model = model
+
+    def _forget(self) -> None:
+        """End what publishes in another thread, and the controller."""
+        self._end_watchdog()
+        self.controller = None
+
+    def _end_watchdog(self) -> None:
+        if self.watchdog is not None:
+            self.watchdog.stop()
 
     def _communicate(self) -> None:
         keep, listen = self.keep, self.create_subscription
@@ -121,11 +144,6 @@ class ComputedTorqueNode(RobotNode):
         self.trajectories = TrajectoryInput(self)
         poses = "multi_dof_joint_states"
         self.poses_in = keep(listen(MultiDOFJointState, poses, self._on_poses, LATEST))
-        serve = self.create_service
-        self.switches = [
-            keep(serve(Trigger, "~/estop", self._on_estop)),
-            keep(serve(SetBool, "~/enable", self._on_enable)),
-        ]
         self.every_idle(LOOK, self._look)
         self.motion_topics = MotionTopics(self)
 
@@ -139,8 +157,10 @@ class ComputedTorqueNode(RobotNode):
         self.stopped_inactive = False
         self.controller.begin()
         self.controller.enabled = True
-        period = period_of(self.value("state_timeout"))
-        self.watchdog = Watchdog(period, self._watch, self.get_logger().error)
+        timeout = self.value("state_timeout")
+        period, log = period_of(timeout), self.get_logger()
+        self.hang = Hang(self.callbacks, timeout, period, self._say_hang, log.info)
+        self.watchdog = Watchdog(period, self._watch, log.error)
         self.watchdog.start()
         realtime.steady(self, self.watchdog.native_id or 0)
 
@@ -150,7 +170,7 @@ class ComputedTorqueNode(RobotNode):
         They are taken here: the executor stands, or has called this function.
         """
         controller = self.controller
-        if not self.active or controller is None:
+        if not self.active:
             return
         rules = controller.rules
         moved = controller.seen is not None and controller.enabled
@@ -161,6 +181,7 @@ class ComputedTorqueNode(RobotNode):
         while time.monotonic() < until and controller.stopped.kind != "zero":
             if interrupted():
                 return
+            self.callbacks.begun += 1  # a sign of life
             for service in self.switches:
                 answer_waiting(service)
             with self.states_in.handle:
@@ -172,9 +193,8 @@ class ComputedTorqueNode(RobotNode):
 
     def send_final_command(self) -> None:
         """Publish zero effort; whatever is still being computed is discarded."""
-        if self.watchdog is not None:
-            self.watchdog.stop()
-        if self.model is not None and self.controller is not None:
+        self._end_watchdog()
+        if self.configured:
             self.send_zero()
             self.goals.end_all("the controller was deactivated")
 
@@ -188,26 +208,14 @@ class ComputedTorqueNode(RobotNode):
 
         What is in flight when its publisher is destroyed may be lost.
         """
-        if self.model is not None and self.controller is not None:
+        if self.configured:
             self.efforts.wait_for_all_acked(Duration(seconds=DELIVERY))
-
-    def _destroy(self) -> None:
-        """End the watchdog before its publisher, then destroy all resources."""
-        if self.watchdog is not None:
-            self.watchdog.stop()
-        super()._destroy()
-
-    def destroy_node(self) -> None:
-        """End the threads and destroy the node."""
-        if self.watchdog is not None:
-            self.watchdog.stop()
-        super().destroy_node()
 
     # ---- parameters
 
     def check_change(self, values: dict[str, Any]) -> None:
         """Refuse an integral without a limit."""
-        if self.model is None:
+        if not self.configured:
             return
 
         def value(name: str) -> Any:
@@ -220,7 +228,7 @@ class ComputedTorqueNode(RobotNode):
 
     def changed(self, values: dict[str, Any]) -> None:
         """Apply changed gains and thresholds; not those of a robot yet to be built."""
-        if self.controller is None or self.model is None:
+        if not self.configured:
             return
 
         def value(name: str) -> Any:
@@ -252,7 +260,7 @@ class ComputedTorqueNode(RobotNode):
 
     def _on_state(self, message: JointState) -> None:
         """Publish the effort for a joint state."""
-        if not self.active or self.controller is None:
+        if not self.active:
             return
         started = time.monotonic()
         try:
@@ -261,20 +269,32 @@ class ComputedTorqueNode(RobotNode):
             clock = self.get_clock().now().nanoseconds * 1e-9
             now = clock if self.simulated else started
             tau = self.controller.update(started, q, qd, stamp, now, clock)
-            ticket = self.controller.safety.ticket
+            self._answer(started, tau)
         except dyn.DynError as error:
             self.report.refused(started, str(error))
             self.refuse("joint state refused", str(error))
             return
-        fresh = time.monotonic() - started <= self.controller.rules.state_timeout
-        if tau is not None and fresh:  # else the process stood, and a guard may know
-            self.controller.safety.gate.send(ticket, self._send, tau)
+        except Exception as error:  # what fails to control stops
+            self._stop_failed(started, error)
+            return
         self.report.answered(started, time.monotonic())
         for see in self.after_answers:
-            see(message, tau)
+            self.callbacks.attempt(see, message, tau)
         if self.worker.ready:
             self.worker.deliver()
-        self.idle.after_answer()
+        self.session.idle.after_answer()
+
+    def _answer(self, started: float, tau: np.ndarray | None) -> None:
+        """Send an effort that is fresh: else the process stood; a guard may know."""
+        safety, rules = self.controller.safety, self.controller.rules
+        if tau is not None and time.monotonic() - started <= rules.state_timeout:
+            safety.gate.send(safety.ticket, self._send, tau)
+
+    def _stop_failed(self, t: float, error: Exception) -> None:
+        """Stop with zero effort, until the next activation."""
+        reason = self.callbacks.failed(FAULT, error)
+        self.controller.safety.stop(t, "violation", "zero", reason)
+        self.send_zero()
 
     def _send(self, tau: np.ndarray) -> None:
         """Publish a checked effort; called under the lock of the gate."""
@@ -282,9 +302,17 @@ class ComputedTorqueNode(RobotNode):
         self.efforts.publish(self.command)
 
     def _watch(self, t: float) -> None:
-        """Answer silence; the watchdog's thread calls it."""
-        if self.active and self.controller is not None:
+        """Answer silence, then say why; the watchdog's thread calls it."""
+        if self.active:
             self.controller.guard(t, self._send)
+            self.hang.look(t)
+
+    def _say_hang(self, sentence: str) -> None:
+        """Log and publish that the executor hangs: it cannot say it itself."""
+        rule = self.controller.rules.on_stale
+        sentence = f"{sentence}; on_stale ({rule}) is in force"
+        self.get_logger().error(sentence)
+        self.publish_status(ERROR, sentence, {})
 
     def _on_poses(self, message: MultiDOFJointState) -> None:
         """Note that the robot has joints that are not controlled: a root that moves."""
@@ -293,7 +321,7 @@ class ComputedTorqueNode(RobotNode):
 
     def _look(self) -> None:
         """Log what starts and what ends; publish diagnostics if the level changed."""
-        if self.active and self.controller is not None:
+        if self.active:
             level = self.report.log_changes(time.monotonic())
             self.diagnose_change(level)
 
@@ -301,9 +329,12 @@ class ComputedTorqueNode(RobotNode):
 
     def _on_enable(self, request: Any, response: Any) -> Any:
         """Enable or disable torque; after a stop only a new activation enables it."""
+        response.success = False
+        if not self.configured:
+            response.message = "not configured: no effort is sent"
+            return response
         stop = self.controller.stopped
         if request.data and stop is not None:
-            response.success = False
             response.message = (
                 f"stopped by {stop.reason}: deactivate and activate to continue"
             )
@@ -317,14 +348,16 @@ class ComputedTorqueNode(RobotNode):
 
     def _on_estop(self, _: Any, response: Any) -> Any:
         """Stop as on_estop says, until the next activation."""
-        controller = self.controller
+        controller, self.stopped_inactive = self.controller, not self.active
+        response.success = True
+        if not self.configured:
+            response.message = "stopped: the next activation will send zero effort"
+            return response
         controller.estop(time.monotonic(), "~/estop")
-        self.stopped_inactive = not self.active
         kind = controller.stopped.kind
         if kind == "zero":
             self.send_zero()
         said = {"zero": "effort is zero", "ramp": "braking, then zero"}
-        response.success = True
         response.message = f"stopped: {said.get(kind, 'holding the position')}"
         return response
 

@@ -60,17 +60,20 @@ class GoalService:
 
     def accept(self, handle: Any) -> None:
         """Check a goal and follow it, or abort it with the reason."""
-        goal, request, reason = key(handle), handle.request, self.refusal()
+        goal, request = key(handle), handle.request
         self.handles[goal] = handle
         handle.execute()
-        if reason is not None:
-            self._follow(goal, request, GoalError(reason))
-            return
-        settings = self.settings()
-        self.prepare(
-            lambda: self._checked(request, settings),
-            lambda made: self._follow(goal, request, made),
-        )
+        try:
+            reason = self.refusal()
+            if reason is not None:
+                raise GoalError(reason)
+            settings = self.settings()
+            self.prepare(
+                lambda: self._checked(request, settings),
+                lambda made: self._follow(goal, request, made),
+            )
+        except Exception as error:  # whatever fails: the client learns it
+            self._abort(goal, error)
 
     def cancel(self, handle: Any) -> bool:
         """Brake; return whether the goal is known. The outcome comes later."""
@@ -92,9 +95,11 @@ class GoalService:
             self._end(outcome)
 
     def end_all(self, reason: str) -> None:
-        """Abort every goal."""
+        """Abort every goal, also those that are still being checked."""
         self.ending += self.tracker.end_all(reason)
         self.deliver()
+        for goal in list(self.handles):
+            self._abort(goal, GoalError(reason))
 
     def report(self, stamp: Any) -> None:
         """Publish the feedback of each goal."""
@@ -123,7 +128,9 @@ class GoalService:
         return made, tolerances
 
     def _follow(self, goal: bytes, request: Any, made: Any) -> None:
-        """Follow a goal that was checked."""
+        """Follow a goal that was checked, unless it has ended meanwhile."""
+        if goal not in self.handles:
+            return
         if goal in self.canceled:
             sentence = "canceled before it was followed"
             self._end(GoalOutcome(goal, "canceled", GoalCode.SUCCESSFUL, sentence))
@@ -134,9 +141,15 @@ class GoalService:
             trajectory, tolerances = made
             start = self.now() + self._wait(request)
             self.tracker.accept(goal, trajectory, start, tolerances)
-        except DynError as error:
-            code = GoalCode(getattr(error, "code", GoalCode.INVALID_GOAL))
-            self._end(GoalOutcome(goal, "aborted", code, str(error)))
+        except Exception as error:  # whatever fails: the client learns it
+            self._abort(goal, error)
+
+    def _abort(self, goal: bytes, error: Exception) -> None:
+        """Abort a goal for a reason; of an error that is not ours with its type."""
+        known = isinstance(error, DynError)
+        sentence = str(error) if known else f"{type(error).__name__}: {error}"
+        code = GoalCode(getattr(error, "code", GoalCode.INVALID_GOAL))
+        self._end(GoalOutcome(goal, "aborted", code, sentence))
 
     def _end(self, outcome: GoalOutcome) -> None:
         """Send the result of a goal; a trajectory without a client is logged alone.

@@ -130,7 +130,7 @@ class PayloadWatch:
     def publish(self) -> None:
         """Publish the estimate, and the standard deviations of its numbers."""
         estimate = None if self.estimator is None else self.estimator.estimate
-        if not self.node.active or self.node.model is None or estimate is None:
+        if not self.node.active or estimate is None:
             return
         stamp = self.node.stamp()
         rows = (

@@ -135,7 +135,7 @@ class CommandInput:
             self.round_trips.add(now - self.published)
             self.answered += 1
             self.published = None
-            self.node.idle.after_answer()
+            self.node.session.idle.after_answer()
 
     def _share(self, tau: np.ndarray) -> float:
         """Return the largest effort as a share of its joint's limit."""

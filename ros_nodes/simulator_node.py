@@ -19,6 +19,7 @@ from std_msgs.msg import Float64MultiArray, String
 from std_srvs.srv import SetBool, Trigger
 
 import dyn_core as dyn
+from dyn_core.errors import one_line
 from dyn_core.simulation.pacing import Pace
 from ros_nodes import _realtime as realtime
 from ros_nodes import _runtime
@@ -83,7 +84,7 @@ class SimulatorNode(RobotNode):
     def stamp(self) -> Any:
         """Return the time of a message's header: simulated where that is published."""
         stamp = super().stamp()
-        if self.model is not None and self.value_of_clock:
+        if self.configured and self.value_of_clock:
             stamp.sec, stamp.nanosec = divmod(round(self.elapsed * 1e9), 10**9)
         return stamp
 
@@ -104,7 +105,7 @@ class SimulatorNode(RobotNode):
 
     def _on_accelerations(self, message: Float64MultiArray) -> None:
         """Accept accelerations of the prescribed joints."""
-        if not self.active or self.robot is None:
+        if not self.active:
             return
         try:
             self.robot.accelerate(time.monotonic(), np.asarray(message.data, float))
@@ -120,6 +121,7 @@ class SimulatorNode(RobotNode):
                     MultiDOFJointState, "multi_dof_joint_states", deep
                 )
             )
+        self.clock: Any = None
         if self.value("publish_clock"):
             self.clock = keep(self.create_publisher(Clock, "/clock", 1))
         latest = QoSProfile(depth=1)
@@ -140,7 +142,7 @@ class SimulatorNode(RobotNode):
         keep(self.create_service(Trigger, "~/reset", self._on_reset))
         keep(self.create_service(SetBool, "~/pause", self._on_pause))
         keep(self.create_service(Trigger, "~/step", self._on_step))
-        self.every(self.period, self._cycle)
+        keep(self.create_timer(self.period, self._cycle, clock=self.steady))
 
     def _publish_description(self) -> None:
         """Publish the URDF of the parameters, for tools that need it."""
@@ -157,7 +159,7 @@ class SimulatorNode(RobotNode):
 
     def _cycle(self) -> None:
         """Advance by the periods that are due, and publish."""
-        if not self.active or self.robot is None:
+        if not self.active:
             return
         now = time.monotonic()
         self.commands.check_gap(now)
@@ -187,9 +189,13 @@ class SimulatorNode(RobotNode):
             return
         try:
             self.robot.advance(self.elapsed, now)
-        except dyn.DynError as error:
+        except Exception as error:  # what is no DynError has not paused it
+            self.robot.paused = True
             self.fault = f": {error}"
-            raise
+            if isinstance(error, dyn.DynError):
+                raise
+            self.fault = one_line(f": {type(error).__name__}: {error}")
+            raise dyn.DynError(self.fault.removeprefix(": ")) from error
         self.steps, self.fault = self.steps + 1, ""
 
     def _publish(self) -> None:
@@ -211,7 +217,7 @@ class SimulatorNode(RobotNode):
     @property
     def value_of_clock(self) -> bool:
         """Whether /clock is published."""
-        return hasattr(self, "clock") and self.clock in self._resources
+        return self.clock is not None
 
     def _joint_motions_message(self, stamp: Any) -> MultiDOFJointState:
         """Return the message of joints with several coordinates, or of chain joints."""
@@ -265,7 +271,7 @@ class SimulatorNode(RobotNode):
 
     def _on_state(self, message: JointState) -> None:
         """Accept a state while paused; an invalid one is refused."""
-        if not self.active or self.robot is None:
+        if not self.active:
             return
         try:
             self.simulated.place(message)
@@ -314,7 +320,7 @@ class SimulatorNode(RobotNode):
     def diagnose(self) -> None:
         """Publish diagnostics; log what begins and what ends."""
         super().diagnose()
-        if self.model is None:
+        if not self.configured:
             return
         warnings = dict(self.recent_warnings) if self.active else {}
         if not self.commands.count:  # before the first command nothing is wrong

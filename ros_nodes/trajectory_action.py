@@ -19,6 +19,7 @@ from dyn_core.control import Trajectory
 from dyn_core.control.goal_requests import GoalCode, TrajectoryRows, goal_trajectory
 from dyn_core.control.goals import GoalOutcome, GoalTracker
 from dyn_core.errors import GoalError
+from ros_nodes._parameter_node import SERVICES
 from ros_nodes.goal_parameters import constraint_fields, tolerances
 from ros_nodes.goal_service import GoalService
 
@@ -56,10 +57,17 @@ def action_type() -> Any:
 
 
 def make_server(node: Any, action: Any) -> CycleActionServer:
-    """Return a server of the action; goals go to what node.goals is when they come."""
+    """Return a server of the action; goals go to what node.goals is when they come.
+
+    Its queues are deep: a request that is lost has a client that waits for ever.
+    """
+    attempt = node.callbacks.attempt
+
+    def accept(handle: Any) -> None:
+        attempt(node.goals.service.accept, handle)
 
     def cancel(handle: Any) -> CancelResponse:
-        known = node.goals.service.cancel(handle)
+        known = attempt(node.goals.service.cancel, handle)
         return CancelResponse.ACCEPT if known else CancelResponse.REJECT
 
     return CycleActionServer(
@@ -67,8 +75,11 @@ def make_server(node: Any, action: Any) -> CycleActionServer:
         action,
         NAME,
         lambda handle: None,
-        handle_accepted_callback=lambda handle: node.goals.service.accept(handle),
+        handle_accepted_callback=accept,
         cancel_callback=cancel,
+        goal_service_qos_profile=SERVICES,
+        result_service_qos_profile=SERVICES,
+        cancel_service_qos_profile=SERVICES,
     )
 
 
@@ -84,13 +95,11 @@ class TrajectoryGoals:
         self.joints = node.controller.model.joint_names
         node.declare(constraint_fields(self.joints))
         self.tracker = GoalTracker(self.controller, tolerances(self.joints, node.value))
-        before, node.goals = node.goals, self
-        self.server = getattr(before, "server", None)
-        action = action_type()
+        node.goals, action = self, action_type()
         if action is None:
             node.get_logger().info(f"no action {NAME}: control_msgs cannot be loaded")
-        elif self.server is None:
-            self.server = make_server(node, action)
+        elif node.action_server is None:
+            node.action_server = make_server(node, action)
         self.service = GoalService(
             self.tracker,
             action,
@@ -104,6 +113,7 @@ class TrajectoryGoals:
             counters=self.controller.counters,
         )
         self.controller.observers.append(self)
+        node.session.at_close(lambda: self.end_all("the controller was cleaned up"))
         node.every(RESULTS, self._deliver)
         node.every(1.0 / node.value("action_monitor_rate"), self._report)
 
@@ -167,18 +177,18 @@ class TrajectoryGoals:
         ticket = gate.ticket()
 
         def take(made: Any) -> None:
-            if self.node.goals is not self or ticket != gate.ticket():
+            if ticket != gate.ticket():
                 made = GoalError("the controller stopped while the goal was read")
             done(made)
 
         def superseded() -> None:
             done(GoalError("a newer goal came while this one was read"))
 
-        self.node.worker.submit("goal", compute, take, superseded)
+        self.node.session.submit("goal", compute, take, superseded)
 
     def _finish(self, handle: Any, result: Any) -> None:
-        if self.server is not None:
-            self.server.send_result(handle, result)
+        if self.node.action_server is not None:
+            self.node.action_server.send_result(handle, result)
 
     def _log(self, outcome: GoalOutcome, asked: bool) -> None:
         """Log the end of a goal; of a trajectory of the topic a broken constraint."""

@@ -38,8 +38,12 @@ class Bench:
         rules = Rules(good_samples=1)
         limits = dict.fromkeys(model.joint_names, 500.0)
         self.controller = Controller(
-            model, rules=rules, engine="graph", effort_limits=limits,
-            state_bounds=None, bounds=None,
+            model,
+            rules=rules,
+            engine="graph",
+            effort_limits=limits,
+            state_bounds=None,
+            bounds=None,
         )
         self.joints = model.joint_names
         self.tracker = GoalTracker(

@@ -114,12 +114,17 @@ def test_each_bound_is_checked_and_named(two, quantity):
         if quantity in JOINT:
             bound = {"elbow": bound} if quantity != "effort" else [1e9, bound]
         made = Envelope(
-            two, Bounds(**free | {quantity: bound}, frame=frame), np.full(2, 1e9),
+            two,
+            Bounds(**free | {quantity: bound}, frame=frame),
+            np.full(2, 1e9),
             "graph",
         )
         violation = made.violation(*load)
         assert (violation is None) == inside
-    assert (violation.quantity, violation.joint) == (quantity, "elbow" if k < 10 else "")
+    assert (violation.quantity, violation.joint) == (
+        quantity,
+        "elbow" if k < 10 else "",
+    )
     assert violation.bound == pytest.approx(0.999 * value)
     assert quantity.replace("_", " ") in str(violation)
     assert "bound" in str(violation)

@@ -1,8 +1,8 @@
 """The controller's node with a solver that fails after a signal, for `dyn check-node`.
 
-The solvers `fails_by_raises`, `_nan`, `_shape`, `_stalls` and `_holding` are inverse
-dynamics that is right until SIGUSR1 comes. With `fails_by_blocking` the solver stays
-right, and a callback blocks the executor once.
+The solvers `fails_by_raises`, `_nan`, `_shape`, `_stalls`, `_holding` and `_hangs` are
+inverse dynamics that is right until SIGUSR1 comes. With `fails_by_blocking` the solver
+stays right, and a callback blocks the executor once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dyn_core.problems import INVERSE_DYNAMICS
 from ros_nodes import computed_torque_node
 from ros_nodes.tools.faults import BLOCKED, STALL
 
-KINDS = ("raises", "nan", "shape", "stalls", "holding", "blocking")
+KINDS = ("raises", "nan", "shape", "stalls", "holding", "hangs", "blocking")
 LOOK = 0.01  # period of the callback that blocks [s]
 
 
@@ -59,7 +59,9 @@ class FailingSolver(NumpySolver):
         if self._kind == "holding":
             FailingSolver.failing = False  # once
             ctypes.PyDLL(None).usleep(int(1e6 * BLOCKED))
-        else:
+        while self._kind == "hangs":  # for ever, outside the interpreter
+            ctypes.CDLL(None).sleep(1000)
+        if self._kind == "stalls":
             time.sleep(STALL)
         return tau
 

@@ -2,7 +2,10 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -90,7 +93,7 @@ class Robot:
         from sensor_msgs.msg import JointState
         from std_msgs.msg import Float64MultiArray
 
-        self.node, self.efforts, self.said = Node("robot"), [], ""
+        self.node, self.efforts, self.said, self.count = Node("robot"), [], "", 0
         listen, speak = self.node.create_subscription, self.node.create_publisher
         commands = "effort_controller/commands"
         listen(Float64MultiArray, commands, self._on_effort, 100)
@@ -104,7 +107,7 @@ class Robot:
         self.efforts.append((time.monotonic(), np.array(message.data)))
 
     def _on_diagnostics(self, message):
-        self.said = message.status[0].message
+        self.said, self.count = message.status[0].message, self.count + 1
 
     def since(self, t):
         """Return the efforts that came after a time, and their times."""
@@ -172,3 +175,155 @@ def test_what_holds_up_the_executor_and_how_it_ends(start, robot, until, tmp_pat
     assert process.popen.returncode == 0
     carried = [t for t, tau in robot.since(ended) if tau.any()]
     assert carried[-1] - ended > 0.3
+
+
+FAILING = """\
+computed_torque:
+  ros__parameters:
+    robot_description_file: arm7
+    inverse_dynamics.plugin_name: fails_by_KIND
+    state_timeout: 0.1
+    diagnostic_updater.period: 30.0
+"""
+WAIT = "the executor has not answered for 0.1"
+
+
+def _begin_failing(start, robot, until, kind):
+    """Return the process of a controller whose solver has begun to fail, and when."""
+    entry = replace(COMPUTED_TORQUE, module="ros_nodes.tools.faulty_controller")
+    params = FAILING.replace("KIND", kind)
+    process = start([entry], params)["computed_torque"]
+    until(robot.drives, robot.node, expected="torque", detail=lambda: process.output)
+    failed = time.monotonic()
+    process.popen.send_signal(signal.SIGUSR1)
+    until(lambda: any(not tau.any() for _, tau in robot.since(failed)), robot.node)
+    return process, failed
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_solver_that_hangs(start, robot, until, number):
+    """Zero, one line of the log and one of /diagnostics; a signal ends the process."""
+    process, failed = _begin_failing(start, robot, until, "hangs")
+    zero = next(t for t, tau in robot.since(failed) if not tau.any())
+    assert zero - failed < 1.0
+    until(lambda: WAIT in process.output and WAIT in robot.said, robot.node,
+          expected="a sentence", detail=lambda: f"{robot.said} {process.output}")  # fmt: skip
+    assert "ComputedTorqueNode._on_state is still in solve (faulty_controller.py, " in (
+        robot.said
+    )
+    assert "on_stale (zero) is in force" in process.output
+    count = robot.count
+    until(lambda: time.monotonic() - failed > 1.0, robot.node)
+    assert process.output.count("the executor has not answered") == 1
+    assert robot.count == count
+    signaled = time.monotonic()
+    process.popen.send_signal(number)
+    until(lambda: process.popen.poll() is not None, robot.node, expected="the end")
+    assert time.monotonic() - signaled < 3.0
+    assert process.popen.returncode == 1
+    until(lambda: "the executor does not come back" in process.output, robot.node,
+          detail=lambda: process.output)  # fmt: skip
+    assert not any(tau.any() for _, tau in robot.since(zero))
+    assert robot.since(signaled), "no last zero"
+
+
+def test_a_solver_that_comes_back(start, robot, until):
+    """A line when it does, and the end of the process is an ordinary one."""
+    process, _ = _begin_failing(start, robot, until, "stalls")
+    until(lambda: "the executor answers again, after" in process.output, robot.node,
+          expected="a sentence", detail=lambda: process.output)  # fmt: skip
+    process.popen.send_signal(signal.SIGTERM)
+    until(lambda: process.popen.poll() is not None, robot.node, expected="the end")
+    assert process.popen.returncode == 0
+
+
+def test_a_constructor_that_hangs_can_be_ended(tmp_path):
+    """Before there is a node, too."""
+    code = "import ctypes, os, signal, threading\nfrom ros_nodes import _runtime\n" + (
+        "def make():\n"
+        "    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGTERM)).start()\n"
+        "    while True:\n        ctypes.CDLL(None).sleep(1000)\n"
+        "raise SystemExit(_runtime.run(make))\n"
+    )
+    started = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "ROS_LOG_DIR": str(tmp_path)},
+    )
+    assert done.returncode == 1 and time.monotonic() - started < 20.0
+    assert "ended 1.5 s after SIGTERM: the executor does not come back" in done.stderr
+    assert "it is in make (<string>, line" in done.stderr
+
+
+CYCLE = 4, 2, 1, 3  # deactivate, cleanup, configure, activate
+PLAIN = """\
+computed_torque:
+  ros__parameters:
+    robot_description_file: arm7
+    diagnostic_updater.period: 0.05
+    publish_rate: 100.0
+"""
+
+
+def _pipelined(start, robot, until, count):
+    """Send transitions from eight clients without waiting; return all answers.
+
+    Args:
+        count: Number of requests.
+    """
+    from lifecycle_msgs.msg import Transition
+    from lifecycle_msgs.srv import ChangeState
+    from rclpy.qos import qos_profile_parameters
+
+    process = start([COMPUTED_TORQUE], PLAIN)["computed_torque"]
+    node, name = robot.node, "computed_torque/change_state"
+    clients = [
+        node.create_client(ChangeState, name, qos_profile=qos_profile_parameters)
+        for _ in range(8)
+    ]
+    until(
+        lambda: all(x.service_is_ready() for x in clients),
+        node,
+        expected=name,
+        detail=lambda: str([x.service_is_ready() for x in clients]) + process.output,
+    )
+    until(robot.drives, node, expected="torque", detail=lambda: process.output)
+
+    def ask(k):
+        request = ChangeState.Request(transition=Transition(id=CYCLE[k % 4]))
+        return clients[k // 4 % 8].call_async(request)
+
+    answers = []
+    for first in range(0, count, 400):  # as many as the queues of the node hold
+        asked = [ask(k) for k in range(first, min(first + 400, count))]
+        until(lambda a=asked: all(x.done() for x in a) or process.popen.poll() is not None,
+              node, expected="answers", patience=240.0,
+              detail=lambda a=asked: f"{sum(x.done() for x in a)} of {len(a)}")  # fmt: skip
+        assert process.popen.poll() is None, process.output[-2000:]
+        answers += [x.result().success for x in asked]
+    for number in CYCLE:
+        last = clients[0].call_async(
+            ChangeState.Request(transition=Transition(id=number))
+        )
+        until(last.done, node, expected="the last answers")
+    since = time.monotonic()
+    until(lambda: robot.since(since) and robot.drives(), node, expected="torque again")
+    assert "Warning" not in process.output
+    return answers
+
+
+def test_transitions_that_do_not_wait_for_each_other(start, robot, until):
+    """Each of 400 requests of eight clients is answered, and the node drives on."""
+    answers = _pipelined(start, robot, until, 400)
+    assert len(answers) == 400 and sum(answers) > 100
+
+
+@pytest.mark.full
+@pytest.mark.timeout(1500)
+def test_ten_thousand_transitions(start, robot, until):
+    """Some minutes: 2500 configurations, each of which reads the robot."""
+    answers = _pipelined(start, robot, until, 10_000)
+    assert len(answers) == 10_000 and sum(answers) > 2500

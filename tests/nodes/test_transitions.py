@@ -111,7 +111,11 @@ def _request(node, number, label=""):
     from lifecycle_msgs.srv import ChangeState
 
     request = ChangeState.Request(transition=Transition(id=number, label=label))
-    serve = node._service_change_state.callback
+    (serve,) = (
+        service.callback
+        for service in node.services
+        if service.srv_name.endswith("change_state")
+    )
     return serve(request, ChangeState.Response()).success
 
 
@@ -570,7 +574,7 @@ def test_findings_are_warnings_in_diagnostics(make, kind):
         node.diagnose()
         levels[name] = sent[0].status[0]
         assert node._level == b"\x00"
-        node._destroy()
+        assert node.trigger_cleanup() == node.good
     assert levels["arm"].level == b"\x00"
     assert levels["flat"].level == b"\x01"
     assert "link 'b'" in levels["flat"].message
