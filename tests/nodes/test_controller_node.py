@@ -678,7 +678,7 @@ def test_settings_without_effect_are_named(make, capfd):
     }  # fmt: skip
     with warnings.catch_warnings():  # said once, in the log
         warnings.simplefilter("error")
-        make(**idle)
+        make(**idle, on_violation="zero")
     logged = capfd.readouterr().err
     assert f"without effect here: {', '.join(idle)}" in logged
     used = {
