@@ -132,7 +132,8 @@ def test_a_law_that_writes_into_its_inputs_is_seen(mode, number):
     """Neither the state, the reference nor a gain that it changes is the shadow's."""
     robot = chain(2)
     controller = Controller(
-        robot, engine="graph", rules=Rules(good_samples=1, max_jump=9.0), mode=mode,
+        robot, engine="graph", mode=mode, bounds=None, state_bounds=None,
+        rules=Rules(good_samples=1, max_jump=9.0, on_violation="zero"),
         shadow=ShadowSettings("rnea_spatial", engine="graph"),
         effort_limits=dict.fromkeys(robot.joint_names, 1e3),
     )  # fmt: skip

@@ -203,8 +203,8 @@ class Safety:
         late = t - stop.since > self.rules.stop_time
         if stop.kind == "ramp" and not late:
             carried = self.carried(q, qd)
-            begun, self._braking = self._braking is stop, stop
-            return self._slewed(t, carried) if begun else carried  # at once, first
+            goes_on, self._braking = self._braking is stop, stop
+            return self._slewed(t, carried) if goes_on else carried  # at once, first
         if stop.kind == "hold":
             tau = self._finite(law)
             if tau is not None:

@@ -267,13 +267,21 @@ def seeded_states(
 def arm_with_shadow(
     robot: str = "arm7", shadow: str = "rnea_spatial", engine: str = "graph"
 ) -> Controller:
-    """Return a controller of a shipped robot: native computed torque, with a shadow."""
+    """Return a controller of a shipped robot: native computed torque, with a shadow.
+
+    States may be any, and efforts change at once: the shadow alone is tested.
+    """
     model = load_urdf(robots.path(robot))
     return Controller(
         model,
         engine="native",
         effort_limits=dict.fromkeys(model.joint_names, 1e4),
-        rules=Rules(good_samples=1, last_good_cycles=0, max_jump=10.0),
+        rules=Rules(
+            good_samples=1, last_good_cycles=0, max_jump=10.0, on_violation="zero"
+        ),
+        bounds=None,
+        state_bounds=None,
+        effort_slew=1e12,
         shadow=ShadowSettings(shadow, engine=engine),
     )
 
