@@ -25,6 +25,7 @@ from ros_nodes._controller_report import Report
 from ros_nodes._motion_topics import MotionTopics
 from ros_nodes._node import RobotNode
 from ros_nodes._qos import publisher, subscription
+from ros_nodes._state_input import StateInput, spread_of
 from ros_nodes._supervised import GuardLatch
 from ros_nodes._trajectory_input import TrajectoryInput
 from ros_nodes._watchdog import Watchdog, period_of
@@ -35,13 +36,14 @@ from ros_nodes.controller_parameters import (
     wrap_fields,
 )
 from ros_nodes.controller_settings import controller_settings, gains, without_effect
-from ros_nodes.conversions import JointReader, stamp_seconds
 from ros_nodes.parameters import effort_fields
 from ros_nodes.payload import serve_payload
 from ros_nodes.payload_estimation import PayloadWatch
 from ros_nodes.trajectory_action import TrajectoryGoals
 
 LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+# Deep enough that the part of one publisher does not replace that of another.
+PARTS = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
 DELIVERY = 0.2  # longest wait for the arrival of the last zero [s]
 LOOK = 0.1  # period at which faults are looked for [s]
 POLL = 5e-4  # wait between two looks for a state while winding down [s]
@@ -97,7 +99,8 @@ class ComputedTorqueNode(RobotNode):
         self.controller = Controller(model, **settings)
         self.health = Health(self.controller, self.value("large_error"))
         self.longest_age = self.value("max_state_age")
-        self.reader = JointReader(names)
+        self.states = StateInput(names, spread_of(self))
+        self.reader = self.states.reader
         self.command = Float64MultiArray()
         self.conditions: list[Callable[[float], Any]] = []
         self.further_values: list[Callable[[], dict[str, Any]]] = []
@@ -114,8 +117,9 @@ class ComputedTorqueNode(RobotNode):
         keep, listen = self.keep, self.create_subscription
         latest = QoSProfile(depth=1)
         self.efforts = publisher(self, Float64MultiArray, "~/commands", latest)
+        heard = PARTS if self.states.merger else LATEST
         self.states_in = subscription(
-            self, JointState, "joint_states", self._on_state, LATEST
+            self, JointState, "joint_states", self._on_state, heard
         )
         self.trajectories = TrajectoryInput(self)
         poses = "multi_dof_joint_states"
@@ -137,6 +141,7 @@ class ComputedTorqueNode(RobotNode):
             self.controller.reset_stop()
         self.stopped_inactive = False
         self.controller.begin()
+        self.states.restart()
         self.controller.enabled = True
         period = period_of(self.value("state_timeout"))
         self.watchdog = Watchdog(period, self._watch, self.get_logger().error)
@@ -246,19 +251,21 @@ class ComputedTorqueNode(RobotNode):
             return
         started = time.monotonic()
         try:
-            q, qd = self.reader.read(message)
-            stamp = stamp_seconds(message.header.stamp)
+            state = self.states.read(started, message)
+            if state is None:  # of other joints, or a part that waits for the others
+                return
+            message, q, qd, stamp, t = state
             if self.longest_age:
                 ros_now = self.get_clock().now().nanoseconds * 1e-9
                 check_age(stamp, ros_now, self.longest_age)
             now = self.reference_time(started)
-            tau = self.controller.update(started, q, qd, stamp, now)
+            tau = self.controller.update(t, q, qd, stamp, now)
             ticket = self.controller.safety.ticket
         except dyn.DynError as error:
             self.report.refused(started, str(error))
             self.refuse("joint state refused", str(error))
             return
-        fresh = time.monotonic() - started <= self.controller.rules.state_timeout
+        fresh = time.monotonic() - t <= self.controller.rules.state_timeout
         if tau is not None and fresh:  # else the process stood, and a guard may know
             self.controller.safety.gate.send(ticket, self._send, tau)
         self.report.answered(started, time.monotonic())
