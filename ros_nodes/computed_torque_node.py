@@ -18,7 +18,9 @@ from std_srvs.srv import SetBool, Trigger
 import dyn_core as dyn
 from dyn_core.control import Controller
 from dyn_core.control.health import Health
+from dyn_core.control.joint_limits import raised_limits
 from dyn_core.control.samples import check_age
+from dyn_core.errors import one_line
 from ros_nodes import _realtime as realtime
 from ros_nodes import _runtime
 from ros_nodes._controller_report import Report
@@ -97,6 +99,8 @@ class ComputedTorqueNode(RobotNode):
         if idle:
             self.get_logger().warning(f"without effect here: {', '.join(idle)}")
         self.controller = Controller(model, **settings)
+        for sentence in raised_limits(model, self.controller.limit):
+            self.get_logger().warning(one_line(sentence))
         self.health = Health(self.controller, self.value("large_error"))
         self.longest_age = self.value("max_state_age")
         self.states = StateInput(names, spread_of(self))
