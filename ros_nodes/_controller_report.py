@@ -55,9 +55,12 @@ class Report:
         """Return what is so, the worst first."""
         node = self.node
         if t - self._asked >= GRAPH:
-            self._asked, self._sources = t, self._ask_sources()
+            self._asked, self._sources = t, self._ask_sources(t)
         more = [*self._sources, *self._roots(t), *self._recent_refusals(t)]
         more += self._load(t)
+        silent = node.controller.samples.silence(t) is not None
+        seen = node.controller.seen is not None and not silent
+        more += node.states.conditions(t, seen)
         for seen in node.conditions:
             more += node.callbacks.attempt(seen, t) or ()
         return node.health.conditions(t, more)
@@ -97,7 +100,7 @@ class Report:
         message = f"joint states take {share:.0%} of the time: some are missed"
         return [Condition(WARN, "load", message)]
 
-    def _ask_sources(self) -> list[Condition]:
+    def _ask_sources(self, t: float) -> list[Condition]:
         """Return what is doubtful about who else talks."""
         node, seen = self.node, []
         for key, topic, what in (
@@ -105,6 +108,8 @@ class Report:
             ("efforts", node.efforts.topic_name, "efforts that are not this node's"),
         ):
             count = publishers_beside_guard(node, topic)
+            if key == "states":
+                count = node.states.sources.robots(t, count)
             if count > 1:
                 message = f"{count} publishers on {topic}: {what}"
                 seen.append(Condition(WARN, f"publishers of {key}", message))

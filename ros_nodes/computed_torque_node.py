@@ -18,6 +18,8 @@ from std_srvs.srv import SetBool, Trigger
 import dyn_core as dyn
 from dyn_core.control import Controller
 from dyn_core.control.health import Health
+from dyn_core.control.joint_limits import raised_limits
+from dyn_core.errors import one_line
 from ros_nodes import _realtime as realtime
 from ros_nodes import _runtime
 from ros_nodes._controller_report import Report
@@ -26,6 +28,7 @@ from ros_nodes._hang import Hang
 from ros_nodes._motion_topics import MotionTopics
 from ros_nodes._node import RobotNode
 from ros_nodes._qos import publisher, subscription
+from ros_nodes._state_input import StateInput, spread_of
 from ros_nodes._supervised import GuardLatch
 from ros_nodes._trajectory_input import TrajectoryInput
 from ros_nodes._watchdog import Watchdog, period_of
@@ -36,13 +39,14 @@ from ros_nodes.controller_parameters import (
     wrap_fields,
 )
 from ros_nodes.controller_settings import controller_settings, gains, without_effect
-from ros_nodes.conversions import JointReader, stamp_seconds
 from ros_nodes.parameters import effort_fields
 from ros_nodes.payload import serve_payload
 from ros_nodes.payload_estimation import PayloadWatch
 from ros_nodes.trajectory_action import TrajectoryGoals
 
 LATEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+# Deep enough that the part of one publisher does not replace that of another.
+PARTS = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
 DELIVERY = 0.2  # longest wait for the arrival of the last zero [s]
 LOOK = 0.1  # period at which faults are looked for [s]
 POLL = 5e-4  # wait between two looks for a state while winding down [s]
@@ -106,11 +110,14 @@ class ComputedTorqueNode(RobotNode):
         if idle:
             self.get_logger().warning(f"without effect here: {', '.join(idle)}")
         self.controller = Controller(model, **settings)
+        for sentence in raised_limits(model, self.controller.limit):
+            self.get_logger().warning(one_line(sentence))
         self.health = Health(self.controller, self.value("large_error"))
         self.controller.samples.clock = self._simulated_time
         for sentence in self.controller.untested:
-            self.get_logger().warning(sentence)
-        self.reader = JointReader(names)
+            self.get_logger().warning(one_line(sentence))
+        self.states = StateInput(names, spread_of(self))
+        self.reader = self.states.reader
         self.command = Float64MultiArray()
         self.conditions: list[Callable[[float], Any]] = []
         self.further_values: list[Callable[[], dict[str, Any]]] = []
@@ -138,8 +145,9 @@ class ComputedTorqueNode(RobotNode):
         keep, listen = self.keep, self.create_subscription
         latest = QoSProfile(depth=1)
         self.efforts = publisher(self, Float64MultiArray, "~/commands", latest)
+        heard = PARTS if self.states.merger else LATEST
         self.states_in = subscription(
-            self, JointState, "joint_states", self._on_state, LATEST
+            self, JointState, "joint_states", self._on_state, heard
         )
         self.trajectories = TrajectoryInput(self)
         poses = "multi_dof_joint_states"
@@ -156,6 +164,7 @@ class ComputedTorqueNode(RobotNode):
             self.controller.reset_stop()
         self.stopped_inactive = False
         self.controller.begin()
+        self.states.restart()
         self.controller.enabled = True
         timeout = self.value("state_timeout")
         period, log = period_of(timeout), self.get_logger()
@@ -264,12 +273,14 @@ class ComputedTorqueNode(RobotNode):
             return
         started = time.monotonic()
         try:
-            q, qd = self.reader.read(message)
-            stamp = stamp_seconds(message.header.stamp)
+            state = self.states.read(started, message)
+            if state is None:  # of other joints, or a part that waits for the others
+                return
+            message, q, qd, stamp, t = state
             clock = self.get_clock().now().nanoseconds * 1e-9
             now = clock if self.simulated else started
-            tau = self.controller.update(started, q, qd, stamp, now, clock)
-            self._answer(started, tau)
+            tau = self.controller.update(t, q, qd, stamp, now, clock)
+            self._answer(t, tau)
         except dyn.DynError as error:
             self.report.refused(started, str(error))
             self.refuse("joint state refused", str(error))

@@ -34,6 +34,10 @@ _RULES = (
           "rad/s, m/s", []),
     Field("max_jump", Quantity(1e-3, 100.0), "change of position in one sample that"
           " resets the controller", "rad, m", 0.5),
+    Field("merge_joint_states", Switch(), "whether states of parts of the joints, from"
+          " several publishers, are merged: each part once, of stamps less than"
+          " state_timeout apart, as old as the oldest part; else parts are refused", "",
+          False),
     Field("good_samples", Whole(1, 1000), "consecutive valid states before torque is"
           " enabled", "", 3),
     Field("on_stale", Name(ON_STALE), "effort while the state is"

@@ -44,10 +44,14 @@ class PayloadService:
         """Return the payload with parameters that are being set.
 
         Raises:
-            SettingError: There is no such payload.
+            SettingError: There is no such payload, or the efforts cannot carry it.
         """
         value = self.node.value
-        return payload_of(lambda name: values[name] if name in values else value(name))
+        made = payload_of(lambda name: values[name] if name in values else value(name))
+        check = getattr(self.carrier, "check_payload", None)  # of a controller
+        if check is not None:
+            check(made)
+        return made
 
     def change(self, values: dict[str, Any]) -> None:
         """Carry the payload with parameters that are set, if they are of it.

@@ -266,7 +266,7 @@ def test_a_world_refuses_a_solver_at_once():
 ARGUMENTS = {"message": "words", "element": "joint1", "name": "q", "wanted": "shape (2,)",
              "got": "shape (3,)", "known": ("aba", "dense"), "failures": ("x failed",),
              "problem": "forward_dynamics", "plugin": "p", "solver": "s (p)", "item": "j1",
-             "rows": (3, 4), "residual": 1e-3, "setting": "period", "code": -2, "args": "words"}  # fmt: skip
+             "rows": (3, 4), "residual": 1e-3, "setting": "period", "code": -2, "args": "words", "parts": "words", "kind": "velocity"}  # fmt: skip
 ERRORS = [
     kind
     for kind in vars(dyn.errors).values()

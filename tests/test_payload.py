@@ -1,5 +1,7 @@
 """Payloads, robots that carry their own weight, and the pace of a simulation."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -135,7 +137,7 @@ def test_a_controller_carries_a_payload(arms):
     controller = Controller(
         arms[0],
         engine="graph",
-        rules=Rules(good_samples=1, on_stale="ramp"),
+        rules=Rules(good_samples=1, on_stale="ramp", blend_time=5e-3),
         bounds=Bounds(kinetic_energy=5.0),
         shadow=ShadowSettings("rnea_spatial", engine="graph"),
         payload_link="tool",
@@ -150,7 +152,8 @@ def test_a_controller_carries_a_payload(arms):
         np.testing.assert_allclose(tau, weight, atol=1e-9)
         assert controller.stopped is None
     controller.attach(LOAD)
-    np.testing.assert_allclose(controller.watch(0.5), heavy, atol=1e-9)
+    np.testing.assert_allclose(controller.watch(0.5), bare, atol=1e-9)
+    np.testing.assert_allclose(controller.watch(0.51), heavy, atol=1e-9)
     energies = [
         controller.safety.envelope.program(q, 0.1 + still, *[still] * 4, 0.01, ten)[-2]
         for ten in (np.zeros(10), LOAD.parameters)
@@ -168,6 +171,80 @@ def test_ages_of_commands_have_a_time_of_their_own(arms):
     assert robot.tau.any()
     robot.advance(0.002, 1000.06)
     assert not robot.tau.any()
+
+
+def test_a_payload_is_blended_in(arms):
+    """The effort moves in proportion to the time, there and back; at first at once."""
+    q, still = np.array([0.1, -0.6, 0, -2.2, 0.3, 1.6, 0.8]), np.zeros(7)
+    rules = Rules(good_samples=1, blend_time=0.1)
+    controller = Controller(arms[0], engine="graph", rules=rules, payload_link="tool")
+    heavy, bare = (
+        dyn.solver("gravity").build(arm, engine="graph")(q) for arm in arms[::-1]
+    )
+    controller.attach(LOAD)
+    np.testing.assert_allclose(controller.update(0.0, q, still), heavy, atol=1e-9)
+    t = 0.0
+    for payload, (start, end) in ((None, (heavy, bare)), (LOAD, (bare, heavy))):
+        controller.attach(payload)
+        for k in range(13):
+            t += 0.01
+            tau = controller.update(t, q, still)
+            expected = start + min(0.1 * k, 1.0) * (end - start)
+            np.testing.assert_allclose(tau, expected, atol=1e-9)
+    controller.attach(None)
+    controller.update(t + 0.01, q, still)
+    half = controller.update(t + 0.06, q, still)
+    np.testing.assert_allclose(half, (heavy + bare) / 2, atol=1e-9)
+    controller.attach(LOAD)  # back, from where it is
+    turned = controller.update(t + 0.07, q, still)
+    np.testing.assert_allclose(turned, (heavy + bare) / 2, atol=1e-9)
+
+
+@pytest.mark.parametrize("mass", [50.0, 1000.0, 1e12])
+def test_a_payload_beyond_the_efforts_is_refused(arms, mass):
+    """With joint and numbers; the present one stays."""
+    controller = Controller(arms[0], engine="graph", payload_link="tool")
+    controller.attach(LOAD)
+    expected = (
+        rf"payload of {re.escape(f'{mass:g}')} kg cannot be carried: joint 'joint6'"
+        r" needs .* N·m \(N\) to hold it in the best of 256 positions .* is 12$"
+    )
+    with pytest.raises(dyn.SettingError, match=expected):
+        controller.attach(Payload(mass))
+    assert controller.carried.payload is LOAD
+
+
+def test_a_payload_is_held_at_the_present_position(arms):
+    """What is carried near the body is refused with the arm stretched out."""
+    rules = Rules(good_samples=1)
+    stretched = np.array([0.0, 1.2, 0.0, -0.1, 0.0, 1.6, 0.0])
+    for limits, refused in (
+        ({}, True),
+        ({f"joint{k}": 1e4 for k in range(1, 8)}, False),
+    ):
+        controller = Controller(
+            arms[0], engine="graph", rules=rules, payload_link="tool",
+            effort_limits=limits,
+        )  # fmt: skip
+        controller.attach(Payload(15.0))
+        controller.attach(None)
+        controller.update(0.0, stretched, np.zeros(7))
+        if refused:
+            with pytest.raises(dyn.SettingError, match="needs .* to hold it here, and"):
+                controller.attach(Payload(15.0))
+        else:
+            controller.attach(Payload(15.0))
+            assert controller.carried.payload == Payload(15.0)
+
+
+def test_a_robot_that_carries_its_weight_is_not_asked(arms):
+    """Nor is one whose joints are vertical; only what hangs on its efforts counts."""
+    for settings, model in (
+        ({"robot_compensates_gravity": True}, arms[0]),
+        ({}, arms[0].with_values({"gravity": (0.0, 0.0, 0.0)})),
+    ):
+        controller = Controller(model, engine="graph", payload_link="tool", **settings)
+        controller.attach(Payload(1000.0))
 
 
 def _run(pace, times):

@@ -285,6 +285,7 @@ class Controller(Laws):
         samples.check_motion(t, q, qd, stamp)
         self.now = t if now is None else now
         samples.accept(t, q, qd, stamp, self.now)
+        self.carried.advance(t)
         if self.reference is None:
             self.follower.rest(q)
         waits = samples.good < self.rules.good_samples or samples.alternate(t)
@@ -296,6 +297,8 @@ class Controller(Laws):
             if not self._drives:
                 self._drives = True
                 self._take_over()
+            if not self.judged:
+                self._judge_gains(t)
             tau = self._effort(t, q, qd)
             if self.detector is not None:
                 tau = self._stopped_by_collision(t, q, qd, tau)
@@ -364,8 +367,17 @@ class Controller(Laws):
             self.detector.replace(tau)
         return tau
 
+    def _judge_gains(self, t: float) -> None:
+        """Stop before the first torque where sampling makes the gains unstable."""
+        self.judged = self.period is not None
+        try:
+            self.check_sampling(self.kp, self.kd, self.ki)
+        except SettingError as error:
+            self.safety.stop(t, "gains", "zero", f"gains: {error}")
+
     def _restart(self) -> None:
         """Forget earlier efforts and errors."""
+        self.judged = False  # whether the gains are known to suit the period
         self.safety.restart()
         self.integral.restart()
         if self.detector is not None:
@@ -373,6 +385,7 @@ class Controller(Laws):
 
     def watch(self, t: float) -> np.ndarray | None:
         """Return the torque for a stale state at the time t, else None."""
+        self.carried.advance(t)
         return self.silence.torque(t, self.enabled)
 
     def guard(self, t: float, publish: Callable[[np.ndarray], object]) -> bool:
@@ -381,6 +394,7 @@ class Controller(Laws):
         For the thread of a watchdog. The first torque of a silence discards every
         effort that is still being computed; a state that comes meanwhile goes first.
         """
+        self.carried.advance(t)
         return self.silence.answer(t, self.enabled, publish)
 
     def final_torque(self) -> np.ndarray:

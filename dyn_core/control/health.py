@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dyn_core.control.controller import Controller
+from dyn_core.control.joint_limits import raised_limits
 from dyn_core.control.samples import BACK, JUMPED, MOVED
 from dyn_core.control.trajectory import Trajectory
 
@@ -21,7 +22,8 @@ ALTERNATE = (
     " has jumped for state_timeout"
 )
 PAUSED = "paused: /clock stands, and so do the joint states; effort is zero"
-QUIET = ("no state", "waiting", "inactive", "ok")  # not logged: they belong to a start
+# Not logged: they belong to a start.
+QUIET = ("no state", "waiting", "inactive", "ok", "raised limits")
 
 
 class Condition(NamedTuple):
@@ -70,7 +72,7 @@ class Health:
             more: Conditions that others have seen.
         """
         state = self._state(t)
-        rest = [*more, *self._events(t)]
+        rest = [*more, *self._events(t), *self._settings()]
         if state.level == OK:
             rest += [*self._tracking()]
         rest += self._trajectory(t)
@@ -161,6 +163,14 @@ class Health:
                 )
             )
         return seen
+
+    def _settings(self) -> list[Condition]:
+        """Return what is doubtful about gains and limits."""
+        controller = self.controller
+        raised = raised_limits(controller.model, controller.limit)
+        seen = [Condition(WARN, "raised limits", "; ".join(raised))] if raised else []
+        near = controller.gain_doubts()
+        return seen + ([Condition(WARN, "gains", "; ".join(near))] if near else [])
 
     def _tracking(self) -> list[Condition]:
         """Return whether the robot is far from its reference."""

@@ -154,6 +154,17 @@ def effort_limits(model: Model, chosen: Mapping[str, float]) -> np.ndarray:
     return limits
 
 
+def raised_limits(model: Model, limits: np.ndarray) -> list[str]:
+    """Return a sentence for each effort limit above that of the model."""
+    return [
+        f"effort limit of {name} is raised from {own:g} to {limit:g}"
+        for name, own, limit in zip(
+            model.joint_names, model.effort_limit, limits, strict=True
+        )
+        if 0 < own < limit
+    ]
+
+
 def first_excess(
     c: np.ndarray, low: np.ndarray, high: np.ndarray
 ) -> tuple[int, int, float] | None:

@@ -104,12 +104,28 @@ class ControllerSettings:
         return self.mode == "impedance"
 
     def attach(self, payload: Payload | None) -> None:
-        """Carry a payload at payload_link from the next torque on; None: nothing.
+        """Carry a payload at payload_link; None: nothing.
+
+        From the next torque on it is blended in over blend_time of the rules; before
+        the first state it is there at once.
 
         Raises:
-            SettingError: There is no payload_link.
+            SettingError: There is no payload_link, or the efforts cannot carry it.
         """
-        self.carried.attach(payload)
+        self.check_payload(payload)
+        driving = self._last_state() is not None
+        self.carried.attach(payload, self.rules.blend_time if driving else 0.0)
+
+    def check_payload(self, payload: Payload | None) -> None:
+        """Raise a SettingError for a payload that cannot be carried."""
+        self.carried.check(payload)
+
+    def check_sampling(self, kp: np.ndarray, kd: np.ndarray, ki: np.ndarray) -> None:
+        """Raise a SettingError for gains that sampling makes unstable, where known."""
+
+    def _last_state(self) -> np.ndarray | None:
+        """Return the position of the last state; None before the first."""
+        return None
 
     def set_gains(
         self, kp: Any, kd: Any, ki: Any = None, integral_limit: Any = None
@@ -117,7 +133,8 @@ class ControllerSettings:
         """Set the gains; None leaves those of the integral as they are.
 
         Raises:
-            SettingError: A gain is not finite, or negative; none is then set.
+            SettingError: A gain is not finite, negative, or beyond what the measured
+                period of the states can carry (control.gain_limits); none is then set.
         """
         nv = self.model.nv
         ki = self.ki if ki is None else ki
@@ -125,6 +142,7 @@ class ControllerSettings:
         names = ("kp", kp), ("kd", kd), ("ki", ki), ("integral_limit", limit)
         gains = [checked_gains(name, value, nv) for name, value in names]
         integral = Integral(gains[2], gains[3])
+        self.check_sampling(*gains[:3])
         before = getattr(self, "integral", None)
         if before is not None:
             integral.part = np.clip(before.part, -gains[3], gains[3])

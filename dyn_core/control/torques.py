@@ -8,10 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from dyn_core.control.carrying import Carrying
 from dyn_core.control.following import TrajectoryFollower
+from dyn_core.control.gain_limits import SampledGains, doubts, inertia_program
 from dyn_core.control.laws import BRAKING, build_law, build_weight, weightless
 from dyn_core.control.samples import Samples
 from dyn_core.control.settings import ControllerSettings
+from dyn_core.errors import SettingError
+from dyn_core.model.payload import Payload
 
 
 @dataclass
@@ -42,8 +46,67 @@ class Laws(ControllerSettings):
 
         self.law = build(self.inverse_dynamics, self.engine)
         self.weight = build_weight(self.robot, self.engine, paths)
+        self.carrying = Carrying(self.model, self.limit)
+        self.inertia = inertia_program(self.model, self.stiff, self.engine, paths)
         self._error_points: tuple[Any, np.ndarray] | None = None
         return build
+
+    @property
+    def period(self) -> float | None:
+        """Mean period of the states [s]; None before it is known."""
+        period: float | None = getattr(getattr(self, "samples", None), "period", None)
+        return period
+
+    def _last_state(self) -> np.ndarray | None:
+        return self.samples.q if hasattr(self, "samples") else None
+
+    def check_sampling(self, kp: np.ndarray, kd: np.ndarray, ki: np.ndarray) -> None:
+        """Raise a SettingError for gains that the period of the states makes unstable.
+
+        Before it is known they pass: they are judged before the first torque.
+        """
+        period = self.period
+        if period is None:
+            return
+        beyond = self.sampled_gains(kp, kd, ki).beyond(period)
+        if beyond:
+            raise SettingError(beyond[0].text, f"k{beyond[0].gain}")
+
+    def sampled_gains(self, kp: Any, kd: Any, ki: Any) -> SampledGains:
+        """Return gains as the sampled loop has them, with the present inertia.
+
+        In mode gravity d alone acts, in a ramp.
+        """
+        q, names = self._last_state(), self.model.joint_names
+        H = None
+        if self.inertia is not None and q is not None:
+            H = np.asarray(self.inertia(q, *self._more()))
+        if self.mode == "gravity":
+            kp, ki = 0.0 * kp, 0.0 * ki
+        damping = self.model.flat("damping")
+        return SampledGains(names, kp, kd, ki, damping, self.stiff, H)
+
+    def gain_doubts(self) -> list[str]:
+        """Return sentences for gains that are near what sampling can carry."""
+        if self.period is None:
+            return []
+        return doubts(self.sampled_gains(self.kp, self.kd, self.ki), self.period)
+
+    def check_payload(self, payload: Payload | None) -> None:
+        """Raise a SettingError for a payload that the effort limits cannot carry.
+
+        A robot that carries its weight itself is not checked.
+        """
+        super().check_payload(payload)
+        if payload is None or not payload.mass or self.robot_compensates_gravity:
+            return
+        zero = np.zeros(self.model.nv)
+
+        def weight(q: np.ndarray, ten: np.ndarray) -> np.ndarray:
+            time = (self.now,) if self.driven else ()
+            return np.asarray(self.weight(q, zero, zero, *time, ten))
+
+        self.carrying.check(payload, weight, self._last_state())
 
     @property
     def engine_used(self) -> str:

@@ -72,6 +72,9 @@ class PayloadInput:
         payload: What is carried now, or None.
         paths: Names for the build option `inputs`, 0 or 1.
         values: The values of these inputs, in each call.
+
+    A change may be blended in: mass, its moments and the inertia about the link's
+    origin, of which efforts are linear, then move in proportion to the time.
     """
 
     def __init__(self, link: str = "") -> None:
@@ -79,20 +82,69 @@ class PayloadInput:
         self.paths = [f"{link}.payload"] if link else []
         self.attach(None)
 
-    def attach(self, payload: Payload | None) -> None:
-        """Carry a payload instead of the present one; None: nothing.
-
-        Raises:
-            SettingError: There is no link for it.
-        """
+    def check(self, payload: Payload | None) -> None:
+        """Raise a SettingError for a payload where there is no link for it."""
         if payload is not None and not self.link:
             raise SettingError(
                 "a payload needs the link that carries it: set payload_link",
                 "payload_link",
             )
+
+    def attach(self, payload: Payload | None, duration: float = 0.0) -> None:
+        """Carry a payload instead of the present one; None: nothing.
+
+        Args:
+            payload: What is carried.
+            duration: Time in which it is blended in, from the next `advance` on; 0: at
+                once [s].
+
+        Raises:
+            SettingError: There is no link for it.
+        """
+        self.check(payload)
         self.payload = payload
+        self._blend: _Blend | None = None
+        if not self.link:
+            self.values: tuple[np.ndarray, ...] = ()
+            return
         ten = np.zeros(10) if payload is None else payload.parameters
-        self.values = (ten,) if self.link else ()
+        if duration > 0 and not np.array_equal(ten, self.values[0]):
+            self._blend = _Blend(self.values[0], ten, duration)
+        else:
+            self.values = (ten,)
+
+    def advance(self, t: float) -> None:
+        """Move a payload that is blended in on to the time t [s]."""
+        blend = self._blend  # a watchdog's thread may ask, too
+        if blend is not None:
+            self.values = (blend.at(t),)
+            if blend.over:
+                self._blend = None
+
+
+class _Blend:
+    """The way from one payload to another.
+
+    Attributes:
+        over: Whether the end was reached.
+    """
+
+    def __init__(self, before: np.ndarray, after: np.ndarray, duration: float) -> None:
+        self.before, self.after, self.duration = before, after, duration
+        self.start: float | None = None
+        self.over = False
+
+    def at(self, t: float) -> np.ndarray:
+        """Return the ten parameters at a time, the first of which starts."""
+        if self.start is None or t < self.start:
+            self.start = t
+        share = (t - self.start) / self.duration
+        self.over = share >= 1.0
+        return (
+            self.after
+            if self.over
+            else self.before + share * (self.after - self.before)
+        )
 
 
 def _row(name: str, values: Any, size: int) -> np.ndarray:

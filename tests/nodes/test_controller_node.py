@@ -590,6 +590,113 @@ def test_faults_have_a_level_and_one_line_each(make, capfd, monkeypatch):
     assert node.status()[:2] == (b"\x00", "inactive: no effort is sent")
 
 
+def _part(first, last, stamp=0.0, velocity=True):
+    """Return the state of some joints."""
+    message = _state(stamp=stamp)
+    message.name = message.name[first:last]
+    message.position = message.position[first:last]
+    message.velocity = message.velocity[first:last] if velocity else []
+    return message
+
+
+def _other(joint="finger"):
+    from sensor_msgs.msg import JointState
+
+    return JointState(name=[joint], position=[0.02], velocity=[0.0])
+
+
+def test_states_of_other_joints_are_skipped(make, capfd, monkeypatch):
+    """A gripper beside an arm is neither refused nor a second robot."""
+    from ros_nodes import _controller_report
+
+    monkeypatch.setattr(_controller_report, "GRAPH", 0.0)
+    monkeypatch.setattr(_controller_report, "publishers_beside_guard", lambda *_: 2)
+    node = make()
+    node._on_state(_other())
+    conditions = {c.key: c.message for c in node.report.conditions(time.monotonic())}
+    message = "joint states have finger, and none of this robot's joints: joint1, "
+    assert conditions["other joints"].startswith(message)
+    sent = len(node.sent)
+    _feed(node)
+    node._on_state(_other())
+    assert len(node.sent) == sent + 3
+    assert not node.counters
+    conditions = {c.key for c in node.report.conditions(time.monotonic())}
+    assert "publishers of states" not in conditions
+    assert not {"refused", "other joints"} & conditions
+    node._on_state(_other("thumb"))
+    monkeypatch.setattr(_controller_report, "publishers_beside_guard", lambda *_: 4)
+    conditions = {c.key: c.message for c in node.report.conditions(time.monotonic())}
+    assert conditions["publishers of states"].startswith("2 publishers on /joint_st")
+    assert "refused" not in capfd.readouterr().err
+
+
+def test_parts_are_refused_with_the_parameter_that_merges_them(make, capfd):
+    """One sentence; nothing is sent."""
+    node = make()
+    node._on_state(_part(0, 4))
+    node._on_state(_part(4, 7))
+    assert node.counters == {"joint state refused": 2}
+    said = "joint 'joint5': wanted one entry in name, got not there; valid: all joints,"
+    logged = capfd.readouterr().err
+    assert f"{said} or merge_joint_states: true" in logged
+    assert not node.sent
+
+
+def test_parts_are_merged_where_asked(make):
+    """The effort of two parts is that of the whole state; a dead part is silence."""
+    whole, merged = make(), make(merge_joint_states=True)
+    for k in range(1, 5):
+        whole._on_state(_state(stamp=0.01 * k))
+        merged._on_state(_part(0, 4, 0.01 * k))
+        merged._on_state(_part(4, 7, 0.01 * k + 0.001))
+    assert len(merged.sent) == len(whole.sent) == 4
+    np.testing.assert_array_equal(merged.sent[-1][1], whole.sent[-1][1])
+    assert merged.controller.samples.stamp == pytest.approx(0.04)
+    assert not merged.counters
+    for k in range(5, 50):
+        merged._on_state(_part(0, 4, 0.01 * k))
+    assert len(merged.sent) == 4
+    assert merged.controller.seen is not None
+    silence = merged.controller.rules.state_timeout + 1.0
+    assert merged.controller.watch(merged.controller.seen + silence) is not None
+    merged._on_state(_part(4, 7, 99.0))  # of another clock
+    assert merged.counters == {"joint state refused": 1}
+
+
+def test_the_time_of_a_merged_state_is_that_of_its_oldest_part(make):
+    """For silence: one publisher that is late makes the state old."""
+    node = make(merge_joint_states=True)
+    node._on_state(_part(0, 4, 0.01))
+    first = node.states.merger._t[0]
+    node._on_state(_part(4, 7, 0.011))
+    assert node.controller.seen == first
+    node.trigger_deactivate()
+    node.trigger_activate()
+    node._on_state(_part(0, 4, 0.02))
+    node.trigger_deactivate()
+    node.trigger_activate()
+    node._on_state(_part(4, 7, 0.021))
+    assert node.controller.seen is None  # the first part came before
+
+
+def test_two_publishers_of_parts_drive_over_dds(make, until):
+    """Neither part replaces the other in the queue."""
+    from sensor_msgs.msg import JointState
+
+    node = make(merge_joint_states=True)
+    senders = [node.create_publisher(JointState, "joint_states", 10) for _ in range(2)]
+    matched = [sender.get_subscription_count for sender in senders]
+    until(lambda: all(count() == 1 for count in matched), node)
+    rounds = 20
+    for k in range(1, rounds + 1):
+        for sender, ends in zip(senders, ((0, 4), (4, 7)), strict=True):
+            sender.publish(_part(*ends, 0.01 * k))
+        until(lambda k=k: len(node.sent) >= k, node, patience=5.0)
+    assert len(node.sent) == rounds
+    assert not node.counters
+
+
 def test_a_best_effort_publisher_of_trajectories_is_a_warning(make, until):
     """It is not heard; a reliable one is, and is no warning."""
     from rclpy.node import Node
