@@ -19,7 +19,7 @@ from dyn_core.identification.joint_record import JointRecord
 from dyn_core.identification.smoothing import smooth_motion
 from dyn_core.recordings import bags
 from dyn_core.testing import bit_flips
-from ros_nodes.tools import check_node, faults
+from ros_nodes.tools import check_node, fault_list, faults
 from ros_nodes.tools.parameter_values import dumped, typed_value, value_line
 
 RATE = 200.0
@@ -532,7 +532,7 @@ def test_only_what_talks_to_nodes_imports_ros():
         "recorder.py",
         "stand.py",
         "fault_stand.py",
-        "long_trajectory.py",
+        "neighbours.py",
     }
     modules = {
         path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.py")
@@ -556,6 +556,7 @@ class Stand:
         self.answers, self.said, self.pause, self.tries = answers, said, pause, 0
         self.seen = {faults.COMMANDS: [first], faults.APPLIED: [first]}
         self.sound = [np.array(GO), np.array(ELSEWHERE)]
+        self.slew = np.array([10.0, 5.0])
 
     def ensure(self, fault):
         for seen in self.seen.values():
@@ -687,9 +688,9 @@ def test_bounds_of_faults_follow_the_parameters():
 
 def test_each_state_has_its_faults():
     """Most faults come while the robot is held and while it moves, some when inactive."""
-    names = {fault.name: fault for fault in faults.FAULTS}
-    assert len(names) == len(faults.FAULTS)
-    states = [fault.state for fault in faults.FAULTS]
+    names = {fault.name: fault for fault in fault_list.FAULTS}
+    assert len(names) == len(fault_list.FAULTS)
+    states = [fault.state for fault in fault_list.FAULTS]
     assert min(states.count(s) for s in (faults.HOLDING, faults.MOVING)) > 25
     for name, fault in names.items():
         quiet = fault.state == faults.INACTIVE
@@ -702,7 +703,7 @@ def test_each_state_has_its_faults():
 
 def test_bit_flips_are_a_row_of_the_table(monkeypatch):
     """It counts what flips did; a wrong effort that passed fails, by the exit status."""
-    (fault,) = faults.chosen(["bit-flips"])
+    (fault,) = fault_list.chosen(["bit-flips"])
     asked, status = [], 0
     out = "9 bit flips in 7 bytes\n     8 no difference\n     0 crashed\n     1 {}\n"
 
@@ -729,7 +730,7 @@ def test_bit_flips_are_a_row_of_the_table(monkeypatch):
 def test_faults_are_listed_and_chosen_by_name(capsys):
     """A line for each; a misspelt one is refused with the nearest."""
     assert cli.main(["check-node", "--list"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == len(faults.FAULTS) > 70
+    assert len(capsys.readouterr().out.splitlines()) == len(fault_list.FAULTS) > 70
     assert cli.main(["check-node", "--list", "--only", "nan-*", "estop*"]) == 0
     names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
     pairs = itertools.product(("", "-moving", "-inactive"), ("nan-position", "estop"))
