@@ -35,6 +35,7 @@ from ros_nodes.controller_parameters import (
 )
 from ros_nodes.controller_settings import controller_settings, gains, without_effect
 from ros_nodes.conversions import JointReader, stamp_seconds
+from ros_nodes.goal_parameters import command_timeout
 from ros_nodes.parameters import effort_fields
 from ros_nodes.payload import serve_payload
 from ros_nodes.payload_estimation import PayloadWatch
@@ -205,7 +206,7 @@ class ComputedTorqueNode(RobotNode):
     # ---- parameters
 
     def check_change(self, values: dict[str, Any]) -> None:
-        """Refuse an integral without a limit."""
+        """Refuse an integral without a limit, and a cmd_timeout below goal_time."""
         if self.model is None:
             return
 
@@ -216,6 +217,7 @@ class ComputedTorqueNode(RobotNode):
             name, clamp = f"gains.{joint}.i", f"gains.{joint}.i_clamp"
             if value(name) > 0 and not value(clamp) > 0:
                 raise dyn.SettingError(f"{name} needs {clamp} > 0", name)
+        command_timeout(value)
 
     def changed(self, values: dict[str, Any]) -> None:
         """Apply changed gains and thresholds; not those of a robot yet to be built."""

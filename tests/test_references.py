@@ -154,6 +154,38 @@ def test_a_stream_of_short_moves_stays_smooth():
     assert np.abs(qd[300:, 0] - 0.2).max() < 0.1
 
 
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.9, 0.97, 1.0, 1.1, -0.5])
+def test_a_moving_reference_joins_a_path(share):
+    """With a share of the path's speed: it gains or loses the rest, without a jump."""
+    follower, speed = _follower(), np.array([0.5, -0.25])
+    follower.take(np.zeros(2), share * speed)
+    follower.follow(_path([2.0], [2.0 * speed]), 0.0, 0.0, None)
+    _, q, qd = _sampled(follower, 0.0, 2.0)
+    assert _steepest(qd) < MOST
+    np.testing.assert_allclose(qd[0], share * speed, atol=1e-9)
+    np.testing.assert_allclose(np.diff(q, axis=0), PERIOD * qd[1:], atol=1e-4)
+    fading = 0.52 * max(-share, 0.0)  # of what moves the other way
+    assert np.abs(qd[:, 0]).max() < (1.101 * max(share, 1.0) + fading) * 0.5
+    np.testing.assert_allclose(q[500], speed, atol=1e-9)
+    if share >= 0:
+        assert qd[:800, 0].min() >= min(share, 0.9) * 0.5 - 1e-9
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.9, 0.97])
+def test_short_paths_have_steeper_ramps(share):
+    """There is no time for the deceleration; positions follow from velocities still."""
+    follower, speed, fine = _follower(), np.array([0.5, -0.25]), 1e-5
+    follower.take(np.zeros(2), share * speed)
+    follower.follow(_path([0.02], [0.02 * speed]), 0.0, 0.0, None)
+    _, q, qd = _sampled(follower, 0.0, 0.0199, fine)
+    middle = (qd[1:] + qd[:-1]) / 2
+    np.testing.assert_allclose(np.diff(q, axis=0), fine * middle, atol=2e-8)
+    assert qd[0, 0] == pytest.approx(share * 0.5)
+    assert 0 < qd[-1, 0] < 0.1
+    assert np.abs(qd[:, 0]).max() < 0.5 * 4 / 3 + 1e-9
+    assert _steepest(qd, fine) < 250.0
+
+
 def test_a_start_with_a_velocity_is_met_from_rest():
     """A first point at time zero that moves: the reference starts at rest and joins."""
     follower = _follower()
@@ -201,6 +233,18 @@ def test_moving_ends_join(beside):
     _, _, qd = _sampled(follower, 0.0, 2.0)
     assert _steepest(qd) < MOST
     assert np.abs(qd[:, 0]).min() > 0.45
+
+
+def test_a_trajectory_ends_and_waits_within_a_day():
+    """What lasts or waits longer is a mistake of a clock, and refused in words."""
+    _path([86_400.0], [[0.1, 0.1]])
+    with pytest.raises(dyn.TrajectoryError, match="point 1 is due at 86401 s; valid"):
+        _path([1.0, 86_401.0], [[0.1, 0.1]] * 2)
+    follower, path = _follower(), _path([1.0], [[0.1, 0.1]])
+    follower.follow(path, 86_400.0, 0.0, None)
+    with pytest.raises(dyn.TrajectoryError, match=r"86401.000 s from now; valid: at"):
+        follower.follow(path, 86_401.0, 0.0, None)
+    assert follower.pending is not None
 
 
 # Robots at their stops

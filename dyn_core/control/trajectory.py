@@ -18,6 +18,7 @@ from dyn_core.validation import known_keywords
 
 METHODS = ("splines", "none")
 MOST_POINTS = 100_000
+LONGEST = 86_400.0  # duration of a trajectory, and wait for its start: a day [s]
 BLOCK = 1000  # pieces that are computed together, within a processor's cache
 
 
@@ -297,6 +298,11 @@ def _times(times: Any) -> np.ndarray:
         raise TrajectoryError(
             "times must be finite, >= 0 and increase:"
             f" point {k} is due at {t[k]:.9g} s{after}"
+        )
+    if t[-1] > LONGEST:
+        k = int(np.argmax(t > LONGEST))
+        raise TrajectoryError(
+            f"point {k} is due at {t[k]:.9g} s; valid: at most {LONGEST:.6g} s, a day"
         )
     return t
 
