@@ -6,6 +6,7 @@ import pytest
 import dyn_core as dyn
 from dyn_core.control import Controller, make_trajectory
 from dyn_core.control.following import TrajectoryFollower
+from dyn_core.control.goal_requests import TrajectoryRows, goal_trajectory
 from dyn_core.control.joint_limits import JointLimits
 from dyn_core.control.ramps import braking
 from dyn_core.control.rules import Rules
@@ -272,6 +273,20 @@ def test_what_leaned_on_a_stop_finds_the_way_back(shipped):
         assert controller.reference.q[1] <= q[1] + 1e-12
 
 
+def test_a_partial_goal_leaves_a_joint_on_its_stop(shipped):
+    """The joint that the goal lacks stays where the reference rests, beyond its limit."""
+    arm = shipped["arm7"]
+    controller = Controller(arm, 400.0, 40.0, engine="graph")
+    q = np.array([0, controller.model.upper[1] + 0.003, 0, -2.2, 0, 1.6, 0.8])
+    for k in range(20):
+        controller.update(PERIOD * k, q - [0, 0.003 * (k > 9), 0, 0, 0, 0, 0], 0 * q)
+    rows = TrajectoryRows(["joint1"], np.array([1.0]), [[0.2]])
+    made = goal_trajectory(controller, rows, partial=True)
+    controller.follow(made, controller.now)
+    assert controller.trajectory is not None
+    np.testing.assert_allclose(made.q[0], [0.2, *q[1:]])
+
+
 def _returns(rng, kind, reference, robot, goal):
     """Return rows of a random motion that ends inside, and its first time."""
     order, points = KINDS[kind], [goal]
@@ -365,4 +380,5 @@ def test_braking_stays_on_a_line_where_there_is_room():
     np.testing.assert_allclose(short.times, [0.0, 0.02, 0.1])
     np.testing.assert_allclose(short.sample(0.05).q, [2.0, -0.5 * 0.0375])
     np.testing.assert_allclose(short.sample(9.0).q, [2.0, -0.025])
-    assert braking(q, 0 * qd, LIMITS, 10.0, 1e-3) is None
+    for still in (0.0, 5e-324, 1e-12):
+        assert braking(q, still * qd, LIMITS, 10.0, 1e-3) is None

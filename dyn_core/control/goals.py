@@ -142,7 +142,7 @@ class GoalTracker:
         ended = [self._dropped(x, reason) for x in self.tracked]
         if any(self._leads(x) for x in self.tracked):
             self.controller.stop(f"stopped: {reason}")
-        self.tracked = []
+        self.tracked, self.last = [], None
         return ended
 
     def advance(self, t: float) -> list[GoalOutcome]:

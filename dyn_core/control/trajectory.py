@@ -112,8 +112,9 @@ class Trajectory:
 
         Before the first and after the last point the position is constant.
         """
-        inner = self.times[(self.times > start) & (self.times < end)]
-        starts = np.concatenate([[start], inner])
+        low = np.searchsorted(self.times, start, side="right")
+        high = np.searchsorted(self.times, end, side="left")
+        starts = np.concatenate([[start], self.times[low:high]])
         c = np.zeros((len(starts), 6, self.q.shape[1]))
         k = np.searchsorted(self.times, starts, side="right") - 1
         before, after = k < 0, k >= len(self.times) - 1
@@ -121,8 +122,8 @@ class Trajectory:
         inside = ~(before | after)
         s = (starts - self.times[k])[inside, None]
         pieces = self.pieces[k[inside]]
-        for i in range(6):
-            for j in range(i, 6):
+        for i in range(self.order):
+            for j in range(i, self.order):
                 c[inside, i] += comb(j, i) * s ** (j - i) * pieces[:, j]
         return starts, c
 
