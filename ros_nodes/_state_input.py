@@ -69,8 +69,8 @@ class StateInput:
             raise MissingJoint(
                 f"joint '{missing}'",
                 "one entry in name",
-                "not there; valid: all joints, or merge_joint_states: true where several"
-                " publishers send parts",
+                "not there; valid: all joints, or merge_joint_states: true where"
+                " several publishers send parts",
             )
         if share == PART and self.merger is not None:
             fields = {name: getattr(message, name) for name in FIELDS}

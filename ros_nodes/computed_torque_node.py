@@ -39,6 +39,7 @@ from ros_nodes.controller_parameters import (
     wrap_fields,
 )
 from ros_nodes.controller_settings import controller_settings, gains, without_effect
+from ros_nodes.goal_parameters import command_timeout
 from ros_nodes.parameters import effort_fields
 from ros_nodes.payload import serve_payload
 from ros_nodes.payload_estimation import PayloadWatch
@@ -223,7 +224,7 @@ class ComputedTorqueNode(RobotNode):
     # ---- parameters
 
     def check_change(self, values: dict[str, Any]) -> None:
-        """Refuse an integral without a limit."""
+        """Refuse an integral without a limit, and a cmd_timeout below goal_time."""
         if not self.configured:
             return
 
@@ -234,6 +235,7 @@ class ComputedTorqueNode(RobotNode):
             name, clamp = f"gains.{joint}.i", f"gains.{joint}.i_clamp"
             if value(name) > 0 and not value(clamp) > 0:
                 raise dyn.SettingError(f"{name} needs {clamp} > 0", name)
+        command_timeout(value)
 
     def changed(self, values: dict[str, Any]) -> None:
         """Apply changed gains and thresholds; not those of a robot yet to be built."""

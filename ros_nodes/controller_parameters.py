@@ -58,12 +58,14 @@ _RULES = (
     Field("start_tolerance", Quantity(1e-6, 10.0), "largest distance between the robot"
           " and a first point at time zero", "rad, m", 0.1),
     Field("limit_tolerance", Quantity(1e-9, 1.0), "distance by which a trajectory may"
-          " be outside a position limit, from the robot if that is outside", "rad, m",
+          " be outside a position limit, from robot or reference if these are outside",
+          "rad, m",
           1e-3),
     Field("blend_time", Quantity(1e-3, 10.0), "duration in which a trajectory takes"
           " over from another one", "s", 0.2),
     Field("deceleration", Quantity(1e-3, 1e4), "deceleration of the fastest joint at a"
-          " stop of the reference", "rad/s², m/s²", 10.0),
+          " stop of the reference, and in the ramps at the ends of a trajectory of"
+          " positions alone", "rad/s², m/s²", 10.0),
 )  # fmt: skip
 
 _ENVELOPE = (

@@ -10,6 +10,7 @@ import dyn_core as dyn
 from dyn_core.control import Controller
 from dyn_core.control.gain_limits import SampledGains, doubts
 from dyn_core.control.health import Health
+from dyn_core.control.samples import KNOWN
 
 T = 0.002
 Q0 = np.array([0.0, -0.6, 0.0, -2.2, 0.0, 1.6, 0.8])
@@ -148,7 +149,7 @@ def arm(shipped):
 def _drive(controller, count, period=T, since=0.0):
     """Return the last effort of some states at rest; the period is known from them."""
     for k in range(count):
-        controller.samples.period = period
+        controller.samples.mean_period, controller.samples._periods = period, KNOWN
         tau = controller.update(since + T * k, Q0, np.zeros(7))
     return tau
 

@@ -22,9 +22,9 @@ as b / H_jj. In mode impedance stiffness K and damping D act on the inertia H: t
 of which the second one is without inertia, and the third bound has H_jj. H is that of
 the position at which the gains are judged.
 
-Source: K. Ogata, Discrete-Time Control Systems, section 4.3; J. Colgate and G. Schenkel,
-Passivity of a class of sampled-data systems, J. Robotic Systems 14 (1997), for K T/2 <
-D + b.
+Source: K. Ogata, Discrete-Time Control Systems, section 4.3; J. Colgate and G.
+Schenkel, Passivity of a class of sampled-data systems, J. Robotic Systems 14 (1997),
+for K T/2 < D + b.
 """
 
 from __future__ import annotations
@@ -154,8 +154,8 @@ class SampledGains:
     ) -> GainBound:
         joint, value, most = self.joints[j], float(values[j]), float(bound[j])
         text = (
-            f"{NAMES[gain]} of joint '{joint}' is {value:g}; valid: less than {most:.4g}"
-            f" {UNITS[self.stiff][gain]}, where states come each {T:.4g} s: sampled"
+            f"{NAMES[gain]} of joint '{joint}' is {value:g}; valid: less than"
+            f" {most:.4g} {UNITS[self.stiff][gain]}, where states come each {T:.4g} s: sampled"
             " beyond it the joint is unstable"
         )
         return GainBound(joint, gain, value, most, float(ratio[j]), text)

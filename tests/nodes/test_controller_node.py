@@ -645,7 +645,10 @@ def test_parts_are_refused_with_the_parameter_that_merges_them(make, capfd):
 
 def test_parts_are_merged_where_asked(make):
     """The effort of two parts is that of the whole state; a dead part is silence."""
-    whole, merged = make(), make(merge_joint_states=True)
+    whole, merged = (
+        make(max_state_age=0.0),
+        make(merge_joint_states=True, max_state_age=0.0),
+    )
     for k in range(1, 5):
         whole._on_state(_state(stamp=0.01 * k))
         merged._on_state(_part(0, 4, 0.01 * k))
@@ -666,7 +669,7 @@ def test_parts_are_merged_where_asked(make):
 
 def test_the_time_of_a_merged_state_is_that_of_its_oldest_part(make):
     """For silence: one publisher that is late makes the state old."""
-    node = make(merge_joint_states=True)
+    node = make(merge_joint_states=True, max_state_age=0.0)
     node._on_state(_part(0, 4, 0.01))
     first = node.states.merger._t[0]
     node._on_state(_part(4, 7, 0.011))
@@ -684,7 +687,7 @@ def test_two_publishers_of_parts_drive_over_dds(make, until):
     """Neither part replaces the other in the queue."""
     from sensor_msgs.msg import JointState
 
-    node = make(merge_joint_states=True)
+    node = make(merge_joint_states=True, max_state_age=0.0)
     senders = [node.create_publisher(JointState, "joint_states", 10) for _ in range(2)]
     matched = [sender.get_subscription_count for sender in senders]
     until(lambda: all(count() == 1 for count in matched), node)

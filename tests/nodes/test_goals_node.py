@@ -146,6 +146,79 @@ def test_constraints_hold_for_the_topic(drive, capfd):
     assert "aborted" not in capfd.readouterr().err
 
 
+def test_a_stale_command_is_a_warning(drive, capfd):
+    """Once, with what it is; the robot holds where it is. The parameter is live."""
+    from rclpy.parameter import Parameter
+
+    driven = drive(cmd_timeout=0.4)
+    node = driven.node
+    driven.publish(driven.names, (0.3, 0.5))
+    driven.run(0.55)
+    driven.off = np.array([0.02, 0.0])
+    driven.run(0.5)
+    assert np.allclose(node.controller.reference.q, (0.28, 0.5))
+    node._look()
+    driven.run(0.5)
+    node._look()
+    logged = capfd.readouterr().err
+    assert logged.count("cmd_timeout 0.4 s") == 1
+    assert "[WARN]" in logged and "the robot holds where it is" in logged
+    for name, value in (("constraints.goal_time", 0.4), ("cmd_timeout", -1.0)):
+        refused = node.set_parameters([Parameter(name, value=value)])[0]
+        assert not refused.successful
+    assert (
+        "more than constraints.goal_time"
+        in node.set_parameters([Parameter("constraints.goal_time", value=1.0)])[
+            0
+        ].reason
+    )
+    assert node.set_parameters([Parameter("cmd_timeout", value=0.0)])[0].successful
+    driven.off = np.zeros(2)
+    driven.publish(driven.names, (0.3, 0.5))
+    driven.run(0.55)
+    driven.off = np.array([0.02, 0.0])
+    driven.run(1.0)
+    assert np.allclose(node.controller.reference.q, (0.3, 0.5))
+
+
+def test_a_timeout_that_goals_outlast_is_refused(ros):
+    """At the start, in a sentence."""
+    from rclpy.parameter import Parameter
+
+    from ros_nodes.computed_torque_node import ComputedTorqueNode
+
+    values = {"robot_description_file": "two_link", "engine": "graph",
+              "cmd_timeout": 1.0, "constraints.goal_time": 2.0}  # fmt: skip
+    node = ComputedTorqueNode(
+        parameter_overrides=[Parameter(k, value=v) for k, v in values.items()]
+    )
+    try:
+        assert not node.start()
+        assert "more than constraints.goal_time (2)" in str(node.failure)
+    finally:
+        node.destroy_node()
+
+
+def test_a_trajectory_of_the_future_is_said_to_wait(drive, capfd):
+    """With its start in ROS time and the time until then; more than a day is refused."""
+    from rclpy.serialization import serialize_message
+
+    driven = drive()
+    now = driven.node.get_clock().now().nanoseconds // 10**9
+    for wait in (100, 90_000):
+        message = driven.trajectory(driven.names, (0.3, 0.5))
+        message.header.stamp.sec = now + wait
+        driven.node.trajectories.on_message(serialize_message(message))
+        driven.settle()
+    logged = capfd.readouterr().err
+    assert (
+        f"a trajectory of 0.500 s waits until {now + 100}.000 s of ROS time" in logged
+    )
+    assert "s from now" in logged and "following" not in logged
+    assert "valid: at most 86400 s, a day" in logged
+    assert driven.node.counters["trajectory refused"] == 1
+
+
 def test_a_trajectory_of_some_joints(drive, capfd):
     """Refused without allow_partial_joints_goal; with it the others stay."""
     driven = drive()
