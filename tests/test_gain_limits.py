@@ -10,7 +10,6 @@ import dyn_core as dyn
 from dyn_core.control import Controller
 from dyn_core.control.gain_limits import SampledGains, doubts
 from dyn_core.control.health import Health
-from dyn_core.control.samples import KNOWN
 
 T = 0.002
 Q0 = np.array([0.0, -0.6, 0.0, -2.2, 0.0, 1.6, 0.8])
@@ -149,9 +148,17 @@ def arm(shipped):
 def _drive(controller, count, period=T, since=0.0):
     """Return the last effort of some states at rest; the period is known from them."""
     for k in range(count):
-        controller.samples.mean_period, controller.samples._periods = period, KNOWN
+        _know(controller, period)
         tau = controller.update(since + T * k, Q0, np.zeros(7))
     return tau
+
+
+def _know(controller, period):
+    """Let the mean period be one; None: not known."""
+    samples = controller.samples
+    samples.mean_period = period or 0.0
+    samples._periods = 10**9 if period else 0
+    samples._measure = lambda dt: None
 
 
 BAD = [  # gains, what is said
@@ -207,6 +214,15 @@ def test_a_slower_source_is_judged_anew(arm):
     assert "each 0.2 s" in controller.stopped.reason
 
 
+@pytest.mark.parametrize(("kd", "drives"), [(900.0, True), (4500.0, False)])
+def test_what_is_far_beyond_never_drives(arm, kd, drives):
+    """From the third state on, whose period is known roughly; 1000 is the bound."""
+    controller = Controller(arm, 400.0, kd, engine="graph")
+    efforts = [controller.update(T * k, Q0, np.zeros(7)) for k in range(15)]
+    assert efforts[2].any() == drives
+    assert efforts[-1].any() == drives
+
+
 def test_gains_near_a_bound_are_a_warning(arm):
     """Beyond half of it, while it drives; beyond the whole of it, too."""
     controller = Controller(arm, 400.0, 40.0, engine="graph")
@@ -217,7 +233,7 @@ def test_gains_near_a_bound_are_a_warning(arm):
     (condition, *_) = health.conditions(0.01)
     assert (condition.level, condition.key) == (1, "gains")
     assert "velocity gain d of joint 'joint1' is 60% of the bound" in condition.message
-    controller.samples.period = None
+    _know(controller, None)
     assert [c.key for c in health.conditions(0.01)] == ["ok"]
 
 

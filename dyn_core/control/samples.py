@@ -198,11 +198,18 @@ class Samples:
             raise
 
     def _elapsed(self, t: float, stamp: float | None) -> float:
-        """Return the time since the last state: of stamps, where both have one [s]."""
+        """Return the time since the last state [s].
+
+        Of stamps, where both have one and they do not jump ahead; else of arrivals, and
+        at least the mean period.
+        """
         assert self.seen is not None
+        arrived = t - self.seen
         if stamp is not None and self.stamp is not None:
-            return stamp - self.stamp
-        return max(t - self.seen, self.mean_period)
+            gone = stamp - self.stamp
+            if gone <= arrived + self.rules.state_timeout:
+                return gone
+        return max(arrived, self.mean_period)
 
     def _differentiated(self, t: float, q: np.ndarray) -> np.ndarray:
         """Return a filtered velocity from two positions, if the rules allow it."""
@@ -284,14 +291,19 @@ class Samples:
         """Keep a checked state."""
         if self.q is not None and self.seen is not None:
             dt = self._elapsed(t, stamp)
-            self._periods += 1
-            weight = max(1 / self._periods, 1 / MEAN)
-            since = dt if stamp is not None else t - self.seen
-            self.mean_period += weight * (since - self.mean_period)
+            self._measure(dt if stamp is not None else t - self.seen)
             self._moved = self.change(self.q, q), max(dt, self.mean_period, 1e-9)
         self.q, self.qd, self.seen = q, qd, t
         self.stamp, self.now = stamp, now
         self.good += 1
+
+    def _measure(self, dt: float) -> None:
+        """Note the time between two states in the mean period."""
+        if dt > self.rules.state_timeout:
+            return
+        self._periods += 1
+        weight = max(1 / self._periods, 1 / MEAN)
+        self.mean_period += weight * (dt - self.mean_period)
 
     def silence(self, t: float) -> float | None:
         """Return for how long the state is stale [s]; None while it is not."""
