@@ -221,6 +221,70 @@ def test_a_goal_of_silence(drive):
     assert handle.result.error_code == -1
 
 
+def test_a_burst_of_goals(drive):
+    """Each of fifty goals has one result; the last one is followed to its end."""
+    driven = drive()
+    driven.settle = lambda: None  # not between the goals
+    handles = [driven.send(driven.names, (0.4, 0.5)) for _ in range(50)]
+    worker, deadline = driven.node.worker, time.monotonic() + 20
+    while len(worker.ready) < 50:
+        assert time.monotonic() < deadline
+    worker.deliver()
+    driven.run(0.7)
+    *others, last = [handle.result for handle in handles]
+    assert last.error_code == 0, last
+    assert {r.error_string for r in others} == {
+        "a newer goal came while this one was read"
+    }
+    handles[-1].succeed.assert_called_once_with()
+    assert sum(handle.abort.call_count for handle in handles) == 49
+
+
+@pytest.mark.parametrize("way", [("deactivate",), ("deactivate", "cleanup")])
+def test_goals_that_are_still_checked_at_the_end(drive, way):
+    """Each has its result at once, and what the worker brings later changes nothing."""
+    driven = drive()
+    driven.settle = lambda: None
+    handles = [driven.send(driven.names, (0.4, 0.5)) for _ in range(5)]
+    node, deadline = driven.node, time.monotonic() + 20
+    for name in way:
+        getattr(node, f"trigger_{name}")()
+    assert {x.result.error_string for x in handles} == {
+        "the controller was deactivated"
+    }
+    while len(node.worker.ready) < 5:
+        assert time.monotonic() < deadline
+    node.worker.deliver()
+    assert [handle.abort.call_count for handle in handles] == [1] * 5
+
+
+def test_a_goal_whose_check_fails_in_an_unknown_way(drive):
+    """It is aborted with the type and the text of the error."""
+    driven = drive()
+
+    def fails(*_, **__):
+        raise KeyError("a bug")
+
+    service = driven.node.goals.service
+    service.settings, driven.settle = fails, lambda: None
+    handle = driven.send(driven.names, (0.4, 0.5))
+    assert handle.result.error_code == -1
+    assert handle.result.error_string == "KeyError: 'a bug'"
+    assert not service.handles
+
+
+def test_the_queues_of_the_action_are_deep(ros, monkeypatch):
+    """A request that is lost has a client that waits for ever."""
+    from ros_nodes import trajectory_action
+
+    made = MagicMock()
+    monkeypatch.setattr(trajectory_action, "CycleActionServer", made)
+    trajectory_action.make_server(MagicMock(), None)
+    deep = made.call_args.kwargs
+    for name in ("goal", "result", "cancel"):
+        assert deep[f"{name}_service_qos_profile"].depth >= 1000
+
+
 def test_an_emergency_stop_while_a_goal_is_checked(drive):
     """The goal is not followed, nor after a reset."""
     driven = drive()
