@@ -40,14 +40,14 @@ class Session:
         complete: Whether everything is built: the node is configured.
         active: Whether the node is active.
         idle: Work that waits until a message has been answered.
-        schedule: Periodic jobs.
+        periodic: Periodic jobs.
     """
 
     def __init__(self, node: Any, is_open: bool = True) -> None:
         self.node, self.open = node, is_open
         self.complete = self.active = False
         self.idle = IdleWork(lambda job: node.callbacks.attempt(job))
-        self.schedule = Schedule(self)
+        self.periodic = PeriodicJobs(self)
         self._closers: list[Callable[[], object]] = []
 
     def keep(self, resource: Any) -> Any:
@@ -92,7 +92,7 @@ class Session:
 
 
 @dataclass(eq=False)
-class _Job:
+class PeriodicJob:
     """A periodic job.
 
     Attributes:
@@ -106,7 +106,7 @@ class _Job:
     due: float
 
 
-class Schedule:
+class PeriodicJobs:
     """The periodic jobs of a session, with one timer that is set for the next one.
 
     The timer uses the steady clock: silence must be detected also while /clock stands
@@ -119,14 +119,14 @@ class Schedule:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self.jobs: list[_Job] = []
+        self.jobs: list[PeriodicJob] = []
         self._timer: Any = None
 
     def add(self, period: float, job: Callable[[], None]) -> None:
         """Call a function at a period [s]."""
         session = self.session
         call = session.guarded(job)
-        self.jobs.append(_Job(period, call, time.monotonic() + period))
+        self.jobs.append(PeriodicJob(period, call, time.monotonic() + period))
         if self._timer is None:
             node = session.node
             made = node.create_timer(period, self.tick, clock=node.steady)

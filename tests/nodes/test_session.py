@@ -83,8 +83,8 @@ def test_a_job_of_an_earlier_configuration_does_nothing(drive, capfd):
 
 def _late(driven):
     """Return what the executor may still call of this configuration, once it is gone."""
-    calls = [job.call for job in driven.node.session.schedule.jobs]
-    return [*calls, driven.node.session.schedule.tick]
+    calls = [job.call for job in driven.node.session.periodic.jobs]
+    return [*calls, driven.node.session.periodic.tick]
 
 
 @pytest.mark.parametrize("after", [CYCLE[:2], CYCLE], ids=["cleaned up", "configured"])
@@ -133,7 +133,7 @@ def test_what_a_hook_raises_goes_no_further(drive, capfd, hook):
     HOOKS[hook](node)
     for _ in range(3):
         assert driven.drives()
-        for job in node.session.schedule.jobs:
+        for job in node.session.periodic.jobs:
             job.call()
     node.diagnose()
     logged = capfd.readouterr().err
