@@ -367,6 +367,51 @@ def test_the_action_over_dds(start, ros, until):
         node.destroy_node()
 
 
+def test_bursts_of_goals_over_dds(start, ros, until):
+    """Of fifty goals at once each is accepted and has a result, while states come."""
+    reason = "control_msgs has no wheel; it comes with ROS 2 from packages"
+    action = pytest.importorskip("control_msgs.action", reason=reason)
+    from rclpy.action import ActionClient
+    from rclpy.node import Node
+    from rclpy.qos import qos_profile_parameters
+    from sensor_msgs.msg import JointState
+
+    from ros_nodes.graphs import GRAPHS
+
+    place = [0.0, -0.6, 0.0, -2.2, 0.0, 1.6, 0.8]
+    settings = {"robot_description_file": "arm7", "initial_positions": place,
+                "update_rate": 200, "state_timeout": 1.0}  # fmt: skip
+    params = json.dumps({"/**": {"ros__parameters": settings}})
+    start(GRAPHS["demo"].nodes, params)
+    node, errors = Node("client"), []
+    node.create_subscription(JointState, "computed_torque/error", errors.append, 1)
+    services = ("goal", "result", "cancel")
+    client = ActionClient(
+        node, action.FollowJointTrajectory, "computed_torque/follow_joint_trajectory",
+        **{f"{name}_service_qos_profile": qos_profile_parameters for name in services},
+    )  # fmt: skip
+    until(client.server_is_ready, node, expected="the server")
+    until(lambda: errors, node, expected="an active controller")
+    goal = action.FollowJointTrajectory.Goal()
+    goal.trajectory = Driven.trajectory(None, dyn.load("arm7").joint_names, place)
+    try:
+        for _ in range(3):
+            sent = [client.send_goal_async(goal) for _ in range(50)]
+            until(lambda s=sent: all(x.done() for x in s), node, expected="answers",
+                  detail=lambda s=sent: f"{sum(x.done() for x in s)} of 50")  # fmt: skip
+            assert all(x.result().accepted for x in sent)
+            ends = [x.result().get_result_async() for x in sent]
+            until(lambda s=ends: all(x.done() for x in s), node, expected="results",
+                  detail=lambda s=ends: f"{sum(x.done() for x in s)} of 50")  # fmt: skip
+            codes = [x.result().result.error_code for x in ends]
+            assert set(codes) <= {0, -1}  # -1: superseded
+            canceled = [x.result().cancel_goal_async() for x in sent]
+            until(lambda s=canceled: all(x.done() for x in s), node, expected="cancels")
+    finally:
+        client.destroy()
+        node.destroy_node()
+
+
 def test_no_action_where_control_msgs_cannot_be_loaded(ros, monkeypatch):
     """Its Python part may be there without its libraries; the node drives on."""
     from rosidl_generator_py.import_type_support_impl import UnsupportedTypeSupport
