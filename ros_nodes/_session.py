@@ -51,8 +51,15 @@ class Session:
         self._closers: list[Callable[[], object]] = []
 
     def keep(self, resource: Any) -> Any:
-        """Own what was made with rclpy; its callback follows the rule of Callbacks."""
-        (kind,) = (k for k in DESTROYED_BY if isinstance(resource, k))
+        """Own what was made with rclpy; its callback follows the rule of Callbacks.
+
+        Raises:
+            TypeError: It is nothing that a configuration can own.
+        """
+        kind = next((k for k in DESTROYED_BY if isinstance(resource, k)), None)
+        if kind is None:
+            valid = ", ".join(k.__name__.lower() for k in DESTROYED_BY)
+            raise TypeError(f"keep: {type(resource).__name__}; valid: {valid}")
         calls = self.node.callbacks
         if kind is Service:
             resource.callback = calls.service(
@@ -134,21 +141,26 @@ class PeriodicJobs:
         self._set()
 
     def tick(self) -> None:
-        """Call the jobs that are due; calls that were missed are not made up."""
+        """Call the next job if it is due; calls that were missed are not made up.
+
+        One at a time: a message that comes meanwhile waits for no other one.
+        """
         if not self.session.open:
             return
-        now = time.monotonic() + EARLY
-        for job in self.jobs:
+        job, now = self._next(), time.monotonic() + EARLY
+        if job.due <= now:
+            job.due += job.period
             if job.due <= now:
-                job.due += job.period
-                if job.due <= now:
-                    job.due = now + job.period
-                job.call()
+                job.due = now + job.period
+            job.call()
         if self.session.open:  # no job has ended it
             self._set()
 
+    def _next(self) -> PeriodicJob:
+        return min(self.jobs, key=lambda job: job.due)
+
     def _set(self) -> None:
         """Set the timer for the next job."""
-        wait = min(job.due for job in self.jobs) - time.monotonic()
+        wait = self._next().due - time.monotonic()
         self._timer.timer_period_ns = int(1e9 * max(wait, SOON))
         self._timer.reset()

@@ -342,3 +342,31 @@ def test_sixty_configurations_leave_nothing_behind(ros, until, capfd, kind):
     out, err = capfd.readouterr()
     assert [x for x in err.splitlines() if not x.startswith("[")] == []
     assert "Warning" not in out
+
+
+def test_periodic_jobs_keep_their_rates(drive, monkeypatch):
+    """One a turn, in the order of being due; what was missed is not made up."""
+    from ros_nodes import _session
+
+    driven = drive()
+    now = [time.monotonic()]
+    monkeypatch.setattr(_session.time, "monotonic", lambda: now[0])
+    jobs, done = _session.PeriodicJobs(driven.node.session), []
+    jobs.add(0.01, lambda: done.append("fast"))
+    jobs.add(0.025, lambda: done.append("slow"))
+    for _ in range(1000):
+        now[0] += 1e-3
+        jobs.tick()
+    assert done.count("fast") in (99, 100) and done.count("slow") in (39, 40)
+    now[0] += 5.0
+    done.clear()
+    for _ in range(5):
+        jobs.tick()
+    assert sorted(done) == ["fast", "slow"]
+
+
+def test_a_node_owns_what_it_can_destroy(drive):
+    """Anything else is refused, with what it could be."""
+    node = drive().node
+    with pytest.raises(TypeError, match="keep: dict; valid: publisher, subscription"):
+        node.keep({})
