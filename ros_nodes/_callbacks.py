@@ -24,7 +24,7 @@ class Callbacks:
     rule of its own: what it raises stops the robot.
 
     Attributes:
-        begun: Number of callbacks that the executor has called.
+        count: Number of callbacks that the executor has called.
         running: What is being called; None: the executor waits.
         failures: The last failure of each callback, as a sentence, by its name.
         counts: Number of failures of each.
@@ -37,7 +37,7 @@ class Callbacks:
             logger: Returns the logger of the node.
         """
         self._logger = logger
-        self.begun = 0
+        self.count = 0
         self.running: Callback | None = None
         self.failures: dict[str, str] = {}
         self.counts: Counter[str] = Counter()
@@ -86,7 +86,7 @@ class Callbacks:
         def call(*arguments: Any) -> Any:
             if not is_open():
                 return None
-            self.begun += 1
+            self.count += 1
             return self.attempt(callback, *arguments)
 
         return call
@@ -103,7 +103,7 @@ class Callbacks:
         def call(request: Any, response: Any) -> Any:
             if reason := closed():
                 return _refused(response, reason)
-            self.begun += 1
+            self.count += 1
             answer = self.attempt(callback, request, response)
             if answer is None:
                 reason = self.failures.get(name_of(callback), "no answer")

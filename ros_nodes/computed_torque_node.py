@@ -191,7 +191,7 @@ class ComputedTorqueNode(RobotNode):
         while time.monotonic() < until and controller.stopped.kind != "zero":
             if interrupted():
                 return
-            self.callbacks.begun += 1  # a sign of life
+            self.callbacks.count += 1  # a sign of life
             for service in self.switches:
                 answer_waiting(service)
             with self.states_in.handle:

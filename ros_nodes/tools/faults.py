@@ -226,6 +226,7 @@ _HOLDING: tuple[Fault, ...] = (
             after="violation"),
     _solver("stalls", f"the controller's solver stands still, {STALL:g} s a call",
             extra=2 * STALL),
+    _solver("hangs", "the controller's solver never returns", says="has not answered"),
     Fault("bit-flips", "bits flip in the machine code of a law", lambda s: None,
           mode=KERNEL, follows=SOUND),
 )  # fmt: skip
