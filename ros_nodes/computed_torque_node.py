@@ -214,7 +214,7 @@ class ComputedTorqueNode(RobotNode):
     # ---- parameters
 
     def check_change(self, values: dict[str, Any]) -> None:
-        """Refuse an integral without a limit."""
+        """Refuse an integral without a limit, and gains that sampling cannot carry."""
         if self.model is None:
             return
 
@@ -225,6 +225,9 @@ class ComputedTorqueNode(RobotNode):
             name, clamp = f"gains.{joint}.i", f"gains.{joint}.i_clamp"
             if value(name) > 0 and not value(clamp) > 0:
                 raise dyn.SettingError(f"{name} needs {clamp} > 0", name)
+        if any(name.startswith("gains.") for name in values):
+            joints = self.controller.model.joint_names
+            self.controller.check_gains(**gains(value, joints))
 
     def changed(self, values: dict[str, Any]) -> None:
         """Apply changed gains and thresholds; not those of a robot yet to be built."""
@@ -236,7 +239,10 @@ class ComputedTorqueNode(RobotNode):
 
         if any(name.startswith("gains.") for name in values):
             joints = self.controller.model.joint_names
-            self.controller.set_gains(**gains(value, joints))
+            try:
+                self.controller.set_gains(**gains(value, joints))
+            except dyn.SettingError as error:  # the period has changed since the check
+                self.refuse("gains not applied", str(error))
         self.health.large_error = value("large_error")
 
     # ---- states and silence
