@@ -224,7 +224,7 @@ class ComputedTorqueNode(RobotNode):
     # ---- parameters
 
     def check_change(self, values: dict[str, Any]) -> None:
-        """Refuse an integral without a limit, and a cmd_timeout below goal_time."""
+        """Refuse gains and times that do not go together, or that cannot be sampled."""
         if not self.configured:
             return
 
@@ -236,6 +236,9 @@ class ComputedTorqueNode(RobotNode):
             if value(name) > 0 and not value(clamp) > 0:
                 raise dyn.SettingError(f"{name} needs {clamp} > 0", name)
         command_timeout(value)
+        if any(name.startswith("gains.") for name in values):
+            joints = self.controller.model.joint_names
+            self.controller.check_gains(**gains(value, joints))
 
     def changed(self, values: dict[str, Any]) -> None:
         """Apply changed gains and thresholds; not those of a robot yet to be built."""
@@ -247,7 +250,10 @@ class ComputedTorqueNode(RobotNode):
 
         if any(name.startswith("gains.") for name in values):
             joints = self.controller.model.joint_names
-            self.controller.set_gains(**gains(value, joints))
+            try:
+                self.controller.set_gains(**gains(value, joints))
+            except dyn.SettingError as error:  # the period has changed since the check
+                self.refuse("gains not applied", str(error))
         self.health.large_error = value("large_error")
 
     # ---- states and silence

@@ -17,9 +17,9 @@ GOALS = (
           " they keep their position", "", False, structure=False),
     Field("action_monitor_rate", Quantity(0.1, 1000.0), "rate of the feedback of"
           " ~/follow_joint_trajectory", "Hz", 20.0),
-    Field("constraints.goal_time", Quantity(0.0), "longest time from the end of a"
+    Field("constraints.goal_time", Quantity(0.0, 1e5), "longest time from the end of a"
           " trajectory until its goal is reached; 0: any", "s", 0.0, structure=False),
-    Field("constraints.stopped_velocity_tolerance", Quantity(0.0), "largest velocity"
+    Field("constraints.stopped_velocity_tolerance", Quantity(0.0, 1e3), "largest velocity"
           " error of a joint at the goal; 0: not checked", "rad/s, m/s",
           STOPPED_VELOCITY, structure=False),
     Field("cmd_timeout", Quantity(0.0), "time after the end of the last trajectory from"
@@ -37,7 +37,7 @@ def constraint_fields(joints: Sequence[str]) -> tuple[Field, ...]:
     return tuple(
         Field(
             f"constraints.{joint}.{key}",
-            Quantity(0.0),
+            Quantity(0.0, 1e3),
             doc,
             "rad, m",
             0.0,

@@ -162,12 +162,18 @@ class SampledGains:
 
 
 def doubts(gains: SampledGains, period: float) -> list[str]:
-    """Return sentences for gains beyond HALF of their bounds, for diagnostics."""
-    return [
-        f"{NAMES[x.gain]} of joint '{x.joint}' is {x.share:.0%} of the bound at which"
-        f" sampling each {period:.4g} s makes it unstable"
-        for x in gains.beyond(period, HALF)
-    ]
+    """Return a sentence for each kind of gain beyond HALF of its bound, by its worst."""
+    near = gains.beyond(period, HALF)
+    said = []
+    for gain in NAMES:
+        rows = sorted((x for x in near if x.gain == gain), key=lambda x: -x.share)
+        if rows:
+            more = f", and of {len(rows) - 1} more joints," if len(rows) > 1 else ""
+            said.append(
+                f"{NAMES[gain]} of joint '{rows[0].joint}'{more} is {rows[0].share:.0%}"
+                f" of the bound at which sampling each {period:.4g} s makes it unstable"
+            )
+    return said
 
 
 def inertia_program(
