@@ -72,22 +72,28 @@ class Callbacks:
         self.failures, self._logged = {}, set()
         self.counts.clear()
 
-    def message(
-        self, callback: Callback, is_open: Callable[[], bool] = lambda: True
-    ) -> Any:
+    def message(self, callback: Callback, owner: Any = None) -> Any:
         """Return a callback of a subscription or timer that follows the rule.
 
         Args:
             callback: The callback; None where it fails.
-            is_open: Whether it is still to be called.
+            owner: What it belongs to: it is called while owner.open is true. None: as
+                long as the node lives.
         """
 
         @functools.wraps(callback)
-        def call(*arguments: Any) -> Any:
-            if not is_open():
+        def call(*arguments: Any) -> Any:  # `attempt`, written out: states come here
+            if owner is not None and not owner.open:
                 return None
             self.count += 1
-            return self.attempt(callback, *arguments)
+            outer, self.running = self.running, callback
+            try:
+                return callback(*arguments)
+            except Exception as error:
+                self.failed(name_of(callback), error)
+                return None
+            finally:
+                self.running = outer
 
         return call
 

@@ -73,7 +73,7 @@ class Session:
 
     def guarded(self, callback: Callable[..., Any]) -> Any:
         """Return a callback that does nothing once this is closed, and ends nothing."""
-        return self.node.callbacks.message(callback, lambda: self.open)
+        return self.node.callbacks.message(callback, self)
 
     def at_close(self, closer: Callable[[], object]) -> None:
         """Call a function at the end, before those that were named earlier."""

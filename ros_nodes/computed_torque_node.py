@@ -277,7 +277,7 @@ class ComputedTorqueNode(RobotNode):
 
     def _on_state(self, message: JointState) -> None:
         """Publish the effort for a joint state."""
-        if not self.active:
+        if not self.session.active:
             return
         started = time.monotonic()
         try:
