@@ -58,8 +58,8 @@ def unknown_name(
         limit: Most names that are listed; None for all.
     """
     names = list(valid)
-    near = nearest(str(name), names)
-    guess = f"; did you mean {' or '.join(repr(one_line(x)) for x in near)}?" if near else ";"
+    near = [repr(one_line(x)) for x in nearest(str(name), names)]
+    guess = f"; did you mean {' or '.join(near)}?" if near else ";"
     group = str(name).split(".")[0] + "."  # of gains.kp, that are gains.JOINT.p, ...
     names.sort(key=lambda x: not x.startswith(group))
     shown = ", ".join(map(one_line, names[:limit])) or "none"

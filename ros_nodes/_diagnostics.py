@@ -32,7 +32,5 @@ def status_message(
         values = {**values, "active after [s]": f"{node.ready_after:.2f}"}
     values = {**values, **{f"refused: {k}": n for k, n in node.counters.items()}}
     values |= {f"finding {k}": finding for k, finding in enumerate(findings, 1)}
-    status.values = [
-        KeyValue(key=cut(k), value=cut(str(v))) for k, v in values.items()
-    ]
+    status.values = [KeyValue(key=cut(k), value=cut(str(v))) for k, v in values.items()]
     return status

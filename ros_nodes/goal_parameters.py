@@ -15,8 +15,8 @@ GOALS = (
           " ~/follow_joint_trajectory", "Hz", 20.0),
     Field("constraints.goal_time", Quantity(0.0, 1e5), "longest time from the end of a"
           " trajectory until its goal is reached; 0: any", "s", 0.0, structure=False),
-    Field("constraints.stopped_velocity_tolerance", Quantity(0.0, 1e3), "largest velocity"
-          " error of a joint at the goal; 0: not checked", "rad/s, m/s",
+    Field("constraints.stopped_velocity_tolerance", Quantity(0.0, 1e3), "largest"
+          " velocity error of a joint at the goal; 0: not checked", "rad/s, m/s",
           STOPPED_VELOCITY, structure=False),
 )  # fmt: skip
 

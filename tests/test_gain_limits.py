@@ -21,7 +21,9 @@ def _radius(K, D, I, B, H, period):
     """Return the spectral radius of the loop that holds -K e - D e' - s for a period."""
     n, inverse = len(H), np.linalg.inv(H)
     zero, one = np.zeros((n, n)), np.eye(n)
-    A = np.block([[zero, one, zero], [zero, -inverse @ B, inverse], [np.zeros((n, 3 * n))]])
+    A = np.block(
+        [[zero, one, zero], [zero, -inverse @ B, inverse], [np.zeros((n, 3 * n))]]
+    )
     hold = expm(A * period)  # of e, e' and the effort that is held
     # effort = -(K + I T) e - D e' - s,  s+ = s + I T e
     law = np.hstack([-(K + I * period), -D, -one])
@@ -242,7 +244,13 @@ def test_each_mode_has_the_bounds_of_its_law(arm, mode):
     assert controller.stopped is None
     H = dyn.solver("crba").build(arm, engine="graph")(Q0)
     if mode == "impedance":
-        d = 0.5 * np.ones(7) * 2 / T / np.linalg.eigvals(np.linalg.inv(H) * 0.5).real.max()
+        d = (
+            0.5
+            * np.ones(7)
+            * 2
+            / T
+            / np.linalg.eigvals(np.linalg.inv(H) * 0.5).real.max()
+        )
         controller.set_gains(4.0, 0.99 * d)
         with pytest.raises(dyn.SettingError, match="velocity gain d .* N·m·s/rad"):
             controller.set_gains(4.0, 1.01 * d)
@@ -263,4 +271,6 @@ def test_an_effort_limit_above_the_models_is_a_warning(arm):
         "effort limit of joint1 is raised from 87 to 1e+09"
     )
     assert conditions["raised limits"].level == 1
-    assert health.changes(list(conditions.values())) == []  # a node logs it at the start
+    assert (
+        health.changes(list(conditions.values())) == []
+    )  # a node logs it at the start

@@ -218,7 +218,10 @@ def test_a_payload_is_held_at_the_present_position(arms):
     """What is carried near the body is refused with the arm stretched out."""
     rules = Rules(good_samples=1)
     stretched = np.array([0.0, 1.2, 0.0, -0.1, 0.0, 1.6, 0.0])
-    for limits, refused in (({}, True), ({f"joint{k}": 1e4 for k in range(1, 8)}, False)):
+    for limits, refused in (
+        ({}, True),
+        ({f"joint{k}": 1e4 for k in range(1, 8)}, False),
+    ):
         controller = Controller(
             arms[0], engine="graph", rules=rules, payload_link="tool",
             effort_limits=limits,

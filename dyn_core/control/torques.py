@@ -54,9 +54,7 @@ class Laws(ControllerSettings):
     @property
     def period(self) -> float | None:
         """Mean period of the states [s]; None before it is known."""
-        period: float | None = getattr(
-            getattr(self, "samples", None), "period", None
-        )
+        period: float | None = getattr(getattr(self, "samples", None), "period", None)
         return period
 
     def _last_state(self) -> np.ndarray | None:

@@ -478,7 +478,9 @@ def test_settings_reach_the_controller(make):
         "gains.joint2.i_clamp": 4.0, "robot_compensates_gravity": True,
         "on_violation": "hold", "last_good_cycles": 7, "feed_forward": True,
     }  # fmt: skip
-    soft = {f"gains.{joint}.{k}": x for joint in NAMES for k, x in (("p", 1.0), ("d", 0.02))}
+    soft = {
+        f"gains.{joint}.{k}": x for joint in NAMES for k, x in (("p", 1.0), ("d", 0.02))
+    }
     node = make(**values, **soft)
     controller = node.controller
     rows = dict(zip(controller.safety.envelope.names,
@@ -526,9 +528,21 @@ def period(monkeypatch):
 @pytest.mark.parametrize(
     ("name", "value", "reason"),
     [
-        ("gains.joint1.p", 1e9, "gains.joint1.p out of range Min: 0.0, Max: 400000000.0"),
-        ("gains.joint1.p", 1e8, "position gain p of joint 'joint1' is 1e+08; valid: le"),
-        ("gains.joint3.d", 1e4, "velocity gain d of joint 'joint3' is 10000; valid: le"),
+        (
+            "gains.joint1.p",
+            1e9,
+            "gains.joint1.p out of range Min: 0.0, Max: 400000000.0",
+        ),
+        (
+            "gains.joint1.p",
+            1e8,
+            "position gain p of joint 'joint1' is 1e+08; valid: le",
+        ),
+        (
+            "gains.joint3.d",
+            1e4,
+            "velocity gain d of joint 'joint3' is 10000; valid: le",
+        ),
         ("payload.mass", 1000.0, "a payload of 1000 kg cannot be carried: joint 'joi"),
         ("payload.mass", 1e9, "payload.mass out of range Min: 0.0, Max: 100000.0"),
     ],
@@ -559,7 +573,9 @@ def test_gains_set_before_states_are_no_torque_with_words(make, period, capfd):
     node._look()
     level, message, _ = node.status()
     assert level == b"\x02"
-    said = "stopped: gains: velocity gain d of joint 'joint1' is 15000; valid: less than 1"
+    said = (
+        "stopped: gains: velocity gain d of joint 'joint1' is 15000; valid: less than 1"
+    )
     assert message.startswith(said)
     assert said in capfd.readouterr().err
     (result,) = node.set_parameters([Parameter("gains.joint1.d", value=30.0)])

@@ -210,7 +210,9 @@ def test_parameter_files_of_the_pages_are_read(tmp_path):
     blocks = {
         f"{page.name} {k}": text
         for page in sorted((ROOT / "docs").glob("*.md"))
-        for k, text in enumerate(re.findall(r"```yaml\n(.*?)```", page.read_text(), re.S))
+        for k, text in enumerate(
+            re.findall(r"```yaml\n(.*?)```", page.read_text(), re.S)
+        )
         if "ros__parameters" in text
     }
     (gravity,) = (x for x in blocks.values() if "mode: gravity" in x)
