@@ -98,8 +98,8 @@ class DynError(Exception):
     What a message quotes of files, messages and parameters is cut, see `cut`.
     """
 
-    def __init__(self, *parts: object) -> None:
-        super().__init__(*(cut(x) if isinstance(x, str) else x for x in parts))
+    def __init__(self, message: object = "") -> None:
+        super().__init__(cut(str(message)))
 
 
 class ModelError(DynError, ValueError):
