@@ -47,13 +47,15 @@ def descriptor(field: Field) -> ParameterDescriptor:
         described.additional_constraints = f"one of {kind.valid}"
     elif isinstance(kind, Whole):
         if kind.high is not None:
-            ends = {"from_value": kind.low, "to_value": kind.high}
-            described.integer_range = [IntegerRange(**ends, step=1)]
+            described.integer_range = [
+                IntegerRange(from_value=kind.low, to_value=kind.high, step=1)
+            ]
         else:
             described.additional_constraints = kind.valid
     elif isinstance(kind, Quantity) and isfinite(kind.high) and isfinite(kind.low):
-        ends = {"from_value": kind.low, "to_value": kind.high}
-        described.floating_point_range = [FloatingPointRange(**ends, step=0.0)]
+        described.floating_point_range = [
+            FloatingPointRange(from_value=kind.low, to_value=kind.high, step=0.0)
+        ]
     elif isinstance(kind, (ListOf, Quantity)):
         described.additional_constraints = kind.valid
     return described

@@ -87,8 +87,10 @@ class StateInput:
         others = self.sources.recent(t, NONE)
         if robot_seen or not others:
             return []
-        heard, own = _listed(others[0]), _listed(self.joints)
-        message = f"joint states have {heard}, and none of this robot's joints: {own}"
+        heard, wanted = _listed(others[0]), _listed(self.joints)
+        message = (
+            f"joint states have {heard}, and none of this robot's joints: {wanted}"
+        )
         return [Condition(WARN, "other joints", message)]
 
 

@@ -80,12 +80,12 @@ _ENVELOPE = (
     Field("envelope.velocity", numbers(), "largest velocity that positions and"
           f" velocities agree on{_JOINTS.format('1.5 times the velocity limit')}; 0:"
           " none", "rad/s, m/s", []),
-    Field("envelope.power", Quantity(0.0, 1e7), "largest power of all joints; 0: none", "W",
-          0.0),
-    Field("envelope.kinetic_energy", Quantity(0.0, 1e7), "largest kinetic energy; 0: none",
-          "J", 0.0),
-    Field("envelope.tool_speed", Quantity(0.0, 1e3), "largest speed of envelope.frame; 0:"
-          " none", "m/s", 0.0),
+    Field("envelope.power", Quantity(0.0, 1e7), "largest power of all joints; 0: none",
+          "W", 0.0),
+    Field("envelope.kinetic_energy", Quantity(0.0, 1e7), "largest kinetic energy; 0:"
+          " none", "J", 0.0),
+    Field("envelope.tool_speed", Quantity(0.0, 1e3), "largest speed of"
+          " envelope.frame; 0: none", "m/s", 0.0),
     Field("envelope.frame", Name(), "link whose speed is bounded", "", ""),
 )  # fmt: skip
 
@@ -93,8 +93,8 @@ _SHADOW = (
     Field("shadow.plugin_name", Name(), "second solver of INVERSE_DYNAMICS, which"
           " computes each torque again; empty: none", "", ""),
     Field("shadow.engine", Name(), "its engine; empty: the default", "", ""),
-    Field("shadow.tolerance", Quantity(0.0, 1e3), "difference that is allowed: absolute, and"
-          " again times the largest effort", "N·m, N, 1", 1e-6),
+    Field("shadow.tolerance", Quantity(0.0, 1e3), "difference that is allowed:"
+          " absolute, and again times the largest effort", "N·m, N, 1", 1e-6),
     Field("shadow.stop", Switch(), "whether a larger difference stops; else it is"
           " counted", "", True),
 )  # fmt: skip
@@ -134,8 +134,8 @@ CONTROLLER = (
     *GOALS,
     Field("max_trajectory_points", Whole(1, MOST_POINTS), "largest number of points of"
           " a trajectory", "", 10_000, structure=False),
-    Field("large_error", Quantity(0.0, 1e3), "distance to the reference that is a warning in"
-          " /diagnostics", "rad, m", 0.1, structure=False),
+    Field("large_error", Quantity(0.0, 1e3), "distance to the reference that is a"
+          " warning in /diagnostics", "rad, m", 0.1, structure=False),
     Field("publish_rate", Quantity(0.1, 1000.0), "rate of ~/reference and ~/error",
           "Hz", 50.0),
     *PROCESS,

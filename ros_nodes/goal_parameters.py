@@ -19,8 +19,8 @@ GOALS = (
           " ~/follow_joint_trajectory", "Hz", 20.0),
     Field("constraints.goal_time", Quantity(0.0, 1e5), "longest time from the end of a"
           " trajectory until its goal is reached; 0: any", "s", 0.0, structure=False),
-    Field("constraints.stopped_velocity_tolerance", Quantity(0.0, 1e3), "largest velocity"
-          " error of a joint at the goal; 0: not checked", "rad/s, m/s",
+    Field("constraints.stopped_velocity_tolerance", Quantity(0.0, 1e3), "largest"
+          " velocity error of a joint at the goal; 0: not checked", "rad/s, m/s",
           STOPPED_VELOCITY, structure=False),
     Field("cmd_timeout", Quantity(0.0), "time after the end of the last trajectory from"
           " which on its command is stale: the robot then holds where it is; more than"
