@@ -58,12 +58,8 @@ def unknown_name(
         limit: Most names that are listed; None for all.
     """
     names = list(valid)
-    near = nearest(str(name), names)
-    guess = (
-        f"; did you mean {' or '.join(repr(one_line(x)) for x in near)}?"
-        if near
-        else ";"
-    )
+    near = [repr(one_line(x)) for x in nearest(str(name), names)]
+    guess = f"; did you mean {' or '.join(near)}?" if near else ";"
     group = str(name).split(".")[0] + "."  # of gains.kp, that are gains.JOINT.p, ...
     names.sort(key=lambda x: not x.startswith(group))
     shown = ", ".join(map(one_line, names[:limit])) or "none"
@@ -102,8 +98,8 @@ class DynError(Exception):
     What a message quotes of files, messages and parameters is cut, see `cut`.
     """
 
-    def __init__(self, *parts: object) -> None:
-        super().__init__(*(cut(x) if isinstance(x, str) else x for x in parts))
+    def __init__(self, message: object = "") -> None:
+        super().__init__(cut(str(message)))
 
 
 class ModelError(DynError, ValueError):

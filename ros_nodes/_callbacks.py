@@ -24,7 +24,7 @@ class Callbacks:
     rule of its own: what it raises stops the robot.
 
     Attributes:
-        begun: Number of callbacks that the executor has called.
+        count: Number of callbacks that the executor has called.
         running: What is being called; None: the executor waits.
         failures: The last failure of each callback, as a sentence, by its name.
         counts: Number of failures of each.
@@ -37,7 +37,7 @@ class Callbacks:
             logger: Returns the logger of the node.
         """
         self._logger = logger
-        self.begun = 0
+        self.count = 0
         self.running: Callback | None = None
         self.failures: dict[str, str] = {}
         self.counts: Counter[str] = Counter()
@@ -72,22 +72,28 @@ class Callbacks:
         self.failures, self._logged = {}, set()
         self.counts.clear()
 
-    def message(
-        self, callback: Callback, is_open: Callable[[], bool] = lambda: True
-    ) -> Any:
+    def message(self, callback: Callback, owner: Any = None) -> Any:
         """Return a callback of a subscription or timer that follows the rule.
 
         Args:
             callback: The callback; None where it fails.
-            is_open: Whether it is still to be called.
+            owner: What it belongs to: it is called while owner.open is true. None: as
+                long as the node lives.
         """
 
         @functools.wraps(callback)
-        def call(*arguments: Any) -> Any:
-            if not is_open():
+        def call(*arguments: Any) -> Any:  # `attempt`, written out: states come here
+            if owner is not None and not owner.open:
                 return None
-            self.begun += 1
-            return self.attempt(callback, *arguments)
+            self.count += 1
+            outer, self.running = self.running, callback
+            try:
+                return callback(*arguments)
+            except Exception as error:
+                self.failed(name_of(callback), error)
+                return None
+            finally:
+                self.running = outer
 
         return call
 
@@ -103,7 +109,7 @@ class Callbacks:
         def call(request: Any, response: Any) -> Any:
             if reason := closed():
                 return _refused(response, reason)
-            self.begun += 1
+            self.count += 1
             answer = self.attempt(callback, request, response)
             if answer is None:
                 reason = self.failures.get(name_of(callback), "no answer")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Any
 
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
@@ -10,7 +11,6 @@ from rclpy.parameter import Parameter
 from dyn_core.validation import Field, ListOf, Name, Quantity, Switch, Whole
 
 STRUCTURE = "structure: writable in state unconfigured only"
-LARGEST = 1e12  # upper end of a range without one
 _TYPES = {
     Quantity: Parameter.Type.DOUBLE,
     Whole: Parameter.Type.INTEGER,
@@ -46,15 +46,15 @@ def descriptor(field: Field) -> ParameterDescriptor:
     if isinstance(kind, Name) and kind.choices:
         described.additional_constraints = f"one of {kind.valid}"
     elif isinstance(kind, Whole):
-        high = int(LARGEST) if kind.high is None else kind.high
-        described.integer_range = [
-            IntegerRange(from_value=kind.low, to_value=high, step=1)
-        ]
-    elif isinstance(kind, Quantity) and kind.low > -LARGEST:
+        if kind.high is not None:
+            described.integer_range = [
+                IntegerRange(from_value=kind.low, to_value=kind.high, step=1)
+            ]
+        else:
+            described.additional_constraints = kind.valid
+    elif isinstance(kind, Quantity) and isfinite(kind.high) and isfinite(kind.low):
         described.floating_point_range = [
-            FloatingPointRange(
-                from_value=kind.low, to_value=min(kind.high, LARGEST), step=0.0
-            )
+            FloatingPointRange(from_value=kind.low, to_value=kind.high, step=0.0)
         ]
     elif isinstance(kind, (ListOf, Quantity)):
         described.additional_constraints = kind.valid

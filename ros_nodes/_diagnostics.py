@@ -35,7 +35,7 @@ def status_message(
     status.hardware_id = one_line(node.model.name) if node.model else "none"
     if node.ready_after is not None:
         values = {**values, "active after [s]": f"{node.ready_after:.2f}"}
-    values = {**values, **{f"refused: {k}": n for k, n in node.counters.items()}}
+    values = {**values, **{f"refused: {k}": n for k, n in dict(node.counters).items()}}
     values |= {f"failed: {k}": n for k, n in dict(node.callbacks.counts).items()}
     values |= {f"finding {k}": finding for k, finding in enumerate(findings, 1)}
     status.values = [KeyValue(key=cut(k), value=cut(str(v))) for k, v in values.items()]

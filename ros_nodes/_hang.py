@@ -36,7 +36,7 @@ class Hang:
         self._callbacks, self._timeout, self._period = callbacks, timeout, period
         self._begins, self._ends = begins, ends
         self._executor = threading.get_ident()
-        self._begun, self._looks, self._first = -1, 0, 0.0
+        self._count, self._looks, self._first = -1, 0, 0.0
         self.said = False
 
     def look(self, t: float) -> None:
@@ -45,11 +45,11 @@ class Hang:
         Args:
             t: Time, monotonic [s].
         """
-        job, begun = self._callbacks.running, self._callbacks.begun
-        if job is None or begun != self._begun:
+        job, count = self._callbacks.running, self._callbacks.count
+        if job is None or count != self._count:
             if self.said:
                 self._ends(f"the executor answers again, after {t - self._first:.2f} s")
-            self._begun, self._looks, self._first = begun, 0, t
+            self._count, self._looks, self._first = count, 0, t
             self.said = False
             return
         self._looks += 1

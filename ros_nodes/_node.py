@@ -249,7 +249,7 @@ class RobotNode(ParameterNode):
 
     def every(self, period: float, callback: Callable[[], None]) -> None:
         """Call a function at a period [s] of the steady clock, until clean-up."""
-        self.session.schedule.add(period, callback)
+        self.session.periodic.add(period, callback)
 
     def every_idle(self, period: float, job: Callable[[], None]) -> None:
         """Do work at a period [s] that can wait for an answer, until clean-up."""

@@ -63,6 +63,7 @@ def run(make: Callable[[], Any], args: Sequence[str] | None = None) -> int:
     finally:
         if node is not None:
             _end(node, stop, resort.sign_of_life)
+        resort.sign_of_life()
         if executor is not None:
             executor.shutdown(timeout_sec=1.0)
         rclpy.try_shutdown()

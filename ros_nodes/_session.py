@@ -40,19 +40,26 @@ class Session:
         complete: Whether everything is built: the node is configured.
         active: Whether the node is active.
         idle: Work that waits until a message has been answered.
-        schedule: Periodic jobs.
+        periodic: Periodic jobs.
     """
 
     def __init__(self, node: Any, is_open: bool = True) -> None:
         self.node, self.open = node, is_open
         self.complete = self.active = False
         self.idle = IdleWork(lambda job: node.callbacks.attempt(job))
-        self.schedule = Schedule(self)
+        self.periodic = PeriodicJobs(self)
         self._closers: list[Callable[[], object]] = []
 
     def keep(self, resource: Any) -> Any:
-        """Own what was made with rclpy; its callback follows the rule of Callbacks."""
-        (kind,) = (k for k in DESTROYED_BY if isinstance(resource, k))
+        """Own what was made with rclpy; its callback follows the rule of Callbacks.
+
+        Raises:
+            TypeError: It is nothing that a configuration can own.
+        """
+        kind = next((k for k in DESTROYED_BY if isinstance(resource, k)), None)
+        if kind is None:
+            valid = ", ".join(k.__name__.lower() for k in DESTROYED_BY)
+            raise TypeError(f"keep: {type(resource).__name__}; valid: {valid}")
         calls = self.node.callbacks
         if kind is Service:
             resource.callback = calls.service(
@@ -66,7 +73,7 @@ class Session:
 
     def guarded(self, callback: Callable[..., Any]) -> Any:
         """Return a callback that does nothing once this is closed, and ends nothing."""
-        return self.node.callbacks.message(callback, lambda: self.open)
+        return self.node.callbacks.message(callback, self)
 
     def at_close(self, closer: Callable[[], object]) -> None:
         """Call a function at the end, before those that were named earlier."""
@@ -92,7 +99,7 @@ class Session:
 
 
 @dataclass(eq=False)
-class _Job:
+class PeriodicJob:
     """A periodic job.
 
     Attributes:
@@ -106,7 +113,7 @@ class _Job:
     due: float
 
 
-class Schedule:
+class PeriodicJobs:
     """The periodic jobs of a session, with one timer that is set for the next one.
 
     The timer uses the steady clock: silence must be detected also while /clock stands
@@ -119,14 +126,14 @@ class Schedule:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self.jobs: list[_Job] = []
+        self.jobs: list[PeriodicJob] = []
         self._timer: Any = None
 
     def add(self, period: float, job: Callable[[], None]) -> None:
         """Call a function at a period [s]."""
         session = self.session
         call = session.guarded(job)
-        self.jobs.append(_Job(period, call, time.monotonic() + period))
+        self.jobs.append(PeriodicJob(period, call, time.monotonic() + period))
         if self._timer is None:
             node = session.node
             made = node.create_timer(period, self.tick, clock=node.steady)
@@ -134,21 +141,26 @@ class Schedule:
         self._set()
 
     def tick(self) -> None:
-        """Call the jobs that are due; calls that were missed are not made up."""
+        """Call the next job if it is due; calls that were missed are not made up.
+
+        One at a time: a message that comes meanwhile waits for no other one.
+        """
         if not self.session.open:
             return
-        now = time.monotonic() + EARLY
-        for job in self.jobs:
+        job, now = self._next(), time.monotonic() + EARLY
+        if job.due <= now:
+            job.due += job.period
             if job.due <= now:
-                job.due += job.period
-                if job.due <= now:
-                    job.due = now + job.period
-                job.call()
+                job.due = now + job.period
+            job.call()
         if self.session.open:  # no job has ended it
             self._set()
 
+    def _next(self) -> PeriodicJob:
+        return min(self.jobs, key=lambda job: job.due)
+
     def _set(self) -> None:
         """Set the timer for the next job."""
-        wait = min(job.due for job in self.jobs) - time.monotonic()
+        wait = self._next().due - time.monotonic()
         self._timer.timer_period_ns = int(1e9 * max(wait, SOON))
         self._timer.reset()

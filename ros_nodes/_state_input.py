@@ -69,8 +69,8 @@ class StateInput:
             raise MissingJoint(
                 f"joint '{missing}'",
                 "one entry in name",
-                "not there; valid: all joints, or merge_joint_states: true where several"
-                " publishers send parts",
+                "not there; valid: all joints, or merge_joint_states: true where"
+                " several publishers send parts",
             )
         if share == PART and self.merger is not None:
             fields = {name: getattr(message, name) for name in FIELDS}
@@ -87,8 +87,10 @@ class StateInput:
         others = self.sources.recent(t, NONE)
         if robot_seen or not others:
             return []
-        heard, own = _listed(others[0]), _listed(self.joints)
-        message = f"joint states have {heard}, and none of this robot's joints: {own}"
+        heard, wanted = _listed(others[0]), _listed(self.joints)
+        message = (
+            f"joint states have {heard}, and none of this robot's joints: {wanted}"
+        )
         return [Condition(WARN, "other joints", message)]
 
 

@@ -53,16 +53,21 @@ class TrajectoryInput:
             try:
                 if isinstance(made, dyn.DynError):
                     raise made
-                self.follow(made, wire[0].stamp)
+                stamp = wire[0].stamp
+                wait = self.follow(made, stamp)
             except dyn.DynError as error:
                 node.refuse("trajectory refused", str(error))
                 return
             added = ""
             if wire[0].efforts.size and not node.value("feed_forward"):
                 added = "; its efforts are not added (feed_forward is false)"
-            node.get_logger().info(
-                f"following a trajectory of {made.duration:.3f} s{added}"
-            )
+            said = f"following a trajectory of {made.duration:.3f} s"
+            if stamp is not None and wait > 0:
+                said = (
+                    f"a trajectory of {made.duration:.3f} s waits until {stamp:.3f} s"
+                    f" of ROS time, {wait:.3f} s from now"
+                )
+            node.get_logger().info(said + added)
 
         self.prepare(read, follow)
 
@@ -98,8 +103,8 @@ class TrajectoryInput:
 
         node.session.submit("trajectory", make, take, superseded)
 
-    def follow(self, trajectory: Trajectory, stamp: float | None) -> None:
-        """Follow a trajectory from a time on.
+    def follow(self, trajectory: Trajectory, stamp: float | None) -> float:
+        """Follow a trajectory from a time on; return the time until then [s].
 
         Args:
             trajectory: Of `prepare` or of controller.make_trajectory.
@@ -116,3 +121,4 @@ class TrajectoryInput:
             raise dyn.TrajectoryError(f"the trajectory ended {-left:.3f} s ago")
         now = node.reference_time(time.monotonic())
         node.goals.follow(trajectory, now + wait)
+        return wait

@@ -109,6 +109,6 @@ def misfit(requested: Any, machine: Any) -> str | None:
     wish = one_line(requested.label) or requested.id
     choices = ", ".join(f"{number} ({label})" for number, label in valid.items())
     return (
-        f"transition {wish} does not fit the state {machine.current_state[1]}; valid:"
-        f" {choices or 'none'}"
+        f"transition {wish} does not fit the state {machine.current_state[1]};"
+        f" valid: {choices or 'none'}"
     )

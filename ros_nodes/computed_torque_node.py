@@ -39,6 +39,7 @@ from ros_nodes.controller_parameters import (
     wrap_fields,
 )
 from ros_nodes.controller_settings import controller_settings, gains, without_effect
+from ros_nodes.goal_parameters import command_timeout
 from ros_nodes.parameters import effort_fields
 from ros_nodes.payload import serve_payload
 from ros_nodes.payload_estimation import PayloadWatch
@@ -190,7 +191,7 @@ class ComputedTorqueNode(RobotNode):
         while time.monotonic() < until and controller.stopped.kind != "zero":
             if interrupted():
                 return
-            self.callbacks.begun += 1  # a sign of life
+            self.callbacks.count += 1  # a sign of life
             for service in self.switches:
                 answer_waiting(service)
             with self.states_in.handle:
@@ -223,7 +224,7 @@ class ComputedTorqueNode(RobotNode):
     # ---- parameters
 
     def check_change(self, values: dict[str, Any]) -> None:
-        """Refuse an integral without a limit."""
+        """Refuse gains and times that do not go together, or that cannot be sampled."""
         if not self.configured:
             return
 
@@ -234,6 +235,10 @@ class ComputedTorqueNode(RobotNode):
             name, clamp = f"gains.{joint}.i", f"gains.{joint}.i_clamp"
             if value(name) > 0 and not value(clamp) > 0:
                 raise dyn.SettingError(f"{name} needs {clamp} > 0", name)
+        command_timeout(value)
+        if any(name.startswith("gains.") for name in values):
+            joints = self.controller.model.joint_names
+            self.controller.check_gains(**gains(value, joints))
 
     def changed(self, values: dict[str, Any]) -> None:
         """Apply changed gains and thresholds; not those of a robot yet to be built."""
@@ -245,7 +250,10 @@ class ComputedTorqueNode(RobotNode):
 
         if any(name.startswith("gains.") for name in values):
             joints = self.controller.model.joint_names
-            self.controller.set_gains(**gains(value, joints))
+            try:
+                self.controller.set_gains(**gains(value, joints))
+            except dyn.SettingError as error:  # the period has changed since the check
+                self.refuse("gains not applied", str(error))
         self.health.large_error = value("large_error")
 
     # ---- states and silence
@@ -269,7 +277,7 @@ class ComputedTorqueNode(RobotNode):
 
     def _on_state(self, message: JointState) -> None:
         """Publish the effort for a joint state."""
-        if not self.active:
+        if not self.session.active:
             return
         started = time.monotonic()
         try:

@@ -58,12 +58,14 @@ _RULES = (
     Field("start_tolerance", Quantity(1e-6, 10.0), "largest distance between the robot"
           " and a first point at time zero", "rad, m", 0.1),
     Field("limit_tolerance", Quantity(1e-9, 1.0), "distance by which a trajectory may"
-          " be outside a position limit, from the robot if that is outside", "rad, m",
+          " be outside a position limit, from robot or reference if these are outside",
+          "rad, m",
           1e-3),
     Field("blend_time", Quantity(1e-3, 10.0), "duration in which a trajectory takes"
           " over from another one", "s", 0.2),
     Field("deceleration", Quantity(1e-3, 1e4), "deceleration of the fastest joint at a"
-          " stop of the reference", "rad/s², m/s²", 10.0),
+          " stop of the reference, and in the ramps at the ends of a trajectory of"
+          " positions alone", "rad/s², m/s²", 10.0),
 )  # fmt: skip
 
 _ENVELOPE = (
@@ -78,12 +80,12 @@ _ENVELOPE = (
     Field("envelope.velocity", numbers(), "largest velocity that positions and"
           f" velocities agree on{_JOINTS.format('1.5 times the velocity limit')}; 0:"
           " none", "rad/s, m/s", []),
-    Field("envelope.power", Quantity(0.0), "largest power of all joints; 0: none", "W",
-          0.0),
-    Field("envelope.kinetic_energy", Quantity(0.0), "largest kinetic energy; 0: none",
-          "J", 0.0),
-    Field("envelope.tool_speed", Quantity(0.0), "largest speed of envelope.frame; 0:"
-          " none", "m/s", 0.0),
+    Field("envelope.power", Quantity(0.0, 1e7), "largest power of all joints; 0: none",
+          "W", 0.0),
+    Field("envelope.kinetic_energy", Quantity(0.0, 1e7), "largest kinetic energy; 0:"
+          " none", "J", 0.0),
+    Field("envelope.tool_speed", Quantity(0.0, 1e3), "largest speed of"
+          " envelope.frame; 0: none", "m/s", 0.0),
     Field("envelope.frame", Name(), "link whose speed is bounded", "", ""),
 )  # fmt: skip
 
@@ -91,8 +93,8 @@ _SHADOW = (
     Field("shadow.plugin_name", Name(), "second solver of INVERSE_DYNAMICS, which"
           " computes each torque again; empty: none", "", ""),
     Field("shadow.engine", Name(), "its engine; empty: the default", "", ""),
-    Field("shadow.tolerance", Quantity(0.0), "difference that is allowed: absolute, and"
-          " again times the largest effort", "N·m, N, 1", 1e-6),
+    Field("shadow.tolerance", Quantity(0.0, 1e3), "difference that is allowed:"
+          " absolute, and again times the largest effort", "N·m, N, 1", 1e-6),
     Field("shadow.stop", Switch(), "whether a larger difference stops; else it is"
           " counted", "", True),
 )  # fmt: skip
@@ -132,8 +134,8 @@ CONTROLLER = (
     *GOALS,
     Field("max_trajectory_points", Whole(1, MOST_POINTS), "largest number of points of"
           " a trajectory", "", 10_000, structure=False),
-    Field("large_error", Quantity(0.0), "distance to the reference that is a warning in"
-          " /diagnostics", "rad, m", 0.1, structure=False),
+    Field("large_error", Quantity(0.0, 1e3), "distance to the reference that is a"
+          " warning in /diagnostics", "rad, m", 0.1, structure=False),
     Field("publish_rate", Quantity(0.1, 1000.0), "rate of ~/reference and ~/error",
           "Hz", 50.0),
     *PROCESS,
@@ -141,22 +143,29 @@ CONTROLLER = (
 
 
 def gain_fields(joints: Sequence[str]) -> tuple[Field, ...]:
-    """Return the gains of each joint, which can be changed at any time."""
-    gain, stiff = Quantity(0.0), "mode impedance: "
+    """Return the gains of each joint, which can be changed at any time.
+
+    What a robot can carry depends on the period T of its states and is checked once
+    that is measured (dyn_core.control.gain_limits); the ranges are what a loop of
+    10 kHz carries.
+    """
+    stiff, refused = "mode impedance: ", "refused where sampling is unstable"
     rows = (
-        ("p", f"position gain before the inertia; {stiff}stiffness in N·m/rad, N/m",
-         "1/s²", 100.0),
-        ("d", f"velocity gain before the inertia; {stiff}damping in N·m·s/rad, N·s/m",
-         "1/s", 20.0),
-        ("i", f"gain of the integral of the error; {stiff}in N·m/(rad s), N/(m s)",
-         "1/s³", 0.0),
-        ("i_clamp", f"largest part of the integral; {stiff}in N·m, N", "rad/s², m/s²",
-         0.0),
+        ("p", 4e8, f"position gain before the inertia; {stiff}stiffness in N·m/rad,"
+         f" N/m; {refused}: p T/2 >= d with the joint's own damping, T the measured"
+         " period of the states; a warning from half of that on", "1/s²", 100.0),
+        ("d", 2e4, f"velocity gain before the inertia; {stiff}damping in N·m·s/rad,"
+         f" N·s/m; {refused}: d >= 2/T, {stiff}over the inertia that the joints see; a"
+         " warning from half of that on", "1/s", 20.0),
+        ("i", 1e9, f"gain of the integral of the error; {stiff}in N·m/(rad s), N/(m s);"
+         f" {refused}: about i >= p d", "1/s³", 0.0),
+        ("i_clamp", 1e7, f"largest part of the integral; {stiff}in N·m, N",
+         "rad/s², m/s²", 0.0),
     )  # fmt: skip
     return tuple(
-        Field(f"gains.{joint}.{key}", gain, doc, unit, default, structure=False)
-        for joint in joints
-        for key, doc, unit, default in rows
+        Field(f"gains.{j}.{key}", Quantity(0.0, high), doc, unit, default, False)
+        for j in joints
+        for key, high, doc, unit, default in rows
     )
 
 
@@ -164,7 +173,8 @@ def collision_fields(joints: Sequence[str]) -> tuple[Field, ...]:
     """Return the threshold of each joint."""
     doc = "external effort that is a collision; 0: the joint is not watched"
     names = (f"collision.thresholds.{joint}" for joint in joints)
-    return tuple(Field(name, Quantity(0.0), doc, "N·m, N", 0.0) for name in names)
+    kind = Quantity(0.0, 1e7)
+    return tuple(Field(name, kind, doc, "N·m, N", 0.0) for name in names)
 
 
 def wrap_fields(joints: Sequence[str], kinds: Sequence[str]) -> tuple[Field, ...]:

@@ -38,6 +38,21 @@ def trajectory_rows(message: Any) -> TrajectoryRows:
     return TrajectoryRows(list(message.joint_names), times, *rows)
 
 
+def check_followed(request: Any) -> None:
+    """Refuse the parts of a goal that nothing follows or checks.
+
+    Raises:
+        GoalError: It has motions of joints with several coordinates, or their
+            tolerances.
+    """
+    multi = getattr(request, "multi_dof_trajectory", None)  # older messages have none
+    if multi is not None and (multi.joint_names or multi.points):
+        raise GoalError("multi_dof_trajectory is not followed; valid: an empty one")
+    for name in ("component_path_tolerance", "component_goal_tolerance"):
+        if getattr(request, name, ()):
+            raise GoalError(f"{name} is not checked; valid: an empty one")
+
+
 def joint_tolerances(messages: Iterable[Any]) -> list[JointTolerance]:
     """Return JointTolerance messages; older ones have no effort."""
     return [

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from dyn_core.control.goal_tolerances import STOPPED_VELOCITY, Tolerances
+from dyn_core.control.goal_tolerances import (
+    STOPPED_VELOCITY,
+    Tolerances,
+    checked_timeout,
+)
 from dyn_core.validation import Field, Quantity, Switch
 
 GOALS = (
@@ -13,11 +17,14 @@ GOALS = (
           " they keep their position", "", False, structure=False),
     Field("action_monitor_rate", Quantity(0.1, 1000.0), "rate of the feedback of"
           " ~/follow_joint_trajectory", "Hz", 20.0),
-    Field("constraints.goal_time", Quantity(0.0), "longest time from the end of a"
+    Field("constraints.goal_time", Quantity(0.0, 1e5), "longest time from the end of a"
           " trajectory until its goal is reached; 0: any", "s", 0.0, structure=False),
-    Field("constraints.stopped_velocity_tolerance", Quantity(0.0), "largest velocity"
-          " error of a joint at the goal; 0: not checked", "rad/s, m/s",
+    Field("constraints.stopped_velocity_tolerance", Quantity(0.0, 1e3), "largest"
+          " velocity error of a joint at the goal; 0: not checked", "rad/s, m/s",
           STOPPED_VELOCITY, structure=False),
+    Field("cmd_timeout", Quantity(0.0), "time after the end of the last trajectory from"
+          " which on its command is stale: the robot then holds where it is; more than"
+          " constraints.goal_time; 0: never", "s", 0.0, structure=False),
 )  # fmt: skip
 
 
@@ -30,7 +37,7 @@ def constraint_fields(joints: Sequence[str]) -> tuple[Field, ...]:
     return tuple(
         Field(
             f"constraints.{joint}.{key}",
-            Quantity(0.0),
+            Quantity(0.0, 1e3),
             doc,
             "rad, m",
             0.0,
@@ -66,3 +73,8 @@ def tolerances(
         read("goal_time"),
         read("stopped_velocity_tolerance"),
     )
+
+
+def command_timeout(value: Callable[[str], Any]) -> float:
+    """Return cmd_timeout, checked against constraints.goal_time [s]."""
+    return checked_timeout(value("cmd_timeout"), value("constraints.goal_time"))

@@ -12,6 +12,7 @@ from dyn_core.control.goals import GoalOutcome, GoalTracker
 from dyn_core.errors import DynError, GoalError
 from ros_nodes.conversions import stamp_seconds
 from ros_nodes.goal_messages import (
+    check_followed,
     duration_seconds,
     fill_feedback,
     fill_result,
@@ -118,6 +119,7 @@ class GoalService:
 
     def _checked(self, request: Any, settings: dict[str, Any]) -> Any:
         """Return trajectory and tolerances of a goal."""
+        check_followed(request)
         tolerances = self.tracker.tolerances.overridden(
             joint_tolerances(request.path_tolerance),
             joint_tolerances(request.goal_tolerance),

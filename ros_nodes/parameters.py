@@ -75,9 +75,13 @@ def lock_fields(joints: Sequence[str]) -> tuple[Field, ...]:
 
 def effort_fields(joints: Sequence[str]) -> tuple[Field, ...]:
     """Return the effort limit of each joint."""
-    doc = "effort limit; 0: the limit of the model, which must have one"
+    doc = (
+        "effort limit; 0: the limit of the model, which must have one; a higher one"
+        " than the model's is a warning"
+    )
+    kind = Quantity(0.0, 1e9)
     names = (f"effort_limits.{joint}" for joint in joints)
-    return tuple(Field(name, Quantity(0.0), doc, "N·m, N", 0.0) for name in names)
+    return tuple(Field(name, kind, doc, "N·m, N", 0.0) for name in names)
 
 
 def foreign_names(

@@ -14,8 +14,9 @@ PAYLOAD = (
           ""),
     Field("payload.attached", Switch(), "whether the payload is carried; the service"
           " ~/attach_payload sets it", "", True, structure=False),
-    Field("payload.mass", Quantity(0.0), "mass of the payload", "kg", 0.0,
-          structure=False),
+    Field("payload.mass", Quantity(0.0, 1e5), "mass of the payload; the controller"
+          " takes what its effort limits can hold, and blends a change in over"
+          " blend_time", "kg", 0.0, structure=False),
     Field("payload.com", numbers(3), "its centre of mass in the frame of the link", "m",
           [0.0, 0.0, 0.0], structure=False),
     Field("payload.inertia", numbers(6), "its inertia about the centre of mass, axes of"

@@ -20,7 +20,11 @@ from dyn_core.control.goal_requests import GoalCode, TrajectoryRows, goal_trajec
 from dyn_core.control.goals import GoalOutcome, GoalTracker
 from dyn_core.errors import GoalError
 from ros_nodes._parameter_node import SERVICES
-from ros_nodes.goal_parameters import constraint_fields, tolerances
+from ros_nodes.goal_parameters import (
+    command_timeout,
+    constraint_fields,
+    tolerances,
+)
 from ros_nodes.goal_service import GoalService
 
 NAME = "~/follow_joint_trajectory"
@@ -94,7 +98,9 @@ class TrajectoryGoals:
         self.node, self.controller = node, node.controller
         self.joints = node.controller.model.joint_names
         node.declare(constraint_fields(self.joints))
-        self.tracker = GoalTracker(self.controller, tolerances(self.joints, node.value))
+        chosen = tolerances(self.joints, node.value)
+        self.tracker = GoalTracker(self.controller, chosen)
+        self.tracker.cmd_timeout = command_timeout(node.value)
         node.goals, action = self, action_type()
         if action is None:
             node.get_logger().info(f"no action {NAME}: control_msgs cannot be loaded")
@@ -131,6 +137,7 @@ class TrajectoryGoals:
 
     def _deliver(self) -> None:
         """Send results; notice silence, and that the node was deactivated."""
+        self.tracker.cmd_timeout = self.node.value("cmd_timeout")
         if self.node.active:
             self.service.observe(time.monotonic())
             self.service.deliver()

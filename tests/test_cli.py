@@ -275,8 +275,15 @@ def test_demo_over_ros():
     assert max(float(x.split()[1]) for x in lines) < 0.15  # a machine that is busy
 
 
+FELL = {
+    "on the way": "q[:] = [x + 0.7 for x in q]",
+    "on its stops": "q[1], q[5] = 1.7658, -0.0195",  # 2 mrad beyond them
+}
+
+
 @pytest.mark.ros
-def test_demo_leads_an_arm_that_fell_to_its_start():
+@pytest.mark.parametrize("where", FELL)
+def test_demo_leads_an_arm_that_fell_to_its_start(where):
     """The motion is followed from wherever the controller caught the arm."""
     pytest.importorskip("rclpy", reason="rclpy is not installed (extra ros)")
     code = (
@@ -285,7 +292,7 @@ def test_demo_leads_an_arm_that_fell_to_its_start():
         "def elsewhere(*arguments):\n"
         "    nodes = given(*arguments)\n"
         "    q = nodes['simulator']['ros__parameters']['initial_positions']\n"
-        "    q[:] = [x + 0.7 for x in q]\n"
+        f"    {FELL[where]}\n"
         "    return nodes\n"
         "demo_ros._parameters = elsewhere\n"
         "raise SystemExit(main(['demo', '--duration', '1', '--plot', '']))\n"

@@ -10,6 +10,7 @@ import dyn_core as dyn
 from dyn_core.control import Controller
 from dyn_core.control.gain_limits import SampledGains, doubts
 from dyn_core.control.health import Health
+from dyn_core.control.samples import Samples
 
 T = 0.002
 Q0 = np.array([0.0, -0.6, 0.0, -2.2, 0.0, 1.6, 0.8])
@@ -39,10 +40,11 @@ def _one(p, d, i=0.0, b=0.0, h=1.0, stiff=False):
     return SampledGains(("j",), *parts, stiff, np.array([[float(h)]]))
 
 
-@pytest.mark.parametrize("period", [1e-3, 2e-3, 1e-2])
+@pytest.mark.parametrize("cycle", [1e-3, 2e-3, 1e-2])
 @pytest.mark.parametrize("seed", range(5))
-def test_the_bounds_are_those_of_the_sampled_joint(period, seed):
+def test_the_bounds_are_those_of_the_sampled_joint(cycle, seed):
     """Without damping of its own they are exact: at 0.999 stable, at 1.001 not."""
+    period = cycle
     rng = np.random.default_rng(seed)
     d = rng.uniform(0.02, 0.98) * 2 / period
     p = rng.uniform(0.02, 0.98) * 2 * d / period
@@ -145,10 +147,18 @@ def arm(shipped):
     return shipped["arm7"]
 
 
-def _drive(controller, count, period=T, since=0.0):
-    """Return the last effort of some states at rest; the period is known from them."""
+@pytest.fixture(autouse=True)
+def period(monkeypatch):
+    """Return a function that sets the period which is measured."""
+    measured = [T]
+    read = property(lambda _: measured[0], lambda *_: None)
+    monkeypatch.setattr(Samples, "period", read, raising=False)
+    return lambda x: measured.__setitem__(0, x)
+
+
+def _drive(controller, count, since=0.0):
+    """Return the last effort of some states at rest."""
     for k in range(count):
-        controller.samples.period = period
         tau = controller.update(since + T * k, Q0, np.zeros(7))
     return tau
 
@@ -177,10 +187,13 @@ def test_gains_beyond_what_sampling_carries_are_refused(arm, gains, message):
 
 @pytest.mark.parametrize(("gains", "message"), BAD)
 def test_gains_set_before_states_are_judged_before_the_first_torque(
-    arm, gains, message
+    arm, period, gains, message
 ):
     """No torque, and words; corrected gains drive after a reset by a person."""
+    period(None)
     controller = Controller(arm, engine="graph", **gains)
+    controller.set_gains(**gains)
+    period(T)
     health = Health(controller, 0.1)
     assert not _drive(controller, 10).any()
     stop = controller.stopped
@@ -196,27 +209,38 @@ def test_gains_set_before_states_are_judged_before_the_first_torque(
     assert controller.stopped is None
 
 
-def test_a_slower_source_is_judged_anew(arm):
-    """Gains for 1 kHz are none for 10 Hz: after a reset the period is another one."""
+def test_a_slower_source_is_judged_anew(arm, period):
+    """Gains for 500 Hz are none for 5 Hz: after a reset the period is another one."""
     controller = Controller(arm, 400.0, 40.0, engine="graph")
-    assert _drive(controller, 5, period=1e-3).any()
-    assert _drive(controller, 1, period=0.2, since=0.01).any()  # a WARN, see below
+    assert _drive(controller, 5).any()
+    period(0.2)
+    assert _drive(controller, 1, since=0.01).any()  # a WARN, see below
     controller.reset()
-    assert not _drive(controller, 5, period=0.2, since=0.02).any()
+    assert not _drive(controller, 5, since=0.02).any()
     assert "each 0.2 s" in controller.stopped.reason
 
 
-def test_gains_near_a_bound_are_a_warning(arm):
+@pytest.mark.parametrize(("kd", "drives"), [(900.0, True), (4500.0, False)])
+def test_what_is_far_beyond_never_drives(arm, kd, drives):
+    """From the third state on, whose period is known roughly; 1000 is the bound."""
+    controller = Controller(arm, 400.0, kd, engine="graph")
+    efforts = [controller.update(T * k, Q0, np.zeros(7)) for k in range(15)]
+    assert efforts[2].any() == drives
+    assert efforts[-1].any() == drives
+
+
+def test_gains_near_a_bound_are_a_warning(arm, period):
     """Beyond half of it, while it drives; beyond the whole of it, too."""
     controller = Controller(arm, 400.0, 40.0, engine="graph")
     health = Health(controller, 0.1)
     _drive(controller, 5)
     assert [c.key for c in health.conditions(0.01)] == ["ok"]
-    _drive(controller, 1, period=0.03, since=0.01)
+    period(0.03)
     (condition, *_) = health.conditions(0.01)
     assert (condition.level, condition.key) == (1, "gains")
-    assert "velocity gain d of joint 'joint1' is 60% of the bound" in condition.message
-    controller.samples.period = None
+    message = "velocity gain d of joint 'joint1', and of 6 more joints, is 60% of the b"
+    assert condition.message.startswith(message)
+    period(None)
     assert [c.key for c in health.conditions(0.01)] == ["ok"]
 
 

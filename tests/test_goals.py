@@ -16,7 +16,11 @@ from dyn_core.control.goal_requests import (
     goal_trajectory,
     with_missing_joints,
 )
-from dyn_core.control.goal_tolerances import JointTolerance, Tolerances
+from dyn_core.control.goal_tolerances import (
+    JointTolerance,
+    Tolerances,
+    checked_timeout,
+)
 from dyn_core.control.goals import GoalTracker
 from dyn_core.control.rules import Rules
 from ros_nodes.goal_parameters import GOALS, constraint_fields, tolerances
@@ -276,6 +280,105 @@ def test_a_goal_that_waits_is_canceled_alone(arm):
     end = bench.outcome()
     assert (end.goal, end.state) == ("first", "succeeded")
     assert np.allclose(bench.controller.reference.q, (0.4, 0.0))
+
+
+@pytest.mark.parametrize("before", ["canceled", "aborted on the path", "late"])
+def test_a_goal_that_waits_says_what_ended_it(arm, before):
+    """It was to begin after one that did not come to its end."""
+    first = arm.joint_names[0]
+    tolerance = {"goal": {first: 0.01}, "goal_time": 0.1}
+    if before == "aborted on the path":
+        tolerance = {"trajectory": {first: 0.01}}
+    bench = Bench(arm, **tolerance)
+    bench.ask("first")
+    bench.ask("second", wait=1.0, q=(0.0, 0.3))
+    bench.run(0.2)
+    if before == "canceled":
+        bench.tracker.cancel("first")
+    else:
+        bench.off = np.array([0.05, 0.0])
+    ends = {end.goal: end for end in bench.run(0.7)}
+    second = ends["second"]
+    assert (second.state, second.code) == ("aborted", GoalCode.INVALID_GOAL)
+    if before == "canceled":
+        assert second.sentence == "the trajectory before it was canceled"
+    else:
+        assert ends["first"].state == "aborted"
+        why = f"the trajectory before it was aborted: {ends['first'].sentence}"
+        assert second.sentence == why
+        assert f"joint '{first}' is off by 0.05; tolerance 0.01" in why
+
+
+def test_a_command_is_stale_after_its_time(arm):
+    """The robot then holds where it is, once; the listeners hear it in a sentence."""
+    bench, heard = Bench(arm), []
+    bench.controller.listeners.append(lambda path, said: heard.append(said))
+    bench.tracker.cmd_timeout = 0.5
+    bench.ask()
+    bench.off = np.array([0.02, -0.01])
+    assert bench.outcome(0.6).state == "succeeded"
+    assert heard == ["reached"]
+    bench.run(0.3)
+    np.testing.assert_array_equal(bench.controller.reference.q, [0.4, 0.0])
+    assert bench.run(0.2) == []
+    np.testing.assert_allclose(bench.controller.reference.q, [0.38, 0.01])
+    (said,) = heard[1:]
+    assert "no trajectory for 0.5" in said
+    assert "(cmd_timeout 0.5 s): the robot holds where it is" in said
+    bench.off = np.zeros(2)
+    bench.run(1.0)
+    assert len(heard) == 2
+    assert _resting(bench)
+
+
+def test_a_stale_command_ends_its_goal(arm):
+    """One that may take any time; one with a goal_time of its own is waited for."""
+    first = arm.joint_names[0]
+    bench = Bench(arm, goal={first: 0.01})
+    bench.tracker.cmd_timeout = 0.2
+    bench.off = np.array([0.05, 0.0])
+    bench.ask()
+    end = bench.outcome(0.8)
+    assert end.code == GoalCode.GOAL_TOLERANCE_VIOLATED
+    assert "was not reached: no trajectory for 0.2" in end.sentence
+    longer = bench.tracker.tolerances.overridden(goal_time=0.4)
+    bench.off = np.array([0.05, 0.0])
+    bench.ask("patient", q=(0.3, 0.1), tolerances=longer)
+    bench.run(0.8)
+    bench.off = np.zeros(2)
+    (end,) = bench.run(0.1)
+    assert (end.goal, end.state) == ("patient", "succeeded")
+
+
+def test_a_trajectory_that_waits_keeps_the_command(arm):
+    """What is to come, a stop and a new trajectory are no stale command."""
+    bench, heard = Bench(arm), []
+    bench.controller.listeners.append(lambda path, said: heard.append(said))
+    bench.tracker.cmd_timeout = 0.2
+    bench.run(0.5)  # nothing was commanded yet
+    bench.ask()
+    bench.ask("second", wait=1.5, q=(0.0, 0.3))
+    ends = bench.run(2.05)
+    assert [end.state for end in ends] == ["succeeded", "succeeded"]
+    bench.controller.stop()
+    bench.run(0.5)
+    bench.ask("third", q=(0.1, 0.3))
+    bench.run(0.6)
+    bench.controller.estop(bench.t, "door open")
+    bench.run(0.5)
+    assert heard == ["reached"] * 3
+
+
+@pytest.mark.parametrize(
+    ("timeout", "goal_time"), [(1.0, 1.0), (0.5, 1.0), (-1.0, 0.0), (np.nan, 0.0)]
+)
+def test_a_timeout_exceeds_the_time_of_goals(timeout, goal_time):
+    """Else a goal that may still be reached would be stale."""
+    message = "cmd_timeout is .*; valid: 0 .*more than constraints.goal_time"
+    with pytest.raises(dyn.SettingError, match=message):
+        checked_timeout(timeout, goal_time)
+    assert checked_timeout(0.0, 9.0) == 0.0
+    assert checked_timeout(1.1, 1.0) == 1.1
 
 
 def test_a_newer_goal_ends_an_older_one_when_it_takes_over(arm):
@@ -622,12 +725,20 @@ def test_refused_goals_are_aborted_with_code_and_sentence(arm):
             {"goal_tolerance": [_tolerance("x", 0.1, 0.0, 0.0)]}, -1, "no joint",
         ),
     ]  # fmt: skip
+    multi = SimpleNamespace(joint_names=["base"], points=[])
+    cases += [
+        ((names, (0.1, 0.1)), {"multi_dof_trajectory": multi}, -1, "is not followed"),
+        ((names, (0.1, 0.1)), {"component_goal_tolerance": [1]}, -1, "is not checked"),
+    ]
     for request, more, code, sentence in cases:
         handle = served.send(*request, **more)
         assert handle.state == "aborted"
         (result,) = handle.results
         assert result.error_code == code, sentence
         assert sentence in result.error_string
+    empty = SimpleNamespace(joint_names=[], points=[])
+    more = {"multi_dof_trajectory": empty, "component_path_tolerance": []}
+    assert served.send(names, (0.1, 0.1), **more).state == "executing"
     ragged = _request(names, (0.1, 0.1))
     ragged.trajectory.points.append(_point((0.1,), 0.9))
     handle = Handle(ragged)

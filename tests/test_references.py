@@ -6,6 +6,7 @@ import pytest
 import dyn_core as dyn
 from dyn_core.control import Controller, make_trajectory
 from dyn_core.control.following import TrajectoryFollower
+from dyn_core.control.goal_requests import TrajectoryRows, goal_trajectory
 from dyn_core.control.joint_limits import JointLimits
 from dyn_core.control.ramps import braking
 from dyn_core.control.rules import Rules
@@ -154,6 +155,38 @@ def test_a_stream_of_short_moves_stays_smooth():
     assert np.abs(qd[300:, 0] - 0.2).max() < 0.1
 
 
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.9, 0.97, 1.0, 1.1, -0.5])
+def test_a_moving_reference_joins_a_path(share):
+    """With a share of the path's speed: it gains or loses the rest, without a jump."""
+    follower, speed = _follower(), np.array([0.5, -0.25])
+    follower.take(np.zeros(2), share * speed)
+    follower.follow(_path([2.0], [2.0 * speed]), 0.0, 0.0, None)
+    _, q, qd = _sampled(follower, 0.0, 2.0)
+    assert _steepest(qd) < MOST
+    np.testing.assert_allclose(qd[0], share * speed, atol=1e-9)
+    np.testing.assert_allclose(np.diff(q, axis=0), PERIOD * qd[1:], atol=1e-4)
+    fading = 0.52 * max(-share, 0.0)  # of what moves the other way
+    assert np.abs(qd[:, 0]).max() < (1.101 * max(share, 1.0) + fading) * 0.5
+    np.testing.assert_allclose(q[500], speed, atol=1e-9)
+    if share >= 0:
+        assert qd[:800, 0].min() >= min(share, 0.9) * 0.5 - 1e-9
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.9, 0.97])
+def test_short_paths_have_steeper_ramps(share):
+    """There is no time for the deceleration; positions follow from velocities still."""
+    follower, speed, fine = _follower(), np.array([0.5, -0.25]), 1e-5
+    follower.take(np.zeros(2), share * speed)
+    follower.follow(_path([0.02], [0.02 * speed]), 0.0, 0.0, None)
+    _, q, qd = _sampled(follower, 0.0, 0.0199, fine)
+    middle = (qd[1:] + qd[:-1]) / 2
+    np.testing.assert_allclose(np.diff(q, axis=0), fine * middle, atol=2e-8)
+    assert qd[0, 0] == pytest.approx(share * 0.5)
+    assert 0 < qd[-1, 0] < 0.1
+    assert np.abs(qd[:, 0]).max() < 0.5 * 4 / 3 + 1e-9
+    assert _steepest(qd, fine) < 250.0
+
+
 def test_a_start_with_a_velocity_is_met_from_rest():
     """A first point at time zero that moves: the reference starts at rest and joins."""
     follower = _follower()
@@ -203,6 +236,18 @@ def test_moving_ends_join(beside):
     assert np.abs(qd[:, 0]).min() > 0.45
 
 
+def test_a_trajectory_ends_and_waits_within_a_day():
+    """What lasts or waits longer is a mistake of a clock, and refused in words."""
+    _path([86_400.0], [[0.1, 0.1]])
+    with pytest.raises(dyn.TrajectoryError, match="point 1 is due at 86401 s; valid"):
+        _path([1.0, 86_401.0], [[0.1, 0.1]] * 2)
+    follower, path = _follower(), _path([1.0], [[0.1, 0.1]])
+    follower.follow(path, 86_400.0, 0.0, None)
+    with pytest.raises(dyn.TrajectoryError, match=r"86401.000 s from now; valid: at"):
+        follower.follow(path, 86_401.0, 0.0, None)
+    assert follower.pending is not None
+
+
 # Robots at their stops
 
 
@@ -226,6 +271,20 @@ def test_what_leaned_on_a_stop_finds_the_way_back(shipped):
         t += PERIOD
         controller.update(t, later, 0 * q)
         assert controller.reference.q[1] <= q[1] + 1e-12
+
+
+def test_a_partial_goal_leaves_a_joint_on_its_stop(shipped):
+    """The joint that the goal lacks stays where the reference rests, beyond its limit."""
+    arm = shipped["arm7"]
+    controller = Controller(arm, 400.0, 40.0, engine="graph")
+    q = np.array([0, controller.model.upper[1] + 0.003, 0, -2.2, 0, 1.6, 0.8])
+    for k in range(20):
+        controller.update(PERIOD * k, q - [0, 0.003 * (k > 9), 0, 0, 0, 0, 0], 0 * q)
+    rows = TrajectoryRows(["joint1"], np.array([1.0]), [[0.2]])
+    made = goal_trajectory(controller, rows, partial=True)
+    controller.follow(made, controller.now)
+    assert controller.trajectory is not None
+    np.testing.assert_allclose(made.q[0], [0.2, *q[1:]])
 
 
 def _returns(rng, kind, reference, robot, goal):
@@ -321,4 +380,5 @@ def test_braking_stays_on_a_line_where_there_is_room():
     np.testing.assert_allclose(short.times, [0.0, 0.02, 0.1])
     np.testing.assert_allclose(short.sample(0.05).q, [2.0, -0.5 * 0.0375])
     np.testing.assert_allclose(short.sample(9.0).q, [2.0, -0.025])
-    assert braking(q, 0 * qd, LIMITS, 10.0, 1e-3) is None
+    for still in (0.0, 5e-324, 1e-12):
+        assert braking(q, still * qd, LIMITS, 10.0, 1e-3) is None

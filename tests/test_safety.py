@@ -156,7 +156,7 @@ FAULTS = {
 def test_a_bad_effort_is_not_sent_in_its_cycle(two, quantity):
     """The solver begins to err; the same cycle sends zero, and the reason is there."""
     bound, factor = FAULTS[quantity]
-    controller = _controller(two, bounds=Bounds(**{quantity: bound}), kd=0.0)
+    controller = _controller(two, bounds=Bounds(**{quantity: bound}), kp=0.0, kd=0.0)
     qd = np.array([1.0, 0.0])
     _run(controller, 1)  # at rest, so that the reference rests
     assert _run(controller, 2, start=1, qd=qd).any()
@@ -193,7 +193,7 @@ def test_a_bad_state_stops_in_its_cycle(two, bounds, q, qd, expected):
 
 def test_the_envelope_sees_the_effort_as_it_is_sent(two):
     """Within the limits that the clip keeps; the first effort has no rate."""
-    controller = _controller(two, bounds=Bounds(effort_rate=1e3), kp=1e6)
+    controller = _controller(two, bounds=Bounds(effort_rate=1e3), kp=1e3)
     tau = _run(controller, 1)
     assert tau.any()
     controller.faulty.act = lambda tau: tau + 5.0

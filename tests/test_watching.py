@@ -404,8 +404,8 @@ def test_health_names_each_fault_and_says_when_it_ends(two, fault, level, key):
     assert expected in change.message
     assert health.changes(health.conditions(controller.seen)) == []
     controller.law, controller.safety.limit = law, limit
-    for k in range(1, 130):
-        t = 0.3 + 0.1 * k
+    for k in range(1, 330):
+        t = 0.3 + 0.04 * k
         controller.update(t, Q if fault is not _jump else Q + 1.0, 0 * Q)
         conditions = health.conditions(t)
         if conditions[0].level == OK:

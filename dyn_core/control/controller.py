@@ -368,7 +368,10 @@ class Controller(Laws):
         return tau
 
     def _judge_gains(self, t: float) -> None:
-        """Stop before the first torque where sampling makes the gains unstable."""
+        """Stop before the first torque where sampling makes the gains unstable.
+
+        The first few samples tell the period roughly: then only what is far beyond.
+        """
         self.judged = self.period is not None
         try:
             self.check_sampling(self.kp, self.kd, self.ki)

@@ -231,6 +231,7 @@ class Envelope:
             by_joint=False,
         ).build(model, engine=engine, inputs=inputs)
         self.program.prepare()
+        self._driven = bool(model.driven)
 
     def violation(
         self,
@@ -244,7 +245,7 @@ class Envelope:
         t: float = 0.0,
     ) -> Violation | None:
         """Return the bound that is exceeded most, or None; t is for driven places."""
-        more = (*((t,) if self.program.model.driven else ()), *self.carried.values)
+        more = (*((t,) if self._driven else ()), *self.carried.values)
         now = q, qd, tau, tau_before, error, rate, max(dt, SHORTEST)
         values = self.program(*now, *more)
         inside = np.abs(values) <= self.bounds  # false for NaN and infinity

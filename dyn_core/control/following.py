@@ -18,6 +18,7 @@ from dyn_core.control.led_trajectory import (
 from dyn_core.control.ramps import braking
 from dyn_core.control.rules import Rules
 from dyn_core.control.trajectory import (
+    LONGEST,
     Reference,
     Trajectory,
     make_trajectory,
@@ -181,8 +182,17 @@ class TrajectoryFollower:
             start: Time of its time zero [s].
             now: Present time [s].
             q: Position of the robot.
+
+        Raises:
+            TrajectoryError: It starts far from the robot, waits for more than a day, or
+                leaves the limits.
         """
         assert self.reference is not None
+        if start - now > LONGEST:
+            raise TrajectoryError(
+                f"the trajectory starts {start - now:.3f} s from now; valid: at most"
+                f" {LONGEST:.6g} s, a day"
+            )
         begins = max(start, now)
         before = self._expected(begins)
         since = begins - start

@@ -22,9 +22,9 @@ as b / H_jj. In mode impedance stiffness K and damping D act on the inertia H: t
 of which the second one is without inertia, and the third bound has H_jj. H is that of
 the position at which the gains are judged.
 
-Source: K. Ogata, Discrete-Time Control Systems, section 4.3; J. Colgate and G. Schenkel,
-Passivity of a class of sampled-data systems, J. Robotic Systems 14 (1997), for K T/2 <
-D + b.
+Source: K. Ogata, Discrete-Time Control Systems, section 4.3; for K T/2 < D + b also J.
+Colgate and G. Schenkel, Passivity of a class of sampled-data systems, J. Robotic
+Systems 14 (1997).
 """
 
 from __future__ import annotations
@@ -101,17 +101,11 @@ class SampledGains:
 
     def _bounds(self, T: float) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """Return by gain the share of its bound that it is, and the bound, (nv,)."""
-        p, d, i, H = self.p, self.d, self.i, self.H
-        inertia = np.ones(len(p)) if H is None else np.diag(H)
-        own = self.damping if self.stiff else self.damping / inertia
-        if not self.stiff:
-            inertia = np.ones(len(p))
-        elif H is None:
-            inertia = np.full(len(p), np.inf)
-        if not self.stiff and H is None:
-            own = 0.0 * own
-        speed = d if not self.stiff else self._stiff_rates()
-        total = d + own
+        p, d, i, n = self.p, self.d, self.i, len(self.p)
+        diagonal = np.full(n, np.inf) if self.H is None else np.diag(self.H)
+        inertia = diagonal if self.stiff else np.ones(n)
+        speed = self._stiff_rates() if self.stiff else d
+        total = d + (self.damping if self.stiff else self.damping / diagonal)
         with np.errstate(divide="ignore", invalid="ignore"):
             d_bound = np.where(speed > 0, d * (2 / T) / speed, 2 / T)
             p_bound = 2 * total / T
@@ -123,11 +117,9 @@ class SampledGains:
                 "p": (np.where(p > 0, p / p_bound, 0.0), p_bound),
                 "i": (np.where(i > 0, i / i_bound, 0.0), i_bound),
             }
+        # Of a joint that is unstable without i, the other gain is said alone.
         stable = (ratios["d"][0] < 1) & (ratios["p"][0] < 1)
-        ratios["i"] = (
-            np.where(stable, ratios["i"][0], 0.0),
-            i_bound,
-        )  # else said already
+        ratios["i"] = np.where(stable, ratios["i"][0], 0.0), i_bound
         return ratios
 
     def _stiff_rates(self) -> np.ndarray:
@@ -154,20 +146,26 @@ class SampledGains:
     ) -> GainBound:
         joint, value, most = self.joints[j], float(values[j]), float(bound[j])
         text = (
-            f"{NAMES[gain]} of joint '{joint}' is {value:g}; valid: less than {most:.4g}"
-            f" {UNITS[self.stiff][gain]}, where states come each {T:.4g} s: sampled"
-            " beyond it the joint is unstable"
+            f"{NAMES[gain]} of joint '{joint}' is {value:g}; valid: less than"
+            f" {most:.4g} {UNITS[self.stiff][gain]}, where states come each {T:.4g} s:"
+            " sampled beyond it the joint is unstable"
         )
         return GainBound(joint, gain, value, most, float(ratio[j]), text)
 
 
 def doubts(gains: SampledGains, period: float) -> list[str]:
-    """Return sentences for gains beyond HALF of their bounds, for diagnostics."""
-    return [
-        f"{NAMES[x.gain]} of joint '{x.joint}' is {x.share:.0%} of the bound at which"
-        f" sampling each {period:.4g} s makes it unstable"
-        for x in gains.beyond(period, HALF)
-    ]
+    """Return a sentence for each kind of gain that is beyond HALF of its bound."""
+    near = gains.beyond(period, HALF)
+    said = []
+    for gain in NAMES:
+        rows = sorted((x for x in near if x.gain == gain), key=lambda x: -x.share)
+        if rows:
+            more = f", and of {len(rows) - 1} more joints," if len(rows) > 1 else ""
+            said.append(
+                f"{NAMES[gain]} of joint '{rows[0].joint}'{more} is {rows[0].share:.0%}"
+                f" of the bound at which sampling each {period:.4g} s makes it unstable"
+            )
+    return said
 
 
 def inertia_program(

@@ -147,6 +147,26 @@ class Tolerances:
         return None
 
 
+def checked_timeout(cmd_timeout: float, goal_time: float) -> float:
+    """Return the time after which a command is stale, checked; 0 for never [s].
+
+    Args:
+        cmd_timeout: Counts from the end of the last trajectory [s].
+        goal_time: Longest time in which a goal may be reached; 0 for any [s].
+
+    Raises:
+        SettingError: A goal that may still be reached would be stale.
+    """
+    if cmd_timeout != 0 and not goal_time < cmd_timeout < math.inf:
+        raise SettingError(
+            f"cmd_timeout is {cmd_timeout:.6g}; valid: 0 (never), or more than"
+            f" constraints.goal_time ({goal_time:.6g}): until then a goal may be"
+            " reached",
+            "cmd_timeout",
+        )
+    return float(cmd_timeout)
+
+
 def _by_joint(
     what: str, values: Mapping[str, float], joints: Sequence[str]
 ) -> np.ndarray:

@@ -68,6 +68,7 @@ class _Tracked:
         tolerances: What it is checked against.
         drops: Counters of the controller at the start.
         canceled: Whether it only brakes any more.
+        reason: Why it does not begin, where what ran before it was to let it begin.
     """
 
     goal: Hashable
@@ -75,6 +76,7 @@ class _Tracked:
     tolerances: Tolerances
     drops: tuple[int, ...]
     canceled: bool = False
+    reason: str | None = None
 
 
 @dataclass(eq=False)
@@ -87,11 +89,16 @@ class GoalTracker:
     Attributes:
         controller: Follows the trajectories.
         tolerances: Of goals that bring none; may be replaced at any time.
+        cmd_timeout: Time after the end of the last trajectory from which on its command
+            is stale, see `checked_timeout`; 0 for never; may be replaced [s].
+        last: The trajectory that the controller followed last, while it holds its end.
     """
 
     controller: Controller
     tolerances: Tolerances
     tracked: list[_Tracked] = field(default_factory=list)
+    cmd_timeout: float = 0.0
+    last: TimedTrajectory | None = None
 
     def accept(
         self,
@@ -135,7 +142,7 @@ class GoalTracker:
         ended = [self._dropped(x, reason) for x in self.tracked]
         if any(self._leads(x) for x in self.tracked):
             self.controller.stop(f"stopped: {reason}")
-        self.tracked = []
+        self.tracked, self.last = [], None
         return ended
 
     def advance(self, t: float) -> list[GoalOutcome]:
@@ -144,11 +151,10 @@ class GoalTracker:
         Args:
             t: Time of receipt of a state, or of the watchdog [s].
         """
-        if not self.tracked:
-            return []
         pairs = [(tracked, self._outcome(tracked, t)) for tracked in self.tracked]
         self.tracked = [x for x, outcome in pairs if outcome is None]
-        return [outcome for _, outcome in pairs if outcome is not None]
+        stale = self._end_stale()
+        return [outcome for _, outcome in pairs if outcome is not None] + stale
 
     def feedback(self, goal: Hashable) -> GoalFeedback | None:
         """Return where a goal is; None if it ended or nothing is measured."""
@@ -171,6 +177,7 @@ class GoalTracker:
 
     def _brake(self, tracked: _Tracked) -> None:
         """Stop the reference; the goal's motion is the stop from now on."""
+        self._drop_waiting("the trajectory before it was canceled")
         self.controller.stop("stopped: canceled")
         motion = self.controller.follower.running
         if motion is not None:
@@ -212,11 +219,61 @@ class GoalTracker:
 
         A reference that stayed where it should be would go on pulling the robot there.
         """
+        self._drop_waiting(f"the trajectory before it was aborted: {sentence}")
+        self._hold(f"stopped: {sentence}")
+        return GoalOutcome(tracked.goal, "aborted", code, sentence)
+
+    def _hold(self, why: str) -> None:
+        """Brake from where the robot is, and hold."""
         c = self.controller
         assert c.q is not None and c.qd is not None
-        c.follower.take(c.q, c.samples.rate, f"stopped: {sentence}")
-        c.stop()
-        return GoalOutcome(tracked.goal, "aborted", code, sentence)
+        c.follower.take(c.q, c.samples.rate, why)
+        c.stop(why)
+
+    def _drop_waiting(self, reason: str) -> None:
+        """Note why a goal that waits for its start will not begin."""
+        for tracked in self.tracked:
+            if tracked.motion is self.controller.follower.pending:
+                tracked.reason = reason
+
+    def _end_stale(self) -> list[GoalOutcome]:
+        """Hold where the robot is if the last command is stale; end its goals.
+
+        A goal that ends by itself within its goal_time is waited for.
+        """
+        c = self.controller
+        if not self._ended():
+            return []
+        assert self.last is not None
+        waiting = [x for x in self.tracked if x.motion is self.last]
+        late = c.now - self.last.ends
+        if not 0 < self.cmd_timeout < late or any(
+            x.tolerances.goal_time > 0 for x in waiting
+        ):
+            return []
+        said = f"no trajectory for {late:.3f} s (cmd_timeout {self.cmd_timeout:.6g} s)"
+        asked, self.last = self.last.asked, None
+        self.tracked = [x for x in self.tracked if x not in waiting]
+        self._hold(f"stopped: {said}")
+        for listener in c.listeners:
+            assert asked is not None
+            listener(asked, f"stopped: {said}: the robot holds where it is")
+        code = GoalCode.GOAL_TOLERANCE_VIOLATED
+        sentence = f"the goal was not reached: {said}"
+        return [GoalOutcome(x.goal, "aborted", code, sentence) for x in waiting]
+
+    def _ended(self) -> bool:
+        """Return whether the robot holds the end of a trajectory, and note which."""
+        c = self.controller
+        running, last = c.follower.running, self.last
+        if running is not None:
+            self.last = None if running.asked is None else running
+            return False
+        if last is None or c.reference is None or c.stopped or not c.enabled:
+            self.last = None
+        elif not np.array_equal(c.reference.q, last.trajectory.sample(math.inf).q):
+            self.last = None
+        return self.last is not None and c.follower.pending is None and c.q is not None
 
     def _dropped(self, tracked: _Tracked, reason: str) -> GoalOutcome:
         return GoalOutcome(tracked.goal, "aborted", GoalCode.INVALID_GOAL, reason)
@@ -236,6 +293,8 @@ class GoalTracker:
                 return f"the controller was reset: {name}"
         if self._leads(tracked) or tracked.canceled:
             return None
+        if tracked.reason is not None:
+            return tracked.reason
         if c.follower.running is not None:
             stop = c.follower.running.asked is None
             return "stopped" if stop else "another trajectory has taken over"

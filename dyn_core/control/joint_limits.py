@@ -157,11 +157,11 @@ def effort_limits(model: Model, chosen: Mapping[str, float]) -> np.ndarray:
 def raised_limits(model: Model, limits: np.ndarray) -> list[str]:
     """Return a sentence for each effort limit above that of the model."""
     return [
-        f"effort limit of {name} is raised from {own:g} to {limit:g}"
-        for name, own, limit in zip(
+        f"effort limit of {name} is raised from {model_limit:g} to {limit:g}"
+        for name, model_limit, limit in zip(
             model.joint_names, model.effort_limit, limits, strict=True
         )
-        if 0 < own < limit
+        if 0 < model_limit < limit
     ]
 
 

@@ -54,8 +54,8 @@ class Sources:
         return share
 
     def _share(self, names: tuple[str, ...]) -> str:
-        found = self.joints.intersection(names)
-        return WHOLE if found == self.joints else PART if found else NONE
+        common = self.joints.intersection(names)
+        return WHOLE if common == self.joints else PART if common else NONE
 
     def recent(self, t: float, share: str) -> list[tuple[str, ...]]:
         """Return the sets of names of a kind that came of late."""

@@ -91,6 +91,11 @@ class StateCheck:
             model, "velocity_mismatch", bounds.velocity_mismatch, usual
         )
         endless = np.array([kind == "continuous" for kind in kinds], bool)
+        # Of a few joints lists are several times faster than arrays.
+        self._alone = list(
+            zip(*(x.tolist() for x in (self.low, self.high, self.fastest)), strict=True)
+        )
+        self._mismatch: list[float] = self.mismatch.tolist()
         self.untested = (
             *_sentences(
                 self.joints,
@@ -106,25 +111,32 @@ class StateCheck:
 
     def check_alone(self, q: np.ndarray, qd: np.ndarray) -> None:
         """Raise a StateError for a state that no robot of these limits can have."""
+        for x, v, (low, high, fastest) in zip(
+            q.tolist(), qd.tolist(), self._alone, strict=True
+        ):
+            if not (low <= x <= high and -fastest <= v <= fastest):
+                raise self._beyond(q, qd)
+
+    def _beyond(self, q: np.ndarray, qd: np.ndarray) -> StateError:
+        """Return the error of a state beyond the bounds."""
         if not ((q >= self.low) & (q <= self.high)).all():
             j = int(np.argmax(np.maximum(self.low - q, q - self.high)))
-            raise StateError(
+            return StateError(
                 f"joint '{self.joints[j]}' is at {q[j]:.6g}; believed: from"
                 f" {self.low[j]:.6g} to {self.high[j]:.6g}, its limits and"
                 " position_slack",
                 BEYOND,
             )
-        if not (np.abs(qd) <= self.fastest).all():
-            j = int(np.argmax(np.abs(qd) / self.fastest))
-            raise StateError(
-                f"joint '{self.joints[j]}' moves at {qd[j]:.6g}; believed: up to"
-                f" {self.fastest[j]:.6g}, its velocity limit by velocity_factor",
-                TOO_FAST,
-            )
+        j = int(np.argmax(np.abs(qd) / self.fastest))
+        return StateError(
+            f"joint '{self.joints[j]}' moves at {qd[j]:.6g}; believed: up to"
+            f" {self.fastest[j]:.6g}, its velocity limit by velocity_factor",
+            TOO_FAST,
+        )
 
     def check_motion(
         self,
-        change: np.ndarray,
+        change: list[float],
         before: np.ndarray,
         after: np.ndarray,
         dt: float,
@@ -144,8 +156,20 @@ class StateCheck:
         """
         if self.made:
             after = before
-        if (np.abs(change - after * dt) <= self.mismatch * dt).all():
+        rows = zip(change, after.tolist(), self._mismatch, strict=True)
+        if all(abs(x - v * dt) <= most * dt for x, v, most in rows):
             return
+        self._examine(np.array(change), before, after, dt, period)
+
+    def _examine(
+        self,
+        change: np.ndarray,
+        before: np.ndarray,
+        after: np.ndarray,
+        dt: float,
+        period: float,
+    ) -> None:
+        """Raise a StateError unless another duration of the step explains it."""
         shortest = SHORTEST * min(dt, period or dt)
         longest = max(dt, period) + JITTER
         agrees = np.zeros(len(change), bool)
@@ -181,19 +205,19 @@ class LongMotion:
         doubt: Joint, both distances and their time of the last disagreement, or None.
     """
 
-    _said: np.ndarray
-    _differs: np.ndarray
+    _said: list[float]
+    _differs: list[float]
 
     def __init__(
         self,
         check: StateCheck,
         window: float,
         gap: float,
-        change: Callable[[np.ndarray, np.ndarray], np.ndarray],
+        change: Callable[[np.ndarray, np.ndarray], list[float]],
     ) -> None:
         self.check, self.window, self.gap, self._change = check, window, gap, change
-        self.most = DRIFT * check.mismatch
-        self._zero = np.zeros(len(self.most))
+        self.most: list[float] = (DRIFT * check.mismatch).tolist()
+        self._zero = [0.0] * len(self.most)
         self.restart()
 
     def restart(self) -> None:
@@ -229,14 +253,17 @@ class LongMotion:
         qd: np.ndarray,
     ) -> None:
         """Add a step to the window; begin or end a doubt."""
-        said: np.ndarray = (last[2] + qd) * (0.5 * (stamp - last[0]))
-        self._said = self._said + said
-        self._differs = self._differs + (self._change(last[1], q) - said)
+        half = 0.5 * (stamp - last[0])
+        said = [half * v for v in (last[2] + qd).tolist()]
+        moved = self._change(last[1], q)
+        self._said = [x + y for x, y in zip(self._said, said, strict=True)]
+        rows = zip(self._differs, moved, said, strict=True)
+        self._differs = [x + y - z for x, y, z in rows]
         seconds = stamp - self._start
-        if not (np.abs(self._differs) <= self.most).all():
-            j = int(np.argmax(np.abs(self._differs) / self.most))
-            moved = self._said[j] + self._differs[j]
-            self.doubt = j, moved, self._said[j], seconds
+        pairs = zip(self._differs, self.most, strict=True)
+        if not all(-most <= x <= most for x, most in pairs):
+            j = int(np.argmax(np.abs(self._differs) / np.array(self.most)))
+            self.doubt = j, self._said[j] + self._differs[j], self._said[j], seconds
             self._begin(stamp)
         elif seconds >= self.window:
             self.doubt = None

@@ -22,9 +22,10 @@ from dyn_core.control.trajectory import (
 
 FASTER = 0.1  # share by which the rate exceeds 1 where there is time
 MOST_FASTER = 1 / 3  # where there is less
-LEAST_FASTER = 2e-3  # at a velocity limit; within its margin
+LEAST_FASTER = 2e-3  # where the path itself uses up the margin of a velocity limit
 MOMENT = 1e-9  # time in which the first piece of a ramp is looked at [s]
 SAME = 1e-6  # difference of rates that needs no ramp
+STILL = 1e-9  # speed that needs no braking [rad/s | m/s]
 ROUNDS = 50
 
 
@@ -65,7 +66,8 @@ def ramp(
     width = MOMENT
     for _ in range(ROUNDS):  # it grows until it fits the pieces within it
         span = (until - width, until) if end else (since, since + width)
-        speed, faster = _speeds(path, *span, limits)
+        starts, c = path.window(*span)
+        speed, faster = _speeds(c, limits)
         if speed == 0:
             return None
         faster = min(faster, change / math.sqrt(2))
@@ -81,14 +83,13 @@ def ramp(
         times, rates = (width - times)[::-1], rates[::-1]
     times += span[0]
     times[[0, -1]] = span  # without rounding
-    return _run_through(path, times, rates)
+    made = _run_through(starts, c, times, rates)
+    made.q[-1] = path.sample(until if end else times[-1]).q  # without rounding
+    return made
 
 
-def _speeds(
-    path: Path, start: float, end: float, limits: JointLimits
-) -> tuple[float, float]:
-    """Return the largest speed in a time, and the share by which it may be exceeded."""
-    _, c = path.window(start, end)
+def _speeds(c: np.ndarray, limits: JointLimits) -> tuple[float, float]:
+    """Return the largest speed of pieces, and the share by which it may be exceeded."""
     speeds = np.abs(c[:, 1])
     with np.errstate(divide="ignore", invalid="ignore"):
         room = limits.velocity * (1 + SPEED_MARGIN) / speeds - 1
@@ -113,14 +114,16 @@ def _excess(length: float, change: float, most: float) -> float:
     return min(change**2 / (free + math.sqrt(free**2 - 2 * change**2)), most)
 
 
-def _run_through(path: Path, times: np.ndarray, rates: np.ndarray) -> Trajectory:
+def _run_through(
+    starts: np.ndarray, c: np.ndarray, times: np.ndarray, rates: np.ndarray
+) -> Trajectory:
     """Return straight pieces run through at rates that are linear between times.
 
     Args:
-        path: From the first of the times to the last, straight pieces.
+        starts, c: Beginnings and coefficients of the pieces, from the first of the
+            times to the last.
         times, rates: The mean rate is 1.
     """
-    starts, c = path.window(times[0], times[-1])
     spans = np.diff(times)
     slopes = np.diff(rates) / np.where(spans > 0, spans, 1.0)
     places = times[0] + np.cumsum([0.0, *(spans * (rates[1:] + rates[:-1]) / 2)])
@@ -144,9 +147,7 @@ def _run_through(path: Path, times: np.ndarray, rates: np.ndarray) -> Trajectory
     pieces[:, 0] = c[piece, 0] + since * c[piece, 1]
     pieces[:, 1] = rate * c[piece, 1]
     pieces[:, 2] = slopes[i][:, None] / 2 * c[piece, 1]
-    made = trajectory_of_pieces(knots, pieces)
-    made.q[-1] = path.sample(float(times[-1])).q  # without rounding
-    return made
+    return trajectory_of_pieces(knots, pieces)
 
 
 def braking(
@@ -169,7 +170,7 @@ def braking(
         start: Time of the state [s].
     """
     speed = np.abs(qd)
-    if not speed.any():
+    if speed.max(initial=0.0) <= STILL:
         return None
     left = np.where(qd > 0, limits.upper - q, q - limits.lower).clip(room)
     with np.errstate(divide="ignore", invalid="ignore"):

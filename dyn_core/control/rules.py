@@ -62,9 +62,11 @@ class Rules:
         start_tolerance: Distance between the robot and a trajectory that starts with a
             point and not with a way to it [rad | m].
         limit_tolerance: Distance by which a trajectory may be outside a position limit;
-            it counts from the robot's position if that is outside [rad | m].
+            it counts from the robot and from the reference if they are outside; a stop
+            from outside may go on for as much [rad | m].
         blend_time: Duration in which a trajectory takes over from another one [s].
-        deceleration: Deceleration of the fastest joint at a stop [rad/s² | m/s²].
+        deceleration: Of the fastest joint at a stop, and of the ramps at both ends of a
+            trajectory of positions alone [rad/s² | m/s²].
     """
 
     state_timeout: float = 0.1

@@ -38,7 +38,7 @@ def check_sample(
         if x.shape != (n,):
             counters[f"{name} of wrong size"] += 1
             raise ShapeError(name, f"shape ({n},)", f"shape {x.shape}")
-        if not np.isfinite(x).all():
+        if not all(map(math.isfinite, x.tolist())):
             counters[f"{name} not finite"] += 1
             pairs = zip(joints, x, strict=True)
             bad = ", ".join(joint for joint, value in pairs if not math.isfinite(value))
@@ -81,7 +81,8 @@ class Samples:
         self.check, self.motion = check, None
         if check is not None and not check.made:
             timeout = rules.state_timeout
-            self.motion = LongMotion(check, 10 * timeout, timeout, self.change)
+            self.motion = LongMotion(check, 10 * timeout, timeout, self.steps)
+        self._asked: tuple[Any, Any, list[float]] = None, None, []
         self.age = StateAge(rules.max_state_age)
         self.clock: Callable[[], float | None] | None = None
         self.begin()
@@ -104,7 +105,7 @@ class Samples:
         self.stamp: float | None = None
         self.now: float | None = None
         self.good = 0
-        self._moved: tuple[np.ndarray, float] | None = None
+        self._moved: tuple[list[float], float] | None = None
         if self.motion is not None:
             self.motion.interrupt()
 
@@ -124,8 +125,14 @@ class Samples:
         if self._moved is None:
             return self.qd
         change, dt = self._moved
-        smaller = np.minimum(np.abs(change) / dt, np.abs(self.qd))
-        return np.where(change * self.qd > 0, np.copysign(smaller, self.qd), 0.0)
+        rates = []
+        for moved, v in zip(change, self.qd.tolist(), strict=True):
+            by_positions = moved / dt
+            if moved * v <= 0:
+                rates.append(0.0)
+            else:
+                rates.append(v if abs(v) <= abs(by_positions) else by_positions)
+        return np.array(rates)
 
     def change(self, q: np.ndarray, q_next: np.ndarray) -> np.ndarray:
         """Return the displacement from q to q_next, wrapped for wrapped joints."""
@@ -134,6 +141,15 @@ class Samples:
             return change
         turns = np.floor((change + math.pi) / (2 * math.pi))
         return np.where(self.wrapped, change - turns * (2 * math.pi), change)
+
+    def steps(self, q: np.ndarray, q_next: np.ndarray) -> list[float]:
+        """Return the displacement from q to q_next, wrapped, as a list.
+
+        Several checks of a state ask for the same one.
+        """
+        if q is not self._asked[0] or q_next is not self._asked[1]:
+            self._asked = q, q_next, self.change(q, q_next).tolist()
+        return self._asked[2]
 
     def repeats(self, t: float, stamp: float | None) -> bool:
         """Return whether a stamp is that of the last state: nothing new was measured.
@@ -187,9 +203,8 @@ class Samples:
             return
         try:
             if self.q is not None and self.qd is not None:
-                change, dt = self.change(self.q, q), self._elapsed(t, stamp)
-                period = self.mean_period
-                self.check.check_motion(change, self.qd, qd, dt, period)
+                steps, dt = self.steps(self.q, q), self._elapsed(t, stamp)
+                self.check.check_motion(steps, self.qd, qd, dt, self.mean_period)
             if self.motion is not None and stamp is not None:
                 self.motion.add(stamp, q, qd)
         except StateError as error:
@@ -198,11 +213,18 @@ class Samples:
             raise
 
     def _elapsed(self, t: float, stamp: float | None) -> float:
-        """Return the time since the last state: of stamps, where both have one [s]."""
+        """Return the time since the last state [s].
+
+        Of stamps, where both have one and they do not jump ahead; else of arrivals, and
+        at least the mean period.
+        """
         assert self.seen is not None
+        arrived = t - self.seen
         if stamp is not None and self.stamp is not None:
-            return stamp - self.stamp
-        return max(t - self.seen, self.mean_period)
+            gone = stamp - self.stamp
+            if gone <= arrived + self.rules.state_timeout:
+                return gone
+        return max(arrived, self.mean_period)
 
     def _differentiated(self, t: float, q: np.ndarray) -> np.ndarray:
         """Return a filtered velocity from two positions, if the rules allow it."""
@@ -240,8 +262,9 @@ class Samples:
         ):
             return JUMPED
         if self.q is not None:
-            change = np.abs(self.change(self.q, q)).max(initial=0)
-            return MOVED if change > self.rules.max_jump or self._turned(q) else None
+            most = self.rules.max_jump
+            far = any(abs(x) > most for x in self.steps(self.q, q))
+            return MOVED if far or self._turned(q) else None
         return None
 
     def _turned(self, q: np.ndarray) -> bool:
@@ -284,14 +307,19 @@ class Samples:
         """Keep a checked state."""
         if self.q is not None and self.seen is not None:
             dt = self._elapsed(t, stamp)
-            self._periods += 1
-            weight = max(1 / self._periods, 1 / MEAN)
-            since = dt if stamp is not None else t - self.seen
-            self.mean_period += weight * (since - self.mean_period)
-            self._moved = self.change(self.q, q), max(dt, self.mean_period, 1e-9)
+            self._measure(dt if stamp is not None else t - self.seen)
+            self._moved = self.steps(self.q, q), max(dt, self.mean_period, 1e-9)
         self.q, self.qd, self.seen = q, qd, t
         self.stamp, self.now = stamp, now
         self.good += 1
+
+    def _measure(self, dt: float) -> None:
+        """Note the time between two states in the mean period."""
+        if dt > self.rules.state_timeout:
+            return
+        self._periods += 1
+        weight = max(1 / self._periods, 1 / MEAN)
+        self.mean_period += weight * (dt - self.mean_period)
 
     def silence(self, t: float) -> float | None:
         """Return for how long the state is stale [s]; None while it is not."""

@@ -133,8 +133,24 @@ class ControllerSettings:
         """Set the gains; None leaves those of the integral as they are.
 
         Raises:
+            SettingError: As for check_gains; none is then set.
+        """
+        gains, integral = self.check_gains(kp, kd, ki, integral_limit)
+        before = getattr(self, "integral", None)
+        if before is not None:
+            integral.part = np.clip(before.part, -gains[3], gains[3])
+            integral.last = before.last
+        self.kp, self.kd, self.ki, self.integral_limit = gains
+        self.integral = integral
+
+    def check_gains(
+        self, kp: Any, kd: Any, ki: Any = None, integral_limit: Any = None
+    ) -> tuple[list[np.ndarray], Integral]:
+        """Return gains, (nv,) each, and their integral, as set_gains would set them.
+
+        Raises:
             SettingError: A gain is not finite, negative, or beyond what the measured
-                period of the states can carry (control.gain_limits); none is then set.
+                period of the states can carry (control.gain_limits).
         """
         nv = self.model.nv
         ki = self.ki if ki is None else ki
@@ -143,9 +159,4 @@ class ControllerSettings:
         gains = [checked_gains(name, value, nv) for name, value in names]
         integral = Integral(gains[2], gains[3])
         self.check_sampling(*gains[:3])
-        before = getattr(self, "integral", None)
-        if before is not None:
-            integral.part = np.clip(before.part, -gains[3], gains[3])
-            integral.last = before.last
-        self.kp, self.kd, self.ki, self.integral_limit = gains
-        self.integral = integral
+        return gains, integral

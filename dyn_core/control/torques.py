@@ -17,6 +17,8 @@ from dyn_core.control.settings import ControllerSettings
 from dyn_core.errors import SettingError
 from dyn_core.model.payload import Payload
 
+ROUGH = 4.0  # times the bounds of gains, where the period is known roughly
+
 
 @dataclass
 class Laws(ControllerSettings):
@@ -57,18 +59,25 @@ class Laws(ControllerSettings):
         period: float | None = getattr(getattr(self, "samples", None), "period", None)
         return period
 
+    @property
+    def _has_state(self) -> bool:
+        return hasattr(self, "samples") and self.samples.q is not None
+
     def _last_state(self) -> np.ndarray | None:
-        return self.samples.q if hasattr(self, "samples") else None
+        return self.samples.q if self._has_state else None
 
     def check_sampling(self, kp: np.ndarray, kd: np.ndarray, ki: np.ndarray) -> None:
         """Raise a SettingError for gains that the period of the states makes unstable.
 
-        Before it is known they pass: they are judged before the first torque.
+        Before it is known they pass, unless a period of some samples refuses ROUGH of
+        them; they are judged again when it is.
         """
-        period = self.period
+        period, share = self.period, 1.0
         if period is None:
+            period, share = self.samples.mean_period if self._has_state else 0.0, ROUGH
+        if not period:
             return
-        beyond = self.sampled_gains(kp, kd, ki).beyond(period)
+        beyond = self.sampled_gains(kp, kd, ki).beyond(period, share)
         if beyond:
             raise SettingError(beyond[0].text, f"k{beyond[0].gain}")
 

@@ -18,6 +18,7 @@ from dyn_core.validation import known_keywords
 
 METHODS = ("splines", "none")
 MOST_POINTS = 100_000
+LONGEST = 86_400.0  # duration of a trajectory, and wait for its start: a day [s]
 BLOCK = 1000  # pieces that are computed together, within a processor's cache
 
 
@@ -111,8 +112,9 @@ class Trajectory:
 
         Before the first and after the last point the position is constant.
         """
-        inner = self.times[(self.times > start) & (self.times < end)]
-        starts = np.concatenate([[start], inner])
+        low = np.searchsorted(self.times, start, side="right")
+        high = np.searchsorted(self.times, end, side="left")
+        starts = np.concatenate([[start], self.times[low:high]])
         c = np.zeros((len(starts), 6, self.q.shape[1]))
         k = np.searchsorted(self.times, starts, side="right") - 1
         before, after = k < 0, k >= len(self.times) - 1
@@ -120,8 +122,8 @@ class Trajectory:
         inside = ~(before | after)
         s = (starts - self.times[k])[inside, None]
         pieces = self.pieces[k[inside]]
-        for i in range(6):
-            for j in range(i, 6):
+        for i in range(self.order):
+            for j in range(i, self.order):
                 c[inside, i] += comb(j, i) * s ** (j - i) * pieces[:, j]
         return starts, c
 
@@ -297,6 +299,11 @@ def _times(times: Any) -> np.ndarray:
         raise TrajectoryError(
             "times must be finite, >= 0 and increase:"
             f" point {k} is due at {t[k]:.9g} s{after}"
+        )
+    if t[-1] > LONGEST:
+        k = int(np.argmax(t > LONGEST))
+        raise TrajectoryError(
+            f"point {k} is due at {t[k]:.9g} s; valid: at most {LONGEST:.6g} s, a day"
         )
     return t
 

@@ -12,8 +12,9 @@ limits, is the solver of that name.
 
 What is the caller's: the reference and its checks against position and velocity limits,
 the effort of a trajectory (feed forward), the integral of the error (add it to
-qdd_ref), time stamps, a second solver (shadow), collisions, a position that is to be
-kept after a stop (`hold`).
+qdd_ref), time stamps and ages, whether the period carries the gains (`check_gains` of a
+Controller says it), velocities that contradict positions by little for long, a second
+solver (shadow), collisions, a position that is to be kept after a stop (`hold`).
 """
 
 from __future__ import annotations

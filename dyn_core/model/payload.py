@@ -117,7 +117,7 @@ class PayloadInput:
         """Move a payload that is blended in on to the time t [s]."""
         blend = self._blend  # a watchdog's thread may ask, too
         if blend is not None:
-            self.values = (blend.at(t),)
+            self.values = (blend.parameters(t),)
             if blend.over:
                 self._blend = None
 
@@ -134,7 +134,7 @@ class _Blend:
         self.start: float | None = None
         self.over = False
 
-    def at(self, t: float) -> np.ndarray:
+    def parameters(self, t: float) -> np.ndarray:
         """Return the ten parameters at a time, the first of which starts."""
         if self.start is None or t < self.start:
             self.start = t

@@ -33,6 +33,9 @@ class Watched(Controller):
 
     used = None
 
+    def check_sampling(self, *gains):
+        """Check nothing: whether the period carries the gains is the caller's."""
+
     def _torque(self, law):
         self.used = self.follower.reference
         return super()._torque(law)

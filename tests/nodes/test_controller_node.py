@@ -474,11 +474,14 @@ def test_settings_reach_the_controller(make):
     values = {
         "envelope.effort_rate": [900.0], "envelope.tracking_error": [0.5] * 7,
         "envelope.kinetic_energy": 9.0, "shadow.plugin_name": "rnea_spatial",
-        "shadow.engine": "graph", "mode": "impedance", "gains.joint2.i": 3.0,
+        "shadow.engine": "graph", "mode": "impedance", "gains.joint2.i": 0.1,
         "gains.joint2.i_clamp": 4.0, "robot_compensates_gravity": True,
         "on_violation": "hold", "last_good_cycles": 7, "feed_forward": True,
     }  # fmt: skip
-    node = make(**values)
+    soft = {
+        f"gains.{joint}.{k}": x for joint in NAMES for k, x in (("p", 1.0), ("d", 0.02))
+    }
+    node = make(**values, **soft)
     controller = node.controller
     rows = dict(zip(controller.safety.envelope.names,
                     controller.safety.envelope.bounds, strict=True))  # fmt: skip
@@ -488,7 +491,7 @@ def test_settings_reach_the_controller(make):
     assert controller.safety.shadow.settings.engine == "graph"
     assert controller.rules.on_violation == "hold"
     assert controller.rules.last_good_cycles == 7
-    assert controller.ki[1] == 3.0
+    assert controller.ki[1] == 0.1
     assert controller.feed_forward
     assert np.abs(_feed(node)).max() < 1e-9  # a robot at rest that carries itself
 
@@ -499,9 +502,9 @@ def test_settings_reach_the_controller(make):
     refused = assign(gains__joint1__p=7.0, gains__joint1__i=1.0)
     assert not refused.successful
     assert "gains.joint1.i needs gains.joint1.i_clamp > 0" in refused.reason
-    assert controller.kp[0] == 100.0
-    assert assign(gains__joint1__i=1.0, gains__joint1__i_clamp=2.0).successful
-    assert (controller.ki[0], controller.integral_limit[0]) == (1.0, 2.0)
+    assert controller.kp[0] == 1.0
+    assert assign(gains__joint1__i=0.1, gains__joint1__i_clamp=2.0).successful
+    assert (controller.ki[0], controller.integral_limit[0]) == (0.1, 2.0)
     # What is refused too late would end the node of a moving robot.
     refused = assign(gains__joint1__i_clamp=0.0)
     assert "gains.joint1.i needs gains.joint1.i_clamp > 0" in refused.reason
@@ -509,6 +512,90 @@ def test_settings_reach_the_controller(make):
     assert assign(gains__joint1__i=0.0, gains__joint1__i_clamp=0.0).successful
     assert assign(large_error=0.7).successful
     assert node.health.large_error == 0.7
+
+
+@pytest.fixture
+def period(monkeypatch):
+    """Return a function that sets the period of states which is measured."""
+    from dyn_core.control.samples import Samples
+
+    measured = [0.002]
+    read = property(lambda _: measured[0], lambda *_: None)
+    monkeypatch.setattr(Samples, "period", read, raising=False)
+    return lambda x: measured.__setitem__(0, x)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        (
+            "gains.joint1.p",
+            1e9,
+            "gains.joint1.p out of range Min: 0.0, Max: 400000000.0",
+        ),
+        (
+            "gains.joint1.p",
+            1e8,
+            "position gain p of joint 'joint1' is 1e+08; valid: le",
+        ),
+        (
+            "gains.joint3.d",
+            1e4,
+            "velocity gain d of joint 'joint3' is 10000; valid: le",
+        ),
+        ("payload.mass", 1000.0, "a payload of 1000 kg cannot be carried: joint 'joi"),
+        ("payload.mass", 1e9, "payload.mass out of range Min: 0.0, Max: 100000.0"),
+    ],
+)
+def test_live_parameters_beyond_physics_are_refused(make, period, name, value, reason):
+    """In words; what was set stays, and the effort does not change."""
+    from rclpy.parameter import Parameter
+
+    node = make(**{"payload.link": "tool"})
+    before = _feed(node, 5)
+    (result,) = node.set_parameters([Parameter(name, value=value)])
+    assert not result.successful
+    assert reason in result.reason
+    np.testing.assert_allclose(_feed(node, 1), before, atol=1e-9)
+    assert node.value(name) != value
+    period(0.09)  # between check and change: the node lives, and says it
+    values = {"gains.joint1.d": 30.0}
+    node.changed(values)
+    assert node.counters["gains not applied"] == 1
+
+
+def test_gains_set_before_states_are_no_torque_with_words(make, period, capfd):
+    """Corrected live, then activated again, they drive."""
+    from rclpy.parameter import Parameter
+
+    node = make(**{"gains.joint1.d": 1.5e4})
+    assert not _feed(node, 5).any()
+    node._look()
+    level, message, _ = node.status()
+    assert level == b"\x02"
+    said = (
+        "stopped: gains: velocity gain d of joint 'joint1' is 15000; valid: less than 1"
+    )
+    assert message.startswith(said)
+    assert said in capfd.readouterr().err
+    (result,) = node.set_parameters([Parameter("gains.joint1.d", value=30.0)])
+    assert result.successful
+    assert not _feed(node, 3).any()
+    node.trigger_deactivate()
+    node.trigger_activate()
+    assert _feed(node, 5).any()
+    assert node.status()[1] == "holding"
+
+
+def test_a_raised_effort_limit_is_told(make, capfd):
+    """Once in the log, and in /diagnostics for as long as it is."""
+    node = make(**{"effort_limits.joint1": 1e6, "effort_limits.joint2": 10.0})
+    node._look()
+    sentence = "effort limit of joint1 is raised from 87 to 1e+06"
+    assert capfd.readouterr().err.count(sentence) == 1
+    _feed(node, 5)
+    level, message, _ = node.status()
+    assert (level, sentence in message) == (b"\x01", True)
 
 
 def test_gains_that_another_callback_refuses_are_not_applied(make):
@@ -645,7 +732,10 @@ def test_parts_are_refused_with_the_parameter_that_merges_them(make, capfd):
 
 def test_parts_are_merged_where_asked(make):
     """The effort of two parts is that of the whole state; a dead part is silence."""
-    whole, merged = make(), make(merge_joint_states=True)
+    whole, merged = (
+        make(max_state_age=0.0),
+        make(merge_joint_states=True, max_state_age=0.0),
+    )
     for k in range(1, 5):
         whole._on_state(_state(stamp=0.01 * k))
         merged._on_state(_part(0, 4, 0.01 * k))
@@ -666,7 +756,7 @@ def test_parts_are_merged_where_asked(make):
 
 def test_the_time_of_a_merged_state_is_that_of_its_oldest_part(make):
     """For silence: one publisher that is late makes the state old."""
-    node = make(merge_joint_states=True)
+    node = make(merge_joint_states=True, max_state_age=0.0)
     node._on_state(_part(0, 4, 0.01))
     first = node.states.merger._t[0]
     node._on_state(_part(4, 7, 0.011))
@@ -684,7 +774,7 @@ def test_two_publishers_of_parts_drive_over_dds(make, until):
     """Neither part replaces the other in the queue."""
     from sensor_msgs.msg import JointState
 
-    node = make(merge_joint_states=True)
+    node = make(merge_joint_states=True, max_state_age=0.0)
     senders = [node.create_publisher(JointState, "joint_states", 10) for _ in range(2)]
     matched = [sender.get_subscription_count for sender in senders]
     until(lambda: all(count() == 1 for count in matched), node)

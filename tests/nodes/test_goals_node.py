@@ -146,6 +146,79 @@ def test_constraints_hold_for_the_topic(drive, capfd):
     assert "aborted" not in capfd.readouterr().err
 
 
+def test_a_stale_command_is_a_warning(drive, capfd):
+    """Once, with what it is; the robot holds where it is. The parameter is live."""
+    from rclpy.parameter import Parameter
+
+    driven = drive(cmd_timeout=0.4)
+    node = driven.node
+    driven.publish(driven.names, (0.3, 0.5))
+    driven.run(0.55)
+    driven.off = np.array([0.02, 0.0])
+    driven.run(0.5)
+    assert np.allclose(node.controller.reference.q, (0.28, 0.5))
+    node._look()
+    driven.run(0.5)
+    node._look()
+    logged = capfd.readouterr().err
+    assert logged.count("cmd_timeout 0.4 s") == 1
+    assert "[WARN]" in logged and "the robot holds where it is" in logged
+    for name, value in (("constraints.goal_time", 0.4), ("cmd_timeout", -1.0)):
+        refused = node.set_parameters([Parameter(name, value=value)])[0]
+        assert not refused.successful
+    assert (
+        "more than constraints.goal_time"
+        in node.set_parameters([Parameter("constraints.goal_time", value=1.0)])[
+            0
+        ].reason
+    )
+    assert node.set_parameters([Parameter("cmd_timeout", value=0.0)])[0].successful
+    driven.off = np.zeros(2)
+    driven.publish(driven.names, (0.3, 0.5))
+    driven.run(0.55)
+    driven.off = np.array([0.02, 0.0])
+    driven.run(1.0)
+    assert np.allclose(node.controller.reference.q, (0.3, 0.5))
+
+
+def test_a_timeout_that_goals_outlast_is_refused(ros):
+    """At the start, in a sentence."""
+    from rclpy.parameter import Parameter
+
+    from ros_nodes.computed_torque_node import ComputedTorqueNode
+
+    values = {"robot_description_file": "two_link", "engine": "graph",
+              "cmd_timeout": 1.0, "constraints.goal_time": 2.0}  # fmt: skip
+    node = ComputedTorqueNode(
+        parameter_overrides=[Parameter(k, value=v) for k, v in values.items()]
+    )
+    try:
+        assert not node.start()
+        assert "more than constraints.goal_time (2)" in str(node.failure)
+    finally:
+        node.destroy_node()
+
+
+def test_a_trajectory_of_the_future_is_said_to_wait(drive, capfd):
+    """With its start in ROS time and the time until then; more than a day is refused."""
+    from rclpy.serialization import serialize_message
+
+    driven = drive()
+    now = driven.node.get_clock().now().nanoseconds // 10**9
+    for wait in (100, 90_000):
+        message = driven.trajectory(driven.names, (0.3, 0.5))
+        message.header.stamp.sec = now + wait
+        driven.node.trajectories.on_message(serialize_message(message))
+        driven.settle()
+    logged = capfd.readouterr().err
+    assert (
+        f"a trajectory of 0.500 s waits until {now + 100}.000 s of ROS time" in logged
+    )
+    assert "s from now" in logged and "following" not in logged
+    assert "valid: at most 86400 s, a day" in logged
+    assert driven.node.counters["trajectory refused"] == 1
+
+
 def test_a_trajectory_of_some_joints(drive, capfd):
     """Refused without allow_partial_joints_goal; with it the others stay."""
     driven = drive()
@@ -219,6 +292,70 @@ def test_a_goal_of_silence(drive):
     driven.node.goals._deliver()
     assert handle.result.error_string == "the joint state is stale"
     assert handle.result.error_code == -1
+
+
+def test_a_burst_of_goals(drive):
+    """Each of fifty goals has one result; the last one is followed to its end."""
+    driven = drive()
+    driven.settle = lambda: None  # not between the goals
+    handles = [driven.send(driven.names, (0.4, 0.5)) for _ in range(50)]
+    worker, deadline = driven.node.worker, time.monotonic() + 20
+    while len(worker.ready) < 50:
+        assert time.monotonic() < deadline
+    worker.deliver()
+    driven.run(0.7)
+    *others, last = [handle.result for handle in handles]
+    assert last.error_code == 0, last
+    assert {r.error_string for r in others} == {
+        "a newer goal came while this one was read"
+    }
+    handles[-1].succeed.assert_called_once_with()
+    assert sum(handle.abort.call_count for handle in handles) == 49
+
+
+@pytest.mark.parametrize("way", [("deactivate",), ("deactivate", "cleanup")])
+def test_goals_that_are_still_checked_at_the_end(drive, way):
+    """Each has its result at once, and what the worker brings later changes nothing."""
+    driven = drive()
+    driven.settle = lambda: None
+    handles = [driven.send(driven.names, (0.4, 0.5)) for _ in range(5)]
+    node, deadline = driven.node, time.monotonic() + 20
+    for name in way:
+        getattr(node, f"trigger_{name}")()
+    assert {x.result.error_string for x in handles} == {
+        "the controller was deactivated"
+    }
+    while len(node.worker.ready) < 5:
+        assert time.monotonic() < deadline
+    node.worker.deliver()
+    assert [handle.abort.call_count for handle in handles] == [1] * 5
+
+
+def test_a_goal_whose_check_fails_in_an_unknown_way(drive):
+    """It is aborted with the type and the text of the error."""
+    driven = drive()
+
+    def fails(*_, **__):
+        raise KeyError("a bug")
+
+    service = driven.node.goals.service
+    service.settings, driven.settle = fails, lambda: None
+    handle = driven.send(driven.names, (0.4, 0.5))
+    assert handle.result.error_code == -1
+    assert handle.result.error_string == "KeyError: 'a bug'"
+    assert not service.handles
+
+
+def test_the_queues_of_the_action_are_deep(ros, monkeypatch):
+    """A request that is lost has a client that waits for ever."""
+    from ros_nodes import trajectory_action
+
+    made = MagicMock()
+    monkeypatch.setattr(trajectory_action, "CycleActionServer", made)
+    trajectory_action.make_server(MagicMock(), None)
+    deep = made.call_args.kwargs
+    for name in ("goal", "result", "cancel"):
+        assert deep[f"{name}_service_qos_profile"].depth >= 1000
 
 
 def test_an_emergency_stop_while_a_goal_is_checked(drive):
@@ -298,6 +435,51 @@ def test_the_action_over_dds(start, ros, until):
         result = handle.get_result_async()
         until(lambda: canceled.done() and result.done(), node, expected="the end")
         assert "brakes and holds" in result.result().result.error_string
+    finally:
+        client.destroy()
+        node.destroy_node()
+
+
+def test_bursts_of_goals_over_dds(start, ros, until):
+    """Of fifty goals at once each is accepted and has a result, while states come."""
+    reason = "control_msgs has no wheel; it comes with ROS 2 from packages"
+    action = pytest.importorskip("control_msgs.action", reason=reason)
+    from rclpy.action import ActionClient
+    from rclpy.node import Node
+    from rclpy.qos import qos_profile_parameters
+    from sensor_msgs.msg import JointState
+
+    from ros_nodes.graphs import GRAPHS
+
+    place = [0.0, -0.6, 0.0, -2.2, 0.0, 1.6, 0.8]
+    settings = {"robot_description_file": "arm7", "initial_positions": place,
+                "update_rate": 200, "state_timeout": 1.0}  # fmt: skip
+    params = json.dumps({"/**": {"ros__parameters": settings}})
+    start(GRAPHS["demo"].nodes, params)
+    node, errors = Node("client"), []
+    node.create_subscription(JointState, "computed_torque/error", errors.append, 1)
+    services = ("goal", "result", "cancel")
+    client = ActionClient(
+        node, action.FollowJointTrajectory, "computed_torque/follow_joint_trajectory",
+        **{f"{name}_service_qos_profile": qos_profile_parameters for name in services},
+    )  # fmt: skip
+    until(client.server_is_ready, node, expected="the server")
+    until(lambda: errors, node, expected="an active controller")
+    goal = action.FollowJointTrajectory.Goal()
+    goal.trajectory = Driven.trajectory(None, dyn.load("arm7").joint_names, place)
+    try:
+        for _ in range(3):
+            sent = [client.send_goal_async(goal) for _ in range(50)]
+            until(lambda s=sent: all(x.done() for x in s), node, expected="answers",
+                  detail=lambda s=sent: f"{sum(x.done() for x in s)} of 50")  # fmt: skip
+            assert all(x.result().accepted for x in sent)
+            ends = [x.result().get_result_async() for x in sent]
+            until(lambda s=ends: all(x.done() for x in s), node, expected="results",
+                  detail=lambda s=ends: f"{sum(x.done() for x in s)} of 50")  # fmt: skip
+            codes = [x.result().result.error_code for x in ends]
+            assert set(codes) <= {0, -1}  # -1: superseded
+            canceled = [x.result().cancel_goal_async() for x in sent]
+            until(lambda s=canceled: all(x.done() for x in s), node, expected="cancels")
     finally:
         client.destroy()
         node.destroy_node()

@@ -11,11 +11,11 @@ from ros_nodes.conversions import JointReader
 from ros_nodes.effort_commands import EffortReader, RefusedCommand
 
 LONG = "j" * 1_000_000
-WORDS = "j " * 500_000
+SPACED = "j " * 500_000
 LONGEST = 5000  # characters of a line, or of a text of /diagnostics
 
 
-@pytest.mark.parametrize("name", [LONG, WORDS], ids=["long", "words"])
+@pytest.mark.parametrize("name", [LONG, SPACED], ids=["long", "words"])
 def test_errors_quote_the_beginning_of_a_name(name):
     """Every error of ours, by its base class; the lines of a message stay."""
     for error in (
@@ -30,7 +30,7 @@ def test_errors_quote_the_beginning_of_a_name(name):
     assert str(dyn.CompileError("a\n" * 300)) == "a\n" * 300
 
 
-@pytest.mark.parametrize("name", [LONG, WORDS], ids=["long", "words"])
+@pytest.mark.parametrize("name", [LONG, SPACED], ids=["long", "words"])
 def test_refusals_of_messages_are_short(name):
     """Of a joint state and of a command with such a name, or such joints."""
     message = SimpleNamespace(name=[name, name], position=[0.0, 0.0], velocity=[])
@@ -108,7 +108,7 @@ def _short(logged, node):
 
 @pytest.mark.ros
 @pytest.mark.parametrize("kind", ["trajectory", "state", "pose", "robot"])
-@pytest.mark.parametrize("name", [LONG, WORDS], ids=["long", "words"])
+@pytest.mark.parametrize("name", [LONG, SPACED], ids=["long", "words"])
 def test_messages_with_long_names_are_short_lines(make, until, capfd, kind, name):
     """Each kind of message that the controller takes."""
     from rclpy.serialization import serialize_message

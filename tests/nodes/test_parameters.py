@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 import dyn_core as dyn
-from ros_nodes.controller_parameters import CONTROLLER, gain_fields, wrap_fields
+from dyn_core.validation import Quantity, Whole
+from ros_nodes.controller_parameters import (
+    CONTROLLER,
+    collision_fields,
+    gain_fields,
+    wrap_fields,
+)
 from ros_nodes.graphs import GRAPHS, GUARD, start_arguments, start_parameters
 from ros_nodes.guard_parameters import GUARD_FIELDS
 from ros_nodes.parameter_files import read_parameters, sections
@@ -49,6 +55,17 @@ def test_misspelt_names_are_refused(name, message):
     """What begins as ours do, or is nearly one of ours, is refused with the nearest."""
     with pytest.raises(dyn.SettingError, match=message):
         foreign_names([name], SIMULATOR_NAMES, EVERY)
+
+
+def test_numbers_have_ends_that_mean_something():
+    """A range to 1e12 says nothing; what may have any sign may have any size."""
+    fields = [*SIMULATOR, *CONTROLLER, *GUARD_FIELDS, *gain_fields(["j"])]
+    fields += [*effort_fields(["j"]), *collision_fields(["j"])]
+    for field in fields:
+        kind = field.value_kind
+        if isinstance(kind, (Quantity, Whole)) and kind.low > -1e9:
+            assert kind.high is not None, field.name
+            assert kind.high <= 1e9, field.name
 
 
 def test_names_of_other_nodes_pass():

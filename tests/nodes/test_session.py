@@ -1,6 +1,7 @@
 """What one configuration owns goes with it, and what hooks raise ends nothing."""
 
 import gc
+import importlib
 import os
 import sys
 import threading
@@ -83,8 +84,8 @@ def test_a_job_of_an_earlier_configuration_does_nothing(drive, capfd):
 
 def _late(driven):
     """Return what the executor may still call of this configuration, once it is gone."""
-    calls = [job.call for job in driven.node.session.schedule.jobs]
-    return [*calls, driven.node.session.schedule.tick]
+    calls = [job.call for job in driven.node.session.periodic.jobs]
+    return [*calls, driven.node.session.periodic.tick]
 
 
 @pytest.mark.parametrize("after", [CYCLE[:2], CYCLE], ids=["cleaned up", "configured"])
@@ -133,7 +134,7 @@ def test_what_a_hook_raises_goes_no_further(drive, capfd, hook):
     HOOKS[hook](node)
     for _ in range(3):
         assert driven.drives()
-        for job in node.session.schedule.jobs:
+        for job in node.session.periodic.jobs:
             job.call()
     node.diagnose()
     logged = capfd.readouterr().err
@@ -205,6 +206,69 @@ def test_a_service_that_fails_answers(drive, capfd):
     assert not change.callback(request, ChangeState.Response()).success
 
 
+def _odd_requests(kind):
+    """Return requests of a service that nobody should send."""
+    from lifecycle_msgs.msg import Transition
+    from rcl_interfaces.msg import Parameter, ParameterValue
+
+    requests = [kind.Request()]
+    fields = kind.Request.get_fields_and_field_types()
+    if "names" in fields:
+        requests.append(kind.Request(names=["", "nothing", "large_error", "x" * 9999]))
+    if "parameters" in fields:
+        values = [ParameterValue(type=k) for k in (*range(11), 255)]
+        for name in ("", "large_error", "joints", "use_sim_time", "gains.joint1.p"):
+            rows = [Parameter(name=name, value=value) for value in values]
+            requests += [
+                kind.Request(parameters=rows),
+                kind.Request(parameters=rows[:1]),
+            ]
+    if "prefixes" in fields:
+        requests.append(kind.Request(prefixes=["", ".", "gains"], depth=2**64 - 1))
+    if "transition" in fields:
+        for label in ("", "\x00", "configure" * 999):
+            transition = Transition(id=255, label=label)
+            requests.append(kind.Request(transition=transition))
+    if "data" in fields:
+        requests.append(kind.Request(data=True))
+    return requests
+
+
+@pytest.mark.parametrize(
+    "kind", ["computed_torque", "simulator", "feed_forward", "guard"]
+)
+@pytest.mark.parametrize("configured", [True, False])
+def test_every_service_answers_odd_requests(ros, kind, configured):
+    """In each state, each service of each node has a response."""
+    from rclpy.parameter import Parameter
+
+    values = {"robot_description_file": "two_link", "engine": "graph"}
+    values = {} if kind == "guard" else values
+    overrides = [Parameter(k, value=v) for k, v in values.items()]
+    node = _node_class(kind)(parameter_overrides=overrides)
+    count = 0
+    try:
+        if configured and kind != "guard":
+            assert node.start(), node.failure
+        for service in list(node.services):
+            for request in _odd_requests(service.srv_type):
+                answer = service.callback(request, service.srv_type.Response())
+                assert isinstance(answer, service.srv_type.Response)
+                count += 1
+        assert count > 30
+        if kind != "guard" and configured:
+            assert node._state_machine.current_state[1] == "active"
+    finally:
+        node.destroy_node()
+
+
+def _node_class(kind):
+    """Return the class of a node."""
+    module = importlib.import_module(f"ros_nodes.{kind}_node")
+    name = f"{kind.replace('_', '')}node"
+    return next(x for k, x in vars(module).items() if k.lower() == name)
+
+
 def test_an_emergency_stop_outlives_configurations(drive):
     """Its service answers in every state, and the next activation is stopped."""
     from std_srvs.srv import SetBool, Trigger
@@ -246,20 +310,14 @@ def _owned(node):
 @pytest.mark.parametrize("kind", ["computed_torque", "simulator", "feed_forward"])
 def test_sixty_configurations_leave_nothing_behind(ros, until, capfd, kind):
     """Neither threads nor timers nor memory, and no raw line on the standard error."""
-    import importlib
-
     from rclpy.parameter import Parameter
 
-    module = importlib.import_module(f"ros_nodes.{kind}_node")
-    (make,) = (
-        x
-        for k, x in vars(module).items()
-        if k.lower() == f"{kind.replace('_', '')}node"
-    )
     values = {"robot_description_file": "two_link", "engine": "graph"}
     values["payload.link"] = "link2" if kind != "feed_forward" else ""
     values = {k: v for k, v in values.items() if v}
-    node = make(parameter_overrides=[Parameter(k, value=v) for k, v in values.items()])
+    node = _node_class(kind)(
+        parameter_overrides=[Parameter(k, value=v) for k, v in values.items()]
+    )
     assert node.start(), node.failure
     turns, seen = iter(range(10**6)), []
 
@@ -284,3 +342,31 @@ def test_sixty_configurations_leave_nothing_behind(ros, until, capfd, kind):
     out, err = capfd.readouterr()
     assert [x for x in err.splitlines() if not x.startswith("[")] == []
     assert "Warning" not in out
+
+
+def test_periodic_jobs_keep_their_rates(drive, monkeypatch):
+    """One a turn, in the order of being due; what was missed is not made up."""
+    from ros_nodes import _session
+
+    driven = drive()
+    now = [time.monotonic()]
+    monkeypatch.setattr(_session.time, "monotonic", lambda: now[0])
+    jobs, done = _session.PeriodicJobs(driven.node.session), []
+    jobs.add(0.01, lambda: done.append("fast"))
+    jobs.add(0.025, lambda: done.append("slow"))
+    for _ in range(1000):
+        now[0] += 1e-3
+        jobs.tick()
+    assert done.count("fast") in (99, 100) and done.count("slow") in (39, 40)
+    now[0] += 5.0
+    done.clear()
+    for _ in range(5):
+        jobs.tick()
+    assert sorted(done) == ["fast", "slow"]
+
+
+def test_a_node_owns_what_it_can_destroy(drive):
+    """Anything else is refused, with what it could be."""
+    node = drive().node
+    with pytest.raises(TypeError, match="keep: dict; valid: publisher, subscription"):
+        node.keep({})

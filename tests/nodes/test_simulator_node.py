@@ -305,6 +305,7 @@ def test_a_controller_carries_the_payload_of_its_parameters(make, lever):
         "engine": "graph",
         "good_samples": 1,
         "payload.link": "rod",
+        "blend_time": 0.005,
     }
     node = ComputedTorqueNode(
         parameter_overrides=[Parameter(k, value=v) for k, v in settings.items()]
@@ -316,7 +317,8 @@ def test_a_controller_carries_the_payload_of_its_parameters(make, lever):
         controller.update(0.0, [0.0], [0.0])
         assert controller.update(0.01, [0.0], [0.0]) == pytest.approx([weight])
         assert _set(node, payload__mass=2.0, payload__com=[1.0, 0.0, 0.0]).successful
-        loaded = controller.update(0.02, [0.0], [0.0])
+        assert controller.update(0.02, [0.0], [0.0]) == pytest.approx([weight])
+        loaded = controller.update(0.03, [0.0], [0.0])
         assert loaded == pytest.approx([weight + 2 * 9.81])
         assert not _set(
             node, payload__inertia=[1.0, 0.0, 0.0, 1.0, 0.0, 3.0]
@@ -325,7 +327,8 @@ def test_a_controller_carries_the_payload_of_its_parameters(make, lever):
             SimpleNamespace(data=False), SimpleNamespace()
         )
         assert answer.success
-        assert controller.update(0.03, [0.0], [0.0]) == pytest.approx([weight])
+        assert controller.update(0.04, [0.0], [0.0]) == pytest.approx(loaded)
+        assert controller.update(0.05, [0.0], [0.0]) == pytest.approx([weight])
     finally:
         node.destroy_node()
 
