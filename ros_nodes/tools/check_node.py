@@ -209,6 +209,14 @@ def _place(model: Model) -> np.ndarray:
     return np.asarray(low + 0.6 * (high - low))
 
 
+def _elsewhere(model: Model, q: np.ndarray) -> np.ndarray:
+    """Return where another robot stands: 1 rad (m) away, or as far as limits allow."""
+    ranged = model.lower < model.upper
+    above = np.where(ranged, np.minimum(q + 1.0, model.upper), q + 1.0)
+    below = np.where(ranged, np.maximum(q - 1.0, model.lower), q - 1.0)
+    return np.where(above - q >= q - below, above, below)
+
+
 def _campaign(
     faults: list[Fault],
     limits: dict[str, float],
@@ -226,7 +234,9 @@ def _campaign(
         print(f"the machine is busy (load {busy:.1f}, {cores} cores): times are longer")
     print(f"{'fault':27}{'zero [s]':>8} {'bound':>6}  result diagnostics", flush=True)
     with _empty_domain() as live:
-        stand = FaultStand(live, model.joint_names, _place(model), path, seed, slew)
+        q = _place(model)
+        stand = FaultStand(live, model.joint_names, q, path, seed)
+        stand.slew, stand.elsewhere = slew, _elsewhere(model, q)
         try:
             for number, fault in enumerate(faults, 1):
                 if sys.stderr.isatty():

@@ -109,14 +109,15 @@ def _signals(process: str, number: int) -> Callable[[Any], object]:
     return lambda stand: stand.send_signal(process, number)
 
 
-def _pause(stand: Any) -> None:
-    stand.feed = {**stand.feed, "on": False}
-    stand.later(PAUSE, lambda: _fed(on=True)(stand))
+def _pause_of(inject: Callable[[Any], object]) -> Callable[[Any], object]:
+    """Return a fault of the joint states that ends after PAUSE."""
 
+    def briefly(stand: Any) -> None:
+        before = stand.feed
+        inject(stand)
+        stand.later(PAUSE, lambda: setattr(stand, "feed", before))
 
-def _pause_clock(stand: Any) -> None:
-    _fed(pace=0.0)(stand)
-    stand.later(PAUSE, lambda: _fed(pace=PERIOD)(stand))
+    return briefly
 
 
 def _stop_for(seconds: float) -> Callable[[Any], object]:
@@ -157,7 +158,8 @@ _ON: dict[str, Any] = {"follows": GOES_ON}
 # While the robot is held, and while it moves.
 _TWICE: tuple[Fault, ...] = (
     Fault("silent-states", "joint states stop", _fed(on=False)),
-    Fault("paused-states", f"joint states pause for {PAUSE:g} s", _pause,
+    Fault("paused-states", f"joint states pause for {PAUSE:g} s",
+          _pause_of(_fed(on=False)),
           follows=RETURNS, extra=PAUSE),
     Fault("lost-states", "30 % of the joint states are lost",
           lambda s: _fed(lost=lambda k: s.rng.random() < 0.3)(s), **_ON),
@@ -168,6 +170,9 @@ _TWICE: tuple[Fault, ...] = (
     Fault("velocity-1e3", "a velocity is 1e3 rad/s", _bad("qd", 1e3), **_IMPOSSIBLE),
     Fault("velocity-3", "a velocity is 3 rad/s, and the joint stands",
           _bad("qd", 3.0), after="doubt", **_IMPOSSIBLE),
+    Fault("velocity-pause", f"a velocity is 3 rad/s for {PAUSE:g} s, the joint stands",
+          _pause_of(_bad("qd", 3.0)), follows=RETURNS, extra=4 * PAUSE,
+          needs="limits"),
     Fault("spike-position", "one position is wrong by 0.49 rad",
           _bad("q", 0.49, once=True), follows=FOLLOWS, needs="limits"),
     Fault("spike-velocity", "one velocity is wrong by 50 rad/s",
@@ -203,8 +208,9 @@ _TWICE: tuple[Fault, ...] = (
           _signals(_ROBOT, signal.SIGHUP), mode=PAIR),
     Fault("clock-stopped", "/clock stops, and the stamps with it", _fed(pace=0.0),
           mode=CLOCK, says="WARN: paused"),
-    Fault("clock-paused", f"/clock and the stamps stand for {PAUSE:g} s", _pause_clock,
-          mode=CLOCK, follows=RETURNS, extra=PAUSE, unsaid="dropped"),
+    Fault("clock-paused", f"/clock and the stamps stand for {PAUSE:g} s",
+          _pause_of(_fed(pace=0.0)), mode=CLOCK, follows=RETURNS, extra=PAUSE,
+          unsaid="dropped"),
     Fault("clock-and-states", "/clock and joint states stop", _fed(pace=0.0, on=False),
           mode=CLOCK),
     Fault("clock-half", "/clock runs at half speed", _fed(pace=PERIOD / 2), mode=CLOCK,

@@ -23,9 +23,8 @@ from dyn_core.errors import DynError
 from ros_nodes._node import LATCHED
 from ros_nodes.graphs import EFFORTS
 from ros_nodes.tools.faults import COMMANDS, INACTIVE, PERIOD
-from ros_nodes.tools.stand import CONTROL, NodeStand, SeenEffort
+from ros_nodes.tools.stand import CONTROL, NodeStand
 
-ELSEWHERE = 1.0  # distance of another robot [rad | m]
 # Transitions that a node does not have, by whether it is active.
 WRONG = {True: (1, 2, 3, 77), False: (1, 4, 77)}
 ROUNDS = 5  # of transitions that are sent without waiting
@@ -41,9 +40,13 @@ class FaultStand(NodeStand):
     """A test stand on which something can go wrong.
 
     Attributes:
+        slew: Largest change of each effort in a second [N·m/s | N/s].
+        elsewhere: Positions of another robot.
         sound: Efforts that are right at places where a robot may be.
     """
 
+    slew: np.ndarray
+    elsewhere: np.ndarray
     sound: list[np.ndarray]
 
     def send_signal(self, name: str, number: int) -> None:
@@ -71,8 +74,7 @@ class FaultStand(NodeStand):
     def learn_efforts(self) -> None:
         """Note the efforts of the robot that holds, here and in another place."""
         self.sound = []
-        for distance in (ELSEWHERE, 0.0):
-            q = np.array(self.normal["q"]) + distance
+        for q in (self.elsewhere, self.normal["q"]):
             self.feed = {**self.feed, "q": q}
             self.doing = "led elsewhere"
             self._hold()  # activation: it then rests where it is
@@ -81,8 +83,7 @@ class FaultStand(NodeStand):
 
     def second_source(self) -> None:
         """Send other joint states, too, between those that are right."""
-        q = np.array(self.normal["q"]) + ELSEWHERE
-        self._say_states(list(self.names), q, self.normal["qd"])
+        self._say_states(list(self.names), self.elsewhere, self.normal["qd"])
 
     def other_joints(self, names: list[str], once: bool = False) -> None:
         """Send states of other joints on the same topic."""
@@ -97,8 +98,7 @@ class FaultStand(NodeStand):
 
     def second_controller(self) -> None:
         """Send the last effort, too."""
-        values = self.seen[COMMANDS][-1:] or [SeenEffort(0.0, np.zeros(0))]
-        data = Float64MultiArray(data=values[0].values)
+        data = Float64MultiArray(data=self.last)
         self._say(Float64MultiArray, EFFORTS, lambda: data)
 
     def describe(self) -> None:

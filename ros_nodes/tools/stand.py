@@ -72,7 +72,7 @@ class NodeStand:
             numbers of one state of q, qd and its count; age and pace of the stamps [s],
             whether they are stamped; times that each is sent; lost, which says whether
             one of a count is; burst, the number that is sent at once; jitter [s].
-        slew: Largest change of each effort in a second [N·m/s | N/s].
+        last: The last effort before `begin`.
         seen: Efforts by COMMANDS or APPLIED.
         said: Level and message of the diagnostics by node.
     """
@@ -84,9 +84,8 @@ class NodeStand:
         q: np.ndarray,
         params: str,
         seed: int,
-        slew: np.ndarray,
     ) -> None:
-        self.live, self.names, self.params, self.slew = live, names, params, slew
+        self.live, self.names, self.params = live, names, params
         self.rng = np.random.default_rng(seed)
         self.joint = int(self.rng.integers(len(names)))
         self.normal: dict[str, Any] = {
@@ -98,6 +97,7 @@ class NodeStand:
         self.feed: dict[str, Any] = dict(self.normal)
         self.seen: dict[str, list[SeenEffort]] = {COMMANDS: [], APPLIED: []}
         self.said: dict[str, tuple[int, str]] = {}
+        self.last = np.zeros(len(names))
         self.processes: dict[str, Process] = {}
         self.mode = self.solver = self.doing = ""
         self._stamp, self._simulated = 0.0, OUTSET
@@ -330,6 +330,8 @@ class NodeStand:
         """Forget what was seen and said; return the time [s]."""
         self.said.clear()
         self._count = 0
+        for effort in self.seen[COMMANDS][-1:]:
+            self.last = effort.values
         self._waited = self._waits()
         for seen in self.seen.values():
             seen.clear()
