@@ -728,7 +728,7 @@ def test_the_campaign_has_the_parameters_that_are_shipped():
         params=None, robot=None, package_path=[], xacro_argument=[]
     )
     tried, model = check_node._settings(none)
-    values, own = {}, {"gravity", "diagnostic_updater.period", "joints"}
+    values, different = {}, {"gravity", "diagnostic_updater.period", "joints"}
     table = [*CONTROLLER, *gain_fields(model.joint_names)]
     for name in ("demo", "computed_torque", "check-node"):
         nodes = (
@@ -738,8 +738,10 @@ def test_the_campaign_has_the_parameters_that_are_shipped():
         assert {*there} <= {field.name for field in table}
         values[name] = {x.name: there.get(x.name, x.default) for x in table}
     for name in ("computed_torque", "check-node"):
-        assert {x for x in values[name] if values[name][x] != values["demo"][x]} <= own
-    assert {*tried["guard"]} == {"diagnostic_updater.period"}
+        assert {
+            x for x in values[name] if values[name][x] != values["demo"][x]
+        } <= different
+    assert {*tried["guard"]} == {"diagnostic_updater.period", "robot_description_file"}
 
 
 def test_what_a_robot_or_parameters_lack_is_not_tried():

@@ -195,8 +195,8 @@ def _lacking(parameters: dict[str, dict[str, Any]], model: Model) -> list[str]:
 
 def _slew(control: dict[str, Any], model: Model) -> np.ndarray:
     """Return the largest change of each effort in a second."""
-    own = {name: control.get(f"effort_limits.{name}") for name in model.joint_names}
-    limit = effort_limits(model, {name: x for name, x in own.items() if x})
+    limits = {name: control.get(f"effort_limits.{name}") for name in model.joint_names}
+    limit = effort_limits(model, {name: x for name, x in limits.items() if x})
     slew = np.array(control.get("effort_slew") or limit / FULL_EFFORT, float)
     return np.broadcast_to(slew, limit.shape)
 
