@@ -273,8 +273,8 @@ class GuardStop:
             self._others = self._stops() if stop is None else -1
             safety.stop(t, CAUSE, "zero", link.latch)
             self.send_zero()
-        elif link.latch is None and stop is not None and stop.cause == CAUSE:
-            if self._others == self._stops() and link.fault is None:
+        elif link.latch is None and stop is not None and link.fault is None:
+            if self._others == self._stops():  # there was no stop of another cause
                 self.controller.reset_stop()
         if link.fault is not None and link.fault != self._answered:
             self._answered = link.fault
