@@ -48,6 +48,7 @@ class GuardLatch:
         if self.link.required or self.link.guards:
             node.controller.observers.append(self.stop)
         node.conditions.append(self.link.conditions)
+        node.further_values.append(self._values)
         node.every(LOOK, self._look)
         topic = f"{GUARD.executable}/{TOPIC}"
         listen = node.create_subscription
@@ -73,6 +74,10 @@ class GuardLatch:
         else:
             self.link.check(now)
             self.node.activation.look(now)
+
+    def _values(self) -> dict[str, Any]:
+        """Return values for /diagnostics."""
+        return {"guards heard": len(self.link.living(time.monotonic()))}
 
     def _send_zero(self) -> None:
         if self.node.active:

@@ -278,7 +278,7 @@ def test_a_reset_of_the_guard_ends_no_other_stop(arm):
     guard.reset(arm.t)
     assert not arm.go(0.3, guard)
     arm.activate()
-    guard.stop("d")
+    guard.stop("d")  # it falls silent, returns, and is reset
     arm.go(0.1, guard)
     arm.go(0.5)
     guard.reset(arm.t)
@@ -373,16 +373,22 @@ def test_each_pause_is_excused(arm):
         assert arm.go(0.3, guard)
 
 
-def test_after_a_pause_no_activation_relies_on_what_was_heard_before():
-    """The guard may have stopped meanwhile."""
-    arm, guard = Arm(required=True), Supervisor()
-    arm.go(0.3, guard)
-    arm.t += 0.15
-    arm.stop.look(arm.t)
-    assert arm.link.living(arm.t)
-    assert "no guard is heard" in arm.link.refusal(arm.t)
-    arm.go(0.2, guard)
-    assert arm.link.refusal(arm.t) is None
+def test_an_activation_right_after_a_pause_relies_on_the_next_beat(arm):
+    """It ends the stop of a dead guard; the living one may have stopped meanwhile."""
+    arm, dead = arm
+    dead.stop("a person")
+    arm.go(0.1, dead)
+    guard = Supervisor()
+    assert not arm.go(0.5, guard)
+    arm.t += 0.25
+    arm.activate()
+    assert not arm.go(BEAT - STEP)
+    assert arm.controller.stopped is None
+    guard.stop("another person")
+    arm.go(STEP, guard)
+    assert "another person" in _reason(arm)
+    guard.reset(arm.t)
+    assert arm.go(0.2, guard)
 
 
 def test_a_pause_within_state_timeout_is_none(arm):

@@ -142,13 +142,14 @@ class GuardLink:
 
     def begin(self, t: float) -> None:
         """Begin anew, on a person's request: end faults, and stops of dead guards."""
+        self._excuse(t)
         living = self.living(t)
         free = self.refusal(t) is None
         for uuid, guard in list(self.guards.items()):
             guard.lost = guard not in living
             if guard.lost and (guard.latch is None or free):
                 del self.guards[uuid]
-        self._looked, self.fault = t, None
+        self.fault = None
         if self.required and not living:
             self.fault = "no guard is heard"
 
@@ -160,7 +161,7 @@ class GuardLink:
     def refusal(self, t: float) -> str | None:
         """Return why a controller that needs a guard cannot drive, or None."""
         living = self.living(t)
-        if not living or self.waits:
+        if not living:
             return "no guard is heard; valid: start the node guard in this namespace"
         for guard in living:
             if guard.latch is not None:
@@ -273,9 +274,8 @@ class GuardStop:
             self._others = self._stops() if stop is None else -1
             safety.stop(t, CAUSE, "zero", link.latch)
             self.send_zero()
-        elif link.latch is None and stop is not None and link.fault is None:
-            if self._others == self._stops():  # there was no stop of another cause
-                self.controller.reset_stop()
+        elif link.latch is None and stop is not None and self._others == self._stops():
+            self.controller.reset_stop()  # there was no stop of another cause
         if link.fault is not None and link.fault != self._answered:
             self._answered = link.fault
             safety.violated(t, link.fault)
