@@ -117,10 +117,12 @@ def test_no_new_guard_and_no_stray_message_lifts_the_stop_of_a_killed_one(stand,
     from diagnostic_msgs.msg import DiagnosticStatus
     from std_msgs.msg import Bool
 
+    from ros_nodes._node import LATCHED
+
     fed = stand.fed
     assert ask(fed, "guard/estop").success
     stand.said("stopped: the guard has stopped it (~/estop was called)")
-    stray = fed.node.create_publisher(Bool, "guard/stopped", 1)
+    stray = fed.node.create_publisher(Bool, "guard/stopped", LATCHED)
     noise = fed.node.create_publisher(DiagnosticStatus, "guard/latch", 1)
     stand.until(lambda: noise.get_subscription_count() > 0, "a subscriber")
     for _ in range(10):
@@ -131,6 +133,8 @@ def test_no_new_guard_and_no_stray_message_lifts_the_stop_of_a_killed_one(stand,
     stand.guard.popen.kill()
     stand.said("the guard that has stopped it is gone")
     stand.hears(0)
+    stray.publish(Bool(data=False))
+    stand.stays_at_zero()
     stand.guard = stand.new_guard()
     stand.hears(1)
     assert ask(fed, "guard/reset").success  # it has nothing to reset
