@@ -222,6 +222,23 @@ def test_positions_that_stand_while_velocities_do_not_are_found(three, speed):
     assert motion.doubt is None
 
 
+def test_a_doubt_ends_once_positions_and_velocities_agree_again():
+    """Also where nothing was believed meanwhile for longer than state_timeout."""
+    controller = Controller(dyn.load("arm7"), engine="graph")
+    q, still = CAMPAIGN.HOLD, np.zeros(7)
+    sent, refused = [], []
+    for k in range(1000):
+        qd = still + 3.0 if 50 <= k < 150 else still
+        try:
+            tau = controller.update(0.004 * k, q, qd, 100 + 0.004 * k)
+            sent.append((k, tau.any()))
+        except dyn.StateError:
+            refused.append(k)
+    assert 60 < refused[0] < 75
+    assert refused[-1] == pytest.approx(150 + 250, abs=30)  # a window of 1 s
+    assert [k for k, any_effort in sent if any_effort][-1] == 999
+
+
 def test_the_period_is_measured_and_known_after_some_samples():
     """The mean of stamps, or of arrivals where there are none."""
     model = dyn.load("two_link")

@@ -1,6 +1,8 @@
 """Tools without ROS: evaluation of recordings, parameter values, what commands print."""
 
+import argparse
 import csv
+import dataclasses
 import itertools
 import re
 import sys
@@ -14,12 +16,16 @@ import yaml
 
 import dyn_core as dyn
 from dyn_core import cli
+from dyn_core.errors import DynError
 from dyn_core.identification import evaluate, read_record, with_table
 from dyn_core.identification.joint_record import JointRecord
 from dyn_core.identification.smoothing import smooth_motion
 from dyn_core.recordings import bags
 from dyn_core.testing import bit_flips
-from ros_nodes.tools import check_node, faults
+from ros_nodes.controller_parameters import CONTROLLER, gain_fields
+from ros_nodes.graphs import GRAPHS
+from ros_nodes.parameter_files import read_parameters
+from ros_nodes.tools import check_node, fault_list, faults
 from ros_nodes.tools.parameter_values import dumped, typed_value, value_line
 
 RATE = 200.0
@@ -532,7 +538,7 @@ def test_only_what_talks_to_nodes_imports_ros():
         "recorder.py",
         "stand.py",
         "fault_stand.py",
-        "long_trajectory.py",
+        "neighbours.py",
     }
     modules = {
         path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.py")
@@ -551,11 +557,13 @@ def test_only_what_talks_to_nodes_imports_ros():
 class Stand:
     """A test stand whose controller answers as the test says."""
 
-    def __init__(self, answers, said="computed_torque: ok", pause=0.0):
+    def __init__(self, answers, said="computed_torque: ok", pause=0.0, lines=()):
+        self.lines = list(lines)
         first = SimpleNamespace(t=0.0, values=np.array([1.0, 2.0]))
         self.answers, self.said, self.pause, self.tries = answers, said, pause, 0
         self.seen = {faults.COMMANDS: [first], faults.APPLIED: [first]}
         self.sound = [np.array(GO), np.array(ELSEWHERE)]
+        self.slew = np.array([10.0, 5.0])
 
     def ensure(self, fault):
         for seen in self.seen.values():
@@ -576,7 +584,10 @@ class Stand:
             seen[:] = efforts
 
     def log(self):
-        return []
+        return self.lines
+
+    def end_all(self):
+        self.ended = True
 
     def worst_said(self):
         return self.said
@@ -590,6 +601,7 @@ STOPPING = faults.Fault("stop", "", lambda stand: None)
 GOING = faults.Fault("go", "", lambda stand: None, follows=faults.GOES_ON)
 RETURNING = faults.Fault("return", "", lambda stand: None, follows=faults.RETURNS)
 SOUND = faults.Fault("sound", "", lambda stand: None, follows=faults.SOUND, says="two")
+NEAR = faults.Fault("near", "", lambda stand: None, follows=faults.FOLLOWS)
 QUIET = faults.Fault("quiet", "", lambda stand: None, follows=faults.QUIET)
 VIOLATING = faults.Fault("raise", "", lambda stand: None, after="violation")
 ANSWERS = {
@@ -612,6 +624,9 @@ ANSWERS = {
     "no return": (RETURNING, [(0.1, GO), (0.2, ZERO)], "does not come back"),
     "no warning": (SOUND, [(0.1, GO), (0.2, ELSEWHERE)], "no diagnostics of two"),
     "of no robot": (SOUND, [(0.1, GO), (0.2, [40.0, 1.0])], "that of no robot"),
+    "near": (NEAR, [(0.1, [1.07, 2.03]), (0.2, GO)], ""),
+    "far": (NEAR, [(0.1, [1.0, 2.05]), (0.2, GO)], "more than effort_slew"),
+    "near, and a zero": (NEAR, [(0.1, ZERO), (0.2, GO)], "an effort was zero"),
     "quiet": (QUIET, [(0.1, ZERO)], ""),
     "silent": (QUIET, [], ""),
     "not quiet": (QUIET, [(0.1, GO), (0.2, ZERO)], "there was an effort"),
@@ -629,7 +644,7 @@ ANSWERS = {
 def test_the_fault_campaign_sees_what_is_wrong(case):
     """An answer that is late, missing, changed or not finite fails with its reason."""
     fault, answers, reason = ANSWERS[case]
-    limits = faults.bounds({"computed_torque": {}, "simulator": {}})
+    limits = faults.bounds({"computed_torque": {"on_violation": "zero"}})
     result = check_node._tried(Stand(answers), fault, limits)
     assert reason in result.reason
     assert bool(reason) == bool(result.reason)
@@ -643,7 +658,7 @@ def test_the_fault_campaign_sees_what_is_wrong(case):
 
 def test_a_fault_is_tried_again_where_the_machine_paused():
     """Five times at most, then the pause is named; it excuses lateness, no wrong effort."""
-    limits = faults.bounds({"computed_torque": {}, "simulator": {}})
+    limits = faults.bounds({})
     for fault, pause, tries in ((GOING, 0.2, 5), (GOING, 0.01, 1), (QUIET, 0.2, 1)):
         stand = Stand([(0.1, GO), (0.5, GO)], pause=pause)
         reason = check_node._tried(stand, fault, limits).reason
@@ -652,6 +667,97 @@ def test_a_fault_is_tried_again_where_the_machine_paused():
     for pause, reason in ((0.0, "it took 0.150 s"), (0.03, "")):
         late = Stand([(0.15, ZERO)], pause=pause)
         assert check_node._tried(late, STOPPING, limits).reason == reason
+
+
+def test_faults_that_are_over_when_they_say_so():
+    """What inject returns is waited for; what it raises later is the reason."""
+    limits = faults.bounds({})
+
+    def refused():
+        raise DynError("it was accepted")
+
+    for over, reason in ((lambda: True, ""), (lambda: False, "not over"),
+                         (refused, "it was accepted")):  # fmt: skip
+        fault = dataclasses.replace(GOING, inject=lambda stand, over=over: over)
+        result = check_node._tried(Stand([(0.1, GO)]), fault, limits)
+        assert reason in result.reason
+        assert bool(reason) == bool(result.reason)
+
+
+@pytest.mark.parametrize(
+    ("changes", "lines", "reason"),
+    [
+        ({"until": "refused"}, ["old", "trajectory refused"], "said nothing of it"),
+        ({"logs": "hangs"}, ["it hangs"], ""),
+        ({"logs": "hangs"}, ["it hangs", "it hangs"], "log says 2 times"),
+        ({"logs": "hangs"}, ["it stands"], "log says 0 times"),
+        ({"says": "ok"}, [], ""),
+        ({"unsaid": "ok"}, [], "diagnostics of ok"),
+    ],
+)
+def test_faults_have_their_words(changes, lines, reason):
+    """Lines of the log, once and not too long, and diagnostics that say, or do not."""
+    fault, limits = dataclasses.replace(GOING, **changes), faults.bounds({})
+    result = check_node._tried(Stand([(0.1, GO)], lines=lines), fault, limits)
+    assert reason in result.reason
+    assert bool(reason) == bool(result.reason)
+
+
+def test_a_line_of_the_log_is_not_too_long():
+    """A name of a million characters is not repeated in full; older lines are others'."""
+    log = ["x" * 9999, "y" * 2001]
+    assert "2001 characters" in check_node._why_silent(GOING, log, 1, "ok")
+    assert not check_node._why_silent(GOING, log, 2, "ok")
+
+
+def test_a_controller_that_does_not_come_is_ended():
+    """The next fault begins anew."""
+
+    class Absent(Stand):
+        def ensure(self, fault):
+            raise DynError("no effort within 30 s")
+
+    stand = Absent([])
+    result = check_node._tried(stand, GOING, faults.bounds({}))
+    assert (result.reason, stand.ended) == ("no effort within 30 s", True)
+
+
+def test_the_campaign_has_the_parameters_that_are_shipped():
+    """Those of the demo and of computed_torque.yaml: the same controller in all three."""
+    none = argparse.Namespace(
+        params=None, robot=None, package_path=[], xacro_argument=[]
+    )
+    tried, model = check_node._settings(none)
+    values, own = {}, {"gravity", "diagnostic_updater.period", "joints"}
+    table = [*CONTROLLER, *gain_fields(model.joint_names)]
+    for name in ("demo", "computed_torque", "check-node"):
+        nodes = (
+            tried if name == "check-node" else read_parameters(GRAPHS[name].params_file)
+        )
+        there = nodes["computed_torque"]
+        assert {*there} <= {field.name for field in table}
+        values[name] = {x.name: there.get(x.name, x.default) for x in table}
+    for name in ("computed_torque", "check-node"):
+        assert {x for x in values[name] if values[name][x] != values["demo"][x]} <= own
+    assert {*tried["guard"]} == {"diagnostic_updater.period"}
+
+
+def test_what_a_robot_or_parameters_lack_is_not_tried():
+    """Ages that do not count, and limits that there are not or that are set otherwise."""
+    arm, lacking = dyn.load("arm7"), check_node._lacking
+    assert lacking({"computed_torque": {}}, arm) == []
+    assert lacking({"computed_torque": {"max_state_age": 0.0}}, arm) == ["age"]
+    assert lacking({"computed_torque": {"velocity_factor": 90.0}}, arm) == ["limits"]
+    free = SimpleNamespace(
+        lower=arm.lower, upper=arm.lower, velocity_limit=arm.velocity_limit
+    )
+    assert lacking({"computed_torque": {}}, free) == ["limits"]
+    slew = check_node._slew({"effort_limits.joint1": 10.0}, arm)
+    np.testing.assert_allclose(slew[:2], [200.0, 1740.0])
+    q = check_node._place(arm)
+    far = check_node._elsewhere(arm, q)
+    assert ((far >= arm.lower) & (far <= arm.upper)).all()
+    np.testing.assert_allclose(np.abs(far - q), 1.0, atol=0.3)
 
 
 def test_bounds_of_faults_follow_the_parameters():
@@ -678,31 +784,35 @@ def test_bounds_of_faults_follow_the_parameters():
             "command": 0.008 + 2 * 0.002 + 0.005,
             "cycle": 0.004,
             "violation": np.inf,
+            "doubt": 0.25 + 0.2 + 0.015 + 1.5,
+            "law": np.inf,
             "estop": 0.1,
             "end": 0.017 + 1.5,
             "guard": 0.405,
         }
     )
+    shipped = faults.bounds({})  # on_violation auto brakes for stop_time
+    assert (shipped["violation"], shipped["law"]) == pytest.approx((2.016, 2.5))
+    assert (shipped["stale"], shipped["guard"]) == pytest.approx((0.115, 0.205))
 
 
 def test_each_state_has_its_faults():
     """Most faults come while the robot is held and while it moves, some when inactive."""
-    names = {fault.name: fault for fault in faults.FAULTS}
-    assert len(names) == len(faults.FAULTS)
-    states = [fault.state for fault in faults.FAULTS]
+    names = {fault.name: fault for fault in fault_list.FAULTS}
+    assert len(names) == len(fault_list.FAULTS)
+    states = [fault.state for fault in fault_list.FAULTS]
     assert min(states.count(s) for s in (faults.HOLDING, faults.MOVING)) > 25
     for name, fault in names.items():
         quiet = fault.state == faults.INACTIVE
         assert (fault.follows == faults.QUIET) == quiet == name.endswith("-inactive")
         assert (fault.state == faults.MOVING) == name.endswith("-moving")
-        assert fault.after in faults.bounds(
-            {"computed_torque": {}, "simulator": {}}
-        ) | {"age": 0.0}
+        assert fault.after in faults.bounds({})
+        assert fault.needs in ("", "age", "limits")
 
 
 def test_bit_flips_are_a_row_of_the_table(monkeypatch):
     """It counts what flips did; a wrong effort that passed fails, by the exit status."""
-    (fault,) = faults.chosen(["bit-flips"])
+    (fault,) = fault_list.chosen(["bit-flips"])
     asked, status = [], 0
     out = "9 bit flips in 7 bytes\n     8 no difference\n     0 crashed\n     1 {}\n"
 
@@ -729,10 +839,12 @@ def test_bit_flips_are_a_row_of_the_table(monkeypatch):
 def test_faults_are_listed_and_chosen_by_name(capsys):
     """A line for each; a misspelt one is refused with the nearest."""
     assert cli.main(["check-node", "--list"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == len(faults.FAULTS) > 70
-    assert cli.main(["check-node", "--list", "--only", "nan-*", "estop*"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == len(fault_list.FAULTS) > 70
+    assert cli.main(["check-node", "--list", "--only", "nan-*", "old-*"]) == 0
     names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
-    pairs = itertools.product(("", "-moving", "-inactive"), ("nan-position", "estop"))
+    pairs = itertools.product(
+        ("", "-moving", "-inactive"), ("nan-position", "old-stamps")
+    )
     assert names == [name + state for state, name in pairs]
     assert cli.main(["check-node", "--only", "nan-positon"]) == 1
     assert "did you mean 'nan-position'" in capsys.readouterr().err

@@ -253,7 +253,8 @@ class Samples:
             return BACK
         if now is not None and self.now is not None and now < self.now:
             return BACK
-        if self.silence(t) is not None and not self.paused:
+        # Once: what checks windows of states would begin anew with each one.
+        if self.q is not None and self.silence(t) is not None and not self.paused:
             return STALE
         if (
             now is not None

@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 import yaml
 
+from dyn_core.control.joint_limits import effort_limits
+from dyn_core.control.settings import FULL_EFFORT
 from dyn_core.errors import DynError, SettingError
 from dyn_core.model import Model
 from dyn_core.model.sources.arguments import READING, load_with, robot_settings
@@ -26,13 +28,16 @@ from dyn_core.testing import bit_flips
 from ros_nodes.graphs import GRAPHS
 from ros_nodes.parameter_files import read_parameters
 from ros_nodes.processes import private_environment
+from ros_nodes.tools.fault_list import chosen
 from ros_nodes.tools.faults import (
     ALONE,
     CLOCK,
+    FOLLOWS,
     GOES_ON,
     HOLDING,
     KERNEL,
     MARGIN,
+    PERIOD,
     QUIET,
     RETURNS,
     SOUND,
@@ -40,7 +45,6 @@ from ros_nodes.tools.faults import (
     WATCHED,
     Fault,
     bounds,
-    chosen,
 )
 
 # Of a robot that is mounted obliquely: no joint is without load [m/s²].
@@ -50,6 +54,7 @@ REPEATED = 5  # times that a fault is tried where the machine paused
 BUSY = 0.02  # wait for a processor that is a pause of the machine [s]
 ARRIVAL = 0.01  # until a message is seen here: two periods, and communication [s]
 FLIPS = 60  # bit flips
+STATE_BOUNDS = {"position_slack", "velocity_factor", "velocity_mismatch"}
 # A process that ends or hangs is the supervisor's case.
 FLIPPED = {
     "harmless": (bit_flips.HARMLESS, bit_flips.SMALL),
@@ -62,7 +67,9 @@ UNSOUND = "an effort is that of no robot"
 NEITHER = "an effort was neither the last good one nor zero"
 DRIVEN = "there was an effort"
 CHANGED = "the effort changed"
-WRONG = (NOT_FINITE, UNSOUND, NEITHER, DRIVEN, CHANGED)  # no pause is an excuse
+FAR = "the effort changed by more than effort_slew allows"
+WRONG = (NOT_FINITE, UNSOUND, NEITHER, DRIVEN, CHANGED, FAR)  # no pause is an excuse
+LONGEST_LINE = 2000  # characters of a line of the log
 JOIN = 10.0  # longest wait for nodes to appear [s]
 SAME = 1e-6  # part by which an effort may change that must go on unchanged
 
@@ -104,6 +111,7 @@ class FaultAnswer:
         onset: Then [s].
         limits: As from `bounds`.
         right: Efforts that are right: the last one before, or those of `prepare`.
+        change: Change of each effort that a single state may cause [N·m | N].
     """
 
     fault: Fault
@@ -111,6 +119,7 @@ class FaultAnswer:
     onset: float
     limits: dict[str, float]
     right: list[np.ndarray]
+    change: np.ndarray
 
 
 def _cut(sentence: str, longest: int = 70) -> str:
@@ -121,18 +130,19 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the campaign; return 0 if every fault was answered within its bound."""
     faults = chosen(arguments.only)
     parameters, model = _settings(arguments)
-    limits = bounds(parameters)
-    # What is measured: without stamps that count, old ones mean nothing.
-    if not parameters["computed_torque"].get("max_state_age"):
-        faults = [fault for fault in faults if fault.after != "age"]
-    limits["age"] = limits["stale"]
+    limits, lacking = bounds(parameters), _lacking(parameters, model)
+    left_out = [fault.name for fault in faults if fault.needs in lacking]
+    faults = [fault for fault in faults if fault.name not in left_out]
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # the nodes end, too
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "nodes.yaml")
         with open(path, "w", encoding="utf-8") as file:
             content = {k: {"ros__parameters": x} for k, x in parameters.items()}
             yaml.safe_dump(content, file)
-        results = _campaign(faults, limits, model, path, arguments.seed)
+        slew = _slew(parameters["computed_torque"], model)
+        results = _campaign(faults, limits, model, path, arguments.seed, slew)
+    if left_out:
+        print(f"not tried, parameters or limits say nothing: {', '.join(left_out)}")
     failed = [result.fault.name for result in results if result.reason]
     print(f"{len(results)} faults, {len(failed)} failed; seed {arguments.seed}")
     return int(bool(failed))
@@ -164,13 +174,31 @@ def _settings(arguments: argparse.Namespace) -> tuple[dict[str, dict[str, Any]],
         "root_joint": "fixed",
         "initial_positions": [float(x) for x in _place(model)],
     }
-    if arguments.params is None:
-        nodes["computed_torque"]["max_state_age"] = 0.5
     guard = nodes["guard"]
     guard["diagnostic_updater.period"] = 0.1
-    state = nodes["computed_torque"].get("state_timeout", 0.1)
-    guard.setdefault("effort_timeout", 2 * state)
+    if "state_timeout" in nodes["computed_torque"]:
+        timeout = nodes["computed_torque"]["state_timeout"]
+        guard.setdefault("effort_timeout", 2 * timeout)
     return {n: nodes[n] for n in ("simulator", "computed_torque", "guard")}, model
+
+
+def _lacking(parameters: dict[str, dict[str, Any]], model: Model) -> list[str]:
+    """Return what the parameters or the robot lack that some faults need."""
+    control, lacking = parameters["computed_torque"], []
+    if not control.get("max_state_age", True):
+        lacking.append("age")
+    limited = (model.lower < model.upper) & np.isfinite(model.velocity_limit)
+    if STATE_BOUNDS & {*control} or not (limited & (model.velocity_limit > 0)).all():
+        lacking.append("limits")
+    return lacking
+
+
+def _slew(control: dict[str, Any], model: Model) -> np.ndarray:
+    """Return the largest change of each effort in a second."""
+    own = {name: control.get(f"effort_limits.{name}") for name in model.joint_names}
+    limit = effort_limits(model, {name: x for name, x in own.items() if x})
+    slew = np.array(control.get("effort_slew") or limit / FULL_EFFORT, float)
+    return np.broadcast_to(slew, limit.shape)
 
 
 def _place(model: Model) -> np.ndarray:
@@ -181,8 +209,21 @@ def _place(model: Model) -> np.ndarray:
     return np.asarray(low + 0.6 * (high - low))
 
 
+def _elsewhere(model: Model, q: np.ndarray) -> np.ndarray:
+    """Return where another robot stands: 1 rad (m) away, or as far as limits allow."""
+    ranged = model.lower < model.upper
+    above = np.where(ranged, np.minimum(q + 1.0, model.upper), q + 1.0)
+    below = np.where(ranged, np.maximum(q - 1.0, model.lower), q - 1.0)
+    return np.where(above - q >= q - below, above, below)
+
+
 def _campaign(
-    faults: list[Fault], limits: dict[str, float], model: Model, path: str, seed: int
+    faults: list[Fault],
+    limits: dict[str, float],
+    model: Model,
+    path: str,
+    seed: int,
+    slew: np.ndarray,
 ) -> list[FaultResult]:
     """Return what followed each fault, printed as it comes."""
     from ros_nodes.tools.fault_stand import FaultStand
@@ -193,7 +234,9 @@ def _campaign(
         print(f"the machine is busy (load {busy:.1f}, {cores} cores): times are longer")
     print(f"{'fault':27}{'zero [s]':>8} {'bound':>6}  result diagnostics", flush=True)
     with _empty_domain() as live:
-        stand = FaultStand(live, model.joint_names, _place(model), path, seed)
+        q = _place(model)
+        stand = FaultStand(live, model.joint_names, q, path, seed)
+        stand.slew, stand.elsewhere = slew, _elsewhere(model, q)
         try:
             for number, fault in enumerate(faults, 1):
                 if sys.stderr.isatty():
@@ -205,7 +248,7 @@ def _campaign(
                     results.append(_tried(stand, fault, limits))
                 print(results[-1].line(), flush=True)
         finally:
-            stand.close()
+            stand.end_all()
     return results
 
 
@@ -262,32 +305,64 @@ def _once(
         stand.ensure(fault)
         fault.prepare(stand)
     except DynError as error:
+        stand.end_all()  # the next fault begins anew
         return FaultResult(fault, math.nan, bound, "-", str(error)), 0.0
     seen, lines = stand.seen[fault.watch], len(stand.log())
     before = seen[-1].values if seen else np.zeros(0)
     onset = stand.begin()
-    fault.inject(stand)
-
-    def logged() -> bool:
-        return any(fault.until in line for line in stand.log()[lines:])
-
-    if fault.until:
-        stand.watch(fault.extra, logged)
-    extra = 0.0 if fault.until else fault.extra
     longest = bound if bound is not None and bound < math.inf else 0.0
-    stand.watch(min(longest + MARGIN + WATCHED, 60.0) + extra)
+    try:
+        over = _until(stand, fault, lines, fault.inject(stand))
+        stand.watch(min(longest + MARGIN + WATCHED, 60.0) + over)
+    except DynError as error:
+        return FaultResult(fault, math.nan, bound, stand.worst_said(), str(error)), 0.0
     said, efforts, pause = stand.worst_said(), list(seen), stand.longest_pause()
     right = [before] if fault.follows != SOUND else stand.sound
-    reason = _why_bad(FaultAnswer(fault, efforts, onset, limits, right))
+    change = stand.slew * (2 * PERIOD + min(pause, MARGIN))
+    reason = _why_bad(FaultAnswer(fault, efforts, onset, limits, right, change))
     zero = _time_of_zero(efforts, onset)
     late = bound is not None and bound < zero - ARRIVAL - min(pause, MARGIN)
     if not reason and late:
         reason = f"it took {zero:.3f} s"
-    if not reason and fault.until and not logged():
-        reason = "the controller said nothing of it"
-    if not reason and fault.says not in said:
-        reason = f"no diagnostics of {fault.says}"
+    reason = reason or _why_silent(fault, stand.log(), lines, said)
     return FaultResult(fault, zero, bound, said, reason), pause
+
+
+def _until(stand: Any, fault: Fault, lines: int, over: object) -> float:
+    """Wait for the end of a fault, if it has one; return how long to watch besides.
+
+    Args:
+        stand: Test stand.
+        fault: The fault.
+        lines: Number of lines of the log before it.
+        over: What `inject` returned.
+    """
+
+    def logged() -> bool:
+        return any(fault.until in line for line in stand.log()[lines:])
+
+    done = over if callable(over) else logged
+    if not fault.until and not callable(over):
+        return fault.extra
+    stand.watch(fault.extra, done)
+    if not done() and not fault.until:
+        raise DynError(f"it was not over after {fault.extra:g} s")
+    return 0.0
+
+
+def _why_silent(fault: Fault, log: list[str], lines: int, said: str) -> str:
+    """Return what is wrong with what the controller said; empty if nothing is."""
+    if fault.until and not any(fault.until in line for line in log[lines:]):
+        return "the controller said nothing of it"
+    if fault.logs and (count := sum(fault.logs in line for line in log)) != 1:
+        return f"its log says {count} times: {fault.logs}"
+    if (longest := max(map(len, log[lines:]), default=0)) > LONGEST_LINE:
+        return f"a line of its log has {longest} characters"
+    if fault.says not in said:
+        return f"no diagnostics of {fault.says}"
+    if fault.unsaid and fault.unsaid in said:
+        return f"diagnostics of {fault.unsaid}"
+    return ""
 
 
 def _time_of_zero(efforts: list[Any], onset: float) -> float:
@@ -318,7 +393,12 @@ def _why_bad(answer: FaultAnswer) -> str:
     if fault.follows == SOUND:
         sound = _between(efforts, answer.right)
         return "" if sound else UNSOUND
-    check = {STOPS: _why_not_zero, GOES_ON: _why_interrupted, RETURNS: _why_lost}
+    check = {
+        STOPS: _why_not_zero,
+        GOES_ON: _why_interrupted,
+        FOLLOWS: _why_interrupted,
+        RETURNS: _why_lost,
+    }
     return check[fault.follows](answer)
 
 
@@ -353,6 +433,9 @@ def _why_interrupted(answer: FaultAnswer) -> str:
         return f"no effort for {gap:.3f} s"
     if not all(x.values.any() for x in efforts):
         return "an effort was zero"
+    if fault.follows == FOLLOWS:
+        change = np.array([np.abs(x.values - answer.right[0]) for x in efforts])
+        return FAR if (change > answer.change).any() else ""
     still = fault.mode in (ALONE, CLOCK) and fault.state == HOLDING
     if still and not _between(efforts[-1:], answer.right, zero=False):
         return CHANGED

@@ -262,9 +262,9 @@ def _evaluate(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    from ros_nodes.tools import faults
+    from ros_nodes.tools import fault_list
 
-    chosen = faults.chosen(arguments.only)
+    chosen = fault_list.chosen(arguments.only)
     if arguments.seed < 0:
         raise SettingError(f"--seed {arguments.seed}; valid: 0 or more", "seed")
     if arguments.list:

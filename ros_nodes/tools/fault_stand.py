@@ -7,28 +7,46 @@ import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
+from rcl_interfaces.srv import SetParameters
+from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
-from std_srvs.srv import Trigger
+from std_msgs.msg import Float64MultiArray, String
+from std_srvs.srv import SetBool, Trigger
 
+from dyn_core import robots
+from dyn_core.errors import DynError
+from ros_nodes._node import LATCHED
+from ros_nodes.graphs import EFFORTS
 from ros_nodes.tools.faults import COMMANDS, INACTIVE, PERIOD
 from ros_nodes.tools.stand import CONTROL, NodeStand
 
-ELSEWHERE = 1.0  # distance of another robot [rad | m]
 # Transitions that a node does not have, by whether it is active.
 WRONG = {True: (1, 2, 3, 77), False: (1, 4, 77)}
+ROUNDS = 5  # of transitions that are sent without waiting
+RESTART = (
+    Transition.TRANSITION_DEACTIVATE,
+    Transition.TRANSITION_CLEANUP,
+    Transition.TRANSITION_CONFIGURE,
+    Transition.TRANSITION_ACTIVATE,
+)
 
 
 class FaultStand(NodeStand):
     """A test stand on which something can go wrong.
 
     Attributes:
+        slew: Largest change of each effort in a second [N·m/s | N/s].
+        elsewhere: Positions of another robot.
         sound: Efforts that are right at places where a robot may be.
     """
 
+    slew: np.ndarray
+    elsewhere: np.ndarray
     sound: list[np.ndarray]
 
     def send_signal(self, name: str, number: int) -> None:
@@ -38,11 +56,6 @@ class FaultStand(NodeStand):
     def fail(self) -> None:
         """Let the solver of the controller, or its executor, fail from now on."""
         self.send_signal(CONTROL, signal.SIGUSR1)
-
-    def estop(self) -> None:
-        """Call ~/estop; only an activation ends its stop."""
-        self.doing = "stopped" if self.doing != INACTIVE else INACTIVE
-        self._estop.call_async(Trigger.Request())
 
     def move_clock(self, seconds: float) -> None:
         """Set simulated time."""
@@ -61,8 +74,7 @@ class FaultStand(NodeStand):
     def learn_efforts(self) -> None:
         """Note the efforts of the robot that holds, here and in another place."""
         self.sound = []
-        for distance in (ELSEWHERE, 0.0):
-            q = np.array(self.normal["q"]) + distance
+        for q in (self.elsewhere, self.normal["q"]):
             self.feed = {**self.feed, "q": q}
             self.doing = "led elsewhere"
             self._hold()  # activation: it then rests where it is
@@ -71,15 +83,53 @@ class FaultStand(NodeStand):
 
     def second_source(self) -> None:
         """Send other joint states, too, between those that are right."""
+        self._say_states(list(self.names), self.elsewhere, self.normal["qd"])
+
+    def other_joints(self, names: list[str], once: bool = False) -> None:
+        """Send states of other joints on the same topic."""
+        self._say_states(names, np.zeros(len(names)), np.zeros(len(names)), once)
+
+    def split_states(self) -> None:
+        """Send half of the joints, and the other ones from a second node."""
+        feed, half = self.feed, len(self.names) // 2
+        self._say_states(feed["names"][:half], feed["q"][:half], feed["qd"][:half])
+        rest = {key: feed[key][half:] for key in ("names", "q", "qd")}
+        self.feed = {**feed, **rest}
+
+    def second_controller(self) -> None:
+        """Send the last effort, too."""
+        data = Float64MultiArray(data=self.last)
+        self._say(Float64MultiArray, EFFORTS, lambda: data)
+
+    def describe(self) -> None:
+        """Publish the description of another robot."""
+        robot = "arm7" if len(self.names) != 7 else "two_link"
+        text = String(data=robots.path(robot).read_text(encoding="utf-8"))
+        self._say(String, "robot_description", lambda: text, once=True)
+
+    def _say_states(
+        self, names: list[str], q: np.ndarray, qd: np.ndarray, once: bool = False
+    ) -> None:
+        """Send joint states from another publisher."""
+
+        def make() -> JointState:
+            message = JointState(name=names, position=q, velocity=qd)
+            message.header.stamp = self.live.node.get_clock().now().to_msg()
+            return message
+
+        self._say(JointState, "joint_states", make, once)
+
+    def _say(
+        self, kind: Any, topic: str, make: Callable[[], Any], once: bool = False
+    ) -> None:
+        """Publish messages at the period of the states, until `restore`."""
         node = self.live.node
-        sender = node.create_publisher(JointState, "joint_states", 1)
+        sender = node.create_publisher(kind, topic, LATCHED if once else 1)
 
         def send() -> None:
-            message = JointState(name=list(self.names))
-            message.position = [x + ELSEWHERE for x in self.normal["q"]]
-            message.velocity = list(self.normal["qd"])
-            message.header.stamp = node.get_clock().now().to_msg()
-            sender.publish(message)
+            sender.publish(make())
+            if once:
+                timer.cancel()
 
         timer = node.create_timer(PERIOD, send)
         self._more += [
@@ -90,13 +140,87 @@ class FaultStand(NodeStand):
     def wrong_transitions(self) -> None:
         """Ask for transitions that the controller cannot take now."""
         for number in WRONG[self.doing != INACTIVE]:
-            transition = Transition(id=number)
-            self._transition.call_async(ChangeState.Request(transition=transition))
+            self._ask_change(number)
 
-    def long_trajectory(self) -> None:
-        """Have another process send a trajectory of 100 000 points."""
+    def _ask_change(self, number: int) -> Any:
+        request = ChangeState.Request(transition=Transition(id=number))
+        return self._transition.call_async(request)
+
+    def pipelined_transitions(self) -> Callable[[], bool]:
+        """Ask for all transitions of a restart at once, again and again.
+
+        Returns:
+            Whether the last one was answered, and the robot is driven.
+        """
+        answers: list[Any] = []
+
+        def ask(_: Any = None) -> None:
+            if len(answers) < ROUNDS:
+                last = [self._ask_change(number) for number in RESTART][-1]
+                answers.append(last)
+                last.add_done_callback(ask)
+
+        ask()
+        self.doing = "restarted"
+
+        def over() -> bool:
+            last = len(answers) == ROUNDS and answers[-1].done()
+            return last and self.flowing(COMMANDS)
+
+        return over
+
+    def neighbour(self, kind: str) -> None:
+        """Have another process do something, see neighbours."""
         pairs = zip(self.names, self.normal["q"].tolist(), strict=True)
         places = [f"{name}={position!r}" for name, position in pairs]
-        command = [sys.executable, "-m", "ros_nodes.tools.long_trajectory", *places]
+        command = [sys.executable, "-m", "ros_nodes.tools.neighbours", kind, *places]
         process = subprocess.Popen(command)
         self._more.append(process.wait)
+
+    # ---- services
+
+    def _call(self, kind: Any, name: str, request: Any) -> Any:
+        """Call a service of the controller; return the future answer."""
+        key = f"{CONTROL}/{name}"
+        if key not in self._clients:
+            self._clients[key] = self.live.node.create_client(kind, key)
+            self._await(self._clients[key].service_is_ready, f"no service {key}")
+        return self._clients[key].call_async(request)
+
+    def estop(self) -> None:
+        """Call ~/estop; only an activation ends its stop."""
+        self.doing = "stopped" if self.doing != INACTIVE else INACTIVE
+        self._call(Trigger, "estop", Trigger.Request())
+
+    def enable(self, data: bool) -> None:
+        """Call ~/enable."""
+        self.doing = "enabled by hand"
+        self._call(SetBool, "enable", SetBool.Request(data=data))
+
+    def set_parameter(self, name: str, *values: float) -> Callable[[], bool]:
+        """Set a parameter of the controller, each value by a call of its own.
+
+        Returns:
+            Whether the calls were answered; later ones may be lost in a flood.
+        """
+        answers = []
+        for value in values:
+            value = Parameter(name, value=value).to_parameter_msg()
+            request = SetParameters.Request(parameters=[value])
+            answers.append(self._call(SetParameters, "set_parameters", request))
+        self._answers = answers
+        return answers[0].done
+
+    def refused(self, name: str, value: float) -> Callable[[], bool]:
+        """Set a parameter to a value that must be refused."""
+        done = self.set_parameter(name, value)
+
+        def over() -> bool:
+            if not done():
+                return False
+            if self._answers[0].result().results[0].successful:
+                self._more.append(lambda: self.end(CONTROL))  # it would stay so
+                raise DynError(f"{name} {value:g} was accepted")
+            return True
+
+        return over

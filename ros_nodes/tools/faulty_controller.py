@@ -1,8 +1,8 @@
 """The controller's node with a solver that fails after a signal, for `dyn check-node`.
 
-The solvers `fails_by_raises`, `_nan`, `_shape`, `_stalls`, `_holding` and `_hangs` are
-inverse dynamics that is right until SIGUSR1 comes. With `fails_by_blocking` the solver
-stays right, and a callback blocks the executor once.
+The solvers `fails_by_raises`, `fails_by_nan` and so on, see KINDS, are inverse dynamics
+that is right until SIGUSR1 comes. With `fails_by_blocking` the solver stays right, and
+a callback blocks the executor once.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import ctypes
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,10 +20,60 @@ import dyn_core as dyn
 from dyn_core.authoring import NumpySolver, hookimpl
 from dyn_core.problems import INVERSE_DYNAMICS
 from ros_nodes import computed_torque_node
-from ros_nodes.tools.faults import BLOCKED, STALL
+from ros_nodes.tools.faults import BLOCKED, SLOW, STALL
 
-KINDS = ("raises", "nan", "shape", "stalls", "holding", "hangs", "blocking")
 LOOK = 0.01  # period of the callback that blocks [s]
+
+
+def _raises(error: BaseException) -> Any:
+    raise error
+
+
+def _hangs(tau: np.ndarray, _: Any) -> None:
+    while True:  # for ever, outside the interpreter
+        ctypes.CDLL(None).sleep(1000)
+
+
+def _holds(tau: np.ndarray, _: Any) -> np.ndarray:
+    FailingSolver.failing = False  # once
+    ctypes.PyDLL(None).usleep(int(1e6 * BLOCKED))
+    return tau
+
+
+def _takes(seconds: float) -> Callable[[np.ndarray, Any], np.ndarray]:
+    def act(tau: np.ndarray, _: Any) -> np.ndarray:
+        time.sleep(seconds)
+        return tau
+
+    return act
+
+
+def _writes(tau: np.ndarray, inputs: Sequence[Any]) -> np.ndarray:
+    for array in inputs[:3]:
+        if array.flags.writeable:
+            array[...] = 7.0
+    return tau
+
+
+# What they return instead of the right effort, of that and of their inputs.
+KINDS: dict[str, Callable[[np.ndarray, Sequence[Any]], Any]] = {
+    "raises": lambda tau, _: _raises(RuntimeError("the solver fails on purpose")),
+    "nan": lambda tau, _: np.full_like(tau, np.nan),
+    "shape": lambda tau, _: tau[:-1],
+    "stalls": _takes(STALL),
+    "holding": _holds,
+    "hangs": _hangs,
+    "blocking": lambda tau, _: tau,
+    "slow": _takes(SLOW),
+    "sign": lambda tau, _: -tau,
+    "huge": lambda tau, _: 1e9 * tau,
+    "complex": lambda tau, _: tau + 1j,
+    "none": lambda tau, _: None,
+    "text": lambda tau, _: "torque",
+    "memory": lambda tau, _: _raises(MemoryError()),
+    "recursion": lambda tau, _: _raises(RecursionError("maximum recursion depth")),
+    "writes": _writes,
+}
 
 
 class FailingSolver(NumpySolver):
@@ -48,22 +98,7 @@ class FailingSolver(NumpySolver):
         if self._exact is None:
             self._exact = dyn.solver("rnea").build(model, engine="graph")
         tau = np.asarray(self._exact(*inputs[:3]))
-        if not FailingSolver.failing or self._kind == "blocking":
-            return tau
-        if self._kind == "raises":
-            raise RuntimeError("the solver fails on purpose")
-        if self._kind == "nan":
-            return np.full_like(tau, np.nan)
-        if self._kind == "shape":
-            return tau[:-1]
-        if self._kind == "holding":
-            FailingSolver.failing = False  # once
-            ctypes.PyDLL(None).usleep(int(1e6 * BLOCKED))
-        while self._kind == "hangs":  # for ever, outside the interpreter
-            ctypes.CDLL(None).sleep(1000)
-        if self._kind == "stalls":
-            time.sleep(STALL)
-        return tau
+        return KINDS[self._kind](tau, inputs) if FailingSolver.failing else tau
 
 
 @hookimpl

@@ -20,15 +20,12 @@ from rclpy.time import Time
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
-from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from dyn_core.errors import DynError
 from ros_nodes.graphs import COMPUTED_TORQUE, EFFORTS, GUARD, SIMULATOR, ros_arguments
 from ros_nodes.processes import Process
-from ros_nodes.tools import long_trajectory
 from ros_nodes.tools.faults import (
-    ALONE,
     APPLIED,
     CLOCK,
     COMMANDS,
@@ -40,12 +37,14 @@ from ros_nodes.tools.faults import (
     Fault,
 )
 from ros_nodes.tools.live import Live
+from ros_nodes.tools.neighbours import TRAJECTORIES
 
 PATIENCE = 30.0  # for efforts to flow, and for answers [s]
 FLOWING = 20  # efforts that show that they do
 WAY, TIME = 0.05, 30.0  # of a slow trajectory [rad | m, s]
 SENT = 5  # times that it is sent
 OUTSET = 1e4  # of simulated time [s]
+LEVELS = ("OK", "WARN", "ERROR", "STALE")
 CONTROL, ROBOT = COMPUTED_TORQUE.executable, SIMULATOR.executable
 WATCHER = GUARD.executable
 
@@ -69,8 +68,11 @@ class NodeStand:
         names: Joints.
         joint: Number of the joint at which faults are.
         rng: Of the seed.
-        feed: What the joint states are like: names, q, qd; on; age and pace of the
-            stamps [s]; times that each is sent; share that is lost.
+        feed: What the joint states are like: names, q, qd; on; alter, which returns the
+            numbers of one state of q, qd and its count; age and pace of the stamps [s],
+            whether they are stamped; times that each is sent; lost, which says whether
+            one of a count is; burst, the number that is sent at once; jitter [s].
+        last: The last effort before `begin`.
         seen: Efforts by COMMANDS or APPLIED.
         said: Level and message of the diagnostics by node.
     """
@@ -88,21 +90,26 @@ class NodeStand:
         self.joint = int(self.rng.integers(len(names)))
         self.normal: dict[str, Any] = {
             "names": list(names), "q": q, "qd": np.full(len(names), 0.02),
-            "on": False, "age": 0.0, "pace": PERIOD, "times": 1, "lost": 0.0,
+            "on": False, "age": 0.0, "pace": PERIOD, "stamped": True, "times": 1,
+            "alter": lambda q, qd, k: (q, qd), "lost": lambda k: False, "burst": 1,
+            "jitter": 0.0,
         }  # fmt: skip
         self.feed: dict[str, Any] = dict(self.normal)
         self.seen: dict[str, list[SeenEffort]] = {COMMANDS: [], APPLIED: []}
         self.said: dict[str, tuple[int, str]] = {}
+        self.last = np.zeros(len(names))
         self.processes: dict[str, Process] = {}
-        self.mode = self.doing = ""
+        self.mode = self.solver = self.doing = ""
         self._stamp, self._simulated = 0.0, OUTSET
+        self._count, self._late = 0, list[JointState]()
         self._more: list[Any] = []
         self._waited: dict[str, int] = {}
+        self._clients: dict[str, Any] = {}
+        self._answers: list[Any] = []
         node = live.node
         self._transition = node.create_client(ChangeState, f"{CONTROL}/change_state")
-        self._estop = node.create_client(Trigger, f"{CONTROL}/estop")
         self._clock = node.create_publisher(Clock, "/clock", 1)
-        self._leader = node.create_publisher(JointTrajectory, long_trajectory.TOPIC, 1)
+        self._leader = node.create_publisher(JointTrajectory, TRAJECTORIES, 1)
         node.create_subscription(Float64MultiArray, EFFORTS, self._on_command, 10)
         node.create_subscription(JointState, "joint_states", self._on_state, 10)
         node.create_subscription(DiagnosticArray, "/diagnostics", self._on_said, 10)
@@ -141,13 +148,21 @@ class NodeStand:
         else:
             self._stamp += feed["pace"]
         stamp = Time(nanoseconds=int(1e9 * (self._stamp - feed["age"]))).to_msg()
-        if self.rng.random() < feed["lost"]:
+        count, self._count = self._count, self._count + 1
+        if feed["lost"](count):
             return
-        message = JointState(name=feed["names"])
-        message.position, message.velocity = list(feed["q"]), list(feed["qd"])
-        message.header.stamp = stamp
-        for _ in range(feed["times"]):
+        q, qd = feed["alter"](np.asarray(feed["q"]), np.asarray(feed["qd"]), count)
+        message = JointState(name=feed["names"], position=q, velocity=qd)
+        if feed["stamped"]:
+            message.header.stamp = stamp
+        self._late += [message] * feed["times"]
+        if len(self._late) < feed["burst"]:
+            return
+        if feed["jitter"]:
+            time.sleep(self.rng.uniform(0.0, feed["jitter"]))
+        for message in self._late:
             self._sender.publish(message)
+        self._late.clear()
 
     # ---- modes
 
@@ -158,15 +173,15 @@ class NodeStand:
             DynError: It does not come there.
         """
         self.restore()
-        mode = fault.mode
-        if mode != self.mode and not {mode, self.mode} <= {ALONE, PAIR}:
+        mode, before = fault.mode, self.mode
+        if mode != before and CLOCK in (mode, before):
             self.end(CONTROL)
-        elif mode not in (ALONE, PAIR, CLOCK):
+        if fault.solver or self.solver:
             self.end(CONTROL)  # its solver has failed
         if WATCHER in self.processes:
             self.end(WATCHER)  # its stop is latched
             self.end(CONTROL)
-        self.mode = mode
+        self.mode, self.solver = mode, fault.solver
         if mode == PAIR:
             self._destroy_sender()
             self.end(ROBOT)  # its robot has fallen
@@ -213,10 +228,6 @@ class NodeStand:
 
         One is refused while an arm that fell moves into a stop: it holds again first.
         """
-        places = np.array(self.normal["q"]) - WAY
-        point = JointTrajectoryPoint(positions=places.tolist())
-        point.time_from_start.sec = int(TIME)
-        message = JointTrajectory(joint_names=list(self.names), points=[point])
         self._await(lambda: self._leader.get_subscription_count() > 0, "no subscriber")
         before = len(self.log())
 
@@ -224,7 +235,7 @@ class NodeStand:
             return any("following a" in line for line in self.log()[before:])
 
         for _ in range(SENT):
-            self._leader.publish(message)
+            self.lead()
             if self.live.until(followed, PATIENCE / SENT):
                 return
             if any("trajectory refused" in line for line in self.log()[before:]):
@@ -232,6 +243,18 @@ class NodeStand:
                 self._change(Transition.TRANSITION_DEACTIVATE)
                 self._change(Transition.TRANSITION_ACTIVATE)
         raise DynError(f"no trajectory is followed: {self.log()[-1]}")
+
+    def lead(
+        self, names: list[str] | None = None, way: float = -WAY, stamp: int = 0
+    ) -> None:
+        """Send a slow trajectory of these joints, by default all of the robot."""
+        places = np.array(self.normal["q"]) + way
+        positions = places[: len(names)] if names else places
+        point = JointTrajectoryPoint(positions=positions)
+        point.time_from_start.sec = int(TIME)
+        message = JointTrajectory(joint_names=names or list(self.names), points=[point])
+        message.header.stamp.sec = stamp
+        self._leader.publish(message)
 
     def _change(self, transition: int) -> None:
         """Have the controller change its state."""
@@ -264,6 +287,7 @@ class NodeStand:
             if process.popen.poll() is None:
                 process.popen.send_signal(signal.SIGCONT)
         self.feed = {**self.normal, "on": self._sender is not None}
+        self._late.clear()
 
     def _destroy_sender(self) -> None:
         if self._sender is not None:
@@ -279,9 +303,9 @@ class NodeStand:
         entry, more = entries[name], []
         if name == CONTROL and self.mode == CLOCK:
             more = ["-p", "use_sim_time:=true"]
-        elif name == CONTROL and self.mode not in (ALONE, PAIR):
+        elif name == CONTROL and self.solver:
             entry = replace(entry, module="ros_nodes.tools.faulty_controller")
-            more = ["-p", f"inverse_dynamics.plugin_name:=fails_by_{self.mode}"]
+            more = ["-p", f"inverse_dynamics.plugin_name:=fails_by_{self.solver}"]
         arguments = [*ros_arguments(entry, self.params), *more]
         self.processes[name] = Process(entry, arguments, os.environ, show=False)
         return True
@@ -294,7 +318,7 @@ class NodeStand:
                 process.popen.send_signal(signal.SIGCONT)
             process.end()
 
-    def close(self) -> None:
+    def end_all(self) -> None:
         """End all nodes."""
         self.restore()
         for name in list(self.processes):
@@ -305,6 +329,9 @@ class NodeStand:
     def begin(self) -> float:
         """Forget what was seen and said; return the time [s]."""
         self.said.clear()
+        self._count = 0
+        for effort in self.seen[COMMANDS][-1:]:
+            self.last = effort.values
         self._waited = self._waits()
         for seen in self.seen.values():
             seen.clear()
@@ -342,9 +369,10 @@ class NodeStand:
         return self.said.get(name, (0, ""))[1]
 
     def worst_said(self) -> str:
-        """Return the most serious diagnostics of the nodes."""
+        """Return the most serious diagnostics of the nodes: who, level and message."""
         said: Mapping[str, tuple[int, str]] = self.said
         if not said:
             return "-"
         who = max(said, key=lambda name: said[name][0] % 3 if said[name][0] else 0)
-        return f"{who}: {said[who][1]}"
+        level, message = said[who]
+        return f"{who} {LEVELS[level]}: {message}"

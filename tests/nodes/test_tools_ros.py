@@ -17,7 +17,7 @@ from dyn_core import cli
 from dyn_core.errors import DynError
 from dyn_core.recordings import bags, read_motion
 from ros_nodes.graphs import GRAPHS
-from ros_nodes.tools.faults import FAULTS
+from ros_nodes.tools.fault_list import FAULTS
 
 pytestmark = [pytest.mark.ros, pytest.mark.timeout(120)]
 START = [0.0, -0.6, 0.0, -2.2, 0.0, 1.6, 0.8]

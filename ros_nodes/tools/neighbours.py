@@ -1,0 +1,85 @@
+"""Another process that takes processors or sends large messages, for `dyn check-node`.
+
+python -m ros_nodes.tools.neighbours KIND [JOINT=POSITION ...]
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from array import array
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from builtin_interfaces.msg import Duration
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from std_msgs.msg import String
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from ros_nodes._node import LATCHED
+from ros_nodes.tools.live import connect
+
+TRAJECTORIES = "computed_torque/joint_trajectory"
+POINTS = 100_000
+STEP = 10**6  # between two points [ns]
+PATIENCE = 10.0  # for the controller [s]
+LASTING = 2.0  # duration of a flood, and of a load [s]
+GARBAGE = "<robot name='x'>" + "\U0001f9e8<" * 6_000_000  # 30 MB
+
+
+def trajectory(places: dict[str, str]) -> JointTrajectory:
+    """Return a trajectory of many points at one place."""
+    still = array("d", map(float, places.values()))
+    message = JointTrajectory(joint_names=list(places))
+    for k in range(1, POINTS + 1):
+        seconds, rest = divmod(k * STEP, 10**9)
+        point = JointTrajectoryPoint(positions=still)
+        point.time_from_start = Duration(sec=seconds, nanosec=rest)
+        message.points.append(point)
+    return message
+
+
+def _send(topic: str, message: Any, qos: Any, seconds: float = 0.0) -> None:
+    """Send a message, again and again for a time."""
+    with connect(PATIENCE) as live:
+        sender = live.node.create_publisher(type(message), topic, qos)
+        live.until(lambda: sender.get_subscription_count() > 0, PATIENCE)
+        sender.publish(message)
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            sender.publish(message)
+            live.spin(1e-3)
+        live.until(lambda: False, 1.0)  # what is in flight would be lost
+
+
+def _load(_: Any) -> None:
+    end = time.monotonic() + LASTING
+    while time.monotonic() < end:
+        pass
+
+
+def _noise() -> DiagnosticArray:
+    status = [DiagnosticStatus(name=f"other: {k}", message="ok") for k in range(20)]
+    return DiagnosticArray(status=status)
+
+
+KINDS: dict[str, Callable[[dict[str, str]], object]] = {
+    "trajectory": lambda places: _send(TRAJECTORIES, trajectory(places), 1),
+    "description": lambda _: _send("robot_description", String(data=GARBAGE), LATCHED),
+    "diagnostics": lambda _: _send("/diagnostics", _noise(), 10, LASTING),
+    "load": _load,
+}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Do what the kind says."""
+    kind, *places = arguments
+    if kind != "load":
+        os.nice(19)  # what is tested is the controller, not a machine that is busy
+    KINDS[kind](dict(pair.split("=") for pair in places))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
