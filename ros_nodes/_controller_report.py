@@ -150,7 +150,8 @@ class Report:
         node, controller = self.node, self.node.controller
         level, message = node.health.summary(self.conditions(t))
         if not node.active:
-            level, message = OK, "inactive: no effort is sent"
+            inactive, message = node.activation.status(t)
+            level = LEVELS.index(inactive)
         values = {
             "inverse dynamics": node.value("inverse_dynamics.plugin_name"),
             "engine": controller.engine_used,

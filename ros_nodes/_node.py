@@ -162,6 +162,10 @@ class RobotNode(ParameterNode):
             return True
         if self.trigger_configure() != TransitionCallbackReturn.SUCCESS:
             return False
+        return self.activate()
+
+    def activate(self) -> bool:
+        """Activate; return False if that failed."""
         return self.trigger_activate() == TransitionCallbackReturn.SUCCESS
 
     def autostart(self) -> bool:

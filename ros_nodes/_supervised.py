@@ -1,22 +1,18 @@
-"""What other nodes know of the guard: its publisher, its latch and its timeout."""
+"""What other nodes know of the guard: its publisher, and its beat."""
 
 from __future__ import annotations
 
 import time
 from typing import Any
 
-import numpy as np
-from rcl_interfaces.srv import GetParameters
-from std_msgs.msg import Bool
+from diagnostic_msgs.msg import DiagnosticStatus
 
-from dyn_core.control.health import WARN, Condition
-from ros_nodes._node import LATCHED
+from dyn_core.control.guard_link import GuardStop
+from dyn_core.errors import SettingError
+from ros_nodes._guard_messages import BEATS, TOPIC, read_beat
 from ros_nodes.graphs import GUARD
 
-CAUSE = "guard"  # of a stop
-ASK = 0.5  # period of questions to a guard that does not answer [s]
-ANSWER = 0.015  # in which the controller answers silence, after state_timeout [s]
-WORD = 0.1  # time in which a guard's word arrives after a gap [s]
+LOOK = 0.01  # period at which silence of the guard is looked for [s]
 
 
 def publishers_beside_guard(node: Any, topic: str) -> int:
@@ -33,100 +29,56 @@ def publishers_beside_guard(node: Any, topic: str) -> int:
 
 
 class GuardLatch:
-    """Keeps a controller at zero effort while a guard says that it is stopped.
+    """Stops a controller as its guard says; see dyn_core.control.guard_link.
 
-    An observer of the controller (dyn_core.control.observers) once a guard is heard.
-    After a gap between two states that is longer than state_timeout, the process may
-    have stood while the guard stopped it: then no effort is sent before the guard's
-    word has had time to arrive.
-
-    A guard that is heard is asked for its effort_timeout: one that is not longer than
-    the silence that the controller itself answers is a WARN.
+    It hears the beats of each guard in its namespace. A node without a guard is not
+    affected, unless `require_guard` is set; its activation then waits for one.
     """
 
     def __init__(self, node: Any) -> None:
-        self.node, self.controller = node, node.controller
-        self.latched = False
-        self._others = -1  # stops of other causes, when the guard's came
-        self._seen = time.monotonic()
-        self._silent_until = 0.0
-        self._timeout: float | None = None  # of the guard [s]
-        self._asks = False
-        self._pending: Any = None  # the last question
-        service = f"{GUARD.executable}/get_parameters"
-        self._client = node.keep(node.create_client(GetParameters, service))
-        node.every(ASK, self._ask)
-        node.conditions.append(self.conditions)
-        topic = f"{GUARD.executable}/stopped"
-        node.keep(node.create_subscription(Bool, topic, self._on_stopped, LATCHED))
-
-    def restart(self) -> None:
-        """Do nothing: a gap is one, whatever was reset."""
-
-    def observe(self, t: float, q: np.ndarray, qd: np.ndarray, tau: np.ndarray) -> None:
-        """Send zero for the effort while the guard has stopped, or may have."""
-        now = time.monotonic()
-        if now - self._seen > self.controller.rules.state_timeout:
-            self._silent_until = now + WORD
-        self._seen = now
-        if self.latched:
-            self._stop()
-        elif now < self._silent_until and tau.any():
-            self.node.send_zero()  # nothing at all would leave the last effort
-
-    def conditions(self, t: float) -> list[Condition]:
-        """Return whether the guard would stop a robot that the controller stops."""
-        answer = self.controller.rules.state_timeout + ANSWER
-        if self._timeout is None or self._timeout > answer:
-            return []
-        message = (
-            f"effort_timeout of the guard is {self._timeout:g} s: it stops the robot"
-            " where the controller itself would; valid: more than state_timeout and"
-            f" 15 ms ({answer:g} s)"
+        self.node, self.link = node, node.guard_link
+        self.link.timeout = node.value("guard_timeout")
+        self.link.required = node.value("require_guard")
+        self.link.longest_pause = node.controller.rules.state_timeout
+        longest = node.value("guard_wait") if self.link.required else 0.0
+        node.activation.longest, node.activation.failure = longest, None
+        self.stop = node.guard_stop = GuardStop(
+            node.controller, self.link, self._send_zero
         )
-        return [Condition(WARN, "guard's timeout", message)]
+        if self.link.required or self.link.guards:
+            node.controller.observers.append(self.stop)
+        node.conditions.append(self.link.conditions)
+        node.further_values.append(self._values)
+        node.every(LOOK, self._look)
+        topic = f"{GUARD.executable}/{TOPIC}"
+        listen = node.create_subscription
+        node.keep(listen(DiagnosticStatus, topic, self._on_beat, BEATS))
 
-    def _ask(self) -> None:
-        """Ask a guard that has spoken for its timeout, until it answers."""
-        if self._asks and self._client.service_is_ready():
-            if self._pending is not None:
-                self._client.remove_pending_request(self._pending)
-            request = GetParameters.Request(names=["effort_timeout"])
-            self._pending = self._client.call_async(request)
-            self._pending.add_done_callback(self.node.session.guarded(self._on_answer))
-
-    def _on_answer(self, answer: Any) -> None:
-        """Keep the timeout of the guard, if it has one."""
-        self._asks, values = False, answer.result().values
-        self._timeout = values[0].double_value or None if values else None
-
-    def _on_stopped(self, message: Bool) -> None:
-        """Stop, or end a stop that has no other cause."""
-        self._asks = True
-        if self not in self.controller.observers:
-            self.controller.observers.append(self)
-        self.latched = message.data
-        if message.data:
-            self._stop()
+    def _on_beat(self, message: DiagnosticStatus) -> None:
+        """Note a beat; what is none is refused."""
+        try:
+            beat = read_beat(message)
+        except SettingError as error:
+            self.node.refuse("beat refused", str(error))
             return
-        stop = self.controller.stopped
-        if stop is not None and stop.cause == CAUSE and self._others == self._stops():
-            self.controller.reset_stop()
+        if self.stop not in self.node.controller.observers:
+            self.node.controller.observers.append(self.stop)
+        hears = self.stop if self.node.active else self.link
+        hears.hear(time.monotonic(), beat)
 
-    def _stop(self) -> None:
-        """Stop with zero effort, unless that is in force."""
-        stop, safety = self.controller.stopped, self.controller.safety
-        if stop is not None and stop.kind == "zero":
-            return
-        self._others = self._stops() if stop is None else -1
-        reason = "the guard has stopped it; ~/reset of the guard ends that"
-        safety.stop(time.monotonic(), CAUSE, "zero", reason)
+    def _look(self) -> None:
+        """Look for silence, or for what an activation waits for."""
+        now = time.monotonic()
+        if self.node.active:
+            self.stop.look(now)
+        else:
+            self.link.check(now)
+            self.node.activation.look(now)
+
+    def _values(self) -> dict[str, Any]:
+        """Return values for /diagnostics."""
+        return {"guards heard": len(self.link.living(time.monotonic()))}
+
+    def _send_zero(self) -> None:
         if self.node.active:
             self.node.send_zero()
-
-    def _stops(self) -> int:
-        """Return how often the controller was stopped by others."""
-        counted = self.controller.counters.items()
-        return sum(
-            n for k, n in counted if k.startswith("stopped: ") and CAUSE not in k
-        )

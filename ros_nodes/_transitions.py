@@ -38,7 +38,7 @@ def serve_transitions(node: Any, change: Callable[[Any, Any], Any]) -> None:
         node: A LifecycleNode.
         change: Answers requests of a transition.
     """
-    node.create_service(ChangeState, "~/change_state", change)
+    node.transitions = node.create_service(ChangeState, "~/change_state", change)
     for name, kind in ANSWERS.items():
         serve = getattr(node, f"_LifecycleNodeMixin__on_{name}")
         node.create_service(kind, f"~/{name}", serve)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from rclpy.duration import Duration
+from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState, MultiDOFJointState
 from std_msgs.msg import Float64MultiArray
@@ -17,11 +18,13 @@ from std_srvs.srv import SetBool, Trigger
 
 import dyn_core as dyn
 from dyn_core.control import Controller
+from dyn_core.control.guard_link import GuardLink
 from dyn_core.control.health import Health
 from dyn_core.control.joint_limits import raised_limits
 from dyn_core.errors import one_line
 from ros_nodes import _realtime as realtime
 from ros_nodes import _runtime
+from ros_nodes._activation import Activation
 from ros_nodes._controller_report import Report
 from ros_nodes._diagnostics import ERROR
 from ros_nodes._hang import Hang
@@ -90,7 +93,10 @@ class ComputedTorqueNode(RobotNode):
         self.action_server: Any = None
         self.watchdog: Watchdog | None = None
         self.stopped_inactive = False  # ~/estop was called since the deactivation
+        self.guard_link = GuardLink()  # a stop of a guard outlasts a clean-up
+        self.guard_stop: Any = None  # a GuardStop once configured
         super().__init__("computed_torque", CONTROLLER, **kwargs)
+        self.activation = Activation(self, self._guard_refusal)
         # They outlive a configuration, so that an emergency stop is always answered.
         self.switches = [
             self.create_service(Trigger, "~/estop", self._on_estop),
@@ -156,6 +162,27 @@ class ComputedTorqueNode(RobotNode):
         self.every_idle(LOOK, self._look)
         self.motion_topics = MotionTopics(self)
 
+    def _guard_refusal(self, t: float) -> str | None:
+        """Return why a guard that is required forbids an activation, or None."""
+        return self.guard_link.refusal(t) if self.guard_link.required else None
+
+    def _on_change_state(self, request: Any, response: Any) -> Any:
+        """Serve a request of a transition; an activation may wait for the guard."""
+        return self.activation.serve(request, response, super()._on_change_state)
+
+    def activate(self) -> bool:
+        """Activate, or begin to wait for the guard; return False if that failed."""
+        return self.activation.wait(self.trigger_activate) or super().activate()
+
+    def on_activate(self, state: Any) -> TransitionCallbackReturn:
+        """Activate the node, unless a guard that is required forbids it."""
+        refusal = self.activation.refused(time.monotonic())
+        if refusal is not None:
+            self.get_logger().error(f"cannot activate: {refusal}")
+            self.diagnose()
+            return TransitionCallbackReturn.FAILURE
+        return super().on_activate(state)
+
     def activated(self) -> None:
         """Hold the present position; stops, commands and references are cleared.
 
@@ -167,6 +194,7 @@ class ComputedTorqueNode(RobotNode):
         self.controller.begin()
         self.states.restart()
         self.controller.enabled = True
+        self.guard_stop.begin(time.monotonic())
         timeout = self.value("state_timeout")
         period, log = period_of(timeout), self.get_logger()
         self.hang = Hang(self.callbacks, timeout, period, self._say_hang, log.info)
@@ -180,6 +208,7 @@ class ComputedTorqueNode(RobotNode):
         They are taken here: the executor stands, or has called this function.
         """
         controller = self.controller
+        self.activation.end()
         if not self.active:
             return
         rules = controller.rules

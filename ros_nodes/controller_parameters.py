@@ -68,6 +68,15 @@ _RULES = (
           " positions alone", "rad/s², m/s²", 10.0),
 )  # fmt: skip
 
+_GUARD = (
+    Field("require_guard", Switch(), "whether the controller drives only under a node"
+          " guard: its activation waits for one that is not stopped", "", False),
+    Field("guard_wait", Quantity(0.1, 3600.0), "longest time for which an activation"
+          " waits for the guard", "s", 10.0),
+    Field("guard_timeout", Quantity(0.1, 10.0), "silence of a guard that was heard"
+          " after which the controller stops (on_violation)", "s", 0.2),
+)  # fmt: skip
+
 _ENVELOPE = (
     Field("effort_slew", numbers(), "largest change of an effort in a second, which"
           f" limits it{_JOINTS.format('the effort limit in 0.05 s')}", "N·m/s, N/s",
@@ -120,6 +129,7 @@ CONTROLLER = (
     Field("robot_compensates_gravity", Switch(), "whether the robot carries its weight"
           " itself: no effort then contains it", "", False),
     *_RULES,
+    *_GUARD,
     *_ENVELOPE,
     *_SHADOW,
     *_COLLISION,

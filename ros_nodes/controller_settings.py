@@ -140,6 +140,8 @@ def without_effect(value: Value, joints: Sequence[str]) -> list[str]:
         idle += ["shadow.engine", "shadow.tolerance", "shadow.stop"]
     if collision(value, joints) is None:
         idle += ["collision.gain", "collision.release", "on_collision"]
+    if not value("require_guard"):
+        idle.append("guard_wait")
     if not value("payload_estimation.plugin_name"):
         idle += [field.name for field in PAYLOAD_ESTIMATION]
     defaults = {field.name: field.default for field in CONTROLLER}

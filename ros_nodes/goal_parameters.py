@@ -22,9 +22,9 @@ GOALS = (
     Field("constraints.stopped_velocity_tolerance", Quantity(0.0, 1e3), "largest"
           " velocity error of a joint at the goal; 0: not checked", "rad/s, m/s",
           STOPPED_VELOCITY, structure=False),
-    Field("cmd_timeout", Quantity(0.0), "time after the end of the last trajectory from"
-          " which on its command is stale: the robot then holds where it is; more than"
-          " constraints.goal_time; 0: never", "s", 0.0, structure=False),
+    Field("cmd_timeout", Quantity(0.0, 1e5), "time after the end of the last trajectory"
+          " from which on its command is stale: the robot then holds where it is; more"
+          " than constraints.goal_time; 0: never", "s", 0.0, structure=False),
 )  # fmt: skip
 
 

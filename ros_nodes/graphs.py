@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ class NodeEntry:
             neither a robot nor a lifecycle.
         clock: Parameter that is set by the argument `use_sim_time`; a simulator
             publishes the time that the others follow.
+        parameters: Pairs (name, value) that the graph sets.
     """
 
     executable: str
@@ -34,6 +35,7 @@ class NodeEntry:
     remappings: tuple[tuple[str, str], ...] = ()
     robot: str = "robot_description_file"
     clock: str = "use_sim_time"
+    parameters: tuple[tuple[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,8 @@ class NodeGraph:
     def entries(self, supervise: bool = False) -> tuple[NodeEntry, ...]:
         """Return the processes, on request with a guard; it starts first, ends last.
 
+        The controller then drives only under the guard.
+
         Raises:
             SettingError: There is no controller to supervise, or a guard already.
         """
@@ -72,7 +76,8 @@ class NodeGraph:
                 f" {', '.join(valid)}",
                 "supervise",
             )
-        return (GUARD, *self.nodes)
+        guarded = replace(COMPUTED_TORQUE, parameters=(("require_guard", True),))
+        return (GUARD, *(guarded if x is COMPUTED_TORQUE else x for x in self.nodes))
 
 
 _SIMULATOR = "ros_nodes.simulator_node"
@@ -156,8 +161,11 @@ def ros_arguments(entry: NodeEntry, params: str, robot: str = "") -> list[str]:
 def start_parameters(
     entry: NodeEntry, use_sim_time: bool | None = None, autostart: bool | None = None
 ) -> dict[str, Any]:
-    """Return the parameters that start options set; None: those of the file."""
-    values: dict[str, Any] = {}
+    """Return the parameters that the graph and start options set.
+
+    None: those of the file.
+    """
+    values: dict[str, Any] = dict(entry.parameters)
     if use_sim_time is not None:
         values[entry.clock] = use_sim_time
     if autostart is not None and entry.robot:

@@ -19,8 +19,10 @@ from std_msgs.msg import Bool, Float64MultiArray, MultiArrayDimension
 from std_srvs.srv import Trigger
 
 import dyn_core as dyn
+from dyn_core.control.guard_link import BEAT
 from dyn_core.control.supervision import Supervisor
 from ros_nodes import _runtime
+from ros_nodes._guard_messages import BEATS, TOPIC, beat_message
 from ros_nodes._node import LATCHED
 from ros_nodes._parameter_node import TableNode
 from ros_nodes._qos import warn_of_idle
@@ -42,7 +44,8 @@ class GuardNode(TableNode):
 
     def __init__(self, **kwargs: Any) -> None:
         self.supervisor = Supervisor()
-        self.stopped: Any = None  # publisher of ~/stopped
+        self.stopped: Any = None  # publisher of ~/stopped, for people
+        self.latch: Any = None  # publisher of the beats, for controllers
         super().__init__(GUARD.executable, GUARD_FIELDS, **kwargs)
         try:
             self._check_names()
@@ -51,9 +54,11 @@ class GuardNode(TableNode):
             raise
         self.zero = Float64MultiArray()
         self._reported: str | None = None
+        self._announced: bool | None = None
         self._diagnosed = -float("inf")
         self._changed = threading.Condition(threading.RLock())
         self._ended = False
+        self._next_beat: float | None = 0.0  # time of the next beat; None: no more [s]
         self._fault: Exception | None = None
         self._communicate()
         warn_of_idle(self)
@@ -69,6 +74,7 @@ class GuardNode(TableNode):
         latest = QoSProfile(depth=1)
         self.efforts = self.create_publisher(Float64MultiArray, EFFORTS, latest)
         self.stopped = self.create_publisher(Bool, "~/stopped", LATCHED)
+        self.latch = self.create_publisher(DiagnosticStatus, f"~/{TOPIC}", BEATS)
         self.diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         # Deep: what a controller sends must not be replaced by the guard's own zeros.
         self.create_subscription(Float64MultiArray, EFFORTS, self._on_effort, 10)
@@ -78,12 +84,9 @@ class GuardNode(TableNode):
         self.create_timer(REPORT, self._report, clock=steady)
 
     def changed(self, values: dict[str, Any]) -> None:
-        """Apply a changed timeout; who hears the guard's word asks for it again."""
+        """Apply a changed timeout; the beats have it."""
         if "effort_timeout" in values:
             self.supervisor.timeout = values["effort_timeout"]
-            if self.stopped is not None:
-                with self._changed:
-                    self._announce()
 
     # ---- supervision
 
@@ -92,17 +95,19 @@ class GuardNode(TableNode):
         if any(row.label == GUARD.executable for row in message.layout.dim):
             return
         with self._changed:
-            waits = self.supervisor.wait(0.0) is None
+            waits, before = self.supervisor.wait(0.0) is None, self.supervisor.stopped
             if self.supervisor.hear(time.monotonic(), message.data):
                 self._send_zero()
+            if before != self.supervisor.stopped:
+                self._announce()
             if waits:
                 self._changed.notify()
 
     def _watch(self) -> None:
         """Send zero effort where the controller is silent, and while it is stopped.
 
-        A thread of its own: neither services nor logs delay it. What it raises ends the
-        node.
+        It sends the beats, too. A thread of its own: neither services nor logs delay
+        it. What it raises ends the node.
         """
         try:
             with self._changed:
@@ -110,7 +115,8 @@ class GuardNode(TableNode):
                     if self.supervisor.check(time.monotonic()):
                         self._send_zero()
                         self._announce()
-                    self._changed.wait(self.supervisor.wait(time.monotonic()))
+                    self._beat()
+                    self._changed.wait(self._pause())
         except Exception as error:
             self._fault = error
 
@@ -125,9 +131,31 @@ class GuardNode(TableNode):
             self.zero.data = [0.0] * n
         self.efforts.publish(self.zero)
 
+    def _beat(self) -> None:
+        """Publish a beat if one is due."""
+        now = time.monotonic()
+        if self._next_beat is not None and now >= self._next_beat:
+            self._next_beat = now + BEAT
+            self.latch.publish(beat_message(self.supervisor.beat()))
+
+    def _pause(self) -> float | None:
+        """Return the time until the watching thread has something to do [s]."""
+        now = time.monotonic()
+        check, beat = self.supervisor.wait(now), self._next_beat
+        if beat is None or check == 0.0:
+            return check
+        return min(max(0.0, beat - now), BEAT if check is None else check)
+
     def _announce(self) -> None:
-        """Publish whether the robot is stopped."""
-        self.stopped.publish(Bool(data=self.supervisor.stopped is not None))
+        """Publish whether the robot is stopped, if that has changed, and a beat."""
+        stopped = self.supervisor.stopped is not None
+        if stopped == self._announced:
+            return
+        self._announced = stopped
+        self.stopped.publish(Bool(data=stopped))
+        if self._next_beat is not None:
+            self._next_beat = 0.0
+            self._beat()
 
     def _stop(self, reason: str) -> None:
         with self._changed:
@@ -160,14 +188,18 @@ class GuardNode(TableNode):
         """Do nothing: a guard has no way to rest."""
 
     def send_final_command(self) -> None:
-        """Stop a robot that would be driven on without supervision."""
+        """Stop a robot that would be driven on without supervision; say the end."""
         if self.supervisor.stands or self.supervisor.stopped is not None:
             self._stop("the guard ends while torque stands")
             self._report()
+        with self._changed:
+            self._next_beat = None
+            self.latch.publish(beat_message(self.supervisor.beat(ends=True)))
 
     def wait_for_delivery(self) -> None:
-        """Wait until reliable subscribers have the last zero, or for DELIVERY."""
-        self.efforts.wait_for_all_acked(Duration(seconds=DELIVERY))
+        """Wait until reliable subscribers have zero and last beat, or for DELIVERY."""
+        for publisher in (self.efforts, self.latch):
+            publisher.wait_for_all_acked(Duration(seconds=DELIVERY))
 
     def destroy_node(self) -> None:
         """End the watching thread, then what it publishes with."""

@@ -70,12 +70,12 @@ def motion(model, rng):
     phase = rng.uniform(0, 2 * math.pi, n)
     turns = ~np.isfinite(model.upper)
 
-    def at(t):
+    def state(t):
         x = w * t + phase
         q = np.where(turns, most * t, middle + most / w * np.sin(x))
         return q, np.where(turns, most, most * np.cos(x))
 
-    return at
+    return state
 
 
 def arrivals(rng, count, period=PERIOD, burst=1, lost=0, jitter=0.0, stamp_jitter=0.0):
@@ -108,11 +108,11 @@ def alarms(name, count, seed=1):
     rng = np.random.default_rng(seed)
     rules = Rules(differentiate=not velocities)
     controller = Controller(model, mode="gravity", engine="graph", rules=rules)
-    at, seen = motion(model, rng), 0
+    state, seen = motion(model, rng), 0
     step = 2 * math.pi / 2**bits if bits else 0.0
     shown, before = None, None
     for t, stamp, arrival in arrivals(rng, count, **choices):
-        q, qd = at(t)
+        q, qd = state(t)
         if bits:
             q = np.round(q / step) * step
         if made and before is not None:

@@ -850,7 +850,8 @@ def test_the_server_hands_goals_to_the_node(action, monkeypatch):
         "__init__",
         lambda *args, **kwargs: made.append(signature.bind(*args, **kwargs).arguments),
     )
-    node = SimpleNamespace(goals=None)
+    callbacks = SimpleNamespace(attempt=lambda job, *inputs: job(*inputs))
+    node = SimpleNamespace(goals=None, callbacks=callbacks)
     action.make_server(node, Action)
     (given_to,) = made
     assert given_to["action_name"] == "~/follow_joint_trajectory"

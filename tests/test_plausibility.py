@@ -210,14 +210,14 @@ def test_positions_that_stand_while_velocities_do_not_are_found(three, speed):
             motion.add(t, still, moves)
             t += 0.002
     assert t == pytest.approx(DRIFT * 8.0 / abs(speed), abs=0.005)
-    found = t
+    doubted = t
     while motion.doubt is not None:
         try:
             motion.add(t, still, still)
         except dyn.StateError:
             pass
         t += 0.002
-    assert t - found == pytest.approx(1.0, abs=0.01)
+    assert t - doubted == pytest.approx(1.0, abs=0.01)
     motion.add(t + 0.11, still + 5.0, moves)  # after a gap a new window begins
     assert motion.doubt is None
 

@@ -62,8 +62,6 @@ class Safety:
 
     def __post_init__(self) -> None:
         self.zero = np.zeros(len(self.limit))
-        # Of a few joints lists are several times faster than arrays.
-        self._limits, self._slews = self.limit.tolist(), self.slew.tolist()
         self.restart()
 
     def restart(self) -> None:
@@ -241,7 +239,8 @@ class Safety:
 
     def _limited(self, tau: np.ndarray) -> np.ndarray:
         """Return an effort within the limits; count where it was not."""
-        pairs = zip(tau.tolist(), self._limits, strict=True)
+        # Of a few joints lists are several times faster than arrays.
+        pairs = zip(tau.tolist(), self.limit.tolist(), strict=True)
         if all(-most <= x <= most for x, most in pairs):
             return tau
         self.counters["torque limited"] += 1
@@ -256,7 +255,7 @@ class Safety:
             return tau
         since, before = self.sent
         dt = max(t - since, 0.0)
-        rows = zip(tau.tolist(), before.tolist(), self._slews, strict=True)
+        rows = zip(tau.tolist(), before.tolist(), self.slew.tolist(), strict=True)
         if all(y - slew * dt <= x <= y + slew * dt for x, y, slew in rows):
             self._slewing = None
             return tau

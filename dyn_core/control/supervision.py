@@ -8,9 +8,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 
+from dyn_core.control.guard_link import Beat
 from dyn_core.errors import SettingError
 from dyn_core.validation import known_keywords
 
@@ -32,6 +34,8 @@ class Supervisor:
         timeout: Silence after which zero is sent; longer than any pause between two
             efforts of a sound controller, such as its own state_timeout [s].
         stopped: Reason of the stop in force, or None.
+        uuid: Name of this supervisor, in its beats.
+        resets: Number of resets that were answered.
         size: Number of efforts in a command, as last heard.
         counters: Number of efforts that were replaced.
     """
@@ -41,6 +45,7 @@ class Supervisor:
             raise SettingError(f"timeout {timeout:g} s; valid: more than 0", "timeout")
         self.timeout = timeout
         self.stopped: str | None = None
+        self.uuid, self.resets = uuid4().hex, 0
         self.size = 0
         self.counters: Counter[str] = Counter()
         self._forget()
@@ -115,11 +120,21 @@ class Supervisor:
                 at once.
         """
         if self.stopped is None:
+            self.resets += 1
             return
         if self._driven is not None and t - self._driven < self.timeout and self.stands:
             raise SettingError(
                 f"the controller sent effort {t - self._driven:.3f} s ago; valid: a"
                 " reset once it sends zero, or nothing"
             )
-        self.stopped = None
+        self.stopped, self.resets = None, self.resets + 1
         self._forget()
+
+    def beat(self, ends: bool = False) -> Beat:
+        """Return what controllers are to hear at the moment.
+
+        Args:
+            ends: Whether it is the last beat.
+        """
+        stopped, reason = self.stopped is not None, self.stopped or ""
+        return Beat(self.uuid, stopped, reason, self.resets, self.timeout, ends)

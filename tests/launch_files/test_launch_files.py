@@ -2,7 +2,9 @@
 
 import ast
 import importlib.util
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -87,3 +89,42 @@ def test_files_load_in_ros_launch(path):
         assert environment == {LIFELINE: "1"}
     names = {action.name for action in description.entities if hasattr(action, "name")}
     assert {*COMMON, *graph.arguments, "params"} <= names
+
+
+@pytest.mark.parametrize("supervise", ["true", "false", ""])
+def test_a_supervised_controller_of_a_launch_file_needs_its_guard(
+    monkeypatch, supervise
+):
+    """As with `dyn up --supervise`; what ROS's launch takes is recorded here."""
+    started, chosen = [], {"supervise": supervise, "robot": "", "namespace": "r1",
+                           "params": "p.yaml", "use_sim_time": "", "autostart": ""}  # fmt: skip
+    functions = []
+    for name, members in {
+        "launch": {"LaunchDescription": list},
+        "launch.actions": {
+            "DeclareLaunchArgument": lambda *_, **__: None,
+            "OpaqueFunction": lambda function: functions.append(function),
+        },
+        "launch.substitutions": {
+            "LaunchConfiguration": lambda key: SimpleNamespace(
+                perform=lambda context: chosen[key]
+            )
+        },
+        "launch_ros": {},
+        "launch_ros.actions": {"Node": lambda **settings: started.append(settings)},
+    }.items():
+        monkeypatch.setitem(sys.modules, name, SimpleNamespace(**members))
+    monkeypatch.delitem(sys.modules, "ros_nodes.launching", raising=False)
+    from ros_nodes.launching import launch_description
+
+    launch_description("demo")
+    functions[0](None)
+    monkeypatch.delitem(sys.modules, "ros_nodes.launching")
+    names = [settings["executable"] for settings in started]
+    parameters = started[-1]["parameters"]
+    if supervise == "true":
+        assert names == ["guard", "simulator", "computed_torque"]
+        assert parameters == ["p.yaml", {"require_guard": True}]
+    else:
+        assert names == ["simulator", "computed_torque"]
+        assert parameters == ["p.yaml"]

@@ -2,13 +2,16 @@
 
 import gc
 import os
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from ros_nodes.processes import Processes, private_environment
 
 DEADLINE = 30.0
+sys.path.insert(0, str(Path(__file__).parent))  # for guard_watch
 
 
 @pytest.fixture(scope="session")
@@ -84,3 +87,29 @@ def start(environment, tmp_path):
     yield begin
     for processes in started:
         processes.end()
+
+
+@pytest.fixture
+def ask(until):
+    """Return a function that calls a Trigger of a service and returns the answer."""
+    from std_srvs.srv import Trigger
+
+    def call(watched, name, *nodes):
+        client = watched.client(Trigger, name)
+        until(client.service_is_ready, watched.node, *nodes, expected=name)
+        future = client.call_async(Trigger.Request())
+        until(future.done, watched.node, *nodes, expected=f"the answer of {name}")
+        return future.result()
+
+    return call
+
+
+@pytest.fixture
+def fed(ros):
+    """Return a Watched that publishes joint states of a robot at rest."""
+    from guard_watch import Watched
+
+    watched = Watched()
+    watched.feed()
+    yield watched
+    watched.node.destroy_node()

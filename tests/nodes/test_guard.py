@@ -6,82 +6,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
-import numpy as np
 import pytest
+from guard_watch import Watched
 
-from ros_nodes.graphs import COMPUTED_TORQUE, EFFORTS, GUARD
+from ros_nodes.graphs import COMPUTED_TORQUE, GUARD
 
 pytestmark = [pytest.mark.ros, pytest.mark.timeout(120)]
-START = [0.0, -0.6, 0.0, -2.2, 0.0, 1.6, 0.8]
-NAMES = [f"joint{k}" for k in range(1, 8)]
 TIMEOUT = 0.3  # of the guard [s]; the machine of a test may be busy
-
-
-class Watched:
-    """A node that records efforts by sender, and what the guard says."""
-
-    def __init__(self, namespace=""):
-        from diagnostic_msgs.msg import DiagnosticArray
-        from rclpy.node import Node
-        from std_msgs.msg import Bool, Float64MultiArray
-
-        from ros_nodes._node import LATCHED
-
-        self.node = Node("watched", namespace=namespace)
-        self.rows, self.stopped, self.said = [], [], {}
-        listen = self.node.create_subscription
-        listen(Float64MultiArray, EFFORTS, self._on_effort, 100)
-        listen(Bool, "guard/stopped", lambda m: self.stopped.append(m.data), LATCHED)
-        listen(DiagnosticArray, "/diagnostics", self._on_diagnostics, 10)
-
-    def _on_effort(self, message):
-        labels = [row.label for row in message.layout.dim]
-        self.rows.append((time.monotonic(), labels == ["guard"], any(message.data)))
-
-    def _on_diagnostics(self, message):
-        for status in message.status:
-            self.said[status.name.partition(":")[0]] = status.message
-
-    def of_controller(self):
-        """Return (time, whether it is torque) of the controller's efforts."""
-        return [(t, torque) for t, guard, torque in self.rows if not guard]
-
-    def of_guard(self):
-        """Return the times of the guard's efforts, all of which are zero."""
-        assert not any(torque for _, guard, torque in self.rows if guard)
-        return [t for t, guard, _ in self.rows if guard]
-
-    def drives(self):
-        """Whether the last effort is the controller's, and torque."""
-        return bool(self.rows) and self.rows[-1][1:] == (False, True)
-
-    def sender(self):
-        """Return a function that publishes an effort as a controller does."""
-        from std_msgs.msg import Float64MultiArray
-
-        speaker = self.node.create_publisher(Float64MultiArray, EFFORTS, 1)
-        return lambda data: speaker.publish(Float64MultiArray(data=data))
-
-    def client(self, kind, name):
-        """Return a client of a service."""
-        return self.node.create_client(kind, name)
-
-
-@pytest.fixture
-def ask(until):
-    """Return a function that calls a Trigger of a service and returns the answer."""
-    from std_srvs.srv import Trigger
-
-    def call(watched, name, *nodes):
-        client = watched.client(Trigger, name)
-        until(client.service_is_ready, watched.node, *nodes, expected=name)
-        future = client.call_async(Trigger.Request())
-        until(future.done, watched.node, *nodes, expected=f"the answer of {name}")
-        return future.result()
-
-    return call
 
 
 @pytest.fixture
@@ -93,24 +25,6 @@ def guard(ros):
     yield made, watched
     made.destroy_node()
     watched.node.destroy_node()
-
-
-def test_after_a_gap_zero_is_sent_until_the_guard_may_have_spoken(ros, monkeypatch):
-    """The process may have stood: the effort before the gap must not stay in force."""
-    from ros_nodes import _supervised
-
-    now, sent = [10.0], []
-    monkeypatch.setattr(_supervised.time, "monotonic", lambda: now[0])
-    latch = object.__new__(_supervised.GuardLatch)
-    rules = SimpleNamespace(state_timeout=0.1)
-    latch.controller = SimpleNamespace(rules=rules)
-    latch.node = SimpleNamespace(send_zero=lambda: sent.append(now[0]))
-    latch.latched, latch._seen, latch._silent_until = False, now[0], 0.0
-    q = np.zeros(2)
-    for step in (0.01, 0.5, 0.05, 0.06):
-        now[0] += step
-        latch.observe(now[0], q, q, q + 21.0)
-    assert np.allclose(sent, [10.51, 10.56])
 
 
 def test_the_latch_of_the_guard(guard, until, ask):
@@ -175,7 +89,7 @@ def test_a_guard_that_would_stop_before_the_controller_is_a_warning(guard, until
             "valid: more than state_timeout and 15 ms (0.205 s)"
             in (controller.status()[1])
         )
-        for timeout, bad in ((0.21, False), (0.1, True)):
+        for timeout, bad in ((0.21, False), (0.1, True)):  # a beat has the new one
             node.set_parameters([Parameter("effort_timeout", value=timeout)])
             until(lambda t=timeout, b=bad: warned(t) == b and warned(0.2) is False,
                   *spun, expected=f"the word on {timeout}")  # fmt: skip
@@ -275,29 +189,8 @@ PARAMS = f"""
 """
 
 
-@pytest.fixture
-def fed(ros):
-    """Return a Watched that publishes joint states of a robot at rest."""
-    from sensor_msgs.msg import JointState
-
-    watched = Watched()
-    speaker = watched.node.create_publisher(JointState, "joint_states", 1)
-
-    def publish():
-        message = JointState(name=NAMES, position=START, velocity=[0.0] * 7)
-        message.header.stamp = watched.node.get_clock().now().to_msg()
-        speaker.publish(message)
-
-    watched.node.create_timer(0.005, publish)
-    yield watched
-    watched.node.destroy_node()
-
-
 def test_a_controller_that_is_stuck_stopped_or_killed(start, fed, until, ask, plugin):
     """Zero within the timeout, again and again; who resumes stays at zero until a reset."""
-    from lifecycle_msgs.msg import Transition
-    from lifecycle_msgs.srv import ChangeState
-
     path, flag = plugin
     nodes = start([GUARD, COMPUTED_TORQUE], PARAMS, extra={"PYTHONPATH": path})
     controller = nodes["computed_torque"].popen
@@ -327,10 +220,7 @@ def test_a_controller_that_is_stuck_stopped_or_killed(start, fed, until, ask, pl
 
     def restart():
         for number in (4, 3):  # deactivate, activate
-            client = fed.node.create_client(ChangeState, "computed_torque/change_state")
-            until(client.service_is_ready, fed.node)
-            request = ChangeState.Request(transition=Transition(id=number))
-            future = client.call_async(request)
+            future = fed.transition(number, lambda done: until(done, fed.node))
             until(future.done, fed.node, expected="a transition")
             assert future.result().success
         fed.said.clear()

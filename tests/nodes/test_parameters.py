@@ -295,7 +295,13 @@ def test_options_of_a_start():
     assert start_arguments(controller, "", False, True)[1::2] == [
         "use_sim_time:=false", "autostart:=true",
     ]  # fmt: skip
-    assert GRAPHS["demo"].entries(True) == (GUARD, simulator, controller)
+    assert start_arguments(controller) == []
+    watch, *rest, guarded = GRAPHS["demo"].entries(True)
+    assert (watch, rest) == (GUARD, [simulator])
+    assert start_parameters(guarded, None, False) == {
+        "require_guard": True, "autostart": False,
+    }  # fmt: skip
+    assert start_arguments(guarded) == ["-p", "require_guard:=true"]
     assert GRAPHS["demo"].entries() == (simulator, controller)
     with pytest.raises(
         dyn.SettingError, match="valid: the graphs computed_torque, dem"
