@@ -30,6 +30,7 @@ from ros_nodes.tools.faults import (
     SLOW,
     SOUND,
     STALL,
+    UNGUARDED,
     Fault,
 )
 
@@ -110,20 +111,25 @@ def _signals(process: str, number: int) -> Callable[[Any], object]:
 
 
 def _pause_of(inject: Callable[[Any], object]) -> Callable[[Any], object]:
-    """Return a fault of the joint states that ends after PAUSE."""
+    """Return a fault of the joint states that ends after PAUSE.
 
-    def briefly(stand: Any) -> None:
+    It is over once efforts flow again.
+    """
+
+    def briefly(stand: Any) -> Callable[[], bool]:
         before = stand.feed
         inject(stand)
         stand.later(PAUSE, lambda: setattr(stand, "feed", before))
+        return lambda: stand.feed is before and stand.flowing_again()
 
     return briefly
 
 
-def _stop_for(seconds: float) -> Callable[[Any], object]:
+def _stop_for(seconds: float, process: str = "") -> Callable[[Any], object]:
     def inject(stand: Any) -> None:
-        stand.send_signal(_CONTROL, signal.SIGSTOP)
-        stand.later(seconds, lambda: stand.send_signal(_CONTROL, signal.SIGCONT))
+        name = process or _CONTROL
+        stand.send_signal(name, signal.SIGSTOP)
+        stand.later(seconds, lambda: stand.send_signal(name, signal.SIGCONT))
 
     return inject
 
@@ -150,9 +156,12 @@ def _neighbour(kind: str) -> Callable[[Any], object]:
     return lambda stand: stand.neighbour(kind)
 
 
-_CONTROL, _ROBOT = "computed_torque", "simulator"
+_CONTROL, _ROBOT, _GUARD = "computed_torque", "simulator", "guard"
 _APPLIED: dict[str, Any] = {"mode": PAIR, "watch": APPLIED}
 _GUARDED: dict[str, Any] = {"guard": True, "after": "guard"}
+_LATCHED: dict[str, Any] = {"guard": True, "after": "latch", "extra": 20.0,
+                            "says": "ERROR: stopped"}  # fmt: skip
+_LOST: dict[str, Any] = {"guard": True, "after": "lost", "says": "the guard is silent"}
 _IMPOSSIBLE: dict[str, Any] = {"needs": "limits", "says": "joint states refused"}
 _ON: dict[str, Any] = {"follows": GOES_ON}
 # While the robot is held, and while it moves.
@@ -160,7 +169,7 @@ _TWICE: tuple[Fault, ...] = (
     Fault("silent-states", "joint states stop", _fed(on=False)),
     Fault("paused-states", f"joint states pause for {PAUSE:g} s",
           _pause_of(_fed(on=False)),
-          follows=RETURNS, extra=PAUSE),
+          follows=RETURNS, extra=20.0),
     Fault("lost-states", "30 % of the joint states are lost",
           lambda s: _fed(lost=lambda k: s.rng.random() < 0.3)(s), **_ON),
     Fault("nan-position", "a position is NaN", _bad("q", math.nan)),
@@ -171,7 +180,7 @@ _TWICE: tuple[Fault, ...] = (
     Fault("velocity-3", "a velocity is 3 rad/s, and the joint stands",
           _bad("qd", 3.0), after="doubt", **_IMPOSSIBLE),
     Fault("velocity-pause", f"a velocity is 3 rad/s for {PAUSE:g} s, the joint stands",
-          _pause_of(_bad("qd", 3.0)), follows=RETURNS, extra=4 * PAUSE,
+          _pause_of(_bad("qd", 3.0)), follows=RETURNS, extra=60.0,
           needs="limits"),
     Fault("spike-position", "one position is wrong by 0.49 rad",
           _bad("q", 0.49, once=True), follows=FOLLOWS, needs="limits"),
@@ -209,7 +218,7 @@ _TWICE: tuple[Fault, ...] = (
     Fault("clock-stopped", "/clock stops, and the stamps with it", _fed(pace=0.0),
           mode=CLOCK, says="WARN: paused"),
     Fault("clock-paused", f"/clock and the stamps stand for {PAUSE:g} s",
-          _pause_of(_fed(pace=0.0)), mode=CLOCK, follows=RETURNS, extra=PAUSE,
+          _pause_of(_fed(pace=0.0)), mode=CLOCK, follows=RETURNS, extra=20.0,
           unsaid="dropped"),
     Fault("clock-and-states", "/clock and joint states stop", _fed(pace=0.0, on=False),
           mode=CLOCK),
@@ -225,6 +234,8 @@ _TWICE: tuple[Fault, ...] = (
           _signals(_CONTROL, signal.SIGSTOP), **_GUARDED),
     Fault("guard-resumed", "SIGSTOP of the controller, then SIGCONT; a guard watches",
           _stop_for(2 * PAUSE), extra=4 * PAUSE, **_GUARDED),
+    Fault("guard-lost", "SIGKILL of the guard while the controller drives",
+          _signals(_GUARD, signal.SIGKILL), **_LOST),
     _solver("holding", f"the interpreter's lock is held for {BLOCKED:g} s; a guard"
             " watches", extra=BLOCKED, **_GUARDED),
     _solver("blocking", f"the controller's executor is blocked for {BLOCKED:g} s"),
@@ -307,6 +318,18 @@ _ONCE: tuple[Fault, ...] = (
     Fault("long-trajectory", "a trajectory of 100 000 points",
           _neighbour("trajectory"), mode=PAIR, follows=RETURNS, extra=30.0,
           until="trajectory"),
+    Fault("guard-paused", "SIGSTOP of the guard, then SIGCONT",
+          _stop_for(2 * PAUSE, _GUARD), extra=4 * PAUSE, **_LOST),
+    Fault("guard-restarted", "~/estop of the guard, then another guard takes its place",
+          lambda s: s.latched(s.restart_guard), **_LATCHED),
+    Fault("guard-stray-word", "~/estop of the guard, then another node says that"
+          " nothing is stopped", lambda s: s.latched(s.stray_word), **_LATCHED),
+    Fault("guard-stray-beat", "~/estop of the guard, then beats of another guard",
+          lambda s: s.latched(s.stray_beat), **_LATCHED),
+    Fault("guard-missing", "the controller needs a guard, and there is none",
+          lambda s: None, state=UNGUARDED, follows=QUIET, says="waiting for the guard"),
+    Fault("guard-late", "the controller needs a guard, which starts later",
+          lambda s: s.start_guard(), state=UNGUARDED, follows=RETURNS, extra=20.0),
     _bad_solver("complex", "returns complex numbers"),
     _bad_solver("none", "returns None"),
     _bad_solver("text", "returns a text"),

@@ -15,19 +15,24 @@ from lifecycle_msgs.srv import ChangeState
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Float64MultiArray, String
+from std_msgs.msg import Bool, Float64MultiArray, String
 from std_srvs.srv import SetBool, Trigger
 
 from dyn_core import robots
+from dyn_core.control.guard_link import Beat
 from dyn_core.errors import DynError
+from ros_nodes._guard_messages import TOPIC, beat_message
 from ros_nodes._node import LATCHED
 from ros_nodes.graphs import EFFORTS
-from ros_nodes.tools.faults import COMMANDS, INACTIVE, PERIOD
-from ros_nodes.tools.stand import CONTROL, NodeStand
+from ros_nodes.tools.faults import COMMANDS, INACTIVE, PAUSE, PERIOD
+from ros_nodes.tools.stand import CONTROL, WATCHER, NodeStand
 
 # Transitions that a node does not have, by whether it is active.
 WRONG = {True: (1, 2, 3, 77), False: (1, 4, 77)}
 ROUNDS = 5  # of transitions that are sent without waiting
+ESTOP, ENABLE = f"{CONTROL}/estop", f"{CONTROL}/enable"
+SET, GUARD_ESTOP = f"{CONTROL}/set_parameters", f"{WATCHER}/estop"
+SERVICES = {ESTOP: Trigger, ENABLE: SetBool, SET: SetParameters, GUARD_ESTOP: Trigger}
 RESTART = (
     Transition.TRANSITION_DEACTIVATE,
     Transition.TRANSITION_CLEANUP,
@@ -49,6 +54,12 @@ class FaultStand(NodeStand):
     elsewhere: np.ndarray
     sound: list[np.ndarray]
 
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        make = self.live.node.create_client
+        self._clients = {name: make(kind, name) for name, kind in SERVICES.items()}
+        self._answers: list[Any] = []
+
     def send_signal(self, name: str, number: int) -> None:
         """Send a signal to the process of a node."""
         self.processes[name].popen.send_signal(number)
@@ -64,9 +75,12 @@ class FaultStand(NodeStand):
     def later(self, seconds: float, act: Callable[[], object]) -> None:
         """Do something after a time, once."""
 
+        fault = self.restored
+
         def once() -> None:
             timer.cancel()
-            act()
+            if fault == self.restored:
+                act()
 
         timer = self.live.node.create_timer(seconds, once)
         self._more.append(lambda: self.live.node.destroy_timer(timer))
@@ -125,9 +139,11 @@ class FaultStand(NodeStand):
         """Publish messages at the period of the states, until `restore`."""
         node = self.live.node
         sender = node.create_publisher(kind, topic, LATCHED if once else 1)
+        fault = self.restored
 
         def send() -> None:
-            sender.publish(make())
+            if fault == self.restored:  # a destroyed timer may be called once more
+                sender.publish(make())
             if once:
                 timer.cancel()
 
@@ -165,9 +181,49 @@ class FaultStand(NodeStand):
 
         def over() -> bool:
             last = len(answers) == ROUNDS and answers[-1].done()
-            return last and self.flowing(COMMANDS)
+            return last and self.flowing_again()
 
         return over
+
+    def flowing_again(self) -> bool:
+        """Return whether efforts flow; a controller that has ended sends none."""
+        running = self.processes[CONTROL].popen.poll() is None
+        return self.flowing(COMMANDS) if running else True
+
+    # ---- the guard
+
+    def latched(self, act: Callable[[], object]) -> Callable[[], bool]:
+        """Call ~/estop of the guard, and do something while its stop is latched."""
+        self._call(GUARD_ESTOP, Trigger.Request())
+        done: list[object] = []
+
+        def later() -> None:
+            act()
+            done.append(self.said.pop(WATCHER, None))
+
+        self.later(PAUSE, later)
+        return lambda: bool(done) and WATCHER in self.said
+
+    def restart_guard(self) -> None:
+        """Kill the guard and start another one."""
+        self.send_signal(WATCHER, signal.SIGKILL)
+        self.processes.pop(WATCHER).popen.wait()
+        self._start(WATCHER)
+
+    def start_guard(self) -> Callable[[], bool]:
+        """Start the guard; return whether efforts flow."""
+        self._start(WATCHER)
+        return self.flowing_again
+
+    def stray_word(self) -> None:
+        """Say that nothing is stopped, in the place of the guard."""
+        word = Bool(data=False)
+        self._say(Bool, f"{WATCHER}/stopped", lambda: word)
+
+    def stray_beat(self) -> None:
+        """Send beats of another guard, which has answered many resets."""
+        beat = beat_message(Beat("another", False, resets=99, timeout=0.2))
+        self._say(type(beat), f"{WATCHER}/{TOPIC}", lambda: beat)
 
     def neighbour(self, kind: str) -> None:
         """Have another process do something, see neighbours."""
@@ -179,37 +235,35 @@ class FaultStand(NodeStand):
 
     # ---- services
 
-    def _call(self, kind: Any, name: str, request: Any) -> Any:
-        """Call a service of the controller; return the future answer."""
-        key = f"{CONTROL}/{name}"
-        if key not in self._clients:
-            self._clients[key] = self.live.node.create_client(kind, key)
-            self._await(self._clients[key].service_is_ready, f"no service {key}")
-        return self._clients[key].call_async(request)
+    def _call(self, name: str, request: Any) -> Any:
+        """Call one of SERVICES; return the future answer."""
+        client = self._clients[name]
+        self._await(client.service_is_ready, f"no service {name}")
+        return client.call_async(request)
 
     def estop(self) -> None:
         """Call ~/estop; only an activation ends its stop."""
         self.doing = "stopped" if self.doing != INACTIVE else INACTIVE
-        self._call(Trigger, "estop", Trigger.Request())
+        self._call(ESTOP, Trigger.Request())
 
     def enable(self, data: bool) -> None:
         """Call ~/enable."""
         self.doing = "enabled by hand"
-        self._call(SetBool, "enable", SetBool.Request(data=data))
+        self._call(ENABLE, SetBool.Request(data=data))
 
     def set_parameter(self, name: str, *values: float) -> Callable[[], bool]:
         """Set a parameter of the controller, each value by a call of its own.
 
         Returns:
-            Whether the calls were answered; later ones may be lost in a flood.
+            Whether one of the calls was answered: in a flood others may be lost.
         """
         answers = []
         for value in values:
-            value = Parameter(name, value=value).to_parameter_msg()
-            request = SetParameters.Request(parameters=[value])
-            answers.append(self._call(SetParameters, "set_parameters", request))
+            parameter = Parameter(name, value=value).to_parameter_msg()
+            request = SetParameters.Request(parameters=[parameter])
+            answers.append(self._call(SET, request))
         self._answers = answers
-        return answers[0].done
+        return lambda: any(answer.done() for answer in answers)
 
     def refused(self, name: str, value: float) -> Callable[[], bool]:
         """Set a parameter to a value that must be refused."""

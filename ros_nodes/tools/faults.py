@@ -15,6 +15,7 @@ from ros_nodes.simulator_parameters import SIMULATOR
 
 ALONE, PAIR, CLOCK, KERNEL = "alone", "pair", "clock", "kernel"
 HOLDING, MOVING, INACTIVE = "holding", "moving", "inactive"
+UNGUARDED = "unguarded"  # it waits for a guard, and needs one
 STOPS, GOES_ON, RETURNS = "stops", "goes on", "returns"
 FOLLOWS = "follows"
 QUIET, SOUND = "quiet", "sound"
@@ -63,7 +64,8 @@ class Fault:
         unsaid: What they must not contain.
         logs: What the controller's log must contain once since its start.
         needs: What a fault tests that parameters or the robot may lack: age, limits.
-        state: What the controller does before: it holds, moves or is inactive.
+        state: What the controller does before: it holds, moves, is inactive, or waits
+            for a guard that it needs.
         guard: Whether the guard watches the controller.
         prepare: Called before the fault.
     """
@@ -117,6 +119,8 @@ def bounds(parameters: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
         "estop": MARGIN + kinds[control["on_estop"]],
         "end": _answered(command) + kinds[control["on_shutdown"]],
         "guard": float(every["guard"]["effort_timeout"]) + PROMISED,
+        "latch": MARGIN,
+        "lost": _answered(float(control["guard_timeout"])) + violation,
     }
 
 

@@ -34,6 +34,7 @@ from ros_nodes.tools.faults import (
     MOVING,
     PAIR,
     PERIOD,
+    UNGUARDED,
     Fault,
 )
 from ros_nodes.tools.live import Live
@@ -73,6 +74,7 @@ class NodeStand:
             whether they are stamped; times that each is sent; lost, which says whether
             one of a count is; burst, the number that is sent at once; jitter [s].
         last: The last effort before `begin`.
+        restored: Number of calls of `restore`.
         seen: Efforts by COMMANDS or APPLIED.
         said: Level and message of the diagnostics by node.
     """
@@ -100,12 +102,11 @@ class NodeStand:
         self.last = np.zeros(len(names))
         self.processes: dict[str, Process] = {}
         self.mode = self.solver = self.doing = ""
+        self.unguarded, self.restored = False, 0
         self._stamp, self._simulated = 0.0, OUTSET
         self._count, self._late = 0, list[JointState]()
         self._more: list[Any] = []
         self._waited: dict[str, int] = {}
-        self._clients: dict[str, Any] = {}
-        self._answers: list[Any] = []
         node = live.node
         self._transition = node.create_client(ChangeState, f"{CONTROL}/change_state")
         self._clock = node.create_publisher(Clock, "/clock", 1)
@@ -181,7 +182,10 @@ class NodeStand:
         if WATCHER in self.processes:
             self.end(WATCHER)  # its stop is latched
             self.end(CONTROL)
-        self.mode, self.solver = mode, fault.solver
+        unguarded = fault.state == UNGUARDED
+        if unguarded or self.unguarded:
+            self.end(CONTROL)
+        self.mode, self.solver, self.unguarded = mode, fault.solver, unguarded
         if mode == PAIR:
             self._destroy_sender()
             self.end(ROBOT)  # its robot has fallen
@@ -192,6 +196,11 @@ class NodeStand:
                 node = self.live.node
                 self._sender = node.create_publisher(JointState, "joint_states", 1)
             self.feed = {**self.normal, "on": True}
+        if unguarded:
+            self._start(CONTROL)
+            said = "waiting for the guard"
+            self._await(lambda: said in self._last_said(CONTROL), "no wait")
+            return
         if self._start(CONTROL):
             self.doing = HOLDING
         elif self.doing != fault.state or fault.state == MOVING:
@@ -280,6 +289,7 @@ class NodeStand:
 
     def restore(self) -> None:
         """Undo what a fault left behind; processes that ended stay so."""
+        self.restored += 1
         for resource in self._more:
             resource()
         self._more = []
@@ -306,6 +316,9 @@ class NodeStand:
         elif name == CONTROL and self.solver:
             entry = replace(entry, module="ros_nodes.tools.faulty_controller")
             more = ["-p", f"inverse_dynamics.plugin_name:=fails_by_{self.solver}"]
+        if name == CONTROL and self.unguarded:
+            more = ["-p", "require_guard:=true"]
+        self.said.pop(name, None)
         arguments = [*ros_arguments(entry, self.params), *more]
         self.processes[name] = Process(entry, arguments, os.environ, show=False)
         return True
