@@ -27,11 +27,13 @@ class Arm:
 
     def __init__(self, required=False, **rules):
         robot = chain(2)
-        rules = Rules(good_samples=1, state_timeout=STALE, **rules)
+        rules = {"good_samples": 1, "on_violation": "zero", **rules}
+        rules = Rules(state_timeout=STALE, **rules)
         limits = dict.fromkeys(robot.joint_names, 1e3)
         self.controller = Controller(
-            robot, kp=100.0, kd=10.0, engine="graph", rules=rules, effort_limits=limits
-        )
+            robot, kp=100.0, kd=10.0, engine="graph", rules=rules, effort_limits=limits,
+            state_bounds=None,  # it is shown what no robot does
+        )  # fmt: skip
         self.link = GuardLink(TIMEOUT, required, STALE)
         self.stop = GuardStop(self.controller, self.link, self.send_zero)
         self.controller.observers.append(self.stop)

@@ -167,6 +167,13 @@ def test_positions_and_velocities_are_of_one_motion(
     assert error.value.kind == DISAGREE
 
 
+def test_a_slow_source_may_arrive_in_bursts(three):
+    """The mean period counts where less time has passed."""
+    _checked(three, 0.24, 12.0, 12.0, 1e-5, period=0.02)
+    with pytest.raises(dyn.StateError):
+        _checked(three, 0.24, 12.0, 12.0, 1e-5, period=0.002)
+
+
 def test_velocities_made_from_positions_are_compared_with_the_one_before(three):
     """Neither by factor, nor with positions that they come from."""
     _checked(three, 0.004, 2.0, 1e3, 0.002, made=True)
