@@ -29,7 +29,8 @@ _RULES = (
           " stale: zero, or ramp: gravity compensation and damping for stop_time (arms"
           " without brakes)", "", "zero"),
     Field("on_violation", _STOP, "effort after a fault (the envelope, a torque that is"
-          " not finite, the shadow): zero, ramp, or hold the position", "", "zero"),
+          " not finite, the shadow, a silent guard): zero, ramp, or hold the position",
+          "", "zero"),
     Field("on_collision", _STOP, "effort after a collision, see collision.thresholds:"
           " zero, ramp, or hold the position", "", "zero"),
     Field("on_estop", _STOP, "effort after ~/estop: zero, ramp or hold", "", "zero"),

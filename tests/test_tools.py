@@ -681,6 +681,7 @@ def test_bounds_of_faults_follow_the_parameters():
             "estop": 0.1,
             "end": 0.017 + 1.5,
             "guard": 0.405,
+            "lost": np.inf,
         }
     )
 

@@ -91,6 +91,8 @@ def bounds(parameters: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
         "estop": MARGIN + kinds[control.get("on_estop", "zero")],
         "end": _answered(command) + kinds[control.get("on_shutdown", "zero")],
         "guard": float(guard.get("effort_timeout", 0.2)) + PROMISED,
+        "lost": _answered(float(control.get("guard_timeout", 0.2)))
+        + kinds[control.get("on_violation", "zero")],
     }
 
 
@@ -152,6 +154,11 @@ def _stop_and_resume(stand: Any) -> None:
     stand.later(2 * PAUSE, lambda: stand.send_signal(_CONTROL, signal.SIGCONT))
 
 
+def _guard_stands(stand: Any) -> None:
+    stand.send_signal(_GUARD, signal.SIGSTOP)
+    stand.later(2 * PAUSE, lambda: stand.send_signal(_GUARD, signal.SIGCONT))
+
+
 def _jumps(seconds: float) -> Callable[[Any], object]:
     return lambda stand: stand.move_clock(seconds)
 
@@ -163,7 +170,7 @@ def _solver(kind: str, meaning: str, **changes: Any) -> Fault:
     return Fault(name, meaning, lambda s: s.fail(), mode=kind, **changes)
 
 
-_CONTROL, _ROBOT = "computed_torque", "simulator"
+_CONTROL, _ROBOT, _GUARD = "computed_torque", "simulator", "guard"
 _APPLIED: dict[str, Any] = {"mode": PAIR, "watch": APPLIED}
 _GUARDED: dict[str, Any] = {"guard": True, "after": "guard"}
 _HOLDING: tuple[Fault, ...] = (
@@ -217,6 +224,10 @@ _HOLDING: tuple[Fault, ...] = (
           _signals(_CONTROL, signal.SIGSTOP), **_GUARDED),
     Fault("guard-resumed", "SIGSTOP of the controller, then SIGCONT; a guard watches",
           _stop_and_resume, extra=4 * PAUSE, **_GUARDED),
+    Fault("guard-lost", "SIGKILL of the guard", _signals(_GUARD, signal.SIGKILL),
+          guard=True, after="lost", says="the guard is silent"),
+    Fault("guard-stands", "SIGSTOP of the guard, then SIGCONT", _guard_stands,
+          guard=True, after="lost", says="the guard is silent", extra=4 * PAUSE),
     _solver("holding", f"the interpreter's lock is held for {BLOCKED:g} s; a guard"
             " watches", extra=BLOCKED, **_GUARDED),
     _solver("blocking", f"the controller's executor is blocked for {BLOCKED:g} s"),

@@ -73,6 +73,7 @@ class NodeStand:
             stamps [s]; times that each is sent; share that is lost.
         seen: Efforts by COMMANDS or APPLIED.
         said: Level and message of the diagnostics by node.
+        values: Those of the controller's diagnostics.
     """
 
     def __init__(
@@ -93,6 +94,7 @@ class NodeStand:
         self.feed: dict[str, Any] = dict(self.normal)
         self.seen: dict[str, list[SeenEffort]] = {COMMANDS: [], APPLIED: []}
         self.said: dict[str, tuple[int, str]] = {}
+        self.values: dict[str, str] = {}
         self.processes: dict[str, Process] = {}
         self.mode = self.doing = ""
         self._stamp, self._simulated = 0.0, OUTSET
@@ -124,6 +126,8 @@ class NodeStand:
         for status in message.status:
             who = status.name.partition(":")[0].rpartition("/")[2]
             self.said[who] = status.level[0], status.message
+            if who == CONTROL:
+                self.values = {row.key: row.value for row in status.values}
 
     def _send(self) -> None:
         """Send a joint state, if the test stand is to send them."""
@@ -185,6 +189,7 @@ class NodeStand:
         if fault.guard:
             self._start(WATCHER)
             self._await(lambda: "torque stands" in self._last_said(WATCHER), "no guard")
+            self._await(lambda: self.values.get("guards heard") == "1", "no beat")
 
     def _hold(self) -> None:
         """Have a controller that runs hold: what was before is forgotten."""
