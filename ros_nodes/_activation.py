@@ -19,7 +19,7 @@ class Activation:
     A callback of rclpy that waits would block the executor, and its EventsExecutor
     knows no services that are coroutines. So the callback returns PENDING, the header
     of the request is stored where the executor would send the response, and `look`
-    sends it. The state of the node is inactive meanwhile; other transitions are refused.
+    sends it. Meanwhile the node is inactive, and other transitions are refused.
 
     Attributes:
         refusal: Returns why the node cannot be activated at a time, or None.

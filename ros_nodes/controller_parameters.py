@@ -56,8 +56,8 @@ _GUARD = (
           " guard: its activation waits for one that is not stopped", "", False),
     Field("guard_wait", Quantity(0.1, 3600.0), "longest time for which an activation"
           " waits for the guard", "s", 10.0),
-    Field("guard_timeout", Quantity(0.1, 10.0), "silence of a guard that was heard after"
-          " which the controller stops (on_violation)", "s", 0.2),
+    Field("guard_timeout", Quantity(0.1, 10.0), "silence of a guard that was heard,"
+          " after which the controller stops (on_violation)", "s", 0.2),
 )  # fmt: skip
 
 _ENVELOPE = (
