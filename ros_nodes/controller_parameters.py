@@ -44,8 +44,9 @@ _RULES = (
           " stale: zero, or ramp: gravity compensation and damping for stop_time (arms"
           " without brakes)", "", "zero"),
     Field("on_violation", Name((*STOPS, AUTO)), "effort after a fault (the envelope, a"
-          " torque that is not finite, the shadow): zero, ramp, hold the position, or"
-          " auto: ramp where the efforts can carry the weight, else zero", "", "auto"),
+          " torque that is not finite, the shadow, a silent guard): zero, ramp, hold the"
+          " position, or auto: ramp where the efforts can carry the weight, else zero",
+          "", "auto"),
     Field("on_collision", _STOP, "effort after a collision, see collision.thresholds:"
           " zero, ramp, or hold the position", "", "zero"),
     Field("on_estop", _STOP, "effort after ~/estop: zero, ramp or hold", "", "zero"),
@@ -73,7 +74,7 @@ _GUARD = (
           " guard: its activation waits for one that is not stopped", "", False),
     Field("guard_wait", Quantity(0.1, 3600.0), "longest time for which an activation"
           " waits for the guard", "s", 10.0),
-    Field("guard_timeout", Quantity(0.1, 10.0), "silence of a guard that was heard"
+    Field("guard_timeout", Quantity(0.1, 10.0), "silence of a guard that was heard,"
           " after which the controller stops (on_violation)", "s", 0.2),
 )  # fmt: skip
 

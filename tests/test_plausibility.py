@@ -269,6 +269,23 @@ def test_a_jump_is_no_lasting_doubt():
     assert stand.sent[-1].any()
 
 
+@pytest.mark.parametrize(
+    ("velocity", "rate"),
+    [(0.2, 0.2), (0.5, 0.5), (3.0, 0.5), (-3.0, 0.0), (0.0, 0.0)],
+)
+def test_the_rate_is_what_positions_and_velocities_agree_on(velocity, rate):
+    """The smaller one; zero where signs differ; the velocity of a first state."""
+    model = dyn.load("two_link")
+    samples = Samples(model.joint_names, Rules(), np.zeros(2, bool), {})
+    first, second = np.array([0.1, 0.0]), np.array([0.101, 0.0])
+    samples.accept(0.0, first, np.array([velocity, 0.0]), None, 0.0)
+    assert samples.rate[0] == velocity
+    samples.accept(0.002, second, np.array([velocity, 0.0]), None, 0.002)
+    np.testing.assert_allclose(samples.rate, [rate, 0.0])
+    samples.accept(0.004, first, np.array([-velocity, 0.0]), None, 0.004)
+    np.testing.assert_allclose(samples.rate, [-rate, 0.0])
+
+
 @pytest.mark.parametrize("turns", [1, -1, 2, 3, -3])
 def test_more_than_one_turn_in_a_sample_is_a_jump(three, turns):
     """A turn is the wrap of an encoder; several are a new start."""

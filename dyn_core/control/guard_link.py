@@ -184,17 +184,17 @@ class GuardLink:
 
     def conditions(self, t: float) -> list[Condition]:
         """Return what is wrong with the guards, beside that they stop the robot."""
-        living, found = self.living(t), []
+        living, doubts = self.living(t), []
         if len(living) > 1:
             message = f"{len(living)} guards are heard; valid: one"
-            found.append(Condition(WARN, "guards", message))
+            doubts.append(Condition(WARN, "guards", message))
         latched = [x for x in self.guards.values() if x.latch is not None]
         if any(guard not in living for guard in latched):
             message = (
                 "the guard that has stopped it is gone: deactivate and activate under a"
                 " guard that is not stopped"
             )
-            found.append(Condition(ERROR, "guard is gone", message))
+            doubts.append(Condition(ERROR, "guard is gone", message))
         answer = self.longest_pause + ANSWER
         for timeout in {x.beat.timeout for x in living if 0 < x.beat.timeout <= answer}:
             message = (
@@ -202,8 +202,8 @@ class GuardLink:
                 " where the controller itself would; valid: more than state_timeout and"
                 f" 15 ms ({answer:g} s)"
             )
-            found.append(Condition(WARN, "guard's timeout", message))
-        return found
+            doubts.append(Condition(WARN, "guard's timeout", message))
+        return doubts
 
 
 class GuardStop:

@@ -36,7 +36,8 @@ _HEAD = """/* {prefix}: {solver} of {robot}, model {model}, kernel {kernel}.
     || defined(_M_FP_FAST)
 #error "compile without -ffast-math (/fp:fast): results would be others, or wrong"
 #endif
-#if defined(FLT_EVAL_METHOD) && FLT_EVAL_METHOD != 0
+/* 16 is 0 where _Float16 has instructions of its own. */
+#if defined(FLT_EVAL_METHOD) && FLT_EVAL_METHOD != 0 && FLT_EVAL_METHOD != 16
 #error "compile with numbers of 64 bits in registers (-msse2 -mfpmath=sse)"
 #endif
 #if defined(__clang__)

@@ -45,6 +45,7 @@ static void measure(const char *folder, const char *name, int cycles) {
     dyn::Controller controller(folder, name);
     controller.gains(400.0, 40.0);
     const std::size_t n = controller.joints();
+    const double middle[] = {0.0, -0.6, 0.0, -2.2, 0.0, 1.6, 0.8};  // within its limits
     std::vector<double> q(n), qd(n), q_ref(n), qd_ref(n), qdd_ref(n);
     std::vector<double> times(std::size_t(cycles), 0.0), clock(times);
     const std::size_t before = allocations;
@@ -52,7 +53,7 @@ static void measure(const char *folder, const char *name, int cycles) {
     for (int k = 0; k < cycles; ++k) {
         const double t = 1e-4 * k;
         for (std::size_t j = 0; j < n; ++j) {
-            q[j] = 0.3 + 0.5 * std::sin(t + double(j));
+            q[j] = middle[j % 7] + 0.5 * std::sin(t + double(j));
             qd[j] = 0.5 * std::cos(t + double(j));
             q_ref[j] = q[j] + 1e-3;
             qd_ref[j] = qd[j];

@@ -67,13 +67,13 @@ class Stand:
         self.until(lambda: len(self.fed.of_controller()) > efforts, "efforts")
         assert not any(torque for _, torque in self.fed.of_controller()[1:])
 
-    def said(self, words):
+    def said(self, text):
         """Wait for the controller's diagnostics."""
-        self.until(lambda: words in self.fed.said.get("computed_torque", ""), words)
+        self.until(lambda: text in self.fed.said.get("computed_torque", ""), text)
 
-    def printed(self, words):
-        """Wait for words in the log of the controller."""
-        self.until(lambda: words in self.controller.output, words)
+    def printed(self, text):
+        """Wait for text in the log of the controller."""
+        self.until(lambda: text in self.controller.output, text)
 
     def change(self, number, success=True):
         """Have the controller perform a transition."""
@@ -190,9 +190,9 @@ def test_a_node_waits_for_the_guard_that_it_needs(start, fed, until):
     params = PARAMS + "    require_guard: true\n    guard_wait: 1.0\n"
     controller = start([COMPUTED_TORQUE], params)["computed_torque"]
 
-    def printed(words, of=None):
+    def printed(text, of=None):
         process = of or controller
-        until(lambda: words in process.output, fed.node, expected=words,
+        until(lambda: text in process.output, fed.node, expected=text,
               detail=lambda: process.output)  # fmt: skip
 
     printed("waiting for the guard: 0 of 1 s (no guard is heard; valid: start the node")
