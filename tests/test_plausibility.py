@@ -269,6 +269,22 @@ def test_a_jump_is_no_lasting_doubt():
     assert stand.sent[-1].any()
 
 
+def test_stamps_that_jump_ahead_are_no_duration():
+    """Then arrivals count, and at least the mean period; neither is a long gap."""
+    model = dyn.load("two_link")
+    samples = Samples(model.joint_names, Rules(), np.zeros(2, bool), {})
+    still = np.zeros(2)
+    for k in range(20):
+        samples.accept(0.002 * k, still, still, 5.0 + 0.002 * k, 0.002 * k)
+    assert samples._elapsed(0.04, 5.04) == pytest.approx(0.002)
+    assert samples._elapsed(0.04, 5.13) == pytest.approx(0.092)
+    assert samples._elapsed(0.05, 99.0) == pytest.approx(0.012)
+    assert samples._elapsed(0.0381, None) == pytest.approx(0.002)
+    samples.accept(9.0, still, still, 99.0, 9.0)
+    samples.accept(18.0, still, still, 108.0, 18.0)
+    assert samples.period == pytest.approx(0.002)
+
+
 @pytest.mark.parametrize(
     ("velocity", "rate"),
     [(0.2, 0.2), (0.5, 0.5), (3.0, 0.5), (-3.0, 0.0), (0.0, 0.0)],
