@@ -190,8 +190,7 @@ def test_a_node_waits_for_the_guard_that_it_needs(start, fed, until):
     params = PARAMS + "    require_guard: true\n    guard_wait: 1.0\n"
     controller = start([COMPUTED_TORQUE], params)["computed_torque"]
 
-    def printed(text, of=None):
-        process = of or controller
+    def printed(text, process=controller):
         until(lambda: text in process.output, fed.node, expected=text,
               detail=lambda: process.output)  # fmt: skip
 
@@ -202,7 +201,8 @@ def test_a_node_waits_for_the_guard_that_it_needs(start, fed, until):
     assert controller.popen.poll() is None
     assert not fed.rows
     guard = start([GUARD], params)["guard"]
-    printed("watching", guard)
+    until(lambda: fed.values["computed_torque"]["guards heard"] == "1", fed.node,
+          expected="beats")  # fmt: skip
     future = fed.transition(ACTIVATE, lambda done: until(done, fed.node))
     until(future.done, fed.node, expected="an answer")
     assert future.result().success
