@@ -44,9 +44,8 @@ _RULES = (
           " stale: zero, or ramp: gravity compensation and damping for stop_time (arms"
           " without brakes)", "", "zero"),
     Field("on_violation", Name((*STOPS, AUTO)), "effort after a fault (the envelope, a"
-          " torque that is not finite, the shadow, a silent guard): zero, ramp, hold (the"
-          " position), or auto: ramp where the efforts carry the weight, else zero", "",
-          "auto"),
+          " torque that is not finite, the shadow, a silent guard): zero, ramp, hold or"
+          " auto: ramp where the efforts carry the weight, else zero", "", "auto"),
     Field("on_collision", _STOP, "effort after a collision, see collision.thresholds:"
           " zero, ramp, or hold the position", "", "zero"),
     Field("on_estop", _STOP, "effort after ~/estop: zero, ramp or hold", "", "zero"),

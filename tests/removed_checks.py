@@ -228,7 +228,7 @@ CHECKS = {
         (" or t <= self.seen:", ":"),
         ("if stamp is not None and self.stamp is not None and stamp < self.stamp:", "if False:"),
         ("if now is not None and self.now is not None and now < self.now:", "if False:"),
-        ("if self.silence(t) is not None and not self.paused:", "if False:"),
+        ("if self.q is not None and self.silence(t) is not None and not self.paused:", "if False:"),
         ("and now - self.now > LONGEST_STEP + self.rules.state_timeout", "and False"),
         ("abs(x) > most for x", "False for x"),
         ("if why in (MOVED, BACK):", "if False:"),
