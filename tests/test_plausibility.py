@@ -355,8 +355,11 @@ def test_a_source_that_repeats_itself_is_silent(stamps, speed, within):
 
 @pytest.mark.parametrize(
     ("place", "size"),
-    [(0, 1e-3), (0, 5e-3), (0, 0.015), (1, 0.1), (1, 1.0), (1, 3.0), (1, 8.0)],
-)
+    [
+        (0, 1e-3), (0, 5e-3), (0, 0.015), (0, -5e-3), (1, 0.1), (1, 1.0), (1, 3.0),
+        (1, 8.0), (1, -8.0),
+    ],
+)  # fmt: skip
 def test_one_legal_wrong_sample_moves_an_effort_by_its_slew(place, size):
     """By no more than effort_slew times the cycle, and it stops nothing."""
     change, refused, stopped = CAMPAIGN.spike(place, size)
@@ -387,6 +390,48 @@ def test_the_slew_can_be_set(three):
     assert not slow.update(0.01, q, 0 * q).any()
     with pytest.raises(dyn.SettingError, match="effort_slew"):
         Controller(three, effort_slew=-1.0)
+
+
+def test_a_ramp_acts_at_once_and_then_changes_at_the_slew(three):
+    """Its first effort is the weight's, whatever was sent before."""
+    rules = Rules(on_estop="ramp", good_samples=1)
+    settings = {"state_bounds": None, "rules": rules, "engine": "graph"}
+    controller = Controller(three, effort_slew=20.0, **settings)
+    q, still = np.array([0.0, 0.05, 0.0]), np.zeros(3)
+    weight = dyn.solver("gravity").build(three, engine="graph")(q)
+    controller.update(0.0, q, still)
+    controller.update(0.002, q - [0.5, 0.0, 0.0], still)
+    controller.estop(0.003)
+    for k in range(2):
+        tau = controller.update(0.004 + 0.002 * k, q, still)
+        np.testing.assert_allclose(tau, weight, atol=1e-9)
+    for qd in ([3.0, 0.0, 0.0], [-3.0, 0.0, 0.0]):
+        before, t = tau, controller.seen + 0.002
+        tau = controller.update(t, q, np.array(qd))
+        assert np.abs(tau - before).max() == pytest.approx(0.04)
+
+
+def _swinging(efforts):
+    """Return when a law of alternating efforts is stopped [s], and by what."""
+    model, rows = dyn.load("two_link"), iter(efforts)
+    controller = Controller(
+        model, engine="graph", bounds=None, effort_slew=model.effort_limit / 0.05
+    )
+    controller.law = lambda *_: next(rows) * model.effort_limit
+    for k in range(200):
+        controller.update(0.002 * k, np.zeros(2), np.zeros(2))
+        if controller.stopped is not None:
+            return 0.002 * k, controller.stopped.reason
+    return None, None
+
+
+def test_a_law_that_oscillates_at_the_slew_is_stopped():
+    """After 1.4 swings from limit to limit; one swing is none."""
+    when, reason = _swinging((-1.0) ** k for k in range(300))
+    assert when == pytest.approx(0.14, abs=0.012)
+    assert "the law oscillates" in reason
+    once = [0.0, *([-1.0] * 40), *([1.0] * 300)]
+    assert _swinging(once) == (None, None)
 
 
 # Motions that are true
