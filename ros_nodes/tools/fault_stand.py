@@ -241,6 +241,11 @@ class FaultStand(NodeStand):
         self._await(client.service_is_ready, f"no service {name}")
         return client.call_async(request)
 
+    def slow(self) -> None:
+        """Let the solver be slow for a while."""
+        self.fail()
+        self.watch(2 * PAUSE)
+
     def estop(self) -> None:
         """Call ~/estop; only an activation ends its stop."""
         self.doing = "stopped" if self.doing != INACTIVE else INACTIVE

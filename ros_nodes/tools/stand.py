@@ -188,8 +188,8 @@ class NodeStand:
         self.mode, self.solver, self.unguarded = mode, fault.solver, unguarded
         if mode == PAIR:
             self._destroy_sender()
-            self.end(ROBOT)  # its robot has fallen
-            self._start(ROBOT)
+            self.end(ROBOT)
+            self.doing = "fallen"  # a controller that saw it fall may have stopped
         else:
             self.end(ROBOT)
             if self._sender is None:
@@ -205,6 +205,9 @@ class NodeStand:
             self.doing = HOLDING
         elif self.doing != fault.state or fault.state == MOVING:
             self._hold()
+        if mode == PAIR:  # once someone carries it: an arm that falls fast is stopped
+            self._await(lambda: any(": active " in x for x in self.log()), "not active")
+            self._start(ROBOT)
         self._reach(fault.state)
         if fault.guard:
             self._start(WATCHER)
@@ -224,13 +227,31 @@ class NodeStand:
         """Lead a controller that holds, or is in a state already, to the state."""
         if self.doing == state == INACTIVE:
             return
-        for kind in (COMMANDS, APPLIED) if self.mode == PAIR else (COMMANDS,):
-            self._await(partial(self.flowing, kind), "no effort", kind)
+        self._drive()
         if state == INACTIVE:
             self._change(Transition.TRANSITION_DEACTIVATE)
         elif state == MOVING:
             self._move()
         self.doing = state
+
+    def _drive(self) -> None:
+        """Wait until efforts flow, of the law and not of a stop.
+
+        A simulated arm falls until its efforts arrive; where that takes long, it is too
+        fast for the envelope of the controller, which then starts again.
+        """
+        for _ in range(SENT):
+            for kind in (COMMANDS, APPLIED) if self.mode == PAIR else (COMMANDS,):
+                self._await(partial(self.flowing, kind), "no effort", kind)
+            if self.mode != PAIR:
+                return
+            self.said.pop(CONTROL, None)
+            self._await(lambda: CONTROL in self.said, "no diagnostics")
+            if "stopped" not in self._last_said(CONTROL):
+                return
+            self._change(Transition.TRANSITION_DEACTIVATE)
+            self._change(Transition.TRANSITION_ACTIVATE)
+        raise DynError(f"the controller stops: {self._last_said(CONTROL)}")
 
     def _move(self) -> None:
         """Send a slow trajectory until it is followed: the first one may be lost.
@@ -280,7 +301,8 @@ class NodeStand:
             self.seen[kind].clear()
         if not self.live.until(done, PATIENCE):
             outputs = [x.lines[-1] for x in self.processes.values() if x.lines]
-            raise DynError(f"{what} within {PATIENCE:g} s: {'; '.join(outputs)}")
+            said = f"{self.worst_said()}; {'; '.join(outputs)}"
+            raise DynError(f"{what} within {PATIENCE:g} s: {said}")
 
     def flowing(self, kind: str) -> bool:
         """Return whether the last efforts are not zero."""

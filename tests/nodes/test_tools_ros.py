@@ -305,7 +305,7 @@ simulator: {ros__parameters: {gravity: [5.0, 4.0, -7.0]}}
     status, out = _campaign("--params", str(params), "--seed", "3", "--only", *names)
     assert (status, out.splitlines()[-1]) == (0, "12 faults, 0 failed; seed 3"), out
     assert re.search(
-        r"^nan-position +0\.\d{3}  0\.815  pass  computed_torque: ", out, re.M
+        r"^nan-position +0\.\d{3}  0\.815  pass  computed_torque ERROR: ", out, re.M
     )
 
 
