@@ -16,7 +16,7 @@ from ros_nodes._supervised import publishers_beside_guard
 
 GONE = 1.0  # time after which joints that are silent are no longer there [s]
 GRAPH = 0.5  # period at which it is asked who else publishes [s]
-MOST_BUSY = 0.8  # share of the time for joint states from which it is a condition
+MOST_BUSY = 0.65  # share of the time for joint states from which it is a condition
 LEVELS = (diagnostics.OK, diagnostics.WARN, diagnostics.ERROR, diagnostics.STALE)
 
 

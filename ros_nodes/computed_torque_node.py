@@ -325,7 +325,9 @@ class ComputedTorqueNode(RobotNode):
         except Exception as error:  # what fails to control stops
             self._stop_failed(started, error)
             return
-        self.report.answered(started, time.monotonic())
+        ended = time.monotonic()
+        self.report.answered(started, ended)
+        self.states.answered(started, ended, self.controller.samples.mean_period)
         for see in self.after_answers:
             self.callbacks.attempt(see, message, tau)
         if self.worker.ready:

@@ -36,6 +36,8 @@ SIMULATOR = (
     Field("joint_springs", Switch(), "whether joint springs are simulated", "", True),
     Field("limit_stops", Switch(), "whether position limits are spring-damper stops",
           "", True),
+    Field("brakes", Switch(), "whether brakes hold the robot, at rest, until the first"
+          " effort command; else it falls until then", "", False),
     Field("command_timeout", Quantity(1e-4, 10.0), "age after which an effort command"
           " is replaced by zero, or its stamp refused", "s", 0.1),
     Field("max_catch_up", Whole(0, 1000), "missed cycles that are caught up; what is"

@@ -271,7 +271,8 @@ class Safety:
         """Return which joint's effort has changed at its largest rate for too long.
 
         An effort goes from one limit to the other in 2 limit / slew: a law that wants
-        more than SWINGS of that, cycle by cycle, oscillates.
+        more than SWINGS of that, cycle by cycle, oscillates. One that saturates
+        meanwhile moves the robot, which the envelope sees.
         """
         if self._slewing is None:
             return None
