@@ -103,8 +103,8 @@ class SimulatedRobot(Simulated):
             q0=self._initial(value("initial_positions"), self._root(node)),
             qd0=self._rates(value("initial_velocities")),
         )
-        self.robot.held = value("brakes")
-        if self.robot.held and self.robot.qd.any():
+        self.robot.braked = value("brakes")
+        if self.robot.braked and self.robot.qd.any():
             raise dyn.SettingError(
                 "brakes hold a robot that moves; valid: initial_velocities: [0.0]",
                 "brakes",

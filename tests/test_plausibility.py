@@ -218,7 +218,7 @@ def test_positions_that_stand_while_velocities_do_not_are_found(three, speed):
             t += 0.002
     assert t == pytest.approx(DRIFT * 8.0 / abs(speed), abs=0.005)
     doubted = t
-    while motion.doubt is not None:
+    while motion.doubt is not None and t < doubted + 3.0:
         try:
             motion.add(t, still, still)
         except dyn.StateError:
@@ -400,7 +400,7 @@ def test_a_ramp_acts_at_once_and_then_changes_at_the_slew(three):
     q, still = np.array([0.0, 0.05, 0.0]), np.zeros(3)
     weight = dyn.solver("gravity").build(three, engine="graph")(q)
     elsewhere = controller.update(0.0, q - [0.49, 0.0, 0.0], still)
-    assert np.abs(elsewhere - weight).max() > 0.5
+    assert np.abs(elsewhere - weight).max() > 0.3
     controller.estop(0.003)
     for k in range(2):
         tau = controller.update(0.004 + 0.002 * k, q, still)

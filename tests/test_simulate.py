@@ -260,3 +260,18 @@ def test_limits_act_unless_they_are_left_out(arm):
     for robot in (pushed, free):
         robot.advance(0.0)
     assert pushed.qd[3] < free.qd[3] - 0.1
+
+
+def test_brakes_hold_a_robot_until_its_first_command(shipped):
+    """Then it falls as any other; brakes do not come back."""
+    robot = dyn.Simulator(shipped["two_link"], engine="graph", q0=[0.4, -0.9])
+    robot.braked = True
+    start = robot.q.copy()
+    for k in range(5):
+        robot.advance(robot.period * k)
+    np.testing.assert_array_equal(robot.q, start)
+    robot.command(5 * robot.period, [0.0, 0.0])
+    for k in range(5, 200):
+        robot.advance(robot.period * k)
+    assert np.abs(robot.q - start).max() > 1e-3
+    assert robot.counters["command stale"] == 1

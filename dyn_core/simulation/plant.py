@@ -30,7 +30,7 @@ class SimulatedPlant(ABC):
         tau: Joint forces commanded, within the limits [N·m | N].
         commanded: Time of the command, or None [s].
         paused: Whether `advance` does nothing.
-        held: Whether brakes hold the robot until the first command.
+        braked: Whether brakes hold the robot until the first command.
     """
 
     period: float
@@ -41,7 +41,7 @@ class SimulatedPlant(ABC):
     tau: np.ndarray
     commanded: float | None
     paused: bool = False
-    held: bool = False
+    braked: bool = False
 
     def _check_settings(self, *times: str) -> None:
         """Refuse settings that make no sense.
@@ -88,7 +88,7 @@ class SimulatedPlant(ABC):
         limited = np.minimum(np.maximum(tau, -limit), limit)
         if limited.tobytes() != tau.tobytes() and (limited != tau).any():
             self.counters["command limited"] += 1
-        self.tau, self.commanded, self.held = limited, t, False
+        self.tau, self.commanded, self.braked = limited, t, False
 
     @property
     def effort(self) -> np.ndarray:
@@ -110,7 +110,7 @@ class SimulatedPlant(ABC):
             DynError: The step failed; the state before the period is kept and it
                 pauses.
         """
-        if self.paused or self.held:
+        if self.paused or self.braked:
             return
         self._forget_stale(t if now is None else now)
         before, dt = self._state(), self.period / self.substeps

@@ -917,3 +917,29 @@ def test_errors_have_the_sign_of_goals(make, monkeypatch):
     )
     node.motion_topics.publish()
     np.testing.assert_allclose(said[0].position, [0.01] * 7, atol=1e-12)
+
+
+def test_a_slow_answer_leaves_time_to_other_callbacks(make, monkeypatch):
+    """Else each state that comes meanwhile waits, and ~/estop behind all of them."""
+    node, clock = make(), [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    update = node.controller.update
+
+    def slow(*inputs):
+        clock[0] += node.slowness
+        return update(*inputs)
+
+    monkeypatch.setattr(node.controller, "update", slow)
+
+    def answered(slowness, wait):
+        node.slowness, before = slowness, node.report.states
+        clock[0] += wait
+        node._on_state(_state())
+        return node.report.states > before
+
+    assert all(answered(0.0, 0.004) for _ in range(12))
+    assert answered(0.02, 0.004)
+    assert not answered(0.02, 0.001)
+    assert not answered(0.02, 0.001)
+    assert answered(0.001, 0.003)
+    assert answered(0.001, 0.0001)  # as in a burst of states that is answered quickly

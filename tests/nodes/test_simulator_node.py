@@ -306,6 +306,7 @@ def test_a_controller_carries_the_payload_of_its_parameters(make, lever):
         "good_samples": 1,
         "payload.link": "rod",
         "blend_time": 0.005,
+        "effort_slew": [1e6],
     }
     node = ComputedTorqueNode(
         parameter_overrides=[Parameter(k, value=v) for k, v in settings.items()]
