@@ -270,7 +270,7 @@ def test_brakes_hold_a_robot_until_its_first_command(shipped):
     for k in range(5):
         robot.advance(robot.period * k)
     np.testing.assert_array_equal(robot.q, start)
-    robot.command(5 * robot.period, [0.0, 0.0])
+    robot.command(5 * robot.period, [1.0, 0.0])
     for k in range(5, 200):
         robot.advance(robot.period * k)
     assert np.abs(robot.q - start).max() > 1e-3
