@@ -13,7 +13,8 @@ from dyn_core.control.parts import FIELDS, NONE, PART, PartMerger, Sources
 from ros_nodes.conversions import JointReader, MissingJoint, stamp_seconds
 
 SHOWN = 3  # joints of others that are listed
-REST = 0.2  # part of its duration for which other callbacks go first
+REST = 0.2  # part of a slow answer's duration for which other callbacks go first
+SLOW = 1e-3  # duration of an answer that is slow [s]
 
 
 class ReadState(NamedTuple):
@@ -50,18 +51,18 @@ class StateInput:
         self.merger = None if spread is None else PartMerger(joints, spread)
         self._busy_until = 0.0
 
-    def answered(self, started: float, ended: float, period: float) -> None:
-        """Note how long an answer took; a slow one leaves time to other callbacks.
+    def rests(self, t: float) -> bool:
+        """Return whether a state of the executor is left out, for other callbacks.
 
         Where answers take longer than the period of the states, an event of a state
         always waits, and services would wait behind more and more of them.
-
-        Args:
-            started, ended: Of the answer [s].
-            period: Mean period of the states [s].
         """
+        return t < self._busy_until
+
+    def answered(self, started: float, ended: float) -> None:
+        """Note how long an answer took; after a slow one a rest begins."""
         took = ended - started
-        self._busy_until = ended + REST * took if took > period else 0.0
+        self._busy_until = ended + REST * took if took > SLOW else 0.0
 
     def restart(self) -> None:
         """Drop the parts that wait for others."""
@@ -72,13 +73,9 @@ class StateInput:
     def read(self, t: float, message: JointState) -> ReadState | None:
         """Return the state of a message; None if it has other joints, or a part waits.
 
-        None also where a slow answer leaves time to other callbacks.
-
         Raises:
             DynError: The message is invalid, or a part, and parts are not merged.
         """
-        if t < self._busy_until:
-            return None
         names = tuple(message.name)
         share = self.sources.sort(t, names)
         if share == NONE and names:

@@ -154,7 +154,7 @@ class ComputedTorqueNode(RobotNode):
         self.efforts = publisher(self, Float64MultiArray, "~/commands", latest)
         heard = PARTS if self.states.merger else LATEST
         self.states_in = subscription(
-            self, JointState, "joint_states", self._on_state, heard
+            self, JointState, "joint_states", self._on_event, heard
         )
         self.trajectories = TrajectoryInput(self)
         poses = "multi_dof_joint_states"
@@ -304,6 +304,13 @@ class ComputedTorqueNode(RobotNode):
         """
         return self.get_clock().now().nanoseconds * 1e-9 if self.simulated else t
 
+    def _on_event(self, message: JointState) -> None:
+        """Answer a joint state, unless a slow answer leaves time to other callbacks."""
+        started = time.monotonic()
+        if not self.states.rests(started):
+            self._on_state(message)
+            self.states.answered(started, time.monotonic())
+
     def _on_state(self, message: JointState) -> None:
         """Publish the effort for a joint state."""
         if not self.session.active:
@@ -325,9 +332,7 @@ class ComputedTorqueNode(RobotNode):
         except Exception as error:  # what fails to control stops
             self._stop_failed(started, error)
             return
-        ended = time.monotonic()
-        self.report.answered(started, ended)
-        self.states.answered(started, ended, self.controller.samples.mean_period)
+        self.report.answered(started, time.monotonic())
         for see in self.after_answers:
             self.callbacks.attempt(see, message, tau)
         if self.worker.ready:

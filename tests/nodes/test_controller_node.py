@@ -934,12 +934,12 @@ def test_a_slow_answer_leaves_time_to_other_callbacks(make, monkeypatch):
     def answered(slowness, wait):
         node.slowness, before = slowness, node.report.states
         clock[0] += wait
-        node._on_state(_state())
+        node._on_event(_state())
         return node.report.states > before
 
     assert all(answered(0.0, 0.004) for _ in range(12))
     assert answered(0.02, 0.004)
     assert not answered(0.02, 0.001)
     assert not answered(0.02, 0.001)
-    assert answered(0.001, 0.003)
-    assert answered(0.001, 0.0001)  # as in a burst of states that is answered quickly
+    assert answered(0.0005, 0.003)
+    assert answered(0.0005, 0.0)  # as in a burst of states that is answered quickly
