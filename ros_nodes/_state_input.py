@@ -57,7 +57,7 @@ class StateInput:
         Where answers take longer than the period of the states, an event of a state
         always waits, and services would wait behind more and more of them.
         """
-        return t < self._busy_until
+        return self.merger is None and t < self._busy_until
 
     def answered(self, started: float, ended: float) -> None:
         """Note how long an answer took; after a slow one a rest begins."""

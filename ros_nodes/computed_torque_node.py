@@ -323,7 +323,7 @@ class ComputedTorqueNode(RobotNode):
             message, q, qd, stamp, t = state
             clock = self.get_clock().now().nanoseconds * 1e-9
             now = clock if self.simulated else started
-            tau = self.controller.update(t, q, qd, stamp, now, clock)
+            tau = self.controller.update(t, q, qd, stamp, now, clock or None)
             self._answer(t, tau)
         except dyn.DynError as error:
             self.report.refused(started, str(error))

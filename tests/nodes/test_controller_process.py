@@ -218,8 +218,9 @@ def test_a_solver_that_hangs(start, robot, until, number):
     assert zero - failed < 1.0
     until(lambda: WAIT in process.output and WAIT in robot.said, robot.node,
           expected="a sentence", detail=lambda: f"{robot.said} {process.output}")  # fmt: skip
-    assert "ComputedTorqueNode._on_event is still in _hangs (faulty_controller.py, " in (
-        robot.said
+    assert (
+        "ComputedTorqueNode._on_event is still in _hangs (faulty_controller.py, "
+        in (robot.said)
     )
     assert "on_stale (zero) is in force" in process.output
     count = robot.count

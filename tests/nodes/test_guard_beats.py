@@ -18,6 +18,7 @@ PARAMS = """
     engine: graph
     effort_timeout: 0.5
     diagnostic_updater.period: 0.05
+    on_violation: zero
 """
 
 

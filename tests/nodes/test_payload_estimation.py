@@ -38,6 +38,7 @@ def make(ros):
             "engine": "graph",
             "state_timeout": 10.0,
             "good_samples": 1,
+            "max_state_age": 0.0,  # stamps are of no clock
             **values,
         }
         overrides = [Parameter(k, value=v) for k, v in settings.items()]

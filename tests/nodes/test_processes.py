@@ -385,7 +385,8 @@ def test_bad_states_never_become_torque(
 def test_silence_becomes_zero_torque_without_a_clock(start, probe, feed, until):
     """When states stop, zero is sent within the timeout, and diagnostics say why.
 
-    The watchdog and the diagnostics do not wait for a /clock that stands.
+    The watchdog and the diagnostics do not wait for a /clock that stands: the node is
+    paused, which is no error.
     """
     start([COMPUTED_TORQUE], _params(control="use_sim_time: true\nstate_timeout: 0.1"))
     feed(probe.state, lambda: len(probe.efforts) > 10, "torque")
@@ -394,10 +395,10 @@ def test_silence_becomes_zero_torque_without_a_clock(start, probe, feed, until):
     until(lambda: not probe.efforts[-1][1].any(), probe.node, expected="zero")
     zero = next(t for t, tau in probe.efforts if t > stopped and not tau.any())
     assert zero - stopped < 0.4
-    said = "joint state is stale"
+    said = "paused: /clock stands"
     until(lambda: probe.said.get("computed_torque", (b"", ""))[1].startswith(said),
           probe.node, expected="the diagnostics", patience=5)  # fmt: skip
-    assert probe.said["computed_torque"][0] == b"\x02"
+    assert probe.said["computed_torque"][0] == b"\x01"
 
 
 def test_the_simulator_zeroes_stale_and_refuses_bad_efforts(start, probe, until):

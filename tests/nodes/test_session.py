@@ -37,9 +37,9 @@ class Driven:
         self.feed(5)
 
     def feed(self, count=1):
-        """Give joint states, as the executor does."""
+        """Give joint states, as the executor does where answers are quick."""
         for _ in range(count):
-            self.node.states_in.callback(self.message)
+            self.node._on_state(self.message)
 
     def drives(self):
         """Whether a joint state has an effort for an answer."""
