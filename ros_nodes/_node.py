@@ -272,6 +272,7 @@ class RobotNode(ParameterNode):
         self.session.close()
         self.worker.stop()
         super().destroy_node()
+        self._state_machine: Any = None  # it keeps the node in the graph of ROS
 
     def build(self) -> None:
         """Build the robot, its Programs and the communication."""
