@@ -29,6 +29,7 @@ simulator:
   ros__parameters:
     robot_description_file: arm7
     update_rate: 100
+    brakes: true
     initial_positions: {START}
 computed_torque:
   ros__parameters:
