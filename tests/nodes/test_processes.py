@@ -32,7 +32,6 @@ simulator:
   ros__parameters:
     robot_description_file: arm7
     update_rate: 250
-    brakes: true
     initial_positions: {START}
     diagnostic_updater.period: 0.1
 {textwrap.indent(textwrap.dedent(sim), "    ")}
