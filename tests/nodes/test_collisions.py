@@ -54,6 +54,7 @@ def test_a_threshold_watches_its_joint(make, monkeypatch):
         on_collision="ramp",
         good_samples=1,
         state_timeout=5.0,
+        velocity_mismatch=[1e4],  # it jumps here
     )
     assert node.failure is None or not node.failure
     node.trigger_activate()
@@ -84,7 +85,8 @@ def test_the_estimate_is_on_its_topic(make, until):
     from rclpy.node import Node
     from sensor_msgs.msg import JointState
 
-    node, probe, heard = make(collision__thresholds__joint2=1e4), Node("probe"), []
+    settings = {"collision__thresholds__joint2": 1e4, "velocity_mismatch": [1e4]}
+    node, probe, heard = make(**settings), Node("probe"), []
     node.trigger_activate()
     names = list(node.controller.model.joint_names)
     state = JointState(name=names, position=Q, velocity=[0.0] * 7)
