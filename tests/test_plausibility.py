@@ -429,6 +429,7 @@ def test_a_law_that_oscillates_at_the_slew_is_stopped():
     """After 1.4 swings from limit to limit; one swing is none."""
     when, reason = _swinging([0.0, *((-1.0) ** k for k in range(300))])
     assert when == pytest.approx(0.14, abs=0.012)
+    assert reason.startswith("the effort of joint 'joint1' has changed")
     assert "the law oscillates" in reason
     once = [0.0, *([-1.0] * 40), *([1.0] * 300)]
     assert _swinging(once) == (None, None)

@@ -86,6 +86,7 @@ class Controller(Laws):
             names = self.model.joint_names
             shadow = Shadow(self.shadow, names, lambda: self._torque(second))
         return Safety(
+            joints=self.model.joint_names,
             limit=self.limit,
             slew=self.slew,
             rules=self.rules,

@@ -48,7 +48,7 @@ ENVELOPE = Signature(
         plain_tau,
         Port("tau_before", ("nv",), FORCE, meaning="joint forces sent before"),
         Port("error", ("nv",), "rad | m", meaning="tracking error"),
-        Port("rate", ("nv",), "rad/s | m/s", meaning="velocity of the fault's motion"),
+        Port("rate", ("nv",), "rad/s | m/s", meaning="velocity of each joint"),
         Port("dt", (), "s", meaning="time since the joint forces sent before"),
     ),
     (

@@ -25,6 +25,7 @@ class Safety:
     """Checks every effort, and replaces it where a stop is due.
 
     Attributes:
+        joints: Names, for reasons.
         limit: Effort limits, (nv,).
         slew: Largest change of an effort in a second, (nv,) [N·m/s | N/s].
         rules: on_violation, stop_time, last_good_cycles.
@@ -43,6 +44,7 @@ class Safety:
         cycles: Number of efforts.
     """
 
+    joints: tuple[str, ...]
     limit: np.ndarray
     slew: np.ndarray
     rules: Rules
@@ -281,8 +283,8 @@ class Safety:
             return None
         j = int(np.argmax(long))
         return (
-            f"effort {j + 1} of {len(long)} has changed at its largest rate for"
-            f" {t - self._slewing[j]:.3g} s: the law oscillates"
+            f"the effort of joint '{self.joints[j]}' has changed at its largest rate"
+            f" for {t - self._slewing[j]:.3g} s: the law oscillates"
         )
 
 
