@@ -80,7 +80,7 @@ def test_an_envelope_measures_what_others_compute():
     two = dyn.load_urdf(TWO, extras={"armature": {"elbow": 0.3}})
     made = Envelope(two, Bounds(tool_speed=1.0, frame="tool"), np.ones(2), "graph")
     tau, before, error = np.array([3.0, -5.0]), np.array([2.0, 1.0]), np.array([0.1, 2])
-    values = made.program(Q, QD, tau, before, error, 0.9 * QD, 0.01)
+    values = made.program(Q, QD, tau, before, error, 0.9 * QD, 0.01, made.bounds).values
     H = dyn.solver("crba").build(two, engine="graph")(Q)
     twist = dyn.solver("frame_velocity").build(two, frame="tool", engine="graph")(Q, QD)
     expected = [
@@ -107,7 +107,7 @@ def test_each_bound_is_checked_and_named(two, quantity):
         two, Bounds(tool_speed=1e9, frame="tool", **free), np.full(2, 1e9), "graph"
     )
     k = [name for name, _ in loose.names].index(quantity) + (quantity in JOINT)
-    value = abs(loose.program(*load)[k])
+    value = abs(loose.program(*load, loose.bounds).values[k])
     assert value > 0.01
     for share, inside in ((1.001, True), (0.999, False)):
         bound = share * value

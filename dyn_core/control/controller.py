@@ -276,7 +276,7 @@ class Controller(Laws):
         if samples.repeats(t, stamp):
             return None
         q, qd = samples.checked(t, q, qd, stamp, clock)
-        why = samples.interruption(t, q, stamp, now)
+        why = samples.interruption(t, q, qd, stamp, now)
         if why is not None:
             samples.interrupted(t, why)
             self.reset(f"dropped: {'joint state is stale' if why == STALE else why}")

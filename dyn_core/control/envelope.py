@@ -16,7 +16,7 @@ from dyn_core.errors import SettingError, unknown_name
 from dyn_core.model import Model
 from dyn_core.model.coordinates import split_q, split_v
 from dyn_core.model.payload import PayloadInput
-from dyn_core.numbers.scalar import sqrt
+from dyn_core.numbers.scalar import absolute, sqrt, where
 from dyn_core.problems.joint_ports import FORCE, plain_tau, q, qd
 from dyn_core.problems.ports import Port, Signature
 from dyn_core.solving.solver import TracedSolver
@@ -50,8 +50,10 @@ ENVELOPE = Signature(
         Port("error", ("nv",), "rad | m", meaning="tracking error"),
         Port("rate", ("nv",), "rad/s | m/s", meaning="velocity of each joint"),
         Port("dt", (), "s", meaning="time since the joint forces sent before"),
+        Port("bounds", ("values",), "SI", meaning="largest absolute value of each"),
     ),
     (
+        Port("outside", (), "1", meaning="number of values outside their bounds"),
         Port(
             "values",
             ("values",),
@@ -93,6 +95,19 @@ def envelope_values(model, q, qd, tau, tau_before, error, rate, dt, frame):  # t
     power = Vector(x * y for x, y in zip(tau, qd, strict=True))
     whole = (total(power), energy + rotors, speed)
     return Vector((*tau, *slope, *power, *error, *rate, *whole))
+
+
+def envelope_check(  # type: ignore[no-untyped-def]
+    model, q, qd, tau, tau_before, error, rate, dt, bounds, frame
+):
+    """Return how many values are outside their bounds, and the values.
+
+    A value that is not a number is outside.
+    """
+    values = envelope_values(model, q, qd, tau, tau_before, error, rate, dt, frame)
+    pairs = zip(values, bounds, strict=True)
+    outside = total(where(absolute(x) <= bound, 0.0, 1.0) for x, bound in pairs)
+    return outside, values
 
 
 @known_keywords
@@ -225,7 +240,7 @@ class Envelope:
         self.program = TracedSolver(
             "envelope",
             ENVELOPE,
-            envelope_values,
+            envelope_check,
             options={"frame": frame},
             sizes=lambda model, options: {"values": value_count(model)},
             by_joint=False,
@@ -247,10 +262,10 @@ class Envelope:
         """Return the bound that is exceeded most, or None; t is for driven places."""
         more = (*((t,) if self._driven else ()), *self.carried.values)
         now = q, qd, tau, tau_before, error, rate, max(dt, SHORTEST)
-        values = self.program(*now, *more)
-        inside = np.abs(values) <= self.bounds  # false for NaN and infinity
-        if inside.all():
+        outside, values = self.program(*now, self.bounds, *more)
+        if outside == 0.0:
             return None
+        inside = np.abs(values) <= self.bounds  # false for NaN and infinity
         excess = np.where(np.isfinite(values), np.abs(values) / self.bounds, np.inf)
         k = int(np.argmax(np.where(inside, -1.0, excess)))
         return Violation(*self.names[k], float(values[k]), float(self.bounds[k]))

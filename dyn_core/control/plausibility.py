@@ -1,15 +1,20 @@
 """Which joint states a robot can have: within its limits, positions and velocities of
-one motion. What cannot be is refused; a torque of it could only be wrong."""
+one motion. What cannot be is refused; a torque of it could only be wrong.
+
+Each state is compared with the one before it in one call of machine code; a state that
+fails there is examined again, in words.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dyn_core.control.joint_values import joint_values
+from dyn_core.engines.machine_code import Reals, Wholes, compiled, machine_code
 from dyn_core.errors import SettingError, StateError
 from dyn_core.model import Model
 from dyn_core.validation import Quantity, known_keywords
@@ -22,6 +27,143 @@ TURNING, SLIDING = (0.2, 2.0, 10.0), (0.05, 0.5, 2.0)
 BEYOND = "position beyond limits"
 TOO_FAST = "velocity too large"
 DISAGREE = "position and velocity disagree"
+MOST_TURNS = 1.5  # change of a wrapped joint that is more than a wrap [turns]
+TURN = 2 * math.pi
+# Results of compare_states, added up.
+NOT_FINITE, OUTSIDE, FAR, APART = 1, 2, 4, 8
+
+
+class StateRows(NamedTuple):
+    """A state beside the one before it, and a window of states, (n,) each.
+
+    Attributes:
+        q, qd: The state.
+        q_before, qd_before: The last good one.
+        low, high, fastest, mismatch: As of a StateCheck.
+        wrapped: Whether differences of a position are wrapped to [-pi, pi).
+        change: Displacement from the position before, wrapped.
+        rate: Velocity on which positions and velocities agree: the smaller one of
+            `qd` and of the positions, zero where their signs differ.
+        q_window, qd_window: Last state of the window.
+        by_velocity: Displacement in the window by velocities.
+        gap: Displacement by positions less `by_velocity`.
+        largest_gap: Allowed gap.
+    """
+
+    q: Reals
+    qd: Reals
+    q_before: Reals
+    qd_before: Reals
+    low: Reals
+    high: Reals
+    fastest: Reals
+    mismatch: Reals
+    wrapped: Wholes
+    change: Reals
+    rate: Reals
+    q_window: Reals
+    qd_window: Reals
+    by_velocity: Reals
+    gap: Reals
+    largest_gap: Reals
+
+
+def allocate_state_rows(wrapped: np.ndarray, check: StateCheck | None) -> StateRows:
+    """Return memory for states of joints, with the bounds of a check.
+
+    Args:
+        wrapped: Joints whose differences are wrapped, (n,).
+        check: None believes every finite state.
+    """
+    real = iter(np.zeros((len(StateRows._fields), len(wrapped))))
+    rows = StateRows(*real)._replace(wrapped=np.array(wrapped, np.int64))
+    rows.low[:], rows.high[:], rows.fastest[:], rows.mismatch[:] = (
+        (-np.inf, np.inf, np.inf, np.inf)
+        if check is None
+        else (check.low, check.high, check.fastest, check.mismatch)
+    )
+    rows.largest_gap[:] = DRIFT * rows.mismatch
+    return rows
+
+
+@machine_code
+def displacement(before: float, after: float, wrapped: int) -> float:
+    """Return the displacement between two positions, wrapped to [-pi, pi) if asked."""
+    change = after - before
+    if wrapped != 0:
+        change -= math.floor((change + math.pi) / TURN) * TURN
+    return change
+
+
+@machine_code
+def compare_states(
+    rows: StateRows, known: int, made: int, dt: float, duration: float, jump: float
+) -> int:
+    """Compare a state with bounds and with the state before it; write change and rate.
+
+    Args:
+        rows: Both states.
+        known: Whether there is a state before it.
+        made: Whether velocities are computed from positions: then positions are
+            compared with the velocity before.
+        dt: Duration of the step as it was measured [s].
+        duration: The same, at least the mean period [s].
+        jump: Largest change of a position [rad | m].
+
+    Returns:
+        Sum of NOT_FINITE, OUTSIDE (beyond the bounds), FAR (beyond `jump`, or more than
+        one turn) and APART (positions and velocity differ by more than `mismatch`).
+    """
+    not_finite, outside, far, apart = 0, 0, 0, 0
+    for k in range(len(rows.q)):
+        x, v = rows.q[k], rows.qd[k]
+        if not (math.isfinite(x) and math.isfinite(v)):
+            not_finite = NOT_FINITE
+        if not (rows.low[k] <= x <= rows.high[k]):
+            outside = OUTSIDE
+        if not (-rows.fastest[k] <= v <= rows.fastest[k]):
+            outside = OUTSIDE
+        if known == 0:
+            continue
+        before, w = rows.q_before[k], rows.wrapped[k]
+        change = displacement(before, x, w)
+        if abs(change) > jump:
+            far = FAR
+        if w != 0 and abs(x - before) > MOST_TURNS * TURN:
+            far = FAR
+        end = rows.qd_before[k] if made != 0 else v
+        if not (abs(change - end * dt) <= rows.mismatch[k] * dt):
+            apart = APART
+        by_positions = change / duration
+        rate = by_positions if abs(by_positions) < abs(v) else v
+        rows.change[k] = change
+        rows.rate[k] = rate if change * v > 0.0 else 0.0
+    return not_finite + outside + far + apart
+
+
+@machine_code
+def add_to_window(rows: StateRows, first: int, half: float) -> int:
+    """Add the state to the window; return whether a gap is larger than allowed.
+
+    Args:
+        rows: The state and the window.
+        first: Whether it begins the window.
+        half: Half the time since the last state of the window [s].
+    """
+    beyond = 0
+    for k in range(len(rows.q)):
+        x, v = rows.q[k], rows.qd[k]
+        if first != 0:
+            rows.by_velocity[k], rows.gap[k] = 0.0, 0.0
+        else:
+            change = displacement(rows.q_window[k], x, rows.wrapped[k])
+            said = half * (rows.qd_window[k] + v)
+            rows.by_velocity[k] += said
+            rows.gap[k] += change - said
+        if not (abs(rows.gap[k]) <= rows.largest_gap[k]):
+            beyond = 1
+        rows.q_window[k], rows.qd_window[k] = x, v
+    return beyond
 
 
 @known_keywords
@@ -91,11 +233,6 @@ class StateCheck:
             model, "velocity_mismatch", bounds.velocity_mismatch, usual
         )
         endless = np.array([kind == "continuous" for kind in kinds], bool)
-        # Of a few joints lists are several times faster than arrays.
-        self._alone = list(
-            zip(*(x.tolist() for x in (self.low, self.high, self.fastest)), strict=True)
-        )
-        self._mismatch: list[float] = self.mismatch.tolist()
         self.untested = (
             *_sentences(
                 self.joints,
@@ -109,16 +246,8 @@ class StateCheck:
             ),
         )
 
-    def check_alone(self, q: np.ndarray, qd: np.ndarray) -> None:
-        """Raise a StateError for a state that no robot of these limits can have."""
-        for x, v, (low, high, fastest) in zip(
-            q.tolist(), qd.tolist(), self._alone, strict=True
-        ):
-            if not (low <= x <= high and -fastest <= v <= fastest):
-                raise self._beyond(q, qd)
-
-    def _beyond(self, q: np.ndarray, qd: np.ndarray) -> StateError:
-        """Return the error of a state beyond the bounds."""
+    def beyond(self, q: np.ndarray, qd: np.ndarray) -> StateError:
+        """Return the error of a state that is beyond the bounds."""
         if not ((q >= self.low) & (q <= self.high)).all():
             j = int(np.argmax(np.maximum(self.low - q, q - self.high)))
             return StateError(
@@ -136,7 +265,7 @@ class StateCheck:
 
     def check_motion(
         self,
-        change: list[float],
+        change: np.ndarray,
         before: np.ndarray,
         after: np.ndarray,
         dt: float,
@@ -156,20 +285,6 @@ class StateCheck:
         """
         if self.made:
             after = before
-        rows = zip(change, after.tolist(), self._mismatch, strict=True)
-        if all(abs(x - v * dt) <= most * dt for x, v, most in rows):
-            return
-        self._examine(np.array(change), before, after, dt, period)
-
-    def _examine(
-        self,
-        change: np.ndarray,
-        before: np.ndarray,
-        after: np.ndarray,
-        dt: float,
-        period: float,
-    ) -> None:
-        """Raise a StateError unless another duration of the step explains it."""
         shortest = SHORTEST * min(dt, period or dt)
         longest = max(dt, period) + JITTER
         agrees = np.zeros(len(change), bool)
@@ -199,85 +314,61 @@ class LongMotion:
     are not believed until they agree for a whole window.
 
     Attributes:
+        rows: Memory of the states.
         window: Its length [s].
         gap: Time between two states after which a new window begins [s].
-        most: Difference that is allowed in a window, (n,) [rad | m].
         doubt: Joint, both distances and their time of the last disagreement, or None.
     """
 
-    _said: list[float]
-    _differs: list[float]
-
     def __init__(
-        self,
-        check: StateCheck,
-        window: float,
-        gap: float,
-        change: Callable[[np.ndarray, np.ndarray], list[float]],
+        self, joints: tuple[str, ...], rows: StateRows, window: float, gap: float
     ) -> None:
-        self.check, self.window, self.gap, self._change = check, window, gap, change
-        self.most: list[float] = (DRIFT * check.mismatch).tolist()
-        self._zero = [0.0] * len(self.most)
+        self.joints, self.rows, self.window, self.gap = joints, rows, window, gap
+        self._add = compiled(add_to_window).bind(rows)
         self.restart()
 
     def restart(self) -> None:
         """Begin anew, without doubt."""
         self.doubt: tuple[int, float, float, float] | None = None
-        self._last: tuple[float, np.ndarray, np.ndarray] | None = None
+        self._last: float | None = None
         self._begin(0.0)
 
     def interrupt(self) -> None:
         """Begin a new window with the next state; a doubt stays."""
         self._last = None
 
-    def add(self, stamp: float, q: np.ndarray, qd: np.ndarray) -> None:
-        """Take a state into account that has passed the other checks.
+    def add(self, stamp: float) -> None:
+        """Take the state in `rows` into account, which has passed the other checks.
 
         Raises:
             StateError: Positions and velocities disagree, or did in the last window.
         """
         last = self._last
-        self._last = stamp, q, qd
-        if last is None or not 0 <= stamp - last[0] <= self.gap:
+        self._last = stamp
+        if last is None or not 0 <= stamp - last <= self.gap:
+            self._add(1, 0.0)
+            self._start = stamp
+        elif self._add(0, 0.5 * (stamp - last)):
+            rows, seconds = self.rows, stamp - self._start
+            j = int(np.argmax(np.abs(rows.gap) / rows.largest_gap))
+            said = float(rows.by_velocity[j])
+            self.doubt = j, said + float(rows.gap[j]), said, seconds
             self._begin(stamp)
-        else:
-            self._compare(last, stamp, q, qd)
+        elif stamp - self._start >= self.window:
+            self.doubt = None
+            self._begin(stamp)
         if self.doubt is not None:
             raise self._error(*self.doubt)
 
-    def _compare(
-        self,
-        last: tuple[float, np.ndarray, np.ndarray],
-        stamp: float,
-        q: np.ndarray,
-        qd: np.ndarray,
-    ) -> None:
-        """Add a step to the window; begin or end a doubt."""
-        half = 0.5 * (stamp - last[0])
-        said = [half * v for v in (last[2] + qd).tolist()]
-        moved = self._change(last[1], q)
-        self._said = [x + y for x, y in zip(self._said, said, strict=True)]
-        rows = zip(self._differs, moved, said, strict=True)
-        self._differs = [x + y - z for x, y, z in rows]
-        seconds = stamp - self._start
-        pairs = zip(self._differs, self.most, strict=True)
-        if not all(-most <= x <= most for x, most in pairs):
-            j = int(np.argmax(np.abs(self._differs) / np.array(self.most)))
-            self.doubt = j, self._said[j] + self._differs[j], self._said[j], seconds
-            self._begin(stamp)
-        elif seconds >= self.window:
-            self.doubt = None
-            self._begin(stamp)
-
     def _begin(self, stamp: float) -> None:
         self._start = stamp
-        self._said, self._differs = self._zero, self._zero
+        self.rows.by_velocity[:] = self.rows.gap[:] = 0.0
 
     def _error(self, j: int, moved: float, said: float, seconds: float) -> StateError:
         return StateError(
-            f"joint '{self.check.joints[j]}' moved by {moved:.6g} in {seconds:.3g} s by"
-            f" its positions, and by {said:.6g} by its velocities; believed: a"
-            f" difference up to {self.most[j]:.6g} in {self.window:g} s"
+            f"joint '{self.joints[j]}' moved by {moved:.6g} in {seconds:.3g} s by its"
+            f" positions, and by {said:.6g} by its velocities; believed: a difference"
+            f" up to {self.rows.largest_gap[j]:.6g} in {self.window:g} s"
             f" (velocity_mismatch by {DRIFT:g} s)",
             DISAGREE,
         )

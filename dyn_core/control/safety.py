@@ -242,8 +242,10 @@ class Safety:
     def _limited(self, tau: np.ndarray) -> np.ndarray:
         """Return an effort within the limits; count where it was not."""
         # Of a few joints lists are several times faster than arrays.
-        pairs = zip(tau.tolist(), self.limit.tolist(), strict=True)
-        if all(-most <= x <= most for x, most in pairs):
+        for x, limit in zip(tau.tolist(), self.limit.tolist(), strict=True):
+            if not -limit <= x <= limit:
+                break
+        else:
             return tau
         self.counters["torque limited"] += 1
         return np.minimum(np.maximum(tau, -self.limit), self.limit)
@@ -258,7 +260,10 @@ class Safety:
         since, before = self.sent
         dt = max(t - since, 0.0)
         rows = zip(tau.tolist(), before.tolist(), self.slew.tolist(), strict=True)
-        if all(y - slew * dt <= x <= y + slew * dt for x, y, slew in rows):
+        for x, y, slew in rows:
+            if not y - slew * dt <= x <= y + slew * dt:
+                break
+        else:
             self._slewing = None
             return tau
         most = self.slew * dt

@@ -9,16 +9,26 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.control.plausibility import LongMotion, StateCheck
+from dyn_core.control.plausibility import (
+    APART,
+    FAR,
+    NOT_FINITE,
+    OUTSIDE,
+    TURN,
+    LongMotion,
+    StateCheck,
+    allocate_state_rows,
+    compare_states,
+)
 from dyn_core.control.rules import Rules
 from dyn_core.control.state_age import StateAge
+from dyn_core.engines.machine_code import compiled
 from dyn_core.errors import NonFiniteError, ShapeError, StateError
 
 BACK, JUMPED, STALE = "time went back", "time jumped", "stale"
 MOVED = "position jumped"
 GLITCH = 2  # jumps of a sample that is wrong: there and back
 LONGEST_STEP = 1.0  # step of a reference's time between two samples that are fresh [s]
-MOST_TURNS = 1.5  # change of a wrapped joint that is more than a wrap [turns]
 MEAN = 100  # samples over which the period is averaged
 KNOWN = 10  # samples from which the period is known
 
@@ -79,10 +89,11 @@ class Samples:
         self.joints, self.rules, self.wrapped = joints, rules, wrapped
         self.counters, self.turning = counters, bool(wrapped.any())
         self.check, self.motion = check, None
+        self._rows = rows = allocate_state_rows(wrapped, check)
+        self._compare = compiled(compare_states).bind(rows)
         if check is not None and not check.made:
             timeout = rules.state_timeout
-            self.motion = LongMotion(check, 10 * timeout, timeout, self.steps)
-        self._asked: tuple[Any, Any, list[float]] = None, None, []
+            self.motion = LongMotion(joints, rows, 10 * timeout, timeout)
         self.age = StateAge(rules.max_state_age)
         self.clock: Callable[[], float | None] | None = None
         self.begin()
@@ -105,7 +116,8 @@ class Samples:
         self.stamp: float | None = None
         self.now: float | None = None
         self.good = 0
-        self._moved: tuple[list[float], float] | None = None
+        self._rate: np.ndarray | None = None
+        self._compared: tuple[Any, Any, int] = None, None, 0
         if self.motion is not None:
             self.motion.interrupt()
 
@@ -121,35 +133,32 @@ class Samples:
         The smaller of both, zero where their signs differ; without a state before it
         the velocity alone.
         """
-        assert self.qd is not None
-        if self._moved is None:
-            return self.qd
-        change, dt = self._moved
-        rates = []
-        for moved, v in zip(change, self.qd.tolist(), strict=True):
-            by_positions = moved / dt
-            if moved * v <= 0:
-                rates.append(0.0)
-            else:
-                rates.append(v if abs(v) <= abs(by_positions) else by_positions)
-        return np.array(rates)
+        assert self._rate is not None
+        return self._rate
 
     def change(self, q: np.ndarray, q_next: np.ndarray) -> np.ndarray:
         """Return the displacement from q to q_next, wrapped for wrapped joints."""
         change: np.ndarray = q_next - q  # joints have one coordinate each
         if not self.turning:
             return change
-        turns = np.floor((change + math.pi) / (2 * math.pi))
-        return np.where(self.wrapped, change - turns * (2 * math.pi), change)
+        turns = np.floor((change + math.pi) / TURN)
+        return np.where(self.wrapped, change - turns * TURN, change)
 
-    def steps(self, q: np.ndarray, q_next: np.ndarray) -> list[float]:
-        """Return the displacement from q to q_next, wrapped, as a list.
-
-        Several checks of a state ask for the same one.
-        """
-        if q is not self._asked[0] or q_next is not self._asked[1]:
-            self._asked = q, q_next, self.change(q, q_next).tolist()
-        return self._asked[2]
+    def _faults(
+        self, t: float, q: np.ndarray, qd: np.ndarray, stamp: float | None
+    ) -> int:
+        """Return what is wrong with a state, see compare_states; computed once."""
+        before, after, faults = self._compared
+        if self.q is before and q is after:
+            return faults
+        rows, known = self._rows, self.q is not None
+        rows.q[:], rows.qd[:] = q, qd
+        dt = self._elapsed(t, stamp) if known else 0.0
+        made = self.check is not None and self.check.made
+        duration = max(dt, self.mean_period, 1e-9)
+        faults = self._compare(known, made, dt, duration, self.rules.max_jump)
+        self._compared = self.q, q, faults
+        return faults
 
     def repeats(self, t: float, stamp: float | None) -> bool:
         """Return whether a stamp is that of the last state: nothing new was measured.
@@ -182,11 +191,15 @@ class Samples:
         if qd is None:
             qd = self._differentiated(t, q)
         qd = np.array(qd, float)
-        check_sample(self.joints, q, qd, self.counters)
+        if not q.shape == qd.shape == self._rows.q.shape:
+            check_sample(self.joints, q, qd, self.counters)
+        faults = self._faults(t, q, qd, stamp)
+        if faults & NOT_FINITE:
+            check_sample(self.joints, q, qd, self.counters)
         try:
             self.age.check(stamp, clock)
-            if self.check is not None:
-                self.check.check_alone(q, qd)
+            if faults & OUTSIDE and self.check is not None:
+                raise self.check.beyond(q, qd)
         except StateError as error:
             self.counters[error.kind] += 1
             raise
@@ -203,10 +216,11 @@ class Samples:
             return
         try:
             if self.q is not None and self.qd is not None:
-                steps, dt = self.steps(self.q, q), self._elapsed(t, stamp)
-                self.check.check_motion(steps, self.qd, qd, dt, self.mean_period)
+                if self._faults(t, q, qd, stamp) & APART:
+                    change, dt = self._rows.change.copy(), self._elapsed(t, stamp)
+                    self.check.check_motion(change, self.qd, qd, dt, self.mean_period)
             if self.motion is not None and stamp is not None:
-                self.motion.add(stamp, q, qd)
+                self.motion.add(stamp)
         except StateError as error:
             self.counters[error.kind] += 1
             self._note_jump(t)
@@ -240,13 +254,18 @@ class Samples:
         return self.qd + weight_new * (raw - self.qd)
 
     def interruption(
-        self, t: float, q: np.ndarray, stamp: float | None, now: float | None
+        self,
+        t: float,
+        q: np.ndarray,
+        qd: np.ndarray,
+        stamp: float | None,
+        now: float | None,
     ) -> str | None:
         """Return why a state does not continue the ones before it, or None.
 
         Args:
             t: Time of receipt [s].
-            q: Checked positions.
+            q, qd: Checked state.
             stamp, now: As for `accept`; None is not compared.
         """
         if stamp is not None and self.stamp is not None and stamp < self.stamp:
@@ -262,18 +281,9 @@ class Samples:
             and now - self.now > LONGEST_STEP + self.rules.state_timeout
         ):
             return JUMPED
-        if self.q is not None:
-            most = self.rules.max_jump
-            far = any(abs(x) > most for x in self.steps(self.q, q))
-            return MOVED if far or self._turned(q) else None
+        if self.q is not None and self._faults(t, q, qd, stamp) & FAR:
+            return MOVED
         return None
-
-    def _turned(self, q: np.ndarray) -> bool:
-        """Return whether a wrapped joint has moved by more than a wrap."""
-        if not self.turning or self.q is None:
-            return False
-        turns = np.abs(q - self.q) / (2 * math.pi)
-        return bool((self.wrapped & (turns > MOST_TURNS)).any())
 
     @property
     def paused(self) -> bool:
@@ -306,10 +316,14 @@ class Samples:
         self, t: float, q: np.ndarray, qd: np.ndarray, stamp: float | None, now: float
     ) -> None:
         """Keep a checked state."""
+        rows = self._rows
+        self._rate = qd
         if self.q is not None and self.seen is not None:
-            dt = self._elapsed(t, stamp)
-            self._measure(dt if stamp is not None else t - self.seen)
-            self._moved = self.steps(self.q, q), max(dt, self.mean_period, 1e-9)
+            self._faults(t, q, qd, stamp)
+            self._rate = rows.rate.copy()
+            dt = self._elapsed(t, stamp) if stamp is not None else t - self.seen
+            self._measure(dt)
+        rows.q_before[:], rows.qd_before[:] = q, qd
         self.q, self.qd, self.seen = q, qd, t
         self.stamp, self.now = stamp, now
         self.good += 1

@@ -85,16 +85,13 @@ class Trajectory:
 
     def sample(self, t: float) -> Reference:
         """Return the reference at a time since the start [s]."""
-        zeros = np.zeros(self.q.shape[1])
-        if t >= self.times[-1]:
-            return Reference(self.q[-1].copy(), zeros, zeros.copy())
-        k = int(np.searchsorted(self.times, t, side="right")) - 1
-        if k < 0:
-            return Reference(self.q[0].copy(), zeros, zeros.copy())
-        if self.method == "none":
-            return Reference(self.q[k + 1].copy(), zeros, zeros.copy())
-        s = t - float(self.times[k])
-        return Reference(*(power_rows(s) @ self.pieces[k]))
+        k = int(self.times.searchsorted(t, side="right")) - 1
+        last = len(self.times) - 1
+        if 0 <= k < last and self.method != "none":
+            return Reference(*(power_rows(t - float(self.times[k])) @ self.pieces[k]))
+        point = last if k >= last else k + 1
+        q = self.q[max(point, 0)].copy()
+        return Reference(q, 0 * q, 0 * q)
 
     def sample_effort(self, t: float) -> np.ndarray:
         """Return the effort to be added at a time since the start, (n,) [N·m | N]."""
