@@ -15,6 +15,7 @@ from ros_nodes.conversions import JointReader, MissingJoint, stamp_seconds
 SHOWN = 3  # joints of others that are listed
 REST = 0.2  # part of a slow answer's duration for which other callbacks go first
 SLOW = 1e-3  # duration of an answer that is slow [s]
+ROW = 3  # slow answers in a row before a rest: single ones carry other work, too
 
 
 class ReadState(NamedTuple):
@@ -49,7 +50,7 @@ class StateInput:
         self.joints = tuple(joints)
         self.reader, self.sources = JointReader(joints), Sources(joints)
         self.merger = None if spread is None else PartMerger(joints, spread)
-        self._busy_until = 0.0
+        self._busy_until, self._slow = 0.0, 0
 
     def rests(self, t: float) -> bool:
         """Return whether a state of the executor is left out, for other callbacks.
@@ -60,13 +61,14 @@ class StateInput:
         return self.merger is None and t < self._busy_until
 
     def answered(self, started: float, ended: float) -> None:
-        """Note how long an answer took; after a slow one a rest begins."""
+        """Note how long an answer took; after ROW slow ones in a row a rest begins."""
         took = ended - started
-        self._busy_until = ended + REST * took if took > SLOW else 0.0
+        self._slow = self._slow + 1 if took > SLOW else 0
+        self._busy_until = ended + REST * took if self._slow >= ROW else 0.0
 
     def restart(self) -> None:
         """Drop the parts that wait for others."""
-        self._busy_until = 0.0
+        self._busy_until, self._slow = 0.0, 0
         if self.merger is not None:
             self.merger.restart()
 

@@ -5,6 +5,7 @@ import pytest
 
 from ros_nodes import _idle
 from ros_nodes._idle import IdleWork
+from ros_nodes._state_input import REST, ROW, SLOW, StateInput
 from ros_nodes.round_trips import LONGEST, RECENT, RoundTrips
 
 
@@ -59,3 +60,21 @@ def test_round_trips_of_a_run_and_of_its_end():
     assert trips.values()["round trip p99 [us]"] == f"{recent:.0f}"
     trips.add(3.0)
     assert trips.longest == 3.0 and trips.counts[LONGEST] == 1
+
+
+def test_several_slow_answers_in_a_row_leave_time_to_other_callbacks():
+    """A single one, which carries other work, does not cost the next state its answer."""
+    states, t = StateInput(["joint1"], None), 0.0
+    for k in range(3 * ROW):
+        slow = (k + 1) % ROW > 0
+        states.answered(t, t + (2 if slow else 0.5) * SLOW)
+        t += 2 * SLOW
+        assert not states.rests(t)
+    for _ in range(ROW):
+        assert not states.rests(t)
+        states.answered(t, t + 20 * SLOW)
+        t += 20 * SLOW
+    assert states.rests(t)
+    assert not states.rests(t + 1.01 * REST * 20 * SLOW)
+    states.answered(t, t + 0.5 * SLOW)
+    assert not states.rests(t + 0.5 * SLOW)
