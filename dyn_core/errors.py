@@ -212,7 +212,21 @@ class CompileError(DynError, RuntimeError):
     """An engine could not build a Program."""
 
 
-class NonFiniteError(DynError, ValueError):
+class RowError(DynError):
+    """A state, or some rows of a batch, have no result.
+
+    Attributes:
+        rows: Rows of the batch at fault, or None for a single state.
+    """
+
+    rows: tuple[int, ...] | None
+
+    def of_rows(self, rows: Sequence[int] | None) -> RowError:
+        """Return the same error, with all that it keeps, for rows of a batch."""
+        raise NotImplementedError
+
+
+class NonFiniteError(RowError, ValueError):
     """An input or result holds NaN or infinity.
 
     Attributes:
@@ -227,8 +241,14 @@ class NonFiniteError(DynError, ValueError):
         self.name = name
         self.rows = None if rows is None else tuple(int(row) for row in rows)
 
+    def of_rows(self, rows: Sequence[int] | None) -> NonFiniteError:
+        """Return the same error for rows of a batch."""
+        where = "" if rows is None else f" in rows {_first_rows(rows)}"
+        what = str(self).split(" in rows ")[0]
+        return NonFiniteError(what + where, self.name, rows)
 
-class RequireError(DynError, ArithmeticError):
+
+class RequireError(RowError, ArithmeticError):
     """A condition that an algorithm requires does not hold.
 
     Attributes:

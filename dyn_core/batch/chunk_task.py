@@ -14,7 +14,7 @@ from dyn_core.batch.reduction import Reduction
 from dyn_core.batch.targets import Targets
 from dyn_core.engines import Program
 from dyn_core.engines.results import make_result
-from dyn_core.errors import NonFiniteError
+from dyn_core.errors import RowError
 
 # A strip is what lies in a core's cache: numbers that are converted, then used at once.
 STRIP = 2 << 20  # bytes of inputs and results
@@ -35,7 +35,7 @@ class ChunkOutcome:
     """What became of a chunk.
 
     Attributes:
-        failed: Rows for which a requirement failed.
+        failed: Rows whose status is not 0.
         value: What its results were reduced to; None where they are kept.
         results: Results that are not written yet, one array for each output.
         seconds: How long it took.
@@ -123,7 +123,7 @@ class ChunkTask:
 
         Raises:
             Stopped: It was asked to end.
-            RequireError: BatchRows failed, and are not to be noted; has their indices.
+            RowError: Rows failed, and are not to be noted; has their indices.
         """
         rows = self.rows.loaded(first, last, sent)
         memory = None if self.targets is None else self.targets.views(first, last)
@@ -175,16 +175,12 @@ class ChunkTask:
         """Compute a strip; return its rows that failed."""
         program = self.program
         into: Any = out[0] if len(out) == 1 else tuple(out)
-        state: Any = None
-        try:
-            _, state = program(*inputs, out=into, status=True)
-        except NonFiniteError as error:
-            raise _in_batch(error, first) from error
+        _, state = program(*inputs, out=into, status=True)
         bad = np.flatnonzero(state)
         if not len(bad):
             return []
         if not self.status:
-            raise program.failure(int(state[bad[0]]), (bad + first).tolist())
+            raise _error(program, inputs, bad, state, first)
         why = {n: _reason(program, n) for n in np.unique(state[bad]).tolist()}
         rows = (bad + first).tolist()
         return runs_of(rows, [why[int(state[k])] for k in bad])
@@ -206,16 +202,23 @@ class ChunkTask:
         return self.reduction.add(value, part)
 
 
+def _error(
+    program: Program[Any],
+    inputs: Sequence[np.ndarray],
+    bad: np.ndarray,
+    state: np.ndarray,
+    first: int,
+) -> RowError:
+    """Return the error of rows of a strip, with their numbers in the batch."""
+    error = program.failure(int(state[bad[0]]), bad.tolist())
+    try:
+        program(*inputs)
+    except RowError as detailed:  # names the input as well
+        error = detailed
+    rows = bad if error.rows is None else error.rows
+    return error.of_rows(np.add(rows, first).tolist())
+
+
 def _reason(program: Program[Any], number: int) -> str:
     error = program.failure(number)
     return f"{type(error).__name__}: {error}"
-
-
-def _in_batch(error: NonFiniteError, first: int) -> NonFiniteError:
-    """Return the error with rows of the batch instead of those of a strip."""
-    if error.rows is None:
-        return error
-    rows = [row + first for row in error.rows]
-    shown = ", ".join(map(str, rows[:8]))
-    what = str(error).split(" in rows ")[0]
-    return NonFiniteError(f"{what} in rows {shown}", error.name, rows)

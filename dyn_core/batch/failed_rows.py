@@ -1,4 +1,4 @@
-"""Rows of a batch for which a requirement of the algorithm failed."""
+"""Rows of a batch whose status is not 0."""
 
 from __future__ import annotations
 

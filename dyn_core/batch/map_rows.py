@@ -83,7 +83,7 @@ def map_rows(
     Raises:
         ShapeError, SettingError: An argument does not fit.
         BatchError: The journal is of another run, or a file or the cluster is lost.
-        RequireError: BatchRows failed; has their indices. What is done is kept.
+        RowError: Rows failed; has their indices. What is done is kept.
         UnsupportedError: The extra `cluster` is needed, and not installed.
     """
     workers = arguments.checked_workers(scheduler, workers, program)

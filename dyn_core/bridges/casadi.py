@@ -12,7 +12,8 @@ the tree of the robot says, are left out of their sparsity. With hessian=True fu
 of inverse and forward dynamics have second derivatives; without them let Ipopt take
 hessian_approximation "limited-memory".
 
-Positions are plain vectors here, so that robots with quaternions are refused.
+Positions are plain vectors of nq numbers. Where there are quaternions among them, the
+function scales these to unit length first (casadi_positions.py), as the other bridges.
 """
 
 from __future__ import annotations
@@ -20,18 +21,22 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from dyn_core.bridges import casadi_positions
 from dyn_core.bridges.casadi_source import (
     INCLUDES,
+    STATUS,
     CasadiFunction,
     Input,
     Result,
     source,
 )
+from dyn_core.bridges.coordinates import coordinates
 from dyn_core.bridges.derivatives import Derivatives
 from dyn_core.bridges.sources import Source, Values
 from dyn_core.engines import Program
@@ -52,17 +57,22 @@ def function(
     name: str | None = None,
     constants: Mapping[str, Any] | None = None,
     hessian: bool = False,
+    status: bool = False,
     **options: Any,
 ) -> Any:
     """Return a casadi.Function of a Program.
 
     Args:
-        program: Of the engine native, without quaternions among its positions.
+        program: Of the engine native.
         name: Of the function; default: SOLVER_ROBOT.
         constants: Values of inputs that are none of the function, such as dt.
         hessian: Whether it has second derivatives, too: of inverse and forward
             dynamics. Without them CasADi says "Derivatives cannot be calculated for
             jac_NAME" where it is asked for a Hessian.
+        status: Whether it has one more result, `status`: 0, or what
+            program.failure(number) says; results and derivatives of such states are
+            NaN. Without it CasADi raises a RuntimeError where a state fails, and Ipopt
+            takes a shorter step.
         options: Of casadi.external.
 
     Raises:
@@ -70,15 +80,25 @@ def function(
             not among the constants; the message says which inputs have one.
         CompileError: There is no C compiler to link with, or it fails.
     """
-    try:
-        import casadi
-    except ImportError as error:
-        raise UnsupportedError(
-            "CasADi is not installed; valid: pip install 'dyn_ros[casadi]'"
-        ) from error
+    casadi = casadi_positions.casadi_module()
+    kernels = _kernels(program, name, constants or {}, hessian, status)
     with tempfile.TemporaryDirectory() as folder:
-        path = library(program, folder, name, constants, hessian)
-        return casadi.external(path.stem[3:], str(path), options)
+        path = str(_linked(Path(folder), kernels))
+        if kernels.plain:
+            return casadi.external(kernels.name, path, options)
+        return casadi_positions.around(
+            program.model, kernels.name, kernels.functions, path, options
+        )
+
+
+def normalize(model: Model, q: Any) -> Any:
+    """Return a position with quaternions of unit length, as an expression of CasADi.
+
+    Args:
+        model: Robot.
+        q: Position (nq), SX, MX or numbers.
+    """
+    return casadi_positions.normalized(coordinates(model), q)
 
 
 def library(
@@ -87,31 +107,83 @@ def library(
     name: str | None = None,
     constants: Mapping[str, Any] | None = None,
     hessian: bool = False,
+    status: bool = False,
 ) -> Path:
     """Write libNAME.so for casadi.external(NAME, path); return its path.
 
+    For robots with quaternions CasADi must be installed here, too: it writes the code
+    that scales them. Their libraries have no second derivatives.
+
     Args:
-        program, name, constants, hessian: As for `function`.
+        program, name, constants, hessian, status: As for `function`.
         folder: Where; it is made.
     """
+    kernels = _kernels(program, name, constants or {}, hessian, status)
+    if kernels.plain:
+        return _linked(Path(folder), kernels)
+    if hessian:  # unrolled by CasADi they are megabytes, which compile for minutes
+        raise UnsupportedError(
+            f"{kernels.name}: a library of a robot with quaternions has no second"
+            " derivatives; valid: hessian=False, or function(program, hessian=True)"
+        )
+    with tempfile.TemporaryDirectory() as work:
+        path = str(_linked(Path(work), kernels))
+        outer = casadi_positions.around(
+            program.model, kernels.name, kernels.functions, path, {}
+        )
+        text = casadi_positions.c_source(outer)
+    sources = {**kernels.sources, f"{kernels.name}.c": text}
+    return _linked(Path(folder), replace(kernels, sources=sources))
+
+
+@dataclass(frozen=True)
+class _LibraryParts:
+    """What a library is made of.
+
+    Attributes:
+        name: Of the function that is wanted.
+        plain: Whether positions have no quaternions, so that it is the first kernel.
+        functions: Names of the kernels: values, slopes, second derivatives.
+        objects, sources: Files of machine code and of C.
+    """
+
+    name: str
+    plain: bool
+    functions: tuple[str, ...]
+    objects: Mapping[str, bytes]
+    sources: Mapping[str, str]
+
+
+def _kernels(
+    program: Program[Any],
+    name: str | None,
+    constants: Mapping[str, Any],
+    hessian: bool,
+    status: bool,
+) -> _LibraryParts:
+    """Return the kernels of a Program and of its derivatives."""
     prefix = interface_of(program, name).prefix
     assert isinstance(program, NativeProgram)
     _check(program)
-    fixed = _constants(program, constants or {})
+    fixed = _constants(program, constants)
     inputs = [Input(p.name, (p.size, 1)) for p in program.inputs if p.name not in fixed]
     results = [_whole(program, k) for k in range(len(program.outputs))]
-    functions = [CasadiFunction(prefix, program, inputs, results)]
-    for _ in range(2 if hessian else 1):
-        functions.append(_jacobian(functions[-1]))
+    plain = coordinates(program.model).plain
+    names = [prefix, f"jac_{prefix}", f"jac_jac_{prefix}"]  # that CasADi looks for
+    if not plain:
+        names = [f"{prefix}_{x}" for x in ("values", "slopes", "curvatures")]
+    functions = [CasadiFunction(names[0], program, inputs, results, status, status)]
+    for what in names[1 : 3 if hessian else 2]:
+        functions.append(_jacobian(functions[-1], what, plain))
     text, objects = INCLUDES, {}
     for function in functions:
         kernel, what = function.program, function.name
-        made = compile_object(
-            kernel, interface_of(kernel, f"{what}_kernel"), target_of("host")
-        )
-        objects[f"{what}.o"] = made.data
-        text += source(function, fixed, made.interface.scratch)
-    return _linked(Path(folder), prefix, text, objects)
+        interface = interface_of(kernel, f"{what}_kernel")
+        compiled = compile_object(kernel, interface, target_of("host"))
+        objects[f"{what}.o"] = compiled.data
+        text += source(function, fixed, compiled.interface.scratch)
+    made = tuple(names[: len(functions)])
+    return _LibraryParts(prefix, plain, made, objects, {f"{made[0]}.c": text})
 
 
 def _check(program: NativeProgram) -> None:
@@ -119,11 +191,6 @@ def _check(program: NativeProgram) -> None:
     model, what = program.model, program.recipe.solver.name
     if not isinstance(model, Model) or model.loops:
         raise UnsupportedError(f"{what}: valid for CasADi: robots without loops")
-    if model.nq != model.nv:
-        raise UnsupportedError(
-            f"{what}: '{model.name}' has positions with quaternions; valid: robots"
-            " with nq = nv"
-        )
     if program.dtype != np.float64:
         raise UnsupportedError(
             f"{what} is built for {program.dtype}, and CasADi computes with float64;"
@@ -145,12 +212,17 @@ def _constants(program: Program[Any], values: Mapping[str, Any]) -> dict[str, An
     return fixed
 
 
-def _jacobian(function: CasadiFunction) -> CasadiFunction:
-    """Return the Jacobian of a function as CasADi looks for it.
+def _jacobian(function: CasadiFunction, name: str, plain: bool) -> CasadiFunction:
+    """Return the Jacobian of a function.
 
-    Its inputs are those of the function and its outputs, which are not read; its
-    outputs the derivatives of each output by each input, matrices as vectors column by
-    column.
+    Its outputs are the derivatives of each output by each input, matrices as vectors
+    column by column; of positions and by positions in nv numbers, their displacements.
+
+    Args:
+        function: What is differentiated.
+        name: Of the Jacobian.
+        plain: Whether CasADi looks for it: then its inputs are those of the function
+            and its outputs, which are not read; else those of the function alone.
 
     Raises:
         UnsupportedError: There is no solver of these derivatives.
@@ -163,24 +235,33 @@ def _jacobian(function: CasadiFunction) -> CasadiFunction:
         used[derivative] = None
         return _numbers(derivative.program)
 
-    values = Values(numbered, {}, lambda shape: None)
+    values, model = Values(numbered, {}, lambda shape: None), function.program.model
+    inputs_of = function.program.inputs
+    widths = {port.name: model.nv for port in inputs_of if port.kind == "position"}
     slopes: dict[str, np.ndarray] = {}
     for y in function.results:
         port = function.program.outputs[y.output]
+        moves = port.kind == "position"
+        height = model.nv if moves else y.shape[0] * y.shape[1]
+        to, places = (range(height),) * 2 if moves else (y.kept, y.places)
         for x in function.inputs:
-            slope = derivatives.slope(port.name, x.name) if x.read else None
-            rows = np.full((y.shape[0] * y.shape[1], x.size), -1)
+            depends = x.read and bool(y.kept)
+            slope = derivatives.slope(port.name, x.name) if depends else None
+            rows = np.full((height, widths.get(x.name, x.size)), -1)
             if slope is not None:
-                by_entry = np.asarray(slope(values)).reshape(port.size, x.size)
-                rows[list(y.kept)] = by_entry[list(y.places)]
+                by_entry = np.asarray(slope(values)).reshape(-1, rows.shape[1])
+                rows[list(to)] = by_entry[list(places)]
             slopes[f"jac_{y.name}_{x.name}"] = rows
+    for x in function.inputs if function.status else ():
+        slopes[f"jac_{STATUS}_{x.name}"] = np.full((1, widths.get(x.name, x.size)), -1)
     (derivative,) = used  # _check_inputs leaves what one Program computes
     program = derivative.program
     assert isinstance(program, NativeProgram)
     outputs = [Input(f"out_{y.name}", y.shape, read=False) for y in function.results]
-    results = [_result(program, name, numbers) for name, numbers in slopes.items()]
-    name = f"jac_{function.name}"
-    return CasadiFunction(name, program, [*function.inputs, *outputs], results)
+    outputs += [Input(f"out_{STATUS}", (1, 1), read=False)] * function.status
+    results = [_result(program, key, numbers) for key, numbers in slopes.items()]
+    inputs = [*function.inputs, *(outputs if plain else ())]
+    return CasadiFunction(name, program, inputs, results, function.marks)
 
 
 def _check_inputs(function: CasadiFunction, derivatives: Derivatives) -> None:
@@ -235,8 +316,9 @@ def _result(program: NativeProgram, name: str, numbers: np.ndarray) -> Result:
     for k, column in enumerate(numbers.T.tolist()):
         for row, number in enumerate(column):
             node = nodes[ends[number]]
-            zero = number < 0 or (node.op == "const" and node.data == 0.0)
-            if numbers.shape[1] == 1 or not zero:
+            missing = number < 0
+            zero = missing or (node.op == "const" and node.data == 0.0)
+            if not zero or (numbers.shape[1] == 1 and not missing):
                 kept.append((k * len(column) + row, number - int(starts[output])))
                 rows.append(row)
         columns.append(len(rows))
@@ -247,13 +329,15 @@ def _result(program: NativeProgram, name: str, numbers: np.ndarray) -> Result:
     )
 
 
-def _linked(folder: Path, name: str, text: str, objects: Mapping[str, bytes]) -> Path:
-    """Compile the source and link it with the kernels; return the library's path."""
+def _linked(folder: Path, kernels: _LibraryParts) -> Path:
+    """Compile sources and link them with the kernels; return the library's path."""
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"lib{name}.so"
+    path = folder / f"lib{kernels.name}.so"
+    texts = {file: text.encode() for file, text in kernels.sources.items()}
     with tempfile.TemporaryDirectory() as work:
-        files = [Path(work, file) for file in (*objects, f"{name}.c")]
-        for file, data in zip(files, (*objects.values(), text.encode()), strict=True):
+        contents = {**kernels.objects, **texts}
+        files = [Path(work, file) for file in contents]
+        for file, data in zip(files, contents.values(), strict=True):
             file.write_bytes(data)
         flags = ["-O1", "-fPIC", "-o", str(path), *map(str, files)]
         link(c_compiler(), path.name, flags, "install one, or set CC")

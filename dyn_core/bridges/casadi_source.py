@@ -17,6 +17,7 @@ import numpy as np
 from dyn_core.engines.native_program import NativeProgram
 from dyn_core.export.interface import ALIGNMENT
 
+STATUS = "status"  # name of the result
 INCLUDES = f"""\
 #include <stdint.h>
 #include <string.h>
@@ -94,12 +95,17 @@ class CasadiFunction:
         program: Of the kernel.
         inputs, results: Of the function. An input of the kernel that is none of them is
             a constant, or zero.
+        marks: Whether a state that fails has NaN for results, and the function goes on;
+            else it returns 1.
+        status: Whether the status is one more result, the last.
     """
 
     name: str
     program: NativeProgram
     inputs: Sequence[Input]
     results: Sequence[Result]
+    marks: bool = False
+    status: bool = False
 
 
 def source(
@@ -115,6 +121,9 @@ def source(
     name, inputs, results = function.name, function.inputs, function.results
     constants, body, numbers = _body(function, fixed)
     numbers += (ALIGNMENT + scratch) // 8 + 1
+    names, patterns = [x.name for x in results], [x.sparsity for x in results]
+    if function.status:
+        names, patterns = [*names, STATUS], [*patterns, (1, 1, 1)]
     lines = [
         "",
         f"int64_t {name}_kernel(const void *const *, void *const *, void *);",
@@ -122,16 +131,16 @@ def source(
         f"int {name}(const double **arg, double **res, whole *iw, double *w, int mem)",
         "{",
         *body,
-        "    (void)arg, (void)iw, (void)mem;\n    return 0;\n}",
+        "    (void)arg, (void)iw, (void)mem, (void)failed;\n    return 0;\n}",
         f"whole {name}_n_in(void) {{ return {len(inputs)}; }}",
-        f"whole {name}_n_out(void) {{ return {len(results)}; }}",
+        f"whole {name}_n_out(void) {{ return {len(names)}; }}",
         *_names(f"{name}_name_in", [x.name for x in inputs]),
-        *_names(f"{name}_name_out", [x.name for x in results]),
+        *_names(f"{name}_name_out", names),
         *_patterns(f"{name}_sparsity_in", [x.sparsity for x in inputs]),
-        *_patterns(f"{name}_sparsity_out", [x.sparsity for x in results]),
+        *_patterns(f"{name}_sparsity_out", patterns),
         f"int {name}_work(whole *n_arg, whole *n_res, whole *n_iw, whole *n_w) {{",
         f"    if (n_arg) *n_arg = {len(inputs)};",
-        f"    if (n_res) *n_res = {len(results)};",
+        f"    if (n_res) *n_res = {len(names)};",
         "    if (n_iw) *n_iw = 0;",
         f"    if (n_w) *n_w = {numbers};",
         "    return 0;\n}",
@@ -177,7 +186,12 @@ def _body(
             where = f"res[{direct[k]}] ? res[{direct[k]}] : {where}"
         body.append(f"    out[{k}] = {where};")
         top += port.size
-    body.append(f"    if ({name}_kernel(in, out, aligned(w + {top}))) return 1;")
+    body.append(f"    int64_t failed = {name}_kernel(in, out, aligned(w + {top}));")
+    if not function.marks:
+        body.append("    if (failed) return 1;")
+    if function.status:
+        last = len(function.results)
+        body.append(f"    if (res[{last}]) res[{last}][0] = (double)failed;")
     for k, result in enumerate(function.results):
         if direct.get(result.output) == k or not result.places:
             continue

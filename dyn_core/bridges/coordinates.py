@@ -23,12 +23,16 @@ class PositionRates:
     """Conversions between rates of positions and velocities, for arrays of any library.
 
     Attributes:
+        nq, nv: Numbers of a position, of a velocity.
         plain: Whether no joint has a quaternion: then all conversions do nothing.
+        joints: Of each joint with one its places in positions and in velocities, and
+            the tensors of its rates and of its velocities; see _quadratic_maps.
     """
 
     def __init__(self, model: Model) -> None:
         nq = model.nq
-        self._joints: list[tuple[slice, slice, Any]] = []
+        self.nq, self.nv = nq, model.nv
+        self.joints: list[tuple[slice, slice, np.ndarray, np.ndarray]] = []
         self._same = np.zeros((nq, nq))  # 1 between coordinates of one quaternion
         self._outside = np.ones(nq)
         for i in model.independent:
@@ -40,9 +44,13 @@ class PositionRates:
                 self._same[np.ix_(quaternion, quaternion)] = 1.0
                 self._outside[quaternion] = 0.0
             if parts:
-                self._joints.append((of_q, of_v, joint))
-        self.plain = not self._joints
-        self._maps = [_quadratic_maps(joint) for _, _, joint in self._joints]
+                self.joints.append((of_q, of_v, *_quadratic_maps(joint)))
+        self.plain = not self.joints
+
+    @property
+    def lengths(self) -> tuple[np.ndarray, np.ndarray]:
+        """The matrix A and vector b with which a position is q / sqrt(A q² + b)."""
+        return self._same, self._outside
 
     def normalized(self, xp: Any, q: Any) -> Any:
         """Return q (..., nq) with unit quaternions; xp: jax.numpy or torch."""
@@ -75,7 +83,7 @@ class PositionRates:
             return values
         parts, last = [], 0
         how = "abcd,...a,...c,...d->...b" if adjoint else "abcd,...b,...c,...d->...a"
-        for (of_q, of_v, _), maps in zip(self._joints, self._maps, strict=True):
+        for of_q, of_v, *maps in self.joints:
             here = of_q if (which == _VELOCITY) != adjoint else of_v
             ones = xp.ones_like(q[..., :1])
             q1 = xp.concatenate([q[..., of_q], ones], axis=-1)

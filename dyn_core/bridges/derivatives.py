@@ -18,7 +18,7 @@ from dyn_core.model.parameter_paths import LINK
 from dyn_core.solving.build_options import BuildOptions
 from dyn_core.solving.registry import solver
 
-_NOT_PASSED = ("inputs", "matrices", "finite")
+_NOT_PASSED = ("inputs", "matrices")
 # Of a link's parameters, those that joint forces are linear in, one at a time.
 _LINEAR = ("mass", "inertia", "payload", "armature")
 # Outputs without derivatives: constants for all that differentiates.

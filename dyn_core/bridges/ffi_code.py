@@ -2,15 +2,18 @@
 
 The language is that of engines/llvm/python_to_llvm.py. XLA calls `handler` with a call
 frame that names the memory of inputs and results; it runs the kernels of one Program,
-whose addresses and sizes are constants (ffi_handler.py). Rows that fail a requirement
-are filled with NaN. Nothing here keeps memory between calls, so that threads may call
-it at once; kernels ask for scratch memory that begins as zeros (product_arrays.py).
+whose addresses and sizes are constants (ffi_handler.py). Rows whose status is not 0
+(engines/status.py) are filled with NaN. Nothing here keeps memory between calls, so
+that threads may call it at once; kernels ask for scratch memory that begins as zeros
+(product_arrays.py).
 
 Source: the C interface, xla/ffi/api/c_api.h in the headers of jaxlib: its structures
 only grow at their ends within major version 0.
 """
 
+from dyn_core.engines.llvm.entry_code import is_finite
 from dyn_core.engines.llvm.python_to_llvm import call, copy, load, load32, room, store
+from dyn_core.engines.status import NOT_FINITE_INPUT, NOT_FINITE_RESULT
 
 # XLA_FFI_CallFrame, XLA_FFI_Buffer, XLA_FFI_Api; sizes of XLA_FFI_Error_Create_Args.
 EXTENSION, API, STAGE, FRAME_SIZE = 8, 16, 32, 168
@@ -43,8 +46,28 @@ def describe(metadata):
     return 0
 
 
-def note(outputs, row, state, states):
+def checked(inputs, strides, outputs, row, state):
+    """Return the status of a row with what is not finite; inputs come first."""
+    k = 0
+    while k < N_IN:
+        data = load(inputs + 8 * k) + load(strides + 8 * k) * row
+        if is_finite(data, data + load(IN_BYTES + 8 * k)) == 0:
+            return NOT_FINITE_INPUT
+        k += 1
+    k = 0
+    while k < N_OUT and state == 0:
+        size = load(OUT_BYTES + 8 * k)
+        data = load(outputs + 8 * k) + size * row
+        if is_finite(data, data + size) == 0:
+            return NOT_FINITE_RESULT
+        k += 1
+    return state
+
+
+def note(inputs, strides, outputs, row, state, states):
     """Write the status of a row where it is wanted; fill a row that failed with NaN."""
+    if FINITE:
+        state = checked(inputs, strides, outputs, row, state)
     number = room(8)
     store(number, state)
     if states != 0:
@@ -73,8 +96,8 @@ def run_row(inputs, strides, outputs, row, states, scratch):
     while k < N_OUT:
         store(targets + 8 * k, load(outputs + 8 * k) + load(OUT_BYTES + 8 * k) * row)
         k += 1
-    note(outputs, row, call(SCALAR, sources, targets, scratch), states)
-    return 0
+    state = call(SCALAR, sources, targets, scratch)
+    return note(inputs, strides, outputs, row, state, states)
 
 
 def run_chunks(inputs, strides, outputs, rows, states, scratch):
@@ -86,13 +109,13 @@ def run_chunks(inputs, strides, outputs, rows, states, scratch):
             last = rows
         before = status - 8 * first
         bad = call(BATCH, inputs, strides, outputs, before, first, last, scratch)
-        if bad != 0 or states != 0:
+        if bad != 0 or states != 0 or FINITE:
             row = first
             while row < last:
+                state = 0
                 if CHECKED:
-                    note(outputs, row, load(before + 8 * row), states)
-                else:
-                    note(outputs, row, 0, states)
+                    state = load(before + 8 * row)
+                note(inputs, strides, outputs, row, state, states)
                 row += 1
         first = last
     return 0
@@ -117,7 +140,8 @@ def run_rows(inputs, strides, outputs, rows, states):
 def run_few(inputs, strides, outputs, rows, states, scratch):
     """Run one state (rows < 0), or some rows one by one."""
     if rows < 0:
-        return note(outputs, 0, call(SCALAR, inputs, outputs, scratch), states)
+        state = call(SCALAR, inputs, outputs, scratch)
+        return note(inputs, strides, outputs, 0, state, states)
     row = 0
     while row < rows:
         run_row(inputs, strides, outputs, row, states, scratch)

@@ -67,7 +67,8 @@ def target_name(program: Program[Any]) -> str:
             " valid: Programs of engine native, built from a TracedSolver"
         )
     shapes = [port.shape for port in (*program.inputs, *program.outputs)]
-    digest = hashlib.sha256(f"{program.facts.kernel} {shapes}".encode()).hexdigest()
+    facts = f"{program.facts.kernel} {shapes} {program.finite}"
+    digest = hashlib.sha256(facts.encode()).hexdigest()
     return f"dyn_{program.recipe.solver.name}_{digest[:24]}"
 
 
@@ -96,6 +97,7 @@ class CallHandler:
             "BATCH": kernels["batch"].addresses["batch"],
             "WIDTH": int(program.lanes),
             "CHECKED": int(program.facts.checked),
+            "FINITE": int(program.finite),
             **_scratch("SCALAR", kernels["scalar"].scratch),
             **_scratch("BATCH", kernels["batch"].scratch),
             "ITEM": program.dtype.itemsize,

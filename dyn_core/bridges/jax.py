@@ -49,13 +49,25 @@ def function(program: Program[Any], status: bool = False) -> JaxFunction:
     Args:
         program: Of engine native. One of float64 needs `jax_enable_x64`; without it,
             build with dtype="float32".
-        status: Whether calls return (results, status): 0, or the number of the
-            requirement that failed, int32. Results of failed rows are NaN either way.
+        status: Whether calls return (results, status), int32: 0, or what
+            program.failure(number) says. Results and derivatives of failed rows are
+            NaN either way.
 
     Raises:
         UnsupportedError: The Program has no machine code, or JAX is set to float32.
     """
     return JaxFunction(program, status)
+
+
+def export_checks() -> list[Any]:
+    """Return what jax.export must be told to serialise functions of this process.
+
+        jax.export.export(f, disabled_checks=export_checks())(q).serialize()
+
+    Code that calls a Program names its machine code, which is not part of the file. Who
+    loads it makes the same functions first, on such a machine, with this release.
+    """
+    return [jax.export.DisabledSafetyCheck.custom_call(name) for name in _HANDLERS]
 
 
 class JaxFunction:
@@ -71,7 +83,7 @@ class JaxFunction:
     def __init__(self, program: Program[Any], status: bool = False) -> None:
         _demand_x64(program)
         self.program, self._status = program, status
-        self._core = _JaxOperation(program)
+        self._core = _JaxOperation(program, status)
         self._names = tuple(port.name for port in program.outputs)
         self._coordinates = _coordinates(program)
         self._compiled: dict[tuple[int | None, ...], Callable[..., Any]] = {}
@@ -111,6 +123,9 @@ class JaxFunction:
         ]
         return self._core(*unit)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.program, self._status)
+
     def __repr__(self) -> str:
         return f"<function of JAX: {self.program!r}>"
 
@@ -118,8 +133,8 @@ class JaxFunction:
 class _JaxOperation:
     """A Program as an operation with a rule of derivatives; positions are unit."""
 
-    def __init__(self, program: Program[Any]) -> None:
-        self.program = program
+    def __init__(self, program: Program[Any], status: bool) -> None:
+        self.program, self._status = program, status
         self._target = _registered(program)
         self._derivatives = Derivatives(program)
         self._sources: dict[Source, _JaxOperation] = {}
@@ -183,7 +198,7 @@ class _JaxOperation:
         values = self._chain.values(primals)
         rates = [None if isinstance(t, SymbolicZero) else t for t in tangents]
         *results, state = self._differentiable(*primals)
-        if any(x is not None for x in rates):
+        if any(x is not None for x in rates) and not self._status:
             # where the derivatives bring the values, XLA leaves out that call
             known = self._derivatives.values
             results = [
@@ -191,13 +206,17 @@ class _JaxOperation:
                 for port, x in zip(self.program.outputs, results, strict=True)
             ]
         outward = self._chain.rates(values, primals, results, rates)
+        if self._status:
+            good = jnp.where(state == 0, 1.0, jnp.nan).astype(self.program.dtype)
+            outward = [x * good for x in outward]
         still = np.zeros(np.shape(state), jax.dtypes.float0)
         return (*results, state), (*outward, still)
 
     def _of_source(self, source: Source, arrays: dict[str, Any]) -> dict[str, Any]:
         operation = self._sources.get(source)
         if operation is None:
-            operation = self._sources[source] = _JaxOperation(source.program)
+            operation = _JaxOperation(source.program, self._status)
+            self._sources[source] = operation
         ports = source.program
         results = operation(*(arrays[port.name] for port in ports.inputs))
         return {p.name: x for p, x in zip(ports.outputs, results, strict=False)}

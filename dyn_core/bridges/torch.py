@@ -45,9 +45,9 @@ def function(program: Program[Any], status: bool = False) -> TorchFunction:
 
     Args:
         program: Of any engine.
-        status: Whether calls return (results, status): 0, or the number of the
-            requirement that failed, int64, with NaN in the results of such rows.
-            Without it a failed requirement raises its error.
+        status: Whether calls return (results, status), int64: 0, or what
+            program.failure(number) says, with NaN in results and derivatives of such
+            rows. Without it a row that fails raises its error.
     """
     return TorchFunction(program, status)
 
@@ -158,6 +158,12 @@ class TorchFunction:
         if torch.compiler.is_compiling():  # which cannot look into the checks
             return torch.as_tensor(value, dtype=self._dtype)
         return torch.from_numpy(np.array(as_array(port, value, self.program.dtype)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.program, self._status)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TorchFunction:
+        return self  # nothing in it changes, and each has operations of its own
 
     def __repr__(self) -> str:
         return f"<function of PyTorch: {self.program!r}>"

@@ -167,26 +167,39 @@ class TorchOperation:
 
     def _keep(self, ctx: Any, inputs: Any, output: Any) -> None:
         """Keep what the derivatives are taken of."""
-        count = len(self.program.outputs)
-        ctx.save_for_backward(*inputs, *output[:count])
-        if len(output) > count:
-            ctx.mark_non_differentiable(output[count])
+        ctx.save_for_backward(*inputs, *output)
+        for state in output[len(self.program.outputs) :]:
+            ctx.mark_non_differentiable(state)
 
-    def _saved(self, ctx: Any) -> tuple[Sequence[Any], Sequence[Any]]:
-        """Return inputs and results of a call."""
+    def _saved(self, ctx: Any) -> tuple[Sequence[Any], Sequence[Any], Any]:
+        """Return inputs and results of a call, and its status if it was asked for."""
         saved, count = ctx.saved_tensors, len(self.program.inputs)
-        return saved[:count], saved[count:]
+        end = count + len(self.program.outputs)
+        state = saved[end] if self._status else None
+        return saved[:count], saved[count:end], state
 
     def _forward(self, ctx: Any, rates: Sequence[Any]) -> Any:
         """Return the rate of each output from those of the inputs, None where still."""
-        inputs, results = self._saved(ctx)
+        inputs, results, state = self._saved(ctx)
         values = self._chain.values(inputs)
-        return (*self._chain.rates(values, inputs, results, rates), None)
+        outward = self._chain.rates(values, inputs, results, rates)
+        return (*self._failed_to_nan(outward, state), None)
+
+    def _failed_to_nan(self, tensors: Sequence[Any], state: Any) -> Sequence[Any]:
+        """Return tensors of the outputs' shapes, NaN in rows whose status is not 0."""
+        if state is None:
+            return tensors
+        good = torch.where(state == 0, 1.0, torch.nan).to(self._dtype)
+        return [
+            None if x is None else x * good.reshape(good.shape + (1,) * len(port.shape))
+            for port, x in zip(self.program.outputs, tensors, strict=True)
+        ]
 
     def _backward(self, ctx: Any, *cotangents: Any) -> Any:
         """Return the sum over outputs of cotangents times slopes, by each input."""
-        inputs, results = self._saved(ctx)
+        inputs, results, state = self._saved(ctx)
         cotangents, wanted = cotangents[: len(results)], ctx.needs_input_grad
+        cotangents = self._failed_to_nan(cotangents, state)
         plain = None
         if not torch.is_grad_enabled():
             plain = _arrays(inputs, results, cotangents)
@@ -282,7 +295,7 @@ def _transformed(operation: TorchOperation) -> Any:
         @staticmethod
         def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
             operation._keep(ctx, inputs, output)
-            ctx.save_for_forward(*inputs, *output[:-1])
+            ctx.save_for_forward(*inputs, *output)
 
         @staticmethod
         def backward(ctx: Any, *cotangents: Any) -> Any:

@@ -87,9 +87,8 @@ def check_finite(
         good = good.reshape(len(array), -1).all(axis=1)
         bad = np.flatnonzero(~good & (np.broadcast_to(state, good.shape) == 0))
         if len(bad):
-            shown = ", ".join(map(str, bad[:8]))
-            message = f"{what} {port.name} is not finite in rows {shown}"
-            raise NonFiniteError(message, port.name, bad.tolist())
+            message = f"{what} {port.name} is not finite"
+            raise NonFiniteError(message, port.name).of_rows(bad.tolist())
 
 
 def _joint(model: Any, port: Port, good: np.ndarray) -> str:

@@ -14,8 +14,17 @@ from dyn_core.engines.arrays import as_array, check_finite, check_out
 from dyn_core.engines.describe import CallSignature, SolverDescription, page, summary
 from dyn_core.engines.graph.graph import Requirement
 from dyn_core.engines.results import make_result
+from dyn_core.engines.status import (
+    NOT_FINITE,
+    NOT_FINITE_INPUT,
+    NOT_FINITE_RESULT,
+    Status,
+    fill_failed,
+    mark_not_finite,
+)
 from dyn_core.errors import (
-    RequireError,
+    NonFiniteError,
+    RowError,
     ShapeError,
     UnsupportedError,
     nearest,
@@ -26,7 +35,6 @@ from dyn_core.problems import InstanceDoc, Port, Signature
 
 ROWS_AT_A_TIME = 512  # of a batch that Python evaluates
 Function = Callable[[Sequence[Any]], Sequence[Any]]  # of flat numbers of any kind
-Status = int | np.ndarray  # of one state, of each row
 Result = TypeVar("Result", covariant=True)
 Out = TypeVar("Out")
 
@@ -56,9 +64,10 @@ class Program(Generic[Result]):
 
     Inputs go by position or name; one without the batch axis is shared by all rows; a
     parameter input that is left out has the value of the Model. Several outputs come as
-    a named tuple. Where a requirement of the algorithm fails, its error is raised (for
-    a batch with `.rows`); with status=True the outputs of such rows are NaN, and status
-    is the number of the requirement, counted from 1, or 0.
+    a named tuple. Where a requirement of the algorithm does not hold or, in a Program
+    built with finite=True, a number is NaN or infinite, an error is raised (for a batch
+    with `.rows`). With status=True nothing is raised: the outputs of such rows are NaN,
+    and the status is not 0 (engines/status.py); `failure` returns its error.
 
     For type checkers a Program is generic in what a call returns: np.ndarray where
     there is one output, else Results. They know it of the solvers that come with the
@@ -101,6 +110,7 @@ class Program(Generic[Result]):
         self.inputs, self.outputs = tuple(inputs), tuple(outputs)
         self.defaults, self.finite = dict(defaults), finite
         self._names = tuple(port.name for port in outputs)
+        self._noted: list[RowError] = []
 
     def prepare(self, batch: bool = False) -> None:
         """Compile or load now, and wait for it; with batch also the form for rows."""
@@ -129,14 +139,43 @@ class Program(Generic[Result]):
                 self.model.require_position(numbers[start : start + port.size])
             start += port.size
 
-    def requirement(self, number: int) -> Requirement:
-        """Return the requirement that a status names."""
-        raise NotImplementedError
+    def requirements(self) -> Sequence[Requirement]:
+        """Return the requirements of the algorithm, as far as they are known ahead."""
+        return ()
 
-    def failure(self, number: int, rows: Sequence[int] | None = None) -> RequireError:
-        """Return the error of a status, for rows of a batch or a single state."""
-        requirement = self.requirement(number)
-        return requirement.error(requirement.item, rows)
+    def requirement(self, number: int) -> Requirement:
+        """Return the requirement that a status from 1 on names."""
+        known = self.requirements()
+        if 1 <= number <= len(known):
+            return known[number - 1]
+        error = self.failure(number)
+        return Requirement(0, type(error), getattr(error, "item", ""))
+
+    def failure(self, number: int, rows: Sequence[int] | None = None) -> RowError:
+        """Return the error of a status that is not 0.
+
+        Args:
+            number: The status. Errors that Python notes, as on the engine plain, have
+                numbers that hold until the next call.
+            rows: Rows of a batch that have it; None for a single state.
+        """
+        number = int(number)
+        if number in NOT_FINITE:
+            return NonFiniteError(NOT_FINITE[number]).of_rows(rows)
+        known = self.requirements()
+        if 1 <= number <= len(known):
+            requirement = known[number - 1]
+            return requirement.error(requirement.item, rows)
+        if 0 < number - len(known) <= len(self._noted):
+            return self._noted[number - len(known) - 1].of_rows(rows)
+        valid = ", ".join(map(str, (*NOT_FINITE, f"1 to {len(known)}")))
+        raise ShapeError("status", f"that of a row that failed ({valid})", f"{number}")
+
+    def note(self, error: RowError) -> tuple[list[float], int]:
+        """Return NaN for a row that failed in Python, and the status of the error."""
+        self._noted.append(error)
+        size = sum(port.size for port in self.outputs)
+        return [float("nan")] * size, len(self.requirements()) + len(self._noted)
 
     @overload
     def __call__(
@@ -180,7 +219,7 @@ class Program(Generic[Result]):
         ]
         if any(array.dtype.kind == "c" for array in arrays):
             return self._complex(arrays, out)
-        if self.finite:
+        if self.finite and not status:
             check_finite(self.model, arrays, self.inputs, "input")
         rows = self._rows(arrays)
         targets = self._targets(out, rows)
@@ -191,8 +230,10 @@ class Program(Generic[Result]):
             results, state = self._batch(arrays, rows, targets)
         if not status:
             self._raise(state, rows)
-        if self.finite:
-            check_finite(self.model, results, self.outputs, "result", state)
+            if self.finite:
+                check_finite(self.model, results, self.outputs, "result", state)
+        elif self.finite:
+            state = self._marked(arrays, results, state)
         if out is None:
             single = [x if x.ndim else float(x) for x in results]
             value = single[0] if len(single) == 1 else make_result(self._names, single)
@@ -248,7 +289,25 @@ class Program(Generic[Result]):
                 raise ShapeError(port.name, wanted, f"{len(array)} rows")
         return rows
 
+    def _marked(
+        self, arrays: Sequence[np.ndarray], results: Sequence[np.ndarray], state: Any
+    ) -> Any:
+        """Return the status with what is not finite; set results of such rows to NaN.
+
+        Inputs come first, as in exported code: a requirement of NaN says nothing.
+        """
+        if isinstance(state, np.ndarray):
+            none: Any = np.zeros_like(state)
+            first = mark_not_finite(self.inputs, arrays, none, NOT_FINITE_INPUT)
+            state = np.where(first, first, state)
+        else:
+            state = mark_not_finite(self.inputs, arrays, 0, NOT_FINITE_INPUT) or state
+        state = mark_not_finite(self.outputs, results, state, NOT_FINITE_RESULT)
+        fill_failed(results, state)
+        return state
+
     def _single(self, arrays: Sequence[np.ndarray]) -> tuple[list[np.ndarray], int]:
+        self._noted = []
         numbers = [x for array in arrays for x in array.ravel().tolist()]
         flat, state = self.run_row(numbers)
         values = np.array(flat, float)
@@ -268,6 +327,7 @@ class Program(Generic[Result]):
             )
             for port, array in zip(self.inputs, arrays, strict=True)
         ]
+        self._noted = []
         values = np.empty((rows, sum(port.size for port in self.outputs)))
         state = np.zeros(rows, int)
         for start in range(0, rows, ROWS_AT_A_TIME):

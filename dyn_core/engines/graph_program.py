@@ -13,6 +13,7 @@ from dyn_core.engines.graph.graph import Graph, Requirement
 from dyn_core.engines.graph.source import Runner, compile_graph
 from dyn_core.engines.graph.trace import trace
 from dyn_core.engines.plain import PlainProgram
+from dyn_core.errors import RowError
 
 
 class GraphProgram(Program[Any]):
@@ -43,15 +44,31 @@ class GraphProgram(Program[Any]):
 
     def run_row(self, numbers: Sequence[Any]) -> tuple[Any, int]:
         """Run on floats."""
-        return self._floats(numbers)
+        try:
+            return self._floats(numbers)
+        except RowError as error:  # of a Program that it calls
+            return self.note(error)
 
     def run_rows(self, columns: Sequence[Any], rows: int) -> tuple[Any, Any]:
-        """Run on columns."""
-        return self._columns(columns)
+        """Run on columns, without the rows that a Program that is called refuses."""
+        try:
+            return self._columns(columns)
+        except RowError as error:
+            refused = range(rows) if error.rows is None else error.rows
+        results = np.full((len(self.graph.outputs), rows), np.nan)
+        state = np.zeros(rows, int)
+        for row in refused:
+            results[:, row], state[row] = self.run_row(_rows_of(columns, row))
+        others = np.delete(np.arange(rows), refused)
+        if len(others):
+            parts, state[others] = self.run_rows(_rows_of(columns, others), len(others))
+            for k, column in enumerate(parts):
+                results[k, others] = column
+        return results, state
 
-    def requirement(self, number: int) -> Requirement:
-        """Return the requirement of the Graph."""
-        return self.graph.requirements[number - 1]
+    def requirements(self) -> Sequence[Requirement]:
+        """Return the requirements of the Graph."""
+        return self.graph.requirements
 
     def _complex(self, arrays: Sequence[np.ndarray], out: Any) -> Any:
         """Leave complex numbers to the plain engine."""
@@ -60,3 +77,9 @@ class GraphProgram(Program[Any]):
             self.function, **{name: getattr(self, name) for name in parts}
         )
         return plain._complex(arrays, out)
+
+
+def _rows_of(columns: Sequence[Any], rows: Any) -> list[Any]:
+    """Return some rows of columns, or one as numbers; what all rows share stays."""
+    parts = [x[rows] if isinstance(x, np.ndarray) else x for x in columns]
+    return [x if isinstance(x, np.ndarray) else float(x) for x in parts]

@@ -15,12 +15,7 @@ import numpy as np
 from dyn_core.engines.base import Function
 from dyn_core.engines.results import make_result
 from dyn_core.engines.row_program import RowProgram
-from dyn_core.errors import (
-    NonFiniteError,
-    RequireError,
-    SingularError,
-    UnsupportedError,
-)
+from dyn_core.errors import NonFiniteError, SingularError, UnsupportedError
 from dyn_core.numbers.operations import OPERATIONS
 from dyn_core.numbers.scalar import Number
 
@@ -105,15 +100,13 @@ class PlainProgram(RowProgram):
         super().__init__(**{**parts, "finite": True})
         self.function = function
 
-    def run_row(self, numbers: Sequence[Any]) -> tuple[Any, int]:
-        """Run the algorithm; a requirement that fails is noted as a status."""
+    def solve_row(self, numbers: Sequence[Any]) -> Sequence[Any]:
+        """Run the algorithm."""
+        self.require_positions(numbers)
         try:
-            self.require_positions(numbers)
-            return self.function(numbers), 0
-        except RequireError as error:
-            return self.note(error)
-        except ZeroDivisionError:
-            return self.note(SingularError("division by zero"))
+            return self.function(numbers)
+        except ZeroDivisionError as error:
+            raise SingularError("division by zero") from error
 
     def _complex(self, arrays: Sequence[np.ndarray], out: Any) -> Any:
         """Run on complex numbers, one state."""

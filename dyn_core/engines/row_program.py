@@ -8,27 +8,30 @@ from typing import Any
 import numpy as np
 
 from dyn_core.engines.base import Program
-from dyn_core.engines.graph.graph import Requirement
-from dyn_core.errors import RequireError
+from dyn_core.engines.status import NOT_FINITE_INPUT
+from dyn_core.errors import RowError
 
 
 class RowProgram(Program[Any]):
     """A Program that runs row by row on the spot; errors are noted as a status."""
 
-    def __init__(self, *args: Any, **parts: Any) -> None:
-        super().__init__(*args, **parts)
-        self._noted: list[RequireError] = []
+    def solve_row(self, numbers: Sequence[Any]) -> Sequence[Any]:
+        """Return flat outputs of one state's flat inputs.
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
-        """Evaluate; see Program."""
-        self._noted = []
-        return super().__call__(*args, **named)
+        Raises:
+            RowError: The state has none.
+        """
+        raise NotImplementedError
 
-    def note(self, error: RequireError) -> tuple[list[float], int]:
-        """Return NaN for a row that failed, and the status that names the error."""
-        self._noted.append(error)
-        size = sum(port.size for port in self.outputs)
-        return [float("nan")] * size, len(self._noted)
+    def run_row(self, numbers: Sequence[Any]) -> tuple[Any, int]:
+        """Return flat outputs and status; numbers that are not finite go nowhere."""
+        if self.finite and not np.isfinite(numbers).all():
+            size = sum(port.size for port in self.outputs)
+            return [float("nan")] * size, NOT_FINITE_INPUT
+        try:
+            return self.solve_row(numbers), 0
+        except RowError as error:
+            return self.note(error)
 
     def run_rows(self, columns: Sequence[Any], rows: int) -> tuple[Any, Any]:
         """Run each row."""
@@ -41,12 +44,3 @@ class RowProgram(Program[Any]):
             results.append(result)
             states.append(state)
         return np.array(results, float).T, np.array(states)
-
-    def requirement(self, number: int) -> Requirement:
-        """Return what was noted under this number."""
-        error = self._noted[number - 1]
-        return Requirement(0, type(error), error.item)
-
-    def failure(self, number: int, rows: Sequence[int] | None = None) -> RequireError:
-        """Return the error that was noted, with what it keeps, such as a residual."""
-        return self._noted[number - 1].of_rows(rows)

@@ -11,7 +11,7 @@ import numpy as np
 from dyn_core.engines import Program
 from dyn_core.engines.base import Recipe
 from dyn_core.engines.row_program import RowProgram
-from dyn_core.errors import PluginError, RequireError, ShapeError, UnsupportedError
+from dyn_core.errors import PluginError, ShapeError, UnsupportedError
 from dyn_core.model import Model
 from dyn_core.model.passive_forces import resistance
 from dyn_core.problems import REST
@@ -94,7 +94,7 @@ class _ArrayProgram(RowProgram):
         super().__init__(*parts[:-1])
         self.acts, self.options, self.robot = parts[-1]
 
-    def run_row(self, numbers: Sequence[Any]) -> tuple[Any, int]:
+    def solve_row(self, numbers: Sequence[Any]) -> Sequence[Any]:
         """Solve one state."""
         values, start = {}, 0
         for port in self.inputs:
@@ -102,20 +102,17 @@ class _ArrayProgram(RowProgram):
             values[port.name] = part.reshape(port.shape)
             start += port.size
         solver: Any = self.recipe.solver  # a NumpySolver
-        try:
-            if self.finite:
-                self.require_positions(numbers)
-            friction = self._friction(values)
-            for port in self.inputs:
-                if port.kind == "joint_force":
-                    values[port.name] = values[port.name] - friction
-            arrays = [values.get(port.name) for port in self.signature.inputs]
-            name = f"{solver.name} ({solver.origin})" if solver.origin else solver.name
-            with named_errors(name, _failed):
-                results = solver.solve(self.robot, *arrays, **self.options)
-        except RequireError as error:
-            return self.note(error)
-        return self._flat(results, friction), 0
+        if self.finite:
+            self.require_positions(numbers)
+        friction = self._friction(values)
+        for port in self.inputs:
+            if port.kind == "joint_force":
+                values[port.name] = values[port.name] - friction
+        arrays = [values.get(port.name) for port in self.signature.inputs]
+        name = f"{solver.name} ({solver.origin})" if solver.origin else solver.name
+        with named_errors(name, _failed):
+            results = solver.solve(self.robot, *arrays, **self.options)
+        return self._flat(results, friction)
 
     def _flat(self, results: Any, friction: Any) -> list[Any]:
         """Return the flat outputs of the arrays that `solve` returned, checked."""

@@ -96,19 +96,25 @@ def array_buffer(o, d, port, place, writable):
     return good
 
 
+def is_finite(data, end):
+    """Check that the numbers from an address to another are finite."""
+    while data < end:
+        if ITEM == 8:
+            if load(data) & INFINITE == INFINITE:
+                return 0
+        elif load32(data) & INFINITE_SINGLE == INFINITE_SINGLE:
+            return 0
+        data += ITEM
+    return 1
+
+
 def all_finite(tables, ports, n):
     """Check that the numbers of n ports are finite."""
     k = 0
     while k < n:
         data = load(tables + 8 * k)
-        end = data + ITEM * load(ports + PORT * k + SIZE)
-        while data < end:
-            if ITEM == 8:
-                if load(data) & INFINITE == INFINITE:
-                    return 0
-            elif load32(data) & INFINITE_SINGLE == INFINITE_SINGLE:
-                return 0
-            data += ITEM
+        if is_finite(data, data + ITEM * load(ports + PORT * k + SIZE)) == 0:
+            return 0
         k += 1
     return 1
 

@@ -28,7 +28,7 @@ Rules that stand in two places
     `out` may not overlap inputs or other outputs
         overlaps; NativeProgram._direct
     finite=True refuses NaN and infinity
-        all_finite; check_finite (engines/arrays.py)
+        all_finite; check_finite (engines/arrays.py), mark_not_finite (status.py)
     fewer rows than lanes run one by one
         run_few; NativeProgram._one_by_one
 
@@ -68,21 +68,24 @@ _COPY = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
 
 
 def translate(module: ModuleType, public: str, **names: Any) -> str:
-    """Return the LLVM IR of a module's functions.
+    """Return the LLVM IR of a module's functions, and of those that it imports.
 
     Args:
-        module: Its source is read.
+        module: Its source is read, and that of functions of other such modules.
         public: The functions that can be found by name in the object code.
         names: Values of more constants, and other names of functions.
     """
-    tree = ast.parse(inspect.getsource(module))
-    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-    local = {node.name for node in functions}
+    functions = [
+        (ast.parse(inspect.getsource(x)).body[0], x.__globals__)
+        for x in vars(module).values()
+        if inspect.isfunction(x) and x is not _not_for_python
+    ]
+    local = {node.name for node, _ in functions}
     foreign: dict[str, str] = {}
     definitions = []
-    for node in functions:
+    for node, constants in functions:
         scope = "" if node.name in public.split() else "internal "
-        known = {**vars(module), **names}
+        known = {**constants, **names}
         definitions.append(_Function(node, known, local, foreign).define(scope))
     return "\n".join([_COPY, *foreign.values(), *definitions])
 

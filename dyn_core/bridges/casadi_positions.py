@@ -1,0 +1,136 @@
+"""Functions of CasADi around kernels of robots whose positions have quaternions.
+
+The kernels take positions of unit length, and their slopes are by displacements of nv
+numbers. Around them stand expressions of CasADi, which it differentiates itself:
+
+    f(q) = kernel(u),   u = normalized(q)
+    df(u)/du = slopes(u) V(u),   V(u): velocities (nv) from rates of positions (nq)
+
+so that derivatives are by the nq numbers of q, to any order that the kernels have. The
+slope of an output that is a position y is R(y) times that of its displacement.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from dyn_core.bridges.coordinates import PositionRates, coordinates
+from dyn_core.errors import UnsupportedError
+from dyn_core.model import Model
+
+
+def casadi_module() -> Any:
+    """Return CasADi, or say how it is installed."""
+    try:
+        import casadi
+    except ImportError as error:
+        raise UnsupportedError(
+            "CasADi is not installed; valid: pip install 'dyn_ros[casadi]'"
+        ) from error
+    return casadi
+
+
+def normalized(rates: PositionRates, q: Any) -> Any:
+    """Return a position (nq) with unit quaternions; as PositionRates.normalized."""
+    ca = casadi_module()
+    same, outside = (ca.sparsify(ca.DM(x)) for x in rates.lengths)
+    return q / ca.sqrt(ca.mtimes(same, q * q) + outside)
+
+
+def _converting(rates: PositionRates, q: Any, to_velocity: bool) -> Any:
+    """Return V(q), velocities from rates, or R(q), rates from velocities."""
+    ca = casadi_module()
+    blocks, last = [], 0
+    for of_q, of_v, rate, velocity in rates.joints:
+        maps = velocity if to_velocity else rate
+        width = of_q if to_velocity else of_v
+        x = ca.vertcat(q[of_q], 1)
+        flat = maps.transpose(1, 0, 2, 3).reshape(-1, len(maps[0, 0]) ** 2)
+        entries = ca.mtimes(ca.sparsify(ca.DM(flat)), ca.vec(ca.mtimes(x, x.T)))
+        blocks.append(ca.DM.eye(width.start - last))
+        blocks.append(ca.reshape(entries, len(maps), maps.shape[1]))
+        last = width.stop
+    size = rates.nq if to_velocity else rates.nv
+    return ca.diagcat(*blocks, ca.DM.eye(size - last))
+
+
+def around(
+    model: Model, name: str, kernels: Sequence[str], path: str, options: Any
+) -> Any:
+    """Return a casadi.Function of any positions around kernels of unit ones.
+
+    Args:
+        model: Robot.
+        name: Of the function.
+        kernels: Functions of the library: values, slopes, curvatures if there are some.
+        path: Of the library.
+        options: Of the function.
+    """
+    ca = casadi_module()
+    externals = [ca.external(kernel, path) for kernel in kernels]
+    rates, first = coordinates(model), externals[0]
+    names = first.name_in()
+    inputs = [ca.MX.sym(x, first.size1_in(k)) for k, x in enumerate(names)]
+    unit = [
+        normalized(rates, x) if _is_position(name, x, rates) else x
+        for name, x in zip(names, inputs, strict=True)
+    ]
+    inner = _differentiable(rates, externals)
+    outputs = _list(inner(*unit))
+    return ca.Function(name, inputs, outputs, names, first.name_out(), options)
+
+
+def c_source(function: Any) -> str:
+    """Return a function and its Jacobian in C, as casadi.external looks for them."""
+    generator = casadi_module().CodeGenerator(function.name())
+    generator.add(function)
+    generator.add(function.jacobian())
+    with tempfile.TemporaryDirectory() as folder:
+        written = generator.generate(f"{folder}/")
+        return Path(written).read_text(encoding="utf-8")
+
+
+def _differentiable(rates: PositionRates, externals: Sequence[Any]) -> Any:
+    """Return the first kernel as a function whose Jacobian is in the next ones."""
+    ca = casadi_module()
+    function, *others = externals
+    names, results = function.name_in(), function.name_out()
+    inputs = [ca.MX.sym(x, function.size1_in(k)) for k, x in enumerate(names)]
+    name, options = f"{function.name()}_of_q", dict[str, Any]()
+    if others:
+        outputs = [
+            ca.MX.sym(f"out_{y}", function.sparsity_out(k))
+            for k, y in enumerate(results)
+        ]
+        slopes = _list(_differentiable(rates, others)(*inputs))
+        turned = []
+        for k, slope in enumerate(slopes):
+            row, column = divmod(k, len(names))
+            if _is_position(names[column], inputs[column], rates):
+                slope = ca.mtimes(slope, _converting(rates, inputs[column], True))
+            if slope.size1() < function.numel_out(row):  # displacements of a position
+                slope = ca.mtimes(_converting(rates, outputs[row], False), slope)
+            turned.append(slope)
+        jacobian = ca.Function(
+            f"jac_{name}",
+            [*inputs, *outputs],
+            turned,
+            [*names, *(f"out_{y}" for y in results)],
+            [f"jac_{y}_{x}" for y in results for x in names],
+        )
+        options = {"custom_jacobian": jacobian, "jac_penalty": 0}
+        options |= {"enable_forward": False, "enable_reverse": False}
+    outputs = _list(function(*inputs))
+    return ca.Function(name, inputs, outputs, names, results, options)
+
+
+def _is_position(name: str, x: Any, rates: PositionRates) -> bool:
+    """Return whether an input is a position: of all that are differentiated by, `q`."""
+    return name == "q" and x.size1() == rates.nq
+
+
+def _list(values: Any) -> list[Any]:
+    return list(values) if isinstance(values, tuple) else [values]
