@@ -81,11 +81,11 @@ def run(arguments: argparse.Namespace) -> int:
     options: dict[str, Any] = {name: _read(text) for name, text in pairs.items()}
     if arguments.dtype != "float64":
         options["dtype"] = arguments.dtype
-    if solver is None:  # a cycle refuses what is not finite itself
+    if "finite" in options:
+        raise UnsupportedError("--option finite; valid: exports check, or --unchecked")
+    if solver is None:
         program = laws.cycle_of_options(arguments.solver, model, options)
     else:
-        on_gpu = arguments.target in gpu.ARCHITECTURES  # which has no such check
-        options.setdefault("finite", not (arguments.unchecked or on_gpu))
         program = solver.build(model, **options)
     if arguments.target in gpu.ARCHITECTURES:
         kernel = gpu.ptx(program, arguments.target)
@@ -101,6 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
         form=arguments.form,
         name=arguments.name,
         multiply_add=arguments.multiply_add,
+        checked=not arguments.unchecked,
     )
     print("\n".join(summary(result)))
     return 0

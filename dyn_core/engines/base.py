@@ -391,7 +391,8 @@ class Program(Generic[Result]):
 
         Args:
             folder: Where; header, test vector and package files go there, too.
-            options: target, variant, form, name, multiply_add; see dyn_core.export.
+            options: target, variant, form, name, multiply_add, checked; see
+                dyn_core.export.
         """
         return import_module("dyn_core.export").export(self, folder, **options)
 

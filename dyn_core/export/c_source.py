@@ -16,11 +16,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from dyn_core.engines.native_program import NativeProgram
+from dyn_core.engines.status import NOT_FINITE_INPUT, NOT_FINITE_RESULT
 from dyn_core.errors import UnsupportedError
 from dyn_core.export.c_functions import CFunctions
 from dyn_core.export.c_graph import CGraphs, PortEntries
 from dyn_core.export.c_operations import DOUBLE, SINGLE
-from dyn_core.export.interface import NOT_FINITE_INPUT, NOT_FINITE_RESULT, Interface
+from dyn_core.export.interface import Interface
 
 _HEAD = """/* {prefix}: {solver} of {robot}, model {model}, kernel {kernel}.
  *

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dyn_core.export.interface import NOT_FINITE_INPUT, NOT_FINITE_RESULT, Interface
+from dyn_core.engines.status import NOT_FINITE_INPUT, NOT_FINITE_RESULT
+from dyn_core.export.interface import Interface
 from dyn_core.export.kernels import Kernels
 
 _REALS = {

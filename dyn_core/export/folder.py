@@ -66,6 +66,7 @@ def export(
     form: str = "object",
     name: str | None = None,
     multiply_add: str = "exact",
+    checked: bool = True,
 ) -> Export:
     """Write a Program as machine code or C source, with header and test vector.
 
@@ -78,6 +79,9 @@ def export(
         name: Of the functions in C; default: SOLVER_ROBOT.
         multiply_add: On a target without fused multiply-add: "exact" computes it,
             for the bits of Python; "unfused" rounds twice, which is faster.
+        checked: Whether inputs and results that are not finite, and quaternions not of
+            unit length, have a status, as in a Program that is built with finite=True.
+            Whole controllers (laws.py) answer such inputs, and are never checked.
 
     Raises:
         UnsupportedError: Something is not valid, or the Program is no machine code.
@@ -92,6 +96,7 @@ def export(
         if value not in valid:
             raise UnsupportedError(unknown_name(what, value, valid))
     machine = target_of(target)
+    program = _built(program, checked and not program.signature.answers_all)
     interface = interface_of(program, name)
     assert isinstance(program, NativeProgram)
     batch, exact = variant == "batch", multiply_add == "exact"
@@ -124,6 +129,14 @@ def export(
         place, tuple(contents), binary, interface, target, variant, form,
         multiply_add, made.code, made.constants, made.undefined,
     )  # fmt: skip
+
+
+def _built(program: Program[Any], finite: bool) -> Program[Any]:
+    """Return the Program, built again where it checks what it should not, or not."""
+    if program.finite == finite:
+        return program
+    recipe = program.recipe
+    return recipe.solver.build(recipe.model, **{**recipe.choices, "finite": finite})
 
 
 def _manifest(interface: Interface) -> str:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import wrap
 
+from dyn_core.engines.status import NOT_FINITE_INPUT, NOT_FINITE_RESULT
 from dyn_core.export.interface import (
     ABI,
     ALIGNMENT,
-    NOT_FINITE_INPUT,
-    NOT_FINITE_RESULT,
     Interface,
     PortInterface,
     identifier,
@@ -30,8 +29,8 @@ _FINITE = (
     " {macro}_NOT_FINITE_RESULT."
 )
 _NOT_FINITE = (
-    "Inputs are not checked: with NaN in them outputs may or may not be NaN (build with"
-    " finite=True for a check)."
+    "Inputs are not checked: with NaN in them outputs may or may not be NaN (exported"
+    " with checked=True they are)."
 )
 _USE = """\
 Use, in C11:

@@ -26,8 +26,9 @@ Rules of both functions:
 4.  A status other than 0 names what did not hold (`statuses`). All outputs of that
     state are then NaN, as in Python with status=True. No caller may take them for a
     result.
-5.  Inputs are checked for NaN and infinity only where the Program was built with
-    finite=True: the status is then NOT_FINITE_INPUT or NOT_FINITE_RESULT.
+5.  Inputs and results that are NaN or infinite have the status NOT_FINITE_INPUT or
+    NOT_FINITE_RESULT, but in exports with checked=False. Statuses are those of Python:
+    engines/status.py.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from typing import Any
 
 from dyn_core.engines import Program
 from dyn_core.engines.native_program import NativeProgram
+from dyn_core.engines.status import NOT_FINITE
 from dyn_core.errors import UnsupportedError
 from dyn_core.model import Model
 from dyn_core.model.coordinates.labels import Coordinates, coordinates_of
@@ -49,7 +51,6 @@ from dyn_core.recordings.runs import model_hash
 
 ABI = 1  # version of the functions and of the table
 ALIGNMENT = 64  # of scratch memory [bytes]
-NOT_FINITE_INPUT, NOT_FINITE_RESULT = -1, -2
 _DIGITS = 16  # of a hash
 _AXES = ("nq", "nv", "nb")
 # Names that a port may not have in C and C++, and those of other arguments.
@@ -160,11 +161,7 @@ class Interface:
 
     def sentence(self, status: int) -> str:
         """Return what a status says."""
-        known = {
-            0: "no error",
-            NOT_FINITE_INPUT: "an input is NaN or infinite",
-            NOT_FINITE_RESULT: "a result is NaN or infinite",
-        }
+        known = {0: "no error", **NOT_FINITE}
         if 1 <= status <= len(self.statuses):
             return self.statuses[status - 1]
         return known.get(status, f"no status {status} is known")

@@ -76,6 +76,7 @@ def _cycle_of(name: str, law: Signature, meaning: str) -> Signature:
         (*law.inputs, *_LIVE),
         _RESULTS,
         passive=PASSIVE,
+        answers_all=True,
         meaning=f"{meaning}, limited, checked, and replaced by those of a stop",
     )
 
@@ -136,13 +137,10 @@ def control_cycle(
             f"{name}: the place of {', '.join(model.driven)} is driven; valid: a robot"
             " without such joints"
         )
-    for option, valid in (("finite", (False,)), ("dtype", ("float64",))):
-        if options.get(option, valid[0]) not in valid:
-            raise UnsupportedError(
-                f"{name}: {option}={options[option]!r}; valid: {valid[0]!r} (numbers"
-                " that are not finite are answered by the cycle itself, time needs 53"
-                " bits)"
-            )
+    if options.get("dtype", "float64") != "float64":
+        raise UnsupportedError(
+            f"{name}: dtype={options['dtype']!r}; valid: 'float64' (time needs 53 bits)"
+        )
     check_joints(model)
     names = model.joint_names
     if wrap is None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dyn_core.engines.native_program import NativeProgram
-from dyn_core.export.interface import NOT_FINITE_INPUT
+from dyn_core.engines.status import NOT_FINITE_INPUT
 from dyn_core.model import Model
 from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.problems import Port

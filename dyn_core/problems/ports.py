@@ -106,6 +106,8 @@ class Signature:
         meaning: What is computed, a short noun phrase.
         ignores: Last parts of parameter paths on which no answer depends, so that
             builds with such an input are refused.
+        answers_all: Whether NaN and infinity have an answer, too, as those of a whole
+            controller have: then nothing checks for them, and finite=True is refused.
     """
 
     name: str
@@ -118,6 +120,7 @@ class Signature:
     system: str = "robot"
     meaning: str = ""
     ignores: tuple[str, ...] = ()
+    answers_all: bool = False
 
     @property
     def depends_on_loops(self) -> bool:

@@ -186,7 +186,12 @@ class BuildOptions:
                 )
 
     def _check_acting(self, name: str, signature: Signature) -> None:
-        """Refuse options that change nothing in a kind of problem."""
+        """Refuse options that change nothing, or too much, in a kind of problem."""
+        if self.finite and signature.answers_all:
+            raise UnsupportedError(
+                f"{name}: finite=True; valid: False, since {signature.name} has an"
+                " answer to numbers that are not finite"
+            )
         for option in PASSIVE:
             if getattr(self, option) and option not in signature.acting:
                 valid = ", ".join(signature.acting) or "neither friction nor springs"

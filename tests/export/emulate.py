@@ -96,8 +96,8 @@ def sh(*command, cwd=None):
 
 
 def made(program, folder, **options):
-    """Return an export."""
-    return export(program, folder, **options)
+    """Return an export that checks what the Program does, so that statuses agree."""
+    return export(program, folder, **{"checked": program.finite, **options})
 
 
 def check_natively(result, compiler="cc", flags=(), emulator=()):

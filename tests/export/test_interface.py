@@ -7,8 +7,12 @@ import numpy as np
 import pytest
 from emulate import build, need
 
+import dyn_core as dyn
+from dyn_core import cli
 from dyn_core.engines.llvm import compiler
+from dyn_core.engines.status import NOT_FINITE_INPUT
 from dyn_core.export.interface import identifier, interface_of
+from dyn_core.export.laws import CYCLES, control_cycle
 from dyn_core.export.table import MEMBERS, PORT_MEMBERS
 
 pytestmark = pytest.mark.skipif(
@@ -84,6 +88,43 @@ def test_the_table_says_what_the_interface_does(tmp_path, solver, robot, options
     assert (table.run, table.batch) == (function, rows)
 
 
+@pytest.mark.parametrize("checked", [True, False], ids=["checked", "unchecked"])
+@pytest.mark.parametrize("solver", ["aba", "gravity_compensation_cycle"])
+def test_program_export_and_dyn_export_write_the_same(tmp_path, solver, checked):
+    """Header, statuses and hash; checked by default. A whole controller never is: it
+    answers numbers that are not finite.
+    """
+    model, flags = dyn.load("two_link"), [] if checked else ["--unchecked"]
+    options = {} if checked else {"checked": False}
+    if solver in CYCLES:
+        program = control_cycle(solver, model)
+    else:
+        program = dyn.solver(solver).build(model)
+    result = program.export(tmp_path / "python", **options)
+    command = ["export", solver, "two_link", str(tmp_path / "dyn"), *flags]
+    assert cli.main(command) == 0
+    names = {file.name for file in (tmp_path / "dyn").iterdir()}
+    assert names == set(result.files)
+    for name in names:
+        mine, other = (tmp_path / x / name for x in ("python", "dyn"))
+        assert mine.read_bytes() == other.read_bytes()
+    finite = checked and solver not in CYCLES
+    assert result.interface.finite is finite
+    header = (tmp_path / "python" / f"{result.interface.prefix}.h").read_text()
+    assert ("an input is NaN or infinite" in header) is finite
+    vector = json.loads(
+        (tmp_path / "dyn" / f"{result.interface.prefix}_test.json").read_text()
+    )
+    assert (vector["states"][-1]["status"] == NOT_FINITE_INPUT) is finite
+
+
+def test_a_checked_program_may_be_exported_unchecked(tmp_path):
+    """checked= of the export decides, however Python built the Program."""
+    program = build("rnea", "two_link", finite=True)
+    assert program.export(tmp_path / "a").interface.finite
+    assert not program.export(tmp_path / "b", checked=False).interface.finite
+
+
 def test_a_call_by_ctypes(tmp_path):
     """A library that is loaded gives what the Program does."""
     need("cc")
@@ -110,7 +151,7 @@ def test_the_manifest_holds_all(tmp_path):
     assert set(facts["files"]) | {"aba_every_joint.json"} == set(result.files)
     vector = json.loads((tmp_path / "aba_every_joint_test.json").read_text())
     status = [state["status"] for state in vector["states"]]
-    assert status[0] == 0 and status[-1] > 0
+    assert status[0] == 0 and status[-2] > 0 and status[-1] == NOT_FINITE_INPUT
     assert set(vector["states"][-1]["out"]) == {"7ff8000000000000"}
 
 
