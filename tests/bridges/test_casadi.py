@@ -11,6 +11,7 @@ import pytest
 import dyn_core as dyn
 from dyn_core.bridges import casadi as dyn_casadi
 from dyn_core.errors import CompileError, ShapeError, UnsupportedError
+from dyn_core.testing import random_model
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "casadi_swing.py"
 DT = 0.02
@@ -161,6 +162,122 @@ def test_parts_of_inverse_dynamics(ca, robot, name):
         np.testing.assert_allclose(slopes[:, k], wanted, atol=1e-6)
 
 
+@pytest.fixture(scope="module")
+def floating():
+    """A floating base, a ball and a hinge."""
+    kinds = ("spherical", "revolute", "floating")
+    return random_model(2, size=3, kinds=kinds, massless=0.0)
+
+
+def _point(model, names, seed=0):
+    """Return inputs; quaternions of the position are not of unit length."""
+    rng = np.random.default_rng(seed)
+    q = model.random(rng)
+    q[dyn_casadi.coordinates(model).lengths[0].any(0)] *= 1.7
+    return [q if x == "q" else rng.uniform(-1, 1, model.nv) for x in names]
+
+
+def _columns(function, point, h=1e-4):
+    """Return differences of a function's first result by all numbers of its inputs."""
+    ends = np.cumsum([len(x) for x in point])
+
+    def value(x):
+        return np.array(function(*np.split(x, ends[:-1]))).ravel(order="F")
+
+    x = np.concatenate(point)
+    return np.stack([
+        (8 * (value(x + d) - value(x - d)) - value(x + 2 * d) + value(x - 2 * d))
+        / (12 * h)
+        for d in h * np.eye(len(x))
+    ], axis=1)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["rnea", "aba", "crba", "semi_implicit_euler"])
+def test_positions_with_quaternions(ca, floating, name):
+    """f(q) = program(normalize(q)), with the gradients of the other bridges: by nq numbers,
+    orthogonal to each quaternion, equal to differences; Hessians where there are some.
+    """
+    program = dyn.solver(name).build(floating)
+    twice = name in ("rnea", "aba")
+    constants = {"dt": DT} if name == "semi_implicit_euler" else {}
+    function = dyn_casadi.function(program, constants=constants, hessian=twice)
+    point = _point(floating, function.name_in())
+    unit = [floating.normalize(point[0]), *point[1:]]
+    np.testing.assert_allclose(
+        np.array(dyn_casadi.normalize(floating, ca.DM(point[0]))).ravel(), unit[0],
+        rtol=1e-15,
+    )  # fmt: skip
+    expected = _results(program(*unit, *constants.values()))
+    for got, wanted in zip(_results(function(*point)), expected, strict=True):
+        np.testing.assert_allclose(np.array(got).squeeze(), wanted, atol=1e-13)
+    parts = [
+        ca.MX.sym(x, len(y)) for x, y in zip(function.name_in(), point, strict=True)
+    ]
+    whole = ca.vertcat(*parts)
+    value = ca.vertcat(*map(ca.vec, _results(function(*parts))))
+    slopes = ca.Function("slopes", parts, [ca.jacobian(value, whole)])
+    got = np.array(slopes(*point))
+    wanted = _columns(ca.Function("values", parts, [value]), point)
+    np.testing.assert_allclose(got, wanted, atol=1e-6 * abs(got).max())
+    along = np.zeros(whole.size1())
+    quaternions = dyn_casadi.coordinates(floating).lengths[0].any(0)
+    along[: floating.nq][quaternions] = point[0][quaternions]
+    np.testing.assert_allclose(got @ along, 0.0, atol=1e-12)
+    if twice:
+        hessian, gradient = ca.hessian(ca.sumsqr(value), whole)
+        got = np.array(ca.Function("exact", parts, [hessian])(*point))
+        wanted = _columns(ca.Function("gradient", parts, [gradient]), point)
+        np.testing.assert_allclose(got, wanted, atol=1e-6 * abs(got).max())
+
+
+def test_a_library_of_a_floating_base_is_loaded_by_name(ca, floating, tmp_path):
+    """Values and Jacobians are those of the function; second derivatives are refused."""
+    program = dyn.solver("aba").build(floating)
+    path = dyn_casadi.library(program, tmp_path, "fall", status=True)
+    loaded = ca.external("fall", str(path))
+    function = dyn_casadi.function(program, status=True)
+    point = _point(floating, function.name_in())
+    assert loaded.name_out() == ["qdd", "status"]
+    for a, b in zip(loaded(*point), function(*point), strict=True):
+        np.testing.assert_array_equal(np.array(a), np.array(b))
+    slopes = [x.jacobian()(*point, 0, 0) for x in (loaded, function)]
+    for a, b in zip(*slopes, strict=True):
+        np.testing.assert_allclose(np.array(a), np.array(b), atol=1e-13)
+    with pytest.raises(UnsupportedError, match=r"valid: hessian=False, or function"):
+        dyn_casadi.library(program, tmp_path, hessian=True)
+
+
+@pytest.mark.full
+def test_ipopt_finds_how_a_floating_body_turns(ca):
+    """Full: Ipopt. A dumbbell turns by 60 degrees and rests, with the least torques."""
+    with_mass = "<inertial><mass value='2'/><inertia ixx='0.3' iyy='0.2' izz='0.1'"
+    text = f"""<robot name="body"><link name="body">{with_mass} ixy='0' ixz='0' iyz='0'/>
+    </inertial></link></robot>"""
+    body = dyn.load_urdf(text, root_joint="floating", gravity=(0, 0, 0))
+    step = dyn_casadi.function(
+        dyn.solver("semi_implicit_euler").build(body), constants={"dt": 0.1}
+    )
+    problem, knots = ca.Opti(), 10
+    q, qd = problem.variable(7, knots + 1), problem.variable(6, knots + 1)
+    tau = problem.variable(6, knots)
+    for k in range(knots):
+        ends = step(q[:, k], qd[:, k], tau[:, k])
+        problem.subject_to(q[:, k + 1] == ends[0])
+        problem.subject_to(qd[:, k + 1] == ends[1])
+    start, goal = body.neutral(), body.neutral()
+    goal[3:7] = 0, np.sin(np.pi / 6), 0, np.cos(np.pi / 6)
+    for wanted, k in ((start, 0), (goal, knots)):
+        problem.subject_to(q[:, k] == wanted)
+        problem.subject_to(qd[:, k] == 0)
+    problem.minimize(ca.sumsqr(tau))
+    problem.set_initial(q, np.tile(start[:, None], knots + 1))
+    quiet = {"print_level": 0, "sb": "yes", "hessian_approximation": "limited-memory"}
+    problem.solver("ipopt", {"print_time": False}, quiet)
+    best = problem.solve().value(q)
+    np.testing.assert_allclose(best[:, -1], goal, atol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(best[3:7], axis=0), 1.0, atol=1e-6)
+
+
 def test_threads_do_not_share_memory(ca):
     """CasADi gives each thread its own."""
     arm = dyn.load_urdf(dyn.robots.path("arm7"))
@@ -185,7 +302,6 @@ def test_what_cannot_be_differentiated_is_refused(tmp_path, monkeypatch):
     """In words that say what is valid."""
     arm = dyn.load_urdf(dyn.robots.path("arm7"))
     step = dyn.solver("semi_implicit_euler").build(arm)
-    dog = dyn.load_urdf(dyn.robots.path("quadruped"), root_joint="floating")
     for program, constants, error, expected in (
         (step, {}, UnsupportedError, "no derivative by dt; valid: .*constants"),
         (step, {"dt": [1, 2]}, ShapeError, "dt"),
@@ -202,7 +318,6 @@ def test_what_cannot_be_differentiated_is_refused(tmp_path, monkeypatch):
             UnsupportedError,
             "float64",
         ),
-        (dyn.solver("aba").build(dog), {}, UnsupportedError, "quaternions; valid"),
     ):
         with pytest.raises(error, match=expected):
             dyn_casadi.library(program, tmp_path, constants=constants)

@@ -1,5 +1,7 @@
 """Programs in JAX: the bits of the Program, batches, derivatives, errors, status."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -278,6 +280,30 @@ def test_requirements_that_fail(rows):
     np.testing.assert_array_equal(state, status)
     assert np.isnan(np.asarray(got)).any() and np.count_nonzero(state) == 1
     np.testing.assert_array_equal(dyn_jax.function(program)(q), wanted)
+
+
+def test_a_function_pickles(arm):
+    """As its Program does."""
+    function = dyn_jax.function(dyn.solver("rnea").build(arm), status=True)
+    x = np.random.default_rng(0).uniform(-1, 1, (3, 4, 7))
+    got, status = pickle.loads(pickle.dumps(function))(*x)
+    np.testing.assert_array_equal(got, function(*x)[0])
+    assert not np.asarray(status).any()
+
+
+def test_jax_export_is_told_that_machine_code_stays_here(arm):
+    """JAX refuses to serialise it, and does so with export_checks, derivatives as well."""
+    pytest.importorskip("flatbuffers", reason="flatbuffers is not installed")
+    from jax import export
+
+    aba = dyn_jax.function(dyn.solver("aba").build(arm))
+    policy = jax.jit(jax.grad(lambda q: jnp.tanh(aba(q, q, q)).sum()))
+    q = jnp.full(7, 0.3)
+    with pytest.raises(ValueError, match="no compatibility guarantees"):
+        export.export(policy)(q).serialize()
+    whole = export.export(policy, disabled_checks=dyn_jax.export_checks())(q)
+    again = export.deserialize(whole.serialize())
+    np.testing.assert_array_equal(again.call(q), policy(q))
 
 
 def test_float32(arm):

@@ -1,5 +1,9 @@
 """Programs in PyTorch: values, autograd of first and second order, batches, errors."""
 
+import copy
+import io
+import pickle
+
 import numpy as np
 import pytest
 
@@ -306,6 +310,58 @@ def test_requirements_that_fail(rows):
     np.testing.assert_array_equal(got, wanted)
     np.testing.assert_array_equal(state, status)
     assert state.dtype == torch.int64 and np.count_nonzero(state) == 1
+
+
+class Inertial(torch.nn.Module):
+    """A module that holds a function: the norm of the joint forces of a motion."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+        self.gain = torch.nn.Parameter(torch.ones(7, dtype=torch.float64))
+
+    def forward(self, q, qd, qdd):
+        return self.gain * self.function(q, qd, qdd)
+
+
+class Torques(torch.utils.data.Dataset):
+    """Joint forces of motions, computed by whoever asks."""
+
+    def __init__(self, function, tensors):
+        self.function, self.tensors = function, tensors
+
+    def __len__(self):
+        return len(self.tensors[0])
+
+    def __getitem__(self, k):
+        return self.function(*(x[k] for x in self.tensors))
+
+
+def test_a_function_pickles(arm, tensors):
+    """Alone, in a module that torch.save writes, and in a deep copy; status as well."""
+    function = dyn_torch.function(dyn.solver("rnea").build(arm, joint_friction=True))
+    wanted = function(*tensors)
+    assert torch.equal(pickle.loads(pickle.dumps(function))(*tensors), wanted)
+    file = io.BytesIO()
+    torch.save(Inertial(function), file)
+    file.seek(0)
+    module = torch.load(file, weights_only=False)
+    assert torch.equal(module(*tensors), wanted)
+    module(*tensors).sum().backward()
+    assert torch.equal(module.gain.grad, wanted.sum(0))
+    assert torch.equal(copy.deepcopy(module)(*tensors), wanted)
+    marking = dyn_torch.function(dyn.solver("rnea").build(arm), status=True)
+    assert len(pickle.loads(pickle.dumps(marking))(*tensors)) == 2
+
+
+@pytest.mark.full
+def test_workers_of_a_data_loader_take_a_function(arm, tensors):
+    """Full: processes that are spawned import PyTorch anew, which takes seconds."""
+    function = dyn_torch.function(dyn.solver("rnea").build(arm))
+    loader = torch.utils.data.DataLoader(
+        Torques(function, tensors), 2, num_workers=1, multiprocessing_context="spawn"
+    )
+    assert torch.equal(torch.cat(list(loader)), function(*tensors))
 
 
 @pytest.fixture
