@@ -277,6 +277,43 @@ def test_a_slot_takes_a_solver_that_is_no_text(shipped, engine):
         np.testing.assert_allclose(a, b, rtol=1e-10)
 
 
+class _Choosy(_ByNumpy):
+    """Forward dynamics that refuses states and, in words of Python, torques."""
+
+    name = "choosy"
+
+    def solve(self, model, q, qd, tau, f_ext):
+        """Solve where q1 and tau1 are below 2."""
+        if q[0] > 2:
+            raise dyn.SingularError("joint 1")
+        if tau[0] > 2:
+            raise dyn.InfeasibleError("torque 1", residual=tau[0])
+        return super().solve(model, q, qd, tau, f_ext)
+
+
+@ENGINE
+def test_rows_that_a_solver_in_a_slot_refuses_are_marked(shipped, engine):
+    """Each with its own error; the other rows have the bits that they have alone."""
+    model, (q, qd, tau) = shipped["two_link"], np.full((3, 5, 2), 0.5)
+    q[1, 0] = tau[3, 0] = 3.0
+    step = dyn.solver("rk4")
+    program = step.build(model, forward_dynamics=_Choosy(), engine=engine)
+    good = [0, 2, 4]
+    wanted = program(q[good], qd[good], tau[good], 1e-3)
+    results, status = program(q, qd, tau, 1e-3, status=True)
+    assert np.flatnonzero(status).tolist() == [1, 3]
+    errors = [program.failure(k) for k in status[[1, 3]]]
+    assert [str(x) for x in errors] == ["singular: joint 1", "infeasible: torque 1"]
+    assert errors[1].residual == 3.0
+    for a, b in zip(results, wanted, strict=True):
+        assert np.isnan(a[[1, 3]]).all()
+        np.testing.assert_array_equal(a[good], b)
+    one, state = program(q[1], qd[1], tau[1], 1e-3, status=True)
+    assert state != 0 and np.isnan(one.q_next).all()
+    with pytest.raises(dyn.SingularError, match="joint 1"):
+        program(q, qd, tau, 1e-3)
+
+
 def _pivot(model, q):
     """Return 1/q1; singular at zero."""
     scalar.require(scalar.logical_not(q[0] <= 0), dyn.SingularError, "joint 1")
