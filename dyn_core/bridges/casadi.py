@@ -72,7 +72,7 @@ def function(
         status: Whether it has one more result, `status`: 0, or what
             program.failure(number) says; results and derivatives of such states are
             NaN. Without it CasADi raises a RuntimeError where a state fails, and Ipopt
-            takes a shorter step.
+            tries a shorter step.
         options: Of casadi.external.
 
     Raises:

@@ -62,8 +62,8 @@ def _by_state(program, states, folder):
 def _by_map(program, states, folder):
     qdd, failed = program.map(*states, status=True)
     status = np.zeros(len(qdd), int)
-    for number, error, words in ERRORS:
-        reason = f"{error.__name__}: {words}"
+    for number, error, message in ERRORS:
+        reason = f"{error.__name__}: {message}"
         for first, last, why in failed.runs:
             status[first:last][[why == reason] * (last - first)] = number
     assert (failed.mask == (status != 0)).all()
@@ -158,10 +158,10 @@ def test_a_status_names_its_error(program, states, engine):
     qdd, status = other(*states, status=True)
     wanted = np.tile(STATUSES, len(states[0]) // len(STATUSES))
     np.testing.assert_array_equal(status != 0, wanted != 0)
-    for number, error, words in ERRORS:
+    for number, error, message in ERRORS:
         mine = int(status[wanted == number][0])
         failure = other.failure(mine)
-        assert type(failure) is error and str(failure) == words
+        assert type(failure) is error and str(failure) == message
         assert other.failure(np.int32(mine), [3, 5]).rows == (3, 5)
     for number in (0, -3, 1000):
         with pytest.raises(dyn.ShapeError, match="status: wanted that of a row"):
