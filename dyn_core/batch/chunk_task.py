@@ -175,7 +175,7 @@ class ChunkTask:
         """Compute a strip; return its rows that failed."""
         program = self.program
         into: Any = out[0] if len(out) == 1 else tuple(out)
-        _, state = program(*inputs, out=into, status=True)
+        state: Any = program(*inputs, out=into, status=True)[1]
         bad = np.flatnonzero(state)
         if not len(bad):
             return []

@@ -198,8 +198,8 @@ class TorchOperation:
     def _backward(self, ctx: Any, *cotangents: Any) -> Any:
         """Return the sum over outputs of cotangents times slopes, by each input."""
         inputs, results, state = self._saved(ctx)
-        cotangents, wanted = cotangents[: len(results)], ctx.needs_input_grad
-        cotangents = self._failed_to_nan(cotangents, state)
+        cotangents = tuple(self._failed_to_nan(cotangents[: len(results)], state))
+        wanted = ctx.needs_input_grad
         plain = None
         if not torch.is_grad_enabled():
             plain = _arrays(inputs, results, cotangents)

@@ -143,14 +143,6 @@ class Program(Generic[Result]):
         """Return the requirements of the algorithm, as far as they are known ahead."""
         return ()
 
-    def requirement(self, number: int) -> Requirement:
-        """Return the requirement that a status from 1 on names."""
-        known = self.requirements()
-        if 1 <= number <= len(known):
-            return known[number - 1]
-        error = self.failure(number)
-        return Requirement(0, type(error), getattr(error, "item", ""))
-
     def failure(self, number: int, rows: Sequence[int] | None = None) -> RowError:
         """Return the error of a status that is not 0.
 

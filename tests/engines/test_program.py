@@ -402,7 +402,7 @@ def test_require_in_a_loop_raises_what_failed_first(shipped, engine):
     rows = np.array([row for row in items if not np.isnan(row).any()] * 3)
     y, status = program(rows[:, :2], rows[:, 2:], status=True)
     wanted = [items[tuple(row)] for row in rows]
-    got = [program.requirement(k).item if k else None for k in status]
+    got = [program.failure(k).item if k else None for k in status]
     assert got == wanted
     np.testing.assert_array_equal(y[0], [2.0, 4.0])
 

@@ -76,9 +76,11 @@ def translate(module: ModuleType, public: str, **names: Any) -> str:
         names: Values of more constants, and other names of functions.
     """
     functions = [
-        (ast.parse(inspect.getsource(x)).body[0], x.__globals__)
+        (node, x.__globals__)
         for x in vars(module).values()
         if inspect.isfunction(x) and x is not _not_for_python
+        for node in ast.parse(inspect.getsource(x)).body
+        if isinstance(node, ast.FunctionDef)
     ]
     local = {node.name for node, _ in functions}
     foreign: dict[str, str] = {}
