@@ -144,6 +144,19 @@ def test_hessians_agree_with_differences(ca, robot, name):
     np.testing.assert_allclose(got, got.T, atol=1e-12 * abs(got).max())
 
 
+def test_what_nothing_depends_on_has_no_entry_for_one_joint(ca):
+    """By outputs that are not read, and of a status: no number outside of the kernel's."""
+    one = dyn.load("two_link").lock({"joint2": 0.0})
+    assert one.nv == 1
+    program = dyn.solver("aba").build(one)
+    slopes = dyn_casadi.function(program, hessian=True, status=True).jacobian()
+    names = slopes.jacobian().name_out()
+    for k, name in enumerate(names):
+        if "_out_" in name or "status" in name:
+            assert slopes.jacobian().sparsity_out(k).nnz() == 0
+    assert sum("_out_" in name for name in names) == 12
+
+
 @pytest.mark.parametrize("name", ["gravity", "bias", "crba"])
 def test_parts_of_inverse_dynamics(ca, robot, name):
     """Values have the bits of the Program, Jacobians agree with differences."""
