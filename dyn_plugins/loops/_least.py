@@ -141,7 +141,7 @@ class LeastLoops:
             curvature, bound = curvatures[0]
             bent = self.B.without_columns(curvature)
             bends = maximum_of([absolute(x) for x in bent]) > bound
-            self.B = self.B.with_combination(bent, TOLERANCE, bends)
+            self.B.add_combination(bent, TOLERANCE, bends)
             if dead_point == "refuse":
                 curvatures.append(self._curvature(self._tangent(2.0)))
         for curvature, bound in curvatures if dead_point == "refuse" else ():

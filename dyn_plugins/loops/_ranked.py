@@ -3,8 +3,6 @@
 Not a solver: those of loop_min_norm.py share it.
 """
 
-from copy import copy
-
 from dyn_core.authoring import Vector, logical_and, loop, maximum, sqrt, total, where
 
 TOLERANCE = 1e-9  # gradients below this part of the largest one add no rank
@@ -78,8 +76,8 @@ class RankedRows:
         state = loop([*_flat(rows), *empty, 0.0], next_direction, go_on, r)
         self.remainders, self.Q, self.C, self.rank = split(state)
 
-    def with_combination(self, y, tolerance, counts):
-        """Return the factors with one direction more: that of y.T B.
+    def add_combination(self, y, tolerance, counts):
+        """Add one direction more: that of y.T B.
 
         It is added where `counts` holds, if its remainder is above `tolerance` times
         the largest row. What else remains of the rows stays out.
@@ -89,17 +87,15 @@ class RankedRows:
             tolerance: Relative.
             counts: Condition.
         """
-        more = copy(self)
         y = _unit(y)
         z = total_of(self.remainders, y, self.n)
         larger = z @ z > self.largest * (tolerance * tolerance)
         adds = logical_and(counts, logical_and(larger, self.rank < float(self.r)))
         q = _orthonormal(z, self.Q)
         k = where(adds, self.rank, -1.0)
-        more.Q, more.C = _put(k, q, self.Q), _put(k, y * (z @ q), self.C)
-        more.rank = where(adds, self.rank + 1.0, self.rank)
-        more.U, more.R, more.over = _triangular(more.C, self.m, self.r)
-        return more
+        self.Q, self.C = _put(k, q, self.Q), _put(k, y * (z @ q), self.C)
+        self.rank = where(adds, self.rank + 1.0, self.rank)
+        self.U, self.R, self.over = _triangular(self.C, self.m, self.r)
 
     def solve(self, b):
         """Return x = B^+ b, and how far B x is from b."""
