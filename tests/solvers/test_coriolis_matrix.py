@@ -4,12 +4,15 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.authoring import cos, sin
+from dyn_core.authoring import Matrix, TracedSolver, cos, sin
 from dyn_core.errors import UnsupportedError
 from dyn_core.model.joints import KINDS
+from dyn_core.problems import CORIOLIS_FORCE, CORIOLIS_MATRIX
 from dyn_core.testing import TOLERANCES, scaled_error
 from dyn_core.testing.case import derivative
+from dyn_core.testing.conformance import check
 from dyn_core.testing.models import random_model
+from dyn_plugins.dynamics.coriolis_matrix import coriolis_matrix
 
 QUATERNIONS = ("spherical", "floating")
 RATES = tuple(kind for kind in KINDS if kind not in QUATERNIONS)  # qd = dq/dt
@@ -131,3 +134,25 @@ def test_passive_adaptive_control_follows(shipped):
     ds = aba(q, qd, tau) - a
     rate = derivative(lambda t: H(model.integrate(q, qd * t)))
     _near(2 * s @ H(q) @ ds + s @ rate @ s, -2 * s @ K @ s)
+
+
+def _transposed(model, q, qd):
+    return {(j, i): block.T for (i, j), block in coriolis_matrix(model, q, qd).items()}
+
+
+def _outer(model, q, qd, c):
+    """Return c qd.T / |qd|²: it gives c, but H changes otherwise."""
+    force, square = c(q, qd), qd @ qd
+    return Matrix([x * y / square for y in qd] for x in force)
+
+
+def test_each_law_finds_what_the_other_passes(shipped):
+    """The transpose has the rate of H, c qd.T / |qd|² has c: both are found wrong."""
+    force = {"slots": {"c": CORIOLIS_FORCE}, "fills": {"c": dyn.solver("coriolis")}}
+    for algorithm, more, law in (
+        (_transposed, {}, "matrix_gives_coriolis_force"),
+        (_outer, {"by_joint": False, **force}, "rate_of_H_is_twice_the_symmetric_part"),
+    ):
+        wrong = TracedSolver("wrong", CORIOLIS_MATRIX, algorithm, **more)
+        findings = check(wrong, shipped["arm7"], "graph")
+        assert [finding.law for finding in findings if not finding.good] == [law]
