@@ -143,6 +143,21 @@ def test_source_lines_name_what_exists():
             assert number in tables[prefix], key
 
 
+def test_algorithms_of_the_sources_name_their_solvers():
+    """The rows of inverse, forward, hybrid and dense dynamics name those solvers."""
+    places = _generator().places()
+    for key, name in (
+        ("KIM-2.0", "dense"),
+        ("KIM-2.1", "rnea"),
+        ("KIM-2.2", "aba"),
+        ("KIM-2.3", "hybrid"),
+        ("RBD5-3.1", "rnea"),
+        ("RBD5-3.3", "rnea_spatial"),
+        ("TAZZ-3.6", "aba_classical"),
+    ):
+        assert name in {function for _, function in places[key]}, key
+
+
 def test_the_catalogue_of_solvers_is_as_generated():
     """docs/solvers.md names every solver and comes from the solvers themselves."""
     generator = _generator("make_solvers")

@@ -90,7 +90,8 @@ class JointSpec:
         friction_asymmetry: Half of what it is more in the positive direction [N·m | N].
         stribeck: What dry friction is more near rest [N·m | N].
         stribeck_speed: At which e^-1 of that is left [rad/s | m/s].
-        passive: Whether it has no motor (robots with loops).
+        passive: Whether it has no motor; None where the file does not say: a joint of
+            free motion, such as a floating base, has none, others have one.
         swing: Largest angle between a ball joint's z axes, socket and plug [rad].
         twist: Range of its turn about z [rad].
         pitch: Of a helical joint [m/rad].
@@ -120,7 +121,7 @@ class JointSpec:
     mimic: Mimic | None = None
     plug_xyz: tuple[float, float, float] = (0.0, 0.0, 0.0)
     plug_rpy: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    passive: bool = False
+    passive: bool | None = None
     swing: float = math.inf
     twist: tuple[float, float] = (-math.inf, math.inf)
     pitch: float = 0.0

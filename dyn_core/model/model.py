@@ -165,9 +165,15 @@ class Model(Tree, System):
 
     @property
     def active_joints(self) -> tuple[str, ...]:
-        """Joints with independent coordinates that have a motor."""
-        passive = {j.name for j in self.build.description.joints if j.passive}
-        return tuple(name for name in self.joint_names if name not in passive)
+        """Joints with independent coordinates that have a motor.
+
+        A floating base has none unless the file says `passive: false`.
+        """
+        passive = {j.name: j.passive for j in self.build.description.joints}
+        for i in self.independent:
+            if passive.get(self.names[i]) is None:
+                passive[self.names[i]] = self.joint[i].unactuated
+        return tuple(name for name in self.joint_names if not passive[name])
 
     @property
     def followers(self) -> dict[str, Follower]:

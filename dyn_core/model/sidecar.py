@@ -96,7 +96,11 @@ JOINT = Table(
     Field("armature", Quantity(0.0), "inertia of the drive", "kg·m², kg"),
     Field("effort", Quantity(0.0), "effort limit; 0: none is given", "N·m, N"),
     *_GEOMETRY,
-    Field("passive", Switch(), "whether it has no motor (robots with loops)"),
+    Field(
+        "passive",
+        Switch(),
+        "whether it has no motor; a floating joint has none unless this is false",
+    ),
     Field("swing", Quantity(0.0, above=True), "of a ball: largest tilt of z", "rad"),
     Field("twist", numbers(2), "of a ball: lower and upper turn about z", "rad"),
     Field("plug", Table(*PLACE), "joint in the child link; URDF has the link's frame"),

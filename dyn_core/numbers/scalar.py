@@ -62,9 +62,14 @@ class Number:
     # fmt: on
 
     def __pow__(self, power: int) -> Any:
-        """Multiply out a small whole power."""
-        if not isinstance(power, int) or not 0 < power <= 8:
-            raise TypeError(f"power {power!r}: only whole powers 1..8 are offered")
+        """Multiply out a small whole power; x ** 0 is 1."""
+        if not isinstance(power, int) or not 0 <= power <= 8:
+            raise TypeError(
+                f"power {power!r}: valid: whole powers 0..8; others are"
+                " exp(power * log(x)), sqrt(x), 1 / x ** n"
+            )
+        if power == 0:
+            return 1.0
         result = self
         for _ in range(power - 1):
             result = result * self

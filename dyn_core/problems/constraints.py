@@ -27,7 +27,7 @@ RESPONSE = Signature(
             ("nb", 6),
             WRENCH,
             "wrenches",
-            meaning="change of the force on each body, [moment; force]",
+            meaning="change of each body's force, [moment; force], body coordinates",
         ),
     ),
     (

@@ -118,6 +118,21 @@ CORIOLIS_FORCE = Signature(
     meaning="Coriolis and centrifugal joint forces, without gravity",
     ignores=("gravity",),
 )
+CORIOLIS_MATRIX = Signature(
+    "coriolis_matrix",
+    (q, qd),
+    (
+        Port(
+            "Cm",
+            ("nv", "nv"),
+            "kg·m²/s | kg/s",
+            "joint_slopes",
+            meaning="Coriolis matrix: Cm qd are the Coriolis and centrifugal forces",
+        ),
+    ),
+    meaning="Coriolis matrix Cm, with dH/dt - 2 Cm skew-symmetric",
+    ignores=("gravity", "armature"),
+)
 INERTIAL_FORCE = Signature(
     "inertial_force",
     (q, qdd),

@@ -19,7 +19,8 @@ f_ext = Port(
     WRENCH,
     "wrenches",
     optional=True,
-    meaning="external force on each body, [moment; force], body coordinates",
+    meaning="force from outside on each body, [moment; force] in body coordinates:"
+    " H qdd + C = tau + J.T f_ext",
 )
 dt = Port("dt", (), "s", meaning="length of the step")
 q_next = Port(

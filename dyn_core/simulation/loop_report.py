@@ -18,7 +18,9 @@ from dyn_core.simulation.loop_closure import (
 from dyn_core.validation import one_state
 
 TRIES = 8  # random starts from which the loops of an overview may be closed
+DRIFT = 1e-6  # share of the speed of rows below which curvature may be drift
 RANK = 1e-5  # singular values of A below this part of the largest count as zero
+CURVED = 1e-4  # share of the rows' curvature above which a rank drops here only
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,8 @@ class LoopReport:
         dependent: Groups of rows that depend on each other here; a group of one is a
             row that no joint moves.
         flipped: Hinges whose axes are opposite.
+        dead_points: Groups of `dependent` whose rows depend on each other here, but not
+            beside it: a dead point of the linkage. Others do so everywhere.
     """
 
     rows: tuple[str, ...]
@@ -45,6 +49,7 @@ class LoopReport:
     mobility: int
     dependent: tuple[tuple[str, ...], ...]
     flipped: tuple[str, ...]
+    dead_points: tuple[tuple[str, ...], ...] = ()
 
     @property
     def gap(self) -> float:
@@ -58,7 +63,9 @@ class LoopReport:
         for name, f, rate, second in columns:
             lines.append(f"  {name}: f {f:.3g}, rate {rate:.3g}, {second:.3g} per s²")
         for group in self.dependent:
+            where = ", but not beside it: a dead point"
             what = "depend on each other" if len(group) > 1 else "no joint moves it"
+            what += f" here{where}" if group in self.dead_points else ""
             lines.append(f"  {'; '.join(group)}: {what}")
         lines += [
             f"  loop {name}: flipped, its axes are opposite" for name in self.flipped
@@ -87,10 +94,14 @@ def loop_report(
     q = one_state("q", q, model.nq)
     qd = still if qd is None else one_state("qd", qd, model.nv)
     qdd = still if qdd is None else one_state("qdd", qdd, model.nv)
-    f, A, bias = constraint_rows(model, time)(q, qd)
+    rows = constraint_rows(model, time)
+    f, A, bias = rows(q, qd)
     names = model.loop_rows
-    U, sizes, _ = np.linalg.svd(A)
+    U, sizes, V = np.linalg.svd(A)
     rank = int((sizes > RANK * sizes.max(initial=0.0)).sum())
+    groups = _groups(names, U[:, rank:])
+    bent = _bent_rows(lambda t: rows(q, t)[2], A, U[:, rank:], V[rank:])
+    dead = {names[k] for k in np.flatnonzero(bent)}
     return LoopReport(
         tuple(names),
         f,
@@ -98,9 +109,37 @@ def loop_report(
         A @ qdd + bias,
         rank,
         model.nv - rank,
-        _groups(names, U[:, rank:]),
+        groups,
         tuple(flipped_hinges(model, f)),
+        tuple(group for group in groups if dead & set(group)),
     )
+
+
+def _bent_rows(
+    bias: Any, A: np.ndarray, dependent: np.ndarray, tangents: np.ndarray
+) -> np.ndarray:
+    """Return by row whether its dependence ends beside the position.
+
+        y.T d²f(t, t) = 0  for y of dependent rows and velocities t, A t = 0
+
+    holds where rows depend on each other everywhere.
+
+    Args:
+        bias: (dA/dt) qd as a function of qd.
+        A: Jacobian of the rows, m x nv.
+        dependent: Combinations y of rows, m x k.
+        tangents: Velocities, one in each row.
+    """
+    bent = np.zeros(len(dependent), bool)
+    rest = bias(np.zeros(tangents.shape[1]))
+    for weights in np.random.default_rng(0).normal(size=(2, len(tangents))):
+        t = weights @ tangents
+        t = t / max(np.abs(t).max(initial=0.0), 1e-300)
+        curvature = (bias(t) + bias(-t)) / 2 - rest
+        left = np.abs(dependent @ (dependent.T @ curvature))
+        largest = CURVED * np.abs(curvature).max(initial=0.0)
+        bent |= left > max(largest, DRIFT * (np.abs(A) @ np.abs(t)).max(initial=0.0))
+    return bent
 
 
 def _groups(names: list[str], dependent: np.ndarray) -> tuple[tuple[str, ...], ...]:
@@ -141,5 +180,8 @@ def describe_loops(model: Model) -> list[str]:
     for group in closed.dependent:
         alone = "no joint moves it"
         what = "depend on each other" if len(group) > 1 else alone
+        if group in closed.dead_points:
+            lines.append(f"  {'; '.join(group)}: {what} here: a dead point")
+            continue
         lines.append(f"  {'; '.join(group)}: {what}; see loop_forward_least")
     return lines

@@ -24,6 +24,7 @@ OneArray = Literal[
     "computed_torque",
     "constraint_jacobian",
     "coriolis",
+    "coriolis_matrix",
     "crba",
     "cross_response",
     "delassus",

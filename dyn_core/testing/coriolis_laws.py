@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dyn_core.testing.case import Case, Pairs
+from dyn_core.testing.case import Case, Pairs, derivative
 
 
 def coriolis_is_bias_without_gravity(case: Case) -> Pairs:
@@ -40,5 +40,18 @@ def terms_add_up(case: Case) -> Pairs:
     yield at_rest, case.other("gravity")(case.q)
 
 
+def matrix_gives_coriolis_force(case: Case) -> Pairs:
+    """Cm(q, qd) qd = c(q, qd)"""
+    Cm = case.program()(case.q, case.qd)
+    yield Cm @ case.qd, case.other("coriolis")(case.q, case.qd)
+
+
+def rate_of_H_is_twice_the_symmetric_part(case: Case) -> Pairs:
+    """dH/dt - 2 Cm is skew-symmetric: dH/dt = Cm + Cm.T"""
+    Cm, H = case.program()(case.q, case.qd), case.other("crba")
+    yield derivative(lambda t: H(case.moved(t))), Cm + Cm.T
+
+
 CORIOLIS_LAWS = (coriolis_is_bias_without_gravity, coriolis_is_even, terms_add_up)
 INERTIAL_LAWS = (inertial_is_H_qdd, terms_add_up)
+MATRIX_LAWS = (matrix_gives_coriolis_force, rate_of_H_is_twice_the_symmetric_part)

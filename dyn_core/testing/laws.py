@@ -349,6 +349,7 @@ LAWS: dict[Signature, tuple[Law, ...]] = {
         spring_laws.joint_springs_are_held,
     ),
     kinds.CORIOLIS_FORCE: coriolis_laws.CORIOLIS_LAWS,
+    kinds.CORIOLIS_MATRIX: coriolis_laws.MATRIX_LAWS,
     kinds.INERTIAL_FORCE: coriolis_laws.INERTIAL_LAWS,
     kinds.MOMENTUM_OBSERVER: observer_laws.OBSERVER_LAWS,
     kinds.PAYLOAD_ESTIMATION: payload_laws.PAYLOAD_LAWS,

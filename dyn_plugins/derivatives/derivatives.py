@@ -1,5 +1,7 @@
 """First derivatives of inverse and forward dynamics, in closed form."""
 
+from dataclasses import replace
+
 from dyn_core.authoring import (
     Force,
     ForceSubspace,
@@ -28,6 +30,7 @@ from dyn_plugins.derivatives._fixed_forces import (
     fixed_force_slopes,
     with_fixed_forces,
 )
+from dyn_plugins.dynamics import dense
 from dyn_plugins.dynamics._ancestor_blocks import ancestor_blocks
 
 
@@ -215,6 +218,8 @@ def fd_derivatives(
     return qdd, dqdd_dq, dqdd_dqd, factors.inverse()
 
 
+# The inverse of H is as exact as its factors, so accelerations need not be better.
+UNREFINED = replace(dense.SOLVER, options={"refined": False})
 ID = FixedForces(
     "id_derivatives",
     ID_DERIVATIVES,
@@ -243,7 +248,7 @@ def dyn_solvers():
             FD_DERIVATIVES,
             fd_derivatives,
             slots={"forward_dynamics": FORWARD_DYNAMICS, "derivatives": ID_DERIVATIVES},
-            fills={"forward_dynamics": "dense", "derivatives": ID},
+            fills={"forward_dynamics": UNREFINED, "derivatives": ID},
             options=OPTIONS,
             valid=VALID,
             by_joint=False,

@@ -62,7 +62,8 @@ def rnea(model, q, qd, qdd, f_ext):
 
     Inputs and outputs: those of INVERSE_DYNAMICS.
 
-    Source: RBD5-3.1, RBD5-4.1 (Luh, Walker and Paul 1980); see body_forces.
+    Source: RBD5-3.1, RBD5-4.1 (Luh, Walker and Paul 1980); KIM-2.1, whose spatial
+    accelerations are classical ones here; see body_forces.
     """
     X, S, f = body_forces(model, q, qd, qdd, f_ext)
     tau = [None] * len(f)
@@ -80,7 +81,7 @@ def rnea_spatial(model, q, qd, qdd, f_ext):
 
     Inputs and outputs: those of INVERSE_DYNAMICS.
 
-    Source: RBDA, Table 5.1; RBD5-3.3, RBD5-3.5, RBD5-3.7.
+    Source: RBDA, Table 5.1; RBD5-3.3, RBD5-3.5, RBD5-3.7; KIM-2.1 (35)-(42), Table 2.
     """
     v, a, f = [Motion.zero()], [-model.a_grav], [Force.zero()]
     X, S, tau = [None], [None], [None]

@@ -42,12 +42,14 @@ def independent_coordinates(model, independent):
     Args:
         model: Robot.
         independent: Names of joints, or pairs (joint, number of its coordinate); None:
-            the joints with motors; without loops all joints.
+            the joints with motors and a floating base; without loops all joints.
     """
     freedoms = model.nv - sum(loop.rows for loop in model.loops)
     chosen = independent
     if chosen is None:
-        chosen = model.active_joints if model.loops else model.joint_names
+        free = [model.names[i] for i in model.independent if model.joint[i].unactuated]
+        chosen = sorted({*model.active_joints, *free}, key=model.joint_names.index)
+        chosen = chosen if model.loops else model.joint_names
     mask = prescribed_coordinates(model, chosen)
     if sum(mask) != freedoms:
         raise UnsupportedError(

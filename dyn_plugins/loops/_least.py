@@ -12,11 +12,13 @@ from dyn_core.authoring import (
     join_force,
     join_matrix,
     logical_not,
+    maximum,
     require,
     resistance,
     split_q,
     split_v,
     sqrt,
+    total,
     where,
 )
 from dyn_core.errors import SingularError
@@ -24,7 +26,7 @@ from dyn_plugins.dynamics.crba import crba
 from dyn_plugins.dynamics.rnea import rnea
 from dyn_plugins.loops._dense import EasedInertia, needs_dense
 from dyn_plugins.loops._loop_rows import jacobian_of, rows_of
-from dyn_plugins.loops._ranked import RankedRows, maximum_of
+from dyn_plugins.loops._ranked import TOLERANCE, RankedRows, maximum_of
 
 DRIFTING = 1e-6  # tolerance of the rank where a simulation leaves loops a bit open
 CURVED = 1e-4  # share of the rows' curvature above which a rank drops here only
@@ -56,6 +58,7 @@ class LeastLoops:
 
     def __init__(self, model, q, rows, prescribed, tolerance):
         self.model, self.q, self.rows, self.prescribed = model, q, rows, prescribed
+        self.tolerance = tolerance
         n = range(model.nv)
         if needs_dense(model):
             eased = EasedInertia(model, q, rows, prescribed)
@@ -114,35 +117,70 @@ class LeastLoops:
         """Return a velocity w, nv, with A w = lambda, for multipliers of least norm."""
         return self._back(self.B.solve(multipliers)[0])
 
-    def refuse_dead_points(self):
-        """Refuse a position where rows become dependent, but not beside it.
+    def resolve_dead_points(self, dead_point="refuse"):
+        """Tell rows that depend on each other everywhere from those of a dead point.
 
             y.T A = 0  and  y.T d²f(t, t) = 0  for y of dependent rows, tangents t
 
         Rows that depend on each other everywhere keep the second; at a dead point of a
-        linkage it fails: another branch of motion begins there.
+        linkage it fails: another branch of motion begins there. Beside it rows differ
+        by their distance from it, so there they count down to TOLERANCE, however much
+        larger the tolerance for drift is: a dead point begins at the same distance for
+        all solvers. Only one combination of rows can be told apart so; where several
+        linkages come so near to dead points at once, they are refused.
+
+        Args:
+            dead_point: refuse: a SingularError; least: rows that are dependent there
+                ask for nothing.
         """
         size = self.model.nv
         if not self.rows or not size:
             return
-        start = self._moving(Vector(cos(1.0 + j) for j in range(size)))
+        curvatures = [self._curvature(self._tangent(1.0))]
+        if not self.tolerance <= TOLERANCE:
+            curvature, bound = curvatures[0]
+            bent = self.B.without_columns(curvature)
+            bends = maximum_of([absolute(x) for x in bent]) > bound
+            self.B.add_combination(bent, TOLERANCE, bends)
+            if dead_point == "refuse":
+                curvatures.append(self._curvature(self._tangent(2.0)))
+        for curvature, bound in curvatures if dead_point == "refuse" else ():
+            bent = self.B.without_columns(curvature)
+            for row, x in zip(self.rows, bent, strict=True):
+                item = (
+                    f"{row.name}: dependent at this dead point, but not beside it, so"
+                    " the motion has no unique acceleration; valid: a position beside"
+                    " it, or dead_point='least' for the least accelerations"
+                )
+                require(logical_not(absolute(x) > bound), SingularError, item)
+
+    def _tangent(self, seed):
+        """Return a velocity that the rows allow, its largest entry 1; zero if none."""
+        size = self.model.nv
+        start = self._moving(Vector(cos(seed + seed * j) for j in range(size)))
         moving = self.B.without_rows(start)
         moves = moving @ moving > STILL * STILL
         t = self._back(where(moves, moving, Vector.zeros(size)))
         length = maximum_of([absolute(x) for x in t])
-        t = t * (1.0 / where(length > 0.0, length, 1.0))
-        curvature = self._curvature(t)
-        along = self.B.without_columns(curvature)
-        bound = maximum_of([absolute(x) for x in curvature]) * CURVED
-        for row, x in zip(self.rows, along, strict=True):
-            item = (
-                f"{row.name}: dependent at this dead point, but not beside it, so the"
-                " motion has no unique acceleration; valid: a position beside it"
-            )
-            require(logical_not(absolute(x) > bound), SingularError, item)
+        return t * (1.0 / where(length > 0.0, length, 1.0))
 
     def _curvature(self, t):
-        """Return d²f(t, t) of all rows along a velocity, driven places at rest."""
+        """Return d²f(t, t) of all rows, driven places at rest, and what it must exceed.
+
+        Where a linkage only translates no row is curved. So what counts is also a share
+        of how fast the joints, each alone, move the rows: that of drift.
+        """
+        rates = (
+            [absolute(a * x) for a, x in zip(row, t, strict=True)]
+            for row in self.A.rows
+        )
+        moved = maximum_of([total(rate) for rate in rates])
+        curvature = self._second_rates(t)
+        largest = maximum_of([absolute(x) for x in curvature])
+        return curvature, maximum(largest * CURVED, moved * self.tolerance)
+
+    def _second_rates(self, t):
+        """Return d²f(t, t) of all rows along a velocity."""
         model, q, still = self.model, self.q, Vector.zeros(self.model.nv)
 
         def bias(velocity):
@@ -164,8 +202,16 @@ def _factors(model, H):
     return Factored(H, tolerances, names)
 
 
-def least_hybrid(model, q, qd, prescribed, qdd, tau, f_ext, rates, tolerance):
+def least_hybrid(
+    model, q, qd, prescribed, qdd, tau, f_ext, rates, tolerance, dead_point
+):
     """Return what constrained_hybrid does, of rows that may depend on each other.
+
+    Args:
+        model, q, qd, prescribed, qdd, tau, f_ext, rates: As constrained_hybrid takes
+            them.
+        tolerance: Of the rank, relative: see RankedRows.
+        dead_point: See LeastLoops.resolve_dead_points.
 
     Returns:
         tau, qdd (nv each), lambda, the rows, how far they are from what is wanted, and
@@ -179,7 +225,7 @@ def least_hybrid(model, q, qd, prescribed, qdd, tau, f_ext, rates, tolerance):
     motion = split_q(model, q), split_v(model, qd), split_v(model, qdd_u)
     taken = join_force(model, rnea(model, *motion, f_ext)) + resistance(model, q, qd)
     loops, (a, b) = LeastLoops(model, q, rows, prescribed, tolerance), rates
-    loops.refuse_dead_points()
+    loops.resolve_dead_points(dead_point)
     wanted = wanted_of(rows, a, b)
     change, x, left = loops.solve(tau - taken, wanted)
     force = taken + loops.H @ change

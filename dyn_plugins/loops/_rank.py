@@ -17,8 +17,9 @@ from dyn_plugins.loops._loop_rows import Pushes, jacobian_of
 RANK = 1e-10  # squares of gradients below this part of the whole slope's are zero
 TINY = 1e-290
 WAY_OUT = (
-    "loop_forward_least (aba_loops_least in simulations), or kinds with fewer rows"
-    " (axes, pin)"
+    "where the rows depend on each other in every position, loop_forward_least"
+    " (aba_loops_least in simulations) or kinds with fewer rows (axes, pin); at a dead"
+    " point, a position beside it, or dead_point='least' of those solvers"
 )
 
 
@@ -36,7 +37,7 @@ def dependence_items(rows, way_out=WAY_OUT):
         cause = cause if others else ""
         items.append(
             f"{row.name}: no joint moves it here{cause}; valid: {way_out};"
-            " dyn_core.simulation.loop_report lists dependent rows"
+            " dyn_core.simulation.loop_report lists dependent rows and dead points"
         )
     return items
 

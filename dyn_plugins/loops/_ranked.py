@@ -26,6 +26,10 @@ class RankedRows:
         tolerance: Relative; may be traced.
         floor: Absolute.
 
+    Attributes:
+        rank: Number of directions.
+        remainders: What the rows have beside them.
+
     Source: G. Golub and C. Van Loan, Matrix Computations, 5.5 (rank-deficient least
     squares by QR with column pivoting); Gram-Schmidt done twice for each direction.
     """
@@ -33,16 +37,20 @@ class RankedRows:
     def __init__(self, rows, n, tolerance=TOLERANCE, floor=0.0):
         self.m, self.n = len(rows), n
         self.r = min(self.m, self.n)
-        self.Q, C = self._directions(rows, tolerance, floor)
-        self.U, self.R, self.over = _triangular(C, self.m, self.r)
+        self.largest = maximum_of([row @ row for row in rows])
+        least = maximum(self.largest * (tolerance * tolerance), floor * floor)
+        self._directions(rows, least)
+        self.U, self.R, self.over = _triangular(self.C, self.m, self.r)
 
-    def _directions(self, rows, tolerance, floor):
-        """Return the rows of Q, and by direction what the rows of B have along it."""
+    def _directions(self, rows, least):
+        """Find the rows of Q, and by direction C, what the rows of B have along it.
+
+        Remainders and rank are kept: a combination of the rows may follow.
+        """
         m, n, r = self.m, self.n, self.r
+        self.remainders, self.Q, self.C, self.rank = rows, [], [], 0.0
         if not r:
-            return [], []
-        largest = maximum_of([row @ row for row in rows])
-        least = maximum(largest * (tolerance * tolerance), floor * floor)
+            return
 
         def split(state):
             rows = [Vector(state[k * n : (k + 1) * n]) for k in range(m)]
@@ -58,22 +66,36 @@ class RankedRows:
 
         def next_direction(state):
             rows, Q, C, k = split(state)
-            q = _largest(rows)
-            for _ in range(2):
-                for other in Q:
-                    q = q - other * (other @ q)
-                q = q * (1.0 / sqrt(q @ q))
+            q = _orthonormal(_largest(rows), Q)
             along = Vector(row @ q for row in rows)
             rows = [row - q * x for row, x in zip(rows, along, strict=True)]
-            for i in range(r):
-                here = logical_and(k > i - 0.5, k < i + 0.5)
-                Q[i], C[i] = where(here, q, Q[i]), where(here, along, C[i])
+            Q, C = _put(k, q, Q), _put(k, along, C)
             return [*_flat(rows), *_flat(Q), *_flat(C), k + 1.0]
 
         empty = [0.0] * (r * (n + m))
         state = loop([*_flat(rows), *empty, 0.0], next_direction, go_on, r)
-        _, Q, C, _ = split(state)
-        return Q, C
+        self.remainders, self.Q, self.C, self.rank = split(state)
+
+    def add_combination(self, y, tolerance, counts):
+        """Add one direction more: that of y.T B.
+
+        It is added where `counts` holds, if its remainder is above `tolerance` times
+        the largest row. What else remains of the rows stays out.
+
+        Args:
+            y: Of the rows, m, orthogonal to the columns of U.
+            tolerance: Relative.
+            counts: Condition.
+        """
+        y = _unit(y)
+        z = total_of(self.remainders, y, self.n)
+        larger = z @ z > self.largest * (tolerance * tolerance)
+        adds = logical_and(counts, logical_and(larger, self.rank < float(self.r)))
+        q = _orthonormal(z, self.Q)
+        k = where(adds, self.rank, -1.0)
+        self.Q, self.C = _put(k, q, self.Q), _put(k, y * (z @ q), self.C)
+        self.rank = where(adds, self.rank + 1.0, self.rank)
+        self.U, self.R, self.over = _triangular(self.C, self.m, self.r)
 
     def solve(self, b):
         """Return x = B^+ b, and how far B x is from b."""
@@ -107,6 +129,29 @@ class RankedRows:
     def without_columns(self, y):
         """Return what of y no column of B has: y - U U.T y."""
         return y - total_of(self.U, [u @ y for u in self.U], self.m)
+
+
+def _orthonormal(q, others):
+    """Return the unit vector of what q has beside orthonormal vectors: twice done."""
+    for _ in range(2):
+        for other in others:
+            q = q - other * (other @ q)
+        q = _unit(q)
+    return q
+
+
+def _unit(v):
+    """Return a vector of length 1 along v; zero for zero."""
+    size = sqrt(v @ v)
+    return v * (1.0 / where(size > 0.0, size, 1.0))
+
+
+def _put(k, value, vectors):
+    """Return vectors with another one in place k, a number; nowhere if k < 0."""
+    return [
+        where(logical_and(k > i - 0.5, k < i + 0.5), value, vector)
+        for i, vector in enumerate(vectors)
+    ]
 
 
 def _triangular(columns, m, r):

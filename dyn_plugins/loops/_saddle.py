@@ -133,7 +133,7 @@ class LeastSaddle(Saddle):
 
     def __init__(self, model, q, rows, prescribed, tolerance):
         self.loops = LeastLoops(model, q, rows, prescribed, tolerance)
-        self.loops.refuse_dead_points()
+        self.loops.resolve_dead_points()
         none, rest = Vector.zeros(model.nv), Vector.zeros(len(rows))
         units = (Vector(unit) for unit in Matrix.identity(model.nv).rows)
         columns = [self.loops.solve(unit, rest)[0] for unit in units]

@@ -10,10 +10,11 @@ from dyn_core.authoring import (
 )
 from dyn_core.errors import UnsupportedError
 from dyn_core.problems import GRAVITY_CONTROL, TRACKING_CONTROL
-from dyn_plugins.dynamics.hybrid import known_coordinates, prescribed_coordinates
+from dyn_plugins.dynamics.hybrid import known_coordinates
 from dyn_plugins.loops._independent import independent_coordinates, independent_motion
 from dyn_plugins.loops._rank import RANK
 from dyn_plugins.loops.loop_independent import joint_forces
+from dyn_plugins.loops.loops import motor_coordinates
 from dyn_plugins.steps.control_laws import position_error, turning_joints
 
 
@@ -33,8 +34,9 @@ def loop_computed_torque(
 
     Args:
         independent: Names of joints, or pairs (joint, number of its coordinate), of as
-            many coordinates as freedoms; None: the joints with motors.
-        active: Names of the joints with motors; None: all that are not `passive`.
+            many coordinates as freedoms; None: the joints with motors
+            and a floating base.
+        active: Names of the joints with motors; None: model.active_joints.
         wrap: Names of joints whose error is wrapped to [-pi, pi).
 
     Source: KIM-3.1 (56)-(66), KIM-3.3 (70)-(80).
@@ -70,7 +72,8 @@ def loop_gravity_compensation(model, q, qd, kd, independent, active):
 
 def _by_motors(model, motion, forces, active):
     """Return joint forces of motors alone that do along y what the forces do."""
-    motors = _motors(model, active)
+    mask = motor_coordinates(model, active)
+    motors = [k for k, motor in enumerate(mask) if motor]
     if motors == motion.y:
         shares = motion.along(forces)
     else:
@@ -89,20 +92,13 @@ def _by_motors(model, motion, forces, active):
     return Vector(tau)
 
 
-def _motors(model, active):
-    """Return the numbers of the coordinates with motors; all have without loops."""
-    names = model.active_joints if active is None else active
-    mask = prescribed_coordinates(model, names if model.loops else model.joint_names)
-    return [k for k, motor in enumerate(mask) if motor]
-
-
 def _sizes(model, options):
     """Refuse fewer motors than freedoms."""
     y = independent_coordinates(model, options["independent"])
-    motors = _motors(model, options["active"])
-    if len(motors) < len(y):
+    motors = sum(motor_coordinates(model, options["active"]))
+    if motors < len(y):
         raise UnsupportedError(
-            f"{len(motors)} motors for {len(y)} freedoms; valid: as many coordinates of"
+            f"{motors} motors for {len(y)} freedoms; valid: as many coordinates of"
             " `active` joints as there are freedoms, or more"
         )
     return {}

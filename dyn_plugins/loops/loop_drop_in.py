@@ -4,10 +4,11 @@ from dyn_core.authoring import TracedSolver, Vector, hookimpl, without_springs
 from dyn_core.errors import UnsupportedError
 from dyn_core.problems import FORWARD_DYNAMICS, HYBRID_DYNAMICS_MASKED, INVERSE_DYNAMICS
 from dyn_plugins._options import NUMBER
-from dyn_plugins.dynamics.hybrid import known_coordinates, prescribed_coordinates
+from dyn_plugins.dynamics.hybrid import known_coordinates
 from dyn_plugins.loops.loops import (
     constrained_hybrid,
     loop_forward_dynamics,
+    motor_coordinates,
     require_closed,
 )
 
@@ -40,7 +41,7 @@ def rnea_loops(model, q, qd, qdd, f_ext, active, residual):
     Inputs and outputs: those of INVERSE_DYNAMICS.
 
     Args:
-        active: Names of the joints that have motors; None: all that are not `passive`.
+        active: Names of the joints that have motors; None: model.active_joints.
         residual: How far q and qd may leave a row open [m | rad, and by s]; None: not
             checked, for measured states.
 
@@ -58,17 +59,6 @@ def rnea_loops(model, q, qd, qdd, f_ext, active, residual):
     return tau
 
 
-def motor_coordinates(model, active):
-    """Return by coordinate whether it has a motor; all have without loops.
-
-    Args:
-        model: Robot.
-        active: Names of the joints that have motors; None: all that are not `passive`.
-    """
-    names = model.active_joints if active is None else active
-    return prescribed_coordinates(model, names if model.loops else model.joint_names)
-
-
 def motor_sizes(model, options, name="rnea_loops"):
     """Refuse more motors than freedoms: their forces would not be unique."""
     m = sum(loop.rows for loop in model.loops)
@@ -76,8 +66,9 @@ def motor_sizes(model, options, name="rnea_loops"):
     if m and motors > model.nv - m:
         raise UnsupportedError(
             f"{name}: {motors} active coordinates for {model.nv - m} freedoms"
-            f" ({model.nv} coordinates, {m} rows); valid: `passive: true` in the"
-            " sidecar for joints without a motor, or loop_inverse_least"
+            f" ({model.nv} coordinates, {m} rows); valid: rnea_loops_least, whose"
+            " forces are the least, or `passive: true` in the sidecar for joints"
+            " without a motor"
         )
     return {}
 

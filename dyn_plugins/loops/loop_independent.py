@@ -35,7 +35,8 @@ def loop_independent_inertia(model, q, independent):
 
     Args:
         independent: Names of joints, or pairs (joint, number of its coordinate), of as
-            many coordinates as freedoms; None: the joints with motors.
+            many coordinates as freedoms; None: the joints with motors
+            and a floating base.
 
     Source: KIM-3.0 (54), (55) solved for the other coordinates.
     """

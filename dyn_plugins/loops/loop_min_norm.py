@@ -2,9 +2,9 @@
 
 The rank of the rows is found as they are taken one after another, the largest remainder
 first, until it is below `tolerance` times the largest row: of A H^-1/2 for motions.
-Where it drops in this position only (a dead point), no answer is near those around it,
-and a SingularError says so. Least norms mix N and N·m; `weight` scales joint forces or
-multipliers before they are summed.
+Where it drops in this position only (a dead point), no answer is near those around it:
+a SingularError says so, or dead_point="least" takes the least accelerations. Least
+norms mix N and N·m; `weight` scales joint forces or multipliers before they are summed.
 """
 
 from dyn_core.authoring import (
@@ -43,14 +43,15 @@ from dyn_plugins.dynamics.rnea import rnea
 from dyn_plugins.loops._least import DRIFTING, least_hybrid, wanted_of
 from dyn_plugins.loops._loop_rows import jacobian_of, rows_of
 from dyn_plugins.loops._ranked import TOLERANCE, RankedRows, maximum_of
-from dyn_plugins.loops.loop_drop_in import DRIFT, motor_coordinates
-from dyn_plugins.loops.loops import inverse_sizes, require_closed
+from dyn_plugins.loops.loop_drop_in import DRIFT
+from dyn_plugins.loops.loops import inverse_sizes, motor_coordinates, require_closed
 
 VALID = {"objective": Name(("torque", "force")), "residual": NUMBER}
+DEAD = {"dead_point": Name(("refuse", "least"))}
 SLACK = 1e-6
 
 
-def loop_forward_least(model, q, qd, tau, f_ext, alpha, beta, tolerance):
+def loop_forward_least(model, q, qd, tau, f_ext, alpha, beta, tolerance, dead_point):
     """Return forward dynamics with loops whose rows may depend on each other.
 
         lambda = -(A H^-1 A.T)^+ (A qdd_r + dA/dt qd + 2 alpha A qd + beta² f)
@@ -63,12 +64,15 @@ def loop_forward_least(model, q, qd, tau, f_ext, alpha, beta, tolerance):
     Args:
         alpha, beta: Baumgarte's rates [1/s]; 0: none.
         tolerance: Of the rank of A H^-1/2, relative.
+        dead_point: What happens in a position where rows are dependent, but not beside
+            it: refuse: a SingularError; least: they ask for nothing, and qdd is the
+            least of those that the others allow, in the norm of H.
 
     Source: KIM-3.0 (redundant rows), KIM-3.2.
     """
     mask, none = [False] * model.nv, Vector.zeros(model.nv)
     _, qdd, x, rows, left, _ = least_hybrid(
-        model, q, qd, mask, none, tau, f_ext, (alpha, beta), tolerance
+        model, q, qd, mask, none, tau, f_ext, (alpha, beta), tolerance, dead_point
     )
     sizes = [absolute(y) for y in wanted_of(rows, alpha, beta)]
     bound = SLACK * maximum(1.0, maximum_of(sizes))
@@ -92,7 +96,7 @@ def loop_inverse_least(
     Inputs and outputs: those of LOOP_INVERSE_DYNAMICS.
 
     Args:
-        active: Names of the joints that have motors.
+        active: Names of the joints that have motors; None: model.active_joints.
         objective: torque or force.
         tolerance: Of ranks, relative.
         slack: How far the passive coordinates may be from balance [N·m | N].
@@ -103,7 +107,7 @@ def loop_inverse_least(
 
     Source: KIM-3.1 (63)-(66).
     """
-    motors = prescribed_coordinates(model, active)
+    motors = motor_coordinates(model, active)
     rows = rows_of(model, q, qd, qdd)
     require_closed(rows, residual)
     motion = split_q(model, q), split_v(model, qd), split_v(model, qdd)
@@ -120,7 +124,7 @@ def loop_inverse_least(
     x, _ = B.solve(missing)
     x = _divided(x, scales)
     balance = Vector(column @ x for column in A_p) - missing
-    names = ", ".join(map(str, active))
+    names = ", ".join(map(str, model.active_joints if active is None else active))
     item = (
         f"the active joints {names} leave the passive ones off balance by more than"
         f" slack={slack:g}; make more active, or use loop_hybrid_dynamics"
@@ -135,8 +139,9 @@ def loop_inverse_least(
 
 
 def loop_hybrid_least(
-    model, q, qd, qdd_u, tau_v, f_ext, prescribed, objective, tolerance, slack, residual
-):
+    model, q, qd, qdd_u, tau_v, f_ext, prescribed, objective, tolerance, slack,
+    residual, dead_point,
+):  # fmt: skip
     """Return hybrid dynamics with loops, with more rows than free coordinates, too.
 
         H_vv qdd_v - A_v.T lambda = tau_v - C_v - H_vu qdd_u
@@ -154,13 +159,14 @@ def loop_hybrid_least(
         slack: How far the accelerations may be from fitting [m/s² | rad/s²].
         residual: How far q and qd may leave a row open [m | rad, and by s]; None: not
             checked.
+        dead_point: As loop_forward_least takes it.
 
     Source: KIM-3.3 (m > n_v), by the formulas of KIM-3.1.
     """
     mask = prescribed_coordinates(model, prescribed)
     qdd, tau = spread(mask, qdd_u, tau_v)
     tau, qdd, x, rows, left, loops = least_hybrid(
-        model, q, qd, mask, qdd, tau, f_ext, (0.0, 0.0), tolerance
+        model, q, qd, mask, qdd, tau, f_ext, (0.0, 0.0), tolerance, dead_point
     )
     require_closed(rows, residual, ("q", "qd"))
     names = ", ".join(map(str, prescribed))
@@ -217,7 +223,7 @@ def _require_small(values, bound, items):
         require(logical_not(absolute(x) > bound), InfeasibleError, item)
 
 
-def aba_loops_least(model, q, qd, tau, f_ext, alpha, beta, tolerance):
+def aba_loops_least(model, q, qd, tau, f_ext, alpha, beta, tolerance, dead_point):
     """Return the accelerations of a robot with loops whose rows may be redundant.
 
         H(q) qdd + C(q, qd) = tau + sum_i J_i(q).T f_ext_i + A.T lambda
@@ -228,15 +234,18 @@ def aba_loops_least(model, q, qd, tau, f_ext, alpha, beta, tolerance):
         alpha, beta: Baumgarte's rates [1/s], against drift; 0: the source's equation.
         tolerance: Of the rank of A H^-1/2, relative; above the drift of the loops,
             which lets dependent rows depart from each other.
+        dead_point: As loop_forward_least takes it.
 
     Source: KIM-3.0 (redundant rows), KIM-3.2.
     """
     mask, none = [False] * model.nv, Vector.zeros(model.nv)
     rates, smooth = (alpha, beta), without_springs(model.without_friction())
-    return least_hybrid(smooth, q, qd, mask, none, tau, f_ext, rates, tolerance)[1]
+    return least_hybrid(
+        smooth, q, qd, mask, none, tau, f_ext, rates, tolerance, dead_point
+    )[1]
 
 
-def rnea_loops_least(model, q, qd, qdd, f_ext, active, residual, tolerance):
+def rnea_loops_least(model, q, qd, qdd, f_ext, active, residual, tolerance, dead_point):
     """Return the joint forces of a motion of a robot with loops, rows redundant or not.
 
         tau_u of loop_hybrid_least for qdd_u of the active joints and tau_v = 0
@@ -248,10 +257,11 @@ def rnea_loops_least(model, q, qd, qdd, f_ext, active, residual, tolerance):
     Inputs and outputs: those of INVERSE_DYNAMICS.
 
     Args:
-        active: Names of the joints that have motors; None: all that are not `passive`.
+        active: Names of the joints that have motors; None: model.active_joints.
         residual: How far q and qd may leave a row open [m | rad, and by s]; None: not
             checked, for measured states.
         tolerance: Of the rank, relative.
+        dead_point: As loop_forward_least takes it.
 
     Returns:
         Joint forces tau, nv, zero for passive joints [N·m | N].
@@ -261,7 +271,7 @@ def rnea_loops_least(model, q, qd, qdd, f_ext, active, residual, tolerance):
     mask, none = motor_coordinates(model, active), Vector.zeros(model.nv)
     smooth = without_springs(model.without_friction())
     tau, _, _, rows, _, loops = least_hybrid(
-        smooth, q, qd, mask, qdd, none, f_ext, (0.0, 0.0), tolerance
+        smooth, q, qd, mask, qdd, none, f_ext, (0.0, 0.0), tolerance, dead_point
     )
     require_closed(rows, residual, ("q", "qd"))
     columns = [Vector(row[k] for row in loops.A.rows) for k in range(model.nv)]
@@ -276,7 +286,7 @@ def rnea_loops_least(model, q, qd, qdd, f_ext, active, residual, tolerance):
 
 
 def hybrid_mask_loops_least(
-    model, q, qd, mask, qdd, tau, f_ext, alpha, beta, tolerance
+    model, q, qd, mask, qdd, tau, f_ext, alpha, beta, tolerance, dead_point
 ):
     """Return hybrid dynamics of a robot with loops, rows redundant or not, by a mask.
 
@@ -287,12 +297,14 @@ def hybrid_mask_loops_least(
     Inputs and outputs: those of HYBRID_DYNAMICS_MASKED.
 
     Args:
-        alpha, beta, tolerance: As aba_loops_least takes them.
+        alpha, beta, tolerance, dead_point: As aba_loops_least takes them.
 
     Source: KIM-3.0 (redundant rows), KIM-3.3 (70)-(80).
     """
     prescribed, rates = [m > 0.5 for m in mask], (alpha, beta)
-    return least_hybrid(model, q, qd, prescribed, qdd, tau, f_ext, rates, tolerance)[:2]
+    return least_hybrid(
+        model, q, qd, prescribed, qdd, tau, f_ext, rates, tolerance, dead_point
+    )[:2]
 
 
 def _rows(model, options):
@@ -308,7 +320,8 @@ def _hybrid_sizes(model, options):
 def dyn_solvers():
     """Offer the solvers of this file."""
     rates = {"alpha": 0.0, "beta": 0.0}
-    steady = {"alpha": DRIFT, "beta": DRIFT, "tolerance": DRIFTING}
+    dead = {"dead_point": "refuse"}
+    steady = {"alpha": DRIFT, "beta": DRIFT, "tolerance": DRIFTING, **dead}
     closing = {"by_joint": False, "closes_loops": True}
     least = {
         "objective": "torque", "tolerance": TOLERANCE, "slack": SLACK, "residual": 1e-6,
@@ -318,7 +331,8 @@ def dyn_solvers():
             "loop_forward_least",
             LOOP_FORWARD_DYNAMICS,
             loop_forward_least,
-            options={**rates, "tolerance": TOLERANCE},
+            options={**rates, "tolerance": TOLERANCE, **dead},
+            valid=DEAD,
             sizes=_rows,
             by_joint=False,
         ),
@@ -326,8 +340,12 @@ def dyn_solvers():
             "loop_inverse_least",
             LOOP_INVERSE_DYNAMICS,
             loop_inverse_least,
-            options={"active": (), "weight": None, **least},
-            valid={**VALID, "weight": Either((Nothing(), numbers()))},
+            options={"active": None, "weight": None, **least},
+            valid={
+                **VALID,
+                "active": known_coordinates,
+                "weight": Either((Nothing(), numbers())),
+            },
             sizes=inverse_sizes,
             by_joint=False,
         ),
@@ -335,8 +353,8 @@ def dyn_solvers():
             "loop_hybrid_least",
             LOOP_HYBRID_DYNAMICS,
             loop_hybrid_least,
-            options={"prescribed": (), **least},
-            valid=VALID,
+            options={"prescribed": (), **least, **dead},
+            valid={**VALID, **DEAD},
             sizes=_hybrid_sizes,
             by_joint=False,
         ),
@@ -345,14 +363,15 @@ def dyn_solvers():
             FORWARD_DYNAMICS,
             aba_loops_least,
             options=steady,
+            valid=DEAD,
             **closing,
         ),
         TracedSolver(
             "rnea_loops_least",
             INVERSE_DYNAMICS,
             rnea_loops_least,
-            options={"active": None, "residual": None, "tolerance": DRIFTING},
-            valid={"active": known_coordinates, "residual": NUMBER},
+            options={"active": None, "residual": None, "tolerance": DRIFTING, **dead},
+            valid={"active": known_coordinates, "residual": NUMBER, **DEAD},
             **closing,
         ),
         TracedSolver(
@@ -360,6 +379,7 @@ def dyn_solvers():
             HYBRID_DYNAMICS_MASKED,
             hybrid_mask_loops_least,
             options=steady,
+            valid=DEAD,
             **closing,
         ),
     ]

@@ -4,8 +4,12 @@ from dyn_core.authoring import Force, TracedSolver, Vector, hookimpl, split_q, s
 from dyn_core.problems import JOINT_REACTIONS, LOOP_REACTIONS
 from dyn_plugins.dynamics.hybrid import known_coordinates
 from dyn_plugins.kinematics.motion import REACTIONS, joint_reactions
-from dyn_plugins.loops.loop_drop_in import motor_coordinates, motor_sizes
-from dyn_plugins.loops.loops import constrained_hybrid, constraint_forces
+from dyn_plugins.loops.loop_drop_in import motor_sizes
+from dyn_plugins.loops.loops import (
+    constrained_hybrid,
+    constraint_forces,
+    motor_coordinates,
+)
 
 OPTIONS = {"coordinates": "body", "part": "whole", "gravity": "true"}
 
@@ -61,7 +65,7 @@ def joint_reactions_loops(model, q, qd, qdd, f_ext, active, coordinates, part, g
     Inputs and outputs: those of JOINT_REACTIONS.
 
     Args:
-        active: Names of the joints that have motors; None: all that are not `passive`.
+        active: Names of the joints that have motors; None: model.active_joints.
         coordinates, part, gravity: As joint_reactions takes them.
 
     Source: KIM-3.3 (70)-(80); RBD5-3.3.

@@ -45,7 +45,7 @@ def projected_euler(
     q, qd = semi_implicit_euler(
         model, q, qd, tau, dt, f_ext, forward_dynamics, limit_stops, implicit
     )
-    return projected(model, q, qd, dt)
+    return projected(model, q, qd, dt, projection(model, "refuse"))
 
 
 def projected_euler_least(
@@ -67,35 +67,47 @@ def projected_euler_least(
     q, qd = semi_implicit_euler(
         model, q, qd, tau, dt, f_ext, forward_dynamics, limit_stops, implicit
     )
-
-    def correct(model, q, rows):
-        none = [False] * model.nv
-        loops = LeastLoops(model, q, rows, none, tolerance)
-        return lambda x: loops.solve(Vector.zeros(model.nv), Vector(x))[0]
-
-    return projected(model, q, qd, dt, correct)
+    return projected(model, q, qd, dt, projection(model, "least_norm", tolerance))
 
 
-def projected(model, q, qd, dt, correct=None):
+def projected(model, q, qd, dt, correct):
     """Return a state brought nearer to closed loops, by a Newton step for each.
 
     Args:
         model: Robot.
         q, qd: State at the end of a step, nq and nv.
         dt: Length of the step, after which driven places are the end's [s].
-        correct: Returns, of a model, q and rows, the function of residuals that gives
-            the change of coordinates which makes them; None: of independent rows.
+        correct: What projection returns.
     """
     if not model.loops:
         return q, qd
     model = with_parameters(model, time_after(model, dt))  # the end's driven places
     rows = rows_of(model, q, qd, Vector.zeros(model.nv))
-    if correct is None:
-        correct = _dense if needs_dense(model) else _tree
     correction = correct(model, q, rows)
     shift = correction([-row.f for row in rows])
     rate = correction([-row.rate for row in rows])
     return model.normalize(model.integrate(q, shift)), qd + rate
+
+
+def projection(model, dependent, tolerance=DRIFTING):
+    """Return a function of model, q and rows: what corrects residuals of the rows.
+
+    It returns a function of residuals whose value is the change of coordinates that
+    makes them, the smallest in the metric of H.
+
+    Args:
+        model: Robot.
+        dependent: What becomes of rows that depend on each other: refuse or least_norm.
+        tolerance: Of the rank with least_norm, as aba_loops_least takes it.
+    """
+    if dependent == "refuse":
+        return _dense if needs_dense(model) else _tree
+
+    def least(model, q, rows):
+        loops = LeastLoops(model, q, rows, [False] * model.nv, tolerance)
+        return lambda x: loops.solve(Vector.zeros(model.nv), Vector(x))[0]
+
+    return least
 
 
 def _tree(model, q, rows):

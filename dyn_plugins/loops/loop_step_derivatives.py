@@ -2,7 +2,7 @@
 
 from dyn_core.authoring import Matrix, Vector, hookimpl, with_slopes
 from dyn_core.problems import STEP_DERIVATIVES
-from dyn_plugins.loops.loop_step import projected
+from dyn_plugins.loops.loop_step import projected, projection
 from dyn_plugins.steps._joint_blocks import displacement, moved, slope_columns
 from dyn_plugins.steps.derivatives import (
     STEP_SLOTS,
@@ -42,7 +42,7 @@ def projected_euler_derivatives(
         return q, qd, A, B, P
 
     def end(robot, q, qd):
-        q_next, qd_next = projected(robot, q, qd, dt)
+        q_next, qd_next = projected(robot, q, qd, dt, projection(robot, "refuse"))
         return Vector((*displacement(model, q_next), *qd_next))
 
     units = [Vector(row) for row in Matrix.identity(model.nv).rows]
@@ -53,7 +53,7 @@ def projected_euler_derivatives(
         P = multiplied(J, P) + slopes_by_parameters(
             model, paths, lambda robot: end(robot, q, qd)
         )
-    q_next, qd_next = projected(model, q, qd, dt)
+    q_next, qd_next = projected(model, q, qd, dt, projection(model, "refuse"))
     return q_next, qd_next, multiplied(J, A), multiplied(J, B), P
 
 

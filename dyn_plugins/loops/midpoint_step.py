@@ -2,16 +2,18 @@
 
 from dyn_core.authoring import TracedSolver, Vector, hookimpl, with_parameters
 from dyn_core.problems import FORWARD_DYNAMICS, STEP
-from dyn_core.validation import Whole
-from dyn_plugins.loops._dense import needs_dense
+from dyn_core.validation import Either, Name, Nothing, Whole
+from dyn_plugins.loops._least import DRIFTING
 from dyn_plugins.loops._loop_rows import rows_of
-from dyn_plugins.loops.loop_step import _dense, _tree
+from dyn_plugins.loops.loop_min_norm import aba_loops_least
+from dyn_plugins.loops.loop_step import projection
 from dyn_plugins.steps.integration import stop_force, time_after
 
 
 def projected_midpoint(
-    model, q, qd, tau, dt, f_ext, forward_dynamics, limit_stops, rounds
-):
+    model, q, qd, tau, dt, f_ext, forward_dynamics, limit_stops, rounds, dependent,
+    tolerance,
+):  # fmt: skip
     """Return the state one step of the midpoint rule later, back on closed loops.
 
         u = dt/2 qd,   v = qd + dt/2 FD(q, qd)
@@ -31,9 +33,12 @@ def projected_midpoint(
         limit_stops: Whether spring-dampers act at the position limits.
         rounds: How often positions are corrected; each takes the residual times the
             first one's.
+        dependent: What becomes of rows that depend on each other: refuse: a
+            SingularError; least_norm: G^+ for G^-1; None: as forward_dynamics does.
+        tolerance: Of the rank with least_norm, as aba_loops_least takes it.
 
-    Source: KIM-2.5, KIM-3.0 (projection to the manifold); E. Hairer et al., Geometric
-    Numerical Integration, section IV.4 (projection keeps the order).
+    Source: KIM-2.5, KIM-3.0 (projection to the manifold, redundant rows); E. Hairer et
+    al., Geometric Numerical Integration, section IV.4 (projection keeps the order).
     """
 
     def acceleration(q, qd, time):
@@ -50,31 +55,51 @@ def projected_midpoint(
     model = with_parameters(model, time_after(model, dt))
     still = Vector.zeros(model.nv)
     rows = rows_of(model, q, qd, still)
-    correction = _correction(model, q, rows)
+    correct = projection(model, dependent, tolerance)
+    correction = correct(model, q, rows)
     for _ in range(rounds):
         shift = correction([-row.f for row in rows])
         q = model.normalize(model.integrate(q, shift))
         rows = rows_of(model, q, qd, still)
-    return q, qd + _correction(model, q, rows)([-row.rate for row in rows])
+    return q, qd + correct(model, q, rows)([-row.rate for row in rows])
 
 
-def _correction(model, q, rows):
-    """Return the function of residuals that gives the change which makes them."""
-    return _dense(model, q, rows) if needs_dense(model) else _tree(model, q, rows)
+class _AsForwardDynamics(TracedSolver):
+    """A step that treats dependent rows as its forward dynamics do, unless told."""
+
+    def _adapter(self, model, common, chosen):
+        """Fill the slot by the option, or the option by what fills the slot."""
+        chosen = dict(chosen)
+        if chosen.get("dependent") is None:
+            slot = chosen.get("forward_dynamics", self.fills["forward_dynamics"])
+            slot = self._fill("forward_dynamics", FORWARD_DYNAMICS, slot)
+            least = getattr(slot, "algorithm", None) is aba_loops_least
+            chosen["dependent"] = "least_norm" if least else "refuse"
+        elif chosen["dependent"] == "least_norm":
+            chosen.setdefault("forward_dynamics", "aba_loops_least")
+        return super()._adapter(model, common, chosen)
 
 
 @hookimpl
 def dyn_solvers():
     """Offer the solvers of this file."""
     return [
-        TracedSolver(
+        _AsForwardDynamics(
             "projected_midpoint",
             STEP,
             projected_midpoint,
             slots={"forward_dynamics": FORWARD_DYNAMICS},
             fills={"forward_dynamics": "aba_loops"},
-            options={"limit_stops": False, "rounds": 2},
-            valid={"rounds": Whole(1)},
+            options={
+                "limit_stops": False,
+                "rounds": 2,
+                "dependent": None,
+                "tolerance": DRIFTING,
+            },
+            valid={
+                "rounds": Whole(1),
+                "dependent": Either((Nothing(), Name(("refuse", "least_norm")))),
+            },
             by_joint=False,
         )
     ]

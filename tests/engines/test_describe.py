@@ -67,6 +67,15 @@ def test_help_prints_what_a_user_needs(engine):
     assert dyn.Program.__doc__.startswith("A solver built for a robot")
 
 
+def test_help_tells_sign_and_frame_of_external_forces():
+    """Every problem with f_ext says on which side of the equation it stands, and where."""
+    for name in ("rnea", "aba", "bias", "loop_forward_dynamics", "semi_implicit_euler"):
+        page = dyn.solver(name).describe()
+        (line,) = [x for x in page.splitlines() if x.strip().startswith("f_ext  ")]
+        assert "[moment; force] in body coordinates" in line
+        assert "H qdd + C = tau + J.T f_ext" in line
+
+
 def test_help_of_programs_that_are_not_traced():
     """A NumpySolver's Program has the same page."""
 

@@ -12,6 +12,7 @@ from dyn_core.kinematics import InverseKinematics
 from dyn_core.model.joints import KINDS
 from dyn_core.spatial.conventions import from_pinocchio_motion, swap_rows
 from dyn_core.testing import TOLERANCES, random_model, scaled_error
+from dyn_core.testing.case import derivative
 from dyn_core.testing.pinocchio_model import PinocchioModel
 
 pin = pytest.importorskip("pinocchio", reason="pin is not installed")
@@ -128,6 +129,32 @@ def _compare_kinematics(model, peer_model, seed=0, engine=None):
             a = kind(m, d, k, place)
             got = dyn.solver("frame_bias_acceleration").build(model, **choices)(q, qd)
             _same(got, from_pinocchio_motion(a.vector), f"bias of {name}, {reference}")
+
+
+CONSTANT = (  # joints whose S is constant in Pinocchio, as computeCoriolisMatrix assumes
+    "revolute",
+    "continuous",
+    "prismatic",
+    "helical",
+    "planar",
+    "spherical",
+    "floating",
+    "ball_exp",
+)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_coriolis_matrices_agree(seed):
+    """Cm = B.T (C_p B + M_p dB/dt) for Pinocchio's velocities B qd, followers included."""
+    model = random_model(seed, size=3 + seed, kinds=CONSTANT)
+    peer = PinocchioModel(model)
+    q, qd, _ = _state(model, seed)
+    pq, B = peer.q(q), peer.B(q)
+    C = pin.computeCoriolisMatrix(peer.model, peer.data, pq, B @ qd)
+    M = _full(pin.crba(peer.model, peer.data, pq))
+    rate = derivative(lambda t: peer.B(model.integrate(q, qd * t)))
+    Cm = dyn.solver("coriolis_matrix").build(model, engine="graph")(q, qd)
+    _same(Cm, B.T @ (C @ B + M @ rate), "coriolis_matrix", TOLERANCES["law"])
 
 
 @pytest.mark.parametrize("seed", range(4))

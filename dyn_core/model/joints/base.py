@@ -37,6 +37,7 @@ class Joint(ABC):
 
     kind: ClassVar[str]
     entries: ClassVar[tuple[str, ...]] = ()  # of its geometry in a JointSpec
+    unactuated: ClassVar[bool] = False  # no motor drives it unless a file says so
     nq: int
     nv: int
 

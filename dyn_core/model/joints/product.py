@@ -312,6 +312,7 @@ class FreeRPY(Product):
     """
 
     kind = "free_rpy"
+    unactuated = True
     entries: ClassVar[tuple[str, ...]] = ()
     nq = nv = 6
 

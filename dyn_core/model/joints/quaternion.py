@@ -89,6 +89,7 @@ class Floating(GroupJoint):
     """
 
     kind = "floating"
+    unactuated = True
     nq, nv = 7, 6
 
     def X(self, q: Vector) -> Transform:

@@ -52,7 +52,11 @@ class Equalities:
             if driven & set(path):
                 driven.add(path[-1])
         return tuple(
-            replace(x, mimic=self.rules.get(x.name), passive=x.name not in driven)
+            replace(
+                x,
+                mimic=self.rules.get(x.name),
+                passive=x.passive and x.name not in driven,
+            )
             for x in joints
         )
 

@@ -172,7 +172,7 @@ def _joint_of_spec(spec: JointSpec) -> JointFacts:
     drive = spec.damping, spec.friction, spec.armature
     return JointFacts(
         spec.name, spec.kind, spec.parent, spec.child, spec.xyz, spec.rpy, spec.axis,
-        known, bounded, mimic, drive, spec.passive,
+        known, bounded, mimic, drive, bool(spec.passive),
     )  # fmt: skip
 
 
