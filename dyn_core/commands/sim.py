@@ -158,8 +158,7 @@ def _simulated(model: Model, arguments: argparse.Namespace) -> MotionRecord:
     else:
         said |= {"contact solver": str(world.solver), "stepper": world.stepper,
                  "stabilisation": world.stabilisation}  # fmt: skip
-    dry = world is None or not world.friction
-    return run_record(result, said, accelerations, friction, dry_friction=dry)
+    return run_record(result, said, accelerations)
 
 
 def _world(name: str | None) -> World | None:

@@ -2,10 +2,10 @@
 
     kinetic + potential = start + work - dissipation + constraints + residual
 
-`work` is that of the joint forces, `dissipation` what damping and dry friction of the
-joints take, `constraints` what the impulses of contacts, limits and loops add (in a
-World). The residual is the error of integration, of the quadrature of the dissipation,
-and what limit stops of a plain Simulator store and take.
+`work` is that of the motors and of forces on bodies, `dissipation` what damping and dry
+friction of the joints take, `constraints` what contacts, limits and loops add (in a
+World). Each of them has the forces that the steps used. The residual is the error of
+integration, and what loops and limit stops of a plain Simulator store and take.
 """
 
 from __future__ import annotations
@@ -15,10 +15,18 @@ from typing import NamedTuple
 import numpy as np
 
 from dyn_core.model import Model
-from dyn_core.model.passive_forces import with_potentials, without_dry_friction
+from dyn_core.model.passive_forces import (
+    friction_force,
+    friction_slope,
+    with_potentials,
+)
 from dyn_core.problems import ENERGY
+from dyn_core.problems.joint_ports import qd
+from dyn_core.problems.ports import Port, Signature
 from dyn_core.simulation import Recording
+from dyn_core.simulation.recording import RunSteps
 from dyn_core.solving.registry import solver, solvers
+from dyn_core.solving.solver import TracedSolver
 
 
 class EnergyLedger(NamedTuple):
@@ -26,10 +34,11 @@ class EnergyLedger(NamedTuple):
 
     Attributes:
         kinetic, potential: What the robot has; springs are counted.
-        work: What the joint forces have brought in.
-        dissipation: What damping and dry friction have taken.
-        constraints: What the impulses of contacts and constraints have brought in.
-        residual: What is left of the balance.
+        work: Brought in by motors, those of prescribed joints and of a robot that
+            carries its own weight included, and by forces on bodies.
+        dissipation: Taken by damping and dry friction of joints.
+        constraints: Brought in by contacts, limits, loops and gears of a World.
+        residual: Missing in the balance.
     """
 
     kinetic: np.ndarray
@@ -40,24 +49,15 @@ class EnergyLedger(NamedTuple):
     residual: np.ndarray
 
 
-def energy_ledger(
-    model: Model,
-    run: Recording,
-    joint_friction: bool = True,
-    joint_springs: bool = True,
-    dry_friction: bool = True,
-) -> EnergyLedger:
+def energy_ledger(model: Model, run: Recording) -> EnergyLedger:
     """Return the balance of energy of a run.
 
-    Joint forces are constant in a period, so that their work is tau times the
-    displacement, without an error; the dissipation is summed by the trapezoidal rule.
+    A step with contacts reports its energies itself (StepEnergy); those of other steps
+    follow from their states and joint forces.
 
     Args:
         model: Robot.
         run: Its recording.
-        joint_friction, joint_springs: Whether they acted.
-        dry_friction: Whether dry friction is a force; False where it is among the
-            constraints, as in a World whose `friction` is on.
     """
     rows = len(run.t)
     if not rows:
@@ -66,65 +66,71 @@ def energy_ledger(
     program = solver(solvers(ENERGY)[0]).build(
         with_potentials(model),
         inputs=["time"] if model.driven else [],
-        joint_springs=joint_springs,
+        joint_springs=run.joint_springs,
     )
     kinetic, potential = (np.asarray(x) for x in program(run.q, run.qd, *time))
-    moved = np.asarray(model.difference(run.q[:-1], run.q[1:])).reshape(-1, model.nv)
-    work = _sums((run.tau[:-1] * moved).sum(axis=1))
-    dissipation = np.zeros(rows)
-    if joint_friction:
-        power = _friction_power(model, run, dry_friction)
-        dissipation = _sums(0.5 * (power[:-1] + power[1:]) * np.diff(run.t))
-    constraints = np.zeros(rows)
-    if run.reports:
-        added = [sum(step.energy_change for step in row) for row in run.reports]
-        free = _work_on_free_motion(model, run, joint_friction and dry_friction)
-        constraints = _sums(np.array(added[: rows - 1], float) - free)
+    terms = _reported(run) if run.reports else _of_steps(model, run)
+    sums = np.zeros((rows, 3))
+    np.cumsum(terms[: rows - 1], axis=0, out=sums[1:])
+    work, dissipation, constraints = sums.T
     energy = kinetic + potential
     residual = energy - energy[0] - work + dissipation - constraints
     return EnergyLedger(kinetic, potential, work, dissipation, constraints, residual)
 
 
-def _work_on_free_motion(model: Model, run: Recording, dry: bool) -> np.ndarray:
-    """Return what impulses take of motion that they prevent in the same step [J].
+def _reported(run: Recording) -> np.ndarray:
+    """Return the energies of each row that its steps report, (rows, 3)."""
+    energies = [[step.energy for step in row] for row in run.reports[: len(run.t) - 1]]
+    return np.array([np.sum(row, axis=0) for row in energies]).reshape(-1, 3)
 
-        (qd+ - qd - h a).T (tau - C) h / 2,  a = H^-1 (tau - C)
 
-    A report counts the energy that impulses take from the free motion of the step, and
-    in a resting contact gravity brings the robot to that motion again in each step,
-    without a displacement. Impulses times the mean of the velocities before and after
-    the step do no such work. (rows - 1,), of all steps of a period.
+def _of_steps(model: Model, run: Recording) -> np.ndarray:
+    """Return the energies of each row from its steps, (rows - 1, 3).
+
+        implicit:  h v . tau,   h v . (D + B (qd+ - qd)),   v = (qd + qd+) / 2
+        explicit:  (q+ - q) . tau,   h (D . qd + D+ . qd+) / 2
+
+    with the friction D and its slopes B at the start of a step. The first is exact for
+    a step that adds h B to the inertia; in the second the joint force, constant in a
+    step, has no error, and the trapezoidal rule is of second order.
     """
-    robot = model if dry else without_dry_friction(model)
-    inputs = ["time"] if model.driven else []
-    acts = {"joint_friction": True, "joint_springs": True, "inputs": inputs}
-    time, loops = ((run.t,) if model.driven else ()), "_loops" if model.loops else ""
-    zero = np.zeros_like(run.qd)
-    C = solver(f"rnea{loops}").build(robot, **acts)(run.q, run.qd, zero, *time)
-    a = solver(f"aba{loops}").build(robot, **acts)(run.q, run.qd, run.tau, *time)
-    h = np.diff(run.t)[:, None]
-    steps = np.array([max(len(row), 1) for row in run.reports])[: len(h)]
-    prevented = run.qd[1:] - run.qd[:-1] - h * np.asarray(a)[:-1]
-    force = run.tau[:-1] - np.asarray(C)[:-1]
-    return np.asarray((prevented * force * h).sum(axis=1) / (2 * steps))
-
-
-def _sums(parts: np.ndarray) -> np.ndarray:
-    """Return the sums up to each row, from zero at the first."""
-    return np.concatenate([[0.0], np.cumsum(parts)])
-
-
-def _friction_power(model: Model, run: Recording, dry: bool) -> np.ndarray:
-    """Return the power that joint friction takes at each row [W]."""
-    robot = model if dry else without_dry_friction(model)
-    still = run.q, run.qd, np.zeros_like(run.qd)
-    time = (run.t,) if model.driven else ()
-    inputs = ["time"] if model.driven else []
-    name = "rnea_loops" if model.loops else "rnea"
-    forces = [
-        np.asarray(
-            solver(name).build(robot, joint_friction=acts, inputs=inputs)(*still, *time)
+    rows, steps = len(run.t), run.steps or RunSteps(run.q, run.qd, run.tau, None)
+    count = len(steps.q) // rows
+    last = (rows - 1) * count
+    h = np.repeat(np.diff(run.t) / count, count)[:, None]
+    q, qd, tau = steps.q[: last + 1], steps.qd[: last + 1], steps.effort[:last]
+    friction = slopes = np.zeros_like(qd)
+    if run.joint_friction:
+        program = TracedSolver(
+            "joint_friction", JOINT_FRICTION, joint_friction, by_joint=False
         )
-        for acts in (True, False)
-    ]
-    return np.asarray(((forces[0] - forces[1]) * run.qd).sum(axis=1))
+        friction, slopes = map(
+            np.asarray, program.build(model, joint_friction=True)(qd)
+        )
+    if steps.implicit is None:
+        moved = np.asarray(model.difference(q[:-1], q[1:])).reshape(-1, model.nv)
+        power = (friction * qd).sum(axis=1)
+        lost = h[:, 0] * (power[:-1] + power[1:]) / 2
+    else:
+        moved = h * (qd[:-1] + qd[1:]) / 2
+        later = np.where(steps.implicit, slopes[:-1], 0.0) * np.diff(qd, axis=0)
+        lost = (moved * (friction[:-1] + later)).sum(axis=1)
+    terms = np.stack([(tau * moved).sum(axis=1), lost, 0 * lost], axis=1)
+    return np.asarray(terms.reshape(rows - 1, count, 3).sum(axis=1))
+
+
+def joint_friction(model, qd):  # type: ignore[no-untyped-def]
+    """Return joint friction, and its slopes as implicit steps take them, nv each."""
+    return friction_force(model, qd), friction_slope(model, qd)
+
+
+JOINT_FRICTION = Signature(
+    "joint_friction",
+    (qd,),
+    (
+        Port("friction", ("nv",), "N·m | N", meaning="damping and dry friction"),
+        Port("slopes", ("nv",), "SI", meaning="derivative by qd, never negative"),
+    ),
+    passive=("joint_friction",),
+    meaning="friction in the joints",
+)

@@ -29,9 +29,6 @@ def run_record(
     run: Recording,
     settings: Mapping[str, Any] | None = None,
     forward_dynamics: str | None = None,
-    joint_friction: bool = True,
-    joint_springs: bool = True,
-    dry_friction: bool = True,
 ) -> MotionRecord:
     """Return a run with its energy, contacts, limits, settings and versions.
 
@@ -42,8 +39,6 @@ def run_record(
         run: Of dyn.simulate, which knows its model.
         settings: What to say about the run: names and values, as in JSON.
         forward_dynamics: Solver of the accelerations; None: no accelerations.
-        joint_friction, joint_springs: Whether they acted.
-        dry_friction: False where dry friction is among the constraints of a World.
 
     Raises:
         SettingError: The recording does not know its model.
@@ -51,8 +46,8 @@ def run_record(
     model = run.model
     if model is None:
         raise SettingError("the recording has no model; valid: one of dyn.simulate")
-    acted = {"joint_friction": joint_friction, "joint_springs": joint_springs}
-    ledger = energy_ledger(model, run, dry_friction=dry_friction, **acted)
+    acted = {"joint_friction": run.joint_friction, "joint_springs": run.joint_springs}
+    ledger = energy_ledger(model, run)
     series = {**ledger._asdict(), "cycle_time": run.cycle_time, **_contacts(run)}
     qdd = None
     if forward_dynamics is not None and not run.reports and len(run.t):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from dyn_core.reports import figures
 from dyn_core.reports.page import ReportSection, note, paragraph, picture, table
 
 AT_LIMIT = 0.999  # part of a limit that counts as reached
+QUIET = 1e-9  # of 1 J and the energy at hand: less is rounding, nothing to compare with
 
 
 def run_sections(record: MotionRecord) -> Iterator[ReportSection]:
@@ -129,37 +130,47 @@ def effort(record: MotionRecord) -> np.ndarray:
     return figures.effort_limits(record)
 
 
+def energy_sentence(series: Mapping[str, np.ndarray]) -> str:
+    """Return the balance of a run and how large its residual is."""
+    total, residual = series["kinetic"] + series["potential"], series["residual"]
+    end = {name: float(column[-1]) for name, column in series.items()}
+    worst = float(np.abs(residual).max())
+    turned = max(float(np.abs(series[k]).max()) for k in ("work", "dissipation"))
+    turned = max(turned, float(np.ptp(series["kinetic"])))
+    compared = "the robot exchanges no energy"
+    if turned > QUIET * (1.0 + float(np.abs(total).max())):
+        compared = (
+            f"{100 * worst / turned:.2g} % of the largest of work, dissipation and"
+            " range of the kinetic energy"
+        )
+    return (
+        f"Change {total[-1] - total[0]:.6g} J = work {end['work']:.6g} J - dissipation"
+        f" {end['dissipation']:.6g} J + constraints {end['constraints']:.6g} J +"
+        f" residual {end['residual']:.3g} J. The largest residual is {worst:.3g} J;"
+        f" {compared}."
+    )
+
+
 def _energy(record: MotionRecord) -> ReportSection:
     """Return the balance of energy."""
     series = {k: np.asarray(x) for k, x in record.series.items()}
     total = series["kinetic"] + series["potential"]
-    residual = series["residual"]
-    turned = max(float(np.abs(series[k]).max()) for k in ("work", "dissipation"))
-    turned = max(turned, float(np.ptp(series["kinetic"])), 1e-300)
-    worst = float(np.abs(residual).max())
     rows = [
         ["kinetic", float(series["kinetic"][0]), float(series["kinetic"][-1])],
         ["potential", float(series["potential"][0]), float(series["potential"][-1])],
         ["total", float(total[0]), float(total[-1])],
-        ["work of joint forces", 0.0, float(series["work"][-1])],
+        ["work of motors and forces on bodies", 0.0, float(series["work"][-1])],
         ["dissipation of joints", 0.0, float(series["dissipation"][-1])],
         ["work of constraints", 0.0, float(series["constraints"][-1])],
-        ["residual", 0.0, float(residual[-1])],
+        ["residual", 0.0, float(series["residual"][-1])],
     ]
-    sentence = (
-        f"Change {total[-1] - total[0]:.6g} J = work {series['work'][-1]:.6g} J -"
-        f" dissipation {series['dissipation'][-1]:.6g} J + constraints"
-        f" {series['constraints'][-1]:.6g} J + residual {residual[-1]:.3g} J. The"
-        f" largest residual is {worst:.3g} J, {100 * worst / turned:.2g} % of the"
-        " largest of work, dissipation and range of the kinetic energy."
-    )
     return ReportSection(
         "Energy",
         "What the robot has, what came in and what was lost; the residual, what does"
         " not add up, is the error of integration and, in runs without a World, what"
         " stops at joint limits take.",
         table(("energy [J]", "first row", "last row"), rows)
-        + paragraph(sentence)
+        + paragraph(energy_sentence(series))
         + picture(figures.energy_figure(record), "energy over time"),
     )
 

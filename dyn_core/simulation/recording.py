@@ -6,7 +6,7 @@ import importlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,13 +17,30 @@ from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.plots import check_plot, plot_motion, save
 
 
+class RunSteps(NamedTuple):
+    """All steps of a run without a World, as many in each row.
+
+    Attributes:
+        q, qd: States before each step, (steps, nq), (steps, nv).
+        effort: Joint forces in it, what prescribed motion and a robot's own weight take
+            included, (steps, nv) [N·m | N].
+        implicit: Coordinates whose friction the step takes at its end, to first order,
+            (nv,); None: the step is explicit.
+    """
+
+    q: np.ndarray
+    qd: np.ndarray
+    effort: np.ndarray
+    implicit: np.ndarray | None
+
+
 @dataclass(frozen=True)
 class Recording:
     """A run: one row a period.
 
     Attributes:
         t: Times [s].
-        q, qd, tau: States and joint forces.
+        q, qd, tau: States, and joint forces as they were commanded.
         q_ref: References, or NaN where there was none.
         energy: Kinetic plus potential energy, that of springs included where they act
             [J].
@@ -33,6 +50,8 @@ class Recording:
         warnings: What is odd about the run, in sentences.
         model: Robot; None where it is not known.
         cycle_time: Wall time of controller and steps in each row [s].
+        steps: All steps without a World; None where they are not known.
+        joint_friction, joint_springs: Whether they acted.
     """
 
     t: np.ndarray
@@ -46,6 +65,9 @@ class Recording:
     warnings: tuple[str, ...] = ()
     model: Model | None = None
     cycle_time: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    steps: RunSteps | None = None
+    joint_friction: bool = True
+    joint_springs: bool = True
 
     def __repr__(self) -> str:
         lines = [f"<Recording of {len(self.t)} rows"]

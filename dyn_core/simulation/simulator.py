@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ from dyn_core.model import Model
 from dyn_core.model.passive_forces import forces_without_potential, with_potentials
 from dyn_core.problems import ENERGY
 from dyn_core.simulation.contacts import ContactSimulator
-from dyn_core.simulation.recording import Recording
+from dyn_core.simulation.recording import Recording, RunSteps
 from dyn_core.simulation.robot_plant import RobotPlant
 from dyn_core.simulation.run_arguments import (
     check_begin,
@@ -118,6 +118,7 @@ class Simulator(RobotPlant):
             inputs=self._more_inputs,
         )
         self.program.prepare()
+        self.history: list[tuple[np.ndarray, ...]] | None = None
         self._prepare()
         self.warnings = self._beyond_limits() if self.limit_stops else ()
 
@@ -128,14 +129,33 @@ class Simulator(RobotPlant):
         tau, more = self._acting(t, q), self._more(t)
         try:
             if not self.prescribed:
-                return self.program(q, qd, tau, dt, *more)
-            q, qd, effort = self.program(q, qd, self.qdd_u, tau, dt, *more)
+                q_next, qd_next = self.program(q, qd, tau, dt, *more)
+            else:
+                inputs = q, qd, self.qdd_u, tau, dt, *more
+                q_next, qd_next, tau = self.program(*inputs)
+                self.applied_effort = tau
         except NonFiniteError as error:
             raise NonFiniteError(
                 f"step at t = {t:.6g} s: {error}; is it too long?", error.name
             ) from error
-        self.applied_effort = effort
-        return q, qd
+        if self.history is not None:
+            self.history.append((q, qd, tau))
+        return q_next, qd_next
+
+    def steps(self) -> RunSteps:
+        """Return the steps in `history`, a list that is there to be filled."""
+        assert self.history is not None
+        nq, nv = self.model.nq, self.model.nv
+        q, qd, effort = (
+            np.array([step[k] for step in self.history]).reshape(-1, n)
+            for k, n in enumerate((nq, nv, nv))
+        )
+        implicit = np.ones(nv, bool)
+        for name in self.prescribed:
+            implicit[self.model.v_slice(name)] = False
+        options = getattr(solver(self.step), "options", {})
+        acts = self.prescribed or options.get("implicit", False)
+        return RunSteps(q, qd, effort, implicit if acts else None)
 
 
 def simulate(
@@ -166,6 +186,7 @@ def simulate(
     law = control_law(controller)
     if world is None:
         robot = Simulator(model, **settings)
+        robot.history = []
     else:
         robot = ContactSimulator(model, world, **settings)
     count = row_count(duration, robot.period)
@@ -187,7 +208,7 @@ def simulate(
         bar.show(t)
     bar.end()
     quiet = NO_COMMAND if controller is not None and not rows.commanded else ()
-    return rows.recording(robot.counters, robot.warnings + rows.warnings + quiet)
+    return rows.recording(robot, robot.warnings + rows.warnings + quiet)
 
 
 class _RunRecorder:
@@ -220,7 +241,7 @@ class _RunRecorder:
             self.q_ref[k] = reference.q
 
     def recording(
-        self, counters: Mapping[str, int], warnings: tuple[str, ...]
+        self, robot: Simulator | ContactSimulator, warnings: tuple[str, ...]
     ) -> Recording:
         """Return the run, energies computed at once."""
         energy = np.zeros(0)
@@ -230,8 +251,10 @@ class _RunRecorder:
             energy = kinetic + potential
         rows = self.t, self.q, self.qd, self.tau, self.q_ref, energy
         reports = tuple(self.reports) if any(self.reports) else ()
-        more = dict(counters), warnings, self.model, self.cycle_time
-        return Recording(*rows, reports, *more)
+        more = dict(robot.counters), warnings, self.model, self.cycle_time
+        steps = robot.steps() if isinstance(robot, Simulator) else None
+        acted = robot.joint_friction, robot.joint_springs
+        return Recording(*rows, reports, *more, steps, *acted)
 
 
 class _Progress:

@@ -106,7 +106,7 @@ def test_a_report_of_contacts_has_their_residuals():
     q0 = model.neutral()
     q0[2] = 0.445
     run = dyn.simulate(model, world={}, q0=q0, duration=0.06)
-    record = run_record(run, dry_friction=False)
+    record = run_record(run)
     assert record.qdd is None
     assert record.series["contacts"].max() == 4
     assert 0 < record.series["contact_force"].max()

@@ -40,7 +40,7 @@ def test_inverse_dynamics_of_a_run_are_its_torques(robot, friction):
     """And forward dynamics of those are its accelerations, by other solvers, too."""
     model = dyn.load(robot)
     run = _driven(model, joint_friction=friction)
-    record = run_record(run, {}, "aba", joint_friction=friction)
+    record = run_record(run, {}, "aba")
     back = inverse_dynamics(
         model, replace(record, tau=None), joint_friction=friction, engine="graph"
     )
@@ -179,7 +179,7 @@ def test_energy_of_contacts_adds_up():
     q0[2] = 0.46
     for period in (0.004, 0.002):
         run = dyn.simulate(model, world={}, q0=q0, period=period, duration=0.2)
-        ledger = energy_ledger(model, run, dry_friction=False)
+        ledger = energy_ledger(model, run)
         assert ledger.constraints[-1] < -1.0
         worst.append(np.abs(ledger.residual).max())
     assert worst[1] < 0.1

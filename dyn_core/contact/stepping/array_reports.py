@@ -11,8 +11,18 @@ import numpy as np
 from dyn_core.contact.problem.problem_arrays import RANK
 from dyn_core.contact.problem.solution import Residuals
 from dyn_core.contact.stepping.array_step import ArrayStep
-from dyn_core.contact.stepping.constraints import contact_name, unit_forces
-from dyn_core.contact.stepping.reports import StepDetails, StepReport, contact_force
+from dyn_core.contact.stepping.constraints import (
+    ROLES,
+    contact_name,
+    unit_forces,
+)
+from dyn_core.contact.stepping.reports import (
+    StepDetails,
+    StepEnergy,
+    StepReport,
+    contact_force,
+    step_energy,
+)
 from dyn_core.contact.stepping.step_records import StepRecord
 from dyn_core.contact.stepping.step_tables import StepArrays
 
@@ -28,6 +38,7 @@ def report(arrays: ArrayStep, record: StepRecord) -> StepReport:
         arrays.solver_name,
         len(record.impulse),
         partial(_details, arrays, record),
+        partial(_energy, arrays, record),
     )
 
 
@@ -83,7 +94,7 @@ def _details(arrays: ArrayStep, record: StepRecord) -> StepDetails:
     Y, L = arrays.sparse_rows(len(record.starts), len(record.impulse)), arrays.factor()
     change = Y @ (Y.T @ record.impulse)
     velocity, before = record.velocity, record.qd
-    H = arrays.inertia(record.q, *record.payload)  # L.T L has the damping, too
+    H = arrays.of.inertia(record.q, *record.payload)  # L.T L has the damping, too
     sigma = Y @ (L @ velocity)
     spectrum = np.linalg.eigvalsh(Y @ Y.T) if len(Y) else np.zeros(0)
     rank = int((spectrum > RANK * spectrum.max(initial=0.0)).sum())
@@ -115,6 +126,21 @@ def _details(arrays: ArrayStep, record: StepRecord) -> StepDetails:
         rank,
         condition,
     )
+
+
+def _energy(arrays: ArrayStep, record: StepRecord) -> StepEnergy:
+    """Return the energies of a step."""
+    step, of = arrays.prepare_again(record), arrays.of
+    blocks, qd, velocity = _blocks(step, record), record.qd, record.velocity
+    Y = arrays.sparse_rows(len(blocks), len(record.impulse))
+    work = record.impulse * (Y @ (arrays.factor() @ (qd + velocity))) / 2
+    work_of = dict.fromkeys(ROLES, 0.0)
+    for k, block in enumerate(blocks):
+        work_of[ROLES[step.blocks.role[k]]] += float(work[block.rows].sum())
+    f_ext = record.forces[0] if record.with_forces else None
+    forces, start = (record.tau, f_ext, record.payload), (record.q, qd)
+    damping, shift = record.h * of.slopes(qd), arrays.shift(record)
+    return step_energy(of, start, velocity, record.h, damping, forces, work_of, shift)
 
 
 def wrenches(arrays: ArrayStep, record: StepRecord) -> np.ndarray:

@@ -30,6 +30,7 @@ from dyn_core.contact.stepping.composite_step import (
 )
 from dyn_core.contact.stepping.constraints import contact_name
 from dyn_core.contact.stepping.contact_model import ContactModel
+from dyn_core.contact.stepping.integration import advanced
 from dyn_core.contact.stepping.step_memory import StepRoom, StepSetup
 from dyn_core.contact.stepping.step_records import COUNTS, StepRecord, solver_name
 from dyn_core.contact.stepping.step_tables import Earlier, StepArrays
@@ -75,6 +76,7 @@ class ArrayStep:
         times = setup.h, setup.remaining, setup.h - setup.remaining
         self._times = tuple(np.array(dt) for dt in times)
         self._outcomes = room_for_outcomes(1, np.full(model.nb + 1, -1))
+        self._corrected: Any = self._outcomes.corrected.data
         self._earlier: Earlier | None = None
         import_module("scipy.optimize")  # of `impossible`: not while it steps
         self._tie()
@@ -90,9 +92,9 @@ class ArrayStep:
         return int(self._log.wholes[4])
 
     @property
-    def inertia(self) -> Any:
-        """Program of H, with the payload, compiled when first needed."""
-        return self._setup.of.inertia
+    def of(self) -> ContactModel:
+        """Robot and world."""
+        return self._setup.of
 
     def _make_room(self, contacts: int) -> None:
         """Make room for a number of contacts; earlier impulses are kept."""
@@ -194,10 +196,12 @@ class ArrayStep:
             status = INFEASIBLE
         wholes = counts[: COUNTS + 2 * blocks].tobytes()
         reals = self._numbers[: self._impulses + m].tobytes()
-        sizes, short = self._sizes, counts[2]
-        kept = t, self.h, STATUSES[status], short, forces, sizes, wholes, reals
+        sizes, short, q_end = self._sizes, counts[2], self._q_end.copy()
+        shifted = q_end if self._corrected[0] else None
+        acting = forces, self._tau.copy(), shifted
+        kept = t, self.h, STATUSES[status], short, *acting, sizes, wholes, reals
         record = tuple.__new__(StepRecord, kept)  # the fastest way to make one
-        return self._q_end.copy(), self._qd_end.copy(), record
+        return q_end, self._qd_end.copy(), record
 
     def _try_again(self, with_forces: bool) -> None:
         """Take a step that was not done: make room, or say what is wrong with it."""
@@ -233,6 +237,14 @@ class ArrayStep:
         program(record.q, record.qd, still, self.h, *record.forces, out=out)
         self._prepare(0)
         return self._step
+
+    def shift(self, record: StepRecord) -> np.ndarray | None:
+        """Return the displacement that corrected the end of a step, (nv,)."""
+        if record.q_end is None:
+            return None
+        model, remaining = self.of.model, self._setup.remaining
+        uncorrected, _ = advanced(model, record.q, record.velocity, remaining)
+        return np.asarray(model.difference(uncorrected, record.q_end))
 
     def sparse_rows(self, blocks: int, m: int) -> np.ndarray:
         """Return Y of the prepared problem by place, (m, nv): G = Y Y.T."""

@@ -23,6 +23,7 @@ from dyn_core.engines.base import Program
 from dyn_core.errors import SignatureError, UnsupportedError
 from dyn_core.model import Model
 from dyn_core.model.passive_forces import (
+    friction_force,
     friction_slopes,
     with_equal_directions,
     without_dry_friction,
@@ -101,7 +102,7 @@ class ContactModel:
                 world.groups,
             )
         self.joints = JointConstraints(self.model, self.world.gears)
-        self._damping = self._slopes(np.zeros(model.nv))
+        self._damping = self._slopes_at(np.zeros(model.nv))
 
     @cached_property
     def kinematics(self) -> Program[Any]:
@@ -165,8 +166,6 @@ class ContactModel:
         q, qd = np.asarray(q, float), np.asarray(qd, float)
         poses, J = self.kinematics(q)
         J_bodies = np.concatenate([np.zeros((1, 6, len(qd))), J])
-        applied = np.zeros((self.model.nb, 6)) if f_ext is None else f_ext
-        slopes = self._slopes(qd) if self._smooth else self._damping
         carried = self.carried.values
         return ConstrainedState(
             self.model,
@@ -175,8 +174,8 @@ class ContactModel:
             poses,
             J_bodies,
             self.inertia(q, *carried),
-            self._bias(q, qd, applied, *carried),
-            h * slopes,
+            self.bias(q, qd, f_ext, carried),
+            h * self.slopes(qd),
             tuple(self._constraints(q, qd, poses, J_bodies, h, speeds or {})),
             partial(self._sweep_carried, carried),
         )
@@ -263,8 +262,30 @@ class ContactModel:
             first_row += loop.rows
         return constraints
 
-    def _slopes(self, qd: np.ndarray) -> np.ndarray:
-        """Return the derivative of joint friction by the speed, (nv, nv)."""
+    def friction(self, qd: np.ndarray) -> np.ndarray:
+        """Return the joint friction of the free motion, (nv,) [N·m | N].
+
+        Damping and, where it is no constraint, dry friction.
+        """
+        return np.array(list(friction_force(self._slipping, Vector(qd.tolist()))))
+
+    def slopes(self, qd: np.ndarray) -> np.ndarray:
+        """Return the derivative of `friction` by the speed, (nv, nv)."""
+        return self._slopes_at(qd) if self._smooth else self._damping
+
+    def bias(
+        self,
+        q: np.ndarray,
+        qd: np.ndarray,
+        f_ext: np.ndarray | None = None,
+        carried: tuple[np.ndarray, ...] = (),
+    ) -> np.ndarray:
+        """Return the bias force with friction, springs and a payload, (nv,)."""
+        applied = np.zeros((self.model.nb, 6)) if f_ext is None else f_ext
+        return np.asarray(self._bias(q, qd, applied, *carried))
+
+    def _slopes_at(self, qd: np.ndarray) -> np.ndarray:
+        """Return the slopes, which change with the speed if friction is smooth."""
         robot = with_equal_directions(self._slipping)  # slopes >= 0
         slopes = friction_slopes(robot, Vector(qd.tolist()))
         return np.asarray(slopes, float).reshape(len(qd), len(qd))

@@ -11,9 +11,13 @@ import numpy as np
 from dyn_core.contact.stepping.constrained_state import ConstrainedState
 from dyn_core.contact.stepping.contact_model import ContactModel
 from dyn_core.contact.stepping.integration import advanced, moved
-from dyn_core.contact.stepping.reports import report
 from dyn_core.contact.stepping.step_solver import StepSolution, StepSolver
-from dyn_core.contact.stepping.time_stepping import STEPPERS, StepInput, StepResult
+from dyn_core.contact.stepping.time_stepping import (
+    STEPPERS,
+    StepInput,
+    StepResult,
+    step_report,
+)
 
 CLOSED = 1e-8  # gap below which a contact is closed [m | rad]
 DRIFT = 1e-4  # gap up to which a loaded contact stays closed [m | rad]
@@ -61,9 +65,7 @@ def event_driven(
         if _approaching(state):
             solved = _impact(state, step_solver, events < max_events)
             qd = solved.velocity
-            reports.append(
-                report(solved.state, solved.solution, solved.impulse, qd, t, 0.0)
-            )
+            reports.append(step_report(contact_model, solved, inputs, t, 0.0))
         closed = _closed(state, qd, step_solver)
         flow = _motion(contact_model, step_solver, q, qd, inputs, closed)
         if events < 2 * max_events:
@@ -77,16 +79,7 @@ def event_driven(
             elapsed, (q, qd, solved) = remaining, flow(remaining)
         events += 1
         step_solver.counters.update(["zeno"] * (events == max_events))
-        reports.append(
-            report(
-                solved.state,
-                solved.solution,
-                solved.impulse,
-                solved.velocity,
-                t,
-                elapsed,
-            )
-        )
+        reports.append(step_report(contact_model, solved, inputs, t, elapsed))
         t, remaining = t + elapsed, remaining - elapsed
     if contact_model.world.stabilisation == "split_impulse":
         rest = np.zeros(model.nv)
@@ -94,6 +87,9 @@ def event_driven(
         correction = step_solver.correction(end, rest, h, h)
         if correction.any():
             q = advanced(model, q, correction, h)[0]
+            reports[-1] = step_report(
+                contact_model, solved, inputs, t - elapsed, elapsed, h * correction
+            )
     step_solver.drop_stale(state)
     return StepResult(q, qd, tuple(reports), solved)
 
@@ -197,6 +193,7 @@ def _motion(
         weights = np.array([1, 2, 2, 1]) / 6
         there, after = h * (weights @ np.array(v)), qd + h * (weights @ np.array(a))
         solution = step_solver.solve(state.problem(after, h))
+        state = replace(state, B=h / 2 * contact_model.slopes(qd))  # of a mean friction
         return (
             moved(model, q, there),
             after,

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dyn_core.contact.collision.pairs import Contact
 from dyn_core.contact.problem.solution import ContactSolution, Residuals
 from dyn_core.contact.stepping.constrained_state import ConstrainedState
+from dyn_core.contact.stepping.contact_model import ContactModel
+from dyn_core.contact.stepping.integration import turning
+
+_NO_CONSTRAINTS = ("friction", "prescribed")  # roles that belong to other terms
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +50,28 @@ class ContactForce:
     sliding: float
 
 
+class StepEnergy(NamedTuple):
+    """Energy that each kind of force brings into the robot in one step [J].
+
+        impulse . (qd + qd+) / 2 of each, with that impulse which the step used
+
+    The kinetic energy of the step, at its H, changes by exactly these terms and those
+    of gravity, springs and the velocity product; a robot at rest has zeros.
+
+    Attributes:
+        work: Of joint forces, of the motors of prescribed joints, and of forces on
+            bodies.
+        dissipation: Taken by damping, at the end of the step, and dry friction of
+            joints, be it a force or a constraint.
+        constraints: Of contacts, limits, loops and gears; what the correction of
+            positions lifts and stretches is in it.
+    """
+
+    work: float
+    dissipation: float
+    constraints: float
+
+
 class StepDetails(NamedTuple):
     """What is computed of a step when somebody asks for it; see StepReport."""
 
@@ -68,9 +94,12 @@ class StepReport:
         m: Number of rows.
         make_details: Returns the rest, which is kept: a simulation of which nobody
             reads the contacts does not pay for them.
+        make_energy: Returns `energy`, likewise.
         contacts: All contacts that took part.
         impulses: Impulses of each block, by name [N·s | N·m·s].
-        energy_change: Kinetic energy added by the impulses [J].
+        energy_change: Kinetic energy that the impulses add to the free motion of the
+            step [J]. A robot at rest loses in it what gravity adds; see `energy`.
+        energy: Work of each kind of force.
         kinetic_change: Change of kinetic energy in the step, at the initial H [J].
         rank, condition: Of the Delassus matrix; condition is infinite if singular.
 
@@ -85,10 +114,16 @@ class StepReport:
     solver: str
     m: int
     make_details: Callable[[], StepDetails] = field(repr=False)
+    make_energy: Callable[[], StepEnergy] = field(repr=False)
 
     @cached_property
     def _details(self) -> StepDetails:
         return self.make_details()
+
+    @cached_property
+    def energy(self) -> StepEnergy:
+        """See above."""
+        return self.make_energy()
 
     @property
     def contacts(self) -> tuple[ContactForce, ...]:
@@ -142,6 +177,7 @@ def report(
     velocity: np.ndarray,
     t: float,
     h: float,
+    make_energy: Callable[[], StepEnergy],
 ) -> StepReport:
     """Return the report of a step.
 
@@ -153,6 +189,7 @@ def report(
         impulse: All impulses of the step, impacts included, (m,).
         velocity: qd after the step, (nv,).
         t, h: Start and duration [s].
+        make_energy: Returns the energies.
 
     Source: LCP-20.
     """
@@ -165,6 +202,48 @@ def report(
         solution.solver,
         state.layout.m,
         partial(_details, state, solution, impulse, velocity, h),
+        make_energy,
+    )
+
+
+def step_energy(
+    of: ContactModel,
+    start: tuple[np.ndarray, np.ndarray],
+    velocity: np.ndarray,
+    h: float,
+    damping: np.ndarray,
+    forces: tuple[Any, ...],
+    work_of: Mapping[str, float],
+    shift: np.ndarray | None,
+) -> StepEnergy:
+    """Return the energies of a step.
+
+        H (qd+ - qd) = h (tau - C) - h B (qd+ - qd) + J.T lambda
+
+    Args:
+        of: Robot and world.
+        start: q and qd at which the constraints were taken.
+        velocity: qd+, along the axes of q, (nv,).
+        h: Duration [s].
+        damping: h B, (nv, nv).
+        forces: Joint forces, forces on bodies or None, and inputs of a payload.
+        work_of: Work of the impulses by role of their constraints [J].
+        shift: Displacement that corrects positions, (nv,); None: none.
+    """
+    (q, qd), (tau, f_ext, carried) = start, forces
+    mean = (qd + velocity) / 2
+    power = mean @ tau
+    if f_ext is not None:
+        bias = of.bias(q, qd, None, carried) - of.bias(q, qd, f_ext, carried)
+        power += mean @ bias
+    turned = h * turning(of.model, qd)
+    friction = h * of.friction(qd) + damping @ (velocity - qd - turned)
+    lift = 0.0 if shift is None else of.bias(q, 0 * qd, None, carried) @ shift
+    others = sum(x for role, x in work_of.items() if role not in _NO_CONSTRAINTS)
+    return StepEnergy(
+        float(h * power) + work_of.get("prescribed", 0.0),
+        float(mean @ friction) - work_of.get("friction", 0.0),
+        others + float(lift),
     )
 
 

@@ -50,6 +50,8 @@ class StepRecord(NamedTuple):
         status: Of the solver.
         short: Whether overlaps had no room to be corrected.
         forces: Forces on bodies, (nb, 6), if there are any; then the payload, likewise.
+        tau: Joint forces, (nv,) [N·m | N].
+        q_end: Position after the step, if the step corrected it.
         sizes: nq and nv.
         wholes, reals: Those of composite_step.StepLog, as bytes.
     """
@@ -59,6 +61,8 @@ class StepRecord(NamedTuple):
     status: str
     short: int
     forces: tuple[np.ndarray, ...]
+    tau: np.ndarray
+    q_end: np.ndarray | None
     sizes: tuple[int, int]
     wholes: bytes
     reals: bytes

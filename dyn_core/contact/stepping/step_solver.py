@@ -14,7 +14,7 @@ from dyn_core.contact.problem.solution import ContactSolution
 from dyn_core.contact.problem.solving import solve
 from dyn_core.contact.stepping import gap_rules
 from dyn_core.contact.stepping.constrained_state import ConstrainedState
-from dyn_core.contact.stepping.constraints import Constraint
+from dyn_core.contact.stepping.constraints import ROLES, Constraint
 from dyn_core.contact.stepping.gap_rules import RULES, TOUCH
 from dyn_core.contact.stepping.impacts import poisson_impacts, sequential_impacts
 from dyn_core.contact.stepping.world import World
@@ -40,6 +40,15 @@ class StepSolution:
     solution: ContactSolution
     velocity: np.ndarray
     impulse: np.ndarray
+
+    @property
+    def work_of(self) -> dict[str, float]:
+        """Work of the impulses by role of their constraints [J]."""
+        state, total = self.state, dict.fromkeys(ROLES, 0.0)
+        work = self.impulse * (state.J @ (state.qd + self.velocity)) / 2
+        for block, c in zip(state.layout.blocks, state.constraints, strict=True):
+            total[c.role] += float(work[list(block.all)].sum())
+        return total
 
 
 @dataclass

@@ -11,7 +11,12 @@ import numpy as np
 from dyn_core.contact.stepping.constrained_state import ConstrainedState
 from dyn_core.contact.stepping.contact_model import ContactModel
 from dyn_core.contact.stepping.integration import advanced
-from dyn_core.contact.stepping.reports import StepReport, report
+from dyn_core.contact.stepping.reports import (
+    StepEnergy,
+    StepReport,
+    report,
+    step_energy,
+)
 from dyn_core.contact.stepping.step_solver import StepSolution, StepSolver
 from dyn_core.model import Model
 
@@ -126,7 +131,7 @@ def moreau_jean(
     middle, v = advanced(model, q, qd, h / 2)
     state = contact_model.state(middle, v, h, inputs.f_ext, inputs.speeds(model, v, h))
     solved = step_solver.solve_step(state, state.free(inputs.tau, h), h, "moreau_jean")
-    return _end(step_solver, state, solved, t, h, h / 2)
+    return _end(contact_model, step_solver, state, solved, inputs, t, h, h / 2)
 
 
 def _euler(
@@ -143,13 +148,43 @@ def _euler(
     model = contact_model.model
     state = contact_model.state(q, qd, h, inputs.f_ext, inputs.speeds(model, qd, h))
     solved = step_solver.solve_step(state, state.free(inputs.tau, h), h, rule)
-    return _end(step_solver, state, solved, t, h, h)
+    return _end(contact_model, step_solver, state, solved, inputs, t, h, h)
+
+
+def step_report(
+    contact_model: ContactModel,
+    solved: StepSolution,
+    inputs: StepInput,
+    t: float,
+    h: float,
+    shift: np.ndarray | None = None,
+) -> StepReport:
+    """Return the report of a step.
+
+    Args:
+        contact_model: Robot and world.
+        solved: Solution of its contact problem.
+        inputs: Forces that act.
+        t, h: Start and duration [s].
+        shift: Displacement that corrects positions, (nv,); None: none.
+    """
+    state, u, carried = solved.state, solved.velocity, contact_model.carried.values
+
+    def energy() -> StepEnergy:
+        start, forces = (state.q, state.qd), (inputs.tau, inputs.f_ext, carried)
+        return step_energy(
+            contact_model, start, u, h, state.B, forces, solved.work_of, shift
+        )
+
+    return report(state, solved.solution, solved.impulse, u, t, h, energy)
 
 
 def _end(
+    contact_model: ContactModel,
     step_solver: StepSolver,
     state: ConstrainedState,
     solved: StepSolution,
+    inputs: StepInput,
     t: float,
     h: float,
     remaining: float,
@@ -157,13 +192,15 @@ def _end(
     """Advance by the remaining time, and report."""
     model, u = state.model, solved.velocity
     q, qd = advanced(model, state.q, u, remaining)
+    shift = None
     if step_solver.world.stabilisation == "split_impulse":
         correction = step_solver.correction(state, u, h, remaining)
         if correction.any():
             q, _ = advanced(model, state.q, u + correction, remaining)
+            shift = remaining * correction
     step_solver.drop_stale(state)
-    step_report = report(solved.state, solved.solution, solved.impulse, u, t, h)
-    return StepResult(q, qd, (step_report,), solved)
+    step = step_report(contact_model, solved, inputs, t, h, shift)
+    return StepResult(q, qd, (step,), solved)
 
 
 STEPPERS: dict[str, Callable[..., StepResult]] = {
