@@ -1,6 +1,7 @@
 """Wrong arguments of the library: each error is ours and says what would be valid."""
 
 import inspect
+import math
 import pickle
 
 import numpy as np
@@ -400,6 +401,40 @@ def test_a_function_of_one_number_refuses_a_vector(shipped):
     with pytest.raises(TypeError, match="sqrt takes one number, got str$"):
         dyn.authoring.sqrt("2")
     assert dyn.authoring.tanh(0.0) == 0.0
+
+
+@pytest.mark.parametrize("engine", ["plain", "graph", "native"])
+def test_numbers_of_numpy_are_numbers_in_an_algorithm(shipped, engine):
+    """Its scalars enter operators; what it would have to compute is refused."""
+
+    def scaled(model, q):
+        return [np.float64(2) * x - (x + np.int64(1)) / np.float32(2) for x in q]
+
+    def of_numpy(model, q):
+        return [np.sin(x) for x in q]
+
+    offered = dyn.authoring.TracedSolver, dyn.problems.GRAVITY_FORCE
+    model, q = shipped["two_link"], np.array([0.3, 0.5])
+    program = offered[0]("scaled", offered[1], scaled, by_joint=False)
+    answer = program.build(model, engine=engine)(q)
+    np.testing.assert_allclose(answer, 2 * q - (q + 1) / 2, atol=1e-15)
+    if engine != "plain":
+        with pytest.raises(dyn.TraceError, match="the functions of dyn_core.authoring"):
+            wrong = offered[0]("of_numpy", offered[1], of_numpy, by_joint=False)
+            wrong.build(model, engine=engine)(q)
+
+
+@pytest.mark.parametrize("sine", [np.sin, math.sin])
+def test_a_drive_of_foreign_functions_is_told_of_ours(shipped, sine):
+    """The error of a driven joint and of a user's force names the library's sin."""
+    model, message = shipped["two_link"], r"dyn_core.authoring( \(sin, cos|, not math)"
+    with pytest.raises(dyn.TraceError, match=message):
+        model.drive("joint1", lambda t: (None, (0.0, 0.1 * sine(5 * t), 0.0)))
+    bent = model.with_forces(lambda model, q, qd: [sine(x) for x in q])
+    with pytest.raises(dyn.TraceError, match=message):
+        dyn.solver("rnea").build(bent, joint_springs=True)(*np.zeros((3, 2)))
+    with pytest.raises(dyn.ModelError, match="drive of joint 'joint1' is 3; valid: a"):
+        model.drive("joint1", 3)
 
 
 def _by_slot(model, q, qd, tau, f_ext, inner):

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dyn_core.errors import ModelError
 from dyn_core.model import parameter_paths, passive_forces
 from dyn_core.model.assembly import assemble_tree
 from dyn_core.model.build import Build, ForceFunction, ForceOfPotential
@@ -332,11 +333,17 @@ class Model(Tree, System):
             joint: Name of the joint.
             pose: Function of t [s] that returns (R, p): the driven placement relative
                 to that of the file, R three rows or None, p three numbers [m], made of
-                the functions of dyn_core.numbers.scalar.
+                the functions of dyn_core.authoring: its sin, not NumPy's.
 
         Source: RBD5-3.4 (time-dependent joints).
         """
         self.body_of_joint(joint)
+        if not callable(pose):
+            raise ModelError(
+                f"drive of joint '{joint}' is {pose!r}; valid: a function of the time"
+                " that returns (R, p)",
+                joint,
+            )
         return self.rebuilt(drives={**self.build.drives, joint: pose})
 
     def with_joint(self, name: str, joint: Joint) -> Model:

@@ -7,10 +7,13 @@ what an operation means (record it, count it, follow a complex step).
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from dyn_core.errors import RequireError
+import numpy as np
+
+from dyn_core.errors import RequireError, TraceError
 from dyn_core.numbers.operations import OPERATIONS
 from dyn_core.numbers.product import ProductShape, unrolled_product
 
@@ -61,6 +64,29 @@ class Number:
     def __bool__(self) -> bool: return self.truth()
     # fmt: on
 
+    def refuse(self, *_: Any) -> NoReturn:
+        """Refuse to become a Python number, or an argument of math or NumPy.
+
+        Raises:
+            TraceError: Says what to use.
+        """
+        raise TraceError(
+            "a number that is followed or recorded cannot become a Python number; use"
+            " the functions of dyn_core.authoring (sin, cos, sqrt, ...), not math or"
+            " numpy"
+        )
+
+    __float__ = __int__ = __index__ = __complex__ = __round__ = __floor__ = refuse
+
+    def __array_ufunc__(
+        self, ufunc: Any, method: str, *inputs: Any, **options: Any
+    ) -> Any:
+        """Compute the operators with NumPy's numbers and arrays; refuse functions."""
+        compute = _OPERATORS.get(ufunc.__name__)
+        if method != "__call__" or options or compute is None:
+            self.refuse()
+        return np.frompyfunc(compute, len(inputs), 1)(*map(_objects, inputs))
+
     def __pow__(self, power: int) -> Any:
         """Multiply out a small whole power; x ** 0 is 1."""
         if not isinstance(power, int) or not 0 <= power <= 8:
@@ -74,6 +100,23 @@ class Number:
         for _ in range(power - 1):
             result = result * self
         return result
+
+
+_OPERATORS: dict[str, Callable[..., Any]] = {
+    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul,
+    "divide": operator.truediv, "negative": operator.neg, "absolute": abs,
+    "less": operator.lt, "less_equal": operator.le, "greater": operator.gt,
+    "greater_equal": operator.ge, "equal": operator.eq, "not_equal": operator.ne,
+}  # fmt: skip
+
+
+def _objects(x: Any) -> np.ndarray:
+    """Return an operand as an array of objects, NumPy's numbers as Python's."""
+    if isinstance(x, np.ndarray) and x.ndim:
+        return x.astype(object)
+    entry = np.empty((), object)
+    entry[()] = x.item() if isinstance(x, (np.generic, np.ndarray)) else x
+    return entry
 
 
 def _apply(op: str, a: Any, b: Any) -> Any:

@@ -1,6 +1,7 @@
 """Laws of impacts and of overlaps in simulations: heights, energies, no surprises."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -345,7 +346,7 @@ def test_a_ton_on_a_gram_stays(solver, ratio):
 
 @pytest.mark.parametrize("name", ("admm", "projected_gauss_seidel", "convex_newton"))
 def test_bad_warm_starts_are_refused_by_name(name):
-    """Impulses that are no numbers are refused; blocks of other ids are not read."""
+    """Impulses that are no numbers are refused, of other ids, too."""
     problem = ConstraintProblem(
         ["contact"], np.eye(3), [-1, 0.1, 0], mu=0.5, ids=["foot"]
     )
@@ -353,8 +354,17 @@ def test_bad_warm_starts_are_refused_by_name(name):
         solve(problem, name, warm={"foot": [np.nan] * 3})
     with pytest.raises(dyn.ModelError, match=r"warm\['foot'\]: valid: numbers"):
         solve(problem, name, warm={"foot": "none"})
-    other = solve(problem, name, warm={"hand": [np.nan] * 3})
+    with pytest.raises(dyn.ModelError, match=r"warm\[0\] is \[nan\]; valid: finite"):
+        solve(problem, name, warm={0: np.nan})
+    for wrong in (3.0, "foot", [1.0, 0.0, 0.0]):
+        with pytest.raises(dyn.ModelError, match="valid: a ContactSolution, impulses"):
+            solve(problem, name, warm=wrong)
+    other = solve(problem, name, warm={"hand": [1.0] * 3})
     np.testing.assert_allclose(other.impulses, [1, -0.1, 0], atol=1e-8)
+    nameless = replace(problem, ids=None)
+    assert solve(nameless, name, warm=solve(nameless, name)).converged
+    with pytest.raises(dyn.ModelError, match=r"warm\[0\] is \[nan\]; valid: finite"):
+        solve(nameless, name, warm={0: np.nan})
 
 
 @pytest.mark.parametrize("name", ("admm", "projected_gauss_seidel", "convex_newton"))

@@ -1,5 +1,7 @@
 """Parameter paths: which there are, what they change, and derivatives by them."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -23,6 +25,7 @@ EXTRAS = {
     "springs": {"joint5": {"stiffness": 20.0, "rest": 0.1}},
 }
 PASSIVE = {"joint_friction": True, "joint_springs": True}
+FOUR_BAR = Path(__file__).parents[2] / "examples/four_bar/four_bar.urdf"
 
 
 def arm(**changes):
@@ -272,3 +275,27 @@ def test_every_path_of_a_robot_is_listed_with_its_kind():
     for path in paths:
         assert arm().unit(path)
         assert len(arm().parameter(path)) == parameter_paths.size(arm(), path) > 0
+
+
+def test_values_of_every_path_may_be_arrays(every):
+    """What `value` returns goes back in: plain floats, and Programs are built of it."""
+    for model in (arm(), every, dyn.load(FOUR_BAR)):
+        values = {
+            path: 1.0 * model.value(path)
+            for path in parameter_paths.paths(model)
+            if not path.endswith(".payload")
+        }
+        loops = "_loops_least" if model.loops else ""
+        rnea = dyn.solver(f"rnea{loops}")
+        for path, value in values.items():
+            changed = model.with_values({path: value})
+            numbers = parameter_paths.numbers(changed, path)
+            assert {type(x) for x in numbers} <= {float}, path
+        q = model.random(np.random.default_rng(1))
+        if model.loops:
+            q = dyn.close_loops(model, q)
+        still = np.zeros(model.nv)
+        expected = rnea.build(model, **PASSIVE)(q, still, still)
+        changed = model.with_values(values)
+        actual = rnea.build(changed, **PASSIVE)(q, still, still)
+        np.testing.assert_allclose(actual, expected, atol=1e-9)

@@ -234,30 +234,38 @@ class ConstraintProblem:
             earlier: A ContactSolution, or impulses by id; None for zeros.
 
         Raises:
-            ModelError: An impulse of a known id is no finite number; names the id.
+            ModelError: It is neither, or an impulse is no finite number; names its id.
         """
         start = np.zeros(self.m)
-        known: Mapping[Hashable, Any] | None = getattr(earlier, "by_id", earlier)
-        if known is None or self.ids is None:
-            return start
-        for key, block in zip(self.ids, self.layout.blocks, strict=True):
-            try:
-                impulses = np.asarray(known.get(key, ()), float).ravel()
-            except (TypeError, ValueError) as error:
-                raise ModelError(f"warm[{key!r}]: valid: numbers", "warm") from error
-            if not np.isfinite(impulses).all():
-                raise ModelError(
-                    f"warm[{key!r}] is {impulses.tolist()}; valid: finite numbers",
-                    "warm",
-                )
-            if len(impulses) == block.rows:
-                start[list(block.all)] = impulses
+        known = getattr(earlier, "by_id", {} if earlier is None else earlier)
+        if not isinstance(known, Mapping):
+            raise ModelError(
+                f"warm is {earlier!r}; valid: a ContactSolution, impulses by id, None",
+                "warm",
+            )
+        impulses = {key: _impulses(key, x) for key, x in known.items()}
+        for key, block in zip(self.ids or (), self.layout.blocks, strict=False):
+            if len(impulses.get(key, ())) == block.rows:
+                start[list(block.all)] = impulses[key]
         return start
 
     @cached_property
     def spectrum(self) -> np.ndarray:
         """Eigenvalues of G, ascending, (m,)."""
         return np.linalg.eigvalsh((self.matrix + self.matrix.T) / 2)
+
+
+def _impulses(key: Hashable, values: Any) -> np.ndarray:
+    """Return the impulses of a block for a warm start, checked."""
+    try:
+        impulses = np.asarray(values, float).ravel()
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"warm[{key!r}]: valid: numbers", "warm") from error
+    if not np.isfinite(impulses).all():
+        raise ModelError(
+            f"warm[{key!r}] is {impulses.tolist()}; valid: finite numbers", "warm"
+        )
+    return impulses
 
 
 def _labels(problem: Any, field: str) -> tuple[Any, ...] | None:

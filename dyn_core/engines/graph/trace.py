@@ -57,14 +57,15 @@ class Symbol(Number):
             " where(c, a, b), loop(...) or require(...)"
         )
 
-    def _refuse(self, *_: Any) -> NoReturn:
+    def refuse(self, *_: Any) -> NoReturn:
+        """Refuse, and name the line; see Number."""
         raise TraceError(
             f"{_place()}: a traced value cannot become a Python number;"
             " algorithms use the functions of dyn_core.authoring, not math or numpy"
         )
 
-    __float__ = __int__ = __index__ = __complex__ = __round__ = __floor__ = _refuse
-    __array__ = _refuse
+    __float__ = __int__ = __index__ = __complex__ = __round__ = __floor__ = refuse
+    __array__ = refuse
 
     def __repr__(self) -> str:
         return f"%{self.node}"

@@ -251,7 +251,10 @@ def _entries(path: str, value: Any) -> tuple[Scalar, ...]:
         entries = (value,)
     if not all(isinstance(x, (Complex, Number, np.ndarray)) for x in entries):
         raise ModelError(f"{path} takes numbers, got {value!r}", path)
-    return entries
+    return tuple(
+        x.item() if isinstance(x, (np.generic, np.ndarray)) and not x.ndim else x
+        for x in entries
+    )
 
 
 def _changed_robot(tree: AnyTree, _: str, what: str, values: Values) -> AnyTree:
