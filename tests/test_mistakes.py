@@ -408,7 +408,8 @@ def test_numbers_of_numpy_are_numbers_in_an_algorithm(shipped, engine):
     """Its scalars enter operators; what it would have to compute is refused."""
 
     def scaled(model, q):
-        return [np.float64(2) * x - (x + np.int64(1)) / np.float32(2) for x in q]
+        parts = (np.float64(2) * x - (x + np.int64(1)) / np.float32(2) for x in q)
+        return dyn.spatial.Vector(parts)
 
     def of_numpy(model, q):
         return [np.sin(x) for x in q]
