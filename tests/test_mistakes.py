@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
+from dyn_core.errors import ModelWarning
 from dyn_core.simulation.rollout import Rollout
 
 
@@ -65,11 +66,53 @@ def test_a_start_beyond_a_limit_is_reported(shipped, world):
     """With the joint and how far; not where limits do not act."""
     model = shipped["two_link"]
     q0 = [model.upper[0] + 0.5, 0.0]
-    (warning,) = _run(model, world=world, q0=q0).warnings
-    assert "start is beyond the limits of joint joint1 by 0.5: the first" in warning
+    message = "start is beyond the limits of joint joint1 by 0.5 rad: the first"
+    with pytest.warns(ModelWarning, match=f"robot 'two_link': the {message}"):
+        (warning,) = _run(model, world=world, q0=q0).warnings
+    assert message in warning
     free = {"limit_stops": False} if world is None else {"world": {"limits": False}}
     assert _run(model, q0=q0, **free).warnings == ()
     assert _run(model, world=world).warnings == ()
+
+
+@pytest.mark.parametrize("world", [None, {"half_spaces": []}])
+def test_degrees_for_radians_are_named_as_such(shipped, world):
+    """In the warning of a run, and in the error of one that fails."""
+    degrees = [0, 45, 0, -90, 0, 90, 0]
+    cause = r"start is beyond the limits of joint joint4 by 86.9 rad \(degrees\?\)"
+    with pytest.warns(ModelWarning, match=cause):
+        assert (
+            "(degrees?)" in _run(shipped["arm7"], q0=degrees, world=world).warnings[0]
+        )
+    if world is None:
+        error = pytest.raises(dyn.NonFiniteError, match=rf"too long\?; the {cause}")
+        with error as caught, pytest.warns(ModelWarning):
+            _run(shipped["arm7"], q0=degrees, duration=0.1)
+        assert caught.value.name == "q_next"
+
+
+@pytest.mark.parametrize("kind", [dyn.Simulator, dyn.ContactSimulator])
+def test_a_time_is_a_number(shipped, kind):
+    """Joint forces or a word instead of the time are refused; NumPy's numbers are not."""
+    robot = kind(shipped["two_link"])
+    for wrong in (np.zeros(2), [0.0, 0.0], "now", None, True):
+        with pytest.raises(dyn.SettingError, match="t is .*valid: the time, a number"):
+            robot.advance(wrong)
+    with pytest.raises(dyn.SettingError, match="now is 'soon'; valid: the time"):
+        robot.advance(0.0, now="soon")
+    robot.advance(np.float64(0.0))
+    robot.advance(1, now=np.float32(1))
+    assert not robot.paused
+
+
+@pytest.mark.parametrize("world", [None, {}])
+def test_joint_forces_of_a_prescribed_joint_are_reported(shipped, world):
+    """They have no effect; without them, or with zeros, there is nothing to say."""
+    model, settings = shipped["two_link"], {"world": world, "prescribed": ["joint2"]}
+    with pytest.warns(ModelWarning, match="joint forces of the controller have no"):
+        run = _run(model, lambda t, q, qd: [0.0, 1.0], **settings)
+    assert "no effect on joint2: the prescribed" in run.warnings[-1]
+    assert _run(model, lambda t, q, qd: [1.0, 0.0], **settings).warnings == ()
 
 
 def test_forces_on_bodies_are_numbers(shipped):
@@ -251,6 +294,29 @@ def test_random_positions_need_no_generator(shipped):
     np.testing.assert_array_equal(model.random(3), model.random(3))
     inside = model.random()
     assert ((model.lower <= inside) & (inside <= model.upper)).all()
+
+
+def test_a_world_is_a_name_a_file_or_a_mapping(shipped, tmp_path):
+    """The same in Python as on the command line; another name lists what is valid."""
+    path = tmp_path / "world.yaml"
+    path.write_text("margin: 0.05\n")
+    assert dyn.World.of("floor") == dyn.World() == dyn.World.of(None)
+    for world in (
+        path,
+        str(path),
+        "half_spaces:\n- {}\nmargin: 0.05",
+        {"margin": 0.05},
+    ):
+        assert dyn.World.of(world) == dyn.World(margin=0.05)
+        assert dyn.ContactSimulator(shipped["two_link"], world).world.margin == 0.05
+    run = _run(shipped["two_link"], world="floor")
+    assert run.reports[0][0].converged
+    for wrong in ("flor", "", "a\0b"):
+        with pytest.raises(dyn.ModelError, match="valid for a world: 'floor', a YAML"):
+            _run(shipped["two_link"], world=wrong)
+    for wrong in (3, ["floor"], np.zeros(3)):
+        with pytest.raises(dyn.ModelError, match="world is .*valid: a mapping with"):
+            _run(shipped["two_link"], world=wrong)
 
 
 def test_a_world_refuses_a_solver_at_once():

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 import math
+import warnings
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dyn_core.commands.drives import LAWS, drive_of
 from dyn_core.commands.motions import check_arguments
-from dyn_core.contact.stepping.world import World
-from dyn_core.errors import SettingError
+from dyn_core.contact.stepping.world import FLOOR, World
+from dyn_core.errors import ModelWarning, SettingError
 from dyn_core.model import Model
 from dyn_core.model.coordinates.labels import coordinates_of
 from dyn_core.model.sources.arguments import add_robot, load_robot, named_values
@@ -23,9 +23,7 @@ from dyn_core.reports.figures import motion_figure
 from dyn_core.reports.write import check_report, write_report
 from dyn_core.simulation import simulate
 from dyn_core.simulation.simulator import forward_dynamics_of
-from dyn_core.validation import read_yaml
 
-FLOOR = "floor"
 STEP = "semi_implicit_euler"
 
 
@@ -124,7 +122,7 @@ def _simulated(model: Model, arguments: argparse.Namespace) -> MotionRecord:
     duration = arguments.duration
     if duration is None:
         duration = drive.duration or 1.0
-    world = _world(arguments.world)
+    world = None if arguments.world is None else World.of(arguments.world)
     friction = not arguments.no_joint_friction
     settings: dict[str, Any] = {
         "period": arguments.period, "substeps": arguments.substeps,
@@ -144,10 +142,12 @@ def _simulated(model: Model, arguments: argparse.Namespace) -> MotionRecord:
             " and stepper in its file",
             "world",
         )
-    result = simulate(
-        model, drive.controller, world=world, duration=duration, begin=drive.begin,
-        **settings,
-    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)  # all of them are in the record
+        result = simulate(
+            model, drive.controller, world=world, duration=duration, begin=drive.begin,
+            **settings,
+        )  # fmt: skip
     said = {
         "duration [s]": duration, "period [s]": arguments.period,
         "substeps": arguments.substeps, "law": drive.meaning,
@@ -159,21 +159,6 @@ def _simulated(model: Model, arguments: argparse.Namespace) -> MotionRecord:
         said |= {"contact solver": str(world.solver), "stepper": world.stepper,
                  "stabilisation": world.stabilisation}  # fmt: skip
     return run_record(result, said, accelerations)
-
-
-def _world(name: str | None) -> World | None:
-    """Return the World of the option, or None."""
-    if name is None:
-        return None
-    if name == FLOOR:
-        return World()
-    if not Path(name).is_file():
-        raise SettingError(
-            f"--world {name!r}: no such file; valid: {FLOOR}, or a YAML file with"
-            " fields of a World",
-            "world",
-        )
-    return World.of(read_yaml(Path(name), "world file", "world")[0])
 
 
 def start_of(model: Model, name: str, typed: Sequence[str] | None) -> Any:

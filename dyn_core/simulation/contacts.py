@@ -60,7 +60,7 @@ class ContactSimulator(RobotPlant):
 
     Attributes:
         model: Robot with shapes.
-        world: A World, or a mapping of its fields; None: a floor.
+        world: A World, "floor", a YAML file or mapping of its fields; None: a floor.
         period: Time that `advance` covers [s].
         substeps: Steps in a period.
         command_timeout: Age at which a command counts as stale: then zero [s].

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dyn_core.errors import DynError, NonFiniteError, SettingError, ShapeError
-from dyn_core.validation import float_array
+from dyn_core.validation import float_array, shown
 
 
 class SimulatedPlant(ABC):
@@ -107,21 +107,32 @@ class SimulatedPlant(ABC):
             now: Time by which the age of commands counts, as for `command`; None: t.
 
         Raises:
+            SettingError: A time is no number.
             DynError: The step failed; the state before the period is kept and it
                 pauses.
         """
+        if type(t) is not float:
+            t = _time("t", t)
+        if now is None:
+            now = t
+        elif type(now) is not float:
+            now = _time("now", now)
         if self.paused or self.braked:
             return
-        self._forget_stale(t if now is None else now)
+        self._forget_stale(now)
         before, dt = self._state(), self.period / self.substeps
         try:
             for k in range(self.substeps):
                 self._step(t + k * dt, dt)
-        except DynError:
+        except DynError as error:
             self._return_to(before)
             self.paused = True
             self.counters["step failed"] += 1
-            raise
+            raise self._explained(error) from error.__cause__
+
+    def _explained(self, error: DynError) -> DynError:
+        """Return the error of a step, with what is known of its cause."""
+        return error
 
     def _forget_stale(self, t: float) -> None:
         """Let a command that has grown stale become zero."""
@@ -141,3 +152,14 @@ class SimulatedPlant(ABC):
     @abstractmethod
     def _step(self, t: float, dt: float) -> None:
         """Move by one substep."""
+
+
+def _time(name: str, value: Any) -> float:
+    """Return a time as a float; anything but a number is refused."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise SettingError(
+            f"{name} is {shown(value)}; valid: the time, a number [s]; joint forces go"
+            " to command(t, tau)",
+            name,
+        )
+    return float(value)

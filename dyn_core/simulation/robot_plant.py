@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dyn_core.errors import NonFiniteError, SettingError, ShapeError
+from dyn_core.errors import DynError, NonFiniteError, SettingError, ShapeError
 from dyn_core.model import Model
 from dyn_core.model.checks.robots import check_robot
 from dyn_core.model.payload import Payload, PayloadInput
@@ -144,10 +144,20 @@ class RobotPlant(SimulatedPlant):
         worst = max(beyond, key=lambda name: beyond[name], default="")
         if not worst or beyond[worst] <= DEEP:
             return ()
+        slides = model.joint_kind(worst) == "prismatic"
+        turns = not slides and abs(self.q0[model.q_slice(worst)][0]) > 2 * np.pi
         return (
-            f"the start is beyond the limits of joint {worst} by {beyond[worst]:.3g}:"
-            " the first steps push it back, at high speed",
+            f"the start is beyond the limits of joint {worst} by {beyond[worst]:.3g}"
+            f" {'m' if slides else 'rad'}{' (degrees?)' if turns else ''}: the first"
+            " steps push it back, at high speed",
         )
+
+    def _explained(self, error: DynError) -> DynError:
+        """Return the error of a step, with what is odd about the start."""
+        if not isinstance(error, NonFiniteError) or not self.warnings:
+            return error
+        because = "; ".join(self.warnings)
+        return NonFiniteError(f"{error}; {because}", error.name, error.rows)
 
     def reset(self) -> None:
         """Go back to the start; commands are forgotten, the time goes on."""

@@ -8,12 +8,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from warnings import warn
 
 import numpy as np
 
 from dyn_core.contact.stepping.reports import StepReport
-from dyn_core.errors import NonFiniteError, SettingError
+from dyn_core.errors import ModelWarning, NonFiniteError, SettingError
 from dyn_core.model import Model
+from dyn_core.model.checks.findings import in_short
 from dyn_core.model.passive_forces import forces_without_potential, with_potentials
 from dyn_core.problems import ENERGY
 from dyn_core.simulation.contacts import ContactSimulator
@@ -175,7 +177,8 @@ def simulate(
         controller: A function (t, q, qd) -> tau, or an object with such a method
             `update`, which may return None to leave the last command as it is; None for
             no force.
-        world: A World (or a mapping of its fields) to touch; None: nothing touches.
+        world: What it may touch: a World, "floor", a YAML file or mapping of fields of
+            a World; None: nothing.
         duration: Simulated time [s].
         begin: Called once with the time of the second period, to start a trajectory.
         progress: Whether a line of progress is shown on runs longer than two seconds.
@@ -191,6 +194,8 @@ def simulate(
         robot = ContactSimulator(model, world, **settings)
     count = row_count(duration, robot.period)
     check_begin(begin, progress, count)
+    if robot.warnings:
+        warn(in_short(model.name, robot.warnings), ModelWarning, stacklevel=2)
     rows = _RunRecorder(model, count, robot.joint_springs)
     bar = _Progress(duration, progress)
     for k in range(count):
@@ -208,7 +213,10 @@ def simulate(
         bar.show(t)
     bar.end()
     quiet = NO_COMMAND if controller is not None and not rows.commanded else ()
-    return rows.recording(robot, robot.warnings + rows.warnings + quiet)
+    dropped = rows.without_effect(robot.prescribed)
+    if dropped:
+        warn(in_short(model.name, dropped), ModelWarning, stacklevel=2)
+    return rows.recording(robot, robot.warnings + rows.warnings + quiet + dropped)
 
 
 class _RunRecorder:
@@ -239,6 +247,19 @@ class _RunRecorder:
         self.t[k], self.q[k], self.qd[k], self.tau[k] = t, robot.q, robot.qd, robot.tau
         if reference is not None:
             self.q_ref[k] = reference.q
+
+    def without_effect(self, prescribed: Sequence[str]) -> tuple[str, ...]:
+        """Return a sentence on joint forces that prescribed joints did not take."""
+        lost = [
+            name for name in prescribed if self.tau[:, self.model.v_slice(name)].any()
+        ]
+        if not lost:
+            return ()
+        return (
+            f"joint forces of the controller have no effect on {', '.join(lost)}: the"
+            " prescribed accelerations are zero here; a loop of accelerate, command"
+            " and advance of a Simulator prescribes others",
+        )
 
     def recording(
         self, robot: Simulator | ContactSimulator, warnings: tuple[str, ...]

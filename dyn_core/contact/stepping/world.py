@@ -26,8 +26,10 @@ from dyn_core.validation import (
     Table,
     Whole,
     known_keywords,
+    read_yaml,
 )
 
+FLOOR = "floor"  # what the simplest world is called
 # Settings that act beside some values of another only.
 _NEEDS = (
     ("erp", "stabilisation", ("baumgarte", "split_impulse")),
@@ -110,8 +112,27 @@ class World:
 
     @classmethod
     def of(cls, data: Any) -> World:
-        """Return a World from itself, a mapping of its fields (as in YAML), or None."""
-        world: World = WORLD.read("world", {} if data is None else data)
+        """Return a World from what stands for one.
+
+        Args:
+            data: A World, a mapping of its fields, a YAML file or text with such a
+                mapping; "floor" or None: a floor at z = 0 and all defaults.
+
+        Raises:
+            ModelError: It is none of these; a file cannot be read; a field will not do.
+        """
+        if data is None or (isinstance(data, str) and data == FLOOR):
+            return cls()
+        if isinstance(data, (str, os.PathLike)):
+            try:
+                data = read_yaml(data, "world file", "world")[0]
+            except ModelError as error:
+                raise ModelError(
+                    f"{error}; valid for a world: '{FLOOR}', a YAML file or a mapping"
+                    " with fields of a World",
+                    "world",
+                ) from error
+        world: World = WORLD.read("world", data)
         return world
 
 

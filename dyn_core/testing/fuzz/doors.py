@@ -28,7 +28,6 @@ from dyn_core.simulation import ContactSimulator
 from dyn_core.simulation.robot_overview import describe
 from dyn_core.solving.registry import solver
 from dyn_core.testing.fuzz.files import FuzzFile
-from dyn_core.validation import read_yaml
 
 _COMMON = 1e12  # products of a few numbers below it are finite
 _NO_NUMBER = re.compile(r"\b(nan|inf)\b")
@@ -94,12 +93,7 @@ def _read_chain(file: FuzzFile, mode: str) -> ChainFile:
 
 
 def _read_world(file: FuzzFile, mode: str) -> World:
-    def read(source: Any) -> World:
-        if isinstance(source, (str, Path)):  # as a node reads its file
-            source = read_yaml(source, "world file", "world")[0]
-        return World.of(source)
-
-    return _from_file(file, read)
+    return _from_file(file, World.of)
 
 
 def _examine_model(model: Model, file: FuzzFile) -> None:
