@@ -8,6 +8,7 @@ from typing import Any
 
 import dyn_core as dyn
 from dyn_core.errors import one_line
+from dyn_core.model.checks.findings import Hint
 from dyn_core.model.sources.arguments import READING, load_with
 from ros_nodes._parameter_node import ParameterNode
 from ros_nodes.parameters import lock_fields
@@ -44,7 +45,8 @@ def load(node: ParameterNode, urdf: str, **choices: Any) -> dyn.Model:
         **choices,
     )
     for warning in model.warnings:
-        node.get_logger().warning(one_line(warning))
+        log = node.get_logger()
+        (log.info if isinstance(warning, Hint) else log.warning)(one_line(warning))
     for line in model.source.describe():
         node.get_logger().info(one_line(f"robot: {line}"))
     return _select(node, model)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,12 +15,12 @@ from numpy.typing import ArrayLike
 from urdf_parser_py import urdf as parser
 from urdf_parser_py.xml_reflection import core as reflection
 
-from dyn_core.errors import ModelError, ModelWarning
+from dyn_core.errors import ModelError
 from dyn_core.model import shape_reader
 from dyn_core.model import sidecar as sidecar_file
 from dyn_core.model.build import Build
 from dyn_core.model.checks.description import check_choices, check_gravity
-from dyn_core.model.checks.findings import Findings, in_short
+from dyn_core.model.checks.findings import Findings, warn_of
 from dyn_core.model.checks.mimics import without_lost_rules
 from dyn_core.model.description import Description, JointSpec, LinkSpec, Mimic
 from dyn_core.model.frames import rotations
@@ -123,8 +122,7 @@ def read_urdf(
     build = Build(description, root, tip, root_joint, dict(lock or {}), g, strict)
     with seldom_collected():
         model = assemble(replace(build, origin=origin))
-    if model.warnings:
-        warnings.warn(in_short(model.name, model.warnings), ModelWarning, stacklevel=4)
+    warn_of(model.name, model.warnings, stacklevel=4)
     return model
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dyn_core.model.checks.findings import labelled
 from dyn_core.model.coordinates import split_q
 from dyn_core.model.model import Model
 from dyn_core.simulation.loop_report import describe_loops
@@ -19,7 +20,7 @@ def describe(model: Model) -> list[str]:
     First what is doubtful, then what came from where, loops, joints, masses.
     """
     lines = [f"{model.name}: {model.nb} moving bodies, nq {model.nq}, nv {model.nv}"]
-    lines += [f"warning: {warning}" for warning in model.warnings]
+    lines += [labelled(warning) for warning in model.warnings]
     lines += model.source.describe()
     lines += describe_loops(model)
     springs = [spring.name for spring in model.build.description.point_springs]

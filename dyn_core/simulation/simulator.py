@@ -8,14 +8,13 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from warnings import warn
 
 import numpy as np
 
 from dyn_core.contact.stepping.reports import StepReport
-from dyn_core.errors import ModelWarning, NonFiniteError, SettingError
+from dyn_core.errors import NonFiniteError, SettingError
 from dyn_core.model import Model
-from dyn_core.model.checks.findings import in_short
+from dyn_core.model.checks.findings import warn_of
 from dyn_core.model.passive_forces import forces_without_potential, with_potentials
 from dyn_core.problems import ENERGY
 from dyn_core.simulation.contacts import ContactSimulator
@@ -194,8 +193,7 @@ def simulate(
         robot = ContactSimulator(model, world, **settings)
     count = row_count(duration, robot.period)
     check_begin(begin, progress, count)
-    if robot.warnings:
-        warn(in_short(model.name, robot.warnings), ModelWarning, stacklevel=2)
+    warn_of(model.name, robot.warnings, stacklevel=2)
     rows = _RunRecorder(model, count, robot.joint_springs)
     bar = _Progress(duration, progress)
     for k in range(count):
@@ -214,8 +212,7 @@ def simulate(
     bar.end()
     quiet = NO_COMMAND if controller is not None and not rows.commanded else ()
     dropped = rows.without_effect(robot.prescribed)
-    if dropped:
-        warn(in_short(model.name, dropped), ModelWarning, stacklevel=2)
+    warn_of(model.name, dropped, stacklevel=2)
     return rows.recording(robot, robot.warnings + rows.warnings + quiet + dropped)
 
 

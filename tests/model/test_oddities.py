@@ -1,5 +1,6 @@
 """Robots as files have them: every oddity loads with a warning, or is refused in words."""
 
+import pickle
 import re
 import sys
 import threading
@@ -11,7 +12,10 @@ import pytest
 from urdf_parser_py.xml_reflection import core as reflection
 
 import dyn_core as dyn
+from dyn_core.model.checks.findings import Hint
 from dyn_core.problems import PROBLEMS
+from dyn_core.reports.doctor.examine import doctor
+from dyn_core.simulation.robot_overview import describe
 
 MOMENTS = '<inertia ixx="0.1" iyy="0.2" izz="0.15" ixy="0.01" ixz="0" iyz="0"/>'
 COM = '<origin xyz="0.1 0.2 0.3" rpy="0.1 0 0"/>'
@@ -101,14 +105,21 @@ LOADS = {
 }  # fmt: skip
 
 
+HINTS = ("undeclared prefix", "drake", "unknown attribute")
+
+
 @pytest.mark.parametrize("case", LOADS)
 def test_what_is_odd_loads_with_a_warning(case):
-    """In model.warnings and, all in one, through Python's; `error` refuses some."""
+    """In model.warnings and, but for hints, in one of Python's; `error` refuses some."""
     xml, message, refused = LOADS[case]
-    with pytest.warns(dyn.errors.ModelWarning, match=message.split(":")[-1]) as caught:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         model = dyn.load_urdf(xml)
-    assert len(caught) == 1
-    assert Path(caught[0].filename).name == "test_oddities.py"
+    assert len(caught) == (case not in HINTS)
+    for warning in caught:
+        assert warning.category is dyn.errors.ModelWarning
+        assert re.search(message.split(":")[-1], str(warning.message))
+        assert Path(warning.filename).name == "test_oddities.py"
     assert any(re.search(message, warning) for warning in model.warnings)
     assert not any("check=" in warning for warning in model.warnings)
     tau = dyn.solver("rnea").build(model, engine="plain")(*_state(model))
@@ -406,11 +417,34 @@ def test_threads_do_not_mix_warnings():
 def test_one_warning_says_how_many_more_there_are():
     """Python's warning has the first three; the Model has all, the same ones in one."""
     more = "".join(f"<sensor{k}/>" for k in range(5)) + "<gazebo/>" * 4
-    with pytest.warns(dyn.errors.ModelWarning, match="and 3 more in model.warnings"):
+    with pytest.warns(dyn.errors.ModelWarning, match="and 2 more in model.warnings"):
         model = dyn.load_urdf(robot(more=more))
     assert (
         model.warnings[-1] == "<gazebo> is for another program and is left out, 4 times"
     )
+
+
+def test_hints_are_no_warnings_of_python():
+    """Nobody can act on them: they stand in model.warnings and `dyn info` alone."""
+    foreign = '<gazebo/><transmission name="t"/><ros2_control name="c" type="system"/>'
+    dynamics = '<dynamics damping="1" mu_viscous="0.1" {}="3"/>'
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = dyn.load_urdf(
+            robot(k=AXIS + LIMIT + dynamics.format("K"), more=foreign)
+        )
+    assert [type(x) for x in model.warnings] == [Hint] * 5
+    assert sum(line.startswith("hint: ") for line in describe(model)) == 5
+    again = pickle.loads(pickle.dumps(model)).lock({"k": 0.0})
+    assert [type(x) for x in again.warnings] == [Hint] * 5
+    report = doctor(model, samples=10)
+    assert [x for x in report.findings if "mu_viscous" in str(x)][0] in report.hints
+    misspelt = robot(k=AXIS + LIMIT + dynamics.format("frction"), more="<sensor/>")
+    with pytest.warns(dyn.errors.ModelWarning) as caught:
+        dyn.load_urdf(misspelt)
+    message = str(caught[0].message)
+    assert "attribute 'frction'" in message and "<sensor>" in message
+    assert "mu_viscous" not in message
 
 
 def test_long_lists_are_cut():

@@ -224,7 +224,7 @@ def test_limits_and_dynamics_are_kept():
 
 
 def test_unknown_elements_are_left_out_with_a_warning():
-    """A stranger's tags do not stop loading; transmissions pass silently."""
+    """A stranger's tags do not stop loading; those of other programs are hints."""
     strange = '<transmission/><sensor name="s"/>'
     link = _link(
         "a", BODY + "<colour/><collision><geometry><capsule/></geometry></collision>"
@@ -233,7 +233,7 @@ def test_unknown_elements_are_left_out_with_a_warning():
     assert "unknown element <sensor> is left out" in model.warnings
     assert any("<colour>" in w for w in model.warnings)
     assert any("<capsule>" in w for w in model.warnings)
-    assert not any("transmission" in w for w in model.warnings)
+    assert any("<transmission> is for another program" in w for w in model.warnings)
 
 
 def test_mesh_paths_are_kept_not_needed():

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from warnings import warn
 
-from dyn_core.errors import ModelError, one_line
+from dyn_core.errors import ModelError, ModelWarning, one_line
 
 SHOWN = 3  # names in a warning about many links or joints; warnings in one of Python's
 PASS = "check='warn' lets it pass"
+
+
+class Hint(str):
+    """A warning about a robot that nobody need act on: Python's warnings are silent."""
+
+    __slots__ = ()
 
 
 class Findings:
@@ -19,19 +26,20 @@ class Findings:
 
     def __init__(self, strict: bool = False, earlier: Iterable[str] = ()) -> None:
         self.strict = strict
-        self._owners: dict[tuple[str, str], list[str]] = {}
+        self._owners: dict[tuple[str, str, bool], list[str]] = {}
         for warning in earlier:
-            self.note("", "", warning)
+            self.note("", "", warning, isinstance(warning, Hint))
 
-    def note(self, kind: str, name: str, what: str) -> None:
+    def note(self, kind: str, name: str, what: str, hint: bool = False) -> None:
         """Add a warning.
 
         Args:
             kind: link or joint, or nothing where it concerns the whole robot.
             name: Of the link or joint.
             what: What is doubtful, and what is done about it.
+            hint: Whether nobody need act on it.
         """
-        self._owners.setdefault((kind, what), []).append(name)
+        self._owners.setdefault((kind, what, hint), []).append(name)
 
     def doubt(self, kind: str, name: str, what: str, instead: str = "") -> None:
         """Add a warning, or raise a ModelError where the check is strict.
@@ -53,10 +61,10 @@ class Findings:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """All warnings; one for those that are the same for many links or joints."""
+        """All warnings, hints among them; one for the same of many links or joints."""
         return tuple(
-            one_line(_sentence(kind, what, names))
-            for (kind, what), names in self._owners.items()
+            (Hint if hint else str)(one_line(_sentence(kind, what, names)))
+            for (kind, what, hint), names in self._owners.items()
         )
 
 
@@ -75,8 +83,16 @@ def short_list(names: Iterable[str], shown: int = SHOWN) -> str:
     return ", ".join(quoted[:shown]) + (f" and {more} more" if more > 0 else "")
 
 
-def in_short(robot: str, warnings: Sequence[str]) -> str:
-    """Return the first warnings about a robot, and how many more there are."""
-    more = len(warnings) - SHOWN
+def warn_of(robot: str, warnings: Sequence[str], stacklevel: int) -> None:
+    """Warn of the first warnings about a robot, hints left out, as a ModelWarning."""
+    doubts = [x for x in warnings if not isinstance(x, Hint)]
+    more = len(doubts) - SHOWN
     rest = f"; and {more} more in model.warnings" if more > 0 else ""
-    return f"robot '{robot}': {'; '.join(warnings[:SHOWN])}{rest}"
+    if doubts:
+        message = f"robot '{robot}': {'; '.join(doubts[:SHOWN])}{rest}"
+        warn(message, ModelWarning, stacklevel=stacklevel + 1)
+
+
+def labelled(warning: str) -> str:
+    """Return a line of output for a warning or hint."""
+    return f"{'hint' if isinstance(warning, Hint) else 'warning'}: {warning}"

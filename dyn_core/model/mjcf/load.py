@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 
 from numpy.typing import ArrayLike
 
-from dyn_core.errors import ModelError, ModelWarning
+from dyn_core.errors import ModelError
 from dyn_core.model import sidecar as sidecar_file
 from dyn_core.model.build import Build
 from dyn_core.model.checks.description import check_choices, check_gravity
-from dyn_core.model.checks.findings import Findings, in_short
+from dyn_core.model.checks.findings import Findings, warn_of
 from dyn_core.model.description import Description
 from dyn_core.model.mjcf.bodies import ROOT_JOINTS, how_joined, read_links
 from dyn_core.model.mjcf.compiled import Compiled, compile_mjcf, is_path
@@ -124,8 +123,7 @@ def read_mjcf(
     description, origin = sidecar_file.complete(*completed)
     build = Build(description, root, tip, "fixed", dict(lock or {}), g, strict)
     model = assemble(replace(build, origin=origin))
-    if model.warnings:
-        warnings.warn(in_short(model.name, model.warnings), ModelWarning, stacklevel=4)
+    warn_of(model.name, model.warnings, stacklevel=4)
     return model
 
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from dyn_core.errors import ModelError
+from dyn_core.errors import ModelError, nearest
 from dyn_core.model.checks.findings import Findings
 
 LARGEST = 1e100  # a larger number overflows in products
@@ -60,7 +60,8 @@ def attributes(findings: Findings, owner: tuple[str, str], element: Element) -> 
     for key, value in element.attrib.items():
         if key not in known:
             what = f"unknown attribute '{key}' of <{tag}> is left out"
-            findings.note(*owner, what)
+            foreign = tag == "dynamics" and not nearest(key, known, 1)
+            findings.note(*owner, what, hint=foreign)  # not if it is misspelt
         elif known[key]:
             values[key] = _plain_numbers(value, known[key]) or _all_numbers(
                 findings, owner, (tag, key, value)

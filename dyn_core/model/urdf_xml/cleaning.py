@@ -25,7 +25,7 @@ from dyn_core.model.urdf_xml.clean import CleanPart, CleanRobot, Inside, Texts
 WORLD = "world"
 TYPES = ("fixed", "revolute", "continuous", "prismatic", "planar", "floating")
 _LIMITS = ("lower", "upper", "effort", "velocity")  # those that the parser knows
-_SILENT = ("transmission", "ros2_control")
+_FOREIGN = ("gazebo", "transmission", "ros2_control")  # of other programs
 _UNUSED = ("calibration", "safety_controller")
 _JOINT_PARTS = ("origin", "parent", "child", "axis", "dynamics", "limit", "mimic")
 _VERSIONS = ("1.0", "1.1", "1.2")
@@ -48,8 +48,8 @@ def clean_robot(robot: Element, findings: Findings) -> CleanRobot:
             _joint(child, clean, findings)
         elif child.tag == "material":
             clean.materials.append(child)
-        elif child.tag not in _SILENT:
-            findings.note("", "", _left_out(child.tag))
+        else:
+            _note_left_out(findings, ("", ""), child.tag)
     if clean.element.find("link") is None and _has_xacro(robot):
         raise ModelError(XACRO)
     _add_world(clean.element, findings)
@@ -70,13 +70,18 @@ def _check_robot_attributes(robot: Element, findings: Findings) -> None:
         findings.note("", "", what)
 
 
-def _left_out(tag: str) -> str:
-    """Return the warning about an element that is not read."""
-    if tag.startswith("xacro:"):
-        return f"left-over <{tag}> is left out; xacro replaces such elements"
-    if tag == "gazebo" or tag.startswith("drake:"):
-        return f"<{tag}> is for another program and is left out"
-    return f"unknown element <{tag}> is left out"
+def _note_left_out(
+    findings: Findings, owner: tuple[str, str], tag: str, inside: str = ""
+) -> None:
+    """Note an element that is not read; it is a hint if other programs read it."""
+    if tag in _FOREIGN or tag.startswith("drake:"):
+        what = f"<{tag}> is for another program and is left out{inside}"
+        findings.note(*owner, what, hint=True)
+    elif tag.startswith("xacro:"):
+        what = f"left-over <{tag}> is left out; xacro replaces such elements{inside}"
+        findings.note(*owner, what)
+    else:
+        findings.note(*owner, f"unknown element <{tag}> is left out{inside}")
 
 
 def _has_xacro(robot: Element) -> bool:
@@ -107,7 +112,7 @@ def _parts(
         if child.tag in many:
             others.append(child)
         elif child.tag not in single:
-            findings.note(*owner, _left_out(child.tag) + inside)
+            _note_left_out(findings, owner, child.tag, inside)
         elif child.tag in parts:
             what = f"another <{child.tag}>{inside} is left out; the first is taken"
             findings.note(*owner, what)

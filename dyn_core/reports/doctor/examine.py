@@ -18,6 +18,7 @@ from dyn_core.errors import (
     unknown_name,
 )
 from dyn_core.model import Model, load
+from dyn_core.model.checks.findings import Hint
 from dyn_core.model.sources.loading import read_robot
 from dyn_core.model.sources.locate import locate
 from dyn_core.model.sources.origin import Origin
@@ -172,7 +173,7 @@ def _loading(model: Model) -> Iterator[Met]:
             continue
         if "no range" in warning:
             yield Met("follower-range", "", warning)
-        elif any(part in warning for part in _UNUSED):
+        elif isinstance(warning, Hint) or any(part in warning for part in _UNUSED):
             yield Met("left-out", "", warning)
         else:
             yield Met("loading", "", warning)
