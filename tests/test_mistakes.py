@@ -91,6 +91,33 @@ def test_degrees_for_radians_are_named_as_such(shipped, world):
         assert caught.value.name == "q_next"
 
 
+@pytest.mark.parametrize("world", [None, "floor"])
+def test_a_start_with_a_scaled_quaternion_is_reported(shipped, world):
+    """The run goes on with a unit quaternion; rounding is nothing to speak of."""
+    model = shipped["quadruped"]
+    q0 = model.neutral()
+    q0[2], q0[7:] = 2.0, (0.0, 0.72, -1.44) * 4
+    assert _run(model, q0=q0 * (1 + 1e-6), world=world).warnings == ()
+    q0[6] = 2.0
+    with pytest.warns(
+        ModelWarning, match="quaternion of joint root_joint at the start"
+    ):
+        run = _run(model, q0=q0, world=world)
+    assert "has the length 2; it is scaled to 1" in run.warnings[0]
+    assert run.q[0, 6] == 1.0
+
+
+def test_help_on_a_program_says_what_quaternions_are(shipped):
+    """Of robots that have some, for solvers that take a position."""
+    gravity, model = dyn.solver("gravity"), shipped["quadruped"]
+    page = gravity.build(model, engine="graph").__doc__
+    assert "Quaternions (joint root_joint) are (x, y, z, w), of unit length" in page
+    assert "finite=True refuses others" in page and "model.normalize(q)" in page
+    checked = gravity.build(model, engine="graph", finite=True).__doc__
+    assert "others are refused" in checked
+    assert "Quaternions" not in gravity.build(shipped["arm7"], engine="graph").__doc__
+
+
 @pytest.mark.parametrize("kind", [dyn.Simulator, dyn.ContactSimulator])
 def test_a_time_is_a_number(shipped, kind):
     """Joint forces or a word instead of the time are refused; NumPy's numbers are not."""

@@ -50,6 +50,7 @@ class DescribedProgram(Protocol):
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     defaults: dict[str, Any]
+    finite: bool
 
     @property
     def recipe(self) -> BuildRequest:
@@ -106,9 +107,30 @@ def page(program: DescribedProgram) -> str:
             "",
             f"    program{signature_of(program)} -> {outputs}",
             "",
+            *_quaternions(program),
             solver.describe(program.inputs, program.outputs),
         ]
     )
+
+
+def _quaternions(program: DescribedProgram) -> list[str]:
+    """Return what is asked of a position with quaternions, and an empty line."""
+    joints = getattr(program.model, "quaternion_joints", ())
+    if not joints or all(port.kind != "position" for port in program.inputs):
+        return []
+    refused = "others are refused" if program.finite else "finite=True refuses others"
+    names = f"joint{'s' * (len(joints) > 1)} {_list(joints)}"
+    return [
+        f"Quaternions ({names}) are (x, y, z, w), of unit length; {refused},",
+        "model.normalize(q) scales them.",
+        "",
+    ]
+
+
+def _list(names: Sequence[str]) -> str:
+    """Return the first of some names, and how many there are."""
+    more = [f"... ({len(names)} in all)"] if len(names) > _SHOWN else []
+    return ", ".join([*names[:_SHOWN], *more])
 
 
 def summary(program: DescribedProgram) -> str:

@@ -132,6 +132,11 @@ class Model(Tree, System):
         return tuple(name[:-suffix] for name in names)
 
     @property
+    def quaternion_joints(self) -> tuple[str, ...]:
+        """Joints whose position has a quaternion, (x, y, z, w) of unit length."""
+        return space.quaternion_joints(self)
+
+    @property
     def ball_limits(self) -> dict[int, tuple[float, tuple[float, float]]]:
         """Ball joints with limits, by body: largest swing, range of the twist [rad].
 

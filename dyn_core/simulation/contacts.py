@@ -114,7 +114,7 @@ class ContactSimulator(RobotPlant):
             self.contact_model.prepare()
         self._reactions: dict[Any, Any] = {}
         self._prepare()
-        self.warnings = self._overlap()
+        self.warnings += self._overlap()
         if self.world.limits:
             self.warnings += self._beyond_limits()
 

@@ -10,11 +10,11 @@ import numpy as np
 from dyn_core.errors import DynError, NonFiniteError, SettingError, ShapeError
 from dyn_core.model import Model
 from dyn_core.model.checks.robots import check_robot
+from dyn_core.model.coordinates.configuration_space import scaled_quaternions
 from dyn_core.model.payload import Payload, PayloadInput
 from dyn_core.simulation.loop_closure import close_loops
 from dyn_core.simulation.plant import SimulatedPlant
 from dyn_core.solving.registry import solver
-from dyn_core.spatial import Vector
 from dyn_core.validation import ListOf, Name, float_array, shown
 
 DEEP = 0.01  # of a start in something or beyond a limit: worth a warning [m | rad]
@@ -74,7 +74,8 @@ class RobotPlant(SimulatedPlant):
             )
 
     def _prepare(self) -> None:
-        """Check the start, and go there."""
+        """Check the start, and go there; `warnings` says what is odd about it."""
+        self._scaled: dict[str, float] = {}
         self.q0 = self._start(self.q0)
         nv = self.model.nv
         self.qd0 = np.zeros(nv) if self.qd0 is None else _state("qd0", self.qd0, nv)
@@ -88,6 +89,11 @@ class RobotPlant(SimulatedPlant):
                 self.model, engine=self.engine, inputs=self._more_inputs
             )
             self._weight.prepare()
+        self.warnings = tuple(
+            f"the quaternion of joint {name} at the start has the length {length:.3g};"
+            " it is scaled to 1"
+            for name, length in self._scaled.items()
+        )
         self.reset()
 
     @property
@@ -124,7 +130,7 @@ class RobotPlant(SimulatedPlant):
         model = self.model
         if q0 is not None:
             q = _state("q0", q0, model.nq)
-            _refuse_zero_quaternions(model, q)
+            self._scaled = _lengths(model, q)
             q = model.normalize(q)
             return close_loops(model, q) if model.loops else q
         q = model.neutral()
@@ -217,13 +223,13 @@ class RobotPlant(SimulatedPlant):
         """Return the state one step later."""
 
 
-def _refuse_zero_quaternions(model: Model, q: np.ndarray) -> None:
-    """Refuse a quaternion that no scaling makes one."""
-    for i in model.independent:
-        for part in model.joint[i].quaternions(Vector(q[model.q_slices[i]].tolist())):
-            if part @ part < 1e-18:
-                name = model.names[i]
-                raise SettingError(f"q0: the quaternion of joint {name} is zero", "q0")
+def _lengths(model: Model, q: np.ndarray) -> dict[str, float]:
+    """Return the lengths of quaternions that are not 1; one that is zero is refused."""
+    lengths = scaled_quaternions(model, q)
+    for name, length in lengths.items():
+        if length < 1e-9:
+            raise SettingError(f"q0: the quaternion of joint {name} is zero", "q0")
+    return lengths
 
 
 def _state(name: str, values: Any, size: int) -> np.ndarray:

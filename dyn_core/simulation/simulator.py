@@ -121,7 +121,7 @@ class Simulator(RobotPlant):
         self.program.prepare()
         self.history: list[tuple[np.ndarray, ...]] | None = None
         self._prepare()
-        self.warnings = self._beyond_limits() if self.limit_stops else ()
+        self.warnings += self._beyond_limits() if self.limit_stops else ()
 
     def _move(
         self, t: float, q: np.ndarray, qd: np.ndarray, dt: float

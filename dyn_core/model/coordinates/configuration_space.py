@@ -131,6 +131,22 @@ def refuse_zero_quaternions(tree: Tree, q: np.ndarray) -> None:
                 )
 
 
+def quaternion_joints(tree: Tree) -> tuple[str, ...]:
+    """Return the names of the joints whose position has a quaternion."""
+    numbers = ((i, Vector([0.0] * tree.joint[i].nq)) for i in tree.independent)
+    return tuple(tree.names[i] for i, q in numbers if tree.joint[i].quaternions(q))
+
+
+def scaled_quaternions(tree: Tree, q: np.ndarray) -> dict[str, float]:
+    """Return the length of each quaternion that is not of unit length, by joint."""
+    lengths = {
+        tree.names[i]: float(np.sqrt(part @ part))
+        for i in tree.independent
+        for part in tree.joint[i].quaternions(Vector(q[tree.q_slices[i]].tolist()))
+    }
+    return {k: x for k, x in lengths.items() if abs(x - 1) > UNIT_TOLERANCE}
+
+
 def require_unit_quaternions(tree: Tree, q: Vector) -> None:
     """Require unit quaternions, within UNIT_TOLERANCE, in a position."""
     low, high = (1 - UNIT_TOLERANCE) ** 2, (1 + UNIT_TOLERANCE) ** 2
