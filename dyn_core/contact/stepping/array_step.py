@@ -198,7 +198,7 @@ class ArrayStep:
         reals = self._numbers[: self._impulses + m].tobytes()
         sizes, short, q_end = self._sizes, counts[2], self._q_end.copy()
         shifted = q_end if self._corrected[0] else None
-        acting = forces, self._tau.copy(), shifted
+        acting = forces, self._tau.tobytes(), shifted
         kept = t, self.h, STATUSES[status], short, *acting, sizes, wholes, reals
         record = tuple.__new__(StepRecord, kept)  # the fastest way to make one
         return q_end, self._qd_end.copy(), record

@@ -50,7 +50,7 @@ class StepRecord(NamedTuple):
         status: Of the solver.
         short: Whether overlaps had no room to be corrected.
         forces: Forces on bodies, (nb, 6), if there are any; then the payload, likewise.
-        tau: Joint forces, (nv,) [N·m | N].
+        efforts: Joint forces, (nv,), as bytes.
         q_end: Position after the step, if the step corrected it.
         sizes: nq and nv.
         wholes, reals: Those of composite_step.StepLog, as bytes.
@@ -61,7 +61,7 @@ class StepRecord(NamedTuple):
     status: str
     short: int
     forces: tuple[np.ndarray, ...]
-    tau: np.ndarray
+    efforts: bytes
     q_end: np.ndarray | None
     sizes: tuple[int, int]
     wholes: bytes
@@ -111,6 +111,11 @@ class StepRecord(NamedTuple):
         """First row of each block."""
         numbers = self._numbers
         return numbers[COUNTS + int(numbers[5]) :]
+
+    @property
+    def tau(self) -> np.ndarray:
+        """Joint forces, (nv,) [N·m | N]."""
+        return np.frombuffer(self.efforts, float)
 
     @property
     def with_forces(self) -> bool:
