@@ -1,6 +1,7 @@
 """Identified robots as files and pictures; an arm that is identified blind."""
 
 import importlib
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -221,7 +222,7 @@ def test_the_command_identifies_what_is_asked(recorded, capsys):
     more = ["--urdf", "--report", "mine.html"]
     assert cli.main([*recorded, "--identify", "mine", *asked, *more]) == 0
     out = capsys.readouterr().out
-    assert "identified 12 combinations of 12 parameters" in out
+    assert "identified 14 combinations of 14 parameters" in out
     assert "3 blocks of time" in out
     assert "robot: mine.urdf, mine.dyn.yaml" in out
     assert dyn.load_urdf("mine.urdf").parameter("joint1.armature")[0] == pytest.approx(
@@ -232,13 +233,32 @@ def test_the_command_identifies_what_is_asked(recorded, capsys):
         assert mark in content
     assert content.count("<img") == 3
     assert "http" not in content.replace("http-equiv", "")
-    before, after = out.split("identified 12")
+    before, after = out.split("identified 14")
     assert float(before.split("%")[0].split()[-1]) > 5
     assert float(after.split(" %  ")[0].split()[-1]) < 2
 
 
+def test_a_report_needs_no_matplotlib(recorded, monkeypatch, capsys):
+    """Without it the page has its tables, and one sentence for each picture."""
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    asked = ["--only", "friction", "--report", "mine.html"]
+    assert cli.main([*recorded, "--identify", "mine", *asked]) == 0
+    assert "report: mine.html (no pictures: matplotlib is" in capsys.readouterr().out
+    content = Path("mine.html").read_text(encoding="utf-8")
+    assert "<img" not in content
+    assert content.count("pip install") == 3
+    assert "joint2.damping" in content
+
+
 @pytest.mark.parametrize(
-    "option", [["--only", "payload"], ["--delay"], ["--urdf"], ["--report", "a.html"]]
+    "option",
+    [
+        ["--only", "payload"],
+        ["--delay"],
+        ["--urdf"],
+        ["--report", "a.html"],
+        ["--no-friction-speed"],
+    ],
 )
 def test_options_of_an_identification_need_one(recorded, capsys, option):
     """They would change nothing."""
