@@ -20,6 +20,7 @@ TRUTH = {
     "joint1": {
         "damping": 0.6,
         "friction": [0.5, 0.3],
+        "friction_speed": 0.03,
         "stribeck": 0.2,
         "armature": 0.1,
     },
@@ -46,7 +47,8 @@ def result():
     _, q, qd, qdd = _motion()
     tau = dyn.solver("rnea").build(truth, joint_friction=True)(q, qd, qdd)
     options = {"friction": "full", "consistent": True, "partial": True}
-    return dyn.identify(dyn.load("two_link"), q, qd, qdd, tau, **options)
+    model = dyn.load("two_link")
+    return dyn.identify(model, q, qd, qdd, tau, friction_speed=True, **options)
 
 
 def _torques(model):
@@ -60,6 +62,7 @@ def test_a_urdf_and_its_sidecar_hold_the_robot(result, tmp_path):
     files = result.save(tmp_path / "arm.urdf")
     assert [x.name for x in files] == ["arm.urdf", "arm.dyn.yaml"]
     again = dyn.load_urdf(files[0])
+    assert again.parameter("joint1.friction_speed")[0] == pytest.approx(0.03, rel=0.1)
     np.testing.assert_allclose(_torques(again), _torques(result.model), atol=1e-10)
     assert abs(_torques(again) - _torques(result.before)).max() > 0.1
     old = Path(dyn.robots.path("two_link")).read_text(encoding="utf-8")
@@ -149,8 +152,12 @@ def test_joint_forces_that_are_late_are_moved_back():
         before.without_delay(0.03), evaluate(model, record.without_delay(0.03))
     ):  # fmt: skip
         assert after.rms.max() < 0.1 * before.rms.max()
-    sought = before.identify(only="payload", delay=True, consistent=False)
+    asked = {"only": "payload", "delay": True, "consistent": False}
+    sought = before.identify(**asked)
     assert sought.delay == pytest.approx(0.03, rel=0.1)
+    bounds, prior = {"delay": (0.0, 0.02)}, {"delay": (0.01, 1e-7)}
+    assert before.identify(bounds=bounds, **asked).delay == pytest.approx(0.02)
+    assert before.identify(prior=prior, **asked).delay == pytest.approx(0.01, rel=1e-2)
     with pytest.raises(dyn.SettingError, match="delay nan; valid: a number"):
         record.without_delay(float("nan"))
 

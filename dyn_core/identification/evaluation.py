@@ -242,19 +242,23 @@ def _identified_late(
     and their filter smears dry friction. The motion is moved by what was found, until
     nothing remains to be found.
     """
-    late, moved, rate = 0.0, motion, motion.tau_rate
-    for _ in range(DELAY_FITS):
-        result = _identified(model, moved, rate, _since(late, options))
-        late += result.delay
+    once, late = {**options, "folds": 0}, 0.0
+    moved, rate = motion, motion.tau_rate
+    result = _identified(model, moved, rate, once)
+    for _ in range(DELAY_FITS - 1):
         if abs(result.delay) <= SETTLED * result.standard_deviations[-1]:
             break
+        late += result.delay
         moved = motion.earlier(late)
         rate = moved.tau_rate
         if result.model is not None:
             rate = moved.rate_of(_unfiltered_torque(result.model, moved, True))
+        result = _identified(model, moved, rate, _since(late, once))
+    if options.get("folds"):
+        result = _identified(model, moved, rate, _since(late, options))
     parameters, prior = result.parameters.copy(), result.prior.copy()
-    prior[-1] += late - result.delay
-    parameters[-1] = late
+    parameters[-1] += late
+    prior[-1] += late
     return replace(result, parameters=parameters, prior=prior)
 
 
