@@ -90,8 +90,10 @@ class SmoothMotion:
             raise IdentificationError(
                 f"no part of the recording is longer than a delay of {seconds:.3g} s"
             )
-        whole = {x: np.concatenate([piece[x] for piece in pieces]) for x in SIGNALS}
-        return replace(self, **whole, parts=tuple(starts[1:]))
+        changes: dict[str, Any] = {
+            x: np.concatenate([piece[x] for piece in pieces]) for x in SIGNALS
+        }
+        return replace(self, **changes, parts=tuple(starts[1:]))
 
     def filtered(self, x: np.ndarray) -> np.ndarray:
         """Return what has these samples, rows x any, through the same filter."""
