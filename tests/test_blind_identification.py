@@ -150,17 +150,17 @@ def _identified(model, record, **options):
 
 
 def test_numbers_of_an_unknown_arm_are_true_to_their_deviations():
-    """Three arms, 12 s each: every kind of number, the width and the delay among them."""
+    """Three arms, 8 s each: every kind of number, the width and the delay among them."""
     model, by_kind = dyn.load("arm7"), defaultdict(list)
     for seed in range(3):
         true = _true_arm(model, "tool", seed)
-        result = _identified(model, _record(true, seed, 12.0))
+        result = _identified(model, _record(true, seed, 8.0))
         assert result.converged
         for kind, z in _off(result, true).items():
             by_kind[kind] += z
         known = np.isfinite(result.standard_deviations)
         names = [x for x, k in zip(result.names, known, strict=True) if k]
-        least = _least_deviations(result.model, seed, 12.0, names)
+        least = _least_deviations(result.model, seed, 8.0, names)
         assert (result.standard_deviations[known] <= 1.3 * least).all()
     assert {*by_kind} == {*KINDS}
     assert max(np.abs(z).max() for z in by_kind.values()) < 4.5
