@@ -182,10 +182,7 @@ def test_numbers_of_twenty_unknown_pandas_are_true_to_their_deviations():
         names = [x for x, k in zip(result.names, known, strict=True) if k]
         least = _least_deviations(result.model, seed, 30.0, names)
         assert (result.standard_deviations[known] <= 1.3 * least).all()
-    _check(by_kind, KINDS[:-1], (0.85, 1.2), (0.90, 0.98))
-    # Some links of the Panda are next to what no mass distribution has: the fit knows
-    # that, plain deviations do not, and delays are true to less than one of them.
-    assert 0.65 <= np.sqrt(np.mean(np.square(by_kind["delay"]))) <= 1.2
+    _check(by_kind, KINDS, (0.85, 1.2), (0.90, 0.98))
 
 
 @pytest.mark.full
