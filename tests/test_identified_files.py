@@ -1,6 +1,7 @@
 """Identified robots as files and pictures; an arm that is identified blind."""
 
 import importlib
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +20,7 @@ TRUTH = {
     "joint1": {
         "damping": 0.6,
         "friction": [0.5, 0.3],
+        "friction_speed": 0.03,
         "stribeck": 0.2,
         "armature": 0.1,
     },
@@ -45,7 +47,8 @@ def result():
     _, q, qd, qdd = _motion()
     tau = dyn.solver("rnea").build(truth, joint_friction=True)(q, qd, qdd)
     options = {"friction": "full", "consistent": True, "partial": True}
-    return dyn.identify(dyn.load("two_link"), q, qd, qdd, tau, **options)
+    model = dyn.load("two_link")
+    return dyn.identify(model, q, qd, qdd, tau, friction_speed=True, **options)
 
 
 def _torques(model):
@@ -59,6 +62,7 @@ def test_a_urdf_and_its_sidecar_hold_the_robot(result, tmp_path):
     files = result.save(tmp_path / "arm.urdf")
     assert [x.name for x in files] == ["arm.urdf", "arm.dyn.yaml"]
     again = dyn.load_urdf(files[0])
+    assert again.parameter("joint1.friction_speed")[0] == pytest.approx(0.03, rel=0.1)
     np.testing.assert_allclose(_torques(again), _torques(result.model), atol=1e-10)
     assert abs(_torques(again) - _torques(result.before)).max() > 0.1
     old = Path(dyn.robots.path("two_link")).read_text(encoding="utf-8")
@@ -148,8 +152,12 @@ def test_joint_forces_that_are_late_are_moved_back():
         before.without_delay(0.03), evaluate(model, record.without_delay(0.03))
     ):  # fmt: skip
         assert after.rms.max() < 0.1 * before.rms.max()
-    sought = before.identify(only="payload", delay=True, consistent=False)
+    asked = {"only": "payload", "delay": True, "consistent": False}
+    sought = before.identify(**asked)
     assert sought.delay == pytest.approx(0.03, rel=0.1)
+    bounds, prior = {"delay": (0.0, 0.02)}, {"delay": (0.01, 1e-7)}
+    assert before.identify(bounds=bounds, **asked).delay == pytest.approx(0.02)
+    assert before.identify(prior=prior, **asked).delay == pytest.approx(0.01, rel=1e-2)
     with pytest.raises(dyn.SettingError, match="delay nan; valid: a number"):
         record.without_delay(float("nan"))
 
@@ -221,7 +229,7 @@ def test_the_command_identifies_what_is_asked(recorded, capsys):
     more = ["--urdf", "--report", "mine.html"]
     assert cli.main([*recorded, "--identify", "mine", *asked, *more]) == 0
     out = capsys.readouterr().out
-    assert "identified 12 combinations of 12 parameters" in out
+    assert "identified 14 combinations of 14 parameters" in out
     assert "3 blocks of time" in out
     assert "robot: mine.urdf, mine.dyn.yaml" in out
     assert dyn.load_urdf("mine.urdf").parameter("joint1.armature")[0] == pytest.approx(
@@ -232,13 +240,32 @@ def test_the_command_identifies_what_is_asked(recorded, capsys):
         assert mark in content
     assert content.count("<img") == 3
     assert "http" not in content.replace("http-equiv", "")
-    before, after = out.split("identified 12")
+    before, after = out.split("identified 14")
     assert float(before.split("%")[0].split()[-1]) > 5
     assert float(after.split(" %  ")[0].split()[-1]) < 2
 
 
+def test_a_report_needs_no_matplotlib(recorded, monkeypatch, capsys):
+    """Without it the page has its tables, and one sentence for each picture."""
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    asked = ["--only", "friction", "--report", "mine.html"]
+    assert cli.main([*recorded, "--identify", "mine", *asked]) == 0
+    assert "report: mine.html (no pictures: matplotlib is" in capsys.readouterr().out
+    content = Path("mine.html").read_text(encoding="utf-8")
+    assert "<img" not in content
+    assert content.count("pip install") == 3
+    assert "joint2.damping" in content
+
+
 @pytest.mark.parametrize(
-    "option", [["--only", "payload"], ["--delay"], ["--urdf"], ["--report", "a.html"]]
+    "option",
+    [
+        ["--only", "payload"],
+        ["--delay"],
+        ["--urdf"],
+        ["--report", "a.html"],
+        ["--no-friction-speed"],
+    ],
 )
 def test_options_of_an_identification_need_one(recorded, capsys, option):
     """They would change nothing."""

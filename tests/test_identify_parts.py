@@ -144,6 +144,31 @@ def test_each_law_of_friction_is_identified(arm, law):
         assert result.residual_rms.max() < 1.1 * 0.05
 
 
+@pytest.mark.parametrize("law", ["viscous", "coulomb"])
+def test_friction_before_does_not_pull(arm, law):
+    """Any friction of the model leads to the same numbers, and to the true ones."""
+    motion = _motion(arm, duration=30.0)
+    true = {"damping": 0.8, "friction": 0.6}
+    names = [f"{n}.{x}" for n in arm.joint_names for x in FRICTION_LAWS[law]]
+    truth = arm.without_friction().with_values(
+        {x: true[x.split(".")[1]] for x in names}
+    )
+    tau = _measured(truth, motion, 0.3)
+    results = []
+    for before in (0.0, 0.003, 0.5, 5.0):
+        rows = {n: dict.fromkeys(FRICTION_LAWS[law], before) for n in arm.joint_names}
+        bare = {n: {"damping": 0.0, "friction": 0.0, **rows[n]} for n in rows}
+        model = dyn.load("arm7", extras={"joints": bare})
+        options = {"friction": law, "consistent": True}
+        results.append(dyn.identify(model, *motion, tau, **options))
+    _within(results[0], names, [true[x.split(".")[1]] for x in names], 4.0)
+    places = [results[0].names.index(x) for x in names]
+    deviations = results[0].standard_deviations[places]
+    for other in results[1:]:
+        change = (other.parameters - results[0].parameters)[places]
+        assert np.abs(change / deviations).max() < 0.2
+
+
 def test_joints_without_friction_are_no_obstacle(arm):
     """Noise alone would have them drive in one direction: that is cut, and small."""
     smooth, motion = arm.without_friction(), _motion(arm)
@@ -369,6 +394,8 @@ def test_what_does_not_move_is_named(arm, weighed):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"friction": "viscous", "friction_speed": True}, "valid: coulomb, direction"),
+        ({"friction_speed": 0.02}, "friction_speed is 0.02; valid: True, False"),
         ({"only": "payloads"}, "only: no parameter path 'payloads'.*groups: inertia"),
         ({"only": "tool.payload:mm"}, "no number is called 'tool.payload:mm'; did"),
         ({"only": []}, r"only is \[\]; valid: inertia, payload"),

@@ -402,7 +402,7 @@ def test_evaluate_identifies_and_takes_up_the_result(recorded, capsys):
     """The command names friction; its files make another run agree with the recording."""
     assert cli.main([*recorded, "--identify", "found"]) == 0
     before, after = capsys.readouterr().out.split(
-        "identified 9 combinations of 26 parameters"
+        "identified 11 combinations of 28 parameters"
     )
     assert before.count("friction (") == 2
     assert min(_shares(before)) > 1.0 > 3 * max(_shares(after))

@@ -14,10 +14,9 @@ Spatial values: Motion, Force, Transform, MotionSubspace, ForceSubspace, RigidIn
 Coordinates of a robot: split_q, split_v, join_v, join_force, join_columns, join_matrix,
     join_slopes, joint_factors, coordinate_pivots, advance, position_rate, velocity_of,
     rate_in_initial_axes, with_parameters, ClusterJoint, cluster_joints.
-Passive joint forces: resistance, without_springs, friction_force, friction_slope,
-    friction_slope_matrix,
-    damping_matrix, stiffness_matrix, spring_energy, forces_without_potential,
-    FRICTION_SPEED.
+Passive joint forces: resistance, without_springs, friction_force, friction_direction,
+    friction_slope, friction_slope_matrix, damping_matrix, stiffness_matrix,
+    spring_energy, forces_without_potential.
 Numbers that carry derivatives: Number, Taylor, derivatives, variables, COORDINATE,
     TIME.
 Spatial values along a direction: with_slopes, has_slope, value_of, slope_of,
@@ -45,9 +44,9 @@ from dyn_core.model.coordinates.clusters import ClusterJoint, cluster_joints
 from dyn_core.model.coordinates.pivots import coordinate_pivots
 from dyn_core.model.parameter_paths import with_values as with_parameters
 from dyn_core.model.passive_forces import (
-    FRICTION_SPEED,
     damping_matrix,
     forces_without_potential,
+    friction_direction,
     friction_force,
     friction_slope,
     friction_slope_matrix,
@@ -118,7 +117,6 @@ from dyn_core.spatial.variations import (
 
 __all__ = [
     "COORDINATE",
-    "FRICTION_SPEED",
     "TIME",
     "ArticulatedInertia",
     "ClusterJoint",
@@ -162,6 +160,7 @@ __all__ = [
     "exp",
     "floor",
     "forces_without_potential",
+    "friction_direction",
     "friction_force",
     "friction_slope",
     "has_slope",

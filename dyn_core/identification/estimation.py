@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dyn_core.engines.llvm.compiler import progress as shown
+from dyn_core.engines.llvm.compiler import progress as progress_line
 from dyn_core.errors import (
     IdentificationError,
     NonFiniteError,
@@ -45,9 +45,10 @@ from dyn_core.identification.regressor_rank import (
     base_of,
     base_parameters,
     check_tolerance,
+    column_lengths,
 )
 from dyn_core.identification.result import CrossValidation, Identification
-from dyn_core.identification.selection import Unknowns, select
+from dyn_core.identification.selection import SPEEDS, Unknowns, select
 from dyn_core.model import Model
 from dyn_core.validation import Whole, known_keywords
 from dyn_core.validation import shown as shown_value
@@ -57,7 +58,8 @@ ROUNDS = 12  # most expansions of what is not linear
 FEW_ROUNDS = 2  # the same, while the noise is not known yet
 STILL = 1e-3  # of the standard deviations: changes that end the rounds
 FASTER = 2.0  # most by which a speed changes in a round
-FREE_LATER = ("stribeck_speed", "rest")  # hidden where what they act through is 0
+# Hidden where what they act through is 0.
+FREE_LATER = ("friction_speed", "stribeck_speed", "rest")
 
 
 @known_keywords
@@ -75,6 +77,7 @@ def identify(
     consistent: bool = False,
     *,
     only: str | Sequence[str] | None = None,
+    friction_speed: bool = False,
     bounds: Mapping[str, tuple[float, float]] | None = None,
     robust: bool = False,
     folds: int = 0,
@@ -93,9 +96,14 @@ def identify(
     is the largest of its kind in the prior. What is not sought (friction, rotors,
     springs) is taken off tau as the robot has it. With `consistent` every body
     is one that some mass distribution has; damping, friction and rotors are not
-    negative. Numbers that joint forces are not linear in, such as speeds of Stribeck
-    or placements of joints, are found by Gauss and Newton's steps with compiled
-    parameter derivatives.
+    negative; and the fit is that of
+
+        least |W (Y pi - tau)|² / 2 + 0.005 sum of D(J, J0)
+
+    over the pseudo-inertias J of bodies and J0 of their prior, D being the divergence
+    tr(J0^-1 J) - log det(J0^-1 J) - 4. There is no other term. Numbers that joint
+    forces are not linear in, such as speeds of Stribeck or placements of joints, are
+    found by Gauss and Newton's steps with compiled parameter derivatives.
 
     Args:
         model: Robot; its parameters are the prior unless one is given.
@@ -115,10 +123,13 @@ def identify(
         only: What is sought: inertia, payload, friction, rotors, springs, gears,
             origins, a parameter path such as tool.payload, a number of one such as
             tool.payload:m, or several of these; None: inertia, friction and rotors.
+        friction_speed: Whether the law's dry friction has an unknown width: v of its
+            tanh(qd / v), by joint; it needs rows where joints turn round.
         bounds: By name of a number or path: (least, largest), in its SI unit.
         robust: Whether residuals beyond 1.345 deviations count less (Huber).
         folds: Number of blocks of time for cross-validation; 0: none.
-        tau_rate: Derivative of tau by time; then a delay of tau is sought, too.
+        tau_rate: Derivative of tau by time, best without its noise; then a delay of tau
+            is sought, too, to first order.
         average: Rows are means over so many samples in order.
         partial: Whether data will do that do not show all base parameters; what they do
             not show stays as the prior has it.
@@ -144,12 +155,13 @@ def identify(
     IEEE RA-L 7 (2022); P. Huber, Annals of Mathematical Statistics 35 (1964).
     """
     for name, switch in (("consistent", consistent), ("partial", partial),
-                         ("robust", robust), ("rotors", rotors)):  # fmt: skip
+                         ("robust", robust), ("rotors", rotors),
+                         ("friction_speed", friction_speed)):  # fmt: skip
         check_switch(name, switch)
     _check_counts(folds, average)
     check_tolerance(tolerance)
     delay = tau_rate is not None
-    unknowns = select(model, only, friction, rotors, delay)
+    unknowns = select(model, only, friction, rotors, delay, friction_speed)
     if not model.nv:
         raise UnsupportedError(
             f"'{model.name}': nothing moves; valid: a robot with a joint"
@@ -257,8 +269,9 @@ class _Fit:
             data.measure_trust(z)
             A, b = self.rows(data, z)
             if self.bounded:
+                shown = column_lengths(data.unknowns, A, self.tolerance) > 0
                 new, evaluations, converged = fit_consistent(
-                    A, b, self.known, z, self.most, self.progress
+                    A * shown, b, self.known, z, self.most, self.progress
                 )
                 total += evaluations
             else:
@@ -278,7 +291,7 @@ class _Fit:
     ) -> np.ndarray:
         """Return the part of a step that makes the squares smaller."""
         kinds = np.array(data.unknowns.kinds)
-        speeds = kinds == "stribeck_speed"
+        speeds = np.isin(kinds, list(SPEEDS))
         new = new.copy()
         new[speeds] = np.clip(new[speeds], z[speeds] / FASTER, z[speeds] * FASTER)
         if data.forces.linear:
@@ -312,7 +325,7 @@ class _Fit:
 def _shown(fit: _Fit, count: int) -> Any:
     """Return what shows a long fit on a terminal, unless the user looks."""
     quiet = fit.progress is not None or not fit.bounded
-    return nullcontext() if quiet else shown(f"fitting {count} parameters")
+    return nullcontext() if quiet else progress_line(f"fitting {count} parameters")
 
 
 def _check_counts(folds: int, average: int) -> None:

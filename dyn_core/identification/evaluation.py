@@ -8,7 +8,7 @@ model lacks.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,9 +19,10 @@ from dyn_core.identification.estimation import identify
 from dyn_core.identification.joint_record import JointRecord
 from dyn_core.identification.parameter_vector import check_switch
 from dyn_core.identification.result import Identification
+from dyn_core.identification.selection import law_numbers
 from dyn_core.identification.smoothing import SmoothMotion, smooth_motion
 from dyn_core.model import Model
-from dyn_core.model.passive_forces import FRICTION_SPEED
+from dyn_core.model.description import FRICTION_SPEED
 from dyn_core.solving.registry import solver
 
 NOTHING = 1e-9  # part of the largest measured force below which a joint had no load
@@ -29,7 +30,11 @@ NOTABLE = 0.01  # part of the measured force below which a residual needs no cau
 NAMED = 0.5  # part of a residual that a cause must explain to be named
 STILL = 10 * FRICTION_SPEED  # speed below which a joint does not move [rad/s | m/s]
 INCONSISTENT = 0.2  # part by which a velocity may differ from the position's slope
-MOST_ROWS = 2000  # for an identification; further blocks of samples are left out
+DELAY_FITS = 5  # most of a motion that is moved by the delay
+SETTLED = 0.05  # of its standard deviation: a change of the delay that ends them
+ROW = 5e-3  # that a row of an identification takes: a joint turns round in 10 ms [s]
+# Quarters of the filter's period, for an identification; others are left out.
+MOST_BLOCKS = 2000
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +61,7 @@ class Evaluation:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        causes = _explained(self.residual, self.motion)
+        causes = _explained(self.residual, self.motion, _widths(self.model))
         object.__setattr__(self, "explained", causes)
 
     @property
@@ -131,39 +136,32 @@ class Evaluation:
         """Return what this motion says about the robot, see dyn.identify.
 
         Each row is a mean over samples, of measured joint forces as of computed ones:
-        at least four rows to a period of the filter, and about 2000 in all. Joint
-        forces are not filtered, which would smear dry friction where a joint turns
-        round. `partial` and `consistent` are on unless they are given.
+        of 5 ms, and at least four rows to a period of the filter. Joint forces are not
+        filtered, which would smear dry friction where a joint turns round. `partial`
+        and `consistent` are on unless they are given, and `friction_speed` with each
+        law of dry friction.
 
         Args:
             delay: Whether the joint forces may be late; by how much is sought, too.
             options: Of dyn.identify.
         """
         check_switch("delay", delay)
-        motion, n = self.motion, len(self.motion.t)
-        step = max(int(motion.rate / (4 * motion.cutoff)), 1)
-        thin = max(n // (step * MOST_ROWS), 1)
-        choices = {"partial": True, "consistent": True, "average": step, **options}
-        choices.setdefault("friction", self.joint_friction)
-        if delay:
-            choices["tau_rate"] = motion.tau_rate
-        rows = _chosen(n, step, thin)
-        signals = {k: x[rows] for k, x in choices.items() if k == "tau_rate"}
-        q, qd, qdd = motion.q[rows], motion.qd[rows], motion.qdd[rows]
-        tau = motion.unfiltered[rows]
-        return identify(self.model, q, qd, qdd, tau, **{**choices, **signals})
+        options = {"partial": True, "consistent": True, **options}
+        law = options.setdefault("friction", self.joint_friction)
+        options.setdefault("friction_speed", "friction" in law_numbers(law))
+        if not delay:
+            return _identified(self.model, self.motion, None, options)
+        return _identified_late(self.model, self.motion, options)
 
     def without_delay(self, seconds: float) -> Evaluation:
-        """Return the same motion with joint forces that came late moved back.
+        """Return the same evaluation, its joint forces beside the motion they are of.
 
         Args:
             seconds: How late they were, as `Identification.delay` has it.
         """
-        motion, change = self.motion, seconds * self.motion.tau_rate
-        moved = replace(
-            motion, tau=motion.tau + change, unfiltered=motion.unfiltered + change
-        )
-        return replace(self, motion=moved)
+        motion = self.motion.earlier(seconds)
+        tau = _torque(self.model, motion, self.joint_friction)
+        return replace(self, motion=motion, tau=tau)
 
     def of(self, model: Model) -> Evaluation:
         """Return the same motion against another model, such as an identified one.
@@ -216,6 +214,65 @@ def evaluate(
     computed = _torque(model, motion, joint_friction)
     notes = (*mine.notes, *_notes(model, mine, motion))
     return Evaluation(model, motion, computed, joint_friction, against, notes)
+
+
+def _identified(
+    model: Model, motion: SmoothMotion, rate: np.ndarray | None, options: dict[str, Any]
+) -> Identification:
+    """Return what means over samples say; with a rate of joint forces a delay, too."""
+    n = len(motion.t)
+    step = max(int(motion.rate / (4 * motion.cutoff)), 1)
+    short = max(min(int(motion.rate * ROW), step), 1)
+    step = step // short * short
+    rows = _chosen(n, step, max(n // (step * MOST_BLOCKS), 1))
+    signals = (motion.q, motion.qd, motion.qdd, motion.unfiltered)
+    choices = {"average": short, **options}
+    if rate is not None:
+        choices["tau_rate"] = rate[rows]
+    return identify(model, *(x[rows] for x in signals), **choices)
+
+
+def _identified_late(
+    model: Model, motion: SmoothMotion, options: dict[str, Any]
+) -> Identification:
+    """Return what a motion and joint forces that may be late say.
+
+    A fit finds the change of the delay to first order, by the rate of the joint forces
+    that the robot of the fit before predicts: measured ones have noise in their rate,
+    and their filter smears dry friction. The motion is moved by what was found, until
+    nothing remains to be found.
+    """
+    once, late = {**options, "folds": 0}, 0.0
+    moved, rate = motion, motion.tau_rate
+    result = _identified(model, moved, rate, once)
+    for _ in range(DELAY_FITS - 1):
+        if abs(result.delay) <= SETTLED * result.standard_deviations[-1]:
+            break
+        late += result.delay
+        moved = motion.earlier(late)
+        rate = moved.tau_rate
+        if result.model is not None:
+            rate = moved.rate_of(_unfiltered_torque(result.model, moved, True))
+        result = _identified(model, moved, rate, _since(late, once))
+    if options.get("folds"):
+        result = _identified(model, moved, rate, _since(late, options))
+    parameters, prior = result.parameters.copy(), result.prior.copy()
+    parameters[-1] += late
+    prior[-1] += late
+    return replace(result, parameters=parameters, prior=prior)
+
+
+def _since(late: float, options: dict[str, Any]) -> dict[str, Any]:
+    """Return options whose prior and bounds of the delay count from one on."""
+    moved = dict(options)
+    prior, bounds = options.get("prior"), options.get("bounds")
+    if isinstance(prior, Mapping) and "delay" in prior:
+        entry = prior["delay"]
+        pair = (entry[0] - late, entry[1]) if isinstance(entry, tuple) else entry - late
+        moved["prior"] = {**prior, "delay": pair}
+    if isinstance(bounds, Mapping) and "delay" in bounds:
+        moved["bounds"] = {**bounds, "delay": tuple(x - late for x in bounds["delay"])}
+    return moved
 
 
 def _chosen(count: int, step: int, thin: int) -> np.ndarray:
@@ -273,21 +330,37 @@ def _unwrapped(model: Model, q: np.ndarray) -> np.ndarray:
 
 def _torque(model: Model, motion: SmoothMotion, joint_friction: bool) -> np.ndarray:
     """Return the joint forces of the model, springs included, filtered as measured."""
+    return motion.filtered(_unfiltered_torque(model, motion, joint_friction))
+
+
+def _unfiltered_torque(
+    model: Model, motion: SmoothMotion, joint_friction: bool
+) -> np.ndarray:
+    """Return the joint forces of the model, springs included, samples x nv."""
     program = solver("rnea").build(
         model, joint_friction=bool(joint_friction), joint_springs=True
     )
-    return motion.filtered(np.asarray(program(motion.q, motion.qd, motion.qdd)))
+    return np.asarray(program(motion.q, motion.qd, motion.qdd))
 
 
 def _rms(x: np.ndarray) -> np.ndarray:
     return np.asarray(np.sqrt((x * x).mean(axis=0)))
 
 
-def _explained(residual: np.ndarray, motion: SmoothMotion) -> dict[str, np.ndarray]:
+def _widths(model: Model) -> np.ndarray:
+    """Return the friction_speed of each joint, nv [rad/s | m/s]."""
+    return np.array(
+        [float(model.parameter(f"{n}.friction_speed")[0]) for n in model.joint_names]  # type: ignore[arg-type]
+    )
+
+
+def _explained(
+    residual: np.ndarray, motion: SmoothMotion, widths: np.ndarray
+) -> dict[str, np.ndarray]:
     """Return by cause how much of the mean square of the residual it explains."""
     square = (residual * residual).mean(axis=0)
     centred = residual - residual.mean(axis=0)
-    dry = np.tanh(motion.qd / FRICTION_SPEED)
+    dry = np.tanh(motion.qd / widths)
     shapes = {
         "friction": [dry, motion.qd],
         "inertia": [motion.qdd],

@@ -15,11 +15,12 @@ import yaml
 
 from dyn_core.errors import ModelError, SettingError, why_unread
 from dyn_core.model import Model, load_urdf
-from dyn_core.model.description import JointSpec
+from dyn_core.model.description import FRICTION_SPEED, JointSpec
 from dyn_core.spatial import RigidInertia, Symmetric
 
 HEADER = ["name", "value", "prior", "standard deviation"]
 KINDS = (".urdf", ".yaml", ".csv")
+_OPTIONAL = ("friction_speed", "stribeck", "stribeck_speed")  # left out where usual
 _IN_JOINTS = ("armature", "rotors")  # sections whose numbers stand in joints, too
 
 
@@ -50,6 +51,8 @@ def joints_sidecar(model: Model) -> dict[str, Any]:
             "friction": [mean + more, mean - more] if more else mean,
             "armature": float(joint.armature),
         }
+        if joint.friction_speed != FRICTION_SPEED:
+            joints[name]["friction_speed"] = float(joint.friction_speed)
         if joint.stribeck:
             joints[name]["stribeck"] = float(joint.stribeck)
             joints[name]["stribeck_speed"] = float(joint.stribeck_speed)
@@ -103,7 +106,9 @@ def _write_whole_sidecar(path: Path, model: Model) -> None:
         content = yaml.safe_load(Path(source).read_text(encoding="utf-8")) or {}
     mine = joints_sidecar(model)
     before = content.get("joints", {})
-    mine["joints"] = {k: {**before.get(k, {}), **v} for k, v in mine["joints"].items()}
+    for name, numbers in mine["joints"].items():
+        stays = {k: v for k, v in before.get(name, {}).items() if k not in _OPTIONAL}
+        mine["joints"][name] = {**stays, **numbers}
     content = {k: v for k, v in content.items() if k not in _IN_JOINTS}
     content = {**content, **mine, "joints": {**before, **mine["joints"]}}
     head = "# Identified: damping, friction, armature and springs of joints.\n"

@@ -148,6 +148,16 @@ class Labelled(Protocol):
     def kinds(self) -> tuple[str, ...]: ...  # noqa: D102
 
 
+def column_lengths(layout: Labelled, A: np.ndarray, tolerance: float) -> np.ndarray:
+    """Return the lengths of columns, those of rounding errors alone as zero."""
+    lengths = np.sqrt((A * A).sum(axis=0))
+    kinds = np.array(layout.kinds)
+    for kind in set(layout.kinds):
+        alike = kinds == kind
+        lengths[alike & (lengths <= tolerance * lengths[alike].max())] = 0.0
+    return lengths
+
+
 def base_of(
     layout: Labelled, A: np.ndarray, values: np.ndarray, tolerance: float
 ) -> BaseParameters:
@@ -155,11 +165,7 @@ def base_of(
     from scipy.linalg import qr, solve_triangular
 
     n = A.shape[1]
-    lengths = np.sqrt((A * A).sum(axis=0))
-    kinds = np.array(layout.kinds)
-    for kind in set(layout.kinds):
-        alike = kinds == kind
-        lengths[alike & (lengths <= tolerance * lengths[alike].max())] = 0.0
+    lengths = column_lengths(layout, A, tolerance)
     # All scaled columns have one length: the first of equals becomes the pivot, on each
     # engine and with each LAPACK, since later ones are shorter by more than rounding.
     scale = np.where(lengths > 0, lengths, 1.0) * (1 + TIE * np.arange(n))

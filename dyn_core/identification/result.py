@@ -13,7 +13,6 @@ from dyn_core.errors import ModelError, SettingError
 from dyn_core.identification.identified_files import write_columns, write_robot
 from dyn_core.identification.regressor_rank import BaseParameters
 from dyn_core.model import Model
-from dyn_core.model.passive_forces import FRICTION_SPEED
 from dyn_core.plots.figures import Curve, Panel, draw
 from dyn_core.plots.tables import plot_ranges
 
@@ -239,14 +238,15 @@ def friction_curve(model: Model, joint: str, speed: np.ndarray) -> np.ndarray:
         "damping",
         "friction",
         "friction_asymmetry",
+        "friction_speed",
         "stribeck",
         "stribeck_speed",
     )
-    viscous, mean, more, extra, slow = (
+    viscous, mean, more, width, extra, slow = (
         float(model.parameter(f"{joint}.{x}")[0])  # type: ignore[arg-type]
         for x in numbers
     )
-    t = np.tanh(speed / FRICTION_SPEED)
+    t = np.tanh(speed / width)
     near = extra * np.exp(-((speed / slow) ** 2))
     return np.asarray(viscous * speed + t * (mean + more * t + near))
 

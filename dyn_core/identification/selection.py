@@ -25,8 +25,8 @@ FRICTION_LAWS = {
 }
 GROUPS = ("inertia", "payload", "friction", "rotors", "springs", "gears", "origins")
 # Kinds of which joint forces are the sum: they may be sought beside all inertia.
-BESIDE = ("damping", "friction", "friction_asymmetry", "stribeck", "stribeck_speed",
-          "armature", "stiffness", "rest", "rest_length")  # fmt: skip
+BESIDE = ("damping", "friction", "friction_asymmetry", "friction_speed", "stribeck",
+          "stribeck_speed", "armature", "stiffness", "rest", "rest_length")  # fmt: skip
 _XYZ, _POSE = ("x", "y", "z"), ("x", "y", "z", "roll", "pitch", "yaw")
 _PARTS = {
     "payload": INERTIAL, "com": _XYZ, "inertia": ("xx", "xy", "xz", "yy", "yz", "zz"),
@@ -35,24 +35,28 @@ _PARTS = {
 _UNITS = {
     "mass": "kg", "moment": "kg·m", "inertia": "kg·m²", "com": "m",
     "damping": "N·m·s/rad", "friction": "N·m", "friction_asymmetry": "N·m",
-    "stribeck": "N·m", "stribeck_speed": "rad/s", "armature": "kg·m²",
+    "friction_speed": "rad/s", "stribeck": "N·m", "stribeck_speed": "rad/s",
+    "armature": "kg·m²",
     "stiffness": "N·m/rad", "rest": "rad", "origin": "m", "plug": "m", "angle": "rad",
     "axis": "-", "gravity": "m/s²", "ratio": "-", "pitch": "m/rad", "delay": "s",
     "rest_length": "m",
 }  # fmt: skip
 _ALONG = {  # the same of joints that slide
     "damping": "N·s/m", "friction": "N", "friction_asymmetry": "N", "stribeck": "N",
-    "stribeck_speed": "m/s", "armature": "kg", "stiffness": "N/m", "rest": "m",
+    "friction_speed": "m/s", "stribeck_speed": "m/s", "armature": "kg",
+    "stiffness": "N/m", "rest": "m",
 }  # fmt: skip
 # How large numbers usually are, where the prior is zero.
 _SIZES = {
     "mass": 1.0, "moment": 0.1, "inertia": 0.01, "com": 0.1, "stribeck_speed": 0.1,
-    "armature": 0.1, "origin": 0.01, "plug": 0.01, "angle": 0.01, "axis": 0.01,
-    "stiffness": 10.0, "delay": 0.01,
+    "friction_speed": 0.01, "armature": 0.1, "origin": 0.01, "plug": 0.01,
+    "angle": 0.01, "axis": 0.01, "stiffness": 10.0, "delay": 0.01,
 }  # fmt: skip
 _NOT_NEGATIVE = ("damping", "friction", "stribeck", "armature", "stiffness", "mass",
                  "rest_length")  # fmt: skip
-SPEEDS = (0.02, 2.0)  # of Stribeck that motion can tell apart [rad/s | m/s]
+SPEEDS = {  # that motion can tell apart [rad/s | m/s]
+    "friction_speed": (1e-3, 0.5), "stribeck_speed": (0.02, 2.0),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +139,7 @@ class Unknowns:
         """Return the largest number of each one's kind in a prior; else a usual one."""
         kinds = np.array(self.kinds)
         usual = {k: 1.0 if self.layout else _SIZES.get(k, 1.0) for k in self.kinds}
-        usual |= {"delay": _SIZES["delay"], "stribeck_speed": 0.1}
+        usual |= {k: _SIZES[k] for k in ("delay", *SPEEDS)}
         largest = {
             k: float(np.abs(prior[kinds == k]).max()) or usual[k] for k in {*self.kinds}
         }
@@ -160,8 +164,7 @@ class Unknowns:
             by_nature = consistent or k >= self.linear
             if by_nature and kind in _NOT_NEGATIVE:
                 low[k] = 0.0
-            if kind == "stribeck_speed":
-                low[k], high[k] = SPEEDS
+            low[k], high[k] = SPEEDS.get(kind, (low[k], high[k]))
         for name, pair in (more or {}).items():
             places = self.places("bounds", name)
             if consistent and any(
@@ -253,7 +256,12 @@ def _kinds(model: Model, path: str) -> list[str]:
 
 
 def select(
-    model: Model, only: Any, friction: bool | str, rotors: bool, delay: bool
+    model: Model,
+    only: Any,
+    friction: bool | str,
+    rotors: bool,
+    delay: bool,
+    friction_speed: bool = False,
 ) -> Unknowns:
     """Return the unknowns that a user asks for.
 
@@ -264,13 +272,14 @@ def select(
         friction: A law of FRICTION_LAWS; True: coulomb; False: none.
         rotors: Whether the inertia of rotors is sought beside all inertia.
         delay: Whether that of the joint forces is sought.
+        friction_speed: Whether the law's dry friction has an unknown width.
     """
-    law = _law(friction)
+    law = law_numbers(friction, friction_speed)
     asked = ["inertia"] if only is None else _asked(only)
     if "inertia" in asked:
         wanted = asked if only is not None else ["friction", *["rotors"] * bool(rotors)]
-        layout = Layout.of(model, set(FRICTION) <= {*law} and "friction" in wanted,
-                           "rotors" in wanted)  # fmt: skip
+        linear = set(FRICTION) <= {*law} and not friction_speed
+        layout = Layout.of(model, linear and "friction" in wanted, "rotors" in wanted)
         rest = [x for x in wanted if x not in ("inertia", "rotors")]
         covered = layout.groups
     else:
@@ -314,16 +323,25 @@ def _asked(only: Any) -> list[str]:
     return asked
 
 
-def _law(friction: bool | str) -> tuple[str, ...]:
+def law_numbers(friction: bool | str, friction_speed: bool = False) -> tuple[str, ...]:
     """Return the numbers of joints that a law of friction has."""
     if isinstance(friction, (bool, np.bool_)):
-        return FRICTION_LAWS["coulomb"] if friction else ()
-    if friction not in FRICTION_LAWS:
+        law = FRICTION_LAWS["coulomb"] if friction else ()
+    elif friction in FRICTION_LAWS:
+        law = FRICTION_LAWS[friction]
+    else:
         raise SettingError(
             f"friction is {friction!r}; valid: True, False, {', '.join(FRICTION_LAWS)}",
             "friction",
         )
-    return FRICTION_LAWS[friction]
+    if friction_speed and "friction" not in law:
+        dry = [k for k, numbers in FRICTION_LAWS.items() if "friction" in numbers]
+        raise SettingError(
+            f"friction_speed=True needs dry friction, and friction is {friction!r};"
+            f" valid: {', '.join(dry)}",
+            "friction_speed",
+        )
+    return (*law, *["friction_speed"] * friction_speed)
 
 
 def _names_of(

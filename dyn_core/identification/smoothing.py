@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -14,6 +14,7 @@ ORDER = 4  # of the Butterworth filter, which runs forward and backward
 HIGHEST = 10.0  # cut-off frequency where none is given [Hz]
 SHARE = 0.2  # of the sample rate: the highest that is taken by itself
 NYQUIST = 0.4  # of the sample rate: the highest that may be given
+_MOVED = ("q", "qd", "qdd", "slope")  # of the motion itself
 SIGNALS = ("t", "q", "qd", "qdd", "tau", "unfiltered", "slope")
 GAP = 5.0  # periods without a sample that part a recording
 TRIM = 2.0  # of 1 / cutoff: what is cut off the ends of each part
@@ -50,8 +51,49 @@ class SmoothMotion:
     @property
     def tau_rate(self) -> np.ndarray:
         """Derivative of the filtered joint forces, samples x nv [N·m/s | N/s]."""
-        pieces = np.split(self.tau, list(self.parts))
-        return np.concatenate([_derivative(x, self.rate) for x in pieces])
+        return self.rate_of(self.tau)
+
+    def rate_of(self, x: np.ndarray) -> np.ndarray:
+        """Return the derivative by time of what has these samples, rows x any."""
+        pieces = np.split(x, list(self.parts))
+        return np.concatenate([_derivative(y, self.rate) for y in pieces])
+
+    def earlier(self, seconds: float) -> SmoothMotion:
+        """Return the motion of some seconds before, beside the joint forces of now.
+
+        Positions, velocities and accelerations are interpolated by cubic splines;
+        samples whose motion lies outside of their part are left out.
+
+        Raises:
+            IdentificationError: No part is that long.
+        """
+        from scipy.interpolate import CubicSpline  # not at `import dyn_core`
+
+        if seconds == 0.0:
+            return self
+        pieces, starts, total = [], [], 0
+        for rows in np.split(np.arange(len(self.t)), list(self.parts)):
+            t = self.t[rows]
+            inside = (t - seconds >= t[0]) & (t - seconds <= t[-1])
+            if not inside.any():
+                continue
+            curves = np.hstack([getattr(self, x)[rows] for x in _MOVED])
+            moved = CubicSpline(t, curves)(t[inside] - seconds)
+            signals = {x: getattr(self, x)[rows][inside] for x in SIGNALS}
+            signals |= dict(
+                zip(_MOVED, np.split(moved, len(_MOVED), axis=1), strict=True)
+            )
+            pieces.append(signals)
+            starts.append(total)
+            total += len(signals["t"])
+        if not pieces:
+            raise IdentificationError(
+                f"no part of the recording is longer than a delay of {seconds:.3g} s"
+            )
+        changes: dict[str, Any] = {
+            x: np.concatenate([piece[x] for piece in pieces]) for x in SIGNALS
+        }
+        return replace(self, **changes, parts=tuple(starts[1:]))
 
     def filtered(self, x: np.ndarray) -> np.ndarray:
         """Return what has these samples, rows x any, through the same filter."""

@@ -261,6 +261,7 @@ class _Walk:
             damping=spread(lambda s: s.damping),
             friction=spread(lambda s: s.friction),
             friction_asymmetry=spread(lambda s: s.friction_asymmetry),
+            friction_speed=spread(lambda s: s.friction_speed),
             stribeck=spread(lambda s: s.stribeck),
             stribeck_speed=spread(lambda s: s.stribeck_speed),
             stiffness=spread(lambda s: s.stiffness),

@@ -10,6 +10,8 @@ from dyn_core.model.loops import LoopConstraint
 from dyn_core.model.shapes import Material, PairRules, Shape
 from dyn_core.spatial import Matrix, RigidInertia, Vector
 
+FRICTION_SPEED = 0.01  # of joints without a friction_speed [rad/s | m/s]
+
 
 @dataclass(frozen=True)
 class Mimic:
@@ -88,6 +90,8 @@ class JointSpec:
             [rad/s³ | m/s³].
         friction: Dry friction, the mean of both directions of motion [N·m | N].
         friction_asymmetry: Half of what it is more in the positive direction [N·m | N].
+        friction_speed: Width v of its transition through rest, tanh(qd / v)
+            [rad/s | m/s].
         stribeck: What dry friction is more near rest [N·m | N].
         stribeck_speed: At which e^-1 of that is left [rad/s | m/s].
         passive: Whether it has no motor; None where the file does not say: a joint of
@@ -134,6 +138,7 @@ class JointSpec:
     jerk: float = math.inf
     stribeck: float = 0.0
     stribeck_speed: float = 0.1
+    friction_speed: float = FRICTION_SPEED
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,9 @@ from dyn_core.model.tree import Tree
 from dyn_core.spatial import Vector
 
 _NUMBERS = (
-    "I", "armature", "damping", "friction", "friction_asymmetry", "stribeck",
-    "stribeck_speed", "stiffness", "rest", "a_grav", "Xtree",
+    "I", "armature", "damping", "friction", "friction_asymmetry",
+    "friction_speed", "stribeck", "stribeck_speed", "stiffness", "rest", "a_grav",
+    "Xtree",
 )  # fmt: skip
 
 

@@ -29,7 +29,6 @@ from dyn_core.spatial import Matrix, Vector
 
 AnyTree = TypeVar("AnyTree", bound=Tree)
 NOTHING = Vector(())
-FRICTION_SPEED = 0.01  # v_s of dry friction: friction * tanh(qd / v_s) [rad/s | m/s]
 
 
 def resistance(
@@ -84,23 +83,28 @@ def friction_force(tree: Tree, qd: Vector) -> Vector:
     """Joint force against damping and dry friction, (nv,).
 
         damping qd + t (friction + friction_asymmetry t + stribeck e),
-        t = tanh(qd / v_s),   e = exp(-(qd / stribeck_speed)²)
+        t = tanh(qd / friction_speed),   e = exp(-(qd / stribeck_speed)²)
 
     Far from rest dry friction is friction + friction_asymmetry in positive direction,
     friction - friction_asymmetry in negative one; near rest it is stribeck more. It is
     smooth, and never drives a joint: its power is not negative.
 
-    Source: design of this project, v_s is FRICTION_SPEED; e: B. Armstrong-Helouvry, P.
-    Dupont and C. Canudas de Wit, Automatica 30 (1994).
+    Source: design of this project; e: B. Armstrong-Helouvry, P. Dupont and C. Canudas
+    de Wit, Automatica 30 (1994).
     """
     forces = [NOTHING]
     for i, v in zip(tree.bodies, split_v(tree, qd)[1:], strict=True):
-        t = Vector(tanh(x / FRICTION_SPEED) for x in v)
+        t = friction_direction(tree, i, v)
         slow = [x / s for x, s in zip(v, tree.stribeck_speed[i], strict=True)]
         more = tree.stribeck[i] * Vector(exp(-(x * x)) for x in slow)
         dry = t * (tree.friction[i] + tree.friction_asymmetry[i] * t + more)
         forces.append(tree.damping[i] * v + dry)
     return join_force(tree, forces)
+
+
+def friction_direction(tree: Tree, i: int, v: Vector) -> Vector:
+    """Smooth sign of a body's joint rates, tanh(v / friction_speed)."""
+    return Vector(tanh(x / s) for x, s in zip(v, tree.friction_speed[i], strict=True))
 
 
 def friction_slopes(tree: Tree, qd: Vector) -> Matrix:
@@ -109,13 +113,13 @@ def friction_slopes(tree: Tree, qd: Vector) -> Matrix:
     for i, v in zip(tree.bodies, split_v(tree, qd)[1:], strict=True):
         slopes = []
         dry = zip(
-            tree.friction[i], tree.friction_asymmetry[i],
+            tree.friction[i], tree.friction_asymmetry[i], tree.friction_speed[i],
             tree.stribeck[i], tree.stribeck_speed[i], strict=True,
         )  # fmt: skip
         for viscous, numbers, x in zip(tree.damping[i], dry, v, strict=True):
-            mean, more, extra, speed = numbers
-            t, slow = tanh(x / FRICTION_SPEED), x / speed
-            rate, near = (1 - t * t) / FRICTION_SPEED, extra * exp(-(slow * slow))
+            mean, more, width, extra, speed = numbers
+            t, slow = tanh(x / width), x / speed
+            rate, near = (1 - t * t) / width, extra * exp(-(slow * slow))
             slope = viscous + (mean + more * t * 2.0 + near) * rate
             slopes.append(slope - near * t * slow * 2.0 / speed)
         blocks[i, i] = Matrix.diagonal(slopes)

@@ -5,6 +5,8 @@ joints:   {NAME: {type: spherical, damping: 0.1, friction: [0.4, 0.3], armature:
                   plug: {xyz: [0, 0, 0.1], rpy: [0, 0, 0]}}}
                                                 # friction: one number, or that in
                                                 # positive and negative direction;
+                                                # friction_speed: 0.01: width of its
+                                                # transition through rest
                                                 # stribeck: 0.2, stribeck_speed: 0.1:
                                                 # what it is more near rest
                                                 # swing, twist: limits of a ball [rad]
@@ -85,6 +87,13 @@ JOINT = Table(
         "dry friction; two numbers: against motion in positive and in negative"
         " direction",
         "N·m, N",
+    ),
+    Field(
+        "friction_speed",
+        Quantity(0.0, above=True),
+        "width v of dry friction's transition through rest, tanh(qd / v); 0.01 where"
+        " none is given",
+        "rad/s, m/s",
     ),
     Field("stribeck", Quantity(0.0), "what dry friction is more near rest", "N·m, N"),
     Field(

@@ -32,6 +32,8 @@ class Tree:
             [kg·m² | kg], [N·m·s | N·s/m], [N·m | N].
         friction_asymmetry: Alike, half of what dry friction is more in the positive
             direction than in the negative one; friction is the mean of both [N·m | N].
+        friction_speed: Alike, width v of dry friction's transition through rest,
+            tanh(qd / v) [rad/s | m/s].
         stribeck, stribeck_speed: Alike, what dry friction is more near rest, and the
             speed at which e^-1 of that is left [N·m | N], [rad/s | m/s].
         stiffness, rest: Of the springs, alike [N·m/rad | N/m], [rad | m].
@@ -62,6 +64,7 @@ class Tree:
     damping: tuple[Vector, ...]
     friction: tuple[Vector, ...]
     friction_asymmetry: tuple[Vector, ...]
+    friction_speed: tuple[Vector, ...]
     stribeck: tuple[Vector, ...]
     stribeck_speed: tuple[Vector, ...]
     stiffness: tuple[Vector, ...]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import importlib
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ COLOURS = (
 )  # fmt: skip
 STYLES = ("-", "--", "-.", ":")
 GREY = "#767676"
+NO_PICTURES = "matplotlib is not installed (pip install 'dyn_ros[plot]')"
 _LOOK: Any = {
     "axes.grid": True,
     "axes.spines.right": False,
@@ -72,6 +74,15 @@ class Panel:
     curves: Sequence[Curve]
     limits: Sequence[float] = ()
     remark: str = ""
+
+
+def can_draw() -> bool:
+    """Return whether matplotlib is installed."""
+    try:
+        importlib.import_module("matplotlib.figure")
+    except ImportError:
+        return False
+    return True
 
 
 def new_figure(rows: int = 1, columns: int = 1, **options: Any) -> tuple[Any, Any]:

@@ -14,6 +14,7 @@ import numpy as np
 from dyn_core.errors import SettingError
 from dyn_core.model import Model
 from dyn_core.model.coordinates.labels import coordinates_of
+from dyn_core.model.description import FRICTION_SPEED
 from dyn_core.problems import FORWARD_DYNAMICS
 from dyn_core.recordings.energy import energy_ledger
 from dyn_core.recordings.files import check_output, write_motion
@@ -146,6 +147,8 @@ def model_hash(model: Model) -> str:
             model.stiffness, model.rest,
         )  # fmt: skip
         parts += [_numbers(values[i]) for values in passive]
+        if any(x != FRICTION_SPEED for x in model.friction_speed[i]):
+            parts.append(("friction_speed", _numbers(model.friction_speed[i])))
         if any(model.stribeck[i]):
             parts += [_numbers(model.stribeck[i]), _numbers(model.stribeck_speed[i])]
     parts += [_numbers(x) for x in (model.lower, model.upper, model.effort_limit)]

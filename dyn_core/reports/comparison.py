@@ -174,7 +174,8 @@ def _differences(
             panels[label] = by_run
     if panels:
         content += picture(
-            figures.differences_figure(records[0].t, panels), "differences over time"
+            lambda: figures.differences_figure(records[0].t, panels),
+            "differences over time",
         )
     rows: list[list[object]] = []
     every: list[list[object]] = []

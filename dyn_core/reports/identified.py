@@ -35,6 +35,8 @@ def write_identification_report(
 ) -> None:
     """Write what an identification says as one HTML file with pictures; say so.
 
+    Pictures need matplotlib; without it the page says so.
+
     Args:
         result: Of dyn.identify.
         path: Ends with .html.
@@ -44,7 +46,6 @@ def write_identification_report(
 
     Raises:
         SettingError: The file cannot be, or only one of before and after is there.
-        UnsupportedError: matplotlib is not installed.
     """
     check_report(os.fspath(path))
     if (before is None) != (after is None):
@@ -56,7 +57,7 @@ def write_identification_report(
             ReportSection(
                 "Friction",
                 "Joint friction over speed, identified and before.",
-                picture(result.plot_friction(), "joint friction over speed"),
+                picture(result.plot_friction, "joint friction over speed"),
             )
         )
     if before is not None and after is not None:
@@ -108,7 +109,7 @@ def _numbers(result: Identification) -> ReportSection:
         for k in known
     ]  # fmt: skip
     header = ("number", "value", "+-", "before", "unit", "")
-    drawn = picture(result.plot(), "identified numbers")
+    drawn = picture(result.plot, "identified numbers")
     return ReportSection(
         "Numbers",
         "Values with one standard deviation of the noise; before: what they were.",
@@ -152,7 +153,10 @@ def _residuals(before: Evaluation, after: Evaluation) -> ReportSection:
             )
         ]  # fmt: skip
         panels.append(Panel(name, curves))
-    figure = draw(panels, "measured less computed joint force [N·m | N]")
+
+    def figure() -> Any:
+        return draw(panels, "measured less computed joint force [N·m | N]")
+
     return ReportSection(
         "Residuals",
         "What is left of measured joint forces, root mean square and over time.",

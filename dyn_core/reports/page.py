@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
-from dyn_core.plots.figures import data_uri
+from dyn_core.plots.figures import NO_PICTURES, can_draw, data_uri
 
 _STYLE = """
 :root { color-scheme: light; }
@@ -98,14 +98,18 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return f"<table>{head}<tbody>{''.join(body)}</tbody></table>"
 
 
-def picture(figure: Any, meaning: str) -> str:
+def picture(drawn: Callable[[], Any], meaning: str) -> str:
     """Return a figure of matplotlib as a picture inside the page.
 
+    Without matplotlib it is a sentence that says what is missing.
+
     Args:
-        figure: The figure.
+        drawn: Returns the figure.
         meaning: What it shows, for those who do not see it.
     """
-    return f'<img src="{data_uri(figure)}" alt="{escape(meaning)}">'
+    if not can_draw():
+        return note(f"No picture ({meaning}): {NO_PICTURES}")
+    return f'<img src="{data_uri(drawn())}" alt="{escape(meaning)}">'
 
 
 def folded(summary: str, content: str) -> str:

@@ -22,7 +22,9 @@ def run_sections(record: MotionRecord) -> Iterator[ReportSection]:
     yield ReportSection(
         "Motion",
         "Positions, velocities and joint forces over time; dotted lines are limits.",
-        picture(figures.motion_figure(record), "positions, velocities, joint forces"),
+        picture(
+            lambda: figures.motion_figure(record), "positions, velocities, joint forces"
+        ),
     )
     if record.q_ref is not None and np.isfinite(record.q_ref).any():
         yield _tracking(record)
@@ -89,7 +91,9 @@ def _tracking(record: MotionRecord) -> ReportSection:
         "Tracking",
         "How far each joint was from its reference.",
         table(header, rows)
-        + picture(figures.tracking_figure(record, error), "tracking error over time"),
+        + picture(
+            lambda: figures.tracking_figure(record, error), "tracking error over time"
+        ),
     )
 
 
@@ -117,7 +121,9 @@ def _limits(record: MotionRecord) -> ReportSection:
     if len(chosen) and largest[chosen].any():
         names = [record.names("tau")[k] for k in chosen]
         parts = rms[chosen] / limits[chosen], largest[chosen] / limits[chosen]
-        content += picture(figures.limits_figure(names, *parts), "parts of the limits")
+        content += picture(
+            lambda: figures.limits_figure(names, *parts), "parts of the limits"
+        )
     return ReportSection(
         "Joint forces and limits",
         "How much of the motors' limits the run used.",
@@ -171,7 +177,7 @@ def _energy(record: MotionRecord) -> ReportSection:
         " stops at joint limits take.",
         table(("energy [J]", "first row", "last row"), rows)
         + paragraph(energy_sentence(series))
-        + picture(figures.energy_figure(record), "energy over time"),
+        + picture(lambda: figures.energy_figure(record), "energy over time"),
     )
 
 
@@ -192,7 +198,7 @@ def _contacts(record: MotionRecord) -> ReportSection:
         "How well the steps keep the law of contact: impulses that push, no overlap,"
         " friction within its cone.",
         table(("", "value"), rows)
-        + picture(figures.contacts_figure(record), "contacts over time"),
+        + picture(lambda: figures.contacts_figure(record), "contacts over time"),
     )
 
 
@@ -214,5 +220,5 @@ def times_section(times: dict[str, np.ndarray]) -> ReportSection:
         "Wall time of each row, controller and steps together, on the machine of the"
         " run; the first rows also load code.",
         table(header, rows)
-        + picture(figures.times_figure(times), "histogram of wall times"),
+        + picture(lambda: figures.times_figure(times), "histogram of wall times"),
     )

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dyn_core.errors import SettingError
-from dyn_core.plots.figures import new_figure
+from dyn_core.plots.figures import NO_PICTURES, can_draw
 from dyn_core.recordings import MotionRecord
 from dyn_core.reports.comparison import comparison_sections
 from dyn_core.reports.page import ReportSection, page
@@ -23,6 +23,8 @@ def report_page(
 ) -> str:
     """Return a report as one HTML page that needs no other file.
 
+    Pictures need matplotlib; without it the page says so.
+
     Args:
         records: Runs; several are compared with the first one.
         names: What they are called, one each.
@@ -30,7 +32,6 @@ def report_page(
 
     Raises:
         SettingError: There is no run, or the runs have nothing in common.
-        UnsupportedError: matplotlib is not installed.
     """
     if not records:
         raise SettingError("a report needs a run", "report")
@@ -56,7 +57,6 @@ def check_report(path: str, option: str = "report") -> None:
 
     Raises:
         SettingError: Its name or folder will not do.
-        UnsupportedError: matplotlib is not installed.
     """
     if Path(path).suffix not in SUFFIXES:
         raise SettingError(
@@ -65,7 +65,6 @@ def check_report(path: str, option: str = "report") -> None:
         )
     if not Path(path).parent.is_dir():
         raise SettingError(f"--{option} {path!r}; there is no such folder", option)
-    new_figure()
 
 
 @known_keywords
@@ -92,4 +91,4 @@ def write_page(path: str | os.PathLike[str], content: str) -> None:
         work = Path(folder) / file.name
         work.write_text(content, encoding="utf-8")
         work.replace(file)
-    print(f"report: {path}")
+    print(f"report: {path}" + ("" if can_draw() else f" (no pictures: {NO_PICTURES})"))

@@ -8,7 +8,6 @@ parameter_names, parameters_of and identify keep this order.
 """
 
 from dyn_core.authoring import (
-    FRICTION_SPEED,
     Force,
     Matrix,
     Motion,
@@ -17,10 +16,10 @@ from dyn_core.authoring import (
     Transform,
     Vector,
     cross3,
+    friction_direction,
     hookimpl,
     join_force,
     rotation_rates,
-    tanh,
 )
 from dyn_core.problems import ENERGY_REGRESSOR, REGRESSOR
 from dyn_plugins.kinematics.motion import outward
@@ -68,8 +67,8 @@ def regressor(model, q, qd, qdd, friction, rotors):
     Inputs and outputs: those of REGRESSOR.
 
     Args:
-        friction: Whether there are columns qd for damping, and tanh(qd / v_s) for dry
-            friction, v_s being that of friction_force.
+        friction: Whether there are columns qd for damping, and tanh(qd / v) for dry
+            friction, v being the friction_speed of the joint.
         rotors: Whether there are columns qdd for the inertia of rotors.
 
     Source: C. Atkeson, C. An and J. Hollerbach, IJRR 5 (1986); M. Gautier and W.
@@ -84,7 +83,8 @@ def regressor(model, q, qd, qdd, friction, rotors):
             columns.append({j: axes.T @ f for j, axes in J[i].items()})
     if friction:
         columns += _alone(model, qd)
-        columns += _alone(model, [[tanh(x / FRICTION_SPEED) for x in v] for v in qd])
+        signs = (friction_direction(model, i, qd[i]) for i in model.bodies)
+        columns += _alone(model, [Vector(()), *signs])
     if rotors:
         columns += _alone(model, qdd)
     return _joined(model, columns)

@@ -161,6 +161,11 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
         help=f"law of joint friction that is identified: {', '.join(FRICTION_LAWS)}",
     )  # fmt: skip
     parser.add_argument(
+        "--friction-speed", action=argparse.BooleanOptionalAction, default=None,
+        help="identify the width v of dry friction, tanh(qd / v), or leave it as the"
+        " robot has it; default: identify it with every law of dry friction",
+    )  # fmt: skip
+    parser.add_argument(
         "--robust", action="store_true", help="outliers count less (Huber)"
     )
     parser.add_argument(

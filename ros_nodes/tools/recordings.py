@@ -71,8 +71,10 @@ def evaluate_recording(arguments: argparse.Namespace) -> int:
         raise SettingError(
             f"--identify {arguments.identify}: no such folder", "identify"
         )
-    idle = [x for x in OPTIONS if getattr(arguments, x) and not arguments.identify]
-    if idle:
+    idle = [x for x in OPTIONS if getattr(arguments, x)]
+    if arguments.friction_speed is not None:
+        idle.append("friction-speed")
+    if idle and not arguments.identify:
         raise SettingError(
             f"--{idle[0]} changes nothing without --identify NAME", idle[0]
         )
@@ -92,7 +94,8 @@ def evaluate_recording(arguments: argparse.Namespace) -> int:
 def _identified(result: Evaluation, arguments: argparse.Namespace) -> Evaluation:
     """Identify the robot, write and print what it is; return what is left then."""
     name, recording = arguments.identify, arguments.recording
-    options = {"only": arguments.only, "friction": arguments.friction}
+    names = ("only", "friction", "friction_speed")
+    options = {name: getattr(arguments, name) for name in names}
     identified = result.identify(
         delay=arguments.delay,
         robust=arguments.robust,

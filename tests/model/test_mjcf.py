@@ -11,7 +11,7 @@ import pytest
 import dyn_core as dyn
 from dyn_core.contact.collision.pairs import ContactPairs, body_poses
 from dyn_core.model.coordinates import split_q, split_v
-from dyn_core.model.passive_forces import FRICTION_SPEED
+from dyn_core.model.description import FRICTION_SPEED
 from dyn_core.spatial import Vector, conventions
 from dyn_core.testing import scaled_error
 

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 import dyn_core as dyn
-from dyn_core.model.passive_forces import FRICTION_SPEED, friction_slope
+from dyn_core.model.passive_forces import friction_slope
 from dyn_core.simulation.robot_overview import describe
 from dyn_core.spatial import Vector
 from dyn_core.testing.case import derivative
 
 EXTRAS = {
-    "joint1": {"friction": [0.4, 0.3], "damping": 0.1, "stribeck": 0.25,
-               "stribeck_speed": 0.07},
+    "joint1": {"friction": [0.4, 0.3], "friction_speed": 0.02, "damping": 0.1,
+               "stribeck": 0.25, "stribeck_speed": 0.07},
     "joint2": {"stribeck": 0.15},
 }  # fmt: skip
 FRICTION = {"engine": "graph", "joint_friction": True}
@@ -26,7 +26,7 @@ def _arm(joints=EXTRAS):
 
 def _law(qd):
     """Return friction of joint1 as the guide states it."""
-    t = math.tanh(qd / FRICTION_SPEED)
+    t = math.tanh(qd / 0.02)
     return 0.1 * qd + t * (0.35 + 0.05 * t + 0.25 * math.exp(-((qd / 0.07) ** 2)))
 
 
@@ -79,20 +79,20 @@ def test_implicit_steps_see_no_falling_friction():
         assert min(friction_slope(model, Vector([qd, 0.1]))) >= 0.0
 
 
-def test_both_numbers_are_parameters():
-    """Derivatives by stribeck and stribeck_speed; inputs do what a build with them does."""
+def test_its_numbers_and_the_width_are_parameters():
+    """Derivatives by stribeck and both speeds; inputs do what a build with them does."""
     model, q, still = _arm(), np.full(2, 0.3), np.zeros(2)
-    paths = ["joint1.stribeck", "joint1.stribeck_speed"]
+    paths = [f"joint1.{x}" for x in ("stribeck", "stribeck_speed", "friction_speed")]
     by = dyn.solver("parameter_jacobian").build(model, paths=paths, **FRICTION)
     at_inputs = dyn.solver("rnea").build(model, inputs=paths, **FRICTION)
     state = np.array([0.05, 0.1])
     tau, slopes = by(q, state, still)
-    for k, step in enumerate(np.eye(2) * 1e-5):
-        numbers = np.array([0.25, 0.07])
+    numbers = np.array([0.25, 0.07, 0.02])
+    for k, step in enumerate(np.eye(3) * 1e-5):
         ahead = at_inputs(q, state, still, *(numbers + step))
         back = at_inputs(q, state, still, *(numbers - step))
         np.testing.assert_allclose(slopes[:, k], (ahead - back) / 2e-5, atol=1e-6)
-    np.testing.assert_allclose(at_inputs(q, state, still, 0.25, 0.07), tau, atol=1e-14)
+    np.testing.assert_allclose(at_inputs(q, state, still, *numbers), tau, atol=1e-14)
 
 
 def test_robots_without_it_pay_nothing():
@@ -116,7 +116,8 @@ def test_the_overview_shows_it_and_none_is_left_without_friction():
 @pytest.mark.parametrize(
     ("entry", "message"),
     [({"stribeck": -0.1}, "stribeck is"), ({"stribeck_speed": 0.0}, "stribeck_speed"),
-     ({"stribeck": math.inf}, "finite"), ({"stribek": 0.1}, "stribeck")],
+     ({"stribeck": math.inf}, "finite"), ({"friction_speed": 0.0}, "friction_speed"),
+     ({"friction_speed": math.inf}, "finite"), ({"stribek": 0.1}, "stribeck")],
 )  # fmt: skip
 def test_numbers_that_make_no_sense_are_refused(entry, message):
     """Not negative, a speed above zero, no other name."""

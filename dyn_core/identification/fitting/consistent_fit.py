@@ -17,7 +17,6 @@ from dyn_core.identification.pseudo_inertia import (
     pseudo_inertia,
 )
 
-WIDTH = 10.0  # numbers of joints count as known to so many times their scale
 # Weight of the divergence from the prior, beside squares over the noise: a body with
 # all masses e^0.5 = 1.6 times those of the prior costs as much as 1/70 of a row.
 NEARNESS = 0.005
@@ -84,14 +83,15 @@ def fit_consistent(
 ) -> tuple[np.ndarray, int, bool]:
     """Return the best numbers within bounds, every pseudo-inertia positive definite.
 
-        least |A pi - b|² / 2 + |(x - prior) / width|² / 2 + nearness sum of D(J, J0)
+        least |A pi - b|² / 2 + NEARNESS sum of D(J, J0)
         D(J, J0) = tr(J0^-1 J) - log det(J0^-1 J) - 4
 
-    x are the numbers outside of blocks, J the pseudo-inertia of a block and J0 that of
-    its prior. D is the same in all frames, and grows without bound towards bodies that
-    have no volume. Small beside rows over their noise, it settles what the data do not
-    show. All of it is convex: Newton's steps, projected on the bounds, lead to the one
-    best fit, and their work does not depend on the number of rows.
+    J is the pseudo-inertia of a block and J0 that of its prior. D is the same in all
+    frames, and grows without bound towards bodies that have no volume. Small beside
+    rows over their noise, it settles what the data do not show of bodies. Numbers
+    outside of blocks have no term: directions in which the cost is flat stay as they
+    are at the start. All of it is convex: Newton's steps, projected on the bounds, lead
+    to the best fit, and their work does not depend on the number of rows.
 
     Args:
         A, b: Rows over their noise, and their right sides.
@@ -168,7 +168,7 @@ def _step(
 
     near = ROUNDING * (1 + np.abs(x))
     low, high = x - bounds[0] <= near, bounds[1] - x <= near
-    free = ~((low & (gradient > 0)) | (high & (gradient < 0)))
+    free = ~((low & (gradient > 0)) | (high & (gradient < 0))) & (np.diag(H) > 0)
     while True:
         step = np.zeros(len(gradient))
         if not free.any():
@@ -190,7 +190,6 @@ class _Problem:
 
     Attributes:
         R, rest: Few rows with the same solution as all, and their right sides.
-        prior, width: What is known of numbers outside of blocks, and how well.
         bounds: Least and largest values.
         places: Of the numbers of each block, (blocks, 10).
         anchors: Inverse pseudo-inertias of the prior, (blocks, 4, 4).
@@ -201,8 +200,6 @@ class _Problem:
 
     R: np.ndarray
     rest: np.ndarray
-    prior: np.ndarray
-    width: np.ndarray
     bounds: Bounds
     places: np.ndarray
     anchors: np.ndarray
@@ -220,21 +217,10 @@ class _Problem:
     ) -> _Problem:
         """Return the problem of rows and a prior; see fit_consistent."""
         places = np.array(known.blocks, int)[:, None] + np.arange(10)
-        width = WIDTH * known.scale
-        width[places.ravel()] = np.inf
         tens = [_roundish(known.prior[row]) for row in places]
         J = pseudo_inertia(np.array(tens).reshape(-1, 10))
         R, rest = _reduced(A, b)
-        return cls(
-            R,
-            rest,
-            known.prior,
-            width,
-            known.bounds,
-            places,
-            np.linalg.inv(J),
-            progress,
-        )
+        return cls(R, rest, known.bounds, places, np.linalg.inv(J), progress)
 
     def inside(self, start: np.ndarray) -> np.ndarray:
         """Return a start within the bounds, its blocks lifted to bodies."""
@@ -244,9 +230,9 @@ class _Problem:
         return x
 
     def squares(self, x: np.ndarray) -> float:
-        """Return half the sum of squares of the rows, and of the pull to the prior."""
-        left, pull = self.R @ x - self.rest, (x - self.prior) / self.width
-        return 0.5 * float(left @ left + pull @ pull)
+        """Return half the sum of squares of the rows."""
+        left = self.R @ x - self.rest
+        return 0.5 * float(left @ left)
 
     def cost(self, x: np.ndarray) -> float:
         """Return the cost, infinite where a block is no body."""
@@ -272,10 +258,8 @@ class _Problem:
 
     def expansion(self, x: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """Return the cost, its gradient and second derivative."""
-        left, pull = self.R @ x - self.rest, (x - self.prior) / self.width
-        gradient = self.R.T @ left + pull / self.width
-        H = self.R.T @ self.R
-        H[np.diag_indices_from(H)] += 1 / self.width**2
+        left = self.R @ x - self.rest
+        gradient, H = self.R.T @ left, self.R.T @ self.R
         J = pseudo_inertia(x[self.places])
         inverse = np.linalg.inv(J)
         for row, anchor, back in zip(self.places, self.anchors, inverse, strict=True):
@@ -285,7 +269,7 @@ class _Problem:
             H[np.ix_(row, row)] += self.nearness * more
         apart = np.einsum("bij,bij->b", self.anchors, J) - 4
         apart -= np.linalg.slogdet(self.anchors @ J)[1]
-        cost = 0.5 * float(left @ left + pull @ pull) + self.nearness * apart.sum()
+        cost = 0.5 * float(left @ left) + self.nearness * apart.sum()
         return float(cost), gradient, H
 
 

@@ -27,6 +27,7 @@ MOST_NAMED = 6
 HUBER = 1.345  # residuals beyond so many deviations count less, Huber's choice
 MOST_ALIKE = 0.98  # correlation of rows that follow each other, at most
 CHANCE = 3.0  # correlations below so many standard deviations of chance are none
+FEWEST = 64  # means of residuals that show how long these last
 NORMAL = 1.4826  # standard deviation of normal numbers over the median of their sizes
 
 
@@ -135,13 +136,29 @@ class Measurements:
         return [len(x) for x in self._factored(z)]
 
     def slowness(self, z: np.ndarray) -> np.ndarray:
-        """Return by coordinate how many rows count as one observation, 1 or more."""
+        """Return by coordinate how many rows count as one observation, 1 or more.
+
+            m mean(mean_m²) / mean(left²) (1 + r_m) / (1 - r_m),   the largest of all m
+
+        mean_m are means of m = 1, 2, 4, ... residuals that follow each other, and r_m
+        is the correlation of neighbours among them: what lasts long shows in long
+        means, even below noise. What chance may do counts as nothing.
+        """
         left = self.residual(z) * np.sqrt(self.trust)
-        square = (left * left).sum(axis=0)
-        both = (left[1:] * left[:-1]).sum(axis=0)
-        r = np.clip(both / np.where(square > 0, square, 1.0), 0.0, MOST_ALIKE)
-        r[r < CHANCE / np.sqrt(max(len(left), 1))] = 0.0
-        return np.asarray((1 + r) / (1 - r))
+        square, slowness = _mean_square(left), np.ones(left.shape[1])
+        count, m = len(left), 1
+        while count >= 1:
+            means = left[: count * m].reshape(count, m, -1).mean(axis=1)
+            part = _mean_square(means)
+            both = (means[1:] * means[:-1]).sum(axis=0) / count
+            r = np.clip(both / np.where(part > 0, part, 1.0), 0.0, MOST_ALIKE)
+            r[r < CHANCE / np.sqrt(count)] = 0.0
+            grown = m * part / np.where(square > 0, square, 1.0)
+            grown[grown < 1 + CHANCE * np.sqrt(2 / count)] = 1.0
+            slowness = np.maximum(slowness, grown * (1 + r) / (1 - r))
+            m *= 2
+            count = len(left) // m if len(left) // m >= FEWEST else 0
+        return slowness
 
     def _factored(self, z: np.ndarray) -> list[np.ndarray]:
         """Return few rows for each coordinate with the same squares as all of them.
@@ -195,6 +212,10 @@ class Measurements:
             sizes = np.abs(self.residual(z)) / self.noise
             self.trust = HUBER / np.maximum(sizes, HUBER)
             self._factors = None
+
+
+def _mean_square(x: np.ndarray) -> np.ndarray:
+    return np.asarray((x * x).mean(axis=0))
 
 
 def _few(rows: np.ndarray) -> np.ndarray:

@@ -15,8 +15,8 @@ from dyn_core.model import Model, parameter_paths
 from dyn_core.model.description import Description
 
 # Numbers of joints that a description has under the same name.
-_JOINT = ("damping", "friction", "friction_asymmetry", "stribeck", "stribeck_speed",
-          "armature", "stiffness")  # fmt: skip
+_JOINT = ("damping", "friction", "friction_asymmetry", "friction_speed", "stribeck",
+          "stribeck_speed", "armature", "stiffness")  # fmt: skip
 
 
 def with_numbers(unknowns: Unknowns, z: np.ndarray) -> Model:

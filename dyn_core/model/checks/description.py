@@ -127,7 +127,7 @@ def _numbers(joint: JointSpec) -> tuple[tuple[float, ...], ...]:
         (joint.pitch,),
         tuple(x for axis in joint.axes for x in axis),
         (joint.damping,),
-        (joint.friction, joint.friction_asymmetry),
+        (joint.friction, joint.friction_asymmetry, joint.friction_speed),
         (joint.armature,),
         (joint.effort,),
         (joint.stribeck, joint.stribeck_speed),
@@ -152,9 +152,10 @@ def _check_limits(joint: JointSpec) -> None:
         value = getattr(joint, what)
         if not value >= 0:
             raise ModelError(f"joint '{name}': {what} {value} must be >= 0", name)
-    if not joint.stribeck_speed > 0:
-        speed = joint.stribeck_speed
-        raise ModelError(f"joint '{name}': stribeck_speed {speed} must be > 0", name)
+    for what in ("friction_speed", "stribeck_speed"):
+        speed = getattr(joint, what)
+        if not speed > 0:
+            raise ModelError(f"joint '{name}': {what} {speed} must be > 0", name)
     if not abs(joint.friction_asymmetry) <= joint.friction:
         both = [joint.friction + x * joint.friction_asymmetry for x in (1.0, -1.0)]
         raise ModelError(

@@ -58,6 +58,10 @@ KINDS = (
         "half of what dry friction is more in positive direction", _FRICTION,
     ),
     PathKind(
+        "joint", "friction_speed", "1", "SI",
+        "width v of dry friction's transition through rest, tanh(qd / v)", _FRICTION,
+    ),
+    PathKind(
         "joint", "stribeck", "1", "SI", "what dry friction is more near rest", _FRICTION
     ),
     PathKind(
