@@ -11,7 +11,7 @@ import numpy as np
 from dyn_core.batch.batch_rows import BatchRows
 from dyn_core.batch.failed_rows import Run, joined, runs_of
 from dyn_core.batch.reduction import Reduction
-from dyn_core.batch.targets import Targets
+from dyn_core.batch.targets import Targets, checksums
 from dyn_core.engines import Program
 from dyn_core.engines.results import make_result
 from dyn_core.errors import RowError
@@ -38,13 +38,13 @@ class ChunkOutcome:
         failed: Rows whose status is not 0.
         value: What its results were reduced to; None where they are kept.
         results: Results that are not written yet, one array for each output.
-        seconds: How long it took.
+        sums: Checksum of the results of each output; empty where none are asked for.
     """
 
     failed: tuple[Run, ...]
     value: Any = None
     results: tuple[np.ndarray, ...] | None = None
-    seconds: float = 0.0
+    sums: tuple[int, ...] = ()
 
 
 def sizes(
@@ -93,6 +93,7 @@ class ChunkTask:
         reduction: What they are reduced to instead, or None.
         strip: Rows of a strip.
         status: Whether rows that fail are noted; else they raise.
+        summed: Whether checksums of the results are needed.
     """
 
     def __init__(
@@ -103,9 +104,11 @@ class ChunkTask:
         reduction: Reduction | None,
         strip: int,
         status: bool,
+        summed: bool = False,
     ) -> None:
         self.program, self.rows, self.targets = program, rows, targets
         self.reduction, self.strip, self.status = reduction, strip, status
+        self.summed = summed
 
     def run(
         self,
@@ -131,7 +134,7 @@ class ChunkTask:
         results = memory or self._memory(self.strip if strips else last - first)
         buffers: dict[int, np.ndarray] = {}
         failed: list[Run] = []
-        value = None
+        value, sums = None, (0,) * len(self.program.outputs) * self.summed
         for a in range(first, last, self.strip):
             if stopped():
                 raise Stopped
@@ -141,14 +144,17 @@ class ChunkTask:
             inputs = [self._fit(k, x, buffers) for k, x in enumerate(rows(a, b))]
             bad = self._call(inputs, out, a)
             failed += bad
+            if self.summed:
+                sums = checksums(out, sums)  # while they lie in the cache
             if self.reduction is not None:
                 value = self._reduced(value, out, bad, a)
-        if strips or memory is not None:
-            return ChunkOutcome(tuple(joined(failed)), value)
-        if self.targets is not None:
-            self.targets.write(first, last, results)
-            return ChunkOutcome(tuple(joined(failed)))
-        return ChunkOutcome(tuple(joined(failed)), results=tuple(results))
+        sent = None
+        if not strips and memory is None:
+            if self.targets is None:
+                sent = tuple(results)
+            else:
+                self.targets.write(first, last, results)
+        return ChunkOutcome(tuple(joined(failed)), value, sent, sums)
 
     def _memory(self, count: int) -> list[np.ndarray]:
         ports, dtype = self.program.outputs, self.program.dtype
