@@ -9,7 +9,7 @@ from typing import Any
 
 from dyn_core.batch import arguments
 from dyn_core.batch.batch_rows import BatchRows
-from dyn_core.batch.chunk_task import ChunkOutcome, ChunkTask, sizes
+from dyn_core.batch.chunk_task import ChunkOutcome, ChunkSums, ChunkTask, sizes
 from dyn_core.batch.cluster_runner import on_cluster
 from dyn_core.batch.failed_rows import FailedRows, Run, joined
 from dyn_core.batch.journal import FORMAT, DoneChunk, Journal, beside
@@ -153,7 +153,7 @@ class BatchRun:
             workers: Threads.
             show: Called after each chunk.
         """
-        before = self._recovered()
+        before = self._recovered(workers)
         done = before
         missing = [chunk for chunk in self._chunks() if chunk[0] not in self.runs]
         for k, outcome in self._outcomes(client, workers, missing):
@@ -170,9 +170,9 @@ class BatchRun:
             return self._value()
         return self._value(), self._failed()
 
-    def _recovered(self) -> int:
+    def _recovered(self, workers: int) -> int:
         """Take over what the journal has; return how many rows are done."""
-        self._drop_changed_chunks()
+        self._drop_changed_chunks(workers)
         journal = {} if self.journal is None else self.journal.done
         for k, chunk in sorted(journal.items()):
             self.runs[k] = chunk.failed
@@ -184,17 +184,19 @@ class BatchRun:
             )
         return sum(map(self._size, self.runs))
 
-    def _drop_changed_chunks(self) -> None:
+    def _drop_changed_chunks(self, workers: int) -> None:
         """Forget chunks whose results are not what the journal says; warn of them."""
-        if self.journal is None or self.targets is None:
+        if self.journal is None or self.targets is None or not self.journal.done:
             return
         done, changed = self.journal.done, []
-        for k, first, last in self._chunks():
-            if k in done and self.targets.sums(first, last) != done[k].sums:
+        chunks = {chunk[0]: chunk for chunk in self._chunks() if chunk[0] in done}
+        for k, sums in on_threads(ChunkSums(self.targets), chunks.values(), workers):
+            if sums != done[k].sums:
                 del done[k]
-                changed.append((first, last, "changed"))
+                changed.append((*chunks[k][1:], "changed"))
         if changed:
-            ranges = [f"{first} to {last - 1}" for first, last, _ in joined(changed)]
+            runs = joined(sorted(changed))
+            ranges = [f"{first} to {last - 1}" for first, last, _ in runs]
             more = f" and {len(ranges) - 5} more ranges" if ranges[5:] else ""
             warn(
                 f"results differ from what the journal '{self.journal.path}' says, in"

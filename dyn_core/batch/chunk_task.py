@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -148,13 +148,13 @@ class ChunkTask:
                 sums = checksums(out, sums)  # while they lie in the cache
             if self.reduction is not None:
                 value = self._reduced(value, out, bad, a)
-        sent = None
-        if not strips and memory is None:
-            if self.targets is None:
-                sent = tuple(results)
-            else:
-                self.targets.write(first, last, results)
-        return ChunkOutcome(tuple(joined(failed)), value, sent, sums)
+        outcome = ChunkOutcome(tuple(joined(failed)), value, sums=sums)
+        if strips or memory is not None:
+            return outcome
+        if self.targets is None:
+            return replace(outcome, results=tuple(results))
+        self.targets.write(first, last, results)
+        return outcome
 
     def _memory(self, count: int) -> list[np.ndarray]:
         ports, dtype = self.program.outputs, self.program.dtype
@@ -223,6 +223,23 @@ def _error(
         error = detailed
     rows = bad if error.rows is None else error.rows
     return error.of_rows(np.add(rows, first).tolist())
+
+
+class ChunkSums:
+    """The checksums of chunks that are done.
+
+    Attributes:
+        targets: Where their results are.
+    """
+
+    def __init__(self, targets: Targets) -> None:
+        self.targets = targets
+
+    def run(
+        self, first: int, last: int, sent: Sequence[Any], stopped: Callable[[], bool]
+    ) -> tuple[int, ...] | None:
+        """Return the checksum of each output; None if a chunk cannot be read."""
+        return self.targets.sums(first, last)
 
 
 def _reason(program: Program[Any], number: int) -> str:

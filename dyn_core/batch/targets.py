@@ -280,13 +280,13 @@ class ResultFiles:
                     same = zarr_rows(array) == _rows_of_a_file(chunk_rows, count)
                     kind = array.shape, array.dtype
                 else:
-                    *kind, same, start = _npy_header(name)
+                    kind, same, start = _npy_header(name)
             except Exception as error:  # each release of zarr has its own
                 raise BatchError(
                     f"'{name}' cannot be continued: {error}; valid: resume=False begins"
                     " anew"
                 ) from error
-            if tuple(kind) != (shape, dtype) or not same:
+            if kind != (shape, dtype) or not same:
                 raise BatchError(
                     f"'{name}' is {kind[1]} of shape {kind[0]}, not what its journal"
                     " says; valid: resume=False begins anew"
@@ -303,12 +303,12 @@ def _rows_of_a_file(chunk_rows: int, count: int) -> int:
     return max(min(chunk_rows, count), 1)
 
 
-def _npy_header(name: str) -> tuple[tuple[int, ...], np.dtype, bool, int]:
-    """Return shape, dtype, whether rows lie one after another, and where they begin."""
+def _npy_header(name: str) -> tuple[tuple[Any, Any], bool, int]:
+    """Return shape and dtype, whether rows lie in order, and where they begin."""
     with open(name, "rb") as file:
         np.lib.format.read_magic(file)
         shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
-        return shape, dtype, not fortran, file.tell()
+        return (shape, dtype), not fortran, file.tell()
 
 
 def _resize(name: str, size: int) -> None:
