@@ -337,11 +337,24 @@ def test_a_worker_of_another_checkout_is_refused(rnea, states, tmp_path):
         shutil.copytree(source, tmp_path / package)
     with open(tmp_path / "dyn_core/engines/llvm/emit.py", "a") as file:
         file.write("\nLATER = 1\n")
-    said = refusal(rnea, states, PYTHONPATH=str(tmp_path))
-    there, here = (
-        said.split("release of dyn_ros: ")[1].split("; valid")[0].split(" there, ")
-    )
-    assert there.split()[0] == here.split()[0] and there != here.removesuffix(" here")
+    module = [sys.executable, "-m", "distributed.cli.dask_worker", "--no-nanny"]
+    with distributed.LocalCluster(
+        n_workers=0, dashboard_address="127.0.0.1:0"
+    ) as cluster:
+        worker = subprocess.Popen(
+            [*module, "--no-dashboard", cluster.scheduler_address],
+            cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)},
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        try:
+            with pytest.raises(BatchError, match="would compute other bits") as caught:
+                rnea.map(*states, scheduler=cluster.scheduler_address)
+        finally:
+            worker.kill()
+            worker.wait()
+    facts = str(caught.value).split("release of dyn_ros: ")[1].split("; valid")[0]
+    there, here = facts.removesuffix(" here").split(" there, ")
+    assert there.split()[0] == here.split()[0] and there != here
 
 
 URL = "memory://batches"
