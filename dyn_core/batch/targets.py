@@ -66,9 +66,19 @@ class Targets:
         return [x[first:last] for x in self.arrays]
 
     def write(self, first: int, last: int, results: Sequence[np.ndarray]) -> None:
-        """Write results of some rows."""
-        for array, result in zip(self.arrays, results, strict=True):
-            array[first:last] = result
+        """Write results of some rows.
+
+        Raises:
+            BatchError: The store does not take them, such as a full disk.
+        """
+        try:
+            for array, result in zip(self.arrays, results, strict=True):
+                array[first:last] = result
+        except Exception as error:  # each store and release of zarr has its own
+            raise BatchError(
+                f"out: rows {first} to {last - 1} cannot be written: {error}; what is"
+                " done is kept; valid: the same call where they can, or another path"
+            ) from error
 
     def sums(self, first: int, last: int) -> tuple[int, ...] | None:
         """Return the checksums of some rows; None if they cannot be read."""
