@@ -12,7 +12,7 @@ Outcome = TypeVar("Outcome", covariant=True)
 LOOK = 0.1  # time after which the main thread looks for Ctrl-C [s]
 
 
-class Task(Protocol[Outcome]):
+class ChunkWork(Protocol[Outcome]):
     """What is done with chunks; see ChunkTask."""
 
     def run(
@@ -22,7 +22,7 @@ class Task(Protocol[Outcome]):
 
 
 def on_threads(
-    task: Task[Outcome], chunks: Iterable[Chunk], workers: int
+    task: ChunkWork[Outcome], chunks: Iterable[Chunk], workers: int
 ) -> Iterator[tuple[int, Outcome]]:
     """Return chunks as they are done; where this ends early, so do all threads.
 
@@ -74,7 +74,7 @@ def on_threads(
 
 
 def _work(
-    task: Task[Any],
+    task: ChunkWork[Any],
     wanted: SimpleQueue[Chunk | None],
     done: SimpleQueue[tuple[int, Any]],
     ended: list[bool],

@@ -329,6 +329,14 @@ def test_a_worker_without_machine_code_is_refused(rnea, states):
     assert f"there, {program_facts.arithmetic('native')} here" in said
 
 
+def test_workers_that_compute_by_numpy_are_taken_where_all_do(states, client):
+    """Facts of NumPy are the same in every process here."""
+    program = dyn.solver("rnea").build(dyn.load("arm7"), engine="graph")
+    some = [x[:1000] for x in states]
+    tau = program.map(*some, scheduler=client, chunk_rows=500)
+    assert (tau == program(*some)).all()
+
+
 @pytest.mark.full
 def test_a_worker_of_another_checkout_is_refused(rnea, states, tmp_path):
     """Its release has the same number. Long: both packages are copied."""
