@@ -66,8 +66,8 @@ class HullPairs:
             points = hulls(shape, link).points if isinstance(shape, Mesh) else None
             table.add_shape(shape, self._body[k], _frame(model.shapes[k]), points, link)
         self._shapes = table.shapes()
-        points = [(body, *corner) for body in bodies for corner in CORNERS]
-        self._places, self._pull = point_programs(model, points, engine)
+        corners = [(body, *corner) for body in bodies for corner in CORNERS]
+        self._places, self._pull = point_programs(model, corners, engine)
         self._poses = np.zeros((len(bodies), 12))
         self._choose(pairs)
 
@@ -178,8 +178,9 @@ class HullPairs:
             return coal.Sphere(shape.radius)
         if isinstance(shape, Box):
             return coal.Box(*shape.size)
-        kinds = {Capsule: coal.Capsule, Cylinder: coal.Cylinder}
-        return kinds[type(shape)](shape.radius, shape.length)
+        assert isinstance(shape, (Capsule, Cylinder))
+        kind = coal.Capsule if isinstance(shape, Capsule) else coal.Cylinder
+        return kind(shape.radius, shape.length)
 
 
 def _frame(placed: PlacedShape) -> np.ndarray:
